@@ -1,0 +1,42 @@
+# Flags that every target of ours carries, and the three functions that declare rooms, tests and programs.
+
+add_library(belljar_flags INTERFACE)
+target_compile_options(belljar_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror -Wno-missing-field-initializers)
+# Statement expressions carry BELLJAR_TRY (STYLE section 4).
+target_compile_options(belljar_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-gnu-statement-expression>)
+if(BELLJAR_HARDEN)
+  target_compile_options(belljar_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fPIE)
+  target_compile_definitions(belljar_flags INTERFACE _GLIBCXX_ASSERTIONS)
+  target_link_options(belljar_flags INTERFACE -Wl,-z,relro,-z,now)
+endif()
+if(BELLJAR_SANITIZE)
+  target_compile_options(belljar_flags INTERFACE -fsanitize=${BELLJAR_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(belljar_flags INTERFACE -fsanitize=${BELLJAR_SANITIZE})
+endif()
+
+# belljar_room(NAME DEPS a b c): every .cc in the current folder (not below) becomes the static library belljar_NAME.
+function(belljar_room name)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  add_library(belljar_${name} STATIC ${sources})
+  target_include_directories(belljar_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(belljar_${name} PUBLIC belljar_flags)
+  foreach(dep IN LISTS ARG_DEPS)
+    target_link_libraries(belljar_${name} PUBLIC belljar_${dep})
+  endforeach()
+endfunction()
+
+# belljar_program(NAME DEPS ...): a program from the .cc files of the current folder.
+function(belljar_program name)
+  cmake_parse_arguments(ARG "" "" "DEPS;SOURCES" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  foreach(dep IN LISTS ARG_DEPS)
+    target_link_libraries(${name} PRIVATE belljar_${dep})
+  endforeach()
+  if(BELLJAR_STATIC)
+    target_link_options(${name} PRIVATE -static-pie)
+  elseif(BELLJAR_HARDEN)
+    target_link_options(${name} PRIVATE -pie)
+  endif()
+endfunction()

@@ -1,0 +1,156 @@
+// What a sandbox may do, as a value: copyable, comparable, no system calls. DESIGN section 3 is the contract; every key here exists
+// under the same name in TOML, in JSON, and (with dashes) as a flag.
+//
+// Empty list means none, never all. Unset optionals mean "no limit asked for". Safe from any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/result.h"
+#include "belljar/units.h"
+
+namespace belljar {
+
+enum class Mode { kReadOnly, kWorkspaceWrite, kDangerFullAccess, kExternalSandbox };
+
+// Ties on the same path resolve none > write > read.
+enum class Access { kRead, kWrite, kNone };
+
+// Where a value came from: for `policy explain`, for violations, for error messages.
+struct Origin {
+  std::string layer;  // "built-in", "system", "user", "project", "flag", or a profile's name
+  std::string file;   // empty for flags and built-ins
+  int line = 0;       // 1-based; 0 when there is none
+  bool operator==(const Origin&) const = default;
+};
+
+// "layer file:line", "flag --write", "built-in".
+std::string to_string(const Origin& origin);
+
+// One rule of the file system. `path` is absolute and lexically normal after merging ("~" and relative paths are resolved against
+// home and workspace); with `glob` it is a pattern (`**/.env`) that also covers files which appear later.
+struct FsEntry {
+  std::string path;
+  bool glob = false;
+  Access access = Access::kRead;
+  Origin origin;
+  bool operator==(const FsEntry&) const = default;
+};
+
+// A host directory or file shown at another place inside. `target` equal to `source` is the common case.
+struct Volume {
+  std::string source;
+  std::string target;
+  bool readonly = true;
+  Origin origin;
+  bool operator==(const Volume&) const = default;
+};
+
+enum class Protect { kDefault, kAll, kNone };  // kNone is a danger setting
+enum class Secrets { kDefault, kNone };        // the built-in list of hidden paths; kNone drops it
+enum class Tmp { kPrivate, kShared };
+enum class Caches { kPrivate, kOff };  // writable layer over the host's caches, discarded at the end; or no layer (read-only)
+
+struct Filesystem {
+  std::vector<FsEntry> entries;  // merged order; `effective_access` is the judge
+  std::vector<Volume> volumes;
+  Protect protect = Protect::kDefault;
+  Secrets secrets = Secrets::kDefault;
+  Tmp tmp = Tmp::kPrivate;
+  Bytes tmp_size{1ULL << 30};           // /tmp, /var/tmp, /dev/shm and $XDG_RUNTIME_DIR together
+  std::optional<std::string> temp_dir;  // TMPDIR inside; a host directory that is made writable
+  bool exclude_tmpdir_env_var = false;  // $TMPDIR is not made writable
+  bool exclude_slash_tmp = false;       // /tmp is not made writable
+  Caches caches = Caches::kPrivate;
+  std::vector<std::string> cache_dirs;  // absolute or "~/..."; the default list is in policy/defaults.cc
+  std::vector<std::string> devices;     // host device nodes opened beside the minimal /dev
+  bool operator==(const Filesystem&) const = default;
+};
+
+enum class Inherit { kNone, kCore, kAll };
+
+struct Environment {
+  Inherit inherit = Inherit::kCore;
+  std::vector<std::string> include;  // patterns (`LC_*`) added to what `inherit` gives
+  std::vector<std::string> exclude;  // patterns removed; wins over inherit and include, not over `set` and `pass`
+  std::map<std::string, std::string> set;
+  std::vector<std::string> pass;  // exact names copied from the caller although excluded (--pass-env)
+  bool operator==(const Environment&) const = default;
+};
+
+enum class NetMode { kNone, kProxy, kHost };
+
+struct Network {
+  NetMode mode = NetMode::kNone;
+  // Unset: allowed in a network namespace of our own (nothing outside can reach it), refused on the host's network.
+  std::optional<bool> allow_local_binding;
+  std::vector<std::string> allow_unix_sockets;  // host sockets by path; refused by name until the live-rules broker serves them
+  bool allow_all_unix_sockets = false;
+  std::vector<std::uint16_t> publish;        // refused by name until egress serves it
+  std::vector<std::string> allowed_domains;  // mode proxy
+  std::vector<std::string> denied_domains;
+  std::vector<std::string> credentials;  // "NAME for HOST"
+  bool operator==(const Network&) const = default;
+};
+
+enum class OutputAction { kDrain, kKill };
+
+struct Limits {
+  std::optional<std::chrono::milliseconds> timeout;       // wall time from exec
+  std::optional<std::chrono::milliseconds> max_timeout;   // cap on `timeout`, whoever asks for it
+  std::optional<std::chrono::milliseconds> idle_timeout;  // no output, no input, no cpu use for this long
+  std::chrono::milliseconds kill_grace{2000};             // TERM, then KILL after this
+  std::optional<double> cpus;
+  std::optional<double> cpu_request;
+  std::optional<Bytes> memory;
+  std::optional<Bytes> memory_request;
+  std::optional<std::uint64_t> pids;
+  std::optional<std::uint64_t> open_files;
+  std::optional<Bytes> file_size;
+  std::optional<Bytes> disk;          // growth of workspace plus tmp
+  std::optional<Bytes> write_quota;   // bytes written by the session through the file API
+  std::optional<Bytes> output_bytes;  // captured, for stdout and for stderr each
+  OutputAction output_action = OutputAction::kDrain;
+  bool operator==(const Limits&) const = default;
+};
+
+// Command rules (DESIGN section 9). Judged by guard/, which is a later issue: until then a non-empty list is refused by name.
+struct Commands {
+  std::vector<std::string> allow;
+  std::vector<std::string> deny;
+  bool operator==(const Commands&) const = default;
+};
+
+struct Policy {
+  std::string profile;  // name of the profile it started from
+  Mode mode = Mode::kWorkspaceWrite;
+  Filesystem filesystem;
+  Environment environment;
+  Network network;
+  Limits limits;
+  Commands commands;
+  std::string backend = "native";  // native | landlock | auto
+  bool enable_weaker_nested_sandbox = false;
+  bool allow_nested_userns = false;
+  bool allow_root_uid = false;
+  std::vector<std::string> require;  // clauses of the enforcement report that must read `full`
+  std::vector<std::string> accept;   // clauses that may read less than asked for; named loudly at start
+  bool operator==(const Policy&) const = default;
+};
+
+std::string_view to_string(Mode mode) noexcept;
+std::string_view to_string(Access access) noexcept;
+std::string_view to_string(NetMode mode) noexcept;
+std::string_view to_string(Protect protect) noexcept;
+
+// The access that `filesystem.entries` give to an absolute, lexically normal path: the most specific entry wins (longest path,
+// whole components), ties resolve none > write > read. nullptr when no entry covers it.
+const FsEntry* find_rule(const Filesystem& filesystem, std::string_view path) noexcept;
+
+}  // namespace belljar

@@ -1,0 +1,15 @@
+// One file a command. Each add_* hangs its sub-command on the application; when chosen, the callback does the work and leaves the
+// exit code of the process in `exit_code`.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace belljar::cli {
+
+void add_run(CLI::App& app, int& exit_code);
+void add_policy(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, int& exit_code);
+
+}  // namespace belljar::cli

@@ -1,0 +1,95 @@
+// The only room that creates processes. start() makes the namespaces and pid 1 of a sandbox and its first command.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "belljar/result.h"
+#include "launch/plan.h"
+
+namespace belljar::launch {
+
+// Nanoseconds of each step of a start, in order, as measured by the child with CLOCK_MONOTONIC. Names are those of the step table.
+struct StepTime {
+  std::string_view name;
+  std::int64_t nanoseconds = 0;
+};
+
+// What init tells about a command that ended.
+struct Exit {
+  std::uint32_t exec_id = 0;
+  int wait_status = 0;  // waitpid(2)
+  rusage usage{};
+};
+
+struct SkippedOp {
+  int op = 0;  // index into Plan::mounts
+  int errnum = 0;
+};
+
+// Messages from init, decoded.
+struct Event {
+  enum class Kind { kStarted, kExecFailed, kExited, kGone } kind = Kind::kGone;
+  std::uint32_t exec_id = 0;
+  int pid = 0;                   // kStarted: pid inside
+  int errnum = 0;                // kExecFailed: of execve, chdir, ...
+  std::string_view failed_call;  // kExecFailed
+  Exit exit;
+};
+
+// A running sandbox: its pid 1. Move-only; the destructor kills the tree (SIGKILL to pid 1 ends the pid namespace) and reaps it.
+// One thread at a time.
+class Sandbox {
+ public:
+  Sandbox() = default;
+  Sandbox(Sandbox&&) noexcept;
+  Sandbox& operator=(Sandbox&&) noexcept;
+  ~Sandbox();
+
+  int init_pid() const noexcept { return init_pid_; }                     // in our pid namespace
+  int pidfd() const noexcept { return pidfd_.get(); }                     // readable when pid 1 is dead
+  int control_fd() const noexcept { return control_.get(); }              // readable when next_event() has something
+  UniqueFd take_listener() noexcept { return std::move(listener_); }      // seccomp notifications, if the plan asked
+  UniqueFd take_pty_master() noexcept { return std::move(pty_master_); }  // if the plan asked
+
+  // Starts one more command. Returns its id at once; kStarted or kExecFailed follows as an Event.
+  Result<std::uint32_t> exec(const ExecRequest& request);
+  // Next message from init; nullopt when none is there yet. kGone once init is dead.
+  std::optional<Event> next_event();
+  // Sends `signal` to the process group of command `exec_id` (0: every process inside).
+  void signal(std::uint32_t exec_id, int signal) noexcept;
+  // Kills the whole tree and waits until it is gone. Idempotent.
+  void kill_and_reap() noexcept;
+
+  const std::vector<StepTime>& steps() const noexcept { return steps_; }
+  const std::vector<SkippedOp>& skipped() const noexcept { return skipped_; }
+
+ private:
+  friend class Starter;
+  int init_pid_ = -1;
+  UniqueFd pidfd_, control_, listener_, pty_master_;
+  std::uint32_t next_id_ = 2;
+  bool subreaper_ = false;
+  std::vector<StepTime> steps_;
+  std::vector<SkippedOp> skipped_;
+};
+
+struct StartOptions {
+  // End with the first command: init kills what is left, reports and exits by itself (no second round trip).
+  bool one_shot = true;
+  bool time_steps = false;
+};
+
+// Makes the sandbox and, when `first` is given, starts it as exec id 1. Returns when init is set up and the first command has been
+// executed or refused; its outcome is the first Event. Errors name the step, the call and the errno.
+Result<Sandbox> start(const Plan& plan, const ExecRequest* first, const StartOptions& options = {});
+
+}  // namespace belljar::launch

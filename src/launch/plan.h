@@ -1,0 +1,119 @@
+// Everything the launcher does for one sandbox, decided beforehand and held as plain data.
+//
+// backend/native turns a Policy into a Plan (what is allowed becomes what is done); the launcher's child executes it between clone3
+// and execve without allocating, formatting or deciding (STYLE section 5). So a Plan can be printed, compared and tested without a
+// kernel, and the child code stays a table.
+//
+// Paths in mount operations are absolute and canonical: the child resolves them with RESOLVE_NO_SYMLINKS, so a link that a hostile
+// workspace puts in the way fails the start instead of moving a mount point (CVE-2026-87766, CVE-2025-31133).
+#pragma once
+
+#include <linux/filter.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace belljar::launch {
+
+enum class MountOpKind : std::uint8_t {
+  kCapture,    // slot = detached copy of `source` (kRecursive: with everything mounted below), then attributes, then idmap
+  kCloneFd,    // as kCapture, from the descriptor `fd` made by the parent before clone
+  kTmpfs,      // slot = new tmpfs, `data` = "size=...,mode=...", attributes
+  kProc,       // slot = new procfs of our pid namespace
+  kDevpts,     // slot = new devpts instance
+  kMqueue,     // slot = new mqueue
+  kOverlay,    // slot = new overlay; `data` holds "lowerdir=...\0upperdir=...\0" as option pairs
+  kAttach,     // move slot to `target`; with kDropSlot off the slot may not be used again
+  kSetAttr,    // mount_setattr on `target` in place (kRecursive)
+  kMkdir,      // mkdir `target` with `mode` (existing is fine)
+  kMkfile,     // create the empty file `target` with `mode`
+  kWriteFile,  // create `target` with `mode` and the bytes of `data`
+  kSymlink,    // `target` -> `source`
+  kPivot,      // pivot_root into `target`, detach the old root
+};
+
+enum MountOpFlags : std::uint32_t {
+  kRecursive = 1U << 0,
+  kOptional = 1U << 1,     // failure is recorded in Outcome::skipped, not fatal
+  kIfExists = 1U << 2,     // ENOENT/ENOTDIR on source or target: skip silently (a path vanished since the plan was made)
+  kFollowLinks = 1U << 3,  // resolve `source` following links (only for kernel file systems: /proc, /sys)
+};
+
+struct MountOp {
+  MountOpKind kind{};
+  std::uint32_t flags = 0;
+  int slot = -1;               // index into the child's table of detached mounts, < Plan::slots
+  int fd = -1;                 // kCloneFd: descriptor owned by the Plan
+  int userns_fd = -1;          // idmap by this user namespace; -1 none
+  std::uint64_t attr_set = 0;  // MOUNT_ATTR_*
+  std::uint64_t attr_clr = 0;
+  mode_t mode = 0;
+  std::string source;
+  std::string target;
+  std::string data;
+  int clause = -1;  // index of the enforcement clause this op serves, for reports when kOptional fails
+};
+
+struct LandlockRule {
+  std::string path;
+  std::uint64_t access = 0;  // LANDLOCK_ACCESS_FS_*
+};
+
+struct LandlockSpec {
+  bool enabled = false;
+  std::uint64_t handled_fs = 0;
+  std::uint64_t handled_net = 0;
+  std::uint64_t scoped = 0;
+  std::vector<LandlockRule> rules;        // paths that do not exist are skipped
+  std::vector<std::uint16_t> bind_ports;  // allowed when handled_net holds BIND_TCP
+  std::vector<std::uint16_t> connect_ports;
+};
+
+struct RlimitSpec {
+  int resource = 0;
+  rlimit value{};
+};
+
+enum class Identity : std::uint8_t {
+  kKeep,        // no user namespace
+  kSelfMapped,  // ordinary user: CLONE_NEWUSER at clone; the child maps its own id
+  kRootMapped,  // root: namespaces first as real root, then unshare(CLONE_NEWUSER) and the parent maps inside_* to outside_*
+};
+
+struct Plan {
+  std::uint64_t clone_flags = 0;  // CLONE_NEW*
+  Identity identity = Identity::kKeep;
+  uid_t inside_uid = 0, outside_uid = 0;
+  gid_t inside_gid = 0, outside_gid = 0;
+  bool loopback_up = false;
+  std::vector<MountOp> mounts;
+  int slots = 0;
+  std::vector<UniqueFd> kept_fds;  // descriptors that ops name
+  std::vector<RlimitSpec> rlimits;
+  bool drop_privileges = true;  // capabilities, securebits, no_new_privs, session keyring
+  LandlockSpec landlock;
+  std::vector<sock_filter> seccomp;
+  bool seccomp_listener = false;        // pass the notification descriptor to the parent
+  bool subreaper = false;               // without a pid namespace: become the reaper of the tree
+  int cgroup_fd = -1;                   // v2 cgroup directory for CLONE_INTO_CGROUP; -1 none
+  std::vector<std::string> join_files;  // v1/v2 files that the child's pid is written to before it goes on
+  bool want_pty = false;                // make a pty on the sandbox's own devpts; master goes to the parent
+  std::string default_cwd = "/";
+  std::vector<std::string> env;  // "K=V", the whole environment
+};
+
+// One process to start inside: argv, environment, directory, descriptors.
+struct ExecRequest {
+  std::vector<std::string> argv;
+  std::vector<std::string> env;  // empty: Plan::env
+  std::string cwd;               // empty: Plan::default_cwd
+  int stdio[3] = {-1, -1, -1};   // descriptors of the caller; -1: /dev/null
+  bool pty = false;              // stdio is the slave of the sandbox's pty, and it becomes the controlling terminal
+};
+
+}  // namespace belljar::launch
