@@ -62,7 +62,8 @@ class Sandbox {
 
   // Starts one more command. Returns its id at once; kStarted or kExecFailed follows as an Event.
   Result<std::uint32_t> exec(const ExecRequest& request);
-  // Next message from init; nullopt when none is there yet. kGone once init is dead.
+  // Next message from init; nullopt when none is there yet. kGone once init is dead. After start() with a first command one event
+  // is there at once (kStarted or kExecFailed) although control_fd() is not readable.
   std::optional<Event> next_event();
   // Sends `signal` to the process group of command `exec_id` (0: every process inside).
   void signal(std::uint32_t exec_id, int signal) noexcept;
@@ -77,6 +78,9 @@ class Sandbox {
   int init_pid_ = -1;
   UniqueFd pidfd_, control_, listener_, pty_master_;
   std::uint32_t next_id_ = 2;
+  std::optional<Event> pending_;  // outcome of the first command, known before start() returned
+  std::string default_cwd_;
+  std::vector<std::string> default_env_;  // PATH only: what a later exec without its own environment is looked up with
   bool subreaper_ = false;
   std::vector<StepTime> steps_;
   std::vector<SkippedOp> skipped_;

@@ -28,12 +28,13 @@ enum class MountOpKind : std::uint8_t {
   kDevpts,     // slot = new devpts instance
   kMqueue,     // slot = new mqueue
   kOverlay,    // slot = new overlay; `data` holds "lowerdir=...\0upperdir=...\0" as option pairs
-  kAttach,     // move slot to `target`; with kDropSlot off the slot may not be used again
+  kAttach,     // move slot to `target`; the slot is empty afterwards
   kSetAttr,    // mount_setattr on `target` in place (kRecursive)
   kMkdir,      // mkdir `target` with `mode` (existing is fine)
   kMkfile,     // create the empty file `target` with `mode`
   kWriteFile,  // create `target` with `mode` and the bytes of `data`
   kSymlink,    // `target` -> `source`
+  kChown,      // lchown `target` to uid `fd`, gid `userns_fd` (only on file systems of our own)
   kPivot,      // pivot_root into `target`, detach the old root
 };
 
@@ -101,7 +102,7 @@ struct Plan {
   bool seccomp_listener = false;        // pass the notification descriptor to the parent
   bool subreaper = false;               // without a pid namespace: become the reaper of the tree
   int cgroup_fd = -1;                   // v2 cgroup directory for CLONE_INTO_CGROUP; -1 none
-  std::vector<std::string> join_files;  // v1/v2 files that the child's pid is written to before it goes on
+  std::vector<std::string> join_files;  // cgroup files that the child writes "0" (itself) to
   bool want_pty = false;                // make a pty on the sandbox's own devpts; master goes to the parent
   std::string default_cwd = "/";
   std::vector<std::string> env;  // "K=V", the whole environment

@@ -1,0 +1,40 @@
+// The seam: a backend turns a policy into a plan for the launcher and says, clause by clause, what this machine holds it with.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "launch/plan.h"
+
+namespace belljar::backend {
+
+// Where the command works, and what the caller knows of itself. Absolute, canonical paths.
+struct Workplace {
+  std::string workspace;
+  std::string cwd;               // inside the workspace
+  std::string home;              // the caller's; may be empty
+  std::string tmpdir;            // caller's $TMPDIR, may be empty
+  std::string runtime_dir;       // caller's $XDG_RUNTIME_DIR, may be empty
+  std::vector<std::string> env;  // the environment for the command, "K=V", already filtered by the policy
+};
+
+struct Prepared {
+  launch::Plan plan;
+  EnforcementReport report;
+  bool own_network = false;     // its own network namespace
+  bool pid_namespace = false;   // pid 1's death ends the tree
+  bool user_namespace = false;  // RLIMIT_NPROC counts only processes inside
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const noexcept = 0;
+  // Errors: kInvalidArgument, the policy is contradictory here; kFailedPrecondition, this machine lacks what the backend needs;
+  // kUnimplemented, a part of the policy that no backend here serves, by name. Does not judge the report: runtime/enforcement does.
+  virtual Result<Prepared> prepare(const Policy& policy, const Workplace& place) = 0;
+};
+
+}  // namespace belljar::backend

@@ -1,0 +1,308 @@
+// The steps of a start, in order.
+//
+// Two kinds of caller take the same road. An ordinary user enters a user namespace with clone3 and builds everything in it. Root
+// makes the other namespaces as real root (mounting idmapped binds needs it) and enters the user namespace last, as an unprivileged
+// host id: the mount, pid and network namespaces then belong to an ancestor, so nothing inside could ever undo them even with every
+// capability of its own namespace. Either way no process inside holds host uid 0 or any capability when a command starts.
+#include "launch/child.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <linux/if.h>
+#include <linux/keyctl.h>
+#include <linux/seccomp.h>
+#include <linux/securebits.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "launch/wire.h"
+
+namespace belljar::launch {
+namespace {
+
+int result(long value) noexcept { return value < 0 ? -errno : 0; }
+
+// Decimal digits of `number`, written backwards into the end of `buffer`; returns their start.
+char* digits(unsigned number, char* end) noexcept {
+  do *--end = static_cast<char>('0' + number % 10);
+  while ((number /= 10) != 0);
+  return end;
+}
+
+int write_file(const char* path, const char* data, std::size_t size) noexcept {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return -errno;
+  const ssize_t written = ::write(fd, data, size);
+  const int error = errno;
+  ::close(fd);
+  return written == static_cast<ssize_t>(size) ? 0 : -error;
+}
+
+int write_map(const char* path, unsigned inside, unsigned outside) noexcept {
+  char buffer[40];
+  char* end = buffer + sizeof buffer;
+  char* text = end;
+  *--text = '1';
+  *--text = ' ';
+  text = digits(outside, text);
+  *--text = ' ';
+  text = digits(inside, text);
+  return write_file(path, text, static_cast<std::size_t>(end - text));
+}
+
+// When the parent's thread dies, so do we; pid 1's death takes the namespace along. A change of ids clears this (prctl(2)), so it
+// is armed again after the identity step. Without a pid namespace pid 1 must outlive the parent for a moment to sweep the tree: it
+// sees the end of the control socket instead.
+int die_with_parent(ChildContext& context) noexcept {
+  if (context.plan->subreaper) return result(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
+  return result(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
+}
+
+int map_own_id(ChildContext& context) noexcept {
+  const Plan& plan = *context.plan;
+  if (plan.identity != Identity::kSelfMapped) return 0;
+  // gid_map needs setgroups denied first, user_namespaces(7) (CVE-2014-8989).
+  if (const int status = write_file("/proc/self/setgroups", "deny", 4); status < 0 && status != -ENOENT) return status;
+  if (const int status = write_map("/proc/self/uid_map", plan.inside_uid, plan.outside_uid); status < 0) return status;
+  return write_map("/proc/self/gid_map", plan.inside_gid, plan.outside_gid);
+}
+
+// Joined by ourselves ("0" means the writer), then hidden: the cgroup namespace is made after joining, so that its root is our
+// group.
+int join_cgroup(ChildContext& context) noexcept {
+  for (const std::string& file : context.plan->join_files) {
+    if (const int status = write_file(file.c_str(), "0", 1); status < 0) return status;
+  }
+  if ((context.plan->clone_flags & CLONE_NEWCGROUP) == 0) return 0;
+  return result(::unshare(CLONE_NEWCGROUP));
+}
+
+int raise_loopback(ChildContext& context) noexcept {
+  if (!context.plan->loopback_up) return 0;
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -errno;
+  ifreq request{};
+  std::memcpy(request.ifr_name, "lo", 3);
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  const int status = result(::ioctl(fd, SIOCSIFFLAGS, &request));
+  ::close(fd);
+  return status;
+}
+
+int apply_rlimits(ChildContext& context) noexcept {
+  for (const RlimitSpec& limit : context.plan->rlimits) {
+    rlimit value = limit.value;
+    rlimit old{};
+    const auto resource = static_cast<__rlimit_resource>(limit.resource);
+    if (::getrlimit(resource, &old) < 0) return -errno;
+    if (value.rlim_max > old.rlim_max) value.rlim_max = old.rlim_max;
+    if (value.rlim_cur > value.rlim_max) value.rlim_cur = value.rlim_max;
+    if (::setrlimit(resource, &value) < 0) return -errno;
+  }
+  return 0;
+}
+
+// Keyrings are not namespaced: without this the command would hold the caller's session keyring (PR-11).
+int new_session_keyring(ChildContext& context) noexcept {
+  if (!context.plan->drop_privileges) return 0;
+  const long status = ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
+  return status < 0 && errno != ENOSYS && errno != EPERM && errno != EDQUOT
+             ? -errno
+             : 0;  // refused by an outer filter: no keyring calls inside either
+}
+
+int become_unprivileged(ChildContext& context) noexcept {
+  const Plan& plan = *context.plan;
+  if (plan.identity != Identity::kRootMapped) return 0;
+  if (::setgroups(0, nullptr) < 0) return -errno;
+  if (::unshare(CLONE_NEWUSER) < 0) return -errno;
+  // Only the parent may write a map to another host id; it does so now.
+  wire::Reply please;
+  please.type = wire::FromInit::kMapMe;
+  if (::send(context.control, &please, sizeof please, MSG_NOSIGNAL) < 0) return -errno;
+  wire::SignalMessage answer;
+  const ssize_t got = ::recv(context.control, &answer, sizeof answer, 0);
+  if (got < 0) return -errno;
+  if (got == 0) return -EPIPE;
+  if (answer.signal != 0) return -answer.signal;
+  if (::setresgid(plan.inside_gid, plan.inside_gid, plan.inside_gid) < 0) return -errno;
+  if (::setresuid(plan.inside_uid, plan.inside_uid, plan.inside_uid) < 0) return -errno;
+  return result(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
+}
+
+int open_terminal(ChildContext& context) noexcept {
+  if (!context.plan->want_pty) return 0;
+  const int master = ::open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (master < 0) return -errno;
+  int unlock = 0;
+  if (::ioctl(master, TIOCSPTLCK, &unlock) < 0) return -errno;
+  const int slave = ::ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (slave < 0) return -errno;
+  context.pty_master = master;
+  context.pty_slave = slave;
+  return 0;
+}
+
+int drop_capabilities(ChildContext& context) noexcept {
+  if (!context.plan->drop_privileges) return 0;
+  // Locked, so that no later uid 0 of any kind brings capabilities back, capabilities(7).
+  constexpr unsigned long kLocked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
+                                    SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+  const bool may = context.plan->identity != Identity::kKeep || ::geteuid() == 0;
+  if (may && ::prctl(PR_SET_SECUREBITS, kLocked, 0, 0, 0) < 0) return -errno;
+  if (may) {
+    for (unsigned long capability = 0; capability < 64; ++capability) {
+      if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) {
+        if (errno == EINVAL) break;  // past the last one this kernel knows
+        return -errno;
+      }
+    }
+  }
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2]{};
+  return result(::syscall(SYS_capset, &header, none));
+}
+
+int set_no_new_privs(ChildContext& context) noexcept {
+  if (!context.plan->drop_privileges) return 0;
+  return result(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+}
+
+// Keeps what init and the first command need, above 9, and closes everything else: an inherited directory descriptor is a way out
+// (CVE-2024-21626).
+int close_inherited_fds(ChildContext& context) noexcept {
+  int kept[8];
+  int count = 0;
+  const auto keep = [&](int& fd) noexcept {
+    if (fd < 0) return 0;
+    const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, 10);
+    if (moved < 0) return -errno;
+    kept[count++] = fd = moved;
+    return 0;
+  };
+  if (const int status = keep(context.control); status < 0) return status;
+  if (const int status = keep(context.pty_master); status < 0) return status;
+  if (const int status = keep(context.pty_slave); status < 0) return status;
+  if (context.first != nullptr) {
+    for (int& fd : context.first->stdio) {
+      if (const int status = keep(fd); status < 0) return status;
+    }
+  }
+  for (int i = 1; i < count; ++i) {
+    for (int j = i; j > 0 && kept[j] < kept[j - 1]; --j) {
+      const int swap = kept[j];
+      kept[j] = kept[j - 1];
+      kept[j - 1] = swap;
+    }
+  }
+  unsigned from = 0;
+  for (int i = 0; i <= count; ++i) {
+    const unsigned to = i < count ? static_cast<unsigned>(kept[i]) : ~0U;
+    if (to > from && ::syscall(SYS_close_range, from, i < count ? to - 1 : to, 0) < 0) return -errno;
+    from = to + 1;
+  }
+  // 0, 1 and 2 of init itself: /dev/null, so that a later descriptor is never taken for one of them.
+  const int null = ::open("/dev/null", O_RDWR);
+  if (null != 0) return null < 0 ? -errno : -EBADF;
+  if (::dup2(0, 1) < 0 || ::dup2(0, 2) < 0) return -errno;
+  return 0;
+}
+
+// Init shares the caller's memory image: its environment block may hold secrets (PR-05). Nobody inside can read a non-dumpable
+// process, and the block is wiped on top.
+int hide_self(ChildContext&) noexcept {
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) std::memset(*entry, 0, std::strlen(*entry));
+  return result(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
+}
+
+// A session of our own: no controlling terminal is shared with the caller (CVE-2017-5226).
+int new_session(ChildContext&) noexcept { return ::setsid() < 0 && errno != EPERM ? -errno : 0; }
+
+int install_filter(ChildContext& context) noexcept {
+  const Plan& plan = *context.plan;
+  if (plan.seccomp.empty()) return 0;
+  sock_fprog program{static_cast<unsigned short>(plan.seccomp.size()), const_cast<sock_filter*>(plan.seccomp.data())};
+  unsigned flags = 0;
+  if (plan.seccomp_listener) flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+  long fd = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+  if (fd < 0 && errno == EINVAL && plan.seccomp_listener) {
+    // Remove when Linux 5.19 is the oldest kernel (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).
+    fd = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+  }
+  if (fd < 0) return -errno;
+  if (plan.seccomp_listener) context.listener = static_cast<int>(fd);
+  return 0;
+}
+
+// Order matters. Root's idmapped mounts need host privilege, so its user namespace comes after the tree. A thread under Landlock
+// may no longer mount or pivot_root, landlock(7), so the tree comes first; Landlock and seccomp need no_new_privs once capabilities
+// are gone; seccomp is last, it forbids the calls above.
+constexpr Step kSteps[] = {
+    {"parent_death", die_with_parent, "tie the sandbox to its parent"},
+    {"id_map", map_own_id, "map the user id into the user namespace"},
+    {"cgroup", join_cgroup, "join the cgroup"},
+    {"loopback", raise_loopback, "raise the loopback interface"},
+    {"session", new_session, "start a session"},
+    {"keyring", new_session_keyring, "join an empty session keyring"},
+    {"tree", build_tree, "build the mount tree"},
+    {"rlimits", apply_rlimits, "set resource limits"},
+    {"identity", become_unprivileged, "give up host root"},
+    {"terminal", open_terminal, "open a terminal"},
+    {"capabilities", drop_capabilities, "drop capabilities"},
+    {"no_new_privs", set_no_new_privs, "set no_new_privs"},
+    {"close_fds", close_inherited_fds, "close inherited descriptors"},
+    {"landlock", restrict_paths, "restrict paths with Landlock"},
+    {"hide_self", hide_self, "hide init from the command"},
+    {"seccomp", install_filter, "install the system call filter"},
+};
+
+std::int64_t now_ns() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+std::int64_t step_ns[wire::kMaxSteps];
+
+}  // namespace
+
+std::span<const Step> steps() noexcept { return kSteps; }
+
+const std::int64_t* measured_steps() noexcept { return step_ns; }
+
+void enter_sandbox(ChildContext& context) noexcept {
+  std::int64_t before = context.time_steps ? now_ns() : 0;
+  int index = 0;
+  for (const Step& step : kSteps) {
+    if (const int status = step.run(context); status < 0) {
+      wire::Reply reply;
+      reply.type = wire::FromInit::kStepFailed;
+      reply.errnum = -status;
+      reply.where = index;
+      reply.op = context.failed_op;
+      ::send(context.control, &reply, sizeof reply, MSG_NOSIGNAL);
+      ::_exit(125);
+    }
+    if (context.time_steps) {
+      const std::int64_t after = now_ns();
+      step_ns[index] = after - before;
+      before = after;
+    }
+    ++index;
+  }
+  serve(context);
+}
+
+}  // namespace belljar::launch

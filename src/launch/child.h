@@ -1,0 +1,59 @@
+// What runs between clone3 and execve. Everything here is noexcept, allocates nothing, formats nothing and ends in _exit: the child
+// of a threaded process may have inherited a malloc lock that nobody will release (STYLE section 5).
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "launch/plan.h"
+
+namespace belljar::launch {
+
+// C strings of one exec, prepared by the parent.
+struct PreparedExec {
+  std::uint32_t id = 0;
+  const char* cwd = nullptr;
+  char* const* paths = nullptr;  // candidates for execve, NULL-terminated
+  char* const* argv = nullptr;
+  char* const* envp = nullptr;
+  int stdio[3] = {-1, -1, -1};
+  bool pty = false;
+};
+
+// The child's whole knowledge; made by the parent before clone3.
+struct ChildContext {
+  const Plan* plan = nullptr;
+  PreparedExec* first = nullptr;  // nullptr: serve only
+  bool one_shot = true;
+  bool time_steps = false;
+  int control = -1;
+  int* slots = nullptr;         // Plan::slots entries
+  char* const* envp = nullptr;  // Plan::env as C strings, for exec requests that bring none
+  // results of the steps
+  int failed_op = -1;
+  int listener = -1;
+  int pty_master = -1, pty_slave = -1;
+  int skipped = 0;
+  int skipped_op[48]{}, skipped_errno[48]{};
+};
+
+using StepFunction = int (*)(ChildContext&) noexcept;  // 0 or -errno
+
+struct Step {
+  std::string_view name;
+  StepFunction run;
+  std::string_view doing;  // for the error sentence: "cannot <doing>"
+};
+
+// The order of a start; see child.cc for why it is this one.
+std::span<const Step> steps() noexcept;
+
+// Runs the steps, then serves as pid 1 until the end. Does not return.
+[[noreturn]] void enter_sandbox(ChildContext& context) noexcept;
+
+// steps implemented in their own files
+int build_tree(ChildContext& context) noexcept;           // mounts.cc
+int restrict_paths(ChildContext& context) noexcept;       // landlock.cc
+[[noreturn]] void serve(ChildContext& context) noexcept;  // init.cc
+
+}  // namespace belljar::launch

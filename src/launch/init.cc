@@ -1,0 +1,378 @@
+// Pid 1 inside: starts commands, reaps, forwards signals, and takes the tree with it when it ends.
+//
+// It is the same image as the launcher, already behind every lock the command will be behind (same filter, same Landlock domain, no
+// capabilities) and non-dumpable, so it is no richer a target than the command itself (CVE-2026-41163). A warm exec costs one vfork
+// and one execve.
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "launch/child.h"
+#include "launch/wire.h"
+
+namespace belljar::launch {
+
+const std::int64_t* measured_steps() noexcept;
+
+namespace {
+
+struct Running {
+  std::uint32_t id = 0;
+  pid_t pid = 0;
+};
+constexpr int kMaxRunning = 1024;
+Running running[kMaxRunning];
+int running_count = 0;
+alignas(8) char request_buffer[wire::kInlineExec + sizeof(wire::ExecHeader)];
+
+bool own_pid_namespace(const ChildContext& context) noexcept {
+  return (context.plan->clone_flags & CLONE_NEWPID) != 0 && ::getpid() == 1;
+}
+
+void send_reply(const ChildContext& context, const wire::Reply& reply, const int* fds, int count) noexcept {
+  iovec part{const_cast<wire::Reply*>(&reply), sizeof reply};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
+  if (count > 0) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(static_cast<std::size_t>(count) * sizeof(int));
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(static_cast<std::size_t>(count) * sizeof(int));
+    std::memcpy(CMSG_DATA(header), fds, static_cast<std::size_t>(count) * sizeof(int));
+  }
+  ::sendmsg(context.control, &message, MSG_NOSIGNAL);
+}
+
+// What the vforked child reports through the memory it shares with us.
+struct SpawnFailure {
+  int errnum = 0;
+  std::int32_t where = wire::kExecve;
+};
+
+[[noreturn]] void fail(volatile SpawnFailure* failure, std::int32_t where) noexcept {
+  failure->errnum = errno;
+  failure->where = where;
+  ::_exit(127);
+}
+
+[[noreturn]] void become_command(const ChildContext& context, const PreparedExec& exec, volatile SpawnFailure* failure) noexcept {
+  ::setsid();  // its own process group, so that a signal reaches the whole job
+  if (exec.pty) {
+    for (int fd = 0; fd < 3; ++fd) {
+      if (::dup2(context.pty_slave, fd) < 0) fail(failure, wire::kStdio);
+    }
+    if (::ioctl(0, TIOCSCTTY, 0) < 0) fail(failure, wire::kStdio);
+  } else {
+    for (int fd = 0; fd < 3; ++fd) {  // sources are all above 9: no order to mind
+      if (exec.stdio[fd] >= 0 && ::dup2(exec.stdio[fd], fd) < 0) fail(failure, wire::kStdio);
+    }
+  }
+  if (::chdir(exec.cwd) < 0) fail(failure, wire::kChdir);
+  ::signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  int error = ENOENT;
+  for (char* const* path = exec.paths; *path != nullptr; ++path) {
+    ::execve(*path, exec.argv, exec.envp);
+    // As execvp(3): a candidate that may not be run is remembered, the search goes on.
+    if (errno == EACCES) error = EACCES;
+    else if (errno != ENOENT && errno != ENOTDIR) {
+      error = errno;
+      break;
+    }
+  }
+  errno = error;
+  fail(failure, wire::kExecve);
+}
+
+void spawn(ChildContext& context, const PreparedExec& exec, wire::Reply& reply) noexcept {
+  reply.exec_id = exec.id;
+  if (running_count == kMaxRunning) {
+    reply.type = wire::FromInit::kExecFailed;
+    reply.errnum = EAGAIN;
+    reply.where = wire::kRequest;
+    return;
+  }
+  volatile SpawnFailure failure;
+  failure.errnum = 0;
+  const pid_t pid = ::vfork();
+  if (pid == 0) become_command(context, exec, &failure);
+  if (pid < 0 || failure.errnum != 0) {
+    reply.type = wire::FromInit::kExecFailed;
+    reply.errnum = pid < 0 ? errno : failure.errnum;
+    reply.where = pid < 0 ? wire::kVfork : failure.where;
+    if (pid > 0) ::waitpid(pid, nullptr, 0);
+    return;
+  }
+  running[running_count++] = {exec.id, pid};
+  reply.type = wire::FromInit::kStarted;
+  reply.pid = pid;
+}
+
+void close_stdio(PreparedExec& exec) noexcept {
+  for (int& fd : exec.stdio) {
+    if (fd >= 0) ::close(fd);
+    fd = -1;
+  }
+}
+
+// Ends everything but us. With a pid namespace of our own one signal reaches all. Without one (external-sandbox, landlock) we are
+// the subreaper: each round stops and kills our children, whose orphans become our children for the next round.
+void kill_everything(const ChildContext& context) noexcept {
+  if (own_pid_namespace(context)) {
+    ::kill(-1, SIGKILL);
+    while (::waitpid(-1, nullptr, __WALL) > 0 || errno == EINTR) {
+    }
+    return;
+  }
+  for (int round = 0; round < 10000; ++round) {
+    char path[64] = "/proc/self/task/";
+    char buffer[4096];
+    char number[16];
+    char* end = number + sizeof number;
+    char* start = end;
+    unsigned pid = static_cast<unsigned>(::getpid());
+    do *--start = static_cast<char>('0' + pid % 10);
+    while ((pid /= 10) != 0);
+    std::memcpy(path + 16, start, static_cast<std::size_t>(end - start));
+    std::memcpy(path + 16 + (end - start), "/children", 10);
+    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t size = fd < 0 ? 0 : ::read(fd, buffer, sizeof buffer - 1);
+    if (fd >= 0) ::close(fd);
+    if (size > 0) {
+      buffer[size] = '\0';
+      for (char* at = buffer; *at != '\0';) {
+        char* after = nullptr;
+        const long child = std::strtol(at, &after, 10);
+        if (after == at) break;
+        if (child > 0) ::kill(static_cast<pid_t>(child), SIGKILL);
+        at = after;
+        while (*at == ' ') ++at;
+      }
+    } else {
+      for (int i = 0; i < running_count; ++i) ::kill(-running[i].pid, SIGKILL);
+    }
+    if (::waitpid(-1, nullptr, __WALL) < 0 && errno == ECHILD) return;
+    while (::waitpid(-1, nullptr, WNOHANG | __WALL) > 0) {
+    }
+  }
+}
+
+void report_exit(ChildContext& context, int index, int status, const rusage& usage) noexcept {
+  wire::Reply reply;
+  reply.type = wire::FromInit::kExited;
+  reply.exec_id = running[index].id;
+  reply.pid = running[index].pid;
+  reply.wait_status = status;
+  reply.usage = usage;
+  running[index] = running[--running_count];
+  if (context.one_shot && reply.exec_id == 1) {
+    kill_everything(context);
+    send_reply(context, reply, nullptr, 0);
+    ::_exit(0);
+  }
+  send_reply(context, reply, nullptr, 0);
+}
+
+void reap(ChildContext& context) noexcept {
+  int status = 0;
+  rusage usage{};
+  pid_t pid = 0;
+  while ((pid = ::wait4(-1, &status, WNOHANG | __WALL, &usage)) > 0) {
+    for (int i = 0; i < running_count; ++i) {
+      if (running[i].pid == pid) {
+        report_exit(context, i, status, usage);
+        break;
+      }
+    }
+  }
+}
+
+void forward_signal(const ChildContext& context, const wire::SignalMessage& message) noexcept {
+  if (message.exec_id == 0 && own_pid_namespace(context)) {
+    ::kill(-1, message.signal);
+    return;
+  }
+  for (int i = 0; i < running_count; ++i) {
+    if (message.exec_id == 0 || running[i].id == message.exec_id) {
+      // The terminal's foreground job may be another group than the shell's own.
+      const pid_t foreground = context.pty_slave >= 0 ? ::tcgetpgrp(context.pty_slave) : -1;
+      if (foreground > 1 && foreground != running[i].pid) ::kill(-foreground, message.signal);
+      ::kill(-running[i].pid, message.signal);
+    }
+  }
+}
+
+// Splits `bytes` of NUL-terminated strings into the arrays of a PreparedExec. The arrays live in their own mapping.
+bool unpack(const wire::ExecHeader& header, char* strings, PreparedExec& exec, void*& mapping, std::size_t& mapped) noexcept {
+  const std::size_t pointers = std::size_t{header.paths} + header.argc + header.envc + 3;
+  mapped = pointers * sizeof(char*);
+  mapping = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) return false;
+  char** at = static_cast<char**>(mapping);
+  char* text = strings;
+  char* const end = strings + header.bytes;
+  const auto next = [&]() noexcept -> char* {
+    char* start = text;
+    while (text < end && *text != '\0') ++text;
+    if (text == end) return nullptr;
+    ++text;
+    return start;
+  };
+  exec.cwd = next();
+  const auto fill = [&](std::uint32_t count) noexcept -> char** {
+    char** start = at;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if ((*at++ = next()) == nullptr) return nullptr;
+    }
+    *at++ = nullptr;
+    return start;
+  };
+  exec.paths = fill(header.paths);
+  exec.argv = fill(header.argc);
+  exec.envp = fill(header.envc);
+  return exec.cwd != nullptr && exec.paths != nullptr && exec.argv != nullptr && exec.envp != nullptr;
+}
+
+void handle_exec(ChildContext& context, ssize_t size, int* fds, int fd_count) noexcept {
+  wire::ExecHeader header;
+  wire::Reply reply;
+  std::memcpy(&header, request_buffer, sizeof header);
+  reply.type = wire::FromInit::kExecFailed;
+  reply.exec_id = header.exec_id;
+  reply.errnum = EINVAL;
+  reply.where = wire::kRequest;
+  PreparedExec exec;
+  exec.id = header.exec_id;
+  exec.pty = header.pty != 0;
+  int used = 0;
+  for (int i = 0; i < 3; ++i) {
+    if ((header.has_stdio & (1U << i)) != 0 && used < fd_count) {
+      exec.stdio[i] = ::fcntl(fds[used], F_DUPFD_CLOEXEC, 10);
+      ::close(fds[used++]);
+    }
+  }
+  char* strings = request_buffer + sizeof header;
+  void* shared = MAP_FAILED;
+  if (header.in_memfd != 0) {
+    if (used < fd_count) shared = ::mmap(nullptr, header.bytes, PROT_READ, MAP_PRIVATE, fds[used], 0);
+    strings = static_cast<char*>(shared);
+  } else if (static_cast<std::size_t>(size) != sizeof header + header.bytes) {
+    strings = nullptr;
+  }
+  for (; used < fd_count; ++used) ::close(fds[used]);
+  void* arrays = MAP_FAILED;
+  std::size_t mapped = 0;
+  if (strings != nullptr && strings != MAP_FAILED && unpack(header, strings, exec, arrays, mapped)) {
+    if (header.envc == 0) exec.envp = context.envp;
+    spawn(context, exec, reply);
+  }
+  close_stdio(exec);
+  if (arrays != MAP_FAILED) ::munmap(arrays, mapped);
+  if (shared != MAP_FAILED) ::munmap(shared, header.bytes);
+  send_reply(context, reply, nullptr, 0);
+}
+
+// One message from the launcher; false when it is gone.
+bool handle_request(ChildContext& context) noexcept {
+  iovec part{request_buffer, sizeof request_buffer};
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t size = ::recvmsg(context.control, &message, MSG_CMSG_CLOEXEC);
+  if (size <= 0) return size < 0 && errno == EINTR;
+  int fds[4];
+  int count = 0;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_type != SCM_RIGHTS) continue;
+    count = static_cast<int>((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    std::memcpy(fds, CMSG_DATA(header), static_cast<std::size_t>(count) * sizeof(int));
+  }
+  wire::ToInit type{};
+  std::memcpy(&type, request_buffer, sizeof type);
+  if (type == wire::ToInit::kSignal && size == sizeof(wire::SignalMessage)) {
+    wire::SignalMessage signal;
+    std::memcpy(&signal, request_buffer, sizeof signal);
+    forward_signal(context, signal);
+  } else if (type == wire::ToInit::kExec && static_cast<std::size_t>(size) >= sizeof(wire::ExecHeader)) {
+    handle_exec(context, size, fds, count);
+  }
+  return true;
+}
+
+}  // namespace
+
+void serve(ChildContext& context) noexcept {
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  const int children = ::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+
+  wire::Reply reply;
+  reply.type = wire::FromInit::kStarted;
+  if (context.first != nullptr) {
+    spawn(context, *context.first, reply);
+    close_stdio(*context.first);
+  }
+  int fds[2];
+  int count = 0;
+  if (context.listener >= 0) {
+    fds[count++] = context.listener;
+    reply.has_listener = 1;
+  }
+  if (context.pty_master >= 0) {
+    fds[count++] = context.pty_master;
+    reply.has_pty = 1;
+  }
+  reply.steps = static_cast<std::int32_t>(steps().size());
+  std::memcpy(reply.step_ns, measured_steps(), static_cast<std::size_t>(reply.steps) * sizeof(std::int64_t));
+  reply.skipped = context.skipped;
+  std::memcpy(reply.skipped_op, context.skipped_op, sizeof reply.skipped_op);
+  std::memcpy(reply.skipped_errno, context.skipped_errno, sizeof reply.skipped_errno);
+  send_reply(context, reply, fds, count);
+  if (context.listener >= 0) ::close(context.listener);
+  if (context.pty_master >= 0) ::close(context.pty_master);
+  if (reply.type == wire::FromInit::kExecFailed && context.one_shot) ::_exit(0);
+
+  for (;;) {
+    pollfd wait[2] = {{context.control, POLLIN, 0}, {children, POLLIN, 0}};
+    if (::poll(wait, 2, -1) < 0) continue;
+    if (wait[1].revents != 0) {
+      signalfd_siginfo info;
+      while (::read(children, &info, sizeof info) > 0) {
+      }
+      reap(context);
+    }
+    if (wait[0].revents != 0 && !handle_request(context)) {
+      // The launcher is gone: so is everything here.
+      kill_everything(context);
+      ::_exit(0);
+    }
+  }
+}
+
+}  // namespace belljar::launch

@@ -1,0 +1,404 @@
+#include "launch/launcher.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/format.h"
+#include "launch/child.h"
+#include "launch/wire.h"
+
+namespace belljar::launch {
+namespace {
+
+constexpr int kSetupDeadlineMs = 60'000;  // a mount of a dead network file system must not hang the caller for ever
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  result.reserve(strings.size() + 1);
+  for (const std::string& text : strings) result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+std::string_view path_of(const std::vector<std::string>& env) {
+  for (const std::string& entry : env) {
+    if (entry.starts_with("PATH=")) return std::string_view(entry).substr(5);
+  }
+  return "/usr/local/bin:/usr/bin:/bin";
+}
+
+// What execvp(3) would try, in order. Looked up inside, by the child: what a name means is a question for the sandbox's own tree.
+std::vector<std::string> candidates(const std::string& program, const std::vector<std::string>& env) {
+  if (program.find('/') != std::string::npos) return {program};
+  std::vector<std::string> result;
+  if (program.empty()) return result;
+  std::string_view path = path_of(env);
+  for (;;) {
+    const std::size_t colon = path.find(':');
+    const std::string_view folder = path.substr(0, colon);
+    if (!folder.empty()) result.push_back(std::string(folder) + "/" + program);  // an empty entry means the cwd: not for us (EN-03)
+    if (colon == std::string_view::npos) return result;
+    path.remove_prefix(colon + 1);
+  }
+}
+
+Error exec_error(const ExecRequest& request) {
+  return Error(Code::kInvalidArgument, "cannot start a command without a program")
+      .next(format("give a program ({} arguments seen)", request.argv.size()));
+}
+
+struct Received {
+  wire::Reply reply;
+  int fds[2] = {-1, -1};
+  int fd_count = 0;
+};
+
+// 1 message, 0 end of the socket, -errno.
+int receive(int socket, Received& received, int flags) {
+  iovec part{&received.reply, sizeof received.reply};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t size = 0;
+  do size = ::recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+  while (size < 0 && errno == EINTR);
+  if (size < 0) return errno == ECONNRESET ? 0 : -errno;
+  if (size == 0) return 0;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_type != SCM_RIGHTS) continue;
+    received.fd_count = static_cast<int>((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    std::memcpy(received.fds, CMSG_DATA(header), static_cast<std::size_t>(received.fd_count) * sizeof(int));
+  }
+  return size == sizeof received.reply ? 1 : -EPROTO;
+}
+
+int write_map(int pid, const char* name, unsigned inside, unsigned outside) {
+  const std::string text = format("{} {} 1", inside, outside);
+  const UniqueFd fd(::open(format("/proc/{}/{}", pid, name).c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.valid()) return errno;
+  return ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : errno;
+}
+
+Event decode(const wire::Reply& reply) {
+  constexpr std::string_view kCalls[] = {"execve", "chdir", "stdio", "vfork", "request"};
+  Event event;
+  event.exec_id = reply.exec_id;
+  event.pid = reply.pid;
+  event.errnum = reply.errnum;
+  switch (reply.type) {
+    case wire::FromInit::kStarted:
+      event.kind = Event::Kind::kStarted;
+      break;
+    case wire::FromInit::kExecFailed:
+      event.kind = Event::Kind::kExecFailed;
+      event.failed_call = kCalls[static_cast<std::size_t>(reply.where)];
+      break;
+    case wire::FromInit::kExited:
+      event.kind = Event::Kind::kExited;
+      event.exit = {reply.exec_id, reply.wait_status, reply.usage};
+      break;
+    case wire::FromInit::kMapMe:
+    case wire::FromInit::kStepFailed:
+      break;
+  }
+  return event;
+}
+
+std::string describe(const MountOp& op) {
+  constexpr std::string_view kNames[] = {
+      "copy",           "copy",      "tmpfs",      "proc", "devpts",       "mqueue",    "overlay", "attach", "set attributes of",
+      "make directory", "make file", "write file", "link", "set owner of", "pivot into"};
+  return format("{} {}", kNames[static_cast<std::size_t>(op.kind)], quoted(op.target.empty() ? op.source : op.target));
+}
+
+}  // namespace
+
+class Starter {
+ public:
+  Starter(const Plan& plan, const ExecRequest* first, const StartOptions& options)
+      : plan_(plan), first_(first), options_(options) {}
+
+  Result<Sandbox> run() {
+    if (first_ != nullptr && first_->argv.empty()) return exec_error(*first_);
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+      return Error(Code::kResourceExhausted, "cannot make the control socket").sys(errno, "socketpair");
+    sandbox_.control_ = UniqueFd(ends[0]);
+    child_end_ = UniqueFd(ends[1]);
+    prepare();
+    BELLJAR_CHECK(clone());
+    BELLJAR_CHECK(follow());
+    return std::move(sandbox_);
+  }
+
+ private:
+  void prepare() {
+    environment_ = pointers(plan_.env);
+    slots_.assign(static_cast<std::size_t>(plan_.slots), -1);
+    context_.plan = &plan_;
+    context_.one_shot = options_.one_shot && first_ != nullptr;
+    context_.time_steps = options_.time_steps;
+    context_.control = child_end_.get();
+    context_.slots = slots_.data();
+    context_.envp = environment_.data();
+    if (first_ == nullptr) return;
+    const auto& env = first_->env.empty() ? plan_.env : first_->env;
+    paths_ = candidates(first_->argv[0], env);
+    path_pointers_ = pointers(paths_);
+    argv_ = pointers(first_->argv);
+    if (!first_->env.empty()) first_env_ = pointers(first_->env);
+    exec_.id = 1;
+    exec_.cwd = first_->cwd.empty() ? plan_.default_cwd.c_str() : first_->cwd.c_str();
+    exec_.paths = path_pointers_.data();
+    exec_.argv = argv_.data();
+    exec_.envp = first_->env.empty() ? environment_.data() : first_env_.data();
+    std::memcpy(exec_.stdio, first_->stdio, sizeof exec_.stdio);
+    exec_.pty = first_->pty;
+    context_.first = &exec_;
+  }
+
+  Result<void> clone() {
+    clone_args args{};
+    int pidfd = -1;
+    // The cgroup namespace is made by the child after it has joined its group.
+    args.flags = (plan_.clone_flags & ~static_cast<std::uint64_t>(CLONE_NEWCGROUP)) | CLONE_PIDFD;
+    args.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
+    args.exit_signal = 0;  // no SIGCHLD in a host program that did not ask for one; we wait on the pidfd
+    if (plan_.cgroup_fd >= 0) {
+      args.flags |= CLONE_INTO_CGROUP;
+      args.cgroup = static_cast<std::uint64_t>(plan_.cgroup_fd);
+    }
+    // Signals stay blocked across the clone: a handler of the host program must not run in the child.
+    sigset_t all;
+    sigset_t old;
+    sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, &old);
+    const long pid = ::syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0) enter_sandbox(context_);
+    const int error = errno;
+    ::sigprocmask(SIG_SETMASK, &old, nullptr);
+    if (pid < 0) return clone_error(error);
+    sandbox_.init_pid_ = static_cast<int>(pid);
+    sandbox_.pidfd_ = UniqueFd(pidfd);
+    sandbox_.subreaper_ = plan_.subreaper;
+    sandbox_.default_cwd_ = plan_.default_cwd;
+    sandbox_.default_env_.push_back("PATH=" + std::string(path_of(plan_.env)));
+    child_end_.reset();
+    return {};
+  }
+
+  Error clone_error(int error) const {
+    Error failure(
+        error == EAGAIN ? Code::kResourceExhausted : Code::kFailedPrecondition,
+        (plan_.clone_flags & CLONE_NEWUSER) != 0 ? "cannot create a user namespace" : "cannot create the sandbox's namespaces");
+    std::string reason;
+    std::string next = "see `belljar doctor`";
+    if (error == EAGAIN) {
+      reason = "no process is free: the limit on processes of this user or machine is reached";
+      next = "end other processes or raise `ulimit -u`";
+    } else if (error == ENOSPC || error == EUSERS) {
+      reason = "the limit on namespaces is reached (user.max_*_namespaces)";
+      next = "raise /proc/sys/user/max_user_namespaces, or choose --backend landlock; see `belljar doctor`";
+    } else if (error == EPERM) {
+      reason = "this kernel or an outer container refuses user namespaces";
+      next = "see `belljar doctor` for the cause, or choose --backend landlock";
+    }
+    return std::move(failure).sys(error, "clone3").reason(std::move(reason)).next(std::move(next));
+  }
+
+  // Serves the child until its start is decided.
+  Result<void> follow() {
+    for (;;) {
+      pollfd wait{sandbox_.control_.get(), POLLIN, 0};
+      const int ready = ::poll(&wait, 1, kSetupDeadlineMs);
+      if (ready < 0 && errno == EINTR) continue;
+      if (ready == 0)
+        return Error(Code::kDeadlineExceeded, "cannot set up the sandbox")
+            .reason("a step did not end within 60 s (a mount of a file system that does not answer?)");
+      Received received;
+      const int status = receive(sandbox_.control_.get(), received, 0);
+      if (status <= 0) {
+        sandbox_.kill_and_reap();
+        return Error(Code::kInternal, "cannot set up the sandbox")
+            .reason("pid 1 ended before the first command (killed from outside, or out of memory)");
+      }
+      if (received.reply.type == wire::FromInit::kMapMe) {
+        map_child();
+        continue;
+      }
+      if (received.reply.type == wire::FromInit::kStepFailed) return step_error(received.reply);
+      accept(received);
+      return {};
+    }
+  }
+
+  void map_child() {
+    wire::SignalMessage answer{wire::ToInit::kMapped, 0, 0};
+    int error = write_map(sandbox_.init_pid_, "uid_map", plan_.inside_uid, plan_.outside_uid);
+    if (error == 0) error = write_map(sandbox_.init_pid_, "gid_map", plan_.inside_gid, plan_.outside_gid);
+    answer.signal = error;
+    ::send(sandbox_.control_.get(), &answer, sizeof answer, MSG_NOSIGNAL);
+  }
+
+  Error step_error(const wire::Reply& reply) {
+    const Step& step = steps()[static_cast<std::size_t>(reply.where)];
+    std::string call(step.name);
+    if (reply.op >= 0) call = format("{}: {}", step.name, describe(plan_.mounts[static_cast<std::size_t>(reply.op)]));
+    sandbox_.kill_and_reap();
+    return Error(reply.errnum == ENOSPC || reply.errnum == ENOMEM ? Code::kResourceExhausted : Code::kFailedPrecondition,
+                 format("cannot {}", step.doing))
+        .sys(reply.errnum, std::move(call))
+        .next("see `belljar doctor` for what this machine can enforce");
+  }
+
+  void accept(Received& received) {
+    int next = 0;
+    if (received.reply.has_listener != 0) sandbox_.listener_ = UniqueFd(received.fds[next++]);
+    if (received.reply.has_pty != 0) sandbox_.pty_master_ = UniqueFd(received.fds[next++]);
+    if (options_.time_steps) {
+      for (int i = 0; i < received.reply.steps; ++i)
+        sandbox_.steps_.push_back({steps()[static_cast<std::size_t>(i)].name, received.reply.step_ns[i]});
+    }
+    for (int i = 0; i < received.reply.skipped; ++i)
+      sandbox_.skipped_.push_back({received.reply.skipped_op[i], received.reply.skipped_errno[i]});
+    if (first_ != nullptr) sandbox_.pending_ = decode(received.reply);
+  }
+
+  const Plan& plan_;
+  const ExecRequest* first_;
+  StartOptions options_;
+  Sandbox sandbox_;
+  UniqueFd child_end_;
+  ChildContext context_;
+  PreparedExec exec_;
+  std::vector<int> slots_;
+  std::vector<std::string> paths_;
+  std::vector<char*> environment_, path_pointers_, argv_, first_env_;
+};
+
+Result<Sandbox> start(const Plan& plan, const ExecRequest* first, const StartOptions& options) {
+  return Starter(plan, first, options).run();
+}
+
+Sandbox::Sandbox(Sandbox&& other) noexcept = default;
+
+Sandbox& Sandbox::operator=(Sandbox&& other) noexcept {
+  if (this != &other) {
+    kill_and_reap();
+    init_pid_ = std::exchange(other.init_pid_, -1);
+    pidfd_ = std::move(other.pidfd_);
+    control_ = std::move(other.control_);
+    listener_ = std::move(other.listener_);
+    pty_master_ = std::move(other.pty_master_);
+    next_id_ = other.next_id_;
+    subreaper_ = other.subreaper_;
+    pending_ = std::move(other.pending_);
+    default_cwd_ = std::move(other.default_cwd_);
+    default_env_ = std::move(other.default_env_);
+    steps_ = std::move(other.steps_);
+    skipped_ = std::move(other.skipped_);
+  }
+  return *this;
+}
+
+Sandbox::~Sandbox() { kill_and_reap(); }
+
+void Sandbox::kill_and_reap() noexcept {
+  if (!pidfd_.valid()) return;
+  if (subreaper_) {
+    control_.reset();  // pid 1 sees the end of the socket, sweeps the tree and leaves
+    pollfd gone{pidfd_.get(), POLLIN, 0};
+    ::poll(&gone, 1, 5000);
+  }
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  siginfo_t info{};
+  while (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info, WEXITED | __WALL) < 0 && errno == EINTR) {
+  }
+  pidfd_.reset();
+  control_.reset();
+}
+
+std::optional<Event> Sandbox::next_event() {
+  if (pending_) return std::exchange(pending_, std::nullopt);
+  if (!control_.valid()) return Event{};
+  Received received;
+  const int status = receive(control_.get(), received, MSG_DONTWAIT);
+  if (status == -EAGAIN) return std::nullopt;
+  if (status <= 0) return Event{};
+  for (int i = 0; i < received.fd_count; ++i) ::close(received.fds[i]);
+  return decode(received.reply);
+}
+
+void Sandbox::signal(std::uint32_t exec_id, int signal) noexcept {
+  const wire::SignalMessage message{wire::ToInit::kSignal, exec_id, signal};
+  ::send(control_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+Result<std::uint32_t> Sandbox::exec(const ExecRequest& request) {
+  if (request.argv.empty()) return exec_error(request);
+  const std::vector<std::string> paths = candidates(request.argv[0], request.env.empty() ? default_env_ : request.env);
+  wire::ExecHeader header;
+  header.exec_id = next_id_++;
+  header.pty = request.pty ? 1 : 0;
+  std::string strings = request.cwd.empty() ? default_cwd_ : request.cwd;
+  strings.push_back('\0');
+  const auto append = [&](const std::vector<std::string>& list) {
+    for (const std::string& text : list) strings.append(text).push_back('\0');
+    return static_cast<std::uint32_t>(list.size());
+  };
+  header.paths = append(paths);
+  header.argc = append(request.argv);
+  header.envc = append(request.env);
+  header.bytes = static_cast<std::uint32_t>(strings.size());
+  int fds[4];
+  int count = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (request.stdio[i] < 0) continue;
+    header.has_stdio |= 1U << i;
+    fds[count++] = request.stdio[i];
+  }
+  UniqueFd memory;
+  iovec parts[2] = {{&header, sizeof header}, {strings.data(), strings.size()}};
+  std::size_t part_count = 2;
+  if (strings.size() > wire::kInlineExec) {
+    memory = UniqueFd(::memfd_create("belljar-exec", MFD_CLOEXEC));
+    if (!memory.valid() || ::write(memory.get(), strings.data(), strings.size()) != static_cast<ssize_t>(strings.size())) {
+      return Error(Code::kResourceExhausted, "cannot pass the command to the sandbox").sys(errno, "memfd_create");
+    }
+    header.in_memfd = 1;
+    fds[count++] = memory.get();
+    part_count = 1;
+  }
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = part_count;
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+  if (count > 0) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(static_cast<std::size_t>(count) * sizeof(int));
+    cmsghdr* rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(static_cast<std::size_t>(count) * sizeof(int));
+    std::memcpy(CMSG_DATA(rights), fds, static_cast<std::size_t>(count) * sizeof(int));
+  }
+  if (::sendmsg(control_.get(), &message, MSG_NOSIGNAL) < 0)
+    return Error(Code::kUnavailable, "cannot reach pid 1 of the sandbox").sys(errno, "sendmsg");
+  return header.exec_id;
+}
+
+}  // namespace belljar::launch
