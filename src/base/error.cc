@@ -1,6 +1,8 @@
 #include "belljar/error.h"
 
 #include <cstring>
+#include <string>
+#include <string_view>
 
 #include "base/format.h"
 

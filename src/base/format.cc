@@ -1,6 +1,9 @@
 #include "base/format.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace belljar {
 namespace {

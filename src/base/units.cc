@@ -1,11 +1,19 @@
 #include "belljar/units.h"
 
 #include <charconv>
+#include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar {
 namespace {
@@ -36,8 +44,12 @@ constexpr Unit kSizes[] = {{"", 1},
                            {"TB", 1e12}};
 constexpr Unit kTimes[] = {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"min", 60e3}, {"h", 3600e3}, {"d", 86400e3}};
 
-// Number and factor, or a reason.
-Result<double> scaled(std::string_view text, std::span<const Unit> units, std::string_view what, std::string_view forms) {
+// A hundred years in milliseconds: in nanoseconds, as the clock counts, three hundred no longer fit into 64 bits.
+constexpr double kLongest = 100.0 * 365 * 86400e3;
+
+// The number times the factor of its unit, at most `most`; or why not.
+Result<double> scaled(std::string_view text, std::span<const Unit> units, double most, std::string_view what,
+                      std::string_view forms) {
   double number = 0;
   const auto [end, errc] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   const std::string_view suffix(end, static_cast<std::size_t>(text.data() + text.size() - end));
@@ -51,7 +63,7 @@ Result<double> scaled(std::string_view text, std::span<const Unit> units, std::s
   for (const Unit& unit : units) {
     if (unit.name != suffix) continue;
     const double value = number * unit.factor;
-    if (value > 9.0e18) return bad("it is too large");
+    if (value > most) return bad("it is too large");
     return value;
   }
   return bad(format("unit {} is not known", quoted(suffix)));
@@ -60,12 +72,12 @@ Result<double> scaled(std::string_view text, std::span<const Unit> units, std::s
 }  // namespace
 
 Result<Bytes> parse_bytes(std::string_view text) {
-  const double value = BELLJAR_TRY(scaled(text, kSizes, "size", "512MiB, 1.5GiB or 200000"));
+  const double value = BELLJAR_TRY(scaled(text, kSizes, 9.0e18, "size", "512MiB, 1.5GiB or 200000"));
   return Bytes{static_cast<std::uint64_t>(std::llround(value))};
 }
 
 Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
-  const double value = BELLJAR_TRY(scaled(text, kTimes, "duration", "30s, 1.5m or 250ms"));
+  const double value = BELLJAR_TRY(scaled(text, kTimes, kLongest, "duration", "30s, 1.5m or 250ms"));
   return std::chrono::milliseconds(std::llround(value));
 }
 
