@@ -1,0 +1,160 @@
+#include "support/leftovers.h"
+
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/format.h"
+
+namespace belljar::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string slurp(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+struct Stat {
+  pid_t parent = 0;
+  char state = 'Z';
+  std::string name;
+};
+
+// proc(5): "pid (name) state ppid ..."; the name may hold anything, so its end is the last parenthesis.
+Stat read_stat(pid_t pid) {
+  const std::string text = slurp(format("/proc/{}/stat", pid));
+  const auto open = text.find('(');
+  const auto close = text.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close + 4 > text.size()) return {};
+  return {std::atoi(text.c_str() + close + 4), text[close + 2], text.substr(open + 1, close - open - 1)};
+}
+
+std::set<std::string> mounts() {
+  std::set<std::string> result;
+  std::istringstream lines(slurp("/proc/self/mountinfo"));
+  for (std::string line; std::getline(lines, line);) result.insert(line);
+  return result;
+}
+
+std::string describe(const fs::path& path) {
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0) return "gone";
+  std::string text = format("mode {:o} owner {}:{}", info.st_mode, info.st_uid, info.st_gid);
+  if (S_ISREG(info.st_mode)) text += format(" size {} hash {:x}", info.st_size, std::hash<std::string>()(slurp(path.string())));
+  std::error_code ignored;
+  if (S_ISLNK(info.st_mode)) text += " -> " + fs::read_symlink(path, ignored).string();
+  return text;
+}
+
+// Those of `added` that are in `now()` for as long as we are patient.
+template <class Now>
+std::set<std::string> that_stay(std::set<std::string> added, Now now, std::chrono::milliseconds patience) {
+  const auto start = std::chrono::steady_clock::now();
+  while (!added.empty()) {
+    const std::set<std::string> current = now();
+    std::erase_if(added, [&](const std::string& entry) { return !current.contains(entry); });
+    if (std::chrono::steady_clock::now() - start > patience) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return added;
+}
+
+std::set<std::string> difference(const std::set<std::string>& now, const std::set<std::string>& before) {
+  std::set<std::string> result;
+  std::ranges::set_difference(now, before, std::inserter(result, result.end()));
+  return result;
+}
+
+}  // namespace
+
+std::map<pid_t, std::string> descendants() {
+  std::map<pid_t, Stat> all;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid > 0) all[pid] = read_stat(pid);
+  }
+  std::map<pid_t, std::string> result;
+  for (const auto& [pid, stat] : all) {
+    if (stat.state == 'Z' || stat.state == 'X') continue;
+    pid_t up = stat.parent;
+    for (int depth = 0; up > 1 && up != ::getpid() && depth < 200; ++depth) up = all.contains(up) ? all[up].parent : 0;
+    if (up != ::getpid() || pid == ::getpid()) continue;
+    std::string words = slurp(format("/proc/{}/cmdline", pid));
+    std::ranges::replace(words, '\0', ' ');
+    result[pid] = format("process {} ({}): {}", pid, escaped(stat.name), escaped(words));
+  }
+  return result;
+}
+
+std::set<std::string> belljar_cgroups() {
+  std::set<std::string> result;
+  std::error_code ignored;
+  for (auto it = fs::recursive_directory_iterator("/sys/fs/cgroup", fs::directory_options::skip_permission_denied, ignored);
+       it != fs::recursive_directory_iterator(); it.increment(ignored)) {
+    if (it->path().filename().string().starts_with("belljar.") && it->is_directory(ignored)) result.insert(it->path().string());
+  }
+  return result;
+}
+
+std::map<std::string, std::string> describe_tree(const std::string& directory) {
+  std::map<std::string, std::string> result{{directory, describe(directory)}};
+  std::error_code ignored;
+  for (auto it = fs::recursive_directory_iterator(directory, fs::directory_options::skip_permission_denied, ignored);
+       it != fs::recursive_directory_iterator(); it.increment(ignored)) {
+    result[it->path().string()] = describe(it->path());
+  }
+  return result;
+}
+
+Leftovers::Leftovers(std::vector<std::string> directories) : directories_(std::move(directories)) {
+  // Orphans come to us instead of to pid 1, prctl(2), so that we recognise them.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  for (const auto& [pid, line] : descendants()) processes_.insert(pid);
+  mounts_ = mounts();
+  cgroups_ = belljar_cgroups();
+  for (const std::string& directory : directories_) files_.merge(describe_tree(directory));
+}
+
+std::string Leftovers::report(std::chrono::milliseconds patience) const {
+  const auto ours = [&] {
+    std::set<std::string> lines;
+    for (const auto& [pid, line] : descendants()) {
+      if (!processes_.contains(pid)) lines.insert(line);
+    }
+    return lines;
+  };
+  std::string result;
+  for (const std::string& line : that_stay(ours(), ours, patience)) result += line + "\n";
+  for (const std::string& line : that_stay(difference(mounts(), mounts_), mounts, patience)) result += "mount " + line + "\n";
+  for (const std::string& path : that_stay(difference(belljar_cgroups(), cgroups_), belljar_cgroups, patience)) {
+    result += "cgroup " + path + "\n";
+  }
+  std::map<std::string, std::string> now;
+  for (const std::string& directory : directories_) now.merge(describe_tree(directory));
+  for (const auto& [path, text] : now) {
+    const auto before = files_.find(path);
+    if (before == files_.end()) result += format("file {} is new: {}\n", escaped(path), text);
+    else if (before->second != text) result += format("file {} changed: {}, was {}\n", escaped(path), text, before->second);
+  }
+  for (const auto& [path, text] : files_) {
+    if (!now.contains(path)) result += format("file {} is gone\n", escaped(path));
+  }
+  return result;
+}
+
+}  // namespace belljar::test

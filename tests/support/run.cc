@@ -1,0 +1,202 @@
+#include "support/run.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <ostream>
+#include <system_error>
+#include <utility>
+
+#include "base/format.h"
+
+namespace belljar::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+milliseconds since(steady_clock::time_point start) { return std::chrono::duration_cast<milliseconds>(steady_clock::now() - start); }
+
+std::pair<UniqueFd, UniqueFd> make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+std::vector<std::string> environment(const RunOptions& options) {
+  std::map<std::string, std::string> values;
+  if (options.all_env) {
+    values = *options.all_env;
+  } else {
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string_view text = *entry;
+      if (const auto at = text.find('='); at != std::string_view::npos)
+        values[std::string(text.substr(0, at))] = text.substr(at + 1);
+    }
+  }
+  for (const auto& [name, value] : options.env) values[name] = value;
+  std::vector<std::string> result;
+  for (const auto& [name, value] : values) result.push_back(name + "=" + value);
+  return result;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (const std::string& text : strings) result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+// Reads what is there. False at end of file.
+bool drain(int fd, std::string& into) {
+  std::array<char, 65536> buffer;
+  for (;;) {
+    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+    if (count > 0) into.append(buffer.data(), static_cast<std::size_t>(count));
+    else if (count == 0) return false;
+    else if (errno == EAGAIN) return true;
+    else if (errno != EINTR) return false;
+  }
+}
+
+}  // namespace
+
+Running::Running(const std::vector<std::string>& argv, const RunOptions& options)
+    : input_(options.input), started_(steady_clock::now()), timeout_(options.timeout) {
+  std::signal(SIGPIPE, SIG_IGN);
+  auto [in_read, in_write] = make_pipe();
+  auto [out_read, out_write] = make_pipe();
+  auto [err_read, err_write] = make_pipe();
+
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  if (options.stdin_is == Input::kPipe) ::posix_spawn_file_actions_adddup2(&actions, in_read.get(), 0);
+  else if (options.stdin_is == Input::kNull) ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  else ::posix_spawn_file_actions_addclose(&actions, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, out_write.get(), 1);
+  ::posix_spawn_file_actions_adddup2(&actions, err_write.get(), 2);
+  if (!options.cwd.empty()) ::posix_spawn_file_actions_addchdir_np(&actions, options.cwd.c_str());
+  sigset_t defaults;
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigemptyset(&defaults);
+  ::sigaddset(&defaults, SIGPIPE);
+  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+
+  const std::vector<std::string> env = environment(options);
+  const int error = ::posix_spawnp(&pid_, argv.at(0).c_str(), &actions, &attributes, pointers(argv).data(), pointers(env).data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  if (error != 0) throw std::system_error(error, std::generic_category(), "cannot start " + argv[0]);
+
+  if (options.stdin_is == Input::kPipe) stdin_ = std::move(in_write);
+  stdout_ = std::move(out_read);
+  stderr_ = std::move(err_read);
+  for (const int fd : {stdin_.get(), stdout_.get(), stderr_.get()}) {
+    if (fd >= 0) ::fcntl(fd, F_SETFL, O_NONBLOCK);
+  }
+}
+
+Running::~Running() {
+  if (pid_ <= 0 || reaped_) return;
+  ::kill(-pid_, SIGKILL);
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void Running::close_output() noexcept {
+  stdout_.reset();
+  stderr_.reset();
+}
+
+void Running::send(int signal) const { ::kill(pid_, signal); }
+
+bool Running::try_reap() {
+  if (reaped_) return true;
+  int status = 0;
+  rusage usage{};
+  if (::wait4(pid_, &status, WNOHANG, &usage) != pid_) return false;
+  reaped_ = true;
+  outcome_.duration = since(started_);
+  outcome_.max_rss_kib = usage.ru_maxrss;
+  if (WIFEXITED(status)) outcome_.exit_code = WEXITSTATUS(status);
+  else outcome_.signal = WTERMSIG(status);
+  return true;
+}
+
+// Moves bytes both ways for at most this long.
+void Running::pump(milliseconds at_most) {
+  const bool writing = stdin_.valid() && written_ < input_.size();
+  std::array<pollfd, 3> set{{{writing ? stdin_.get() : -1, POLLOUT, 0}, {stdout_.get(), POLLIN, 0}, {stderr_.get(), POLLIN, 0}}};
+  ::poll(set.data(), set.size(), static_cast<int>(at_most.count()));
+  if (set[0].revents != 0) {
+    const ssize_t count = ::write(stdin_.get(), input_.data() + written_, input_.size() - written_);
+    if (count > 0) written_ += static_cast<std::size_t>(count);
+    else if (errno != EAGAIN) stdin_.reset();
+  }
+  if (set[1].revents != 0 && !drain(stdout_.get(), outcome_.out)) stdout_.reset();
+  if (set[2].revents != 0 && !drain(stderr_.get(), outcome_.err)) stderr_.reset();
+}
+
+bool Running::wait_for_output(std::string_view text, milliseconds patience) {
+  const auto start = steady_clock::now();
+  const auto found = [&] { return outcome_.out.find(text) != std::string::npos || outcome_.err.find(text) != std::string::npos; };
+  while (!found() && since(start) < patience) {
+    const bool ended = try_reap();
+    pump(milliseconds(5));
+    if (ended) return found();
+  }
+  return found();
+}
+
+Outcome Running::wait() {
+  std::optional<steady_clock::time_point> ended;
+  for (;;) {
+    if (!ended && try_reap()) ended = steady_clock::now();
+    if (ended && !stdout_.valid() && !stderr_.valid()) break;
+    if (ended && since(*ended) > std::chrono::seconds(1)) {
+      outcome_.output_held = true;
+      break;
+    }
+    if (!ended && !outcome_.timed_out && since(started_) > timeout_) {
+      outcome_.timed_out = true;
+      ::kill(-pid_, SIGKILL);
+      ::kill(pid_, SIGKILL);
+    }
+    if (stdin_.valid() && written_ == input_.size()) stdin_.reset();
+    pump(milliseconds(ended ? 20 : 2));
+  }
+  return std::move(outcome_);
+}
+
+std::ostream& operator<<(std::ostream& stream, const Outcome& outcome) {
+  stream << "exit " << outcome.exit_code << ", signal " << outcome.signal << ", " << outcome.duration.count() << " ms";
+  if (outcome.timed_out) stream << ", timed out";
+  if (outcome.output_held) stream << ", output held by a survivor";
+  const auto shown = [](const std::string& text) { return escaped(std::string_view(text).substr(0, 4000)); };
+  return stream << "\n  stdout: " << shown(outcome.out) << "\n  stderr: " << shown(outcome.err);
+}
+
+Outcome run(const std::vector<std::string>& argv, const RunOptions& options) { return Running(argv, options).wait(); }
+
+Outcome belljar(std::vector<std::string> args, const RunOptions& options) {
+  args.insert(args.begin(), BELLJAR_PROGRAM);
+  return run(args, options);
+}
+
+}  // namespace belljar::test

@@ -1,0 +1,92 @@
+// Runs a program for a test and collects what came of it.
+//
+//   const Outcome outcome = run({"/bin/sh", "-c", "cat; exit 3"}, {.input = "hello"});
+//   EXPECT_EQ(outcome.exit_code, 3) << outcome;
+//
+// Not for the library: it polls in small steps where launch/ waits on descriptors. One thread at a time. SIGPIPE is ignored in the
+// calling process from the first use on; the program starts with the default.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <iosfwd>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace belljar::test {
+
+enum class Input { kPipe, kNull, kClosed };  // kPipe: `input`, then end of file
+
+struct RunOptions {
+  std::string input;
+  Input stdin_is = Input::kPipe;
+  std::string cwd;                                            // empty: ours
+  std::map<std::string, std::string> env;                     // added to ours
+  std::optional<std::map<std::string, std::string>> all_env;  // instead of ours
+  std::chrono::milliseconds timeout{60000};                   // then SIGKILL to its process group
+};
+
+struct Outcome {
+  int exit_code = -1;      // -1 when a signal ended it
+  int signal = 0;          // 0 when it exited
+  bool timed_out = false;  // we killed it
+  // Somebody still held its stdout or stderr one second after it had ended: a process survived.
+  bool output_held = false;
+  std::string out;
+  std::string err;
+  std::chrono::milliseconds duration{0};
+  long max_rss_kib = 0;  // of the program and the children it waited for
+};
+
+// For failure messages: exit code, signal and both outputs.
+std::ostream& operator<<(std::ostream& stream, const Outcome& outcome);
+
+// A program that runs beside the test. The destructor kills its process group and reaps it.
+class Running {
+ public:
+  // Throws std::system_error when the program cannot be started.
+  explicit Running(const std::vector<std::string>& argv, const RunOptions& options = {});
+  Running(Running&&) = default;
+  Running& operator=(Running&&) = delete;
+  ~Running();
+
+  pid_t pid() const noexcept { return pid_; }
+  const std::string& out() const noexcept { return outcome_.out; }
+  const std::string& err() const noexcept { return outcome_.err; }
+
+  // Reads until stdout (or stderr) holds `text`. False when the program ended or the time was up before.
+  bool wait_for_output(std::string_view text, std::chrono::milliseconds patience = std::chrono::seconds(20));
+  void send(int signal) const;
+  // Leaves the program's stdin to the test: with `input` written so far. Closing it is end of file.
+  void close_input() noexcept { stdin_.reset(); }
+  // Closes our ends of its stdout and stderr, as `| head` does.
+  void close_output() noexcept;
+  // Waits until it has ended and both outputs are closed.
+  Outcome wait();
+
+ private:
+  void pump(std::chrono::milliseconds at_most);
+  bool try_reap();
+
+  pid_t pid_ = -1;
+  UniqueFd stdin_, stdout_, stderr_;
+  std::string input_;
+  std::size_t written_ = 0;
+  std::chrono::steady_clock::time_point started_;
+  std::chrono::milliseconds timeout_;
+  bool reaped_ = false;
+  Outcome outcome_;
+};
+
+Outcome run(const std::vector<std::string>& argv, const RunOptions& options = {});
+
+// The program under test: belljar with `args`.
+Outcome belljar(std::vector<std::string> args, const RunOptions& options = {});
+
+}  // namespace belljar::test

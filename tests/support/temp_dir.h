@@ -1,0 +1,37 @@
+// A directory for one test, removed at its end with everything below, whatever modes a test left on it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+namespace belljar::test {
+
+class TempDir {
+ public:
+  // Below `base`, or below $TMPDIR, or /tmp. Throws std::system_error.
+  explicit TempDir(const std::string& base = {});
+  TempDir(TempDir&& other) noexcept;
+  TempDir& operator=(TempDir&&) = delete;
+  ~TempDir();
+
+  // Absolute and canonical.
+  const std::string& path() const noexcept { return path_; }
+  std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
+
+  // Makes the file with its parent directories; returns its path.
+  std::string write(std::string_view name, std::string_view content, mode_t mode = 0644) const;
+  std::string make_dir(std::string_view name) const;
+  // Gives everything below to this user. Needs root.
+  void give_to(uid_t uid, gid_t gid) const;
+
+ private:
+  std::string path_;
+};
+
+// The whole content. Throws std::system_error when the file cannot be read.
+std::string read_file(const std::string& path);
+bool exists(const std::string& path);  // a dangling link exists
+
+}  // namespace belljar::test
