@@ -1,0 +1,81 @@
+// The system call filter: a model in plain data, and the BPF program made from it.
+//
+// The model (seccomp_table.cc: which group a call belongs to; seccomp_rules.cc: what a group answers under a spec) is what a person
+// reads. `judge` is its interpreter and `build_filter` its compiler; `evaluate` runs a filter in user space, so that tests and a
+// fuzzer can check that both agree for every call. It is an allow list: a number that the table does not hold answers ENOSYS, which
+// is what a C library expects of an older kernel (a new call is never open by accident: CVE-2021-41133). Foreign ABIs are killed.
+//
+//   std::vector<sock_filter> filter = build_filter({.unix_sockets = UnixSockets::kBrokered});   // before clone3
+//   sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+//   int listener = install_filter(program, SECCOMP_FILTER_FLAG_NEW_LISTENER);                   // in the child, last of all
+//
+// What a filter cannot see: anything behind a pointer (paths, socket addresses, `struct open_how`, clone3's arguments). Where that
+// matters the call is refused, brokered, or another lock holds it; docs/design/seccomp.md has the list.
+#pragma once
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace belljar::kernel {
+
+// AF_UNIX. The filter sees the type of a socket at its birth and never the address of a connect or a send, so a sandbox that shows
+// host sockets on its mounts needs kPairs or kBrokered. An unconnected datagram end can name a path in any sendmsg, socketpair ends
+// included, hence SOCK_DGRAM (and SOCK_RAW, which the kernel turns into it) exists only in kAll.
+enum class UnixSockets : std::uint8_t {
+  kPairs,     // socketpair STREAM and SEQPACKET; socket(AF_UNIX) is refused
+  kBrokered,  // + socket STREAM and SEQPACKET; every connect(2) becomes a user notification
+  kStream,    // + socket STREAM and SEQPACKET; connect goes wherever the mounts let it
+  kAll,       // every type, every address
+};
+
+// What the sandbox around the filter gives. A value; the defaults are a sandbox with all namespaces of its own.
+struct SeccompSpec {
+  UnixSockets unix_sockets = UnixSockets::kPairs;
+  bool allow_inet = true;            // AF_INET and AF_INET6 stream and datagram; false where no network namespace holds them
+  bool allow_netlink_route = true;   // NETLINK_ROUTE, which getifaddrs(3) needs
+  bool allow_ipc = true;             // SysV IPC and POSIX queues; false without an ipc namespace (they have no path to hide)
+  bool own_pid_namespace = true;     // false: prlimit64 on other processes is refused too (Landlock does not hold it)
+  bool allow_nested_userns = false;  // clone, unshare and setns of namespaces, mount and chroot: a weaker sandbox
+  bool deny_setid_bits = true;       // no call can set S_ISUID or S_ISGID; openat2 is ENOSYS (its mode is behind a pointer)
+  bool operator==(const SeccompSpec&) const = default;
+};
+
+// What happens to one call.
+struct Verdict {
+  enum class Kind : std::uint8_t { kAllow, kErrno, kNotify, kKillProcess, kBadProgram };
+  Kind kind = Kind::kAllow;
+  std::uint16_t errnum = 0;  // kErrno
+  bool operator==(const Verdict&) const = default;
+};
+
+// The model's answer. `data.arch` is an AUDIT_ARCH_*.
+Verdict judge(const SeccompSpec& spec, const seccomp_data& data) noexcept;
+
+// The program for `spec`. A few microseconds; never longer than 4096 instructions (BPF_MAXINSNS), about 200 in practice.
+std::vector<sock_filter> build_filter(const SeccompSpec& spec);
+
+// Runs a classic BPF program as seccomp(2) does. kBadProgram for what the kernel would refuse to load.
+Verdict evaluate(std::span<const sock_filter> program, const seccomp_data& data) noexcept;
+
+// seccomp(SECCOMP_SET_MODE_FILTER, flags, program). Returns 0, or with SECCOMP_FILTER_FLAG_NEW_LISTENER the notification
+// descriptor, or -errno. Needs no_new_privs or CAP_SYS_ADMIN. Allocates nothing: fit for the code between clone3 and execve. After
+// it clone3 answers ENOSYS to the caller too.
+int install_filter(const sock_fprog& program, unsigned flags) noexcept;
+
+// One refused group under a spec, for the enforcement report and the docs.
+struct Refusal {
+  std::string_view group;   // "kernel keyrings"
+  std::string_view answer;  // "ENOSYS", "notify", "by argument"
+  std::string_view why;     // the reason with its source
+};
+std::vector<Refusal> describe(const SeccompSpec& spec);
+
+// "openat" for a number of the native ABI; empty when the table does not hold it.
+std::string_view call_name(std::uint32_t number) noexcept;
+
+}  // namespace belljar::kernel

@@ -1,0 +1,253 @@
+// What each group of system calls answers under a spec, and `judge`, which reads those rules.
+//
+// The kernel looks at 32 bits of these arguments (socket(2)'s ints, mode_t, the ioctl number), so the rules do too: a rule that
+// compared all 64 bits was walked around with a bit above them (CVE-2019-10063, CVE-2019-7303).
+#include <fcntl.h>
+#include <linux/prctl.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/personality.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+
+#include "kernel/seccomp_table.h"
+
+namespace belljar::kernel {
+namespace {
+
+constexpr Verdict kAllow{Verdict::Kind::kAllow, 0};
+constexpr Verdict kNotify{Verdict::Kind::kNotify, 0};
+constexpr Verdict kKill{Verdict::Kind::kKillProcess, 0};
+
+constexpr Verdict refuse(int errnum) { return {Verdict::Kind::kErrno, static_cast<std::uint16_t>(errnum)}; }
+
+constexpr Condition is(std::uint8_t arg, std::uint32_t value, std::uint32_t mask = 0xffffffffU) {
+  return {arg, false, true, mask, value};
+}
+constexpr Condition has_any(std::uint8_t arg, std::uint32_t bits) { return {arg, false, false, bits, 0}; }
+constexpr Condition high_is_not(std::uint8_t arg, std::uint32_t value) { return {arg, true, false, 0xffffffffU, value}; }
+
+// Writes like the sentence it is: Rules(otherwise).when(a, b, verdict).
+class Rules {
+ public:
+  explicit Rules(Verdict otherwise) { rule_.otherwise = otherwise; }
+  Rules& when(Condition a, Verdict verdict) { return add({{a, {}}, 1, verdict}); }
+  Rules& when(Condition a, Condition b, Verdict verdict) { return add({{a, b}, 2, verdict}); }
+  operator Rule() const { return rule_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  Rules& add(const Clause& clause) {
+    rule_.clauses.at(rule_.count++) = clause;
+    return *this;
+  }
+  Rule rule_;
+};
+
+// umode_t is 16 bits wide, so the bits above them cannot matter. sys/stat.h has these as int.
+constexpr std::uint32_t kSetIdBits = S_ISUID | S_ISGID;
+// The mode of an open counts only when it creates: without these flags the register may hold anything.
+constexpr std::uint32_t kCreates = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
+
+Rule open_rule(const SeccompSpec& spec, std::uint8_t flags) {
+  Rules rules(kAllow);
+  if (spec.deny_setid_bits) {
+    rules.when(has_any(flags, kCreates), has_any(static_cast<std::uint8_t>(flags + 1), kSetIdBits), refuse(EPERM));
+  }
+  return rules;
+}
+
+Rule mode_rule(const SeccompSpec& spec, std::uint8_t mode) {
+  Rules rules(kAllow);
+  if (spec.deny_setid_bits) rules.when(has_any(mode, kSetIdBits), refuse(EPERM));
+  return rules;
+}
+
+// S_IFCHR and S_IFBLK share the bit 0020000 with S_IFLNK only, which mknod does not take.
+Rule node_rule(const SeccompSpec& spec, std::uint8_t mode) {
+  return Rules(kAllow).when(has_any(mode, S_IFCHR | (spec.deny_setid_bits ? kSetIdBits : 0)), refuse(EPERM));
+}
+
+// TIOCSTI types into the terminal, TIOCLINUX pastes into a console, TIOCSETD loads line disciplines (n_hdlc, n_gsm exploits).
+constexpr std::uint32_t kTioclinux = 0x541c;  // asm-generic/ioctls.h; ioctl_console(2)
+
+Rule ioctl_rule() {
+  return Rules(kAllow)
+      .when(is(1, TIOCSTI), refuse(EPERM))
+      .when(is(1, kTioclinux), refuse(EPERM))
+      .when(is(1, TIOCSETD), refuse(EPERM));
+}
+
+constexpr std::uint32_t kTypeMask = 0xf;  // SOCK_TYPE_MASK; above it are SOCK_CLOEXEC and SOCK_NONBLOCK
+
+void add_unix_types(Rules& rules, UnixSockets sockets, bool pair) {
+  if (sockets == UnixSockets::kAll) {
+    rules.when(is(0, AF_UNIX), kAllow);
+  } else if (pair || sockets != UnixSockets::kPairs) {
+    rules.when(is(0, AF_UNIX), is(1, SOCK_STREAM, kTypeMask), kAllow)
+        .when(is(0, AF_UNIX), is(1, SOCK_SEQPACKET, kTypeMask), kAllow)
+        .when(is(0, AF_UNIX), refuse(EACCES));
+  }
+}
+
+// Families answer EAFNOSUPPORT, types EACCES, protocols EPROTONOSUPPORT: what socket(2) says where they are missing.
+//
+// Within INET: no SOCK_RAW, no SOCK_PACKET (the kernel turns it into AF_PACKET), no SCTP, DCCP or L2TP, no MPTCP (Go's listeners
+// ask for it and fall back). ICMP datagrams are ping sockets, gated by net.ipv4.ping_group_range. A protocol that does not fit its
+// type is the kernel's to refuse.
+Rule socket_rule(const SeccompSpec& spec) {
+  Rules rules(refuse(spec.allow_inet ? EPROTONOSUPPORT : EAFNOSUPPORT));
+  add_unix_types(rules, spec.unix_sockets, false);
+  if (spec.allow_netlink_route) {
+    rules.when(is(0, AF_NETLINK), is(2, 0 /* NETLINK_ROUTE */), kAllow).when(is(0, AF_NETLINK), refuse(EPROTONOSUPPORT));
+  }
+  if (!spec.allow_inet) return rules;
+  static_assert((AF_INET | 8) == AF_INET6 && (AF_INET & 8) == 0);  // so one masked compare stands for both
+  rules.when({0, false, false, ~8U, AF_INET}, refuse(EAFNOSUPPORT));
+  rules.when({1, false, false, kTypeMask, SOCK_STREAM}, {1, false, false, kTypeMask, SOCK_DGRAM}, refuse(EACCES));
+  constexpr std::uint32_t kProtocols[] = {0, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMP, IPPROTO_ICMPV6};
+  for (const std::uint32_t protocol : kProtocols) rules.when(is(2, protocol), kAllow);
+  return rules;
+}
+
+Rule socketpair_rule(const SeccompSpec& spec) {
+  Rules rules(refuse(EAFNOSUPPORT));
+  add_unix_types(rules, spec.unix_sockets, true);
+  return rules;
+}
+
+// CLONE_NEWTIME shares its bit with clone's exit signal: only unshare and clone3 can ask for it (clone(2)).
+constexpr std::uint32_t kNewNamespaces =
+    CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+
+Rule clone_rule(const SeccompSpec& spec) {
+  Rules rules(kAllow);
+  if (!spec.allow_nested_userns) rules.when(has_any(0, kNewNamespaces), refuse(EPERM));
+  return rules;
+}
+
+// unshare takes an unsigned long, and a future kernel may give its other bits a meaning: only those without a namespace pass.
+Rule unshare_rule(const SeccompSpec& spec) {
+  Rules rules(kAllow);
+  if (spec.allow_nested_userns) return rules;
+  constexpr std::uint32_t kHarmless = CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
+  return rules.when(has_any(0, ~kHarmless), refuse(EPERM)).when(high_is_not(0, 0), refuse(EPERM));
+}
+
+// 0xffffffff asks. ADDR_NO_RANDOMIZE takes randomness from the caller's own children only, no set-id program can start here, and
+// gdb and ThreadSanitizer need it.
+Rule personality_rule() {
+  Rules rules(refuse(EPERM));
+  return rules.when(is(0, 0), kAllow).when(is(0, 0xffffffffU), kAllow).when(is(0, ADDR_NO_RANDOMIZE), kAllow);
+}
+
+Rule only_self_rule() { return Rules(refuse(EPERM)).when(is(0, 0), kAllow); }
+
+Rule flat(Verdict verdict) { return Rules(verdict); }
+
+Rule granted_or(bool granted, int errnum) { return flat(granted ? kAllow : refuse(errnum)); }
+
+Rule conditional_rule(const SeccompSpec& spec, Group group) {
+  switch (group) {
+    case Group::kIpc:
+      return granted_or(spec.allow_ipc, ENOSYS);
+    case Group::kOpenMode1:
+      return open_rule(spec, 1);
+    case Group::kOpenMode2:
+      return open_rule(spec, 2);
+    case Group::kMode1:
+      return mode_rule(spec, 1);
+    case Group::kMode2:
+      return mode_rule(spec, 2);
+    case Group::kNode1:
+      return node_rule(spec, 1);
+    case Group::kNode2:
+      return node_rule(spec, 2);
+    case Group::kOpenHow:
+      return granted_or(!spec.deny_setid_bits, ENOSYS);
+    case Group::kIoctl:
+      return ioctl_rule();
+    case Group::kSocket:
+      return socket_rule(spec);
+    case Group::kSocketpair:
+      return socketpair_rule(spec);
+    case Group::kConnect:
+      return flat(spec.unix_sockets == UnixSockets::kBrokered ? kNotify : kAllow);
+    case Group::kClone:
+      return clone_rule(spec);
+    case Group::kClone3:
+      return granted_or(spec.allow_nested_userns, ENOSYS);
+    case Group::kUnshare:
+      return unshare_rule(spec);
+    case Group::kPrctl:
+      return Rules(kAllow).when(is(0, PR_SET_MM), refuse(EPERM));
+    case Group::kPersonality:
+      return personality_rule();
+    case Group::kMovePages:
+      return only_self_rule();
+    case Group::kPrlimit:
+      return spec.own_pid_namespace ? flat(kAllow) : only_self_rule();
+    default:
+      return flat(refuse(ENOSYS));
+  }
+}
+
+// ENOSYS where callers have a way around an older kernel, EPERM where they know that answer from being unprivileged.
+Rule refused_rule(const SeccompSpec& spec, Group group) {
+  switch (group) {
+    case Group::kMount:
+    case Group::kSetns:
+    case Group::kHostName:
+    case Group::kPidfdGetfd:
+      return granted_or(spec.allow_nested_userns, EPERM);
+    case Group::kNewMount:
+      return granted_or(spec.allow_nested_userns, ENOSYS);
+    case Group::kIoUring:
+    case Group::kKeyring:
+    case Group::kMemfdSecret:
+    case Group::kNewSurface:
+    case Group::kObsolete:
+      return flat(refuse(ENOSYS));
+    default:
+      return flat(refuse(EPERM));
+  }
+}
+
+bool holds(const Condition& condition, const seccomp_data& data) noexcept {
+  const std::uint64_t argument = data.args[condition.arg];
+  const auto word = static_cast<std::uint32_t>(condition.high ? argument >> 32 : argument);
+  return ((word & condition.mask) == condition.value) == condition.equal;
+}
+
+Verdict decide(const Rule& rule, const seccomp_data& data) noexcept {
+  for (const Clause& clause : rule.list()) {
+    const auto conditions = std::span(clause.conditions).first(clause.count);
+    if (std::ranges::all_of(conditions, [&](const Condition& c) { return holds(c, data); })) return clause.verdict;
+  }
+  return rule.otherwise;
+}
+
+}  // namespace
+
+bool Rule::operator==(const Rule& other) const noexcept {
+  return otherwise == other.otherwise && std::ranges::equal(list(), other.list());
+}
+
+Rule rule_for(const SeccompSpec& spec, Group group) noexcept {
+  if (group == Group::kUnknown) return flat(refuse(ENOSYS));
+  if (group < kFirstConditional) return flat(kAllow);
+  return group < kFirstRefused ? conditional_rule(spec, group) : refused_rule(spec, group);
+}
+
+Verdict judge(const SeccompSpec& spec, const seccomp_data& data) noexcept {
+  if (data.arch != kNativeArch) return kKill;
+  const auto number = static_cast<std::uint32_t>(data.nr);
+  if (kHasX32 && number >= kX32Bit && number != kSkippedCall) return kKill;
+  return decide(rule_for(spec, group_of(number)), data);
+}
+
+}  // namespace belljar::kernel

@@ -1,0 +1,189 @@
+// The model and the filter made from it answer the same, for every spec, number and argument worth trying.
+#include "kernel/seccomp.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/format.h"
+#include "kernel/seccomp_table.h"
+
+namespace belljar::kernel {
+namespace {
+
+std::vector<SeccompSpec> all_specs() {
+  std::vector<SeccompSpec> specs;
+  for (unsigned bits = 0; bits < 4U * 64U; ++bits) {
+    specs.push_back({.unix_sockets = static_cast<UnixSockets>(bits & 3U),
+                     .allow_inet = (bits & 4U) != 0,
+                     .allow_netlink_route = (bits & 8U) != 0,
+                     .allow_ipc = (bits & 16U) != 0,
+                     .own_pid_namespace = (bits & 32U) != 0,
+                     .allow_nested_userns = (bits & 64U) != 0,
+                     .deny_setid_bits = (bits & 128U) != 0});
+  }
+  return specs;
+}
+
+seccomp_data call(std::uint32_t number, std::uint64_t a0 = 0, std::uint64_t a1 = 0, std::uint64_t a2 = 0, std::uint64_t a3 = 0) {
+  seccomp_data data{};
+  data.nr = static_cast<int>(number);
+  data.arch = kNativeArch;
+  data.args[0] = a0;
+  data.args[1] = a1;
+  data.args[2] = a2;
+  data.args[3] = a3;
+  return data;
+}
+
+std::string text(const Verdict& verdict) {
+  const auto kind = static_cast<int>(verdict.kind);
+  return format("{}", verdict.kind == Verdict::Kind::kErrno ? -static_cast<int>(verdict.errnum) : kind);
+}
+
+void expect_agreement(const SeccompSpec& spec, const std::vector<sock_filter>& filter, const seccomp_data& data) {
+  const Verdict model = judge(spec, data);
+  const Verdict program = evaluate(filter, data);
+  ASSERT_EQ(model, program) << "model " << text(model) << ", filter " << text(program)
+                            << format("; nr {} arch {:#x} args {:#x} {:#x} {:#x} {:#x}", data.nr, data.arch, data.args[0],
+                                      data.args[1], data.args[2], data.args[3]);
+}
+
+// Every value a rule compares with, its neighbours, its mask, and the same with bits above the 32 the kernel reads.
+std::vector<std::uint64_t> edge_values() {
+  std::set<std::uint32_t> low{0, 1, 2, 3, 5, 6, 10, 16, 17, 38, 40, 0x800, 0x80801, 0x7fffffff, 0x80000000, 0xffffffff};
+  for (const SeccompSpec& spec : all_specs()) {
+    for (std::size_t g = 0; g < static_cast<std::size_t>(Group::kCount); ++g) {
+      const Rule rule = rule_for(spec, static_cast<Group>(g));
+      for (const Clause& clause : rule.list()) {
+        for (std::size_t c = 0; c < clause.count; ++c) {
+          const Condition& k = clause.conditions[c];
+          low.insert({k.value, k.value - 1, k.value + 1, k.mask, ~k.mask, k.value | ~k.mask, k.mask & (0 - k.mask)});
+        }
+      }
+    }
+  }
+  std::vector<std::uint64_t> values;
+  for (const std::uint32_t value : low) {
+    values.push_back(value);
+    values.push_back(value | 0x100000000ULL);
+    values.push_back(value | 0xffffffff00000000ULL);
+  }
+  return values;
+}
+
+TEST(SeccompModel, FilterAgreesOnEveryNumberUnderEverySpec) {
+  for (const SeccompSpec& spec : all_specs()) {
+    const std::vector<sock_filter> filter = build_filter(spec);
+    for (std::uint32_t number = 0; number < 1024; ++number) {
+      expect_agreement(spec, filter, call(number));
+      expect_agreement(spec, filter, call(number, ~0ULL, ~0ULL, ~0ULL, ~0ULL));
+      expect_agreement(spec, filter, call(number | kX32Bit));
+      if (HasFatalFailure()) return;
+    }
+    for (const std::uint32_t number : {0x3fffffffU, 0x40000000U, 0x7fffffffU, 0x80000000U, 0xfffffffeU, 0xffffffffU}) {
+      expect_agreement(spec, filter, call(number));
+    }
+  }
+}
+
+TEST(SeccompModel, FilterAgreesOnEveryEdgeOfEveryArgument) {
+  const std::vector<std::uint64_t> edges = edge_values();
+  std::set<std::uint32_t> numbers;
+  for (const Call& known : calls()) {
+    if (known.group >= kFirstConditional && known.group < kFirstRefused) numbers.insert(known.number);
+  }
+  // All specs differ in few rules: the edges of all arguments for the four that switch each of them both ways.
+  const std::vector<SeccompSpec> all = all_specs();
+  for (const std::size_t which : {0b10000000U, 0b11111101U, 0b00000110U, 0b10111111U}) {
+    const SeccompSpec& spec = all[which];
+    const std::vector<sock_filter> filter = build_filter(spec);
+    for (const std::uint32_t number : numbers) {
+      for (const std::uint64_t a : edges) {
+        for (const std::uint64_t b : edges) {
+          expect_agreement(spec, filter, call(number, a, b, a, b));
+          expect_agreement(spec, filter, call(number, AF_INET, a, b, a));
+          expect_agreement(spec, filter, call(number, AF_UNIX, a, b, a));
+          expect_agreement(spec, filter, call(number, AF_NETLINK, a, b, a));
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(SeccompModel, ForeignArchitecturesAreKilledWhateverTheNumber) {
+  for (const SeccompSpec& spec : {SeccompSpec{}, SeccompSpec{.allow_nested_userns = true, .deny_setid_bits = false}}) {
+    const std::vector<sock_filter> filter = build_filter(spec);
+    for (const std::uint32_t arch : {0x40000003U /* i386 */, 0x40000028U /* arm */, 0U, 0xffffffffU, kNativeArch ^ 0x40000000U}) {
+      for (std::uint32_t number = 0; number < 600; ++number) {
+        seccomp_data data = call(number);
+        data.arch = arch;
+        EXPECT_EQ(judge(spec, data).kind, Verdict::Kind::kKillProcess);
+        expect_agreement(spec, filter, data);
+      }
+    }
+  }
+}
+
+TEST(SeccompFilter, EveryInstructionIsReachableAndEveryProgramIsShort) {
+  for (const SeccompSpec& spec : all_specs()) {
+    const std::vector<sock_filter> filter = build_filter(spec);
+    EXPECT_LE(filter.size(), 300U);
+    std::vector<bool> reached(filter.size());
+    reached[0] = true;
+    for (std::size_t pc = 0; pc < filter.size(); ++pc) {
+      if (!reached[pc]) ADD_FAILURE() << "instruction " << pc << " is dead";
+      const sock_filter& op = filter[pc];
+      if (BPF_CLASS(op.code) == BPF_RET) continue;
+      const bool jumps = BPF_CLASS(op.code) == BPF_JMP;
+      if (jumps && BPF_OP(op.code) == BPF_JA) {
+        reached.at(pc + 1 + op.k) = true;
+      } else {
+        reached.at(pc + 1 + (jumps ? op.jt : 0U)) = true;
+        reached.at(pc + 1 + (jumps ? op.jf : 0U)) = true;
+      }
+    }
+  }
+}
+
+TEST(SeccompEvaluator, RefusesWhatTheKernelWouldNotLoad) {
+  const seccomp_data data = call(0);
+  const auto bad = Verdict::Kind::kBadProgram;
+  EXPECT_EQ(evaluate({}, data).kind, bad);
+  const sock_filter unaligned[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, 2}, {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+  EXPECT_EQ(evaluate(unaligned, data).kind, bad);
+  const sock_filter beyond[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, sizeof data}, {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+  EXPECT_EQ(evaluate(beyond, data).kind, bad);
+  const sock_filter endless[] = {{BPF_JMP | BPF_JA, 0, 0, 5}, {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+  EXPECT_EQ(evaluate(endless, data).kind, bad);
+  const sock_filter fine[] = {{BPF_JMP | BPF_JA, 0, 0, 0}, {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+  EXPECT_EQ(evaluate(fine, data).kind, Verdict::Kind::kAllow);
+}
+
+TEST(SeccompDescribe, NamesAnAnswerAndAReasonForEachRefusedGroup) {
+  std::map<std::string, std::string> answers;
+  for (const Refusal& refusal : describe({.unix_sockets = UnixSockets::kBrokered})) {
+    EXPECT_GT(refusal.why.size(), 10U) << refusal.group;
+    answers[std::string(refusal.group)] = refusal.answer;
+  }
+  EXPECT_EQ(answers["io_uring"], "ENOSYS");
+  EXPECT_EQ(answers["mounts"], "EPERM");
+  EXPECT_EQ(answers["connect"], "notify");
+  EXPECT_EQ(answers["socket families"], "by argument");
+  for (const Refusal& refusal : describe({.allow_nested_userns = true})) EXPECT_NE(refusal.group, "mounts");
+}
+
+TEST(SeccompTable, NamesCallsByNumber) {
+  EXPECT_EQ(call_name(SYS_openat), "openat");
+  EXPECT_EQ(call_name(452), "fchmodat2");
+  EXPECT_EQ(call_name(511), "");
+}
+
+}  // namespace
+}  // namespace belljar::kernel
