@@ -13,6 +13,9 @@ if(BELLJAR_SANITIZE)
   target_compile_options(belljar_flags INTERFACE -fsanitize=${BELLJAR_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(belljar_flags INTERFACE -fsanitize=${BELLJAR_SANITIZE})
 endif()
+if(BELLJAR_FUZZ)
+  target_compile_options(belljar_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # belljar_room(NAME DEPS a b c): every .cc in the current folder (not below) becomes the static library belljar_NAME.
 function(belljar_room name)
