@@ -230,7 +230,7 @@ constexpr Call kCalls[] = {
     {NR(eventfd2), Group::kWaiting},
 
     {NR(bind), Group::kSocketIo},
-    {NR(listen), Group::kConnect},  // the broker notes which sockets are the own ones, src/broker/listen.cc
+    {NR(listen), Group::kSocketIo},
     {NR(accept), Group::kSocketIo},
     {NR(accept4), Group::kSocketIo},
     {NR(getsockname), Group::kSocketIo},

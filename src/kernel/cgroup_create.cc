@@ -1,0 +1,332 @@
+// Making a sandbox's groups: where to put them, and which settings the kernel takes. Reading, killing and removing: cgroup.cc.
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+
+#include "base/format.h"
+#include "kernel/cgroup.h"
+#include "kernel/cgroup_name.h"
+#include "kernel/small_file.h"
+
+namespace belljar::kernel {
+namespace {
+
+constexpr std::uint64_t kPeriod = 100'000;  // microseconds, the kernel's default for CFS bandwidth
+
+std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+ControllerSet read_controllers(const std::string& directory, const char* file) {
+  const auto text = read_small_file(AT_FDCWD, directory + "/" + file);
+  return text ? parse_controllers(*text, ' ') : ControllerSet{};
+}
+
+// True when this process is the only one in `directory`.
+bool only_us(const std::string& directory) {
+  const auto text = read_small_file(AT_FDCWD, directory + "/cgroup.procs");
+  return text && *text == format("{}\n", ::getpid());
+}
+
+// A group with controllers for its children holds no processes itself (cgroups(7), "no internal processes"). When nobody but us is
+// in our group, as under `systemd-run --scope -p Delegate=yes`, we move into a leaf of our own.
+bool step_into_leaf(const std::string& own) {
+  if (!only_us(own)) return false;
+  const std::string leaf = own + "/" + cgroup_name("self");
+  if (::mkdir(leaf.c_str(), 0755) != 0 && errno != EEXIST) return false;
+  return write_small_file(AT_FDCWD, (leaf + "/cgroup.procs").c_str(), "0") == 0;
+}
+
+// Our own group, or the one above when we are in our leaf.
+std::string own_group(const Hierarchy& hierarchy) {
+  const std::size_t slash = hierarchy.own.rfind('/');
+  const std::string_view name = std::string_view(hierarchy.own).substr(slash + 1);
+  return is_own_leaf(name) ? hierarchy.own.substr(0, slash) : hierarchy.own;
+}
+
+// Enables `controller` for the children of `directory`. 0 or an errno.
+int enable(const std::string& directory, Controller controller, const std::string& own) {
+  if (read_controllers(directory, "cgroup.subtree_control").has(controller)) return 0;
+  const std::string file = directory + "/cgroup.subtree_control";
+  const std::string text = format("+{}", to_string(controller));
+  const int error = write_small_file(AT_FDCWD, file.c_str(), text);
+  if (error == EBUSY && directory == own && step_into_leaf(own)) return write_small_file(AT_FDCWD, file.c_str(), text);
+  return error;
+}
+
+// A group that we would leave upwards may carry a limit that holds us; then a sibling of it would be an escape, so we do not.
+bool has_limits(const std::string& directory) {
+  for (const char* file : {"memory.max", "memory.high", "cpu.max", "pids.max"}) {
+    const auto text = read_small_file(AT_FDCWD, directory + "/" + file);
+    if (text && !text->starts_with("max")) return true;
+  }
+  return false;
+}
+
+struct Choice {
+  std::string directory;
+  ControllerSet usable;
+  std::string missing;  // why the others are not usable
+};
+
+std::string explain(const std::string& directory, Controller controller, int error) {
+  if (error == EBUSY)
+    return format("cgroup {} holds other processes, so it cannot hand the {} controller to a group below", directory,
+                  to_string(controller));
+  return format("cannot enable the {} controller in {}: {}", to_string(controller), directory, std::strerror(error));
+}
+
+// Which of `needed` a new group in `directory` would have.
+Choice try_parent(const std::string& directory, ControllerSet needed, const std::string& own) {
+  Choice choice{.directory = directory};
+  if (::faccessat(AT_FDCWD, directory.c_str(), W_OK, AT_EACCESS) != 0) {
+    choice.directory.clear();
+    choice.missing = format("cgroup {} is not delegated to us ({})", directory, std::strerror(errno));
+    return choice;
+  }
+  const ControllerSet available = read_controllers(directory, "cgroup.controllers");
+  for (std::size_t i = 0; i < kControllers; ++i) {
+    const auto controller = static_cast<Controller>(i);
+    if (!needed.has(controller)) continue;
+    if (!available.has(controller)) {
+      choice.missing = format("cgroup {} has no {} controller", directory, to_string(controller));
+      continue;
+    }
+    const int error = enable(directory, controller, own);
+    if (error == 0) choice.usable.add(controller);
+    else choice.missing = explain(directory, controller, error);
+  }
+  return choice;
+}
+
+// The place for a v2 group: our own group, else the nearest one above that we may use without leaving a limit behind.
+Choice choose_v2_parent(const Hierarchy& hierarchy, ControllerSet needed) {
+  const std::string own = own_group(hierarchy);
+  Choice best = try_parent(own, needed, own);
+  for (std::string at = own; best.usable != needed && at.size() > hierarchy.mount_point.size() && !has_limits(at);) {
+    at = parent_of(at);
+    Choice choice = try_parent(at, needed, own);
+    if (choice.directory.empty()) continue;
+    if (choice.usable == needed || best.directory.empty()) best = std::move(choice);
+  }
+  return best;
+}
+
+}  // namespace
+
+bool CgroupRequest::wants(CgroupSetting setting) const noexcept {
+  switch (setting) {
+    case CgroupSetting::kMemory:
+      return memory.has_value();
+    case CgroupSetting::kMemoryLow:
+      return memory_low.has_value();
+    case CgroupSetting::kPids:
+      return pids.has_value();
+    case CgroupSetting::kCpu:
+      return cpus.has_value();
+    case CgroupSetting::kCpuWeight:
+      return cpu_weight.has_value();
+    case CgroupSetting::kKill:
+      return kill;
+  }
+  return false;
+}
+
+bool CgroupRequest::wants_any() const noexcept {
+  for (std::size_t i = 0; i < kCgroupSettings; ++i)
+    if (wants(static_cast<CgroupSetting>(i))) return true;
+  return false;
+}
+
+// Builds one Cgroup. Its methods run in the order of create().
+class CgroupMaker {
+ public:
+  CgroupMaker(const CgroupRequest& request, const CgroupHost& host) : request_(request), host_(host), name_(cgroup_name()) {}
+
+  Cgroup make() {
+    make_v2();
+    for (std::size_t i = 0; i < kControllers; ++i)
+      if (needed_.has(static_cast<Controller>(i))) make_v1(static_cast<Controller>(i));
+    apply_memory();
+    apply_pids();
+    apply_cpu();
+    apply_kill();
+    drop_unused();
+    return std::move(group_);
+  }
+
+ private:
+  CgroupOutcome& outcome(CgroupSetting setting) { return group_.outcomes_[static_cast<std::size_t>(setting)]; }
+
+  const Cgroup::Place* place(Controller controller, CgroupSetting setting) {
+    const Cgroup::Place* found = group_.find(controller);
+    if (found == nullptr)
+      outcome(setting).missing =
+          missing_.empty() ? format("no cgroup hierarchy has the {} controller", to_string(controller)) : missing_;
+    return found;
+  }
+
+  void collect_needed() {
+    if (request_.memory || request_.memory_low) needed_.add(Controller::kMemory);
+    if (request_.pids) needed_.add(Controller::kPids);
+    if (request_.cpus || request_.cpu_weight) needed_.add(Controller::kCpu);
+  }
+
+  bool make_directory(const std::string& parent, int version, ControllerSet controllers) {
+    const std::string path = parent + "/" + name_;
+    const int made = host_.make_directory != nullptr ? host_.make_directory(path.c_str()) : ::mkdir(path.c_str(), 0755);
+    if (made != 0) {
+      missing_ = format("cannot create a group in {}: {}", parent, std::strerror(errno));
+      return false;
+    }
+    group_.places_.push_back({version, controllers, path, UniqueFd{::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)}});
+    sweep_orphans(parent);
+    return true;
+  }
+
+  // The controllers that no v1 hierarchy carries, in one directory; also the best place to kill by, controllers or not.
+  void make_v2() {
+    collect_needed();
+    ControllerSet wanted;
+    for (std::size_t i = 0; i < kControllers; ++i) {
+      const auto controller = static_cast<Controller>(i);
+      if (needed_.has(controller) && host_.find_v1(controller) == nullptr) wanted.add(controller);
+    }
+    if (!host_.v2) return;
+    if (wanted.empty() && !request_.kill) return;
+    const Choice choice = choose_v2_parent(*host_.v2, wanted);
+    missing_ = choice.missing;
+    if (choice.directory.empty() || (choice.usable.empty() && !request_.kill)) return;
+    make_directory(choice.directory, 2, choice.usable);
+  }
+
+  void make_v1(Controller controller) {
+    const Hierarchy* hierarchy = host_.find_v1(controller);
+    if (hierarchy == nullptr || group_.find(controller) != nullptr) return;
+    make_directory(hierarchy->own, 1, hierarchy->controllers);
+  }
+
+  // Writes `text` and records what came of it.
+  bool set(const Cgroup::Place& at, CgroupSetting setting, const char* file, const std::string& text) {
+    const int error = write_small_file(at.dir.get(), file, text);
+    CgroupOutcome& result = outcome(setting);
+    result.held = error == 0;
+    if (error == 0) result.mechanism = format("cgroup v{} {}", at.version, file);
+    else result.missing = format("cannot write {} to {}/{}: {}", text, at.path, file, std::strerror(error));
+    return result.held;
+  }
+
+  void apply_memory() {
+    if (request_.memory)
+      if (const auto* at = place(Controller::kMemory, CgroupSetting::kMemory)) {
+        const std::string text = format("{}", request_.memory->count);
+        if (set(*at, CgroupSetting::kMemory, at->version == 2 ? "memory.max" : "memory.limit_in_bytes", text)) {
+          forbid_swap(*at, text);
+          watch_memory(*at);
+        }
+      }
+    if (request_.memory_low)
+      if (const auto* at = place(Controller::kMemory, CgroupSetting::kMemoryLow))
+        set(*at, CgroupSetting::kMemoryLow, at->version == 2 ? "memory.low" : "memory.soft_limit_in_bytes",
+            format("{}", request_.memory_low->count));
+  }
+
+  // Without this the limit moves pages to swap instead of ending anything. v1 counts memory plus swap.
+  void forbid_swap(const Cgroup::Place& at, const std::string& limit) {
+    const int error = at.version == 2 ? write_small_file(at.dir.get(), "memory.swap.max", "0")
+                                      : write_small_file(at.dir.get(), "memory.memsw.limit_in_bytes", limit);
+    struct sysinfo info{};
+    if (error != 0 && ::sysinfo(&info) == 0 && info.totalswap > 0)
+      outcome(CgroupSetting::kMemory).missing = format("swap is not counted by this kernel ({})", std::strerror(error));
+  }
+
+  void watch_memory(const Cgroup::Place& at) {
+    if (at.version == 2) {
+      if (request_.oom_group) write_small_file(at.dir.get(), "memory.oom.group", "1");
+      group_.memory_events_ = UniqueFd{::openat(at.dir.get(), "memory.events", O_RDONLY | O_CLOEXEC)};
+      return;
+    }
+    // cgroup-v1/memory.rst section 10: "<event_fd> <fd of memory.oom_control>". Where it is refused, finish() still reads the
+    // counter.
+    UniqueFd event{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    UniqueFd control{::openat(at.dir.get(), "memory.oom_control", O_RDONLY | O_CLOEXEC)};
+    if (!event.valid() || !control.valid()) return;
+    if (write_small_file(at.dir.get(), "cgroup.event_control", format("{} {}", event.get(), control.get())) != 0) return;
+    group_.oom_eventfd_ = std::move(event);
+    group_.oom_control_ = std::move(control);
+  }
+
+  void apply_pids() {
+    if (!request_.pids) return;
+    if (const auto* at = place(Controller::kPids, CgroupSetting::kPids))
+      set(*at, CgroupSetting::kPids, "pids.max", format("{}", *request_.pids));
+  }
+
+  void apply_cpu() {
+    if (request_.cpus)
+      if (const auto* at = place(Controller::kCpu, CgroupSetting::kCpu)) {
+        // The kernel refuses quotas below 1 ms.
+        const auto quota =
+            std::max<std::uint64_t>(1000, static_cast<std::uint64_t>(std::llround(*request_.cpus * static_cast<double>(kPeriod))));
+        if (at->version == 2) set(*at, CgroupSetting::kCpu, "cpu.max", format("{} {}", quota, kPeriod));
+        else if (write_small_file(at->dir.get(), "cpu.cfs_period_us", format("{}", kPeriod)), true)
+          set(*at, CgroupSetting::kCpu, "cpu.cfs_quota_us", format("{}", quota));
+      }
+    if (request_.cpu_weight)
+      if (const auto* at = place(Controller::kCpu, CgroupSetting::kCpuWeight)) {
+        // One processor is what every group has by default: weight 100, or 1024 shares.
+        const auto scaled = [&](double unit, double least, double most) {
+          return static_cast<std::uint64_t>(std::llround(std::clamp(*request_.cpu_weight * unit, least, most)));
+        };
+        if (at->version == 2) set(*at, CgroupSetting::kCpuWeight, "cpu.weight", format("{}", scaled(100, 1, 10000)));
+        else set(*at, CgroupSetting::kCpuWeight, "cpu.shares", format("{}", scaled(1024, 2, 262144)));
+      }
+  }
+
+  void apply_kill() {
+    if (!request_.kill) return;
+    if (group_.killer() == nullptr) make_v1(Controller::kFreezer);
+    CgroupOutcome& result = outcome(CgroupSetting::kKill);
+    const Cgroup::Place* at = group_.killer();
+    result.held = at != nullptr;
+    if (at != nullptr) result.mechanism = at->version == 2 ? "cgroup v2 cgroup.kill" : "cgroup v1 freezer";
+    else result.missing = missing_.empty() ? "neither cgroup v2 nor the freezer is mounted" : missing_;
+  }
+
+  // A directory whose settings were all refused would only cost the start a join.
+  void drop_unused() {
+    const auto used = [&](const Cgroup::Place& at) {
+      if (outcome(CgroupSetting::kKill).held && &at == group_.killer()) return true;
+      const auto held = [&](Controller controller, CgroupSetting a, CgroupSetting b) {
+        return at.controllers.has(controller) && (outcome(a).held || outcome(b).held);
+      };
+      return held(Controller::kMemory, CgroupSetting::kMemory, CgroupSetting::kMemoryLow) ||
+             held(Controller::kPids, CgroupSetting::kPids, CgroupSetting::kPids) ||
+             held(Controller::kCpu, CgroupSetting::kCpu, CgroupSetting::kCpuWeight);
+    };
+    auto& places = group_.places_;
+    const auto unused = std::stable_partition(places.begin(), places.end(), used);
+    for (auto at = unused; at != places.end(); ++at) ::rmdir(at->path.c_str());
+    places.erase(unused, places.end());
+  }
+
+  const CgroupRequest& request_;
+  const CgroupHost& host_;
+  std::string name_;
+  ControllerSet needed_;
+  std::string missing_;
+  Cgroup group_;
+};
+
+Cgroup Cgroup::create(const CgroupRequest& request, const CgroupHost& host) {
+  if (!request.wants_any()) return {};
+  return CgroupMaker(request, host).make();
+}
+
+}  // namespace belljar::kernel

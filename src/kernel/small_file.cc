@@ -1,0 +1,61 @@
+#include "kernel/small_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+
+#include "base/unique_fd.h"
+
+namespace belljar::kernel {
+
+std::optional<std::string> read_small_file(int dirfd, const char* name) {
+  const UniqueFd fd{::openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
+  if (!fd.valid()) return std::nullopt;
+  constexpr std::size_t kMost = 1U << 20;
+  std::string text;
+  char buffer[4096];
+  while (text.size() < kMost) {
+    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+int write_small_file(int dirfd, const char* name, std::string_view text) noexcept {
+  const UniqueFd fd{::openat(dirfd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)};
+  if (!fd.valid()) return errno;
+  ssize_t written = 0;
+  do written = ::write(fd.get(), text.data(), text.size());
+  while (written < 0 && errno == EINTR);
+  if (written < 0) return errno;
+  return static_cast<std::size_t>(written) == text.size() ? 0 : EIO;
+}
+
+std::optional<std::uint64_t> parse_number(std::string_view text) noexcept {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{}) return std::nullopt;
+  return value;
+}
+
+std::optional<std::uint64_t> find_key(std::string_view text, std::string_view key) noexcept {
+  while (!text.empty()) {
+    std::string_view line = next_field(text, '\n');
+    if (next_field(line, ' ') == key) return parse_number(line);
+  }
+  return std::nullopt;
+}
+
+std::string_view next_field(std::string_view& text, char separator) noexcept {
+  const std::size_t end = text.find(separator);
+  const std::string_view field = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return field;
+}
+
+}  // namespace belljar::kernel
