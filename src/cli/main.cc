@@ -2,19 +2,11 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
-#include "cli/errors.h"
 
 int main(int argc, char** argv) {
   int exit_code = 0;
-  CLI::App app{"belljar: run what a language model proposed, so that it can do useful work and no harm", "belljar"};
+  CLI::App app{"belljar: run what a language model proposed, so that it can do useful work and no harm"};
   app.require_subcommand(1);
-  belljar::cli::add_policy(app, exit_code);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {  // --help
-    return app.exit(asked);
-  } catch (const CLI::ParseError& refused) {
-    return belljar::cli::print_error(belljar::cli::usage_error(app, refused));
-  }
+  CLI11_PARSE(app, argc, argv);
   return exit_code;
 }

@@ -1,0 +1,42 @@
+#include "runtime/enforcement.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+
+namespace belljar::runtime {
+namespace {
+
+bool contains(const std::vector<std::string>& list, const std::string& name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+Error refuse(const EnforcementClause& clause, std::string_view what, std::string next) {
+  std::string reason = clause.detail.empty() ? std::string("nothing here enforces it") : clause.detail;
+  if (!clause.mechanism.empty()) reason = format("{} (held by {})", reason, clause.mechanism);
+  return Error(Code::kFailedPrecondition, format("{} {} ({})", clause.clause, what, escaped(clause.asked)))
+      .reason(std::move(reason))
+      .next(std::move(next));
+}
+
+}  // namespace
+
+Result<void> check_required(const EnforcementReport& report, const Policy& policy) {
+  for (const std::string& name : policy.require) {
+    const auto clause = std::find_if(report.begin(), report.end(), [&](const EnforcementClause& c) { return c.clause == name; });
+    if (clause == report.end())
+      return Error(Code::kFailedPrecondition, format("the policy requires {}, but nothing in it asks for that", quoted(name)))
+          .reason("a requirement without a rule behind it would read as protection that is not there")
+          .next(format("set {} in the policy, or take it out of `require`", escaped(name)));
+    if (clause->enforced != Enforced::kFull)
+      return refuse(*clause, format("is required, but this machine enforces it only as `{}`", to_string(clause->enforced)),
+                    format("run `belljar doctor` to see what is missing, or take {} out of `require`", clause->clause));
+  }
+  for (const EnforcementClause& clause : report)
+    if (clause.enforced == Enforced::kNone && !contains(policy.accept, clause.clause))
+      return refuse(clause, "cannot be enforced on this machine",
+                    format("run `belljar doctor` to see what is missing, or go on without it: `accept = [\"{}\"]`", clause.clause));
+  return {};
+}
+
+}  // namespace belljar::runtime
