@@ -54,6 +54,11 @@ class [[nodiscard]] Error {
     call_ = std::move(call);
     return std::move(*this);
   }
+  // The source line with a caret below it, for errors in a text; shown between what and why.
+  Error&& excerpt(std::string text) && {
+    excerpt_ = std::move(text);
+    return std::move(*this);
+  }
   // Exit code for the command line where 125 is not the answer: 126 not executable, 127 not found.
   Error&& exit_code(int code) && {
     exit_code_ = code;
@@ -64,6 +69,7 @@ class [[nodiscard]] Error {
   const std::string& what() const noexcept { return what_; }
   const std::string& reason() const noexcept { return reason_; }
   const std::string& next() const noexcept { return next_; }
+  const std::string& excerpt() const noexcept { return excerpt_; }
   int errnum() const noexcept { return errno_; }
   const std::string& call() const noexcept { return call_; }
   int exit_code() const noexcept { return exit_code_; }
@@ -77,6 +83,7 @@ class [[nodiscard]] Error {
   std::string reason_;
   std::string next_;
   std::string call_;
+  std::string excerpt_;
   int errno_ = 0;
   int exit_code_ = 125;
 };

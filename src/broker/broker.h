@@ -1,0 +1,83 @@
+// The live-rules broker: performs, outside the sandbox, the calls that a filter cannot judge.
+//
+// Today that is AF_UNIX `connect`: no mount, no Landlock right (ABI 7) and no seccomp filter selects a socket by its path. The
+// filter inside answers SECCOMP_RET_USER_NOTIF for two calls, and the broker answers them:
+//
+//   connect (x86-64: 42)  always performed here, on a duplicate of the caller's socket and a private copy of the address. Never
+//                         CONTINUE: a second thread may swap the descriptor, the address or a link after any check of ours.
+//   listen  (x86-64: 50)  noted, then continued. On a bound AF_UNIX socket SIOCUNIXFILE gives the very inode that the socket is
+//                         bound to, which the broker keeps open: an *own* socket. Letting listen go on is harmless whatever the
+//                         caller swaps: a socket that was not noted is refused to connect to, nothing else.
+//
+// A pathname connect is resolved in the caller's view. When the inode it leads to is one of the noted ones, connect goes to the
+// *noted* descriptor (by /proc/self/fd/N), so no mistake in path resolution can lead to a socket of the host. Everything else with
+// a live socket behind it is refused with EACCES and a Violation.
+//
+// Contract with launch/ (issue 2):
+//   - the filter notifies both calls and is installed with SECCOMP_FILTER_FLAG_NEW_LISTENER |
+//   SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+//     (seccomp(2), Linux 5.19; without the second flag a signal during a connect makes it happen twice, EISCONN);
+//   - AF_UNIX SOCK_DGRAM and SOCK_RAW cannot be made inside (sendmsg has an address that nobody sees);
+//   - the caller of create() owns the sandbox's user namespace from its parent, or is root: SIOCUNIXFILE asks for CAP_NET_ADMIN
+//     over the sandbox's network namespace, pidfd_getfd and process_vm_readv for ptrace access;
+//   - no descriptor of a bound or listening socket of the host is handed to the command.
+//
+//   Broker broker = BELLJAR_TRY(Broker::create(sandbox.take_listener(), {.own_network_namespace = true}));
+//   poll({broker.poll_fd(), POLLIN}) -> broker.on_readable();      // never blocks, from the event loop's thread
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "belljar/exec_result.h"
+#include "belljar/result.h"
+
+namespace belljar::broker {
+
+struct BrokerOptions {
+  // The sandbox has a network namespace of its own, so abstract names reach nothing outside. False (`--net host`): abstract
+  // connects are refused with EPERM, as a Landlock scope would (landlock(7), LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET).
+  bool own_network_namespace = true;
+  // Who the commands are on the host. Root performs connects as this user, so that permissions of the socket and SO_PEERCRED come
+  // out as if the caller had connected. -1: our own ids.
+  uid_t uid = static_cast<uid_t>(-1);
+  gid_t gid = static_cast<gid_t>(-1);
+  Origin origin;                      // of network.allow_unix_sockets, for violations
+  std::size_t max_violations = 1000;  // kept between two take_violations(); the rest is counted
+  std::size_t max_own_sockets = 256;  // listening AF_UNIX sockets with a path at one time; one descriptor of ours each
+  std::size_t max_pending = 128;      // connects that may block at one time, a thread each; more wait their turn
+};
+
+// Answers the notifications of one sandbox. Move-only. All methods from one thread; the work is done on threads of its own (a path
+// on a dead network mount, a full backlog or a slow TCP peer never hold the event loop), none of which exist before the first
+// connect. The destructor interrupts and joins them; callers still waiting get ENOSYS from the kernel, so end the sandbox first.
+class Broker {
+ public:
+  // Errors: kInvalidArgument, `listener` is not a seccomp listener; kUnavailable or kResourceExhausted from the kernel.
+  static Result<Broker> create(UniqueFd listener, BrokerOptions options);
+  Broker(Broker&&) noexcept;
+  Broker& operator=(Broker&&) noexcept;
+  ~Broker();
+
+  // Readable when on_readable() has something to do. Level-triggered; the same descriptor for the broker's whole life.
+  int poll_fd() const noexcept;
+  void on_readable();
+  // False once the last process under the filter is gone: drop poll_fd() from the loop then.
+  bool active() const noexcept;
+  // Refusals since the last call, oldest first. A refusal is in the list before its caller sees the errno.
+  std::vector<Violation> take_violations();
+  // How many refusals found the list full, in all.
+  std::uint64_t dropped() const noexcept;
+
+ private:
+  struct State;
+  explicit Broker(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace belljar::broker

@@ -1,0 +1,85 @@
+#include "cli/errors.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstring>
+
+#include "base/format.h"
+#include "policy/schema.h"
+
+namespace belljar::cli {
+namespace {
+
+void write_all(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;  // stderr is gone; there is nobody to tell
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+// The sub-command that was reached last.
+const CLI::App& chosen(const CLI::App& app) {
+  for (const CLI::App* sub : app.get_subcommands()) return chosen(*sub);
+  return app;
+}
+
+Error unknown_option(const CLI::App& app, const std::string& wrong) {
+  const std::string name = wrong.substr(0, wrong.find('='));
+  std::vector<std::string> long_names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& known : option->get_lnames()) long_names.push_back("--" + known);
+  }
+  const std::vector<std::string_view> names(long_names.begin(), long_names.end());
+  const std::string_view near = policy::nearest(name, names);
+  return Error(Code::kInvalidArgument, format("unknown option {}", belljar::quoted(name)))
+      .next(near.empty() ? format("`belljar {} --help` lists the options", app.get_name()) : format("did you mean `{}`?", near));
+}
+
+Error unknown_command(const CLI::App& app, const std::string& wrong) {
+  std::vector<std::string> known;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) known.push_back(sub->get_name());
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  const std::string_view near = policy::nearest(wrong, names);
+  std::string all;
+  for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
+  return Error(Code::kInvalidArgument, format("{} was not expected here", belljar::quoted(wrong)))
+      .next(!near.empty() ? format("did you mean `{}`?", near)
+            : all.empty() ? format("`belljar {} --help` shows what fits", app.get_name())
+                          : "commands are " + all);
+}
+
+}  // namespace
+
+std::string error_text(const Error& error) {
+  std::string text = "belljar: " + error.what();
+  if (error.errnum() != 0) text += format(": {} ({})", std::strerror(error.errnum()), error.call());
+  text += '\n';
+  if (!error.excerpt().empty()) text += error.excerpt() + "\n";
+  if (!error.reason().empty()) text += "  reason: " + error.reason() + "\n";
+  if (!error.next().empty()) text += "  next:   " + error.next() + "\n";
+  return text;
+}
+
+int print_error(const Error& error) {
+  write_all(error_text(error));
+  return error.exit_code();
+}
+
+void print_note(std::string_view text) { write_all(format("belljar: {}\n", text)); }
+
+Error usage_error(const CLI::App& app, const CLI::ParseError& refused) {
+  const CLI::App& here = chosen(app);
+  for (const std::string& extra : app.remaining(true)) {
+    if (extra == "--") continue;
+    return extra.size() > 1 && extra[0] == '-' ? unknown_option(here, extra) : unknown_command(here, extra);
+  }
+  std::string text = refused.what();
+  for (char& c : text) c = c == '\n' ? ' ' : c;
+  return Error(Code::kInvalidArgument, escaped(text))
+      .next(format("see `{} --help`", here.get_parent() == nullptr ? "belljar" : "belljar " + here.get_name()));
+}
+
+}  // namespace belljar::cli

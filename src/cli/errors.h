@@ -1,0 +1,26 @@
+// Belljar's own words to people: stderr, prefixed "belljar:", what / reason / next on a line each (STYLE section 7).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "belljar/error.h"
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
+
+namespace belljar::cli {
+
+// The lines as they are printed, with a newline at the end of each.
+std::string error_text(const Error& error);
+// Prints them to stderr in one write and returns the exit code of the error.
+int print_error(const Error& error);
+// "belljar: text", one line on stderr.
+void print_note(std::string_view text);
+
+// What the parser of the command line refused, as an Error with the nearest right option or command.
+Error usage_error(const CLI::App& app, const CLI::ParseError& refused);
+
+}  // namespace belljar::cli

@@ -1,0 +1,209 @@
+#include "cli/load.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <optional>
+
+#include "base/format.h"
+#include "base/unique_fd.h"
+#include "policy/names.h"
+#include "policy/parse.h"
+#include "policy/paths.h"
+#include "policy/profiles.h"
+#include "policy/schema.h"
+
+namespace belljar::cli {
+namespace {
+
+using policy::Layer;
+
+constexpr std::size_t kMaxFile = 16U << 20;  // a thousand entries of 4095 bytes and then some
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread, before anything starts
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+Error unreadable(const std::string& path, int errnum, const char* call) {
+  return Error(errnum == ENOENT ? Code::kNotFound : Code::kPermissionDenied, format("cannot read policy {}", quoted(path)))
+      .sys(errnum, call);
+}
+
+Result<std::string> read_all(const UniqueFd& file, const std::string& path) {
+  struct stat status{};
+  if (::fstat(file.get(), &status) != 0) return unreadable(path, errno, "fstat");
+  const auto refused = [&](std::string why) {
+    return Error(Code::kInvalidArgument, format("cannot read policy {}", quoted(path))).reason(std::move(why));
+  };
+  if (!S_ISREG(status.st_mode)) return refused(S_ISDIR(status.st_mode) ? "it is a directory" : "it is not a regular file");
+  if (static_cast<std::size_t>(status.st_size) > kMaxFile) return refused("it is larger than 16 MiB");
+  std::string text;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t count = ::read(file.get(), buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return unreadable(path, errno, "read");
+    if (count == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(count));
+    if (text.size() > kMaxFile) return refused("it is larger than 16 MiB");  // it grew
+  }
+}
+
+struct OpenFile {
+  UniqueFd file;
+  std::string real;  // where it really lies, symbolic links followed
+};
+
+Result<OpenFile> open_policy(const std::string& path) {
+  // O_NONBLOCK: a FIFO without a writer must not hold us; read_all refuses it by its type.
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file.valid()) return unreadable(path, errno, "open");
+  char real[PATH_MAX];
+  const ssize_t length = ::readlink(format("/proc/self/fd/{}", file.get()).c_str(), real, sizeof real);
+  if (length > 0 && length < PATH_MAX) return OpenFile{std::move(file), std::string(real, static_cast<std::size_t>(length))};
+  if (::realpath(path.c_str(), real) == nullptr) return unreadable(path, errno, "realpath");
+  return OpenFile{std::move(file), real};
+}
+
+// A trusted place; absent is fine unless somebody named the file.
+Result<std::optional<Layer>> file_layer(const std::string& path, std::string_view name, const std::string& workspace, bool named) {
+  auto opened = open_policy(path);
+  if (!opened && !named && (opened.error().errnum() == ENOENT || opened.error().errnum() == ENOTDIR)) return std::optional<Layer>();
+  if (!opened) return std::move(opened).error();
+  const std::string text = BELLJAR_TRY(read_all(opened->file, path));
+  Layer layer = BELLJAR_TRY(policy::parse_policy(text, path, name));
+  layer.narrow_only = policy::is_within(opened->real, workspace);
+  return std::optional<Layer>(std::move(layer));
+}
+
+// The file in the workspace, written by anyone: beneath the workspace, no symbolic link on the way.
+Result<std::optional<Layer>> project_layer(const std::string& workspace) {
+  const std::string shown = (workspace == "/" ? "" : workspace) + "/.belljar/policy.toml";
+  const UniqueFd root(::open(workspace.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid()) return unreadable(workspace, errno, "open");
+  open_how how{};
+  how.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  const UniqueFd file(static_cast<int>(::syscall(SYS_openat2, root.get(), ".belljar/policy.toml", &how, sizeof how)));
+  if (!file.valid() && errno == ENOENT) return std::optional<Layer>();
+  if (!file.valid() && errno == ELOOP) {
+    return Error(Code::kPermissionDenied, format("cannot read policy {}", quoted(shown)))
+        .sys(ELOOP, "openat2, RESOLVE_NO_SYMLINKS")
+        .reason("a symbolic link in the workspace can be pointed elsewhere by the command")
+        .next("put the file itself there");
+  }
+  if (!file.valid()) return unreadable(shown, errno, "openat2");
+  const std::string text = BELLJAR_TRY(read_all(file, shown));
+  Layer layer = BELLJAR_TRY(policy::parse_toml(text, shown, "project"));
+  layer.narrow_only = true;
+  return std::optional<Layer>(std::move(layer));
+}
+
+bool is_file_name(const std::string& choice) {
+  return choice.find('/') != std::string::npos || choice.ends_with(".toml") || choice.ends_with(".json");
+}
+
+policy::MergeContext make_context(std::string workspace, std::string home) {
+  policy::MergeContext context;
+  context.workspace = std::move(workspace);
+  context.home = std::move(home);
+  context.tmpdir = variable("TMPDIR");
+  context.runtime_dir = variable("XDG_RUNTIME_DIR");
+  char cwd[PATH_MAX];
+  if (::getcwd(cwd, sizeof cwd) != nullptr) context.cwd = cwd;
+  std::string config = variable("XDG_CONFIG_HOME");
+  // "must be absolute; a relative path is to be ignored", XDG Base Directory Specification.
+  if (!config.starts_with('/')) config = context.home.empty() ? "" : context.home + "/.config";
+  if (!config.empty()) context.config_dir = policy::normal(config + "/belljar");
+  return context;
+}
+
+// Which profile is at the bottom: the word of the highest trusted layer. Its name becomes the bottom layer's own setting.
+Result<Layer> base_layer(std::vector<Layer>& layers, const PolicyFlags& flags) {
+  std::string name = "workspace-write";
+  Origin origin{"built-in", "", 0};
+  for (Layer& layer : layers) {
+    if (layer.narrow_only) continue;
+    for (const policy::Setting& setting : layer.settings) {
+      if (setting.key->name == "profile") name = std::get<std::string>(setting.value), origin = setting.origin;
+    }
+    std::erase_if(layer.settings, [](const policy::Setting& setting) { return setting.key->name == "profile"; });
+  }
+  if (!flags.policy.empty() && !is_file_name(flags.policy)) {
+    const auto mode = policy::value_of<Mode>(flags.policy);
+    origin = {"flag --policy", "", 0};
+    name = !mode ? flags.policy : *mode == Mode::kReadOnly ? "read-only" : "workspace-write";
+  }
+  auto base = policy::profile_layer(name);
+  if (!base && origin.layer != "flag --policy") {
+    return Error(base.error().code(), format("{}: {}", to_string(origin), base.error().what()))
+        .reason(base.error().reason())
+        .next(base.error().next());
+  }
+  if (!base) return base;
+  base->settings.push_back({policy::find_key("profile"), name, origin, {}});
+  return base;
+}
+
+}  // namespace
+
+Result<std::string> read_policy_file(const std::string& path) { return read_all(BELLJAR_TRY(open_policy(path)).file, path); }
+
+Result<std::string> find_workspace(const std::vector<std::string>& given, const std::string& home) {
+  const std::string named = given.empty() ? "." : given.back();
+  char real[PATH_MAX];
+  const auto refused = [&](Code code) { return Error(code, format("cannot use workspace {}", quoted(named))); };
+  if (named.empty()) return refused(Code::kInvalidArgument).reason("the name is empty");
+  if (::realpath(named.c_str(), real) == nullptr) {
+    return refused(errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied)
+        .sys(errno, "realpath")
+        .next("name an existing directory: --workspace DIR");
+  }
+  const std::string path = real;
+  const UniqueFd directory(::open(real, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid())
+    return refused(Code::kInvalidArgument).sys(errno, "open").next("name an existing directory: --workspace DIR");
+  if (::faccessat(directory.get(), ".", R_OK | X_OK, 0) != 0) return refused(Code::kPermissionDenied).sys(errno, "faccessat");
+  char real_home[PATH_MAX];
+  const bool is_home = !home.empty() && ::realpath(home.c_str(), real_home) != nullptr && path == real_home;
+  const bool twice = given.size() >= 2 && given[given.size() - 2] == named;
+  if ((path == "/" || is_home) && !twice) {
+    return refused(Code::kInvalidArgument)
+        .reason(path == "/" ? "everything on this machine would be the workspace"
+                            : "everything in your home directory would be writable")
+        .next(format("go to a project directory, or name it twice: --workspace {0} --workspace {0}", escaped(path)));
+  }
+  return path;
+}
+
+Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
+  const std::string home = variable("HOME");
+  policy::MergeContext context = make_context(BELLJAR_TRY(find_workspace(flags.workspace, home)), home);
+  std::vector<Layer> layers;
+  const auto take = [&layers](std::optional<Layer> layer) {
+    if (layer) layers.push_back(*std::move(layer));
+  };
+  take(BELLJAR_TRY(file_layer("/etc/belljar/policy.toml", "system", context.workspace, false)));
+  if (!context.config_dir.empty())
+    take(BELLJAR_TRY(file_layer(context.config_dir + "/policy.toml", "user", context.workspace, false)));
+  take(BELLJAR_TRY(project_layer(context.workspace)));
+  if (is_file_name(flags.policy)) take(BELLJAR_TRY(file_layer(flags.policy, "policy", context.workspace, true)));
+  Layer flag_layer = BELLJAR_TRY(flags_layer(flags));
+  if (policy::value_of<Mode>(flags.policy)) {
+    flag_layer.settings.push_back({policy::find_key("mode"), flags.policy, {"flag --policy", "", 0}, {}});
+  }
+  layers.push_back(std::move(flag_layer));
+  layers.insert(layers.begin(), BELLJAR_TRY(base_layer(layers, flags)));
+  policy::Effective effective = BELLJAR_TRY(policy::merge(layers, context));
+  return LoadedPolicy{std::move(effective), std::move(context)};
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,29 @@
+// Reads the policy files of this machine and merges them with the flags. The policy room itself makes no system calls.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "belljar/result.h"
+#include "cli/policy_flags.h"
+#include "policy/merge.h"
+
+namespace belljar::cli {
+
+struct LoadedPolicy {
+  policy::Effective effective;
+  policy::MergeContext context;
+};
+
+// The built-in profile, /etc/belljar/policy.toml, $XDG_CONFIG_HOME/belljar/policy.toml, WORKSPACE/.belljar/policy.toml, the file of
+// --policy, then the flags. Absent files are fine; one that cannot be read is an error. A file that lies inside the workspace,
+// whichever it is, may only narrow. Errors: kInvalidArgument, kNotFound, kPermissionDenied; each with the file.
+Result<LoadedPolicy> load_policy(const PolicyFlags& flags);
+
+// The workspace as a canonical absolute path. "/" and $HOME must be named twice: everything the user owns would be writable.
+Result<std::string> find_workspace(const std::vector<std::string>& given, const std::string& home);
+
+// The whole text of a policy file. Never blocks: a FIFO, a device or more than 16 MiB is an error.
+Result<std::string> read_policy_file(const std::string& path);
+
+}  // namespace belljar::cli

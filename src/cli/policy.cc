@@ -1,0 +1,93 @@
+// belljar policy show | explain | check | keys
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/format.h"
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "cli/load.h"
+#include "cli/policy_flags.h"
+#include "policy/explain.h"
+#include "policy/parse.h"
+#include "policy/schema.h"
+
+namespace belljar::cli {
+namespace {
+
+// What the sub-commands were given; lives as long as their callbacks.
+struct Given {
+  PolicyFlags flags;
+  bool json = false;
+  std::string path;
+  std::vector<std::string> files;
+};
+
+int print(const std::string& text) {
+  const bool fine = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return fine ? 0 : print_error(Error(Code::kUnavailable, "cannot write to stdout").sys(errno, "write"));
+}
+
+int show(const Given& given) {
+  auto loaded = load_policy(given.flags);
+  if (!loaded) return print_error(loaded.error());
+  return print(given.json ? policy::to_json_text(loaded->effective) : policy::to_toml_text(loaded->effective));
+}
+
+int explain(const Given& given) {
+  auto loaded = load_policy(given.flags);
+  if (!loaded) return print_error(loaded.error());
+  for (const std::string& warning : loaded->effective.warnings) print_note("warning: " + warning);
+  if (given.path.empty())
+    return print(given.json ? policy::explain_json(loaded->effective) : policy::explain_text(loaded->effective));
+  auto answer = policy::explain_path(loaded->effective, loaded->context, given.path);
+  if (!answer) return print_error(answer.error());
+  return print(given.json ? policy::to_json_text(*answer) : policy::to_text(*answer));
+}
+
+// Each file alone on top of the defaults: what it says must parse and not contradict itself.
+Result<policy::Effective> check_file(const std::string& file) {
+  const std::string text = BELLJAR_TRY(read_policy_file(file));
+  const std::vector<policy::Layer> layers{BELLJAR_TRY(policy::parse_policy(text, file, "policy"))};
+  return policy::merge(layers, {.workspace = "/workspace", .home = "/home/user"});
+}
+
+int check(const Given& given) {
+  int result = 0;
+  for (const std::string& file : given.files) {
+    auto checked = check_file(file);
+    if (!checked) {
+      result = print_error(checked.error());
+      continue;
+    }
+    for (const std::string& warning : checked->warnings) print_note("warning: " + warning);
+    print(format("{}: ok\n", escaped(file)));
+  }
+  return result;
+}
+
+}  // namespace
+
+void add_policy(CLI::App& app, int& exit_code) {
+  CLI::App* group = app.add_subcommand("policy", "Show, explain and check policies");
+  group->require_subcommand(1);
+  const auto given = std::make_shared<Given>();
+  const auto command = [&](const char* name, const char* doc, int (*act)(const Given&)) {
+    CLI::App* sub = group->add_subcommand(name, doc);
+    sub->callback([given, act, &exit_code] { exit_code = act(*given); });
+    return sub;
+  };
+  // The options cost more to build than most commands take, and `run` passes here too: only when `policy` is really called.
+  group->preparse_callback([given, group](std::size_t) {
+    for (const char* name : {"show", "explain"}) add_policy_options(*group->get_subcommand(name), given->flags);
+  });
+  command("show", "The effective policy as TOML", show)->add_flag("--json", given->json, "As one JSON object");
+  CLI::App* explaining = command("explain", "Each effective value and the line it came from", explain);
+  explaining->add_flag("--json", given->json, "As one JSON object");
+  explaining->add_option("--path", given->path, "What one path allows, and the rule that decides")->type_name("PATH");
+  command("check", "Check policy files", check)
+      ->add_option("FILE", given->files, "TOML, or JSON when it ends in .json")
+      ->required();
+  command("keys", "The table of all keys as markdown", [](const Given&) { return print(policy::keys_markdown()); });
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,127 @@
+#include "cli/policy_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "base/format.h"
+#include "policy/paths.h"
+#include "policy/schema.h"
+
+namespace belljar::cli {
+namespace {
+
+using policy::Key;
+using policy::Type;
+
+bool is_list(const Key& key) {
+  return key.type == Type::kTexts || key.type == Type::kPaths || key.type == Type::kPorts || key.type == Type::kMap;
+}
+
+std::string_view value_name(const Key& key) {
+  switch (key.type) {
+    case Type::kSize:
+      return "SIZE";
+    case Type::kDuration:
+      return "TIME";
+    case Type::kNumber:
+    case Type::kCount:
+      return "N";
+    case Type::kPath:
+    case Type::kPaths:
+      return "PATH";
+    case Type::kPorts:
+      return "PORT";
+    case Type::kMap:
+      return "NAME=VALUE";
+    case Type::kEnum:
+      return key.values;
+    default:
+      return "TEXT";
+  }
+}
+
+void add_one(CLI::App& app, PolicyFlags& flags, const Key& key) {
+  const std::string name(key.flag);
+  const auto keep = [&flags, &key](const std::vector<std::string>& given) {
+    flags.values.emplace_back(&key, given);
+    return true;
+  };
+  if (key.type == Type::kBool) {
+    app.add_flag_function(
+        name,
+        [&flags, &key](std::int64_t count) {
+          flags.values.emplace_back(&key, std::vector<std::string>{count > 0 ? "true" : "false"});
+        },
+        std::string(key.doc));
+    return;
+  }
+  CLI::Option* option = app.add_option(name, keep, std::string(key.doc));
+  option->type_name(std::string(value_name(key)))->group("Policy");
+  // A list grows each time the option is given; of a single value the last counts, as in `alias b="belljar run --memory 1GiB"`.
+  option->multi_option_policy(is_list(key) ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
+}
+
+// Lists of one element each, put together.
+void append(policy::Value& to, const policy::Value& from) {
+  if (auto* texts = std::get_if<std::vector<std::string>>(&to)) {
+    const auto& more = std::get<std::vector<std::string>>(from);
+    texts->insert(texts->end(), more.begin(), more.end());
+  } else if (auto* ports = std::get_if<std::vector<std::uint16_t>>(&to)) {
+    const auto& more = std::get<std::vector<std::uint16_t>>(from);
+    ports->insert(ports->end(), more.begin(), more.end());
+  } else if (auto* map = std::get_if<std::map<std::string, std::string>>(&to)) {
+    for (const auto& [name, text] : std::get<std::map<std::string, std::string>>(from)) (*map)[name] = text;
+  } else {
+    to = from;
+  }
+}
+
+Result<policy::Value> value_of_flag(const Key& key, const std::string& text) {
+  if (key.type == Type::kTexts || key.type == Type::kPaths) BELLJAR_CHECK(policy::check_element(key, text));
+  return policy::value_from_text(key, text);
+}
+
+}  // namespace
+
+void add_policy_options(CLI::App& app, PolicyFlags& flags) {
+  app.add_option("--policy", flags.policy, "A mode, a profile or a file")->type_name("MODE|PROFILE|FILE")->group("Policy");
+  app.add_option("--workspace", flags.workspace, "The directory the command works in (default: the current one)")
+      ->type_name("DIR")
+      ->group("Policy")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--cwd", flags.cwd, "Where the command starts, inside the workspace")->type_name("DIR");
+  app.add_flag("--login", flags.login, "Run the shell text in the user's login shell");
+  for (const Key& key : policy::keys()) {
+    if (!key.flag.empty()) add_one(app, flags, key);
+  }
+}
+
+Result<policy::Layer> flags_layer(const PolicyFlags& flags) {
+  policy::Layer layer;
+  layer.name = "flag";
+  bool has_mode = false, has_domains = false;
+  for (const auto& [key, texts] : flags.values) {
+    policy::Setting setting{key, {}, {format("flag {}", key->flag), "", 0}, {}};
+    bool first = true;
+    for (const std::string& text : texts) {
+      auto value = value_of_flag(*key, text);
+      if (!value) {
+        return Error(value.error().code(), format("{}: {}", key->flag, value.error().what()))
+            .reason(value.error().reason())
+            .next(value.error().next());
+      }
+      if (std::exchange(first, false)) setting.value = *std::move(value);
+      else append(setting.value, *value);
+    }
+    has_mode = has_mode || key->name == "network.mode";
+    has_domains = has_domains || key->name == "network.allowed_domains";
+    layer.settings.push_back(std::move(setting));
+  }
+  // A domain to allow says which network is meant.
+  if (has_domains && !has_mode) {
+    layer.settings.push_back({policy::find_key("network.mode"), std::string("proxy"), {"flag --allow-domain", "", 0}, {}});
+  }
+  return layer;
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,33 @@
+// The policy options of the command line, one for each key of the schema that has a flag. `run` and `policy ...` share them, so
+// `belljar policy explain --write /x` shows exactly what `belljar run --write /x` would do.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "belljar/result.h"
+#include "policy/layer.h"
+
+namespace CLI {
+class App;
+}
+
+namespace belljar::cli {
+
+// What was given, as text. Must outlive the parsing of the App it is registered on.
+struct PolicyFlags {
+  std::string policy;                  // --policy: a mode, a profile or a file; empty: not given
+  std::vector<std::string> workspace;  // --workspace, each time it was given
+  std::string cwd;                     // --cwd
+  bool login = false;                  // --login
+  std::vector<std::pair<const policy::Key*, std::vector<std::string>>> values;
+};
+
+// Registers the options on `app`. --cwd and --login only matter to commands that run something.
+void add_policy_options(CLI::App& app, PolicyFlags& flags);
+
+// The flags as a layer named "flag"; each value's origin reads "flag --write". Errors: kInvalidArgument, naming the option.
+Result<policy::Layer> flags_layer(const PolicyFlags& flags);
+
+}  // namespace belljar::cli

@@ -1,0 +1,43 @@
+// What the built-in layer hides, protects and passes. Lists of plain text, so that anyone can read what the default is.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/policy.h"
+
+namespace belljar::policy {
+
+// Secret paths of `home` ("" skips what lies in it) and of the system, absolute; those of `runtime_dir` too when given. They need
+// not exist: a hidden path that appears after start is hidden too.
+std::vector<std::string> default_secret_paths(std::string_view home, std::string_view runtime_dir = {});
+
+// Caches of package managers and compilers below `home`, absolute.
+std::vector<std::string> default_cache_dirs(std::string_view home);
+
+// Agent and editor names that stay read-only at the workspace root and at every work-tree root (protect = default or all).
+std::span<const std::string_view> protected_names() noexcept;
+// Directories below which a nested work tree's protected names do not count: dependencies bring their own .vscode and nobody opens
+// them.
+std::span<const std::string_view> unprotected_parents() noexcept;
+// Names whose presence together makes a directory a bare repository (gitrepository-layout(5)); refused in a work-tree root.
+std::span<const std::string_view> bare_repository_markers() noexcept;
+// What git reads as code or as a pointer inside a git directory, relative to it (protect = default).
+std::span<const std::string_view> git_control_names() noexcept;
+
+// Variables that `inherit = core` passes: names and patterns.
+std::span<const std::string_view> core_variables() noexcept;
+// Names that look like secrets: the built-in `environment.exclude`.
+std::span<const std::string_view> secret_variables() noexcept;
+
+// The environment of the command, "NAME=value", sorted by name.
+//
+// `caller` is the caller's environ. Order: inherit and include give names, exclude takes them away, pass gives them back, `set` and
+// then `overrides` (of the command itself) put values in. Strings without '=' in `caller` are dropped; of duplicates the first
+// counts, as for getenv(3).
+std::vector<std::string> build_environment(const Environment& environment, std::span<const std::string> caller,
+                                           const std::map<std::string, std::string>& overrides = {});
+
+}  // namespace belljar::policy

@@ -1,0 +1,35 @@
+// The effective policy in words: as TOML or JSON that reads back to the same policy, each value with its origin, and one path's
+// answer.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "policy/merge.h"
+
+namespace belljar::policy {
+
+// `policy show`. Reads back: parsed and merged again, the same policy comes out.
+std::string to_toml_text(const Effective& effective);
+std::string to_json_text(const Effective& effective);
+
+// `policy explain`: a line for each value, "key = value  # origin"; rules of the file system most specific last.
+std::string explain_text(const Effective& effective);
+std::string explain_json(const Effective& effective);
+
+// `policy explain --path P`.
+struct PathAnswer {
+  std::string path;  // absolute and normal; symbolic links are not followed here
+  Access access = Access::kRead;
+  FsEntry rule;                 // the rule that decides
+  std::string note;             // what else holds there: private temporary directory, cache layer, protected name; or empty
+  std::vector<FsEntry> others;  // less specific rules that cover the path too, most specific first
+};
+Result<PathAnswer> explain_path(const Effective& effective, const MergeContext& context, std::string_view path);
+std::string to_text(const PathAnswer& answer);
+std::string to_json_text(const PathAnswer& answer);
+
+}  // namespace belljar::policy

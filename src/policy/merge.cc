@@ -1,0 +1,344 @@
+#include "policy/merge.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/format.h"
+#include "policy/defaults.h"
+#include "policy/narrow.h"
+#include "policy/paths.h"
+#include "policy/schema.h"
+
+namespace belljar::policy {
+namespace {
+
+// A rule as some layer gave it.
+struct Rule {
+  FsEntry entry;
+  const Key* key = nullptr;
+  std::size_t layer = 0;
+};
+
+int strictness(Access access) noexcept { return access == Access::kNone ? 2 : access == Access::kWrite ? 1 : 0; }
+
+Access access_of(const Key& key) noexcept {
+  return key.name == "filesystem.writable_roots"   ? Access::kWrite
+         : key.name == "filesystem.readonly_paths" ? Access::kRead
+                                                   : Access::kNone;
+}
+
+bool drops_rules(Mode mode) noexcept { return mode == Mode::kDangerFullAccess || mode == Mode::kExternalSandbox; }
+
+class Merger {
+ public:
+  explicit Merger(const MergeContext& context) : context_(context) {
+    policy_.filesystem.cache_dirs = default_cache_dirs(context.home);
+    const auto excluded = secret_variables();
+    policy_.environment.exclude.assign(excluded.begin(), excluded.end());
+  }
+
+  Result<Effective> run(std::span<const Layer> layers) {
+    for (const Layer& layer : layers) {
+      ++layer_;
+      BELLJAR_CHECK(apply(layer));
+      warnings_.insert(warnings_.end(), layer.warnings.begin(), layer.warnings.end());
+    }
+    return finish();
+  }
+
+ private:
+  Result<void> apply(const Layer& layer) {
+    Layer resolved = layer;
+    for (Setting& setting : resolved.settings) BELLJAR_CHECK(resolve(setting, layer));
+    if (layer.narrow_only) {
+      // Judged against what the layers below say, not against what this layer has said two lines up.
+      Policy in_force = policy_;
+      in_force.filesystem.entries = complete_entries();
+      for (const Setting& setting : resolved.settings) BELLJAR_CHECK(check_narrows(setting, in_force));
+    }
+    // The mode first: it drops lower layers' rules, never those that stand beside it.
+    for (const Setting& setting : resolved.settings) {
+      if (setting.key->name == "mode") set_mode(setting);
+    }
+    for (const Setting& setting : resolved.settings) {
+      if (setting.key->name != "mode") join(setting, layer.narrow_only);
+    }
+    return {};
+  }
+
+  // Paths become absolute; lists of paths under the three short keys become entries.
+  Result<void> resolve(Setting& setting, const Layer& layer) const {
+    const std::string& base = layer.name == "flag" && !context_.cwd.empty() ? context_.cwd : context_.workspace;
+    const auto at_origin = [](const Origin& origin, const Error& error) {
+      return Error(error.code(), format("{}: {}", to_string(origin), error.what())).reason(error.reason()).next(error.next());
+    };
+    const auto fix = [&](std::string& path, const Origin& origin) -> Result<void> {
+      auto full = absolute(path, context_.home, base);
+      if (!full) return at_origin(origin, full.error());
+      path = *std::move(full);
+      return {};
+    };
+    if (setting.key->join == Join::kEntries && setting.key->type == Type::kPaths) {
+      std::vector<FsEntry> entries;
+      const auto& paths = std::get<std::vector<std::string>>(setting.value);
+      for (std::size_t i = 0; i < paths.size(); ++i) {
+        entries.push_back({paths[i], false, access_of(*setting.key), i < setting.items.size() ? setting.items[i] : setting.origin});
+      }
+      setting.value = std::move(entries);
+    }
+    if (auto* entries = std::get_if<std::vector<FsEntry>>(&setting.value)) {
+      for (FsEntry& entry : *entries) {
+        // A relative pattern is anchored at the base, whose own name is no pattern.
+        if (entry.glob && !entry.path.starts_with('/') && !entry.path.starts_with('~'))
+          entry.path = literal_glob(base) + "/" + entry.path;
+        else if (entry.glob && entry.path.starts_with("~/")) entry.path = literal_glob(context_.home) + entry.path.substr(1);
+        BELLJAR_CHECK(fix(entry.path, entry.origin));
+      }
+    } else if (auto* volumes = std::get_if<std::vector<Volume>>(&setting.value)) {
+      for (Volume& volume : *volumes) {
+        BELLJAR_CHECK(fix(volume.source, volume.origin));
+        BELLJAR_CHECK(fix(volume.target, volume.origin));
+      }
+    } else if (setting.key->type == Type::kPath) {
+      BELLJAR_CHECK(fix(std::get<std::string>(setting.value), setting.origin));
+    } else if (setting.key->type == Type::kPaths) {
+      auto& paths = std::get<std::vector<std::string>>(setting.value);
+      for (std::string& path : paths) BELLJAR_CHECK(fix(path, setting.origin));
+    }
+    return {};
+  }
+
+  void set_mode(const Setting& setting) {
+    store(*setting.key, policy_, setting.value);
+    origins_["mode"] = setting.origin;
+    mode_layer_ = layer_;
+    if (policy_.mode != Mode::kReadOnly) return;
+    std::erase_if(rules_, [](const Rule& rule) { return rule.entry.access == Access::kWrite; });
+    for (Volume& volume : policy_.filesystem.volumes) volume.readonly = true;
+    if (policy_.filesystem.temp_dir) policy_.filesystem.temp_dir.reset(), origins_.erase("filesystem.temp_dir");
+    index_rules();
+  }
+
+  void join(const Setting& setting, bool narrow) {
+    const std::string name(setting.key->name);
+    if (name == "network.mode") net_layer_ = layer_;
+    if (setting.key->join == Join::kEntries) return join_entries(setting);
+    origins_[name] = setting.origin;
+    if (setting.key->join == Join::kReplace) return store(*setting.key, policy_, setting.value);
+    const bool whole = narrow && setting.key->narrow == Narrow::kSubset;  // a narrowed grant is the whole grant
+    Field field = setting.key->field(policy_);
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&setting.value)) {
+      join_list(*std::get<std::vector<std::string>*>(field), *texts, setting, whole);
+    } else if (const auto* ports = std::get_if<std::vector<std::uint16_t>>(&setting.value)) {
+      join_list(*std::get<std::vector<std::uint16_t>*>(field), *ports, setting, whole);
+    } else if (const auto* volumes = std::get_if<std::vector<Volume>>(&setting.value)) {
+      join_volumes(*volumes, whole);
+    } else if (const auto* map = std::get_if<std::map<std::string, std::string>>(&setting.value)) {
+      auto& have = *std::get<std::map<std::string, std::string>*>(field);
+      if (map->empty()) have.clear();
+      std::size_t i = 0;
+      for (const auto& [key, text] : *map) {
+        have[key] = text;
+        origins_[name + "[" + key + "]"] = i < setting.items.size() ? setting.items[i] : setting.origin;
+        ++i;
+      }
+    }
+  }
+
+  static const std::string& element_name(const std::string& element) { return element; }
+  static std::string element_name(std::uint16_t element) { return format("{}", element); }
+
+  template <class Element>
+  void join_list(std::vector<Element>& have, const std::vector<Element>& added, const Setting& setting, bool whole) {
+    if (added.empty() || whole) have.clear();
+    for (std::size_t i = 0; i < added.size(); ++i) {
+      if (std::ranges::find(have, added[i]) != have.end()) continue;
+      have.push_back(added[i]);
+      origins_[std::string(setting.key->name) + "[" + std::string(element_name(added[i])) + "]"] =
+          i < setting.items.size() ? setting.items[i] : setting.origin;
+    }
+  }
+
+  void join_volumes(const std::vector<Volume>& added, bool whole) {
+    auto& have = policy_.filesystem.volumes;
+    if (added.empty() || whole) have.clear();
+    for (const Volume& volume : added) {
+      std::erase_if(have, [&](const Volume& other) { return other.target == volume.target; });
+      have.push_back(volume);
+    }
+  }
+
+  // The same path again replaces a lower layer's rule; inside one layer the stricter rule stands.
+  void join_entries(const Setting& setting) {
+    const auto& added = std::get<std::vector<FsEntry>>(setting.value);
+    if (added.empty()) {
+      std::erase_if(rules_, [&](const Rule& rule) { return rule.key == setting.key && rule.layer < layer_; });
+      index_rules();
+    }
+    for (const FsEntry& entry : added) {
+      const auto [found, fresh] = rule_at_.try_emplace(rule_name(entry), rules_.size());
+      if (fresh) {
+        rules_.push_back({entry, setting.key, layer_});
+        continue;
+      }
+      Rule& have = rules_[found->second];
+      if (have.layer == layer_ && strictness(have.entry.access) >= strictness(entry.access)) continue;
+      have = {entry, setting.key, layer_};
+    }
+  }
+
+  static std::string rule_name(const FsEntry& entry) { return (entry.glob ? "g" : "p") + entry.path; }
+  void index_rules() {
+    rule_at_.clear();
+    for (std::size_t i = 0; i < rules_.size(); ++i) rule_at_.emplace(rule_name(rules_[i].entry), i);
+  }
+
+  Origin mode_origin() const {
+    const auto found = origins_.find("mode");
+    return found == origins_.end() ? Origin{"built-in", "", 0} : found->second;
+  }
+  Origin origin(const std::string& name) const {
+    const auto found = origins_.find(name);
+    return found == origins_.end() ? Origin{"built-in", "", 0} : found->second;
+  }
+
+  // Everything find_rule() needs: what the mode, the secrets and the temporary directories mean, then the layers' own rules. A rule
+  // of a layer for the very same path stands instead of the implied one.
+  std::vector<FsEntry> complete_entries() const {
+    std::vector<FsEntry> entries;
+    if (drops_rules(policy_.mode)) {
+      entries.push_back({"/", false, Access::kWrite, mode_origin()});
+      return entries;
+    }
+    const auto imply = [&](std::string path, Access access, Origin from) {
+      if (path.empty() || rule_at_.contains("p" + path)) return;
+      entries.push_back({std::move(path), false, access, std::move(from)});
+    };
+    entries.reserve(rules_.size() + 256);
+    const bool writes = policy_.mode == Mode::kWorkspaceWrite;
+    imply("/", Access::kRead, {"built-in", "", 0});
+    imply(context_.workspace, writes ? Access::kWrite : Access::kRead, mode_origin());
+    if (writes) imply_temporary(imply);
+    imply(context_.config_dir, Access::kRead, {"built-in", "", 0});
+    if (policy_.filesystem.secrets == Secrets::kDefault) {
+      for (std::string& path : default_secret_paths(context_.home, context_.runtime_dir)) {
+        imply(std::move(path), Access::kNone, {"built-in secrets", "", 0});
+      }
+    }
+    for (const Rule& rule : rules_) entries.push_back(rule.entry);
+    return entries;
+  }
+
+  template <class Imply>
+  void imply_temporary(const Imply& imply) const {
+    if (policy_.filesystem.temp_dir) imply(*policy_.filesystem.temp_dir, Access::kWrite, origin("filesystem.temp_dir"));
+    if (policy_.filesystem.tmp != Tmp::kShared) return;
+    if (!policy_.filesystem.exclude_slash_tmp) imply("/tmp", Access::kWrite, origin("filesystem.tmp"));
+    imply("/var/tmp", Access::kWrite, origin("filesystem.tmp"));
+    if (uses_tmpdir()) imply(normal(context_.tmpdir), Access::kWrite, origin("filesystem.tmp"));
+  }
+
+  // $TMPDIR comes from the environment: a value that would open the workspace's or home's surroundings is not taken.
+  bool uses_tmpdir() const {
+    if (policy_.filesystem.exclude_tmpdir_env_var || !context_.tmpdir.starts_with('/')) return false;
+    const std::string path = normal(context_.tmpdir);
+    return !is_within(context_.workspace, path) && (context_.home.empty() || !is_within(normal(context_.home), path));
+  }
+
+  Result<Effective> finish() {
+    BELLJAR_CHECK(check_mode());
+    BELLJAR_CHECK(check_clauses());
+    if (drops_rules(policy_.mode)) {
+      if (!rules_.empty())
+        warnings_.push_back(format("mode {} drops {} file rules of lower layers", to_string(policy_.mode), rules_.size()));
+      policy_.network.mode = NetMode::kHost;
+      origins_["network.mode"] = mode_origin();
+    }
+    clamp_timeout();
+    set_tmpdir();
+    policy_.filesystem.entries = complete_entries();
+    if (policy_.profile.empty()) policy_.profile = "workspace-write";
+    return Effective{std::move(policy_), std::move(origins_), std::move(warnings_)};
+  }
+
+  // Rules that stand beside or above a mode that drops them contradict it.
+  Result<void> check_mode() const {
+    if (!drops_rules(policy_.mode)) return {};
+    const auto contradiction = [&](const Origin& at, std::string_view what) {
+      return Error(Code::kInvalidArgument, format("{}: {} cannot hold in mode {}", to_string(at), what, to_string(policy_.mode)))
+          .reason(format("the mode ({}) drops file and network rules", to_string(mode_origin())))
+          .next("take the rule out, or choose mode workspace-write");
+    };
+    for (const Rule& rule : rules_) {
+      if (rule.layer >= mode_layer_ && rule.entry.access != Access::kWrite)
+        return contradiction(rule.entry.origin, quoted(rule.key->name));
+    }
+    if (net_layer_ >= mode_layer_ && net_layer_ != 0 && policy_.network.mode != NetMode::kHost) {
+      return contradiction(origin("network.mode"), format("network.mode {}", to_string(policy_.network.mode)));
+    }
+    return {};
+  }
+
+  Result<void> check_clauses() const {
+    for (const std::string name : {"commands.allow", "commands.deny"}) {
+      const auto& list = name == "commands.allow" ? policy_.commands.allow : policy_.commands.deny;
+      if (list.empty()) continue;
+      return Error(Code::kUnimplemented, format("{}: `{}` is not enforced by this build", to_string(origin(name)), name))
+          .reason("command rules come with the parsed shell, and a rule that nothing holds would be worse than none")
+          .next("take the key out");
+    }
+    if (policy_.network.mode != NetMode::kHost || drops_rules(policy_.mode)) return {};
+    for (const std::string name : {"network.allowed_domains", "network.denied_domains", "network.credentials"}) {
+      const auto& network = policy_.network;
+      const auto& list = name == "network.allowed_domains"  ? network.allowed_domains
+                         : name == "network.denied_domains" ? network.denied_domains
+                                                            : network.credentials;
+      if (list.empty()) continue;
+      return Error(Code::kInvalidArgument, format("{}: `{}` cannot hold with network.mode host", to_string(origin(name)), name))
+          .reason(format("the host's network ({}) goes past the proxy that judges domains", to_string(origin("network.mode"))))
+          .next("choose network.mode proxy, or take the domains out");
+    }
+    return {};
+  }
+
+  void clamp_timeout() {
+    Limits& limits = policy_.limits;
+    if (!limits.max_timeout || (limits.timeout && *limits.timeout <= *limits.max_timeout)) return;
+    if (limits.timeout)
+      warnings_.push_back(
+          format("timeout {} is capped to max_timeout {}", to_string(*limits.timeout), to_string(*limits.max_timeout)));
+    limits.timeout = limits.max_timeout;
+    origins_["limits.timeout"] = origin("limits.max_timeout");
+  }
+
+  // TMPDIR inside names a directory that exists there: the caller's own may not.
+  void set_tmpdir() {
+    std::string value = "/tmp";
+    if (policy_.filesystem.temp_dir && !drops_rules(policy_.mode)) value = *policy_.filesystem.temp_dir;
+    else if (drops_rules(policy_.mode) || (policy_.filesystem.tmp == Tmp::kShared && uses_tmpdir())) value = context_.tmpdir;
+    else if (policy_.filesystem.exclude_slash_tmp) value = "/var/tmp";
+    if (value.empty() || policy_.environment.set.contains("TMPDIR")) return;
+    policy_.environment.set["TMPDIR"] = value;
+    origins_["environment.set[TMPDIR]"] = policy_.filesystem.temp_dir ? origin("filesystem.temp_dir") : origin("filesystem.tmp");
+  }
+
+  const MergeContext& context_;
+  Policy policy_;
+  std::vector<Rule> rules_;
+  std::unordered_map<std::string, std::size_t> rule_at_;  // by kind and path
+  std::map<std::string, Origin> origins_;
+  std::vector<std::string> warnings_;
+  std::size_t layer_ = 0;  // the layer being joined, from 1
+  std::size_t mode_layer_ = 0, net_layer_ = 0;
+};
+
+}  // namespace
+
+Result<Effective> merge(std::span<const Layer> layers, const MergeContext& context) { return Merger(context).run(layers); }
+
+std::string origin_of(const Effective& effective, const std::string& name) {
+  const auto found = effective.origins.find(name);
+  return found == effective.origins.end() ? "built-in" : to_string(found->second);
+}
+
+}  // namespace belljar::policy

@@ -1,0 +1,53 @@
+// Layers -> one policy. The order is fixed: built-in profile < system < user < project < --policy FILE < flags.
+//
+// - A single value: the highest layer that sets it wins.
+// - A list grows by what each layer adds; an explicit empty list clears what lower layers said, since empty means none.
+// - File-system rules are collected. The same path again replaces the rule of a lower layer; inside one layer none > write > read.
+//   A rule inside a hidden directory is allowed: the most specific path wins (find_rule).
+// - `mode = "read-only"` drops the write rules of lower layers: who asks for read-only means all of it.
+// - danger-full-access and external-sandbox drop file and network rules of lower layers; a rule that the same or a higher layer
+// sets
+//   contradicts the mode and is an error.
+// - A layer from inside the workspace may only narrow (narrow.h).
+//
+// The result's `filesystem.entries` is complete: it holds "/", the workspace, the default secrets, shared temporary directories and
+// temp_dir as entries of their own, so find_rule() alone judges a path. All paths in it are absolute and normal.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "policy/layer.h"
+
+namespace belljar::policy {
+
+// What the caller knows of the place: absolute paths, or empty where there is none.
+struct MergeContext {
+  std::string workspace;    // canonical
+  std::string home;         // $HOME
+  std::string tmpdir;       // $TMPDIR of the caller
+  std::string cwd;          // of the caller: flags resolve relative paths against it; empty: the workspace
+  std::string runtime_dir;  // $XDG_RUNTIME_DIR: sockets and keyrings below it are secrets
+  std::string config_dir;   // $XDG_CONFIG_HOME/belljar: the user's policy stays read-only inside a writable ~/.config
+};
+
+struct Effective {
+  Policy policy;
+  // By key name ("limits.memory"), and for elements of lists by "environment.exclude[AWS_*]". A key that is missing has its
+  // default.
+  std::map<std::string, Origin> origins;
+  std::vector<std::string> warnings;
+};
+
+// `layers` in ascending order. Errors: kInvalidArgument, a contradiction; kPermissionDenied, a project file that widens;
+// kUnimplemented, a clause that nothing in this build enforces.
+Result<Effective> merge(std::span<const Layer> layers, const MergeContext& context);
+
+// "project .belljar/policy.toml:3", for a key or element; "built-in" when nobody set it.
+std::string origin_of(const Effective& effective, const std::string& name);
+
+}  // namespace belljar::policy

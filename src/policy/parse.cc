@@ -1,0 +1,314 @@
+#include "policy/parse.h"
+
+#include <cmath>
+
+#include "base/format.h"
+#include "policy/document.h"
+#include "policy/names.h"
+#include "policy/paths.h"
+#include "policy/schema.h"
+
+namespace belljar::policy {
+namespace {
+
+// Reads one document into one layer.
+class Reader {
+ public:
+  Reader(const Source& source, std::string_view layer_name) : source_(source) { layer_.name = layer_name; }
+
+  Result<Layer> read(const Node& root) {
+    if (root.kind != Node::Kind::kTable) return wrong(root, "a policy", "a table of keys");
+    for (const Member& member : root.members) {
+      if (is_table(member.key)) BELLJAR_CHECK(table(member));
+      else BELLJAR_CHECK(key(member, member.key));
+    }
+    return std::move(layer_);
+  }
+
+ private:
+  Origin origin(Position at) const { return {layer_.name, std::string(source_.file), at.line}; }
+
+  Error wrong(const Node& node, std::string_view what, std::string_view wanted) const {
+    return error_at(source_, node.at, format("{} is {}", what, describe(node))).reason(format("expected {}", wanted));
+  }
+  // An error of the value itself, put at its place.
+  Error placed(const Node& node, const Error& error) const {
+    return error_at(source_, node.at, error.what()).reason(error.reason()).next(error.next());
+  }
+
+  Result<void> table(const Member& member) {
+    if (member.value.kind != Node::Kind::kTable) return wrong(member.value, quoted(member.key), "a table");
+    for (const Member& inner : member.value.members) BELLJAR_CHECK(key(inner, member.key + "." + inner.key));
+    return {};
+  }
+
+  Result<void> key(const Member& member, const std::string& name) {
+    if (const Key* known = find_key(name)) return setting(*known, member, Alias::How::kSame);
+    if (const Alias* alias = find_alias(name)) return aliased(*alias, member);
+    const std::string near = nearest_key(name);
+    return error_at(source_, member.at, format("unknown key {}", quoted(name)))
+        .reason("every key must be known, so that a mistyped rule is not dropped in silence")
+        .next(near.empty() ? "run `belljar policy keys` for the list" : format("did you mean `{}`?", near));
+  }
+
+  Result<void> aliased(const Alias& alias, const Member& member) {
+    if (alias.how == Alias::How::kRefused || alias.how == Alias::How::kMustBeTrue) return offered(alias, member);
+    return setting(*find_key(alias.key), member, alias.how);
+  }
+
+  Result<void> offered(const Alias& alias, const Member& member) const {
+    if (alias.how == Alias::How::kMustBeTrue) {
+      if (member.value.kind != Node::Kind::kBool) return wrong(member.value, quoted(member.key), "true or false");
+      if (member.value.flag) return {};
+    }
+    return Error(Code::kUnimplemented,
+                 error_at(source_, member.at, format("key {} is known and not offered", quoted(member.key))).what())
+        .excerpt(error_at(source_, member.at, "").excerpt())
+        .reason(std::string(alias.why))
+        .next("take the key out");
+  }
+
+  Result<void> setting(const Key& known, const Member& member, Alias::How how) {
+    for (const Setting& other : layer_.settings) {
+      if (other.key == &known) {
+        return error_at(source_, member.at, format("key `{}` is given twice", known.name))
+            .reason(format("line {} says it already, maybe under another spelling", other.origin.line));
+      }
+    }
+    Setting result{&known, {}, origin(member.at), {}};
+    if (how == Alias::How::kOnlyThese) {
+      // "variables allowed through" means no others, so the caller's are not inherited.
+      layer_.settings.push_back({find_key("environment.inherit"), std::string("none"), result.origin, {}});
+    }
+    result.value = BELLJAR_TRY(value(known, member.value, how, result.items));
+    layer_.settings.push_back(std::move(result));
+    return {};
+  }
+
+  Result<Value> value(const Key& known, const Node& node, Alias::How how, std::vector<Origin>& items) {
+    switch (known.type) {
+      case Type::kBool:
+        if (node.kind != Node::Kind::kBool) break;
+        return Value(node.flag);
+      case Type::kNumber:
+      case Type::kCount:
+      case Type::kSize:
+      case Type::kDuration:
+        return quantity(known, node, how);
+      case Type::kEnum:
+        return word(known, node, how);
+      case Type::kText:
+      case Type::kPath:
+        if (node.kind != Node::Kind::kText) break;
+        BELLJAR_CHECK(check_word(known, node));
+        return Value(node.text);
+      case Type::kTexts:
+      case Type::kPaths:
+        return texts(known, node, items);
+      case Type::kPorts:
+        return ports(known, node);
+      case Type::kMap:
+        return map(known, node, items);
+      case Type::kEntries:
+        return entries(known, node);
+      case Type::kVolumes:
+        return volumes(known, node);
+    }
+    return wrong(node, format("`{}`", known.name), expected(known));
+  }
+
+  Result<Value> quantity(const Key& known, const Node& node, Alias::How how) const {
+    const bool integer = node.kind == Node::Kind::kInteger, floating = node.kind == Node::Kind::kFloat;
+    if (node.kind != Node::Kind::kText && !integer && !floating) return wrong(node, format("`{}`", known.name), expected(known));
+    std::string text = integer ? format("{}", node.integer) : floating ? format("{}", node.number) : node.text;
+    if ((integer || floating) && how == Alias::How::kMegabytes) text += "MiB";
+    if (node.kind == Node::Kind::kText && (known.type == Type::kCount || known.type == Type::kNumber)) {
+      return wrong(node, format("`{}`", known.name), expected(known));
+    }
+    auto result = value_from_text(known, text);
+    if (!result) return placed(node, result.error());
+    return result;
+  }
+
+  Result<Value> word(const Key& known, const Node& node, Alias::How how) const {
+    if (how == Alias::How::kNetworkBool) {
+      if (node.kind != Node::Kind::kBool) return wrong(node, "`network_access`", "true or false");
+      return Value(std::string(node.flag ? "host" : "none"));
+    }
+    if (node.kind != Node::Kind::kText) return wrong(node, format("`{}`", known.name), known.values);
+    if (how == Alias::How::kNetworkMode) {
+      if (node.text == "full") return Value(std::string("host"));
+      if (node.text == "restricted") return Value(std::string("proxy"));
+      if (node.text == "none") return Value(std::string("none"));
+      return wrong(node, "`network_mode`", "full, restricted or none");
+    }
+    auto result = value_from_text(known, node.text);
+    if (!result) return placed(node, result.error());
+    return result;
+  }
+
+  // What no list element and no name may hold; the caret stands at the element.
+  Result<void> check_word(const Key& known, const Node& node) const {
+    auto checked = check_element(known, node.text);
+    if (!checked) return placed(node, checked.error());
+    return {};
+  }
+
+  Result<Value> texts(const Key& known, const Node& node, std::vector<Origin>& items) const {
+    if (node.kind != Node::Kind::kList) return wrong(node, format("`{}`", known.name), expected(known));
+    std::vector<std::string> result;
+    for (const Node& item : node.items) {
+      if (item.kind != Node::Kind::kText) return wrong(item, format("an element of `{}`", known.name), "text in quotes");
+      BELLJAR_CHECK(check_word(known, item));
+      result.push_back(item.text);
+      items.push_back(origin(item.at));
+    }
+    return Value(std::move(result));
+  }
+
+  Result<Value> ports(const Key& known, const Node& node) const {
+    if (node.kind != Node::Kind::kList) return wrong(node, format("`{}`", known.name), expected(known));
+    std::vector<std::uint16_t> result;
+    for (const Node& item : node.items) {
+      if (item.kind != Node::Kind::kInteger || item.integer < 1 || item.integer > 65535) {
+        return wrong(item, format("an element of `{}`", known.name), "a port from 1 to 65535");
+      }
+      result.push_back(static_cast<std::uint16_t>(item.integer));
+    }
+    return Value(std::move(result));
+  }
+
+  Result<Value> map(const Key& known, const Node& node, std::vector<Origin>& items) const {
+    if (node.kind != Node::Kind::kTable) return wrong(node, format("`{}`", known.name), expected(known));
+    std::map<std::string, std::string> result;
+    for (const Member& member : node.members) {
+      auto name = check_variable(member.key);
+      if (!name) return error_at(source_, member.at, name.error().what()).reason(name.error().reason());
+      if (member.value.kind != Node::Kind::kText) return wrong(member.value, quoted(member.key), "text in quotes");
+      if (member.value.text.find('\0') != std::string::npos) return wrong(member.value, quoted(member.key), "text without NUL");
+      result.emplace(member.key, member.value.text);
+    }
+    for (const auto& [name, text] : result) {
+      for (const Member& member : node.members) {
+        if (member.key == name) items.push_back(origin(member.at));
+      }
+    }
+    return Value(std::move(result));
+  }
+
+  Result<Value> entries(const Key& known, const Node& node) {
+    if (node.kind != Node::Kind::kList) return wrong(node, format("`{}`", known.name), expected(known));
+    std::vector<FsEntry> result;
+    result.reserve(node.items.size());
+    for (const Node& item : node.items) {
+      result.push_back(BELLJAR_TRY(entry(item)));
+      warn_about_ties(result);
+    }
+    return Value(std::move(result));
+  }
+
+  Result<FsEntry> entry(const Node& node) const {
+    if (node.kind != Node::Kind::kTable) return wrong(node, "an entry", "a table {path or glob, access}");
+    FsEntry result;
+    const Node* access = nullptr;
+    const Node* place = nullptr;
+    for (const Member& member : node.members) {
+      const bool glob = member.key == "glob";
+      if (member.key != "path" && !glob && member.key != "access") {
+        constexpr std::string_view kNamesHere[] = {"path", "glob", "access"};
+        return unknown_here(member, kNamesHere);
+      }
+      if (member.value.kind != Node::Kind::kText) return wrong(member.value, quoted(member.key), "text in quotes");
+      if (member.key == "access") {
+        access = &member.value;
+        continue;
+      }
+      if (place != nullptr) return error_at(source_, member.at, "an entry takes either `path` or `glob`, not both");
+      place = &member.value;
+      result.glob = glob;
+    }
+    if (place == nullptr) return error_at(source_, node.at, "an entry needs `path` or `glob`");
+    if (access == nullptr) return error_at(source_, node.at, "an entry needs `access`").reason("it takes read, write or none");
+    const auto known = value_of<Access>(access->text);
+    if (!known) return wrong(*access, "`access`", "read, write or none");
+    auto checked = result.glob ? check_glob(place->text) : check_path(place->text);
+    if (!checked) return placed(*place, checked.error());
+    result.path = place->text;
+    result.access = *known;
+    result.origin = origin(place->at);
+    return result;
+  }
+
+  // One layer that says two things of one path: legal (none > write > read), and probably not meant.
+  void warn_about_ties(const std::vector<FsEntry>& entries) {
+    const FsEntry& last = entries.back();
+    for (std::size_t i = 0; i + 1 < entries.size(); ++i) {
+      const FsEntry& other = entries[i];
+      if (other.path != last.path || other.glob != last.glob) continue;
+      layer_.warnings.push_back(
+          format("{}:{}: {} has two rules (line {} says {}, line {} says {}); the stricter one holds: none, then write, then read",
+                 escaped(source_.file), last.origin.line, quoted(last.path), other.origin.line, to_string(other.access),
+                 last.origin.line, to_string(last.access)));
+      return;
+    }
+  }
+
+  Error unknown_here(const Member& member, std::span<const std::string_view> names) const {
+    const std::string_view near = nearest(member.key, names);
+    std::string all;
+    for (const std::string_view name : names) all += format("{}`{}`", all.empty() ? "" : ", ", name);
+    return error_at(source_, member.at, format("unknown key {}", quoted(member.key)))
+        .reason(format("here stand {}", all))
+        .next(near.empty() ? "" : format("did you mean `{}`?", near));
+  }
+
+  Result<Value> volumes(const Key& known, const Node& node) const {
+    if (node.kind != Node::Kind::kList) return wrong(node, format("`{}`", known.name), expected(known));
+    std::vector<Volume> result;
+    for (const Node& item : node.items) result.push_back(BELLJAR_TRY(volume(item)));
+    return Value(std::move(result));
+  }
+
+  Result<Volume> volume(const Node& node) const {
+    if (node.kind != Node::Kind::kTable) return wrong(node, "a volume", "a table {source, target, readonly}");
+    Volume result;
+    result.origin = origin(node.at);
+    for (const Member& member : node.members) {
+      constexpr std::string_view kNamesHere[] = {"source", "target", "readonly"};
+      if (member.key == "readonly") {
+        if (member.value.kind != Node::Kind::kBool) return wrong(member.value, "`readonly`", "true or false");
+        result.readonly = member.value.flag;
+        continue;
+      }
+      if (member.key != "source" && member.key != "target") return unknown_here(member, kNamesHere);
+      if (member.value.kind != Node::Kind::kText) return wrong(member.value, quoted(member.key), "a path in quotes");
+      auto checked = check_path(member.value.text);
+      if (!checked) return placed(member.value, checked.error());
+      (member.key == "source" ? result.source : result.target) = member.value.text;
+    }
+    if (result.source.empty()) return error_at(source_, node.at, "a volume needs `source`");
+    if (result.target.empty()) result.target = result.source;
+    return result;
+  }
+
+  Source source_;
+  Layer layer_;
+};
+
+}  // namespace
+
+Result<Layer> parse_toml(std::string_view text, std::string_view file, std::string_view layer_name) {
+  const Source source{text, file};
+  return Reader(source, layer_name).read(BELLJAR_TRY(parse_toml_document(source)));
+}
+
+Result<Layer> parse_json(std::string_view text, std::string_view file, std::string_view layer_name) {
+  const Source source{text, file};
+  return Reader(source, layer_name).read(BELLJAR_TRY(parse_json_document(source)));
+}
+
+Result<Layer> parse_policy(std::string_view text, std::string_view file, std::string_view layer_name) {
+  return file.ends_with(".json") ? parse_json(text, file, layer_name) : parse_toml(text, file, layer_name);
+}
+
+}  // namespace belljar::policy

@@ -1,0 +1,249 @@
+#include "policy/paths.h"
+
+#include "base/format.h"
+#include "belljar/policy.h"
+#include "policy/schema.h"
+
+namespace belljar::policy {
+namespace {
+
+Result<void> check_plain(std::string_view text, std::string_view kind) {
+  const auto bad = [&](std::string why) {
+    const std::string_view shown = text.substr(0, 80);
+    return Error(Code::kInvalidArgument, format("{}{} cannot be a {}", quoted(shown), text.size() > 80 ? "..." : "", kind))
+        .reason(std::move(why));
+  };
+  if (text.empty()) return bad("it is empty");
+  if (text.find('\0') != std::string_view::npos) return bad("it holds a NUL byte");
+  if (text.size() > kMaxPath) return bad(format("it has {} bytes, the most is {}", text.size(), kMaxPath));
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_path(std::string_view path) {
+  BELLJAR_CHECK(check_plain(path, "path"));
+  if (path.starts_with('~') && path.size() > 1 && path[1] != '/') {
+    return Error(Code::kInvalidArgument, format("{} cannot be a path", quoted(path)))
+        .reason("`~name` is not looked up")
+        .next("write the path out, or ./~name for a file of that name");
+  }
+  if (path.starts_with('$')) {
+    return Error(Code::kInvalidArgument, format("{} cannot be a path", quoted(path)))
+        .reason("variables are not expanded in a policy")
+        .next("write the path out, or ~/ for the home directory");
+  }
+  return {};
+}
+
+Result<void> check_glob(std::string_view glob) {
+  BELLJAR_CHECK(check_plain(glob, "pattern"));
+  BELLJAR_CHECK(check_path(glob));
+  for (std::size_t i = 0; i < glob.size(); ++i) {
+    if (glob[i] == '\\') {
+      return Error(Code::kInvalidArgument, format("{} cannot be a pattern", quoted(glob)))
+          .reason("a backslash escapes nothing here")
+          .next("write [*] for a literal star");
+    }
+    if (glob[i] != '[') continue;
+    const std::size_t close = glob.find(']', i + (i + 1 < glob.size() && glob[i + 1] == '!' ? 3 : 2));
+    const std::size_t slash = glob.find('/', i);
+    if (close == std::string_view::npos || (slash != std::string_view::npos && slash < close)) {
+      return Error(Code::kInvalidArgument, format("{} cannot be a pattern", quoted(glob)))
+          .reason("a `[` is not closed before the next `/`");
+    }
+    i = close;
+  }
+  return {};
+}
+
+Result<void> check_variable(std::string_view name) {
+  const auto bad = [&](std::string why) {
+    return Error(Code::kInvalidArgument, format("{} cannot be the name of a variable", quoted(name))).reason(std::move(why));
+  };
+  if (name.empty()) return bad("it is empty");
+  if (name.find('=') != std::string_view::npos) return bad("it holds an equals sign");
+  if (name.find('\0') != std::string_view::npos) return bad("it holds a NUL byte");
+  return {};
+}
+
+Result<void> check_element(const Key& key, std::string_view text) {
+  if (key.type == Type::kPath || key.type == Type::kPaths) return check_path(text);
+  BELLJAR_CHECK(check_plain(text, "value"));
+  if (key.name.starts_with("environment.")) return check_variable(text);
+  return {};
+}
+
+std::string normal(std::string_view path) {
+  std::string result;
+  result.reserve(path.size() + 1);
+  while (!path.empty()) {
+    const std::size_t slash = path.find('/');
+    const std::string_view part = path.substr(0, slash);
+    path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      const std::size_t last = result.rfind('/');
+      result.resize(last == std::string::npos ? 0 : last);
+      continue;
+    }
+    result += '/';
+    result += part;
+  }
+  if (result.empty()) result += '/';
+  return result;
+}
+
+Result<std::string> absolute(std::string_view path, std::string_view home, std::string_view base) {
+  if (path.starts_with('/')) return normal(path);
+  const bool tilde = path == "~" || path.starts_with("~/");
+  const std::string_view start = tilde ? home : base;
+  if (start.empty() || !start.starts_with('/')) {
+    return Error(Code::kInvalidArgument, format("cannot resolve path {}", quoted(path)))
+        .reason(tilde ? "there is no home directory ($HOME is empty or relative)" : "there is no directory to resolve it against")
+        .next("write an absolute path");
+  }
+  std::string joined(start);
+  joined += '/';
+  joined += tilde ? path.substr(1) : path;
+  std::string result = normal(joined);
+  if (result.size() > kMaxPath) {
+    return Error(Code::kInvalidArgument, "a path becomes too long")
+        .reason(format("{} bytes, the most is {}", result.size(), kMaxPath));
+  }
+  return result;
+}
+
+std::string literal_glob(std::string_view path) {
+  std::string result;
+  for (const char c : path) {
+    if (c == '*' || c == '?' || c == '[') result += '[', result += c, result += ']';
+    else result += c;
+  }
+  return result;
+}
+
+bool is_within(std::string_view path, std::string_view root) noexcept {
+  if (root == "/") return path.starts_with('/');
+  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+}
+
+std::size_t components(std::string_view path) noexcept {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < path.size(); ++i) count += path[i] != '/' && (i == 0 || path[i - 1] == '/');
+  return count;
+}
+
+namespace {
+
+// One character of a pattern against one of the text; `next` is where the pattern goes on.
+bool unit_match(std::string_view pattern, std::size_t at, unsigned char c, std::size_t& next) noexcept {
+  if (pattern[at] != '[') {
+    next = at + 1;
+    return pattern[at] == '?' || static_cast<unsigned char>(pattern[at]) == c;
+  }
+  std::size_t i = at + 1;
+  const bool negated = i < pattern.size() && pattern[i] == '!';
+  if (negated) ++i;
+  bool found = false;
+  for (bool first = true; i < pattern.size() && (first || pattern[i] != ']'); first = false) {
+    const auto low = static_cast<unsigned char>(pattern[i]);
+    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
+      found = found || (low <= c && c <= static_cast<unsigned char>(pattern[i + 2]));
+      i += 3;
+    } else {
+      found = found || low == c;
+      ++i;
+    }
+  }
+  next = i < pattern.size() ? i + 1 : i;
+  return found != negated;
+}
+
+// Matches one component's pattern. Iterative with one point to go back to, so the cost is at most |pattern| * |text|.
+bool component_match(std::string_view pattern, std::string_view text) noexcept {
+  constexpr std::size_t kNowhere = std::string_view::npos;
+  std::size_t p = 0, t = 0, star = kNowhere, mark = 0;
+  while (t < text.size()) {
+    std::size_t next = 0;
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = t;
+    } else if (p < pattern.size() && unit_match(pattern, p, static_cast<unsigned char>(text[t]), next)) {
+      p = next;
+      ++t;
+    } else if (star != kNowhere) {
+      p = star + 1;
+      t = ++mark;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+// The component at the front, and the rest without its slash.
+std::string_view take(std::string_view& path) noexcept {
+  while (path.starts_with('/')) path.remove_prefix(1);
+  const std::size_t slash = path.find('/');
+  const std::string_view part = path.substr(0, slash);
+  path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
+  return part;
+}
+
+}  // namespace
+
+bool glob_match(std::string_view glob, std::string_view path) noexcept {
+  // `**` is to components what `*` is to characters: one point to go back to is enough.
+  std::optional<std::pair<std::string_view, std::string_view>> back;
+  for (;;) {
+    std::string_view glob_rest = glob, path_rest = path;
+    const std::string_view pattern = take(glob_rest);
+    const std::string_view part = take(path_rest);
+    if (pattern == "**") {
+      back = {glob_rest, path};
+      glob = glob_rest;
+      continue;
+    }
+    if (pattern.empty() && part.empty()) return true;
+    if (!pattern.empty() && !part.empty() && component_match(pattern, part)) {
+      glob = glob_rest;
+      path = path_rest;
+      continue;
+    }
+    if (!back || take(back->second).empty()) return false;
+    glob = back->first;
+    path = back->second;
+  }
+}
+
+std::optional<std::size_t> glob_covers(std::string_view glob, std::string_view path) noexcept {
+  for (std::size_t end = path.size(); end > 0 && end != std::string_view::npos; end = path.rfind('/', end - 1)) {
+    if (glob_match(glob, path.substr(0, end))) return end;
+  }
+  return std::nullopt;
+}
+
+bool name_match(std::string_view pattern, std::string_view name) noexcept {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  std::size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
+  while (t < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || lower(pattern[p]) == lower(name[t]))) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++mark;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+}  // namespace belljar::policy

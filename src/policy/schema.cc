@@ -1,0 +1,220 @@
+#include "policy/schema.h"
+
+#include <algorithm>
+#include <array>
+
+namespace belljar::policy {
+namespace {
+
+using T = Type;
+using J = Join;
+using N = Narrow;
+
+// clang-format off
+#define BELLJAR_FIELD(member) [](Policy& policy) -> Field { return &policy.member; }
+constexpr Key kKeys[] = {
+    // name, flag, type, values, join, narrow, strict, field, fallback, risk, doc
+    {"profile", "", T::kText, "", J::kReplace, N::kNever, false, BELLJAR_FIELD(profile), "workspace-write",
+     "the profile's own", "Named policy to start from: read-only, workspace-write, ci-strict, dev, build, agent-claude, agent-codex."},
+    {"mode", "", T::kEnum, "read-only|workspace-write|danger-full-access|external-sandbox", J::kReplace, N::kStricter, false,
+     BELLJAR_FIELD(mode), "workspace-write", "danger-full-access drops file and network rules; external-sandbox enforces only timeouts and output caps",
+     "What kind of sandbox; set to read-only it also drops the write rules of lower layers."},
+    {"backend", "--backend", T::kEnum, "native|landlock|auto", J::kReplace, N::kNever, false, BELLJAR_FIELD(backend), "native",
+     "landlock alone hides less", "How isolation is made; auto takes landlock where user namespaces are refused."},
+    {"require", "--require", T::kTexts, "", J::kUnion, N::kMore, false, BELLJAR_FIELD(require), "[]", "none",
+     "Clauses of the enforcement report that must read `full`, or the start fails."},
+    {"accept", "--accept", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(accept), "[]", "the clause may hold less than asked for",
+     "Clauses that may read less than the policy asks; named loudly at start."},
+    {"enable_weaker_nested_sandbox", "--enable-weaker-nested-sandbox", T::kBool, "", J::kReplace, N::kStricter, false,
+     BELLJAR_FIELD(enable_weaker_nested_sandbox), "false", "parts that cannot nest are missing", "Inside another sandbox, drop what cannot nest, and report it."},
+    {"allow_nested_userns", "--allow-nested-userns", T::kBool, "", J::kReplace, N::kStricter, false, BELLJAR_FIELD(allow_nested_userns), "false",
+     "kernel code reachable only with namespaced capabilities", "The command may make user namespaces (Chromium, Bazel, bwrap inside)."},
+    {"allow_root_uid", "--allow-root-uid", T::kBool, "", J::kReplace, N::kStricter, false, BELLJAR_FIELD(allow_root_uid), "false",
+     "kernel uid 0 passes many checks without capabilities", "As root on a file system that cannot idmap: run with kernel uid 0, loudly."},
+
+    {"filesystem.entries", "", T::kEntries, "", J::kEntries, N::kEntries, false, BELLJAR_FIELD(filesystem.entries), "[]", "what they open",
+     "Rules {path | glob, access = read | write | none}; the most specific path wins, ties resolve none > write > read."},
+    {"filesystem.writable_roots", "--write", T::kPaths, "", J::kEntries, N::kEntries, false, BELLJAR_FIELD(filesystem.entries), "[]",
+     "the command changes these files for good", "Paths the command may write besides the workspace."},
+    {"filesystem.readonly_paths", "--read", T::kPaths, "", J::kEntries, N::kEntries, false, BELLJAR_FIELD(filesystem.entries), "[]",
+     "opens a hidden path for reading", "Paths the command may read and not write."},
+    {"filesystem.blocked_paths", "--hide", T::kPaths, "", J::kEntries, N::kEntries, false, BELLJAR_FIELD(filesystem.entries), "[]", "none",
+     "Paths that answer EACCES to every touch, also when they appear later."},
+    {"filesystem.volumes", "", T::kVolumes, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(filesystem.volumes), "[]",
+     "with readonly = false the command changes the source", "Host paths shown at another place: {source, target, readonly = true}."},
+    {"filesystem.protect", "", T::kEnum, "all|default|none", J::kReplace, N::kStricter, false, BELLJAR_FIELD(filesystem.protect), "default",
+     "none: a later git, editor or agent outside may run planted code", "Git control and agent or editor names inside writable roots stay as they are."},
+    {"filesystem.secrets", "", T::kEnum, "default|none", J::kReplace, N::kStricter, false, BELLJAR_FIELD(filesystem.secrets), "default",
+     "none: keys and tokens can be read", "Hides the built-in list of secret paths (~/.ssh, ~/.aws ...)."},
+    {"filesystem.tmp", "", T::kEnum, "private|shared", J::kReplace, N::kStricter, false, BELLJAR_FIELD(filesystem.tmp), "private",
+     "shared: other programs' files and sockets in /tmp", "Private /tmp, /var/tmp, /dev/shm and $XDG_RUNTIME_DIR, or the host's /tmp, /var/tmp and $TMPDIR."},
+    {"filesystem.tmp_size", "", T::kSize, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(filesystem.tmp_size), "1GiB", "memory",
+     "Size of the private temporary directories together."},
+    {"filesystem.temp_dir", "", T::kPath, "", J::kReplace, N::kNever, false, BELLJAR_FIELD(filesystem.temp_dir), "",
+     "the command changes files there for good", "A host directory that is writable and becomes $TMPDIR."},
+    {"filesystem.exclude_tmpdir_env_var", "", T::kBool, "", J::kReplace, N::kStricter, true, BELLJAR_FIELD(filesystem.exclude_tmpdir_env_var), "false",
+     "none", "With tmp = \"shared\", $TMPDIR is not made writable."},
+    {"filesystem.exclude_slash_tmp", "", T::kBool, "", J::kReplace, N::kStricter, true, BELLJAR_FIELD(filesystem.exclude_slash_tmp), "false",
+     "none", "/tmp is not made writable."},
+    {"filesystem.caches", "", T::kEnum, "off|private", J::kReplace, N::kStricter, false, BELLJAR_FIELD(filesystem.caches), "private", "none",
+     "A writable layer over the cache directories, discarded at the end; or no layer, then they are read-only."},
+    {"filesystem.cache_dirs", "", T::kPaths, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(filesystem.cache_dirs), "(well-known caches)",
+     "their content is readable", "Directories that get a cache layer, beside the well-known ones; [] means none."},
+    {"filesystem.devices", "--device", T::kPaths, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(filesystem.devices), "[]",
+     "the driver behind the node", "Host device nodes opened beside the minimal /dev."},
+
+    {"environment.inherit", "", T::kEnum, "none|core|all", J::kReplace, N::kStricter, false, BELLJAR_FIELD(environment.inherit), "core",
+     "all: every variable that the exclude patterns miss", "Which of the caller's variables pass."},
+    {"environment.include", "", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(environment.include), "[]", "what the variables hold",
+     "Name patterns (`LC_*`) that pass besides."},
+    {"environment.exclude", "", T::kTexts, "", J::kUnion, N::kMore, false, BELLJAR_FIELD(environment.exclude), "(secret-looking names)", "none",
+     "Name patterns that do not pass; wins over inherit and include. [] drops the built-in patterns."},
+    {"environment.set", "--env", T::kMap, "", J::kUnion, N::kVariables, false, BELLJAR_FIELD(environment.set), "{}", "none",
+     "Variables with their values."},
+    {"environment.pass", "--pass-env", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(environment.pass), "[]",
+     "the secret is readable inside", "Exact names copied from the caller although a pattern excludes them."},
+
+    {"network.mode", "--net", T::kEnum, "none|proxy|host", J::kReplace, N::kStricter, false, BELLJAR_FIELD(network.mode), "none",
+     "host: every local service and everything outside", "No network, domain rules through a proxy, or the host's network."},
+    {"network.allow_local_binding", "--allow-local-binding", T::kBool, "", J::kReplace, N::kStricter, false, BELLJAR_FIELD(network.allow_local_binding),
+     "(true unless mode is host)", "on the host's network others can connect", "The command may listen on ports."},
+    {"network.allow_unix_sockets", "--allow-unix-socket", T::kPaths, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(network.allow_unix_sockets), "[]",
+     "whatever serves the socket (docker.sock is root)", "Host Unix sockets that the command may connect to, by path."},
+    {"network.allow_all_unix_sockets", "--allow-all-unix-sockets", T::kBool, "", J::kReplace, N::kStricter, false,
+     BELLJAR_FIELD(network.allow_all_unix_sockets), "false", "every local service", "The command may connect to any Unix socket it can see."},
+    {"network.publish", "--publish", T::kPorts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(network.publish), "[]",
+     "others on the host can connect", "Ports inside that are reachable on the host's loopback."},
+    {"network.allowed_domains", "--allow-domain", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(network.allowed_domains), "[]",
+     "data can leave to these hosts", "In mode proxy: example.com, *.example.com (below only), **.example.com (both), each with an optional :port."},
+    {"network.denied_domains", "--deny-domain", T::kTexts, "", J::kUnion, N::kMore, false, BELLJAR_FIELD(network.denied_domains), "[]", "none",
+     "In mode proxy: refused even when allowed; same forms."},
+    {"network.credentials", "", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(network.credentials), "[]",
+     "requests to HOST carry the credential", "`NAME for HOST`: the proxy puts the value in, the command never sees it."},
+
+    {"limits.timeout", "--timeout", T::kDuration, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.timeout), "", "none",
+     "Wall time from exec; then TERM, and KILL after kill_grace."},
+    {"limits.max_timeout", "--max-timeout", T::kDuration, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.max_timeout), "", "none",
+     "Cap on timeout, whoever asks for it."},
+    {"limits.idle_timeout", "--idle-timeout", T::kDuration, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.idle_timeout), "", "none",
+     "Ends the command after this long without output, input or cpu use."},
+    {"limits.kill_grace", "--kill-grace", T::kDuration, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.kill_grace), "2s", "none",
+     "Time between TERM and KILL."},
+    {"limits.cpus", "--cpus", T::kNumber, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.cpus), "", "none", "Processors, as a number: 1.5."},
+    {"limits.cpu_request", "--cpu-request", T::kNumber, "", J::kReplace, N::kLowerOrSet, false, BELLJAR_FIELD(limits.cpu_request), "",
+     "takes from other programs", "Share of the processors under contention."},
+    {"limits.memory", "--memory", T::kSize, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.memory), "", "none",
+     "Memory of the whole tree, private /tmp included."},
+    {"limits.memory_request", "--memory-request", T::kSize, "", J::kReplace, N::kLowerOrSet, false, BELLJAR_FIELD(limits.memory_request), "",
+     "takes from other programs", "Memory that reclaim leaves alone."},
+    {"limits.pids", "--pids", T::kCount, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.pids), "", "none", "Processes and threads at once."},
+    {"limits.open_files", "--open-files", T::kCount, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.open_files), "", "none",
+     "Open descriptors of one process."},
+    {"limits.file_size", "--file-size", T::kSize, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.file_size), "", "none", "Size of one written file."},
+    {"limits.disk", "--disk", T::kSize, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.disk), "", "none", "Growth of workspace and tmp together."},
+    {"limits.write_quota", "--write-quota", T::kSize, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.write_quota), "", "none",
+     "Bytes the session may write through the file API."},
+    {"limits.output_bytes", "--output-bytes", T::kSize, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.output_bytes), "", "none",
+     "Captured bytes of stdout and of stderr, each."},
+    {"limits.output_action", "--output-action", T::kEnum, "kill|drain", J::kReplace, N::kStricter, false, BELLJAR_FIELD(limits.output_action), "drain", "none",
+     "Beyond output_bytes: drop and count the rest, or end the command."},
+
+    {"commands.allow", "", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(commands.allow), "[]", "none", "Commands that may run (not enforced yet: refused)."},
+    {"commands.deny", "", T::kTexts, "", J::kUnion, N::kMore, false, BELLJAR_FIELD(commands.deny), "[]", "none", "Commands that may not run (not enforced yet: refused)."},
+};
+#undef BELLJAR_FIELD
+
+using How = Alias::How;
+constexpr std::string_view kNoImages = "images belong to the container backend, which this build does not have";
+constexpr std::string_view kNoAlerts = "alerts come with the daemon, which this build does not have";
+constexpr std::string_view kNoUpstream = "an upstream proxy needs network mode proxy, which this build does not serve yet";
+constexpr Alias kAliases[] = {
+    {"cpu_limit", "limits.cpus"}, {"limits.cpu_limit", "limits.cpus"}, {"cpu_request", "limits.cpu_request"},
+    {"memory_limit", "limits.memory", How::kMegabytes}, {"limits.memory_limit", "limits.memory", How::kMegabytes},
+    {"memory_request", "limits.memory_request", How::kMegabytes},
+    {"disk_limit", "limits.disk", How::kMegabytes}, {"limits.disk_limit", "limits.disk", How::kMegabytes},
+    {"max_disk_usage", "limits.disk"}, {"limits.max_disk_usage", "limits.disk"},
+    {"timeout", "limits.timeout"}, {"idle_timeout", "limits.idle_timeout"},
+    {"network_mode", "network.mode", How::kNetworkMode}, {"network.network_mode", "network.mode", How::kNetworkMode},
+    {"network_access", "network.mode", How::kNetworkBool},
+    {"allowed_domains", "network.allowed_domains"}, {"blocked_domains", "network.denied_domains"}, {"network.blocked_domains", "network.denied_domains"},
+    {"denied_domains", "network.denied_domains"},
+    {"writable_roots", "filesystem.writable_roots"}, {"readonly_paths", "filesystem.readonly_paths"}, {"blocked_paths", "filesystem.blocked_paths"},
+    {"volumes", "filesystem.volumes"}, {"temp_dir", "filesystem.temp_dir"},
+    {"exclude_tmpdir_env_var", "filesystem.exclude_tmpdir_env_var"}, {"exclude_slash_tmp", "filesystem.exclude_slash_tmp"},
+    {"devices", "filesystem.devices"},
+    {"env_whitelist", "environment.include", How::kOnlyThese}, {"environment.env_whitelist", "environment.include", How::kOnlyThese},
+    {"env_blacklist", "environment.exclude"}, {"environment.env_blacklist", "environment.exclude"},
+    {"allowed_commands", "commands.allow"}, {"blocked_commands", "commands.deny"},
+    {"commands.allowed_commands", "commands.allow"}, {"commands.blocked_commands", "commands.deny"},
+    {"auto_clean_temp", "", How::kMustBeTrue, "the private temporary directories always end with the sandbox"},
+    {"auto_clean", "", How::kMustBeTrue, "nothing of a sandbox is ever left behind"},
+    {"clean_on_stop", "", How::kMustBeTrue, "nothing of a sandbox is ever left behind"},
+    {"http_proxy", "", How::kRefused, kNoUpstream}, {"network.http_proxy", "", How::kRefused, kNoUpstream},
+    {"network.http_proxy_port", "", How::kRefused, kNoUpstream}, {"network.socks_proxy_port", "", How::kRefused, kNoUpstream},
+    {"network.mitm", "", How::kRefused, "TLS interception needs network mode proxy, which this build does not serve yet"},
+    {"persistent_volume", "", How::kRefused, "list the directory under filesystem.volumes with readonly = false instead"},
+    {"restore_on_start", "", How::kRefused, "snapshots are not part of this build"},
+    {"image", "", How::kRefused, kNoImages}, {"image_pull_policy", "", How::kRefused, kNoImages}, {"image_pull_secrets", "", How::kRefused, kNoImages},
+    {"instance_type", "", How::kRefused, "machine sizes belong to remote backends, which this build does not have"},
+    {"auto_destroy", "", How::kRefused, "machines belong to remote backends, which this build does not have"},
+    {"alert_cpu_threshold", "", How::kRefused, kNoAlerts}, {"alert_memory_threshold", "", How::kRefused, kNoAlerts},
+    {"alert_disk_threshold", "", How::kRefused, kNoAlerts}, {"alert_webhook", "", How::kRefused, kNoAlerts},
+    {"ignore_violations", "", How::kRefused, "a violation is always reported; open the path or host instead"},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Key> keys() noexcept { return kKeys; }
+std::span<const Alias> aliases() noexcept { return kAliases; }
+
+const Key* find_key(std::string_view name) noexcept {
+  const auto* found = std::ranges::find(kKeys, name, &Key::name);
+  return found == std::end(kKeys) ? nullptr : found;
+}
+
+const Alias* find_alias(std::string_view name) noexcept {
+  const auto* found = std::ranges::find(kAliases, name, &Alias::name);
+  return found == std::end(kAliases) ? nullptr : found;
+}
+
+bool is_table(std::string_view name) noexcept {
+  constexpr std::array<std::string_view, 5> kTables{"filesystem", "environment", "network", "limits", "commands"};
+  return std::ranges::find(kTables, name) != kTables.end();
+}
+
+std::string_view expected(const Key& key) noexcept {
+  switch (key.type) {
+    case Type::kBool:
+      return "true or false";
+    case Type::kNumber:
+      return "a number such as 1.5";
+    case Type::kCount:
+      return "a whole number such as 256";
+    case Type::kSize:
+      return "a size such as \"512MiB\" (a bare number is bytes)";
+    case Type::kDuration:
+      return "a duration such as \"30s\" (a bare number is seconds)";
+    case Type::kEnum:
+      return key.values;
+    case Type::kText:
+      return "text in quotes";
+    case Type::kPath:
+      return "a path in quotes";
+    case Type::kTexts:
+      return "a list of text such as [\"a\", \"b\"]";
+    case Type::kPaths:
+      return "a list of paths such as [\"/a\", \"~/b\"]";
+    case Type::kPorts:
+      return "a list of ports such as [3000, 8080]";
+    case Type::kMap:
+      return "a table of text such as {NAME = \"value\"}";
+    case Type::kEntries:
+      return "a list of {path or glob, access}";
+    case Type::kVolumes:
+      return "a list of {source, target, readonly}";
+  }
+  return "";
+}
+
+}  // namespace belljar::policy
