@@ -82,11 +82,15 @@ def left_behind(before, own_cgroup):
     return left
 
 
-def kill_cgroup(path):
+def quietly(call, *arguments):
     try:
-        (path / "cgroup.kill").write_text("1")
+        call(*arguments)
     except OSError:
-        pass
+        pass  # it is gone already, which is what we wanted
+
+
+def kill_cgroup(path):
+    quietly((path / "cgroup.kill").write_text, "1")
 
 
 def remove_cgroup(path):
@@ -103,92 +107,106 @@ def sysctl_path(name):
     return pathlib.Path("/proc/sys") / name.replace(".", "/")
 
 
-def run(case):
-    result = {"name": case["name"], "missing": []}
-    saved = {}
-    for name, value in case["sysctl"].items():
-        try:
-            saved[name] = sysctl_path(name).read_text()
-            sysctl_path(name).write_text(value)
-        except OSError as error:
-            result["missing"].append(f"sysctl {name}: {error.strerror}")
-    as_user = case["as"] == "user"
-    home = pathlib.Path(HOMES[case["as"]])
-    work = home / "work"
-    work.mkdir()
-    parent = cgroup_parent(case)
-    group = parent / "case.scope" if parent else None
-    if group:
-        group.mkdir()
-    if as_user:
-        os.chown(work, AGENT, AGENT)
-        if group and case["cgroup"] == "session":
-            for path in (group, group / "cgroup.procs", group / "cgroup.subtree_control", group / "cgroup.threads"):
-                os.chown(path, AGENT, AGENT)
-    before = snapshot()
-    environment = {
-        "PATH": os.environ["PATH"] if not as_user else "/usr/local/bin:/usr/bin:/bin",
-        "HOME": str(home),
-        "USER": "agent" if as_user else "root",
-        "LANG": "C.UTF-8",
-    }
-    if as_user:
-        environment["XDG_RUNTIME_DIR"] = "/run/user/1000"
+class Surroundings:
+    """What a case runs in: its sysctls, directory and cgroup. `undo` also undoes whatever the case itself did outside of them."""
 
-    def become():
-        if group:
-            (group / "cgroup.procs").write_text("0")
-        if as_user:
+    def __init__(self, case):
+        self.missing, self.saved = [], {}
+        for name, value in case["sysctl"].items():
+            try:
+                self.saved[name] = sysctl_path(name).read_text()
+                sysctl_path(name).write_text(value)
+            except OSError as error:
+                self.missing.append(f"sysctl {name}: {error.strerror}")
+        self.as_user = case["as"] == "user"
+        self.home = pathlib.Path(HOMES[case["as"]])
+        self.work = self.home / "work"
+        self.work.mkdir()
+        parent = cgroup_parent(case)
+        self.group = parent / "case.scope" if parent else None
+        if self.group:
+            self.group.mkdir()
+        if self.as_user:
+            os.chown(self.work, AGENT, AGENT)
+            if self.group and case["cgroup"] == "session":
+                for name in (".", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"):
+                    os.chown(self.group / name, AGENT, AGENT)
+        self.before = snapshot()
+
+    def environment(self):
+        environment = {"HOME": str(self.home), "LANG": "C.UTF-8", "USER": "agent" if self.as_user else "root"}
+        environment["PATH"] = "/usr/local/bin:/usr/bin:/bin" if self.as_user else os.environ["PATH"]
+        if self.as_user:
+            environment["XDG_RUNTIME_DIR"] = "/run/user/1000"
+        return environment
+
+    def enter(self):
+        """In the child."""
+        if self.group:
+            (self.group / "cgroup.procs").write_text("0")
+        if self.as_user:
             os.setgroups([])
             os.setresgid(AGENT, AGENT, AGENT)
             os.setresuid(AGENT, AGENT, AGENT)
-            os.environ.clear()
 
+    def left_behind(self):
+        # Killed is not yet gone: an exiting process needs the processor once more.
+        deadline = time.monotonic() + 1.5
+        while (left := left_behind(self.before, self.group)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return left
+
+    def undo(self):
+        for pid, (began, _) in processes().items():
+            if self.before[0].get(pid, (None,))[0] != began:
+                quietly(os.kill, pid, signal.SIGKILL)
+        for key, text in reversed(mounts().items()):
+            if key not in self.before[1]:
+                subprocess.run(["umount", "-l", text.removeprefix("mount ")], stderr=subprocess.DEVNULL)
+        groups = [pathlib.Path(path) for path in cgroups() - self.before[2]] + ([self.group] if self.group else [])
+        for path in groups:
+            kill_cgroup(path)
+        for path in groups:
+            remove_cgroup(path)
+        for path in files() - self.before[3]:
+            shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else quietly(os.unlink, path)
+        shutil.rmtree(self.work, ignore_errors=True)
+        for name, value in self.saved.items():
+            sysctl_path(name).write_text(value)
+
+
+def execute(case, around):
+    result = {"name": case["name"], "missing": around.missing, "timed_out": False}
     # memfds: a process that outlives its case cannot keep us waiting on a pipe.
     out, err = os.memfd_create("out"), os.memfd_create("err")
     started = time.monotonic()
     child = subprocess.Popen(
         ["/bin/bash", "-c", case["script"], case["name"]],
-        stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=work, env=environment, preexec_fn=become, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=around.work, env=around.environment(), preexec_fn=around.enter,
+        start_new_session=True,
     )
     try:
         result["exit_code"] = child.wait(timeout=case["timeout"])
-        result["timed_out"] = False
     except subprocess.TimeoutExpired:
-        result["exit_code"] = -signal.SIGKILL
-        result["timed_out"] = True
-        os.killpg(child.pid, signal.SIGKILL)
-        if group:
-            kill_cgroup(group)
+        result |= {"timed_out": True, "exit_code": -signal.SIGKILL}
+        quietly(os.killpg, child.pid, signal.SIGKILL)
+        if around.group:
+            kill_cgroup(around.group)
         child.wait()
     result["seconds"] = round(time.monotonic() - started, 3)
-    deadline = time.monotonic() + 1.5  # killed is not yet gone: an exiting process needs the processor once more
-    while (left := left_behind(before, group)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    result["left"] = left
+    result["left"] = around.left_behind()
     for key, fd in (("out", out), ("err", err)):
-        size = os.fstat(fd).st_size
-        result[key] = base64.b64encode(os.pread(fd, min(size, 1 << 20), 0)).decode()
+        result[key] = base64.b64encode(os.pread(fd, min(os.fstat(fd).st_size, 1 << 20), 0)).decode()
         os.close(fd)
-
-    for pid, (began, _) in processes().items():
-        if before[0].get(pid, (None,))[0] != began:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
-    for path in sorted(cgroups() - before[2]):
-        kill_cgroup(pathlib.Path(path))
-        remove_cgroup(pathlib.Path(path))
-    if group:
-        kill_cgroup(group)
-        remove_cgroup(group)
-    for path in files() - before[3]:
-        shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else os.unlink(path)
-    shutil.rmtree(work, ignore_errors=True)
-    for name, value in saved.items():
-        sysctl_path(name).write_text(value)
     return result
+
+
+def run(case):
+    around = Surroundings(case)
+    try:
+        return execute(case, around)
+    finally:
+        around.undo()
 
 
 def main():

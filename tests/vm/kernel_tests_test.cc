@@ -1,0 +1,50 @@
+// The repository's own kernel tests, on Debian 12's kernel: cgroup v2, Landlock ABI 2, overlayfs and mounts of 6.1.
+#include <iostream>
+#include <sstream>
+
+#include "support_guest.h"
+
+namespace belljar::vm {
+namespace {
+
+struct KernelTests : Suite {
+  static void SetUpTestSuite() {
+    Boot options;
+    std::istringstream programs(BELLJAR_KERNEL_TESTS);
+    for (std::string program; std::getline(programs, program, ':');) {
+      options.files[program] = "/opt/tests/" + program.substr(program.rfind('/') + 1);
+    }
+    options.files[BELLJAR_PROGRAM] = BELLJAR_PROGRAM;  // where the tests look for it
+    boot(options);
+  }
+};
+
+// What failed and what was skipped, a line each; all other lines only when a program fails.
+constexpr const char* kRunAll = R"(
+  status=0
+  for program in /opt/tests/*; do
+    "$program" --gtest_brief=1 >log 2>&1 || { status=1; echo "FAILED $program"; cat log; }
+    grep -B1 -F '[  SKIPPED ]' log
+    grep -F '[  PASSED  ]' log
+  done
+  rm -f log
+  exit $status)";
+
+void judge(const Outcome& outcome) {
+  std::cout << outcome.out;
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_NE(outcome.out.find("[  PASSED  ]"), std::string::npos) << outcome;
+  // The guest is where these are not accepted.
+  EXPECT_EQ(outcome.out.find("needs user namespaces"), std::string::npos) << outcome;
+  EXPECT_EQ(outcome.out.find("needs AppArmor"), std::string::npos) << outcome;
+}
+
+VM_CASE(KernelTests, PassAsRoot, {.script = kRunAll, .timeout = std::chrono::seconds(120)}) {
+  judge(outcome);
+  EXPECT_EQ(outcome.out.find("needs cgroup v2"), std::string::npos) << outcome;
+}
+
+VM_CASE(KernelTests, PassAsUser, {.as = As::kUser, .script = kRunAll, .timeout = std::chrono::seconds(120)}) { judge(outcome); }
+
+}  // namespace
+}  // namespace belljar::vm
