@@ -144,7 +144,9 @@ int become_unprivileged(ChildContext& context) noexcept {
 
 int open_terminal(ChildContext& context) noexcept {
   if (!context.plan->want_pty) return 0;
-  const int master = ::open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  int master = ::open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  // Without a devpts of our own (danger-full-access) the host's keeps its ptmx closed there and open here.
+  if (master < 0) master = ::open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (master < 0) return -errno;
   int unlock = 0;
   if (::ioctl(master, TIOCSPTLCK, &unlock) < 0) return -errno;

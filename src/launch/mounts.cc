@@ -25,7 +25,7 @@ int open_exact(const char* path, std::uint64_t flags, bool follow) noexcept {
 }
 
 int set_attributes(int fd, const MountOp& op) noexcept {
-  if (op.attr_set == 0 && op.attr_clr == 0 && op.userns_fd < 0) return 0;
+  if (op.attr_set == 0 && op.attr_clr == 0 && op.userns_fd < 0 && op.kind != MountOpKind::kSetAttr) return 0;
   mount_attr attr{};
   attr.attr_set = op.attr_set;
   attr.attr_clr = op.attr_clr;
@@ -40,14 +40,11 @@ int set_attributes(int fd, const MountOp& op) noexcept {
 
 int capture(const MountOp& op, int& slot) noexcept {
   const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | ((op.flags & kRecursive) != 0 ? AT_RECURSIVE : 0);
-  int place = op.fd;
-  if (op.kind == MountOpKind::kCapture) {
-    place = open_exact(op.source.c_str(), O_PATH, (op.flags & kFollowLinks) != 0);
-    if (place < 0) return place;
-  }
+  const int place = open_exact(op.source.c_str(), O_PATH, (op.flags & kFollowLinks) != 0);
+  if (place < 0) return place;
   const int tree = ::open_tree(place, "", flags);
   const int error = errno;
-  if (op.kind == MountOpKind::kCapture) ::close(place);
+  ::close(place);
   if (tree < 0) return -error;
   if (const int status = set_attributes(tree, op); status < 0) {
     ::close(tree);
@@ -100,6 +97,19 @@ int attach(const MountOp& op, int& slot) noexcept {
   return status;
 }
 
+int move(const MountOp& op) noexcept {
+  const int from = open_exact(op.source.c_str(), O_PATH, false);
+  if (from < 0) return from;
+  const int to = open_exact(op.target.c_str(), O_PATH, false);
+  int status = to;
+  if (to >= 0) {
+    status = ::move_mount(from, "", to, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
+    ::close(to);
+  }
+  ::close(from);
+  return status;
+}
+
 int set_in_place(const MountOp& op) noexcept {
   const int place = open_exact(op.target.c_str(), O_PATH, false);
   if (place < 0) return place;
@@ -127,7 +137,7 @@ int make_node(const MountOp& op) noexcept {
 }
 
 int set_owner(const MountOp& op) noexcept {
-  return ::lchown(op.target.c_str(), static_cast<uid_t>(op.fd), static_cast<gid_t>(op.userns_fd)) < 0 ? -errno : 0;
+  return ::lchown(op.target.c_str(), op.uid, op.gid) < 0 ? -errno : 0;
 }
 
 int pivot(const MountOp& op) noexcept {
@@ -143,8 +153,12 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
   int& slot = op.slot >= 0 ? context.slots[op.slot] : none;
   switch (op.kind) {
     case MountOpKind::kCapture:
-    case MountOpKind::kCloneFd:
       return capture(op, slot);
+    case MountOpKind::kTakeFd:
+      slot = op.fd;
+      return 0;
+    case MountOpKind::kMove:
+      return move(op);
     case MountOpKind::kTmpfs:
       return make_filesystem("tmpfs", op, slot);
     case MountOpKind::kProc:

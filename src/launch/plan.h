@@ -22,19 +22,20 @@ namespace belljar::launch {
 
 enum class MountOpKind : std::uint8_t {
   kCapture,    // slot = detached copy of `source` (kRecursive: with everything mounted below), then attributes, then idmap
-  kCloneFd,    // as kCapture, from the descriptor `fd` made by the parent before clone
+  kTakeFd,     // slot = `fd`, a detached mount made by the parent before clone
   kTmpfs,      // slot = new tmpfs, `data` = "size=...,mode=...", attributes
   kProc,       // slot = new procfs of our pid namespace
   kDevpts,     // slot = new devpts instance
   kMqueue,     // slot = new mqueue
   kOverlay,    // slot = new overlay; `data` holds "lowerdir=...\0upperdir=...\0" as option pairs
   kAttach,     // move slot to `target`; the slot is empty afterwards
+  kMove,       // move the mount at `source`, with everything below, to `target`
   kSetAttr,    // mount_setattr on `target` in place (kRecursive)
   kMkdir,      // mkdir `target` with `mode` (existing is fine)
   kMkfile,     // create the empty file `target` with `mode`
   kWriteFile,  // create `target` with `mode` and the bytes of `data`
   kSymlink,    // `target` -> `source`
-  kChown,      // lchown `target` to uid `fd`, gid `userns_fd` (only on file systems of our own)
+  kChown,      // lchown `target` to `uid`, `gid` (only on file systems of our own)
   kPivot,      // pivot_root into `target`, detach the old root
 };
 
@@ -49,7 +50,7 @@ struct MountOp {
   MountOpKind kind{};
   std::uint32_t flags = 0;
   int slot = -1;               // index into the child's table of detached mounts, < Plan::slots
-  int fd = -1;                 // kCloneFd: descriptor owned by the Plan
+  int fd = -1;                 // kTakeFd: descriptor owned by the Plan
   int userns_fd = -1;          // idmap by this user namespace; -1 none
   std::uint64_t attr_set = 0;  // MOUNT_ATTR_*
   std::uint64_t attr_clr = 0;
@@ -57,6 +58,8 @@ struct MountOp {
   std::string source;
   std::string target;
   std::string data;
+  uid_t uid = 0;
+  gid_t gid = 0;
   int clause = -1;  // index of the enforcement clause this op serves, for reports when kOptional fails
 };
 

@@ -1,0 +1,68 @@
+#include "backend/native/confine.h"
+
+#include <linux/landlock.h>
+
+#include "kernel/seccomp.h"
+
+namespace belljar::backend {
+namespace {
+
+// Rights by ABI, landlock(7). Debian 12's header knows ABI 2.
+constexpr std::uint64_t kExecute = LANDLOCK_ACCESS_FS_EXECUTE, kWriteFile = LANDLOCK_ACCESS_FS_WRITE_FILE, kReadFile = LANDLOCK_ACCESS_FS_READ_FILE,
+                        kReadDir = LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr std::uint64_t kAbi1 = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+constexpr std::uint64_t kRefer = LANDLOCK_ACCESS_FS_REFER;  // ABI 2
+constexpr std::uint64_t kTruncate = 1ULL << 14;             // ABI 3
+constexpr std::uint64_t kBindTcp = 1;                       // ABI 4
+constexpr std::uint64_t kScopeAbstractUnix = 1, kScopeSignal = 2;  // ABI 6
+
+constexpr std::uint64_t kRead = kExecute | kReadFile | kReadDir;
+
+std::uint64_t handled_fs(int abi) {
+  std::uint64_t handled = kAbi1;
+  if (abi >= 2) handled |= kRefer;
+  if (abi >= 3) handled |= kTruncate;
+  return handled;  // ioctl on devices (ABI 5) is held by the minimal /dev
+}
+
+void add_rules(const Paths& paths, std::uint64_t all, launch::LandlockSpec& spec) {
+  const View& view = paths.view;
+  const auto allow = [&](const std::string& path, std::uint64_t access) { spec.rules.push_back({path, access}); };
+  if (view.whole_root) {
+    allow("/", kRead);
+  } else {
+    for (const std::string& path : paths.readable) allow(path, kRead);
+  }
+  for (const std::string& path : paths.writable) allow(path, all);
+  for (const PrivateDir& dir : view.private_dirs) allow(dir.target, all);
+  for (const Cache& cache : view.caches) allow(cache.path, all);
+  for (const Bind& bind : view.binds) {
+    if (!bind.readonly) allow(bind.target, all);
+    else if (!view.whole_root) allow(bind.target, kRead);
+  }
+  // Device nodes and the process's own files below /proc are written to; both trees are our own mounts.
+  allow("/dev", kRead | kWriteFile | kTruncate);
+  allow("/proc", kRead | kWriteFile | kTruncate);
+}
+
+}  // namespace
+
+void confine(const Host& host, const Policy& policy, const Paths& paths, bool own_network, launch::Plan& plan) {
+  const int abi = host.landlock_abi();
+  launch::LandlockSpec& spec = plan.landlock;
+  if (abi > 0) {
+    spec.enabled = true;
+    spec.handled_fs = handled_fs(abi);
+    add_rules(paths, spec.handled_fs, spec);
+    const bool bind_allowed = policy.network.allow_local_binding.value_or(own_network);
+    if (abi >= 4 && !bind_allowed) spec.handled_net = kBindTcp;
+    if (abi >= 6) spec.scoped = kScopeSignal | (policy.network.allow_all_unix_sockets ? 0 : kScopeAbstractUnix);
+  }
+  kernel::SeccompSpec filter;
+  filter.unix_sockets = policy.network.allow_all_unix_sockets ? kernel::UnixSockets::kAll : kernel::UnixSockets::kBrokered;
+  filter.allow_nested_userns = policy.allow_nested_userns;
+  plan.seccomp = kernel::build_filter(filter);
+  plan.seccomp_listener = filter.unix_sockets == kernel::UnixSockets::kBrokered;
+}
+
+}  // namespace belljar::backend

@@ -1,0 +1,61 @@
+// What the host looks like where a plan is made: identities, existing paths, mounts, kernel features. Read once per start, passed as a
+// value, so that the tree builder is a pure function of it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/result.h"
+
+namespace belljar::backend {
+
+enum class PathKind { kAbsent, kDirectory, kFile, kSymlink, kOther };
+
+struct PathFacts {
+  PathKind kind = PathKind::kAbsent;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  mode_t mode = 0;
+  dev_t dev = 0;
+};
+
+// The kernel's answers, behind one small interface so that tests can give literal ones.
+class Host {
+ public:
+  virtual ~Host() = default;
+  virtual PathFacts facts(const std::string& path) const = 0;                          // of the path itself, links not followed
+  virtual std::optional<std::string> canonical(const std::string& path) const = 0;     // realpath(3); nullopt when it does not exist
+  virtual std::optional<std::string> read_small(const std::string& path) const = 0;    // first 256 KiB of a regular file
+  virtual const std::vector<std::string>& mount_points() const = 0;                    // canonical, in mount order
+  virtual uid_t uid() const = 0;
+  virtual gid_t gid() const = 0;
+  virtual int landlock_abi() const = 0;  // 0: none
+};
+
+class RealHost : public Host {
+ public:
+  RealHost();
+  PathFacts facts(const std::string& path) const override;
+  std::optional<std::string> canonical(const std::string& path) const override;
+  std::optional<std::string> read_small(const std::string& path) const override;
+  const std::vector<std::string>& mount_points() const override;
+  uid_t uid() const override { return uid_; }
+  gid_t gid() const override { return gid_; }
+  int landlock_abi() const override;
+
+ private:
+  uid_t uid_;
+  gid_t gid_;
+  mutable std::optional<std::vector<std::string>> mount_points_;
+};
+
+// Path arithmetic on canonical absolute paths.
+bool is_under(std::string_view path, std::string_view folder) noexcept;  // equal counts; whole components
+std::string parent_of(std::string_view path);                            // "/" for "/" and "/a"
+std::size_t depth_of(std::string_view path) noexcept;
+
+}  // namespace belljar::backend

@@ -1,0 +1,192 @@
+#include "backend/native/native.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "backend/native/confine.h"
+#include "backend/native/report.h"
+#include "backend/native/view.h"
+#include "base/format.h"
+#include "launch/idmap.h"
+
+namespace belljar::backend {
+namespace {
+
+constexpr std::uint64_t kIsolation = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+// Host ids that no account has: root's sandboxes run as one of these, a different one for each front process, so that neither
+// signals nor per-user limits of one sandbox touch another.
+constexpr uid_t kLentIdBase = 0x70000000;
+constexpr uid_t kInsideId = 1000;  // when the workspace belongs to root: never 0 inside
+
+// Root lends paths to an unprivileged id through idmapped mounts, each owner on disk mapped to that id.
+class Lender {
+ public:
+  Lender(const Host& host, uid_t uid, gid_t gid) : host_(host), uid_(uid), gid_(gid) {}
+
+  Result<int> lend(launch::Plan& plan, const std::string& path, bool readonly, launch::Below below = launch::Below::kRecursive) {
+    const PathFacts facts = host_.facts(path);
+    const UniqueFd& idmap = *BELLJAR_TRY(map_for(facts.uid, facts.gid));
+    const std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (readonly ? MOUNT_ATTR_RDONLY : 0);
+    plan.kept_fds.push_back(BELLJAR_TRY(launch::capture_idmapped(path, idmap, attributes, below)));
+    return plan.kept_fds.back().get();
+  }
+
+  // May the lent id pass through `folder` as it is?
+  bool passable(const std::string& folder) const { return (host_.facts(folder).mode & S_IXOTH) != 0; }
+
+ private:
+  Result<const UniqueFd*> map_for(uid_t uid, gid_t gid) {
+    const auto key = std::make_pair(uid, gid);
+    auto found = maps_.find(key);
+    if (found == maps_.end()) found = maps_.emplace(key, BELLJAR_TRY(launch::make_idmap(uid, gid, uid_, gid_))).first;
+    return &found->second;
+  }
+
+  const Host& host_;
+  uid_t uid_;
+  gid_t gid_;
+  std::map<std::pair<uid_t, gid_t>, UniqueFd> maps_;
+};
+
+// Folders on the way to `path` that the lent id may not enter, shallowest first.
+std::vector<std::string> closed_ancestors(const Host& host, const Lender& lender, const std::string& path) {
+  std::vector<std::string> closed;
+  for (std::string up = parent_of(path); up != "/"; up = parent_of(up)) {
+    if (host.facts(up).kind == PathKind::kDirectory && !lender.passable(up)) closed.insert(closed.begin(), up);
+  }
+  return closed;
+}
+
+Result<void> lend_everything(const Host& host, const Workplace& place, Paths& paths, launch::Plan& plan) {
+  Lender lender(host, plan.outside_uid, plan.outside_gid);
+  View& view = paths.view;
+  std::vector<Bind> extra;
+  const auto is_private = [&](const std::string& path) {
+    return std::any_of(view.private_dirs.begin(), view.private_dirs.end(), [&](const PrivateDir& dir) { return is_under(path, dir.target); });
+  };
+  const auto open_way = [&](const std::string& target) -> Result<void> {
+    for (const std::string& folder : closed_ancestors(host, lender, target)) {
+      const bool known = view.masks.contains(folder) || is_private(folder) || std::any_of(extra.begin(), extra.end(), [&](const Bind& bind) { return is_under(folder, bind.target); }) ||
+                         std::any_of(view.binds.begin(), view.binds.end(), [&](const Bind& bind) { return is_under(folder, bind.target); }) ||
+                         std::any_of(view.masks.begin(), view.masks.end(), [&](const auto& mask) { return is_under(folder, mask.first); });
+      if (known) continue;
+      extra.push_back({.source = folder, .target = folder, .readonly = true, .detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true))});
+    }
+    return {};
+  };
+  for (auto& [folder, mask] : view.masks) {
+    const PathFacts facts = host.facts(folder);
+    // The home, and any folder the lent id could not enter; others are shown as they are.
+    if (folder == place.home || (facts.mode & (S_IXOTH | S_IROTH)) != (S_IXOTH | S_IROTH)) mask.detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true));
+    BELLJAR_CHECK(open_way(folder));
+  }
+  for (Bind& bind : view.binds) {
+    BELLJAR_CHECK(open_way(bind.target));
+    if (bind.detached_fd < 0 && view.whole_root) bind.detached_fd = BELLJAR_TRY(lender.lend(plan, bind.source, bind.readonly));
+    else if (bind.detached_fd < 0 && !bind.readonly) bind.detached_fd = BELLJAR_TRY(lender.lend(plan, bind.source, bind.readonly));
+  }
+  if (!place.home.empty() && place.home != "/" && !view.masks.contains(place.home) && view.whole_root && host.facts(place.home).kind == PathKind::kDirectory && !lender.passable(place.home) &&
+      std::none_of(view.binds.begin(), view.binds.end(), [&](const Bind& bind) { return is_under(place.home, bind.target); })) {
+    extra.push_back({.source = place.home, .target = place.home, .readonly = true, .detached_fd = BELLJAR_TRY(lender.lend(plan, place.home, true))});
+  }
+  BELLJAR_CHECK(open_way(place.workspace));
+  view.binds.insert(view.binds.begin(), std::make_move_iterator(extra.begin()), std::make_move_iterator(extra.end()));
+  view.chown_private = true;
+  view.owner_uid = plan.outside_uid;
+  view.owner_gid = plan.outside_gid;
+  return {};
+}
+
+// The sandbox's own id needs a name: many programs ask for it and some refuse to run without (git, ssh, node's os.userInfo()).
+void name_inside_id(const Host& host, const Workplace& place, const launch::Plan& plan, View& view) {
+  if (host.facts("/etc/passwd").kind != PathKind::kFile || host.facts("/etc/group").kind != PathKind::kFile) return;
+  const auto users = host.read_small("/etc/passwd");
+  const auto groups = host.read_small("/etc/group");
+  if (!users || !groups) return;
+  const std::string home = place.home.empty() ? "/" : place.home;
+  view.files.emplace_back("/etc/passwd", format("belljar:x:{}:{}:Belljar sandbox:{}:/bin/sh\n", plan.inside_uid, plan.inside_gid, home) + *users);
+  view.files.emplace_back("/etc/group", format("belljar:x:{}:\n", plan.inside_gid) + *groups);
+}
+
+void choose_identity(const Host& host, const Policy& policy, const Workplace& place, launch::Plan& plan) {
+  plan.outside_uid = host.uid();
+  plan.outside_gid = host.gid();
+  plan.inside_uid = host.uid();
+  plan.inside_gid = host.gid();
+  plan.identity = launch::Identity::kSelfMapped;
+  if (host.uid() != 0) return;
+  const PathFacts owner = host.facts(place.workspace);
+  plan.inside_uid = owner.uid != 0 ? owner.uid : kInsideId;
+  plan.inside_gid = owner.gid != 0 ? owner.gid : kInsideId;
+  if (policy.allow_root_uid) return;
+  plan.identity = launch::Identity::kRootMapped;
+  const auto lent = kLentIdBase + static_cast<uid_t>(::getpid());
+  plan.outside_uid = lent;
+  plan.outside_gid = lent;
+}
+
+Result<Prepared> prepare_full_access(const Host& host, const Policy& policy, const Workplace& place) {
+  Prepared prepared;
+  launch::Plan& plan = prepared.plan;
+  plan.env = place.env;
+  plan.default_cwd = place.cwd;
+  if (policy.mode == Mode::kExternalSandbox) {
+    plan.subreaper = true;
+    plan.drop_privileges = false;
+    prepared.report = report_external();
+    return prepared;
+  }
+  // The kill guarantee and the result format stay: a pid namespace, and the /proc that belongs to it.
+  plan.clone_flags = CLONE_NEWPID | CLONE_NEWNS;
+  plan.drop_privileges = host.uid() != 0;
+  if (host.uid() != 0) {
+    choose_identity(host, policy, place, plan);
+    plan.clone_flags |= CLONE_NEWUSER;
+  }
+  plan.mounts.push_back({.kind = launch::MountOpKind::kSetAttr, .flags = launch::kRecursive, .target = "/"});
+  plan.mounts.push_back({.kind = launch::MountOpKind::kProc, .slot = 0, .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC});
+  plan.mounts.push_back({.kind = launch::MountOpKind::kAttach, .slot = 0, .target = "/proc"});
+  plan.slots = 1;
+  prepared.pid_namespace = true;
+  prepared.user_namespace = host.uid() != 0;
+  prepared.report = report_full_access(host.uid() == 0);
+  return prepared;
+}
+
+}  // namespace
+
+Result<Prepared> NativeBackend::prepare(const Policy& policy, const Workplace& place) {
+  if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox) return prepare_full_access(host_, policy, place);
+  Prepared prepared;
+  launch::Plan& plan = prepared.plan;
+  plan.env = place.env;
+  plan.default_cwd = place.cwd;
+  plan.clone_flags = kIsolation;
+  choose_identity(host_, policy, place, plan);
+  if (plan.identity == launch::Identity::kSelfMapped) plan.clone_flags |= CLONE_NEWUSER;
+  prepared.own_network = policy.network.mode == NetMode::kNone;
+  if (prepared.own_network) {
+    plan.clone_flags |= CLONE_NEWNET;
+    plan.loopback_up = true;
+  }
+  prepared.pid_namespace = true;
+  prepared.user_namespace = true;
+
+  Paths paths = BELLJAR_TRY(plan_paths(host_, policy, place, defaults_));
+  paths.view.proc_optional = policy.enable_weaker_nested_sandbox;
+  if (plan.identity == launch::Identity::kRootMapped) {
+    BELLJAR_CHECK(lend_everything(host_, place, paths, plan));
+    name_inside_id(host_, place, plan, paths.view);
+  }
+  BELLJAR_CHECK(build_tree_ops(host_, paths.view, plan));
+  confine(host_, policy, paths, prepared.own_network, plan);
+  prepared.report = report_native(host_, policy, paths, prepared);
+  return prepared;
+}
+
+}  // namespace belljar::backend

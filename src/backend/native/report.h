@@ -1,0 +1,13 @@
+// The enforcement report: each clause of a policy, the mechanism that holds it in this plan, how far. Written from what was planned, not
+// from what was asked.
+#pragma once
+
+#include "backend/native/view.h"
+
+namespace belljar::backend {
+
+EnforcementReport report_native(const Host& host, const Policy& policy, const Paths& paths, const Prepared& prepared);
+EnforcementReport report_full_access(bool root);
+EnforcementReport report_external();
+
+}  // namespace belljar::backend

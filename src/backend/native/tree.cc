@@ -1,0 +1,433 @@
+#include "backend/native/tree.h"
+
+#include <sys/mount.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/format.h"
+
+namespace belljar::backend {
+namespace {
+
+using launch::MountOp;
+using launch::MountOpKind;
+
+constexpr std::uint64_t kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+constexpr std::string_view kStage = "/tmp";  // exists everywhere; covered by a private directory or put back at the end
+constexpr std::string_view kNodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
+
+std::string join(std::string_view folder, std::string_view name) {
+  std::string path(folder == "/" ? "" : folder);
+  if (!name.empty() && name.front() != '/') path += '/';
+  path += name;
+  return path;
+}
+
+std::string relative_to(std::string_view path, std::string_view folder) {
+  if (path == folder) return "";
+  return std::string(path.substr(folder == "/" ? 1 : folder.size() + 1));
+}
+
+// One mount to attach in phase B.
+struct Placement {
+  std::string target;
+  int slot = -1;
+  std::uint32_t flags = 0;
+  bool directory = true;
+};
+
+class Builder {
+ public:
+  Builder(const Host& host, const View& view, launch::Plan& plan) : host_(host), view_(view), plan_(plan), slots_(plan.slots) {}
+
+  Result<void> run() {
+    capture_binds();
+    capture_devices();
+    capture_mask_floors();
+    keep_host_mounts();
+    if (view_.whole_root) {
+      add({.kind = MountOpKind::kSetAttr, .flags = launch::kRecursive, .attr_set = MOUNT_ATTR_RDONLY | kQuiet, .target = "/"});
+    } else {
+      // Only the propagation matters: nothing of this tree stays.
+      add({.kind = MountOpKind::kSetAttr, .flags = launch::kRecursive, .attr_set = kQuiet, .target = "/"});
+    }
+    make_stage();
+    make_masks();
+    make_caches();
+    make_hiding_places();
+    make_private_dirs();
+    make_files();
+    if (view_.minimal_dev) make_dev();
+    if (view_.fresh_proc) make_proc();
+    BELLJAR_CHECK(make_mount_points());
+    attach_all();
+    plan_.slots = slots_;
+    return {};
+  }
+
+ private:
+  void add(MountOp op) { plan_.mounts.push_back(std::move(op)); }
+  int slot() { return slots_++; }
+  std::string stage(std::string_view name) const { return join(kStage, name); }
+  std::string at(std::string_view target) const { return view_.whole_root ? std::string(target) : join(join(kStage, "root"), target); }
+  void place(std::string target, int from, bool directory = true, std::uint32_t flags = 0) {
+    placements_.push_back({std::move(target), from, flags, directory});
+  }
+  void mkdir(const std::string& path, mode_t mode, bool give_away = false) {
+    if (!made_.insert(path).second) return;
+    add({.kind = MountOpKind::kMkdir, .mode = mode, .target = path});
+    if (give_away && view_.chown_private) {
+      add({.kind = MountOpKind::kChown, .target = path, .uid = view_.owner_uid, .gid = view_.owner_gid});
+    }
+  }
+  // mkdir -p below a stage directory; the last component is a file when `directory` is false.
+  void make_path(const std::string& base, const std::string& relative, bool directory, mode_t mode) {
+    std::size_t from = 0;
+    while (from < relative.size()) {
+      const std::size_t slash = relative.find('/', from);
+      const std::string path = base + "/" + relative.substr(0, slash);
+      const bool last = slash == std::string::npos;
+      if (last && !directory) {
+        if (made_.insert(path).second) add({.kind = MountOpKind::kMkfile, .mode = 0600, .target = path});
+      } else {
+        mkdir(path, mode);
+      }
+      if (last) return;
+      from = slash + 1;
+    }
+  }
+
+  void capture_binds() {
+    for (const Bind& bind : view_.binds) {
+      const int to = slot();
+      const std::uint64_t attributes = kQuiet | (bind.readonly ? MOUNT_ATTR_RDONLY : 0);
+      if (bind.detached_fd >= 0) {
+        add({.kind = MountOpKind::kTakeFd, .slot = to, .fd = bind.detached_fd});
+      } else {
+        add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = to, .userns_fd = bind.idmap_fd, .attr_set = attributes, .source = bind.source});
+      }
+      place(bind.target, to, bind.directory);
+    }
+  }
+
+  void capture_devices() {
+    if (!view_.minimal_dev) return;
+    for (const std::string_view node : kNodes) {
+      dev_slots_.push_back(slot());
+      add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = dev_slots_.back(), .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, .source = join("/dev", node)});
+    }
+    for (const std::string& device : view_.devices) {
+      dev_slots_.push_back(slot());
+      add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = dev_slots_.back(), .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, .source = device});
+    }
+  }
+
+  // The lower layers of masks and caches must stay reachable while the stage covers /tmp, and an idmapped one must be attached before
+  // an overlay may use it: those two kinds get a copy on the stage.
+  bool needs_copy(const std::string& folder, int detached_fd) const { return detached_fd >= 0 || is_under(folder, kStage); }
+
+  void capture_mask_floors() {
+    for (const auto& [folder, mask] : view_.masks) {
+      if (!needs_copy(folder, mask.detached_fd)) continue;
+      const int to = slot();
+      if (mask.detached_fd >= 0) add({.kind = MountOpKind::kTakeFd, .slot = to, .fd = mask.detached_fd});
+      else add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = to, .attr_set = MOUNT_ATTR_RDONLY | kQuiet, .source = folder});
+      floors_[folder] = {to, format("{}/floor{}", kStage, floors_.size())};
+    }
+  }
+
+  // An overlay shows one file system only: what the host has mounted below a masked folder is put back.
+  void keep_host_mounts() {
+    if (view_.masks.empty()) return;
+    for (const std::string& mount : host_.mount_points()) {
+      for (const auto& [folder, mask] : view_.masks) {
+        if (mount == folder || !is_under(mount, folder) || covered_by_bind(mount)) continue;
+        const PathFacts facts = host_.facts(mount);
+        if (facts.kind == PathKind::kAbsent) continue;
+        const int to = slot();
+        add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive | launch::kOptional, .slot = to, .attr_set = MOUNT_ATTR_RDONLY | kQuiet, .source = mount});
+        place(mount, to, facts.kind == PathKind::kDirectory, launch::kOptional);
+        break;
+      }
+    }
+  }
+
+  bool covered_by_bind(const std::string& path) const {
+    return std::any_of(view_.binds.begin(), view_.binds.end(), [&](const Bind& bind) { return is_under(path, bind.target); });
+  }
+
+  void make_stage() {
+    const int tmpfs = slot();
+    std::string options = format("size={}", view_.private_bytes);
+    options.push_back('\0');
+    options += "mode=0755";
+    options.push_back('\0');
+    if (view_.private_inodes != 0) {
+      options += format("nr_inodes={}", view_.private_inodes);
+      options.push_back('\0');
+    }
+    add({.kind = MountOpKind::kTmpfs, .slot = tmpfs, .attr_set = kQuiet, .data = std::move(options)});
+    add({.kind = MountOpKind::kAttach, .slot = tmpfs, .target = std::string(kStage)});
+    if (view_.whole_root) return;
+    mkdir(stage("newroot"), 0755);
+    mkdir(stage("root"), 0755);
+    const int root = slot();
+    add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = root, .attr_set = kQuiet, .source = stage("newroot")});
+    add({.kind = MountOpKind::kAttach, .slot = root, .target = stage("root")});
+    for (const auto& [link, text] : view_.root_links) {
+      make_path(stage("root"), relative_to(parent_of(link), "/"), true, 0755);
+      add({.kind = MountOpKind::kSymlink, .source = text, .target = at(link)});
+    }
+  }
+
+  std::string mask_dir(const std::string& folder) const { return format("{}/mask{}", kStage, std::distance(view_.masks.begin(), view_.masks.find(folder))); }
+
+  void make_masks() {
+    for (auto& [folder, floor] : floors_) {
+      mkdir(floor.second, 0755);
+      add({.kind = MountOpKind::kAttach, .slot = floor.first, .target = floor.second});
+    }
+    for (const auto& [folder, mask] : view_.masks) {
+      const std::string dir = mask_dir(folder);
+      // The overlay's root shows the mode and owner of its upper layer: copy the folder's.
+      const PathFacts facts = host_.facts(folder);
+      mkdir(dir, facts.mode & 07777U);
+      if (view_.chown_private) {
+        add({.kind = MountOpKind::kChown, .target = dir, .uid = view_.owner_uid, .gid = view_.owner_gid});
+      }
+      for (const std::string& name : mask.hidden) {
+        make_ghost_parents(folder, dir, name);
+        mkdir(dir + "/" + name, 0);
+      }
+      for (const std::string& ghost : mask.ghosts) {
+        make_ghost_parents(folder, dir, ghost);
+        mkdir(dir + "/" + ghost, 0755, true);
+      }
+      const auto floor = floors_.find(folder);
+      std::string options = "lowerdir=" + dir + ":" + escape_layer(floor == floors_.end() ? folder : floor->second.second);
+      options.push_back('\0');
+      const int to = slot();
+      add({.kind = MountOpKind::kOverlay, .slot = to, .attr_set = MOUNT_ATTR_RDONLY | kQuiet, .data = std::move(options)});
+      place(folder, to);
+    }
+  }
+
+  // Parents of a masked name appear in the upper layer and merge with the host's; they show the mode they have here.
+  void make_ghost_parents(const std::string& folder, const std::string& dir, const std::string& name) {
+    for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+      const std::string relative = name.substr(0, slash);
+      const PathFacts facts = host_.facts(folder + "/" + relative);
+      mkdir(dir + "/" + relative, facts.kind == PathKind::kDirectory ? facts.mode & 07777U : 0755, true);
+    }
+  }
+
+  // In lowerdir a colon separates layers and a backslash escapes, overlayfs.rst; a comma is no separator with fsconfig(2).
+  static std::string escape_layer(const std::string& path) {
+    std::string result;
+    for (const char c : path) {
+      if (c == ':' || c == '\\') result.push_back('\\');
+      result.push_back(c);
+    }
+    return result;
+  }
+
+  // The host path of a cache as it can be reached now: below the copy of a mask's floor if there is one.
+  std::string reachable(const std::string& path) const {
+    for (const auto& [folder, floor] : floors_) {
+      if (is_under(path, folder)) return path == folder ? floor.second : floor.second + "/" + relative_to(path, folder);
+    }
+    return path;
+  }
+
+  void make_caches() {
+    int number = 0;
+    for (const Cache& cache : view_.caches) {
+      const std::string dir = format("{}/cache{}", kStage, number++);
+      mkdir(dir, 0755);
+      mkdir(dir + "/up", 0755, true);
+      const int to = slot();
+      if (cache.exists) {
+        mkdir(dir + "/work", 0700);
+        std::string options = "lowerdir=" + escape_layer(reachable(cache.path));
+        options.push_back('\0');
+        options += "upperdir=" + dir + "/up";
+        options.push_back('\0');
+        options += "workdir=" + dir + "/work";
+        options.push_back('\0');
+        add({.kind = MountOpKind::kOverlay, .flags = launch::kOptional, .slot = to, .attr_set = kQuiet, .data = std::move(options)});
+        place(cache.path, to, true, launch::kOptional);
+      } else {
+        add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = to, .attr_set = kQuiet, .source = dir + "/up"});
+        place(cache.path, to);
+      }
+    }
+  }
+
+  void make_hiding_places() {
+    if (view_.hide_dirs.empty() && view_.hide_files.empty()) return;
+    mkdir(stage("hidden"), 0);
+    add({.kind = MountOpKind::kMkfile, .mode = 0, .target = stage("hidden-file")});
+    const auto cover = [&](const std::string& target, std::string_view with, bool directory) {
+      const int to = slot();
+      add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = to, .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | kQuiet, .source = stage(with)});
+      place(target, to, directory, launch::kIfExists);
+    };
+    for (const std::string& path : view_.hide_dirs) cover(path, "hidden", true);
+    for (const std::string& path : view_.hide_files) cover(path, "hidden-file", false);
+  }
+
+  void make_private_dirs() {
+    int number = 0;
+    for (const PrivateDir& dir : view_.private_dirs) {
+      const std::string name = format("private{}", number++);
+      mkdir(stage(name), dir.mode, dir.mode == 0700);
+      const int to = slot();
+      add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = to, .attr_set = kQuiet, .source = stage(name)});
+      if (is_under(dir.target, "/dev")) dev_dirs_.emplace_back(dir.target, to);
+      else place(dir.target, to);
+      own_[dir.target] = stage(name);
+    }
+  }
+
+  void make_files() {
+    int number = 0;
+    for (const auto& [target, contents] : view_.files) {
+      const std::string path = format("{}/file{}", kStage, number++);
+      add({.kind = MountOpKind::kWriteFile, .mode = 0644, .target = path, .data = contents});
+      const int to = slot();
+      add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = to, .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | kQuiet, .source = path});
+      place(target, to, false, launch::kIfExists);
+    }
+  }
+
+  // A /dev of our own: six harmless nodes, a devpts instance (other terminals of the user do not exist in it), the usual links.
+  void make_dev() {
+    const std::string dev = stage("dev");
+    mkdir(dev, 0755);
+    const int tmpfs = slot();
+    add({.kind = MountOpKind::kTmpfs, .slot = tmpfs, .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV, .data = std::string("size=65536\0mode=0755\0", 21)});
+    add({.kind = MountOpKind::kAttach, .slot = tmpfs, .target = dev});
+    std::size_t next = 0;
+    for (const std::string_view node : kNodes) {
+      add({.kind = MountOpKind::kMkfile, .mode = 0666, .target = join(dev, node)});
+      add({.kind = MountOpKind::kAttach, .slot = dev_slots_[next++], .target = join(dev, node)});
+    }
+    for (const std::string& device : view_.devices) {
+      const std::string relative = relative_to(device, "/dev");
+      make_path(dev, relative, host_.facts(device).kind == PathKind::kDirectory, 0755);
+      add({.kind = MountOpKind::kAttach, .slot = dev_slots_[next++], .target = join(dev, relative)});
+    }
+    constexpr std::pair<std::string_view, std::string_view> kLinks[] = {{"/proc/self/fd", "fd"},     {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"},
+                                                                        {"/proc/self/fd/2", "stderr"}, {"/proc/kcore", "core"},      {"pts/ptmx", "ptmx"}};
+    for (const auto& [to, name] : kLinks) add({.kind = MountOpKind::kSymlink, .source = std::string(to), .target = join(dev, name)});
+    mkdir(dev + "/pts", 0755);
+    const int pts = slot();
+    std::string options("newinstance\0ptmxmode=0666\0mode=0620\0", 36);
+    if (view_.chown_private) {
+      options += format("uid={}", view_.owner_uid);
+      options.push_back('\0');
+      options += format("gid={}", view_.owner_gid);
+      options.push_back('\0');
+    }
+    add({.kind = MountOpKind::kDevpts, .slot = pts, .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, .data = std::move(options)});
+    add({.kind = MountOpKind::kAttach, .slot = pts, .target = dev + "/pts"});
+    for (const auto& [target, from] : dev_dirs_) {
+      const std::string relative = relative_to(target, "/dev");
+      mkdir(join(dev, relative), 0755);
+      add({.kind = MountOpKind::kAttach, .slot = from, .target = join(dev, relative)});
+    }
+    add({.kind = MountOpKind::kSetAttr, .attr_set = MOUNT_ATTR_RDONLY, .target = dev});
+  }
+
+  void make_proc() {
+    proc_slot_ = slot();
+    const std::uint32_t flags = view_.proc_optional ? static_cast<std::uint32_t>(launch::kOptional) : 0U;
+    add({.kind = MountOpKind::kProc, .flags = flags, .slot = proc_slot_, .attr_set = kQuiet | MOUNT_ATTR_NOEXEC});
+  }
+
+  // What lies over `target` when it is attached: the deepest placement above it, or the host.
+  Result<void> make_mount_points() {
+    if (!view_.whole_root) {
+      for (const std::string_view folder : {"/proc", "/dev"}) make_path(stage("root"), std::string(folder.substr(1)), true, 0755);
+      for (const Placement& placement : placements_) {
+        if (!placed_above(placement)) make_path(stage("root"), relative_to(placement.target, "/"), placement.directory, 0755);
+      }
+    }
+    for (const Placement& placement : placements_) {
+      for (const auto& [folder, path] : own_) {
+        if (placement.target == folder || !is_under(placement.target, folder) || hidden_below(folder, placement.target)) continue;
+        make_path(path, relative_to(placement.target, folder), placement.directory, 0755);
+      }
+      BELLJAR_CHECK(check_mount_point(placement));
+    }
+    return {};
+  }
+
+  // Another placement between `folder` and `target` brings the mount point itself.
+  bool hidden_below(const std::string& folder, const std::string& target) const {
+    return std::any_of(placements_.begin(), placements_.end(), [&](const Placement& other) {
+      return other.target != folder && other.target != target && is_under(other.target, folder) && is_under(target, other.target);
+    });
+  }
+  bool placed_above(const Placement& placement) const {
+    return std::any_of(placements_.begin(), placements_.end(), [&](const Placement& other) { return other.target != placement.target && is_under(placement.target, other.target); });
+  }
+
+  Result<void> check_mount_point(const Placement& placement) const {
+    if ((placement.flags & (launch::kIfExists | launch::kOptional)) != 0 || !view_.whole_root) return {};
+    for (const auto& [folder, path] : own_) {
+      if (is_under(placement.target, folder)) return {};
+    }
+    for (const auto& [folder, mask] : view_.masks) {
+      for (const std::string& ghost : mask.ghosts) {
+        if (is_under(placement.target, folder + "/" + ghost)) return {};
+      }
+    }
+    if (host_.facts(placement.target).kind != PathKind::kAbsent) return {};
+    return Error(Code::kInvalidArgument, format("cannot show anything at {}", quoted(placement.target)))
+        .reason("the path does not exist, and a sandbox leaves no stub on the host")
+        .next("create it first, or choose a target below /tmp");
+  }
+
+  void attach_all() {
+    if (view_.minimal_dev) add({.kind = MountOpKind::kMove, .source = stage("dev"), .target = at("/dev")});
+    if (view_.fresh_proc) attach_proc();
+    std::stable_sort(placements_.begin(), placements_.end(), [](const Placement& a, const Placement& b) { return depth_of(a.target) < depth_of(b.target); });
+    for (const Placement& placement : placements_) {
+      add({.kind = MountOpKind::kAttach, .flags = placement.flags, .slot = placement.slot, .target = at(placement.target)});
+    }
+    if (view_.whole_root) return;
+    add({.kind = MountOpKind::kSetAttr, .attr_set = MOUNT_ATTR_RDONLY, .target = stage("root")});
+    add({.kind = MountOpKind::kPivot, .target = stage("root")});
+  }
+
+  void attach_proc() {
+    const std::uint32_t optional = view_.proc_optional ? static_cast<std::uint32_t>(launch::kOptional) : 0U;
+    add({.kind = MountOpKind::kAttach, .flags = optional, .slot = proc_slot_, .target = at("/proc")});
+    for (const std::string_view path : {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"}) {
+      const int to = slot();
+      const std::string target = at(path);
+      add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive | launch::kIfExists | optional, .slot = to, .attr_set = MOUNT_ATTR_RDONLY | kQuiet | MOUNT_ATTR_NOEXEC, .source = target});
+      add({.kind = MountOpKind::kAttach, .flags = launch::kIfExists | optional, .slot = to, .target = target});
+    }
+  }
+
+  const Host& host_;
+  const View& view_;
+  launch::Plan& plan_;
+  int slots_;
+  int proc_slot_ = -1;
+  std::vector<int> dev_slots_;
+  std::vector<std::pair<std::string, int>> dev_dirs_;
+  std::vector<Placement> placements_;
+  std::map<std::string, std::string> own_;                     // private target -> its path on the stage
+  std::map<std::string, std::pair<int, std::string>> floors_;  // masked folder -> slot, path on the stage
+  std::set<std::string> made_;
+};
+
+}  // namespace
+
+Result<void> build_tree_ops(const Host& host, const View& view, launch::Plan& plan) { return Builder(host, view, plan).run(); }
+
+}  // namespace belljar::backend

@@ -1,0 +1,75 @@
+// From "what should be seen where" to the list of mount operations.
+//
+// The tree inside is the host's tree, read-only, with our own mounts over it (or, when the policy does not let "/" be read, an empty
+// tree with the readable parts put in). Two phases keep it simple and free of races:
+//   A  everything is *made* (captured, created, layered) as a detached mount while the host's tree is still in view; a private tmpfs,
+//      parked on /tmp meanwhile, holds the private directories, the masks and the two hiding places;
+//   B  everything is *attached*, shallow targets first, so that a deeper one lands on what covers it.
+//
+// Hidden names are held by a mask, not by mounts over files: the directory that holds them is shown through a read-only overlay whose
+// upper layer has an entry of mode 000 for each name. That holds whether the name exists or not, survives a rename on the host (a bind
+// over a file does not), answers EACCES, leaves no stub on the host, and costs one mount for any number of names.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/native/host.h"
+#include "launch/plan.h"
+
+namespace belljar::backend {
+
+// A directory of ours on the private tmpfs.
+struct PrivateDir {
+  std::string target;
+  mode_t mode = 0700;
+};
+
+// Something of the host shown at `target`.
+struct Bind {
+  std::string source, target;
+  bool readonly = true;
+  int idmap_fd = -1;         // user namespace whose map the mount gets (root only)
+  int detached_fd = -1;      // already captured by the parent (root only: idmapped beforehand)
+  bool directory = true;
+};
+
+// Names below `folder` that nobody may touch, and directories that must exist there as mount points.
+struct Mask {
+  std::vector<std::string> hidden;  // relative to folder
+  std::vector<std::string> ghosts;
+  int detached_fd = -1;  // the folder itself, idmapped beforehand (root only)
+};
+
+struct Cache {
+  std::string path;
+  bool exists = true;
+};
+
+// What should be seen. Paths canonical and absolute.
+struct View {
+  bool whole_root = true;                  // the host's tree is the floor
+  std::vector<std::pair<std::string, std::string>> root_links;  // restricted root: link -> text, "/bin" -> "usr/bin"
+  std::vector<PrivateDir> private_dirs;
+  std::vector<Bind> binds;
+  std::vector<std::string> hide_dirs, hide_files;  // existing paths outside of masks
+  std::map<std::string, Mask> masks;
+  std::vector<Cache> caches;
+  std::vector<std::string> devices;
+  std::vector<std::pair<std::string, std::string>> files;  // target -> contents
+  bool minimal_dev = true;
+  bool fresh_proc = true;
+  bool proc_optional = false;
+  bool terminal = false;                  // a pty will be wanted
+  std::uint64_t private_bytes = 0, private_inodes = 0;
+  uid_t owner_uid = 0;                    // of private directories, as the host counts
+  gid_t owner_gid = 0;
+  bool chown_private = false;             // root: they must be given away
+};
+
+// Appends the operations to `plan` (mounts, slots). Errors: a mount point that does not exist and may not be made.
+Result<void> build_tree_ops(const Host& host, const View& view, launch::Plan& plan);
+
+}  // namespace belljar::backend

@@ -1,0 +1,32 @@
+// From policy to view: which paths are writable, read-only, hidden, private; and which of the policy's wishes cannot be held here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/native/native.h"
+#include "backend/native/tree.h"
+
+namespace belljar::backend {
+
+// A wish that no mount can hold, for the report.
+struct Gap {
+  std::string clause;
+  std::string what;
+};
+
+struct Paths {
+  View view;
+  std::vector<std::string> writable;       // canonical roots, shallow first
+  std::vector<std::string> readonly;       // below writable roots
+  std::vector<std::string> pinned;         // ancestors of protected directories, so that they cannot be renamed away
+  std::vector<std::string> readable;       // restricted root only
+  std::size_t hidden = 0;                  // names hidden, existing or not
+  std::size_t protected_dirs = 0;
+  std::vector<Gap> gaps;
+};
+
+Result<Paths> plan_paths(const Host& host, const Policy& policy, const Workplace& place, const NativeDefaults& defaults);
+
+}  // namespace belljar::backend

@@ -1,0 +1,24 @@
+// Idmapped mounts: how root lends a directory to an unprivileged id. The directory's owner on disk appears inside as the sandbox's
+// own id, and files made there belong to that owner on disk; no other file changes hands (mount_setattr(2), MOUNT_ATTR_IDMAP).
+// Needs CAP_SYS_ADMIN over the file system, hence root.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "base/unique_fd.h"
+#include "belljar/result.h"
+
+namespace belljar::launch {
+
+// A user namespace that maps `disk` ids to `shown` ids, one of each. Makes and ends one short-lived process.
+Result<UniqueFd> make_idmap(uid_t disk_uid, gid_t disk_gid, uid_t shown_uid, gid_t shown_gid);
+
+enum class Below { kRecursive, kAlone };
+
+// A detached copy of what is mounted at `path` (canonical), idmapped. Errors: kFailedPrecondition naming the file system when it
+// cannot idmap.
+Result<UniqueFd> capture_idmapped(const std::string& path, const UniqueFd& idmap, std::uint64_t attributes, Below below);
+
+}  // namespace belljar::launch
