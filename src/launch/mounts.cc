@@ -123,8 +123,7 @@ int set_in_place(const MountOp& op) noexcept {
 int make_node(const MountOp& op) noexcept {
   const char* path = op.target.c_str();
   if (op.kind == MountOpKind::kMkdir) {
-    if (::mkdir(path, op.mode) < 0) return errno == EEXIST ? 0 : -errno;
-    return ::chmod(path, op.mode) < 0 ? -errno : 0;  // the caller's umask is not ours
+    return ::mkdir(path, op.mode) < 0 && errno != EEXIST ? -errno : 0;  // umask is 0 here
   }
   if (op.kind == MountOpKind::kSymlink) return ::symlink(op.source.c_str(), path) < 0 && errno != EEXIST ? -errno : 0;
   const int fd = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -8,12 +8,12 @@ namespace belljar::backend {
 namespace {
 
 // Rights by ABI, landlock(7). Debian 12's header knows ABI 2.
-constexpr std::uint64_t kExecute = LANDLOCK_ACCESS_FS_EXECUTE, kWriteFile = LANDLOCK_ACCESS_FS_WRITE_FILE, kReadFile = LANDLOCK_ACCESS_FS_READ_FILE,
-                        kReadDir = LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr std::uint64_t kExecute = LANDLOCK_ACCESS_FS_EXECUTE, kWriteFile = LANDLOCK_ACCESS_FS_WRITE_FILE,
+                        kReadFile = LANDLOCK_ACCESS_FS_READ_FILE, kReadDir = LANDLOCK_ACCESS_FS_READ_DIR;
 constexpr std::uint64_t kAbi1 = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
-constexpr std::uint64_t kRefer = LANDLOCK_ACCESS_FS_REFER;  // ABI 2
-constexpr std::uint64_t kTruncate = 1ULL << 14;             // ABI 3
-constexpr std::uint64_t kBindTcp = 1;                       // ABI 4
+constexpr std::uint64_t kRefer = LANDLOCK_ACCESS_FS_REFER;         // ABI 2
+constexpr std::uint64_t kTruncate = 1ULL << 14;                    // ABI 3
+constexpr std::uint64_t kBindTcp = 1;                              // ABI 4
 constexpr std::uint64_t kScopeAbstractUnix = 1, kScopeSignal = 2;  // ABI 6
 
 constexpr std::uint64_t kRead = kExecute | kReadFile | kReadDir;

@@ -46,7 +46,7 @@ std::string read_whole(const char* path, std::size_t most) {
 RealHost::RealHost() : uid_(::geteuid()), gid_(::getegid()) {}
 
 PathFacts RealHost::facts(const std::string& path) const {
-  struct stat status {};
+  struct stat status{};
   if (::lstat(path.c_str(), &status) < 0) return {};
   PathFacts facts{PathKind::kOther, status.st_uid, status.st_gid, status.st_mode, status.st_dev};
   if (S_ISDIR(status.st_mode)) facts.kind = PathKind::kDirectory;

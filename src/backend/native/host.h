@@ -1,5 +1,5 @@
-// What the host looks like where a plan is made: identities, existing paths, mounts, kernel features. Read once per start, passed as a
-// value, so that the tree builder is a pure function of it.
+// What the host looks like where a plan is made: identities, existing paths, mounts, kernel features. Read once per start, passed
+// as a value, so that the tree builder is a pure function of it.
 #pragma once
 
 #include <sys/types.h>
@@ -27,10 +27,10 @@ struct PathFacts {
 class Host {
  public:
   virtual ~Host() = default;
-  virtual PathFacts facts(const std::string& path) const = 0;                          // of the path itself, links not followed
-  virtual std::optional<std::string> canonical(const std::string& path) const = 0;     // realpath(3); nullopt when it does not exist
-  virtual std::optional<std::string> read_small(const std::string& path) const = 0;    // first 256 KiB of a regular file
-  virtual const std::vector<std::string>& mount_points() const = 0;                    // canonical, in mount order
+  virtual PathFacts facts(const std::string& path) const = 0;                        // of the path itself, links not followed
+  virtual std::optional<std::string> canonical(const std::string& path) const = 0;   // realpath(3); nullopt when it does not exist
+  virtual std::optional<std::string> read_small(const std::string& path) const = 0;  // first 256 KiB of a regular file
+  virtual const std::vector<std::string>& mount_points() const = 0;                  // canonical, in mount order
   virtual uid_t uid() const = 0;
   virtual gid_t gid() const = 0;
   virtual int landlock_abi() const = 0;  // 0: none

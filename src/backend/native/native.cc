@@ -67,22 +67,27 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
   View& view = paths.view;
   std::vector<Bind> extra;
   const auto is_private = [&](const std::string& path) {
-    return std::any_of(view.private_dirs.begin(), view.private_dirs.end(), [&](const PrivateDir& dir) { return is_under(path, dir.target); });
+    return std::any_of(view.private_dirs.begin(), view.private_dirs.end(),
+                       [&](const PrivateDir& dir) { return is_under(path, dir.target); });
   };
   const auto open_way = [&](const std::string& target) -> Result<void> {
     for (const std::string& folder : closed_ancestors(host, lender, target)) {
-      const bool known = view.masks.contains(folder) || is_private(folder) || std::any_of(extra.begin(), extra.end(), [&](const Bind& bind) { return is_under(folder, bind.target); }) ||
-                         std::any_of(view.binds.begin(), view.binds.end(), [&](const Bind& bind) { return is_under(folder, bind.target); }) ||
-                         std::any_of(view.masks.begin(), view.masks.end(), [&](const auto& mask) { return is_under(folder, mask.first); });
+      const bool known =
+          view.masks.contains(folder) || is_private(folder) ||
+          std::any_of(extra.begin(), extra.end(), [&](const Bind& bind) { return is_under(folder, bind.target); }) ||
+          std::any_of(view.binds.begin(), view.binds.end(), [&](const Bind& bind) { return is_under(folder, bind.target); }) ||
+          std::any_of(view.masks.begin(), view.masks.end(), [&](const auto& mask) { return is_under(folder, mask.first); });
       if (known) continue;
-      extra.push_back({.source = folder, .target = folder, .readonly = true, .detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true))});
+      extra.push_back(
+          {.source = folder, .target = folder, .readonly = true, .detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true))});
     }
     return {};
   };
   for (auto& [folder, mask] : view.masks) {
     const PathFacts facts = host.facts(folder);
     // The home, and any folder the lent id could not enter; others are shown as they are.
-    if (folder == place.home || (facts.mode & (S_IXOTH | S_IROTH)) != (S_IXOTH | S_IROTH)) mask.detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true));
+    if (folder == place.home || (facts.mode & (S_IXOTH | S_IROTH)) != (S_IXOTH | S_IROTH))
+      mask.detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true));
     BELLJAR_CHECK(open_way(folder));
   }
   for (Bind& bind : view.binds) {
@@ -90,9 +95,13 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
     if (bind.detached_fd < 0 && view.whole_root) bind.detached_fd = BELLJAR_TRY(lender.lend(plan, bind.source, bind.readonly));
     else if (bind.detached_fd < 0 && !bind.readonly) bind.detached_fd = BELLJAR_TRY(lender.lend(plan, bind.source, bind.readonly));
   }
-  if (!place.home.empty() && place.home != "/" && !view.masks.contains(place.home) && view.whole_root && host.facts(place.home).kind == PathKind::kDirectory && !lender.passable(place.home) &&
+  if (!place.home.empty() && place.home != "/" && !view.masks.contains(place.home) && view.whole_root &&
+      host.facts(place.home).kind == PathKind::kDirectory && !lender.passable(place.home) &&
       std::none_of(view.binds.begin(), view.binds.end(), [&](const Bind& bind) { return is_under(place.home, bind.target); })) {
-    extra.push_back({.source = place.home, .target = place.home, .readonly = true, .detached_fd = BELLJAR_TRY(lender.lend(plan, place.home, true))});
+    extra.push_back({.source = place.home,
+                     .target = place.home,
+                     .readonly = true,
+                     .detached_fd = BELLJAR_TRY(lender.lend(plan, place.home, true))});
   }
   BELLJAR_CHECK(open_way(place.workspace));
   view.binds.insert(view.binds.begin(), std::make_move_iterator(extra.begin()), std::make_move_iterator(extra.end()));
@@ -109,7 +118,8 @@ void name_inside_id(const Host& host, const Workplace& place, const launch::Plan
   const auto groups = host.read_small("/etc/group");
   if (!users || !groups) return;
   const std::string home = place.home.empty() ? "/" : place.home;
-  view.files.emplace_back("/etc/passwd", format("belljar:x:{}:{}:Belljar sandbox:{}:/bin/sh\n", plan.inside_uid, plan.inside_gid, home) + *users);
+  view.files.emplace_back("/etc/passwd",
+                          format("belljar:x:{}:{}:Belljar sandbox:{}:/bin/sh\n", plan.inside_uid, plan.inside_gid, home) + *users);
   view.files.emplace_back("/etc/group", format("belljar:x:{}:\n", plan.inside_gid) + *groups);
 }
 
@@ -149,7 +159,8 @@ Result<Prepared> prepare_full_access(const Host& host, const Policy& policy, con
     plan.clone_flags |= CLONE_NEWUSER;
   }
   plan.mounts.push_back({.kind = launch::MountOpKind::kSetAttr, .flags = launch::kRecursive, .target = "/"});
-  plan.mounts.push_back({.kind = launch::MountOpKind::kProc, .slot = 0, .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC});
+  plan.mounts.push_back(
+      {.kind = launch::MountOpKind::kProc, .slot = 0, .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC});
   plan.mounts.push_back({.kind = launch::MountOpKind::kAttach, .slot = 0, .target = "/proc"});
   plan.slots = 1;
   prepared.pid_namespace = true;
@@ -161,7 +172,8 @@ Result<Prepared> prepare_full_access(const Host& host, const Policy& policy, con
 }  // namespace
 
 Result<Prepared> NativeBackend::prepare(const Policy& policy, const Workplace& place) {
-  if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox) return prepare_full_access(host_, policy, place);
+  if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox)
+    return prepare_full_access(host_, policy, place);
   Prepared prepared;
   launch::Plan& plan = prepared.plan;
   plan.env = place.env;
@@ -177,7 +189,7 @@ Result<Prepared> NativeBackend::prepare(const Policy& policy, const Workplace& p
   prepared.pid_namespace = true;
   prepared.user_namespace = true;
 
-  Paths paths = BELLJAR_TRY(plan_paths(host_, policy, place, defaults_));
+  Paths paths = BELLJAR_TRY(plan_paths(host_, policy, place));
   paths.view.proc_optional = policy.enable_weaker_nested_sandbox;
   if (plan.identity == launch::Identity::kRootMapped) {
     BELLJAR_CHECK(lend_everything(host_, place, paths, plan));

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string_view>
 
 #include "backend/backend.h"
@@ -10,22 +9,14 @@
 
 namespace belljar::backend {
 
-// What the policy room ships as defaults, handed in by main: this room decides how, not what.
-struct NativeDefaults {
-  std::span<const std::string_view> secrets;          // "~/.ssh", "/etc/shadow"
-  std::span<const std::string_view> protected_names;  // ".git", ".vscode": names at a writable root
-  std::span<const std::string_view> caches;           // "~/.cache"
-};
-
 class NativeBackend : public Backend {
  public:
-  NativeBackend(const Host& host, const NativeDefaults& defaults) : host_(host), defaults_(defaults) {}
+  explicit NativeBackend(const Host& host) : host_(host) {}
   std::string_view name() const noexcept override { return "native"; }
   Result<Prepared> prepare(const Policy& policy, const Workplace& place) override;
 
  private:
   const Host& host_;
-  NativeDefaults defaults_;
 };
 
 }  // namespace belljar::backend

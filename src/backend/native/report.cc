@@ -11,11 +11,15 @@ namespace {
 
 class Report {
  public:
-  void full(std::string clause, std::string asked, std::string mechanism) { add({std::move(clause), std::move(asked), std::move(mechanism), Enforced::kFull, ""}); }
+  void full(std::string clause, std::string asked, std::string mechanism) {
+    add({std::move(clause), std::move(asked), std::move(mechanism), Enforced::kFull, ""});
+  }
   void partial(std::string clause, std::string asked, std::string mechanism, std::string detail) {
     add({std::move(clause), std::move(asked), std::move(mechanism), Enforced::kPartial, std::move(detail)});
   }
-  void none(std::string clause, std::string asked, std::string detail) { add({std::move(clause), std::move(asked), "", Enforced::kNone, std::move(detail)}); }
+  void none(std::string clause, std::string asked, std::string detail) {
+    add({std::move(clause), std::move(asked), "", Enforced::kNone, std::move(detail)});
+  }
   EnforcementReport take() { return std::move(clauses_); }
 
  private:
@@ -35,26 +39,38 @@ constexpr std::string_view kLive = "needs the live-rules broker, which this vers
 void report_files(const Host& host, const Policy& policy, const Paths& paths, Report& report) {
   const bool landlock = host.landlock_abi() > 0;
   const std::string second = landlock ? " and Landlock" : "";
-  report.full("filesystem.root", paths.view.whole_root ? "the host's tree read-only" : format("only {} readable", list(paths.readable)),
+  report.full("filesystem.root",
+              paths.view.whole_root ? "the host's tree read-only" : format("only {} readable", list(paths.readable)),
               paths.view.whole_root ? "read-only mounts" + second : "a tree of its own" + second);
-  if (!paths.writable.empty()) report.full("filesystem.write", format("write below {} only", list(paths.writable)), "mounts" + second);
+  if (!paths.writable.empty())
+    report.full("filesystem.write", format("write below {} only", list(paths.writable)), "mounts" + second);
   if (!paths.readonly.empty()) {
-    report.full("filesystem.readonly", format("{} read-only inside writable directories", list(paths.readonly)), "read-only mounts (Landlock cannot carve holes: one lock)");
+    report.full("filesystem.readonly", format("{} read-only inside writable directories", list(paths.readonly)),
+                "read-only mounts (Landlock cannot carve holes: one lock)");
   }
   if (paths.hidden > 0) {
-    const auto missing = std::find_if(paths.gaps.begin(), paths.gaps.end(), [](const Gap& gap) { return gap.clause == "filesystem.hidden_absent" || gap.clause == "filesystem.hidden_files"; });
+    const auto missing = std::find_if(paths.gaps.begin(), paths.gaps.end(), [](const Gap& gap) {
+      return gap.clause == "filesystem.hidden_absent" || gap.clause == "filesystem.hidden_files";
+    });
     const std::string asked = format("{} names hidden", paths.hidden);
-    if (missing == paths.gaps.end()) report.full("filesystem.hidden", asked, "masks: entries of mode 000 over each name, there or not (one lock)");
-    else report.partial("filesystem.hidden", asked, "masks and covers of mode 000 (one lock)", format("{} lies in a writable directory or under `/`: held only while it is not renamed or made on the host", escaped(missing->what)));
+    if (missing == paths.gaps.end())
+      report.full("filesystem.hidden", asked, "masks: entries of mode 000 over each name, there or not (one lock)");
+    else
+      report.partial("filesystem.hidden", asked, "masks and covers of mode 000 (one lock)",
+                     format("{} lies in a writable directory or under `/`: held only while it is not renamed or made on the host",
+                            escaped(missing->what)));
   }
   for (const Gap& gap : paths.gaps) {
-    if (gap.clause == "filesystem.globs") report.none("filesystem.globs", format("rule for {}", escaped(gap.what)), std::string(kLive));
-    if (gap.clause == "filesystem.absent_readonly") report.none("filesystem.absent_readonly", format("{} read-only once it exists", escaped(gap.what)), std::string(kLive));
+    if (gap.clause == "filesystem.globs")
+      report.none("filesystem.globs", format("rule for {}", escaped(gap.what)), std::string(kLive));
+    if (gap.clause == "filesystem.absent_readonly")
+      report.none("filesystem.absent_readonly", format("{} read-only once it exists", escaped(gap.what)), std::string(kLive));
   }
   if (!paths.view.private_dirs.empty()) {
     std::vector<std::string> names;
     for (const PrivateDir& dir : paths.view.private_dirs) names.push_back(dir.target);
-    report.full("filesystem.tmp", format("private {}, {} together", list(names), to_string(policy.filesystem.tmp_size)), "one tmpfs of that size");
+    report.full("filesystem.tmp", format("private {}, {} together", list(names), to_string(policy.filesystem.tmp_size)),
+                "one tmpfs of that size");
   }
   if (!paths.view.caches.empty()) {
     std::vector<std::string> names;
@@ -67,10 +83,14 @@ void report_protect(const Policy& policy, const Paths& paths, Report& report) {
   if (policy.filesystem.protect == Protect::kNone) return;
   if (paths.writable.empty()) return;
   if (paths.protected_dirs > 0) {
-    const auto weak = std::find_if(paths.gaps.begin(), paths.gaps.end(), [](const Gap& gap) { return gap.clause == "protect.files" || gap.clause == "protect.links"; });
+    const auto weak = std::find_if(paths.gaps.begin(), paths.gaps.end(),
+                                   [](const Gap& gap) { return gap.clause == "protect.files" || gap.clause == "protect.links"; });
     const std::string asked = format("{} control names read-only", paths.protected_dirs);
-    if (weak == paths.gaps.end()) report.full("protect.existing", asked, "read-only mounts over whole directories, ancestors pinned");
-    else report.partial("protect.existing", asked, "read-only mounts, ancestors pinned", format("{} is a file or a link: a rename over it on the host takes the mount off", escaped(weak->what)));
+    if (weak == paths.gaps.end())
+      report.full("protect.existing", asked, "read-only mounts over whole directories, ancestors pinned");
+    else
+      report.partial("protect.existing", asked, "read-only mounts, ancestors pinned",
+                     format("{} is a file or a link: a rename over it on the host takes the mount off", escaped(weak->what)));
   }
   report.none("protect.absent", "control names that do not exist yet", std::string(kLive));
   report.none("protect.nested", "control names below a writable root's top level", std::string(kLive));
@@ -79,13 +99,16 @@ void report_protect(const Policy& policy, const Paths& paths, Report& report) {
 void report_processes(const Prepared& prepared, Report& report) {
   const launch::Plan& plan = prepared.plan;
   if (plan.identity == launch::Identity::kRootMapped) {
-    report.full("identity", format("host root is never held: inside {} is host id {}", plan.inside_uid, plan.outside_uid), "idmapped mounts, user namespace");
+    report.full("identity", format("host root is never held: inside {} is host id {}", plan.inside_uid, plan.outside_uid),
+                "idmapped mounts, user namespace");
   } else if (plan.outside_uid == 0) {
-    report.partial("identity", "host root is never held", "user namespace without capabilities", "allow_root_uid: the command keeps host uid 0 for file access");
+    report.partial("identity", "host root is never held", "user namespace without capabilities",
+                   "allow_root_uid: the command keeps host uid 0 for file access");
   } else {
     report.full("identity", format("host id {}, no other", plan.outside_uid), "user namespace");
   }
-  report.full("processes", "other processes invisible, out of reach", "pid namespace, fresh /proc, Landlock scope where the kernel has it");
+  report.full("processes", "other processes invisible, out of reach",
+              "pid namespace, fresh /proc, Landlock scope where the kernel has it");
   report.full("kill", "nothing outlives the command or its front", "pid namespace, PDEATHSIG");
   report.full("privileges", "no capability, no set-id gain", "empty capability sets, locked securebits, no_new_privs, nosuid");
   report.full("seccomp", "kernel surface reduced, set-id bits refused", format("filter of {} instructions", plan.seccomp.size()));
@@ -99,10 +122,13 @@ void report_network(const Host& host, const Policy& policy, const Prepared& prep
   if (policy.network.allow_all_unix_sockets) {
     report.full("network.unix_sockets", "all allowed", "no restriction asked for");
   } else {
-    report.full("network.unix_sockets", "own sockets only", "connect judged by the broker on its own copy of the address; datagram sockets refused");
+    report.full("network.unix_sockets", "own sockets only",
+                "connect judged by the broker on its own copy of the address; datagram sockets refused");
   }
   if (policy.network.allow_local_binding.value_or(prepared.own_network)) return;
-  if (host.landlock_abi() < 4) report.none("network.local_binding", "no listening sockets", format("needs Landlock ABI 4, kernel has {}", host.landlock_abi()));
+  if (host.landlock_abi() < 4)
+    report.none("network.local_binding", "no listening sockets",
+                format("needs Landlock ABI 4, kernel has {}", host.landlock_abi()));
   else report.partial("network.local_binding", "no listening sockets", "Landlock", "TCP only: UDP ports can be bound");
 }
 
@@ -117,8 +143,12 @@ EnforcementReport report_native(const Host& host, const Policy& policy, const Pa
   report_network(host, policy, prepared, report);
   if (host.landlock_abi() == 0) report.partial("landlock", "second lock on paths", "mounts only", "this kernel has no Landlock");
   else report.full("landlock", "second lock on paths", format("Landlock, ABI {}", host.landlock_abi()));
-  if (policy.enable_weaker_nested_sandbox) report.partial("nested", "run inside another sandbox", "best effort", "a /proc mount that the outer sandbox refuses is left out");
-  if (policy.allow_nested_userns) report.partial("nested_userns", "programs may make user namespaces", "seccomp", "the kernel surface of namespaces is open to the command");
+  if (policy.enable_weaker_nested_sandbox)
+    report.partial("nested", "run inside another sandbox", "best effort",
+                   "a /proc mount that the outer sandbox refuses is left out");
+  if (policy.allow_nested_userns)
+    report.partial("nested_userns", "programs may make user namespaces", "seccomp",
+                   "the kernel surface of namespaces is open to the command");
   return report.take();
 }
 
@@ -126,7 +156,9 @@ EnforcementReport report_full_access(bool root) {
   Report report;
   report.full("mode", "danger-full-access", "no file and no network rule asked for");
   report.full("kill", "nothing outlives the command or its front", "pid namespace, PDEATHSIG");
-  if (!root) report.partial("privileges", "the caller's own", "user namespace for the kill guarantee", "set-id programs such as sudo do not gain privileges inside");
+  if (!root)
+    report.partial("privileges", "the caller's own", "user namespace for the kill guarantee",
+                   "set-id programs such as sudo do not gain privileges inside");
   return report.take();
 }
 

@@ -1,5 +1,5 @@
-// The enforcement report: each clause of a policy, the mechanism that holds it in this plan, how far. Written from what was planned, not
-// from what was asked.
+// The enforcement report: each clause of a policy, the mechanism that holds it in this plan, how far. Written from what was
+// planned, not from what was asked.
 #pragma once
 
 #include "backend/native/view.h"

@@ -70,7 +70,9 @@ class Builder {
   void add(MountOp op) { plan_.mounts.push_back(std::move(op)); }
   int slot() { return slots_++; }
   std::string stage(std::string_view name) const { return join(kStage, name); }
-  std::string at(std::string_view target) const { return view_.whole_root ? std::string(target) : join(join(kStage, "root"), target); }
+  std::string at(std::string_view target) const {
+    return view_.whole_root ? std::string(target) : join(join(kStage, "root"), target);
+  }
   void place(std::string target, int from, bool directory = true, std::uint32_t flags = 0) {
     placements_.push_back({std::move(target), from, flags, directory});
   }
@@ -105,7 +107,12 @@ class Builder {
       if (bind.detached_fd >= 0) {
         add({.kind = MountOpKind::kTakeFd, .slot = to, .fd = bind.detached_fd});
       } else {
-        add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = to, .userns_fd = bind.idmap_fd, .attr_set = attributes, .source = bind.source});
+        add({.kind = MountOpKind::kCapture,
+             .flags = launch::kRecursive,
+             .slot = to,
+             .userns_fd = bind.idmap_fd,
+             .attr_set = attributes,
+             .source = bind.source});
       }
       place(bind.target, to, bind.directory);
     }
@@ -115,16 +122,24 @@ class Builder {
     if (!view_.minimal_dev) return;
     for (const std::string_view node : kNodes) {
       dev_slots_.push_back(slot());
-      add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = dev_slots_.back(), .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, .source = join("/dev", node)});
+      add({.kind = MountOpKind::kCapture,
+           .flags = launch::kRecursive,
+           .slot = dev_slots_.back(),
+           .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+           .source = join("/dev", node)});
     }
     for (const std::string& device : view_.devices) {
       dev_slots_.push_back(slot());
-      add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = dev_slots_.back(), .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, .source = device});
+      add({.kind = MountOpKind::kCapture,
+           .flags = launch::kRecursive,
+           .slot = dev_slots_.back(),
+           .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+           .source = device});
     }
   }
 
-  // The lower layers of masks and caches must stay reachable while the stage covers /tmp, and an idmapped one must be attached before
-  // an overlay may use it: those two kinds get a copy on the stage.
+  // The lower layers of masks and caches must stay reachable while the stage covers /tmp, and an idmapped one must be attached
+  // before an overlay may use it: those two kinds get a copy on the stage.
   bool needs_copy(const std::string& folder, int detached_fd) const { return detached_fd >= 0 || is_under(folder, kStage); }
 
   void capture_mask_floors() {
@@ -132,7 +147,12 @@ class Builder {
       if (!needs_copy(folder, mask.detached_fd)) continue;
       const int to = slot();
       if (mask.detached_fd >= 0) add({.kind = MountOpKind::kTakeFd, .slot = to, .fd = mask.detached_fd});
-      else add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = to, .attr_set = MOUNT_ATTR_RDONLY | kQuiet, .source = folder});
+      else
+        add({.kind = MountOpKind::kCapture,
+             .flags = launch::kRecursive,
+             .slot = to,
+             .attr_set = MOUNT_ATTR_RDONLY | kQuiet,
+             .source = folder});
       floors_[folder] = {to, format("{}/floor{}", kStage, floors_.size())};
     }
   }
@@ -146,7 +166,11 @@ class Builder {
         const PathFacts facts = host_.facts(mount);
         if (facts.kind == PathKind::kAbsent) continue;
         const int to = slot();
-        add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive | launch::kOptional, .slot = to, .attr_set = MOUNT_ATTR_RDONLY | kQuiet, .source = mount});
+        add({.kind = MountOpKind::kCapture,
+             .flags = launch::kRecursive | launch::kOptional,
+             .slot = to,
+             .attr_set = MOUNT_ATTR_RDONLY | kQuiet,
+             .source = mount});
         place(mount, to, facts.kind == PathKind::kDirectory, launch::kOptional);
         break;
       }
@@ -181,7 +205,9 @@ class Builder {
     }
   }
 
-  std::string mask_dir(const std::string& folder) const { return format("{}/mask{}", kStage, std::distance(view_.masks.begin(), view_.masks.find(folder))); }
+  std::string mask_dir(const std::string& folder) const {
+    return format("{}/mask{}", kStage, std::distance(view_.masks.begin(), view_.masks.find(folder)));
+  }
 
   void make_masks() {
     for (auto& [folder, floor] : floors_) {
@@ -255,7 +281,11 @@ class Builder {
         options.push_back('\0');
         options += "workdir=" + dir + "/work";
         options.push_back('\0');
-        add({.kind = MountOpKind::kOverlay, .flags = launch::kOptional, .slot = to, .attr_set = kQuiet, .data = std::move(options)});
+        add({.kind = MountOpKind::kOverlay,
+             .flags = launch::kOptional,
+             .slot = to,
+             .attr_set = kQuiet,
+             .data = std::move(options)});
         place(cache.path, to, true, launch::kOptional);
       } else {
         add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = to, .attr_set = kQuiet, .source = dir + "/up"});
@@ -270,7 +300,11 @@ class Builder {
     add({.kind = MountOpKind::kMkfile, .mode = 0, .target = stage("hidden-file")});
     const auto cover = [&](const std::string& target, std::string_view with, bool directory) {
       const int to = slot();
-      add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = to, .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | kQuiet, .source = stage(with)});
+      add({.kind = MountOpKind::kCapture,
+           .flags = launch::kRecursive,
+           .slot = to,
+           .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | kQuiet,
+           .source = stage(with)});
       place(target, to, directory, launch::kIfExists);
     };
     for (const std::string& path : view_.hide_dirs) cover(path, "hidden", true);
@@ -296,7 +330,11 @@ class Builder {
       const std::string path = format("{}/file{}", kStage, number++);
       add({.kind = MountOpKind::kWriteFile, .mode = 0644, .target = path, .data = contents});
       const int to = slot();
-      add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive, .slot = to, .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | kQuiet, .source = path});
+      add({.kind = MountOpKind::kCapture,
+           .flags = launch::kRecursive,
+           .slot = to,
+           .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | kQuiet,
+           .source = path});
       place(target, to, false, launch::kIfExists);
     }
   }
@@ -306,7 +344,10 @@ class Builder {
     const std::string dev = stage("dev");
     mkdir(dev, 0755);
     const int tmpfs = slot();
-    add({.kind = MountOpKind::kTmpfs, .slot = tmpfs, .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV, .data = std::string("size=65536\0mode=0755\0", 21)});
+    add({.kind = MountOpKind::kTmpfs,
+         .slot = tmpfs,
+         .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV,
+         .data = std::string("size=65536\0mode=0755\0", 21)});
     add({.kind = MountOpKind::kAttach, .slot = tmpfs, .target = dev});
     std::size_t next = 0;
     for (const std::string_view node : kNodes) {
@@ -318,9 +359,11 @@ class Builder {
       make_path(dev, relative, host_.facts(device).kind == PathKind::kDirectory, 0755);
       add({.kind = MountOpKind::kAttach, .slot = dev_slots_[next++], .target = join(dev, relative)});
     }
-    constexpr std::pair<std::string_view, std::string_view> kLinks[] = {{"/proc/self/fd", "fd"},     {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"},
-                                                                        {"/proc/self/fd/2", "stderr"}, {"/proc/kcore", "core"},      {"pts/ptmx", "ptmx"}};
-    for (const auto& [to, name] : kLinks) add({.kind = MountOpKind::kSymlink, .source = std::string(to), .target = join(dev, name)});
+    constexpr std::pair<std::string_view, std::string_view> kLinks[] = {
+        {"/proc/self/fd", "fd"},       {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"},
+        {"/proc/self/fd/2", "stderr"}, {"/proc/kcore", "core"},      {"pts/ptmx", "ptmx"}};
+    for (const auto& [to, name] : kLinks)
+      add({.kind = MountOpKind::kSymlink, .source = std::string(to), .target = join(dev, name)});
     mkdir(dev + "/pts", 0755);
     const int pts = slot();
     std::string options("newinstance\0ptmxmode=0666\0mode=0620\0", 36);
@@ -371,7 +414,9 @@ class Builder {
     });
   }
   bool placed_above(const Placement& placement) const {
-    return std::any_of(placements_.begin(), placements_.end(), [&](const Placement& other) { return other.target != placement.target && is_under(placement.target, other.target); });
+    return std::any_of(placements_.begin(), placements_.end(), [&](const Placement& other) {
+      return other.target != placement.target && is_under(placement.target, other.target);
+    });
   }
 
   Result<void> check_mount_point(const Placement& placement) const {
@@ -393,7 +438,8 @@ class Builder {
   void attach_all() {
     if (view_.minimal_dev) add({.kind = MountOpKind::kMove, .source = stage("dev"), .target = at("/dev")});
     if (view_.fresh_proc) attach_proc();
-    std::stable_sort(placements_.begin(), placements_.end(), [](const Placement& a, const Placement& b) { return depth_of(a.target) < depth_of(b.target); });
+    std::stable_sort(placements_.begin(), placements_.end(),
+                     [](const Placement& a, const Placement& b) { return depth_of(a.target) < depth_of(b.target); });
     for (const Placement& placement : placements_) {
       add({.kind = MountOpKind::kAttach, .flags = placement.flags, .slot = placement.slot, .target = at(placement.target)});
     }
@@ -408,7 +454,11 @@ class Builder {
     for (const std::string_view path : {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"}) {
       const int to = slot();
       const std::string target = at(path);
-      add({.kind = MountOpKind::kCapture, .flags = launch::kRecursive | launch::kIfExists | optional, .slot = to, .attr_set = MOUNT_ATTR_RDONLY | kQuiet | MOUNT_ATTR_NOEXEC, .source = target});
+      add({.kind = MountOpKind::kCapture,
+           .flags = launch::kRecursive | launch::kIfExists | optional,
+           .slot = to,
+           .attr_set = MOUNT_ATTR_RDONLY | kQuiet | MOUNT_ATTR_NOEXEC,
+           .source = target});
       add({.kind = MountOpKind::kAttach, .flags = launch::kIfExists | optional, .slot = to, .target = target});
     }
   }

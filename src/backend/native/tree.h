@@ -1,14 +1,15 @@
 // From "what should be seen where" to the list of mount operations.
 //
-// The tree inside is the host's tree, read-only, with our own mounts over it (or, when the policy does not let "/" be read, an empty
-// tree with the readable parts put in). Two phases keep it simple and free of races:
-//   A  everything is *made* (captured, created, layered) as a detached mount while the host's tree is still in view; a private tmpfs,
+// The tree inside is the host's tree, read-only, with our own mounts over it (or, when the policy does not let "/" be read, an
+// empty tree with the readable parts put in). Two phases keep it simple and free of races:
+//   A  everything is *made* (captured, created, layered) as a detached mount while the host's tree is still in view; a private
+//   tmpfs,
 //      parked on /tmp meanwhile, holds the private directories, the masks and the two hiding places;
 //   B  everything is *attached*, shallow targets first, so that a deeper one lands on what covers it.
 //
-// Hidden names are held by a mask, not by mounts over files: the directory that holds them is shown through a read-only overlay whose
-// upper layer has an entry of mode 000 for each name. That holds whether the name exists or not, survives a rename on the host (a bind
-// over a file does not), answers EACCES, leaves no stub on the host, and costs one mount for any number of names.
+// Hidden names are held by a mask, not by mounts over files: the directory that holds them is shown through a read-only overlay
+// whose upper layer has an entry of mode 000 for each name. That holds whether the name exists or not, survives a rename on the
+// host (a bind over a file does not), answers EACCES, leaves no stub on the host, and costs one mount for any number of names.
 #pragma once
 
 #include <map>
@@ -31,8 +32,8 @@ struct PrivateDir {
 struct Bind {
   std::string source, target;
   bool readonly = true;
-  int idmap_fd = -1;         // user namespace whose map the mount gets (root only)
-  int detached_fd = -1;      // already captured by the parent (root only: idmapped beforehand)
+  int idmap_fd = -1;     // user namespace whose map the mount gets (root only)
+  int detached_fd = -1;  // already captured by the parent (root only: idmapped beforehand)
   bool directory = true;
 };
 
@@ -50,7 +51,7 @@ struct Cache {
 
 // What should be seen. Paths canonical and absolute.
 struct View {
-  bool whole_root = true;                  // the host's tree is the floor
+  bool whole_root = true;                                       // the host's tree is the floor
   std::vector<std::pair<std::string, std::string>> root_links;  // restricted root: link -> text, "/bin" -> "usr/bin"
   std::vector<PrivateDir> private_dirs;
   std::vector<Bind> binds;
@@ -62,11 +63,11 @@ struct View {
   bool minimal_dev = true;
   bool fresh_proc = true;
   bool proc_optional = false;
-  bool terminal = false;                  // a pty will be wanted
+  bool terminal = false;  // a pty will be wanted
   std::uint64_t private_bytes = 0, private_inodes = 0;
-  uid_t owner_uid = 0;                    // of private directories, as the host counts
+  uid_t owner_uid = 0;  // of private directories, as the host counts
   gid_t owner_gid = 0;
-  bool chown_private = false;             // root: they must be given away
+  bool chown_private = false;  // root: they must be given away
 };
 
 // Appends the operations to `plan` (mounts, slots). Errors: a mount point that does not exist and may not be made.

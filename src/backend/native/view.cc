@@ -3,15 +3,10 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "policy/defaults.h"
 
 namespace belljar::backend {
 namespace {
-
-std::string expand_home(std::string_view path, const std::string& home) {
-  if (path == "~") return home;
-  if (path.starts_with("~/")) return home.empty() ? std::string() : home + std::string(path.substr(1));
-  return std::string(path);
-}
 
 // "gitdir: <path>" of a `.git` file, gitrepository-layout(5).
 std::string pointer_in(std::string_view text, std::string_view key) {
@@ -23,8 +18,8 @@ std::string pointer_in(std::string_view text, std::string_view key) {
 
 class Planner {
  public:
-  Planner(const Host& host, const Policy& policy, const Workplace& place, const NativeDefaults& defaults)
-      : host_(host), policy_(policy), fs_(policy.filesystem), place_(place), defaults_(defaults) {}
+  Planner(const Host& host, const Policy& policy, const Workplace& place)
+      : host_(host), policy_(policy), fs_(policy.filesystem), place_(place) {}
 
   Result<Paths> run() {
     const FsEntry* root = find_rule(fs_, "/");
@@ -46,16 +41,19 @@ class Planner {
   View& view() { return paths_.view; }
   PathKind kind_of(const std::string& path) const { return host_.facts(path).kind; }
   bool writable(std::string_view path) const {
-    return std::any_of(paths_.writable.begin(), paths_.writable.end(), [&](const std::string& root) { return is_under(path, root); });
+    return std::any_of(paths_.writable.begin(), paths_.writable.end(),
+                       [&](const std::string& root) { return is_under(path, root); });
   }
   bool is_private(std::string_view path) const {
-    return std::any_of(paths_.view.private_dirs.begin(), paths_.view.private_dirs.end(), [&](const PrivateDir& dir) { return is_under(path, dir.target); });
+    return std::any_of(paths_.view.private_dirs.begin(), paths_.view.private_dirs.end(),
+                       [&](const PrivateDir& dir) { return is_under(path, dir.target); });
   }
   void gap(std::string clause, std::string what) { paths_.gaps.push_back({std::move(clause), std::move(what)}); }
 
   void add_private(const std::string& path, mode_t mode) {
     if (path.empty() || path == "/" || is_under(path, place_.workspace)) return;  // inside the workspace it is as writable as that
-    const bool known = std::any_of(view().private_dirs.begin(), view().private_dirs.end(), [&](const PrivateDir& dir) { return dir.target == path; });
+    const bool known = std::any_of(view().private_dirs.begin(), view().private_dirs.end(),
+                                   [&](const PrivateDir& dir) { return dir.target == path; });
     if (!known && (kind_of(path) == PathKind::kDirectory || path.starts_with("/dev/"))) view().private_dirs.push_back({path, mode});
   }
 
@@ -74,7 +72,9 @@ class Planner {
   Result<std::string> settle(const std::string& path, const std::string& rule) const {
     const auto real = host_.canonical(path);
     if (!real) {
-      return Error(Code::kInvalidArgument, format("cannot make {} writable", quoted(path))).reason(format("it does not exist ({})", rule)).next("create it first, or drop the entry");
+      return Error(Code::kInvalidArgument, format("cannot make {} writable", quoted(path)))
+          .reason(format("it does not exist ({})", rule))
+          .next("create it first, or drop the entry");
     }
     if (*real == path) return *real;
     std::string at = path;
@@ -90,8 +90,11 @@ class Planner {
   }
 
   Result<void> add_writable(const std::string& path) {
-    if (path == "/proc" || path == "/sys" || path == "/dev" || path.starts_with("/proc/") || path.starts_with("/sys/") || path.starts_with("/dev/")) {
-      return Error(Code::kInvalidArgument, format("cannot make {} writable", quoted(path))).reason("it is a kernel file system, not a place for files").next("use --device for device nodes");
+    if (path == "/proc" || path == "/sys" || path == "/dev" || path.starts_with("/proc/") || path.starts_with("/sys/") ||
+        path.starts_with("/dev/")) {
+      return Error(Code::kInvalidArgument, format("cannot make {} writable", quoted(path)))
+          .reason("it is a kernel file system, not a place for files")
+          .next("use --device for device nodes");
     }
     if (std::find(paths_.writable.begin(), paths_.writable.end(), path) != paths_.writable.end()) return {};
     paths_.writable.push_back(path);
@@ -103,22 +106,27 @@ class Planner {
     if (policy_.mode == Mode::kWorkspaceWrite) {
       const FsEntry* rule = find_rule(fs_, place_.workspace);
       // An entry for the workspace itself may narrow it.
-      if (rule == nullptr || rule->path != place_.workspace || rule->access == Access::kWrite) BELLJAR_CHECK(add_writable(place_.workspace));
+      if (rule == nullptr || rule->path != place_.workspace || rule->access == Access::kWrite)
+        BELLJAR_CHECK(add_writable(place_.workspace));
     }
     if (fs_.tmp == Tmp::kShared) {
       for (const char* path : {"/tmp", "/var/tmp", "/dev/shm"}) {
         if (kind_of(path) != PathKind::kDirectory || (fs_.exclude_slash_tmp && std::string_view(path) == "/tmp")) continue;
-        if (std::string_view(path).starts_with("/dev/")) view().binds.push_back({.source = path, .target = path, .readonly = false});
+        if (std::string_view(path).starts_with("/dev/"))
+          view().binds.push_back({.source = path, .target = path, .readonly = false});
         else BELLJAR_CHECK(add_writable(path));
       }
-      if (!fs_.exclude_tmpdir_env_var && !place_.tmpdir.empty() && kind_of(place_.tmpdir) == PathKind::kDirectory && !writable(place_.tmpdir)) BELLJAR_CHECK(add_writable(place_.tmpdir));
+      if (!fs_.exclude_tmpdir_env_var && !place_.tmpdir.empty() && kind_of(place_.tmpdir) == PathKind::kDirectory &&
+          !writable(place_.tmpdir))
+        BELLJAR_CHECK(add_writable(place_.tmpdir));
     } else if (fs_.exclude_slash_tmp) {
       view().binds.push_back({.source = "/tmp", .target = "/tmp", .readonly = true});
     }
     if (fs_.temp_dir) BELLJAR_CHECK(add_writable(BELLJAR_TRY(settle(*fs_.temp_dir, "filesystem.temp_dir"))));
     for (const FsEntry& entry : fs_.entries) {
       if (entry.glob || entry.access != Access::kWrite || entry.path == place_.workspace) continue;
-      if (is_private(entry.path) && kind_of(entry.path) == PathKind::kAbsent) continue;  // /tmp/x: the private /tmp is writable as it is
+      if (is_private(entry.path) && kind_of(entry.path) == PathKind::kAbsent)
+        continue;  // /tmp/x: the private /tmp is writable as it is
       const std::string real = BELLJAR_TRY(settle(entry.path, to_string(entry.origin)));
       const FsEntry* parent = nullptr;
       for (std::string up = parent_of(real);; up = parent_of(up)) {
@@ -129,12 +137,14 @@ class Planner {
       if (parent != nullptr) return inside_hidden(entry, parent->path);
       BELLJAR_CHECK(add_writable(real));
     }
-    std::sort(paths_.writable.begin(), paths_.writable.end(), [](const auto& a, const auto& b) { return depth_of(a) < depth_of(b); });
+    std::sort(paths_.writable.begin(), paths_.writable.end(),
+              [](const auto& a, const auto& b) { return depth_of(a) < depth_of(b); });
     return {};
   }
 
   Error inside_hidden(const FsEntry& entry, const std::string& hidden) const {
-    return Error(Code::kInvalidArgument, format("cannot make {} {} inside hidden {}", quoted(entry.path), entry.access == Access::kWrite ? "writable" : "readable", quoted(hidden)))
+    return Error(Code::kInvalidArgument, format("cannot make {} {} inside hidden {}", quoted(entry.path),
+                                                entry.access == Access::kWrite ? "writable" : "readable", quoted(hidden)))
         .reason(format("a hidden directory answers EACCES to everything below it (entry from {})", to_string(entry.origin)))
         .next("hide the other parts of that directory one by one, or drop one of the two entries");
   }
@@ -146,10 +156,12 @@ class Planner {
       const auto real = host_.canonical(path);
       if (!real) return {};
       if (*real != path && kind_of(path) == PathKind::kSymlink) view().root_links.emplace_back(path, *real);
-      const bool shown = std::any_of(paths_.readable.begin(), paths_.readable.end(), [&](const std::string& other) { return is_under(*real, other); });
+      const bool shown = std::any_of(paths_.readable.begin(), paths_.readable.end(),
+                                     [&](const std::string& other) { return is_under(*real, other); });
       if (shown || writable(*real)) return {};
       paths_.readable.push_back(*real);
-      view().binds.push_back({.source = *real, .target = *real, .readonly = true, .directory = kind_of(*real) == PathKind::kDirectory});
+      view().binds.push_back(
+          {.source = *real, .target = *real, .readonly = true, .directory = kind_of(*real) == PathKind::kDirectory});
       return {};
     };
     for (const FsEntry& entry : fs_.entries) {
@@ -177,7 +189,9 @@ class Planner {
   }
 
   void add_readonly(const std::string& path) {
-    if (std::find(paths_.readonly.begin(), paths_.readonly.end(), path) != paths_.readonly.end() || std::find(paths_.writable.begin(), paths_.writable.end(), path) != paths_.writable.end()) return;
+    if (std::find(paths_.readonly.begin(), paths_.readonly.end(), path) != paths_.readonly.end() ||
+        std::find(paths_.writable.begin(), paths_.writable.end(), path) != paths_.writable.end())
+      return;
     paths_.readonly.push_back(path);
     view().binds.push_back({.source = path, .target = path, .readonly = true, .directory = kind_of(path) == PathKind::kDirectory});
     // Its ancestors up to the writable root become mount points of their own: rename answers EBUSY (PP-05).
@@ -192,8 +206,14 @@ class Planner {
   Result<void> plan_volumes() {
     for (const Volume& volume : fs_.volumes) {
       const auto source = host_.canonical(volume.source);
-      if (!source) return Error(Code::kInvalidArgument, format("cannot mount volume {}", quoted(volume.source))).reason(format("it does not exist ({})", to_string(volume.origin))).next("create it first");
-      view().binds.push_back({.source = *source, .target = volume.target, .readonly = volume.readonly, .directory = kind_of(*source) == PathKind::kDirectory});
+      if (!source)
+        return Error(Code::kInvalidArgument, format("cannot mount volume {}", quoted(volume.source)))
+            .reason(format("it does not exist ({})", to_string(volume.origin)))
+            .next("create it first");
+      view().binds.push_back({.source = *source,
+                              .target = volume.target,
+                              .readonly = volume.readonly,
+                              .directory = kind_of(*source) == PathKind::kDirectory});
       if (!volume.readonly) paths_.writable.push_back(volume.target);
     }
     return {};
@@ -206,14 +226,17 @@ class Planner {
     bool absent = false;
     for (const std::string& root : roots) {
       if (is_private(root) || kind_of(root) != PathKind::kDirectory) continue;
-      for (const std::string_view name : defaults_.protected_names) {
-        const std::string path = root + "/" + std::string(name);
-        const PathKind kind = kind_of(path);
-        if (kind == PathKind::kAbsent) absent = true;
-        else protect_existing(path, kind, name == ".git");
-      }
+      protect_name(root, ".git", absent);
+      for (const std::string_view name : policy::protected_names()) protect_name(root, name, absent);
     }
     if (absent) gap("protect.absent", "names that do not exist yet at a writable root");
+  }
+
+  void protect_name(const std::string& root, std::string_view name, bool& absent) {
+    const std::string path = root + "/" + std::string(name);
+    const PathKind kind = kind_of(path);
+    if (kind == PathKind::kAbsent) absent = true;
+    else protect_existing(path, kind, name == ".git");
   }
 
   void protect_existing(const std::string& path, PathKind kind, bool git) {
@@ -256,23 +279,27 @@ class Planner {
 
   Result<void> plan_hidden() {
     if (fs_.secrets == Secrets::kDefault) {
-      for (const std::string_view secret : defaults_.secrets) {
-        const std::string path = expand_home(secret, place_.home);
-        if (path.empty() || overridden(path)) continue;
-        hide(path, Source::kDefault);
+      for (const std::string& path : policy::default_secret_paths(place_.home, place_.runtime_dir)) {
+        if (!overridden(path)) hide(path, Source::kDefault);
       }
     }
     for (const FsEntry& entry : fs_.entries) {
       if (entry.glob || entry.access != Access::kNone || entry.path == "/") continue;
       if (is_under(place_.workspace, entry.path)) {
-        return Error(Code::kInvalidArgument, format("cannot hide {}", quoted(entry.path))).reason(format("the workspace {} lies inside it (entry from {})", quoted(place_.workspace), to_string(entry.origin))).next("choose another workspace or drop the entry");
+        return Error(Code::kInvalidArgument, format("cannot hide {}", quoted(entry.path)))
+            .reason(format("the workspace {} lies inside it (entry from {})", quoted(place_.workspace), to_string(entry.origin)))
+            .next("choose another workspace or drop the entry");
       }
       for (const FsEntry& other : fs_.entries) {
-        if (!other.glob && other.access == Access::kRead && other.path != entry.path && is_under(other.path, entry.path)) return inside_hidden(other, entry.path);
+        if (!other.glob && other.access == Access::kRead && other.path != entry.path && is_under(other.path, entry.path))
+          return inside_hidden(other, entry.path);
       }
       if (entry.path == "/proc" || entry.path.starts_with("/proc/") || is_under("/dev", entry.path)) {
         if (entry.path == "/proc") {
-          return Error(Code::kInvalidArgument, "cannot hide `/proc`").reason(format("programs cannot start threads or find themselves without it (entry from {})", to_string(entry.origin))).next("hide single files below /proc; other processes are invisible there anyway");
+          return Error(Code::kInvalidArgument, "cannot hide `/proc`")
+              .reason(
+                  format("programs cannot start threads or find themselves without it (entry from {})", to_string(entry.origin)))
+              .next("hide single files below /proc; other processes are invisible there anyway");
         }
       }
       hide(entry.path, Source::kEntry);
@@ -286,7 +313,9 @@ class Planner {
   bool overridden(const std::string& path) const {
     const FsEntry* rule = find_rule(fs_, path);
     if (rule != nullptr && rule->path == path) return true;
-    return std::any_of(fs_.entries.begin(), fs_.entries.end(), [&](const FsEntry& entry) { return !entry.glob && entry.access != Access::kNone && is_under(entry.path, path); }) ||
+    return std::any_of(
+               fs_.entries.begin(), fs_.entries.end(),
+               [&](const FsEntry& entry) { return !entry.glob && entry.access != Access::kNone && is_under(entry.path, path); }) ||
            is_under(place_.workspace, path);
   }
 
@@ -295,9 +324,8 @@ class Planner {
     if (kind == PathKind::kSymlink) {
       // The name and what it stands for: an alias must not lead around the rule (CVE-2026-25724).
       if (const auto real = host_.canonical(path)) hide_at(*real, kind_of(*real), source);
-    } else if (const auto real = host_.canonical(path); real && *real != path) {
-      hide_at(*real, kind, source);
-      return;
+    } else if (kind != PathKind::kAbsent) {
+      if (const auto real = host_.canonical(path); real && *real != path) return hide_at(*real, kind, source);
     }
     hide_at(path, kind, source);
   }
@@ -308,7 +336,8 @@ class Planner {
     if (is_private(path) && !in_shown_home(path)) return;  // not there inside at all
     if (!paths_.view.whole_root && !shown(path)) return;
     const std::string& home = place_.home;
-    if (!home.empty() && home != "/" && is_under(path, home) && path != home && !writable(home) && kind_of(home) == PathKind::kDirectory && !link_between(home, path)) {
+    if (!home.empty() && home != "/" && is_under(path, home) && path != home && !writable(home) &&
+        kind_of(home) == PathKind::kDirectory && !link_between(home, path)) {
       mask(home, path);
       return;
     }
@@ -324,7 +353,8 @@ class Planner {
       (directory ? view().hide_dirs : view().hide_files).push_back(path);
       return;
     }
-    if (source == Source::kDefault && !is_under(path, home)) return;  // absent system paths: sockets are the connect rule's, files root's
+    if (source == Source::kDefault && !is_under(path, home))
+      return;  // absent system paths: sockets are the connect rule's, files root's
     std::string base = parent_of(path);
     while (base != "/" && kind_of(base) == PathKind::kAbsent) base = parent_of(base);
     if (base == "/" || writable(base) || kind_of(base) != PathKind::kDirectory) {
@@ -336,10 +366,13 @@ class Planner {
 
   bool in_shown_home(const std::string& path) const { return !place_.home.empty() && is_under(path, place_.home); }
   bool shown(const std::string& path) const {
-    return writable(path) || std::any_of(paths_.readable.begin(), paths_.readable.end(), [&](const std::string& root) { return is_under(path, root); });
+    return writable(path) || std::any_of(paths_.readable.begin(), paths_.readable.end(),
+                                         [&](const std::string& root) { return is_under(path, root); });
   }
   // /dev, /proc and the like have mounts of ours inside: no overlay there.
-  static bool mounted_under(const std::string& path) { return is_under(path, "/dev") || is_under(path, "/proc") || is_under(path, "/sys"); }
+  static bool mounted_under(const std::string& path) {
+    return is_under(path, "/dev") || is_under(path, "/proc") || is_under(path, "/sys");
+  }
   bool link_between(const std::string& home, const std::string& path) const {
     for (std::string up = parent_of(path); up.size() > home.size(); up = parent_of(up)) {
       if (kind_of(up) == PathKind::kSymlink) return true;
@@ -354,29 +387,37 @@ class Planner {
   }
 
   void plan_caches() {
-    if (fs_.caches == Caches::kOff || place_.home.empty() || place_.home == "/" || kind_of(place_.home) != PathKind::kDirectory) return;
-    const auto consider = [&](std::string_view name) {
-      const std::string path = expand_home(name, place_.home);
-      if (path.empty() || writable(path) || is_under(place_.workspace, path) || !paths_.view.whole_root) return;
-      if (const FsEntry* rule = find_rule(fs_, path); rule != nullptr && is_under(rule->path, place_.home) && rule->access != Access::kWrite) return;
+    if (fs_.caches == Caches::kOff || place_.home.empty() || place_.home == "/" || kind_of(place_.home) != PathKind::kDirectory)
+      return;
+    const auto consider = [&](const std::string& path) {
+      if (writable(path) || is_under(place_.workspace, path) || !paths_.view.whole_root) return;
+      if (const FsEntry* rule = find_rule(fs_, path);
+          rule != nullptr && is_under(rule->path, place_.home) && rule->access != Access::kWrite)
+        return;
       const PathKind kind = kind_of(path);
       if (kind == PathKind::kDirectory) {
         if (host_.canonical(path) == path) view().caches.push_back({path, true});
         return;
       }
       const std::string parent = parent_of(path);
-      if (kind != PathKind::kAbsent || !is_under(parent, place_.home) || kind_of(parent) != PathKind::kDirectory || writable(place_.home)) return;
+      // Absent ones would cost a mount each for programs that never run: only the two that any tool may want.
+      const bool common = path == place_.home + "/.cache" || path == place_.home + "/.npm";
+      if (!common || kind != PathKind::kAbsent || !is_under(parent, place_.home) || kind_of(parent) != PathKind::kDirectory ||
+          writable(place_.home))
+        return;
       view().masks[place_.home].ghosts.push_back(path.substr(place_.home.size() + 1));
       view().caches.push_back({path, false});
     };
-    for (const std::string_view name : defaults_.caches) consider(name);
-    for (const std::string& name : fs_.cache_dirs) consider(name);
+    for (const std::string& path : fs_.cache_dirs.empty() ? policy::default_cache_dirs(place_.home) : fs_.cache_dirs)
+      consider(path);
   }
 
   // A home below a private directory (/tmp/home) would vanish: it is shown, read-only. With a mask its overlay does that.
   void show_home() {
     const std::string& home = place_.home;
-    if (home.empty() || home == "/" || !is_private(home) || writable(home) || view().masks.contains(home) || kind_of(home) != PathKind::kDirectory) return;
+    if (home.empty() || home == "/" || !is_private(home) || writable(home) || view().masks.contains(home) ||
+        kind_of(home) != PathKind::kDirectory)
+      return;
     view().binds.push_back({.source = home, .target = home, .readonly = true});
   }
 
@@ -388,14 +429,13 @@ class Planner {
   const Policy& policy_;
   const Filesystem& fs_;
   const Workplace& place_;
-  const NativeDefaults& defaults_;
   Paths paths_;
 };
 
 }  // namespace
 
-Result<Paths> plan_paths(const Host& host, const Policy& policy, const Workplace& place, const NativeDefaults& defaults) {
-  return Planner(host, policy, place, defaults).run();
+Result<Paths> plan_paths(const Host& host, const Policy& policy, const Workplace& place) {
+  return Planner(host, policy, place).run();
 }
 
 }  // namespace belljar::backend

@@ -18,15 +18,15 @@ struct Gap {
 
 struct Paths {
   View view;
-  std::vector<std::string> writable;       // canonical roots, shallow first
-  std::vector<std::string> readonly;       // below writable roots
-  std::vector<std::string> pinned;         // ancestors of protected directories, so that they cannot be renamed away
-  std::vector<std::string> readable;       // restricted root only
-  std::size_t hidden = 0;                  // names hidden, existing or not
+  std::vector<std::string> writable;  // canonical roots, shallow first
+  std::vector<std::string> readonly;  // below writable roots
+  std::vector<std::string> pinned;    // ancestors of protected directories, so that they cannot be renamed away
+  std::vector<std::string> readable;  // restricted root only
+  std::size_t hidden = 0;             // names hidden, existing or not
   std::size_t protected_dirs = 0;
   std::vector<Gap> gaps;
 };
 
-Result<Paths> plan_paths(const Host& host, const Policy& policy, const Workplace& place, const NativeDefaults& defaults);
+Result<Paths> plan_paths(const Host& host, const Policy& policy, const Workplace& place);
 
 }  // namespace belljar::backend
