@@ -1,6 +1,10 @@
 #include "support/as_user.h"
 
+#include <sys/types.h>
 #include <unistd.h>
+
+#include <string>
+#include <vector>
 
 #include "support/identity.h"
 

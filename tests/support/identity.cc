@@ -3,12 +3,15 @@
 #include <linux/landlock.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <string_view>
 
 #include "base/format.h"
 

@@ -1,21 +1,27 @@
 #include "support/leftovers.h"
 
+#include <linux/prctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <ios>
 #include <iterator>
+#include <map>
+#include <set>
 #include <sstream>
-#include <string_view>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 

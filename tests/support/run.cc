@@ -2,21 +2,31 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
+#include <sys/poll.h>
 #include <sys/resource.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <map>
+#include <optional>
 #include <ostream>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
 
 namespace belljar::test {
 namespace {
@@ -61,10 +71,9 @@ bool drain(int fd, std::string& into) {
   std::array<char, 65536> buffer;
   for (;;) {
     const ssize_t count = ::read(fd, buffer.data(), buffer.size());
-    if (count > 0) into.append(buffer.data(), static_cast<std::size_t>(count));
-    else if (count == 0) return false;
-    else if (errno == EAGAIN) return true;
-    else if (errno != EINTR) return false;
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return count < 0 && errno == EAGAIN;
+    into.append(buffer.data(), static_cast<std::size_t>(count));
   }
 }
 
