@@ -9,7 +9,6 @@
 #include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <linux/openat2.h>
-#include <linux/sched.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -27,9 +26,7 @@ inline long call(long number, Arguments... arguments) noexcept {
   return value < 0 ? -errno : value;
 }
 
-// Processes. clone3 as fork: the child returns 0 on a copy of the caller's stack (no CLONE_VM). `args.exit_signal` is SIGCHLD as a
-// rule.
-inline pid_t clone3(const clone_args& args) noexcept { return static_cast<pid_t>(call(SYS_clone3, &args, sizeof args)); }
+// Processes. (Only launch/ makes them, so clone3 is there.)
 inline int pidfd_open(pid_t pid, unsigned flags = 0) noexcept { return static_cast<int>(call(SYS_pidfd_open, pid, flags)); }
 inline int pidfd_send_signal(int pidfd, int signal) noexcept {
   return static_cast<int>(call(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0));

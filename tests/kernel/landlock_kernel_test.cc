@@ -143,7 +143,8 @@ TEST(LandlockKernel, TheMasksHoldExactlyWhatThisKernelKnows) {
   const Rights next = landlock::fs_all(abi) + 1;
   EXPECT_EQ(landlock::create_ruleset({.fs = next}), -EINVAL);
   EXPECT_EQ(UniqueFd(landlock::create_ruleset({.net = landlock::kBindTcp | landlock::kConnectTcp})).valid(), abi >= 4);
-  EXPECT_EQ(UniqueFd(landlock::create_ruleset({.scoped = landlock::kScopeAbstractUnix | landlock::kScopeSignal})).valid(), abi >= 6);
+  EXPECT_EQ(UniqueFd(landlock::create_ruleset({.scoped = landlock::kScopeAbstractUnix | landlock::kScopeSignal})).valid(),
+            abi >= 6);
 }
 
 TEST(LandlockMasks, GrowWithTheAbi) {
