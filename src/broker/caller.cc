@@ -1,0 +1,116 @@
+#include "broker/caller.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <climits>
+
+#include "base/format.h"
+
+namespace belljar::broker {
+namespace {
+
+// PIDFD_THREAD (Linux 6.9) has O_EXCL's value; the C library's headers are older.
+constexpr unsigned kPidfdThread = O_EXCL;
+
+std::string slurp(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text(4096, '\0');
+  const ssize_t size = file.valid() ? ::read(file.get(), text.data(), text.size()) : -1;
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return text;
+}
+
+// The value of "Name:\t" in /proc/TID/status. A comm cannot forge it: the kernel escapes newlines in the first line.
+std::string_view field(std::string_view status, std::string_view name) {
+  const std::size_t start = status.find(format("\n{}:\t", name));
+  if (start == std::string_view::npos) return {};
+  status.remove_prefix(start + name.size() + 3);
+  return status.substr(0, status.find('\n'));
+}
+
+template <class T>
+T number(std::string_view text, int base) {
+  T value{};
+  std::from_chars(text.data(), text.data() + text.size(), value, base);
+  return value;
+}
+
+UniqueFd open_link(pid_t tid, const char* name) {
+  return UniqueFd(::open(format("/proc/{}/{}", tid, name).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+}  // namespace
+
+OrErrno<int> Caller::pidfd() {
+  if (pidfd_.valid()) return pidfd_.get();
+  pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, tid_, kPidfdThread)));
+  if (!pidfd_.valid() && errno == EINVAL) {
+    // Remove when Linux 6.9 is the oldest kernel. Until then: the thread group's leader, whose table its threads share (a thread
+    // that left it by unshare(CLONE_FILES) gets the leader's descriptor of that number, which it may use as well).
+    const auto leader = number<pid_t>(field(slurp(format("/proc/{}/status", tid_)), "Tgid"), 10);
+    pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
+  }
+  if (!pidfd_.valid()) return errno_is(errno);
+  return pidfd_.get();
+}
+
+OrErrno<UniqueFd> Caller::duplicate(int fd) {
+  const auto process = pidfd();
+  if (!process) return errno_is(process.error());
+  UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, *process, fd, 0)));
+  if (!copy.valid()) return errno_is(errno == EPERM ? EACCES : errno);
+  return copy;
+}
+
+OrErrno<void> Caller::read(std::uint64_t address, std::span<std::byte> buffer) const {
+  if (buffer.empty()) return {};
+  const iovec local{buffer.data(), buffer.size()};
+  const iovec remote{reinterpret_cast<void*>(address), buffer.size()};
+  const ssize_t size = ::process_vm_readv(tid_, &local, 1, &remote, 1, 0);
+  if (size == static_cast<ssize_t>(buffer.size())) return {};
+  return errno_is(size < 0 && errno == EPERM ? EACCES : EFAULT);
+}
+
+OrErrno<UniqueFd> Caller::open_root() const {
+  UniqueFd root = open_link(tid_, "root");
+  if (!root.valid()) return errno_is(EACCES);
+  return root;
+}
+
+OrErrno<UniqueFd> Caller::open_cwd() const {
+  UniqueFd cwd = open_link(tid_, "cwd");
+  if (!cwd.valid()) return errno_is(EACCES);
+  return cwd;
+}
+
+std::string Caller::cwd_path() const {
+  std::string path(PATH_MAX, '\0');
+  const ssize_t size = ::readlink(format("/proc/{}/cwd", tid_).c_str(), path.data(), path.size());
+  path.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return path;
+}
+
+std::string Caller::program() const {
+  std::string name = slurp(format("/proc/{}/comm", tid_));
+  if (name.ends_with('\n')) name.pop_back();
+  return name;
+}
+
+int Caller::pid_inside() const {
+  const std::string status = slurp(format("/proc/{}/status", tid_));
+  const std::string_view pids = field(status, "NStgid");
+  return number<int>(pids.substr(pids.find_last_of('\t') + 1), 10);
+}
+
+bool Caller::has_pending_signal() const {
+  const std::string status = slurp(format("/proc/{}/status", tid_));
+  const auto mask = [&](std::string_view name) { return number<std::uint64_t>(field(status, name), 16); };
+  return ((mask("SigPnd") | mask("ShdPnd")) & mask("SigCgt") & ~mask("SigBlk")) != 0;
+}
+
+}  // namespace belljar::broker

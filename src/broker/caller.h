@@ -1,0 +1,45 @@
+// The thread that waits for an answer, seen from outside: its memory, descriptors, root and working directory.
+//
+// Everything here is by number, and numbers are reused: what was read counts only if still_waiting() says afterwards that the
+// notification lives. Ask for ptrace access to the caller: root, or the owner of the caller's user namespace in its parent; under
+// yama's ptrace_scope 3 nobody has it, and every brokered call then fails (closed).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "broker/or_errno.h"
+
+namespace belljar::broker {
+
+class Caller {
+ public:
+  explicit Caller(pid_t tid) noexcept : tid_(tid) {}
+
+  // A duplicate of the caller's descriptor: the same open file, which the caller can no longer exchange under us. EBADF as for it.
+  OrErrno<UniqueFd> duplicate(int fd);
+  // Fills `buffer` from the caller's memory. EFAULT when any of it cannot be read.
+  OrErrno<void> read(std::uint64_t address, std::span<std::byte> buffer) const;
+  OrErrno<UniqueFd> open_root() const;
+  OrErrno<UniqueFd> open_cwd() const;
+  // The working directory as a path below the caller's root; empty when unknown.
+  std::string cwd_path() const;
+
+  std::string program() const;  // comm
+  int pid_inside() const;       // in the innermost pid namespace; 0 when unknown
+  // A signal that the caller would handle waits behind the call.
+  bool has_pending_signal() const;
+
+ private:
+  OrErrno<int> pidfd();
+
+  pid_t tid_;
+  UniqueFd pidfd_;
+};
+
+}  // namespace belljar::broker

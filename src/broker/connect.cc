@@ -1,0 +1,153 @@
+// connect(2), every family: performed here on a duplicate of the caller's socket. See broker.h.
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <ctime>
+#include <span>
+
+#include "base/format.h"
+#include "broker/as_caller.h"
+#include "broker/handlers.h"
+#include "broker/path_view.h"
+#include "broker/sockaddr.h"
+#include "broker/unix_connect.h"
+
+namespace belljar::broker {
+namespace {
+
+constexpr int kRestart = 512;  // ERESTARTSYS: the kernel restarts the call or makes it EINTR, as the caller's handler asks
+
+constexpr char kAllowed[] =
+    "sockets that a process of this sandbox listens on; network.allow_all_unix_sockets = true opens those of the host, all of them";
+constexpr char kAllowedNowhere[] =
+    "on the host's network an ordinary user's sandbox cannot tell its own sockets from others: use a network of its own "
+    "(network.mode = \"none\"), or network.allow_all_unix_sockets = true, which opens those of the host";
+
+// One connect while it is being decided and done.
+struct Connect {
+  Context& context;
+  const Call& call;
+  Workers::Slot& slot;
+  Caller caller;
+  UniqueFd socket;
+  Address address;
+  int domain = -1;  // of `socket`, which nobody can exchange; -1 when it is no socket
+};
+
+// Everything taken from the caller by number; -errno as the kernel would: EBADF first, then the address (net/socket.c).
+int take_arguments(Connect& connect) {
+  auto socket = connect.caller.duplicate(static_cast<int>(connect.call.args[0]));
+  if (!socket) return -socket.error();
+  connect.socket = *std::move(socket);
+  const int length = static_cast<int>(connect.call.args[2]);
+  if (length < 0 || static_cast<std::size_t>(length) > connect.address.bytes.size()) return -EINVAL;
+  connect.address.length = static_cast<socklen_t>(length);
+  const std::span<std::byte> bytes(connect.address.bytes.data(), static_cast<std::size_t>(length));
+  if (const auto read = connect.caller.read(connect.call.args[1], bytes); !read) return -read.error();
+  socklen_t size = sizeof connect.domain;
+  if (::getsockopt(connect.socket.get(), SOL_SOCKET, SO_DOMAIN, &connect.domain, &size) != 0) connect.domain = -1;
+  return 0;
+}
+
+// Repeats `attempt` when a signal of ours came from a tick that no longer concerns this call. An interrupted connect that goes on
+// in the background is picked up again by the second one (net/ipv4/af_inet.c, SS_CONNECTING).
+template <class Attempt>
+int uninterrupted(Connect& connect, Attempt attempt) {
+  int status = attempt();
+  while (status == -EINTR && !connect.slot.interrupted()) status = attempt();
+  return status;
+}
+
+int connect_as_given(Connect& connect) {
+  return uninterrupted(connect, [&] {
+    const auto* address = reinterpret_cast<const sockaddr*>(connect.address.bytes.data());
+    return ::connect(connect.socket.get(), address, connect.address.length) == 0 ? 0 : -errno;
+  });
+}
+
+// Where a refused descriptor is, in the caller's terms.
+std::string place_of(int file, std::string_view path) {
+  if (path.starts_with('/') && decode_self_path(path).kind == SelfPath::Kind::kNone) return std::string(path);
+  std::string place(PATH_MAX, '\0');
+  const ssize_t size = ::readlink(format("/proc/self/fd/{}", file).c_str(), place.data(), place.size());
+  if (size <= 0) return std::string(path);
+  place.resize(static_cast<std::size_t>(size));
+  return place;
+}
+
+int refuse_path(Connect& connect, std::string target) {
+  return connect.context.refuse(connect.caller, "unix-connect", std::move(target), EACCES,
+                                connect.context.cannot_note ? kAllowedNowhere : kAllowed);
+}
+
+// A server of the sandbox may be between bind and listen: its client gets ECONNREFUSED from the kernel and tries again, and must
+// not be refused for good. We cannot see that state, so the client waits a moment for the listen to be noted.
+OwnSockets::Held await_own(Connect& connect, int file) {
+  OwnSockets::Held held = connect.context.own.find(file);
+  for (int tries = 0; held == nullptr && tries < 10 && is_alive(peek(file)); ++tries) {
+    const timespec pause{0, 1'000'000};
+    ::nanosleep(&pause, nullptr);
+    held = connect.context.own.find(file);
+  }
+  return held;
+}
+
+int connect_to_path(Connect& connect, const PathView& view, std::string_view path) {
+  const auto file = view.open();
+  // EXDEV: a link of /proc in the middle of the path, which would mean our process instead of the caller's.
+  if (!file) return file.error() == EXDEV ? refuse_path(connect, std::string(path)) : -file.error();
+  if (const OwnSockets::Held held = await_own(connect, file->get())) {
+    return uninterrupted(connect, [&] { return connect_to_file(connect.socket.get(), held->get()); });
+  }
+  const int peeked = peek(file->get());
+  return is_alive(peeked) ? refuse_path(connect, place_of(file->get(), path)) : peeked;
+}
+
+int connect_unix(Connect& connect) {
+  const UnixName target = decode_unix(connect.address);
+  if (target.kind == UnixName::Kind::kPath) {
+    const auto view = PathView::create(connect.caller, target.name);
+    if (!still_waiting(connect.context.listener.get(), connect.call.id)) return -ESRCH;
+    if (!view) return -view.error();
+    const AsCaller permissions(connect.context.options.uid, connect.context.options.gid);
+    return permissions.ok() ? connect_to_path(connect, *view, target.name) : -EACCES;
+  }
+  if (target.kind == UnixName::Kind::kAbstract && !connect.context.options.own_network_namespace) {
+    return connect.context.refuse(connect.caller, "unix-connect", "@" + std::string(target.name), EPERM, kAllowed);
+  }
+  const AsCaller permissions(connect.context.options.uid, connect.context.options.gid);
+  return permissions.ok() ? connect_as_given(connect) : -EACCES;
+}
+
+int decide_and_connect(Connect& connect) {
+  if (const int status = take_arguments(connect); status != 0) return status;
+  if (!still_waiting(connect.context.listener.get(), connect.call.id)) return -ESRCH;
+  if (connect.domain == AF_UNIX) return connect_unix(connect);
+  // The owner of the namespace may name netlink peers, a caller without capabilities may not (netlink(7), netlink_connect).
+  if (connect.domain == AF_NETLINK && names_netlink_peer(connect.address)) return -EPERM;
+  const AsCaller permissions(connect.context.options.uid, connect.context.options.gid);
+  return permissions.ok() ? connect_as_given(connect) : -EACCES;
+}
+
+// A signal ended the wait: without SO_SNDTIMEO the kernel restarts the call where the handler says so, signal(7).
+int interrupted_status(const Connect& connect) {
+  timeval timeout{};
+  socklen_t size = sizeof timeout;
+  ::getsockopt(connect.socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, &size);
+  return timeout.tv_sec == 0 && timeout.tv_usec == 0 ? -kRestart : -EINTR;
+}
+
+}  // namespace
+
+void handle_connect(Context& context, const Call& call, Workers::Slot& slot) {
+  Connect connect{context, call, slot, Caller(call.tid), {}, {}, -1};
+  int status = decide_and_connect(connect);
+  if (status == -EINTR) status = interrupted_status(connect);
+  connect.socket.reset();  // before the caller goes on: our duplicate must not outlive its own close()
+  answer(context.listener.get(), call.id, status);
+}
+
+}  // namespace belljar::broker

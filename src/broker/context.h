@@ -1,0 +1,43 @@
+// What the handlers of one sandbox's calls share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "broker/broker.h"
+#include "broker/caller.h"
+#include "broker/notification.h"
+#include "broker/own_sockets.h"
+#include "broker/violation_log.h"
+
+namespace belljar::broker {
+
+struct Context {
+  UniqueFd listener;
+  BrokerOptions options;
+  std::uint64_t host_netns = 0;  // SO_NETNS_COOKIE of our own network namespace; 0 unknown
+  OwnSockets own;
+  ViolationLog violations;
+  // SIOCUNIXFILE was refused: no own socket can be told apart (`--net host` as an ordinary user).
+  std::atomic<bool> cannot_note = false;
+
+  Context(UniqueFd fd, BrokerOptions given)
+      : listener(std::move(fd)), options(std::move(given)), own(options.max_own_sockets), violations(options.max_violations) {}
+
+  // Records a refusal and returns `-errnum`.
+  int refuse(const Caller& caller, std::string operation, std::string target, int errnum, std::string allowed) {
+    Violation violation;
+    violation.pid = caller.pid_inside();
+    violation.program = caller.program();
+    violation.operation = std::move(operation);
+    violation.target = std::move(target);
+    violation.rule = "network.allow_unix_sockets";
+    violation.origin = options.origin;
+    violation.errnum = errnum;
+    violation.allowed = std::move(allowed);
+    violations.add(std::move(violation));
+    return -errnum;
+  }
+};
+
+}  // namespace belljar::broker

@@ -1,0 +1,213 @@
+// AF_UNIX is own sockets only: what connects, what is refused, and that all else is as without a broker.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "base/format.h"
+#include "base/unique_fd.h"
+#include "broker/support_inside.h"
+#include "broker/support_sockets.h"
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+namespace {
+
+class Connect : public testing::TestWithParam<Front> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == Front::kRoot) BELLJAR_NEEDS(as_root());
+    if (GetParam() == Front::kUser) BELLJAR_NEEDS(user_namespaces());
+    if (is_root()) dir.give_to(user_uid(), user_gid());
+  }
+  Setting setting(bool brokered = true) const { return {.front = GetParam(), .brokered = brokered}; }
+
+  // As the user's own service on the host would make it: file modes let the body in.
+  UniqueFd host_service(const std::string& path, int type = SOCK_STREAM) const {
+    UniqueFd server = type == SOCK_DGRAM ? bind_at(path, type) : listen_at(path, type);
+    if (is_root() && chown(path.c_str(), user_uid(), user_gid()) != 0) ADD_FAILURE() << "chown";
+    return server;
+  }
+
+  TempDir dir;  // writable by the body
+};
+
+INSTANTIATE_TEST_SUITE_P(As, Connect, testing::Values(Front::kRoot, Front::kUser),
+                         [](const auto& parameter) { return parameter.param == Front::kRoot ? "Root" : "User"; });
+
+TEST_P(Connect, OwnSocketsConnectByEveryName) {
+  const std::string text = run_inside(setting(), [&] {
+    std::string result;
+    const UniqueFd server = listen_at(dir / "own");
+    const UniqueFd directory(open(dir.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    symlink("own", (dir / "link").c_str());
+    symlink((dir / "own").c_str(), (dir / "absolute").c_str());
+    link((dir / "own").c_str(), (dir / "hard").c_str());
+    mkdir((dir / "sub").c_str(), 0700);
+    chdir((dir / "sub").c_str());
+    const UniqueFd file(open((dir / "own").c_str(), O_PATH | O_CLOEXEC));
+    for (const std::string& name :
+         {dir / "own", dir / "link", dir / "absolute", dir / "hard", std::string("../own"), std::string("../absolute"),
+          format("/proc/self/fd/{}/own", directory.get()), format("/proc/self/fd/{}", file.get()),
+          std::string("/proc/self/cwd/../own"), "/proc/self/root" + (dir / "own")}) {
+      const std::string outcome = connect_outcome(SOCK_STREAM, name);
+      if (outcome != "ok") result += name + ": " + outcome + "\n";
+    }
+    rename((dir / "own").c_str(), (dir / "renamed").c_str());
+    result += connect_outcome(SOCK_STREAM, dir / "renamed") + "\n";
+    const UniqueFd packets = listen_at(dir / "packets", SOCK_SEQPACKET);
+    result += connect_outcome(SOCK_SEQPACKET, dir / "packets") + "\n";
+    const UniqueFd abstract = listen_at(std::string("\0belljar-own", 12));
+    result += connect_outcome(SOCK_STREAM, std::string("\0belljar-own", 12)) + "\n";
+    return result;
+  });
+  EXPECT_EQ(text, "ok\nok\nok\n");
+}
+
+TEST_P(Connect, HostSocketIsRefusedAndNeverTouched) {
+  const UniqueFd server = host_service(dir / "host", SOCK_STREAM | SOCK_NONBLOCK);
+  const auto body = [&] {
+    link((dir / "host").c_str(), (dir / "mine").c_str());
+    symlink((dir / "host").c_str(), (dir / "link").c_str());
+    chdir(dir.path().c_str());
+    const UniqueFd file(open((dir / "host").c_str(), O_PATH | O_CLOEXEC));
+    std::string result;
+    for (const std::string& name : {dir / "host", std::string("mine"), dir / "link", format("/proc/self/fd/{}", file.get())}) {
+      result += connect_outcome(SOCK_STREAM, name) + " ";
+    }
+    return result + "\n";
+  };
+  const std::string text = run_inside(setting(), body);
+  EXPECT_TRUE(text.starts_with("EACCES EACCES EACCES EACCES \n")) << text;
+  EXPECT_NE(text.find("violation unix-connect " + (dir / "host") + " EACCES\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("violation unix-connect " + (dir / "mine") + " EACCES\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("violation unix-connect " + (dir / "link") + " EACCES\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("/proc/"), std::string::npos) << text;
+  EXPECT_EQ(accept(server.get(), nullptr, nullptr), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  // The twin: the same acts reach the host without the broker.
+  EXPECT_EQ(run_inside(setting(false), body), "ok ok ok ok \n");
+  EXPECT_GE(accept(server.get(), nullptr, nullptr), 0);
+}
+
+TEST_P(Connect, HostDatagramSocketIsRefused) {
+  const UniqueFd server = host_service(dir / "log", SOCK_DGRAM);
+  const auto body = [&] { return connect_outcome(SOCK_DGRAM, dir / "log") + "\n"; };
+  EXPECT_EQ(run_inside(setting(), body), "EACCES\nviolation unix-connect " + (dir / "log") + " EACCES\n");
+  EXPECT_EQ(run_inside(setting(false), body), "ok\n");
+}
+
+TEST_P(Connect, AcceptedSocketOfAHostServiceDoesNotMakeItsListenerOwn) {
+  const UniqueFd server = host_service(dir / "host");
+  const UniqueFd client = connected(dir / "host");
+  const UniqueFd accepted(accept4(server.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(accepted.valid());
+  const std::string text = run_inside(setting(), [&] {
+    listen(accepted.get(), 5);
+    listen(server.get(), 5);
+    return connect_outcome(SOCK_STREAM, dir / "host") + "\n";
+  });
+  EXPECT_EQ(text, "EACCES\nviolation unix-connect " + (dir / "host") + " EACCES\n");
+}
+
+TEST_P(Connect, AnswersAreThoseOfTheKernel) {
+  const std::string native = run_inside(setting(false), [&] { return connect_answers(dir / "native"); });
+  const std::string brokered = run_inside(setting(), [&] { return connect_answers(dir / "brokered"); });
+  EXPECT_EQ(brokered, native);
+  EXPECT_GT(std::count(native.begin(), native.end(), '\n'), 35) << native;
+  EXPECT_NE(native.find("missing: ENOENT\n"), std::string::npos) << native;
+  EXPECT_NE(native.find("tcp: ok\n"), std::string::npos) << native;
+}
+
+TEST_P(Connect, HostNetworkRefusesAbstractNames) {
+  const std::string name = format("{}belljar-host-{}", '\0', getpid());
+  const UniqueFd server = listen_at(name);
+  const auto body = [&] { return connect_outcome(SOCK_STREAM, name) + "\n"; };
+  Setting host = setting();
+  host.own_network = false;
+  EXPECT_EQ(run_inside(host, body), format("EPERM\nviolation unix-connect @{} EPERM\n", name.substr(1)));
+  host.brokered = false;
+  EXPECT_EQ(run_inside(host, body), "ok\n");
+  EXPECT_EQ(run_inside(setting(), body), "ECONNREFUSED\n");  // another namespace: the kernel finds none
+}
+
+TEST_P(Connect, HostNetworkNeverReachesHostPaths) {
+  const UniqueFd server = host_service(dir / "host");
+  Setting host = setting();
+  host.own_network = false;
+  const std::string text = run_inside(host, [&] { return connect_outcome(SOCK_STREAM, dir / "host") + "\n"; });
+  EXPECT_EQ(text, "EACCES\nviolation unix-connect " + (dir / "host") + " EACCES\n");
+}
+
+TEST_P(Connect, HostNetworkKnowsOwnSocketsForRoot) {
+  if (GetParam() != Front::kRoot) GTEST_SKIP() << "an ordinary user has no CAP_NET_ADMIN over the host's network";
+  Setting host = setting();
+  host.own_network = false;
+  const std::string text = run_inside(host, [&] {
+    const UniqueFd server = listen_at(dir / "own");
+    return connect_outcome(SOCK_STREAM, dir / "own") + "\n";
+  });
+  EXPECT_EQ(text, "ok\n");
+}
+
+TEST_P(Connect, PeerCredentialsAreTheCallersIds) {
+  const std::string text = run_inside(setting(), [&] {
+    const UniqueFd server = listen_at(dir / "own");
+    const UniqueFd client = connected(dir / "own");
+    const UniqueFd accepted(accept(server.get(), nullptr, nullptr));
+    ucred peer{}, listener{};
+    socklen_t size = sizeof peer;
+    getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    getsockopt(client.get(), SOL_SOCKET, SO_PEERCRED, &listener, &size);
+    sockaddr_un name{};
+    size = sizeof name;
+    getpeername(client.get(), reinterpret_cast<sockaddr*>(&name), &size);
+    return format("{} {} {} {} {}\n", peer.uid, peer.gid, listener.uid, listener.pid == getpid(), name.sun_path == dir / "own");
+  });
+  EXPECT_EQ(text, "1234 1234 1234 true true\n");
+}
+
+TEST_P(Connect, ViolationsAreBounded) {
+  const UniqueFd server = host_service(dir / "host");
+  Setting few = setting();
+  few.options.max_violations = 2;
+  const std::string text = run_inside(few, [&] {
+    for (int i = 0; i < 5; ++i) connect_outcome(SOCK_STREAM, dir / "host");
+    return std::string();
+  });
+  const std::string line = "violation unix-connect " + (dir / "host") + " EACCES\n";
+  EXPECT_EQ(text, line + line + "dropped 3\n");
+}
+
+TEST_P(Connect, DeadOwnSocketsMakeRoom) {
+  Setting few = setting();
+  few.options.max_own_sockets = 8;
+  const std::string text = run_inside(few, [&] {
+    std::string result;
+    for (int i = 0; i < 40; ++i) {
+      const UniqueFd server = listen_at(dir / format("s{}", i));  // closed, file left behind
+      if (connect_outcome(SOCK_STREAM, dir / format("s{}", i)) != "ok") result += "no\n";
+    }
+    result += connect_outcome(SOCK_STREAM, dir / "s0") + "\n";
+    std::vector<UniqueFd> alive;
+    for (int i = 0; i < 10; ++i) {
+      alive.push_back(bind_at(dir / format("t{}", i)));
+      if (listen(alive.back().get(), 1) != 0) result += format("{}: {}\n", i, strerrorname_np(errno));
+    }
+    return result;
+  });
+  EXPECT_EQ(text, "ECONNREFUSED\n8: ENOBUFS\n9: ENOBUFS\nviolation unix-listen  ENOBUFS\nviolation unix-listen  ENOBUFS\n");
+}
+
+}  // namespace
+}  // namespace belljar::test

@@ -1,0 +1,237 @@
+#include "broker/support_inside.h"
+
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+
+#include "base/format.h"
+#include "base/unique_fd.h"
+#include "support/as_user.h"
+
+namespace belljar::test {
+namespace {
+
+void write_file(const std::string& path, const std::string& text) {
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (write(file.get(), text.data(), text.size()) < 0) perror(path.c_str());
+}
+
+int install_filter() {
+  const sock_filter code[] = {
+      {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+      {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_connect},
+      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_listen},
+      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_USER_NOTIF},
+      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+  };
+  const sock_fprog program{5, const_cast<sock_filter*>(code)};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                                  SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &program));
+}
+
+void send_fd(int socket, int fd) {
+  char byte = 'f';
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  if (sendmsg(socket, &message, 0) != 1) perror("sendmsg");
+}
+
+UniqueFd receive_fd(int socket) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1 || CMSG_FIRSTHDR(&message) == nullptr) return {};
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+  return UniqueFd(fd);
+}
+
+void loopback_up() {
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP;
+  ioctl(socket.get(), SIOCSIFFLAGS, &request);
+}
+
+struct Channel {
+  UniqueFd front, body;
+};
+
+Channel channel() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+void await_byte(int fd) {
+  char byte = 0;
+  if (read(fd, &byte, 1) != 1) _exit(90);
+}
+
+// Namespaces of the body: as launch/ makes them, for root (Identity::kRootMapped) and for a user (kSelfMapped).
+void enter(const Setting& setting, int fd) {
+  const int spaces = CLONE_NEWNS | CLONE_NEWPID | (setting.own_network ? CLONE_NEWNET : 0);
+  const bool root = getuid() == 0;
+  const bool failed = root ? unshare(spaces) != 0 : unshare(spaces | CLONE_NEWUSER) != 0;
+  if (failed) _exit(91);
+  if (setting.own_network) loopback_up();
+  if (root && unshare(CLONE_NEWUSER) != 0) _exit(92);
+  if (write(fd, "n", 1) != 1) _exit(93);
+  await_byte(fd);  // ids are mapped
+  if (setresgid(1234, 1234, 1234) != 0 || setresuid(1234, 1234, 1234) != 0) _exit(94);
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[2] = {};
+  if (syscall(SYS_capset, &header, none) != 0) _exit(97);
+}
+
+[[noreturn]] void body_process(const Setting& setting, const std::function<std::string()>& body, int fd) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  enter(setting, fd);
+  const pid_t inner = fork();
+  if (inner != 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int status = 0;
+    waitpid(inner, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 95);
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (setting.brokered) {
+    const UniqueFd listener(install_filter());
+    send_fd(fd, listener.get());
+  }
+  const std::string text = body();
+  if (write(fd, text.data(), text.size()) < 0) _exit(96);
+  _exit(0);
+}
+
+std::string errno_name(int number) { return strerrorname_np(number) != nullptr ? strerrorname_np(number) : "0"; }
+
+std::string describe(broker::Broker& broker) {
+  std::string text;
+  for (const Violation& violation : broker.take_violations()) {
+    if (violation.pid <= 0 || violation.program.empty() || violation.allowed.empty()) text += "INCOMPLETE ";
+    text += format("violation {} {} {}\n", violation.operation, violation.target, errno_name(violation.errnum));
+  }
+  if (broker.dropped() > 0) text += format("dropped {}\n", broker.dropped());
+  return text;
+}
+
+std::string serve(const Setting& setting, int fd, pid_t child) {
+  std::string text;
+  {
+    std::optional<broker::Broker> broker;
+    if (setting.brokered) {
+      auto made = broker::Broker::create(receive_fd(fd), setting.options);
+      if (!made) return "CREATE " + made.error().line();
+      broker.emplace(*std::move(made));
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const int limit = setting.end_after_ms != 0 ? setting.end_after_ms : 60000;
+    for (;;) {
+      const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
+      if (spent >= limit) break;
+      pollfd ready[] = {{fd, POLLIN, 0}, {broker && broker->active() ? broker->poll_fd() : -1, POLLIN, 0}};
+      poll(ready, 2, static_cast<int>(limit - spent));
+      if (ready[1].revents != 0) broker->on_readable();
+      if (ready[0].revents == 0) continue;
+      char buffer[65536];
+      const ssize_t size = read(fd, buffer, sizeof buffer);
+      if (size <= 0) break;
+      text.append(buffer, static_cast<std::size_t>(size));
+    }
+    if (setting.end_after_ms == 0) {
+      int status = -1;
+      for (int tries = 0; tries < 200 && waitpid(child, &status, WNOHANG) == 0; ++tries) usleep(1000);
+      if (status != 0) text += format("BODY DIED {}\n", status);
+    }
+    if (setting.before_end) text += setting.before_end();
+    if (broker) text += describe(*broker);
+  }
+  if (setting.after_end) text += setting.after_end();
+  return text;
+}
+
+[[noreturn]] void front_process(const Setting& given, const std::function<std::string()>& body, int out) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  Setting setting = given;
+  setting.options.own_network_namespace = setting.own_network;
+  if (getuid() == 0 && setting.front == Front::kUser) {
+    if (syscall(SYS_setgroups, 0, nullptr) != 0 || setresgid(user_gid(), user_gid(), user_gid()) != 0 ||
+        setresuid(user_uid(), user_uid(), user_uid()) != 0)
+      _exit(80);
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // as after an exec by that user; else /proc/self belongs to root
+  }
+  if (getuid() == 0) setting.options.uid = user_uid(), setting.options.gid = user_gid();
+  Channel pair = channel();
+  const pid_t child = fork();
+  if (child == 0) {
+    pair.front.reset();
+    body_process(setting, body, pair.body.get());
+  }
+  pair.body.reset();
+  await_byte(pair.front.get());
+  if (getuid() != 0) write_file(format("/proc/{}/setgroups", child), "deny");
+  write_file(format("/proc/{}/uid_map", child), format("1234 {} 1\n", user_uid()));
+  write_file(format("/proc/{}/gid_map", child), format("1234 {} 1\n", user_gid()));
+  if (write(pair.front.get(), "g", 1) != 1) _exit(81);
+  const std::string text = serve(setting, pair.front.get(), child);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  if (write(out, text.data(), text.size()) < 0) _exit(82);
+  _exit(0);
+}
+
+}  // namespace
+
+std::string run_inside(const Setting& setting, const std::function<std::string()>& body) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return "NO PIPE";
+  UniqueFd in(ends[0]), out(ends[1]);
+  const pid_t front = fork();
+  if (front == 0) front_process(setting, body, out.get());
+  out.reset();
+  std::string text;
+  char buffer[4096];
+  for (ssize_t size = 0; (size = read(in.get(), buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(size));
+  int status = 0;
+  waitpid(front, &status, 0);
+  if (status != 0) text += format("FRONT DIED {:x}\n", status);
+  return text;
+}
+
+}  // namespace belljar::test

@@ -1,0 +1,30 @@
+// A process inside namespaces and under a filter that notifies connect and listen, with a broker in front of it: all that the
+// broker needs of a launcher, small enough to see.
+//
+//   test process -> front (root or an ordinary user; runs the broker) -> body (user, mount, network and pid namespace; filter)
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "broker/broker.h"
+
+namespace belljar::test {
+
+enum class Front { kRoot, kUser };
+
+struct Setting {
+  Front front = Front::kUser;
+  bool brokered = true;  // false: the same namespaces without filter and broker, for twins and differential tests
+  bool own_network = true;
+  broker::BrokerOptions options{};
+  // Run by the front after the body ended and before the broker is destroyed, and after it is. What they return is appended.
+  std::function<std::string()> before_end{}, after_end{};
+  int end_after_ms = 0;  // not 0: the front destroys the broker at that time, while the body still runs, then kills the body
+};
+
+// What `body` returned, then a line "violation OPERATION TARGET ERRNO" each, then "dropped N" when there were any. "BODY DIED ..."
+// when it did not return within 60 s.
+std::string run_inside(const Setting& setting, const std::function<std::string()>& body);
+
+}  // namespace belljar::test
