@@ -14,9 +14,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "kernel/seccomp_table.h"
 

@@ -1,6 +1,8 @@
 // Classic BPF as seccomp(2) runs it: 32-bit words of seccomp_data, forward jumps only, so every program ends.
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "kernel/seccomp.h"
 

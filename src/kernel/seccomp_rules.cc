@@ -4,7 +4,7 @@
 // compared all 64 bits was walked around with a bit above them (CVE-2019-10063, CVE-2019-7303).
 #include <fcntl.h>
 #include <linux/prctl.h>
-#include <netinet/in.h>
+#include <netinet/in.h>  // IWYU pragma: keep (clang-tidy looks for the IPPROTO_ macros in linux/in.h)
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
+#include <cstdint>
+#include <span>
 
+#include "kernel/seccomp.h"
 #include "kernel/seccomp_table.h"
 
 namespace belljar::kernel {

@@ -6,6 +6,13 @@
 
 #include <asm/unistd.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <string_view>
+
 namespace belljar::kernel {
 namespace {
 

@@ -4,9 +4,10 @@
 #include <linux/openat2.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
-#include <netinet/in.h>
+#include <netinet/in.h>  // IWYU pragma: keep (clang-tidy looks for the IPPROTO_ macros in linux/in.h)
 #include <pty.h>
-#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
@@ -19,10 +20,18 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
 #include <cstring>
+#include <functional>
+#include <ios>
 #include <map>
 #include <memory>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "kernel/seccomp.h"

@@ -6,9 +6,12 @@
 #include <sys/syscall.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/format.h"
 #include "kernel/seccomp_table.h"

@@ -2,14 +2,21 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
+#include <iterator>
 #include <ostream>
+#include <vector>
+
+#include "kernel/seccomp.h"
 
 namespace belljar::kernel {
 namespace {
@@ -63,7 +70,7 @@ Probe filtered(const SeccompSpec& spec, const std::function<long()>& body) {
 
 int install_catch_all() noexcept {
   sock_filter code[] = {
-      {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, args) + 5 * 8},
+      {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, args) + 40},
       {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, kPass},
       {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
       {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | kReached},
