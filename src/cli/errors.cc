@@ -20,10 +20,20 @@ void write_all(std::string_view text) {
   }
 }
 
+// "belljar policy show".
+std::string full_name(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
+}
+
 // The sub-command that was reached last.
 const CLI::App& chosen(const CLI::App& app) {
   for (const CLI::App* sub : app.get_subcommands()) return chosen(*sub);
   return app;
+}
+
+bool takes_policy(const CLI::App& app) {
+  return app.get_name() == "run" || app.get_name() == "show" || app.get_name() == "explain";
 }
 
 Error unknown_option(const CLI::App& app, const std::string& wrong) {
@@ -32,10 +42,17 @@ Error unknown_option(const CLI::App& app, const std::string& wrong) {
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& known : option->get_lnames()) long_names.push_back("--" + known);
   }
-  const std::vector<std::string_view> names(long_names.begin(), long_names.end());
+  std::vector<std::string_view> names(long_names.begin(), long_names.end());
+  // Options of the policy may not have been built (add_policy_options): those that were not asked for are right names all the same.
+  if (takes_policy(app)) {
+    names.insert(names.end(), {"--policy", "--workspace", "--cwd", "--login"});
+    for (const policy::Key& key : policy::keys()) {
+      if (!key.flag.empty()) names.push_back(key.flag);
+    }
+  }
   const std::string_view near = policy::nearest(name, names);
   return Error(Code::kInvalidArgument, format("unknown option {}", belljar::quoted(name)))
-      .next(near.empty() ? format("`belljar {} --help` lists the options", app.get_name()) : format("did you mean `{}`?", near));
+      .next(near.empty() ? format("`{} --help` lists the options", full_name(app)) : format("did you mean `{}`?", near));
 }
 
 Error unknown_command(const CLI::App& app, const std::string& wrong) {
@@ -47,7 +64,7 @@ Error unknown_command(const CLI::App& app, const std::string& wrong) {
   for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
   return Error(Code::kInvalidArgument, format("{} was not expected here", belljar::quoted(wrong)))
       .next(!near.empty() ? format("did you mean `{}`?", near)
-            : all.empty() ? format("`belljar {} --help` shows what fits", app.get_name())
+            : all.empty() ? format("`{} --help` shows what fits", full_name(app))
                           : "commands are " + all);
 }
 
@@ -78,8 +95,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& refused) {
   }
   std::string text = refused.what();
   for (char& c : text) c = c == '\n' ? ' ' : c;
-  return Error(Code::kInvalidArgument, escaped(text))
-      .next(format("see `{} --help`", here.get_parent() == nullptr ? "belljar" : "belljar " + here.get_name()));
+  return Error(Code::kInvalidArgument, escaped(text)).next(format("see `{} --help`", full_name(here)));
 }
 
 }  // namespace belljar::cli

@@ -25,7 +25,7 @@ namespace {
 
 using policy::Layer;
 
-constexpr std::size_t kMaxFile = 16U << 20;  // a thousand entries of 4095 bytes and then some
+constexpr std::size_t kMaxFile = 8U << 20;  // a thousand entries of 4095 bytes, twice
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread, before anything starts
@@ -44,7 +44,7 @@ Result<std::string> read_all(const UniqueFd& file, const std::string& path) {
     return Error(Code::kInvalidArgument, format("cannot read policy {}", quoted(path))).reason(std::move(why));
   };
   if (!S_ISREG(status.st_mode)) return refused(S_ISDIR(status.st_mode) ? "it is a directory" : "it is not a regular file");
-  if (static_cast<std::size_t>(status.st_size) > kMaxFile) return refused("it is larger than 16 MiB");
+  if (static_cast<std::size_t>(status.st_size) > kMaxFile) return refused("it is larger than 8 MiB");
   std::string text;
   char buffer[16384];
   for (;;) {
@@ -53,7 +53,7 @@ Result<std::string> read_all(const UniqueFd& file, const std::string& path) {
     if (count < 0) return unreadable(path, errno, "read");
     if (count == 0) return text;
     text.append(buffer, static_cast<std::size_t>(count));
-    if (text.size() > kMaxFile) return refused("it is larger than 16 MiB");  // it grew
+    if (text.size() > kMaxFile) return refused("it is larger than 8 MiB");  // it grew
   }
 }
 

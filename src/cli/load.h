@@ -23,7 +23,7 @@ Result<LoadedPolicy> load_policy(const PolicyFlags& flags);
 // The workspace as a canonical absolute path. "/" and $HOME must be named twice: everything the user owns would be writable.
 Result<std::string> find_workspace(const std::vector<std::string>& given, const std::string& home);
 
-// The whole text of a policy file. Never blocks: a FIFO, a device or more than 16 MiB is an error.
+// The whole text of a policy file. Never blocks: a FIFO, a device or more than 8 MiB is an error.
 Result<std::string> read_policy_file(const std::string& path);
 
 }  // namespace belljar::cli

@@ -9,6 +9,7 @@
 #include "cli/policy_flags.h"
 #include "policy/explain.h"
 #include "policy/parse.h"
+#include "policy/profiles.h"
 #include "policy/schema.h"
 
 namespace belljar::cli {
@@ -48,6 +49,14 @@ int explain(const Given& given) {
 Result<policy::Effective> check_file(const std::string& file) {
   const std::string text = BELLJAR_TRY(read_policy_file(file));
   const std::vector<policy::Layer> layers{BELLJAR_TRY(policy::parse_policy(text, file, "policy"))};
+  for (const policy::Setting& setting : layers[0].settings) {
+    if (setting.key->name != "profile") continue;
+    if (auto base = policy::profile_layer(std::get<std::string>(setting.value)); !base) {
+      return Error(base.error().code(), format("{}: {}", to_string(setting.origin), base.error().what()))
+          .reason(base.error().reason())
+          .next(base.error().next());
+    }
+  }
   return policy::merge(layers, {.workspace = "/workspace", .home = "/home/user"});
 }
 

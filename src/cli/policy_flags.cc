@@ -60,6 +60,18 @@ void add_one(CLI::App& app, PolicyFlags& flags, const Key& key) {
   option->multi_option_policy(is_list(key) ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
 }
 
+// Whether an option is given, as `--name` or `--name=value`, or help is asked for. A word that only looks like one (the value of
+// another option) does no harm: an option more is built.
+bool occurs(std::span<const char* const> words, std::string_view name) {
+  for (const char* raw : words) {
+    const std::string_view word = raw == nullptr ? std::string_view() : std::string_view(raw);
+    if (word == "--") return false;
+    if (word == "--help" || word == "-h") return true;
+    if (word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '=')) return true;
+  }
+  return false;
+}
+
 // Lists of one element each, put together.
 void append(policy::Value& to, const policy::Value& from) {
   if (auto* texts = std::get_if<std::vector<std::string>>(&to)) {
@@ -82,17 +94,21 @@ Result<policy::Value> value_of_flag(const Key& key, const std::string& text) {
 
 }  // namespace
 
-void add_policy_options(CLI::App& app, PolicyFlags& flags) {
-  app.add_option("--policy", flags.policy, "A mode, a profile or a file")->type_name("MODE|PROFILE|FILE")->group("Policy");
-  app.add_option("--workspace", flags.workspace, "The directory the command works in (default: the current one)")
-      ->type_name("DIR")
-      ->group("Policy")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--cwd", flags.cwd, "Where the command starts, inside the workspace")->type_name("DIR");
-  app.add_flag("--login", flags.login, "Run the shell text in the user's login shell");
+void add_policy_options(CLI::App& app, PolicyFlags& flags, std::span<const char* const> words) {
+  const auto wanted = [words](std::string_view name) { return words.empty() || occurs(words, name); };
+  if (wanted("--policy"))
+    app.add_option("--policy", flags.policy, "A mode, a profile or a file")->type_name("MODE|PROFILE|FILE")->group("Policy");
+  if (wanted("--workspace")) {
+    app.add_option("--workspace", flags.workspace, "The directory the command works in (default: the current one)")
+        ->type_name("DIR")
+        ->group("Policy")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+  if (wanted("--cwd")) app.add_option("--cwd", flags.cwd, "Where the command starts, inside the workspace")->type_name("DIR");
+  if (wanted("--login")) app.add_flag("--login", flags.login, "Run the shell text in the user's login shell");
   for (const Key& key : policy::keys()) {
-    if (!key.flag.empty()) add_one(app, flags, key);
+    if (!key.flag.empty() && wanted(key.flag)) add_one(app, flags, key);
   }
 }
 

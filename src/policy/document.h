@@ -40,6 +40,11 @@ struct Member {
 // "a list", "the number 3" for messages.
 std::string describe(const Node& node);
 
+// Far above any policy, far below what costs memory or time that a hostile file should not have.
+inline constexpr std::size_t kMaxDepth = 32;
+inline constexpr std::size_t kMaxValues = 100'000;
+inline constexpr std::size_t kMaxElements = 10'000;  // of one list or table
+
 // Text of a policy and the name it goes by in messages.
 struct Source {
   std::string_view text;

@@ -12,8 +12,6 @@
 namespace belljar::policy {
 namespace {
 
-constexpr std::size_t kMaxDepth = 32;
-
 // Counts the bytes the lexer has taken.
 class CountingIterator {
  public:
@@ -81,6 +79,7 @@ class Handler {
   bool end_array() { return close(); }
   bool key(std::string& name) {
     const Position at = token();
+    if (stack_.back().members.size() >= kMaxElements) return too_many(at, format("more than {} keys", kMaxElements));
     for (const Member& member : stack_.back().members) {
       if (member.key == name) {
         error_ = error_at(source_, at, format("key {} is given twice", belljar::quoted(name)))
@@ -125,6 +124,10 @@ class Handler {
     node.at = token();
     return node;
   }
+  bool too_many(Position at, const std::string& what) {
+    error_ = error_at(source_, at, what);
+    return false;
+  }
   bool open(Node::Kind kind) {
     Node node = make(kind);
     if (stack_.size() >= kMaxDepth) {
@@ -141,6 +144,7 @@ class Handler {
     return add(std::move(node));
   }
   bool add(Node node) {
+    if (++values_ > kMaxValues) return too_many(node.at, format("more than {} values", kMaxValues));
     if (stack_.empty()) root_ = std::move(node);
     else if (stack_.back().kind == Node::Kind::kTable) stack_.back().members.back().value = std::move(node);
     else stack_.back().items.push_back(std::move(node));
@@ -149,6 +153,7 @@ class Handler {
 
   Source source_;
   const std::size_t* taken_;
+  std::size_t values_ = 0;
   std::size_t end_ = 0;  // where the previous token ended
   std::size_t counted_ = 0;
   Position counted_at_{1, 1};

@@ -211,7 +211,7 @@ class Merger {
       return entries;
     }
     const auto imply = [&](std::string path, Access access, Origin from) {
-      if (path.empty() || rule_at_.contains("p" + path)) return;
+      if (path.empty() || (!rule_at_.empty() && rule_at_.contains("p" + path))) return;
       entries.push_back({std::move(path), false, access, std::move(from)});
     };
     entries.reserve(rules_.size() + 256);
@@ -219,14 +219,25 @@ class Merger {
     imply("/", Access::kRead, {"built-in", "", 0});
     imply(context_.workspace, writes ? Access::kWrite : Access::kRead, mode_origin());
     if (writes) imply_temporary(imply);
-    imply(context_.config_dir, Access::kRead, {"built-in", "", 0});
     if (policy_.filesystem.secrets == Secrets::kDefault) {
       for (std::string& path : default_secret_paths(context_.home, context_.runtime_dir)) {
-        imply(std::move(path), Access::kNone, {"built-in secrets", "", 0});
+        imply(std::move(path), Access::kNone, {"default secrets", "", 0});
       }
     }
     for (const Rule& rule : rules_) entries.push_back(rule.entry);
+    keep_config(entries);
     return entries;
+  }
+
+  // Who may write ~/.config must not thereby write the policy of the next start. Only ever takes away: a hidden directory stays so.
+  void keep_config(std::vector<FsEntry>& entries) const {
+    if (context_.config_dir.empty() || rule_at_.contains("p" + context_.config_dir)) return;
+    Filesystem filesystem;
+    filesystem.entries.swap(entries);
+    const FsEntry* rule = find_rule(filesystem, context_.config_dir);
+    const bool writable = rule != nullptr && rule->access == Access::kWrite;
+    entries.swap(filesystem.entries);
+    if (writable) entries.push_back({context_.config_dir, false, Access::kRead, {"built-in", "", 0}});
   }
 
   template <class Imply>

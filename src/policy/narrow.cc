@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "policy/defaults.h"
 #include "policy/domains.h"
 #include "policy/paths.h"
 #include "policy/schema.h"
@@ -108,10 +109,20 @@ bool granted(const Key& key, const std::string& wanted, const std::vector<std::s
   });
 }
 
-Result<void> check_subset(const Setting& setting, const std::optional<Value>& now) {
+// `include = ["PATH"]` grants nothing when `inherit` passes it anyway.
+bool inherited(const Environment& environment, std::string_view name) {
+  if (environment.inherit == Inherit::kAll) return true;
+  if (environment.inherit == Inherit::kNone) return false;
+  return std::ranges::any_of(core_variables(), [name](std::string_view core) {
+    return core == name || (name.find_first_of("*?") == std::string_view::npos && name_match(core, name));
+  });
+}
+
+Result<void> check_subset(const Setting& setting, const std::optional<Value>& now, const Policy& in_force) {
   if (const auto* wanted = std::get_if<std::vector<std::string>>(&setting.value)) {
     const auto& have = std::get<std::vector<std::string>>(*now);
     for (const std::string& element : *wanted) {
+      if (setting.key->name == "environment.include" && inherited(in_force.environment, element)) continue;
       if (!granted(*setting.key, element, have)) return widens(setting, quoted(element), to_toml(*now));
     }
   } else if (const auto* ports = std::get_if<std::vector<std::uint16_t>>(&setting.value)) {
@@ -195,7 +206,7 @@ Result<void> check_narrows(const Setting& setting, const Policy& in_force) {
     case Narrow::kLowerOrSet:
       return check_lower(setting, now, true);
     case Narrow::kSubset:
-      return check_subset(setting, now);
+      return check_subset(setting, now, in_force);
     case Narrow::kMore:
       return check_more(setting, now);
     case Narrow::kEntries:

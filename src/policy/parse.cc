@@ -1,6 +1,6 @@
 #include "policy/parse.h"
 
-#include <cmath>
+#include <unordered_map>
 
 #include "base/format.h"
 #include "policy/document.h"
@@ -86,6 +86,9 @@ class Reader {
   }
 
   Result<Value> value(const Key& known, const Node& node, Alias::How how, std::vector<Origin>& items) {
+    if (node.items.size() > kMaxElements || node.members.size() > kMaxElements) {
+      return error_at(source_, node.at, format("`{}` has more than {} elements", known.name, kMaxElements));
+    }
     switch (known.type) {
       case Type::kBool:
         if (node.kind != Node::Kind::kBool) break;
@@ -200,10 +203,8 @@ class Reader {
     if (node.kind != Node::Kind::kList) return wrong(node, format("`{}`", known.name), expected(known));
     std::vector<FsEntry> result;
     result.reserve(node.items.size());
-    for (const Node& item : node.items) {
-      result.push_back(BELLJAR_TRY(entry(item)));
-      warn_about_ties(result);
-    }
+    for (const Node& item : node.items) result.push_back(BELLJAR_TRY(entry(item)));
+    warn_about_ties(result);
     return Value(std::move(result));
   }
 
@@ -241,15 +242,15 @@ class Reader {
 
   // One layer that says two things of one path: legal (none > write > read), and probably not meant.
   void warn_about_ties(const std::vector<FsEntry>& entries) {
-    const FsEntry& last = entries.back();
-    for (std::size_t i = 0; i + 1 < entries.size(); ++i) {
-      const FsEntry& other = entries[i];
-      if (other.path != last.path || other.glob != last.glob) continue;
+    std::unordered_map<std::string, const FsEntry*> seen;
+    for (const FsEntry& entry : entries) {
+      const auto [found, fresh] = seen.try_emplace((entry.glob ? "g" : "p") + entry.path, &entry);
+      if (fresh) continue;
+      const FsEntry& other = *found->second;
       layer_.warnings.push_back(
           format("{}:{}: {} has two rules (line {} says {}, line {} says {}); the stricter one holds: none, then write, then read",
-                 escaped(source_.file), last.origin.line, quoted(last.path), other.origin.line, to_string(other.access),
-                 last.origin.line, to_string(last.access)));
-      return;
+                 escaped(source_.file), entry.origin.line, quoted(entry.path), other.origin.line, to_string(other.access),
+                 entry.origin.line, to_string(entry.access)));
     }
   }
 

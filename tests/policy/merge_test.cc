@@ -1,0 +1,204 @@
+#include "policy/merge.h"
+
+#include <gtest/gtest.h>
+
+#include "policy/schema.h"
+#include "support_policy.h"
+
+namespace belljar::policy {
+namespace {
+
+TEST(Merge, HigherLayerWinsAndOriginTellsTheLine) {
+  const auto effective =
+      merged({layer("system", "[limits]\npids = 10\nmemory = \"1GiB\"\n"), layer("user", "\n[limits]\npids = 20\n")});
+  ASSERT_TRUE(effective) << effective.error().line();
+  EXPECT_EQ(effective->policy.limits.pids, 20U);
+  EXPECT_EQ(effective->policy.limits.memory, 1_GiB);
+  EXPECT_EQ(origin_of(*effective, "limits.pids"), "user user.toml:3");
+  EXPECT_EQ(origin_of(*effective, "limits.memory"), "system system.toml:3");
+  EXPECT_EQ(origin_of(*effective, "limits.cpus"), "built-in");
+}
+
+TEST(Merge, EveryReplaceableKeyIsStored) {
+  // Nothing is parsed and ignored: each key that takes one value changes the policy.
+  for (const Key& key : keys()) {
+    if (key.join != Join::kReplace || key.name == "mode" || key.name == "profile") continue;
+    std::string_view text = "7";
+    if (key.type == Type::kBool) text = key.name == "network.allow_local_binding" ? "false" : "true";
+    if (key.type == Type::kPath) text = "/x";
+    std::string last(key.values.substr(key.values.rfind('|') + 1)), first(key.values.substr(0, key.values.find('|')));
+    if (key.type == Type::kEnum) text = first == key.fallback ? last : first;
+    if (key.type == Type::kText) text = "x";
+    Layer one{"user", false, {{&key, *value_from_text(key, text), {"user", "u.toml", 1}, {}}}, {}};
+    const auto with = merged({one}), without = merged({});
+    ASSERT_TRUE(with) << key.name << with.error().line();
+    EXPECT_FALSE(with->policy == without->policy) << key.name;
+    EXPECT_EQ(origin_of(*with, std::string(key.name)), "user u.toml:1") << key.name;
+  }
+}
+
+TEST(Merge, ListsGrowAndAnEmptyListClears) {
+  const auto grown = merged({layer("system", "require = [\"a\"]\n"), layer("user", "require = [\"b\", \"a\"]\n")});
+  EXPECT_EQ(grown->policy.require, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(origin_of(*grown, "require[a]"), "system system.toml:1");
+  EXPECT_EQ(origin_of(*grown, "require[b]"), "user user.toml:1");
+  const auto cleared = merged({layer("system", "require = [\"a\"]\n"), layer("user", "require = []\n")});
+  EXPECT_TRUE(cleared->policy.require.empty());
+  EXPECT_FALSE(merged({})->policy.environment.exclude.empty());
+  EXPECT_TRUE(merged({layer("user", "[environment]\nexclude = []\n")})->policy.environment.exclude.empty());
+  EXPECT_TRUE(merged({layer("user", "[filesystem]\ncache_dirs = []\n")})->policy.filesystem.cache_dirs.empty());
+}
+
+TEST(Merge, PathsResolveAgainstHomeWorkspaceAndCwd) {
+  const auto effective = merged({layer("user", "[filesystem]\nwritable_roots = [\"~/a/../b/\", \"out//x/.\", \"/abs/./y\"]\n"),
+                                 layer("flag", "[filesystem]\nwritable_roots = [\"here\"]\n")});
+  EXPECT_EQ(access_of(effective, "/home/u/b/f"), "write");
+  EXPECT_EQ(access_of(effective, "/w/out/x"), "write");
+  EXPECT_EQ(access_of(effective, "/abs/y"), "write");
+  EXPECT_EQ(access_of(effective, "/home/u/a"), "read");
+  const FsEntry* rule = find_rule(effective->policy.filesystem, "/w/sub/here/f");
+  ASSERT_NE(rule, nullptr);
+  EXPECT_EQ(rule->path, "/w/sub/here");
+}
+
+TEST(Merge, TildeWithoutHomeIsAnError) {
+  const auto effective = merged({layer("user", "[filesystem]\nwritable_roots = [\"~/a\"]\n")}, {.workspace = "/w"});
+  ASSERT_FALSE(effective);
+  EXPECT_EQ(effective.error().what(), "user user.toml:2: cannot resolve path `~/a`");
+}
+
+TEST(Merge, ModeSaysWhetherTheWorkspaceIsWritable) {
+  EXPECT_EQ(access_of(merged({layer("user", "mode = \"workspace-write\"\n")}), "/w/f"), "write");
+  EXPECT_EQ(access_of(merged({layer("user", "mode = \"read-only\"\n")}), "/w/f"), "read");
+  EXPECT_EQ(access_of(merged({}), "/etc/passwd"), "read");
+  EXPECT_EQ(access_of(merged({}), "/wx"), "read");
+}
+
+TEST(Merge, ReadOnlyDropsWriteRulesOfLowerLayersOnly) {
+  const Layer low = layer(
+      "user",
+      "[filesystem]\nwritable_roots = [\"/data\"]\nvolumes = [{ source = \"/v\", readonly = false }]\ntemp_dir = \"/scratch\"\n");
+  EXPECT_EQ(access_of(merged({low}), "/data"), "write");
+  const auto read_only = merged({low, layer("flag", "mode = \"read-only\"\nfilesystem.writable_roots = [\"/out\"]\n")});
+  EXPECT_EQ(access_of(read_only, "/data"), "read");
+  EXPECT_EQ(access_of(read_only, "/scratch"), "read");
+  EXPECT_EQ(access_of(read_only, "/out"), "write");
+  EXPECT_TRUE(read_only->policy.filesystem.volumes[0].readonly);
+}
+
+TEST(Merge, SamePathInAHigherLayerReplacesAndInOneLayerTheStricterStands) {
+  EXPECT_EQ(access_of(merged({layer("system", "blocked_paths = [\"/a\"]\n"), layer("user", "readonly_paths = [\"/a\"]\n")}), "/a"),
+            "read");
+  EXPECT_EQ(access_of(merged({layer("system", "writable_roots = [\"/a\"]\n"), layer("user", "readonly_paths = [\"/a\"]\n")}), "/a"),
+            "read");
+  EXPECT_EQ(access_of(merged({layer("user", "writable_roots = [\"/a\"]\nreadonly_paths = [\"/a\"]\n")}), "/a"), "write");
+  EXPECT_EQ(access_of(merged({layer("user", "blocked_paths = [\"/a\"]\nwritable_roots = [\"/a/\"]\n")}), "/a"), "none");
+  EXPECT_EQ(access_of(merged({layer("user", "readonly_paths = [\".\"]\n")}), "/w/f"), "read");
+}
+
+TEST(Merge, WriteInsideHiddenAndHiddenInsideWriteGoByTheMostSpecific) {
+  const auto effective = merged({layer("user", "blocked_paths = [\"/a\", \"/a/b/c\"]\nwritable_roots = [\"/a/b\"]\n")});
+  EXPECT_EQ(access_of(effective, "/a/x"), "none");
+  EXPECT_EQ(access_of(effective, "/a/b/x"), "write");
+  EXPECT_EQ(access_of(effective, "/a/b/c/x"), "none");
+}
+
+TEST(Merge, SecretsAreHiddenUnlessNamedOrDropped) {
+  EXPECT_EQ(access_of(merged({}), "/home/u/.ssh/id_ed25519"), "none");
+  EXPECT_EQ(access_of(merged({}), "/etc/shadow"), "none");
+  EXPECT_EQ(access_of(merged({layer("flag", "readonly_paths = [\"~/.ssh\"]\n")}), "/home/u/.ssh/id"), "read");
+  EXPECT_EQ(access_of(merged({layer("user", "filesystem.secrets = \"none\"\n")}), "/home/u/.ssh/id"), "read");
+  // A wider rule does not open them.
+  EXPECT_EQ(access_of(merged({layer("user", "writable_roots = [\"~\"]\n")}), "/home/u/.ssh/id"), "none");
+}
+
+TEST(Merge, TemporaryDirectories) {
+  MergeContext context = place();
+  context.tmpdir = "/scratch/u";
+  const auto tmpdir = [&](const char* toml) { return merged({layer("user", toml)}, context)->policy.environment.set.at("TMPDIR"); };
+  const auto access = [&](const char* toml, const char* path) { return access_of(merged({layer("user", toml)}, context), path); };
+  // Private: the host's directories are not opened.
+  EXPECT_EQ(access("", "/tmp/x"), "read");
+  EXPECT_EQ(access("", "/scratch/u"), "read");
+  EXPECT_EQ(tmpdir(""), "/tmp");
+  EXPECT_EQ(access("filesystem.tmp = \"shared\"\n", "/tmp/x"), "write");
+  EXPECT_EQ(access("filesystem.tmp = \"shared\"\n", "/scratch/u/x"), "write");
+  EXPECT_EQ(tmpdir("filesystem.tmp = \"shared\"\n"), "/scratch/u");
+  EXPECT_EQ(access("filesystem.tmp = \"shared\"\nexclude_slash_tmp = true\n", "/tmp/x"), "read");
+  EXPECT_EQ(access("filesystem.tmp = \"shared\"\nexclude_tmpdir_env_var = true\n", "/scratch/u/x"), "read");
+  EXPECT_EQ(tmpdir("filesystem.tmp = \"shared\"\nexclude_tmpdir_env_var = true\n"), "/tmp");
+  EXPECT_EQ(access("temp_dir = \"/t\"\n", "/t/x"), "write");
+  EXPECT_EQ(tmpdir("temp_dir = \"/t\"\n"), "/t");
+  EXPECT_EQ(access("mode = \"read-only\"\nfilesystem.tmp = \"shared\"\n", "/tmp/x"), "read");
+}
+
+TEST(Merge, ATmpdirAboveWorkspaceOrHomeIsNotTaken) {
+  for (const char* hostile : {"/", "/w", "/home", "/home/u", "relative"}) {
+    MergeContext context = place();
+    context.tmpdir = hostile;
+    const auto effective = merged({layer("user", "filesystem.tmp = \"shared\"\n")}, context);
+    EXPECT_EQ(access_of(effective, "/home/u/f"), "read") << hostile;
+    EXPECT_EQ(access_of(effective, "/etc/f"), "read") << hostile;
+  }
+}
+
+TEST(Merge, TheUsersPolicyStaysReadOnlyInsideAWritableConfigDirectory) {
+  MergeContext context = place();
+  context.config_dir = "/home/u/.config/belljar";
+  EXPECT_EQ(
+      access_of(merged({layer("user", "writable_roots = [\"~/.config\"]\n")}, context), "/home/u/.config/belljar/policy.toml"),
+      "read");
+  EXPECT_EQ(access_of(merged({layer("user", "writable_roots = [\"~/.config\"]\n")}, context), "/home/u/.config/other"), "write");
+  EXPECT_EQ(access_of(merged({layer("user", "blocked_paths = [\"~/.config\"]\n")}, context), "/home/u/.config/belljar/policy.toml"),
+            "none");
+}
+
+TEST(Merge, DangerDropsLowerRulesAndContradictsItsOwn) {
+  const Layer rules = layer("system", "blocked_paths = [\"/a\"]\nnetwork_mode = \"none\"\n[limits]\npids = 5\n");
+  const auto dropped = merged({rules, layer("flag", "mode = \"danger-full-access\"\n")});
+  EXPECT_EQ(access_of(dropped, "/a"), "write");
+  EXPECT_EQ(access_of(dropped, "/home/u/.ssh"), "write");
+  EXPECT_EQ(dropped->policy.network.mode, NetMode::kHost);
+  EXPECT_EQ(dropped->policy.limits.pids, 5U);
+  EXPECT_EQ(dropped->warnings.size(), 1U);
+  const auto hide = merged({layer("flag", "mode = \"danger-full-access\"\nblocked_paths = [\"/a\"]\n")});
+  ASSERT_FALSE(hide);
+  EXPECT_EQ(hide.error().what(), "flag flag.toml:2: `filesystem.blocked_paths` cannot hold in mode danger-full-access");
+  const auto net = merged({layer("user", "mode = \"external-sandbox\"\n"), layer("flag", "network_mode = \"none\"\n")});
+  ASSERT_FALSE(net);
+  EXPECT_EQ(net.error().what(), "flag flag.toml:1: network.mode none cannot hold in mode external-sandbox");
+}
+
+TEST(Merge, DomainsOnTheHostNetworkAreAContradiction) {
+  EXPECT_TRUE(merged({layer("user", "network.mode = \"proxy\"\nallowed_domains = [\"a.example\"]\n")}));
+  const auto host = merged({layer("user", "network.mode = \"host\"\ndenied_domains = [\"a.example\"]\n")});
+  ASSERT_FALSE(host);
+  EXPECT_EQ(host.error().what(), "user user.toml:2: `network.denied_domains` cannot hold with network.mode host");
+}
+
+TEST(Merge, CommandRulesAreRefusedByNameUntilSomethingHoldsThem) {
+  const auto effective = merged({layer("user", "[commands]\ndeny = [\"rm\"]\n")});
+  ASSERT_FALSE(effective);
+  EXPECT_EQ(effective.error().code(), Code::kUnimplemented);
+  EXPECT_EQ(effective.error().what(), "user user.toml:2: `commands.deny` is not enforced by this build");
+  EXPECT_TRUE(merged({layer("user", "[commands]\ndeny = []\n")}));
+}
+
+TEST(Merge, MaxTimeoutCapsWhateverIsAsked) {
+  EXPECT_EQ(merged({layer("user", "[limits]\nmax_timeout = \"5m\"\ntimeout = \"1h\"\n")})->policy.limits.timeout,
+            std::chrono::minutes(5));
+  EXPECT_EQ(merged({layer("user", "[limits]\nmax_timeout = \"5m\"\ntimeout = \"1m\"\n")})->policy.limits.timeout,
+            std::chrono::minutes(1));
+  EXPECT_EQ(merged({layer("user", "[limits]\nmax_timeout = \"5m\"\n")})->policy.limits.timeout, std::chrono::minutes(5));
+  EXPECT_EQ(merged({})->policy.limits.timeout, std::nullopt);
+}
+
+TEST(Merge, AWorkspaceWithPatternCharactersIsNoPattern) {
+  const auto effective =
+      merged({layer("user", "[[filesystem.entries]]\nglob = \"**/.env\"\naccess = \"none\"\n")}, {.workspace = "/w[x]"});
+  EXPECT_EQ(access_of(effective, "/w[x]/a/.env"), "none");
+  EXPECT_EQ(access_of(effective, "/wx/a/.env"), "read");
+}
+
+}  // namespace
+}  // namespace belljar::policy

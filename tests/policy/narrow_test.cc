@@ -1,0 +1,202 @@
+#include "policy/narrow.h"
+
+#include <gtest/gtest.h>
+
+#include "policy/schema.h"
+#include "support_policy.h"
+
+namespace belljar::policy {
+namespace {
+
+struct Case {
+  const char* trusted;  // what the user says
+  const char* widens;   // what a project file may not say then: refused
+  const char* narrows;  // the twin that it may say: taken
+};
+
+// One row for each key. `widens` is refused from a project file and taken from a trusted one, so the refusal is about the layer.
+const Case kCases[] = {
+    {"profile = \"dev\"", "profile = \"build\"", "profile = \"dev\""},
+    {"mode = \"read-only\"", "mode = \"workspace-write\"", "mode = \"read-only\""},
+    {"", "mode = \"danger-full-access\"", "mode = \"read-only\""},
+    {"mode = \"danger-full-access\"", "mode = \"external-sandbox\"", "mode = \"workspace-write\""},
+    {"", "backend = \"landlock\"", "backend = \"native\""},
+    {"require = [\"a\"]", "require = []", "require = [\"b\"]"},
+    {"accept = [\"a\"]", "accept = [\"b\"]", "accept = []"},
+    {"", "accept = [\"a\"]", "accept = []"},
+    {"", "enable_weaker_nested_sandbox = true", "enable_weaker_nested_sandbox = false"},
+    {"", "allow_nested_userns = true", "allow_nested_userns = false"},
+    {"", "allow_root_uid = true", "allow_root_uid = false"},
+    {"", "[[filesystem.entries]]\npath=\"/etc/x\"\naccess=\"write\"", "[[filesystem.entries]]\npath=\"src\"\naccess=\"write\""},
+    {"", "[[filesystem.entries]]\npath=\"~/.ssh\"\naccess=\"read\"", "[[filesystem.entries]]\npath=\"/etc\"\naccess=\"read\""},
+    {"", "[[filesystem.entries]]\npath=\"~/.ssh/config\"\naccess=\"read\"",
+     "[[filesystem.entries]]\npath=\"~/.ssh/config\"\naccess=\"none\""},
+    {"", "[[filesystem.entries]]\nglob=\"**\"\naccess=\"read\"", "[[filesystem.entries]]\nglob=\"**\"\naccess=\"none\""},
+    {"blocked_paths = [\"/w/secret\"]", "[[filesystem.entries]]\npath=\"secret/x\"\naccess=\"read\"",
+     "[[filesystem.entries]]\npath=\"secre\"\naccess=\"read\""},
+    {"filesystem.entries = [{glob=\"*.key\", access=\"none\"}]", "readonly_paths = [\"a.key\"]", "readonly_paths = [\"a.kez\"]"},
+    {"filesystem.entries = [{path=\"/a\", access=\"none\"}]", "filesystem.entries = []",
+     "filesystem.entries = [{path=\"/b\", access=\"none\"}]"},
+    {"", "writable_roots = [\"/\"]", "writable_roots = [\"build\"]"},
+    {"", "writable_roots = [\"../x\"]", "writable_roots = [\"x/../y\"]"},
+    {"readonly_paths = [\"/w/gen\"]", "writable_roots = [\"gen\"]", "writable_roots = [\"gen2\"]"},
+    {"blocked_paths = [\"/a\"]", "blocked_paths = []", "blocked_paths = [\"/b\"]"},
+    {"readonly_paths = [\"/w/x\"]", "readonly_paths = []", "readonly_paths = [\"src\"]"},
+    {"volumes = [{source=\"/v\"}]", "volumes = [{source=\"/v\", readonly=false}]", "volumes = [{source=\"/v\"}]"},
+    {"", "volumes = [{source=\"/v\"}]", "volumes = []"},
+    {"", "filesystem.protect = \"none\"", "filesystem.protect = \"all\""},
+    {"filesystem.protect = \"all\"", "filesystem.protect = \"default\"", "filesystem.protect = \"all\""},
+    {"", "filesystem.secrets = \"none\"", "filesystem.secrets = \"default\""},
+    {"", "filesystem.tmp = \"shared\"", "filesystem.tmp = \"private\""},
+    {"filesystem.tmp = \"shared\"", "filesystem.tmp_size = \"2GiB\"", "filesystem.tmp = \"private\""},
+    {"", "filesystem.tmp_size = \"2GiB\"", "filesystem.tmp_size = \"1MiB\""},
+    {"", "temp_dir = \"/t\"", "filesystem.tmp_size = \"1GiB\""},
+    {"temp_dir = \"/t\"", "temp_dir = \"/u\"", "temp_dir = \"/t/\""},
+    {"exclude_tmpdir_env_var = true", "exclude_tmpdir_env_var = false", "exclude_tmpdir_env_var = true"},
+    {"exclude_slash_tmp = true", "exclude_slash_tmp = false", "exclude_slash_tmp = true"},
+    {"filesystem.caches = \"off\"", "filesystem.caches = \"private\"", "filesystem.caches = \"off\""},
+    {"", "filesystem.cache_dirs = [\"~/x\"]", "filesystem.cache_dirs = [\"~/.cache/pip\"]"},
+    {"devices = [\"/dev/dri\"]", "devices = [\"/dev/kvm\"]", "devices = [\"/dev/dri/card0\"]"},
+    {"", "devices = [\"/dev/kvm\"]", "devices = []"},
+    {"environment.inherit = \"none\"", "environment.inherit = \"core\"", "environment.inherit = \"none\""},
+    {"", "environment.inherit = \"all\"", "environment.inherit = \"none\""},
+    {"environment.include = [\"FOO_*\"]", "environment.include = [\"BAR\"]", "environment.include = [\"FOO_A\"]"},
+    {"", "environment.include = [\"LD_PRELOAD\"]", "environment.include = [\"PATH\", \"LC_ALL\"]"},
+    {"environment.inherit = \"none\"", "environment.include = [\"PATH\"]", "environment.include = []"},
+    {"", "env_whitelist = [\"PATH\", \"BASH_ENV\"]", "env_whitelist = [\"PATH\", \"HOME\"]"},
+    {"", "environment.exclude = []", "environment.exclude = [\"PATH\"]"},
+    {"", "environment.set = { LD_PRELOAD = \"/w/x.so\" }", "environment.set = { GREETING = \"hello\" }"},
+    {"", "environment.set = { BASH_ENV = \"/w/x\" }", "environment.set = { RETRIES = \"3\" }"},
+    {"", "environment.set = { NODE_OPTIONS = \"--require /w/x.js\" }", "environment.set = { DEBUG_LEVEL = \"3\" }"},
+    {"", "environment.set = { GIT_SSH_COMMAND = \"x\" }", "environment.set = { STAGE = \"test\" }"},
+    {"", "environment.set = { ANTHROPIC_BASE_URL = \"http://x\" }", "environment.set = {}"},
+    {"", "environment.set = { https_proxy = \"http://x\" }", "environment.set = { VERBOSE = \"1\" }"},
+    {"environment.set = { A = \"1\" }", "environment.set = { A = \"2\" }", "environment.set = { A = \"1\" }"},
+    {"environment.set = { A = \"1\" }", "environment.set = {}", "environment.set = { B = \"1\" }"},
+    {"environment.pass = [\"A_TOKEN\"]", "environment.pass = [\"B_TOKEN\"]", "environment.pass = []"},
+    {"", "network.mode = \"host\"", "network.mode = \"none\""},
+    {"network.mode = \"proxy\"", "network.mode = \"host\"", "network.mode = \"none\""},
+    {"", "network.allow_local_binding = true", "network.allow_local_binding = false"},
+    {"", "network.allow_unix_sockets = [\"/run/docker.sock\"]", "network.allow_unix_sockets = []"},
+    {"network.allow_unix_sockets = [\"/run/a\"]", "network.allow_unix_sockets = [\"/run/ab\"]",
+     "network.allow_unix_sockets = [\"/run/a\"]"},
+    {"", "network.allow_all_unix_sockets = true", "network.allow_all_unix_sockets = false"},
+    {"network.publish = [80]", "network.publish = [80, 81]", "network.publish = []"},
+    {"network.mode = \"proxy\"\nallowed_domains = [\"**.a.example\"]", "allowed_domains = [\"xa.example\"]",
+     "allowed_domains = [\"x.a.example:443\"]"},
+    {"network.mode = \"proxy\"\nallowed_domains = [\"*.a.example\"]", "allowed_domains = [\"a.example\"]",
+     "allowed_domains = [\"b.A.example.\"]"},
+    {"network.mode = \"proxy\"\nallowed_domains = [\"a.example:443\"]", "allowed_domains = [\"a.example\"]",
+     "allowed_domains = [\"a.example:443\"]"},
+    {"denied_domains = [\"a\"]", "denied_domains = []", "denied_domains = [\"b\"]"},
+    {"", "network.credentials = [\"K for h\"]", "network.credentials = []"},
+    {"", "commands.allow = [\"rm\"]", "commands.allow = []"},
+    {"", "limits.cpu_request = 1.0", "limits.cpus = 1.0"},
+    {"", "limits.memory_request = \"1GiB\"", "limits.memory = \"1GiB\""},
+    {"limits.timeout = 10", "limits.timeout = 11", "limits.timeout = 9"},
+    {"limits.max_timeout = 10", "limits.max_timeout = 11", "limits.max_timeout = 9"},
+    {"limits.idle_timeout = 10", "limits.idle_timeout = 11", "limits.idle_timeout = 9"},
+    {"", "limits.kill_grace = 3", "limits.kill_grace = 1"},
+    {"limits.cpus = 1.5", "limits.cpus = 1.6", "limits.cpus = 1.4"},
+    {"limits.memory = 10", "limits.memory = 11", "limits.memory = 9"},
+    {"limits.pids = 10", "limits.pids = 11", "limits.pids = 9"},
+    {"limits.open_files = 10", "limits.open_files = 11", "limits.open_files = 9"},
+    {"limits.file_size = 10", "limits.file_size = 11", "limits.file_size = 9"},
+    {"limits.disk = 10", "limits.disk = 11", "limits.disk = 9"},
+    {"limits.write_quota = 10", "limits.write_quota = 11", "limits.write_quota = 9"},
+    {"limits.output_bytes = 10", "limits.output_bytes = 11", "limits.output_bytes = 9"},
+    {"limits.output_action = \"kill\"", "limits.output_action = \"drain\"", "limits.output_action = \"kill\""},
+};
+
+TEST(Narrow, AProjectFileNarrowsAndNeverWidens) {
+  for (const Case& one : kCases) {
+    const Layer trusted = layer("user", std::string(one.trusted) + "\n");
+    const auto widened = merged({trusted, layer("project", std::string(one.widens) + "\n")});
+    ASSERT_FALSE(widened) << one.trusted << " + " << one.widens;
+    EXPECT_EQ(widened.error().code(), Code::kPermissionDenied) << widened.error().line();
+    EXPECT_EQ(widened.error().what().substr(0, 21), "project project.toml:") << widened.error().line();
+    const auto narrowed = merged({trusted, layer("project", std::string(one.narrows) + "\n")});
+    EXPECT_TRUE(narrowed) << one.trusted << " + " << one.narrows << ": " << (narrowed ? "" : narrowed.error().line());
+    // The same words from a trusted layer are no widening (whether they are offered is another question).
+    const auto trusted_too = merged({trusted, layer("system", std::string(one.widens) + "\n")});
+    EXPECT_TRUE(trusted_too || trusted_too.error().code() != Code::kPermissionDenied) << one.widens;
+  }
+}
+
+TEST(Narrow, EveryKeyHasARow) {
+  for (const Key& key : keys()) {
+    bool found = key.name == "commands.deny";  // more of it is narrower, and nothing of it is offered yet
+    for (const Case& one : kCases) {
+      const auto parsed = parse_toml(std::string(one.widens) + "\n", "p.toml", "project");
+      for (const Setting& setting : parsed->settings) found = found || setting.key == &key;
+    }
+    EXPECT_TRUE(found) << key.name;
+  }
+}
+
+TEST(Narrow, TheErrorNamesFileLineKeyAndWhatIsInForce) {
+  const auto widened =
+      merged({layer("user", "limits.memory = \"1GiB\"\n"), layer("project", "# ours\nlimits.memory = \"2GiB\"\n")});
+  ASSERT_FALSE(widened);
+  EXPECT_EQ(widened.error().what(), "project project.toml:2: a project file may not widen `limits.memory`");
+  EXPECT_EQ(widened.error().reason(), "it asks for \"2GiB\", and \"1GiB\" is in force");
+}
+
+TEST(Narrow, ATrustedLayerAboveTheProjectMayWidenAgain) {
+  const auto effective =
+      merged({layer("project", "limits.pids = 5\nblocked_paths = [\"x\"]\n"), layer("flag", "limits.pids = 50\n")});
+  ASSERT_TRUE(effective) << effective.error().line();
+  EXPECT_EQ(effective->policy.limits.pids, 50U);
+  EXPECT_EQ(access_of(effective, "/w/x/y"), "none");
+}
+
+TEST(Narrow, ANarrowedGrantIsTheWholeGrant) {
+  const auto effective = merged({layer("user", "network.mode = \"proxy\"\nallowed_domains = [\"a.example\", \"**.b.example\"]\n"),
+                                 layer("project", "allowed_domains = [\"x.b.example\"]\n")});
+  ASSERT_TRUE(effective) << effective.error().line();
+  EXPECT_EQ(effective->policy.network.allowed_domains, (std::vector<std::string>{"x.b.example"}));
+}
+
+// Whatever a project file of random rules says, if it is taken, no path is more open than before.
+TEST(Narrow, NoAcceptedProjectRuleOpensAPath) {
+  std::uint32_t seed = 20261121;
+  const auto random = [&seed](std::uint32_t below) {
+    seed = seed * 1664525U + 1013904223U;
+    return (seed >> 8) % below;
+  };
+  const char* parts[] = {"a", "b", "c", ".env"};
+  const auto path = [&](bool glob) {
+    std::string result;
+    for (std::uint32_t i = 0, n = random(3) + 1; i < n; ++i)
+      result += glob && random(2) == 0 ? (random(2) == 0 ? "/*" : "/**") : std::string("/") + parts[random(4)];
+    return result;
+  };
+  const auto rules = [&](const char* name, std::uint32_t count) {
+    std::string toml = "filesystem.entries = [";
+    const char* words[] = {"read", "write", "none"};
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const bool glob = random(3) == 0;
+      toml += std::string("{") + (glob ? "glob" : "path") + " = \"" + path(glob) + "\", access = \"" + words[random(3)] + "\"},";
+    }
+    return layer(name, toml + "]\n");
+  };
+  const auto openness = [](const Result<Effective>& effective, const std::string& where) {
+    const std::string access = access_of(effective, where);
+    return access == "none" ? 0 : access == "read" ? 1 : 2;
+  };
+  int taken = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const Layer user = rules("user", 3), project = rules("project", 2);
+    const auto before = merged({user}), after = merged({user, project});
+    if (!after) continue;
+    ++taken;
+    for (int probe = 0; probe < 20; ++probe) {
+      const std::string where = path(false) + (random(2) == 0 ? "/d" : "");
+      ASSERT_LE(openness(after, where), openness(before, where)) << where << " round " << round;
+    }
+  }
+  EXPECT_GT(taken, 300);
+}
+
+}  // namespace
+}  // namespace belljar::policy
