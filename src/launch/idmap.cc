@@ -49,7 +49,8 @@ Result<UniqueFd> make_idmap(uid_t disk_uid, gid_t disk_gid, uid_t shown_uid, gid
       if (!map.valid()) error = errno;
     }
     ::kill(pid, SIGKILL);
-    while (::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {}
+    while (::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {
+    }
   }
   if (error != 0) return Error(Code::kFailedPrecondition, "cannot make a user namespace for an idmapped mount").sys(error, "clone");
   return map;
@@ -67,7 +68,8 @@ Result<UniqueFd> capture_idmapped(const std::string& path, const UniqueFd& idmap
     const int error = errno;
     return Error(Code::kFailedPrecondition, format("cannot lend {} to an unprivileged id", quoted(path)))
         .sys(error, "mount_setattr, MOUNT_ATTR_IDMAP")
-        .reason(below == Below::kRecursive ? "its file system, or one mounted below it, does not support idmapped mounts" : "its file system does not support idmapped mounts")
+        .reason(below == Below::kRecursive ? "its file system, or one mounted below it, does not support idmapped mounts"
+                                           : "its file system does not support idmapped mounts")
         .next("run belljar as the owner of the workspace, or accept a command that keeps root's host id with --allow-root-uid");
   }
   return tree;

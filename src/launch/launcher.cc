@@ -119,9 +119,24 @@ Event decode(const wire::Reply& reply) {
 }
 
 std::string describe(const MountOp& op) {
-  constexpr std::string_view kNames[] = {
-      "copy",           "copy",      "tmpfs",      "proc", "devpts",       "mqueue",    "overlay", "attach", "move", "set attributes of",
-      "make directory", "make file", "write file", "link", "set owner of", "pivot into"};
+  constexpr std::string_view kNames[] = {"copy",
+                                         "copy",
+                                         "tmpfs",
+                                         "ramfs",
+                                         "proc",
+                                         "devpts",
+                                         "mqueue",
+                                         "overlay",
+                                         "attach",
+                                         "move",
+                                         "set attributes of",
+                                         "make directory",
+                                         "make file",
+                                         "write file",
+                                         "link",
+                                         "hide names below",
+                                         "set owner of",
+                                         "pivot into"};
   return format("{} {}", kNames[static_cast<std::size_t>(op.kind)], quoted(op.target.empty() ? op.source : op.target));
 }
 

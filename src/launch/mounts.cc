@@ -135,9 +135,19 @@ int make_node(const MountOp& op) noexcept {
   return status;
 }
 
-int set_owner(const MountOp& op) noexcept {
-  return ::lchown(op.target.c_str(), op.uid, op.gid) < 0 ? -errno : 0;
+int link_names(const MountOp& op) noexcept {
+  const int folder = open_exact(op.target.c_str(), O_PATH | O_DIRECTORY, false);
+  if (folder < 0) return folder;
+  int status = 0;
+  const char* end = op.data.data() + op.data.size();
+  for (const char* name = op.data.data(); name < end && status == 0; name += std::strlen(name) + 1) {
+    if (::linkat(folder, op.source.c_str(), folder, name, 0) < 0 && errno != EEXIST) status = -errno;
+  }
+  ::close(folder);
+  return status;
 }
+
+int set_owner(const MountOp& op) noexcept { return ::lchown(op.target.c_str(), op.uid, op.gid) < 0 ? -errno : 0; }
 
 int pivot(const MountOp& op) noexcept {
   if (::chdir(op.target.c_str()) < 0) return -errno;
@@ -160,6 +170,8 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
       return move(op);
     case MountOpKind::kTmpfs:
       return make_filesystem("tmpfs", op, slot);
+    case MountOpKind::kRamfs:
+      return make_filesystem("ramfs", op, slot);
     case MountOpKind::kProc:
       return make_filesystem("proc", op, slot);
     case MountOpKind::kDevpts:
@@ -178,6 +190,8 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
     case MountOpKind::kWriteFile:
     case MountOpKind::kSymlink:
       return make_node(op);
+    case MountOpKind::kLinkNames:
+      return link_names(op);
     case MountOpKind::kChown:
       return set_owner(op);
     case MountOpKind::kPivot:

@@ -24,6 +24,7 @@ enum class MountOpKind : std::uint8_t {
   kCapture,    // slot = detached copy of `source` (kRecursive: with everything mounted below), then attributes, then idmap
   kTakeFd,     // slot = `fd`, a detached mount made by the parent before clone
   kTmpfs,      // slot = new tmpfs, `data` = "size=...,mode=...", attributes
+  kRamfs,      // slot = new ramfs
   kProc,       // slot = new procfs of our pid namespace
   kDevpts,     // slot = new devpts instance
   kMqueue,     // slot = new mqueue
@@ -35,6 +36,7 @@ enum class MountOpKind : std::uint8_t {
   kMkfile,     // create the empty file `target` with `mode`
   kWriteFile,  // create `target` with `mode` and the bytes of `data`
   kSymlink,    // `target` -> `source`
+  kLinkNames,  // hard links to `source` (relative to `target`) under each of the NUL-ended names of `data` below directory `target`
   kChown,      // lchown `target` to `uid`, `gid` (only on file systems of our own)
   kPivot,      // pivot_root into `target`, detach the old root
 };

@@ -1,5 +1,6 @@
 #include "backend/native/host.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <sys/stat.h>
@@ -7,8 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <functional>
 
 #include "base/unique_fd.h"
 
@@ -45,10 +48,42 @@ std::string read_whole(const char* path, std::size_t most) {
 
 RealHost::RealHost() : uid_(::geteuid()), gid_(::getegid()) {}
 
+const RealHost::Listing& RealHost::listing(const std::string& folder) const {
+  const auto known = listings_.find(folder);
+  if (known != listings_.end()) return known->second;
+  Listing& result = listings_[folder];
+  constexpr std::size_t kMost = 2000;  // beyond it, single look-ups are cheaper
+  DIR* directory = ::opendir(folder.c_str());
+  if (directory == nullptr) {
+    if (errno == ENOENT || errno == ENOTDIR) result.emplace();
+    return result;
+  }
+  result.emplace();
+  while (const dirent* entry = ::readdir(directory)) {
+    if (result->size() == kMost) {
+      result.reset();
+      break;
+    }
+    result->emplace_back(entry->d_name);
+  }
+  ::closedir(directory);
+  if (result) std::sort(result->begin(), result->end());
+  return result;
+}
+
 PathFacts RealHost::facts(const std::string& path) const {
+  const auto known = facts_.find(path);
+  if (known != facts_.end()) return known->second;
+  PathFacts& facts = facts_[path];
+  const std::size_t slash = path.rfind('/');
+  if (slash != std::string::npos && slash > 0) {
+    const Listing& names = listing(path.substr(0, slash));
+    if (names && !std::binary_search(names->begin(), names->end(), std::string_view(path).substr(slash + 1), std::less<>()))
+      return facts;
+  }
   struct stat status{};
-  if (::lstat(path.c_str(), &status) < 0) return {};
-  PathFacts facts{PathKind::kOther, status.st_uid, status.st_gid, status.st_mode, status.st_dev};
+  if (::lstat(path.c_str(), &status) < 0) return facts;
+  facts = {PathKind::kOther, status.st_uid, status.st_gid, status.st_mode, status.st_dev};
   if (S_ISDIR(status.st_mode)) facts.kind = PathKind::kDirectory;
   else if (S_ISREG(status.st_mode)) facts.kind = PathKind::kFile;
   else if (S_ISLNK(status.st_mode)) facts.kind = PathKind::kSymlink;
@@ -56,9 +91,26 @@ PathFacts RealHost::facts(const std::string& path) const {
 }
 
 std::optional<std::string> RealHost::canonical(const std::string& path) const {
-  char buffer[PATH_MAX];
-  if (::realpath(path.c_str(), buffer) == nullptr) return std::nullopt;
-  return std::string(buffer);
+  if (path.empty() || path == "/") return path;
+  const auto known = canonical_.find(path);
+  if (known != canonical_.end()) return known->second;
+  std::optional<std::string> result;
+  const std::string parent = parent_of(path);
+  const PathKind kind = facts(path).kind;
+  if (kind != PathKind::kSymlink && kind != PathKind::kAbsent && path.find("/.") == std::string::npos && path.back() != '/') {
+    // No link at the end: only the parent has to be resolved, and it is the same for many.
+    if (auto above = canonical(parent)) result = (*above == "/" ? "" : *above) + path.substr(path.rfind('/'));
+  } else {
+    char buffer[PATH_MAX];
+    if (::realpath(path.c_str(), buffer) != nullptr) result = buffer;
+  }
+  canonical_[path] = result;
+  return result;
+}
+
+bool RealHost::open_to_command(const std::string& path) const {
+  if (uid_ == 0) return (facts(path).mode & 07U) != 0;  // as an id of no account and no group
+  return ::access(path.c_str(), R_OK) == 0 || ::access(path.c_str(), W_OK) == 0 || ::access(path.c_str(), X_OK) == 0;
 }
 
 std::optional<std::string> RealHost::read_small(const std::string& path) const {

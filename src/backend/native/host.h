@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "belljar/result.h"
@@ -31,6 +32,7 @@ class Host {
   virtual std::optional<std::string> canonical(const std::string& path) const = 0;   // realpath(3); nullopt when it does not exist
   virtual std::optional<std::string> read_small(const std::string& path) const = 0;  // first 256 KiB of a regular file
   virtual const std::vector<std::string>& mount_points() const = 0;                  // canonical, in mount order
+  virtual bool open_to_command(const std::string& path) const = 0;  // its own mode lets the command read, write or enter it
   virtual uid_t uid() const = 0;
   virtual gid_t gid() const = 0;
   virtual int landlock_abi() const = 0;  // 0: none
@@ -43,6 +45,7 @@ class RealHost : public Host {
   std::optional<std::string> canonical(const std::string& path) const override;
   std::optional<std::string> read_small(const std::string& path) const override;
   const std::vector<std::string>& mount_points() const override;
+  bool open_to_command(const std::string& path) const override;
   uid_t uid() const override { return uid_; }
   gid_t gid() const override { return gid_; }
   int landlock_abi() const override;
@@ -50,7 +53,14 @@ class RealHost : public Host {
  private:
   uid_t uid_;
   gid_t gid_;
+  // Names in a folder; nullopt when it holds too many to list. One listing answers for the dozens of names that may be secrets.
+  using Listing = std::optional<std::vector<std::string>>;
+  const Listing& listing(const std::string& folder) const;
+
   mutable std::optional<std::vector<std::string>> mount_points_;
+  mutable std::unordered_map<std::string, PathFacts> facts_;
+  mutable std::unordered_map<std::string, std::optional<std::string>> canonical_;
+  mutable std::unordered_map<std::string, Listing> listings_;
 };
 
 // Path arithmetic on canonical absolute paths.
