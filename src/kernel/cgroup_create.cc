@@ -62,18 +62,27 @@ int enable(const std::string& directory, Controller controller, const std::strin
 
 // A group that we would leave upwards may carry a limit that holds us; then a sibling of it would be an escape, so we do not.
 bool has_limits(const std::string& directory) {
-  for (const char* file : {"memory.max", "memory.high", "cpu.max", "pids.max"}) {
+  for (const char* file : {"memory.max", "memory.high", "cpu.max"}) {
     const auto text = read_small_file(AT_FDCWD, directory + "/" + file);
     if (text && !text->starts_with("max")) return true;
   }
   return false;
 }
 
+// systemd gives every scope a pids.max (DefaultTasksMax), so that one is taken along instead.
+std::optional<std::uint64_t> pids_limit(const std::string& directory) {
+  const auto text = read_small_file(AT_FDCWD, directory + "/pids.max");
+  return text ? parse_number(*text) : std::nullopt;
+}
+
 struct Choice {
   std::string directory;
   ControllerSet usable;
-  std::string missing;  // why the others are not usable
+  std::string missing;                    // why the others are not usable
+  std::optional<std::uint64_t> pids_cap;  // of a group that was left upwards
 };
+
+constexpr std::string_view kDelegate = "start belljar with `systemd-run --user --scope -p Delegate=yes` to have one that is";
 
 std::string explain(const std::string& directory, Controller controller, int error) {
   if (error == EBUSY)
@@ -87,7 +96,7 @@ Choice try_parent(const std::string& directory, ControllerSet needed, const std:
   Choice choice{.directory = directory};
   if (::faccessat(AT_FDCWD, directory.c_str(), W_OK, AT_EACCESS) != 0) {
     choice.directory.clear();
-    choice.missing = format("cgroup {} is not delegated to us ({})", directory, std::strerror(errno));
+    choice.missing = format("cgroup {} is not delegated to us ({}); {}", directory, std::strerror(errno), kDelegate);
     return choice;
   }
   const ControllerSet available = read_controllers(directory, "cgroup.controllers");
@@ -109,10 +118,14 @@ Choice try_parent(const std::string& directory, ControllerSet needed, const std:
 Choice choose_v2_parent(const Hierarchy& hierarchy, ControllerSet needed) {
   const std::string own = own_group(hierarchy);
   Choice best = try_parent(own, needed, own);
+  std::optional<std::uint64_t> cap;
   for (std::string at = own; best.usable != needed && at.size() > hierarchy.mount_point.size() && !has_limits(at);) {
+    if (const auto limit = pids_limit(at)) cap = std::min(*limit, cap.value_or(*limit));
+    if (cap) needed.add(Controller::kPids);
     at = parent_of(at);
     Choice choice = try_parent(at, needed, own);
-    if (choice.directory.empty()) continue;
+    if (choice.directory.empty() || (cap && !choice.usable.has(Controller::kPids))) continue;
+    choice.pids_cap = cap;
     if (choice.usable == needed || best.directory.empty()) best = std::move(choice);
   }
   return best;
@@ -203,6 +216,7 @@ class CgroupMaker {
     const Choice choice = choose_v2_parent(*host_.v2, wanted);
     missing_ = choice.missing;
     if (choice.directory.empty() || (choice.usable.empty() && !request_.kill)) return;
+    pids_cap_ = choice.pids_cap;
     make_directory(choice.directory, 2, choice.usable);
   }
 
@@ -263,9 +277,10 @@ class CgroupMaker {
   }
 
   void apply_pids() {
-    if (!request_.pids) return;
+    if (!request_.pids && !pids_cap_) return;
+    const std::uint64_t most = std::min(request_.pids.value_or(UINT64_MAX), pids_cap_.value_or(UINT64_MAX));
     if (const auto* at = place(Controller::kPids, CgroupSetting::kPids))
-      set(*at, CgroupSetting::kPids, "pids.max", format("{}", *request_.pids));
+      set(*at, CgroupSetting::kPids, "pids.max", format("{}", most));
   }
 
   void apply_cpu() {
@@ -320,6 +335,7 @@ class CgroupMaker {
   const CgroupHost& host_;
   std::string name_;
   ControllerSet needed_;
+  std::optional<std::uint64_t> pids_cap_;
   std::string missing_;
   Cgroup group_;
 };

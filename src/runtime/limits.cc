@@ -52,9 +52,9 @@ Result<void> check_values(const Limits& limits) {
     if (value && (!std::isfinite(*value) || *value < 0.01 || *value > 100'000))
       return bad_value(key, format("{}", *value), "the kernel's smallest quota is 0.01 processors")
           .next("give a number such as 0.5 or 2");
-  if (limits.open_files && *limits.open_files < 4)
-    return bad_value("open_files", format("{}", *limits.open_files), "stdin, stdout, stderr and one file are the least")
-        .next("give at least 4");
+  // Descriptors of a start are moved above 9, so that a command finds 0 to 9 free.
+  if (limits.open_files && *limits.open_files < 20)
+    return bad_value("open_files", format("{}", *limits.open_files), "starting a program takes up to 20").next("give at least 20");
   return {};
 }
 
@@ -98,7 +98,7 @@ class Chooser {
     const kernel::CgroupHost host = context_.cgroups != nullptr ? *context_.cgroups : kernel::read_cgroup_host();
     state_.group = kernel::Cgroup::create(request(host), host);
     state_.group_memory = state_.group.outcome(CgroupSetting::kMemory).held;
-    state_.group_pids = state_.group.outcome(CgroupSetting::kPids).held;
+    state_.group_pids = limits_.pids && state_.group.outcome(CgroupSetting::kPids).held;
     state_.join_files = state_.group.join_files();
     state_.notices = state_.group.notices();
   }
@@ -142,7 +142,9 @@ class Chooser {
     if (add_group("memory", asked, CgroupSetting::kMemory)) return;
     // RLIMIT_DATA counts private writable mappings since Linux 4.7, getrlimit(2). RLIMIT_AS would also count what node, Java, Go
     // and sanitizers reserve without using, and they would not start.
-    state_.rlimits.push_back(lower_to(RLIMIT_DATA, limits_.memory->count));
+    // A quarter above the limit: the sampler comes first where it can, since only it (and ru_maxrss, at the end) can name the
+    // limit.
+    state_.rlimits.push_back(lower_to(RLIMIT_DATA, limits_.memory->count + limits_.memory->count / 4));
     tree().memory = *limits_.memory;
     add("memory", asked, "RLIMIT_DATA for each process, sampled sum over all with kill", Enforced::kPartial,
         format("several processes together can exceed it between two samples; {}", why_no_group(CgroupSetting::kMemory)));

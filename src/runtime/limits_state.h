@@ -64,7 +64,7 @@ struct LimitState {
   std::optional<Hit> sample_disk(SteadyTime now);
   Bytes tmp_used() const;
   std::optional<Hit> judge_disk(const kernel::DiskUsage& usage);
-  void note_at_end(int wait_status);
+  void note_at_end(int wait_status, Bytes largest);
 };
 
 }  // namespace belljar::runtime

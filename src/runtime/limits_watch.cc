@@ -189,7 +189,7 @@ microseconds LimitSet::tree_cpu() const {
 }
 
 // What only shows at the end: counters of the group, the signal, and growth that no sample saw.
-void LimitState::note_at_end(int wait_status) {
+void LimitState::note_at_end(int wait_status, Bytes largest) {
   if (group_memory || group_pids) {
     group.acknowledge();
     const kernel::CgroupEvents events = group.events();
@@ -205,6 +205,10 @@ void LimitState::note_at_end(int wait_status) {
                      plural(refused, "fork was", "forks were"), *limits.pids)});
     events_before = events;
   }
+  if (tree && tree->memory && largest > *tree->memory)
+    report({Reason::kMemory, "memory",
+            format("one process used {} of memory, more than the sandbox's {} (limits.memory)", to_string(largest),
+                   to_string(*tree->memory))});
   if (limits.file_size && died_of(wait_status, SIGXFSZ))
     report({Reason::kDisk, "file_size",
             format("the command was ended because it wrote a file beyond {} (limits.file_size)", to_string(*limits.file_size))});
@@ -218,7 +222,9 @@ void LimitState::note_at_end(int wait_status) {
 
 Finish LimitSet::finish(int wait_status, const rusage& usage) {
   LimitState& state = *state_;
-  state.note_at_end(wait_status);
+  // ru_maxrss is that of the largest single process, in KiB, getrusage(2).
+  const Bytes largest{static_cast<std::uint64_t>(std::max<long>(usage.ru_maxrss, 0)) * 1024};
+  state.note_at_end(wait_status, largest);
   Finish finish;
   for (const Hit& hit : state.hits) {
     finish.limits_hit.push_back(hit.limit);
@@ -234,9 +240,7 @@ Finish LimitSet::finish(int wait_status, const rusage& usage) {
     finish.usage.cpu_system = cpu->system - state.cpu_before.system;
     state.cpu_before = *cpu;
   }
-  // ru_maxrss is the largest single process, in KiB, getrusage(2).
-  Bytes peak{static_cast<std::uint64_t>(std::max<long>(usage.ru_maxrss, 0)) * 1024};
-  if (state.tree) peak = std::max(peak, state.tree->peak);
+  const Bytes peak = state.tree ? std::max(largest, state.tree->peak) : largest;
   finish.usage.peak_memory = state.group.memory_peak().value_or(peak);
   state.hits.clear();
   return finish;

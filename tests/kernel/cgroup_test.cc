@@ -106,6 +106,20 @@ TEST(CgroupV2, NeverLeavesAGroupThatHasLimitsItself) {
   EXPECT_EQ(group.directories()[0].find(fake.own() + "/belljar."), 0U);
 }
 
+TEST(CgroupV2, TakesThePidsLimitOfTheGroupItLeavesAlong) {
+  const FakeV2 fake;
+  fake.dir.write("user.slice/a.scope/cgroup.controllers", "");
+  fake.dir.write("user.slice/a.scope/pids.max", "4915\n");
+  fake.dir.write("user.slice/cgroup.subtree_control", "memory pids\n");
+  const Cgroup memory = Cgroup::create({.memory = 32_MiB}, fake.host);
+  ASSERT_EQ(memory.directories().size(), 1U);
+  EXPECT_EQ(read_file(memory.directories()[0] + "/pids.max"), "4915");
+  const Cgroup fewer = Cgroup::create({.pids = 64}, fake.host);
+  EXPECT_EQ(read_file(fewer.directories().at(0) + "/pids.max"), "64");
+  const Cgroup more = Cgroup::create({.pids = 10000}, fake.host);
+  EXPECT_EQ(read_file(more.directories().at(0) + "/pids.max"), "4915");
+}
+
 TEST(CgroupV2, AnUndelegatedGroupIsNamed) {
   BELLJAR_NEEDS(as_ordinary_user());  // root may write anyway
   const FakeV2 fake;

@@ -45,7 +45,7 @@ TEST(LimitChoice, MemoryWithoutCgroupsIsPartialAndSaysWhy) {
   EXPECT_EQ(clause(set, "limits.memory").enforced, Enforced::kPartial);
   EXPECT_NE(clause(set, "limits.memory").detail.find("memory controller"), std::string::npos)
       << clause(set, "limits.memory").detail;
-  EXPECT_EQ(rlimit_of(set, RLIMIT_DATA), (64_MiB).count);
+  EXPECT_EQ(rlimit_of(set, RLIMIT_DATA), (80_MiB).count);
   EXPECT_FALSE(rlimit_of(set, RLIMIT_AS));
   EXPECT_FALSE(set.next_sample()) << "no process yet";
   set.attach(1);
