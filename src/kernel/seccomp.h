@@ -28,7 +28,7 @@ namespace belljar::kernel {
 // included, hence SOCK_DGRAM (and SOCK_RAW, which the kernel turns into it) exists only in kAll.
 enum class UnixSockets : std::uint8_t {
   kPairs,     // socketpair STREAM and SEQPACKET; socket(AF_UNIX) is refused
-  kBrokered,  // + socket STREAM and SEQPACKET; every connect(2) becomes a user notification
+  kBrokered,  // + socket STREAM and SEQPACKET; every connect(2) and listen(2) becomes a user notification
   kStream,    // + socket STREAM and SEQPACKET; connect goes wherever the mounts let it
   kAll,       // every type, every address
 };
