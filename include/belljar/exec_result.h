@@ -25,6 +25,8 @@ struct EnforcementClause {
   std::string mechanism;  // "overlay mask + Landlock"
   Enforced enforced = Enforced::kFull;
   std::string detail;  // what is missing and why; empty when full
+  // A default that may read `none` without failing the start; `require` makes it fatal. False: none is fatal unless accepted.
+  bool best_effort = false;
   bool operator==(const EnforcementClause&) const = default;
 };
 using EnforcementReport = std::vector<EnforcementClause>;

@@ -33,7 +33,7 @@ Result<void> check_required(const EnforcementReport& report, const Policy& polic
                     format("run `belljar doctor` to see what is missing, or take {} out of `require`", clause->clause));
   }
   for (const EnforcementClause& clause : report)
-    if (clause.enforced == Enforced::kNone && !contains(policy.accept, clause.clause))
+    if (clause.enforced == Enforced::kNone && !clause.best_effort && !contains(policy.accept, clause.clause))
       return refuse(clause, "cannot be enforced on this machine",
                     format("run `belljar doctor` to see what is missing, or go on without it: `accept = [\"{}\"]`", clause.clause));
   return {};

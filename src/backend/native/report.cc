@@ -17,6 +17,9 @@ class Report {
   void partial(std::string clause, std::string asked, std::string mechanism, std::string detail) {
     add({std::move(clause), std::move(asked), std::move(mechanism), Enforced::kPartial, std::move(detail)});
   }
+  void later(std::string clause, std::string asked, std::string detail) {
+    add({std::move(clause), std::move(asked), "", Enforced::kNone, std::move(detail), true});
+  }
   void none(std::string clause, std::string asked, std::string detail) {
     add({std::move(clause), std::move(asked), "", Enforced::kNone, std::move(detail)});
   }
@@ -92,8 +95,8 @@ void report_protect(const Policy& policy, const Paths& paths, Report& report) {
       report.partial("protect.existing", asked, "read-only mounts, ancestors pinned",
                      format("{} is a file or a link: a rename over it on the host takes the mount off", escaped(weak->what)));
   }
-  report.none("protect.absent", "control names that do not exist yet", std::string(kLive));
-  report.none("protect.nested", "control names below a writable root's top level", std::string(kLive));
+  report.later("protect.absent", "control names that do not exist yet", std::string(kLive));
+  report.later("protect.nested", "control names below a writable root's top level", std::string(kLive));
 }
 
 void report_processes(const Prepared& prepared, Report& report) {
