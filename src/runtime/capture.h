@@ -1,0 +1,30 @@
+// One captured stream: keeps the head up to a cap, counts the rest. A value that grows; no descriptors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "belljar/exec_result.h"
+
+namespace belljar::runtime {
+
+class Capture {
+ public:
+  explicit Capture(std::uint64_t cap) noexcept : cap_(cap) {}
+
+  void append(std::string_view bytes);
+  bool over() const noexcept { return output_.total > cap_; }
+  // Ends the stream: what was kept never ends inside a UTF-8 sequence that the cap cut.
+  Output finish() &&;
+
+ private:
+  std::uint64_t cap_;
+  Output output_;
+};
+
+// How many bytes at the end of `text` are the beginning of a UTF-8 sequence whose rest is missing (0 to 3). Bytes that are no UTF-8
+// at all are left alone: binary output is the program's business.
+std::size_t incomplete_tail(std::string_view text) noexcept;
+
+}  // namespace belljar::runtime
