@@ -152,6 +152,8 @@ int open_terminal(ChildContext& context) noexcept {
   if (::ioctl(master, TIOCSPTLCK, &unlock) < 0) return -errno;
   const int slave = ::ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (slave < 0) return -errno;
+  const winsize size{context.plan->pty_rows, context.plan->pty_columns, 0, 0};
+  if (size.ws_row != 0 && ::ioctl(master, TIOCSWINSZ, &size) < 0) return -errno;
   context.pty_master = master;
   context.pty_slave = slave;
   return 0;

@@ -76,9 +76,10 @@ struct SpawnFailure {
   ::setsid();  // its own process group, so that a signal reaches the whole job
   if (exec.pty) {
     for (int fd = 0; fd < 3; ++fd) {
-      if (::dup2(context.pty_slave, fd) < 0) fail(failure, wire::kStdio);
+      // One that the caller sent elsewhere (`2>log`) stays there.
+      if (::dup2(exec.stdio[fd] >= 0 ? exec.stdio[fd] : context.pty_slave, fd) < 0) fail(failure, wire::kStdio);
     }
-    if (::ioctl(0, TIOCSCTTY, 0) < 0) fail(failure, wire::kStdio);
+    if (::ioctl(context.pty_slave, TIOCSCTTY, 0) < 0) fail(failure, wire::kStdio);
   } else {
     for (int fd = 0; fd < 3; ++fd) {  // sources are all above 9: no order to mind
       if (exec.stdio[fd] >= 0 && ::dup2(exec.stdio[fd], fd) < 0) fail(failure, wire::kStdio);

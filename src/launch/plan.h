@@ -109,6 +109,7 @@ struct Plan {
   int cgroup_fd = -1;                   // v2 cgroup directory for CLONE_INTO_CGROUP; -1 none
   std::vector<std::string> join_files;  // cgroup files that the child writes "0" (itself) to
   bool want_pty = false;                // make a pty on the sandbox's own devpts; master goes to the parent
+  unsigned short pty_rows = 0, pty_columns = 0;  // its size from the first moment
   std::string default_cwd = "/";
   std::vector<std::string> env;  // "K=V", the whole environment
 };
@@ -119,7 +120,7 @@ struct ExecRequest {
   std::vector<std::string> env;  // empty: Plan::env
   std::string cwd;               // empty: Plan::default_cwd
   int stdio[3] = {-1, -1, -1};   // descriptors of the caller; -1: /dev/null
-  bool pty = false;              // stdio is the slave of the sandbox's pty, and it becomes the controlling terminal
+  bool pty = false;              // stdio that is -1 is the sandbox's pty instead, and that becomes the controlling terminal
 };
 
 }  // namespace belljar::launch

@@ -148,6 +148,7 @@ void Stdio::close_command_ends() noexcept {
 
 void Stdio::attach_pty(UniqueFd master) {
   fcntl(master.get(), F_SETFL, O_RDWR | O_NONBLOCK);
+  master_ = UniqueFd(fcntl(master.get(), F_DUPFD_CLOEXEC, 3));
   if (host_[0] >= 0) {
     input_ = std::make_unique<Pump>(own_description(host_[0], O_RDONLY), UniqueFd(fcntl(master.get(), F_DUPFD_CLOEXEC, 3)));
     input_->end_with_eof_character();
@@ -158,6 +159,11 @@ void Stdio::attach_pty(UniqueFd master) {
   } else {
     output_ = std::make_unique<Pump>(std::move(master), own_description(host_[1], O_WRONLY), cap_);
   }
+}
+
+void Stdio::set_window_size(const winsize& size) noexcept {
+  // The kernel sends SIGWINCH to the inner foreground group by itself, tty_ioctl(4).
+  ioctl(master_.get(), TIOCSWINSZ, &size);
 }
 
 Output Stdio::take_out() { return captures_[0] ? std::move(*captures_[0]).finish() : Output{}; }

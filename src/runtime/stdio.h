@@ -9,6 +9,7 @@
 // lives in the open file description, which the caller's shell shares.
 #pragma once
 
+#include <sys/ioctl.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -57,6 +58,7 @@ class Stdio {
   void close_command_ends() noexcept;
   // The master of the sandbox's pty, once the sandbox is there.
   void attach_pty(UniqueFd master);
+  void set_window_size(const winsize& size) noexcept;
 
   // The streams that are relayed; nullptr where the command holds the descriptor itself. error() is nullptr, too, when 1 and 2 are
   // the same file: one pipe for both keeps their order.
@@ -73,6 +75,7 @@ class Stdio {
   bool same_target(const StdioOptions& options) const noexcept;
 
   bool pty_ = false, capture_ = false;
+  UniqueFd master_;  // for the window size; the pumps have their own
   int ends_[3] = {-1, -1, -1};
   UniqueFd owned_[3];  // those of ends_ that are ours to close
   int host_[3] = {0, 1, 2};

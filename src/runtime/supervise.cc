@@ -1,0 +1,463 @@
+#include "runtime/supervise.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "base/format.h"
+#if __has_include("runtime/limits.h")
+#include "runtime/limits.h"
+#define BELLJAR_HAVE_LIMITS 1
+#endif
+#if __has_include("broker/broker.h")
+#include "broker/broker.h"
+#define BELLJAR_HAVE_BROKER 1
+#endif
+
+namespace belljar::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+// How long init may take to report a command that was killed before we kill init itself.
+constexpr milliseconds kInitGrace = 500ms;
+// A background job's terminal is looked at this often, to notice `fg`.
+constexpr milliseconds kForegroundCheck = 250ms;
+// Larger than any pipe we make (64 KiB) and any the command can grow it to without privilege (pipe-max-size, 1 MiB).
+constexpr std::uint64_t kDrainAtMost = 2 << 20;
+constexpr int kKilled = 128 + SIGKILL;
+
+class Supervisor {
+ public:
+  Supervisor(launch::Sandbox& sandbox, Stdio& stdio, const Limits& limits, const SuperviseOptions& options)
+      : sandbox_(sandbox), stdio_(stdio), limits_(limits), options_(options), last_activity_(options.started) {
+    if (const auto timeout = effective_timeout(limits)) wall_ = options.started + *timeout;
+    if (limits.idle_timeout) idle_check_ = options.started + idle_step();
+  }
+
+  Supervised run() {
+    while (const auto event = sandbox_.next_event()) on_event(*event);
+    while (!finished()) turn();
+    return finish();
+  }
+
+ private:
+  void turn() {
+    const Clock::time_point now = Clock::now();
+    on_deadlines(now);
+    build_pollset();
+    const int ready = poll_until(next_deadline(now), now);
+    if (ready < 0) return;
+    if (gone_ && ready == 0 && !anything_pending()) drained_ = true;
+    dispatch();
+  }
+
+  // --- waiting
+
+  void build_pollset() {
+    count_ = 0;
+    signal_at_ = control_at_ = cancel_at_ = broker_at_ = -1;
+    const auto add = [&](int fd, int& at) {
+      if (fd < 0) return;
+      at = static_cast<int>(count_);
+      set_[count_++] = {fd, POLLIN, 0};
+    };
+    if (options_.signals != nullptr) add(options_.signals->fd(), signal_at_);
+    if (!gone_) {
+      add(sandbox_.control_fd(), control_at_);
+      if (!cause_) add(options_.cancel_fd, cancel_at_);
+#ifdef BELLJAR_HAVE_BROKER
+      if (options_.broker != nullptr) add(options_.broker->poll_fd(), broker_at_);
+#endif
+    }
+    Pump* const pumps[] = {stdio_.input(), stdio_.output(), stdio_.error()};
+    for (std::size_t i = 0; i < 3; ++i) {
+      pump_at_[i] = count_;
+      pump_count_[i] = pumps[i] == nullptr || (i == 0 && gone_) ? 0 : pumps[i]->add_pollfds(&set_[count_]);
+      count_ += static_cast<std::size_t>(pump_count_[i]);
+    }
+    notices_at_ = count_;
+#ifdef BELLJAR_HAVE_LIMITS
+    if (options_.limit_set != nullptr && !gone_) {
+      for (const auto& notice : options_.limit_set->notices()) {
+        if (count_ < set_.size()) set_[count_++] = {notice.fd, notice.events, 0};
+      }
+    }
+#endif
+  }
+
+  std::optional<Clock::time_point> next_deadline(Clock::time_point now) const {
+    std::optional<Clock::time_point> next;
+    const auto consider = [&](std::optional<Clock::time_point> at) {
+      if (at && (!next || *at < *next)) next = at;
+    };
+    if (gone_) {
+      // Nobody writes any more: what is there is there now. Only a slow reader of ours is waited for.
+      if (!anything_pending()) return now;
+      consider(drain_until_);
+      return next;
+    }
+    if (!cause_) {
+      consider(wall_);
+      consider(idle_check_);
+    }
+    consider(kill_at_);
+    consider(give_up_);
+#ifdef BELLJAR_HAVE_LIMITS
+    if (options_.limit_set != nullptr) consider(options_.limit_set->next_sample());
+#endif
+    if ((stdio_.input() != nullptr && stdio_.input()->waits_for_foreground()) || wants_raw()) consider(now + kForegroundCheck);
+    return next;
+  }
+
+  int poll_until(std::optional<Clock::time_point> deadline, Clock::time_point now) {
+    timespec wait{};
+    if (deadline && *deadline > now) {
+      const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline - now).count();
+      wait = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+    }
+    return ppoll(set_.data(), count_, deadline ? &wait : nullptr, nullptr);
+  }
+
+  void dispatch() {
+    if (signal_at_ >= 0 && set_[static_cast<std::size_t>(signal_at_)].revents != 0) on_signals();
+    Pump* const pumps[] = {stdio_.input(), stdio_.output(), stdio_.error()};
+    bool moved = false;
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (pump_count_[i] > 0) moved |= pumps[i]->handle(&set_[pump_at_[i]], pump_count_[i]);
+    }
+    if (moved) last_activity_ = Clock::now();
+    check_output_limit();
+    if (gone_) return;
+#ifdef BELLJAR_HAVE_BROKER
+    if (broker_at_ >= 0 && set_[static_cast<std::size_t>(broker_at_)].revents != 0) options_.broker->on_readable();
+#endif
+    if (cancel_at_ >= 0 && set_[static_cast<std::size_t>(cancel_at_)].revents != 0) stop(Reason::kCancelled, "cancelled by the caller");
+#ifdef BELLJAR_HAVE_LIMITS
+    for (std::size_t i = notices_at_; i < count_; ++i) {
+      if (set_[i].revents != 0) {
+        sample_limits(Clock::now());
+        break;
+      }
+    }
+#endif
+    // Last: once the command's end is known the streams are complete, and they have had their turn.
+    if (control_at_ >= 0 && set_[static_cast<std::size_t>(control_at_)].revents != 0) {
+      while (const auto event = sandbox_.next_event()) on_event(*event);
+    }
+  }
+
+  // --- what happens
+
+  void on_event(const launch::Event& event) {
+    switch (event.kind) {
+      case launch::Event::Kind::kStarted:
+        return;
+      case launch::Event::Kind::kExecFailed:
+        supervised_.exec_errno = event.errnum;
+        supervised_.failed_call = event.failed_call;
+        break;
+      case launch::Event::Kind::kExited:
+        exit_ = event.exit;
+        break;
+      case launch::Event::Kind::kGone:
+        break;
+    }
+    end();
+  }
+
+  // The tree is dead, or dies now.
+  void end() {
+    if (gone_) return;
+    ended_ = Clock::now();
+    sandbox_.kill_and_reap();
+    gone_ = true;
+    if (stdio_.output() != nullptr) read_at_end_[0] = stdio_.output()->total();
+    if (stdio_.error() != nullptr) read_at_end_[1] = stdio_.error()->total();
+    if (stdio_.input() != nullptr) stdio_.input()->give_back();
+    if (cause_) drain_until_ = Clock::now() + std::max(limits_.kill_grace, milliseconds(1000));
+  }
+
+  void on_signals() {
+    while (const auto signal = options_.signals->next()) {
+      switch (*signal) {
+        case SIGTSTP:
+          suspend();
+          break;
+        case SIGCONT:
+          if (options_.terminal != nullptr) options_.terminal->enter();
+          copy_window_size();
+          sandbox_.signal(1, SIGCONT);
+          break;
+        case SIGWINCH:
+          copy_window_size();
+          if (!stdio_.pty()) forward(SIGWINCH);
+          break;
+        case SIGINT:
+          interrupt();
+          break;
+        default:
+          forward(*signal);
+          if (gone_ && *signal != SIGUSR1 && *signal != SIGUSR2) drained_ = true;
+      }
+    }
+  }
+
+  void forward(int signal) {
+    if (!gone_) sandbox_.signal(1, signal);
+  }
+
+  // A second one soon after the first means it: the command did not end by the first.
+  void interrupt() {
+    const Clock::time_point now = Clock::now();
+    if (gone_) drained_ = true;
+    else if (interrupted_ && now - *interrupted_ < std::max(limits_.kill_grace, milliseconds(2000))) kill_now();
+    else forward(SIGINT);
+    interrupted_ = now;
+  }
+
+  // The command's process group is orphaned (its parent is in another session), so SIGTSTP would be dropped there, signal(7);
+  // SIGSTOP is not.
+  void suspend() {
+    if (!gone_) sandbox_.signal(1, SIGSTOP);
+    if (options_.terminal != nullptr) options_.terminal->restore();
+    kill(getpid(), SIGSTOP);
+    // Continued: SIGCONT is waiting in the signal descriptor.
+  }
+
+  void copy_window_size() {
+    if (!stdio_.pty()) return;
+    if (const auto size = window_size(0)) stdio_.set_window_size(*size);
+  }
+
+  bool wants_raw() const noexcept {
+    return options_.terminal != nullptr && options_.terminal->is_terminal() && !options_.terminal->is_raw();
+  }
+
+  void on_deadlines(Clock::time_point now) {
+    if (wants_raw() && !gone_) options_.terminal->enter();
+    if (gone_) {
+      if (drain_until_ && now >= *drain_until_) drained_ = true;
+      return;
+    }
+    if (!cause_ && wall_ && now >= *wall_)
+      stop(Reason::kTimeout, format("the command ran longer than its timeout of {}", to_string(*effective_timeout(limits_))));
+    if (!cause_ && idle_check_ && now >= *idle_check_) check_idle(now);
+    sample_limits(now);
+    if (kill_at_ && now >= *kill_at_) kill_now();
+    if (give_up_ && now >= *give_up_) end();
+  }
+
+  // TERM to everything inside, KILL after the grace. CONT because a stopped process does not see TERM.
+  void stop(Reason reason, std::string message) {
+    if (cause_ || gone_) return;
+    cause_ = reason;
+    supervised_.result.message = std::move(message);
+    if (limits_.kill_grace <= 0ms) return kill_now();
+    sandbox_.signal(0, SIGTERM);
+    sandbox_.signal(0, SIGCONT);
+    kill_at_ = Clock::now() + limits_.kill_grace;
+  }
+
+  void stop_at_limit(Reason reason, std::string limit, std::string message) {
+    if (cause_ || gone_) return;
+    cause_ = reason;
+    supervised_.result.message = std::move(message);
+    supervised_.result.limits_hit.push_back(std::move(limit));
+    kill_now();
+  }
+
+  void kill_now() {
+    if (gone_) return;
+    kill_at_.reset();
+    sandbox_.signal(0, SIGKILL);
+    if (!give_up_) give_up_ = Clock::now() + kInitGrace;
+  }
+
+  // --- idle and limits
+
+  Clock::duration idle_step() const { return std::max<Clock::duration>(*limits_.idle_timeout / 4, 5ms); }
+
+  void check_idle(Clock::time_point now) {
+    const auto cpu = tree_cpu();
+    // A sleeping program with a timer uses some microseconds; more than 1 % of the step is work.
+    if (cpu - last_cpu_ > std::chrono::duration_cast<std::chrono::microseconds>(idle_step()) / 100) last_activity_ = now;
+    last_cpu_ = cpu;
+    if (now - last_activity_ >= *limits_.idle_timeout)
+      return stop(Reason::kIdle, format("no input, output or processor use for {}", to_string(*limits_.idle_timeout)));
+    idle_check_ = std::min(now + idle_step(), last_activity_ + *limits_.idle_timeout);
+  }
+
+  std::chrono::microseconds tree_cpu() const {
+#ifdef BELLJAR_HAVE_LIMITS
+    if (options_.limit_set != nullptr) return options_.limit_set->tree_cpu();
+#endif
+    return {};
+  }
+
+  void sample_limits([[maybe_unused]] Clock::time_point now) {
+#ifdef BELLJAR_HAVE_LIMITS
+    if (options_.limit_set == nullptr || gone_) return;
+    while (auto hit = options_.limit_set->sample(now)) {
+      if (hit->kill) stop_at_limit(hit->reason, std::move(hit->limit), std::move(hit->message));
+    }
+#endif
+  }
+
+  void check_output_limit() {
+    if (limits_.output_action != OutputAction::kKill || !limits_.output_bytes || cause_) return;
+    for (Pump* pump : {stdio_.output(), stdio_.error()}) {
+      if (pump == nullptr || !pump->over_cap()) continue;
+      output_hit_ = true;
+      stop_at_limit(Reason::kOutput, "output",
+                    format("{} exceeded the limit of {} bytes", pump == stdio_.output() ? "stdout" : "stderr", limits_.output_bytes->count));
+      return;
+    }
+  }
+
+  // --- the end
+
+  bool anything_pending() const {
+    for (Pump* pump : {stdio_.output(), stdio_.error()}) {
+      if (pump != nullptr && pump->pending() > 0) return true;
+    }
+    return false;
+  }
+
+  bool finished() const {
+    if (!gone_) return false;
+    if (drained_) return true;
+    for (Pump* pump : {stdio_.output(), stdio_.error()}) {
+      // No pipe holds more than kDrainAtMost, pipe(7): who still writes then escaped, and has no claim on us.
+      if (pump != nullptr && !pump->done() && pump->total() - read_at_end_[pump == stdio_.error()] <= kDrainAtMost) return false;
+    }
+    return true;
+  }
+
+  Supervised finish() {
+    ExecResult& result = supervised_.result;
+    result.duration = std::chrono::duration_cast<std::chrono::microseconds>(ended_ - options_.started);
+    // No report from init: it was killed, and took the command with it.
+    const int status = exit_ ? exit_->wait_status : SIGKILL;
+    if (supervised_.exec_errno == 0) {
+      std::string why = std::move(result.message);
+      set_exit(result, status);
+      if (exit_) set_usage(exit_->usage);
+      if (cause_) {
+        result.message = std::move(why);
+        result.reason = *cause_;
+        result.exit_code = exit_code_of(*cause_, result.exit_code);
+      }
+      apply_limits(status);
+      if (!cause_ && !exit_ && result.reason == Reason::kSignalled)
+        result.message = "the sandbox was killed from outside, or the machine ran out of memory";
+    }
+    note_lost_output();
+    result.out = stdio_.take_out();
+    result.err = stdio_.take_err();
+    if (!output_hit_ && (result.out.omitted > 0 || result.err.omitted > 0 || relay_dropped_)) result.limits_hit.emplace_back("output");
+    return std::move(supervised_);
+  }
+
+  static int exit_code_of(Reason reason, int own) noexcept {
+    switch (reason) {
+      case Reason::kTimeout:
+      case Reason::kIdle:
+        return 124;
+      case Reason::kCancelled:
+        return own >= 128 ? own : 128 + SIGTERM;  // never a success: it was told to end
+      default:
+        return kKilled;
+    }
+  }
+
+  void set_usage(const rusage& usage) {
+    const auto micro = [](const timeval& time) { return std::chrono::microseconds(time.tv_sec * 1'000'000LL + time.tv_usec); };
+    supervised_.result.usage.cpu_user = micro(usage.ru_utime);
+    supervised_.result.usage.cpu_system = micro(usage.ru_stime);
+    if (usage.ru_maxrss > 0) supervised_.result.usage.peak_memory = Bytes{static_cast<std::uint64_t>(usage.ru_maxrss) * 1024};
+  }
+
+  void apply_limits([[maybe_unused]] int status) {
+#ifdef BELLJAR_HAVE_LIMITS
+    if (options_.limit_set == nullptr) return;
+    ExecResult& result = supervised_.result;
+    Finish end = options_.limit_set->finish(status, exit_ ? exit_->usage : rusage{});
+    result.usage = end.usage;
+    for (std::string& limit : end.limits_hit) {
+      if (std::ranges::find(result.limits_hit, limit) == result.limits_hit.end()) result.limits_hit.push_back(std::move(limit));
+    }
+    if (cause_ || !end.reason) return;
+    result.reason = *end.reason;
+    result.message = std::move(end.message);
+    if (result.signal) result.exit_code = 128 + *result.signal;
+#endif
+  }
+
+  // A full disk or a closed terminal is no fault of the command, but its output is not where the caller thinks it is.
+  void note_lost_output() {
+    for (Pump* pump : {stdio_.output(), stdio_.error()}) {
+      if (pump == nullptr) continue;
+      if (pump->over_cap() && pump->dropped() > 0) relay_dropped_ = true;
+      if (pump->sink_errno() == 0 || pump->sink_errno() == EPIPE || pump->sink_errno() == EIO) continue;
+      const char* name = pump == stdio_.output() ? "stdout" : "stderr";
+      supervised_.notes.push_back(format("cannot write {}: {}; output of the command was lost", name, std::strerror(pump->sink_errno())));
+    }
+  }
+
+  launch::Sandbox& sandbox_;
+  Stdio& stdio_;
+  const Limits& limits_;
+  const SuperviseOptions& options_;
+  Supervised supervised_;
+
+  // signals, control, cancel, broker; two for each pump; notices of cgroups
+  std::array<pollfd, 4 + 6 + 8> set_{};
+  std::size_t count_ = 0, notices_at_ = 0;
+  int signal_at_ = -1, control_at_ = -1, cancel_at_ = -1, broker_at_ = -1;
+  std::size_t pump_at_[3]{};
+  int pump_count_[3]{};
+
+  std::optional<Clock::time_point> wall_, idle_check_, kill_at_, give_up_, drain_until_, interrupted_;
+  Clock::time_point last_activity_, ended_{};
+  std::chrono::microseconds last_cpu_{0};
+  std::optional<Reason> cause_;  // why we end it; unset while it runs and when it ended by itself
+  std::optional<launch::Exit> exit_;
+  std::uint64_t read_at_end_[2]{};
+  bool gone_ = false, drained_ = false, output_hit_ = false, relay_dropped_ = false;
+};
+
+}  // namespace
+
+std::optional<milliseconds> effective_timeout(const Limits& limits) noexcept {
+  if (limits.timeout && limits.max_timeout) return std::min(*limits.timeout, *limits.max_timeout);
+  return limits.timeout ? limits.timeout : limits.max_timeout;
+}
+
+void set_exit(ExecResult& result, int wait_status) {
+  if (!WIFSIGNALED(wait_status)) {
+    result.reason = Reason::kExited;
+    result.exit_code = WEXITSTATUS(wait_status);
+    return;
+  }
+  const int signal = WTERMSIG(wait_status);
+  const char* name = sigabbrev_np(signal);
+  result.reason = Reason::kSignalled;
+  result.signal = signal;
+  result.exit_code = 128 + signal;
+  result.message = name != nullptr ? format("killed by SIG{}", name) : format("killed by signal {}", signal);
+}
+
+Supervised supervise(launch::Sandbox& sandbox, Stdio& stdio, const Limits& limits, const SuperviseOptions& options) {
+  return Supervisor(sandbox, stdio, limits, options).run();
+}
+
+}  // namespace belljar::runtime

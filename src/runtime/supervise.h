@@ -1,0 +1,53 @@
+// The life of one command, from its start to the last byte of its output: one poll loop, no threads, no sleeping.
+//
+// What ends it: its own exit; the wall or idle timeout, a cancel descriptor (TERM to everything inside, KILL after the grace); a
+// limit (KILL); a second SIGINT (KILL). After the main command nothing inside lives on (launch/ sees to that), and what its pipes
+// still hold is delivered: no more, so a descriptor that escaped cannot hold us.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "launch/launcher.h"
+#include "runtime/signals.h"
+#include "runtime/stdio.h"
+#include "runtime/terminal.h"
+
+namespace belljar::broker {
+class Broker;
+}
+
+namespace belljar::runtime {
+
+class LimitSet;
+
+struct SuperviseOptions {
+  std::chrono::steady_clock::time_point started;  // of the command
+  Signals* signals = nullptr;
+  RawTerminal* terminal = nullptr;
+  LimitSet* limit_set = nullptr;
+  broker::Broker* broker = nullptr;
+  int cancel_fd = -1;  // readable or hung up: end the command
+};
+
+struct Supervised {
+  ExecResult result;               // without enforcement
+  std::vector<std::string> notes;  // what the caller should be told beside the result: "stdout: No space left on device"
+  // Set when the command could not be executed; the caller turns it into a sentence (start_failure.h).
+  int exec_errno = 0;
+  std::string failed_call;
+};
+
+// `sandbox` was started one-shot with the command as its first. It is dead and reaped on return.
+Supervised supervise(launch::Sandbox& sandbox, Stdio& stdio, const Limits& limits, const SuperviseOptions& options);
+
+// The timeout in force: what was asked for, at most what the policy allows.
+std::optional<std::chrono::milliseconds> effective_timeout(const Limits& limits) noexcept;
+
+// 128 + n with the reason, or the program's own code.
+void set_exit(ExecResult& result, int wait_status);
+
+}  // namespace belljar::runtime

@@ -1,0 +1,79 @@
+#include "runtime/terminal.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "runtime/pump.h"
+
+namespace belljar::runtime {
+namespace {
+
+// Read by the crash handler only: a handler has no other way to reach an object.
+struct {
+  volatile sig_atomic_t armed = 0;
+  int fd = -1;
+  termios saved{};
+} emergency;
+
+// Signals that end a process and do not arrive through Signals. tcsetattr(3) is async-signal-safe, signal-safety(7).
+constexpr int kFatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP, SIGALRM, SIGXCPU, SIGVTALRM, SIGPROF};
+
+extern "C" void restore_and_die(int signal) {
+  if (emergency.armed != 0) tcsetattr(emergency.fd, TCSANOW, &emergency.saved);
+  // SA_RESETHAND put the default action back.
+  raise(signal);
+}
+
+void arm(int fd, const termios& saved) noexcept {
+  emergency.fd = fd;
+  emergency.saved = saved;
+  emergency.armed = 1;
+  struct sigaction action {};
+  action.sa_handler = restore_and_die;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+  for (const int signal : kFatal) {
+    struct sigaction old {};
+    // A host program's own crash handler stays.
+    if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_DFL) sigaction(signal, &action, nullptr);
+  }
+}
+
+void disarm() noexcept {
+  emergency.armed = 0;
+  for (const int signal : kFatal) {
+    struct sigaction old {};
+    if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == restore_and_die) ::signal(signal, SIG_DFL);
+  }
+}
+
+}  // namespace
+
+std::optional<winsize> window_size(int terminal) noexcept {
+  winsize size{};
+  if (ioctl(terminal, TIOCGWINSZ, &size) != 0) return std::nullopt;
+  return size;
+}
+
+RawTerminal::RawTerminal(int terminal) noexcept : fd_(terminal), valid_(terminal >= 0 && tcgetattr(terminal, &saved_) == 0) {}
+
+RawTerminal::~RawTerminal() { restore(); }
+
+void RawTerminal::enter() noexcept {
+  if (!valid_ || raw_ || !in_foreground(fd_)) return;
+  // Read anew: while we were stopped the shell or the user may have changed it.
+  if (tcgetattr(fd_, &saved_) != 0) return;
+  termios raw = saved_;
+  cfmakeraw(&raw);
+  arm(fd_, saved_);
+  raw_ = tcsetattr(fd_, TCSADRAIN, &raw) == 0;
+}
+
+void RawTerminal::restore() noexcept {
+  if (!raw_) return;
+  raw_ = false;
+  // SIGTTOU is blocked by Signals, so this works from the background, too.
+  tcsetattr(fd_, TCSADRAIN, &saved_);
+  disarm();
+}
+
+}  // namespace belljar::runtime
