@@ -1,0 +1,117 @@
+#include "runtime/json.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+
+namespace belljar::runtime {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double milliseconds(std::chrono::microseconds time) { return static_cast<double>(time.count()) / 1000.0; }
+
+// RFC 3339, UTC, with microseconds.
+std::string timestamp(std::chrono::system_clock::time_point time) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(time));
+  const auto micro = std::chrono::duration_cast<std::chrono::microseconds>(time - std::chrono::floor<std::chrono::seconds>(time));
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  return format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
+                utc.tm_sec, micro.count());
+}
+
+Json json_of(const Violation& violation) {
+  return {{"time", timestamp(violation.time)},
+          {"sequence", violation.sequence},
+          {"pid", violation.pid},
+          {"program", to_utf8(violation.program).text},
+          {"operation", violation.operation},
+          {"target", to_utf8(violation.target).text},
+          {"rule", violation.rule},
+          {"origin", to_utf8(to_string(violation.origin)).text},
+          {"errno", violation.errnum},
+          {"allowed", to_utf8(violation.allowed).text}};
+}
+
+Json json_of(const EnforcementClause& clause) {
+  return {{"clause", clause.clause},
+          {"asked", to_utf8(clause.asked).text},
+          {"mechanism", clause.mechanism},
+          {"enforced", to_string(clause.enforced)},
+          {"detail", to_utf8(clause.detail).text}};
+}
+
+template <class List>
+Json json_list(const List& list) {
+  Json array = Json::array();
+  for (const auto& item : list) array.push_back(json_of(item));
+  return array;
+}
+
+void add_stream(Json& object, const std::string& name, const Output& output) {
+  Utf8Text text = to_utf8(output.bytes);
+  object[name] = std::move(text.text);
+  object[name + "_bytes"] = output.total;
+  object[name + "_omitted"] = output.omitted;
+  object[name + "_replaced"] = text.replaced;
+}
+
+// Length of the valid UTF-8 sequence at the start of `text`; 0 when there is none (RFC 3629: no overlong forms, no surrogates).
+std::size_t sequence_length(std::string_view text) noexcept {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = at(0);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xC2 && lead <= 0xDF ? 2 : (lead & 0xF0U) == 0xE0 ? 3 : lead >= 0xF0 && lead <= 0xF4 ? 4 : 0;
+  if (length == 0 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((at(i) & 0xC0U) != 0x80) return 0;
+  }
+  const unsigned char second = at(1);
+  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F))
+    return 0;
+  return length;
+}
+
+}  // namespace
+
+Utf8Text to_utf8(std::string_view text) {
+  Utf8Text result;
+  result.text.reserve(text.size());
+  while (!text.empty()) {
+    std::size_t length = sequence_length(text);
+    if (length == 0) {
+      result.text += "\xEF\xBF\xBD";
+      ++result.replaced;
+      length = 1;
+    } else {
+      result.text += text.substr(0, length);
+    }
+    text.remove_prefix(length);
+  }
+  return result;
+}
+
+std::string to_json(const ExecResult& result, JsonStreams streams) {
+  Json object;
+  object["exit_code"] = result.exit_code;
+  object["signal"] = result.signal ? Json(*result.signal) : Json(nullptr);
+  object["reason"] = to_string(result.reason);
+  object["message"] = to_utf8(result.message).text;
+  object["limits_hit"] = result.limits_hit;
+  if (streams == JsonStreams::kInclude) {
+    add_stream(object, "stdout", result.out);
+    add_stream(object, "stderr", result.err);
+  }
+  object["duration_ms"] = milliseconds(result.duration);
+  object["usage"] = {{"cpu_user_ms", milliseconds(result.usage.cpu_user)},
+                     {"cpu_system_ms", milliseconds(result.usage.cpu_system)},
+                     {"peak_memory_bytes", result.usage.peak_memory ? Json(result.usage.peak_memory->count) : Json(nullptr)}};
+  object["violations"] = json_list(result.violations);
+  object["violations_dropped"] = result.violations_dropped;
+  object["enforcement"] = json_list(result.enforcement);
+  return object.dump();
+}
+
+}  // namespace belljar::runtime

@@ -1,0 +1,232 @@
+#include "runtime/run.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "base/format.h"
+#include "policy/defaults.h"
+#include "policy/paths.h"
+#include "runtime/start_failure.h"
+#include "runtime/supervise.h"
+#include "runtime/terminal.h"
+#include "runtime/unserved.h"
+#include "broker/broker.h"
+#if __has_include("runtime/limits.h")
+#include "runtime/enforcement.h"
+#include "runtime/limits.h"
+#define BELLJAR_HAVE_LIMITS 1
+#endif
+
+namespace belljar::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What this room holds itself.
+void add_own_clauses(const Policy& policy, EnforcementReport& report) {
+  const auto add = [&](const char* clause, std::string asked, const char* mechanism) {
+    report.push_back({clause, std::move(asked), mechanism, Enforced::kFull, {}});
+  };
+  if (const auto timeout = effective_timeout(policy.limits)) add("limits.timeout", to_string(*timeout), "front process: TERM, then KILL of the tree");
+  if (policy.limits.idle_timeout) add("limits.idle_timeout", to_string(*policy.limits.idle_timeout), "front process: streams and processor time watched");
+  if (policy.limits.output_bytes)
+    add("limits.output_bytes", to_string(*policy.limits.output_bytes),
+        policy.limits.output_action == OutputAction::kKill ? "relay: KILL of the tree" : "relay: the rest is read, counted and dropped");
+}
+
+StdioOptions stream_options(const Session& session, const Policy& policy, const launch::Plan& plan) {
+  StdioOptions options = session.stdio;
+  if (policy.limits.output_bytes) options.cap = policy.limits.output_bytes->count;
+  if (policy.limits.idle_timeout) options.watch = true;
+  if (plan.identity == launch::Identity::kRootMapped) options.owner = {plan.outside_uid, plan.outside_gid};
+  return options;
+}
+
+// Everything of one run, so that its end comes in the right order: the sandbox dies first, then its broker, then its groups.
+class Run {
+ public:
+  Run(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace, const Session& session)
+      : prepared_(std::move(prepared)), policy_(policy), command_(command), workspace_(workspace), session_(session) {}
+
+  Result<Ran> go(Clock::time_point begun) {
+    BELLJAR_CHECK(make_limits());
+    Signals signals = BELLJAR_TRY(Signals::open(session_.signals));
+    const StdioOptions options = stream_options(session_, policy_, prepared_.plan);
+    Stdio stdio = BELLJAR_TRY(Stdio::open(options));
+    RawTerminal terminal(stdio.pty() && options.output == OutputTo::kInherit ? options.host[0] : -1);
+    if (stdio.pty()) plan_pty(options);
+    const launch::ExecRequest request = make_request(stdio);
+    ran_.times.prepare = Clock::now() - begun;
+
+    const Clock::time_point starting = Clock::now();
+    launch::Sandbox sandbox = BELLJAR_TRY(launch::start(prepared_.plan, &request, {.one_shot = true, .time_steps = session_.time_steps}));
+    const Clock::time_point started = Clock::now();
+    ran_.times.start = started - starting;
+    stdio.close_command_ends();
+    if (stdio.pty()) {
+      stdio.attach_pty(sandbox.take_pty_master());
+      terminal.enter();
+    }
+    SuperviseOptions supervision{.started = started, .signals = &signals, .terminal = &terminal, .cancel_fd = session_.cancel_fd};
+    std::optional<broker::Broker> broker;
+    if (UniqueFd listener = sandbox.take_listener(); listener.valid()) {
+      broker = BELLJAR_TRY(broker::Broker::create(std::move(listener), broker_options()));
+      supervision.broker = &*broker;
+    }
+#ifdef BELLJAR_HAVE_LIMITS
+    limits_->attach(sandbox.init_pid());
+    supervision.limit_set = &*limits_;
+#endif
+    Supervised supervised = supervise(sandbox, stdio, policy_.limits, supervision);
+    terminal.restore();
+    const Clock::time_point ended = started + supervised.result.duration;
+    if (broker) {
+      supervised.result.violations = broker->take_violations();
+      supervised.result.violations_dropped = broker->dropped();
+    }
+    ran_.steps = sandbox.steps();
+    take(std::move(supervised), sandbox);
+    ran_.times.end = Clock::now() - ended;
+    return std::move(ran_);
+  }
+
+ private:
+  Result<void> make_limits() {
+#ifdef BELLJAR_HAVE_LIMITS
+    const launch::Plan& plan = prepared_.plan;
+    limits_ = BELLJAR_TRY(LimitSet::create(policy_.limits, {.pid_namespace = prepared_.pid_namespace,
+                                                           .user_namespace = prepared_.user_namespace,
+                                                           .kernel_uid_0 = plan.identity == launch::Identity::kKeep && geteuid() == 0,
+                                                           .kill_by_cgroup = !prepared_.pid_namespace,
+                                                           .workspace = workspace_,
+                                                           .private_tmp = policy_.filesystem.tmp == Tmp::kPrivate && prepared_.pid_namespace}));
+    const EnforcementReport& clauses = limits_->clauses();
+    prepared_.report.insert(prepared_.report.end(), clauses.begin(), clauses.end());
+    const auto& rlimits = limits_->rlimits();
+    prepared_.plan.rlimits.insert(prepared_.plan.rlimits.end(), rlimits.begin(), rlimits.end());
+    prepared_.plan.cgroup_fd = limits_->cgroup_fd();
+    prepared_.plan.join_files = limits_->join_files();
+#endif
+    add_own_clauses(policy_, prepared_.report);
+#ifdef BELLJAR_HAVE_LIMITS
+    return check_required(prepared_.report, policy_);
+#else
+    return {};
+#endif
+  }
+
+  void plan_pty(const StdioOptions& options) {
+    prepared_.plan.want_pty = true;
+    const winsize size = window_size(options.host[1]).value_or(winsize{24, 80, 0, 0});
+    prepared_.plan.pty_rows = size.ws_row;
+    prepared_.plan.pty_columns = size.ws_col;
+  }
+
+  launch::ExecRequest make_request(const Stdio& stdio) const {
+    launch::ExecRequest request;
+    request.argv = command_.argv;
+    for (int n = 0; n < 3; ++n) request.stdio[n] = stdio.command_fd(n);
+    request.pty = stdio.pty();
+    return request;
+  }
+
+  broker::BrokerOptions broker_options() const {
+    broker::BrokerOptions options;
+    options.own_network_namespace = prepared_.own_network;
+    if (prepared_.plan.identity == launch::Identity::kRootMapped) options.uid = prepared_.plan.outside_uid, options.gid = prepared_.plan.outside_gid;
+    options.origin = {"built-in", "", 0};
+    return options;
+  }
+
+  void take(Supervised supervised, const launch::Sandbox& sandbox) {
+    ran_.result = std::move(supervised.result);
+    ran_.notes = std::move(supervised.notes);
+    if (supervised.exec_errno != 0) {
+      Error failure =
+          explain_start_failure(supervised.exec_errno, supervised.failed_call, command_.argv[0], prepared_.plan.default_cwd);
+      ExecResult failed = failed_start(failure);
+      failed.violations = std::move(ran_.result.violations);
+      ran_.result = std::move(failed);
+      ran_.start_failure = std::move(failure);
+    }
+    ran_.result.enforcement = std::move(prepared_.report);
+    lower_skipped(sandbox);
+  }
+
+  // An optional mount that failed takes its clause along.
+  void lower_skipped(const launch::Sandbox& sandbox) {
+    for (const launch::SkippedOp& skipped : sandbox.skipped()) {
+      const launch::MountOp& op = prepared_.plan.mounts[static_cast<std::size_t>(skipped.op)];
+      if (op.clause < 0 || static_cast<std::size_t>(op.clause) >= ran_.result.enforcement.size()) continue;
+      EnforcementClause& clause = ran_.result.enforcement[static_cast<std::size_t>(op.clause)];
+      if (clause.enforced == Enforced::kFull) clause.enforced = Enforced::kPartial;
+      clause.detail += format("{}{} could not be mounted (errno {})", clause.detail.empty() ? "" : "; ",
+                              quoted(op.target.empty() ? op.source : op.target), skipped.errnum);
+    }
+  }
+
+  backend::Prepared prepared_;
+  const Policy& policy_;
+  const Command& command_;
+  const std::string& workspace_;
+  const Session& session_;
+#ifdef BELLJAR_HAVE_LIMITS
+  std::optional<LimitSet> limits_;
+#endif
+  Ran ran_;
+};
+
+}  // namespace
+
+Result<Ran> run_prepared(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
+                         const Session& session) {
+  return Run(std::move(prepared), policy, command, workspace, session).go(Clock::now());
+}
+
+Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& command, backend::Workplace place,
+                const std::vector<std::string>& caller_env, const Session& session) {
+  const Clock::time_point begun = Clock::now();
+  if (command.argv.empty() || command.argv[0].empty())
+    return Error(Code::kInvalidArgument, "there is no command to run").next("belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'");
+  BELLJAR_CHECK(check_served(policy));
+  Policy sized = policy;
+  // /tmp is part of what the disk limit covers.
+  if (policy.limits.disk) sized.filesystem.tmp_size = std::min(sized.filesystem.tmp_size, *policy.limits.disk);
+  place.env = policy::build_environment(policy.environment, caller_env, command.env);
+  place.cwd = BELLJAR_TRY(find_cwd(place.workspace, place.cwd.empty() ? command.cwd : place.cwd));
+  backend::Prepared prepared = BELLJAR_TRY(backend.prepare(sized, place));
+  return Run(std::move(prepared), sized, command, place.workspace, session).go(begun);
+}
+
+Result<std::string> find_cwd(const std::string& workspace, const std::string& cwd) {
+  if (cwd.empty()) return workspace;
+  const std::string full = cwd.starts_with('/') ? cwd : workspace + "/" + cwd;
+  const auto refused = [&](Code code) { return Error(code, format("cannot use {} as working directory", quoted(cwd))); };
+  if (full.size() >= PATH_MAX) return refused(Code::kInvalidArgument).reason(format("the path is longer than {} bytes", PATH_MAX - 1));
+  char real[PATH_MAX];
+  if (::realpath(full.c_str(), real) == nullptr)
+    return refused(errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied).sys(errno, "realpath").next("name an existing directory inside the workspace");
+  if (!policy::is_within(real, workspace))
+    return Error(Code::kInvalidArgument, format("workdir escapes workspace: {} is not inside {}", quoted(real), quoted(workspace)))
+        .next("choose a directory inside it, or another --workspace");
+  struct stat status {};
+  if (stat(real, &status) != 0 || !S_ISDIR(status.st_mode)) return refused(Code::kInvalidArgument).reason("it is not a directory");
+  return std::string(real);
+}
+
+ExecResult failed_start(const Error& error) {
+  ExecResult result;
+  result.reason = Reason::kStartFailed;
+  result.exit_code = error.exit_code();
+  result.message = error.line();
+  return result;
+}
+
+}  // namespace belljar::runtime

@@ -1,0 +1,55 @@
+// Policy and command to result: prepare, limits, launch, supervise. The public face is include/belljar/run.h.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "belljar/command.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "launch/launcher.h"
+#include "runtime/signals.h"
+#include "runtime/stdio.h"
+
+namespace belljar::runtime {
+
+struct Session {
+  StdioOptions stdio;
+  Signals::Take signals = Signals::Take::kNone;
+  int cancel_fd = -1;
+  bool time_steps = false;
+};
+
+// One row of `--verbose`: what of the front's own time went where.
+struct FrontTimes {
+  std::chrono::nanoseconds prepare{0};  // plan, limits, streams, strings: all before clone3
+  std::chrono::nanoseconds start{0};    // clone3 until execve was reported
+  std::chrono::nanoseconds end{0};      // from the end of the command to the finished result
+};
+
+struct Ran {
+  ExecResult result;
+  std::vector<std::string> notes;      // about the streams, for people
+  std::optional<Error> start_failure;  // when result.reason is kStartFailed: why, and what to do
+  std::vector<launch::StepTime> steps;
+  FrontTimes times;
+};
+
+// Runs `command` as `policy` says, at `place`. `place.env` is made here, from `caller_env` and the policy. Errors: as belljar::run.
+Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& command, backend::Workplace place,
+                const std::vector<std::string>& caller_env, const Session& session);
+
+// The second half, for a plan that is made already (tests write them by hand).
+Result<Ran> run_prepared(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
+                         const Session& session);
+
+// `cwd` (empty: the workspace) as a canonical directory inside the canonical `workspace`; relative to the workspace.
+Result<std::string> find_cwd(const std::string& workspace, const std::string& cwd);
+
+// An Error of ours as a result, for those who want one object whatever happens.
+ExecResult failed_start(const Error& error);
+
+}  // namespace belljar::runtime
