@@ -17,13 +17,16 @@
 namespace belljar {
 
 struct RunOptions {
-  // Absolute or relative to the current directory; empty: the current directory. What the command may write to under workspace-write.
+  // Absolute or relative to the current directory; empty: the current directory. What the command may write to under
+  // workspace-write.
   std::string workspace;
   // What the policy's environment is taken from. Empty: this process's own.
   std::map<std::string, std::string> caller_env;
-  // Bytes kept of stdout and of stderr each, unless policy.limits.output_bytes says otherwise; the rest is read, counted and dropped.
+  // Bytes kept of stdout and of stderr each, unless policy.limits.output_bytes says otherwise; the rest is read, counted and
+  // dropped.
   Bytes output_bytes{200'000};
-  // The command's stdin: a descriptor that stays the caller's, or -1 for none (/dev/null). Pipes are handed over, all else is relayed.
+  // The command's stdin: a descriptor that stays the caller's, or -1 for none (/dev/null). Pipes are handed over, all else is
+  // relayed.
   int input_fd = -1;
   // Readable or hung up: the command is told to end (TERM, after policy.limits.kill_grace KILL) and the result says kCancelled.
   // For instance an eventfd(2) that another thread writes to. -1: none.

@@ -8,7 +8,8 @@ void Capture::append(std::string_view bytes) {
   output_.total += bytes.size();
   const std::uint64_t room = cap_ - std::min<std::uint64_t>(cap_, output_.bytes.size());
   // Once something was dropped nothing is kept any more: the kept text is a head, without holes.
-  if (output_.omitted == 0) output_.bytes.append(bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(room, bytes.size()))));
+  if (output_.omitted == 0)
+    output_.bytes.append(bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(room, bytes.size()))));
   output_.omitted = output_.total - output_.bytes.size();
 }
 

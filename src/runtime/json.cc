@@ -18,8 +18,8 @@ std::string timestamp(std::chrono::system_clock::time_point time) {
   const auto micro = std::chrono::duration_cast<std::chrono::microseconds>(time - std::chrono::floor<std::chrono::seconds>(time));
   std::tm utc{};
   gmtime_r(&seconds, &utc);
-  return format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
-                utc.tm_sec, micro.count());
+  return format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
+                utc.tm_min, utc.tm_sec, micro.count());
 }
 
 Json json_of(const Violation& violation) {
@@ -69,7 +69,8 @@ std::size_t sequence_length(std::string_view text) noexcept {
     if ((at(i) & 0xC0U) != 0x80) return 0;
   }
   const unsigned char second = at(1);
-  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F))
+  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
+      (lead == 0xF4 && second > 0x8F))
     return 0;
   return length;
 }

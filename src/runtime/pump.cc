@@ -25,7 +25,7 @@ constexpr std::size_t kSafePipeWrite = 4096, kSafeTerminalWrite = 256;
 }  // namespace
 
 FdKind fd_kind(int fd) noexcept {
-  struct stat status {};
+  struct stat status{};
   if (fd < 0 || fstat(fd, &status) != 0) return FdKind::kClosed;
   if (S_ISFIFO(status.st_mode)) return FdKind::kPipe;
   if (S_ISREG(status.st_mode)) return FdKind::kRegular;
@@ -61,7 +61,8 @@ Pump::Pump(UniqueFd source, UniqueFd sink, std::optional<std::uint64_t> cap)
                    (fcntl(sink_.get(), F_GETFL) & O_NONBLOCK) == 0),
       cap_(cap) {}
 
-Pump::Pump(UniqueFd source, Capture* capture) : source_(std::move(source)), source_kind_(fd_kind(source_.get())), capture_(capture) {}
+Pump::Pump(UniqueFd source, Capture* capture)
+    : source_(std::move(source)), source_kind_(fd_kind(source_.get())), capture_(capture) {}
 
 bool Pump::waits_for_foreground() const noexcept {
   return source_.valid() && source_kind_ == FdKind::kTerminal && !in_foreground(source_.get());

@@ -11,18 +11,18 @@
 #include <utility>
 
 #include "base/format.h"
+#if __has_include("broker/caller.h")  // the broker is on its way; remove with the #else branches when it is here
+#include "broker/broker.h"
+#define BELLJAR_HAVE_BROKER 1
+#endif
 #include "policy/defaults.h"
 #include "policy/paths.h"
+#include "runtime/enforcement.h"
+#include "runtime/limits.h"
 #include "runtime/start_failure.h"
 #include "runtime/supervise.h"
 #include "runtime/terminal.h"
 #include "runtime/unserved.h"
-#include "broker/broker.h"
-#if __has_include("runtime/limits.h")
-#include "runtime/enforcement.h"
-#include "runtime/limits.h"
-#define BELLJAR_HAVE_LIMITS 1
-#endif
 
 namespace belljar::runtime {
 namespace {
@@ -34,11 +34,14 @@ void add_own_clauses(const Policy& policy, EnforcementReport& report) {
   const auto add = [&](const char* clause, std::string asked, const char* mechanism) {
     report.push_back({clause, std::move(asked), mechanism, Enforced::kFull, {}});
   };
-  if (const auto timeout = effective_timeout(policy.limits)) add("limits.timeout", to_string(*timeout), "front process: TERM, then KILL of the tree");
-  if (policy.limits.idle_timeout) add("limits.idle_timeout", to_string(*policy.limits.idle_timeout), "front process: streams and processor time watched");
+  if (const auto timeout = effective_timeout(policy.limits))
+    add("limits.timeout", to_string(*timeout), "front process: TERM, then KILL of the tree");
+  if (policy.limits.idle_timeout)
+    add("limits.idle_timeout", to_string(*policy.limits.idle_timeout), "front process: streams and processor time watched");
   if (policy.limits.output_bytes)
     add("limits.output_bytes", to_string(*policy.limits.output_bytes),
-        policy.limits.output_action == OutputAction::kKill ? "relay: KILL of the tree" : "relay: the rest is read, counted and dropped");
+        policy.limits.output_action == OutputAction::kKill ? "relay: KILL of the tree"
+                                                           : "relay: the rest is read, counted and dropped");
 }
 
 StdioOptions stream_options(const Session& session, const Policy& policy, const launch::Plan& plan) {
@@ -52,7 +55,8 @@ StdioOptions stream_options(const Session& session, const Policy& policy, const 
 // Everything of one run, so that its end comes in the right order: the sandbox dies first, then its broker, then its groups.
 class Run {
  public:
-  Run(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace, const Session& session)
+  Run(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
+      const Session& session)
       : prepared_(std::move(prepared)), policy_(policy), command_(command), workspace_(workspace), session_(session) {}
 
   Result<Ran> go(Clock::time_point begun) {
@@ -66,7 +70,8 @@ class Run {
     ran_.times.prepare = Clock::now() - begun;
 
     const Clock::time_point starting = Clock::now();
-    launch::Sandbox sandbox = BELLJAR_TRY(launch::start(prepared_.plan, &request, {.one_shot = true, .time_steps = session_.time_steps}));
+    launch::Sandbox sandbox =
+        BELLJAR_TRY(launch::start(prepared_.plan, &request, {.one_shot = true, .time_steps = session_.time_steps}));
     const Clock::time_point started = Clock::now();
     ran_.times.start = started - starting;
     stdio.close_command_ends();
@@ -75,22 +80,24 @@ class Run {
       terminal.enter();
     }
     SuperviseOptions supervision{.started = started, .signals = &signals, .terminal = &terminal, .cancel_fd = session_.cancel_fd};
+#ifdef BELLJAR_HAVE_BROKER
     std::optional<broker::Broker> broker;
     if (UniqueFd listener = sandbox.take_listener(); listener.valid()) {
       broker = BELLJAR_TRY(broker::Broker::create(std::move(listener), broker_options()));
       supervision.broker = &*broker;
     }
-#ifdef BELLJAR_HAVE_LIMITS
+#endif
     limits_->attach(sandbox.init_pid());
     supervision.limit_set = &*limits_;
-#endif
     Supervised supervised = supervise(sandbox, stdio, policy_.limits, supervision);
     terminal.restore();
     const Clock::time_point ended = started + supervised.result.duration;
+#ifdef BELLJAR_HAVE_BROKER
     if (broker) {
       supervised.result.violations = broker->take_violations();
       supervised.result.violations_dropped = broker->dropped();
     }
+#endif
     ran_.steps = sandbox.steps();
     take(std::move(supervised), sandbox);
     ran_.times.end = Clock::now() - ended;
@@ -99,27 +106,22 @@ class Run {
 
  private:
   Result<void> make_limits() {
-#ifdef BELLJAR_HAVE_LIMITS
     const launch::Plan& plan = prepared_.plan;
-    limits_ = BELLJAR_TRY(LimitSet::create(policy_.limits, {.pid_namespace = prepared_.pid_namespace,
-                                                           .user_namespace = prepared_.user_namespace,
-                                                           .kernel_uid_0 = plan.identity == launch::Identity::kKeep && geteuid() == 0,
-                                                           .kill_by_cgroup = !prepared_.pid_namespace,
-                                                           .workspace = workspace_,
-                                                           .private_tmp = policy_.filesystem.tmp == Tmp::kPrivate && prepared_.pid_namespace}));
+    limits_ = BELLJAR_TRY(
+        LimitSet::create(policy_.limits, {.pid_namespace = prepared_.pid_namespace,
+                                          .user_namespace = prepared_.user_namespace,
+                                          .kernel_uid_0 = plan.identity == launch::Identity::kKeep && geteuid() == 0,
+                                          .kill_by_cgroup = !prepared_.pid_namespace,
+                                          .workspace = workspace_,
+                                          .private_tmp = policy_.filesystem.tmp == Tmp::kPrivate && prepared_.pid_namespace}));
     const EnforcementReport& clauses = limits_->clauses();
     prepared_.report.insert(prepared_.report.end(), clauses.begin(), clauses.end());
     const auto& rlimits = limits_->rlimits();
     prepared_.plan.rlimits.insert(prepared_.plan.rlimits.end(), rlimits.begin(), rlimits.end());
     prepared_.plan.cgroup_fd = limits_->cgroup_fd();
     prepared_.plan.join_files = limits_->join_files();
-#endif
     add_own_clauses(policy_, prepared_.report);
-#ifdef BELLJAR_HAVE_LIMITS
     return check_required(prepared_.report, policy_);
-#else
-    return {};
-#endif
   }
 
   void plan_pty(const StdioOptions& options) {
@@ -137,13 +139,16 @@ class Run {
     return request;
   }
 
+#ifdef BELLJAR_HAVE_BROKER
   broker::BrokerOptions broker_options() const {
     broker::BrokerOptions options;
     options.own_network_namespace = prepared_.own_network;
-    if (prepared_.plan.identity == launch::Identity::kRootMapped) options.uid = prepared_.plan.outside_uid, options.gid = prepared_.plan.outside_gid;
+    if (prepared_.plan.identity == launch::Identity::kRootMapped)
+      options.uid = prepared_.plan.outside_uid, options.gid = prepared_.plan.outside_gid;
     options.origin = {"built-in", "", 0};
     return options;
   }
+#endif
 
   void take(Supervised supervised, const launch::Sandbox& sandbox) {
     ran_.result = std::move(supervised.result);
@@ -177,9 +182,7 @@ class Run {
   const Command& command_;
   const std::string& workspace_;
   const Session& session_;
-#ifdef BELLJAR_HAVE_LIMITS
   std::optional<LimitSet> limits_;
-#endif
   Ran ran_;
 };
 
@@ -194,7 +197,8 @@ Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& 
                 const std::vector<std::string>& caller_env, const Session& session) {
   const Clock::time_point begun = Clock::now();
   if (command.argv.empty() || command.argv[0].empty())
-    return Error(Code::kInvalidArgument, "there is no command to run").next("belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'");
+    return Error(Code::kInvalidArgument, "there is no command to run")
+        .next("belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'");
   BELLJAR_CHECK(check_served(policy));
   Policy sized = policy;
   // /tmp is part of what the disk limit covers.
@@ -209,14 +213,17 @@ Result<std::string> find_cwd(const std::string& workspace, const std::string& cw
   if (cwd.empty()) return workspace;
   const std::string full = cwd.starts_with('/') ? cwd : workspace + "/" + cwd;
   const auto refused = [&](Code code) { return Error(code, format("cannot use {} as working directory", quoted(cwd))); };
-  if (full.size() >= PATH_MAX) return refused(Code::kInvalidArgument).reason(format("the path is longer than {} bytes", PATH_MAX - 1));
+  if (full.size() >= PATH_MAX)
+    return refused(Code::kInvalidArgument).reason(format("the path is longer than {} bytes", PATH_MAX - 1));
   char real[PATH_MAX];
   if (::realpath(full.c_str(), real) == nullptr)
-    return refused(errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied).sys(errno, "realpath").next("name an existing directory inside the workspace");
+    return refused(errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied)
+        .sys(errno, "realpath")
+        .next("name an existing directory inside the workspace");
   if (!policy::is_within(real, workspace))
     return Error(Code::kInvalidArgument, format("workdir escapes workspace: {} is not inside {}", quoted(real), quoted(workspace)))
         .next("choose a directory inside it, or another --workspace");
-  struct stat status {};
+  struct stat status{};
   if (stat(real, &status) != 0 || !S_ISDIR(status.st_mode)) return refused(Code::kInvalidArgument).reason("it is not a directory");
   return std::string(real);
 }

@@ -16,7 +16,7 @@ constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2
 constexpr int kAsErrno[] = {SIGPIPE, SIGXFSZ, SIGTTOU, SIGTTIN};
 
 bool is_ignored(int signal) noexcept {
-  struct sigaction action {};
+  struct sigaction action{};
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
@@ -37,7 +37,9 @@ Result<Signals> Signals::open(Take take) {
     signals.fd_ = UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals.fd_.valid()) {
       signals.active_ = false;
-      return Error(Code::kResourceExhausted, "cannot wait for signals").sys(errno, "signalfd").next("raise the limit of open files (`ulimit -n`)");
+      return Error(Code::kResourceExhausted, "cannot wait for signals")
+          .sys(errno, "signalfd")
+          .next("raise the limit of open files (`ulimit -n`)");
     }
   }
   pthread_sigmask(SIG_BLOCK, &blocked, &signals.old_);

@@ -25,7 +25,7 @@ struct Head {
 
 Head read_head(const std::string& path) {
   Head head;
-  struct stat status {};
+  struct stat status{};
   if (stat(path.c_str(), &status) != 0) return head;
   head.exists = true;
   head.directory = S_ISDIR(status.st_mode);
@@ -68,10 +68,14 @@ std::string machine_name(unsigned machine) {
 
 Error not_found(const std::string& program, const std::string& path) {
   const auto error = [&](std::string reason, std::string next) {
-    return Error(Code::kNotFound, format("cannot run {}", quoted(program))).reason(std::move(reason)).next(std::move(next)).exit_code(127);
+    return Error(Code::kNotFound, format("cannot run {}", quoted(program)))
+        .reason(std::move(reason))
+        .next(std::move(next))
+        .exit_code(127);
   };
   if (path.empty())
-    return error("there is no such program in the PATH of the sandbox", "check the name, or give the program's path; PATH comes from the policy's environment");
+    return error("there is no such program in the PATH of the sandbox",
+                 "check the name, or give the program's path; PATH comes from the policy's environment");
   const Head head = read_head(path);
   if (!head.exists) return error("there is no such file", "check the path");
   if (const std::string shebang = interpreter(head); !shebang.empty())
@@ -81,7 +85,10 @@ Error not_found(const std::string& program, const std::string& path) {
 }
 
 Error not_executable(const std::string& program, std::string reason, std::string next) {
-  return Error(Code::kPermissionDenied, format("cannot run {}", quoted(program))).reason(std::move(reason)).next(std::move(next)).exit_code(126);
+  return Error(Code::kPermissionDenied, format("cannot run {}", quoted(program)))
+      .reason(std::move(reason))
+      .next(std::move(next))
+      .exit_code(126);
 }
 
 Error wrong_format(const std::string& program, const std::string& path) {
@@ -90,7 +97,8 @@ Error wrong_format(const std::string& program, const std::string& path) {
   if (text.starts_with(std::string_view(ELFMAG, SELFMAG)) && text.size() >= sizeof(Elf32_Ehdr)) {
     Elf32_Ehdr header;  // e_machine is at the same place in both classes
     std::memcpy(&header, text.data(), sizeof header);
-    return not_executable(program, format("it is an ELF program for {}, which this machine does not run", machine_name(header.e_machine)),
+    return not_executable(program,
+                          format("it is an ELF program for {}, which this machine does not run", machine_name(header.e_machine)),
                           "build it for this machine");
   }
   if (head.readable && head.size == 0) return not_executable(program, "the file is empty", "check the path");
@@ -116,15 +124,18 @@ Error explain_start_failure(int errnum, std::string_view call, const std::string
     case ENOTDIR:
       return not_found(program, path);
     case ENOEXEC:
-      return path.empty() ? not_executable(program, "what PATH finds is neither a program for this machine nor a script with a `#!` line",
-                                           "give the path of the right one")
-                          : wrong_format(program, path);
+      return path.empty()
+                 ? not_executable(program, "what PATH finds is neither a program for this machine nor a script with a `#!` line",
+                                  "give the path of the right one")
+                 : wrong_format(program, path);
     case EACCES:
       if (!path.empty() && read_head(path).directory) return not_executable(program, "it is a directory", "name a program in it");
-      return not_executable(program, "permission denied: no execute permission, a hidden path, or a file system without programs (noexec)",
+      return not_executable(program,
+                            "permission denied: no execute permission, a hidden path, or a file system without programs (noexec)",
                             "chmod +x it, or choose another program");
     case E2BIG:
-      return not_executable(program, "its arguments and environment are larger than the system takes", "pass the data through a file or stdin");
+      return not_executable(program, "its arguments and environment are larger than the system takes",
+                            "pass the data through a file or stdin");
     default:
       return not_executable(program, std::strerror(errnum), "see execve(2)");
   }

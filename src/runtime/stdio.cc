@@ -17,7 +17,7 @@ constexpr const char* kNames[] = {"stdin", "stdout", "stderr"};
 
 // A pipe on no file system but the kernel's own; a FIFO lies in somebody's directory and keeps its owner.
 bool is_anonymous_pipe(int fd) noexcept {
-  struct statfs status {};
+  struct statfs status{};
   return fstatfs(fd, &status) == 0 && status.f_type == PIPEFS_MAGIC;
 }
 
@@ -96,8 +96,9 @@ Result<Stdio> Stdio::open(const StdioOptions& given) {
 
 bool Stdio::same_target(const StdioOptions& options) const noexcept {
   if (options.output == OutputTo::kCapture || options.cap || !output_) return false;
-  struct stat out {}, err {};
-  return fstat(options.host[1], &out) == 0 && fstat(options.host[2], &err) == 0 && out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+  struct stat out{}, err{};
+  return fstat(options.host[1], &out) == 0 && fstat(options.host[2], &err) == 0 && out.st_dev == err.st_dev &&
+         out.st_ino == err.st_ino;
 }
 
 Result<void> Stdio::open_input(const StdioOptions& options) {

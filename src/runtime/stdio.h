@@ -1,9 +1,10 @@
 // What becomes of descriptors 0, 1 and 2 of a command.
 //
 // A descriptor that is handed in can be re-opened through /proc/self/fd with other rights than it was given: a log file opened for
-// appending becomes a host file open for reading and writing, a terminal becomes a place to push input into (TIOCSTI, CVE-2017-5226;
-// the class is FS-10 in the security notes, CVE-2019-5736 its best known member). So only what gains nothing by that is passed
-// through: pipes, FIFOs and /dev/null. Everything else is relayed through a pipe of ours, or through a pty of the sandbox's own.
+// appending becomes a host file open for reading and writing, a terminal becomes a place to push input into (TIOCSTI,
+// CVE-2017-5226; the class is FS-10 in the security notes, CVE-2019-5736 its best known member). So only what gains nothing by that
+// is passed through: pipes, FIFOs and /dev/null. Everything else is relayed through a pipe of ours, or through a pty of the
+// sandbox's own.
 //
 // Passed through costs nothing; relayed costs two copies. Nothing here changes the state of the caller's descriptors: O_NONBLOCK
 // lives in the open file description, which the caller's shell shares.

@@ -11,11 +11,8 @@
 #include <optional>
 
 #include "base/format.h"
-#if __has_include("runtime/limits.h")
 #include "runtime/limits.h"
-#define BELLJAR_HAVE_LIMITS 1
-#endif
-#if __has_include("broker/broker.h")
+#if __has_include("broker/caller.h")
 #include "broker/broker.h"
 #define BELLJAR_HAVE_BROKER 1
 #endif
@@ -44,7 +41,7 @@ class Supervisor {
   }
 
   Supervised run() {
-    while (const auto event = sandbox_.next_event()) on_event(*event);
+    take_events();
     while (!finished()) turn();
     return finish();
   }
@@ -85,13 +82,11 @@ class Supervisor {
       count_ += static_cast<std::size_t>(pump_count_[i]);
     }
     notices_at_ = count_;
-#ifdef BELLJAR_HAVE_LIMITS
     if (options_.limit_set != nullptr && !gone_) {
       for (const auto& notice : options_.limit_set->notices()) {
         if (count_ < set_.size()) set_[count_++] = {notice.fd, notice.events, 0};
       }
     }
-#endif
   }
 
   std::optional<Clock::time_point> next_deadline(Clock::time_point now) const {
@@ -111,9 +106,7 @@ class Supervisor {
     }
     consider(kill_at_);
     consider(give_up_);
-#ifdef BELLJAR_HAVE_LIMITS
     if (options_.limit_set != nullptr) consider(options_.limit_set->next_sample());
-#endif
     if ((stdio_.input() != nullptr && stdio_.input()->waits_for_foreground()) || wants_raw()) consider(now + kForegroundCheck);
     return next;
   }
@@ -140,22 +133,27 @@ class Supervisor {
 #ifdef BELLJAR_HAVE_BROKER
     if (broker_at_ >= 0 && set_[static_cast<std::size_t>(broker_at_)].revents != 0) options_.broker->on_readable();
 #endif
-    if (cancel_at_ >= 0 && set_[static_cast<std::size_t>(cancel_at_)].revents != 0) stop(Reason::kCancelled, "cancelled by the caller");
-#ifdef BELLJAR_HAVE_LIMITS
+    if (cancel_at_ >= 0 && set_[static_cast<std::size_t>(cancel_at_)].revents != 0)
+      stop(Reason::kCancelled, "cancelled by the caller");
     for (std::size_t i = notices_at_; i < count_; ++i) {
       if (set_[i].revents != 0) {
         sample_limits(Clock::now());
         break;
       }
     }
-#endif
     // Last: once the command's end is known the streams are complete, and they have had their turn.
-    if (control_at_ >= 0 && set_[static_cast<std::size_t>(control_at_)].revents != 0) {
-      while (const auto event = sandbox_.next_event()) on_event(*event);
-    }
+    if (control_at_ >= 0 && set_[static_cast<std::size_t>(control_at_)].revents != 0) take_events();
   }
 
   // --- what happens
+
+  void take_events() {
+    while (!gone_) {
+      const auto event = sandbox_.next_event();
+      if (!event) return;
+      on_event(*event);
+    }
+  }
 
   void on_event(const launch::Event& event) {
     switch (event.kind) {
@@ -297,19 +295,15 @@ class Supervisor {
   }
 
   std::chrono::microseconds tree_cpu() const {
-#ifdef BELLJAR_HAVE_LIMITS
     if (options_.limit_set != nullptr) return options_.limit_set->tree_cpu();
-#endif
     return {};
   }
 
-  void sample_limits([[maybe_unused]] Clock::time_point now) {
-#ifdef BELLJAR_HAVE_LIMITS
+  void sample_limits(Clock::time_point now) {
     if (options_.limit_set == nullptr || gone_) return;
     while (auto hit = options_.limit_set->sample(now)) {
       if (hit->kill) stop_at_limit(hit->reason, std::move(hit->limit), std::move(hit->message));
     }
-#endif
   }
 
   void check_output_limit() {
@@ -317,8 +311,9 @@ class Supervisor {
     for (Pump* pump : {stdio_.output(), stdio_.error()}) {
       if (pump == nullptr || !pump->over_cap()) continue;
       output_hit_ = true;
-      stop_at_limit(Reason::kOutput, "output",
-                    format("{} exceeded the limit of {} bytes", pump == stdio_.output() ? "stdout" : "stderr", limits_.output_bytes->count));
+      stop_at_limit(
+          Reason::kOutput, "output",
+          format("{} exceeded the limit of {} bytes", pump == stdio_.output() ? "stdout" : "stderr", limits_.output_bytes->count));
       return;
     }
   }
@@ -363,7 +358,8 @@ class Supervisor {
     note_lost_output();
     result.out = stdio_.take_out();
     result.err = stdio_.take_err();
-    if (!output_hit_ && (result.out.omitted > 0 || result.err.omitted > 0 || relay_dropped_)) result.limits_hit.emplace_back("output");
+    if (!output_hit_ && (result.out.omitted > 0 || result.err.omitted > 0 || relay_dropped_))
+      result.limits_hit.emplace_back("output");
     return std::move(supervised_);
   }
 
@@ -386,8 +382,7 @@ class Supervisor {
     if (usage.ru_maxrss > 0) supervised_.result.usage.peak_memory = Bytes{static_cast<std::uint64_t>(usage.ru_maxrss) * 1024};
   }
 
-  void apply_limits([[maybe_unused]] int status) {
-#ifdef BELLJAR_HAVE_LIMITS
+  void apply_limits(int status) {
     if (options_.limit_set == nullptr) return;
     ExecResult& result = supervised_.result;
     Finish end = options_.limit_set->finish(status, exit_ ? exit_->usage : rusage{});
@@ -399,7 +394,6 @@ class Supervisor {
     result.reason = *end.reason;
     result.message = std::move(end.message);
     if (result.signal) result.exit_code = 128 + *result.signal;
-#endif
   }
 
   // A full disk or a closed terminal is no fault of the command, but its output is not where the caller thinks it is.
@@ -409,7 +403,8 @@ class Supervisor {
       if (pump->over_cap() && pump->dropped() > 0) relay_dropped_ = true;
       if (pump->sink_errno() == 0 || pump->sink_errno() == EPIPE || pump->sink_errno() == EIO) continue;
       const char* name = pump == stdio_.output() ? "stdout" : "stderr";
-      supervised_.notes.push_back(format("cannot write {}: {}; output of the command was lost", name, std::strerror(pump->sink_errno())));
+      supervised_.notes.push_back(
+          format("cannot write {}: {}; output of the command was lost", name, std::strerror(pump->sink_errno())));
     }
   }
 

@@ -28,11 +28,11 @@ void arm(int fd, const termios& saved) noexcept {
   emergency.fd = fd;
   emergency.saved = saved;
   emergency.armed = 1;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = restore_and_die;
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
   for (const int signal : kFatal) {
-    struct sigaction old {};
+    struct sigaction old{};
     // A host program's own crash handler stays.
     if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_DFL) sigaction(signal, &action, nullptr);
   }
@@ -41,7 +41,7 @@ void arm(int fd, const termios& saved) noexcept {
 void disarm() noexcept {
   emergency.armed = 0;
   for (const int signal : kFatal) {
-    struct sigaction old {};
+    struct sigaction old{};
     if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == restore_and_die) ::signal(signal, SIG_DFL);
   }
 }

@@ -13,13 +13,16 @@ Error unserved(std::string what, std::string reason, std::string next) {
 
 Result<void> check_network(const Network& network) {
   constexpr const char* kNoProxy = "this version has no egress proxy, and an open network is not a filtered one";
-  if (network.mode == NetMode::kProxy) return unserved("network.mode = \"proxy\"", kNoProxy, "use `--net none`, or `--net host` if any destination is fine");
+  if (network.mode == NetMode::kProxy)
+    return unserved("network.mode = \"proxy\"", kNoProxy, "use `--net none`, or `--net host` if any destination is fine");
   if (!network.allowed_domains.empty() || !network.denied_domains.empty())
     return unserved("network.allowed_domains and network.denied_domains", kNoProxy, "drop the domain rules, or use `--net none`");
   if (!network.credentials.empty())
-    return unserved("network.credentials", "this version has no egress proxy to put them in", "drop the key; `--pass-env NAME` hands a value to the command itself");
+    return unserved("network.credentials", "this version has no egress proxy to put them in",
+                    "drop the key; `--pass-env NAME` hands a value to the command itself");
   if (!network.publish.empty())
-    return unserved("network.publish", "this version passes no ports out of the sandbox's network", "use `--net host` with allow_local_binding, or drop the key");
+    return unserved("network.publish", "this version passes no ports out of the sandbox's network",
+                    "use `--net host` with allow_local_binding, or drop the key");
   if (!network.allow_unix_sockets.empty())
     return unserved("network.allow_unix_sockets", "sockets of the host cannot be opened one by one in this version",
                     "drop the key, or allow all of them with allow_all_unix_sockets");
@@ -35,9 +38,11 @@ Result<void> check_served(const Policy& policy) {
     return unserved(format("the pattern {} ({})", quoted(glob->path), to_string(glob->origin)),
                     "files that match later cannot be held in this version", "name the paths, or the directory they are in");
   if (!policy.commands.allow.empty() || !policy.commands.deny.empty())
-    return unserved("commands.allow and commands.deny", "this version does not judge shell commands", "drop the key; file and network rules hold without it");
+    return unserved("commands.allow and commands.deny", "this version does not judge shell commands",
+                    "drop the key; file and network rules hold without it");
   if (policy.limits.write_quota)
-    return unserved("limits.write_quota", "it counts bytes of the file API, which `run` does not have", "use `--disk` for the growth of workspace and tmp");
+    return unserved("limits.write_quota", "it counts bytes of the file API, which `run` does not have",
+                    "use `--disk` for the growth of workspace and tmp");
   return {};
 }
 

@@ -1,0 +1,209 @@
+// A command from start to end, under plans without a tree of their own: what ends it, what is kept, what is left.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "runtime/supervise.h"
+#include "runtime/support_plain.h"
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/temp_dir.h"
+
+namespace belljar::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using test::run_shell;
+
+Policy limited(Limits limits) {
+  Policy policy;
+  policy.limits = limits;
+  return policy;
+}
+
+TEST(Supervise, ReportsExitCodeAndBothStreams) {
+  const Ran ran = run_shell("echo out; echo err >&2; exit 7");
+  EXPECT_EQ(ran.result.exit_code, 7);
+  EXPECT_EQ(ran.result.reason, Reason::kExited);
+  EXPECT_EQ(ran.result.out.bytes, "out\n");
+  EXPECT_EQ(ran.result.err.bytes, "err\n");
+  EXPECT_FALSE(ran.result.signal);
+}
+
+TEST(Supervise, DeathBySignalIs128PlusSignal) {
+  const Ran ran = run_shell("kill -SEGV $$");
+  EXPECT_EQ(ran.result.exit_code, 128 + SIGSEGV);
+  EXPECT_EQ(ran.result.reason, Reason::kSignalled);
+  EXPECT_EQ(ran.result.signal, SIGSEGV);
+  EXPECT_EQ(ran.result.message, "killed by SIGSEGV");
+}
+
+TEST(Supervise, TimeoutKeepsPartialOutput) {
+  const Ran ran = run_shell("echo before; sleep 1000", limited({.timeout = 200ms}));
+  EXPECT_EQ(ran.result.exit_code, 124);
+  EXPECT_EQ(ran.result.reason, Reason::kTimeout);
+  EXPECT_EQ(ran.result.out.bytes, "before\n");
+  EXPECT_EQ(ran.result.message, "the command ran longer than its timeout of 200ms");
+  EXPECT_GE(ran.result.duration, 200ms);
+}
+
+TEST(Supervise, ATimeoutThatIsNotReachedChangesNothing) {
+  const Ran ran = run_shell("echo done", limited({.timeout = 60s}));
+  EXPECT_EQ(ran.result.exit_code, 0);
+  EXPECT_EQ(ran.result.reason, Reason::kExited);
+}
+
+TEST(Supervise, MaxTimeoutCapsWhatWasAskedFor) {
+  EXPECT_EQ(effective_timeout({.timeout = 60s, .max_timeout = 2s}), 2s);
+  EXPECT_EQ(effective_timeout({.timeout = 1s, .max_timeout = 2s}), 1s);
+  EXPECT_EQ(effective_timeout({.max_timeout = 2s}), 2s);
+  EXPECT_EQ(effective_timeout({}), std::nullopt);
+  EXPECT_EQ(run_shell("sleep 1000", limited({.timeout = 60s, .max_timeout = 100ms})).result.exit_code, 124);
+}
+
+TEST(Supervise, ATimeoutLetsTheProgramCleanUp) {
+  const Ran ran =
+      run_shell("trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done", limited({.timeout = 300ms}));
+  EXPECT_EQ(ran.result.out.bytes, "ready\ncleaned\n");
+  EXPECT_EQ(ran.result.exit_code, 124);  // not the 0 of its trap
+}
+
+TEST(Supervise, WhoIgnoresTermIsKilledAfterTheGrace) {
+  const Ran ran =
+      run_shell("trap '' TERM; echo ready; while :; do sleep 0.05; done", limited({.timeout = 200ms, .kill_grace = 200ms}));
+  EXPECT_EQ(ran.result.exit_code, 124);
+  EXPECT_EQ(ran.result.signal, SIGKILL);
+  EXPECT_GE(ran.result.duration, 400ms);
+  EXPECT_EQ(ran.result.out.bytes, "ready\n");
+}
+
+TEST(Supervise, AStoppedProgramStillEndsAtItsTimeout) {
+  const Ran ran = run_shell("kill -STOP $$; sleep 1000", limited({.timeout = 200ms, .kill_grace = 10s}));
+  EXPECT_EQ(ran.result.exit_code, 124);
+  EXPECT_LT(ran.result.duration, 9s);
+}
+
+class BothTrees : public testing::TestWithParam<backend::Prepared (*)()> {};
+INSTANTIATE_TEST_SUITE_P(, BothTrees, testing::Values(test::plain, test::with_pid_namespace),
+                         [](const auto& one) { return one.param == test::plain ? "Subreaper" : "PidNamespace"; });
+
+TEST_P(BothTrees, DescendantsThatHoldStdoutDieAndDoNotDelayTheEnd) {
+  const test::Leftovers left;
+  const Ran ran = run_shell("(setsid sh -c 'trap \"\" TERM HUP; sleep 1000' &) ; echo done", {}, {}, GetParam());
+  EXPECT_EQ(ran.result.exit_code, 0);
+  EXPECT_EQ(ran.result.out.bytes, "done\n");
+  EXPECT_LT(ran.result.duration, 10s);
+  EXPECT_EQ(left.report(), "");
+}
+
+TEST_P(BothTrees, ATimeoutTakesDoubleForkedDescendantsAlong) {
+  const test::Leftovers left;
+  const Ran ran = run_shell("(setsid sh -c '(setsid sleep 1000 &)'); trap '' TERM; sleep 1000; sleep 1000",
+                            limited({.timeout = 200ms, .kill_grace = 100ms}), {}, GetParam());
+  EXPECT_EQ(ran.result.exit_code, 124);
+  EXPECT_EQ(left.report(), "");
+}
+
+TEST(Supervise, IdleTimeoutEndsAProgramThatDoesNothing) {
+  const Ran ran = run_shell("echo hello; sleep 1000", limited({.idle_timeout = 300ms}));
+  EXPECT_EQ(ran.result.exit_code, 124);
+  EXPECT_EQ(ran.result.reason, Reason::kIdle);
+  EXPECT_EQ(ran.result.out.bytes, "hello\n");
+}
+
+TEST(Supervise, OutputKeepsAnIdleProgramAlive) {
+  const Ran ran = run_shell("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done", limited({.idle_timeout = 800ms}));
+  EXPECT_EQ(ran.result.exit_code, 0);
+  EXPECT_EQ(ran.result.out.bytes, "1\n2\n3\n4\n5\n6\n7\n8\n");
+}
+
+TEST(Supervise, OutputBeyondTheCapIsDrainedAndCounted) {
+  const Ran ran = run_shell("head -c 3000000 /dev/zero | tr '\\0' x; echo last >&2", limited({.output_bytes = Bytes{1000}}));
+  EXPECT_EQ(ran.result.exit_code, 0);
+  EXPECT_EQ(ran.result.out.bytes, std::string(1000, 'x'));
+  EXPECT_EQ(ran.result.out.total, 3000000U);
+  EXPECT_EQ(ran.result.out.omitted, 2999000U);
+  EXPECT_EQ(ran.result.err.bytes, "last\n");
+  EXPECT_EQ(ran.result.limits_hit, std::vector<std::string>{"output"});
+}
+
+TEST(Supervise, OutputActionKillEndsTheCommand) {
+  const Ran ran = run_shell("yes", limited({.output_bytes = Bytes{1000}, .output_action = OutputAction::kKill}));
+  EXPECT_EQ(ran.result.exit_code, 137);
+  EXPECT_EQ(ran.result.reason, Reason::kOutput);
+  EXPECT_EQ(ran.result.out.bytes.size(), 1000U);
+  EXPECT_EQ(ran.result.limits_hit, std::vector<std::string>{"output"});
+}
+
+TEST(Supervise, OutputAtTheCapIsNoHit) {
+  const Ran ran = run_shell("printf 12345", limited({.output_bytes = Bytes{5}, .output_action = OutputAction::kKill}));
+  EXPECT_EQ(ran.result.exit_code, 0);
+  EXPECT_TRUE(ran.result.limits_hit.empty());
+}
+
+TEST(Supervise, ACancelDescriptorEndsTheCommand) {
+  const UniqueFd cancel(eventfd(0, EFD_CLOEXEC));
+  std::thread later([&] {
+    std::this_thread::sleep_for(200ms);
+    EXPECT_EQ(eventfd_write(cancel.get(), 1), 0);
+  });
+  const Ran ran = run_shell("trap 'exit 0' TERM; while :; do sleep 0.05; done", {}, {.cancel_fd = cancel.get()});
+  later.join();
+  EXPECT_EQ(ran.result.reason, Reason::kCancelled);
+  EXPECT_EQ(ran.result.exit_code, 128 + SIGTERM);
+}
+
+TEST(Supervise, UsageCountsTheCommand) {
+  const Ran ran = run_shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done");
+  EXPECT_GT(ran.result.usage.cpu_user + ran.result.usage.cpu_system, 5ms);
+}
+
+TEST(StartFailure, AProgramThatIsNotThereIs127) {
+  auto ran = run_prepared(test::with_pid_namespace(), {}, {.argv = {"no-such-program"}}, "/tmp",
+                          {.stdio = {.output = OutputTo::kCapture}});
+  ASSERT_TRUE(ran) << ran.error().line();
+  EXPECT_EQ(ran->result.exit_code, 127);
+  EXPECT_EQ(ran->result.reason, Reason::kStartFailed);
+  EXPECT_NE(ran->result.message.find("cannot run `no-such-program`; there is no such program in the PATH"), std::string::npos);
+}
+
+TEST(StartFailure, SaysWhyAFileCannotRun) {
+  const test::TempDir dir;
+  std::string foreign(
+      "\x7F"
+      "ELF\x02\x01\x01",
+      7);
+  foreign.resize(120);
+  foreign[16] = 2, foreign[18] = static_cast<char>(183);  // ET_EXEC, EM_AARCH64
+  const struct {
+    std::string path;
+    int exit_code;
+    std::string_view says;
+  } cases[] = {
+      {dir.write("plain", "echo hi\n", 0644), 126, "permission denied"},
+      {dir.write("text", "echo hi\n", 0755), 126, "belljar run -- sh"},
+      {dir.write("empty", "", 0755), 126, "empty"},
+      {dir.write("foreign", foreign, 0755), 126, "aarch64"},
+      {dir.write("script", "#!/no/such/interpreter -x\n", 0755), 127, "`/no/such/interpreter`"},
+      {dir.make_dir("folder"), 126, "directory"},
+      {dir / "absent", 127, "there is no such file"},
+  };
+  for (const auto& c : cases) {
+    auto ran = run_prepared(test::with_pid_namespace(), {}, {.argv = {c.path}}, "/tmp", {.stdio = {.output = OutputTo::kCapture}});
+    ASSERT_TRUE(ran) << ran.error().line();
+    EXPECT_EQ(ran->result.exit_code, c.exit_code) << c.path;
+    EXPECT_NE(ran->result.message.find(c.says), std::string::npos) << ran->result.message;
+  }
+  // The twin: the same file with a right first line runs.
+  const std::string good = dir.write("good", "#!/bin/sh\necho fine\n", 0755);
+  auto ran = run_prepared(test::with_pid_namespace(), {}, {.argv = {good}}, "/tmp", {.stdio = {.output = OutputTo::kCapture}});
+  ASSERT_TRUE(ran) << ran.error().line();
+  EXPECT_EQ(ran->result.out.bytes, "fine\n");
+}
+
+}  // namespace
+}  // namespace belljar::runtime
