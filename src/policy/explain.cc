@@ -25,6 +25,8 @@ std::optional<Value> value_to_show(const Key& key, const Policy& policy) {
   std::optional<Value> value = load(key, policy);
   // Lists that are empty by default say nothing; an emptied list of defaults does.
   if (value && key.fallback == "[]") {
+    if (const auto* entries = std::get_if<std::vector<FsEntry>>(&*value); entries != nullptr && entries->empty())
+      return std::nullopt;
     if (const auto* texts = std::get_if<std::vector<std::string>>(&*value); texts != nullptr && texts->empty()) return std::nullopt;
     if (const auto* ports = std::get_if<std::vector<std::uint16_t>>(&*value); ports != nullptr && ports->empty())
       return std::nullopt;
@@ -33,6 +35,12 @@ std::optional<Value> value_to_show(const Key& key, const Policy& policy) {
   }
   if (value && key.type == Type::kMap && std::get<std::map<std::string, std::string>>(*value).empty()) return std::nullopt;
   return value;
+}
+
+// Rules with what the mode, secrets and temporary directories imply spelled out.
+std::optional<Value> value_to_explain(const Key& key, const Effective& effective) {
+  if (key.type == Type::kEntries) return Value(effective.complete.entries);
+  return value_to_show(key, effective.policy);
 }
 
 Origin origin_or_built_in(const Effective& effective, const std::string& name) {
@@ -121,7 +129,7 @@ std::string to_toml_text(const Effective& effective) {
     }
     text += format("{} = {}\n", leaf_of(key.name), to_toml(*value));
   }
-  text += "\n";
+  if (!effective.policy.filesystem.entries.empty()) text += "\n";
   for (const FsEntry& entry : effective.policy.filesystem.entries) {
     text += format("[[filesystem.entries]]\n{} = {}\naccess = \"{}\"\n", entry.glob ? "glob" : "path", to_toml(entry.path),
                    to_string(entry.access));
@@ -151,7 +159,7 @@ std::string to_json_text(const Effective& effective) {
 std::string explain_text(const Effective& effective) {
   std::string text;
   for (const Key& key : keys()) {
-    const auto value = value_to_show(key, effective.policy);
+    const auto value = value_to_explain(key, effective);
     if (!value) continue;
     if (is_collection(key)) {
       const std::string lines = element_lines(effective, key.name, *value);
@@ -172,7 +180,7 @@ std::string explain_json(const Effective& effective) {
     first = false;
   };
   for (const Key& key : keys()) {
-    const auto value = value_to_show(key, effective.policy);
+    const auto value = value_to_explain(key, effective);
     if (!value) continue;
     const std::string name(key.name);
     if (const auto* texts = std::get_if<std::vector<std::string>>(&*value)) {
@@ -192,7 +200,7 @@ Result<PathAnswer> explain_path(const Effective& effective, const MergeContext& 
   BELLJAR_CHECK(check_path(path));
   PathAnswer answer;
   answer.path = BELLJAR_TRY(absolute(path, context.home, context.cwd.empty() ? context.workspace : context.cwd));
-  const Filesystem& filesystem = effective.policy.filesystem;
+  const Filesystem& filesystem = effective.complete;
   const FsEntry* rule = find_rule(filesystem, answer.path);
   if (rule == nullptr) return Error(Code::kInternal, format("no rule covers {}", quoted(answer.path)));
   answer.access = rule->access;

@@ -225,19 +225,20 @@ class Merger {
       }
     }
     for (const Rule& rule : rules_) entries.push_back(rule.entry);
-    keep_config(entries);
+    if (const auto kept = keep_config(entries)) entries.push_back(*kept);
     return entries;
   }
 
   // Who may write ~/.config must not thereby write the policy of the next start. Only ever takes away: a hidden directory stays so.
-  void keep_config(std::vector<FsEntry>& entries) const {
-    if (context_.config_dir.empty() || rule_at_.contains("p" + context_.config_dir)) return;
+  std::optional<FsEntry> keep_config(std::vector<FsEntry>& entries) const {
+    if (context_.config_dir.empty() || rule_at_.contains("p" + context_.config_dir)) return std::nullopt;
     Filesystem filesystem;
     filesystem.entries.swap(entries);
     const FsEntry* rule = find_rule(filesystem, context_.config_dir);
     const bool writable = rule != nullptr && rule->access == Access::kWrite;
     entries.swap(filesystem.entries);
-    if (writable) entries.push_back({context_.config_dir, false, Access::kRead, {"built-in", "", 0}});
+    if (!writable) return std::nullopt;
+    return FsEntry{context_.config_dir, false, Access::kRead, {"built-in", "", 0}};
   }
 
   template <class Imply>
@@ -267,9 +268,23 @@ class Merger {
     }
     clamp_timeout();
     set_tmpdir();
-    policy_.filesystem.entries = complete_entries();
+    // "Empty list means none": no cache directories, no cache layer.
+    if (policy_.filesystem.cache_dirs.empty() && policy_.filesystem.caches == Caches::kPrivate) {
+      policy_.filesystem.caches = Caches::kOff;
+      origins_["filesystem.caches"] = origin("filesystem.cache_dirs");
+    }
+    Effective result;
+    result.complete.entries = complete_entries();
+    if (!drops_rules(policy_.mode)) {
+      for (const Rule& rule : rules_) policy_.filesystem.entries.push_back(rule.entry);
+      const FsEntry& last = result.complete.entries.back();
+      if (last.path == context_.config_dir && last.origin.layer == "built-in") policy_.filesystem.entries.push_back(last);
+    }
     if (policy_.profile.empty()) policy_.profile = "workspace-write";
-    return Effective{std::move(policy_), std::move(origins_), std::move(warnings_)};
+    result.policy = std::move(policy_);
+    result.origins = std::move(origins_);
+    result.warnings = std::move(warnings_);
+    return result;
   }
 
   // Rules that stand beside or above a mode that drops them contradict it.

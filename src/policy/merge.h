@@ -10,8 +10,9 @@
 //   contradicts the mode and is an error.
 // - A layer from inside the workspace may only narrow (narrow.h).
 //
-// The result's `filesystem.entries` is complete: it holds "/", the workspace, the default secrets, shared temporary directories and
-// temp_dir as entries of their own, so find_rule() alone judges a path. All paths in it are absolute and normal.
+// `policy.filesystem.entries` of the result holds the layers' own rules; what the mode, the secrets and the temporary directories
+// imply stays in their keys, for the backend to carry out. `complete` spells both out, so find_rule() on it alone judges a path.
+// All paths are absolute and normal.
 #pragma once
 
 #include <map>
@@ -37,6 +38,8 @@ struct MergeContext {
 
 struct Effective {
   Policy policy;
+  // Only `entries` is set: "/", the workspace, default secrets, shared temporary directories, temp_dir, then the layers' own rules.
+  Filesystem complete;
   // By key name ("limits.memory"), and for elements of lists by "environment.exclude[AWS_*]". A key that is missing has its
   // default.
   std::map<std::string, Origin> origins;

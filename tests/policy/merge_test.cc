@@ -56,7 +56,7 @@ TEST(Merge, PathsResolveAgainstHomeWorkspaceAndCwd) {
   EXPECT_EQ(access_of(effective, "/w/out/x"), "write");
   EXPECT_EQ(access_of(effective, "/abs/y"), "write");
   EXPECT_EQ(access_of(effective, "/home/u/a"), "read");
-  const FsEntry* rule = find_rule(effective->policy.filesystem, "/w/sub/here/f");
+  const FsEntry* rule = find_rule(effective->complete, "/w/sub/here/f");
   ASSERT_NE(rule, nullptr);
   EXPECT_EQ(rule->path, "/w/sub/here");
 }
@@ -151,6 +151,21 @@ TEST(Merge, TheUsersPolicyStaysReadOnlyInsideAWritableConfigDirectory) {
   EXPECT_EQ(access_of(merged({layer("user", "writable_roots = [\"~/.config\"]\n")}, context), "/home/u/.config/other"), "write");
   EXPECT_EQ(access_of(merged({layer("user", "blocked_paths = [\"~/.config\"]\n")}, context), "/home/u/.config/belljar/policy.toml"),
             "none");
+}
+
+TEST(Merge, ThePolicyHoldsTheLayersOwnRulesAndCompleteSpellsOutTheRest) {
+  EXPECT_TRUE(merged({})->policy.filesystem.entries.empty());
+  const auto effective = merged({layer("user", "writable_roots = [\"/a\"]\n")});
+  ASSERT_EQ(effective->policy.filesystem.entries.size(), 1U);
+  EXPECT_EQ(effective->policy.filesystem.entries[0].path, "/a");
+  EXPECT_EQ(effective->complete.entries.back().path, "/a");
+  EXPECT_EQ(effective->complete.entries[0].path, "/");
+  EXPECT_EQ(effective->complete.entries[1].path, "/w");
+}
+
+TEST(Merge, NoCacheDirectoriesMeansNoCacheLayer) {
+  EXPECT_EQ(merged({layer("user", "filesystem.cache_dirs = []\n")})->policy.filesystem.caches, Caches::kOff);
+  EXPECT_EQ(merged({})->policy.filesystem.caches, Caches::kPrivate);
 }
 
 TEST(Merge, DangerDropsLowerRulesAndContradictsItsOwn) {

@@ -30,7 +30,7 @@ inline Result<Effective> merged(const std::vector<Layer>& layers, const MergeCon
 // The access of a path, in words.
 inline std::string access_of(const Result<Effective>& effective, std::string_view path) {
   if (!effective) return "error: " + effective.error().line();
-  const FsEntry* rule = find_rule(effective->policy.filesystem, path);
+  const FsEntry* rule = find_rule(effective->complete, path);
   return rule == nullptr ? "no rule" : std::string(to_string(rule->access));
 }
 
