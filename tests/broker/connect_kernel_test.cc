@@ -1,14 +1,18 @@
 // AF_UNIX is own sockets only: what connects, what is refused, and that all else is as without a broker.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "base/format.h"
@@ -159,6 +163,68 @@ TEST_P(Connect, PeerCredentialsAreTheCallersIds) {
     return format("{} {} {} {} {}\n", peer.uid, peer.gid, listener.uid, listener.pid == getpid(), name.sun_path == dir / "own");
   });
   EXPECT_EQ(text, "1234 1234 1234 true true\n");
+}
+
+// Clients that start beside their server try again on ECONNREFUSED and ENOENT, and give up on anything else.
+TEST_P(Connect, ServerBetweenBindAndListenIsNotRefused) {
+  const std::string text = run_inside(setting(), [&] {
+    std::string result;
+    for (int i = 0; i < 20; ++i) {
+      const std::string name = dir / format("s{}", i);
+      const UniqueFd server = bind_at(name);
+      std::thread later([&] {
+        usleep(2000);
+        listen(server.get(), 5);
+      });
+      std::string came = "ECONNREFUSED";
+      while (came == "ECONNREFUSED") came = connect_outcome(SOCK_STREAM, name);
+      later.join();
+      if (came != "ok") result += came + "\n";
+    }
+    return result;
+  });
+  EXPECT_EQ(text, "");
+}
+
+TEST_P(Connect, ClosedSocketIsClosedAtOnce) {
+  const std::string text = run_inside(setting(), [&] {
+    const UniqueFd server = listen_at(dir / "own");
+    int late = 0;
+    for (int i = 0; i < 3000; ++i) {
+      connected(dir / "own");  // and closed again
+      const UniqueFd accepted(accept4(server.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      char byte = 0;
+      if (read(accepted.get(), &byte, 1) != 0) ++late;
+    }
+    return format("{} late\n", late);
+  });
+  EXPECT_EQ(text, "0 late\n");
+}
+
+// What an agent that keeps keys does (ssh-agent): memory and descriptors are then open to the owner of the user namespace only.
+TEST(InsideHelper, DISABLED_NonDumpable) {
+  prctl(PR_SET_DUMPABLE, 0);
+  const UniqueFd server = listen_at(getenv("BELLJAR_TEST_SOCKET"));
+  _exit(connect_outcome(SOCK_STREAM, getenv("BELLJAR_TEST_SOCKET")) == "ok" ? 0 : 1);
+}
+
+TEST_P(Connect, NonDumpableProgramConnects) {
+  const std::string text = run_inside(setting(), [&] {
+    const std::string variable = "BELLJAR_TEST_SOCKET=" + (dir / "own");
+    const pid_t child = fork();
+    if (child == 0) {
+      const char* const argv[] = {"test", "--gtest_also_run_disabled_tests", "--gtest_filter=InsideHelper.DISABLED_NonDumpable",
+                                  nullptr};
+      const char* const env[] = {variable.c_str(), nullptr};
+      close(STDOUT_FILENO);
+      execve("/proc/self/exe", const_cast<char**>(argv), const_cast<char**>(env));
+      _exit(9);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return format("{}\n", status);
+  });
+  EXPECT_EQ(text, "0\n");
 }
 
 TEST_P(Connect, ViolationsAreBounded) {
