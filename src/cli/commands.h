@@ -2,13 +2,17 @@
 // exit code of the process in `exit_code`.
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace CLI {
 class App;
 }
 
 namespace belljar::cli {
 
-void add_run(CLI::App& app, int& exit_code);
+// `program`: the words after `--`, which are not ours to parse.
+void add_run(CLI::App& app, std::vector<std::string> program, int& exit_code);
 void add_policy(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 

@@ -1,20 +1,43 @@
 // belljar: the command line. Builds the objects and hands them down; no singletons, no static registration.
 #include <CLI/CLI.hpp>
 
+#include "base/format.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
+#include "runtime/stdio.h"
+
+namespace {
+
+// The words after the first `--` belong to the program that `run` starts; CLI11 would take a second `--` out of them.
+std::vector<std::string> split_program(int& argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) != "--") continue;
+    std::vector<std::string> program(argv + i + 1, argv + argc);
+    argc = i;
+    return program;
+  }
+  return {};
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
+  belljar::runtime::reopen_closed_stdio();
   int exit_code = 0;
+  const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";
   CLI::App app{"belljar: run what a language model proposed, so that it can do useful work and no harm", "belljar"};
   app.require_subcommand(1);
-  belljar::cli::add_policy(app, exit_code);
+  belljar::cli::add_run(app, is_run ? split_program(argc, argv) : std::vector<std::string>(), exit_code);
+  // The others' options are not built on the way to a start.
+  if (!is_run) belljar::cli::add_policy(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help
     return app.exit(asked);
   } catch (const CLI::ParseError& refused) {
     return belljar::cli::print_error(belljar::cli::usage_error(app, refused));
+  } catch (const std::exception& bug) {
+    return belljar::cli::print_error(belljar::Error(belljar::Code::kInternal, belljar::escaped(bug.what())));
   }
   return exit_code;
 }

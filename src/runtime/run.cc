@@ -11,10 +11,7 @@
 #include <utility>
 
 #include "base/format.h"
-#if __has_include("broker/caller.h")  // the broker is on its way; remove with the #else branches when it is here
 #include "broker/broker.h"
-#define BELLJAR_HAVE_BROKER 1
-#endif
 #include "policy/defaults.h"
 #include "policy/paths.h"
 #include "runtime/enforcement.h"
@@ -67,6 +64,7 @@ class Run {
     RawTerminal terminal(stdio.pty() && options.output == OutputTo::kInherit ? options.host[0] : -1);
     if (stdio.pty()) plan_pty(options);
     const launch::ExecRequest request = make_request(stdio);
+    if (session_.on_ready) session_.on_ready(prepared_.report);
     ran_.times.prepare = Clock::now() - begun;
 
     const Clock::time_point starting = Clock::now();
@@ -80,24 +78,20 @@ class Run {
       terminal.enter();
     }
     SuperviseOptions supervision{.started = started, .signals = &signals, .terminal = &terminal, .cancel_fd = session_.cancel_fd};
-#ifdef BELLJAR_HAVE_BROKER
     std::optional<broker::Broker> broker;
     if (UniqueFd listener = sandbox.take_listener(); listener.valid()) {
       broker = BELLJAR_TRY(broker::Broker::create(std::move(listener), broker_options()));
       supervision.broker = &*broker;
     }
-#endif
     limits_->attach(sandbox.init_pid());
     supervision.limit_set = &*limits_;
     Supervised supervised = supervise(sandbox, stdio, policy_.limits, supervision);
     terminal.restore();
     const Clock::time_point ended = started + supervised.result.duration;
-#ifdef BELLJAR_HAVE_BROKER
     if (broker) {
       supervised.result.violations = broker->take_violations();
       supervised.result.violations_dropped = broker->dropped();
     }
-#endif
     ran_.steps = sandbox.steps();
     take(std::move(supervised), sandbox);
     ran_.times.end = Clock::now() - ended;
@@ -139,7 +133,6 @@ class Run {
     return request;
   }
 
-#ifdef BELLJAR_HAVE_BROKER
   broker::BrokerOptions broker_options() const {
     broker::BrokerOptions options;
     options.own_network_namespace = prepared_.own_network;
@@ -148,7 +141,6 @@ class Run {
     options.origin = {"built-in", "", 0};
     return options;
   }
-#endif
 
   void take(Supervised supervised, const launch::Sandbox& sandbox) {
     ran_.result = std::move(supervised.result);

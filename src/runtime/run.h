@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct Session {
   Signals::Take signals = Signals::Take::kNone;
   int cancel_fd = -1;
   bool time_steps = false;
+  std::function<void(const EnforcementReport&)> on_ready;  // just before the start: what will hold, and how far
 };
 
 // One row of `--verbose`: what of the front's own time went where.

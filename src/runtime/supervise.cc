@@ -11,11 +11,8 @@
 #include <optional>
 
 #include "base/format.h"
-#include "runtime/limits.h"
-#if __has_include("broker/caller.h")
 #include "broker/broker.h"
-#define BELLJAR_HAVE_BROKER 1
-#endif
+#include "runtime/limits.h"
 
 namespace belljar::runtime {
 namespace {
@@ -71,9 +68,7 @@ class Supervisor {
     if (!gone_) {
       add(sandbox_.control_fd(), control_at_);
       if (!cause_) add(options_.cancel_fd, cancel_at_);
-#ifdef BELLJAR_HAVE_BROKER
       if (options_.broker != nullptr) add(options_.broker->poll_fd(), broker_at_);
-#endif
     }
     Pump* const pumps[] = {stdio_.input(), stdio_.output(), stdio_.error()};
     for (std::size_t i = 0; i < 3; ++i) {
@@ -130,9 +125,7 @@ class Supervisor {
     if (moved) last_activity_ = Clock::now();
     check_output_limit();
     if (gone_) return;
-#ifdef BELLJAR_HAVE_BROKER
     if (broker_at_ >= 0 && set_[static_cast<std::size_t>(broker_at_)].revents != 0) options_.broker->on_readable();
-#endif
     if (cancel_at_ >= 0 && set_[static_cast<std::size_t>(cancel_at_)].revents != 0)
       stop(Reason::kCancelled, "cancelled by the caller");
     for (std::size_t i = notices_at_; i < count_; ++i) {

@@ -1,0 +1,216 @@
+// belljar run [options] -- PROGRAM ARG...      belljar run [options] -c 'shell text'
+#include "runtime/run.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+
+#include "backend/native/host.h"
+#include "backend/native/native.h"
+#include "base/format.h"
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "cli/load.h"
+#include "cli/policy_flags.h"
+#include "runtime/json.h"
+
+namespace belljar::cli {
+namespace {
+
+constexpr std::size_t kShownViolations = 5;
+constexpr std::uint64_t kJsonOutputBytes = 200'000;  // of each stream, unless limits.output_bytes says otherwise
+
+// What was given; lives as long as the callback.
+struct Given {
+  PolicyFlags flags;
+  std::optional<std::string> shell_text;
+  bool json = false, verbose = false;
+  std::optional<bool> pty;
+  std::string report;
+  std::vector<std::string> program;  // after `--`
+};
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread, before anything starts
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+Result<Command> find_command(const Given& given) {
+  Command command;
+  if (given.shell_text) {
+    command = given.flags.login ? login_shell_command(*given.shell_text, variable("SHELL")) : shell_command(*given.shell_text);
+    // As `sh -c text NAME ARG...`.
+    command.argv.insert(command.argv.end(), given.program.begin(), given.program.end());
+    return command;
+  }
+  if (given.flags.login && given.program.empty()) {
+    const std::string shell = variable("SHELL");
+    return Command{.argv = {shell.empty() ? "/bin/sh" : shell, "-l"}};
+  }
+  if (given.flags.login)
+    return Error(Code::kInvalidArgument, "--login is for shells, and a program was given")
+        .next("use --login with -c 'shell text', or drop it");
+  if (given.program.empty() || given.program[0].empty())
+    return Error(Code::kInvalidArgument, "there is no command to run")
+        .next("belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'");
+  command.argv = given.program;
+  return command;
+}
+
+// Made before the start, so that a wrong place is an error before anything ran.
+Result<UniqueFd> create_report(const std::string& path) {
+  if (path.empty()) return UniqueFd();
+  // A link that an earlier command left in the workspace must not choose what we overwrite; /dev/fd/N is links by nature.
+  const int follow = path.starts_with("/dev/") ? 0 : O_NOFOLLOW;
+  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | follow, 0666));
+  if (file.valid()) return file;
+  const int error = errno;
+  return Error(Code::kInvalidArgument, format("cannot create the report {}", belljar::quoted(path)))
+      .sys(error, "open")
+      .next(error == ELOOP ? "a symbolic link is not followed here: name the file itself" : "choose another --report FILE");
+}
+
+Result<void> write_line(int fd, std::string text, std::string_view what) {
+  text += '\n';
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t wrote = ::write(fd, rest.data(), rest.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0)
+      return Error(Code::kUnavailable, format("cannot write {}", what))
+          .sys(errno, "write")
+          .next("free some space, or choose another place");
+    rest.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return {};
+}
+
+runtime::Session make_session(const Given& given, const Policy& policy) {
+  runtime::Session session;
+  session.signals = runtime::Signals::Take::kForwarded;
+  session.time_steps = given.verbose;
+  if (given.json) {
+    session.stdio.output = runtime::OutputTo::kCapture;
+    session.stdio.cap = kJsonOutputBytes;
+  }
+  if (given.pty) session.stdio.pty = *given.pty ? runtime::Pty::kYes : runtime::Pty::kNo;
+  // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
+  if (given.shell_text && given.pty != true && runtime::fd_kind(0) == runtime::FdKind::kTerminal)
+    session.stdio.input = runtime::Input::kNull;
+  session.on_ready = [&policy](const EnforcementReport& report) {
+    for (const EnforcementClause& clause : report) {
+      const bool accepted = std::ranges::find(policy.accept, clause.clause) != policy.accept.end();
+      if (accepted && clause.enforced != Enforced::kFull)
+        print_note(format("warning: {} is {}, as accepted: {}", clause.clause, to_string(clause.enforced), clause.detail));
+    }
+  };
+  return session;
+}
+
+// One line each; what the sandbox wrote is escaped.
+void tell_people(const runtime::Ran& ran, bool verbose) {
+  const ExecResult& result = ran.result;
+  for (const std::string& note : ran.notes) print_note(note);
+  if (ran.start_failure) print_error(*ran.start_failure);
+  else if (result.reason != Reason::kExited && (result.reason != Reason::kSignalled || verbose)) print_note(result.message);
+  if (verbose) {
+    for (const EnforcementClause& clause : result.enforcement)
+      print_note(format("{}: {} ({}; {}){}{}", clause.clause, to_string(clause.enforced), clause.asked, clause.mechanism,
+                        clause.detail.empty() ? "" : ": ", escaped(clause.detail)));
+    for (const launch::StepTime& step : ran.steps) print_note(format("step {}: {} us", step.name, step.nanoseconds / 1000));
+    const auto micro = [](std::chrono::nanoseconds time) { return time.count() / 1000; };
+    print_note(format("front: {} us before clone, {} us to exec, {} us after exit", micro(ran.times.prepare),
+                      micro(ran.times.start), micro(ran.times.end)));
+  }
+  if (result.exit_code == 0) return;
+  for (const std::string& limit : result.limits_hit) {
+    if (result.message.empty()) print_note(format("the limit `{}` was reached", limit));
+  }
+  const std::size_t shown = std::min(result.violations.size(), kShownViolations);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Violation& violation = result.violations[i];
+    print_note(format("refused: {} {} by {} ({}); {}", violation.operation, belljar::quoted(violation.target),
+                      belljar::quoted(violation.program), violation.rule, violation.allowed));
+  }
+  const std::uint64_t more = result.violations.size() - shown + result.violations_dropped;
+  if (more > 0) print_note(format("{} more refusals; --report FILE lists them", more));
+}
+
+Result<std::unique_ptr<backend::Backend>> find_backend(const std::string& name, const backend::Host& host) {
+  if (name == "native" || name == "auto" || name.empty())
+    return std::unique_ptr<backend::Backend>(std::make_unique<backend::NativeBackend>(host));
+  return Error(Code::kUnimplemented, format("there is no backend {}", belljar::quoted(name))).next("use --backend native");
+}
+
+Result<runtime::Ran> run_it(const Given& given, UniqueFd& report) {
+  const Command command = BELLJAR_TRY(find_command(given));
+  LoadedPolicy loaded = BELLJAR_TRY(load_policy(given.flags));
+  for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
+  const Policy& policy = loaded.effective.policy;
+  report = BELLJAR_TRY(create_report(given.report));
+  const backend::RealHost host;
+  const auto backend = BELLJAR_TRY(find_backend(policy.backend, host));
+  std::vector<std::string> caller_env;
+  for (char** entry = environ; *entry != nullptr; ++entry) caller_env.emplace_back(*entry);
+  const policy::MergeContext& context = loaded.context;
+  // A relative --cwd is seen from the caller's directory, like any path on a command line; without one the command starts where the
+  // caller is, if that is inside the workspace.
+  std::string cwd = given.flags.cwd;
+  if (!cwd.empty() && !cwd.starts_with('/')) cwd = context.cwd + "/" + cwd;
+  if (cwd.empty() && runtime::find_cwd(context.workspace, context.cwd)) cwd = context.cwd;
+  return runtime::run(*backend, policy, command,
+                      {.workspace = context.workspace,
+                       .cwd = cwd,
+                       .home = context.home,
+                       .tmpdir = context.tmpdir,
+                       .runtime_dir = context.runtime_dir},
+                      caller_env, make_session(given, policy));
+}
+
+int run_command(const Given& given) {
+  UniqueFd report;
+  auto ran = run_it(given, report);
+  ExecResult failed;
+  if (!ran) {
+    print_error(ran.error());
+    failed = runtime::failed_start(ran.error());
+  } else {
+    tell_people(*ran, given.verbose);
+  }
+  const ExecResult& result = ran ? ran->result : failed;
+  // Lost output or an unwritten report is no success, whatever the program said.
+  int exit_code = result.exit_code == 0 && ran && !ran->notes.empty() ? 125 : result.exit_code;
+  const auto deliver = [&](int fd, runtime::JsonStreams streams, std::string_view what) {
+    if (const auto wrote = write_line(fd, runtime::to_json(result, streams), what); !wrote) {
+      print_error(wrote.error());
+      if (exit_code == 0) exit_code = 125;
+    }
+  };
+  if (report.valid())
+    deliver(report.get(), given.json ? runtime::JsonStreams::kInclude : runtime::JsonStreams::kOmit, "the report");
+  if (given.json) deliver(STDOUT_FILENO, runtime::JsonStreams::kInclude, "the result to stdout");
+  return exit_code;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, std::vector<std::string> program, int& exit_code) {
+  CLI::App* run = app.add_subcommand("run", "Run a program in a sandbox: belljar run [options] -- PROGRAM ARG...");
+  auto given = std::make_shared<Given>();
+  given->program = std::move(program);
+  add_policy_options(*run, given->flags);
+  run->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");
+  run->add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
+  run->add_option("--report", given->report, "Write what came of it and what was enforced to FILE, as JSON")->type_name("FILE");
+  run->add_flag("--verbose", given->verbose, "Say on stderr what is enforced by what, and where the time went");
+  run->add_flag("--pty,!--no-pty", given->pty,
+                "Give the command a terminal of its own (default: when stdin and stdout are terminals)");
+  run->callback([given, &exit_code] { exit_code = run_command(*given); });
+}
+
+}  // namespace belljar::cli
