@@ -1,5 +1,7 @@
 #include "belljar/exec_result.h"
 
+#include <string_view>
+
 namespace belljar {
 
 std::string_view to_string(Reason reason) noexcept {

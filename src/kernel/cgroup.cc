@@ -13,9 +13,20 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <cstddef>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/units.h"
+#include "kernel/cgroup_host.h"
 #include "kernel/cgroup_name.h"
 #include "kernel/small_file.h"
 

@@ -325,10 +325,14 @@ class CgroupMaker {
              held(Controller::kPids, CgroupSetting::kPids, CgroupSetting::kPids) ||
              held(Controller::kCpu, CgroupSetting::kCpu, CgroupSetting::kCpuWeight);
     };
-    auto& places = group_.places_;
-    const auto unused = std::stable_partition(places.begin(), places.end(), used);
-    for (auto at = unused; at != places.end(); ++at) ::rmdir(at->path.c_str());
-    places.erase(unused, places.end());
+    std::vector<Cgroup::Place> kept;
+    std::vector<bool> keep;
+    for (const Cgroup::Place& at : group_.places_) keep.push_back(used(at));  // judged before anything moves
+    for (std::size_t i = 0; i < keep.size(); ++i) {
+      if (keep[i]) kept.push_back(std::move(group_.places_[i]));
+      else ::rmdir(group_.places_[i].path.c_str());
+    }
+    group_.places_ = std::move(kept);
   }
 
   const CgroupRequest& request_;

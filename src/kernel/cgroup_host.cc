@@ -3,6 +3,11 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "kernel/small_file.h"
 

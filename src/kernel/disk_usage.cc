@@ -1,6 +1,6 @@
 #include "kernel/disk_usage.h"
 
-#include <dirent.h>
+#include <dirent.h>  // IWYU pragma: keep (DT_DIR)
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
@@ -10,7 +10,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::kernel {
 namespace {

@@ -5,11 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/units.h"
 #include "kernel/small_file.h"
 
 namespace belljar::kernel {

@@ -5,6 +5,12 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
 
 #include "base/unique_fd.h"
 

@@ -7,9 +7,25 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/units.h"
+#include "kernel/cgroup.h"
+#include "kernel/cgroup_host.h"
+#include "kernel/disk_usage.h"
+#include "launch/plan.h"
 #include "runtime/limits_state.h"
 
 namespace belljar::runtime {
@@ -145,7 +161,7 @@ class Chooser {
     // A quarter above the limit: the sampler comes first where it can, since only it (and ru_maxrss, at the end) can name the
     // limit.
     state_.rlimits.push_back(lower_to(RLIMIT_DATA, limits_.memory->count + limits_.memory->count / 4));
-    tree().memory = *limits_.memory;
+    tree().memory = limits_.memory;
     add("memory", asked, "RLIMIT_DATA for each process, sampled sum over all with kill", Enforced::kPartial,
         format("several processes together can exceed it between two samples; {}", why_no_group(CgroupSetting::kMemory)));
   }
@@ -154,7 +170,7 @@ class Chooser {
     if (!limits_.pids) return;
     const std::string asked = format("{}", *limits_.pids);
     if (add_group("pids", asked, CgroupSetting::kPids)) return;
-    tree().tasks = *limits_.pids;
+    tree().tasks = limits_.pids;
     if (nproc_holds()) {
       state_.rlimits.push_back(lower_to(RLIMIT_NPROC, *limits_.pids + context_.own_tasks));
       add("pids", asked, "RLIMIT_NPROC in the sandbox's user namespace", Enforced::kFull);

@@ -6,9 +6,22 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/exec_result.h"
+#include "belljar/units.h"
+#include "kernel/cgroup.h"
+#include "kernel/disk_usage.h"
 #include "kernel/process_tree.h"
+#include "runtime/limits.h"
 #include "runtime/limits_state.h"
 
 namespace belljar::runtime {
@@ -152,7 +165,6 @@ std::optional<Hit> LimitState::sample_disk(SteadyTime now) {
     // Far from the limit there is nothing to look for: the file system grew by less than half of it, whoever did it.
     if (possible.count < disk->limit.count / 2 && now < disk->scan_due) return std::nullopt;
     if (!disk->measurable) return judge_disk({});
-    if (now < disk->scan_due && possible <= disk->limit && possible.count < disk->limit.count / 2) return std::nullopt;
     disk->scan.emplace(disk->workspace.get());
   }
   const auto begin = SteadyClock::now();

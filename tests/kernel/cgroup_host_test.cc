@@ -1,6 +1,10 @@
 #include "kernel/cgroup_host.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
 
 #include "kernel/cgroup_name.h"
 #include "kernel/process_tree.h"

@@ -3,13 +3,22 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
 
+#include "belljar/units.h"
 #include "kernel/cgroup.h"
+#include "kernel/cgroup_host.h"
 #include "kernel/cgroup_name.h"
 #include "kernel/process_tree.h"
 #include "kernel/small_file.h"

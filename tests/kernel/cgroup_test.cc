@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <string>
 
+#include "belljar/units.h"
+#include "kernel/cgroup_host.h"
 #include "support/identity.h"
 #include "support/temp_dir.h"
 

@@ -1,8 +1,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
 
 #include "base/unique_fd.h"
 #include "kernel/disk_usage.h"

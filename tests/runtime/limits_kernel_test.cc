@@ -3,10 +3,27 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/units.h"
+#include "kernel/cgroup.h"
+#include "kernel/cgroup_host.h"
 #include "launch/launcher.h"
+#include "launch/plan.h"
 #include "runtime/limits.h"
 #include "support/as_user.h"
 #include "support/identity.h"
@@ -44,7 +61,7 @@ struct Outcome {
 };
 
 // The supervise loop in small.
-Outcome run(LimitSet& limits, std::vector<std::string> argv, const std::string& cwd, launch::Plan plan) {
+Outcome run(LimitSet& limits, std::vector<std::string> argv, const std::string& cwd, const launch::Plan& plan) {
   Outcome outcome;
   int ends[2];
   EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);

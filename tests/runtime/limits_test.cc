@@ -4,6 +4,16 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/units.h"
+#include "kernel/cgroup_host.h"
+#include "launch/plan.h"
 #include "runtime/enforcement.h"
 #include "support/temp_dir.h"
 
