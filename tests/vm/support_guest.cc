@@ -40,6 +40,8 @@ Json to_json(const std::string& name, const Case& value) {
           {"script", value.script},
           {"sysctl", value.sysctl},
           {"cgroup", value.cgroup == Cgroup::kSession ? "session" : "system"},
+          {"before", value.before},
+          {"after", value.after},
           {"timeout", value.timeout.count()}};
 }
 

@@ -31,6 +31,8 @@ struct Case {
   std::string script{};                         // for bash -c, in an empty directory of the one who runs it
   std::map<std::string, std::string> sysctl{};  // set before and put back after the case
   Cgroup cgroup = Cgroup::kSession;
+  std::string before{};  // what the machine's root does first; must exit 0
+  std::string after{};   // and how that is undone
   std::chrono::seconds timeout =
       std::chrono::seconds(20);  // guest time, which under TCG runs like ours; a program start costs 30 ms
 };

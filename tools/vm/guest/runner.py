@@ -131,6 +131,11 @@ class Surroundings:
             if self.group and case["cgroup"] == "session":
                 for name in (".", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"):
                     os.chown(self.group / name, AGENT, AGENT)
+        if case["before"]:
+            helper = subprocess.run(["/bin/bash", "-e", "-c", case["before"]], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            if helper.returncode != 0:
+                self.missing.append(f"before: exit code {helper.returncode}: {helper.stderr}")
+        self.after = case["after"]
         self.before = snapshot()
 
     def environment(self):
@@ -170,6 +175,8 @@ class Surroundings:
             remove_cgroup(path)
         for path in files() - self.before[3]:
             shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else quietly(os.unlink, path)
+        if self.after:
+            subprocess.run(["/bin/bash", "-c", self.after], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         shutil.rmtree(self.work, ignore_errors=True)
         for name, value in self.saved.items():
             sysctl_path(name).write_text(value)
