@@ -50,13 +50,24 @@ std::string own_group(const Hierarchy& hierarchy) {
   return is_own_leaf(name) ? hierarchy.own.substr(0, slash) : hierarchy.own;
 }
 
+// With processes in `directory`, the kernel does hand a threaded controller (cpu, pids) to the groups below, but makes those places
+// for threads of the same processes: joining one fails with EOPNOTSUPP (cgroup-v2.rst, "Threads").
+bool serves_threads_only(const std::string& directory) {
+  const auto type = read_small_file(AT_FDCWD, directory + "/cgroup.type");  // the root has none, and no such rule
+  return type && !type->starts_with("domain\n");
+}
+
 // Enables `controller` for the children of `directory`. 0 or an errno.
 int enable(const std::string& directory, Controller controller, const std::string& own) {
-  if (read_controllers(directory, "cgroup.subtree_control").has(controller)) return 0;
+  if (read_controllers(directory, "cgroup.subtree_control").has(controller)) return serves_threads_only(directory) ? EBUSY : 0;
   const std::string file = directory + "/cgroup.subtree_control";
-  const std::string text = format("+{}", to_string(controller));
-  const int error = write_small_file(AT_FDCWD, file.c_str(), text);
-  if (error == EBUSY && directory == own && step_into_leaf(own)) return write_small_file(AT_FDCWD, file.c_str(), text);
+  const std::string name(to_string(controller));
+  int error = write_small_file(AT_FDCWD, file.c_str(), "+" + name);
+  if (error == 0 && serves_threads_only(directory)) {
+    write_small_file(AT_FDCWD, file.c_str(), "-" + name);
+    error = EBUSY;
+  }
+  if (error == EBUSY && directory == own && step_into_leaf(own)) return write_small_file(AT_FDCWD, file.c_str(), "+" + name);
   return error;
 }
 
