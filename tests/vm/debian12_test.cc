@@ -46,5 +46,24 @@ VM_CASE(Debian12, ASysctlMayLimitUserNamespacesToNone,
   EXPECT_NE(outcome.err.find("No space left on device"), std::string::npos) << outcome;
 }
 
+// Ubuntu's rule is a patch of Ubuntu's kernel. What it does to a program, AppArmor does here by a profile: the namespace is made,
+// and there are no capabilities in it.
+VM_CASE(Debian12, AProfileMayTakeTheCapabilitiesInsideAUserNamespace,
+        {.as = As::kUser,
+         .script = "unshare --user --map-root-user true",
+         .before = R"(cat >/etc/userns-profile <<'END'
+abi <abi/3.0>,
+profile userns-without-capabilities /usr/bin/unshare flags=(attach_disconnected) {
+  file,
+  /** ix,
+  network, signal, ptrace, unix, mount, remount, umount, pivot_root,
+  deny capability,
+}
+END
+apparmor_parser --replace /etc/userns-profile)",
+         .after = "apparmor_parser --remove /etc/userns-profile"}) {
+  EXPECT_EQ(outcome.err, "unshare: write failed /proc/self/uid_map: Operation not permitted\n") << "Ubuntu 24.04's own words";
+}
+
 }  // namespace
 }  // namespace belljar::vm
