@@ -144,6 +144,7 @@ TEST(Parse, BrokenSyntaxNamesThePlace) {
   EXPECT_EQ(what("mode = \n"), "p.toml:1:8: not valid TOML");
   EXPECT_EQ(what("{\"mode\": }", "p.json"), "p.json:1:10: not valid JSON");
   EXPECT_EQ(what("", "p.json"), "p.json:1:1: not valid JSON");
+  EXPECT_EQ(what("[~etwork]\n"), "p.toml:1:2: not valid TOML");  // a debug assertion of toml++, found by fuzzing
   EXPECT_EQ(what(""), "accepted");
 }
 
