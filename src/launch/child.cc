@@ -125,8 +125,12 @@ int new_session_keyring(ChildContext& context) noexcept {
 
 int become_unprivileged(ChildContext& context) noexcept {
   const Plan& plan = *context.plan;
-  if (plan.identity != Identity::kRootMapped) return 0;
+  if (plan.identity != Identity::kRootMapped && plan.identity != Identity::kSwitched) return 0;
   if (::setgroups(0, nullptr) < 0) return -errno;
+  if (plan.identity == Identity::kSwitched) {
+    if (::setresgid(plan.outside_gid, plan.outside_gid, plan.outside_gid) < 0) return -errno;
+    return result(::setresuid(plan.outside_uid, plan.outside_uid, plan.outside_uid));
+  }
   if (::unshare(CLONE_NEWUSER) < 0) return -errno;
   // Only the parent may write a map to another host id; it does so now.
   wire::Reply please;
@@ -164,7 +168,8 @@ int drop_capabilities(ChildContext& context) noexcept {
   // Locked, so that no later uid 0 of any kind brings capabilities back, capabilities(7).
   constexpr unsigned long kLocked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
                                     SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
-  const bool may = context.plan->identity != Identity::kKeep || ::geteuid() == 0;
+  const Identity identity = context.plan->identity;
+  const bool may = identity == Identity::kSelfMapped || identity == Identity::kRootMapped || ::geteuid() == 0;
   if (may && ::prctl(PR_SET_SECUREBITS, kLocked, 0, 0, 0) < 0) return -errno;
   if (may) {
     for (unsigned long capability = 0; capability < 64; ++capability) {

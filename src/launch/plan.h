@@ -88,6 +88,7 @@ struct RlimitSpec {
 enum class Identity : std::uint8_t {
   kKeep,        // no user namespace
   kSelfMapped,  // ordinary user: CLONE_NEWUSER at clone; the child maps its own id
+  kSwitched,    // root without namespaces: setresuid to outside_*
   kRootMapped,  // root: namespaces first as real root, then unshare(CLONE_NEWUSER) and the parent maps inside_* to outside_*
 };
 

@@ -1,0 +1,202 @@
+#include "backend/landlock/landlock.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "backend/landlock/carve.h"
+#include "backend/native/view.h"
+#include "base/format.h"
+#include "kernel/landlock.h"
+#include "kernel/seccomp.h"
+
+namespace belljar::backend {
+namespace {
+
+constexpr std::size_t kMostRules = 5000;
+constexpr const char* kDeviceNodes[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"};
+
+std::optional<std::vector<std::string>> list_folder(const std::string& folder) {
+  DIR* directory = ::opendir(folder.c_str());
+  if (directory == nullptr) return std::nullopt;
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  ::closedir(directory);
+  return names;
+}
+
+std::vector<std::string> hidden_paths(const View& view) {
+  std::vector<std::string> hidden = view.hide_dirs;
+  hidden.insert(hidden.end(), view.hide_files.begin(), view.hide_files.end());
+  for (const auto& [folder, mask] : view.masks) {
+    for (const std::string& name : mask.hidden) hidden.push_back(folder + "/" + name);
+  }
+  return hidden;
+}
+
+// Symbolic links are no objects for Landlock: a rule is for what a path leads to.
+bool is_object(const Host& host, const std::string& path) {
+  const PathKind kind = host.facts(path).kind;
+  return kind == PathKind::kDirectory || kind == PathKind::kFile || kind == PathKind::kOther;
+}
+
+class Preparation {
+ public:
+  Preparation(const Host& host, const Policy& policy, const Workplace& place) : host_(host), policy_(policy), place_(place), abi_(host.landlock_abi()) {}
+
+  Result<Prepared> run() {
+    if (abi_ < 1) {
+      return Error(Code::kFailedPrecondition, "cannot use the landlock backend").reason("this kernel has no Landlock, or it is not enabled").next("add `landlock` to the kernel's lsm= list, or use the native backend");
+    }
+    plan_.env = place_.env;
+    plan_.default_cwd = place_.cwd;
+    plan_.subreaper = true;
+    BELLJAR_CHECK(choose_identity());
+    Policy files = policy_;
+    files.filesystem.tmp = Tmp::kShared;       // no private mounts here; /tmp gets no grant below
+    files.filesystem.exclude_slash_tmp = true;
+    files.filesystem.exclude_tmpdir_env_var = true;
+    files.filesystem.caches = Caches::kOff;
+    paths_ = BELLJAR_TRY(plan_paths(host_, files, place_));
+    BELLJAR_CHECK(make_tmp());
+    BELLJAR_CHECK(grant_paths());
+    confine_calls();
+    report();
+    return std::move(prepared_);
+  }
+
+ private:
+  Result<void> choose_identity() {
+    plan_.outside_uid = plan_.inside_uid = host_.uid();
+    plan_.outside_gid = plan_.inside_gid = host_.gid();
+    if (host_.uid() != 0) return {};
+    const PathFacts owner = host_.facts(place_.workspace);
+    if (owner.uid != 0) {
+      plan_.identity = launch::Identity::kSwitched;
+      plan_.outside_uid = plan_.inside_uid = owner.uid;
+      plan_.outside_gid = plan_.inside_gid = owner.gid;
+      return {};
+    }
+    if (policy_.allow_root_uid) return {};
+    return Error(Code::kFailedPrecondition, "cannot give up host root for this workspace")
+        .reason(format("{} belongs to root, and without mounts it cannot be lent to another id", quoted(place_.workspace)))
+        .next("use a workspace that belongs to an ordinary user, or accept the risk with --allow-root-uid");
+  }
+
+  // The sandbox's own temporary directory on the host; the caller of the run removes it (Prepared::remove_after).
+  Result<void> make_tmp() {
+    std::string name = format("/tmp/belljar-{}-XXXXXX", ::getpid());
+    if (::mkdtemp(name.data()) == nullptr) return Error(Code::kResourceExhausted, "cannot make a temporary directory").sys(errno, "mkdtemp").next("make room in /tmp");
+    prepared_.remove_after.push_back(name);
+    if (plan_.identity == launch::Identity::kSwitched && ::chown(name.c_str(), plan_.outside_uid, plan_.outside_gid) < 0) {
+      return Error(Code::kInternal, "cannot give the temporary directory away").sys(errno, "chown");
+    }
+    std::erase_if(plan_.env, [](const std::string& entry) { return entry.starts_with("TMPDIR="); });
+    plan_.env.push_back("TMPDIR=" + name);
+    tmp_ = name;
+    return {};
+  }
+
+  Result<void> grant_paths() {
+    launch::LandlockSpec& spec = plan_.landlock;
+    spec.enabled = true;
+    spec.handled_fs = kernel::landlock::fs_all(abi_);
+    const std::uint64_t read = kernel::landlock::fs_read_exec(abi_);
+    const std::uint64_t write = kernel::landlock::fs_read_write(abi_);
+    const std::vector<std::string> hidden = hidden_paths(paths_.view);
+    const auto grant_around = [&](const std::string& root, std::uint64_t access) -> Result<void> {
+      for (const std::string& path : BELLJAR_TRY(carve(root, hidden, list_folder, kMostRules))) {
+        if (is_object(host_, path)) spec.rules.push_back({path, access});
+      }
+      return {};
+    };
+    if (paths_.view.whole_root) {
+      BELLJAR_CHECK(grant_around("/", read));
+    } else {
+      for (const std::string& path : paths_.readable) BELLJAR_CHECK(grant_around(path, read));
+    }
+    for (const std::string& path : paths_.writable) BELLJAR_CHECK(grant_around(path, write));
+    spec.rules.push_back({tmp_, write});
+    for (const char* node : kDeviceNodes) spec.rules.push_back({node, write});
+    for (const std::string& device : paths_.view.devices) spec.rules.push_back({device, write});
+    // The process's own files (oom_score_adj, comm); those of others are the kernel's to refuse, by owner and Landlock domain.
+    spec.rules.push_back({"/proc", read | kernel::landlock::kWriteFile | (abi_ >= 3 ? kernel::landlock::kTruncate : 0)});
+    const bool bind_allowed = policy_.network.allow_local_binding.value_or(false);
+    if (abi_ >= 4 && policy_.network.mode == NetMode::kHost && !bind_allowed) spec.handled_net = kernel::landlock::kBindTcp;
+    if (abi_ >= 6) spec.scoped = kernel::landlock::kScopeSignal | kernel::landlock::kScopeAbstractUnix;
+    return {};
+  }
+
+  void confine_calls() {
+    kernel::SeccompSpec filter;
+    filter.unix_sockets = policy_.network.allow_all_unix_sockets ? kernel::UnixSockets::kAll : kernel::UnixSockets::kPairs;
+    filter.allow_inet = policy_.network.mode == NetMode::kHost;
+    filter.allow_ipc = false;
+    filter.own_pid_namespace = false;
+    plan_.seccomp = kernel::build_filter(filter);
+  }
+
+  void add(std::string clause, std::string asked, std::string mechanism, Enforced enforced, std::string detail = "", bool best_effort = false) {
+    prepared_.report.push_back({std::move(clause), std::move(asked), std::move(mechanism), enforced, std::move(detail), best_effort});
+  }
+
+  void report() {
+    add("mode", std::string(to_string(policy_.mode)), "Landlock and seccomp, no namespaces", Enforced::kFull);
+    add("filesystem.root", "nothing written outside", format("Landlock, ABI {}", abi_), Enforced::kPartial,
+        abi_ >= 3 ? "mode, owner, times and extended attributes of the caller's own files can still be changed (landlock(7))"
+                  : "besides mode, owner and times, truncate(2) of the caller's own files is not held before Landlock ABI 3");
+    if (paths_.hidden > 0) {
+      add("filesystem.hidden", format("{} names hidden", paths_.hidden), "Landlock: allowed piece by piece around them", Enforced::kPartial,
+          "contents are held; names and attributes can still be asked for, and folders that hold hidden names cannot be listed");
+    }
+    for (const Gap& gap : paths_.gaps) {
+      if (gap.clause == "filesystem.globs") add("filesystem.globs", format("rule for {}", escaped(gap.what)), "", Enforced::kNone, "needs the live-rules broker");
+    }
+    if (!paths_.readonly.empty()) {
+      // Protected names and read-only entries alike: Landlock cannot take back below a writable folder.
+      add(policy_.filesystem.protect != Protect::kNone && paths_.protected_dirs > 0 ? "protect.existing" : "filesystem.readonly", format("{} read-only inside writable directories", escaped(paths_.readonly.front())), "",
+          Enforced::kNone, "Landlock cannot carve holes, and this tier has no mounts");
+    }
+    if (policy_.filesystem.protect != Protect::kNone && !paths_.writable.empty()) {
+      add("protect.absent", "control names that do not exist yet", "", Enforced::kNone, "needs the live-rules broker", true);
+      add("protect.nested", "control names below a writable root's top level", "", Enforced::kNone, "needs the live-rules broker", true);
+    }
+    add("filesystem.tmp", "private temporary directory", "a directory of this run, named by TMPDIR", Enforced::kPartial, "/tmp itself is closed, and the size is not limited");
+    if (plan_.identity == launch::Identity::kKeep && host_.uid() == 0) add("identity", "host root is never held", "", Enforced::kPartial, "allow_root_uid: the command keeps host uid 0, without capabilities");
+    else add("identity", format("host id {}", plan_.outside_uid), "set before the command starts", Enforced::kFull);
+    add("processes", "other processes out of reach", "Landlock domain: no ptrace" + std::string(abi_ >= 6 ? ", no signals" : ""), Enforced::kPartial,
+        abi_ >= 6 ? "they can be seen in /proc" : "they can be seen in /proc, and the user's own can be signalled (needs Landlock ABI 6)");
+    add("kill", "nothing outlives the command or its front", "subreaper and sweep", Enforced::kPartial, "a fork bomb can outrun the sweep");
+    add("privileges", "no capability, no set-id gain", "empty capability sets, no_new_privs", Enforced::kFull);
+    add("seccomp", "kernel surface reduced, set-id bits refused", format("filter of {} instructions", plan_.seccomp.size()), Enforced::kFull);
+    add("terminal", "no terminal shared", "own session, TIOCSTI and TIOCLINUX refused, other terminals closed by Landlock", Enforced::kFull);
+    if (policy_.network.mode == NetMode::kNone) add("network", "none", "seccomp: no internet socket can be made, loopback neither", Enforced::kFull);
+    else add("network", "the host's", "no restriction asked for", Enforced::kFull);
+    add("network.unix_sockets", policy_.network.allow_all_unix_sockets ? "all allowed" : "own sockets only", policy_.network.allow_all_unix_sockets ? "no restriction asked for" : "seccomp: socket pairs only", Enforced::kFull);
+    if (policy_.network.mode == NetMode::kHost && !policy_.network.allow_local_binding.value_or(false)) {
+      if (abi_ >= 4) add("network.local_binding", "no listening sockets", "Landlock", Enforced::kPartial, "TCP only: UDP ports can be bound");
+      else add("network.local_binding", "no listening sockets", "", Enforced::kNone, format("needs Landlock ABI 4, kernel has {}", abi_));
+    }
+  }
+
+  const Host& host_;
+  const Policy& policy_;
+  const Workplace& place_;
+  int abi_;
+  Paths paths_;
+  Prepared prepared_;
+  launch::Plan& plan_ = prepared_.plan;
+  std::string tmp_;
+};
+
+}  // namespace
+
+Result<Prepared> LandlockBackend::prepare(const Policy& policy, const Workplace& place) { return Preparation(host_, policy, place).run(); }
+
+}  // namespace belljar::backend
