@@ -24,9 +24,9 @@ struct Prepared {
   launch::Plan plan;
   EnforcementReport report;
   std::vector<std::string> remove_after;  // directories made for this run: whoever runs the plan removes them at its end
-  bool own_network = false;     // its own network namespace
-  bool pid_namespace = false;   // pid 1's death ends the tree
-  bool user_namespace = false;  // RLIMIT_NPROC counts only processes inside
+  bool own_network = false;               // its own network namespace
+  bool pid_namespace = false;             // pid 1's death ends the tree
+  bool user_namespace = false;            // RLIMIT_NPROC counts only processes inside
 };
 
 class Backend {

@@ -29,7 +29,10 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   belljar::cli::add_run(app, is_run ? split_program(argc, argv) : std::vector<std::string>(), exit_code);
   // The others' options are not built on the way to a start.
-  if (!is_run) belljar::cli::add_policy(app, exit_code);
+  if (!is_run) {
+    belljar::cli::add_policy(app, exit_code);
+    belljar::cli::add_doctor(app, exit_code);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help

@@ -17,20 +17,23 @@ struct Carver {
   // False when there are too many.
   bool visit(const std::string& path) {
     if (std::find(hidden.begin(), hidden.end(), path) != hidden.end()) return true;
-    const bool holds_one = std::any_of(hidden.begin(), hidden.end(), [&](const std::string& secret) { return is_under(secret, path); });
+    const bool holds_one =
+        std::any_of(hidden.begin(), hidden.end(), [&](const std::string& secret) { return is_under(secret, path); });
     if (!holds_one) {
       allowed.push_back(path);
       return allowed.size() <= most;
     }
     const auto names = list(path);
     if (!names) return true;
-    return std::all_of(names->begin(), names->end(), [&](const std::string& name) { return visit((path == "/" ? "" : path) + "/" + name); });
+    return std::all_of(names->begin(), names->end(),
+                       [&](const std::string& name) { return visit((path == "/" ? "" : path) + "/" + name); });
   }
 };
 
 }  // namespace
 
-Result<std::vector<std::string>> carve(const std::string& root, const std::vector<std::string>& hidden, const Lister& list, std::size_t most) {
+Result<std::vector<std::string>> carve(const std::string& root, const std::vector<std::string>& hidden, const Lister& list,
+                                       std::size_t most) {
   Carver carver{hidden, list, most, {}};
   if (!carver.visit(root)) {
     return Error(Code::kResourceExhausted, format("cannot allow {} around its hidden parts", quoted(root)))

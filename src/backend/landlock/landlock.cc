@@ -17,7 +17,8 @@ namespace belljar::backend {
 namespace {
 
 constexpr std::size_t kMostRules = 5000;
-constexpr const char* kDeviceNodes[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"};
+constexpr const char* kDeviceNodes[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
+                                        "/dev/urandom", "/dev/tty",  "/dev/ptmx"};
 
 std::optional<std::vector<std::string>> list_folder(const std::string& folder) {
   DIR* directory = ::opendir(folder.c_str());
@@ -48,18 +49,21 @@ bool is_object(const Host& host, const std::string& path) {
 
 class Preparation {
  public:
-  Preparation(const Host& host, const Policy& policy, const Workplace& place) : host_(host), policy_(policy), place_(place), abi_(host.landlock_abi()) {}
+  Preparation(const Host& host, const Policy& policy, const Workplace& place)
+      : host_(host), policy_(policy), place_(place), abi_(host.landlock_abi()) {}
 
   Result<Prepared> run() {
     if (abi_ < 1) {
-      return Error(Code::kFailedPrecondition, "cannot use the landlock backend").reason("this kernel has no Landlock, or it is not enabled").next("add `landlock` to the kernel's lsm= list, or use the native backend");
+      return Error(Code::kFailedPrecondition, "cannot use the landlock backend")
+          .reason("this kernel has no Landlock, or it is not enabled")
+          .next("add `landlock` to the kernel's lsm= list, or use the native backend");
     }
     plan_.env = place_.env;
     plan_.default_cwd = place_.cwd;
     plan_.subreaper = true;
     BELLJAR_CHECK(choose_identity());
     Policy files = policy_;
-    files.filesystem.tmp = Tmp::kShared;       // no private mounts here; /tmp gets no grant below
+    files.filesystem.tmp = Tmp::kShared;  // no private mounts here; /tmp gets no grant below
     files.filesystem.exclude_slash_tmp = true;
     files.filesystem.exclude_tmpdir_env_var = true;
     files.filesystem.caches = Caches::kOff;
@@ -92,7 +96,8 @@ class Preparation {
   // The sandbox's own temporary directory on the host; the caller of the run removes it (Prepared::remove_after).
   Result<void> make_tmp() {
     std::string name = format("/tmp/belljar-{}-XXXXXX", ::getpid());
-    if (::mkdtemp(name.data()) == nullptr) return Error(Code::kResourceExhausted, "cannot make a temporary directory").sys(errno, "mkdtemp").next("make room in /tmp");
+    if (::mkdtemp(name.data()) == nullptr)
+      return Error(Code::kResourceExhausted, "cannot make a temporary directory").sys(errno, "mkdtemp").next("make room in /tmp");
     prepared_.remove_after.push_back(name);
     if (plan_.identity == launch::Identity::kSwitched && ::chown(name.c_str(), plan_.outside_uid, plan_.outside_gid) < 0) {
       return Error(Code::kInternal, "cannot give the temporary directory away").sys(errno, "chown");
@@ -142,8 +147,10 @@ class Preparation {
     plan_.seccomp = kernel::build_filter(filter);
   }
 
-  void add(std::string clause, std::string asked, std::string mechanism, Enforced enforced, std::string detail = "", bool best_effort = false) {
-    prepared_.report.push_back({std::move(clause), std::move(asked), std::move(mechanism), enforced, std::move(detail), best_effort});
+  void add(std::string clause, std::string asked, std::string mechanism, Enforced enforced, std::string detail = "",
+           bool best_effort = false) {
+    prepared_.report.push_back(
+        {std::move(clause), std::move(asked), std::move(mechanism), enforced, std::move(detail), best_effort});
   }
 
   void report() {
@@ -152,36 +159,53 @@ class Preparation {
         abi_ >= 3 ? "mode, owner, times and extended attributes of the caller's own files can still be changed (landlock(7))"
                   : "besides mode, owner and times, truncate(2) of the caller's own files is not held before Landlock ABI 3");
     if (paths_.hidden > 0) {
-      add("filesystem.hidden", format("{} names hidden", paths_.hidden), "Landlock: allowed piece by piece around them", Enforced::kPartial,
+      add("filesystem.hidden", format("{} names hidden", paths_.hidden), "Landlock: allowed piece by piece around them",
+          Enforced::kPartial,
           "contents are held; names and attributes can still be asked for, and folders that hold hidden names cannot be listed");
     }
     for (const Gap& gap : paths_.gaps) {
-      if (gap.clause == "filesystem.globs") add("filesystem.globs", format("rule for {}", escaped(gap.what)), "", Enforced::kNone, "needs the live-rules broker");
+      if (gap.clause == "filesystem.globs")
+        add("filesystem.globs", format("rule for {}", escaped(gap.what)), "", Enforced::kNone, "needs the live-rules broker");
     }
     if (!paths_.readonly.empty()) {
       // Protected names and read-only entries alike: Landlock cannot take back below a writable folder.
-      add(policy_.filesystem.protect != Protect::kNone && paths_.protected_dirs > 0 ? "protect.existing" : "filesystem.readonly", format("{} read-only inside writable directories", escaped(paths_.readonly.front())), "",
-          Enforced::kNone, "Landlock cannot carve holes, and this tier has no mounts");
+      add(policy_.filesystem.protect != Protect::kNone && paths_.protected_dirs > 0 ? "protect.existing" : "filesystem.readonly",
+          format("{} read-only inside writable directories", escaped(paths_.readonly.front())), "", Enforced::kNone,
+          "Landlock cannot carve holes, and this tier has no mounts");
     }
     if (policy_.filesystem.protect != Protect::kNone && !paths_.writable.empty()) {
       add("protect.absent", "control names that do not exist yet", "", Enforced::kNone, "needs the live-rules broker", true);
-      add("protect.nested", "control names below a writable root's top level", "", Enforced::kNone, "needs the live-rules broker", true);
+      add("protect.nested", "control names below a writable root's top level", "", Enforced::kNone, "needs the live-rules broker",
+          true);
     }
-    add("filesystem.tmp", "private temporary directory", "a directory of this run, named by TMPDIR", Enforced::kPartial, "/tmp itself is closed, and the size is not limited");
-    if (plan_.identity == launch::Identity::kKeep && host_.uid() == 0) add("identity", "host root is never held", "", Enforced::kPartial, "allow_root_uid: the command keeps host uid 0, without capabilities");
+    add("filesystem.tmp", "private temporary directory", "a directory of this run, named by TMPDIR", Enforced::kPartial,
+        "/tmp itself is closed, and the size is not limited");
+    if (plan_.identity == launch::Identity::kKeep && host_.uid() == 0)
+      add("identity", "host root is never held", "", Enforced::kPartial,
+          "allow_root_uid: the command keeps host uid 0, without capabilities");
     else add("identity", format("host id {}", plan_.outside_uid), "set before the command starts", Enforced::kFull);
-    add("processes", "other processes out of reach", "Landlock domain: no ptrace" + std::string(abi_ >= 6 ? ", no signals" : ""), Enforced::kPartial,
-        abi_ >= 6 ? "they can be seen in /proc" : "they can be seen in /proc, and the user's own can be signalled (needs Landlock ABI 6)");
-    add("kill", "nothing outlives the command or its front", "subreaper and sweep", Enforced::kPartial, "a fork bomb can outrun the sweep");
+    add("processes", "other processes out of reach", "Landlock domain: no ptrace" + std::string(abi_ >= 6 ? ", no signals" : ""),
+        Enforced::kPartial,
+        abi_ >= 6 ? "they can be seen in /proc"
+                  : "they can be seen in /proc, and the user's own can be signalled (needs Landlock ABI 6)");
+    add("kill", "nothing outlives the command or its front", "subreaper and sweep", Enforced::kPartial,
+        "a fork bomb can outrun the sweep");
     add("privileges", "no capability, no set-id gain", "empty capability sets, no_new_privs", Enforced::kFull);
-    add("seccomp", "kernel surface reduced, set-id bits refused", format("filter of {} instructions", plan_.seccomp.size()), Enforced::kFull);
-    add("terminal", "no terminal shared", "own session, TIOCSTI and TIOCLINUX refused, other terminals closed by Landlock", Enforced::kFull);
-    if (policy_.network.mode == NetMode::kNone) add("network", "none", "seccomp: no internet socket can be made, loopback neither", Enforced::kFull);
+    add("seccomp", "kernel surface reduced, set-id bits refused", format("filter of {} instructions", plan_.seccomp.size()),
+        Enforced::kFull);
+    add("terminal", "no terminal shared", "own session, TIOCSTI and TIOCLINUX refused, other terminals closed by Landlock",
+        Enforced::kFull);
+    if (policy_.network.mode == NetMode::kNone)
+      add("network", "none", "seccomp: no internet socket can be made, loopback neither", Enforced::kFull);
     else add("network", "the host's", "no restriction asked for", Enforced::kFull);
-    add("network.unix_sockets", policy_.network.allow_all_unix_sockets ? "all allowed" : "own sockets only", policy_.network.allow_all_unix_sockets ? "no restriction asked for" : "seccomp: socket pairs only", Enforced::kFull);
+    add("network.unix_sockets", policy_.network.allow_all_unix_sockets ? "all allowed" : "own sockets only",
+        policy_.network.allow_all_unix_sockets ? "no restriction asked for" : "seccomp: socket pairs only", Enforced::kFull);
     if (policy_.network.mode == NetMode::kHost && !policy_.network.allow_local_binding.value_or(false)) {
-      if (abi_ >= 4) add("network.local_binding", "no listening sockets", "Landlock", Enforced::kPartial, "TCP only: UDP ports can be bound");
-      else add("network.local_binding", "no listening sockets", "", Enforced::kNone, format("needs Landlock ABI 4, kernel has {}", abi_));
+      if (abi_ >= 4)
+        add("network.local_binding", "no listening sockets", "Landlock", Enforced::kPartial, "TCP only: UDP ports can be bound");
+      else
+        add("network.local_binding", "no listening sockets", "", Enforced::kNone,
+            format("needs Landlock ABI 4, kernel has {}", abi_));
     }
   }
 
@@ -197,6 +221,8 @@ class Preparation {
 
 }  // namespace
 
-Result<Prepared> LandlockBackend::prepare(const Policy& policy, const Workplace& place) { return Preparation(host_, policy, place).run(); }
+Result<Prepared> LandlockBackend::prepare(const Policy& policy, const Workplace& place) {
+  return Preparation(host_, policy, place).run();
+}
 
 }  // namespace belljar::backend

@@ -1,0 +1,172 @@
+#include "backend/probe.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/format.h"
+#include "launch/idmap.h"
+#include "launch/launcher.h"
+
+namespace belljar::backend {
+namespace {
+
+launch::Plan bare_plan(const Host& host, std::uint64_t flags) {
+  launch::Plan plan;
+  plan.clone_flags = flags;
+  if (host.uid() != 0) plan.clone_flags |= CLONE_NEWUSER;
+  if ((plan.clone_flags & CLONE_NEWUSER) != 0) {
+    plan.identity = launch::Identity::kSelfMapped;
+    plan.inside_uid = plan.outside_uid = host.uid();
+    plan.inside_gid = plan.outside_gid = host.gid();
+  }
+  plan.subreaper = (plan.clone_flags & CLONE_NEWPID) == 0;
+  plan.env = {"PATH=/usr/bin:/bin"};
+  return plan;
+}
+
+// Starts nothing but pid 1, under `plan`: the steps are the probe.
+Probe try_plan(std::string name, const launch::Plan& plan, std::string works, std::string loses) {
+  const auto sandbox = launch::start(plan, nullptr);
+  if (sandbox) return {std::move(name), true, std::move(works), ""};
+  const Error& error = sandbox.error();
+  return {std::move(name), false, format("{} ({})", std::strerror(error.errnum()), error.call()), std::move(loses)};
+}
+
+launch::MountOp make(launch::MountOpKind kind, std::string data = "") {
+  return {.kind = kind, .slot = 0, .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, .data = std::move(data)};
+}
+
+Probe try_mounts(const Host& host, std::string name, std::vector<launch::MountOp> ops, int slots, std::string works,
+                 std::string loses) {
+  launch::Plan plan = bare_plan(host, CLONE_NEWNS | CLONE_NEWPID);
+  plan.mounts.push_back({.kind = launch::MountOpKind::kSetAttr, .flags = launch::kRecursive, .target = "/"});
+  for (launch::MountOp& op : ops) plan.mounts.push_back(std::move(op));
+  plan.slots = slots;
+  return try_plan(std::move(name), plan, std::move(works), std::move(loses));
+}
+
+std::string option(std::string_view text) {
+  std::string result(text);
+  result.push_back('\0');
+  return result;
+}
+
+Probe try_overlay(const Host& host) {
+  std::vector<launch::MountOp> ops;
+  ops.push_back(make(launch::MountOpKind::kTmpfs));
+  ops.push_back({.kind = launch::MountOpKind::kAttach, .slot = 0, .target = "/tmp"});
+  for (const char* folder : {"/tmp/mask", "/tmp/low"})
+    ops.push_back({.kind = launch::MountOpKind::kMkdir, .mode = 0755, .target = folder});
+  launch::MountOp overlay = make(launch::MountOpKind::kOverlay, option("lowerdir=/tmp/mask:/tmp/low"));
+  overlay.slot = 1;
+  ops.push_back(std::move(overlay));
+  return try_mounts(host, "overlayfs", std::move(ops), 2, "masks and cache layers",
+                    "hidden names and cache layers: the native backend cannot start");
+}
+
+Probe try_listener(const Host& host) {
+  launch::Plan plan = bare_plan(host, CLONE_NEWPID);
+  plan.seccomp = {{0x06, 0, 0, 0x7fff0000U}};  // return ALLOW
+  plan.seccomp_listener = true;
+  return try_plan("seccomp notification", plan, "AF_UNIX connects are judged one by one",
+                  "AF_UNIX rules: use allow_all_unix_sockets or the landlock backend");
+}
+
+Probe probe_landlock(const Host& host) {
+  const int abi = host.landlock_abi();
+  Probe probe{"Landlock", abi > 0, abi > 0 ? format("ABI {}", abi) : "not enabled (lsm= on the kernel command line)", ""};
+  if (abi == 0) probe.loses = "the second lock on paths; the landlock backend";
+  else if (abi < 3) probe.loses = "truncate, TCP bind and scope rules (ABI 3, 4, 6)";
+  else if (abi < 4) probe.loses = "TCP bind and scope rules (ABI 4, 6)";
+  else if (abi < 6) probe.loses = "scopes for signals and abstract sockets (ABI 6); namespaces hold them";
+  return probe;
+}
+
+Probe probe_idmap(const Host& host) {
+  Probe probe{"idmapped mounts", false, "",
+              "root cannot lend a workspace on this file system to an unprivileged id (see --allow-root-uid)"};
+  char cwd[4096];
+  if (::getcwd(cwd, sizeof cwd) == nullptr) return probe;
+  const auto map = launch::make_idmap(0, 0, 65534, 65534);
+  if (!map) {
+    probe.detail = map.error().line();
+    return probe;
+  }
+  const auto tree = launch::capture_idmapped(cwd, *map, 0, launch::Below::kAlone);
+  probe.works = tree.has_value();
+  probe.detail = tree ? format("tried on {}", escaped(cwd)) : std::strerror(tree.error().errnum());
+  if (probe.works) probe.loses.clear();
+  (void)host;
+  return probe;
+}
+
+std::string read_setting(const char* path) {
+  const RealHost host;
+  std::string text = host.read_small(path).value_or("");
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+std::vector<Probe> probe_machine(const Host& host) {
+  std::vector<Probe> probes;
+  constexpr std::string_view kCannot = "the native backend cannot start; --backend landlock is the second tier";
+  launch::Plan user = bare_plan(host, CLONE_NEWUSER);
+  probes.push_back(try_plan("user namespaces", user, "", std::string(kCannot)));
+  const struct {
+    const char* name;
+    std::uint64_t flag;
+  } kNamespaces[] = {{"mount namespaces", CLONE_NEWNS}, {"pid namespaces", CLONE_NEWPID}, {"network namespaces", CLONE_NEWNET},
+                     {"ipc namespaces", CLONE_NEWIPC},  {"uts namespaces", CLONE_NEWUTS}, {"cgroup namespaces", CLONE_NEWCGROUP}};
+  for (const auto& space : kNamespaces)
+    probes.push_back(try_plan(space.name, bare_plan(host, space.flag), "", std::string(kCannot)));
+  std::vector<launch::MountOp> proc;
+  proc.push_back(make(launch::MountOpKind::kProc));
+  proc.push_back({.kind = launch::MountOpKind::kAttach, .slot = 0, .target = "/proc"});
+  probes.push_back(try_mounts(
+      host, "fresh /proc", std::move(proc), 1, "",
+      "other processes stay visible; an outer container covers parts of /proc: enable_weaker_nested_sandbox goes on without"));
+  probes.push_back(try_overlay(host));
+  probes.push_back(try_listener(host));
+  probes.push_back(probe_landlock(host));
+  if (host.uid() == 0) probes.push_back(probe_idmap(host));
+  return probes;
+}
+
+UsernsSettings read_userns_settings() {
+  return {read_setting("/proc/sys/kernel/unprivileged_userns_clone"), read_setting("/proc/sys/user/max_user_namespaces"),
+          read_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")};
+}
+
+Advice advise_userns(const UsernsSettings& settings, int errnum, std::string_view program) {
+  if (settings.max_user_namespaces == "0") {
+    return {"user.max_user_namespaces is 0",
+            {"sudo sysctl user.max_user_namespaces=15000",
+             "to keep it: echo user.max_user_namespaces=15000 | sudo tee /etc/sysctl.d/90-belljar.conf"}};
+  }
+  if (settings.unprivileged_userns_clone == "0") {
+    return {"kernel.unprivileged_userns_clone is 0",
+            {"sudo sysctl kernel.unprivileged_userns_clone=1",
+             "to keep it: echo kernel.unprivileged_userns_clone=1 | sudo tee /etc/sysctl.d/90-belljar.conf"}};
+  }
+  if (settings.apparmor_restrict_unprivileged_userns == "1") {
+    return {"kernel.apparmor_restrict_unprivileged_userns is 1: AppArmor lets only named programs make user namespaces",
+            {"write this to /etc/apparmor.d/belljar:", "  abi <abi/4.0>,", "  include <tunables/global>",
+             format("  profile belljar {} flags=(unconfined) {{", program), "    userns,", "    include if exists <local/belljar>",
+             "  }", "then: sudo apparmor_parser -r /etc/apparmor.d/belljar"}};
+  }
+  if (errnum == ENOSPC)
+    return {"the limit on user namespaces is reached, or namespaces are nested too deep",
+            {"end other sandboxes, or raise user.max_user_namespaces"}};
+  return {"an outer container or its seccomp filter refuses user namespaces, or this process is in a chroot",
+          {"in Docker: run the container with --security-opt seccomp=unconfined, or a profile that allows clone with CLONE_NEWUSER "
+           "and the mount calls",
+           "or use --backend landlock"}};
+}
+
+}  // namespace belljar::backend

@@ -1,0 +1,178 @@
+// belljar doctor: what this machine can enforce, found by trying.
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <climits>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "backend/landlock/landlock.h"
+#include "backend/native/native.h"
+#include "backend/probe.h"
+#include "base/format.h"
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "cli/load.h"
+#include "runtime/limits.h"
+
+namespace belljar::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ModeReport {
+  std::string mode;
+  std::string backend;
+  std::string refusal;  // why it cannot start here; empty when it can
+  EnforcementReport report;
+};
+
+std::string own_path() {
+  char path[PATH_MAX];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
+  return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "/usr/bin/belljar";
+}
+
+// What every limit would be held with here: asked for at once, with values that cost nothing.
+Limits all_limits() {
+  Limits limits;
+  limits.memory = Bytes{1ULL << 30};
+  limits.pids = 256;
+  limits.cpus = 1.0;
+  limits.open_files = 1024;
+  limits.file_size = Bytes{1ULL << 30};
+  return limits;
+}
+
+// Plans (and, for the native tier, nothing is started): the report is of the plan this machine gets.
+ModeReport report_mode(backend::Backend& backend, Policy policy, Mode mode, const policy::MergeContext& context) {
+  ModeReport result{std::string(to_string(mode)), std::string(backend.name()), "", {}};
+  policy.mode = mode;
+  policy.limits = all_limits();
+  backend::Workplace place;
+  place.workspace = place.cwd = context.workspace;
+  place.home = context.home;
+  auto prepared = backend.prepare(policy, place);
+  if (!prepared) {
+    result.refusal = prepared.error().line();
+    return result;
+  }
+  for (const std::string& path : prepared->remove_after) ::rmdir(path.c_str());
+  result.report = std::move(prepared->report);
+  const auto limits = runtime::LimitSet::create(
+      policy.limits,
+      {.pid_namespace = prepared->pid_namespace, .user_namespace = prepared->user_namespace, .workspace = context.workspace});
+  if (limits) result.report.insert(result.report.end(), limits->clauses().begin(), limits->clauses().end());
+  return result;
+}
+
+struct Findings {
+  utsname machine{};
+  uid_t uid = 0;
+  std::vector<backend::Probe> probes;
+  std::optional<backend::Advice> advice;
+  std::vector<ModeReport> modes;
+};
+
+Result<Findings> examine(const PolicyFlags& flags) {
+  Findings findings;
+  ::uname(&findings.machine);
+  findings.uid = ::geteuid();
+  const backend::RealHost host;
+  findings.probes = backend::probe_machine(host);
+  if (!findings.probes.front().works) findings.advice = backend::advise_userns(backend::read_userns_settings(), 0, own_path());
+  const LoadedPolicy loaded = BELLJAR_TRY(load_policy(flags));
+  backend::NativeBackend native(host);
+  backend::LandlockBackend landlock(host);
+  const Policy& policy = loaded.effective.policy;
+  for (const Mode mode : {Mode::kWorkspaceWrite, Mode::kReadOnly, Mode::kDangerFullAccess, Mode::kExternalSandbox})
+    findings.modes.push_back(report_mode(native, policy, mode, loaded.context));
+  findings.modes.push_back(report_mode(landlock, policy, Mode::kWorkspaceWrite, loaded.context));
+  return findings;
+}
+
+void print_text(const Findings& findings) {
+  std::string text = format("belljar on {} {} ({}), uid {}\n\nThis machine, by trying:\n", findings.machine.sysname,
+                            findings.machine.release, findings.machine.machine, findings.uid);
+  if (std::string_view(findings.machine.machine) != "x86_64") text += "  note: x86-64 is the tested architecture\n";
+  for (const backend::Probe& probe : findings.probes) {
+    text += format("  {:<22} {:<4} {}\n", probe.name, probe.works ? "yes" : "no", escaped(probe.detail));
+    if (!probe.loses.empty()) text += format("  {:<22}      without it: {}\n", "", probe.loses);
+  }
+  if (findings.advice) {
+    text += format("\nWhy user namespaces are refused: {}\nWhat to do:\n", findings.advice->cause);
+    for (const std::string& step : findings.advice->steps) text += "  " + step + "\n";
+  }
+  for (const ModeReport& mode : findings.modes) {
+    text += format("\n{} ({} backend)", mode.mode, mode.backend);
+    if (!mode.refusal.empty()) {
+      text += format(": cannot start here\n  {}\n", mode.refusal);
+      continue;
+    }
+    text += "\n";
+    for (const EnforcementClause& clause : mode.report) {
+      text += format("  {:<24} {:<8} {}\n", clause.clause, to_string(clause.enforced),
+                     clause.mechanism.empty() ? clause.detail : clause.mechanism);
+      if (!clause.mechanism.empty() && !clause.detail.empty()) text += format("  {:<24}          {}\n", "", clause.detail);
+    }
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void print_json(const Findings& findings) {
+  Json root;
+  root["kernel"] = findings.machine.release;
+  root["machine"] = findings.machine.machine;
+  root["uid"] = findings.uid;
+  for (const backend::Probe& probe : findings.probes)
+    root["probes"].push_back({{"name", probe.name}, {"works", probe.works}, {"detail", probe.detail}, {"loses", probe.loses}});
+  if (findings.advice) root["advice"] = {{"cause", findings.advice->cause}, {"steps", findings.advice->steps}};
+  for (const ModeReport& mode : findings.modes) {
+    Json entry = {{"mode", mode.mode},
+                  {"backend", mode.backend},
+                  {"starts", mode.refusal.empty()},
+                  {"refusal", mode.refusal},
+                  {"enforcement", Json::array()}};
+    for (const EnforcementClause& clause : mode.report) {
+      entry["enforcement"].push_back({{"clause", clause.clause},
+                                      {"asked", clause.asked},
+                                      {"mechanism", clause.mechanism},
+                                      {"enforced", to_string(clause.enforced)},
+                                      {"detail", clause.detail}});
+    }
+    root["modes"].push_back(std::move(entry));
+  }
+  const std::string text = root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+struct Given {
+  PolicyFlags flags;
+  bool json = false;
+};
+
+// 0: the native backend starts here in its default mode. 125: it does not.
+int doctor(const Given& given) {
+  const auto findings = examine(given.flags);
+  if (!findings) return print_error(findings.error());
+  if (given.json) print_json(*findings);
+  else print_text(*findings);
+  for (const backend::Probe& probe : findings->probes) {
+    if (!probe.works && probe.loses.find("cannot start") != std::string::npos) return 125;
+  }
+  return findings->modes.front().refusal.empty() ? 0 : 125;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("doctor", "What this machine can enforce, and what to do about the rest");
+  const auto given = std::make_shared<Given>();
+  command->add_flag("--json", given->json, "As one JSON object");
+  command->preparse_callback([given, command](std::size_t) { add_policy_options(*command, given->flags); });
+  command->callback([given, &exit_code] { exit_code = doctor(*given); });
+}
+
+}  // namespace belljar::cli
