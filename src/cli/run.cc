@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "backend/landlock/landlock.h"
 #include "backend/native/host.h"
 #include "backend/native/native.h"
 #include "base/format.h"
@@ -144,7 +145,9 @@ void tell_people(const runtime::Ran& ran, bool verbose) {
 Result<std::unique_ptr<backend::Backend>> find_backend(const std::string& name, const backend::Host& host) {
   if (name == "native" || name == "auto" || name.empty())
     return std::unique_ptr<backend::Backend>(std::make_unique<backend::NativeBackend>(host));
-  return Error(Code::kUnimplemented, format("there is no backend {}", belljar::quoted(name))).next("use --backend native");
+  if (name == "landlock") return std::unique_ptr<backend::Backend>(std::make_unique<backend::LandlockBackend>(host));
+  return Error(Code::kUnimplemented, format("there is no backend {}", belljar::quoted(name)))
+      .next("use --backend native or landlock");
 }
 
 Result<runtime::Ran> run_it(const Given& given, UniqueFd& report) {

@@ -48,6 +48,10 @@ class Planner {
     return std::any_of(paths_.view.private_dirs.begin(), paths_.view.private_dirs.end(),
                        [&](const PrivateDir& dir) { return is_under(path, dir.target); });
   }
+  bool is_private_dir(std::string_view path) const {
+    return std::any_of(paths_.view.private_dirs.begin(), paths_.view.private_dirs.end(),
+                       [&](const PrivateDir& dir) { return dir.target == path; });
+  }
   void gap(std::string clause, std::string what) { paths_.gaps.push_back({std::move(clause), std::move(what)}); }
 
   void add_private(const std::string& path, mode_t mode) {
@@ -278,21 +282,30 @@ class Planner {
   }
 
   Result<void> plan_hidden() {
-    if (fs_.secrets == Secrets::kDefault) {
+    const bool merged =
+        std::any_of(fs_.entries.begin(), fs_.entries.end(), [](const FsEntry& entry) { return is_default_secret(entry); });
+    if (fs_.secrets == Secrets::kDefault && !merged) {  // a policy made by hand, not by policy/merge
       for (const std::string& path : policy::default_secret_paths(place_.home, place_.runtime_dir)) {
         if (!overridden(path)) hide(path, Source::kDefault);
       }
     }
+    std::vector<const FsEntry*> readable;
+    for (const FsEntry& entry : fs_.entries) {
+      if (!entry.glob && entry.access == Access::kRead && entry.path != "/") readable.push_back(&entry);
+    }
     for (const FsEntry& entry : fs_.entries) {
       if (entry.glob || entry.access != Access::kNone || entry.path == "/") continue;
+      if (is_default_secret(entry)) {
+        if (!is_under(place_.workspace, entry.path)) hide(entry.path, Source::kDefault);
+        continue;
+      }
       if (is_under(place_.workspace, entry.path)) {
         return Error(Code::kInvalidArgument, format("cannot hide {}", quoted(entry.path)))
             .reason(format("the workspace {} lies inside it (entry from {})", quoted(place_.workspace), to_string(entry.origin)))
             .next("choose another workspace or drop the entry");
       }
-      for (const FsEntry& other : fs_.entries) {
-        if (!other.glob && other.access == Access::kRead && other.path != entry.path && is_under(other.path, entry.path))
-          return inside_hidden(other, entry.path);
+      for (const FsEntry* other : readable) {
+        if (other->path != entry.path && is_under(other->path, entry.path)) return inside_hidden(*other, entry.path);
       }
       if (entry.path == "/proc" || entry.path.starts_with("/proc/") || is_under("/dev", entry.path)) {
         if (entry.path == "/proc") {
@@ -308,6 +321,9 @@ class Planner {
   }
 
   enum class Source { kDefault, kEntry };
+  static bool is_default_secret(const FsEntry& entry) {
+    return entry.origin.layer == "default secrets";
+  }  // as policy/merge names it
 
   // A user's own entry for exactly this path, or one above or below a default secret, speaks louder than the default list.
   bool overridden(const std::string& path) const {
