@@ -65,6 +65,7 @@ class Counter {
   explicit Counter(const Source& source) : source_(source), text_(source.text) {}
 
   Result<void> check() {
+    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // a byte order mark, which toml++ skips too
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '"' || c == '\'') {
@@ -75,6 +76,9 @@ class Counter {
         at_ = std::min(text_.find('\n', at_), text_.size());
         continue;
       }
+      // Outside strings and comments TOML is ASCII; toml++ runs into __builtin_unreachable on some of the rest (U+FE3F, by
+      // fuzzing).
+      if (static_cast<unsigned char>(c) >= 0x80) return refuse("not valid TOML: a character outside ASCII stands outside quotes");
       if (c == '.' && ++dots_ > kMaxDepth) return refuse(format("a key has more than {} parts", kMaxDepth));
       if (c == '\n' || c == '=' || c == ',' || c == '[' || c == ']' || c == '{' || c == '}') dots_ = 0;
       if ((c == '=' || c == ',' || c == '[') && ++values_ > kMaxValues) return refuse(format("more than {} values", kMaxValues));
@@ -98,12 +102,12 @@ class Counter {
     at_ = std::min(at_, text_.size());
   }
   Error refuse(const std::string& why) const {
-    int line = 1;
-    std::size_t start = 0;
+    Position at{1, 1};
     for (std::size_t i = 0; i < at_; ++i) {
-      if (text_[i] == '\n') ++line, start = i + 1;
+      if (text_[i] == '\n') at = {at.line + 1, 1};
+      else if ((static_cast<unsigned char>(text_[i]) & 0xC0U) != 0x80) ++at.column;
     }
-    return error_at(source_, {line, static_cast<int>(at_ - start) + 1}, why);
+    return error_at(source_, at, why);
   }
 
   Source source_;

@@ -145,6 +145,9 @@ TEST(Parse, BrokenSyntaxNamesThePlace) {
   EXPECT_EQ(what("{\"mode\": }", "p.json"), "p.json:1:10: not valid JSON");
   EXPECT_EQ(what("", "p.json"), "p.json:1:1: not valid JSON");
   EXPECT_EQ(what("[~etwork]\n"), "p.toml:1:2: not valid TOML");  // a debug assertion of toml++, found by fuzzing
+  EXPECT_EQ(what("require = [\"\u00e4\"] \ufe3f = 1\n"),
+            "p.toml:1:17: not valid TOML: a character outside ASCII stands outside quotes");
+  EXPECT_EQ(what("\ufeffrequire = [\"\u00e4\"] # \ufe3f\n"), "accepted");
   EXPECT_EQ(what(""), "accepted");
 }
 
