@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/remove_tree.h"
 #include "broker/broker.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
@@ -55,6 +56,12 @@ class Run {
   Run(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
       const Session& session)
       : prepared_(std::move(prepared)), policy_(policy), command_(command), workspace_(workspace), session_(session) {}
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+  // Also when the start failed. What cannot be removed is not worth losing a result for.
+  ~Run() {
+    for (const std::string& path : prepared_.remove_after) (void)remove_tree(path);
+  }
 
   Result<Ran> go(Clock::time_point begun) {
     BELLJAR_CHECK(make_limits());

@@ -1,15 +1,18 @@
 #include "backend/landlock/landlock.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 #include "backend/landlock/carve.h"
 #include "backend/native/view.h"
 #include "base/format.h"
+#include "base/remove_tree.h"
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 
@@ -95,6 +98,7 @@ class Preparation {
 
   // The sandbox's own temporary directory on the host; the caller of the run removes it (Prepared::remove_after).
   Result<void> make_tmp() {
+    sweep_orphans();
     std::string name = format("/tmp/belljar-{}-XXXXXX", ::getpid());
     if (::mkdtemp(name.data()) == nullptr)
       return Error(Code::kResourceExhausted, "cannot make a temporary directory").sys(errno, "mkdtemp").next("make room in /tmp");
@@ -106,6 +110,19 @@ class Preparation {
     plan_.env.push_back("TMPDIR=" + name);
     tmp_ = name;
     return {};
+  }
+
+  // A front that was killed could not remove its directory: the next start does. Only our own, and only of a process that is gone.
+  void sweep_orphans() const {
+    constexpr std::string_view kPrefix = "belljar-";
+    for (const std::string& name : list_folder("/tmp").value_or(std::vector<std::string>())) {
+      if (!name.starts_with(kPrefix)) continue;
+      const int pid = std::atoi(name.c_str() + kPrefix.size());
+      const std::string path = "/tmp/" + name;
+      if (pid <= 0 || name.find('-', kPrefix.size()) == std::string::npos || ::kill(pid, 0) == 0 || errno != ESRCH) continue;
+      const PathFacts facts = host_.facts(path);
+      if (facts.kind == PathKind::kDirectory && (facts.uid == host_.uid() || host_.uid() == 0)) (void)remove_tree(path);
+    }
   }
 
   Result<void> grant_paths() {

@@ -1,0 +1,88 @@
+#include "base/remove_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <vector>
+
+#include "base/format.h"
+#include "base/unique_fd.h"
+
+namespace belljar {
+namespace {
+
+struct Level {
+  UniqueFd fd;
+  std::string name;  // in the level above
+  std::vector<std::string> subdirectories;
+};
+
+// Removes everything but directories in `fd`; collects those.
+int remove_files(int fd, dev_t device, std::vector<std::string>& subdirectories) {
+  int first_error = 0;
+  const int copy = ::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* stream = copy < 0 ? nullptr : ::fdopendir(copy);
+  if (stream == nullptr) {
+    if (copy >= 0) ::close(copy);
+    return errno;
+  }
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    struct stat status{};
+    if (::fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0) continue;
+    if (S_ISDIR(status.st_mode) && status.st_dev == device) subdirectories.emplace_back(name);
+    else if (::unlinkat(fd, entry->d_name, 0) < 0 && first_error == 0 && errno != ENOENT) first_error = errno;
+  }
+  ::closedir(stream);
+  return first_error;
+}
+
+}  // namespace
+
+Result<void> remove_tree(const std::string& path) {
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  constexpr std::size_t kDeepest = 512;  // descriptors, one a level; deeper trees are reported, not followed
+  std::vector<Level> levels;
+  int error = 0;
+  const auto enter = [&](int parent, const std::string& name) {
+    const UniqueFd place(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!place.valid()) return errno;
+    // Its owner may have closed it to itself.
+    ::chmod(format("/proc/self/fd/{}", place.get()).c_str(), 0700);
+    UniqueFd fd(::openat(place.get(), ".", kFlags));
+    struct stat status{};
+    if (!fd.valid() || ::fstat(fd.get(), &status) < 0) return errno;
+    Level level{std::move(fd), name, {}};
+    const int failed = remove_files(level.fd.get(), status.st_dev, level.subdirectories);
+    levels.push_back(std::move(level));
+    return failed;
+  };
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) < 0 && errno == ENOENT) return {};
+  if (!S_ISDIR(status.st_mode))
+    return Error(Code::kInvalidArgument, format("cannot remove {}", quoted(path))).reason("it is not a directory");
+  error = enter(AT_FDCWD, path);
+  while (!levels.empty()) {
+    Level& level = levels.back();
+    if (!level.subdirectories.empty() && levels.size() < kDeepest) {
+      const std::string name = std::move(level.subdirectories.back());
+      level.subdirectories.pop_back();
+      if (const int failed = enter(level.fd.get(), name); failed != 0 && error == 0) error = failed;
+      continue;
+    }
+    const std::string name = std::move(level.name);
+    levels.pop_back();
+    const int parent = levels.empty() ? AT_FDCWD : levels.back().fd.get();
+    if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) < 0 && error == 0) error = errno;
+  }
+  if (error != 0)
+    return Error(Code::kUnavailable, format("cannot remove {}", quoted(path))).sys(error, "unlinkat").next("remove it by hand");
+  return {};
+}
+
+}  // namespace belljar

@@ -1,0 +1,14 @@
+// Removes a directory with all that is in it. What is in it was written by a command that is not trusted: every step is relative to a
+// directory descriptor, links are removed and never followed, other file systems below are left alone.
+#pragma once
+
+#include <string>
+
+#include "belljar/result.h"
+
+namespace belljar {
+
+// Errors: the first thing that could not be removed; the rest is removed all the same. An absent path is no error.
+Result<void> remove_tree(const std::string& path);
+
+}  // namespace belljar
