@@ -176,7 +176,7 @@ class Preparation {
         abi_ >= 3 ? "mode, owner, times and extended attributes of the caller's own files can still be changed (landlock(7))"
                   : "besides mode, owner and times, truncate(2) of the caller's own files is not held before Landlock ABI 3");
     if (paths_.hidden > 0) {
-      add("filesystem.hidden", format("{} names hidden", paths_.hidden), "Landlock: allowed piece by piece around them",
+      add("filesystem.secrets", format("{} names hidden", paths_.hidden), "Landlock: allowed piece by piece around them",
           Enforced::kPartial,
           "contents are held; names and attributes can still be asked for, and folders that hold hidden names cannot be listed");
     }

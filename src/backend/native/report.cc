@@ -57,9 +57,9 @@ void report_files(const Host& host, const Policy& policy, const Paths& paths, Re
     });
     const std::string asked = format("{} names hidden", paths.hidden);
     if (missing == paths.gaps.end())
-      report.full("filesystem.hidden", asked, "masks: entries of mode 000 over each name, there or not (one lock)");
+      report.full("filesystem.secrets", asked, "masks: entries of mode 000 over each name, there or not (one lock)");
     else
-      report.partial("filesystem.hidden", asked, "masks and covers of mode 000 (one lock)",
+      report.partial("filesystem.secrets", asked, "masks and covers of mode 000 (one lock)",
                      format("{} lies in a writable directory or under `/`: held only while it is not renamed or made on the host",
                             escaped(missing->what)));
   }

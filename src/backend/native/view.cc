@@ -286,7 +286,7 @@ class Planner {
         std::any_of(fs_.entries.begin(), fs_.entries.end(), [](const FsEntry& entry) { return is_default_secret(entry); });
     if (fs_.secrets == Secrets::kDefault && !merged) {  // a policy made by hand, not by policy/merge
       for (const std::string& path : policy::default_secret_paths(place_.home, place_.runtime_dir)) {
-        if (!overridden(path)) hide(path, Source::kDefault);
+        if (!BELLJAR_TRY(overridden(path))) hide(path, Source::kDefault);
       }
     }
     std::vector<const FsEntry*> readable;
@@ -325,14 +325,16 @@ class Planner {
     return entry.origin.layer == "default secrets";
   }  // as policy/merge names it
 
-  // A user's own entry for exactly this path, or one above or below a default secret, speaks louder than the default list.
-  bool overridden(const std::string& path) const {
-    const FsEntry* rule = find_rule(fs_, path);
-    if (rule != nullptr && rule->path == path) return true;
-    return std::any_of(
-               fs_.entries.begin(), fs_.entries.end(),
-               [&](const FsEntry& entry) { return !entry.glob && entry.access != Access::kNone && is_under(entry.path, path); }) ||
-           is_under(place_.workspace, path);
+  // A user's own entry for exactly this path speaks louder than the default list. One below it cannot be served: a hidden directory
+  // is closed to everything in it, and opening the whole of it would show what nobody asked for.
+  Result<bool> overridden(const std::string& secret) const {
+    bool exact = is_under(place_.workspace, secret);
+    for (const FsEntry& entry : fs_.entries) {
+      if (entry.glob || entry.origin.layer == "built-in") continue;
+      if (entry.path == secret) exact = true;
+      else if (entry.access != Access::kNone && is_under(entry.path, secret)) return inside_hidden(entry, secret);
+    }
+    return exact;
   }
 
   void hide(const std::string& path, Source source) {
