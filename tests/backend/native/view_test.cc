@@ -1,0 +1,144 @@
+// From policy to view, on a host of literal paths.
+#include "backend/native/view.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "backend/native/fake_host.h"
+
+namespace belljar::backend {
+namespace {
+
+using test::FakeHost;
+
+FakeHost usual_host() {
+  FakeHost host;
+  host.dir("/tmp", 0, 01777).dir("/var/tmp", 0, 01777).dir("/dev/shm", 0, 01777).dir("/home/u").dir("/home/u/ws").dir("/etc");
+  return host;
+}
+
+const Workplace kPlace{.workspace = "/home/u/ws", .cwd = "/home/u/ws", .home = "/home/u"};
+
+Paths plan(const FakeHost& host, const Policy& policy, const Workplace& place = kPlace) {
+  auto paths = plan_paths(host, policy, place);
+  EXPECT_TRUE(paths) << (paths ? "" : paths.error().line());
+  return paths ? *std::move(paths) : Paths{};
+}
+
+std::string refusal(const FakeHost& host, const Policy& policy, const Workplace& place = kPlace) {
+  const auto paths = plan_paths(host, policy, place);
+  return paths ? "" : paths.error().line();
+}
+
+Policy with(FsEntry entry) {
+  Policy policy;
+  policy.filesystem.entries.push_back(std::move(entry));
+  return policy;
+}
+
+bool hides(const Paths& paths, const std::string& path) {
+  if (std::ranges::count(paths.view.hide_dirs, path) + std::ranges::count(paths.view.hide_files, path) > 0) return true;
+  return std::ranges::any_of(paths.view.masks, [&](const auto& mask) {
+    return std::ranges::any_of(mask.second.hidden, [&](const std::string& name) { return mask.first + "/" + name == path; });
+  });
+}
+
+bool has_gap(const Paths& paths, const std::string& clause) {
+  return std::ranges::any_of(paths.gaps, [&](const Gap& gap) { return gap.clause == clause; });
+}
+
+TEST(PlanPaths, WorkspaceIsWritableInWorkspaceWriteOnly) {
+  EXPECT_EQ(plan(usual_host(), {}).writable, std::vector<std::string>{"/home/u/ws"});
+  EXPECT_TRUE(plan(usual_host(), {.mode = Mode::kReadOnly}).writable.empty());
+}
+
+TEST(PlanPaths, AWriteEntryThroughALinkInTheWorkspaceIsRefused) {
+  FakeHost host = usual_host();
+  host.link("/home/u/ws/out", "/etc");
+  EXPECT_NE(
+      refusal(host, with({.path = "/home/u/ws/out", .access = Access::kWrite})).find("symbolic link inside a writable directory"),
+      std::string::npos);
+  EXPECT_EQ(refusal(host, with({.path = "/etc", .access = Access::kWrite})), "");
+}
+
+TEST(PlanPaths, AnAbsentWriteEntryIsRefusedByName) {
+  EXPECT_NE(refusal(usual_host(), with({.path = "/srv/none", .access = Access::kWrite})).find("cannot make `/srv/none` writable"),
+            std::string::npos);
+}
+
+TEST(PlanPaths, SecretsAreHiddenWhetherTheyExistOrNot) {
+  FakeHost host = usual_host();
+  host.dir("/home/u/.ssh", 1000, 0700);
+  const Paths paths = plan(host, {});
+  EXPECT_TRUE(hides(paths, "/home/u/.ssh"));
+  EXPECT_TRUE(hides(paths, "/home/u/.aws"));
+  Policy open;
+  open.filesystem.secrets = Secrets::kNone;
+  EXPECT_FALSE(hides(plan(host, open), "/home/u/.ssh"));
+}
+
+TEST(PlanPaths, ASecretThatIsALinkHidesItsTargetToo) {
+  FakeHost host = usual_host();
+  host.dir("/home/u/vault").link("/home/u/.ssh", "/home/u/vault");
+  const Paths paths = plan(host, {});
+  EXPECT_TRUE(hides(paths, "/home/u/.ssh"));
+  EXPECT_TRUE(hides(paths, "/home/u/vault"));
+}
+
+TEST(PlanPaths, AnEntryForExactlyASecretOpensItAndOneInsideIsRefused) {
+  FakeHost host = usual_host();
+  host.dir("/home/u/.ssh").file("/home/u/.ssh/known_hosts").dir("/home/u/.ssh");
+  EXPECT_FALSE(hides(plan(host, with({.path = "/home/u/.ssh", .access = Access::kRead})), "/home/u/.ssh"));
+  EXPECT_NE(refusal(host, with({.path = "/home/u/.ssh/known_hosts", .access = Access::kRead})).find("inside hidden `/home/u/.ssh`"),
+            std::string::npos);
+}
+
+TEST(PlanPaths, TheWorkspaceCannotBeHidden) {
+  EXPECT_NE(
+      refusal(usual_host(), with({.path = "/home/u", .access = Access::kNone})).find("the workspace `/home/u/ws` lies inside it"),
+      std::string::npos);
+}
+
+TEST(PlanPaths, ExistingGitDirectoryIsReadOnlyAndAbsentOneIsAGap) {
+  FakeHost host = usual_host();
+  EXPECT_TRUE(has_gap(plan(host, {}), "protect.absent"));
+  host.dir("/home/u/ws/.git");
+  EXPECT_TRUE(std::ranges::count(plan(host, {}).readonly, "/home/u/ws/.git"));
+  Policy open;
+  open.filesystem.protect = Protect::kNone;
+  EXPECT_TRUE(plan(host, open).readonly.empty());
+}
+
+TEST(PlanPaths, AGitFileIsFollowedToItsRepositoryAndTheCommonOne) {
+  FakeHost host = usual_host();
+  host.file("/home/u/ws/.git", "gitdir: store/wt\n").dir("/home/u/ws/store/wt").file("/home/u/ws/store/wt/commondir", "../main\n");
+  host.dir("/home/u/ws/store/wt/../main").dir("/home/u/ws/store/main");
+  const Paths paths = plan(host, {});
+  EXPECT_TRUE(std::ranges::count(paths.readonly, "/home/u/ws/store/wt"));
+  EXPECT_TRUE(std::ranges::count(paths.pinned, "/home/u/ws/store"));
+  EXPECT_TRUE(has_gap(paths, "protect.files"));
+}
+
+TEST(PlanPaths, GlobsAreAGapByName) {
+  EXPECT_TRUE(has_gap(plan(usual_host(), with({.path = "**/.env", .glob = true, .access = Access::kNone})), "filesystem.globs"));
+}
+
+TEST(PlanPaths, TmpIsPrivateUnlessShared) {
+  const auto is_private = [](const Paths& paths) {
+    return std::ranges::any_of(paths.view.private_dirs, [](const PrivateDir& dir) { return dir.target == "/tmp"; });
+  };
+  EXPECT_TRUE(is_private(plan(usual_host(), {})));
+  Policy shared;
+  shared.filesystem.tmp = Tmp::kShared;
+  EXPECT_FALSE(is_private(plan(usual_host(), shared)));
+}
+
+TEST(PathArithmetic, PrefixTwinsAreNotUnderEachOther) {
+  EXPECT_TRUE(is_under("/work/a", "/work"));
+  EXPECT_FALSE(is_under("/work2", "/work"));
+  EXPECT_TRUE(is_under("/anything", "/"));
+}
+
+}  // namespace
+}  // namespace belljar::backend
