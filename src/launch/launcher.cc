@@ -228,6 +228,9 @@ class Starter {
     } else if (error == ENOSPC || error == EUSERS) {
       reason = "the limit on namespaces is reached (user.max_*_namespaces)";
       next = "raise /proc/sys/user/max_user_namespaces, or choose --backend landlock; see `belljar doctor`";
+    } else if (error == ENOSYS) {
+      reason = "an outer sandbox (Belljar, Docker's default filter) refuses it, or the kernel is older than 5.3";
+      next = "run outside of the other sandbox, or give the outer one allow_nested_userns";
     } else if (error == EPERM) {
       reason = "this kernel or an outer container refuses user namespaces";
       next = "see `belljar doctor` for the cause, or choose --backend landlock";

@@ -31,6 +31,7 @@ void add_rules(const Paths& paths, std::uint64_t all, launch::LandlockSpec& spec
   if (view.whole_root) {
     allow("/", kRead);
   } else {
+    allow("/", kReadDir);  // a tree of our own: what can be listed in it is what may be seen
     for (const std::string& path : paths.readable) allow(path, kRead);
   }
   for (const std::string& path : paths.writable) allow(path, all);
