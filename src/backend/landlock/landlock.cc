@@ -239,7 +239,8 @@ class Preparation {
 }  // namespace
 
 Result<Prepared> LandlockBackend::prepare(const Policy& policy, const Workplace& place) {
-  return Preparation(host_, policy, place).run();
+  const Workplace canonical = canonical_place(host_, place);
+  return Preparation(host_, policy, canonical).run();
 }
 
 }  // namespace belljar::backend

@@ -70,30 +70,27 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
     return std::any_of(view.private_dirs.begin(), view.private_dirs.end(),
                        [&](const PrivateDir& dir) { return is_under(path, dir.target); });
   };
-  const auto open_way = [&](const std::string& target) -> Result<void> {
+  // A folder on the way that the lent id may not enter is replaced by an empty one of ours that holds nothing but the way: lending
+  // the folder itself would show all of it, somebody's ~/.ssh included.
+  const auto open_way = [&](const std::string& target) {
     for (const std::string& folder : closed_ancestors(host, lender, target)) {
       const bool known =
-          view.masks.contains(folder) || is_private(folder) ||
-          std::any_of(extra.begin(), extra.end(), [&](const Bind& bind) { return is_under(folder, bind.target); }) ||
+          is_private(folder) ||
           std::any_of(view.binds.begin(), view.binds.end(), [&](const Bind& bind) { return is_under(folder, bind.target); }) ||
-          std::any_of(view.masks.begin(), view.masks.end(), [&](const auto& mask) { return is_under(folder, mask.first); });
-      if (known) continue;
-      extra.push_back(
-          {.source = folder, .target = folder, .readonly = true, .detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true))});
+          std::any_of(view.masks.begin(), view.masks.end(), [&](const auto& mask) { return is_under(folder, mask.first); }) ||
+          folder == place.home;
+      if (!known) view.private_dirs.push_back({folder, 0755});
     }
-    return {};
   };
   for (auto& [folder, mask] : view.masks) {
-    const PathFacts facts = host.facts(folder);
-    // The home, and any folder the lent id could not enter; others are shown as they are.
-    if (folder == place.home || (facts.mode & (S_IXOTH | S_IROTH)) != (S_IXOTH | S_IROTH))
-      mask.detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true));
-    BELLJAR_CHECK(open_way(folder));
+    // Only the home is lent; other masked folders are shown with the owner and mode they have.
+    if (folder == place.home) mask.detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true));
+    if (folder == place.home) open_way(folder);
   }
   for (Bind& bind : view.binds) {
-    BELLJAR_CHECK(open_way(bind.target));
-    if (bind.detached_fd < 0 && view.whole_root) bind.detached_fd = BELLJAR_TRY(lender.lend(plan, bind.source, bind.readonly));
-    else if (bind.detached_fd < 0 && !bind.readonly) bind.detached_fd = BELLJAR_TRY(lender.lend(plan, bind.source, bind.readonly));
+    open_way(bind.target);
+    const bool lent = view.whole_root || !bind.readonly;
+    if (bind.detached_fd < 0 && lent) bind.detached_fd = BELLJAR_TRY(lender.lend(plan, bind.source, bind.readonly));
   }
   if (!place.home.empty() && place.home != "/" && !view.masks.contains(place.home) && view.whole_root &&
       host.facts(place.home).kind == PathKind::kDirectory && !lender.passable(place.home) &&
@@ -103,7 +100,7 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
                      .readonly = true,
                      .detached_fd = BELLJAR_TRY(lender.lend(plan, place.home, true))});
   }
-  BELLJAR_CHECK(open_way(place.workspace));
+  open_way(place.workspace);
   view.binds.insert(view.binds.begin(), std::make_move_iterator(extra.begin()), std::make_move_iterator(extra.end()));
   view.chown_private = true;
   view.owner_uid = plan.outside_uid;
@@ -171,7 +168,16 @@ Result<Prepared> prepare_full_access(const Host& host, const Policy& policy, con
 
 }  // namespace
 
-Result<Prepared> NativeBackend::prepare(const Policy& policy, const Workplace& place) {
+// Mounts are made at canonical places; a home below a link (/home -> /var/home) is common.
+Workplace canonical_place(const Host& host, Workplace place) {
+  for (std::string* path : {&place.workspace, &place.cwd, &place.home, &place.tmpdir, &place.runtime_dir}) {
+    if (const auto real = path->empty() ? std::nullopt : host.canonical(*path)) *path = *real;
+  }
+  return place;
+}
+
+Result<Prepared> NativeBackend::prepare(const Policy& policy, const Workplace& given) {
+  const Workplace place = canonical_place(host_, given);
   if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox)
     return prepare_full_access(host_, policy, place);
   Prepared prepared;

@@ -9,6 +9,9 @@
 
 namespace belljar::backend {
 
+// The same place with every link resolved; what does not exist stays as it is.
+Workplace canonical_place(const Host& host, Workplace place);
+
 class NativeBackend : public Backend {
  public:
   explicit NativeBackend(const Host& host) : host_(host) {}

@@ -229,7 +229,11 @@ class Builder {
       const PathFacts facts = host_.facts(folder);
       mkdir(dir, facts.mode & 07777U);
       if (view_.chown_private) {
-        add({.kind = MountOpKind::kChown, .target = dir, .uid = view_.owner_uid, .gid = view_.owner_gid});
+        const bool lent = mask.detached_fd >= 0;
+        add({.kind = MountOpKind::kChown,
+             .target = dir,
+             .uid = lent ? view_.owner_uid : facts.uid,
+             .gid = lent ? view_.owner_gid : facts.gid});
       }
       // Existing names become directories of mode 000. The many absent ones become hard links to one symbolic link that leads to
       // such a directory: a third of the cost, and `ls -l` tells why.

@@ -67,7 +67,9 @@ class Planner {
       add_private("/var/tmp", 01777);
       add_private("/dev/shm", 01777);
       add_private(place_.runtime_dir, 0700);
-      if (!fs_.exclude_tmpdir_env_var) add_private(place_.tmpdir, 0700);
+      // A TMPDIR that holds the home or the workspace would cover them.
+      const bool covers = is_under(place_.home, place_.tmpdir) || is_under(place_.workspace, place_.tmpdir);
+      if (!fs_.exclude_tmpdir_env_var && !covers) add_private(place_.tmpdir, 0700);
     }
     view().private_bytes = fs_.tmp_size.count;
   }
