@@ -16,6 +16,7 @@
 
 #include "base/format.h"
 #include "broker/support_fixture.h"
+#include "support/must.h"
 
 namespace belljar::test {
 namespace {
@@ -123,8 +124,8 @@ TEST_P(Attack, LinkSwappedNeverReachesTheHost) {
   const UniqueFd server = host_service(dir / "host", SOCK_STREAM | SOCK_NONBLOCK);
   const std::string text = run_inside(setting(), [&] {
     const OwnServer own(dir / "mine");
-    symlink("mine", (dir / "a").c_str());
-    symlink("host", (dir / "b").c_str());
+    must(symlink("mine", (dir / "a").c_str()));
+    must(symlink("host", (dir / "b").c_str()));
     const auto swap = [&] {
       syscall(SYS_renameat2, AT_FDCWD, (dir / "a").c_str(), AT_FDCWD, (dir / "b").c_str(), RENAME_EXCHANGE);
     };

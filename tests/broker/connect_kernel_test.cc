@@ -17,6 +17,7 @@
 
 #include "base/format.h"
 #include "broker/support_fixture.h"
+#include "support/must.h"
 
 namespace belljar::test {
 namespace {
@@ -30,11 +31,11 @@ TEST_P(Connect, OwnSocketsConnectByEveryName) {
     std::string result;
     const UniqueFd server = listen_at(dir / "own");
     const UniqueFd directory(open(dir.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    symlink("own", (dir / "link").c_str());
-    symlink((dir / "own").c_str(), (dir / "absolute").c_str());
-    link((dir / "own").c_str(), (dir / "hard").c_str());
+    must(symlink("own", (dir / "link").c_str()));
+    must(symlink((dir / "own").c_str(), (dir / "absolute").c_str()));
+    must(link((dir / "own").c_str(), (dir / "hard").c_str()));
     mkdir((dir / "sub").c_str(), 0700);
-    chdir((dir / "sub").c_str());
+    must(chdir((dir / "sub").c_str()));
     const UniqueFd file(open((dir / "own").c_str(), O_PATH | O_CLOEXEC));
     for (const std::string& name :
          {dir / "own", dir / "link", dir / "absolute", dir / "hard", std::string("../own"), std::string("../absolute"),
@@ -57,9 +58,11 @@ TEST_P(Connect, OwnSocketsConnectByEveryName) {
 TEST_P(Connect, HostSocketIsRefusedAndNeverTouched) {
   const UniqueFd server = host_service(dir / "host", SOCK_STREAM | SOCK_NONBLOCK);
   const auto body = [&] {
-    link((dir / "host").c_str(), (dir / "mine").c_str());
-    symlink((dir / "host").c_str(), (dir / "link").c_str());
-    chdir(dir.path().c_str());
+    unlink((dir / "mine").c_str());  // of the run before
+    unlink((dir / "link").c_str());
+    must(link((dir / "host").c_str(), (dir / "mine").c_str()));
+    must(symlink((dir / "host").c_str(), (dir / "link").c_str()));
+    must(chdir(dir.path().c_str()));
     const UniqueFd file(open((dir / "host").c_str(), O_PATH | O_CLOEXEC));
     std::string result;
     for (const std::string& name : {dir / "host", std::string("mine"), dir / "link", format("/proc/self/fd/{}", file.get())}) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "support/must.h"
 
 namespace belljar::test {
 namespace {
@@ -59,9 +60,9 @@ void paths(Answers& answers) {
   mkfifo((answers / "fifo").c_str(), 0644);
   answers.to("fifo", answers / "fifo");
   answers.to("device", "/dev/null");
-  symlink("loop", (answers / "loop").c_str());
+  must(symlink("loop", (answers / "loop").c_str()));
   answers.to("loop", answers / "loop");
-  symlink("nowhere", (answers / "dangling").c_str());
+  must(symlink("nowhere", (answers / "dangling").c_str()));
   answers.to("dangling", answers / "dangling");
   answers.to("closed descriptor", "/proc/self/fd/777");
   answers.to("closed descriptor and more", "/proc/self/fd/777/x");
