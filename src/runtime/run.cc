@@ -204,8 +204,11 @@ Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& 
   if (policy.limits.disk) sized.filesystem.tmp_size = std::min(sized.filesystem.tmp_size, *policy.limits.disk);
   place.env = policy::build_environment(policy.environment, caller_env, command.env);
   place.cwd = BELLJAR_TRY(find_cwd(place.workspace, place.cwd.empty() ? command.cwd : place.cwd));
-  backend::Prepared prepared = BELLJAR_TRY(backend.prepare(sized, place));
-  return Run(std::move(prepared), sized, command, place.workspace, session).go(begun);
+  auto ran = Run(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, session).go(begun);
+  if (ran || !ran.error().call().starts_with("tree: overlay")) return ran;
+  // A file system that cannot be a layer, or layers stacked too deep (a container in a container): once more without.
+  place.overlays = false;
+  return Run(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, session).go(begun);
 }
 
 Result<std::string> find_cwd(const std::string& workspace, const std::string& cwd) {

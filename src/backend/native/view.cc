@@ -402,13 +402,20 @@ class Planner {
   }
 
   void mask(const std::string& folder, const std::string& path) {
+    if (!place_.overlays) {
+      const PathKind kind = kind_of(path);
+      if (kind == PathKind::kAbsent) gap("filesystem.hidden_absent", path);
+      else if (kind != PathKind::kSymlink) (kind == PathKind::kDirectory ? view().hide_dirs : view().hide_files).push_back(path);
+      return;
+    }
     std::vector<std::string>& hidden = view().masks[folder].hidden;
     std::string relative = path.substr(folder.size() + 1);
     if (std::find(hidden.begin(), hidden.end(), relative) == hidden.end()) hidden.push_back(std::move(relative));
   }
 
   void plan_caches() {
-    if (fs_.caches == Caches::kOff || place_.home.empty() || place_.home == "/" || kind_of(place_.home) != PathKind::kDirectory)
+    if (fs_.caches == Caches::kOff || !place_.overlays || place_.home.empty() || place_.home == "/" ||
+        kind_of(place_.home) != PathKind::kDirectory)
       return;
     const auto consider = [&](const std::string& path) {
       if (writable(path) || is_under(place_.workspace, path) || !paths_.view.whole_root) return;

@@ -94,6 +94,17 @@ TEST(PlanPaths, AnEntryForExactlyASecretOpensItAndOneInsideIsRefused) {
             std::string::npos);
 }
 
+TEST(PlanPaths, WithoutOverlaysExistingSecretsAreCoveredAndAbsentOnesAreAGap) {
+  FakeHost host = usual_host();
+  host.dir("/home/u/.ssh", 1000, 0700);
+  Workplace place = kPlace;
+  place.overlays = false;
+  const Paths paths = plan(host, {}, place);
+  EXPECT_TRUE(std::ranges::count(paths.view.hide_dirs, "/home/u/.ssh"));
+  EXPECT_TRUE(paths.view.masks.empty());
+  EXPECT_TRUE(has_gap(paths, "filesystem.hidden_absent"));
+}
+
 TEST(PlanPaths, TheWorkspaceCannotBeHidden) {
   EXPECT_NE(
       refusal(usual_host(), with({.path = "/home/u", .access = Access::kNone})).find("the workspace `/home/u/ws` lies inside it"),
