@@ -13,10 +13,10 @@ namespace belljar::backend {
 // Where the command works, and what the caller knows of itself. Absolute, canonical paths.
 struct Workplace {
   std::string workspace;
-  std::string cwd;               // inside the workspace
-  std::string home;              // the caller's; may be empty
-  std::string tmpdir;            // caller's $TMPDIR, may be empty
-  std::string runtime_dir;       // caller's $XDG_RUNTIME_DIR, may be empty
+  std::string cwd;          // inside the workspace
+  std::string home;         // the caller's; may be empty
+  std::string tmpdir;       // caller's $TMPDIR, may be empty
+  std::string runtime_dir;  // caller's $XDG_RUNTIME_DIR, may be empty
   // False on a second try, when this machine's overlayfs refused: existing secrets are covered one by one, absent ones are a gap.
   bool overlays = true;
   std::vector<std::string> env;  // the environment for the command, "K=V", already filtered by the policy

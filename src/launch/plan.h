@@ -105,11 +105,11 @@ struct Plan {
   bool drop_privileges = true;  // capabilities, securebits, no_new_privs, session keyring
   LandlockSpec landlock;
   std::vector<sock_filter> seccomp;
-  bool seccomp_listener = false;        // pass the notification descriptor to the parent
-  bool subreaper = false;               // without a pid namespace: become the reaper of the tree
-  int cgroup_fd = -1;                   // v2 cgroup directory for CLONE_INTO_CGROUP; -1 none
-  std::vector<std::string> join_files;  // cgroup files that the child writes "0" (itself) to
-  bool want_pty = false;                // make a pty on the sandbox's own devpts; master goes to the parent
+  bool seccomp_listener = false;                 // pass the notification descriptor to the parent
+  bool subreaper = false;                        // without a pid namespace: become the reaper of the tree
+  int cgroup_fd = -1;                            // v2 cgroup directory for CLONE_INTO_CGROUP; -1 none
+  std::vector<std::string> join_files;           // cgroup files that the child writes "0" (itself) to
+  bool want_pty = false;                         // make a pty on the sandbox's own devpts; master goes to the parent
   unsigned short pty_rows = 0, pty_columns = 0;  // its size from the first moment
   std::string default_cwd = "/";
   std::vector<std::string> env;  // "K=V", the whole environment
