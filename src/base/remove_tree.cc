@@ -6,11 +6,16 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar {
 namespace {

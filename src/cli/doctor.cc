@@ -7,14 +7,27 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "backend/backend.h"
 #include "backend/landlock/landlock.h"
+#include "backend/native/host.h"
 #include "backend/native/native.h"
 #include "backend/probe.h"
 #include "base/format.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/units.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/policy_flags.h"
+#include "policy/merge.h"
 #include "runtime/limits.h"
 
 namespace belljar::cli {

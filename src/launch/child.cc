@@ -6,6 +6,7 @@
 // capability of its own namespace. Either way no process inside holds host uid 0 or any capability when a command starts.
 #include "launch/child.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -15,6 +16,7 @@
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -25,8 +27,12 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
+#include <span>
+#include <string>
 
+#include "launch/plan.h"
 #include "launch/wire.h"
 
 namespace belljar::launch {
@@ -223,7 +229,7 @@ int close_inherited_fds(ChildContext& context) noexcept {
     from = to + 1;
   }
   // 0, 1 and 2 of init itself: /dev/null, so that a later descriptor is never taken for one of them.
-  const int null = ::open("/dev/null", O_RDWR);
+  const int null = ::open("/dev/null", O_RDWR);  // NOLINT(android-cloexec-open): commands inherit it as 0
   if (null != 0) return null < 0 ? -errno : -EBADF;
   if (::dup2(0, 1) < 0 || ::dup2(0, 2) < 0) return -errno;
   return 0;

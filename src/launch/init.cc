@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -114,7 +115,7 @@ void spawn(ChildContext& context, const PreparedExec& exec, wire::Reply& reply) 
   }
   volatile SpawnFailure failure;
   failure.errnum = 0;
-  const pid_t pid = ::vfork();
+  const pid_t pid = ::vfork();  // NOLINT(bugprone-unsafe-functions): the child only execs, and shares our memory to report failure
   if (pid == 0) become_command(context, exec, &failure);
   if (pid < 0 || failure.errnum != 0) {
     reply.type = wire::FromInit::kExecFailed;

@@ -5,8 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "launch/child.h"
+#include "launch/plan.h"
 
 namespace belljar::launch {
 namespace {

@@ -4,6 +4,7 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -11,11 +12,20 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "launch/child.h"
+#include "launch/plan.h"
 #include "launch/wire.h"
 
 namespace belljar::launch {
@@ -324,7 +334,7 @@ Sandbox& Sandbox::operator=(Sandbox&& other) noexcept {
     pty_master_ = std::move(other.pty_master_);
     next_id_ = other.next_id_;
     subreaper_ = other.subreaper_;
-    pending_ = std::move(other.pending_);
+    pending_ = other.pending_;
     default_cwd_ = std::move(other.default_cwd_);
     default_env_ = std::move(other.default_env_);
     steps_ = std::move(other.steps_);

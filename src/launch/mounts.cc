@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "launch/child.h"
+#include "launch/plan.h"
 
 namespace belljar::launch {
 namespace {

@@ -3,10 +3,20 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
 #include "launch/launcher.h"
+#include "launch/plan.h"
 
 namespace belljar::launch {
 namespace {

@@ -1,9 +1,15 @@
 #include "backend/landlock/carve.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "backend/native/host.h"
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::backend {
 namespace {

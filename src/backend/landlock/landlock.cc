@@ -5,16 +5,30 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "backend/backend.h"
 #include "backend/landlock/carve.h"
+#include "backend/native/host.h"
+#include "backend/native/native.h"
+#include "backend/native/tree.h"
 #include "backend/native/view.h"
 #include "base/format.h"
 #include "base/remove_tree.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
+#include "launch/plan.h"
 
 namespace belljar::backend {
 namespace {

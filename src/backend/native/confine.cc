@@ -2,7 +2,15 @@
 
 #include <linux/landlock.h>
 
+#include <cstdint>
+#include <string>
+
+#include "backend/native/host.h"
+#include "backend/native/tree.h"
+#include "backend/native/view.h"
+#include "belljar/policy.h"
 #include "kernel/seccomp.h"
+#include "launch/plan.h"
 
 namespace belljar::backend {
 namespace {

@@ -6,13 +6,26 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "backend/backend.h"
 #include "backend/native/confine.h"
+#include "backend/native/host.h"
 #include "backend/native/report.h"
+#include "backend/native/tree.h"
 #include "backend/native/view.h"
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
 #include "launch/idmap.h"
+#include "launch/plan.h"
 
 namespace belljar::backend {
 namespace {

@@ -5,11 +5,19 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "backend/native/host.h"
 #include "base/format.h"
+#include "belljar/error.h"
 #include "launch/idmap.h"
 #include "launch/launcher.h"
+#include "launch/plan.h"
 
 namespace belljar::backend {
 namespace {

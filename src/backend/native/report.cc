@@ -1,10 +1,21 @@
 #include "backend/native/report.h"
 
-#include <sched.h>
-
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "backend/backend.h"
+#include "backend/native/host.h"
+#include "backend/native/tree.h"
+#include "backend/native/view.h"
 #include "base/format.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/units.h"
+#include "launch/plan.h"
 
 namespace belljar::backend {
 namespace {

@@ -1,8 +1,19 @@
 #include "backend/native/view.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "backend/backend.h"
+#include "backend/native/host.h"
+#include "backend/native/tree.h"
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
 #include "policy/defaults.h"
 
 namespace belljar::backend {

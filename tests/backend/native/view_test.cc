@@ -4,8 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
+#include "backend/backend.h"
 #include "backend/native/fake_host.h"
+#include "backend/native/host.h"
+#include "backend/native/tree.h"
+#include "belljar/policy.h"
 
 namespace belljar::backend {
 namespace {
