@@ -95,6 +95,7 @@ runtime::Session make_session(const Given& given, const Policy& policy) {
   runtime::Session session;
   session.signals = runtime::Signals::Take::kForwarded;
   session.time_steps = given.verbose;
+  session.front_ends = true;
   if (given.json) {
     session.stdio.output = runtime::OutputTo::kCapture;
     session.stdio.cap = kJsonOutputBytes;

@@ -11,7 +11,6 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
-#include <linux/if.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
@@ -93,18 +92,6 @@ int join_cgroup(ChildContext& context) noexcept {
   }
   if ((context.plan->clone_flags & CLONE_NEWCGROUP) == 0) return 0;
   return result(::unshare(CLONE_NEWCGROUP));
-}
-
-int raise_loopback(ChildContext& context) noexcept {
-  if (!context.plan->loopback_up) return 0;
-  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -errno;
-  ifreq request{};
-  std::memcpy(request.ifr_name, "lo", 3);
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  const int status = result(::ioctl(fd, SIOCSIFFLAGS, &request));
-  ::close(fd);
-  return status;
 }
 
 int apply_rlimits(ChildContext& context) noexcept {
@@ -279,12 +266,14 @@ constexpr Step kSteps[] = {
     {"parent_death", die_with_parent, "tie the sandbox to its parent"},
     {"id_map", map_own_id, "map the user id into the user namespace"},
     {"cgroup", join_cgroup, "join the cgroup"},
-    {"loopback", raise_loopback, "raise the loopback interface"},
+    {"network_begin", begin_network, "make a network namespace"},
     {"session", new_session, "start a session"},
     {"keyring", new_session_keyring, "join an empty session keyring"},
     {"tree", build_tree, "build the mount tree"},
+    {"network", take_network, "make a network namespace"},
     {"rlimits", apply_rlimits, "set resource limits"},
     {"identity", become_unprivileged, "give up host root"},
+    {"network_end", end_helper, "end the helper that made the network namespace"},
     {"terminal", open_terminal, "open a terminal"},
     {"capabilities", drop_capabilities, "drop capabilities"},
     {"no_new_privs", set_no_new_privs, "set no_new_privs"},

@@ -129,24 +129,12 @@ Event decode(const wire::Reply& reply) {
 }
 
 std::string describe(const MountOp& op) {
-  constexpr std::string_view kNames[] = {"copy",
-                                         "copy",
-                                         "tmpfs",
-                                         "ramfs",
-                                         "proc",
-                                         "devpts",
-                                         "mqueue",
-                                         "overlay",
-                                         "attach",
-                                         "move",
-                                         "set attributes of",
-                                         "make directory",
-                                         "make file",
-                                         "write file",
-                                         "link",
-                                         "hide names below",
-                                         "set owner of",
-                                         "pivot into"};
+  constexpr std::string_view kNames[] = {"copy",           "copy",      "tmpfs",
+                                         "proc",           "devpts",    "mqueue",
+                                         "overlay",        "attach",    "set attributes of",
+                                         "make directory", "make file", "write file",
+                                         "make device",    "link",      "hide names below",
+                                         "set owner of",   "pivot into"};
   return format("{} {}", kNames[static_cast<std::size_t>(op.kind)], quoted(op.target.empty() ? op.source : op.target));
 }
 
@@ -199,8 +187,10 @@ class Starter {
   Result<void> clone() {
     clone_args args{};
     int pidfd = -1;
-    // The cgroup namespace is made by the child after it has joined its group.
-    args.flags = (plan_.clone_flags & ~static_cast<std::uint64_t>(CLONE_NEWCGROUP)) | CLONE_PIDFD;
+    // The cgroup namespace is made by the child after it has joined its group, the network namespace beside the tree (network.cc).
+    std::uint64_t later = CLONE_NEWCGROUP;
+    if (plan_.loopback_up) later |= CLONE_NEWNET;
+    args.flags = (plan_.clone_flags & ~later) | CLONE_PIDFD;
     args.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
     args.exit_signal = 0;  // no SIGCHLD in a host program that did not ask for one; we wait on the pidfd
     if (plan_.cgroup_fd >= 0) {
@@ -220,6 +210,7 @@ class Starter {
     sandbox_.init_pid_ = static_cast<int>(pid);
     sandbox_.pidfd_ = UniqueFd(pidfd);
     sandbox_.subreaper_ = plan_.subreaper;
+    sandbox_.own_pid_namespace_ = (plan_.clone_flags & CLONE_NEWPID) != 0;
     sandbox_.default_cwd_ = plan_.default_cwd;
     sandbox_.default_env_.push_back("PATH=" + std::string(path_of(plan_.env)));
     child_end_.reset();
@@ -334,6 +325,7 @@ Sandbox& Sandbox::operator=(Sandbox&& other) noexcept {
     pty_master_ = std::move(other.pty_master_);
     next_id_ = other.next_id_;
     subreaper_ = other.subreaper_;
+    own_pid_namespace_ = other.own_pid_namespace_;
     pending_ = other.pending_;
     default_cwd_ = std::move(other.default_cwd_);
     default_env_ = std::move(other.default_env_);
@@ -356,6 +348,13 @@ void Sandbox::kill_and_reap() noexcept {
   siginfo_t info{};
   while (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info, WEXITED | __WALL) < 0 && errno == EINTR) {
   }
+  pidfd_.reset();
+  control_.reset();
+}
+
+void Sandbox::let_go() noexcept {
+  if (!pidfd_.valid() || !own_pid_namespace_) return kill_and_reap();
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);  // it is on its way out; now whatever happens
   pidfd_.reset();
   control_.reset();
 }

@@ -19,10 +19,10 @@
 namespace belljar::launch {
 namespace {
 
-int open_exact(const char* path, std::uint64_t flags, bool follow) noexcept {
+int open_exact(const char* path, std::uint64_t flags) noexcept {
   open_how how{};
   how.flags = flags | O_CLOEXEC;
-  how.resolve = follow ? 0 : RESOLVE_NO_SYMLINKS;
+  how.resolve = RESOLVE_NO_SYMLINKS;
   const long fd = ::syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
   return fd < 0 ? -errno : static_cast<int>(fd);
 }
@@ -42,13 +42,19 @@ int set_attributes(int fd, const MountOp& op) noexcept {
 }
 
 int capture(const MountOp& op, int& slot) noexcept {
-  const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | ((op.flags & kRecursive) != 0 ? AT_RECURSIVE : 0);
-  const int place = open_exact(op.source.c_str(), O_PATH, (op.flags & kFollowLinks) != 0);
-  if (place < 0) return place;
-  const int tree = ::open_tree(place, "", flags);
-  const int error = errno;
-  ::close(place);
-  if (tree < 0) return -error;
+  const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | ((op.flags & kRecursive) != 0 ? AT_RECURSIVE : 0);
+  int tree = -1;
+  if ((op.flags & kOwnPlace) != 0) {
+    tree = ::open_tree(AT_FDCWD, op.source.c_str(), flags | AT_SYMLINK_NOFOLLOW);
+    if (tree < 0) return -errno;
+  } else {
+    const int place = open_exact(op.source.c_str(), O_PATH);
+    if (place < 0) return place;
+    tree = ::open_tree(place, "", flags | AT_EMPTY_PATH);
+    const int error = errno;
+    ::close(place);
+    if (tree < 0) return -error;
+  }
   if (const int status = set_attributes(tree, op); status < 0) {
     ::close(tree);
     return status;
@@ -90,31 +96,22 @@ int make_filesystem(const char* type, const MountOp& op, int& slot) noexcept {
 }
 
 int attach(const MountOp& op, int& slot) noexcept {
-  const int place = open_exact(op.target.c_str(), O_PATH, (op.flags & kFollowLinks) != 0);
-  if (place < 0) return place;
   int status = 0;
-  if (::move_mount(slot, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0) status = -errno;
-  ::close(place);
+  if ((op.flags & kOwnPlace) != 0) {  // two calls and 1 us less
+    if (::move_mount(slot, "", AT_FDCWD, op.target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) < 0) status = -errno;
+  } else {
+    const int place = open_exact(op.target.c_str(), O_PATH);
+    if (place < 0) return place;
+    if (::move_mount(slot, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0) status = -errno;
+    ::close(place);
+  }
   ::close(slot);
   slot = -1;
   return status;
 }
 
-int move(const MountOp& op) noexcept {
-  const int from = open_exact(op.source.c_str(), O_PATH, false);
-  if (from < 0) return from;
-  const int to = open_exact(op.target.c_str(), O_PATH, false);
-  int status = to;
-  if (to >= 0) {
-    status = ::move_mount(from, "", to, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
-    ::close(to);
-  }
-  ::close(from);
-  return status;
-}
-
 int set_in_place(const MountOp& op) noexcept {
-  const int place = open_exact(op.target.c_str(), O_PATH, false);
+  const int place = open_exact(op.target.c_str(), O_PATH);
   if (place < 0) return place;
   const int status = set_attributes(place, op);
   ::close(place);
@@ -138,8 +135,26 @@ int make_node(const MountOp& op) noexcept {
   return status;
 }
 
+// Root makes the node; an ordinary user, and root in a container that may not (mknod(2), EPERM), binds the host's over a file.
+int make_device(const MountOp& op) noexcept {
+  if (op.device != 0) {
+    if (::mknod(op.target.c_str(), S_IFCHR | 0666, op.device) == 0) return 0;
+    if (errno != EPERM) return -errno;
+  }
+  const int from = open_exact(op.source.c_str(), O_PATH);
+  if (from < 0) return from;
+  const int tree = ::open_tree(from, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+  const int to = tree < 0 ? -1 : ::open(op.target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  int status = to < 0 ? -errno : 0;
+  if (status == 0 && ::move_mount(tree, "", to, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0) status = -errno;
+  for (const int fd : {from, tree, to}) {
+    if (fd >= 0) ::close(fd);
+  }
+  return status;
+}
+
 int link_names(const MountOp& op) noexcept {
-  const int folder = open_exact(op.target.c_str(), O_PATH | O_DIRECTORY, false);
+  const int folder = open_exact(op.target.c_str(), O_PATH | O_DIRECTORY);
   if (folder < 0) return folder;
   int status = 0;
   const char* end = op.data.data() + op.data.size();
@@ -163,18 +178,15 @@ int pivot(const MountOp& op) noexcept {
 int run_op(ChildContext& context, const MountOp& op) noexcept {
   int none = -1;
   int& slot = op.slot >= 0 ? context.slots[op.slot] : none;
+  if ((op.flags & kIfEmpty) != 0 && slot >= 0) return 0;
   switch (op.kind) {
     case MountOpKind::kCapture:
       return capture(op, slot);
     case MountOpKind::kTakeFd:
       slot = op.fd;
       return 0;
-    case MountOpKind::kMove:
-      return move(op);
     case MountOpKind::kTmpfs:
       return make_filesystem("tmpfs", op, slot);
-    case MountOpKind::kRamfs:
-      return make_filesystem("ramfs", op, slot);
     case MountOpKind::kProc:
       return make_filesystem("proc", op, slot);
     case MountOpKind::kDevpts:
@@ -193,6 +205,8 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
     case MountOpKind::kWriteFile:
     case MountOpKind::kSymlink:
       return make_node(op);
+    case MountOpKind::kDevice:
+      return make_device(op);
     case MountOpKind::kLinkNames:
       return link_names(op);
     case MountOpKind::kChown:

@@ -24,17 +24,16 @@ enum class MountOpKind : std::uint8_t {
   kCapture,    // slot = detached copy of `source` (kRecursive: with everything mounted below), then attributes, then idmap
   kTakeFd,     // slot = `fd`, a detached mount made by the parent before clone
   kTmpfs,      // slot = new tmpfs, `data` = "size=...,mode=...", attributes
-  kRamfs,      // slot = new ramfs
   kProc,       // slot = new procfs of our pid namespace
   kDevpts,     // slot = new devpts instance
   kMqueue,     // slot = new mqueue
   kOverlay,    // slot = new overlay; `data` holds "lowerdir=...\0upperdir=...\0" as option pairs
   kAttach,     // move slot to `target`; the slot is empty afterwards
-  kMove,       // move the mount at `source`, with everything below, to `target`
   kSetAttr,    // mount_setattr on `target` in place (kRecursive)
   kMkdir,      // mkdir `target` with `mode` (existing is fine)
   kMkfile,     // create the empty file `target` with `mode`
   kWriteFile,  // create `target` with `mode` and the bytes of `data`
+  kDevice,     // character device `target`, number `device`, mode 0666; where that is refused, or without a number: `source` bound
   kSymlink,    // `target` -> `source`
   kLinkNames,  // hard links to `source` (relative to `target`) under each of the NUL-ended names of `data` below directory `target`
   kChown,      // lchown `target` to `uid`, `gid` (only on file systems of our own)
@@ -43,9 +42,10 @@ enum class MountOpKind : std::uint8_t {
 
 enum MountOpFlags : std::uint32_t {
   kRecursive = 1U << 0,
-  kOptional = 1U << 1,     // failure is recorded in Outcome::skipped, not fatal
-  kIfExists = 1U << 2,     // ENOENT/ENOTDIR on source or target: skip silently (a path vanished since the plan was made)
-  kFollowLinks = 1U << 3,  // resolve `source` following links (only for kernel file systems: /proc, /sys)
+  kOptional = 1U << 1,  // failure is recorded in Outcome::skipped, not fatal
+  kIfExists = 1U << 2,  // ENOENT/ENOTDIR on source or target: skip silently (a path vanished since the plan was made)
+  kOwnPlace = 1U << 3,  // the path lies on a file system that this plan made, where nobody can have put a link: not checked again
+  kIfEmpty = 1U << 4,   // only when the slot is still empty: the second choice after a kOptional operation
 };
 
 struct MountOp {
@@ -57,6 +57,7 @@ struct MountOp {
   std::uint64_t attr_set = 0;  // MOUNT_ATTR_*
   std::uint64_t attr_clr = 0;
   mode_t mode = 0;
+  dev_t device = 0;
   std::string source;
   std::string target;
   std::string data;
@@ -97,7 +98,7 @@ struct Plan {
   Identity identity = Identity::kKeep;
   uid_t inside_uid = 0, outside_uid = 0;
   gid_t inside_gid = 0, outside_gid = 0;
-  bool loopback_up = false;
+  bool loopback_up = false;  // with CLONE_NEWNET: raise its loopback
   std::vector<MountOp> mounts;
   int slots = 0;
   std::vector<UniqueFd> kept_fds;  // descriptors that ops name

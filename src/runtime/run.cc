@@ -85,6 +85,7 @@ class Run {
       terminal.enter();
     }
     SuperviseOptions supervision{.started = started, .signals = &signals, .terminal = &terminal, .cancel_fd = session_.cancel_fd};
+    supervision.front_ends = session_.front_ends && prepared_.plan.cgroup_fd < 0 && prepared_.plan.join_files.empty();
     std::optional<broker::Broker> broker;
     if (UniqueFd listener = sandbox.take_listener(); listener.valid()) {
       broker = BELLJAR_TRY(broker::Broker::create(std::move(listener), broker_options()));

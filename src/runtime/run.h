@@ -22,6 +22,7 @@ struct Session {
   Signals::Take signals = Signals::Take::kNone;
   int cancel_fd = -1;
   bool time_steps = false;
+  bool front_ends = false;                                 // this process exits with the result: launch::Sandbox::let_go()
   std::function<void(const EnforcementReport&)> on_ready;  // just before the start: what will hold, and how far
 };
 

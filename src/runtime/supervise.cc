@@ -158,7 +158,7 @@ class Supervisor {
         break;
       case launch::Event::Kind::kExited:
         exit_ = event.exit;
-        break;
+        return end(options_.front_ends ? End::kLetGo : End::kReap);
       case launch::Event::Kind::kGone:
         break;
     }
@@ -166,10 +166,12 @@ class Supervisor {
   }
 
   // The tree is dead, or dies now.
-  void end() {
+  enum class End { kReap, kLetGo };
+  void end(End how = End::kReap) {
     if (gone_) return;
     ended_ = Clock::now();
-    sandbox_.kill_and_reap();
+    if (how == End::kLetGo) sandbox_.let_go();
+    else sandbox_.kill_and_reap();
     gone_ = true;
     if (stdio_.output() != nullptr) read_at_end_[0] = stdio_.output()->total();
     if (stdio_.error() != nullptr) read_at_end_[1] = stdio_.error()->total();

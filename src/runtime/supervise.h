@@ -30,7 +30,8 @@ struct SuperviseOptions {
   RawTerminal* terminal = nullptr;
   LimitSet* limit_set = nullptr;
   broker::Broker* broker = nullptr;
-  int cancel_fd = -1;  // readable or hung up: end the command
+  int cancel_fd = -1;       // readable or hung up: end the command
+  bool front_ends = false;  // launch::Sandbox::let_go() instead of waiting for pid 1
 };
 
 struct Supervised {
@@ -41,7 +42,8 @@ struct Supervised {
   std::string failed_call;
 };
 
-// `sandbox` was started one-shot with the command as its first. It is dead and reaped on return.
+// `sandbox` was started one-shot with the command as its first. It is dead and reaped on return (with front_ends: dead but for
+// pid 1 on its way out).
 Supervised supervise(launch::Sandbox& sandbox, Stdio& stdio, const Limits& limits, const SuperviseOptions& options);
 
 // The timeout in force: what was asked for, at most what the policy allows.

@@ -80,9 +80,9 @@ Outcome run(const Plan& plan, std::vector<std::string> argv) {
   return outcome;
 }
 
-TEST(Launcher, RunsACommandAsPidTwoUnderItsOwnId) {
+TEST(Launcher, RunsACommandInAPidNamespaceUnderItsOwnId) {
   const Outcome outcome = run(namespaces(), {"sh", "-c", "echo $$ $(id -u) $(id -g)"});
-  EXPECT_EQ(outcome.out, "2 1234 1234\n");
+  EXPECT_EQ(outcome.out, "3 1234 1234\n");  // 1 is init, 2 was the helper that made the network
   EXPECT_EQ(outcome.wait_status, 0);
 }
 

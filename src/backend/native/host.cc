@@ -53,39 +53,53 @@ std::string read_whole(const char* path, std::size_t most) {
 
 RealHost::RealHost() : uid_(::geteuid()), gid_(::getegid()) {}
 
-const RealHost::Listing& RealHost::listing(const std::string& folder) const {
-  const auto known = listings_.find(folder);
-  if (known != listings_.end()) return known->second;
-  Listing& result = listings_[folder];
-  constexpr std::size_t kMost = 2000;  // beyond it, single look-ups are cheaper
-  DIR* directory = ::opendir(folder.c_str());
-  if (directory == nullptr) {
-    if (errno == ENOENT || errno == ENOTDIR) result.emplace();
-    return result;
-  }
-  result.emplace();
-  while (const dirent* entry = ::readdir(directory)) {
-    if (result->size() == kMost) {
-      result.reset();
-      break;
+// getdents64(2) by hand: opendir(3) takes 32 KiB from the heap and asks for the folder's status each time.
+void RealHost::read_names(const std::string& folder, Listing& listing) {
+  constexpr std::size_t kMost = 64U << 10;  // beyond it, single look-ups are cheaper
+  listing.listed = true;
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return;
+  alignas(dirent64) char buffer[8192];
+  ssize_t size = 0;
+  while ((size = ::getdents64(fd.get(), buffer, sizeof buffer)) > 0 && listing.text.size() < kMost) {
+    for (ssize_t at = 0; at < size;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
+      (listing.text += entry->d_name).push_back('\0');
+      at += entry->d_reclen;
     }
-    result->emplace_back(entry->d_name);
   }
-  ::closedir(directory);
-  if (result) std::sort(result->begin(), result->end());
-  return result;
+  if (size != 0) return;
+  for (std::size_t at = 0; at < listing.text.size(); at = listing.text.find('\0', at) + 1)
+    listing.names.emplace_back(listing.text.c_str() + at);
+  std::sort(listing.names.begin(), listing.names.end());
+  listing.complete = true;
+}
+
+RealHost::Listing& RealHost::folder_of(std::string_view path) const {
+  return listings_[std::string(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)))];
+}
+
+// Whether the listing of its folder, or of a folder above, already tells. Most homes lack most of the folders that could hold
+// secrets.
+bool RealHost::known_absent(std::string_view path) const {
+  constexpr int kWorthListing = 6;
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos || slash == 0) return false;
+  Listing& folder = folder_of(path);
+  if (!folder.listed) {
+    const std::string above(path.substr(0, slash));
+    if (facts(above).kind == PathKind::kAbsent) return true;
+    if (++folder.asked < kWorthListing) return false;
+    read_names(above, folder);
+  }
+  return folder.complete && !std::binary_search(folder.names.begin(), folder.names.end(), path.substr(slash + 1));
 }
 
 PathFacts RealHost::facts(const std::string& path) const {
   const auto known = facts_.find(path);
   if (known != facts_.end()) return known->second;
+  if (known_absent(path)) return {};
   PathFacts& facts = facts_[path];
-  const std::size_t slash = path.rfind('/');
-  if (slash != std::string::npos && slash > 0) {
-    const Listing& names = listing(path.substr(0, slash));
-    if (names && !std::binary_search(names->begin(), names->end(), std::string_view(path).substr(slash + 1), std::less<>()))
-      return facts;
-  }
   struct stat status{};
   if (::lstat(path.c_str(), &status) < 0) return facts;
   facts = {PathKind::kOther, status.st_uid, status.st_gid, status.st_mode, status.st_dev};
@@ -142,8 +156,9 @@ const std::vector<std::string>& RealHost::mount_points() const {
 }
 
 int RealHost::landlock_abi() const {
+  if (landlock_abi_) return *landlock_abi_;
   const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
-  return abi < 0 ? 0 : static_cast<int>(abi);
+  return landlock_abi_.emplace(abi < 0 ? 0 : static_cast<int>(abi));
 }
 
 bool is_under(std::string_view path, std::string_view folder) noexcept {

@@ -53,10 +53,19 @@ class RealHost : public Host {
  private:
   uid_t uid_;
   gid_t gid_;
-  // Names in a folder; nullopt when it holds too many to list. One listing answers for the dozens of names that may be secrets.
-  using Listing = std::optional<std::vector<std::string>>;
-  const Listing& listing(const std::string& folder) const;
+  // The names in a folder, sorted; they point into `text`. One listing answers for the dozens of names that may be secrets; a
+  // folder that few names are asked of is not worth one.
+  struct Listing {
+    int asked = 0;
+    bool listed = false, complete = false;
+    std::string text;
+    std::vector<std::string_view> names;
+  };
+  Listing& folder_of(std::string_view path) const;
+  static void read_names(const std::string& folder, Listing& listing);
+  bool known_absent(std::string_view path) const;
 
+  mutable std::optional<int> landlock_abi_;
   mutable std::optional<std::vector<std::string>> mount_points_;
   mutable std::unordered_map<std::string, PathFacts> facts_;
   mutable std::unordered_map<std::string, std::optional<std::string>> canonical_;

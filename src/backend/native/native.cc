@@ -116,6 +116,7 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
   open_way(place.workspace);
   view.binds.insert(view.binds.begin(), std::make_move_iterator(extra.begin()), std::make_move_iterator(extra.end()));
   view.chown_private = true;
+  view.make_devices = true;
   view.owner_uid = plan.outside_uid;
   view.owner_gid = plan.outside_gid;
   return {};

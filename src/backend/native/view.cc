@@ -369,7 +369,7 @@ class Planner {
     const std::string& home = place_.home;
     if (!home.empty() && home != "/" && is_under(path, home) && path != home && !writable(home) &&
         kind_of(home) == PathKind::kDirectory && !link_between(home, path)) {
-      mask(home, path);
+      mask(home, source == Source::kDefault && absent ? first_absent(path) : path);
       return;
     }
     if (!absent && kind != PathKind::kSymlink) {
@@ -382,7 +382,8 @@ class Planner {
         return;
       }
       if (writable(parent) && !directory) gap("filesystem.hidden_files", path);
-      (directory ? view().hide_dirs : view().hide_files).push_back(path);
+      std::vector<std::string>& covers = directory ? view().hide_dirs : view().hide_files;
+      if (std::find(covers.begin(), covers.end(), path) == covers.end()) covers.push_back(path);
       return;
     }
     if (source == Source::kDefault && !is_under(path, home))
@@ -394,6 +395,20 @@ class Planner {
       return;
     }
     mask(base, path);
+  }
+
+  // A secret of a tool that never ran here: its folder is hidden as a whole, one name for all it may hold. Folders that many
+  // programs look into stay open, so that they find them empty and not closed.
+  std::string first_absent(const std::string& path) const {
+    constexpr std::string_view kShared[] = {".config", ".local", ".local/share", ".local/state", ".cache"};
+    for (std::size_t slash = path.find('/', place_.home.size() + 1); slash != std::string::npos;
+         slash = path.find('/', slash + 1)) {
+      const std::string_view relative = std::string_view(path).substr(place_.home.size() + 1, slash - place_.home.size() - 1);
+      if (std::find(std::begin(kShared), std::end(kShared), relative) != std::end(kShared)) continue;
+      std::string folder = path.substr(0, slash);
+      if (kind_of(folder) == PathKind::kAbsent) return folder;
+    }
+    return path;
   }
 
   bool in_shown_home(const std::string& path) const { return !place_.home.empty() && is_under(path, place_.home); }
@@ -421,7 +436,7 @@ class Planner {
     }
     std::vector<std::string>& hidden = view().masks[folder].hidden;
     std::string relative = path.substr(folder.size() + 1);
-    if (std::find(hidden.begin(), hidden.end(), relative) == hidden.end()) hidden.push_back(std::move(relative));
+    if (hidden.empty() || hidden.back() != relative) hidden.push_back(std::move(relative));  // making one twice does no harm
   }
 
   void plan_caches() {
