@@ -2,6 +2,7 @@
 // exit code of the process in `exit_code`.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@ class App;
 namespace belljar::cli {
 
 // `program`: the words after `--`, which are not ours to parse.
-void add_run(CLI::App& app, std::vector<std::string> program, int& exit_code);
+void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code);
 void add_policy(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 

@@ -25,9 +25,14 @@ int main(int argc, char** argv) {
   belljar::runtime::reopen_closed_stdio();
   int exit_code = 0;
   const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";
-  CLI::App app{"belljar: run what a language model proposed, so that it can do useful work and no harm", "belljar"};
+  // Never deleted: taking the options apart again takes as long as parsing them.
+  auto& app = *new CLI::App("belljar: run what a language model proposed, so that it can do useful work and no harm", "belljar");
   app.require_subcommand(1);
-  belljar::cli::add_run(app, is_run ? split_program(argc, argv) : std::vector<std::string>(), exit_code);
+  std::vector<std::string> program;
+  if (is_run) program = split_program(argc, argv);
+  // The first word is there always: an empty span would mean all options.
+  const std::span<const char* const> words(argv, is_run ? static_cast<std::size_t>(argc) : 0);
+  belljar::cli::add_run(app, words, std::move(program), exit_code);
   // The others' options are not built on the way to a start.
   if (!is_run) {
     belljar::cli::add_policy(app, exit_code);

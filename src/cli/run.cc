@@ -203,11 +203,11 @@ int run_command(const Given& given) {
 
 }  // namespace
 
-void add_run(CLI::App& app, std::vector<std::string> program, int& exit_code) {
+void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code) {
   CLI::App* run = app.add_subcommand("run", "Run a program in a sandbox: belljar run [options] -- PROGRAM ARG...");
   auto given = std::make_shared<Given>();
   given->program = std::move(program);
-  add_policy_options(*run, given->flags);
+  add_policy_options(*run, given->flags, words);
   run->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");
   run->add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
   run->add_option("--report", given->report, "Write what came of it and what was enforced to FILE, as JSON")->type_name("FILE");
