@@ -242,7 +242,7 @@ class Planner {
     const std::vector<std::string> roots = paths_.writable;
     bool absent = false;
     for (const std::string& root : roots) {
-      if (is_private(root) || kind_of(root) != PathKind::kDirectory) continue;
+      if (kind_of(root) != PathKind::kDirectory) continue;
       protect_name(root, ".git", absent);
       for (const std::string_view name : policy::protected_names()) protect_name(root, name, absent);
     }
@@ -364,7 +364,7 @@ class Planner {
   void hide_at(const std::string& path, PathKind kind, Source source) {
     ++paths_.hidden;
     const bool absent = kind == PathKind::kAbsent;
-    if (is_private(path) && !in_shown_home(path)) return;  // not there inside at all
+    if (is_private(path) && !in_shown_home(path) && !bound(path)) return;  // not there inside at all
     if (!paths_.view.whole_root && !shown(path)) return;
     const std::string& home = place_.home;
     if (!home.empty() && home != "/" && is_under(path, home) && path != home && !writable(home) &&
@@ -411,6 +411,11 @@ class Planner {
     return path;
   }
 
+  // Shown from the host although a private directory lies above: a workspace below /tmp.
+  bool bound(const std::string& path) const {
+    return std::any_of(paths_.view.binds.begin(), paths_.view.binds.end(),
+                       [&](const Bind& bind) { return is_under(path, bind.target); });
+  }
   bool in_shown_home(const std::string& path) const { return !place_.home.empty() && is_under(path, place_.home); }
   bool shown(const std::string& path) const {
     return writable(path) || std::any_of(paths_.readable.begin(), paths_.readable.end(),

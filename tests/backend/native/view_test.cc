@@ -137,6 +137,15 @@ TEST(PlanPaths, AGitFileIsFollowedToItsRepositoryAndTheCommonOne) {
   EXPECT_TRUE(has_gap(paths, "protect.files"));
 }
 
+TEST(PlanPaths, AWorkspaceBelowTmpIsProtectedAndHiddenInLikeAnyOther) {
+  FakeHost host = usual_host();
+  host.dir("/tmp/ws/.git").file("/tmp/ws/secret").dir("/tmp/ws");
+  const Workplace place{.workspace = "/tmp/ws", .cwd = "/tmp/ws", .home = "/home/u"};
+  const Paths paths = plan(host, with({.path = "/tmp/ws/secret", .access = Access::kNone}), place);
+  EXPECT_TRUE(std::ranges::count(paths.readonly, "/tmp/ws/.git"));
+  EXPECT_TRUE(hides(paths, "/tmp/ws/secret"));
+}
+
 TEST(PlanPaths, GlobsAreAGapByName) {
   EXPECT_TRUE(has_gap(plan(usual_host(), with({.path = "**/.env", .glob = true, .access = Access::kNone})), "filesystem.globs"));
 }
