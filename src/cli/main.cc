@@ -23,6 +23,7 @@ std::vector<std::string> split_program(int& argc, char** argv) {
 
 int main(int argc, char** argv) {
   belljar::runtime::reopen_closed_stdio();
+  if (argc > 1 && std::string_view(argv[1]) == "bench") return belljar::cli::run_bench(argv + 1);
   int exit_code = 0;
   const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";
   // Never deleted: taking the options apart again takes as long as parsing them.
@@ -37,6 +38,7 @@ int main(int argc, char** argv) {
   if (!is_run) {
     belljar::cli::add_policy(app, exit_code);
     belljar::cli::add_doctor(app, exit_code);
+    app.add_subcommand("bench", "Measure this machine: starts, commands, work inside and outside, beside the peers installed");
   }
   try {
     app.parse(argc, argv);

@@ -1,0 +1,87 @@
+// belljar-bench [--runs N] [--only process|library|work] [--belljar PROGRAM] [--json FILE] [--svg FILE] [--markdown FILE]
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "bench/report.h"
+#include "bench/rows.h"
+
+namespace {
+
+using namespace belljar::bench;
+
+struct Options {
+  Setting setting;
+  std::string only, json, svg, markdown, command = "belljar bench";
+};
+
+int usage(const std::string& wrong) {
+  std::fprintf(stderr,
+               "belljar: unknown or incomplete option `%s`\n"
+               "  next:   belljar bench [--runs N] [--only process|library|work] [--belljar PROGRAM] [--json FILE] [--svg FILE] "
+               "[--markdown FILE]\n",
+               wrong.c_str());
+  return 125;
+}
+
+// The program beside this one.
+std::string sibling() {
+  char path[PATH_MAX];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path - 1);
+  if (size <= 0) return "belljar";
+  return (std::filesystem::path(std::string(path, static_cast<std::size_t>(size))).parent_path() / "belljar").string();
+}
+
+bool write_file(const std::string& path, const std::string& text) {
+  if (path.empty()) return true;
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (file.good()) return true;
+  std::fprintf(stderr, "belljar: cannot write `%s`\n", path.c_str());
+  return false;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  options.setting.belljar = sibling();
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (i + 1 == argc) return usage(word);
+    const std::string value = argv[i + 1];
+    if (word == "--runs") options.setting.runs = std::atoi(value.c_str());
+    else if (word == "--only") options.only = value;
+    else if (word == "--belljar") options.setting.belljar = value;
+    else if (word == "--json") options.json = value;
+    else if (word == "--svg") options.svg = value;
+    else if (word == "--markdown") options.markdown = value;
+    else return usage(word);
+    options.command += " " + word + " " + value;
+    ++i;
+  }
+  if (options.setting.runs < 1) return usage("--runs");
+  if (!options.only.empty() && options.only != "process" && options.only != "library" && options.only != "work")
+    return usage("--only " + options.only);
+  char directory[] = "/var/tmp/belljar-bench-XXXXXX";
+  if (::mkdtemp(directory) == nullptr) return usage("/var/tmp is not writable");
+  options.setting.directory = directory;
+
+  Report report;
+  const auto wanted = [&](const char* group) { return options.only.empty() || options.only == group; };
+  if (wanted("process")) bench_process(options.setting, report);
+  if (wanted("library")) bench_library(options.setting, report);
+  if (wanted("work")) bench_work(options.setting, report);
+  std::error_code ignored;
+  std::filesystem::remove_all(directory, ignored);
+
+  std::fputs(to_table(report).c_str(), stdout);
+  const bool written = write_file(options.json, to_json(report)) && write_file(options.svg, to_svg(report)) &&
+                       write_file(options.markdown, to_markdown(report, options.command));
+  return written ? 0 : 125;
+}

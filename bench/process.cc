@@ -1,0 +1,67 @@
+// Whole processes: what a caller of `belljar run -- /bin/true` waits for, and what a caller of the others waits for.
+#include <fstream>
+
+#include "bench/rows.h"
+
+namespace belljar::bench {
+namespace {
+
+constexpr const char* kGroup = "process";
+
+struct Peer {
+  std::string name;
+  Argv argv;
+};
+
+// A bundle that shows the host's tree read-only, as the others do.
+void write_bundle(const std::string& directory) {
+  std::ofstream(directory + "/config.json")
+      << R"({"ociVersion":"1.0.0","process":{"terminal":false,"user":{"uid":0,"gid":0},"args":["/bin/true"],"cwd":"/",)"
+         R"("env":["PATH=/usr/bin:/bin"],"noNewPrivileges":true},"root":{"path":"/","readonly":true},"mounts":[)"
+         R"({"destination":"/proc","type":"proc","source":"proc"},)"
+         R"({"destination":"/dev","type":"tmpfs","source":"tmpfs","options":["nosuid","mode=755","size=65536k"]}],)"
+         R"("linux":{"namespaces":[{"type":"pid"},{"type":"network"},{"type":"ipc"},{"type":"uts"},{"type":"mount"}]}})";
+}
+
+std::vector<Peer> peers(const Setting& setting) {
+  const std::string& here = setting.directory;
+  return {
+      {"bwrap",
+       {"bwrap", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--bind", here, here,
+        "--die-with-parent", "--new-session", "--", "/bin/true"}},
+      {"crun", {"crun", "--root", here + "/crun", "--cgroup-manager=disabled", "run", "--bundle", here, "belljar-bench"}},
+      {"docker", {"docker", "run", "--rm", "--network", "none", "--pull", "never", "busybox", "/bin/true"}},
+      {"codex", {"codex", "sandbox", "linux", "--", "/bin/true"}},
+      {"srt", {"srt", "/bin/true"}},
+  };
+}
+
+}  // namespace
+
+void bench_process(const Setting& setting, Report& report) {
+  write_bundle(setting.directory);
+  std::vector<Rival> rivals = {
+      {"bare", [] { return run_process({"/bin/true"}) == 0; }},
+      {"belljar", [&] { return run_process({setting.belljar, "run", "--workspace", setting.directory, "--", "/bin/true"}) == 0; }}};
+  for (const Peer& peer : peers(setting)) {
+    if (!installed(peer.argv[0])) {
+      report.left_out.push_back(peer.name + ": not installed");
+      continue;
+    }
+    if (run_process(peer.argv) != 0) {
+      report.left_out.push_back(peer.name + ": installed, but cannot start anything here");
+      continue;
+    }
+    rivals.push_back({peer.name, [argv = peer.argv] { return run_process(argv) == 0; }});
+  }
+  std::vector<std::string> failed;
+  const std::vector<Samples> samples = compare(rivals, setting.runs, failed);
+  for (const std::string& name : failed) report.left_out.push_back(name + ": a run failed, so none is shown");
+  for (std::size_t i = 0; i < rivals.size(); ++i) {
+    if (!samples[i].us.empty()) report.add(kGroup, rivals[i].name, samples[i]);
+  }
+  report.compare_rows(kGroup, "belljar", "bwrap", 0.5);
+  for (const char* name : {"crun", "docker", "codex", "srt"}) report.compare_rows(kGroup, name, "bwrap", 0);
+}
+
+}  // namespace belljar::bench

@@ -1,0 +1,18 @@
+// The report as a table for people, JSON for programs, Markdown for docs/BENCHMARKS.md and an SVG drawn by hand.
+#pragma once
+
+#include <string>
+
+#include "bench/rows.h"
+
+namespace belljar::bench {
+
+// Where and when: kernel, processors, load, scheduling. One line.
+std::string circumstances();
+
+std::string to_table(const Report& report);
+std::string to_json(const Report& report);
+std::string to_markdown(const Report& report, const std::string& command);
+std::string to_svg(const Report& report);  // whole processes; readable on light and on dark ground
+
+}  // namespace belljar::bench

@@ -1,0 +1,41 @@
+// The rows of the benchmark. Each group measures one promise of DESIGN section 12 and adds its rows to the report.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/measure.h"
+
+namespace belljar::bench {
+
+struct Row {
+  std::string group, name;
+  std::string unit = "us";
+  double p50 = 0, p99 = 0;
+  int runs = 0;
+  double ratio = 0;     // against the row that `against` names, by p50; 0: none
+  std::string against;  // which row it is compared with
+  double target = 0;    // the promised upper bound of the ratio (or of p50 where there is no ratio); 0: none
+};
+
+struct Report {
+  std::vector<Row> rows;
+  std::vector<std::string> left_out;  // "crun: not installed"
+
+  void add(std::string group, std::string name, const Samples& samples);
+  Row* find(const std::string& group, const std::string& name);
+  // Fills in `ratio` of `name` against `against`, both of `group`.
+  void compare_rows(const std::string& group, const std::string& name, const std::string& against, double target);
+};
+
+struct Setting {
+  std::string belljar;    // the program under test
+  std::string directory;  // a scratch directory, the workspace of every run
+  int runs = 200;
+};
+
+void bench_process(const Setting& setting, Report& report);  // whole processes, beside the peers installed
+void bench_library(const Setting& setting, Report& report);  // start to reap, exec in a live sandbox, the steps of a start
+void bench_work(const Setting& setting, Report& report);     // build, git status, output, memory
+
+}  // namespace belljar::bench
