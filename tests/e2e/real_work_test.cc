@@ -1,0 +1,130 @@
+// Real work inside `workspace-write` without a network, as it would run outside (issue 2, "It must not get in the way"). Each case
+// is a shell text, the program it needs and what it must print.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+namespace {
+
+struct Work {
+  const char* name;
+  const char* needs;
+  const char* text;
+  const char* prints;  // somewhere in stdout
+};
+
+void PrintTo(const Work& work, std::ostream* stream) { *stream << work.name; }
+
+constexpr Work kWork[] = {
+    {"Git", "git",
+     "git init -q r && cd r && git config user.name x && git config user.email x@y && echo a >a && git add a && git commit -qm one "
+     "&& "
+     "git checkout -qb side && git worktree add -q ../tree && git -C ../tree log --oneline && git status --short && echo clean",
+     "clean"},
+    {"Make", "make",
+     "printf '#include <stdio.h>\\nint main(){puts(\"made\");}' >m.c; printf 'm: m.c\\n\\tcc -o m m.c\\n' >Makefile; make >&2 && "
+     "./m",
+     "made"},
+    {"CMakeNinja", "ninja",
+     "printf '#include <iostream>\\nint main(){std::cout<<\"built\";}' >m.cc; printf 'cmake_minimum_required(VERSION "
+     "3.20)\\nproject(x "
+     "CXX)\\nadd_executable(m m.cc)\\n' >CMakeLists.txt; cmake -G Ninja -S . -B b >&2 && cmake --build b >&2 && b/m",
+     "built"},
+    {"PythonVenvSqliteAsyncio", "python3",
+     "python3 -m venv --without-pip v && v/bin/python -c '\n"
+     "import sqlite3, asyncio\n"
+     "c = sqlite3.connect(\"db\"); c.execute(\"create table t(a)\"); c.commit()\n"
+     "async def main():\n"
+     "  p = await asyncio.create_subprocess_exec(\"echo\", \"child\", stdout=-1)\n"
+     "  print((await p.communicate())[0].decode())\n"
+     "asyncio.run(main())'",
+     "child"},
+    {"PythonMultiprocessing", "python3",
+     "cat >m.py <<'E'\n"
+     "import multiprocessing as m\n"
+     "from multiprocessing import shared_memory\n"
+     "if __name__ == '__main__':\n"
+     "  with m.Pool(2) as pool: print(pool.map(abs, [-1, 2]))\n"
+     "  with m.Manager() as manager: print(dict(manager.dict(a=1)))\n"
+     "  shared = shared_memory.SharedMemory(create=True, size=10); shared.close(); shared.unlink()\n"
+     "E\npython3 m.py",
+     "[1, 2]\n{'a': 1}"},
+    {"NodeSpawnWorkerHttp", "node",
+     "cat >m.js <<'E'\n"
+     "const child = require('child_process'), http = require('http'), {Worker} = require('worker_threads');\n"
+     "console.log(child.spawnSync('echo', ['spawned']).stdout.toString());\n"
+     "new Worker('0', {eval: true}).on('exit', () => console.log('worker'));\n"
+     "console.log(Object.keys(require('os').networkInterfaces()), require('os').userInfo().uid > 0);\n"
+     "const server = http.createServer((q, r) => r.end('served')).listen(0, '127.0.0.1', () =>\n"
+     "  http.get({port: server.address().port}, r => { r.on('data', d => console.log('' + d)); r.on('end', () => server.close()); "
+     "}));\n"
+     "E\nnode m.js",
+     "served"},
+    {"NpmCi", "npm",
+     "mkdir dep app && cd dep && echo '{\"name\":\"dep\",\"version\":\"1.0.0\"}' >package.json && npm pack --silent >&2 && cd "
+     "../app && "
+     "echo '{\"name\":\"app\",\"version\":\"1.0.0\",\"dependencies\":{\"dep\":\"file:../dep/dep-1.0.0.tgz\"}}' >package.json && "
+     "npm install --offline --no-audit >&2 && rm -rf node_modules && npm ci --offline --no-audit >&2 && ls node_modules",
+     "dep"},
+    {"Cargo", "cargo", "cargo new -q --vcs none c && cd c && cargo build -q && target/debug/c", "Hello, world!"},
+    {"Java", "javac",
+     "echo 'class A{public static void main(String[] a){System.out.println(\"ran\");}}' >A.java && javac A.java && java A", "ran"},
+    {"JobControl", "bash", "exec bash -c 'set -m; sleep 0.2 & jobs; wait; echo waited'", "waited"},
+    {"Tmux", "tmux", "tmux -f /dev/null new-session -d 'sleep 2' && tmux ls && tmux kill-server && echo gone", "gone"},
+    {"Script", "script", "script -qc tty /dev/null", "/dev/pts/0"},
+    {"ManyProcesses", "sh", "i=0; while [ $i -lt 2000 ]; do /bin/true; i=$((i+1)); done; echo $i", "2000"},
+    {"OddNames", "sh", "touch 'a b' \"$(printf 'a\\nb')\" \"$(printf '\\377\\376')\" && ls | wc -l", "4"},
+    {"Gdb", "gdb", "gdb -batch -ex run -ex 'print 6*7' --args /bin/true", "$1 = 42"},
+    {"Strace", "strace", "strace -o trace /bin/true && grep -c execve trace", "1"},
+    {"Ssh", "ssh", "ssh -V 2>&1", "OpenSSH"},
+};
+
+class RealWork : public testing::TestWithParam<Work> {};
+
+TEST_P(RealWork, RunsInsideAsOutside) {
+  const Work& work = GetParam();
+  BELLJAR_NEEDS(user_namespaces());
+  BELLJAR_NEEDS(program(work.needs));
+  const TempDir inside;
+  const Outcome outcome = belljar({"run", "-c", work.text}, {.cwd = inside.path(), .timeout = std::chrono::minutes(3)});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_NE(outcome.out.find(work.prints), std::string::npos) << outcome;
+}
+
+INSTANTIATE_TEST_SUITE_P(Case, RealWork, testing::ValuesIn(kWork), [](const auto& work) { return std::string(work.param.name); });
+
+TEST(RealWork, TwoHundredMegabytesOfOutputArriveWhole) {
+  BELLJAR_NEEDS(user_namespaces());
+  const TempDir inside;
+  const Outcome outcome =
+      run({"/bin/sh", "-c", std::string(BELLJAR_PROGRAM) + " run -- head -c 200000000 /dev/zero | wc -c"}, {.cwd = inside.path()});
+  EXPECT_EQ(outcome.out, "200000000\n") << outcome;
+}
+
+TEST(RealWork, FilesBelongToTheWorkspacesOwner) {
+  BELLJAR_NEEDS(user_namespaces());
+  const TempDir inside;
+  EXPECT_EQ(belljar({"run", "-c", "mkdir d && touch d/f"}, {.cwd = inside.path()}).exit_code, 0);
+  const auto listed = run({"stat", "-c", "%u", inside.path(), inside / "d/f"});
+  const std::size_t line = listed.out.find('\n');
+  EXPECT_EQ(listed.out.substr(0, line + 1), listed.out.substr(line + 1)) << listed;
+}
+
+TEST(RealWork, NothingIsLeftBehind) {
+  BELLJAR_NEEDS(user_namespaces());
+  const TempDir inside;
+  const Leftovers left({inside.path()});
+  belljar({"run", "--memory", "200MiB", "-c", "setsid sleep 1000 & (sleep 1000 &) ; echo x >/tmp/x; echo x >/dev/shm/x"},
+          {.cwd = inside.path()});
+  EXPECT_EQ(left.report(), "");
+}
+
+}  // namespace
+}  // namespace belljar::test
