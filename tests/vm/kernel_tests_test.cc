@@ -39,12 +39,12 @@ void judge(const Outcome& outcome) {
   EXPECT_EQ(outcome.out.find("needs AppArmor"), std::string::npos) << outcome;
 }
 
-VM_CASE(KernelTests, PassAsRoot, {.script = kRunAll, .timeout = std::chrono::seconds(120)}) {
+VM_CASE(KernelTests, PassAsRoot, {.script = kRunAll, .timeout = std::chrono::seconds(400)}) {
   judge(outcome);
   EXPECT_EQ(outcome.out.find("needs cgroup v2"), std::string::npos) << outcome;
 }
 
-VM_CASE(KernelTests, PassAsUser, {.as = As::kUser, .script = kRunAll, .timeout = std::chrono::seconds(120)}) { judge(outcome); }
+VM_CASE(KernelTests, PassAsUser, {.as = As::kUser, .script = kRunAll, .timeout = std::chrono::seconds(400)}) { judge(outcome); }
 
 }  // namespace
 }  // namespace belljar::vm
