@@ -62,7 +62,8 @@ int main(int argc, char** argv) {
     else if (word == "--svg") options.svg = value;
     else if (word == "--markdown") options.markdown = value;
     else return usage(word);
-    options.command += " " + word + " " + value;
+    if (word == "--runs" || word == "--only" || word == "--svg" || word == "--markdown")
+      options.command += " " + word + " " + value;
     ++i;
   }
   if (options.setting.runs < 1) return usage("--runs");
