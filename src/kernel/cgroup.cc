@@ -159,6 +159,7 @@ Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
 Cgroup::~Cgroup() { remove(); }
 
 void Cgroup::remove() noexcept {
+  if (places_.empty()) return;
   const auto until = Clock::now() + kRemoveDeadline;
   for (const Place& at : places_) {
     int error = remove_directory(at.path);
@@ -168,6 +169,7 @@ void Cgroup::remove() noexcept {
     while ((error = remove_directory(at.path)) == EBUSY && Clock::now() < until) ::poll(nullptr, 0, 1);
   }
   places_.clear();
+  leave_leaf();
 }
 
 const Cgroup::Place* Cgroup::find(Controller controller) const noexcept {

@@ -1,4 +1,5 @@
 // Making a sandbox's groups: where to put them, and which settings the kernel takes. Reading, killing and removing: cgroup.cc.
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -10,6 +11,8 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <mutex>
 
 #include "base/format.h"
 #include "kernel/cgroup.h"
@@ -34,13 +37,41 @@ bool only_us(const std::string& directory) {
   return text && *text == format("{}\n", ::getpid());
 }
 
+// The leaf this process is in, if it stepped into one. create() and leave_leaf() hold the mutex: taking the controllers away from
+// a group that is just being made would take its limits away.
+struct Stepped {
+  int pid = 0;  // whose leaf it is: a forked child is in it too, but has not made it
+  std::string own, leaf;
+};
+Stepped& stepped() {
+  static Stepped value;
+  return value;
+}
+std::mutex& leaf_mutex() {
+  static std::mutex value;
+  return value;
+}
+
 // A group with controllers for its children holds no processes itself (cgroups(7), "no internal processes"). When nobody but us is
 // in our group, as under `systemd-run --scope -p Delegate=yes`, we move into a leaf of our own.
 bool step_into_leaf(const std::string& own) {
   if (!only_us(own)) return false;
   const std::string leaf = own + "/" + cgroup_name("self");
   if (::mkdir(leaf.c_str(), 0755) != 0 && errno != EEXIST) return false;
-  return write_small_file(AT_FDCWD, (leaf + "/cgroup.procs").c_str(), "0") == 0;
+  if (write_small_file(AT_FDCWD, (leaf + "/cgroup.procs").c_str(), "0") != 0) {
+    ::rmdir(leaf.c_str());
+    return false;
+  }
+  stepped() = {::getpid(), own, leaf};
+  return true;
+}
+
+bool holds_other_groups(const std::string& directory, const std::string& leaf) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir{::opendir(directory.c_str()), ::closedir};
+  if (!dir) return true;
+  while (const dirent* entry = ::readdir(dir.get()))
+    if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && directory + "/" + entry->d_name != leaf) return true;
+  return false;
 }
 
 // Our own group, or the one above when we are in our leaf.
@@ -357,7 +388,27 @@ class CgroupMaker {
 
 Cgroup Cgroup::create(const CgroupRequest& request, const CgroupHost& host) {
   if (!request.wants_any()) return {};
-  return CgroupMaker(request, host).make();
+  Cgroup group;
+  {
+    const std::lock_guard lock{leaf_mutex()};
+    group = CgroupMaker(request, host).make();
+  }
+  if (group.empty()) leave_leaf();
+  return group;
+}
+
+void leave_leaf() noexcept {
+  const std::lock_guard lock{leaf_mutex()};
+  const Stepped& here = stepped();
+  if (here.pid != ::getpid() || holds_other_groups(here.own, here.leaf)) return;
+  for (std::size_t i = 0; i < kControllers; ++i) {
+    const auto controller = static_cast<Controller>(i);
+    if (read_controllers(here.own, "cgroup.subtree_control").has(controller))
+      write_small_file(AT_FDCWD, (here.own + "/cgroup.subtree_control").c_str(), format("-{}", to_string(controller)));
+  }
+  if (write_small_file(AT_FDCWD, (here.own + "/cgroup.procs").c_str(), "0") != 0) return;
+  ::rmdir(here.leaf.c_str());
+  stepped() = {};
 }
 
 }  // namespace belljar::kernel

@@ -12,6 +12,8 @@ namespace belljar::kernel {
 std::string cgroup_name(std::string_view tag = {});
 // Is `name` this process's leaf, `cgroup_name("self")`?
 bool is_own_leaf(std::string_view name);
+// Back out of that leaf, which is removed, once no other group is beside it. A process cannot remove the group it is in.
+void leave_leaf() noexcept;
 
 struct CgroupOwner {
   int pid = 0;
