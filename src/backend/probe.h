@@ -23,6 +23,7 @@ struct UsernsSettings {
   std::string unprivileged_userns_clone;  // Debian, hardened kernels
   std::string max_user_namespaces;
   std::string apparmor_restrict_unprivileged_userns;  // Ubuntu 23.10 and later
+  std::string apparmor_profile{};                     // "NAME (enforce)" when one confines this program
 };
 UsernsSettings read_userns_settings();
 

@@ -89,6 +89,14 @@ struct Findings {
   std::vector<ModeReport> modes;
 };
 
+// What keeps the native backend from starting; empty: nothing.
+std::string find_obstacle(const std::vector<backend::Probe>& probes) {
+  for (const backend::Probe& probe : probes) {
+    if (!probe.works && probe.loses.find("cannot start") != std::string::npos) return format("{}: {}", probe.name, probe.detail);
+  }
+  return {};
+}
+
 Result<Findings> examine(const PolicyFlags& flags) {
   Findings findings;
   ::uname(&findings.machine);
@@ -100,8 +108,14 @@ Result<Findings> examine(const PolicyFlags& flags) {
   backend::NativeBackend native(host);
   backend::LandlockBackend landlock(host);
   const Policy& policy = loaded.effective.policy;
-  for (const Mode mode : {Mode::kWorkspaceWrite, Mode::kReadOnly, Mode::kDangerFullAccess, Mode::kExternalSandbox})
-    findings.modes.push_back(report_mode(native, policy, mode, loaded.context));
+  const std::string obstacle = find_obstacle(findings.probes);
+  for (const Mode mode : {Mode::kWorkspaceWrite, Mode::kReadOnly, Mode::kDangerFullAccess, Mode::kExternalSandbox}) {
+    ModeReport report = report_mode(native, policy, mode, loaded.context);
+    // A plan starts nothing, so it does not know. external-sandbox needs no namespace, danger-full-access none as root.
+    const bool needs_it = mode != Mode::kExternalSandbox && (mode != Mode::kDangerFullAccess || findings.uid != 0);
+    if (needs_it && report.refusal.empty()) report.refusal = obstacle;
+    findings.modes.push_back(std::move(report));
+  }
   findings.modes.push_back(report_mode(landlock, policy, Mode::kWorkspaceWrite, loaded.context));
   return findings;
 }
@@ -172,9 +186,7 @@ int doctor(const Given& given) {
   if (!findings) return print_error(findings.error());
   if (given.json) print_json(*findings);
   else print_text(*findings);
-  for (const backend::Probe& probe : findings->probes) {
-    if (!probe.works && probe.loses.find("cannot start") != std::string::npos) return 125;
-  }
+  if (!find_obstacle(findings->probes).empty()) return 125;
   return findings->modes.front().refusal.empty() ? 0 : 125;
 }
 

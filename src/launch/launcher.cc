@@ -24,6 +24,7 @@
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "kernel/small_file.h"
 #include "launch/child.h"
 #include "launch/plan.h"
 #include "launch/wire.h"
@@ -233,8 +234,11 @@ class Starter {
       reason = "an outer sandbox (Belljar, Docker's default filter) refuses it, or the kernel is older than 5.3";
       next = "run outside of the other sandbox, or give the outer one allow_nested_userns";
     } else if (error == EPERM) {
-      reason = "this kernel or an outer container refuses user namespaces";
-      next = "see `belljar doctor` for the cause, or choose --backend landlock";
+      const auto allowed = kernel::read_small_file(AT_FDCWD, "/proc/sys/kernel/unprivileged_userns_clone");  // Debian's own
+      const bool off = allowed && allowed->starts_with('0');
+      reason = off ? "kernel.unprivileged_userns_clone is 0" : "this kernel or an outer container refuses user namespaces";
+      next = off ? "run `sudo sysctl kernel.unprivileged_userns_clone=1`, or choose --backend landlock; see `belljar doctor`"
+                 : "see `belljar doctor` for the cause, or choose --backend landlock";
     }
     return std::move(failure).sys(error, "clone3").reason(std::move(reason)).next(std::move(next));
   }

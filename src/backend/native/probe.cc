@@ -147,8 +147,12 @@ std::vector<Probe> probe_machine(const Host& host) {
 }
 
 UsernsSettings read_userns_settings() {
+  // The second file belongs to whichever security module comes first, SELinux too; its labels have no mode behind them.
+  std::string profile = read_setting("/proc/self/attr/apparmor/current");
+  if (profile.empty()) profile = read_setting("/proc/self/attr/current");
+  if (!profile.ends_with(" (enforce)")) profile.clear();
   return {read_setting("/proc/sys/kernel/unprivileged_userns_clone"), read_setting("/proc/sys/user/max_user_namespaces"),
-          read_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")};
+          read_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"), std::move(profile)};
 }
 
 Advice advise_userns(const UsernsSettings& settings, int errnum, std::string_view program) {
@@ -165,9 +169,13 @@ Advice advise_userns(const UsernsSettings& settings, int errnum, std::string_vie
   if (settings.apparmor_restrict_unprivileged_userns == "1") {
     return {"kernel.apparmor_restrict_unprivileged_userns is 1: AppArmor lets only named programs make user namespaces",
             {"write this to /etc/apparmor.d/belljar:", "  abi <abi/4.0>,", "  include <tunables/global>",
-             format("  profile belljar {} flags=(unconfined) {{", program), "    userns,", "    include if exists <local/belljar>",
-             "  }", "then: sudo apparmor_parser -r /etc/apparmor.d/belljar"}};
+             format("  profile belljar \"{}\" flags=(unconfined) {{", program), "    userns,",
+             "    include if exists <local/belljar>", "  }", "then: sudo apparmor_parser -r /etc/apparmor.d/belljar"}};
   }
+  if (!settings.apparmor_profile.empty())
+    return {format("the AppArmor profile {} confines this program", escaped(settings.apparmor_profile)),
+            {"allow it user namespaces, capabilities and mounts inside them, or take belljar out of the profile",
+             "or use --backend landlock"}};
   if (errnum == ENOSPC)
     return {"the limit on user namespaces is reached, or namespaces are nested too deep",
             {"end other sandboxes, or raise user.max_user_namespaces"}};
