@@ -198,6 +198,7 @@ int run_command(const Given& given) {
   if (report.valid())
     deliver(report.get(), given.json ? runtime::JsonStreams::kInclude : runtime::JsonStreams::kOmit, "the report");
   if (given.json) deliver(STDOUT_FILENO, runtime::JsonStreams::kInclude, "the result to stdout");
+  if (ran) launch::await_end(ran->leaving);
   return exit_code;
 }
 

@@ -356,11 +356,21 @@ void Sandbox::kill_and_reap() noexcept {
   control_.reset();
 }
 
-void Sandbox::let_go() noexcept {
-  if (!pidfd_.valid() || !own_pid_namespace_) return kill_and_reap();
+UniqueFd Sandbox::let_go() noexcept {
+  if (!pidfd_.valid() || !own_pid_namespace_) {
+    kill_and_reap();
+    return {};
+  }
   ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);  // it is on its way out; now whatever happens
-  pidfd_.reset();
   control_.reset();
+  return std::move(pidfd_);
+}
+
+void await_end(const UniqueFd& pidfd) noexcept {
+  if (!pidfd.valid()) return;
+  siginfo_t info{};
+  while (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd.get()), &info, WEXITED | __WALL) < 0 && errno == EINTR) {
+  }
 }
 
 std::optional<Event> Sandbox::next_event() {

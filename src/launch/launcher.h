@@ -71,9 +71,10 @@ class Sandbox {
   void kill_and_reap() noexcept;
   // For a front that ends now, after kExited of a one-shot sandbox with a pid namespace: init has killed and reaped every other
   // process before it reported, and only gives back its mounts (0.3 to 0.4 ms in the kernel, after its last instruction). Nothing
-  // inside can act any more; its zombie goes to whoever reaps orphans. Anything else is kill_and_reap(): a cgroup, for one, cannot
-  // be removed before init is gone.
-  void let_go() noexcept;
+  // inside can act any more. So the front does its own last work meanwhile and waits with await_end() at the very end: not at all
+  // would leave a zombie wherever pid 1 of the host reaps no orphans (containers). Anything else is kill_and_reap() and gives -1: a
+  // cgroup, for one, cannot be removed before init is gone.
+  UniqueFd let_go() noexcept;
 
   const std::vector<StepTime>& steps() const noexcept { return steps_; }
   const std::vector<SkippedOp>& skipped() const noexcept { return skipped_; }
@@ -90,6 +91,9 @@ class Sandbox {
   std::vector<StepTime> steps_;
   std::vector<SkippedOp> skipped_;
 };
+
+// Waits for a pid 1 that was let go, by its pidfd.
+void await_end(const UniqueFd& pidfd) noexcept;
 
 struct StartOptions {
   // End with the first command: init kills what is left, reports and exits by itself (no second round trip).

@@ -153,6 +153,7 @@ class Run {
   void take(Supervised supervised, const launch::Sandbox& sandbox) {
     ran_.result = std::move(supervised.result);
     ran_.notes = std::move(supervised.notes);
+    ran_.leaving = std::move(supervised.leaving);
     if (supervised.exec_errno != 0) {
       Error failure =
           explain_start_failure(supervised.exec_errno, supervised.failed_call, command_.argv[0], prepared_.plan.default_cwd);

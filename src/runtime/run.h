@@ -39,6 +39,7 @@ struct Ran {
   std::optional<Error> start_failure;  // when result.reason is kStartFailed: why, and what to do
   std::vector<launch::StepTime> steps;
   FrontTimes times;
+  UniqueFd leaving;  // with Session::front_ends: wait for it with launch::await_end() when everything else is done
 };
 
 // Runs `command` as `policy` says, at `place`. `place.env` is made here, from `caller_env` and the policy. Errors: as belljar::run.

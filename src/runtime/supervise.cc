@@ -170,7 +170,7 @@ class Supervisor {
   void end(End how = End::kReap) {
     if (gone_) return;
     ended_ = Clock::now();
-    if (how == End::kLetGo) sandbox_.let_go();
+    if (how == End::kLetGo) supervised_.leaving = sandbox_.let_go();
     else sandbox_.kill_and_reap();
     gone_ = true;
     if (stdio_.output() != nullptr) read_at_end_[0] = stdio_.output()->total();

@@ -40,6 +40,7 @@ struct Supervised {
   // Set when the command could not be executed; the caller turns it into a sentence (start_failure.h).
   int exec_errno = 0;
   std::string failed_call;
+  UniqueFd leaving;  // with front_ends: pid 1 on its way out, for launch::await_end()
 };
 
 // `sandbox` was started one-shot with the command as its first. It is dead and reaped on return (with front_ends: dead but for
