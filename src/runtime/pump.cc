@@ -38,9 +38,8 @@ FdKind fd_kind(int fd) noexcept {
 }
 
 bool in_foreground(int fd) noexcept {
-  const pid_t group = tcgetpgrp(fd);
-  // ENOTTY: not our controlling terminal; nothing stops us there.
-  return group == -1 || group == getpgrp();
+  // Only our controlling terminal stops us. The master of a pty answers with the groups of its slave, tty_ioctl(4).
+  return tcgetsid(fd) != getsid(0) || tcgetpgrp(fd) == getpgrp();
 }
 
 UniqueFd own_description(int fd, int flags) noexcept {
