@@ -1,0 +1,96 @@
+// Services of the host, by address, by abstract name and by path.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstddef>
+
+#include "base/unique_fd.h"
+#include "escape/support_attack.h"
+
+namespace belljar::test {
+namespace {
+
+struct Network : Attack {};
+
+// A listener on loopback; `port` is filled in. Invalid when the host lacks the family.
+UniqueFd listen_ip(int family, std::string& port) {
+  UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 six{.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+  sockaddr_in four{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  const auto* address = family == AF_INET ? reinterpret_cast<sockaddr*>(&four) : reinterpret_cast<sockaddr*>(&six);
+  socklen_t size = family == AF_INET ? sizeof four : sizeof six;
+  if (!fd.valid() || ::bind(fd.get(), address, size) != 0 || ::listen(fd.get(), 8) != 0) return {};
+  sockaddr_in6 got{};
+  size = sizeof got;
+  ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&got), &size);
+  port = std::to_string(ntohs(got.sin6_port));  // the same place in both
+  return fd;
+}
+
+UniqueFd listen_unix(const std::string& name, int type = SOCK_STREAM) {
+  UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  sockaddr_un address{.sun_family = AF_UNIX};
+  memcpy(address.sun_path, name.data(), name.size());
+  if (name[0] == '@') address.sun_path[0] = 0;
+  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address),
+             static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size())) != 0)
+    return {};
+  if (type == SOCK_STREAM && ::listen(fd.get(), 8) != 0) return {};
+  if (name[0] != '@') ::chmod(name.c_str(), 0777);
+  return fd;
+}
+
+// NW-01.
+TEST_F(Network, LoopbackOfTheHostIsOutOfReach) {
+  std::string port;
+  const UniqueFd four = listen_ip(AF_INET, port);
+  ASSERT_TRUE(four.valid());
+  for (const char* address : {"127.0.0.1", "0.0.0.0", "127.1.2.3"}) EXPECT_NE(inside({"connect4", port, address}), "ok") << address;
+  EXPECT_NE(inside({"connect6", port, "::ffff:127.0.0.1"}), "ok");
+  EXPECT_EQ(inside({"connect4", port}, {"--net", "host"}), "ok");
+  const UniqueFd six = listen_ip(AF_INET6, port);
+  if (!six.valid()) GTEST_SKIP() << "needs IPv6";
+  EXPECT_NE(inside({"connect6", port}), "ok");
+  EXPECT_EQ(inside({"connect6", port}, {"--net", "host"}), "ok");
+}
+
+// CVE-2020-15257.
+TEST_F(Network, AbstractSocketsOfTheHostAreOutOfReach) {
+  const std::string name = "@belljar-test-" + std::to_string(::getpid());
+  const UniqueFd listener = listen_unix(name);
+  ASSERT_TRUE(listener.valid());
+  EXPECT_NE(inside({"connect_unix", name}), "ok");
+  EXPECT_EQ(outside({"connect_unix", name}), "ok");
+  EXPECT_EQ(inside({"own_unix", "@of-its-own"}), "ok");
+}
+
+// NW-04, NW-05: docker.sock and its kind.
+TEST_F(Network, SocketsOfTheHostAreOutOfReach) {
+  for (const std::string& place : {beside("sock"), workspace("sock")}) {
+    const UniqueFd listener = listen_unix(place);
+    ASSERT_TRUE(listener.valid());
+    hand_over();  // an idmapped workspace does not map root
+    EXPECT_NE(inside({"connect_unix", place}), "ok") << place;
+    EXPECT_EQ(outside({"connect_unix", place}), "ok");
+    EXPECT_EQ(inside({"connect_unix", place}, {"--allow-all-unix-sockets"}), "ok") << place;
+  }
+  const UniqueFd datagrams = listen_unix(beside("dgram"), SOCK_DGRAM);
+  ASSERT_TRUE(datagrams.valid());
+  for (const char* act : {"send_unix", "pair_send_unix"}) {
+    EXPECT_NE(inside({act, beside("dgram")}), "ok") << act;
+    EXPECT_EQ(outside({act, beside("dgram")}), "ok") << act;
+  }
+}
+
+TEST_F(Network, OwnSocketsWork) {
+  EXPECT_EQ(inside({"own_unix", "/tmp/own"}), "ok");
+  EXPECT_EQ(inside({"own_unix", workspace("own")}), "ok");
+}
+
+}  // namespace
+}  // namespace belljar::test

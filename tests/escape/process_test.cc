@@ -1,0 +1,92 @@
+// Other processes, and rights that the command should not regain.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "escape/support_attack.h"
+#include "support/as_user.h"
+#include "support/identity.h"
+
+namespace belljar::test {
+namespace {
+
+struct Process : Attack {
+  // A process of the same user, outside.
+  Running victim() const { return Running(as_user({"sleep", "1000"})); }
+};
+
+TEST_F(Process, HostProcessesAreOutOfReach) {
+  const Running sleeper = victim();
+  const std::string pid = std::to_string(sleeper.pid());
+  for (const char* act : {"kill", "pidfd"}) {
+    EXPECT_EQ(inside({act, pid}), "ESRCH") << act;
+    EXPECT_EQ(outside({act, pid}), "ok") << act;
+  }
+  EXPECT_NE(inside({"ptrace", pid}), "ok");
+  EXPECT_NE(inside({"vm_read", pid, "4096"}), "ok");
+  EXPECT_NE(inside({"signal", pid}), "ok");
+  EXPECT_EQ(inside({"list", "/proc/" + pid}), "ENOENT");
+  EXPECT_EQ(outside({"list", "/proc/" + pid}), "ok");
+}
+
+TEST_F(Process, OwnProcessesAreInReach) {
+  EXPECT_EQ(shell("sleep 1000 & ./probe kill $!; ./probe ptrace $!; kill $!").out, "ok\nok\n");
+}
+
+// PR-04, PR-05, CVE-2026-41163.
+TEST_F(Process, InitTellsNothing) {
+  for (const char* file : {"environ", "mem", "exe", "maps", "auxv"}) {
+    EXPECT_NE(inside({"read", std::string("/proc/1/") + file}), "ok") << file;
+    EXPECT_EQ(inside({"read", std::string("/proc/self/") + (file == std::string("mem") ? "stat" : file)}), "ok") << file;
+  }
+  for (const char* directory : {"/proc/1/fd", "/proc/1/cwd/", "/proc/1/map_files"})
+    EXPECT_NE(inside({"list", directory}), "ok") << directory;
+  EXPECT_NE(inside({"ptrace", "1"}), "ok");
+  EXPECT_NE(inside({"vm_read", "1", "4096"}), "ok");
+  EXPECT_EQ(shell("kill -KILL 1; echo alive").out, "alive\n");
+}
+
+TEST_F(Process, OnlyItsOwnAreVisible) {
+  EXPECT_EQ(
+      shell("for p in /proc/[0-9]*; do c=$(cat $p/comm 2>/dev/null); case $c in sh|cat|init|belljar*|'') ;; *) echo $c; esac; done")
+          .out,
+      "");
+}
+
+TEST_F(Process, HoldsNoPrivilege) {
+  const Outcome status = shell("id -u; grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status");
+  EXPECT_NE(status.out.substr(0, 2), "0\n");
+  for (const char* line : {"CapInh:\t0000000000000000", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
+                           "CapBnd:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"}) {
+    EXPECT_NE(status.out.find(line), std::string::npos) << line << status;
+  }
+  EXPECT_NE(inside({"setuid0"}), "ok");
+  if (is_root()) {
+    EXPECT_EQ(outside_as_ourselves({"setuid0"}), "ok");
+  }
+}
+
+// PR-09: CVE-2022-0185 and most of its kind start in a namespace of their own.
+TEST_F(Process, NamespacesOfItsOwnAreRefused) {
+  for (const char* flags : {"0x10000000", "0x20000", "0x40000000", "0x20000000", "0x10020000"}) {
+    EXPECT_NE(inside({"unshare", flags}), "ok") << flags;
+    EXPECT_NE(inside({"clone", flags}), "ok") << flags;
+    EXPECT_EQ(inside({"clone3", flags}), "ENOSYS") << flags;
+  }
+  EXPECT_EQ(inside({"clone", "0"}), "ok");
+  EXPECT_EQ(outside({"clone", "0x10000000"}), "ok");
+  EXPECT_EQ(outside({"unshare", "0x10000000"}), "ok");
+  EXPECT_EQ(outside({"clone3", "0x10000000"}), "ok");
+  EXPECT_EQ(inside({"unshare", "0x10000000"}, {"--allow-nested-userns"}), "ok");
+}
+
+TEST_F(Process, NamespacesOfOthersCannotBeEntered) {
+  EXPECT_NE(inside({"setns", "/proc/1/ns/mnt"}), "ok");
+  EXPECT_EQ(inside({"setns", "/proc/self/ns/net"}), "EPERM");
+  if (is_root()) {
+    EXPECT_EQ(outside_as_ourselves({"setns", "/proc/self/ns/net"}), "ok");
+  }
+}
+
+}  // namespace
+}  // namespace belljar::test

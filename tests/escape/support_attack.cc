@@ -1,0 +1,100 @@
+#include "escape/support_attack.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "support/as_user.h"
+#include "support/identity.h"
+
+namespace belljar::test {
+namespace {
+
+std::string base_directory() {
+  if (is_root()) return exists("/srv") ? "/srv" : "/opt";
+  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): one thread
+  return home == nullptr ? std::string() : home;
+}
+
+std::string first_line(const Outcome& outcome) {
+  if (outcome.signal != 0) return "signal " + std::to_string(outcome.signal);
+  if (outcome.exit_code > 128) return "signal " + std::to_string(outcome.exit_code - 128);
+  if (outcome.out.empty()) {
+    ADD_FAILURE() << "the probe did not run: " << outcome;  // a sandbox that did not start refuses nothing
+    return "no word";
+  }
+  std::string text = outcome.out;
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+Attack::Attack() : top_(base_directory()) {}
+
+void Attack::SetUp() {
+  BELLJAR_NEEDS(user_namespaces());
+  ASSERT_EQ(::chmod(top_.path().c_str(), 0755), 0);
+  for (const char* part : {"ws", "beside", "home"}) top_.make_dir(part);
+  top_.write("ws/probe", read_file(BELLJAR_PROBE), 0755);
+  hand_over();
+}
+
+std::string Attack::below(std::string_view part, std::string_view name) const {
+  std::string path = top_ / part;
+  return name.empty() ? path : path + "/" + std::string(name);
+}
+
+void Attack::plant(const std::string& path, const std::string& content) const {
+  top_.write(path.substr(top_.path().size() + 1), content);
+  hand_over();
+}
+
+void Attack::plant_dir(const std::string& path) const {
+  top_.make_dir(path.substr(top_.path().size() + 1));
+  hand_over();
+}
+
+void Attack::hand_over() const {
+  if (is_root()) top_.give_to(user_uid(), user_gid());
+}
+
+RunOptions Attack::in_workspace(RunOptions options) const {
+  options.cwd = workspace();
+  options.env["HOME"] = home();
+  return options;
+}
+
+Attack::Words Attack::program(Words arguments) const {
+  arguments.insert(arguments.begin(), {BELLJAR_PROGRAM, "run"});
+  return arguments;
+}
+
+Outcome Attack::run_in(Words arguments, RunOptions options) const {
+  return run(program(std::move(arguments)), in_workspace(std::move(options)));
+}
+
+Outcome Attack::shell(const std::string& text, Words options) const {
+  options.insert(options.end(), {"-c", text});
+  Outcome outcome = run_in(std::move(options));
+  EXPECT_NE(outcome.exit_code, 125) << outcome;  // a sandbox that did not start refuses nothing
+  return outcome;
+}
+
+std::string Attack::inside(Words act, Words options) const {
+  options.insert(options.end(), {"--", probe()});
+  options.insert(options.end(), act.begin(), act.end());
+  return first_line(run_in(std::move(options)));
+}
+
+std::string Attack::outside(Words act) const {
+  act.insert(act.begin(), probe());
+  return first_line(run(as_user(std::move(act), home()), {.cwd = workspace()}));
+}
+
+std::string Attack::outside_as_ourselves(const Words& act) const {
+  Words words = act;
+  words.insert(words.begin(), probe());
+  return first_line(run(words, {.cwd = workspace()}));
+}
+
+}  // namespace belljar::test

@@ -1,0 +1,51 @@
+// A sandbox under attack: a workspace, a directory beside it, a home, and a probe that tries one thing.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "support/leftovers.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+
+// All three directories belong to an ordinary user and lie outside /tmp, which a sandbox has for itself.
+class Attack : public testing::Test {
+ protected:
+  Attack();
+  void SetUp() override;
+
+  using Words = std::vector<std::string>;
+  // What probe.c prints for the act: `ok` or the name of the errno.
+  std::string inside(Words act, Words options = {}) const;
+  // The twin: the same act by the same user, without a sandbox.
+  std::string outside(Words act) const;
+  // The twin of what only the privileged may do anywhere: by whoever runs the tests.
+  std::string outside_as_ourselves(const Words& act) const;
+  // belljar run OPTIONS -c TEXT, in the workspace.
+  Outcome shell(const std::string& text, Words options = {}) const;
+  Outcome run_in(Words arguments, RunOptions options = {}) const;
+  // The words that start it, for Running.
+  Words program(Words arguments) const;
+  RunOptions in_workspace(RunOptions options = {}) const;
+  // Makes a file or directory that belongs to the user. `path` is below the workspace, beside() or home().
+  void plant(const std::string& path, const std::string& content = "planted") const;
+  void plant_dir(const std::string& path) const;
+  // After `plant` as root: everything to the user again.
+  void hand_over() const;
+
+  std::string workspace(std::string_view name = {}) const { return below("ws", name); }
+  std::string beside(std::string_view name = {}) const { return below("beside", name); }
+  std::string home(std::string_view name = {}) const { return below("home", name); }
+  std::string probe() const { return workspace("probe"); }
+
+ private:
+  std::string below(std::string_view part, std::string_view name) const;
+  TempDir top_;
+};
+
+}  // namespace belljar::test
