@@ -30,7 +30,8 @@ constexpr std::uint64_t kJsonOutputBytes = 200'000;  // of each stream, unless l
 struct Given {
   PolicyFlags flags;
   std::optional<std::string> shell_text;
-  bool json = false, verbose = false;
+  bool json = false, verbose = false, txn = false;
+  std::string txn_name;
   std::optional<bool> pty;
   std::string report;
   std::vector<std::string> program;  // after `--`
@@ -153,6 +154,10 @@ Result<std::unique_ptr<backend::Backend>> find_backend(const std::string& name, 
 
 Result<runtime::Ran> run_it(const Given& given, UniqueFd& report) {
   const Command command = BELLJAR_TRY(find_command(given));
+  if (given.txn || !given.txn_name.empty())
+    return Error(Code::kUnimplemented, "cannot run in a transaction (--txn)")
+        .reason("this version writes to the workspace directly")
+        .next("drop --txn; commit or copy the workspace first if it must be restorable");
   LoadedPolicy loaded = BELLJAR_TRY(load_policy(given.flags));
   for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
   const Policy& policy = loaded.effective.policy;
@@ -212,6 +217,9 @@ void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std:
   run->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");
   run->add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
   run->add_option("--report", given->report, "Write what came of it and what was enforced to FILE, as JSON")->type_name("FILE");
+  // Known so that they are refused by name and not as a slip of the finger. They go with the transactions issue.
+  run->add_flag("--txn", given->txn)->group("");
+  run->add_option("--txn-name", given->txn_name)->group("");
   run->add_flag("--verbose", given->verbose, "Say on stderr what is enforced by what, and where the time went");
   run->add_flag("--pty,!--no-pty", given->pty,
                 "Give the command a terminal of its own (default: when stdin and stdout are terminals)");

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "launch/child.h"
 #include "launch/wire.h"
@@ -41,6 +42,12 @@ alignas(8) char request_buffer[wire::kInlineExec + sizeof(wire::ExecHeader)];
 
 bool own_pid_namespace(const ChildContext& context) noexcept {
   return (context.plan->clone_flags & CLONE_NEWPID) != 0 && ::getpid() == 1;
+}
+
+std::int64_t now_ns() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 void send_reply(const ChildContext& context, const wire::Reply& reply, const int* fds, int count) noexcept {
@@ -115,6 +122,7 @@ void spawn(ChildContext& context, const PreparedExec& exec, wire::Reply& reply) 
   }
   volatile SpawnFailure failure;
   failure.errnum = 0;
+  reply.at_ns = now_ns();
   const pid_t pid = ::vfork();  // NOLINT(bugprone-unsafe-functions): the child only execs, and shares our memory to report failure
   if (pid == 0) become_command(context, exec, &failure);
   if (pid < 0 || failure.errnum != 0) {
@@ -182,6 +190,7 @@ void report_exit(ChildContext& context, int index, int status, const rusage& usa
   wire::Reply reply;
   reply.type = wire::FromInit::kExited;
   reply.exec_id = running[index].id;
+  reply.at_ns = now_ns();
   reply.pid = running[index].pid;
   reply.wait_status = status;
   reply.usage = usage;

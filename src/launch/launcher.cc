@@ -110,6 +110,7 @@ Event decode(const wire::Reply& reply) {
   event.exec_id = reply.exec_id;
   event.pid = reply.pid;
   event.errnum = reply.errnum;
+  event.at = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(reply.at_ns));  // CLOCK_MONOTONIC in libstdc++
   switch (reply.type) {
     case wire::FromInit::kStarted:
       event.kind = Event::Kind::kStarted;
@@ -285,7 +286,8 @@ class Starter {
     return Error(reply.errnum == ENOSPC || reply.errnum == ENOMEM ? Code::kResourceExhausted : Code::kFailedPrecondition,
                  format("cannot {}", step.doing))
         .sys(reply.errnum, std::move(call))
-        .next("see `belljar doctor` for what this machine can enforce");
+        .next(reply.errnum == EMFILE ? "raise the limit of open files (`ulimit -n`): building the tree takes about 100"
+                                     : "see `belljar doctor` for what this machine can enforce");
   }
 
   void accept(Received& received) {

@@ -43,6 +43,8 @@ struct Event {
   int errnum = 0;                // kExecFailed: of execve, chdir, ...
   std::string_view failed_call;  // kExecFailed
   Exit exit;
+  // kStarted: when it was about to be executed; kExited: when init saw its end. The message itself may arrive later.
+  std::chrono::steady_clock::time_point at;
 };
 
 // A running sandbox: its pid 1. Move-only; the destructor kills the tree (SIGKILL to pid 1 ends the pid namespace) and reaps it.

@@ -40,6 +40,7 @@ struct Reply {
   std::int32_t where = 0;  // kStepFailed: index of the step; kExecFailed: a FailedCall
   std::int32_t op = -1;    // kStepFailed in the mount step: index of the operation
   std::int32_t wait_status = 0;
+  std::int64_t at_ns = 0;  // CLOCK_MONOTONIC: just before execve, or when the exit was seen
   std::int32_t has_listener = 0, has_pty = 0;
   rusage usage{};
   std::int32_t steps = 0, skipped = 0;

@@ -21,7 +21,7 @@ FdKind fd_kind(int fd) noexcept;
 // True for the kinds that a command may hold itself (see stdio.h).
 constexpr bool passes_through(FdKind kind) noexcept { return kind == FdKind::kNull || kind == FdKind::kPipe; }
 
-// True when reading the terminal `fd` would not stop us: we are its foreground process group.
+// True when reading the terminal `fd` would not stop us: it is not our controlling terminal, or we are its foreground group.
 bool in_foreground(int fd) noexcept;
 
 // A descriptor for the caller's `fd` that can be used without blocking where the kind allows that. `flags`: O_RDONLY or O_WRONLY.

@@ -84,7 +84,7 @@ class Run {
       stdio.attach_pty(sandbox.take_pty_master());
       terminal.enter();
     }
-    SuperviseOptions supervision{.started = started, .signals = &signals, .terminal = &terminal, .cancel_fd = session_.cancel_fd};
+    SuperviseOptions supervision{.signals = &signals, .terminal = &terminal, .cancel_fd = session_.cancel_fd};
     supervision.front_ends = session_.front_ends && prepared_.plan.cgroup_fd < 0 && prepared_.plan.join_files.empty();
     std::optional<broker::Broker> broker;
     if (UniqueFd listener = sandbox.take_listener(); listener.valid()) {
@@ -95,7 +95,7 @@ class Run {
     supervision.limit_set = &*limits_;
     Supervised supervised = supervise(sandbox, stdio, policy_.limits, supervision);
     terminal.restore();
-    const Clock::time_point ended = started + supervised.result.duration;
+    const Clock::time_point ended = supervised.ended;
     if (broker) {
       supervised.result.violations = broker->take_violations();
       supervised.result.violations_dropped = broker->dropped();

@@ -32,9 +32,8 @@ constexpr int kKilled = 128 + SIGKILL;
 class Supervisor {
  public:
   Supervisor(launch::Sandbox& sandbox, Stdio& stdio, const Limits& limits, const SuperviseOptions& options)
-      : sandbox_(sandbox), stdio_(stdio), limits_(limits), options_(options), last_activity_(options.started) {
-    if (const auto timeout = effective_timeout(limits)) wall_ = options.started + *timeout;
-    if (limits.idle_timeout) idle_check_ = options.started + idle_step();
+      : sandbox_(sandbox), stdio_(stdio), limits_(limits), options_(options) {
+    start_clock(Clock::now());
   }
 
   Supervised run() {
@@ -44,6 +43,13 @@ class Supervisor {
   }
 
  private:
+  // All times count from execve, as init saw it: on a busy machine its message comes later than the command's first output.
+  void start_clock(Clock::time_point at) {
+    started_ = last_activity_ = at;
+    if (const auto timeout = effective_timeout(limits_)) wall_ = at + *timeout;
+    if (limits_.idle_timeout) idle_check_ = at + idle_step();
+  }
+
   void turn() {
     const Clock::time_point now = Clock::now();
     on_deadlines(now);
@@ -151,6 +157,7 @@ class Supervisor {
   void on_event(const launch::Event& event) {
     switch (event.kind) {
       case launch::Event::Kind::kStarted:
+        start_clock(event.at);
         return;
       case launch::Event::Kind::kExecFailed:
         supervised_.exec_errno = event.errnum;
@@ -158,6 +165,7 @@ class Supervisor {
         break;
       case launch::Event::Kind::kExited:
         exit_ = event.exit;
+        ended_ = event.at;
         return end(options_.front_ends ? End::kLetGo : End::kReap);
       case launch::Event::Kind::kGone:
         break;
@@ -169,7 +177,7 @@ class Supervisor {
   enum class End { kReap, kLetGo };
   void end(End how = End::kReap) {
     if (gone_) return;
-    ended_ = Clock::now();
+    if (ended_ == Clock::time_point()) ended_ = Clock::now();
     if (how == End::kLetGo) supervised_.leaving = sandbox_.let_go();
     else sandbox_.kill_and_reap();
     gone_ = true;
@@ -334,7 +342,8 @@ class Supervisor {
 
   Supervised finish() {
     ExecResult& result = supervised_.result;
-    result.duration = std::chrono::duration_cast<std::chrono::microseconds>(ended_ - options_.started);
+    supervised_.ended = ended_;
+    result.duration = std::chrono::duration_cast<std::chrono::microseconds>(ended_ - started_);
     // No report from init: it was killed, and took the command with it.
     const int status = exit_ ? exit_->wait_status : SIGKILL;
     if (supervised_.exec_errno == 0) {
@@ -417,7 +426,7 @@ class Supervisor {
   int pump_count_[3]{};
 
   std::optional<Clock::time_point> wall_, idle_check_, kill_at_, give_up_, drain_until_, interrupted_;
-  Clock::time_point last_activity_, ended_{};
+  Clock::time_point started_, last_activity_, ended_{};
   std::chrono::microseconds last_cpu_{0};
   std::optional<Reason> cause_;  // why we end it; unset while it runs and when it ended by itself
   std::optional<launch::Exit> exit_;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,6 @@ namespace belljar::runtime {
 class LimitSet;
 
 struct SuperviseOptions {
-  std::chrono::steady_clock::time_point started;  // of the command
   Signals* signals = nullptr;
   RawTerminal* terminal = nullptr;
   LimitSet* limit_set = nullptr;
@@ -35,7 +35,8 @@ struct SuperviseOptions {
 };
 
 struct Supervised {
-  ExecResult result;               // without enforcement
+  ExecResult result;  // without enforcement
+  std::chrono::steady_clock::time_point ended;
   std::vector<std::string> notes;  // what the caller should be told beside the result: "stdout: No space left on device"
   // Set when the command could not be executed; the caller turns it into a sentence (start_failure.h).
   int exec_errno = 0;

@@ -1,0 +1,271 @@
+// `belljar run` as people use it: exit codes, streams, signals, bad input. Every refusal has a twin that works.
+#include "support/run.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A run in a workspace of its own, which belongs to an ordinary user where we are root.
+class Run : public testing::Test {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(user_namespaces());
+    if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  }
+  Outcome run_in(std::vector<std::string> args, RunOptions options = {.stdin_is = Input::kNull}) const {
+    args.insert(args.begin(), "run");
+    options.cwd = workspace_.path();
+    return belljar(std::move(args), options);
+  }
+  Outcome shell(const std::string& text) const { return run_in({"-c", text}); }
+  std::vector<std::string> program(std::vector<std::string> args) const {
+    args.insert(args.begin(), {BELLJAR_PROGRAM, "run"});
+    return args;
+  }
+
+  TempDir workspace_;
+};
+
+TEST_F(Run, ExitCodesAreTheProgramsOwn) {
+  EXPECT_EQ(run_in({"--", "true"}).exit_code, 0);
+  EXPECT_EQ(run_in({"--", "sh", "-c", "exit 42"}).exit_code, 42);
+  EXPECT_EQ(shell("kill -TERM $$").exit_code, 143);
+  EXPECT_EQ(shell("kill -KILL $$").exit_code, 137);
+  EXPECT_EQ(run_in({"--timeout", "200ms", "--", "sleep", "1000"}).exit_code, 124);
+  EXPECT_EQ(run_in({"--", "no-such-program"}).exit_code, 127);
+  EXPECT_EQ(run_in({"--", "/etc/passwd"}).exit_code, 126);
+}
+
+TEST_F(Run, StreamsPassThroughUntouched) {
+  const Outcome outcome = run_in({"--", "sh", "-c", "cat; printf '\\001\\377' >&2"}, {.input = "in\nput"});
+  EXPECT_EQ(outcome.out, "in\nput");
+  EXPECT_EQ(outcome.err, "\x01\xFF");
+}
+
+TEST_F(Run, ArgumentsArriveAsTheyAre) {
+  EXPECT_EQ(run_in({"--", "printf", "%s|", "a b", "", "--", "--json", "\xFF\n"}).out, "a b||--|--json|\xFF\n|");
+  EXPECT_EQ(run_in({"-c", "echo $0 $1", "--", "zero", "one"}).out, "zero one\n");
+}
+
+TEST_F(Run, ShellTextReadsInputThatWasGiven) {
+  EXPECT_EQ(run_in({"-c", "cat"}, {.input = "given"}).out, "given");
+  EXPECT_EQ(run_in({"-c", "cat"}, {.stdin_is = Input::kClosed}).exit_code, 0);
+}
+
+TEST_F(Run, WritesTheWorkspaceAndNothingElse) {
+  const TempDir other;
+  if (is_root()) other.give_to(user_uid(), user_gid());
+  const Outcome outcome = shell("echo yes > inside && echo no > " + other.path() + "/outside");
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_EQ(read_file(workspace_ / "inside"), "yes\n");
+  EXPECT_FALSE(exists(other / "outside"));
+}
+
+TEST_F(Run, TwoHundredMegabytesPassThrough) {
+  const std::string file = workspace_ / "out";
+  // To a file (relayed) and to a pipe (handed over).
+  const Outcome relayed = run({"/bin/sh", "-c",
+                               std::string("cd ") + workspace_.path() + " && " + BELLJAR_PROGRAM +
+                                   " run -- head -c 200000000 /dev/zero > out && stat -c %s out && " + BELLJAR_PROGRAM +
+                                   " run -- head -c 200000000 /dev/zero | wc -c"});
+  EXPECT_EQ(relayed.out, "200000000\n200000000\n") << relayed;
+}
+
+TEST_F(Run, AReaderThatLeavesEndsTheCommand) {
+  const Outcome outcome =
+      run({"/bin/bash", "-c",
+           std::string("cd ") + workspace_.path() + " && " + BELLJAR_PROGRAM + " run -- yes | head -1; echo ${PIPESTATUS[0]}"});
+  EXPECT_EQ(outcome.out, "y\n141\n") << outcome;
+}
+
+TEST_F(Run, ClosedStreamsConfuseNothing) {
+  const std::string cd = "cd " + workspace_.path() + "; ";
+  for (const std::string closed : {"0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"}) {
+    // The command's descriptors 0 to 2 are open whatever the caller closed, and none of them is one of ours.
+    const Outcome outcome = run({"/bin/sh", "-c",
+                                 cd + BELLJAR_PROGRAM +
+                                     " run -- sh -c 'test -e /proc/self/fd/0 && test -e /proc/self/fd/1 && "
+                                     "test -e /proc/self/fd/2 && ! test -e /proc/self/fd/10' " +
+                                     closed});
+    EXPECT_EQ(outcome.exit_code, 0) << closed << outcome;
+  }
+}
+
+TEST_F(Run, SignalsReachTheCommand) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1}) {
+    Running running(program({"--", "sh", "-c", "echo ready; exec sleep 1000"}),
+                    {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+    ASSERT_TRUE(running.wait_for_output("ready"));
+    running.send(signal);
+    const Outcome outcome = running.wait();
+    EXPECT_EQ(outcome.exit_code, 128 + signal) << outcome;
+  }
+}
+
+TEST_F(Run, ACommandThatHandlesASignalKeepsItsExitCode) {
+  Running running(program({"--", "sh", "-c", "trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.05; done"}),
+                  {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+  ASSERT_TRUE(running.wait_for_output("ready"));
+  running.send(SIGTERM);
+  const Outcome outcome = running.wait();
+  EXPECT_EQ(outcome.exit_code, 9) << outcome;
+  EXPECT_EQ(outcome.out, "ready\ncaught\n");
+}
+
+TEST_F(Run, ASecondInterruptKills) {
+  Running running(program({"--", "sh", "-c", "trap 'echo once' INT; echo ready; while :; do sleep 0.05; done"}),
+                  {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+  ASSERT_TRUE(running.wait_for_output("ready"));
+  running.send(SIGINT);
+  ASSERT_TRUE(running.wait_for_output("once"));
+  running.send(SIGINT);
+  EXPECT_EQ(running.wait().exit_code, 137);
+}
+
+TEST_F(Run, StopAndContinue) {
+  Running running(program({"--", "sh", "-c", "echo ready; i=0; while [ $i -lt 20 ]; do i=$((i+1)); sleep 0.02; done; echo done"}),
+                  {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+  ASSERT_TRUE(running.wait_for_output("ready"));
+  running.send(SIGTSTP);
+  EXPECT_FALSE(running.wait_for_output("done", 1s));  // stopped, itself and the command
+  running.send(SIGCONT);
+  EXPECT_TRUE(running.wait_for_output("done"));
+  EXPECT_EQ(running.wait().exit_code, 0);
+}
+
+TEST_F(Run, TheTreeDiesWithItsFront) {
+  const Leftovers left;
+  Running running(program({"--", "sh", "-c",
+                           "(setsid sh -c 'trap \"\" TERM HUP INT; echo deep; sleep 1000' &); trap '' TERM; sleep 1000; sleep 1"}),
+                  {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+  ASSERT_TRUE(running.wait_for_output("deep"));
+  kill(running.pid(), SIGKILL);
+  const Outcome outcome = running.wait();
+  EXPECT_EQ(outcome.signal, SIGKILL);
+  EXPECT_EQ(left.report(), "");
+}
+
+TEST_F(Run, LeavesNothingBehind) {
+  const Leftovers left({workspace_.path()});
+  EXPECT_EQ(shell("(setsid sleep 1000 &); echo x > /tmp/x; true").exit_code, 0);
+  EXPECT_EQ(left.report(), "");
+}
+
+TEST_F(Run, JsonIsOneObjectWhateverHappens) {
+  const Outcome fine = run_in({"--json", "-c", "echo out; echo err >&2; exit 3"});
+  EXPECT_EQ(fine.exit_code, 3);
+  EXPECT_EQ(fine.out.find("{\"exit_code\":3,\"signal\":null,\"reason\":\"exited\""), 0U) << fine;
+  EXPECT_NE(fine.out.find(R"("stdout":"out\n","stdout_bytes":4,"stdout_omitted":0)"), std::string::npos) << fine;
+  EXPECT_NE(fine.out.find(R"("stderr":"err\n")"), std::string::npos) << fine;
+  const Outcome missing = run_in({"--json", "--", "no-such-program"});
+  EXPECT_EQ(missing.out.find("{\"exit_code\":127,\"signal\":null,\"reason\":\"start_failed\""), 0U) << missing;
+  const Outcome refused = run_in({"--json", "--net", "proxy", "--", "true"});
+  EXPECT_EQ(refused.exit_code, 125);
+  EXPECT_EQ(refused.out.find("{\"exit_code\":125"), 0U) << refused;
+}
+
+TEST_F(Run, JsonKeepsTheHeadAndCountsTheRest) {
+  const Outcome outcome = run_in({"--json", "-c", "yes | head -c 1000000"});
+  EXPECT_NE(outcome.out.find(R"("stdout_bytes":1000000,"stdout_omitted":800000)"), std::string::npos);
+}
+
+TEST_F(Run, TheReportIsWrittenBesideTheOutput) {
+  const std::string report = workspace_ / "report.json";
+  const Outcome outcome = run_in({"--report", report, "--timeout", "100ms", "--", "sh", "-c", "echo kept; sleep 1000"});
+  EXPECT_EQ(outcome.exit_code, 124);
+  EXPECT_EQ(outcome.out, "kept\n");
+  EXPECT_EQ(read_file(report).find("{\"exit_code\":124,"), 0U);
+  EXPECT_NE(read_file(report).find("\"reason\":\"timeout\""), std::string::npos);
+}
+
+TEST_F(Run, AReportDoesNotFollowAPlantedLink) {
+  const TempDir home;
+  const std::string victim = home.write("rc", "precious");
+  ASSERT_EQ(symlink(victim.c_str(), (workspace_ / "report.json").c_str()), 0);
+  const Outcome outcome = run_in({"--report", "report.json", "--", "true"});
+  EXPECT_EQ(outcome.exit_code, 125) << outcome;
+  EXPECT_EQ(read_file(victim), "precious");
+}
+
+struct Bad {
+  const char* name;
+  std::vector<std::string> args;
+  int exit_code;
+  std::string_view says;
+};
+class BadInput : public Run, public testing::WithParamInterface<Bad> {};
+
+TEST_P(BadInput, IsOneClearMessage) {
+  const Leftovers left({workspace_.path()});
+  const Outcome outcome = run_in(GetParam().args);
+  EXPECT_EQ(outcome.exit_code, GetParam().exit_code) << outcome;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err.find("belljar: "), 0U) << outcome;
+  EXPECT_NE(outcome.err.find(GetParam().says), std::string::npos) << outcome;
+  EXPECT_EQ(left.report(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , BadInput,
+    testing::Values(
+        Bad{"NoCommand", {}, 125, "there is no command to run"},
+        Bad{"NothingAfterDashes", {"--"}, 125, "there is no command to run"},
+        Bad{"ForgottenDashes", {"ls", "-l"}, 125, "put `--` before the program"},
+        Bad{"UnknownFlag", {"--memroy", "1GiB", "--", "true"}, 125, "did you mean `--memory`?"},
+        Bad{"MissingWorkspace", {"--workspace", "/no/such/place", "--", "true"}, 125, "cannot use workspace `/no/such/place`"},
+        Bad{"FileAsWorkspace", {"--workspace", "/etc/passwd", "--", "true"}, 125, "cannot use workspace `/etc/passwd`"},
+        Bad{"RootAsWorkspace", {"--workspace", "/", "--", "true"}, 125, "name it twice"},
+        Bad{"CwdOutside", {"--cwd", "/etc", "--", "true"}, 125, "workdir escapes workspace: `/etc`"},
+        Bad{"CwdUpwards", {"--cwd", "..", "--", "true"}, 125, "workdir escapes workspace: "},
+        Bad{"MissingCwd", {"--cwd", "nowhere", "--", "true"}, 125, "working directory"},
+        Bad{"LoginProgram", {"--login", "--", "true"}, 125, "--login"},
+        Bad{"BadTimeout", {"--timeout", "soon", "--", "true"}, 125, "--timeout"},
+        Bad{"BadSize", {"--memory", "much", "--", "true"}, 125, "--memory"},
+        Bad{"Proxy", {"--net", "proxy", "--", "true"}, 125, "network.mode"},
+        Bad{"Domain", {"--allow-domain", "example.com", "--", "true"}, 125, "belljar: cannot enforce network"},
+        Bad{"Publish", {"--publish", "8080", "--", "true"}, 125, "network.publish"},
+        Bad{"HostSocket", {"--allow-unix-socket", "/run/x", "--", "true"}, 125, "network.allow_unix_sockets"},
+        Bad{"Transaction", {"--txn", "--", "true"}, 125, "--txn"},
+        Bad{"ReportNowhere", {"--report", "/no/such/place/r", "--", "true"}, 125, "cannot create the report"},
+        Bad{"ReportToAFullDisk", {"--report", "/dev/full", "--", "true"}, 125, "No space left on device"},
+        Bad{"EmptyProgram", {"--", ""}, 125, "there is no command to run"},
+        Bad{"Directory", {"--", "/etc"}, 126, "it is a directory"},
+        Bad{"NoProgram", {"--", "no-such-program"}, 127, "cannot run `no-such-program`"}),
+    [](const auto& one) { return one.param.name; });
+
+TEST_F(Run, TheTwinsOfBadInputWork) {
+  mkdir((workspace_ / "sub").c_str(), 0755);
+  EXPECT_EQ(run_in({"--cwd", "sub", "--", "pwd"}).out, workspace_ / "sub\n");
+  EXPECT_EQ(run_in({"--workspace", workspace_.path(), "--memory", "1GiB", "--timeout", "30s", "--", "pwd"}).out,
+            workspace_.path() + "\n");
+  EXPECT_EQ(run_in({"--net", "host", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(run_in({"--login", "-c", "true"}).exit_code, 0);
+}
+
+TEST_F(Run, FewDescriptorsAreAClearErrorOrEnough) {
+  const std::string start = "cd " + workspace_.path() + "; ulimit -n 20; exec " + BELLJAR_PROGRAM + " run -- echo fine";
+  const Outcome outcome = run({"/bin/sh", "-c", start}, {.stdin_is = Input::kNull});
+  if (outcome.exit_code == 0) {
+    EXPECT_EQ(outcome.out, "fine\n");
+  } else {
+    EXPECT_EQ(outcome.exit_code, 125) << outcome;
+    EXPECT_NE(outcome.err.find("ulimit -n"), std::string::npos) << outcome;
+  }
+}
+
+}  // namespace
+}  // namespace belljar::test
