@@ -32,7 +32,7 @@ struct Given {
   std::optional<std::string> shell_text;
   bool json = false, verbose = false, txn = false;
   std::string txn_name;
-  std::optional<bool> pty;
+  bool pty = false, no_pty = false;
   std::string report;
   std::vector<std::string> program;  // after `--`
 };
@@ -101,9 +101,10 @@ runtime::Session make_session(const Given& given, const Policy& policy) {
     session.stdio.output = runtime::OutputTo::kCapture;
     session.stdio.cap = kJsonOutputBytes;
   }
-  if (given.pty) session.stdio.pty = *given.pty ? runtime::Pty::kYes : runtime::Pty::kNo;
+  if (given.pty) session.stdio.pty = runtime::Pty::kYes;
+  if (given.no_pty) session.stdio.pty = runtime::Pty::kNo;
   // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
-  if (given.shell_text && given.pty != true && runtime::fd_kind(0) == runtime::FdKind::kTerminal)
+  if (given.shell_text && !given.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal)
     session.stdio.input = runtime::Input::kNull;
   session.on_ready = [&policy](const EnforcementReport& report) {
     for (const EnforcementClause& clause : report) {
@@ -221,8 +222,9 @@ void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std:
   run->add_flag("--txn", given->txn)->group("");
   run->add_option("--txn-name", given->txn_name)->group("");
   run->add_flag("--verbose", given->verbose, "Say on stderr what is enforced by what, and where the time went");
-  run->add_flag("--pty,!--no-pty", given->pty,
-                "Give the command a terminal of its own (default: when stdin and stdout are terminals)");
+  CLI::Option* const pty =
+      run->add_flag("--pty", given->pty, "Give the command a terminal of its own (default: when stdin and stdout are terminals)");
+  run->add_flag("--no-pty", given->no_pty, "Give it pipes, whatever stdin and stdout are")->excludes(pty);
   run->callback([given, &exit_code] { exit_code = run_command(*given); });
 }
 
