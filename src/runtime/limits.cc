@@ -93,17 +93,16 @@ class Chooser {
  private:
   bool nproc_holds() const { return context_.user_namespace && !context_.kernel_uid_0 && nproc_counts_per_namespace(); }
 
-  CgroupRequest request(const kernel::CgroupHost& host) const {
+  CgroupRequest request() const {
     CgroupRequest wanted{.memory = limits_.memory,
                          .memory_low = limits_.memory_request,
                          .cpus = limits_.cpus,
                          .cpu_weight = limits_.cpu_request,
                          .oom_group = context_.whole_tree_on_oom,
                          .kill = context_.kill_by_cgroup};
-    // A v1 group costs a start up to 20 ms (kernel/cgroup.h). For pids alone RLIMIT_NPROC is as strict and free; the group is only
-    // better at naming the limit when it is hit.
-    const bool cheap = host.find_v1(Controller::kPids) == nullptr || wanted.wants_any();
-    if (limits_.pids && (cheap || !nproc_holds())) wanted.pids = *limits_.pids + context_.own_tasks;
+    // Beside RLIMIT_NPROC, which is as strict, for its counter: without it a hit that no sample sees has no name. On v1 that costs
+    // a start up to 20 ms (kernel/cgroup.h).
+    if (limits_.pids) wanted.pids = *limits_.pids + context_.own_tasks;
     return wanted;
   }
 
@@ -112,7 +111,7 @@ class Chooser {
         limits_.memory || limits_.memory_request || limits_.cpus || limits_.cpu_request || limits_.pids || context_.kill_by_cgroup;
     if (!asked) return;
     const kernel::CgroupHost host = context_.cgroups != nullptr ? *context_.cgroups : kernel::read_cgroup_host();
-    state_.group = kernel::Cgroup::create(request(host), host);
+    state_.group = kernel::Cgroup::create(request(), host);
     state_.group_memory = state_.group.outcome(CgroupSetting::kMemory).held;
     state_.group_pids = limits_.pids && state_.group.outcome(CgroupSetting::kPids).held;
     state_.join_files = state_.group.join_files();
@@ -173,7 +172,7 @@ class Chooser {
     tree().tasks = limits_.pids;
     if (nproc_holds()) {
       state_.rlimits.push_back(lower_to(RLIMIT_NPROC, *limits_.pids + context_.own_tasks));
-      add("pids", asked, "RLIMIT_NPROC in the sandbox's user namespace", Enforced::kFull);
+      add("pids", asked, "RLIMIT_NPROC in the sandbox's user namespace, sampled to name a hit", Enforced::kFull);
       return;
     }
     tree().kill_on_tasks = true;

@@ -184,6 +184,14 @@ TEST(Limits, PidsBoundAForkBombAndAreNamed) {
   }
 }
 
+TEST(Limits, AGroupNamesAHitOfAMoment) {
+  LimitSet limits = make({.pids = 8});
+  if (limits.clauses().at(0).mechanism.find("cgroup") == std::string::npos)
+    GTEST_SKIP() << "needs a cgroup: RLIMIT_NPROC leaves no trace";
+  EXPECT_EQ(run(limits, {"sh", "-c", "for i in $(seq 64); do sleep 5 & done"}).finish.limits_hit, std::vector<std::string>{"pids"});
+  EXPECT_TRUE(run(limits, {"sh", "-c", "for i in 1 2 3; do sleep 5 & done"}).finish.limits_hit.empty());
+}
+
 TEST(Limits, PidsAreExact) {
   for (const bool cgroups : {true, false}) {
     LimitSet limits = cgroups ? make({.memory = 1_GiB, .pids = 8}) : make_without_cgroups({.pids = 8});
