@@ -1,5 +1,5 @@
-// Removes a directory with all that is in it. What is in it was written by a command that is not trusted: every step is relative to a
-// directory descriptor, links are removed and never followed, other file systems below are left alone.
+// Removes a directory with all that is in it. What is in it was written by a command that is not trusted: every step is relative to
+// a directory descriptor, links are removed and never followed, other file systems below are left alone.
 #pragma once
 
 #include <string>

@@ -52,7 +52,7 @@ std::span<const Step> steps() noexcept;
 [[noreturn]] void enter_sandbox(ChildContext& context) noexcept;
 
 // steps implemented in their own files
-int begin_network(ChildContext& context) noexcept;        // network.cc: these three
+int begin_network(ChildContext& context) noexcept;  // network.cc: these three
 int take_network(ChildContext& context) noexcept;
 int end_helper(ChildContext& context) noexcept;
 int build_tree(ChildContext& context) noexcept;           // mounts.cc

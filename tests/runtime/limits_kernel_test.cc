@@ -278,6 +278,8 @@ TEST(Limits, DiskCountsThePrivateTmp) {
     LimitSet limits = make({.disk = 4_MiB}, dir.path());
     launch::Plan plan = plan_for(limits);
     plan.slots = 1;
+    // Private first: on a host with shared mounts the tmpfs would travel out to it.
+    plan.mounts.push_back({.kind = launch::MountOpKind::kSetAttr, .flags = launch::kRecursive, .target = "/"});
     plan.mounts.push_back({.kind = launch::MountOpKind::kTmpfs, .slot = 0, .data = std::string("size=16m\0mode=1777", 18)});
     plan.mounts.push_back({.kind = launch::MountOpKind::kAttach, .slot = 0, .target = "/tmp"});
     const Outcome outcome =
