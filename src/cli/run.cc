@@ -124,8 +124,9 @@ void tell_people(const runtime::Ran& ran, bool verbose) {
   else if (result.reason != Reason::kExited && (result.reason != Reason::kSignalled || verbose)) print_note(result.message);
   if (verbose) {
     for (const EnforcementClause& clause : result.enforcement)
-      print_note(format("{}: {} ({}; {}){}{}", clause.clause, to_string(clause.enforced), clause.asked, clause.mechanism,
-                        clause.detail.empty() ? "" : ": ", escaped(clause.detail)));
+      print_note(format("{}: {} ({}{}{}){}{}", clause.clause, to_string(clause.enforced), clause.asked,
+                        clause.mechanism.empty() ? "" : "; ", clause.mechanism, clause.detail.empty() ? "" : ": ",
+                        escaped(clause.detail)));
     for (const launch::StepTime& step : ran.steps) print_note(format("step {}: {} us", step.name, step.nanoseconds / 1000));
     const auto micro = [](std::chrono::nanoseconds time) { return time.count() / 1000; };
     print_note(format("front: {} us before clone, {} us to exec, {} us after exit", micro(ran.times.prepare),
