@@ -92,7 +92,14 @@ Result<std::optional<Layer>> project_layer(const std::string& workspace) {
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  const UniqueFd file(static_cast<int>(::syscall(SYS_openat2, root.get(), ".belljar/policy.toml", &how, sizeof how)));
+  UniqueFd file(static_cast<int>(::syscall(SYS_openat2, root.get(), ".belljar/policy.toml", &how, sizeof how)));
+  if (!file.valid() && errno == ENOSYS) {
+    // Inside another Belljar, whose filter refuses openat2: the same in two steps.
+    const UniqueFd folder(::openat(root.get(), ".belljar", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (folder.valid())
+      file = UniqueFd(::openat(folder.get(), "policy.toml", O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW));
+    else if (errno == ENOTDIR) errno = ELOOP;  // O_DIRECTORY with O_NOFOLLOW says so of a link
+  }
   if (!file.valid() && errno == ENOENT) return std::optional<Layer>();
   if (!file.valid() && errno == ELOOP) {
     return Error(Code::kPermissionDenied, format("cannot read policy {}", quoted(shown)))
