@@ -343,7 +343,11 @@ class Builder {
     const std::string dir = stage(name);
     for (const std::string_view part : {"", "/up", "/work", "/merged"})
       mkdir(dir + std::string(part), part == "/work" ? 0700 : 0755, part == "/up");
-    return "upperdir=" + dir + "/up" + '\0' + "workdir=" + dir + "/work" + '\0';
+    std::string options = "upperdir=" + dir + "/up" + '\0' + "workdir=" + dir + "/work" + '\0';
+    // In a user namespace trusted.* attributes cannot be written: without this a directory that was removed cannot be made again
+    // (EIO).
+    if (!view_.chown_private) options += std::string("userxattr") + '\0';
+    return options;
   }
 
   void make_hiding_places() {

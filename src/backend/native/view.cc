@@ -201,6 +201,10 @@ class Planner {
         continue;
       }
       if (writable(*real)) add_readonly(*real);
+      else if (is_private(*real) && !is_private_dir(*real) && !bound(*real)) {  // --read /tmp/x: shown through the private /tmp
+        view().binds.push_back(
+            {.source = *real, .target = *real, .readonly = true, .directory = kind_of(*real) == PathKind::kDirectory});
+      }
     }
     return {};
   }
