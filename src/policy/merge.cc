@@ -82,7 +82,9 @@ class Merger {
       std::vector<FsEntry> entries;
       const auto& paths = std::get<std::vector<std::string>>(setting.value);
       for (std::size_t i = 0; i < paths.size(); ++i) {
-        entries.push_back({paths[i], false, access_of(*setting.key), i < setting.items.size() ? setting.items[i] : setting.origin});
+        // Who writes `--hide '**/.env'` means a pattern. A name with a star in it goes into an entry with `path`.
+        const bool glob = paths[i].find('*') != std::string::npos;
+        entries.push_back({paths[i], glob, access_of(*setting.key), i < setting.items.size() ? setting.items[i] : setting.origin});
       }
       setting.value = std::move(entries);
     }

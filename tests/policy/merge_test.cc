@@ -61,6 +61,13 @@ TEST(Merge, PathsResolveAgainstHomeWorkspaceAndCwd) {
   EXPECT_EQ(rule->path, "/w/sub/here");
 }
 
+TEST(Merge, AStarInAListOfPathsIsAPatternAndInAnEntryAName) {
+  const auto listed = merged({layer("user", "[filesystem]\nblocked_paths = [\"**/.env\"]\n")});
+  EXPECT_TRUE(listed->policy.filesystem.entries.back().glob);
+  const auto named = merged({layer("user", "[[filesystem.entries]]\npath = \"/a*b\"\naccess = \"none\"\n")});
+  EXPECT_FALSE(named->policy.filesystem.entries.back().glob);
+}
+
 TEST(Merge, TildeWithoutHomeIsAnError) {
   const auto effective = merged({layer("user", "[filesystem]\nwritable_roots = [\"~/a\"]\n")}, {.workspace = "/w"});
   ASSERT_FALSE(effective);
