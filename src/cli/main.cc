@@ -27,7 +27,9 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";
   // Never deleted: taking the options apart again takes as long as parsing them.
-  auto& app = *new CLI::App("belljar: run what a language model proposed, so that it can do useful work and no harm", "belljar");
+  // Static, so that a leak checker still sees it.
+  static auto& app =
+      *new CLI::App("belljar: run what a language model proposed, so that it can do useful work and no harm", "belljar");
   app.require_subcommand(1);
   std::vector<std::string> program;
   if (is_run) program = split_program(argc, argv);
