@@ -377,7 +377,8 @@ class Planner {
       return;
     }
     if (!absent && kind != PathKind::kSymlink) {
-      if (source == Source::kDefault && !host_.open_to_command(path)) return;  // its owner and mode hold it already
+      if (source == Source::kDefault && !policy_.allow_root_uid && !host_.open_to_command(path))
+        return;  // its owner and mode hold it already
       const bool directory = kind == PathKind::kDirectory;
       const std::string parent = parent_of(path);
       // A rename on the host takes a cover off; where the parent is read-only here a mask over it does not slip.
