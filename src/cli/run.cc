@@ -10,9 +10,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "backend/landlock/landlock.h"
+#include "backend/find.h"
 #include "backend/native/host.h"
-#include "backend/native/native.h"
 #include "base/format.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
@@ -146,14 +145,6 @@ void tell_people(const runtime::Ran& ran, bool verbose) {
   if (more > 0) print_note(format("{} more refusals; --report FILE lists them", more));
 }
 
-Result<std::unique_ptr<backend::Backend>> find_backend(const std::string& name, const backend::Host& host) {
-  if (name == "native" || name == "auto" || name.empty())
-    return std::unique_ptr<backend::Backend>(std::make_unique<backend::NativeBackend>(host));
-  if (name == "landlock") return std::unique_ptr<backend::Backend>(std::make_unique<backend::LandlockBackend>(host));
-  return Error(Code::kUnimplemented, format("there is no backend {}", belljar::quoted(name)))
-      .next("use --backend native or landlock");
-}
-
 Result<runtime::Ran> run_it(const Given& given, UniqueFd& report) {
   const Command command = BELLJAR_TRY(find_command(given));
   if (given.txn || !given.txn_name.empty())
@@ -165,7 +156,7 @@ Result<runtime::Ran> run_it(const Given& given, UniqueFd& report) {
   const Policy& policy = loaded.effective.policy;
   report = BELLJAR_TRY(create_report(given.report));
   const backend::RealHost host;
-  const auto backend = BELLJAR_TRY(find_backend(policy.backend, host));
+  const auto backend = BELLJAR_TRY(backend::find_backend(policy.backend, host));
   std::vector<std::string> caller_env;
   for (char** entry = environ; *entry != nullptr; ++entry) caller_env.emplace_back(*entry);
   const policy::MergeContext& context = loaded.context;

@@ -1,0 +1,4 @@
+# find_package(belljar): the imported target belljar::belljar, a static library with everything that include/belljar declares.
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+include(${CMAKE_CURRENT_LIST_DIR}/belljarTargets.cmake)

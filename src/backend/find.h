@@ -1,0 +1,16 @@
+// The list of backends, for who has a policy and needs the one that it names. The only place that knows their names.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "backend/backend.h"
+#include "backend/native/host.h"
+#include "belljar/result.h"
+
+namespace belljar::backend {
+
+// `host` must outlive the backend. "auto" and "" are the native one. Errors: kUnimplemented, no backend has that name.
+Result<std::unique_ptr<Backend>> find_backend(std::string_view name, const Host& host);
+
+}  // namespace belljar::backend
