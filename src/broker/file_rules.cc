@@ -1,0 +1,297 @@
+#include "broker/file_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "belljar/policy.h"
+#include "broker/git_names.h"
+#include "policy/defaults.h"
+#include "policy/paths.h"
+
+namespace belljar::broker {
+namespace {
+
+using policy::is_within;
+
+constexpr std::string_view kProtectKey = "filesystem.protect";
+constexpr std::string_view kEntriesKey = "filesystem.entries";
+
+bool makes_name(Act act) noexcept {
+  switch (act) {
+    case Act::kWrite:
+    case Act::kCreate:
+    case Act::kMkdir:
+    case Act::kMknod:
+    case Act::kSymlink:
+    case Act::kHardLink:
+    case Act::kRenameTo:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_git_dir(const Surroundings& around, int up) {
+  if (!around.exists(up, "HEAD")) return false;
+  return around.exists(up, "commondir") || (around.exists(up, "objects") && around.exists(up, "refs"));
+}
+
+// The parent will be a git directory once `name` stands in it, and is none yet.
+bool completes_git_dir(const Surroundings& around, std::string_view name) {
+  const auto has = [&](std::string_view marker) { return folds_to(name, fold_name(marker)) || around.exists(0, marker); };
+  const bool will = has("HEAD") && (has("commondir") || (has("objects") && has("refs")));
+  return will && !is_git_dir(around, 0);
+}
+
+std::string_view last_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
+
+// `**/NAME`: a rename of a directory changes what it covers only if the directory itself is NAME.
+bool by_name_alone(std::string_view glob) noexcept {
+  return glob.starts_with("**/") && glob.find('/', 3) == std::string_view::npos;
+}
+std::string_view literal_prefix(std::string_view glob) noexcept {
+  const std::string_view plain = glob.substr(0, glob.find_first_of("*?["));
+  return plain.substr(0, plain.rfind('/') == std::string_view::npos ? 0 : plain.rfind('/'));
+}
+
+// How much of `rest`, a path without a leading slash, is a protected name; 0: it starts with none.
+std::size_t protected_length(std::string_view rest) {
+  const char first = rest.empty() ? '\0' : rest.front();
+  // What starts with none of these letters is no protected name, in either case (defaults.cc; a unit test holds it to that).
+  if (first != '.' && (first | 0x20) != 'o' && (first | 0x20) != 'l' && static_cast<unsigned char>(first) < 0x80) return 0;
+  for (const std::string_view name : policy::protected_names()) {
+    const std::size_t slash = name.find('/');
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    if (!folds_to(part, name.substr(0, slash))) continue;
+    if (slash == std::string_view::npos) return part.size();
+    if (rest.size() == part.size()) continue;
+    const std::string_view below = rest.substr(part.size() + 1);
+    const std::string_view second = below.substr(0, below.find('/'));
+    if (folds_to(second, name.substr(slash + 1))) return part.size() + 1 + second.size();
+  }
+  return 0;
+}
+
+// The first component of a protected name with two, `.github/...`.
+bool is_protected_parent(std::string_view part) {
+  const auto names = policy::protected_names();
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+    const std::size_t slash = name.find('/');
+    return slash != std::string_view::npos && folds_to(part, name.substr(0, slash));
+  });
+}
+
+bool is_unprotected_parent(std::string_view part) {
+  const auto names = policy::unprotected_parents();
+  return std::find(names.begin(), names.end(), part) != names.end();
+}
+
+}  // namespace
+
+struct FileRules::State {
+  FileRulesOptions options;
+  std::vector<const FsEntry*> globs;
+  bool hidden_globs = false;
+  bool protects = false;
+  std::vector<std::string> write_grants;  // entries that ask for writing: they lift the protection of the names they spell out
+
+  explicit State(FileRulesOptions given) : options(std::move(given)), protects(options.filesystem.protect != Protect::kNone) {
+    for (const FsEntry& entry : options.filesystem.entries) {
+      if (entry.glob) globs.push_back(&entry);
+      else if (entry.access == Access::kWrite) write_grants.push_back(entry.path);
+      if (entry.glob && entry.access == Access::kNone) hidden_globs = true;
+    }
+    if (options.roots.empty()) protects = false;
+  }
+
+  // The root whose names are judged; empty when the host never sees the path or nobody can write there.
+  std::string_view root_of(std::string_view path) const noexcept {
+    const auto longest = [&](const std::vector<std::string>& roots) {
+      std::string_view best;
+      for (const std::string& root : roots) {
+        if (root.size() > best.size() && is_within(path, root)) best = root;
+      }
+      return best;
+    };
+    const std::string_view root = longest(options.roots);
+    return root.empty() || longest(options.exempt).size() > root.size() ? std::string_view() : root;
+  }
+
+  Ruling refuse_protected(GitName git, std::string_view allowed) const {
+    return {.answer = Answer::kRefuse,
+            .errnum = EACCES,
+            .git = git,
+            .rule = kProtectKey,
+            .origin = &options.protect_origin,
+            .allowed = allowed};
+  }
+  Ruling judge(GitName git) const {
+    return {.answer = Answer::kJudge,
+            .errnum = EACCES,
+            .git = git,
+            .rule = kProtectKey,
+            .origin = &options.protect_origin,
+            .allowed = "settings that run nothing and point nowhere else; --protect none lifts this (danger)"};
+  }
+
+  Ruling entry_ruling(Act act, std::string_view path) const;
+  Ruling refuse_entry(const FsEntry& entry) const;
+  Ruling git_ruling(Act act, std::string_view path, bool is_dir, const Surroundings& around) const;
+  Ruling on_git_name(Act act, GitName name, bool is_dir) const;
+  Ruling agent_ruling(std::string_view path, std::string_view root, const Surroundings& around) const;
+  bool granted(std::string_view path, std::string_view name_path) const;
+  bool globs_move(std::string_view old_path, std::string_view new_path) const;
+};
+
+Ruling FileRules::State::refuse_entry(const FsEntry& entry) const {
+  const bool hidden = entry.access == Access::kNone;
+  return {.answer = Answer::kRefuse,
+          .errnum = hidden ? EACCES : EROFS,
+          .git = GitName::kNone,
+          .rule = kEntriesKey,
+          .origin = &entry.origin,
+          .allowed = hidden ? "nothing: the path is hidden" : "reading"};
+}
+
+Ruling FileRules::State::entry_ruling(Act act, std::string_view path) const {
+  if (globs.empty() && !options.hold_paths) return {};
+  const bool covered = options.hold_paths || std::any_of(globs.begin(), globs.end(), [&](const FsEntry* entry) {
+                         return policy::glob_covers(entry->path, path).has_value();
+                       });
+  if (!covered) return {};
+  const FsEntry* entry = find_rule(options.filesystem, path);
+  if (entry == nullptr || entry->access == Access::kWrite) return {};
+  if (!entry->glob && (!options.hold_paths || entry->path == "/")) return {};
+  if (act == Act::kRead && entry->access != Access::kNone) return {};
+  return refuse_entry(*entry);
+}
+
+Ruling FileRules::State::on_git_name(Act act, GitName name, bool is_dir) const {
+  switch (act) {
+    case Act::kRead:
+    case Act::kUnlink:
+    case Act::kRmdir:
+    case Act::kRenameFrom:
+    case Act::kAttributes:
+    case Act::kMkdir:
+      return {};
+    case Act::kChmod:
+      if (name == GitName::kHook) break;
+      return {};
+    case Act::kSymlink:
+      return refuse_protected(name, "a file or a directory of that name; git would follow a link to content that nobody judged");
+    case Act::kMknod:
+    case Act::kHardLink:
+      if (name == GitName::kControlDir) return {};
+      return refuse_protected(name, "a plain file of that name, written or renamed into place");
+    case Act::kWrite:
+    case Act::kCreate:
+    case Act::kTruncate:
+    case Act::kRenameTo:
+      if (is_dir || name == GitName::kDotGit || name == GitName::kControlDir || name == GitName::kSampleHook) return {};
+      if (name != GitName::kHook) return judge(name);
+      break;
+  }
+  return refuse_protected(name, "hooks that end in .sample; git on the host would run this one");
+}
+
+Ruling FileRules::State::git_ruling(Act act, std::string_view path, bool is_dir, const Surroundings& around) const {
+  const GitPlaces places = git_places(path, is_dir);
+  if (places.certain.name != GitName::kNone) {
+    const Ruling ruling = on_git_name(act, places.certain.name, is_dir);
+    if (ruling.answer != Answer::kAllow) return ruling;
+  }
+  for (int i = 0; i < places.count; ++i) {
+    const GitPlace& place = places.if_git_dir[static_cast<std::size_t>(i)];
+    const Ruling ruling = on_git_name(act, place.name, is_dir);
+    if (ruling.answer != Answer::kAllow && is_git_dir(around, place.up - 1)) return ruling;
+  }
+  const std::string_view name = last_of(path);
+  if (makes_name(act) && is_git_marker(name) && completes_git_dir(around, name)) {
+    Ruling ruling = judge(GitName::kNone);
+    ruling.answer = Answer::kMakesGitDir;
+    ruling.allowed = "a git directory without hooks and with settings that run nothing";
+    return ruling;
+  }
+  return {};
+}
+
+bool FileRules::State::granted(std::string_view path, std::string_view name_path) const {
+  return std::any_of(write_grants.begin(), write_grants.end(),
+                     [&](const std::string& grant) { return is_within(grant, name_path) && is_within(path, grant); });
+}
+
+// Agent and editor names in the root, and in every directory below it that holds a `.git`.
+Ruling FileRules::State::agent_ruling(std::string_view path, std::string_view root, const Surroundings& around) const {
+  const std::size_t start = root == "/" ? 1 : root.size() + 1;
+  if (path.size() <= start) return {};
+  const auto depth = static_cast<int>(std::count(path.begin() + static_cast<std::ptrdiff_t>(start), path.end(), '/'));
+  int index = 0;
+  for (std::size_t at = start; at < path.size(); ++index) {
+    const std::string_view rest = path.substr(at);
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    if (const std::size_t length = protected_length(rest); length > 0) {
+      const std::string_view whole = path.substr(0, at + length);
+      const bool held = index == 0 || around.exists(depth - index, ".git");
+      if (held && !granted(path, whole)) {
+        return refuse_protected(GitName::kNone, "reading; an entry that names the path with access write lifts this");
+      }
+    }
+    if (is_unprotected_parent(part)) return {};
+    at += part.size() + 1;
+  }
+  return {};
+}
+
+bool FileRules::State::globs_move(std::string_view old_path, std::string_view new_path) const {
+  const auto near = [](std::string_view path, std::string_view prefix) {
+    return is_within(path, prefix) || is_within(prefix, path);
+  };
+  return std::any_of(globs.begin(), globs.end(), [&](const FsEntry* entry) {
+    if (by_name_alone(entry->path)) return false;
+    const std::string_view prefix = literal_prefix(entry->path);
+    return prefix.empty() || near(old_path, prefix) || near(new_path, prefix);
+  });
+}
+
+FileRules::FileRules(FileRulesOptions options) : state_(std::make_unique<State>(std::move(options))) {}
+FileRules::FileRules(FileRules&&) noexcept = default;
+FileRules& FileRules::operator=(FileRules&&) noexcept = default;
+FileRules::~FileRules() = default;
+
+Ruling FileRules::rule_for(Act act, std::string_view path, bool is_dir, const Surroundings& around) const {
+  const State& state = *state_;
+  if (Ruling ruling = state.entry_ruling(act, path); ruling.answer != Answer::kAllow) return ruling;
+  if (!state.protects || act == Act::kRead) return {};
+  const std::string_view root = state.root_of(path);
+  if (root.empty()) return {};
+  if (Ruling ruling = state.agent_ruling(path, root, around); ruling.answer != Answer::kAllow) return ruling;
+  return state.git_ruling(act, path, is_dir, around);
+}
+
+bool FileRules::must_walk(std::string_view old_path, std::string_view new_path, const Surroundings& around) const {
+  const State& state = *state_;
+  if (state.globs_move(old_path, new_path)) return true;
+  if (!state.protects || state.root_of(new_path).empty()) return false;
+  if (state.root_of(old_path).empty()) return true;
+  const GitPlaces places = git_places(new_path, true);
+  if (places.certain.name != GitName::kNone) return true;
+  for (int i = 0; i < places.count; ++i) {
+    if (is_git_dir(around, places.if_git_dir[static_cast<std::size_t>(i)].up - 1)) return true;
+  }
+  return is_protected_parent(last_of(new_path));
+}
+
+bool FileRules::reads_matter() const noexcept { return state_->hidden_globs; }
+bool FileRules::any() const noexcept { return state_->protects || !state_->globs.empty() || state_->options.hold_paths; }
+const std::vector<std::string>& FileRules::roots() const noexcept { return state_->options.roots; }
+
+}  // namespace belljar::broker

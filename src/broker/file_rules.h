@@ -1,0 +1,101 @@
+// Which rule covers an act on a name: git control names, agent and editor names, globs and, without mounts, plain paths.
+//
+// Immutable after construction, safe from any thread, no system calls of its own: what stands beside a name is asked through
+// Surroundings. A path that no rule names costs well under a microsecond and asks nothing.
+//
+// The engine's part:
+//   - kRefuse: fail with `errnum`, record a Violation with `rule`, `origin`, `allowed`.
+//   - kJudge: the content that is to stand at the name decides, git_objection(git, path, ...). On an objection as kRefuse.
+//   - kMakesGitDir: the act completes a git directory, the parent of the name. Take the lock for directory renames exclusively,
+//     ask again; if it is still kMakesGitDir, judge every control file below that directory (name_in_git_dir(), without old
+//     content), put fresh copies in their place, then perform the act. One objection refuses the act.
+//   - a directory that gets a new path: if must_walk(), every name below is put to rule_for(kRenameFrom, old path) and
+//     rule_for(kRenameTo, new path).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/policy.h"
+#include "broker/git_names.h"
+
+namespace belljar::broker {
+
+enum class Act : std::uint8_t {
+  kRead,
+  kWrite,   // open for writing, existing or (with O_CREAT) not
+  kCreate,  // open with O_CREAT of a name that is not there
+  kMkdir,
+  kMknod,  // FIFOs, sockets (bind), devices
+  kSymlink,
+  kHardLink,  // both names of link(2)
+  kRenameFrom,
+  kRenameTo,
+  kUnlink,
+  kRmdir,
+  kChmod,
+  kTruncate,
+  kAttributes,  // owner, times, extended attributes
+};
+
+enum class Answer : std::uint8_t { kAllow, kRefuse, kJudge, kMakesGitDir };
+
+struct Ruling {
+  Answer answer = Answer::kAllow;
+  int errnum = 0;
+  GitName git = GitName::kNone;
+  std::string_view rule;           // the policy key; static or owned by the FileRules
+  const Origin* origin = nullptr;  // owned by the FileRules
+  std::string_view allowed;        // what is allowed instead, how to ask
+};
+
+// What stands near the name that is asked about. Answered by the engine relative to the parent's descriptor.
+class Surroundings {
+ public:
+  virtual ~Surroundings() = default;
+  // Does `name` exist in the directory `up` levels above the path's parent (0: the parent itself)? Links are not followed; what
+  // cannot be looked at exists.
+  virtual bool exists(int up, std::string_view name) const = 0;
+};
+
+struct FileRulesOptions {
+  Filesystem filesystem;
+  // Host directories that are writable inside, as the caller names them. Git and agent names are held below these.
+  std::vector<std::string> roots;
+  // Directories whose content the host never sees (private tmp, caches): no git and no agent names below. The longer of a root and
+  // an exempt directory wins.
+  std::vector<std::string> exempt;
+  Origin protect_origin{.layer = "built-in", .file = "", .line = 0};
+  // Nobody else holds plain paths (second tier): entries without a wildcard count too.
+  bool hold_paths = false;
+};
+
+class FileRules {
+ public:
+  explicit FileRules(FileRulesOptions options);
+  FileRules(FileRules&&) noexcept;
+  FileRules& operator=(FileRules&&) noexcept;
+  ~FileRules();
+
+  // `path`: absolute, links of the parent resolved, in the caller's view; the last component as it will stand on disk. `is_dir`:
+  // the object, or what is to be made, is a directory.
+  Ruling rule_for(Act act, std::string_view path, bool is_dir, const Surroundings& around) const;
+  // Hidden patterns exist: opens for reading are intercepted too.
+  bool reads_matter() const noexcept;
+  // Some rule can refuse: otherwise no file call needs to be intercepted.
+  bool any() const noexcept;
+  // A directory gets a new path: does what lies below have to be looked through, because a rule may cover it there that did not
+  // cover it here? `around` is that of `new_path`.
+  bool must_walk(std::string_view old_path, std::string_view new_path, const Surroundings& around) const;
+  // Directories in which pointers of git may lead (GitContext::roots).
+  const std::vector<std::string>& roots() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace belljar::broker

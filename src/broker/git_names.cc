@@ -1,0 +1,209 @@
+#include "broker/git_names.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace belljar::broker {
+namespace {
+
+constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+constexpr bool is_ascii(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+struct Range {
+  std::uint32_t first;
+  std::uint32_t last;
+};
+
+// Default_Ignorable_Code_Point of Unicode 15 (DerivedCoreProperties.txt): what casefolded ext4 drops from a name; a superset of
+// what HFS+ drops.
+constexpr Range kIgnorable[] = {{0xAD, 0xAD},       {0x34F, 0x34F},    {0x61C, 0x61C},   {0x115F, 0x1160}, {0x17B4, 0x17B5},
+                                {0x180B, 0x180F},   {0x200B, 0x200F},  {0x202A, 0x202E}, {0x2060, 0x206F}, {0x3164, 0x3164},
+                                {0xFE00, 0xFE0F},   {0xFEFF, 0xFEFF},  {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFF8}, {0x1BCA0, 0x1BCA3},
+                                {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF}};
+
+bool ignorable(std::uint32_t point) noexcept {
+  return std::any_of(std::begin(kIgnorable), std::end(kIgnorable),
+                     [&](const Range& range) { return point >= range.first && point <= range.last; });
+}
+
+// One code point of UTF-8 at text[at]; its length in bytes, 1 for a byte that starts none.
+std::size_t decode(std::string_view text, std::size_t at, std::uint32_t& point) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i])); };
+  const std::uint32_t first = byte(at);
+  const std::size_t length = first < 0xC2 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 1;
+  point = first;
+  if (length == 1 || at + length > text.size()) return 1;
+  point = first & (0x7FU >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(at + i) & 0xC0) != 0x80) return point = first, 1;
+    point = (point << 6) | (byte(at + i) & 0x3F);
+  }
+  return length;
+}
+
+// NTFS: trailing dots and spaces do not count, a colon starts a stream's name, `~1` is the short name (is_ntfs_dotgit).
+bool is_ntfs_dot_git(std::string_view name) noexcept {
+  const std::size_t stream = name.find(':');
+  if (stream != std::string_view::npos) name = name.substr(0, stream);
+  while (!name.empty() && (name.back() == '.' || name.back() == ' ')) name.remove_suffix(1);
+  return folds_to(name, ".git") || folds_to(name, "git~1");
+}
+
+// The components of a path, from the end: part(0) is the name itself.
+class Parts {
+ public:
+  explicit Parts(std::string_view path) noexcept : rest_(path) {}
+  // Empty when there is none.
+  std::string_view next() noexcept {
+    while (rest_.ends_with('/')) rest_.remove_suffix(1);
+    const std::size_t slash = rest_.rfind('/');
+    const std::string_view part = slash == std::string_view::npos ? rest_ : rest_.substr(slash + 1);
+    rest_.remove_suffix(part.size());
+    return part;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+bool is_any(std::string_view name, std::initializer_list<std::string_view> list) {
+  return std::any_of(list.begin(), list.end(), [&](std::string_view one) { return folds_to(name, one); });
+}
+
+std::string_view first_of(std::string_view path) noexcept { return path.substr(0, path.find('/')); }
+std::string_view after_first(std::string_view path) noexcept {
+  const std::size_t slash = path.find('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
+}
+
+GitName file_or_dir(GitName file, bool is_dir) noexcept { return is_dir ? GitName::kControlDir : file; }
+
+GitName hook(std::string_view below, bool is_dir) {
+  if (is_dir) return GitName::kControlDir;
+  const bool sample = below.find('/') == std::string_view::npos && fold_name(below).ends_with(".sample");
+  return sample ? GitName::kSampleHook : GitName::kHook;
+}
+
+GitName in_objects(std::string_view below, bool is_dir) {
+  if (!folds_to(first_of(below), "info")) return GitName::kNone;
+  const std::string_view name = after_first(below);
+  if (name.empty()) return GitName::kControlDir;
+  return is_any(name, {"alternates", "http-alternates"}) ? file_or_dir(GitName::kAlternates, is_dir) : GitName::kNone;
+}
+
+// Names of one git directory, its worktrees/ and modules/ aside. gitrepository-layout(5).
+GitName own_name(std::string_view relative, bool is_dir) {
+  const std::string_view first = first_of(relative);
+  const std::string_view below = after_first(relative);
+  if (below.empty()) {
+    if (is_any(first, {"config", "config.worktree"})) return file_or_dir(GitName::kConfig, is_dir);
+    if (is_any(first, {"commondir", "gitdir"})) return file_or_dir(GitName::kPointer, is_dir);
+    const bool leads = is_any(first, {"hooks", "info", "objects", "remotes", "branches", "rebase-merge", "sequencer"});
+    return leads ? GitName::kControlDir : GitName::kNone;
+  }
+  if (folds_to(first, "hooks")) return hook(below, is_dir);
+  if (folds_to(first, "objects")) return in_objects(below, is_dir);
+  if (folds_to(first, "info") && folds_to(below, "attributes")) return file_or_dir(GitName::kAttributes, is_dir);
+  if (is_any(first, {"remotes", "branches"})) return file_or_dir(GitName::kLegacyRemote, is_dir);
+  if (folds_to(first, "rebase-merge") && folds_to(below, "git-rebase-todo")) return file_or_dir(GitName::kTodo, is_dir);
+  if (folds_to(first, "sequencer") && folds_to(below, "todo")) return file_or_dir(GitName::kTodo, is_dir);
+  return GitName::kNone;
+}
+
+// A module's name may hold slashes: `modules/a/hooks/x` is a hook of the module `a` or some file of the module `a/hooks`. Hooks are
+// therefore told by what stands beside them, and so is everything of a module with a slash.
+GitName in_modules(std::string_view relative, bool is_dir) {
+  const std::string_view below = after_first(after_first(relative));
+  if (below.empty()) return GitName::kControlDir;
+  const GitName name = name_in_git_dir(below, is_dir);
+  return name == GitName::kHook || name == GitName::kSampleHook ? GitName::kNone : name;
+}
+
+void add(GitPlaces& places, GitName name, int up) {
+  if (name != GitName::kNone && places.count < GitPlaces::kMax)
+    places.if_git_dir[static_cast<std::size_t>(places.count++)] = {name, up};
+}
+
+// The meanings that depend on what stands above: as the name of a git directory one to three levels up, and of its worktrees.
+void add_by_neighbours(std::string_view path, bool is_dir, GitPlaces& places) {
+  std::size_t from = path.size();
+  for (int up = 1; up <= 5 && from > 0; ++up) {
+    from = path.rfind('/', from - 1);
+    if (from == std::string_view::npos) return;
+    const std::string_view relative = path.substr(from + 1);
+    const bool worktree = up >= 3 && folds_to(first_of(relative), "worktrees");
+    if (up <= 3) add(places, own_name(relative, is_dir), up);
+    if (worktree) add(places, own_name(after_first(after_first(relative)), is_dir), up);
+  }
+}
+
+}  // namespace
+
+bool folds_to(std::string_view name, std::string_view lower_name) {
+  if (!is_ascii(name)) return fold_name(name) == lower_name;
+  return name.size() == lower_name.size() &&
+         std::equal(name.begin(), name.end(), lower_name.begin(), [](char a, char b) { return lower(a) == b; });
+}
+
+std::string fold_name(std::string_view name) {
+  std::string result;
+  result.reserve(name.size());
+  for (std::size_t at = 0; at < name.size();) {
+    std::uint32_t point = 0;
+    const std::size_t length = decode(name, at, point);
+    if (length == 1) result.push_back(lower(name[at]));
+    else if (point == 0x17F) result.push_back('s');   // LATIN SMALL LETTER LONG S
+    else if (point == 0x212A) result.push_back('k');  // KELVIN SIGN
+    else if (!ignorable(point)) result.append(name.substr(at, length));
+    at += length;
+  }
+  return result;
+}
+
+bool is_dot_git(std::string_view name) {
+  if (name.size() < 4) return false;
+  const char first = name.front();
+  if (first != '.' && lower(first) != 'g' && static_cast<unsigned char>(first) < 0x80) return false;
+  return folds_to(name, ".git") || is_ntfs_dot_git(name);
+}
+
+bool is_git_marker(std::string_view name) { return is_any(name, {"head", "objects", "refs", "commondir"}); }
+
+GitName name_in_git_dir(std::string_view relative, bool is_dir) {
+  const std::string_view first = first_of(relative);
+  if (folds_to(first, "worktrees")) {
+    const std::string_view below = after_first(after_first(relative));
+    return below.empty() ? GitName::kControlDir : name_in_git_dir(below, is_dir);
+  }
+  if (folds_to(first, "modules")) return in_modules(relative, is_dir);
+  return own_name(relative, is_dir);
+}
+
+GitPlaces git_places(std::string_view path, bool is_dir) {
+  GitPlaces places;
+  Parts parts(path);
+  std::size_t length = path.size();
+  int up = 0;
+  for (std::string_view part = parts.next(); !part.empty(); part = parts.next(), ++up) {
+    if (is_dot_git(part)) {
+      if (up == 0) {
+        places.certain = {is_dir ? GitName::kDotGit : GitName::kPointer, 0};
+        return places;
+      }
+      const std::size_t start = static_cast<std::size_t>(part.data() - path.data()) + part.size() + 1;
+      places.certain = {name_in_git_dir(path.substr(start, length - start), is_dir), up};
+      break;
+    }
+  }
+  const bool settled = places.certain.name != GitName::kNone && places.certain.name != GitName::kControlDir;
+  if (!settled) add_by_neighbours(path, is_dir, places);
+  return places;
+}
+
+}  // namespace belljar::broker

@@ -1,0 +1,64 @@
+// Which names git reads as code, as a pointer, or as settings, at any depth. Pure: text in, role out.
+//
+// A git directory is `X/.git`, what a `.git` file points to, and any directory with HEAD, objects and refs (a *bare* one, or with
+// HEAD and commondir; setup.c, is_git_directory). The first kind is told by the path alone. The second kind is told by what stands
+// beside the name, so two questions follow from it:
+//   - a name such as `config` counts only if the directory it would belong to is a git directory now (`up` levels above it);
+//   - a *marker* (HEAD, objects, refs, commondir) that completes a git directory makes names count that were free until then.
+// Both need the file system and are put by FileRules, through Surroundings.
+//
+// Compared as git and the file systems that ignore case do: ASCII case, code points that HFS+ and casefolded ext4 ignore, two
+// letters that casefold to ASCII (long s, Kelvin sign), and NTFS's `git~1`, trailing dots, spaces and streams (utf8.c and path.c of
+// git, is_hfs_dotgit and is_ntfs_dotgit; CVE-2014-9390, CVE-2019-1353). Safe from any thread; allocates only for non-ASCII names.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace belljar::broker {
+
+enum class GitName : std::uint8_t {
+  kNone,
+  kDotGit,        // the `.git` of a work tree, as a directory; as a file it is kPointer
+  kControlDir,    // a directory on the way to a name below: hooks, info, objects, modules/**, worktrees/*, rebase-merge
+  kConfig,        // config, config.worktree
+  kPointer,       // `.git` file, gitdir, commondir
+  kHook,          // hooks/* but samples: git runs it
+  kSampleHook,    // hooks/*.sample: git never runs it
+  kAttributes,    // info/attributes
+  kAlternates,    // objects/info/alternates, http-alternates
+  kTodo,          // rebase-merge/git-rebase-todo, sequencer/todo: may hold `exec` lines
+  kLegacyRemote,  // remotes/*, branches/*: remotes outside of config
+};
+
+struct GitPlace {
+  GitName name = GitName::kNone;
+  int up = 0;  // the git directory is that many components above the name; 0 for `.git` itself
+};
+
+// What a path may be. At most kMax meanings: `hooks/config` is a hook of the directory above and the config of `hooks`.
+struct GitPlaces {
+  static constexpr int kMax = 6;
+  GitPlace certain;                         // the path alone says so, by a component `.git`; kNone: it does not
+  std::array<GitPlace, kMax> if_git_dir{};  // each holds if the directory `up` levels above is a git directory
+  int count = 0;                            // of if_git_dir; 0 when `certain` says all
+};
+
+// `path` is absolute and normal. With `is_dir` the name is a directory, or is to become one.
+GitPlaces git_places(std::string_view path, bool is_dir);
+// The same below a directory that is known to be a git directory: `relative` has no leading slash.
+GitName name_in_git_dir(std::string_view relative, bool is_dir);
+
+// What completes a git directory, is_git_directory() of setup.c: HEAD and commondir, or HEAD, objects and refs.
+bool is_git_marker(std::string_view name);
+
+// A component that git or a file system may take for `.git`.
+bool is_dot_git(std::string_view name);
+// A component with case and ignorable code points removed.
+std::string fold_name(std::string_view name);
+// fold_name(name) == lower, for a lower-case ASCII `lower`.
+bool folds_to(std::string_view name, std::string_view lower);
+
+}  // namespace belljar::broker
