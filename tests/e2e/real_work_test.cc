@@ -100,6 +100,24 @@ TEST_P(RealWork, RunsInsideAsOutside) {
 
 INSTANTIATE_TEST_SUITE_P(Case, RealWork, testing::ValuesIn(kWork), [](const auto& work) { return std::string(work.param.name); });
 
+// A tool finds its own files absent where they are absent, although a secret of the same folder is hidden.
+TEST(RealWork, AHomeThatNoToolHasUsedYetMakesNoneOfThemComplain) {
+  BELLJAR_NEEDS(user_namespaces());
+  BELLJAR_NEEDS(program("git"));
+  const TempDir inside;
+  const TempDir home;
+  home.make_dir(".config");
+  const Outcome outcome =
+      belljar({"run", "-c",
+               "git init -q r && git -C r status --short && for f in .config/git/ignore .cargo/config.toml .m2/settings.xml "
+               ".config/pip/other; do cat ~/$f 2>&1 | grep -c 'No such file'; done; cat ~/.config/git/credentials; true"},
+              {.cwd = inside.path(), .env = {{"HOME", home.path()}}});
+  EXPECT_EQ(outcome.out, "1\n1\n1\n1\n") << outcome;
+  EXPECT_EQ(outcome.err.find("Permission denied"), outcome.err.rfind("Permission denied"))
+      << outcome;  // the secret's own, no other
+  EXPECT_NE(outcome.err.find("credentials: Permission denied"), std::string::npos) << outcome;
+}
+
 TEST(RealWork, TwoHundredMegabytesOfOutputArriveWhole) {
   BELLJAR_NEEDS(user_namespaces());
   const TempDir inside;

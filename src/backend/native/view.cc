@@ -373,7 +373,9 @@ class Planner {
     const std::string& home = place_.home;
     if (!home.empty() && home != "/" && is_under(path, home) && path != home && !writable(home) &&
         kind_of(home) == PathKind::kDirectory && !link_between(home, path)) {
-      mask(home, source == Source::kDefault && absent ? first_absent(path) : path);
+      // By its own name, never by its folder's: a program that reads other files there (`~/.config/git/ignore`,
+      // `~/.cargo/config.toml`) must find them absent, not forbidden.
+      mask(home, path);
       return;
     }
     if (!absent && kind != PathKind::kSymlink) {
@@ -400,20 +402,6 @@ class Planner {
       return;
     }
     mask(base, path);
-  }
-
-  // A secret of a tool that never ran here: its folder is hidden as a whole, one name for all it may hold. Folders that many
-  // programs look into stay open, so that they find them empty and not closed.
-  std::string first_absent(const std::string& path) const {
-    constexpr std::string_view kShared[] = {".config", ".local", ".local/share", ".local/state", ".cache"};
-    for (std::size_t slash = path.find('/', place_.home.size() + 1); slash != std::string::npos;
-         slash = path.find('/', slash + 1)) {
-      const std::string_view relative = std::string_view(path).substr(place_.home.size() + 1, slash - place_.home.size() - 1);
-      if (std::find(std::begin(kShared), std::end(kShared), relative) != std::end(kShared)) continue;
-      std::string folder = path.substr(0, slash);
-      if (kind_of(folder) == PathKind::kAbsent) return folder;
-    }
-    return path;
   }
 
   // Shown from the host although a private directory lies above: a workspace below /tmp.
