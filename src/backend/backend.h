@@ -1,6 +1,9 @@
 // The seam: a backend turns a policy into a plan for the launcher and says, clause by clause, what this machine holds it with.
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +12,13 @@
 #include "launch/plan.h"
 
 namespace belljar::backend {
+
+// The host id that root's command takes when a workspace cannot be lent, and whose home the caller's own was (native/owner.h).
+struct Owner {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::string callers_home;
+};
 
 // Where the command works, and what the caller knows of itself. Absolute, canonical paths.
 struct Workplace {
@@ -19,6 +29,7 @@ struct Workplace {
   std::string runtime_dir;  // caller's $XDG_RUNTIME_DIR, may be empty
   // False on a second try, when this machine's overlayfs refused: existing secrets are covered one by one, absent ones are a gap.
   bool overlays = true;
+  std::optional<Owner> owner;    // set by the native backend only
   std::vector<std::string> env;  // the environment for the command, "K=V", already filtered by the policy
 };
 

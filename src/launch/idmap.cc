@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/format.h"
 #include "base/unique_fd.h"
@@ -22,6 +23,8 @@
 
 namespace belljar::launch {
 namespace {
+
+constexpr std::string_view kIdmapCall = "mount_setattr, MOUNT_ATTR_IDMAP";
 
 // Lives only to hold its user namespace open until the parent has a descriptor of it. It shares our memory and touches none of it.
 int hold(void*) {
@@ -73,12 +76,17 @@ Result<UniqueFd> capture_idmapped(const std::string& path, const UniqueFd& idmap
   if (::mount_setattr(tree.get(), "", AT_EMPTY_PATH | recursive, &attr, sizeof attr) < 0) {
     const int error = errno;
     return Error(Code::kFailedPrecondition, format("cannot lend {} to an unprivileged id", quoted(path)))
-        .sys(error, "mount_setattr, MOUNT_ATTR_IDMAP")
+        .sys(error, std::string(kIdmapCall))
         .reason(below == Below::kRecursive ? "its file system, or one mounted below it, does not support idmapped mounts"
                                            : "its file system does not support idmapped mounts")
-        .next("run belljar as the owner of the workspace, or accept a command that keeps root's host id with --allow-root-uid");
+        .next(
+            "use a workspace on another file system, give this one to an ordinary user, or accept a command that keeps root's host "
+            "id "
+            "with --allow-root-uid");
   }
   return tree;
 }
+
+bool is_refused_idmap(const Error& error) noexcept { return error.call() == kIdmapCall; }
 
 }  // namespace belljar::launch

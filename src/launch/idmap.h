@@ -20,5 +20,6 @@ enum class Below { kRecursive, kAlone };
 // A detached copy of what is mounted at `path` (canonical), idmapped. Errors: kFailedPrecondition naming the file system when it
 // cannot idmap.
 Result<UniqueFd> capture_idmapped(const std::string& path, const UniqueFd& idmap, std::uint64_t attributes, Below below);
+bool is_refused_idmap(const Error& error) noexcept;  // that error
 
 }  // namespace belljar::launch

@@ -17,6 +17,7 @@
 #include "backend/backend.h"
 #include "backend/native/confine.h"
 #include "backend/native/host.h"
+#include "backend/native/owner.h"
 #include "backend/native/report.h"
 #include "backend/native/tree.h"
 #include "backend/native/view.h"
@@ -36,13 +37,15 @@ constexpr std::uint64_t kIsolation = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
 constexpr uid_t kLentIdBase = 0x70000000;
 constexpr uid_t kInsideId = 1000;  // when the workspace belongs to root: never 0 inside
 
-// Root lends paths to an unprivileged id through idmapped mounts, each owner on disk mapped to that id.
+// Root lends paths to an unprivileged id through idmapped mounts, each owner on disk mapped to that id. -1: it is shown as it is,
+// because it belongs to that id anyway.
 class Lender {
  public:
   Lender(const Host& host, uid_t uid, gid_t gid) : host_(host), uid_(uid), gid_(gid) {}
 
   Result<int> lend(launch::Plan& plan, const std::string& path, bool readonly, launch::Below below = launch::Below::kRecursive) {
     const PathFacts facts = host_.facts(path);
+    if (facts.uid == uid_) return -1;
     const UniqueFd& idmap = *BELLJAR_TRY(map_for(facts.uid, facts.gid));
     const std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (readonly ? MOUNT_ATTR_RDONLY : 0);
     plan.kept_fds.push_back(BELLJAR_TRY(launch::capture_idmapped(path, idmap, attributes, below)));
@@ -50,7 +53,10 @@ class Lender {
   }
 
   // May the lent id pass through `folder` as it is?
-  bool passable(const std::string& folder) const { return (host_.facts(folder).mode & S_IXOTH) != 0; }
+  bool passable(const std::string& folder) const {
+    const PathFacts facts = host_.facts(folder);
+    return (facts.mode & S_IXOTH) != 0 || facts.uid == uid_;
+  }
 
  private:
   Result<const UniqueFd*> map_for(uid_t uid, gid_t gid) {
@@ -103,8 +109,15 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
   for (Bind& bind : view.binds) {
     open_way(bind.target);
     const bool lent = view.whole_root || !bind.readonly;
-    if (bind.detached_fd < 0 && lent) bind.detached_fd = BELLJAR_TRY(lender.lend(plan, bind.source, bind.readonly));
+    if (bind.detached_fd >= 0 || !lent) continue;
+    auto fd = lender.lend(plan, bind.source, bind.readonly);
+    if (fd) bind.detached_fd = *fd;
+    else if (!place.owner || !bind.readonly) return std::move(fd).error();  // read-only it is shown with the owner and mode it has
   }
+  // Where nothing can be lent (native/owner.h) the caller's home is an empty one, unless others may enter it.
+  if (place.owner && !place.owner->callers_home.empty() && !lender.passable(place.owner->callers_home) &&
+      !is_private(place.owner->callers_home) && place.owner->callers_home != "/")
+    view.private_dirs.push_back({place.owner->callers_home, 0755});
   if (!place.home.empty() && place.home != "/" && !view.masks.contains(place.home) && view.whole_root &&
       host.facts(place.home).kind == PathKind::kDirectory && !lender.passable(place.home) &&
       std::none_of(view.binds.begin(), view.binds.end(), [&](const Bind& bind) { return is_under(place.home, bind.target); })) {
@@ -147,8 +160,8 @@ void choose_identity(const Host& host, const Policy& policy, const Workplace& pl
   if (policy.allow_root_uid) return;
   plan.identity = launch::Identity::kRootMapped;
   const auto lent = kLentIdBase + static_cast<uid_t>(::getpid());
-  plan.outside_uid = lent;
-  plan.outside_gid = lent;
+  plan.outside_uid = place.owner ? place.owner->uid : lent;
+  plan.outside_gid = place.owner ? place.owner->gid : lent;
 }
 
 Result<Prepared> prepare_full_access(const Host& host, const Policy& policy, const Workplace& place) {
@@ -194,6 +207,13 @@ Result<Prepared> NativeBackend::prepare(const Policy& policy, const Workplace& g
   const Workplace place = canonical_place(host_, given);
   if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox)
     return prepare_full_access(host_, policy, place);
+  auto prepared = prepare_at(policy, place);
+  if (prepared || !launch::is_refused_idmap(prepared.error())) return prepared;
+  const auto as_owner = place_of_owner(host_, place);
+  return as_owner ? prepare_at(policy, *as_owner) : std::move(prepared);
+}
+
+Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace& place) {
   Prepared prepared;
   launch::Plan& plan = prepared.plan;
   plan.env = place.env;
@@ -217,7 +237,7 @@ Result<Prepared> NativeBackend::prepare(const Policy& policy, const Workplace& g
   }
   BELLJAR_CHECK(build_tree_ops(host_, paths.view, plan));
   confine(host_, policy, paths, prepared.own_network, plan);
-  prepared.report = report_native(host_, policy, paths, prepared);
+  prepared.report = report_native(host_, policy, place, paths, prepared);
   return prepared;
 }
 

@@ -19,6 +19,8 @@ class NativeBackend : public Backend {
   Result<Prepared> prepare(const Policy& policy, const Workplace& place) override;
 
  private:
+  Result<Prepared> prepare_at(const Policy& policy, const Workplace& place);
+
   const Host& host_;
 };
 

@@ -110,9 +110,12 @@ void report_protect(const Policy& policy, const Paths& paths, Report& report) {
   report.later("protect.nested", "control names below a writable root's top level", std::string(kLive));
 }
 
-void report_processes(const Prepared& prepared, Report& report) {
+void report_processes(const Workplace& place, const Prepared& prepared, Report& report) {
   const launch::Plan& plan = prepared.plan;
-  if (plan.identity == launch::Identity::kRootMapped) {
+  if (place.owner) {
+    report.full("identity", format("host root is never held: the command is host id {}, who owns the workspace", plan.outside_uid),
+                "user namespace; this file system has no idmapped mounts");
+  } else if (plan.identity == launch::Identity::kRootMapped) {
     report.full("identity", format("host root is never held: inside {} is host id {}", plan.inside_uid, plan.outside_uid),
                 "idmapped mounts, user namespace");
   } else if (plan.outside_uid == 0) {
@@ -148,12 +151,13 @@ void report_network(const Host& host, const Policy& policy, const Prepared& prep
 
 }  // namespace
 
-EnforcementReport report_native(const Host& host, const Policy& policy, const Paths& paths, const Prepared& prepared) {
+EnforcementReport report_native(const Host& host, const Policy& policy, const Workplace& place, const Paths& paths,
+                                const Prepared& prepared) {
   Report report;
   report.full("mode", std::string(to_string(policy.mode)), "namespaces, mounts, Landlock, seccomp");
   report_files(host, policy, paths, report);
   report_protect(policy, paths, report);
-  report_processes(prepared, report);
+  report_processes(place, prepared, report);
   report_network(host, policy, prepared, report);
   if (host.landlock_abi() == 0) report.partial("landlock", "second lock on paths", "mounts only", "this kernel has no Landlock");
   else report.full("landlock", "second lock on paths", format("Landlock, ABI {}", host.landlock_abi()));

@@ -6,7 +6,8 @@
 
 namespace belljar::backend {
 
-EnforcementReport report_native(const Host& host, const Policy& policy, const Paths& paths, const Prepared& prepared);
+EnforcementReport report_native(const Host& host, const Policy& policy, const Workplace& place, const Paths& paths,
+                                const Prepared& prepared);
 EnforcementReport report_full_access(bool root);
 EnforcementReport report_external();
 

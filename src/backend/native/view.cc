@@ -306,6 +306,11 @@ class Planner {
         if (!BELLJAR_TRY(overridden(path))) hide(path, Source::kDefault);
       }
     }
+    if (fs_.secrets == Secrets::kDefault && merged && place_.owner) {  // the merged list has those of the caller's home
+      for (const std::string& path : policy::default_secret_paths(place_.home, place_.runtime_dir)) {
+        if (!BELLJAR_TRY(overridden(path))) hide(path, Source::kDefault);
+      }
+    }
     std::vector<const FsEntry*> readable;
     for (const FsEntry& entry : fs_.entries) {
       if (!entry.glob && entry.access == Access::kRead && entry.path != "/") readable.push_back(&entry);
@@ -379,7 +384,7 @@ class Planner {
       return;
     }
     if (!absent && kind != PathKind::kSymlink) {
-      if (source == Source::kDefault && !policy_.allow_root_uid && !host_.open_to_command(path))
+      if (source == Source::kDefault && !policy_.allow_root_uid && !place_.owner && !host_.open_to_command(path))
         return;  // its owner and mode hold it already
       const bool directory = kind == PathKind::kDirectory;
       const std::string parent = parent_of(path);

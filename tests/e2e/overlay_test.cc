@@ -1,0 +1,99 @@
+// Root where idmapped mounts are refused: the workspace lies on an overlayfs that the test makes in a mount namespace of its own,
+// as in a container. Ids 21200 and 21201 are given an account and none.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+namespace {
+
+class RootOnOverlay : public testing::Test {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(as_root());
+    BELLJAR_NEEDS(program("unshare"));
+    place_.write("inside", R"(set -e
+cd "$1"; mkdir layers m result
+mount -t tmpfs tmpfs layers; mkdir layers/lower layers/upper layers/work
+mount -t overlay overlay -o lowerdir=layers/lower,upperdir=layers/upper,workdir=layers/work m
+cp /etc/passwd passwd; echo "owner:x:21200:21200::$1/m/home:/bin/sh" >>passwd; mount --bind passwd /etc/passwd
+mkdir -p m/home/.ssh m/home/ws m/nobodys m/roots m/callers/.ssh
+echo key >m/home/.ssh/id_rsa; echo key >m/callers/.ssh/id_rsa; echo private >m/home/private; chmod 600 m/home/private
+chown -R 21200:21200 m/home; chmod 700 m/home m/callers; chown -R 21201:21201 m/nobodys; chmod 755 "$1" m
+export HOME="$1/m/callers"
+layers=$1/layers result=$1/result
+cd "$1/m/$2"; shift 2
+status=0; "$@" || status=$?
+cp -r "$layers/upper/." "$result"
+exit "$status"
+)");
+  }
+  // belljar run ARGUMENTS, with the workspace `folder` of the overlay.
+  Outcome run_at(const std::string& folder, std::vector<std::string> arguments) const {
+    std::vector<std::string> words = {"unshare",         "--mount",    "--propagation", "private",       "sh",
+                                      place_ / "inside", made_.path(), folder,          BELLJAR_PROGRAM, "run"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return run(words);
+  }
+  TempDir place_, made_{"/var/tmp"};
+};
+
+TEST_F(RootOnOverlay, TheOwnerIsWhoTheCommandIs) {
+  const Leftovers left;
+  const Outcome outcome = run_at(
+      "home/ws",
+      {"-c", "id -u; echo in >file; stat -c %u:%g file; grep CapEff /proc/self/status; cat /proc/self/uid_map; cat $HOME/private"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(outcome.out, "21200\n21200:21200\nCapEff:\t0000000000000000\n     21200      21200          1\nprivate\n") << outcome;
+  EXPECT_EQ(read_file(made_ / "result/home/ws/file"), "in\n");
+  EXPECT_EQ(left.report(), "");
+}
+
+TEST_F(RootOnOverlay, TheOwnersSecretsAndTheCallersHomeAreOutOfReach) {
+  const Outcome outcome =
+      run_at("home/ws", {"-c", "cat $HOME/.ssh/id_rsa; cat ../../callers/.ssh/id_rsa; cat /etc/shadow; echo x >../file; true"});
+  EXPECT_EQ(outcome.out, "") << outcome;
+  EXPECT_NE(outcome.err.find("id_rsa: Permission denied"), std::string::npos) << outcome;
+  EXPECT_NE(outcome.err.find("/etc/shadow: Permission denied"), std::string::npos) << outcome;
+  EXPECT_FALSE(exists(made_ / "result/home/file"));
+}
+
+TEST_F(RootOnOverlay, SecretsOpenedByNameAreTheTwin) {
+  const Outcome outcome = run_at("home/ws", {"--read", made_ / "m/home/.ssh", "-c", "cat $HOME/.ssh/id_rsa"});
+  EXPECT_EQ(outcome.out, "key\n") << outcome;
+}
+
+TEST_F(RootOnOverlay, AnOwnerWithoutAnAccountWorksToo) {
+  const Outcome outcome = run_at("nobodys", {"-c", "id -u; echo in >file; stat -c %u:%g file; cat ../callers/.ssh/id_rsa"});
+  EXPECT_EQ(outcome.out, "21201\n21201:21201\n") << outcome;
+  EXPECT_EQ(read_file(made_ / "result/nobodys/file"), "in\n");
+}
+
+TEST_F(RootOnOverlay, AnotherUsersDirectoryIsRefusedByName) {
+  const Outcome outcome = run_at("home/ws", {"--write", made_ / "m/roots", "-c", "true"});
+  EXPECT_EQ(outcome.exit_code, 125) << outcome;
+  EXPECT_NE(outcome.err.find("m/roots"), std::string::npos) << outcome;
+}
+
+TEST_F(RootOnOverlay, AWorkspaceOfRootsIsRefusedByName) {
+  const Outcome outcome = run_at("roots", {"-c", "echo ran >file"});
+  EXPECT_EQ(outcome.exit_code, 125) << outcome;
+  EXPECT_NE(outcome.err.find("does not support idmapped mounts"), std::string::npos) << outcome;
+  EXPECT_NE(outcome.err.find("--allow-root-uid"), std::string::npos) << outcome;
+  EXPECT_FALSE(exists(made_ / "result/roots/file"));
+}
+
+TEST_F(RootOnOverlay, AllowRootUidIsItsTwin) {
+  const Outcome outcome = run_at("roots", {"--allow-root-uid", "-c", "echo ran >file; cat /etc/shadow; cat $HOME/.ssh/id_rsa"});
+  EXPECT_EQ(read_file(made_ / "result/roots/file"), "ran\n") << outcome;
+  EXPECT_EQ(outcome.out, "") << outcome;
+}
+
+}  // namespace
+}  // namespace belljar::test
