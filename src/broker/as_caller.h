@@ -9,13 +9,13 @@
 
 namespace belljar::broker {
 
-// Root only: drops supplementary groups of this thread, for good. Once per thread.
-void leave_groups() noexcept;
+// Root only: drops supplementary groups of this thread and takes `gid` as its effective group, for good. Once per thread.
+void leave_groups(gid_t gid) noexcept;
 
 class AsCaller {
  public:
-  // -1 or our own ids: changes nothing.
-  AsCaller(uid_t uid, gid_t gid) noexcept;
+  // -1 or our own uid: changes nothing. Only on a thread that left its groups.
+  explicit AsCaller(uid_t uid) noexcept;
   ~AsCaller();
   AsCaller(const AsCaller&) = delete;
   AsCaller& operator=(const AsCaller&) = delete;
@@ -26,7 +26,6 @@ class AsCaller {
  private:
   bool changed_ = false;
   bool ok_ = true;
-  gid_t own_gid_ = 0;
 };
 
 }  // namespace belljar::broker

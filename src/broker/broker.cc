@@ -1,6 +1,6 @@
 #include "broker/broker.h"
 
-#include <poll.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -23,7 +23,7 @@ std::uint64_t own_netns_cookie() noexcept {
   return cookie;
 }
 
-void dispatch(Context& context, const Call& call, Workers::Slot& slot) {
+void dispatch(Context& context, const Call& call, Receivers::Slot& slot) {
   switch (call.number) {
     case SYS_connect:
       return handle_connect(context, call, slot);
@@ -35,15 +35,33 @@ void dispatch(Context& context, const Call& call, Workers::Slot& slot) {
   }
 }
 
-Workers::Jobs jobs_for(const std::shared_ptr<Context>& context) {
+Receivers::Received receive_call(int listener, Call& call) {
+  const int status = receive(listener, call);
+  if (status == 0) return Receivers::Received::kCall;
+  if (status == -EINTR || (status == -ENOENT && !is_over(listener))) return Receivers::Received::kNothing;
+  return Receivers::Received::kEnd;
+}
+
+// umask is the caller's for the time of a call, so it must be this thread's alone; groups are nobody's.
+void prepare_thread(const BrokerOptions& options) {
+  (void)::unshare(CLONE_FS);
+  if (options.uid != static_cast<uid_t>(-1)) leave_groups(options.gid);
+}
+
+void arm(int timer) {
+  const itimerspec setting{{0, 0}, {0, Receivers::kTickMilliseconds * 1'000'000}};
+  ::timerfd_settime(timer, 0, &setting, nullptr);
+}
+
+Receivers::Jobs jobs_for(const std::shared_ptr<Context>& context) {
   return {
-      .run = [context](const Call& call, Workers::Slot& slot) { dispatch(*context, call, slot); },
+      .receive = [context](Call& call) { return receive_call(context->listener.get(), call); },
+      .more = [context] { return has_waiting(context->listener.get()); },
+      .run = [context](const Call& call, Receivers::Slot& slot) { dispatch(*context, call, slot); },
       .caller_gone = [context](const Call& call) { return !still_waiting(context->listener.get(), call.id); },
       .caller_signalled = [](const Call& call) { return Caller(call.tid).has_pending_signal(); },
-      .thread_started =
-          [context] {
-            if (context->options.uid != static_cast<uid_t>(-1)) leave_groups();
-          },
+      .thread_started = [context] { prepare_thread(context->options); },
+      .work_started = [context] { arm(context->timer.get()); },
   };
 }
 
@@ -56,41 +74,31 @@ Error failed(const char* what, const char* call) {
 struct Broker::State {
   State(UniqueFd listener, BrokerOptions options)
       : context(std::make_shared<Context>(std::move(listener), std::move(options))),
-        workers(context->options.max_pending, jobs_for(context)) {}
+        receivers(context->options.max_pending + 1, jobs_for(context)) {}
 
   std::shared_ptr<Context> context;
-  UniqueFd epoll, timer;
-  bool ticking = false;
+  UniqueFd epoll;
+  bool started = false;
   bool active = true;
-  Workers workers;  // last: its threads end before what they use
+  Receivers receivers;  // last: its threads end before what they use
 
-  void take_calls();
-  void set_ticking(bool on);
+  void look_at_listener();
 };
 
-void Broker::State::set_ticking(bool on) {
-  if (ticking == on) return;
-  const timespec period{0, on ? Workers::kTickMilliseconds * 1'000'000 : 0};
-  const itimerspec setting{period, period};
-  ticking = ::timerfd_settime(timer.get(), 0, &setting, nullptr) == 0 && on;
-}
-
-void Broker::State::take_calls() {
+// The first call makes the first thread; from then on the loop only learns of the end. Without a thread, this is tried again at the
+// next round.
+void Broker::State::look_at_listener() {
   const int listener = context->listener.get();
-  // A bound, so that a sandbox that connects in a loop cannot keep the event loop here.
-  for (int count = 0; count < 64; ++count) {
-    pollfd ready{listener, POLLIN, 0};
-    if (::poll(&ready, 1, 0) != 1) return;
-    if ((ready.revents & POLLIN) == 0) {
-      active = false;  // POLLHUP: no process is left under the filter
-      ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, listener, nullptr);
-      return;
-    }
-    Call call;
-    if (receive(listener, call) != 0) continue;
-    if (workers.submit(call)) set_ticking(true);
-    else answer(listener, call.id, -ENOBUFS);
+  if (is_over(listener)) {
+    active = false;
+    ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, listener, nullptr);
+    return;
   }
+  if (started || !has_waiting(listener)) return;
+  started = receivers.start();
+  epoll_event event{};
+  event.data.fd = listener;  // no events: only the end is told
+  if (started) ::epoll_ctl(epoll.get(), EPOLL_CTL_MOD, listener, &event);
 }
 
 Broker::Broker(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -103,12 +111,14 @@ Result<Broker> Broker::create(UniqueFd listener, BrokerOptions options) {
     return Error(Code::kInvalidArgument, "cannot broker connect").sys(-status, "SECCOMP_IOCTL_NOTIF_ID_VALID");
   }
   auto state = std::make_unique<State>(std::move(listener), std::move(options));
+  wake_on_this_cpu(state->context->listener.get());
   state->context->host_netns = own_netns_cookie();
   state->epoll = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!state->epoll.valid()) return failed("cannot broker connect", "epoll_create1");
-  state->timer = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!state->timer.valid()) return failed("cannot broker connect", "timerfd_create");
-  for (const int fd : {state->context->listener.get(), state->timer.get()}) {
+  UniqueFd& timer = state->context->timer;
+  timer = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timer.valid()) return failed("cannot broker connect", "timerfd_create");
+  for (const int fd : {state->context->listener.get(), timer.get()}) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;
@@ -120,11 +130,10 @@ Result<Broker> Broker::create(UniqueFd listener, BrokerOptions options) {
 int Broker::poll_fd() const noexcept { return state_->epoll.get(); }
 
 void Broker::on_readable() {
-  if (state_->active) state_->take_calls();
+  if (state_->active) state_->look_at_listener();
+  const int timer = state_->context->timer.get();
   std::uint64_t expirations = 0;
-  if (::read(state_->timer.get(), &expirations, sizeof expirations) <= 0) return;
-  state_->workers.tick();
-  if (!state_->workers.busy()) state_->set_ticking(false);
+  if (::read(timer, &expirations, sizeof expirations) > 0 && state_->receivers.tick()) arm(timer);
 }
 
 bool Broker::active() const noexcept { return state_->active; }

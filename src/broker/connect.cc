@@ -30,7 +30,7 @@ constexpr char kAllowedNowhere[] =
 struct Connect {
   Context& context;
   const Call& call;
-  Workers::Slot& slot;
+  Receivers::Slot& slot;
   Caller caller;
   UniqueFd socket;
   Address address;
@@ -56,9 +56,14 @@ int take_arguments(Connect& connect) {
 // in the background is picked up again by the second one (net/ipv4/af_inet.c, SS_CONNECTING).
 template <class Attempt>
 int uninterrupted(Connect& connect, Attempt attempt) {
-  int status = attempt();
-  while (status == -EINTR && !connect.slot.interrupted()) status = attempt();
-  return status;
+  for (;;) {
+    int status = 0;
+    {
+      const Receivers::Blocking blocking(connect.slot);
+      status = attempt();
+    }
+    if (status != -EINTR || connect.slot.interrupted()) return status;
+  }
 }
 
 int connect_as_given(Connect& connect) {
@@ -112,13 +117,13 @@ int connect_unix(Connect& connect) {
     const auto view = PathView::create(connect.caller, target.name);
     if (!still_waiting(connect.context.listener.get(), connect.call.id)) return -ESRCH;
     if (!view) return -view.error();
-    const AsCaller permissions(connect.context.options.uid, connect.context.options.gid);
+    const AsCaller permissions(connect.context.options.uid);
     return permissions.ok() ? connect_to_path(connect, *view, target.name) : -EACCES;
   }
   if (target.kind == UnixName::Kind::kAbstract && !connect.context.options.own_network_namespace) {
     return connect.context.refuse(connect.caller, "unix-connect", "@" + std::string(target.name), EPERM, kAllowed);
   }
-  const AsCaller permissions(connect.context.options.uid, connect.context.options.gid);
+  const AsCaller permissions(connect.context.options.uid);
   return permissions.ok() ? connect_as_given(connect) : -EACCES;
 }
 
@@ -128,7 +133,7 @@ int decide_and_connect(Connect& connect) {
   if (connect.domain == AF_UNIX) return connect_unix(connect);
   // The owner of the namespace may name netlink peers, a caller without capabilities may not (netlink(7), netlink_connect).
   if (connect.domain == AF_NETLINK && names_netlink_peer(connect.address)) return -EPERM;
-  const AsCaller permissions(connect.context.options.uid, connect.context.options.gid);
+  const AsCaller permissions(connect.context.options.uid);
   return permissions.ok() ? connect_as_given(connect) : -EACCES;
 }
 
@@ -142,7 +147,7 @@ int interrupted_status(const Connect& connect) {
 
 }  // namespace
 
-void handle_connect(Context& context, const Call& call, Workers::Slot& slot) {
+void handle_connect(Context& context, const Call& call, Receivers::Slot& slot) {
   Connect connect{context, call, slot, Caller(call.tid), {}, {}, -1};
   int status = decide_and_connect(connect);
   if (status == -EINTR) status = interrupted_status(connect);

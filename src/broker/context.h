@@ -14,6 +14,7 @@ namespace belljar::broker {
 
 struct Context {
   UniqueFd listener;
+  UniqueFd timer;  // of the event loop; see Receivers::tick
   BrokerOptions options;
   std::uint64_t host_netns = 0;  // SO_NETNS_COOKIE of our own network namespace; 0 unknown
   OwnSockets own;
