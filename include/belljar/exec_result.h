@@ -31,18 +31,25 @@ struct EnforcementClause {
 };
 using EnforcementReport = std::vector<EnforcementClause>;
 
-// An act the policy refused, from the mechanism that refused it.
+// An act the policy refused, from the mechanism that refused it: never guessed from output, never made of an ordinary failure (a
+// missing file is none). Text that came from inside (program, target) is raw bytes; whoever shows it escapes it
+// (belljar/violation_text.h does).
+//
+// Operations: "file-read", "file-write", "file-create" ... (one for each kind of act on a name), "unix-connect", "unix-listen",
+// "connect" (target host:port), "socket", "system-call" (target: its name), "limit" (target: the limit's name).
 struct Violation {
   std::chrono::system_clock::time_point time;
-  std::uint64_t sequence = 0;
-  int pid = 0;            // as seen inside
-  std::string program;    // comm of the caller
-  std::string operation;  // "unix-connect", ...
-  std::string target;     // path or host:port, raw bytes
-  std::string rule;       // the key that refused it
-  Origin origin;
-  int errnum = 0;       // what the caller got
-  std::string allowed;  // what is allowed instead, how to ask
+  std::uint64_t sequence = 0;  // of the acts of one run, from 0; a gap: acts that were only counted
+  int pid = 0;                 // as seen inside; 0 when unknown or the whole sandbox
+  std::string program;         // comm of the caller, which the caller chooses itself
+  std::string operation;       // above
+  std::string target;          // path or host:port, raw bytes
+  std::string rule;            // the policy key that refused it
+  Origin origin;               // where that key got its value: layer, file and line
+  int errnum = 0;              // what the caller got; 0 when it got no error (a limit that ends processes)
+  std::string allowed;         // what is allowed instead, how to ask
+  // Acts alike that this record stands for: the first of a kind have a record each, a loop's later ones are counted in the last.
+  std::uint64_t count = 1;
   bool operator==(const Violation&) const = default;
 };
 
@@ -71,8 +78,10 @@ struct ExecResult {
   Output err;
   std::chrono::microseconds duration{0};
   Usage usage;
-  std::vector<Violation> violations;
-  std::uint64_t violations_dropped = 0;
+  std::vector<Violation> violations;     // oldest first
+  std::uint64_t violations_dropped = 0;  // refused as well, for which there was no room
+  std::uint64_t violations_hidden = 0;   // refused as well, and kept out by ignore_violations
+  std::string id;                        // for `belljar explain ID`; empty when nothing was kept
   EnforcementReport enforcement;
 };
 

@@ -127,6 +127,14 @@ struct Commands {
   bool operator==(const Commands&) const = default;
 };
 
+// Refusals that are expected and kept out of reports. Grants nothing: the act stays refused, and how many were kept out is told.
+struct IgnoreViolations {
+  // "GLOB", "GLOB on OPERATION", "GLOB by PROGRAM", "GLOB on OPERATION by PROGRAM": acts on a path. Both names may have `*`.
+  std::vector<std::string> file;
+  std::vector<std::string> network;  // "HOST:PORT": HOST may have `*`, PORT may be `*` or missing
+  bool operator==(const IgnoreViolations&) const = default;
+};
+
 struct Policy {
   std::string profile;  // name of the profile it started from
   Mode mode = Mode::kWorkspaceWrite;
@@ -135,6 +143,7 @@ struct Policy {
   Network network;
   Limits limits;
   Commands commands;
+  IgnoreViolations ignore_violations;
   std::string backend = "native";  // native | landlock | auto
   bool enable_weaker_nested_sandbox = false;
   bool allow_nested_userns = false;

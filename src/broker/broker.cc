@@ -142,4 +142,6 @@ std::vector<Violation> Broker::take_violations() { return state_->context->viola
 
 std::uint64_t Broker::dropped() const noexcept { return state_->context->violations.dropped(); }
 
+std::uint64_t Broker::hidden() const noexcept { return state_->context->violations.hidden(); }
+
 }  // namespace belljar::broker

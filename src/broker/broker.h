@@ -30,6 +30,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -47,10 +48,14 @@ struct BrokerOptions {
   // out as if the caller had connected. -1: our own ids.
   uid_t uid = static_cast<uid_t>(-1);
   gid_t gid = static_cast<gid_t>(-1);
-  Origin origin;                      // of network.allow_unix_sockets, for violations
-  std::size_t max_violations = 1000;  // kept between two take_violations(); the rest is counted
-  std::size_t max_own_sockets = 256;  // listening AF_UNIX sockets with a path at one time; one descriptor of ours each
-  std::size_t max_pending = 128;      // connects that may block at one time, a thread each; more wait their turn
+  Origin origin;  // of network.allow_unix_sockets, for violations
+  // The policy gives the sandbox no network: an ENETUNREACH of a connect is its refusal, which `network_origin` set.
+  bool network_refused = false;
+  Origin network_origin;
+  std::function<bool(const Violation&)> ignored;  // policy.ignore_violations: counted, not kept; from any thread
+  std::size_t max_violations = 1000;              // kept between two take_violations(); the rest is counted
+  std::size_t max_own_sockets = 256;              // listening AF_UNIX sockets with a path at one time; one descriptor of ours each
+  std::size_t max_pending = 128;                  // connects that may block at one time, a thread each; more wait their turn
 };
 
 // Answers the notifications of one sandbox. Move-only. All methods from one thread; the work is done on threads of its own (a path
@@ -71,8 +76,9 @@ class Broker {
   bool active() const noexcept;
   // Refusals since the last call, oldest first. A refusal is in the list before its caller sees the errno.
   std::vector<Violation> take_violations();
-  // How many refusals found the list full, in all.
+  // How many refusals found the list full, and how many `ignored` kept out, in all.
   std::uint64_t dropped() const noexcept;
+  std::uint64_t hidden() const noexcept;
 
  private:
   struct State;

@@ -26,6 +26,8 @@ constexpr char kAllowedNowhere[] =
     "on the host's network an ordinary user's sandbox cannot tell its own sockets from others: use a network of its own "
     "(network.mode = \"none\"), or network.allow_all_unix_sockets = true, which opens those of the host";
 
+constexpr char kNoNetwork[] = "the sandbox's own loopback; network.mode host opens the host's network";
+
 // One connect while it is being decided and done.
 struct Connect {
   Context& context;
@@ -73,9 +75,8 @@ int connect_as_given(Connect& connect) {
   });
 }
 
-// Where a refused descriptor is, in the caller's terms.
+// Where a refused socket is, links resolved: what was meant, whatever it was called.
 std::string place_of(int file, std::string_view path) {
-  if (path.starts_with('/') && decode_self_path(path).kind == SelfPath::Kind::kNone) return std::string(path);
   std::string place(PATH_MAX, '\0');
   const ssize_t size = ::readlink(format("/proc/self/fd/{}", file).c_str(), place.data(), place.size());
   if (size <= 0) return std::string(path);
@@ -127,6 +128,14 @@ int connect_unix(Connect& connect) {
   return permissions.ok() ? connect_as_given(connect) : -EACCES;
 }
 
+// A network without a route is how "no network" is enforced, so this errno is the policy's word.
+int note_network(Connect& connect) {
+  const std::string target = internet_name(connect.address);
+  if (!connect.context.options.network_refused || target.empty()) return -ENETUNREACH;
+  return connect.context.refuse(connect.caller, "connect", target, ENETUNREACH, kNoNetwork, "network.mode",
+                                connect.context.options.network_origin);
+}
+
 int decide_and_connect(Connect& connect) {
   if (const int status = take_arguments(connect); status != 0) return status;
   if (!still_waiting(connect.context.listener.get(), connect.call.id)) return -ESRCH;
@@ -134,7 +143,9 @@ int decide_and_connect(Connect& connect) {
   // The owner of the namespace may name netlink peers, a caller without capabilities may not (netlink(7), netlink_connect).
   if (connect.domain == AF_NETLINK && names_netlink_peer(connect.address)) return -EPERM;
   const AsCaller permissions(connect.context.options.uid);
-  return permissions.ok() ? connect_as_given(connect) : -EACCES;
+  if (!permissions.ok()) return -EACCES;
+  const int status = connect_as_given(connect);
+  return status == -ENETUNREACH ? note_network(connect) : status;
 }
 
 // A signal ended the wait: without SO_SNDTIMEO the kernel restarts the call where the handler says so, signal(7).

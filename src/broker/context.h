@@ -23,17 +23,26 @@ struct Context {
   std::atomic<bool> cannot_note = false;
 
   Context(UniqueFd fd, BrokerOptions given)
-      : listener(std::move(fd)), options(std::move(given)), own(options.max_own_sockets), violations(options.max_violations) {}
+      : listener(std::move(fd)),
+        options(std::move(given)),
+        own(options.max_own_sockets),
+        violations(options.max_violations, options.ignored) {}
 
-  // Records a refusal and returns `-errnum`.
+  // Records a refusal by network.allow_unix_sockets and returns `-errnum`.
   int refuse(const Caller& caller, std::string operation, std::string target, int errnum, std::string allowed) {
+    return refuse(caller, std::move(operation), std::move(target), errnum, std::move(allowed), "network.allow_unix_sockets",
+                  options.origin);
+  }
+  // The same for any rule. All of the caller is read here, so before it is answered.
+  int refuse(const Caller& caller, std::string operation, std::string target, int errnum, std::string allowed, std::string rule,
+             Origin origin) {
     Violation violation;
     violation.pid = caller.pid_inside();
     violation.program = caller.program();
     violation.operation = std::move(operation);
     violation.target = std::move(target);
-    violation.rule = "network.allow_unix_sockets";
-    violation.origin = options.origin;
+    violation.rule = std::move(rule);
+    violation.origin = std::move(origin);
     violation.errnum = errnum;
     violation.allowed = std::move(allowed);
     violations.add(std::move(violation));

@@ -1,10 +1,15 @@
 #include "broker/sockaddr.h"
 
+#include <arpa/inet.h>
 #include <linux/netlink.h>
+#include <netinet/in.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
+
+#include "base/format.h"
 
 namespace belljar::broker {
 namespace {
@@ -48,6 +53,31 @@ UnixName decode_unix(const Address& address) noexcept {
   const std::string_view name(reinterpret_cast<const char*>(address.bytes.data()) + kHeader, address.length - kHeader);
   if (name.front() == '\0') return {UnixName::Kind::kAbstract, name.substr(1)};
   return {UnixName::Kind::kPath, name.substr(0, name.find('\0'))};
+}
+
+std::string internet_name(const Address& address) {
+  char text[INET6_ADDRSTRLEN];
+  const auto name = [&](int family, const void* bytes, in_port_t port) -> std::string {
+    if (port == 0 || ::inet_ntop(family, bytes, text, sizeof text) == nullptr) return "";
+    return family == AF_INET ? format("{}:{}", text, ntohs(port)) : format("[{}]:{}", text, ntohs(port));
+  };
+  const auto ipv4 = [&](const in_addr& host, in_port_t port) -> std::string {
+    return ntohl(host.s_addr) >> 24 == IN_LOOPBACKNET ? "" : name(AF_INET, &host, port);
+  };
+  if (family_of(address) == AF_INET && address.length >= sizeof(sockaddr_in)) {
+    sockaddr_in peer{};
+    std::memcpy(&peer, address.bytes.data(), sizeof peer);
+    return ipv4(peer.sin_addr, peer.sin_port);
+  }
+  constexpr std::size_t kLeastIn6 = offsetof(sockaddr_in6, sin6_scope_id);  // SIN6_LEN_RFC2133, net/ipv6.h
+  if (family_of(address) != AF_INET6 || address.length < kLeastIn6) return "";
+  sockaddr_in6 peer{};
+  std::memcpy(&peer, address.bytes.data(), std::min<std::size_t>(address.length, sizeof peer));
+  if (IN6_IS_ADDR_LOOPBACK(&peer.sin6_addr)) return "";
+  if (!IN6_IS_ADDR_V4MAPPED(&peer.sin6_addr)) return name(AF_INET6, &peer.sin6_addr, peer.sin6_port);
+  in_addr mapped{};
+  std::memcpy(&mapped, peer.sin6_addr.s6_addr + 12, sizeof mapped);
+  return ipv4(mapped, peer.sin6_port);
 }
 
 bool names_netlink_peer(const Address& address) noexcept {

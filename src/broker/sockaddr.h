@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace belljar::broker {
@@ -26,6 +27,10 @@ struct UnixName {
 };
 
 UnixName decode_unix(const Address& address) noexcept;
+
+// "192.0.2.1:443", "[2001:db8::1]:443"; an IPv4-mapped address as the IPv4 one that is meant. Empty for other families, for
+// loopback and for port 0 (programs connect a datagram socket there to learn their own address: nothing can be reached by it).
+std::string internet_name(const Address& address);
 
 // A netlink address that names another peer than the kernel: a port or multicast groups.
 bool names_netlink_peer(const Address& address) noexcept;

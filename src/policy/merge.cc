@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "policy/defaults.h"
+#include "policy/ignore.h"
 #include "policy/narrow.h"
 #include "policy/paths.h"
 #include "policy/schema.h"
@@ -101,6 +102,9 @@ class Merger {
         BELLJAR_CHECK(fix(volume.source, volume.origin));
         BELLJAR_CHECK(fix(volume.target, volume.origin));
       }
+    } else if (setting.key->name == "ignore_violations.file") {
+      for (std::string& pattern : std::get<std::vector<std::string>>(setting.value))
+        pattern = anchored(pattern, literal_glob(base), literal_glob(context_.home));
     } else if (setting.key->type == Type::kPath) {
       BELLJAR_CHECK(fix(std::get<std::string>(setting.value), setting.origin));
     } else if (setting.key->type == Type::kPaths) {
@@ -227,8 +231,17 @@ class Merger {
       }
     }
     for (const Rule& rule : rules_) entries.push_back(rule.entry);
-    if (const auto kept = keep_config(entries)) entries.push_back(*kept);
+    for (FsEntry& own : own_entries(entries)) entries.push_back(std::move(own));
     return entries;
+  }
+
+  // Belljar's own directories, which the command must not steer the next start by, nor read what earlier ones were refused.
+  std::vector<FsEntry> own_entries(std::vector<FsEntry>& entries) const {
+    std::vector<FsEntry> own;
+    if (const auto kept = keep_config(entries)) own.push_back(*kept);
+    if (!context_.state_dir.empty() && !rule_at_.contains("p" + context_.state_dir))
+      own.push_back({context_.state_dir, false, Access::kNone, {"built-in", "", 0}});
+    return own;
   }
 
   // Who may write ~/.config must not thereby write the policy of the next start. Only ever takes away: a hidden directory stays so.
@@ -279,8 +292,11 @@ class Merger {
     result.complete.entries = complete_entries();
     if (!drops_rules(policy_.mode)) {
       for (const Rule& rule : rules_) policy_.filesystem.entries.push_back(rule.entry);
-      const FsEntry& last = result.complete.entries.back();
-      if (last.path == context_.config_dir && last.origin.layer == "built-in") policy_.filesystem.entries.push_back(last);
+      for (std::size_t i = result.complete.entries.size(); i-- > 0;) {  // own_entries() are last
+        const FsEntry& own = result.complete.entries[i];
+        if (own.origin.layer != "built-in" || (own.path != context_.config_dir && own.path != context_.state_dir)) break;
+        policy_.filesystem.entries.push_back(own);
+      }
     }
     if (policy_.profile.empty()) policy_.profile = "workspace-write";
     result.policy = std::move(policy_);

@@ -34,6 +34,7 @@ struct MergeContext {
   std::string cwd;          // of the caller: flags resolve relative paths against it; empty: the workspace
   std::string runtime_dir;  // $XDG_RUNTIME_DIR: sockets and keyrings below it are secrets
   std::string config_dir;   // $XDG_CONFIG_HOME/belljar: the user's policy stays read-only inside a writable ~/.config
+  std::string state_dir;    // what Belljar keeps of earlier runs, where it is not at its default (secret) place: hidden
 };
 
 struct Effective {

@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "belljar/policy.h"
+#include "policy/ignore.h"
 #include "policy/schema.h"
 
 namespace belljar::policy {
@@ -71,6 +72,8 @@ Result<void> check_element(const Key& key, std::string_view text) {
   if (key.type == Type::kPath || key.type == Type::kPaths) return check_path(text);
   BELLJAR_CHECK(check_plain(text, "value"));
   if (key.name.starts_with("environment.")) return check_variable(text);
+  if (key.name == "ignore_violations.file") return check_ignored_file(text);
+  if (key.name == "ignore_violations.network") return check_ignored_host(text);
   return {};
 }
 

@@ -1,7 +1,6 @@
 #include "policy/schema.h"
 
 #include <algorithm>
-#include <array>
 
 namespace belljar::policy {
 namespace {
@@ -120,6 +119,13 @@ constexpr Key kKeys[] = {
 
     {"commands.allow", "", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(commands.allow), "[]", "none", "Commands that may run (not enforced yet: refused)."},
     {"commands.deny", "", T::kTexts, "", J::kUnion, N::kMore, false, BELLJAR_FIELD(commands.deny), "[]", "none", "Commands that may not run (not enforced yet: refused)."},
+
+    {"ignore_violations.file", "", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(ignore_violations.file), "[]",
+     "an attack among what is kept out goes unseen",
+     "Refused acts on paths that reports leave out and only count: `GLOB`, `GLOB on OPERATION`, `GLOB by PROGRAM`. Grants nothing: they stay refused."},
+    {"ignore_violations.network", "", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(ignore_violations.network), "[]",
+     "an attack among what is kept out goes unseen",
+     "Refused connections that reports leave out and only count: `HOST:PORT`, `*.example.com:443`, `localhost:*`. Grants nothing: they stay refused."},
 };
 #undef BELLJAR_FIELD
 
@@ -159,7 +165,7 @@ constexpr Alias kAliases[] = {
     {"auto_destroy", "", How::kRefused, "machines belong to remote backends, which this build does not have"},
     {"alert_cpu_threshold", "", How::kRefused, kNoAlerts}, {"alert_memory_threshold", "", How::kRefused, kNoAlerts},
     {"alert_disk_threshold", "", How::kRefused, kNoAlerts}, {"alert_webhook", "", How::kRefused, kNoAlerts},
-    {"ignore_violations", "", How::kRefused, "a violation is always reported; open the path or host instead"},
+    {"ignoreViolations.file", "ignore_violations.file"}, {"ignoreViolations.network", "ignore_violations.network"},
 };
 // clang-format on
 
@@ -179,8 +185,9 @@ const Alias* find_alias(std::string_view name) noexcept {
 }
 
 bool is_table(std::string_view name) noexcept {
-  constexpr std::array<std::string_view, 5> kTables{"filesystem", "environment", "network", "limits", "commands"};
-  return std::ranges::find(kTables, name) != kTables.end();
+  constexpr std::string_view kTables[] = {"filesystem", "environment",       "network",         "limits",
+                                          "commands",   "ignore_violations", "ignoreViolations"};
+  return std::ranges::find(kTables, name) != std::end(kTables);
 }
 
 std::string_view expected(const Key& key) noexcept {

@@ -1,7 +1,9 @@
 #include "broker/sockaddr.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <linux/netlink.h>
+#include <netinet/in.h>
 #include <sys/un.h>
 
 #include <cstring>
@@ -91,6 +93,43 @@ TEST(DecodeSelfPath, TakesDescriptorsApart) {
   EXPECT_EQ(kind("/proc/self/fd"), SelfPath::Kind::kNone);
   EXPECT_EQ(kind("/tmp/proc/self/fd/1"), SelfPath::Kind::kNone);
   EXPECT_EQ(kind(""), SelfPath::Kind::kNone);
+}
+
+Address internet_address(int family, const char* host, std::uint16_t port) {
+  Address address;
+  if (family == AF_INET) {
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_port = htons(port);
+    ::inet_pton(AF_INET, host, &name.sin_addr);
+    std::memcpy(address.bytes.data(), &name, sizeof name);
+    address.length = sizeof name;
+    return address;
+  }
+  sockaddr_in6 name{};
+  name.sin6_family = AF_INET6;
+  name.sin6_port = htons(port);
+  ::inet_pton(AF_INET6, host, &name.sin6_addr);
+  std::memcpy(address.bytes.data(), &name, sizeof name);
+  address.length = sizeof name;
+  return address;
+}
+
+TEST(InternetName, IsHostAndPort) {
+  EXPECT_EQ(internet_name(internet_address(AF_INET, "192.0.2.1", 443)), "192.0.2.1:443");
+  EXPECT_EQ(internet_name(internet_address(AF_INET6, "2001:db8::1", 80)), "[2001:db8::1]:80");
+  EXPECT_EQ(internet_name(internet_address(AF_INET6, "::ffff:192.0.2.1", 80)), "192.0.2.1:80");
+}
+
+TEST(InternetName, LoopbackPortZeroAndOthersHaveNone) {
+  EXPECT_EQ(internet_name(internet_address(AF_INET, "127.3.2.1", 443)), "");
+  EXPECT_EQ(internet_name(internet_address(AF_INET6, "::1", 443)), "");
+  EXPECT_EQ(internet_name(internet_address(AF_INET6, "::ffff:127.0.0.1", 443)), "");
+  EXPECT_EQ(internet_name(internet_address(AF_INET, "192.0.2.1", 0)), "");
+  EXPECT_EQ(internet_name(unix_address("/tmp/a")), "");
+  Address shorter = internet_address(AF_INET, "192.0.2.1", 443);
+  shorter.length = 4;
+  EXPECT_EQ(internet_name(shorter), "");
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ const Case kCases[] = {
     {"filesystem.entries = [{glob=\"*.key\", access=\"none\"}]", "readonly_paths = [\"a.key\"]", "readonly_paths = [\"a.kez\"]"},
     {"filesystem.entries = [{path=\"/a\", access=\"none\"}]", "filesystem.entries = []",
      "filesystem.entries = [{path=\"/b\", access=\"none\"}]"},
+    {"ignore_violations.file = [\"/a/**\"]", "ignore_violations.file = [\"/**\"]", "ignore_violations.file = [\"/a/**\"]"},
+    {"", "ignore_violations.network = [\"*\"]", "ignore_violations.network = []"},
     {"", "writable_roots = [\"/\"]", "writable_roots = [\"build\"]"},
     {"", "writable_roots = [\"../x\"]", "writable_roots = [\"x/../y\"]"},
     {"readonly_paths = [\"/w/gen\"]", "writable_roots = [\"gen\"]", "writable_roots = [\"gen2\"]"},

@@ -261,6 +261,8 @@ TEST(Parse, EveryAliasWorksOrIsRefusedByName) {
       {"blocked_commands = [\"rm\"]", "commands.deny = [\"rm\"]\n"},
       {"commands.allowed_commands = [\"ls\"]", "commands.allow = [\"ls\"]\n"},
       {"commands.blocked_commands = [\"rm\"]", "commands.deny = [\"rm\"]\n"},
+      {"ignoreViolations.file = [\"/tmp/**\"]", "ignore_violations.file = [\"/tmp/**\"]\n"},
+      {"ignoreViolations.network = [\"localhost:*\"]", "ignore_violations.network = [\"localhost:*\"]\n"},
       {"auto_clean_temp = true", ""},
       {"auto_clean = true", ""},
       {"clean_on_stop = true", ""},

@@ -1,0 +1,154 @@
+#include "policy/permit.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "base/format.h"
+#include "policy/defaults.h"
+#include "policy/paths.h"
+#include "policy/schema.h"
+
+namespace belljar::policy {
+namespace {
+
+std::string_view risk_of(std::string_view name) {
+  const Key* key = find_key(name);
+  return key == nullptr ? std::string_view() : key->risk;
+}
+
+// Text that TOML can hold and a person can read; others are named by the flag alone.
+bool is_text(std::string_view text) { return escaped(text) == text; }
+
+// A grant of one path by a list key.
+Permit grant_path(std::string_view name, const std::string& path) {
+  const Key& key = *find_key(name);
+  Permit permit;
+  permit.flag = format("{} {}", key.flag, shell_word(path));
+  if (is_text(path)) permit.line = format("{} = {}", name, to_toml(std::vector<std::string>{path}));
+  permit.risk = std::string(key.risk);
+  return permit;
+}
+
+Permit grant_value(std::string_view name, std::string_view flag_value, const Value& value) {
+  const Key& key = *find_key(name);
+  Permit permit;
+  if (!key.flag.empty()) permit.flag = format("{}{}{}", key.flag, flag_value.empty() ? "" : " ", flag_value);
+  permit.line = format("{} = {}", name, to_toml(value));
+  permit.risk = std::string(key.risk);
+  return permit;
+}
+
+// A name is made, moved or removed in its directory; content and attributes change at the name itself.
+bool changes_directory(std::string_view operation) {
+  constexpr std::string_view kActs[] = {"create", "mkdir", "mknod", "symlink", "link", "rename", "unlink", "rmdir"};
+  return std::ranges::any_of(kActs, [&](std::string_view act) { return operation.find(act) != std::string_view::npos; });
+}
+
+bool reads(std::string_view operation) { return operation.ends_with("read") || operation.ends_with("exec"); }
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+std::string where(const Origin& origin) {
+  return origin.file.empty() ? format("the rule ({})", to_string(origin))
+                             : format("line {} of {}", origin.line, escaped(origin.file));
+}
+
+// The whole hidden place: one path below it cannot be opened alone.
+std::string secret_around(const std::string& path, const PermitContext& context) {
+  for (std::string& secret : default_secret_paths(context.home, context.runtime_dir)) {
+    if (is_within(path, secret)) return std::move(secret);
+  }
+  return path;
+}
+
+Permit permit_read(const Violation& violation, const PermitContext& context) {
+  if (violation.rule == "filesystem.secrets" || violation.origin.layer == "default secrets") {
+    Permit permit = grant_path("filesystem.readonly_paths", secret_around(violation.target, context));
+    permit.risk = "the command, and whoever wrote it, can read these keys and tokens";
+    return permit;
+  }
+  Permit permit = grant_path("filesystem.readonly_paths", violation.target);
+  permit.note = format("a rule for a directory above it may have to go first: {}", where(violation.origin));
+  permit.risk = "the command can read what somebody chose to hide";
+  return permit;
+}
+
+Permit permit_write(const Violation& violation, const PermitContext& context) {
+  if (violation.rule.starts_with("filesystem.protect")) {
+    Permit permit = grant_value("filesystem.protect", "", std::string("none"));
+    permit.flag.clear();
+    permit.note = "better: make this one change yourself, outside the sandbox, after reading it";
+    return permit;
+  }
+  if (violation.rule == "filesystem.secrets" || violation.origin.layer == "default secrets") return permit_read(violation, context);
+  const bool parent = changes_directory(violation.operation);
+  Permit permit = grant_path("filesystem.writable_roots", parent ? directory_of(violation.target) : violation.target);
+  if (violation.origin.layer != "built-in" && !violation.origin.layer.empty())
+    permit.note = format("{} refuses it, and stands against a wider grant: change it there", where(violation.origin));
+  return permit;
+}
+
+Permit permit_limit(const Violation& violation) {
+  Permit permit;
+  const Key* key = find_key(violation.rule);
+  if (key == nullptr) return permit;
+  permit.flag = key->flag.empty() ? "" : format("{} MORE", key->flag);
+  permit.line = format("{} = MORE", key->name);
+  permit.note = format("MORE is {}, above what was in force: {}", expected(*key), escaped(violation.allowed));
+  permit.risk = std::string(key->risk);
+  return permit;
+}
+
+Permit permit_key(const Violation& violation) {
+  Permit permit;
+  const Key* key = find_key(violation.rule);
+  if (key == nullptr) {
+    permit.note = "nothing permits this inside a sandbox: run this step outside, if you trust it";
+    return permit;
+  }
+  permit.risk = std::string(key->risk);
+  if (key->type == Type::kBool) return grant_value(key->name, "", !key->strict);
+  permit.note = format("change `{}` at {}", key->name, where(violation.origin));
+  return permit;
+}
+
+Permit permit_any(const Violation& violation, const PermitContext& context) {
+  if (violation.operation == "limit") return permit_limit(violation);
+  if (violation.rule == "network.mode") return grant_value("network.mode", "host", std::string("host"));
+  if (violation.rule == "network.allow_unix_sockets") return grant_value("network.allow_all_unix_sockets", "", true);
+  if (violation.rule == "mode" || violation.rule.starts_with("filesystem.")) {
+    if (violation.target.starts_with('/'))
+      return reads(violation.operation) ? permit_read(violation, context) : permit_write(violation, context);
+  }
+  return permit_key(violation);
+}
+
+}  // namespace
+
+Permit permit_for(const Violation& violation, const PermitContext& context) {
+  Permit permit = permit_any(violation, context);
+  if (permit.risk.empty()) permit.risk = risk_of(violation.rule);
+  if (permit.risk.empty()) permit.risk = "none";
+  return permit;
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:,@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);
+  const bool visible = is_text(text);
+  std::string word = visible ? "'" : "$'";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (visible) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    else if (c == '\'' || c == '\\') word += '\\', word += c;
+    else if (byte >= 0x20 && byte < 0x7F) word += c;
+    else word += format("\\x{:02x}", byte);
+  }
+  return word + '\'';
+}
+
+}  // namespace belljar::policy

@@ -1,0 +1,29 @@
+// What would permit a refused act, and what that would cost: for `belljar explain`. Pure.
+#pragma once
+
+#include <string>
+
+#include "belljar/exec_result.h"
+
+namespace belljar::policy {
+
+// What the caller knows of the place; "" where it knows nothing.
+struct PermitContext {
+  std::string home;
+  std::string runtime_dir;
+};
+
+// The narrowest grant that one setting can give. Both texts can be copied as they are: `flag` into a shell, `line` into a policy
+// file (of the user or the system: a project file cannot widen).
+struct Permit {
+  std::string flag;  // "--write '/srv/data dir'"; empty when no flag does it
+  std::string line;  // "filesystem.writable_roots = [\"/srv/data\"]"; empty when no policy does it
+  std::string note;  // what to know or to do instead; may be empty
+  std::string risk;  // what the grant puts at risk; "none" when nothing
+};
+Permit permit_for(const Violation& violation, const PermitContext& context = {});
+
+// One word of a shell: as it is, in single quotes, or with $'...' where it holds what a terminal must not see.
+std::string shell_word(std::string_view text);
+
+}  // namespace belljar::policy

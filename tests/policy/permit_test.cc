@@ -1,0 +1,85 @@
+#include "policy/permit.h"
+
+#include <gtest/gtest.h>
+
+#include "policy/schema.h"
+#include "support_policy.h"
+
+namespace belljar::policy {
+namespace {
+
+Violation act(std::string operation, std::string target, std::string rule, Origin origin = {"built-in", "", 0}) {
+  Violation violation;
+  violation.operation = std::move(operation);
+  violation.target = std::move(target);
+  violation.rule = std::move(rule);
+  violation.origin = std::move(origin);
+  return violation;
+}
+
+const PermitContext kPlace{"/home/u", "/run/user/1"};
+
+TEST(Permit, AWriteIsPermittedAtItsFileAndAMakingInItsDirectory) {
+  EXPECT_EQ(permit_for(act("file-write", "/srv/a", "mode")).flag, "--write /srv/a");
+  EXPECT_EQ(permit_for(act("file-create", "/srv/d/a", "mode")).flag, "--write /srv/d");
+  EXPECT_EQ(permit_for(act("file-unlink", "/srv/d/a", "filesystem.entries")).line, "filesystem.writable_roots = [\"/srv/d\"]");
+  EXPECT_NE(permit_for(act("file-write", "/srv/a", "mode")).risk, "none");
+}
+
+TEST(Permit, ASecretIsPermittedAsAWholeAndSaysWhatItCosts) {
+  const Permit permit = permit_for(act("file-read", "/home/u/.ssh/id_rsa", "filesystem.secrets"), kPlace);
+  EXPECT_EQ(permit.flag, "--read /home/u/.ssh");
+  EXPECT_NE(permit.risk.find("keys and tokens"), std::string::npos);
+}
+
+TEST(Permit, ProtectedNamesNameTheDangerSetting) {
+  const Permit permit = permit_for(act("file-create", "/w/.git/hooks/pre-commit", "filesystem.protect"));
+  EXPECT_EQ(permit.flag, "");
+  EXPECT_EQ(permit.line, "filesystem.protect = \"none\"");
+  EXPECT_NE(permit.risk.find("planted code"), std::string::npos);
+  EXPECT_NE(permit.note, "");
+}
+
+TEST(Permit, NetworkAndSocketsHaveTheirFlags) {
+  EXPECT_EQ(permit_for(act("connect", "192.0.2.1:1", "network.mode")).flag, "--net host");
+  EXPECT_EQ(permit_for(act("unix-connect", "/run/x", "network.allow_unix_sockets")).flag, "--allow-all-unix-sockets");
+}
+
+TEST(Permit, LimitsNameTheirFlagAndValue) {
+  Violation violation = act("limit", "memory", "limits.memory");
+  violation.allowed = "up to \"64MiB\"";
+  const Permit permit = permit_for(violation);
+  EXPECT_EQ(permit.flag, "--memory MORE");
+  EXPECT_NE(permit.note.find("64MiB"), std::string::npos);
+}
+
+TEST(Permit, ABuiltInRefusalHasNoFlag) {
+  const Permit permit = permit_for(act("system-call", "bpf", "seccomp"));
+  EXPECT_EQ(permit.flag + permit.line, "");
+  EXPECT_NE(permit.note.find("nothing permits"), std::string::npos);
+  EXPECT_EQ(permit_for(act("system-call", "unshare", "allow_nested_userns")).flag, "--allow-nested-userns");
+}
+
+TEST(Permit, HostileNamesAreOneHarmlessWord) {
+  EXPECT_EQ(shell_word("/a/b-c.d"), "/a/b-c.d");
+  EXPECT_EQ(shell_word("/a b;$(x)'y"), "'/a b;$(x)'\\''y'");
+  EXPECT_EQ(shell_word("/a\x1b[2J\n'\\\xff"), "$'/a\\x1b[2J\\x0a\\'\\\\\\xff'");
+  EXPECT_EQ(shell_word(""), "''");
+  const Permit permit = permit_for(act("file-write", "/srv/\x1b\xff", "mode"));
+  EXPECT_EQ(permit.flag, "--write $'/srv/\\x1b\\xff'");
+  EXPECT_EQ(permit.line, "");  // TOML cannot hold it
+}
+
+// The advice is not only words: the line it gives opens the path it was asked for.
+TEST(Permit, TheLineGrantsTheAct) {
+  const auto before = merged({layer("user", "")});
+  EXPECT_EQ(access_of(before, "/srv/a b"), "read");
+  const auto after = merged({layer("user", permit_for(act("file-write", "/srv/a b", "mode")).line)});
+  EXPECT_EQ(access_of(after, "/srv/a b"), "write");
+  EXPECT_EQ(access_of(merged({layer("user", "")}), "/home/u/.ssh/k"), "none");
+  const Violation secret = act("file-read", "/home/u/.ssh/k", "filesystem.secrets");
+  EXPECT_EQ(access_of(merged({layer("user", permit_for(secret, kPlace).line)}), "/home/u/.ssh/k"), "read");
+}
+
+}  // namespace
+}  // namespace belljar::policy
