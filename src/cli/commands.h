@@ -16,6 +16,7 @@ namespace belljar::cli {
 void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code);
 void add_policy(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
+void add_explain(CLI::App& app, int& exit_code);
 
 // `argv`: from the word `bench` on. Does not return unless it fails.
 int run_bench(char** argv);

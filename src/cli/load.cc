@@ -130,6 +130,11 @@ policy::MergeContext make_context(std::string workspace, std::string home) {
   // "must be absolute; a relative path is to be ignored", XDG Base Directory Specification.
   if (!config.starts_with('/')) config = context.home.empty() ? "" : context.home + "/.config";
   if (!config.empty()) context.config_dir = policy::normal(config + "/belljar");
+  if (const std::string state = variable("XDG_STATE_HOME"); state.starts_with('/')) {
+    struct stat status{};
+    const std::string own = policy::normal(state + "/belljar");
+    if (::stat(own.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) context.state_dir = own;
+  }
   return context;
 }
 

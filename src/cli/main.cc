@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
   if (!is_run) {
     belljar::cli::add_policy(app, exit_code);
     belljar::cli::add_doctor(app, exit_code);
+    belljar::cli::add_explain(app, exit_code);
     app.add_subcommand("bench", "Measure this machine: starts, commands, work inside and outside, beside the peers installed");
   }
   try {

@@ -13,16 +13,18 @@
 #include "backend/find.h"
 #include "backend/native/host.h"
 #include "base/format.h"
+#include "belljar/violation_text.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
 #include "runtime/json.h"
+#include "runtime/violation_store.h"
 
 namespace belljar::cli {
 namespace {
 
-constexpr std::size_t kShownViolations = 5;
+constexpr std::size_t kShownViolations = 20;
 constexpr std::uint64_t kJsonOutputBytes = 200'000;  // of each stream, unless limits.output_bytes says otherwise
 
 // What was given; lives as long as the callback.
@@ -91,8 +93,10 @@ Result<void> write_line(int fd, std::string text, std::string_view what) {
   return {};
 }
 
-runtime::Session make_session(const Given& given, const Policy& policy) {
+runtime::Session make_session(const Given& given, const policy::Effective& effective) {
+  const Policy& policy = effective.policy;
   runtime::Session session;
+  session.origins = &effective.origins;
   session.signals = runtime::Signals::Take::kForwarded;
   session.time_steps = given.verbose;
   session.front_ends = true;
@@ -115,6 +119,8 @@ runtime::Session make_session(const Given& given, const Policy& policy) {
   return session;
 }
 
+std::string counted(std::uint64_t acts) { return format("{} {}", acts, acts == 1 ? "act was" : "acts were"); }
+
 // One line each; what the sandbox wrote is escaped.
 void tell_people(const runtime::Ran& ran, bool verbose) {
   const ExecResult& result = ran.result;
@@ -135,14 +141,35 @@ void tell_people(const runtime::Ran& ran, bool verbose) {
   for (const std::string& limit : result.limits_hit) {
     if (result.message.empty()) print_note(format("the limit `{}` was reached", limit));
   }
-  const std::size_t shown = std::min(result.violations.size(), kShownViolations);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const Violation& violation = result.violations[i];
-    print_note(format("refused: {} {} by {} ({}); {}", violation.operation, belljar::quoted(violation.target),
-                      belljar::quoted(violation.program), violation.rule, violation.allowed));
+}
+
+void tell_refusals(const ExecResult& result, bool verbose) {
+  std::uint64_t acts = result.violations_dropped, limits = 0;
+  for (const Violation& violation : result.violations) (violation.operation == "limit" ? limits : acts) += violation.count;
+  if (verbose) {
+    const std::vector<Violation> kinds = merge_alike(result.violations);
+    const std::size_t shown = std::min(kinds.size(), kShownViolations);
+    std::uint64_t rest = result.violations_dropped;
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      if (i < shown) print_note("refused: " + to_line(kinds[i]));
+      else rest += kinds[i].count;
+    }
+    if (rest > 0) print_note(format("{} refused as well; --report FILE lists up to 1000", counted(rest)));
+    if (result.violations_hidden > 0)
+      print_note(format("{} refused and hidden by ignore_violations", counted(result.violations_hidden)));
   }
-  const std::uint64_t more = result.violations.size() - shown + result.violations_dropped;
-  if (more > 0) print_note(format("{} more refusals; --report FILE lists them", more));
+  // A limit is the result's reason, and was told above.
+  if (acts == 0 || result.exit_code == 0) return;
+  print_note(format("{} refused; {}", counted(acts), result.id.empty() ? "--verbose tells which" : "belljar explain last"));
+}
+
+// What was refused is kept for `belljar explain`. That it could not be kept is no fault of the run.
+void keep_refusals(ExecResult& result, const Given& given, const std::string& program, const std::string& workspace) {
+  if (result.violations.empty()) return;
+  const runtime::ViolationStore store(runtime::ViolationStore::state_directory(variable("HOME"), variable("XDG_STATE_HOME")));
+  auto id = store.keep({program, workspace, result});
+  if (id) result.id = *std::move(id);
+  else if (given.verbose) print_note(id.error().line());
 }
 
 Result<runtime::Ran> run_it(const Given& given, UniqueFd& report) {
@@ -165,13 +192,15 @@ Result<runtime::Ran> run_it(const Given& given, UniqueFd& report) {
   std::string cwd = given.flags.cwd;
   if (!cwd.empty() && !cwd.starts_with('/')) cwd = context.cwd + "/" + cwd;
   if (cwd.empty() && runtime::find_cwd(context.workspace, context.cwd)) cwd = context.cwd;
-  return runtime::run(*backend, policy, command,
-                      {.workspace = context.workspace,
-                       .cwd = cwd,
-                       .home = context.home,
-                       .tmpdir = context.tmpdir,
-                       .runtime_dir = context.runtime_dir},
-                      caller_env, make_session(given, policy));
+  auto ran = runtime::run(*backend, policy, command,
+                          {.workspace = context.workspace,
+                           .cwd = cwd,
+                           .home = context.home,
+                           .tmpdir = context.tmpdir,
+                           .runtime_dir = context.runtime_dir},
+                          caller_env, make_session(given, loaded.effective));
+  if (ran) keep_refusals(ran->result, given, command.argv[0], context.workspace);
+  return ran;
 }
 
 int run_command(const Given& given) {
@@ -183,6 +212,7 @@ int run_command(const Given& given) {
     failed = runtime::failed_start(ran.error());
   } else {
     tell_people(*ran, given.verbose);
+    tell_refusals(ran->result, given.verbose);
   }
   const ExecResult& result = ran ? ran->result : failed;
   // Lost output or an unwritten report is no success, whatever the program said.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "belljar/violation_text.h"
 
 namespace belljar::runtime {
 namespace {
@@ -22,17 +23,32 @@ std::string timestamp(std::chrono::system_clock::time_point time) {
                 utc.tm_min, utc.tm_sec, micro.count());
 }
 
+Json json_of(const Origin& origin) {
+  return {{"layer", to_utf8(origin.layer).text}, {"file", to_utf8(origin.file).text}, {"line", origin.line}};
+}
+
+std::string hexadecimal(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) text += format("{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
 Json json_of(const Violation& violation) {
-  return {{"time", timestamp(violation.time)},
-          {"sequence", violation.sequence},
-          {"pid", violation.pid},
-          {"program", to_utf8(violation.program).text},
-          {"operation", violation.operation},
-          {"target", to_utf8(violation.target).text},
-          {"rule", violation.rule},
-          {"origin", to_utf8(to_string(violation.origin)).text},
-          {"errno", violation.errnum},
-          {"allowed", to_utf8(violation.allowed).text}};
+  Utf8Text target = to_utf8(violation.target);
+  Json object = {{"time", timestamp(violation.time)},
+                 {"sequence", violation.sequence},
+                 {"count", violation.count},
+                 {"pid", violation.pid},
+                 {"program", to_utf8(violation.program).text},
+                 {"operation", to_utf8(violation.operation).text},
+                 {"target", std::move(target.text)},
+                 {"rule", to_utf8(violation.rule).text},
+                 {"origin", json_of(violation.origin)},
+                 {"errno", violation.errnum},
+                 {"errno_name", errno_name(violation.errnum)},
+                 {"allowed", to_utf8(violation.allowed).text}};
+  if (target.replaced > 0) object["target_hex"] = hexadecimal(violation.target);  // the name as it is
+  return object;
 }
 
 Json json_of(const EnforcementClause& clause) {
@@ -111,6 +127,8 @@ std::string to_json(const ExecResult& result, JsonStreams streams) {
                      {"peak_memory_bytes", result.usage.peak_memory ? Json(result.usage.peak_memory->count) : Json(nullptr)}};
   object["violations"] = json_list(result.violations);
   object["violations_dropped"] = result.violations_dropped;
+  object["violations_hidden"] = result.violations_hidden;
+  object["id"] = result.id.empty() ? Json(nullptr) : Json(result.id);
   object["enforcement"] = json_list(result.enforcement);
   return object.dump();
 }

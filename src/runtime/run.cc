@@ -14,6 +14,7 @@
 #include "base/remove_tree.h"
 #include "broker/broker.h"
 #include "policy/defaults.h"
+#include "policy/ignore.h"
 #include "policy/paths.h"
 #include "runtime/enforcement.h"
 #include "runtime/limits.h"
@@ -99,7 +100,9 @@ class Run {
     if (broker) {
       supervised.result.violations = broker->take_violations();
       supervised.result.violations_dropped = broker->dropped();
+      supervised.result.violations_hidden = broker->hidden();
     }
+    add_limit_violations(supervised.result);
     ran_.steps = sandbox.steps();
     take(std::move(supervised), sandbox);
     ran_.times.end = Clock::now() - ended;
@@ -146,8 +149,20 @@ class Run {
     options.own_network_namespace = prepared_.own_network;
     if (prepared_.plan.identity == launch::Identity::kRootMapped)
       options.uid = prepared_.plan.outside_uid, options.gid = prepared_.plan.outside_gid;
-    options.origin = {"built-in", "", 0};
+    options.origin = origin_of(session_.origins, "network.allow_unix_sockets");
+    options.network_origin = origin_of(session_.origins, "network.mode");
+    options.network_refused = prepared_.own_network;
+    const IgnoreViolations& ignore = policy_.ignore_violations;
+    if (!ignore.file.empty() || !ignore.network.empty())
+      options.ignored = [&ignore](const Violation& violation) { return policy::is_ignored(ignore, violation); };
     return options;
+  }
+
+  void add_limit_violations(ExecResult& result) const {
+    std::uint64_t next = result.violations_dropped + result.violations_hidden;
+    for (const Violation& violation : result.violations) next += violation.count;
+    for (Violation& violation : limit_violations(result, policy_, session_.origins, command_.argv[0], next))
+      result.violations.push_back(std::move(violation));
   }
 
   void take(Supervised supervised, const launch::Sandbox& sandbox) {
@@ -159,6 +174,8 @@ class Run {
           explain_start_failure(supervised.exec_errno, supervised.failed_call, command_.argv[0], prepared_.plan.default_cwd);
       ExecResult failed = failed_start(failure);
       failed.violations = std::move(ran_.result.violations);
+      failed.violations_dropped = ran_.result.violations_dropped;
+      failed.violations_hidden = ran_.result.violations_hidden;
       ran_.result = std::move(failed);
       ran_.start_failure = std::move(failure);
     }

@@ -14,6 +14,7 @@
 #include "launch/launcher.h"
 #include "runtime/signals.h"
 #include "runtime/stdio.h"
+#include "runtime/violations.h"
 
 namespace belljar::runtime {
 
@@ -22,6 +23,7 @@ struct Session {
   Signals::Take signals = Signals::Take::kNone;
   int cancel_fd = -1;
   bool time_steps = false;
+  const Origins* origins = nullptr;                        // where the policy's values come from, for violations; may be null
   bool front_ends = false;                                 // this process exits with the result: launch::Sandbox::let_go()
   std::function<void(const EnforcementReport&)> on_ready;  // just before the start: what will hold, and how far
 };

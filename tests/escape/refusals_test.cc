@@ -170,7 +170,7 @@ TEST_F(Escape, HostSocketsAreRefusedAndOwnOnesWork) {  // NW-04
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
   ASSERT_EQ(::listen(listener.get(), 4), 0);
   const std::string host = "python3 -c 'import socket; socket.socket(1).connect(\"host.sock\"); print(\"CONNECTED\")'";
-  const Outcome refused = attack(host);
+  const Outcome refused = attack(host, {"--verbose"});
   EXPECT_EQ(refused.out, "") << refused;
   EXPECT_NE(refused.err.find("refused: unix-connect"), std::string::npos) << refused;
   EXPECT_EQ(attack(host, {"--allow-all-unix-sockets"}).out, "CONNECTED\n");

@@ -31,10 +31,11 @@ ExecResult sample() {
                         "unix-connect",
                         "/run/\x01\xFE",
                         "network.allow_unix_sockets",
-                        {"built-in", "", 0},
+                        {"user", "/p.toml", 4},
                         13,
                         "own sockets"}};
   result.violations_dropped = 2;
+  result.violations_hidden = 3;
   result.enforcement = {{"limits.memory", "64MiB", "cgroup v2", Enforced::kPartial, "swap is not limited"}};
   return result;
 }
@@ -59,6 +60,12 @@ TEST(Json, HasTheFieldsOfTheResult) {
   EXPECT_EQ(violation["operation"], "unix-connect");
   EXPECT_EQ(violation["errno"], 13);
   EXPECT_EQ(violation["target"], "/run/\x01\xEF\xBF\xBD");
+  EXPECT_EQ(violation["target_hex"], "2f72756e2f01fe");
+  EXPECT_EQ(violation["errno_name"], "EACCES");
+  EXPECT_EQ(violation["count"], 1);
+  EXPECT_EQ(violation["origin"], json::parse(R"({"layer": "user", "file": "/p.toml", "line": 4})"));
+  EXPECT_EQ(object["violations_hidden"], 3);
+  EXPECT_TRUE(object["id"].is_null());
 }
 
 TEST(Json, ReplacesAndCountsBytesThatAreNoUtf8) {

@@ -1,0 +1,157 @@
+// belljar explain [ID | last]: what a run was refused, which rule did it, what would permit it and what that would cost.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "base/format.h"
+#include "belljar/violation_text.h"
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "policy/json.h"
+#include "policy/permit.h"
+#include "runtime/json.h"
+#include "runtime/violation_store.h"
+
+namespace belljar::cli {
+namespace {
+
+struct Given {
+  std::string id = "last";
+  bool json = false, list = false, model = false;
+};
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+int print(const std::string& text) {
+  const bool fine = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return fine ? 0 : print_error(Error(Code::kUnavailable, "cannot write to stdout").sys(errno, "write"));
+}
+
+std::string acts(std::uint64_t count) { return format("{} act{}", count, count == 1 ? "" : "s"); }
+
+// "tried to connect to": what the operation means in a sentence.
+std::string_view verb(std::string_view operation) {
+  constexpr std::pair<std::string_view, std::string_view> kVerbs[] = {
+      {"unix-connect", "tried to connect to the Unix socket"},
+      {"unix-listen", "tried to listen on one more Unix socket"},
+      {"connect", "tried to connect to"},
+      {"socket", "tried to make a socket of the kind"},
+      {"system-call", "tried the system call"},
+      {"limit", "reached the limit"},
+      {"file-read", "tried to read"},
+      {"file-write", "tried to write to"},
+      {"file-create", "tried to create"},
+      {"file-mkdir", "tried to make the directory"},
+      {"file-mknod", "tried to make the node"},
+      {"file-symlink", "tried to make the symbolic link"},
+      {"file-link", "tried to make the hard link"},
+      {"file-rename", "tried to rename"},
+      {"file-unlink", "tried to delete"},
+      {"file-rmdir", "tried to delete the directory"},
+      {"file-chmod", "tried to change the mode of"},
+      {"file-truncate", "tried to truncate"},
+      {"file-attributes", "tried to change attributes of"},
+  };
+  for (const auto& [name, words] : kVerbs) {
+    if (name == operation) return words;
+  }
+  return {};
+}
+
+std::string sentence(const Violation& violation) {
+  const std::string_view words = verb(violation.operation);
+  std::string text = belljar::quoted(violation.program.empty() ? "the command" : violation.program);
+  if (violation.pid > 0) text += format(" (pid {} inside)", violation.pid);
+  text += words.empty() ? format(" was refused {}", belljar::quoted(violation.operation)) : format(" {}", words);
+  if (!violation.target.empty()) text += " " + belljar::quoted(violation.target);
+  if (violation.count > 1) text += format(", {} times", violation.count);
+  if (violation.errnum != 0) text += format(", and got {}", errno_name(violation.errnum));
+  return text;
+}
+
+std::string in_words(std::size_t number, const Violation& violation, const policy::PermitContext& context) {
+  const policy::Permit permit = policy::permit_for(violation, context);
+  std::string text = format("\n{}. {}\n", number, sentence(violation));
+  const auto line = [&](const char* name, std::string_view value) {
+    if (!value.empty()) text += format("   {:<14}{}\n", name, value);
+  };
+  line("refused by:", format("{} ({})", escaped(violation.rule), escaped(to_string(violation.origin))));
+  line("allowed:", escaped(violation.allowed));
+  line("to permit:", !permit.flag.empty() ? permit.flag : permit.line.empty() ? "nothing does" : "");
+  line(permit.flag.empty() ? "to permit:" : "or in a file:", permit.line);
+  line("note:", permit.note);
+  if (!permit.flag.empty() || !permit.line.empty()) line("risk:", permit.risk);
+  return text;
+}
+
+std::string heading(const runtime::KeptRun& run) {
+  std::uint64_t total = run.result.violations_dropped;
+  for (const Violation& violation : run.result.violations) total += violation.count;
+  return format("run {}: {} in {}, {} ({}); {} refused\n", escaped(run.result.id), belljar::quoted(run.program),
+                belljar::quoted(run.workspace), run.result.reason == Reason::kExited ? "ended" : to_string(run.result.reason),
+                format("exit code {}", run.result.exit_code), acts(total));
+}
+
+std::string counted_only(const ExecResult& result) {
+  std::string text;
+  if (result.violations_dropped > 0) text += format("\n{} more: there was no room for them\n", acts(result.violations_dropped));
+  if (result.violations_hidden > 0)
+    text += format("\n{} more: hidden by ignore_violations (they were refused all the same)\n", acts(result.violations_hidden));
+  return text;
+}
+
+std::string json_with_permits(const runtime::KeptRun& run, const policy::PermitContext& context) {
+  std::string permits;
+  for (const Violation& violation : run.result.violations) {
+    const policy::Permit permit = policy::permit_for(violation, context);
+    permits += format("{}{{\"sequence\":{},\"flag\":{},\"line\":{},\"note\":{},\"risk\":{}}}", permits.empty() ? "" : ",",
+                      violation.sequence, policy::json_text(permit.flag), policy::json_text(permit.line),
+                      policy::json_text(permit.note), policy::json_text(permit.risk));
+  }
+  std::string text = runtime::to_json(run);
+  text.pop_back();
+  return text + ",\"permits\":[" + permits + "]}\n";
+}
+
+int explain(const Given& given) {
+  const std::string home = variable("HOME");
+  const policy::PermitContext context{home, variable("XDG_RUNTIME_DIR")};
+  const runtime::ViolationStore store(runtime::ViolationStore::state_directory(home, variable("XDG_STATE_HOME")));
+  if (given.list) {
+    const auto ids = store.list();
+    if (!ids) return print_error(ids.error());
+    std::string text;
+    for (const std::string& id : *ids) {
+      const auto run = store.load(id);
+      text += run ? heading(*run) : format("run {}: cannot be read\n", id);
+    }
+    return print(text);
+  }
+  const auto run = store.load(given.id);
+  if (!run) return print_error(run.error());
+  if (given.json) return print(json_with_permits(*run, context));
+  if (given.model) return print(to_model_text(run->result));
+  std::string text = heading(*run);
+  std::size_t number = 0;
+  for (const Violation& violation : merge_alike(run->result.violations)) text += in_words(++number, violation, context);
+  return print(text + counted_only(run->result));
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& exit_code) {
+  CLI::App* sub =
+      app.add_subcommand("explain", "What a run was refused, by which rule, and what would permit it: explain [ID | last]");
+  const auto given = std::make_shared<Given>();
+  sub->add_option("ID", given->id, "The run: the id that --json and --report tell, a start or end of it, or last (the default)");
+  CLI::Option* const json = sub->add_flag("--json", given->json, "As one JSON object");
+  CLI::Option* const model = sub->add_flag("--model", given->model, "As the block of text that a model is given")->excludes(json);
+  sub->add_flag("--list", given->list, "The runs that are kept, oldest first")->excludes(json)->excludes(model);
+  sub->callback([given, &exit_code] { exit_code = explain(*given); });
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,215 @@
+#include "runtime/violation_store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <memory>
+#include <utility>
+
+#include "base/format.h"
+
+namespace belljar::runtime {
+namespace {
+
+constexpr std::size_t kIdSize = sizeof "20261121-064030-123456" - 1;
+constexpr std::string_view kSuffix = ".json";
+constexpr std::string_view kUnfinished = ".unfinished-";
+constexpr std::size_t kMaxRead = kMaxKeptBytes * 2;
+constexpr std::time_t kUnfinishedAge = 3600;  // seconds, after which its writer is surely gone
+
+Error failed(std::string what, const char* call, int errnum) {
+  const Code code = errnum == ENOSPC || errnum == EDQUOT                     ? Code::kResourceExhausted
+                    : errnum == EACCES || errnum == EPERM || errnum == EROFS ? Code::kPermissionDenied
+                                                                             : Code::kUnavailable;
+  return Error(code, std::move(what)).sys(errnum, call);
+}
+
+std::string id_of(std::chrono::system_clock::time_point time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  const std::time_t whole = std::chrono::system_clock::to_time_t(seconds);
+  std::tm utc{};
+  ::gmtime_r(&whole, &utc);
+  return format("{:04}{:02}{:02}-{:02}{:02}{:02}-{:06}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
+                utc.tm_sec, std::chrono::duration_cast<std::chrono::microseconds>(time - seconds).count());
+}
+
+bool is_id(std::string_view text) {
+  if (text.size() != kIdSize || text[8] != '-' || text[15] != '-') return false;
+  return std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || c == '-'; });
+}
+
+// Each missing directory of `path`, mode 0700 as the XDG Base Directory Specification asks.
+void create_parents(const std::string& path) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
+    ::mkdir(path.substr(0, slash).c_str(), 0700);
+}
+
+// `name` in `parent`, made when it is missing; no link is followed, and it must be ours alone to write.
+Result<UniqueFd> own_directory(int parent, const std::string& name, const std::string& shown) {
+  const std::string what = format("cannot keep refusals in {}", quoted(shown));
+  if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) return failed(what, "mkdirat", errno);
+  UniqueFd directory(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!directory.valid()) return failed(what, "openat", errno);
+  struct stat status{};
+  if (::fstat(directory.get(), &status) != 0) return failed(what, "fstat", errno);
+  if (status.st_uid != ::geteuid() || (status.st_mode & 022) != 0)
+    return Error(Code::kFailedPrecondition, what)
+        .reason("the directory belongs to another user, or others may write there")
+        .next(format("give it to yourself, with mode 700: {}", escaped(shown)));
+  return directory;
+}
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(fd, text.data(), text.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return true;
+}
+
+// 0, or the errno; EEXIST: another run has this name.
+int write_whole(int directory, const std::string& name, std::string_view text) {
+  if (const UniqueFd file(::openat(directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600)); file.valid()) {
+    if (!write_all(file.get(), text)) return errno;
+    const std::string self = format("/proc/self/fd/{}", file.get());
+    return ::linkat(AT_FDCWD, self.c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+  }
+  // A file system without O_TMPFILE (NFS, some FUSE).
+  const std::string unfinished = std::string(kUnfinished) + name;
+  const UniqueFd file(::openat(directory, unfinished.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.valid()) return errno;
+  int status = write_all(file.get(), text) ? 0 : errno;
+  if (status == 0 && ::linkat(directory, unfinished.c_str(), directory, name.c_str(), 0) != 0) status = errno;
+  ::unlinkat(directory, unfinished.c_str(), 0);
+  return status;
+}
+
+// Names in `directory`, sorted: ids are times.
+std::vector<std::string> names_in(const UniqueFd& directory) {
+  std::vector<std::string> names;
+  // fdopendir takes its descriptor over.
+  const int copy = ::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (copy < 0) return names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(copy), ::closedir);
+  if (!stream) {
+    ::close(copy);
+    return names;
+  }
+  while (const dirent* entry = ::readdir(stream.get())) names.emplace_back(entry->d_name);  // NOLINT(concurrency-mt-unsafe)
+  std::ranges::sort(names);
+  return names;
+}
+
+std::vector<std::string> ids_in(const UniqueFd& directory) {
+  std::vector<std::string> ids;
+  for (const std::string& name : names_in(directory)) {
+    if (!name.ends_with(kSuffix)) continue;
+    const std::string id = name.substr(0, name.size() - kSuffix.size());
+    if (is_id(id)) ids.push_back(id);
+  }
+  return ids;
+}
+
+// The oldest go. Another process may do the same at this moment: what is gone is gone.
+void prune(const UniqueFd& directory) {
+  const std::vector<std::string> ids = ids_in(directory);
+  for (std::size_t i = 0; i + ViolationStore::kMaxRuns < ids.size(); ++i)
+    ::unlinkat(directory.get(), (ids[i] + std::string(kSuffix)).c_str(), 0);
+  for (const std::string& name : names_in(directory)) {
+    struct stat status{};
+    if (name.starts_with(kUnfinished) && ::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        status.st_mtime + kUnfinishedAge < std::time(nullptr))
+      ::unlinkat(directory.get(), name.c_str(), 0);
+  }
+}
+
+Result<std::string> read_run(int directory, const std::string& id) {
+  const std::string what = format("cannot read what was kept of run {}", quoted(id));
+  const UniqueFd file(::openat(directory, (id + std::string(kSuffix)).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.valid()) return failed(what, "openat", errno);
+  std::string text;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t count = ::read(file.get(), buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return failed(what, "read", errno);
+    if (count == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(count));
+    if (text.size() > kMaxRead) return Error(Code::kDataLoss, what).reason("the file is larger than any that is written");
+  }
+}
+
+}  // namespace
+
+std::string ViolationStore::state_directory(std::string_view home, std::string_view xdg_state_home) {
+  if (xdg_state_home.starts_with('/')) return std::string(xdg_state_home) + "/belljar";
+  return home.starts_with('/') ? std::string(home) + "/.local/state/belljar" : "";
+}
+
+Result<UniqueFd> ViolationStore::open_for_keeping() const {
+  if (state_.empty())
+    return Error(Code::kFailedPrecondition, "cannot keep refusals").reason("neither HOME nor XDG_STATE_HOME names a directory");
+  create_parents(state_);
+  const std::string parent = state_.substr(0, std::max<std::size_t>(state_.rfind('/'), 1));
+  const UniqueFd above(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!above.valid()) return failed(format("cannot keep refusals in {}", quoted(state_)), "open", errno);
+  const UniqueFd state = BELLJAR_TRY(own_directory(above.get(), state_.substr(state_.rfind('/') + 1), state_));
+  return own_directory(state.get(), "violations", path());
+}
+
+Result<std::string> ViolationStore::keep(KeptRun run) const {
+  const UniqueFd directory = BELLJAR_TRY(open_for_keeping());
+  auto time = std::chrono::system_clock::now();
+  for (int tries = 0; tries < 1000; ++tries, time += std::chrono::microseconds(1)) {
+    run.result.id = id_of(time);
+    const int status = write_whole(directory.get(), run.result.id + std::string(kSuffix), to_json(run) + "\n");
+    if (status == EEXIST) continue;
+    if (status != 0) return failed(format("cannot keep refusals in {}", quoted(path())), "write", status);
+    prune(directory);
+    return run.result.id;
+  }
+  return Error(Code::kUnavailable, format("cannot keep refusals in {}", quoted(path()))).reason("no free name was found");
+}
+
+Result<std::vector<std::string>> ViolationStore::list() const {
+  if (state_.empty()) return std::vector<std::string>();
+  const UniqueFd directory(::open(path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!directory.valid() && errno == ENOENT) return std::vector<std::string>();
+  if (!directory.valid()) return failed(format("cannot read {}", quoted(path())), "open", errno);
+  return ids_in(directory);
+}
+
+Result<KeptRun> ViolationStore::load(std::string_view id) const {
+  const std::vector<std::string> ids = BELLJAR_TRY(list());
+  if (ids.empty())
+    return Error(Code::kNotFound, "there is nothing to explain")
+        .reason(state_.empty() ? "neither HOME nor XDG_STATE_HOME names a directory, so no run keeps its refusals"
+                               : format("no run of yours with a refusal was kept in {}", quoted(path())))
+        .next(
+            "a run keeps them when something was refused and that directory can be written; `belljar run --json` tells them "
+            "always");
+  std::vector<std::string> fitting;
+  std::ranges::copy_if(ids, std::back_inserter(fitting),
+                       [&](const std::string& known) { return !id.empty() && (known.starts_with(id) || known.ends_with(id)); });
+  if (id == "last") fitting = {ids.back()};
+  if (fitting.empty())
+    return Error(Code::kNotFound, format("there is no run {}", quoted(id)))
+        .reason(format("the last {} runs with refusals are kept", kMaxRuns))
+        .next("`belljar explain --list` names them");
+  if (fitting.size() > 1)
+    return Error(Code::kInvalidArgument, format("{} fits {} runs", quoted(id), fitting.size()))
+        .next(format("write more of it, for example {}", fitting.back()));
+  const UniqueFd directory(::open(path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!directory.valid()) return failed(format("cannot read {}", quoted(path())), "open", errno);
+  return parse_kept_run(BELLJAR_TRY(read_run(directory.get(), fitting[0])));
+}
+
+}  // namespace belljar::runtime

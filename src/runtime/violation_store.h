@@ -1,0 +1,50 @@
+// The last runs with refusals, in the user's state directory, for `belljar explain`.
+//
+// A file for each run, mode 0600, in a directory of mode 0700 that must be ours; whole or not there at all (a file without a name
+// is written first and then linked). At most kMaxRuns are kept: writing one removes the oldest. Any number of processes may write
+// at the same time. The default place is hidden from every sandbox (policy/defaults.cc); another one is too (MergeContext).
+// Nothing here is on the way of a run without refusals.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "belljar/result.h"
+#include "runtime/kept_run.h"
+
+namespace belljar::runtime {
+
+class ViolationStore {
+ public:
+  static constexpr std::size_t kMaxRuns = 50;
+
+  // Where it is, from the environment: $XDG_STATE_HOME/belljar (absolute, or it does not count), else ~/.local/state/belljar. ""
+  // without either.
+  static std::string state_directory(std::string_view home, std::string_view xdg_state_home);
+
+  // `state_directory` need not exist yet.
+  explicit ViolationStore(std::string state_directory) : state_(std::move(state_directory)) {}
+
+  // Keeps `run` and returns its id, which is the time in UTC: "20261121-064030-123456". Errors, each with the reason:
+  // kFailedPrecondition, no state directory or one that is not ours; kPermissionDenied, kUnavailable, kResourceExhausted from the
+  // file system.
+  Result<std::string> keep(KeptRun run) const;
+
+  // `id`: a whole id, a start or an end of one that fits one run only, or "last". Errors: kNotFound, with why there is nothing;
+  // kInvalidArgument, several fit; kDataLoss.
+  Result<KeptRun> load(std::string_view id) const;
+
+  // Oldest first. Empty when there is no directory.
+  Result<std::vector<std::string>> list() const;
+
+ private:
+  std::string path() const { return state_ + "/violations"; }
+  Result<UniqueFd> open_for_keeping() const;
+
+  std::string state_;
+};
+
+}  // namespace belljar::runtime

@@ -1,0 +1,69 @@
+#include "runtime/violations.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <string_view>
+
+#include "base/format.h"
+#include "policy/schema.h"
+
+namespace belljar::runtime {
+namespace {
+
+// What the call beyond the limit was answered with. 0: no call was, processes were ended.
+int errno_of(std::string_view limit) noexcept {
+  if (limit == "pids") return EAGAIN;
+  if (limit == "file_size") return EFBIG;
+  if (limit == "open_files") return EMFILE;
+  return 0;
+}
+
+std::vector<std::string> limits_of(const ExecResult& result) {
+  std::vector<std::string> limits = result.limits_hit;
+  if (result.reason == Reason::kTimeout) limits.emplace_back("timeout");
+  if (result.reason == Reason::kIdle) limits.emplace_back("idle_timeout");
+  return limits;
+}
+
+// A timeout that only its cap gives is the cap's.
+std::string key_of(const std::string& limit, const Policy& policy) {
+  if (limit == "timeout" && policy.limits.max_timeout &&
+      (!policy.limits.timeout || *policy.limits.timeout >= *policy.limits.max_timeout))
+    return "limits.max_timeout";
+  return "limits." + limit;
+}
+
+}  // namespace
+
+Origin origin_of(const Origins* origins, const std::string& key) {
+  if (origins != nullptr) {
+    if (const auto found = origins->find(key); found != origins->end()) return found->second;
+  }
+  return {"built-in", "", 0};
+}
+
+std::vector<Violation> limit_violations(const ExecResult& result, const Policy& policy, const Origins* origins,
+                                        const std::string& program, std::uint64_t next) {
+  std::vector<Violation> violations;
+  for (const std::string& limit : limits_of(result)) {
+    const std::string name = key_of(limit, policy);
+    const policy::Key* key = policy::find_key(name);
+    const auto value = key == nullptr ? std::nullopt : policy::load(*key, policy);
+    if (!value) continue;  // for instance the cap on output of --json, which no policy asked for
+    Violation violation;
+    violation.time = std::chrono::system_clock::now();
+    violation.sequence = next++;
+    violation.program = program;
+    violation.operation = "limit";
+    violation.target = limit;
+    violation.rule = name;
+    violation.origin = origin_of(origins, name);
+    violation.errnum = errno_of(limit);
+    violation.allowed = "up to " + policy::to_toml(*value);
+    violations.push_back(std::move(violation));
+  }
+  return violations;
+}
+
+}  // namespace belljar::runtime

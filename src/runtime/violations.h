@@ -1,0 +1,24 @@
+// Refusals that this room sees itself, and what a run's list of violations is made of.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+
+namespace belljar::runtime {
+
+// By key name, as policy::Effective has them.
+using Origins = std::map<std::string, Origin>;
+
+// Where `key` got its value; {"built-in"} when nobody set it or `origins` is null.
+Origin origin_of(const Origins* origins, const std::string& key);
+
+// One violation for each limit that `result` says was reached (limits_hit, and the timeouts that are its reason), as far as
+// `policy` asked for it. `program` is what was run: a limit is the whole tree's. Times are now; sequences go on from `next`.
+std::vector<Violation> limit_violations(const ExecResult& result, const Policy& policy, const Origins* origins,
+                                        const std::string& program, std::uint64_t next);
+
+}  // namespace belljar::runtime

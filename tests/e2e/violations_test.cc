@@ -1,0 +1,203 @@
+// What a run was refused, from the act to `belljar explain`. Every refusal has a twin that is allowed.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+namespace {
+
+class Violations : public testing::Test {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(user_namespaces());
+    BELLJAR_NEEDS(program("python3"));
+    base_.make_dir("ws");
+    base_.make_dir("home");
+    serve(base_ / "ws/host.sock");
+  }
+  // A socket of the host that nobody inside made.
+  void serve(const std::string& path) {
+    host_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    path.copy(name.sun_path, sizeof name.sun_path - 1);
+    ASSERT_EQ(::bind(host_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+    ASSERT_EQ(::listen(host_.get(), 64), 0);
+  }
+  RunOptions options() const {
+    RunOptions options{.stdin_is = Input::kNull};
+    options.cwd = base_ / "ws";
+    options.env = {{"HOME", base_ / "home"}, {"XDG_STATE_HOME", ""}};
+    return options;
+  }
+  Outcome python(const std::string& text, std::vector<std::string> flags = {}) const {
+    std::vector<std::string> args{"run"};
+    args.insert(args.end(), flags.begin(), flags.end());
+    args.insert(args.end(), {"--", "python3", "-c", "import socket, sys\n" + text});
+    return belljar(args, options());
+  }
+  Outcome explain(std::vector<std::string> args = {}) const {
+    args.insert(args.begin(), "explain");
+    return belljar(args, options());
+  }
+  std::string kept() const { return base_ / "home/.local/state/belljar"; }
+
+  TempDir base_;
+  UniqueFd host_;
+};
+
+constexpr char kConnect[] = "socket.socket(1).connect('host.sock')\nprint('CONNECTED')\n";
+
+TEST_F(Violations, AFailedRunHintsAndExplainTellsRuleFlagAndRisk) {
+  const Outcome refused = python(kConnect);
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_TRUE(refused.err.ends_with("belljar: 1 act was refused; belljar explain last\n")) << refused;
+  const Outcome words = explain();
+  EXPECT_EQ(words.exit_code, 0) << words;
+  for (const std::string text :
+       {"host.sock", "EACCES", "network.allow_unix_sockets (built-in)", "--allow-all-unix-sockets", "risk:"})
+    EXPECT_NE(words.out.find(text), std::string::npos) << text << words;
+  EXPECT_EQ(explain({"last"}).out, words.out);
+  EXPECT_NE(explain({"--model"}).out.find("\"unix-connect\""), std::string::npos);
+  EXPECT_NE(explain({"--json"}).out.find("\"flag\":\"--allow-all-unix-sockets\""), std::string::npos);
+}
+
+TEST_F(Violations, WhatExplainAdvisesPermitsTheAct) {
+  const Outcome allowed = python(kConnect, {"--allow-all-unix-sockets"});
+  EXPECT_EQ(allowed.out, "CONNECTED\n") << allowed;
+  EXPECT_EQ(allowed.err, "");
+}
+
+TEST_F(Violations, ARunWithoutRefusalsLeavesNoFileAndSaysNothing) {
+  EXPECT_EQ(python("print('fine')").err, "");
+  EXPECT_EQ(python("open('/no/such/file')").err.find("refused"), std::string::npos);  // ENOENT is nobody's refusal
+  EXPECT_EQ(python("open('missing')").err.find("refused"), std::string::npos);
+  EXPECT_EQ(python("import sys; sys.exit(4)").err, "");
+  EXPECT_FALSE(exists(base_ / "home/.local"));
+  const Outcome nothing = explain();
+  EXPECT_EQ(nothing.exit_code, 125);
+  EXPECT_NE(nothing.err.find("there is nothing to explain"), std::string::npos) << nothing;
+}
+
+TEST_F(Violations, ASuccessKeepsThemWithoutAHint) {
+  const Outcome fine = python("try: socket.socket(1).connect('host.sock')\nexcept PermissionError: print('went on')");
+  EXPECT_EQ(fine.exit_code, 0);
+  EXPECT_EQ(fine.err, "");
+  EXPECT_NE(explain().out.find("host.sock"), std::string::npos);
+}
+
+TEST_F(Violations, TheIdOfTheReportFindsTheRun) {
+  const Outcome first = python(kConnect, {"--json"});
+  const std::size_t at = first.out.find("\"id\":\"");
+  ASSERT_NE(at, std::string::npos) << first;
+  const std::string id = first.out.substr(at + 6, 22);
+  python("socket.socket().connect(('192.0.2.1', 443))");
+  EXPECT_NE(explain({id}).out.find("host.sock"), std::string::npos);
+  EXPECT_NE(explain({"last"}).out.find("192.0.2.1:443"), std::string::npos);
+  EXPECT_EQ(std::ranges::count(explain({"--list"}).out, '\n'), 2);
+}
+
+TEST_F(Violations, ConnectionsWithoutANetworkAreTheModesRefusal) {
+  const Outcome refused = python("socket.socket().connect(('192.0.2.1', 443))");
+  EXPECT_NE(refused.err.find("Network is unreachable"), std::string::npos) << refused;
+  EXPECT_NE(explain().out.find("--net host"), std::string::npos);
+  // The sandbox's own loopback is no refusal, answered or not.
+  const Outcome own = python(
+      "s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\nsocket.create_connection(s.getsockname())\n"
+      "try: socket.create_connection(('127.0.0.1', 1))\nexcept ConnectionRefusedError: sys.exit(3)");
+  EXPECT_EQ(own.exit_code, 3) << own;
+  EXPECT_EQ(own.err, "");
+}
+
+TEST_F(Violations, ALimitIsExplainedWithItsFlagAndOrigin) {
+  const std::string file = base_.write("p.toml", "[limits]\ntimeout = \"300ms\"\n");
+  const Outcome ended = python("import time; time.sleep(100)", {"--policy", file});
+  EXPECT_EQ(ended.exit_code, 124);
+  const std::string words = explain().out;
+  EXPECT_NE(words.find("limits.timeout (policy " + file + ":2)"), std::string::npos) << words;
+  EXPECT_NE(words.find("--timeout MORE"), std::string::npos) << words;
+}
+
+TEST_F(Violations, VerboseTellsEachKindOnce) {
+  const Outcome told =
+      python("for i in range(50):\n try: socket.socket(1).connect('host.sock')\n except PermissionError: pass", {"--verbose"});
+  EXPECT_NE(told.err.find("refused: unix-connect"), std::string::npos) << told;
+  EXPECT_NE(told.err.find("(50 times)"), std::string::npos) << told;
+  EXPECT_EQ(told.err.find("refused: unix-connect", told.err.find("refused: unix-connect") + 1), std::string::npos) << told;
+}
+
+TEST_F(Violations, IgnoredOnesAreCountedAndStayRefused) {
+  const std::string file = base_.write("p.toml", "[ignore_violations]\nfile = [\"host.sock\"]\nnetwork = [\"192.0.2.*:443\"]\n");
+  const std::string both =
+      "try: socket.socket(1).connect('host.sock')\nexcept PermissionError: print('EACCES')\n"
+      "try: socket.socket().connect(('192.0.2.1', 443))\nexcept OSError: print('UNREACHABLE')\nsys.exit(1)";
+  const Outcome hidden = python(both, {"--policy", file, "--report", base_ / "report"});
+  EXPECT_EQ(hidden.out, "EACCES\nUNREACHABLE\n");
+  EXPECT_EQ(hidden.err, "");
+  EXPECT_NE(read_file(base_ / "report").find("\"violations\":[],\"violations_dropped\":0,\"violations_hidden\":2"),
+            std::string::npos)
+      << read_file(base_ / "report");
+  EXPECT_FALSE(exists(kept()));
+  EXPECT_NE(python(both, {"--policy", file, "--verbose"}).err.find("2 acts were refused and hidden by ignore_violations"),
+            std::string::npos);
+  EXPECT_NE(python(both).err.find("2 acts were refused; belljar explain last"), std::string::npos);
+}
+
+TEST_F(Violations, AProjectFileMayNotHideThem) {
+  base_.write("ws/.belljar/policy.toml", "[ignore_violations]\nfile = [\"**\"]\n");
+  const Outcome refused = python(kConnect);
+  EXPECT_EQ(refused.exit_code, 125) << refused;
+  EXPECT_NE(refused.err.find("may not widen `ignore_violations.file`"), std::string::npos) << refused;
+  base_.write("ws/.belljar/policy.toml", "[ignore_violations]\nfile = []\n");
+  EXPECT_NE(python(kConnect).err.find("1 act was refused"), std::string::npos);
+}
+
+TEST_F(Violations, AStateDirectoryThatCannotBeWrittenCostsTheRunNothing) {
+  RunOptions elsewhere = options();
+  elsewhere.env["XDG_STATE_HOME"] = "/proc/nowhere";
+  const Outcome refused = belljar({"run", "--", "python3", "-c", std::string("import socket\n") + kConnect}, elsewhere);
+  EXPECT_EQ(refused.exit_code, 1) << refused;
+  EXPECT_NE(refused.err.find("1 act was refused; --verbose tells which"), std::string::npos) << refused;
+  const Outcome nothing = belljar({"explain"}, elsewhere);
+  EXPECT_EQ(nothing.exit_code, 125);
+  EXPECT_NE(nothing.err.find("/proc/nowhere/belljar/violations"), std::string::npos) << nothing;
+}
+
+TEST_F(Violations, NoLaterCommandReadsWhatIsKept) {
+  python(kConnect);
+  const std::string look = "import os\nprint(os.listdir('" + kept() + "'))";
+  EXPECT_NE(python(look).err.find("Permission denied"), std::string::npos);
+  // The same where the user keeps state elsewhere.
+  base_.make_dir("state");
+  RunOptions elsewhere = options();
+  elsewhere.env["XDG_STATE_HOME"] = base_ / "state";
+  belljar({"run", "--", "python3", "-c", std::string("import socket\n") + kConnect}, elsewhere);
+  ASSERT_TRUE(exists(base_ / "state/belljar/violations"));
+  const std::string there = "import os\nprint(os.listdir('" + (base_ / "state/belljar") + "'))";
+  const Outcome hidden = belljar({"run", "--read", base_ / "state", "--", "python3", "-c", there}, elsewhere);
+  EXPECT_EQ(hidden.out, "") << hidden;
+  // The twin: a directory beside it can be read.
+  base_.write("state/other/file", "");
+  const std::string beside = "import os\nprint(os.listdir('" + (base_ / "state/other") + "'))";
+  EXPECT_EQ(belljar({"run", "--read", base_ / "state", "--", "python3", "-c", beside}, elsewhere).out, "['file']\n");
+}
+
+TEST_F(Violations, SecretsOfTheCommandLineAreNotKept) {
+  python("token = 'hunter2-in-argv'\n" + std::string(kConnect), {"--env", "NAME=hunter2-in-env"});
+  EXPECT_NE(explain({"--json"}).out.find("host.sock"), std::string::npos);
+  EXPECT_EQ(explain({"--json"}).out.find("hunter2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace belljar::test
