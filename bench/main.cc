@@ -1,4 +1,4 @@
-// belljar-bench [--runs N] [--only process|library|work] [--belljar PROGRAM] [--json FILE] [--svg FILE] [--markdown FILE]
+// belljar-bench [--runs N] [--only process|library|end|work] [--belljar PROGRAM] [--json FILE] [--svg FILE] [--markdown FILE]
 #include <unistd.h>
 
 #include <climits>
@@ -20,11 +20,12 @@ struct Options {
 };
 
 int usage(const std::string& wrong) {
-  std::fprintf(stderr,
-               "belljar: unknown or incomplete option `%s`\n"
-               "  next:   belljar bench [--runs N] [--only process|library|work] [--belljar PROGRAM] [--json FILE] [--svg FILE] "
-               "[--markdown FILE]\n",
-               wrong.c_str());
+  std::fprintf(
+      stderr,
+      "belljar: unknown or incomplete option `%s`\n"
+      "  next:   belljar bench [--runs N] [--only process|library|end|work] [--belljar PROGRAM] [--json FILE] [--svg FILE] "
+      "[--markdown FILE]\n",
+      wrong.c_str());
   return 125;
 }
 
@@ -67,7 +68,8 @@ int main(int argc, char** argv) {
     ++i;
   }
   if (options.setting.runs < 1) return usage("--runs");
-  if (!options.only.empty() && options.only != "process" && options.only != "library" && options.only != "work")
+  if (!options.only.empty() && options.only != "process" && options.only != "library" && options.only != "end" &&
+      options.only != "work")
     return usage("--only " + options.only);
   char directory[] = "/var/tmp/belljar-bench-XXXXXX";
   if (::mkdtemp(directory) == nullptr) return usage("/var/tmp is not writable");
@@ -77,6 +79,7 @@ int main(int argc, char** argv) {
   const auto wanted = [&](const char* group) { return options.only.empty() || options.only == group; };
   if (wanted("process")) bench_process(options.setting, report);
   if (wanted("library")) bench_library(options.setting, report);
+  if (wanted("end")) bench_end(options.setting, report);
   if (wanted("work")) bench_work(options.setting, report);
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);

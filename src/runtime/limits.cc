@@ -26,6 +26,7 @@
 #include "kernel/cgroup_host.h"
 #include "kernel/disk_usage.h"
 #include "launch/plan.h"
+#include "launch/sweeper.h"
 #include "runtime/limits_state.h"
 
 namespace belljar::runtime {
@@ -112,6 +113,7 @@ class Chooser {
     if (!asked) return;
     const kernel::CgroupHost host = context_.cgroups != nullptr ? *context_.cgroups : kernel::read_cgroup_host();
     state_.group = kernel::Cgroup::create(request(), host);
+    state_.sweeper = launch::Sweeper::start(state_.group.directories());
     state_.group_memory = state_.group.outcome(CgroupSetting::kMemory).held;
     state_.group_pids = limits_.pids && state_.group.outcome(CgroupSetting::kPids).held;
     state_.join_files = state_.group.join_files();

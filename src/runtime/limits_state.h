@@ -8,6 +8,7 @@
 #include "base/unique_fd.h"
 #include "kernel/cgroup.h"
 #include "kernel/disk_usage.h"
+#include "launch/sweeper.h"
 #include "runtime/limits.h"
 
 namespace belljar::runtime {
@@ -38,6 +39,7 @@ struct TreeWatch {
 struct LimitState {
   Limits limits;
   LimitContext context;
+  launch::Sweeper sweeper;  // ends after the group is removed
   kernel::Cgroup group;
   EnforcementReport clauses;
   std::vector<launch::RlimitSpec> rlimits;

@@ -159,6 +159,18 @@ TEST_F(Run, TheTreeDiesWithItsFront) {
   EXPECT_EQ(left.report(), "");
 }
 
+// As root on most machines with a group for the limits, which nothing inside could remove.
+TEST_F(Run, TheTreeDiesWithItsFrontAndItsGroupToo) {
+  const Leftovers left;
+  Running running(
+      program({"--pids", "100", "--memory", "512MiB", "--", "sh", "-c", "(setsid sleep 1000 &); echo deep; sleep 1000; :"}),
+      {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+  ASSERT_TRUE(running.wait_for_output("deep"));
+  kill(running.pid(), SIGKILL);
+  EXPECT_EQ(running.wait().signal, SIGKILL);
+  EXPECT_EQ(left.report(std::chrono::seconds(15)), "");
+}
+
 TEST_F(Run, LeavesNothingBehind) {
   const Leftovers left({workspace_.path()});
   EXPECT_EQ(shell("(setsid sleep 1000 &); echo x > /tmp/x; true").exit_code, 0);
