@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   belljar::cli::add_run(app, words, std::move(program), exit_code);
   // The others' options are not built on the way to a start.
   if (!is_run) {
+    app.set_version_flag("--version", "belljar " BELLJAR_VERSION);
     belljar::cli::add_policy(app, exit_code);
     belljar::cli::add_doctor(app, exit_code);
     belljar::cli::add_explain(app, exit_code);

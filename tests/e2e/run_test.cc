@@ -40,6 +40,12 @@ class Run : public testing::Test {
   TempDir workspace_;
 };
 
+TEST(Program, SaysItsVersion) {
+  const Outcome outcome = belljar({"--version"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_TRUE(outcome.out.starts_with("belljar ")) << outcome;
+}
+
 TEST_F(Run, ExitCodesAreTheProgramsOwn) {
   EXPECT_EQ(run_in({"--", "true"}).exit_code, 0);
   EXPECT_EQ(run_in({"--", "sh", "-c", "exit 42"}).exit_code, 42);
