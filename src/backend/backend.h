@@ -20,6 +20,13 @@ struct Owner {
   std::string callers_home;
 };
 
+// Layers of a transaction: the workspace is shown through an overlay, and what is written lands in `upper`.
+struct WorkspaceLayers {
+  std::string pool;                // a directory of the host that holds them all, absolute
+  std::vector<std::string> lower;  // "N/up" below the pool, top first; below them lies the workspace
+  std::string upper, work;         // "N/up", "N/work"
+};
+
 // Where the command works, and what the caller knows of itself. Absolute, canonical paths.
 struct Workplace {
   std::string workspace;
@@ -29,8 +36,9 @@ struct Workplace {
   std::string runtime_dir;  // caller's $XDG_RUNTIME_DIR, may be empty
   // False on a second try, when this machine's overlayfs refused: existing secrets are covered one by one, absent ones are a gap.
   bool overlays = true;
-  std::optional<Owner> owner;    // set by the native backend only
-  std::vector<std::string> env;  // the environment for the command, "K=V", already filtered by the policy
+  std::optional<Owner> owner;             // set by the native backend only
+  std::optional<WorkspaceLayers> layers;  // set: run in a transaction. kUnimplemented from a backend that cannot
+  std::vector<std::string> env;           // the environment for the command, "K=V", already filtered by the policy
 };
 
 struct Prepared {

@@ -18,6 +18,14 @@ void add_policy(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 
+// Transactions: `run --txn` makes them.
+void add_diff(CLI::App& app, int& exit_code);
+void add_commit(CLI::App& app, int& exit_code);
+void add_rollback(CLI::App& app, int& exit_code);
+void add_snapshot(CLI::App& app, int& exit_code);
+void add_fork(CLI::App& app, int& exit_code);
+void add_recover(CLI::App& app, int& exit_code);
+
 // `argv`: from the word `bench` on. Does not return unless it fails.
 int run_bench(char** argv);
 

@@ -32,7 +32,7 @@ struct Given {
   PolicyFlags flags;
   std::optional<std::string> shell_text;
   bool json = false, verbose = false, txn = false;
-  std::string txn_name;
+  std::optional<std::string> txn_name;
   bool pty = false, no_pty = false;
   std::string report;
   std::vector<std::string> program;  // after `--`
@@ -93,10 +93,12 @@ Result<void> write_line(int fd, std::string text, std::string_view what) {
   return {};
 }
 
-runtime::Session make_session(const Given& given, const policy::Effective& effective) {
+runtime::Session make_session(const Given& given, const policy::Effective& effective, const std::string& workspace) {
   const Policy& policy = effective.policy;
   runtime::Session session;
   session.origins = &effective.origins;
+  if (given.txn || given.txn_name)
+    session.transaction = txn::Place{workspace, txn::default_state_dir(), given.txn_name.value_or("default")};
   session.signals = runtime::Signals::Take::kForwarded;
   session.time_steps = given.verbose;
   session.front_ends = true;
@@ -174,10 +176,6 @@ void keep_refusals(ExecResult& result, const Given& given, const std::string& pr
 
 Result<runtime::Ran> run_it(const Given& given, UniqueFd& report) {
   const Command command = BELLJAR_TRY(find_command(given));
-  if (given.txn || !given.txn_name.empty())
-    return Error(Code::kUnimplemented, "cannot run in a transaction (--txn)")
-        .reason("this version writes to the workspace directly")
-        .next("drop --txn; commit or copy the workspace first if it must be restorable");
   LoadedPolicy loaded = BELLJAR_TRY(load_policy(given.flags));
   for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
   const Policy& policy = loaded.effective.policy;
@@ -198,7 +196,7 @@ Result<runtime::Ran> run_it(const Given& given, UniqueFd& report) {
                            .home = context.home,
                            .tmpdir = context.tmpdir,
                            .runtime_dir = context.runtime_dir},
-                          caller_env, make_session(given, loaded.effective));
+                          caller_env, make_session(given, loaded.effective, context.workspace));
   if (ran) keep_refusals(ran->result, given, command.argv[0], context.workspace);
   return ran;
 }
@@ -240,9 +238,8 @@ void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std:
   run->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");
   run->add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
   run->add_option("--report", given->report, "Write what came of it and what was enforced to FILE, as JSON")->type_name("FILE");
-  // Known so that they are refused by name and not as a slip of the finger. They go with the transactions issue.
-  run->add_flag("--txn", given->txn)->group("");
-  run->add_option("--txn-name", given->txn_name)->group("");
+  run->add_flag("--txn", given->txn, "Keep what the command writes to the workspace until `belljar commit` or `rollback`");
+  run->add_option("--txn-name", given->txn_name, "The transaction's name (default: `default`); implies --txn")->type_name("NAME");
   run->add_flag("--verbose", given->verbose, "Say on stderr what is enforced by what, and where the time went");
   CLI::Option* const pty =
       run->add_flag("--pty", given->pty, "Give the command a terminal of its own (default: when stdin and stdout are terminals)");

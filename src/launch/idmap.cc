@@ -31,8 +31,11 @@ int hold(void*) {
   for (;;) ::pause();
 }
 
-int write_map(pid_t pid, const char* name, unsigned inside, unsigned outside) {
-  const std::string text = format("{} {} 1", inside, outside);
+constexpr unsigned kNobodysId = 0x6ffffffe;  // next to the ids that root lends
+
+int write_map(pid_t pid, const char* name, unsigned inside, unsigned outside, Zero zero) {
+  std::string text = format("{} {} 1\n", inside, outside);
+  if (zero == Zero::kMapped) text += format("{} 0 1\n", inside == 0 ? kNobodysId : 0);
   const UniqueFd fd(::open(format("/proc/{}/{}", pid, name).c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd.valid()) return errno;
   return ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : errno;
@@ -40,7 +43,7 @@ int write_map(pid_t pid, const char* name, unsigned inside, unsigned outside) {
 
 }  // namespace
 
-Result<UniqueFd> make_idmap(uid_t disk_uid, gid_t disk_gid, uid_t shown_uid, gid_t shown_gid) {
+Result<UniqueFd> make_idmap(uid_t disk_uid, gid_t disk_gid, uid_t shown_uid, gid_t shown_gid, Zero zero) {
   alignas(16) char stack[4096];
   sigset_t all;
   sigset_t old;
@@ -51,8 +54,8 @@ Result<UniqueFd> make_idmap(uid_t disk_uid, gid_t disk_gid, uid_t shown_uid, gid
   ::sigprocmask(SIG_SETMASK, &old, nullptr);
   UniqueFd map;
   if (pid > 0) {
-    error = write_map(pid, "uid_map", disk_uid, shown_uid);
-    if (error == 0) error = write_map(pid, "gid_map", disk_gid, shown_gid);
+    error = write_map(pid, "uid_map", disk_uid, shown_uid, zero);
+    if (error == 0) error = write_map(pid, "gid_map", disk_gid, shown_gid, zero);
     if (error == 0) {
       map = UniqueFd(::open(format("/proc/{}/ns/user", pid).c_str(), O_RDONLY | O_CLOEXEC));
       if (!map.valid()) error = errno;

@@ -12,8 +12,13 @@
 
 namespace belljar::launch {
 
+// Whether something on disk is shown as id 0 as well. overlayfs makes its own files (work directory, whiteouts) as root, which
+// answers EOVERFLOW where no id on disk is shown as 0; and root has no power over directories of an owner that the mount does not
+// show. With kMapped, root's files are shown as root's; when they are those that are lent, an id that no account has stands in.
+enum class Zero { kUnmapped, kMapped };
+
 // A user namespace that maps `disk` ids to `shown` ids, one of each. Makes and ends one short-lived process.
-Result<UniqueFd> make_idmap(uid_t disk_uid, gid_t disk_gid, uid_t shown_uid, gid_t shown_gid);
+Result<UniqueFd> make_idmap(uid_t disk_uid, gid_t disk_gid, uid_t shown_uid, gid_t shown_gid, Zero zero = Zero::kUnmapped);
 
 enum class Below { kRecursive, kAlone };
 

@@ -94,6 +94,9 @@ Result<ExecResult> run(const Policy& given, const Command& command, const RunOpt
   const Policy policy = BELLJAR_TRY(complete(given, context));
   runtime::Session session;
   session.cancel_fd = options.cancel_fd;
+  if (!options.transaction.empty())
+    session.transaction = txn::Place{context.workspace, options.state_dir.empty() ? txn::default_state_dir() : options.state_dir,
+                                     options.transaction};
   session.stdio = {.input = options.input_fd < 0 ? runtime::Input::kNull : runtime::Input::kInherit,
                    .output = runtime::OutputTo::kCapture,
                    .pty = runtime::Pty::kNo,

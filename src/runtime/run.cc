@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -22,6 +23,8 @@
 #include "runtime/supervise.h"
 #include "runtime/terminal.h"
 #include "runtime/unserved.h"
+#include "txn/base.h"
+#include "txn/store.h"
 
 namespace belljar::runtime {
 namespace {
@@ -211,6 +214,64 @@ Result<Ran> run_prepared(backend::Prepared prepared, const Policy& policy, const
   return Run(std::move(prepared), policy, command, workspace, session).go(Clock::now());
 }
 
+namespace {
+
+// Layers of transactions are nobody's business inside, of this one or another: their directory is hidden wherever it is.
+void hide_state(Policy& policy, const std::string& state_dir) {
+  std::vector<FsEntry>& entries = policy.filesystem.entries;
+  if (state_dir.empty() || std::ranges::any_of(entries, [&](const FsEntry& entry) { return entry.path == state_dir; })) return;
+  entries.push_back({state_dir, false, Access::kNone, {"default secrets", "", 0}});
+}
+
+Result<void> check_mode(const Policy& policy) {
+  if (policy.mode == Mode::kWorkspaceWrite) return {};
+  return Error(Code::kInvalidArgument, "cannot run in a transaction (--txn)")
+      .reason(policy.mode == Mode::kReadOnly ? "in read-only mode nothing is written"
+                                             : "in this mode the command writes anywhere, around every layer")
+      .next("use --policy workspace-write, or drop --txn");
+}
+
+backend::WorkspaceLayers to_layers(const txn::Layers& layers) {
+  backend::WorkspaceLayers result;
+  result.pool = layers.pool;
+  for (const txn::LayerId id : layers.lower) result.lower.push_back(format("{}/up", id));
+  result.upper = format("{}/up", layers.upper);
+  result.work = format("{}/work", layers.upper);
+  return result;
+}
+
+// What a file system says that cannot hold layers, in words.
+Error explain_overlay(Error error, const txn::Place& place) {
+  if (!error.call().starts_with("tree: overlay")) return error;
+  const int errnum = error.errnum();
+  return Error(error.code(), "cannot run in a transaction (--txn)")
+      .sys(errnum, error.call())
+      .reason(format("the file system of {} cannot take what overlayfs writes (overlayfs itself and network file systems cannot)",
+                     quoted(place.state_dir)))
+      .next("set XDG_STATE_HOME to a directory on ext4, xfs, btrfs or tmpfs");
+}
+
+Result<Ran> run_in_transaction(backend::Backend& backend, const Policy& policy, const Command& command, backend::Workplace place,
+                               const Session& session, Clock::time_point begun) {
+  const txn::Place& where = *session.transaction;
+  BELLJAR_CHECK(check_mode(policy));
+  txn::Transaction transaction = BELLJAR_TRY(txn::Transaction::open(where, txn::Store::Open::kCreate, txn::Access::kChange));
+  const txn::Layers layers = BELLJAR_TRY(txn::begin_run(transaction));
+  place.layers = to_layers(layers);
+  backend::Prepared prepared = BELLJAR_TRY(backend.prepare(policy, place));
+  prepared.report.push_back({"transaction", where.name, "overlayfs: the workspace's changes stay in layers until `belljar commit`",
+                             Enforced::kFull, "other writable paths are written directly"});
+  const std::string growing = layers.pool + "/" + place.layers->upper;
+  auto ran = Run(std::move(prepared), policy, command, growing, session).go(begun);
+  if (!ran) return explain_overlay(std::move(ran).error(), where);
+  // What the host has now under the names that changed, while it is fresh. What cannot be noted now counts as changed at the commit
+  // unless its ctime is older than this run; nothing is lost.
+  (void)txn::observe(transaction);
+  return ran;
+}
+
+}  // namespace
+
 Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& command, backend::Workplace place,
                 const std::vector<std::string>& caller_env, const Session& session) {
   const Clock::time_point begun = Clock::now();
@@ -223,6 +284,8 @@ Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& 
   if (policy.limits.disk) sized.filesystem.tmp_size = std::min(sized.filesystem.tmp_size, *policy.limits.disk);
   place.env = policy::build_environment(policy.environment, caller_env, command.env);
   place.cwd = BELLJAR_TRY(find_cwd(place.workspace, place.cwd.empty() ? command.cwd : place.cwd));
+  hide_state(sized, session.transaction ? session.transaction->state_dir : txn::default_state_dir());
+  if (session.transaction) return run_in_transaction(backend, sized, command, std::move(place), session, begun);
   auto ran = Run(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, session).go(begun);
   if (ran || !ran.error().call().starts_with("tree: overlay")) return ran;
   // A file system that cannot be a layer, or layers stacked too deep (a container in a container): once more without.

@@ -11,6 +11,7 @@
 #include "belljar/command.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
+#include "belljar/txn.h"
 #include "launch/launcher.h"
 #include "runtime/signals.h"
 #include "runtime/stdio.h"
@@ -24,6 +25,7 @@ struct Session {
   int cancel_fd = -1;
   bool time_steps = false;
   const Origins* origins = nullptr;                        // where the policy's values come from, for violations; may be null
+  std::optional<txn::Place> transaction;                   // run in it; begun when there is none of that name
   bool front_ends = false;                                 // this process exits with the result: launch::Sandbox::let_go()
   std::function<void(const EnforcementReport&)> on_ready;  // just before the start: what will hold, and how far
 };

@@ -257,7 +257,6 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"Domain", {"--allow-domain", "example.com", "--", "true"}, 125, "belljar: cannot enforce network"},
         Bad{"Publish", {"--publish", "8080", "--", "true"}, 125, "network.publish"},
         Bad{"HostSocket", {"--allow-unix-socket", "/run/x", "--", "true"}, 125, "network.allow_unix_sockets"},
-        Bad{"Transaction", {"--txn", "--", "true"}, 125, "--txn"},
         Bad{"ReportNowhere", {"--report", "/no/such/place/r", "--", "true"}, 125, "cannot create the report"},
         Bad{"ReportToAFullDisk", {"--report", "/dev/full", "--", "true"}, 125, "No space left on device"},
         Bad{"EmptyProgram", {"--", ""}, 125, "there is no command to run"},

@@ -253,6 +253,10 @@ class Preparation {
 }  // namespace
 
 Result<Prepared> LandlockBackend::prepare(const Policy& policy, const Workplace& place) {
+  if (place.layers)
+    return Error(Code::kUnimplemented, "cannot run in a transaction (--txn)")
+        .reason("the landlock backend has no mounts of its own, so what a command writes goes to the host")
+        .next("use --backend native, or drop --txn");
   const Workplace canonical = canonical_place(host_, place);
   return Preparation(host_, policy, canonical).run();
 }

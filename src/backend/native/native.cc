@@ -52,6 +52,21 @@ class Lender {
     return plan.kept_fds.back().get();
   }
 
+  // The two halves of a transaction's overlay. The layers' files belong on disk to whom the workspace belongs.
+  Result<void> lend_layers(launch::Plan& plan, LayeredWorkspace& layered) {
+    const PathFacts facts = host_.facts(layered.path);
+    if (facts.uid == uid_) return {};
+    const UniqueFd idmap = BELLJAR_TRY(launch::make_idmap(facts.uid, facts.gid, uid_, gid_, launch::Zero::kMapped));
+    constexpr std::uint64_t kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    const auto take = [&](const std::string& path, std::uint64_t attributes) -> Result<int> {
+      plan.kept_fds.push_back(BELLJAR_TRY(launch::capture_idmapped(path, idmap, attributes, launch::Below::kAlone)));
+      return plan.kept_fds.back().get();
+    };
+    layered.workspace_fd = BELLJAR_TRY(take(layered.path, kQuiet | MOUNT_ATTR_RDONLY));
+    layered.pool_fd = BELLJAR_TRY(take(layered.layers.pool, kQuiet));
+    return {};
+  }
+
   // May the lent id pass through `folder` as it is?
   bool passable(const std::string& folder) const {
     const PathFacts facts = host_.facts(folder);
@@ -108,6 +123,7 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
   }
   for (Bind& bind : view.binds) {
     open_way(bind.target);
+    if (view.layered && is_under(bind.source, view.layered->path)) continue;  // shown out of the overlay, which is lent as a whole
     const bool lent = view.whole_root || !bind.readonly;
     if (bind.detached_fd >= 0 || !lent) continue;
     auto fd = lender.lend(plan, bind.source, bind.readonly);
@@ -127,6 +143,7 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
                      .detached_fd = BELLJAR_TRY(lender.lend(plan, place.home, true))});
   }
   open_way(place.workspace);
+  if (view.layered) BELLJAR_CHECK(lender.lend_layers(plan, *view.layered));
   view.binds.insert(view.binds.begin(), std::make_move_iterator(extra.begin()), std::make_move_iterator(extra.end()));
   view.chown_private = true;
   view.make_devices = true;

@@ -49,6 +49,7 @@ class Builder {
 
   Result<void> run() {
     capture_binds();
+    capture_layers();
     capture_devices();
     capture_mask_floors();
     keep_host_mounts();
@@ -59,6 +60,7 @@ class Builder {
       add({.kind = MountOpKind::kSetAttr, .flags = launch::kRecursive, .attr_set = kQuiet, .target = "/"});
     }
     make_stage();
+    make_layered();
     make_masks();
     make_caches();
     make_hiding_places();
@@ -118,6 +120,7 @@ class Builder {
 
   void capture_binds() {
     for (const Bind& bind : view_.binds) {
+      if (in_layered(bind.source)) continue;
       const int to = slot();
       const std::uint64_t attributes = kQuiet | (bind.readonly ? MOUNT_ATTR_RDONLY : 0);
       if (bind.detached_fd >= 0) {
@@ -131,6 +134,34 @@ class Builder {
              .source = bind.source});
       }
       place(bind.target, to, bind.directory);
+    }
+  }
+
+  bool in_layered(const std::string& path) const { return view_.layered && is_under(path, view_.layered->path); }
+
+  // Both halves of a transaction's overlay, before the stage covers /tmp, which may hold them.
+  void capture_layers() {
+    if (!view_.layered) return;
+    const auto take = [&](int fd, const std::string& source, std::uint64_t attributes) {
+      const int to = slot();
+      if (fd >= 0) add({.kind = MountOpKind::kTakeFd, .slot = to, .fd = fd});
+      else add({.kind = MountOpKind::kCapture, .slot = to, .attr_set = attributes, .source = source});
+      return to;
+    };
+    below_slot_ = take(view_.layered->workspace_fd, view_.layered->path, MOUNT_ATTR_RDONLY | kQuiet);
+    pool_slot_ = take(view_.layered->pool_fd, view_.layered->layers.pool, kQuiet);
+    // An overlay shows one file system only: what the host has mounted below is put back, read-only, since no layer can hold it.
+    for (const std::string& mount : host_.mount_points()) {
+      if (mount == view_.layered->path || !in_layered(mount)) continue;
+      const PathFacts facts = host_.facts(mount);
+      if (facts.kind == PathKind::kAbsent) continue;
+      const int to = slot();
+      add({.kind = MountOpKind::kCapture,
+           .flags = launch::kRecursive,
+           .slot = to,
+           .attr_set = MOUNT_ATTR_RDONLY | kQuiet,
+           .source = mount});
+      place(mount, to, facts.kind == PathKind::kDirectory);
     }
   }
 
@@ -213,6 +244,55 @@ class Builder {
       make_path(stage("root"), relative_to(parent_of(link), "/"), true, 0755);
       add({.kind = MountOpKind::kSymlink, .source = text, .target = at(link)});
     }
+  }
+
+  // The workspace as the transaction has it, and everything of it that the policy treats apart: taken out of the overlay, so that
+  // no bind leads around the layers.
+  void make_layered() {
+    if (!view_.layered) return;
+    const auto put = [&](int from, std::string_view name) {
+      mkdir(stage(name), 0755);
+      add({.kind = MountOpKind::kAttach, .flags = launch::kOwnPlace, .slot = from, .target = stage(name)});
+    };
+    put(below_slot_, "below");
+    put(pool_slot_, "layers");
+    const int overlay = slot();
+    add({.kind = MountOpKind::kOverlay, .slot = overlay, .attr_set = kQuiet, .data = layered_options()});
+    put(overlay, "merged");
+    for (const Bind& bind : view_.binds) {
+      if (!in_layered(bind.source)) continue;
+      const bool whole = bind.source == view_.layered->path;
+      const std::uint32_t flags =
+          whole ? 0U : static_cast<std::uint32_t>(launch::kIfExists);  // the transaction may have removed it
+      const int to = slot();
+      add({.kind = MountOpKind::kCapture,
+           .flags = flags,
+           .slot = to,
+           .attr_set = kQuiet | (bind.readonly ? MOUNT_ATTR_RDONLY : 0),
+           .source = whole ? stage("merged") : join(stage("merged"), relative_to(bind.source, view_.layered->path))});
+      place(bind.target, to, bind.directory, flags);
+    }
+  }
+
+  std::string layered_options() const {
+    const WorkspaceLayers& layers = view_.layered->layers;
+    const std::string pool = stage("layers") + "/";
+    std::vector<std::string> lower;
+    for (const std::string& layer : layers.lower) lower.push_back(pool + layer);
+    lower.push_back(stage("below"));
+    constexpr std::size_t kLongestValue = 255;  // fsconfig(2)
+    std::string joined;
+    for (const std::string& layer : lower) joined += (joined.empty() ? "" : ":") + layer;
+    std::string options;
+    if (joined.size() <= kLongestValue) {
+      options = "lowerdir=" + joined + '\0';
+    } else {
+      for (const std::string& layer : lower) options += "lowerdir+=" + layer + '\0';  // Linux 6.8
+    }
+    options += "upperdir=" + pool + layers.upper + '\0' + "workdir=" + pool + layers.work + '\0';
+    // The same for root, so that a layer means the same whoever mounts it. No index: it would tie a layer to one lower directory.
+    options += std::string("userxattr") + '\0' + "index=off" + '\0';
+    return options;
   }
 
   void make_masks() {
@@ -503,6 +583,7 @@ class Builder {
   launch::Plan& plan_;
   int slots_;
   int proc_slot_ = -1;
+  int below_slot_ = -1, pool_slot_ = -1;
   std::vector<Placement> placements_;
   std::map<std::string, std::string> own_;                     // private target -> its path on the stage
   std::map<std::string, std::pair<int, std::string>> floors_;  // masked folder -> slot, path on the stage

@@ -13,10 +13,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "backend/backend.h"
 #include "backend/native/host.h"
 #include "launch/plan.h"
 
@@ -49,6 +51,13 @@ struct Cache {
   bool exists = true;
 };
 
+// The workspace in a transaction: an overlay of it. Binds whose source lies in the workspace are taken out of the overlay.
+struct LayeredWorkspace {
+  std::string path;
+  WorkspaceLayers layers;
+  int workspace_fd = -1, pool_fd = -1;  // already captured by the parent (root only: idmapped beforehand)
+};
+
 // What should be seen. Paths canonical and absolute.
 struct View {
   bool whole_root = true;                                       // the host's tree is the floor
@@ -58,6 +67,7 @@ struct View {
   std::vector<std::string> hide_dirs, hide_files;  // existing paths outside of masks
   std::map<std::string, Mask> masks;
   std::vector<Cache> caches;
+  std::optional<LayeredWorkspace> layered;
   std::vector<std::string> devices;
   std::vector<std::pair<std::string, std::string>> files;  // target -> contents
   bool minimal_dev = true;

@@ -45,6 +45,7 @@ class Planner {
     plan_caches();
     show_home();
     plan_devices();
+    BELLJAR_CHECK(plan_layers());
     return std::move(paths_);
   }
 
@@ -476,6 +477,24 @@ class Planner {
         kind_of(home) != PathKind::kDirectory)
       return;
     view().binds.push_back({.source = home, .target = home, .readonly = true});
+  }
+
+  Result<void> plan_layers() {
+    if (!place_.layers) return {};
+    const auto refused = [](std::string reason, std::string next) {
+      return Error(Code::kInvalidArgument, "cannot run in a transaction (--txn)").reason(std::move(reason)).next(std::move(next));
+    };
+    if (std::find(paths_.writable.begin(), paths_.writable.end(), place_.workspace) == paths_.writable.end())
+      return refused("the policy does not make the workspace writable, so there is nothing to hold back", "drop --txn");
+    for (const Bind& bind : view().binds) {
+      if (!bind.readonly && bind.source != bind.target && bind.source != place_.workspace &&
+          is_under(place_.workspace, bind.source))
+        return refused(
+            format("the volume {} shows the workspace a second time, writable and outside of the transaction", quoted(bind.target)),
+            "make the volume read-only, or drop --txn");
+    }
+    view().layered = LayeredWorkspace{place_.workspace, *place_.layers};
+    return {};
   }
 
   void plan_devices() {

@@ -1,0 +1,36 @@
+// belljar fork NAME
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "belljar/txn.h"
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "cli/txn_flags.h"
+
+namespace belljar::cli {
+namespace {
+
+struct Given {
+  TxnFlags flags;
+  std::string name;
+};
+
+Result<void> begin_fork(const Given& given) {
+  const txn::Place place = BELLJAR_TRY(find_place(given.flags));
+  return txn::make_fork(place, given.name);
+}
+
+}  // namespace
+
+void add_fork(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("fork", "Begin another transaction that goes on from the state of this one");
+  const auto given = std::make_shared<Given>();
+  add_txn_options(*command, given->flags);
+  command->add_option("name", given->name, "Its name")->required()->type_name("NAME");
+  command->callback([given, &exit_code] {
+    if (const auto done = begin_fork(*given); !done) exit_code = print_error(done.error());
+  });
+}
+
+}  // namespace belljar::cli

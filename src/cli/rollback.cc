@@ -1,0 +1,42 @@
+// belljar rollback [--to SNAPSHOT]
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "base/format.h"
+#include "belljar/txn.h"
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "cli/txn_flags.h"
+
+namespace belljar::cli {
+namespace {
+
+struct Given {
+  TxnFlags flags;
+  std::string to;
+};
+
+Result<void> roll_back(const Given& given) {
+  const txn::Place place = BELLJAR_TRY(find_place(given.flags));
+  BELLJAR_CHECK(txn::rollback(place, given.to));
+  print_note(given.to.empty() ? format("dropped the transaction {}", place.name)
+                              : format("the transaction {} is as it was at {}", place.name, escaped(given.to)));
+  // It is done; what follows only frees the disk.
+  if (const auto swept = txn::sweep(place); !swept) print_error(swept.error());
+  return {};
+}
+
+}  // namespace
+
+void add_rollback(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("rollback", "Drop what a transaction changed");
+  const auto given = std::make_shared<Given>();
+  add_txn_options(*command, given->flags);
+  command->add_option("--to", given->to, "Only what changed since this snapshot")->type_name("SNAPSHOT");
+  command->callback([given, &exit_code] {
+    if (const auto done = roll_back(*given); !done) exit_code = print_error(done.error());
+  });
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,36 @@
+// belljar snapshot NAME
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "belljar/txn.h"
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "cli/txn_flags.h"
+
+namespace belljar::cli {
+namespace {
+
+struct Given {
+  TxnFlags flags;
+  std::string name;
+};
+
+Result<void> take_snapshot(const Given& given) {
+  const txn::Place place = BELLJAR_TRY(find_place(given.flags));
+  return txn::snapshot(place, given.name);
+}
+
+}  // namespace
+
+void add_snapshot(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("snapshot", "Keep the state of a transaction, for `belljar rollback --to NAME`");
+  const auto given = std::make_shared<Given>();
+  add_txn_options(*command, given->flags);
+  command->add_option("name", given->name, "Its name")->required()->type_name("NAME");
+  command->callback([given, &exit_code] {
+    if (const auto done = take_snapshot(*given); !done) exit_code = print_error(done.error());
+  });
+}
+
+}  // namespace belljar::cli

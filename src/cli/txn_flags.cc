@@ -1,0 +1,109 @@
+#include "cli/txn_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/format.h"
+#include "cli/load.h"
+
+namespace belljar::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view name_of(txn::FileKind kind) {
+  constexpr std::string_view kNames[] = {"none", "file", "directory", "symlink", "other"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view name_of(txn::ChangeKind kind) {
+  constexpr std::string_view kNames[] = {"added", "modified", "deleted", "renamed"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+bool is_utf8(const std::string& text) {
+  try {
+    (void)Json(text).dump();
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
+void put_path(Json& object, const char* key, const std::string& path) {
+  object[key] = path;
+  if (is_utf8(path)) return;
+  std::string hex;
+  for (const char c : path) hex += format("{:02x}", static_cast<unsigned char>(c));
+  object[format("{}_bytes", key)] = hex;
+}
+
+Json state_json(const txn::FileState& state) {
+  if (state.kind == txn::FileKind::kNone) return nullptr;
+  return {{"type", name_of(state.kind)}, {"mode", format("{:04o}", state.mode)}, {"size", state.size}};
+}
+
+std::string with_slash(const std::string& path, const txn::FileState& state) {
+  return escaped(path.empty() ? "." : path) + (state.kind == txn::FileKind::kDirectory ? "/" : "");
+}
+
+}  // namespace
+
+void add_txn_options(CLI::App& command, TxnFlags& flags) {
+  command.add_option("--workspace", flags.workspace, "The workspace of the transaction (default: the current directory)")
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--txn-name", flags.name, "Which transaction (default: `default`, or the only one)")->type_name("NAME");
+}
+
+Result<txn::Place> find_place(const TxnFlags& flags) {
+  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): one thread
+  txn::Place place;
+  place.workspace = BELLJAR_TRY(find_workspace(flags.workspace, home == nullptr ? "" : home));
+  place.state_dir = txn::default_state_dir();
+  if (flags.name) {
+    place.name = *flags.name;
+    return place;
+  }
+  const std::vector<txn::Info> all = BELLJAR_TRY(txn::list(place));
+  bool has_default = false;
+  for (const txn::Info& one : all) has_default = has_default || one.name == place.name;
+  if (!has_default && all.size() == 1) place.name = all.front().name;
+  return place;
+}
+
+std::string change_line(const txn::Change& change) {
+  constexpr char kLetters[] = {'A', 'M', 'D', 'R'};
+  const bool gone = change.kind == txn::ChangeKind::kDeleted;
+  std::string line(1, kLetters[static_cast<std::size_t>(change.kind)]);
+  if (change.kind == txn::ChangeKind::kRenamed) line += format(" {} ->", escaped(change.from));
+  line += " " + with_slash(change.path, gone ? change.before : change.after);
+  if (change.kind == txn::ChangeKind::kModified || change.kind == txn::ChangeKind::kRenamed) {
+    if (change.before.kind != change.after.kind)
+      line += format(" ({} -> {})", name_of(change.before.kind), name_of(change.after.kind));
+    else if (change.before.mode != change.after.mode)
+      line += format(" (mode {:04o} -> {:04o})", change.before.mode, change.after.mode);
+    if (change.attributes) line += " (attributes)";
+  }
+  return line + "\n";
+}
+
+std::string change_json(const txn::Change& change) {
+  Json object;
+  object["kind"] = name_of(change.kind);
+  put_path(object, "path", change.path.empty() ? "." : change.path);
+  if (change.kind == txn::ChangeKind::kRenamed) put_path(object, "from", change.from);
+  object["before"] = state_json(change.before);
+  object["after"] = state_json(change.after);
+  object["content"] = change.content;
+  object["attributes"] = change.attributes;
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void print_out(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+}  // namespace belljar::cli

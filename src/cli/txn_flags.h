@@ -1,0 +1,34 @@
+// What the commands about transactions have in common: which transaction is meant, and how a change looks.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "belljar/result.h"
+#include "belljar/txn.h"
+
+namespace CLI {
+class App;
+}
+
+namespace belljar::cli {
+
+struct TxnFlags {
+  std::vector<std::string> workspace;
+  std::optional<std::string> name;
+};
+
+// --workspace and --txn-name. `flags` must outlive `command`.
+void add_txn_options(CLI::App& command, TxnFlags& flags);
+// Without a name: `default`, or the only one there is. Errors: kNotFound, with the names there are.
+Result<txn::Place> find_place(const TxnFlags& flags);
+
+// "M path", "R old -> new": the letters of `git status --short`. Names are escaped.
+std::string change_line(const txn::Change& change);
+// One JSON object on one line. A name that is no UTF-8 comes with U+FFFD in it and, as `path_bytes`, in hexadecimal.
+std::string change_json(const txn::Change& change);
+
+void print_out(const std::string& text);
+
+}  // namespace belljar::cli

@@ -1,0 +1,18 @@
+#include "belljar/txn.h"
+#include "txn/compare.h"
+#include "txn/store.h"
+#include "txn/walk.h"
+
+namespace belljar::txn {
+
+Result<std::vector<Change>> diff(const Place& place) {
+  const Transaction transaction = BELLJAR_TRY(Transaction::open(place, Store::Open::kExisting, Access::kRead));
+  const std::vector<Delta> deltas = BELLJAR_TRY(walk(transaction.store(), transaction.meta().chain));
+  return find_renames(transaction.store(), deltas, compare_all(transaction.store(), deltas));
+}
+
+Result<Patch> patch(const Place&) {
+  return Error(Code::kUnimplemented, "cannot write a patch").reason("this version does not").next("use `belljar diff --json`");
+}
+
+}  // namespace belljar::txn

@@ -1,0 +1,320 @@
+#include "txn/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "base/format.h"
+#include "kernel/sys.h"
+
+namespace belljar::txn {
+namespace {
+
+constexpr std::string_view kOverlay = "user.overlay.";
+constexpr const char* kOpaque = "user.overlay.opaque";
+
+std::string through_proc(int fd) { return format("/proc/self/fd/{}", fd); }
+
+bool is_ours(std::string_view attribute) {
+  return !attribute.starts_with(kOverlay) && (attribute.starts_with("user.") || attribute.starts_with("system.posix_acl_"));
+}
+
+std::vector<std::string> attribute_names(int fd) {
+  std::string buffer(4096, '\0');
+  for (;;) {
+    const ssize_t size = ::flistxattr(fd, buffer.data(), buffer.size());
+    if (size < 0 && errno == ERANGE && buffer.size() < (1U << 20)) {
+      buffer.resize(buffer.size() * 4);
+      continue;
+    }
+    std::vector<std::string> names;
+    for (ssize_t at = 0; at < size; at += static_cast<ssize_t>(names.back().size()) + 1) names.emplace_back(buffer.c_str() + at);
+    return names;
+  }
+}
+
+// 1: whole, 0: this file system cannot, -errno.
+int share_bytes(int from, int to) { return ::ioctl(to, FICLONE, from) == 0 ? 1 : 0; }
+
+Result<void> copy_range(int from, int to, off_t begin, off_t end, std::string_view path) {
+  std::array<char, 1U << 16> buffer;
+  while (begin < end) {
+    const auto want = static_cast<std::size_t>(std::min<off_t>(end - begin, buffer.size()));
+    const ssize_t got = ::pread(from, buffer.data(), want, begin);
+    if (got < 0) return call_failed(errno, "pread", "copy", path);
+    if (got == 0) return {};
+    for (ssize_t done = 0; done < got;) {
+      const ssize_t wrote = ::pwrite(to, buffer.data() + done, static_cast<std::size_t>(got - done), begin + done);
+      if (wrote < 0) return call_failed(errno, "pwrite", "copy", path);
+      done += wrote;
+    }
+    begin += got;
+  }
+  return {};
+}
+
+}  // namespace
+
+Error call_failed(int errnum, const char* call, std::string_view what, std::string_view path) {
+  const bool full = errnum == ENOSPC || errnum == EDQUOT;
+  Error error(full               ? Code::kResourceExhausted
+              : errnum == ENOENT ? Code::kNotFound
+                                 : Code::kUnavailable,
+              format("cannot {} {}", what, quoted(path)));
+  return std::move(error).sys(errnum, call).next(full ? "free some space and try again" : "look at the path and try again");
+}
+
+int open_beneath(int root, const std::string& path, int flags) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+  if ((flags & O_NOFOLLOW) != 0 && (flags & O_PATH) != 0) {
+    // The link itself may be meant: only its parents must not be links, and openat2 has no word for that.
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV;
+    const std::string_view folder = parent_path(path);
+    if (!folder.empty()) {
+      const UniqueFd parent(open_beneath(root, std::string(folder), O_PATH | O_DIRECTORY));
+      if (!parent.valid()) return -errno;
+      const int fd = kernel::sys::openat2(parent.get(), path.c_str() + folder.size() + 1, how);
+      if (fd < 0) errno = -fd;
+      return fd;
+    }
+  }
+  const int fd = kernel::sys::openat2(root, path.empty() ? "." : path.c_str(), how);
+  if (fd < 0) errno = -fd;
+  return fd;
+}
+
+Result<UniqueFd> open_directory(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return call_failed(errno, "open", "open", path);
+  return fd;
+}
+
+Result<void> make_directories(const std::string& path) {
+  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    const std::string part = path.substr(0, slash);
+    if (::mkdir(part.c_str(), 0700) < 0 && errno != EEXIST) {
+      const int error = errno;
+      if (error != EROFS && error != EACCES) return call_failed(error, "mkdir", "make", part);
+      if (::access(part.c_str(), F_OK) < 0) return call_failed(error, "mkdir", "make", part);
+    }
+    if (slash == std::string::npos) return {};
+  }
+}
+
+std::string_view parent_path(std::string_view path) noexcept {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
+std::string join_path(std::string_view folder, std::string_view name) {
+  std::string path(folder);
+  if (!path.empty()) path += '/';
+  path += name;
+  return path;
+}
+
+bool within(std::string_view path, std::string_view folder) noexcept {
+  return folder.empty() || (path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/'));
+}
+
+Result<Spot> find_spot(int root, const std::string& path) {
+  const std::string_view folder = parent_path(path);
+  Spot spot{UniqueFd(open_beneath(root, std::string(folder), O_PATH | O_DIRECTORY)),
+            path.substr(folder.empty() ? 0 : folder.size() + 1)};
+  if (!spot.parent.valid()) return call_failed(errno, "openat2", "reach", path);
+  return spot;
+}
+
+std::optional<struct stat> find_status(int dir, const std::string& name) noexcept {
+  struct stat status{};
+  const int flags = AT_SYMLINK_NOFOLLOW | (name.empty() ? AT_EMPTY_PATH : 0);
+  if (dir < 0 || ::fstatat(dir, name.c_str(), &status, flags) < 0) return std::nullopt;
+  return status;
+}
+
+Result<std::vector<std::string>> list_names(int dir) {
+  const int copy = ::openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* stream = copy < 0 ? nullptr : ::fdopendir(copy);
+  if (stream == nullptr) {
+    const int error = errno;
+    if (copy >= 0) ::close(copy);
+    return call_failed(error, "opendir", "list", through_proc(dir));
+  }
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  ::closedir(stream);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<std::string> read_whole(int dir, const std::string& path, std::uint64_t most) {
+  const UniqueFd file(open_beneath(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  struct stat status{};
+  if (!file.valid() || ::fstat(file.get(), &status) < 0) return call_failed(errno, "open", "read", path);
+  if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) > most)
+    return Error(Code::kOutOfRange, format("cannot read {}", quoted(path))).reason("it is no file, or too large");
+  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t got = ::read(file.get(), bytes.data() + have, bytes.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return call_failed(errno, "read", "read", path);
+    if (got == 0) break;
+    have += static_cast<std::size_t>(got);
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
+Result<void> write_bytes(int fd, std::string_view bytes, std::string_view path) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return call_failed(errno, "write", "write", path);
+    bytes.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return {};
+}
+
+Result<void> write_whole(int dir, const std::string& name, std::string_view bytes, Durable durable) {
+  const std::string beside = name + ".new";
+  const UniqueFd file(::openat(dir, beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) return call_failed(errno, "open", "write", beside);
+  auto wrote = write_bytes(file.get(), bytes, beside);
+  if (wrote && durable == Durable::kYes && ::fsync(file.get()) < 0) wrote = call_failed(errno, "fsync", "write", beside);
+  if (wrote && ::renameat(dir, beside.c_str(), dir, name.c_str()) < 0) wrote = call_failed(errno, "rename", "write", name);
+  if (!wrote) {
+    ::unlinkat(dir, beside.c_str(), 0);
+    return wrote;
+  }
+  if (durable == Durable::kYes && ::fsync(dir) < 0) return call_failed(errno, "fsync", "write", name);
+  return {};
+}
+
+std::map<std::string, std::string> read_attributes(int fd) {
+  std::map<std::string, std::string> attributes;
+  for (const std::string& name : attribute_names(fd)) {
+    if (!is_ours(name)) continue;
+    std::string value(1U << 16, '\0');  // XATTR_SIZE_MAX
+    const ssize_t size = ::fgetxattr(fd, name.c_str(), value.data(), value.size());
+    if (size < 0) continue;
+    value.resize(static_cast<std::size_t>(size));
+    attributes.emplace(name, std::move(value));
+  }
+  return attributes;
+}
+
+Result<void> write_attributes(int fd, const std::map<std::string, std::string>& wanted, std::string_view path) {
+  const auto present = read_attributes(fd);
+  for (const auto& [name, value] : present) {
+    if (!wanted.contains(name) && ::fremovexattr(fd, name.c_str()) < 0 && errno != ENODATA)
+      return call_failed(errno, "fremovexattr", "set attributes of", path);
+  }
+  for (const auto& [name, value] : wanted) {
+    const auto found = present.find(name);
+    if (found != present.end() && found->second == value) continue;
+    if (::fsetxattr(fd, name.c_str(), value.data(), value.size(), 0) < 0)
+      return call_failed(errno, "fsetxattr", "set attributes of", path);
+  }
+  return {};
+}
+
+bool is_opaque(int directory) noexcept {
+  char value[2] = {};
+  return ::fgetxattr(directory, kOpaque, value, sizeof value) >= 1 && value[0] == 'y';
+}
+
+Result<void> make_opaque(int directory) {
+  if (::fsetxattr(directory, kOpaque, "y", 1, 0) < 0) return call_failed(errno, "fsetxattr", "mark", through_proc(directory));
+  return {};
+}
+
+void drop_overlay_attributes(int fd) noexcept {
+  for (const std::string& name : attribute_names(fd)) {
+    if (name.starts_with(kOverlay)) ::fremovexattr(fd, name.c_str());
+  }
+}
+
+Result<void> copy_bytes(int from, int to, std::string_view path) {
+  struct stat status{};
+  if (::fstat(from, &status) < 0) return call_failed(errno, "fstat", "copy", path);
+  if (share_bytes(from, to) == 1) return {};
+  for (off_t at = 0; at < status.st_size;) {
+    off_t data = ::lseek(from, at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) break;  // a hole up to the end
+    off_t hole = data < 0 ? status.st_size : ::lseek(from, data, SEEK_HOLE);
+    if (data < 0) data = at;
+    if (hole < 0) hole = status.st_size;
+    BELLJAR_CHECK(copy_range(from, to, data, hole, path));
+    at = hole;
+  }
+  if (::ftruncate(to, status.st_size) < 0) return call_failed(errno, "ftruncate", "copy", path);
+  return {};
+}
+
+Result<void> copy_node(int from_dir, const std::string& from, int to_dir, const std::string& to) {
+  struct stat status{};
+  if (::fstatat(from_dir, from.c_str(), &status, AT_SYMLINK_NOFOLLOW) < 0) return call_failed(errno, "fstatat", "copy", from);
+  const timespec times[2] = {status.st_atim, status.st_mtim};
+  if (S_ISLNK(status.st_mode)) {
+    if (::symlinkat(read_link(from_dir, from).c_str(), to_dir, to.c_str()) < 0)
+      return call_failed(errno, "symlinkat", "copy", from);
+  } else if (S_ISREG(status.st_mode)) {
+    const UniqueFd source(::openat(from_dir, from.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    const UniqueFd target(::openat(to_dir, to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!source.valid() || !target.valid()) return call_failed(errno, "openat", "copy", from);
+    BELLJAR_CHECK(copy_bytes(source.get(), target.get(), from));
+    give_owner(target.get(), status);
+    if (::fchmod(target.get(), status.st_mode & 07777U) < 0) return call_failed(errno, "fchmod", "copy", from);
+    BELLJAR_CHECK(write_attributes(target.get(), read_attributes(source.get()), from));
+    (void)::futimens(target.get(), times);
+    return {};
+  } else {
+    if (::mknodat(to_dir, to.c_str(), status.st_mode, status.st_rdev) < 0) return call_failed(errno, "mknodat", "copy", from);
+    if (::fchmodat(to_dir, to.c_str(), status.st_mode & 07777U, 0) < 0) return call_failed(errno, "fchmodat", "copy", from);
+  }
+  if (::fchownat(to_dir, to.c_str(), status.st_uid, status.st_gid, AT_SYMLINK_NOFOLLOW) < 0 && ::geteuid() == 0)
+    return call_failed(errno, "fchownat", "copy", from);
+  (void)::utimensat(to_dir, to.c_str(), times, AT_SYMLINK_NOFOLLOW);
+  return {};
+}
+
+void give_owner(int fd, const struct stat& status) noexcept {
+  if (::fchown(fd, status.st_uid, status.st_gid) < 0) return;
+}
+
+Result<bool> same_bytes(int one, int other) {
+  std::array<char, 1U << 15> left;
+  std::array<char, 1U << 15> right;
+  for (off_t at = 0;;) {
+    const ssize_t got = ::pread(one, left.data(), left.size(), at);
+    const ssize_t also = ::pread(other, right.data(), right.size(), at);
+    if (got < 0 || also < 0) return call_failed(errno, "pread", "compare", through_proc(one));
+    if (got != also || std::memcmp(left.data(), right.data(), static_cast<std::size_t>(got)) != 0) return false;
+    if (got == 0) return true;
+    at += got;
+  }
+}
+
+std::string read_link(int dir, const std::string& name) {
+  std::string text(PATH_MAX, '\0');
+  const ssize_t size = ::readlinkat(dir, name.c_str(), text.data(), text.size());
+  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+  return text;
+}
+
+}  // namespace belljar::txn

@@ -1,0 +1,285 @@
+#include "txn/store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "base/format.h"
+#include "base/remove_tree.h"
+#include "policy/paths.h"
+#include "txn/files.h"
+
+namespace belljar::txn {
+namespace {
+
+constexpr std::uint64_t kMostMeta = 16U << 20;
+
+Result<Meta> load_meta(int transaction_dir) {
+  const std::string bytes = BELLJAR_TRY(read_whole(transaction_dir, "meta", kMostMeta));
+  return decode_meta(bytes);
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody here sets variables
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+Result<UniqueFd> open_or_make(int dir, const char* name, Store::Open how) {
+  if (how == Store::Open::kCreate && ::mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+    return call_failed(errno, "mkdirat", "make", name);
+  UniqueFd fd(::openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return call_failed(errno, "openat", "open", name);
+  return fd;
+}
+
+Result<UniqueFd> take_lock(int dir, int operation) {
+  UniqueFd lock(::openat(dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock.valid()) return call_failed(errno, "openat", "open", "lock");
+  int status = 0;
+  do status = ::flock(lock.get(), operation);
+  while (status < 0 && errno == EINTR);
+  if (status == 0) return lock;
+  const int error = errno;
+  return Error(Code::kFailedPrecondition, "cannot lock the transaction").sys(error, "flock");
+}
+
+Error not_found(const Place& place, const std::vector<std::string>& others) {
+  std::string next = "`belljar run --txn -- PROGRAM` begins one";
+  if (!others.empty()) {
+    next = "name one of these with --txn-name:";
+    for (const std::string& other : others) next += " " + other;
+  }
+  return Error(Code::kNotFound, format("cannot find the transaction {}", quoted(place.name)))
+      .reason(format("the workspace {} has none of that name", quoted(place.workspace)))
+      .next(std::move(next));
+}
+
+Result<void> check_apart(const Place& place) {
+  if (place.state_dir.empty() || place.state_dir.front() != '/')
+    return Error(Code::kInvalidArgument, "cannot keep a transaction")
+        .reason("there is no state directory: neither $XDG_STATE_HOME nor $HOME is an absolute path")
+        .next("set one of them");
+  if (policy::is_within(place.state_dir, place.workspace) || policy::is_within(place.workspace, place.state_dir))
+    return Error(Code::kInvalidArgument, format("cannot keep a transaction of {}", quoted(place.workspace)))
+        .reason(format("its layers would lie inside of what they belong to: the state directory is {}", quoted(place.state_dir)))
+        .next("set XDG_STATE_HOME to a directory outside of the workspace, or choose another workspace");
+  return {};
+}
+
+// The path that matters for what lies where; the last components may be missing still.
+std::string canonical(const std::string& path) {
+  char* const real = ::realpath(path.c_str(), nullptr);
+  if (real != nullptr) {
+    std::string result(real);
+    ::free(real);  // NOLINT: realpath(3) allocated it
+    return result;
+  }
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos || slash == 0) return path;
+  return canonical(path.substr(0, slash)) + path.substr(slash);
+}
+
+}  // namespace
+
+std::string default_state_dir() {
+  const std::string xdg = variable("XDG_STATE_HOME");
+  if (xdg.starts_with('/')) return xdg + "/belljar";
+  if (::geteuid() == 0) return "/var/lib/belljar";
+  const std::string home = variable("HOME");
+  return home.starts_with('/') ? home + "/.local/state/belljar" : std::string();
+}
+
+Result<void> check_name(const std::string& name, std::string_view what) {
+  constexpr std::size_t kLongest = 64;
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+  };
+  if (!name.empty() && name.size() <= kLongest && std::all_of(name.begin(), name.end(), fits) && name[0] != '.' && name[0] != '-')
+    return {};
+  return Error(Code::kInvalidArgument, format("cannot use {} as the name of a {}", quoted(name), what))
+      .reason("a name has 1 to 64 letters, digits, `.`, `_` or `-`, and begins with a letter, a digit or `_`")
+      .next("choose another name");
+}
+
+Result<Store> Store::open(const Place& given, Open how) {
+  Place place = given;
+  place.state_dir = canonical(place.state_dir);
+  BELLJAR_CHECK(check_apart(place));
+  Store store;
+  store.workspace_path_ = place.workspace;
+  store.workspace_ = BELLJAR_TRY(open_directory(place.workspace));
+  struct stat status{};
+  if (::fstat(store.workspace_.get(), &status) < 0) return call_failed(errno, "fstat", "look at", place.workspace);
+  store.path_ = format("{}/txn/{:x}-{}", place.state_dir, status.st_dev, status.st_ino);
+  if (how == Open::kCreate) BELLJAR_CHECK(make_directories(store.path_));
+  store.root_ = UniqueFd(::open(store.path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!store.root_.valid() && errno == ENOENT) return not_found(place, {});
+  if (!store.root_.valid()) return call_failed(errno, "open", "open", store.path_);
+  store.layers_ = BELLJAR_TRY(open_or_make(store.root(), "layers", Open::kCreate));
+  store.txns_ = BELLJAR_TRY(open_or_make(store.root(), "txns", Open::kCreate));
+  store.trash_ = BELLJAR_TRY(open_or_make(store.root(), "trash", Open::kCreate));
+  return store;
+}
+
+std::vector<std::string> Store::names() const { return list_names(txns_.get()).value_or(std::vector<std::string>()); }
+
+Result<UniqueFd> Store::open_transaction(const std::string& name) const {
+  UniqueFd dir(::openat(txns_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!dir.valid()) return call_failed(errno, "openat", "open the transaction", name);
+  return dir;
+}
+
+Result<UniqueFd> Store::lock_pool() const { return take_lock(root(), LOCK_EX); }
+
+Result<LayerId> Store::make_layer() const {
+  LayerId id = 1;
+  for (const std::string& name : BELLJAR_TRY(list_names(layers())))
+    id = std::max<LayerId>(id, std::strtoull(name.c_str(), nullptr, 10) + 1);
+  const std::string name = format("{}", id);
+  for (const std::string& path : {name, name + "/up", name + "/work"}) {
+    if (::mkdirat(layers(), path.c_str(), 0700) < 0) return call_failed(errno, "mkdirat", "make the layer", path);
+  }
+  // The overlay shows the mode and owner of its upper layer's root.
+  struct stat status{};
+  const UniqueFd up(open_beneath(layers(), name + "/up", O_RDONLY | O_DIRECTORY));
+  if (!up.valid() || ::fstat(workspace(), &status) < 0) return call_failed(errno, "open", "make the layer", name);
+  if (::geteuid() == 0 && ::fchown(up.get(), status.st_uid, status.st_gid) < 0)
+    return call_failed(errno, "fchown", "make the layer", name);
+  if (::fchmod(up.get(), status.st_mode & 07777U) < 0) return call_failed(errno, "fchmod", "make the layer", name);
+  BELLJAR_CHECK(write_attributes(up.get(), read_attributes(workspace()), name));
+  return id;
+}
+
+Result<void> Store::drop_unused_layers() const {
+  std::set<std::string> used;
+  for (const std::string& name : names()) {
+    const UniqueFd dir = BELLJAR_TRY(open_transaction(name));
+    const Meta meta = BELLJAR_TRY(load_meta(dir.get()));
+    for (const LayerId id : meta.chain) used.insert(format("{}", id));
+    for (const Snapshot& snapshot : meta.snapshots) {
+      for (const LayerId id : snapshot.chain) used.insert(format("{}", id));
+    }
+  }
+  for (const std::string& name : BELLJAR_TRY(list_names(layers()))) {
+    if (!used.contains(name)) BELLJAR_CHECK(throw_away(layers(), name));
+  }
+  return {};
+}
+
+Result<void> Store::throw_away(int folder, const std::string& name) const {
+  for (unsigned number = 0;; ++number) {
+    const std::string to = format("{}-{}-{}", name, ::getpid(), number);
+    if (::renameat2(folder, name.c_str(), trash_.get(), to.c_str(), RENAME_NOREPLACE) == 0) return {};
+    if (errno == ENOENT) return {};
+    if (errno != EEXIST) return call_failed(errno, "renameat2", "put away", name);
+  }
+}
+
+Result<void> Store::empty_trash() const {
+  Result<void> result;
+  for (const std::string& name : BELLJAR_TRY(list_names(trash_.get()))) {
+    if (auto removed = remove_tree(path_ + "/trash/" + name); !removed) result = std::move(removed);
+  }
+  return result;
+}
+
+bool is_busy(int transaction_dir) noexcept {
+  const UniqueFd lock(::openat(transaction_dir, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return lock.valid() && ::flock(lock.get(), LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+Result<Transaction> Transaction::open_at_all(const Place& place, Store::Open how, Access access) {
+  BELLJAR_CHECK(check_name(place.name, "transaction"));
+  Transaction transaction(BELLJAR_TRY(Store::open(place, how)), place.name);
+  const Store& store = transaction.store_;
+  transaction.dir_ = UniqueFd(::openat(store.txns_fd(), place.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!transaction.dir_.valid() && errno != ENOENT) return call_failed(errno, "openat", "open the transaction", place.name);
+  if (!transaction.dir_.valid() && how == Store::Open::kExisting) return not_found(place, store.names());
+  if (!transaction.dir_.valid()) BELLJAR_CHECK(transaction.begin(place));
+  if (access == Access::kChange) {
+    auto lock = take_lock(transaction.dir(), LOCK_EX | LOCK_NB);
+    if (!lock)
+      return Error(Code::kFailedPrecondition, format("cannot use the transaction {}", quoted(place.name)))
+          .reason("a command runs in it, or another belljar works on it")
+          .next("wait for its end, or use another transaction: --txn-name NAME");
+    transaction.lock_ = *std::move(lock);
+    // Ended by somebody between our open and our lock?
+    const auto ours = find_status(transaction.dir(), "");
+    const auto named = find_status(store.txns_fd(), place.name);
+    if (!ours || !named || ours->st_ino != named->st_ino) return not_found(place, store.names());
+  }
+  transaction.meta_ = BELLJAR_TRY(load_meta(transaction.dir()));
+  if (transaction.meta_.workspace != place.workspace)
+    return Error(Code::kFailedPrecondition, format("cannot use the transaction {}", quoted(place.name)))
+        .reason(format("it belongs to {}, which has become {}", quoted(transaction.meta_.workspace), quoted(place.workspace)))
+        .next("move the directory back, or drop what the transaction holds with `belljar rollback` there");
+  return transaction;
+}
+
+// Made aside and renamed into place, so that a transaction that can be found is whole.
+Result<void> Transaction::begin(const Place& place) {
+  const UniqueFd pool = BELLJAR_TRY(store_.lock_pool());
+  const std::string beside = format(".new-{}", ::getpid());
+  (void)remove_tree(store_.path() + "/" + beside);
+  if (::mkdirat(store_.root(), beside.c_str(), 0700) < 0) return call_failed(errno, "mkdirat", "make the transaction", name_);
+  dir_ = UniqueFd(::openat(store_.root(), beside.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!dir_.valid()) return call_failed(errno, "openat", "make the transaction", name_);
+  Meta meta;
+  meta.workspace = place.workspace;
+  meta.chain = {BELLJAR_TRY(store_.make_layer())};
+  BELLJAR_CHECK(save(std::move(meta)));
+  if (::renameat2(store_.root(), beside.c_str(), store_.txns_fd(), name_.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno != EEXIST) return call_failed(errno, "renameat2", "make the transaction", name_);
+  BELLJAR_CHECK(store_.throw_away(store_.root(), beside));  // another began it at the same time
+  dir_ = BELLJAR_TRY(store_.open_transaction(name_));
+  return {};
+}
+
+Result<Transaction> Transaction::open(const Place& place, Store::Open how, Access access) {
+  Transaction transaction = BELLJAR_TRY(open_at_all(place, how, access));
+  if (access == Access::kChange && transaction.interrupted())
+    return Error(Code::kFailedPrecondition, format("cannot use the transaction {}", quoted(place.name)))
+        .reason("a commit of it was cut off half-way")
+        .next("`belljar recover` finishes or undoes it");
+  return transaction;
+}
+
+Result<Transaction> Transaction::open_interrupted(const Place& place) {
+  return open_at_all(place, Store::Open::kExisting, Access::kChange);
+}
+
+Result<void> Transaction::save(Meta meta) {
+  BELLJAR_CHECK(write_whole(dir(), "meta", encode(meta)));
+  meta_ = std::move(meta);
+  return {};
+}
+
+bool Transaction::interrupted() const noexcept { return find_status(dir(), "commit").has_value(); }
+
+Result<void> Transaction::end() {
+  BELLJAR_CHECK(store_.throw_away(store_.txns_fd(), name_));
+  const UniqueFd pool = BELLJAR_TRY(store_.lock_pool());
+  return store_.drop_unused_layers();
+}
+
+Result<Layers> begin_run(Transaction& transaction) {
+  if (transaction.meta().pending_since == 0) {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    Meta meta = transaction.meta();
+    meta.pending_since = static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+    BELLJAR_CHECK(transaction.save(std::move(meta)));
+  }
+  const auto& chain = transaction.meta().chain;
+  return Layers{transaction.store().path() + "/layers", {chain.rbegin() + 1, chain.rend()}, chain.back()};
+}
+
+}  // namespace belljar::txn

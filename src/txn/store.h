@@ -1,0 +1,105 @@
+// Where transactions live:
+//
+//   STATE/txn/DEV-INO/            a workspace, by its device and inode
+//     lock                        held while layers are made, shared out or thrown away
+//     layers/N/up, layers/N/work  the pool: a layer is written to by one transaction at most, then frozen and shared
+//     txns/NAME/meta              what it is made of (meta.h)
+//     txns/NAME/lock              held while a command runs in it and by everything that changes it
+//     txns/NAME/base, bases/      what the host had (base.h)
+//     txns/NAME/journal ...       a commit under way (journal.h)
+//     trash/                      renamed away, to be removed
+//
+// All of it has mode 0700 and is hidden from commands. A step that matters is one rename.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "belljar/result.h"
+#include "belljar/txn.h"
+#include "txn/meta.h"
+
+namespace belljar::txn {
+
+// Layers that one overlay may have; the chain is flattened before it grows longer (DESIGN section 6).
+constexpr std::size_t kMostLayers = 64;
+
+Result<void> check_name(const std::string& name, std::string_view what);
+
+// The folder of one workspace. A resource; one thread.
+class Store {
+ public:
+  enum class Open { kExisting, kCreate };
+  // Errors: kNotFound, nothing was ever kept for this workspace (kExisting).
+  static Result<Store> open(const Place& place, Open how);
+
+  int root() const noexcept { return root_.get(); }
+  int layers() const noexcept { return layers_.get(); }
+  int txns_fd() const noexcept { return txns_.get(); }
+  int workspace() const noexcept { return workspace_.get(); }
+  const std::string& path() const noexcept { return path_; }
+  const std::string& workspace_path() const noexcept { return workspace_path_; }
+
+  std::vector<std::string> names() const;  // of transactions
+  Result<UniqueFd> open_transaction(const std::string& name) const;
+  // Held until the descriptor is closed. Short: waits.
+  Result<UniqueFd> lock_pool() const;
+  // An empty layer, its root as the workspace's. The pool is locked.
+  Result<LayerId> make_layer() const;
+  // Moves layers that no transaction refers to into the trash. The pool is locked.
+  Result<void> drop_unused_layers() const;
+  // `name` in `folder` out of the way; it is removed later.
+  Result<void> throw_away(int folder, const std::string& name) const;
+  Result<void> empty_trash() const;
+
+ private:
+  std::string path_, workspace_path_;
+  UniqueFd root_, layers_, txns_, trash_, workspace_;
+};
+
+enum class Access { kRead, kChange };
+
+// One transaction, its lock held with kChange. A resource; one thread.
+class Transaction {
+ public:
+  // Errors: kNotFound; kFailedPrecondition, somebody holds the lock, or (kChange) a commit was cut off, or the workspace is
+  // another.
+  static Result<Transaction> open(const Place& place, Store::Open how, Access access);
+  // Also when a commit was cut off.
+  static Result<Transaction> open_interrupted(const Place& place);
+
+  const Store& store() const noexcept { return store_; }
+  const Meta& meta() const noexcept { return meta_; }
+  const std::string& name() const noexcept { return name_; }
+  int dir() const noexcept { return dir_.get(); }
+  Result<void> save(Meta meta);  // one rename; then meta() is that
+  bool interrupted() const noexcept;
+  // The whole transaction out of the way: one rename.
+  Result<void> end();
+
+ private:
+  Transaction(Store store, std::string name) : store_(std::move(store)), name_(std::move(name)) {}
+  static Result<Transaction> open_at_all(const Place& place, Store::Open how, Access access);
+  Result<void> begin(const Place& place);
+
+  Store store_;
+  std::string name_;
+  UniqueFd dir_, lock_;
+  Meta meta_;
+};
+
+// Whether somebody holds the lock just now.
+bool is_busy(int transaction_dir) noexcept;
+
+// Paths for a mount: what a run needs.
+struct Layers {
+  std::string pool;            // directory of all layers
+  std::vector<LayerId> lower;  // top first
+  LayerId upper = 0;
+};
+// Notes the time, so that what happens from now on can be told from what was before.
+Result<Layers> begin_run(Transaction& transaction);
+
+}  // namespace belljar::txn

@@ -1,0 +1,157 @@
+#include "txn/walk.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "base/format.h"
+#include "base/unique_fd.h"
+#include "txn/files.h"
+
+namespace belljar::txn {
+namespace {
+
+bool is_whiteout(const struct stat& status) { return S_ISCHR(status.st_mode) && status.st_rdev == 0; }
+
+// A directory as the layers show it.
+struct Place {
+  std::string path;
+  std::vector<LayerId> layers;  // that have it as a directory, top first, down to the first that hides the rest
+  bool cut = false;             // the host's directory does not shine through
+};
+
+class Walker {
+ public:
+  Walker(const Store& store, Descend descend) : store_(store), descend_(descend) {}
+
+  Result<std::vector<Delta>> run(const std::vector<LayerId>& chain) {
+    Place root{"", {chain.rbegin(), chain.rend()}, false};
+    Delta top{"", chain.back(), std::nullopt, find_status(store_.workspace(), "")};
+    const UniqueFd up(open_beneath(store_.layers(), layer_path(chain.back(), ""), O_PATH | O_DIRECTORY));
+    top.upper = find_status(up.get(), "");
+    if (!top.upper) return call_failed(ENOENT, "openat2", "open the layer", layer_path(chain.back(), ""));
+    deltas_.push_back(std::move(top));
+    BELLJAR_CHECK(look_into(root));
+    return std::move(deltas_);
+  }
+
+ private:
+  struct Top {
+    std::size_t index;  // in Place::layers
+    struct stat status;
+  };
+
+  Result<UniqueFd> open_layer(LayerId layer, const std::string& path) const {
+    UniqueFd fd(open_beneath(store_.layers(), layer_path(layer, path), O_RDONLY | O_DIRECTORY));
+    if (!fd.valid()) return unreadable(path);
+    return fd;
+  }
+
+  static Error unreadable(const std::string& path) {
+    const int error = errno;
+    return std::move(call_failed(error, "openat2", "look into", path))
+        .next("a directory that its owner may not read hides what changed in it: `chmod u+rwx` it with `belljar run --txn`");
+  }
+
+  Result<void> look_into(const Place& place) {
+    std::vector<UniqueFd> fds;
+    std::map<std::string, Top> names;
+    for (std::size_t i = 0; i < place.layers.size(); ++i) {
+      fds.push_back(BELLJAR_TRY(open_layer(place.layers[i], place.path)));
+      for (std::string& name : BELLJAR_TRY(list_names(fds.back().get()))) {
+        if (names.contains(name)) continue;
+        if (const auto status = find_status(fds.back().get(), name)) names.emplace(std::move(name), Top{i, *status});
+      }
+    }
+    UniqueFd host(open_beneath(store_.workspace(), place.path, O_RDONLY | O_DIRECTORY));
+    if (!host.valid() && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) return unreadable(place.path);
+    std::map<std::string, Top> all = std::move(names);
+    if (place.cut && host.valid()) {
+      for (std::string& name : BELLJAR_TRY(list_names(host.get()))) all.try_emplace(std::move(name), Top{place.layers.size(), {}});
+    }
+    for (const auto& [name, top] : all) BELLJAR_CHECK(take(place, fds, host.get(), name, top));
+    return {};
+  }
+
+  Result<void> take(const Place& place, const std::vector<UniqueFd>& fds, int host, const std::string& name, const Top& top) {
+    const std::string path = join_path(place.path, name);
+    const auto lower = find_status(host, name);
+    if (top.index == place.layers.size() || is_whiteout(top.status)) {
+      return lower ? removed(path, *lower) : Result<void>();
+    }
+    deltas_.push_back({path, place.layers[top.index], top.status, lower});
+    if (!S_ISDIR(top.status.st_mode)) return lower && S_ISDIR(lower->st_mode) ? removed_below(path) : Result<void>();
+    if (descend_ == Descend::kWhereTheHostHasOne && (!lower || !S_ISDIR(lower->st_mode))) return {};
+    return look_into(child_of(place, fds, name, top.index));
+  }
+
+  Place child_of(const Place& place, const std::vector<UniqueFd>& fds, const std::string& name, std::size_t from) const {
+    Place child{join_path(place.path, name), {}, place.cut};
+    for (std::size_t i = from; i < place.layers.size(); ++i) {
+      const auto status = find_status(fds[i].get(), name);
+      if (!status) continue;
+      if (!S_ISDIR(status->st_mode)) {
+        child.cut = true;
+        break;
+      }
+      child.layers.push_back(place.layers[i]);
+      const UniqueFd directory(::openat(fds[i].get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      if (directory.valid() && is_opaque(directory.get())) {
+        child.cut = true;
+        break;
+      }
+    }
+    return child;
+  }
+
+  Result<void> removed(const std::string& path, const struct stat& lower) {
+    deltas_.push_back({path, 0, std::nullopt, lower});
+    return S_ISDIR(lower.st_mode) && descend_ == Descend::kEverywhere ? removed_below(path) : Result<void>();
+  }
+
+  Result<void> removed_below(const std::string& path) {
+    if (descend_ != Descend::kEverywhere) return {};
+    const UniqueFd host(open_beneath(store_.workspace(), path, O_RDONLY | O_DIRECTORY));
+    if (!host.valid()) return unreadable(path);
+    for (const std::string& name : BELLJAR_TRY(list_names(host.get()))) {
+      if (const auto lower = find_status(host.get(), name)) BELLJAR_CHECK(removed(join_path(path, name), *lower));
+    }
+    return {};
+  }
+
+  const Store& store_;
+  Descend descend_;
+  std::vector<Delta> deltas_;
+};
+
+}  // namespace
+
+Result<std::vector<Delta>> walk(const Store& store, const std::vector<LayerId>& chain, Descend descend) {
+  return Walker(store, descend).run(chain);
+}
+
+std::string layer_path(LayerId layer, const std::string& path) {
+  return path.empty() ? format("{}/up", layer) : format("{}/up/{}", layer, path);
+}
+
+FileKind kind_of(const std::optional<struct stat>& status) noexcept {
+  if (!status) return FileKind::kNone;
+  if (S_ISREG(status->st_mode)) return FileKind::kFile;
+  if (S_ISDIR(status->st_mode)) return FileKind::kDirectory;
+  return S_ISLNK(status->st_mode) ? FileKind::kSymlink : FileKind::kOther;
+}
+
+FileState state_of(const std::optional<struct stat>& status) noexcept {
+  FileState state;
+  state.kind = kind_of(status);
+  if (!status) return state;
+  if (state.kind != FileKind::kSymlink) state.mode = status->st_mode & 07777U;
+  if (state.kind == FileKind::kFile || state.kind == FileKind::kSymlink) state.size = static_cast<std::uint64_t>(status->st_size);
+  return state;
+}
+
+}  // namespace belljar::txn

@@ -1,0 +1,201 @@
+// `belljar run --txn` and the commands about transactions as people use them.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+namespace {
+
+// ctime ticks with the kernel's coarse clock: what is written in the same tick as a run begins counts as changed meanwhile. Waits
+// until what was written before lies in the past.
+void let_the_clock_tick() {
+  timespec begin{}, now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &begin);
+  do ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  while (now.tv_sec == begin.tv_sec && now.tv_nsec == begin.tv_nsec);
+}
+
+// A home with a workspace and the state directory in it, outside of /tmp, which a sandbox has for itself.
+class Txn : public testing::Test {
+ protected:
+  Txn() : home_("/var/tmp") {}
+  void SetUp() override {
+    BELLJAR_NEEDS(user_namespaces());
+    mkdir(ws().c_str(), 0755);
+    mkdir(state().c_str(), 0755);
+    hand_over();
+  }
+  void hand_over() const {
+    if (is_root()) home_.give_to(user_uid(), user_gid());
+    let_the_clock_tick();
+  }
+  // Belljar itself runs as whoever runs the tests: root, or an ordinary user.
+  Outcome txn(std::vector<std::string> args, const std::string& input = {}) const {
+    return belljar(std::move(args), {.input = input, .cwd = ws(), .env = environment()});
+  }
+  std::map<std::string, std::string> environment() const { return {{"HOME", home_.path()}, {"XDG_STATE_HOME", state()}}; }
+  Outcome shell(const std::string& text, std::vector<std::string> options = {}) const {
+    std::vector<std::string> words = {"run", "--txn"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"-c", text});
+    return txn(std::move(words));
+  }
+  void write(const std::string& name, const std::string& text) const {
+    home_.write("ws/" + name, text);
+    hand_over();
+  }
+  std::string diff() const { return txn({"diff"}).out; }
+  std::string ws(const std::string& name = {}) const { return home_ / (name.empty() ? "ws" : "ws/" + name); }
+  std::string state() const { return home_ / "state"; }
+
+  TempDir home_;
+};
+
+TEST_F(Txn, TheHostDoesNotSeeWhatWasWritten) {
+  write("kept", "old\n");
+  write("gone", "x\n");
+  const auto before = describe_tree(ws());
+  const Outcome outcome = shell("echo new > kept; echo more > made; rm gone; mkdir d; echo deep > d/e; cat kept made d/e; ls");
+  EXPECT_EQ(outcome.out, "new\nmore\ndeep\nd\nkept\nmade\n") << outcome;
+  EXPECT_EQ(describe_tree(ws()), before);
+  // The twin: without --txn the host has it at once.
+  EXPECT_EQ(txn({"run", "-c", "echo new > kept"}).exit_code, 0);
+  EXPECT_EQ(read_file(ws("kept")), "new\n");
+}
+
+TEST_F(Txn, TheNextRunGoesOnWhereTheLastOneStopped) {
+  EXPECT_EQ(shell("echo one > a").exit_code, 0);
+  EXPECT_EQ(shell("cat a; echo two >> a").out, "one\n");
+  EXPECT_EQ(shell("cat a").out, "one\ntwo\n");
+  // The twins: another transaction, and none, do not see it.
+  EXPECT_NE(shell("cat a", {"--txn-name", "other"}).exit_code, 0);
+  EXPECT_NE(txn({"run", "--", "cat", "a"}).exit_code, 0);
+}
+
+TEST_F(Txn, DiffSaysWhatChanged) {
+  write("mod", "1\n");
+  write("mode", "2\n");
+  write("same", "3\n");
+  write("moved", "some content\n");
+  write("tree/a", "4\n");
+  write("tree/b", "5\n");
+  write("opaque/old", "6\n");
+  const Outcome outcome = shell(
+      "echo x >> mod; chmod 755 mode; touch same; mv moved target; rm -r tree; rm -r opaque; mkdir opaque; echo n > opaque/new;"
+      "ln -s mod link; mkfifo fifo; echo esc > \"$(printf 'a\\033b')\"");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(diff(),
+            "A a\\x1bb\nA fifo\nA link\nM mod\nM mode (mode 0644 -> 0755)\nA opaque/new\nD opaque/old\nR moved -> target\n"
+            "D tree/\nD tree/a\nD tree/b\n");
+  const std::string json = txn({"diff", "--json"}).out;
+  EXPECT_NE(json.find(R"({"kind":"renamed","path":"target","from":"moved","before":{"type":"file","mode":"0644","size":13})"),
+            std::string::npos)
+      << json;
+  EXPECT_NE(txn({"diff", "--stat"}).out.find("4 added, 2 modified, 4 deleted, 1 renamed"), std::string::npos)
+      << txn({"diff", "--stat"}).out;
+}
+
+TEST_F(Txn, TimesCannotHideAChange) {
+  write("file", "aaaa");
+  EXPECT_EQ(shell("touch -r file ref; printf bbbb > file; touch -r ref file; rm ref").exit_code, 0);
+  EXPECT_EQ(diff(), "M file\n");
+}
+
+TEST_F(Txn, RollbackDropsAllOfIt) {
+  write("kept", "old\n");
+  const auto before = describe_tree(ws());
+  EXPECT_EQ(shell("echo new > kept; mkdir -p a/b; chmod 000 a").exit_code, 0);
+  EXPECT_EQ(txn({"rollback"}).exit_code, 0);
+  EXPECT_EQ(describe_tree(ws()), before);
+  EXPECT_EQ(shell("cat kept; ls").out, "old\nkept\n");
+  // Nothing of it is left on the disk.
+  EXPECT_EQ(txn({"rollback"}).exit_code, 0);
+  EXPECT_EQ(run({"/usr/bin/find", state(), "-type", "f", "-size", "+0"}).out, "");
+}
+
+TEST_F(Txn, ThereIsNoWayToTheLayersInside) {
+  EXPECT_EQ(shell("echo secret > mine").exit_code, 0);
+  for (const std::string& act :
+       std::vector<std::string>{"ls " + state() + "/belljar", "cat " + state() + "/belljar/txn/*/layers/*/up/mine",
+                                "echo x > " + state() + "/belljar/x", "ls /tmp/layers /tmp/merged /tmp/below"}) {
+    EXPECT_NE(shell(act).exit_code, 0) << act;
+    EXPECT_NE(txn({"run", "-c", act}).exit_code, 0) << act;
+  }
+  // The twin: outside of any sandbox it is there for its owner.
+  EXPECT_EQ(run({"/bin/sh", "-c", "cat " + state() + "/belljar/txn/*/layers/*/up/mine"}).out, "secret\n");
+}
+
+TEST_F(Txn, ProtectedNamesStayReadOnlyInside) {
+  write(".vscode/tasks.json", "{}\n");
+  write("src/x", "1\n");
+  EXPECT_NE(shell("echo evil > .vscode/tasks.json").exit_code, 0);
+  EXPECT_NE(shell("mv .vscode aside").exit_code, 0);
+  EXPECT_EQ(shell("cat .vscode/tasks.json; echo fine > src/x").out, "{}\n");
+  EXPECT_EQ(diff(), "M src/x\n");
+}
+
+TEST_F(Txn, ANarrowerRuleInTheWorkspaceHoldsOnTheLayers) {
+  write("ro/file", "1\n");
+  const std::vector<std::string> options = {"--read", ws("ro")};
+  EXPECT_NE(shell("echo 2 > ro/file", options).exit_code, 0);
+  EXPECT_EQ(shell("echo 2 > ro/file").exit_code, 0);
+  EXPECT_EQ(shell("cat ro/file", options).out, "2\n");  // as the transaction has it
+  EXPECT_EQ(read_file(ws("ro/file")), "1\n");
+  // A writable root below the workspace is part of it.
+  EXPECT_EQ(shell("echo 3 > ro/file", {"--write", ws("ro")}).exit_code, 0);
+  EXPECT_EQ(read_file(ws("ro/file")), "1\n");
+}
+
+TEST_F(Txn, WhatCannotBeHeldIsRefusedByName) {
+  const auto refused = [&](std::vector<std::string> args, const char* words) {
+    const Outcome outcome = txn(std::move(args));
+    EXPECT_EQ(outcome.exit_code, 125) << outcome;
+    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome;
+  };
+  refused({"diff"}, "cannot find the transaction");
+  refused({"run", "--txn", "--backend", "landlock", "--", "true"}, "the landlock backend");
+  refused({"run", "--txn", "--policy", "read-only", "--", "true"}, "in read-only mode nothing is written");
+  refused({"run", "--txn", "--policy", "danger-full-access", "--", "true"}, "around every layer");
+  refused({"run", "--txn", "--txn-name", "../x", "--", "true"}, "as the name of a transaction");
+  refused({"run", "--txn", "--workspace", home_.path(), "--workspace", home_.path(), "--", "true"}, "XDG_STATE_HOME");
+  refused({"rollback", "--txn-name", "none"}, "cannot find the transaction");
+  EXPECT_EQ(txn({"run", "--txn", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(txn({"diff"}).exit_code, 0);
+}
+
+TEST_F(Txn, OneCommandAtATime) {
+  Running running({BELLJAR_PROGRAM, "run", "--txn", "-c", "echo ready; read x"}, {.cwd = ws(), .env = environment()});
+  ASSERT_TRUE(running.wait_for_output("ready"));
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"run", "--txn", "--", "true"}, {"rollback"}}) {
+    const Outcome outcome = txn(words);
+    EXPECT_EQ(outcome.exit_code, 125) << outcome;
+    EXPECT_NE(outcome.err.find("a command runs in it"), std::string::npos) << outcome;
+  }
+  EXPECT_EQ(txn({"diff"}).exit_code, 0);
+  // The twin: another transaction of the same workspace is free.
+  EXPECT_EQ(txn({"run", "--txn-name", "other", "--", "true"}).exit_code, 0);
+  running.close_input();
+  running.wait();
+  EXPECT_EQ(txn({"run", "--txn", "--", "true"}).exit_code, 0);
+}
+
+TEST_F(Txn, ADirectoryOfTheHostIsMovedByCopying) {
+  write("dir/a", "1\n");
+  // rename(2) answers EXDEV, which mv(1) and others take as a reason to copy.
+  EXPECT_NE(shell("python3 -c 'import os; os.rename(\"dir\", \"other\")'").exit_code, 0);
+  EXPECT_EQ(shell("mv dir other; mkdir new; mv new newer; cat other/a").out, "1\n");
+  EXPECT_EQ(diff(), "D dir/\nA newer/\nA other/\nR dir/a -> other/a\n");
+}
+
+}  // namespace
+}  // namespace belljar::test
