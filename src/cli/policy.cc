@@ -20,6 +20,7 @@ struct Given {
   PolicyFlags flags;
   bool json = false;
   std::string path;
+  std::string host;
   std::vector<std::string> files;
 };
 
@@ -34,10 +35,17 @@ int show(const Given& given) {
   return print(given.json ? policy::to_json_text(loaded->effective) : policy::to_toml_text(loaded->effective));
 }
 
+int explain_host(const Given& given, const LoadedPolicy& loaded) {
+  const auto answer = policy::explain_host(loaded.effective, given.host);
+  if (!answer) return print_error(answer.error());
+  return print(given.json ? policy::to_json_text(*answer) : policy::to_text(*answer));
+}
+
 int explain(const Given& given) {
   auto loaded = load_policy(given.flags);
   if (!loaded) return print_error(loaded.error());
   for (const std::string& warning : loaded->effective.warnings) print_note("warning: " + warning);
+  if (!given.host.empty()) return explain_host(given, *loaded);
   if (given.path.empty())
     return print(given.json ? policy::explain_json(loaded->effective) : policy::explain_text(loaded->effective));
   auto answer = policy::explain_path(loaded->effective, loaded->context, given.path);
@@ -92,7 +100,12 @@ void add_policy(CLI::App& app, int& exit_code) {
   command("show", "The effective policy as TOML", show)->add_flag("--json", given->json, "As one JSON object");
   CLI::App* explaining = command("explain", "Each effective value and the line it came from", explain);
   explaining->add_flag("--json", given->json, "As one JSON object");
-  explaining->add_option("--path", given->path, "What one path allows, and the rule that decides")->type_name("PATH");
+  CLI::Option* const path =
+      explaining->add_option("--path", given->path, "What one path allows, and the rule that decides")->type_name("PATH");
+  explaining
+      ->add_option("--host", given->host, "Whether this host may be reached (port 443 unless given), and the rule that decides")
+      ->type_name("HOST[:PORT]")
+      ->excludes(path);
   command("check", "Check policy files", check)
       ->add_option("FILE", given->files, "TOML, or JSON when it ends in .json")
       ->required();

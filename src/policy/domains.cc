@@ -2,48 +2,214 @@
 
 #include <algorithm>
 
+#include "base/format.h"
+
 namespace belljar::policy {
 namespace {
 
-struct Rule {
-  bool self = true;    // covers the name itself
-  bool below = false;  // covers its sub-domains
-  std::string_view name;
-  std::string_view port;  // empty: any
+Error bad_rule(std::string_view text, std::string reason, std::string next) {
+  return Error(Code::kInvalidArgument, format("{} is no rule for hosts", quoted(text)))
+      .reason(std::move(reason))
+      .next(std::move(next));
+}
+
+constexpr char kForms[] =
+    "write example.com, *.example.com, **.example.com, an address or a range (10.0.0.0/8), each with an optional :PORT";
+
+// The parts of a rule as text. An address in brackets may have a prefix length and a port behind it.
+struct Parts {
+  std::string_view host, prefix, port;
+  bool has_prefix = false, has_port = false;
 };
 
-Rule split(std::string_view text) noexcept {
-  Rule rule;
-  if (text.starts_with("**.")) rule.below = true, text.remove_prefix(3);
-  else if (text.starts_with("*.")) rule.below = true, rule.self = false, text.remove_prefix(2);
-  if (const std::size_t colon = text.rfind(':'); colon != std::string_view::npos && !text.ends_with(']')) {
-    rule.port = text.substr(colon + 1);
+Parts split(std::string_view text) {
+  Parts parts;
+  const bool bracket = text.starts_with('[');
+  const std::size_t after = bracket ? std::min(text.find(']'), text.size()) : 0;
+  const bool bare_v6 = !bracket && std::ranges::count(text, ':') > 1;
+  if (const std::size_t colon = text.rfind(':'); !bare_v6 && colon != std::string_view::npos && colon >= after) {
+    parts.port = text.substr(colon + 1);
+    parts.has_port = true;
     text = text.substr(0, colon);
   }
-  if (text.ends_with('.')) text.remove_suffix(1);
-  rule.name = text;
-  return rule;
+  if (const std::size_t slash = text.find('/'); slash != std::string_view::npos) {
+    parts.prefix = text.substr(slash + 1);
+    parts.has_prefix = true;
+    text = text.substr(0, slash);
+  }
+  parts.host = text;
+  return parts;
 }
 
-bool same(std::string_view a, std::string_view b) noexcept {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::ranges::equal(a, b, {}, lower, lower);
+Result<void> set_range(DomainRule& rule, const Parts& parts, const Ip& ip) {
+  const int most = ip.v6 ? 128 : 32;
+  rule.kind = DomainRule::Kind::kAddress;
+  rule.range = {ip, most};
+  if (!parts.has_prefix) return {};
+  int bits = 0;
+  const bool digits = !parts.prefix.empty() && parts.prefix.size() <= 3 &&
+                      std::ranges::all_of(parts.prefix, [](char c) { return c >= '0' && c <= '9'; });
+  for (const char c : digits ? parts.prefix : std::string_view()) bits = bits * 10 + (c - '0');
+  if (!digits || bits > most) return bad_rule(rule.text, format("a prefix length is a number from 0 to {}", most), kForms);
+  rule.range.bits = bits;
+  for (int bit = bits; bit < most; ++bit) {
+    if ((rule.range.first.bytes[static_cast<std::size_t>(bit / 8)] & (0x80U >> (bit % 8))) != 0)
+      return bad_rule(rule.text, format("the address has bits beyond its prefix of {}", bits),
+                      "write the first address of the range");
+  }
+  return {};
 }
 
-// By whole labels: "evil-example.com" is not below "example.com".
 bool is_below(std::string_view name, std::string_view zone) noexcept {
-  return name.size() > zone.size() + 1 && name[name.size() - zone.size() - 1] == '.' &&
-         same(name.substr(name.size() - zone.size()), zone);
+  return name.size() > zone.size() + 1 && name[name.size() - zone.size() - 1] == '.' && name.ends_with(zone);
+}
+
+bool covers_port(const DomainRule& rule, std::uint16_t port) noexcept { return !rule.port || *rule.port == port; }
+
+bool covers_name(const DomainRule& rule, std::string_view name) noexcept {
+  if (rule.kind == DomainRule::Kind::kAny) return true;
+  if (rule.kind != DomainRule::Kind::kName) return false;
+  return (rule.self && name == rule.name) || (rule.below && is_below(name, rule.name));
+}
+
+bool covers_ip(const DomainRule& rule, const Ip& ip) noexcept {
+  return rule.kind == DomainRule::Kind::kAddress && contains(rule.range, ip);
+}
+
+// The address itself or the one inside of it: a range that is denied is denied in every spelling.
+bool denies_ip(const DomainRule& rule, const Ip& ip) noexcept {
+  if (rule.kind == DomainRule::Kind::kAny || covers_ip(rule, ip)) return true;
+  const auto inner = embedded_ipv4(ip);
+  return inner && covers_ip(rule, *inner);
+}
+
+template <class Covers>
+const DomainRule* find(const std::vector<DomainRule>& rules, std::uint16_t port, Covers covers) {
+  const auto found = std::ranges::find_if(rules, [&](const DomainRule& rule) { return covers_port(rule, port) && covers(rule); });
+  return found == rules.end() ? nullptr : &*found;
+}
+
+bool covers_rule(const DomainRule& have, const DomainRule& wanted) {
+  if (have.port && have.port != wanted.port) return false;
+  if (have.kind == DomainRule::Kind::kAny) return wanted.kind != DomainRule::Kind::kAddress;
+  if (have.kind != wanted.kind) return false;
+  if (have.kind == DomainRule::Kind::kAddress)
+    return have.range.bits <= wanted.range.bits && contains(have.range, wanted.range.first);
+  if (is_below(wanted.name, have.name)) return have.below;
+  return wanted.name == have.name && (!wanted.self || have.self) && (!wanted.below || have.below);
+}
+
+Result<std::vector<DomainRule>> parse_all(const std::vector<std::string>& texts) {
+  std::vector<DomainRule> rules;
+  rules.reserve(texts.size());
+  for (const std::string& text : texts) rules.push_back(BELLJAR_TRY(parse_domain_rule(text)));
+  return rules;
 }
 
 }  // namespace
 
-bool domain_covers(std::string_view have, std::string_view wanted) noexcept {
-  const Rule outer = split(have), inner = split(wanted);
-  if (!outer.port.empty() && outer.port != inner.port) return false;
-  if (is_below(inner.name, outer.name)) return outer.below;
-  if (!same(inner.name, outer.name)) return false;
-  return (!inner.self || outer.self) && (!inner.below || outer.below);
+Result<DomainRule> parse_domain_rule(std::string_view text) {
+  DomainRule rule;
+  rule.text = text;
+  if (text.find("://") != std::string_view::npos)
+    return bad_rule(text, "it is a URL, and rules name hosts",
+                    "leave out the scheme and the path: example.com, or example.com:443");
+  Parts parts = split(text);
+  if (parts.has_port) {
+    rule.port = parse_port(parts.port);
+    if (!rule.port) return bad_rule(text, "what follows the colon is no port (1 to 65535)", kForms);
+  }
+  if (parts.host == "*") {
+    if (parts.has_prefix) return bad_rule(text, "rules by path are not served by this version", kForms);
+    rule.kind = DomainRule::Kind::kAny;
+    return rule;
+  }
+  if (parts.host.starts_with("**.")) rule.below = true, parts.host.remove_prefix(3);
+  else if (parts.host.starts_with("*.")) rule.below = true, rule.self = false, parts.host.remove_prefix(2);
+  if (parts.host.find('*') != std::string_view::npos)
+    return bad_rule(text, "a star stands for whole names at the front only", kForms);
+  auto host = parse_host(parts.host);
+  if (!host) return bad_rule(text, host.error().reason(), host.error().next().starts_with("give") ? kForms : host.error().next());
+  if (host->ip) {
+    if (rule.below) return bad_rule(text, "an address has no names below it", kForms);
+    BELLJAR_CHECK(set_range(rule, parts, *host->ip));
+    return rule;
+  }
+  if (parts.has_prefix) return bad_rule(text, "rules by path are not served by this version", "name the host only");
+  rule.name = std::move(host->name);
+  return rule;
+}
+
+bool domain_covers(std::string_view have, std::string_view wanted) {
+  const auto outer = parse_domain_rule(have), inner = parse_domain_rule(wanted);
+  return outer && inner && covers_rule(*outer, *inner);
+}
+
+Result<HostRules> make_host_rules(const Network& network) {
+  HostRules rules;
+  rules.allowed = BELLJAR_TRY(parse_all(network.allowed_domains));
+  rules.denied = BELLJAR_TRY(parse_all(network.denied_domains));
+  return rules;
+}
+
+std::string_view to_string(HostReason reason) noexcept {
+  constexpr std::string_view kNames[] = {"allowed", "denied", "not-listed", "not-public", "own-address"};
+  return kNames[static_cast<std::size_t>(reason)];
+}
+
+HostVerdict decide_host(const HostRules& rules, const Destination& destination) {
+  const Host& host = destination.host;
+  const auto denies = [&](const DomainRule& rule) { return host.ip ? denies_ip(rule, *host.ip) : covers_name(rule, host.name); };
+  if (const DomainRule* rule = find(rules.denied, destination.port, denies)) return {HostReason::kDenied, rule->text, {}};
+  const auto allows = [&](const DomainRule& rule) {
+    return host.ip ? covers_ip(rule, *host.ip) || rule.kind == DomainRule::Kind::kAny : covers_name(rule, host.name);
+  };
+  const DomainRule* rule = find(rules.allowed, destination.port, allows);
+  if (rule == nullptr) return {HostReason::kNotListed, {}, {}};
+  return {HostReason::kAllowed, rule->text, {}};
+}
+
+HostVerdict decide_address(const HostRules& rules, const Destination& destination, const Ip& ip, bool own) {
+  const auto denies = [&](const DomainRule& rule) { return rule.kind == DomainRule::Kind::kAddress && denies_ip(rule, ip); };
+  if (const DomainRule* rule = find(rules.denied, destination.port, denies)) return {HostReason::kDenied, rule->text, {}};
+  if (const DomainRule* rule = find(rules.allowed, destination.port, [&](const DomainRule& r) { return covers_ip(r, ip); }))
+    return {HostReason::kAllowed, rule->text, {}};
+  if (const std::string_view why = why_not_public(ip); !why.empty()) return {HostReason::kNotPublic, {}, std::string(why)};
+  if (own) return {HostReason::kOwnAddress, {}, {}};
+  return {HostReason::kAllowed, {}, {}};
+}
+
+std::string explain_verdict(const HostVerdict& verdict, const Destination& destination) {
+  const std::string where = to_string(destination);
+  switch (verdict.reason) {
+    case HostReason::kAllowed:
+      return format("{} is allowed by {}", where, verdict.rule);
+    case HostReason::kDenied:
+      return format("{} is denied by the rule {}", where, verdict.rule);
+    case HostReason::kNotListed:
+      return format("{} is not on the list of allowed hosts", where);
+    case HostReason::kNotPublic:
+      return destination.host.ip ? format("{} is not public ({})", where, verdict.detail)
+                                 : format("{} resolves to an address that is not public ({})", where, verdict.detail);
+    case HostReason::kOwnAddress:
+      return format("{} is an address of this machine", where);
+  }
+  return where;
+}
+
+std::string next_step(const HostVerdict& verdict, const Destination& destination) {
+  switch (verdict.reason) {
+    case HostReason::kAllowed:
+      return {};
+    case HostReason::kDenied:
+      return format("take {} out of network.denied_domains", verdict.rule);
+    case HostReason::kNotListed:
+      return format("--allow-domain {} opens it", to_string(destination.host));
+    case HostReason::kNotPublic:
+    case HostReason::kOwnAddress:
+      return "a rule for the address or its range opens it: --allow-domain ADDRESS[/BITS][:PORT]";
+  }
+  return {};
 }
 
 }  // namespace belljar::policy

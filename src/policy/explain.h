@@ -32,4 +32,18 @@ Result<PathAnswer> explain_path(const Effective& effective, const MergeContext& 
 std::string to_text(const PathAnswer& answer);
 std::string to_json_text(const PathAnswer& answer);
 
+// `policy explain --host H[:PORT]`: what is decided before the name is looked up. Addresses are judged again after that.
+struct HostAnswer {
+  std::string destination;  // canonical, with its port
+  bool allowed = false;
+  std::string reason;  // stable word: allowed, denied, not-listed, not-public, mode-none, mode-host
+  std::string rule;    // as written; empty when none decided
+  std::string origin;  // of the list it stands in, or of network.mode
+  std::string text;    // one sentence
+  std::string next;    // what would open it; empty when allowed
+};
+Result<HostAnswer> explain_host(const Effective& effective, std::string_view host);
+std::string to_text(const HostAnswer& answer);
+std::string to_json_text(const HostAnswer& answer);
+
 }  // namespace belljar::policy

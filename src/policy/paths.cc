@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "belljar/policy.h"
+#include "policy/domains.h"
 #include "policy/ignore.h"
 #include "policy/schema.h"
 
@@ -74,6 +75,9 @@ Result<void> check_element(const Key& key, std::string_view text) {
   if (key.name.starts_with("environment.")) return check_variable(text);
   if (key.name == "ignore_violations.file") return check_ignored_file(text);
   if (key.name == "ignore_violations.network") return check_ignored_host(text);
+  if (key.name == "network.allowed_domains" || key.name == "network.denied_domains") {
+    if (auto rule = parse_domain_rule(text); !rule) return std::move(rule).error();
+  }
   return {};
 }
 

@@ -1,0 +1,149 @@
+#include "policy/domains.h"
+
+#include <gtest/gtest.h>
+
+namespace belljar::policy {
+namespace {
+
+HostRules rules(std::vector<std::string> allowed, std::vector<std::string> denied = {}) {
+  Network network;
+  network.allowed_domains = std::move(allowed);
+  network.denied_domains = std::move(denied);
+  return make_host_rules(network).value();
+}
+
+std::string decide(const HostRules& with, std::string_view destination) {
+  return std::string(to_string(decide_host(with, parse_destination(destination).value()).reason));
+}
+
+std::string decide_at(const HostRules& with, std::string_view destination, std::string_view address, bool own = false) {
+  return std::string(
+      to_string(decide_address(with, parse_destination(destination).value(), parse_ip(address).value(), own).reason));
+}
+
+TEST(Domains, NamesMatchByWholeLabels) {
+  struct Row {
+    const char* rule;
+    const char* host;
+    bool allowed;
+  };
+  constexpr Row kRows[] = {
+      {"example.com", "example.com:443", true},
+      {"example.com", "EXAMPLE.COM.:443", true},
+      {"example.com", "www.example.com:443", false},
+      {"example.com", "evil-example.com:443", false},
+      {"example.com", "example.com.evil.net:443", false},
+      {"Example.Com.", "example.com:1", true},
+      {"*.example.com", "example.com:443", false},
+      {"*.example.com", "a.example.com:443", true},
+      {"*.example.com", "a.b.example.com:443", true},
+      {"*.example.com", "xexample.com:443", false},
+      {"**.example.com", "example.com:443", true},
+      {"**.example.com", "a.b.example.com:443", true},
+      {"**.example.com", "notexample.com:443", false},
+      {"example.com:443", "example.com:443", true},
+      {"example.com:443", "example.com:80", false},
+      {"*", "anything.example:22", true},
+      {"*:443", "anything.example:22", false},
+      {"*", "8.8.8.8:53", true},
+      {"example.com", "93.184.216.34:443", false},
+      {"93.184.216.34", "93.184.216.34:443", true},
+      {"93.184.216.0/24:443", "93.184.216.99:443", true},
+      {"93.184.216.0/24:443", "93.184.216.99:80", false},
+      {"[2606:4700::]/32:443", "[2606:4700::1]:443", true},
+      {"2606:4700::/32", "[2606:4701::1]:443", false},
+      {"127.1", "2130706433:80", true},
+  };
+  for (const Row& row : kRows)
+    EXPECT_EQ(decide(rules({row.rule}), row.host), row.allowed ? "allowed" : "not-listed") << row.rule << " " << row.host;
+}
+
+TEST(Domains, AnEmptyListAllowsNothing) { EXPECT_EQ(decide(rules({}), "example.com:443"), "not-listed"); }
+
+TEST(Domains, DenyWinsWhateverComesFirst) {
+  const HostRules with = rules({"*", "api.example.com"}, {"**.example.com", "192.0.2.0/24", "bad.example:25"});
+  EXPECT_EQ(decide(with, "api.example.com:443"), "denied");
+  EXPECT_EQ(decide(with, "other.example:443"), "allowed");
+  EXPECT_EQ(decide(with, "192.0.2.5:443"), "denied");
+  EXPECT_EQ(decide(with, "bad.example:25"), "denied");
+  EXPECT_EQ(decide(with, "bad.example:26"), "allowed");
+}
+
+TEST(Domains, ADeniedRangeIsDeniedInEverySpelling) {
+  const HostRules with = rules({"*", "8.8.8.0/24"}, {"8.8.8.8"});
+  for (const char* text : {"8.8.8.8:53", "[::ffff:8.8.8.8]:53", "0x08080808:53", "[64:ff9b::8.8.8.8]:53", "[2002:808:808::]:53"})
+    EXPECT_EQ(decide(with, text), "denied") << text;
+  EXPECT_EQ(decide(with, "8.8.8.9:53"), "allowed");
+  EXPECT_EQ(decide_at(with, "dns.example:53", "8.8.8.8"), "denied");
+  EXPECT_EQ(decide_at(with, "dns.example:53", "64:ff9b::808:808"), "denied");
+  EXPECT_EQ(decide_at(with, "dns.example:53", "8.8.4.4"), "allowed");
+}
+
+TEST(Domains, ANameOpensPublicAddressesOnly) {
+  const HostRules with = rules({"example.com"});
+  EXPECT_EQ(decide_at(with, "example.com:443", "93.184.216.34"), "allowed");
+  for (const char* address :
+       {"127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fd00::1", "64:ff9b::7f00:1", "2002:7f00:1::", "100.64.0.1"})
+    EXPECT_EQ(decide_at(with, "example.com:443", address), "not-public") << address;
+  EXPECT_EQ(decide_at(with, "example.com:443", "93.184.216.34", true), "own-address");
+}
+
+TEST(Domains, OnlyARuleForTheAddressOpensWhatIsNotPublic) {
+  const HostRules with = rules({"example.com", "localhost", "127.0.0.1:8080", "10.0.0.0/8"});
+  EXPECT_EQ(decide_at(with, "localhost:8080", "127.0.0.1"), "allowed");
+  EXPECT_EQ(decide_at(with, "localhost:8081", "127.0.0.1"), "not-public");
+  EXPECT_EQ(decide_at(with, "example.com:443", "10.9.8.7", true), "allowed");
+  EXPECT_EQ(decide_at(with, "example.com:443", "::1"), "not-public");
+  EXPECT_EQ(decide_at(rules({"*"}), "127.0.0.1:80", "127.0.0.1"), "not-public");
+}
+
+TEST(Domains, WhatIsNoRuleIsAnError) {
+  for (const char* text : {"",
+                           "*.",
+                           "**",
+                           "*.*.com",
+                           "a.*.com",
+                           "*a.com",
+                           "https://example.com",
+                           "example.com/path",
+                           "example.com:0",
+                           "example.com:x",
+                           "*/8",
+                           "10.0.0.0/33",
+                           "10.0.0.1/8",
+                           "10.0.0.0/",
+                           "10.0.0.0/-1",
+                           "*.10.0.0.0",
+                           "b\xC3\xBC"
+                           "cher.example",
+                           "u@example.com",
+                           "a b",
+                           "[::1",
+                           "fd00::1/8",
+                           "256.1.1.1",
+                           "example.com:443:443"})
+    EXPECT_FALSE(parse_domain_rule(text)) << text;
+}
+
+TEST(Domains, APartOfAListIsCovered) {
+  EXPECT_TRUE(domain_covers("*", "a.example:443"));
+  EXPECT_FALSE(domain_covers("*", "10.0.0.1"));
+  EXPECT_TRUE(domain_covers("10.0.0.0/8", "10.1.0.0/16"));
+  EXPECT_TRUE(domain_covers("10.0.0.0/8", "10.1.0.0/16:22"));
+  EXPECT_FALSE(domain_covers("10.1.0.0/16", "10.0.0.0/8"));
+  EXPECT_FALSE(domain_covers("10.0.0.0/8:22", "10.1.0.0/16"));
+  EXPECT_TRUE(domain_covers("**.a.example", "*.B.a.example."));
+  EXPECT_FALSE(domain_covers("*.a.example", "**.a.example"));
+  EXPECT_FALSE(domain_covers("a.example", "*"));
+  EXPECT_FALSE(domain_covers("nonsense/", "nonsense/"));
+}
+
+TEST(Domains, ARefusalSaysWhyAndWhatNext) {
+  const Destination to = parse_destination("example.com:443").value();
+  const HostVerdict verdict = decide_host(rules({}), to);
+  EXPECT_EQ(explain_verdict(verdict, to), "example.com:443 is not on the list of allowed hosts");
+  EXPECT_EQ(next_step(verdict, to), "--allow-domain example.com opens it");
+}
+
+}  // namespace
+}  // namespace belljar::policy
