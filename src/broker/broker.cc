@@ -11,6 +11,7 @@
 
 #include "broker/as_caller.h"
 #include "broker/handlers.h"
+#include "broker/refused_call.h"
 
 namespace belljar::broker {
 namespace {
@@ -24,6 +25,7 @@ std::uint64_t own_netns_cookie() noexcept {
 }
 
 void dispatch(Context& context, const Call& call, Receivers::Slot& slot) {
+  if (handle_refused(context, call)) return;  // first: nobody below performs what the filter refuses
   switch (call.number) {
     case SYS_connect:
       return handle_connect(context, call, slot);

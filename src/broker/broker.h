@@ -32,11 +32,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
+#include "kernel/seccomp.h"
 
 namespace belljar::broker {
 
@@ -48,10 +50,12 @@ struct BrokerOptions {
   // out as if the caller had connected. -1: our own ids.
   uid_t uid = static_cast<uid_t>(-1);
   gid_t gid = static_cast<gid_t>(-1);
-  Origin origin;  // of network.allow_unix_sockets, for violations
-  // The policy gives the sandbox no network: an ENETUNREACH of a connect is its refusal, which `network_origin` set.
+  // Where a policy key got its value, for violations; from any thread. Unset: {"built-in"}.
+  std::function<Origin(const std::string& key)> origin_of;
+  // The policy gives the sandbox no network: an ENETUNREACH of a connect is its refusal.
   bool network_refused = false;
-  Origin network_origin;
+  // What the filter was made from: what it refuses by way of a notification (tell_refusals) is refused here, with its errno.
+  kernel::SeccompSpec filter;
   std::function<bool(const Violation&)> ignored;  // policy.ignore_violations: counted, not kept; from any thread
   std::size_t max_violations = 1000;              // kept between two take_violations(); the rest is counted
   std::size_t max_own_sockets = 256;              // listening AF_UNIX sockets with a path at one time; one descriptor of ours each

@@ -132,8 +132,7 @@ int connect_unix(Connect& connect) {
 int note_network(Connect& connect) {
   const std::string target = internet_name(connect.address);
   if (!connect.context.options.network_refused || target.empty()) return -ENETUNREACH;
-  return connect.context.refuse(connect.caller, "connect", target, ENETUNREACH, kNoNetwork, "network.mode",
-                                connect.context.options.network_origin);
+  return connect.context.refuse(connect.caller, "connect", target, ENETUNREACH, kNoNetwork, "network.mode");
 }
 
 int decide_and_connect(Connect& connect) {

@@ -42,6 +42,10 @@ struct SeccompSpec {
   bool own_pid_namespace = true;     // false: prlimit64 on other processes is refused too (Landlock does not hold it)
   bool allow_nested_userns = false;  // clone, unshare and setns of namespaces, mount and chroot: a weaker sandbox
   bool deny_setid_bits = true;       // no call can set S_ISUID or S_ISGID; openat2 is ENOSYS (its mode is behind a pointer)
+  // Acts that nobody does by chance (mount, bpf, kernel keys, AF_PACKET, set-id modes ...) are refused by way of a notification, so
+  // that they can be told: whoever answers it gives the errno of refusal_of(). Needs a listener. Calls that programs only try to
+  // see whether a kernel has them (io_uring, MPTCP, new and obsolete numbers) are refused in silence as without it.
+  bool tell_refusals = false;
   bool operator==(const SeccompSpec&) const = default;
 };
 
@@ -55,6 +59,14 @@ struct Verdict {
 
 // The model's answer. `data.arch` is an AUDIT_ARCH_*.
 Verdict judge(const SeccompSpec& spec, const seccomp_data& data) noexcept;
+
+// Whether `spec`, told or not, refuses the call, with which errno and why (docs/design/seccomp.md has the whys). `args` are the
+// caller's registers: what is behind pointers does not count.
+struct CallRefusal {
+  int errnum = 0;  // 0: it is not refused
+  std::string_view why;
+};
+CallRefusal refusal_of(const SeccompSpec& spec, std::uint32_t number, std::span<const std::uint64_t, 6> args) noexcept;
 
 // The program for `spec`. A few microseconds; never longer than 4096 instructions (BPF_MAXINSNS), about 200 in practice.
 std::vector<sock_filter> build_filter(const SeccompSpec& spec);

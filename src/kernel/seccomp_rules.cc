@@ -219,6 +219,37 @@ Rule refused_rule(const SeccompSpec& spec, Group group) {
   }
 }
 
+// Which refusals are worth telling: what is done on purpose. Not what programs try only to see whether this kernel has it, because
+// a report full of that would be read by nobody.
+bool is_told(Group group, int errnum) noexcept {
+  switch (group) {
+    case Group::kIoUring:
+    case Group::kMemfdSecret:
+    case Group::kNewSurface:
+    case Group::kObsolete:
+    case Group::kUnknown:
+    case Group::kIpc:
+    case Group::kClone3:
+    case Group::kOpenHow:
+    case Group::kPrctl:
+    case Group::kKcmp:  // Mesa and Wine ask whether two descriptors are one
+      return false;
+    case Group::kSocket:
+      return errnum != EPROTONOSUPPORT;  // Go asks for MPTCP, udev and PAM for their netlink families
+    default:
+      return errnum != EOPNOTSUPP;
+  }
+}
+
+Rule told(Group group, Rule rule) noexcept {
+  const auto tell = [group](Verdict& verdict) {
+    if (verdict.kind == Verdict::Kind::kErrno && is_told(group, verdict.errnum)) verdict = kNotify;
+  };
+  for (Clause& clause : std::span(rule.clauses).first(rule.count)) tell(clause.verdict);
+  tell(rule.otherwise);
+  return rule;
+}
+
 bool holds(const Condition& condition, const seccomp_data& data) noexcept {
   const std::uint64_t argument = data.args[condition.arg];
   const auto word = static_cast<std::uint32_t>(condition.high ? argument >> 32 : argument);
@@ -242,7 +273,8 @@ bool Rule::operator==(const Rule& other) const noexcept {
 Rule rule_for(const SeccompSpec& spec, Group group) noexcept {
   if (group == Group::kUnknown) return flat(refuse(ENOSYS));
   if (group < kFirstConditional) return flat(kAllow);
-  return group < kFirstRefused ? conditional_rule(spec, group) : refused_rule(spec, group);
+  const Rule rule = group < kFirstRefused ? conditional_rule(spec, group) : refused_rule(spec, group);
+  return spec.tell_refusals ? told(group, rule) : rule;
 }
 
 Verdict judge(const SeccompSpec& spec, const seccomp_data& data) noexcept {
@@ -250,6 +282,18 @@ Verdict judge(const SeccompSpec& spec, const seccomp_data& data) noexcept {
   const auto number = static_cast<std::uint32_t>(data.nr);
   if (kHasX32 && number >= kX32Bit && number != kSkippedCall) return kKill;
   return decide(rule_for(spec, group_of(number)), data);
+}
+
+CallRefusal refusal_of(const SeccompSpec& spec, std::uint32_t number, std::span<const std::uint64_t, 6> args) noexcept {
+  SeccompSpec silent = spec;
+  silent.tell_refusals = false;
+  seccomp_data data{};
+  data.nr = static_cast<int>(number);
+  data.arch = kNativeArch;
+  std::ranges::copy(args, data.args);
+  const Verdict verdict = judge(silent, data);
+  if (verdict.kind != Verdict::Kind::kErrno) return {};
+  return {verdict.errnum, info(group_of(number)).why};
 }
 
 }  // namespace belljar::kernel

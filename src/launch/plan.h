@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "kernel/seccomp.h"
 
 namespace belljar::launch {
 
@@ -106,6 +107,7 @@ struct Plan {
   bool drop_privileges = true;  // capabilities, securebits, no_new_privs, session keyring
   LandlockSpec landlock;
   std::vector<sock_filter> seccomp;
+  kernel::SeccompSpec seccomp_spec;              // what it was made from, for whoever answers its notifications
   bool seccomp_listener = false;                 // pass the notification descriptor to the parent
   bool subreaper = false;                        // without a pid namespace: become the reaper of the tree
   int cgroup_fd = -1;                            // v2 cgroup directory for CLONE_INTO_CGROUP; -1 none

@@ -7,8 +7,9 @@
 namespace belljar {
 namespace {
 
-constexpr std::string_view kWords[] = {"operation not permitted", "permission denied", "read-only file system", "seccomp",
-                                       "sandbox",                 "landlock",          "failed to write file"};
+constexpr std::string_view kWords[] = {
+    "operation not permitted", "permission denied", "read-only file system", "seccomp", "sandbox", "landlock",
+    "failed to write file"};
 
 bool contains(std::string_view text, std::string_view lower_case_word) {
   const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b; };
@@ -20,9 +21,8 @@ bool contains(std::string_view text, std::string_view lower_case_word) {
 bool is_likely_sandbox_denied(HeldBy held_by, const ExecResult& result) {
   if (held_by != HeldBy::kRemote || result.exit_code == 0) return false;
   if (result.exit_code == 128 + SIGSYS || result.signal == SIGSYS) return true;
-  return std::ranges::any_of(kWords, [&](std::string_view word) {
-    return contains(result.out.bytes, word) || contains(result.err.bytes, word);
-  });
+  return std::ranges::any_of(
+      kWords, [&](std::string_view word) { return contains(result.out.bytes, word) || contains(result.err.bytes, word); });
 }
 
 }  // namespace belljar

@@ -152,8 +152,8 @@ class Run {
     options.own_network_namespace = prepared_.own_network;
     if (prepared_.plan.identity == launch::Identity::kRootMapped)
       options.uid = prepared_.plan.outside_uid, options.gid = prepared_.plan.outside_gid;
-    options.origin = origin_of(session_.origins, "network.allow_unix_sockets");
-    options.network_origin = origin_of(session_.origins, "network.mode");
+    options.origin_of = [origins = session_.origins](const std::string& key) { return origin_of(origins, key); };
+    options.filter = prepared_.plan.seccomp_spec;
     options.network_refused = prepared_.own_network;
     const IgnoreViolations& ignore = policy_.ignore_violations;
     if (!ignore.file.empty() || !ignore.network.empty())

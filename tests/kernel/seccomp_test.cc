@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,11 @@ std::vector<SeccompSpec> all_specs() {
                      .own_pid_namespace = (bits & 32U) != 0,
                      .allow_nested_userns = (bits & 64U) != 0,
                      .deny_setid_bits = (bits & 128U) != 0});
+  }
+  const std::size_t silent = specs.size();
+  for (std::size_t i = 0; i < silent; ++i) {
+    specs.push_back(specs[i]);
+    specs.back().tell_refusals = true;
   }
   return specs;
 }
@@ -180,6 +186,46 @@ TEST(SeccompDescribe, NamesAnAnswerAndAReasonForEachRefusedGroup) {
   EXPECT_EQ(answers["connect"], "notify");
   EXPECT_EQ(answers["socket families"], "by argument");
   for (const Refusal& refusal : describe({.allow_nested_userns = true})) EXPECT_NE(refusal.group, "mounts");
+}
+
+// Telling changes who says no, never what is refused: for every call the teller's answer is the silent filter's.
+TEST(SeccompModel, ToldRefusalsAreTheSilentOnes) {
+  const SeccompSpec silent{.unix_sockets = UnixSockets::kStream}, told{.unix_sockets = UnixSockets::kStream, .tell_refusals = true};
+  const std::uint64_t values[] = {0, 1, 2, 3, 10, 16, 17, 38, 40, 04755, 0x5412, 0x10000000, ~0ULL};
+  std::size_t notified = 0;
+  for (std::uint32_t number = 0; number < kNumbers; ++number) {
+    for (const std::uint64_t a : values) {
+      for (const std::uint64_t b : values) {
+        const seccomp_data data = call(number, a, b, b, b);
+        const Verdict before = judge(silent, data), after = judge(told, data);
+        const std::array<std::uint64_t, 6> registers{a, b, b, b, 0, 0};
+        const CallRefusal refusal = refusal_of(told, number, registers);
+        ASSERT_EQ(refusal.errnum, before.kind == Verdict::Kind::kErrno ? before.errnum : 0) << number;
+        if (before == after) continue;
+        ASSERT_EQ(before.kind, Verdict::Kind::kErrno) << number;
+        ASSERT_EQ(after.kind, Verdict::Kind::kNotify) << number;
+        ++notified;
+      }
+    }
+  }
+  EXPECT_GT(notified, 0U);
+}
+
+TEST(SeccompModel, OnlyActsDoneOnPurposeAreTold) {
+  const SeccompSpec told{.unix_sockets = UnixSockets::kBrokered, .tell_refusals = true};
+  const auto kind = [&](const seccomp_data& data) { return judge(told, data).kind; };
+  using enum Verdict::Kind;
+  for (const auto number :
+       {SYS_mount, SYS_setns, SYS_bpf, SYS_keyctl, SYS_perf_event_open, SYS_userfaultfd, SYS_reboot, SYS_init_module})
+    EXPECT_EQ(kind(call(static_cast<std::uint32_t>(number))), kNotify) << number;
+  EXPECT_EQ(kind(call(SYS_socket, AF_PACKET, SOCK_RAW)), kNotify);
+  EXPECT_EQ(kind(call(SYS_socket, AF_UNIX, SOCK_DGRAM)), kNotify);
+  EXPECT_EQ(kind(call(SYS_unshare, 0x10000000)), kNotify);
+  EXPECT_EQ(kind(call(SYS_socket, AF_INET, SOCK_STREAM, 262 /* IPPROTO_MPTCP */)), kErrno);
+  for (const auto number : {SYS_io_uring_setup, SYS_clone3, SYS_openat2, SYS_memfd_secret, 500})
+    EXPECT_EQ(kind(call(static_cast<std::uint32_t>(number))), kErrno) << number;
+  for (const auto number : {SYS_read, SYS_clone, SYS_ioctl, SYS_openat, SYS_chmod})
+    EXPECT_EQ(kind(call(static_cast<std::uint32_t>(number))), kAllow) << number;
 }
 
 TEST(SeccompTable, NamesCallsByNumber) {

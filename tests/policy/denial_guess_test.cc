@@ -14,8 +14,8 @@ ExecResult result(int exit_code, std::string out, std::string err) {
 }
 
 TEST(DenialGuess, EachWordCountsInEitherStreamAndAnyCase) {  // F-002-114, F-002-115
-  for (const char* words : {"Operation not permitted", "PERMISSION DENIED", "Read-only file system", "seccomp", "Sandbox", "Landlock",
-                            "failed to write file"}) {
+  for (const char* words : {"Operation not permitted", "PERMISSION DENIED", "Read-only file system", "seccomp", "Sandbox",
+                            "Landlock", "failed to write file"}) {
     EXPECT_TRUE(is_likely_sandbox_denied(HeldBy::kRemote, result(1, "", std::string("x: ") + words + "\n"))) << words;
     EXPECT_TRUE(is_likely_sandbox_denied(HeldBy::kRemote, result(1, words, ""))) << words;
   }

@@ -70,8 +70,10 @@ void confine(const Host& host, const Policy& policy, const Paths& paths, bool ow
   kernel::SeccompSpec filter;
   filter.unix_sockets = policy.network.allow_all_unix_sockets ? kernel::UnixSockets::kAll : kernel::UnixSockets::kBrokered;
   filter.allow_nested_userns = policy.allow_nested_userns;
-  plan.seccomp = kernel::build_filter(filter);
   plan.seccomp_listener = filter.unix_sockets == kernel::UnixSockets::kBrokered;
+  filter.tell_refusals = plan.seccomp_listener;
+  plan.seccomp = kernel::build_filter(filter);
+  plan.seccomp_spec = filter;
 }
 
 }  // namespace belljar::backend

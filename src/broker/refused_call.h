@@ -1,0 +1,19 @@
+// Calls that the filter refuses by way of a notification (SeccompSpec::tell_refusals): answered with the errno that the filter
+// alone would give, and recorded. Nothing of the caller decides here but its registers, which it cannot change while it waits.
+#pragma once
+
+#include "broker/context.h"
+
+namespace belljar::broker {
+
+// False when the filter does not refuse this call: it is somebody else's to answer.
+bool handle_refused(Context& context, const Call& call);
+
+// What a violation calls the act: {"system-call", "mount"}, {"socket", "AF_PACKET SOCK_RAW"}. Pure.
+struct CallName {
+  std::string operation;
+  std::string target;
+};
+CallName name_of(const Call& call);
+
+}  // namespace belljar::broker
