@@ -15,8 +15,9 @@ enum class HeldBy {
 
 // Whether a remote sandbox *may* have refused something, from the exit code and from words in the output ("permission denied",
 // "read-only file system", ...), of either stream and in any case of letters. Wrong in both directions: ordinary file modes say the
-// same words, and a program may print none. So it must never decide by itself (retry without a sandbox, widen a policy), and whoever
-// shows it says "probably". Always false for kNobody, kLocal and exit code 0. A death by SIGSYS (exit code 159) counts without words.
+// same words, and a program may print none. So it must never decide by itself (retry without a sandbox, widen a policy), and
+// whoever shows it says "probably". Always false for kNobody, kLocal and exit code 0. A death by SIGSYS (exit code 159) counts
+// without words.
 bool is_likely_sandbox_denied(HeldBy held_by, const ExecResult& result);
 
 }  // namespace belljar
