@@ -255,6 +255,8 @@ class Chooser {
 
 }  // namespace
 
+Bytes tmp_limit(const Limits& limits, Bytes tmp_size) noexcept { return limits.disk ? std::min(tmp_size, *limits.disk) : tmp_size; }
+
 Result<LimitSet> LimitSet::create(const Limits& limits, const LimitContext& context) {
   BELLJAR_CHECK(check_values(limits));
   auto state = std::make_unique<LimitState>();
@@ -274,10 +276,6 @@ const std::vector<launch::RlimitSpec>& LimitSet::rlimits() const noexcept { retu
 int LimitSet::cgroup_fd() const noexcept { return state_->group.directory_fd(); }
 const std::vector<std::string>& LimitSet::join_files() const noexcept { return state_->join_files; }
 std::span<const kernel::CgroupNotice> LimitSet::notices() const noexcept { return state_->notices; }
-
-Bytes LimitSet::tmp_limit(Bytes tmp_size) const noexcept {
-  return state_->limits.disk ? std::min(tmp_size, *state_->limits.disk) : tmp_size;
-}
 
 bool LimitSet::kill_group(std::chrono::milliseconds deadline) noexcept { return state_->group.kill_all(deadline); }
 

@@ -43,6 +43,9 @@ struct LimitContext {
   const kernel::CgroupHost* cgroups = nullptr;  // for tests; null: this process's own
 };
 
+// The most that the private /tmp may hold so that `limits.disk` stands: asked before the backend plans that tmpfs.
+Bytes tmp_limit(const Limits& limits, Bytes tmp_size) noexcept;
+
 // A limit that was reached while the command runs.
 struct Hit {
   Reason reason = Reason::kMemory;
@@ -76,8 +79,6 @@ class LimitSet {
   const std::vector<launch::RlimitSpec>& rlimits() const noexcept;
   int cgroup_fd() const noexcept;  // for CLONE_INTO_CGROUP; -1: none
   const std::vector<std::string>& join_files() const noexcept;
-  // The most that the private /tmp may hold so that `disk` stands: the smaller of `tmp_size` and the disk limit.
-  Bytes tmp_limit(Bytes tmp_size) const noexcept;
 
   // The pid of init (or of the first process), as we see it. Before it, nothing below looks at processes.
   void attach(int init_pid) noexcept;

@@ -115,11 +115,13 @@ class Run {
  private:
   Result<void> make_limits() {
     const launch::Plan& plan = prepared_.plan;
+    const bool unconfined = policy_.mode == Mode::kDangerFullAccess || policy_.mode == Mode::kExternalSandbox;
     limits_ = BELLJAR_TRY(
         LimitSet::create(policy_.limits, {.pid_namespace = prepared_.pid_namespace,
                                           .user_namespace = prepared_.user_namespace,
                                           .kernel_uid_0 = plan.identity == launch::Identity::kKeep && geteuid() == 0,
                                           .kill_by_cgroup = !prepared_.pid_namespace,
+                                          .group_writable = unconfined,
                                           .workspace = workspace_,
                                           .private_tmp = policy_.filesystem.tmp == Tmp::kPrivate && prepared_.pid_namespace}));
     const EnforcementReport& clauses = limits_->clauses();
@@ -280,8 +282,7 @@ Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& 
         .next("belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'");
   BELLJAR_CHECK(check_served(policy));
   Policy sized = policy;
-  // /tmp is part of what the disk limit covers.
-  if (policy.limits.disk) sized.filesystem.tmp_size = std::min(sized.filesystem.tmp_size, *policy.limits.disk);
+  sized.filesystem.tmp_size = tmp_limit(policy.limits, policy.filesystem.tmp_size);
   place.env = policy::build_environment(policy.environment, caller_env, command.env);
   place.cwd = BELLJAR_TRY(find_cwd(place.workspace, place.cwd.empty() ? command.cwd : place.cwd));
   hide_state(sized, session.transaction ? session.transaction->state_dir : txn::default_state_dir());

@@ -89,6 +89,25 @@ TEST_F(Library, OutputIsCappedAndCounted) {
   EXPECT_EQ(result.out.omitted, 100000U);
 }
 
+// Nothing hides cgroupfs from a command with full access; in the sandbox it is read-only.
+TEST_F(Library, AGroupThatTheCommandCouldChangeIsPartial) {
+  const auto memory = [&](Mode mode) {
+    Policy policy;
+    policy.mode = mode;
+    policy.limits.memory = Bytes{512U << 20};
+    for (const EnforcementClause& clause : shell("true", policy).enforcement) {
+      if (clause.clause == "limits.memory") return clause;
+    }
+    ADD_FAILURE() << "no clause";
+    return EnforcementClause{};
+  };
+  const EnforcementClause open = memory(Mode::kDangerFullAccess);
+  if (!open.mechanism.starts_with("cgroup")) GTEST_SKIP() << "needs a cgroup";
+  EXPECT_EQ(open.enforced, Enforced::kPartial) << open.detail;
+  EXPECT_NE(open.detail.find("its own group"), std::string::npos) << open.detail;
+  EXPECT_EQ(memory(Mode::kWorkspaceWrite).detail.find("its own group"), std::string::npos);
+}
+
 TEST_F(Library, WhatTheCommandDoesIsAResult) {
   Policy policy;
   policy.limits.timeout = 200ms;

@@ -94,9 +94,9 @@ TEST(LimitChoice, DiskIsSampledAndTightensTmp) {
   const test::TempDir dir;
   const LimitSet set = make({.disk = 4_MiB}, {.workspace = dir.path()});
   EXPECT_EQ(clause(set, "limits.disk").enforced, Enforced::kPartial);
-  EXPECT_EQ(set.tmp_limit(1_GiB), 4_MiB);
-  EXPECT_EQ(set.tmp_limit(1_MiB), 1_MiB);
-  EXPECT_EQ(make({}).tmp_limit(1_GiB), 1_GiB);
+  EXPECT_EQ(tmp_limit({.disk = 4_MiB}, 1_GiB), 4_MiB);
+  EXPECT_EQ(tmp_limit({.disk = 4_MiB}, 1_MiB), 1_MiB);
+  EXPECT_EQ(tmp_limit({}, 1_GiB), 1_GiB);
   EXPECT_TRUE(set.next_sample());
 }
 
