@@ -60,13 +60,26 @@ struct Outcome {
   std::string out;
 };
 
-// The supervise loop in small.
-Outcome run(LimitSet& limits, std::vector<std::string> argv, const std::string& cwd, const launch::Plan& plan) {
-  Outcome outcome;
-  int ends[2];
+struct Pipe {
+  UniqueFd read, write;
+};
+Pipe open_pipe() {
+  int ends[2] = {-1, -1};
   EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
-  UniqueFd reader(ends[0]), writer(ends[1]);
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+enum class Stdin { kNull, kUntilAHit };  // kUntilAHit: a pipe that ends when a limit is reported as hit
+
+// The supervise loop in small.
+Outcome run(LimitSet& limits, std::vector<std::string> argv, const std::string& cwd, const launch::Plan& plan,
+            Stdin input = Stdin::kNull) {
+  Outcome outcome;
+  auto [reader, writer] = open_pipe();
+  Pipe until_hit;
+  if (input == Stdin::kUntilAHit) until_hit = open_pipe();
   launch::ExecRequest request{.argv = std::move(argv), .cwd = cwd};
+  request.stdio[0] = until_hit.read.get();
   request.stdio[1] = request.stdio[2] = writer.get();
   auto sandbox = launch::start(plan, &request);
   if (!sandbox) {
@@ -90,6 +103,7 @@ Outcome run(LimitSet& limits, std::vector<std::string> argv, const std::string& 
     ::poll(waits.data(), waits.size(), static_cast<int>(std::max<long>(left, 0)));
     if (auto hit = limits.sample(Clock::now())) {
       outcome.hits.push_back(*hit);
+      until_hit.write.reset();
       if (hit->kill) sandbox->kill_and_reap();
       if (hit->kill) outcome.wait_status = SIGKILL;
       if (hit->kill) break;
@@ -174,8 +188,11 @@ TEST(Limits, PidsBoundAForkBombAndAreNamed) {
     LimitSet limits = cgroups ? make({.memory = 1_GiB, .pids = 16}) : make_without_cgroups({.pids = 16});
     SCOPED_TRACE(limits.clauses().back().mechanism);
     EXPECT_EQ(limits.clauses().back().enforced, Enforced::kFull);
-    // The subshell ends at the first refusal and frees a place, which the next sleeper takes: full for half a second.
-    const Outcome outcome = run(limits, {"sh", "-c", "(for i in $(seq 64); do sleep 5 & done); sleep 5 & exec sleep 0.5"});
+    // The subshell ends at the first refusal and frees a place, which the next sleeper takes. A group counts refusals; RLIMIT_NPROC
+    // leaves no trace, so there it stays full until a sample has seen it.
+    const bool counted = limits.clauses().back().mechanism.starts_with("cgroup");
+    const std::vector<std::string> bomb = {"sh", "-c", "(for i in $(seq 64); do sleep 60 & done); sleep 60 & exec cat"};
+    const Outcome outcome = run(limits, bomb, "/", plan_for(limits), counted ? Stdin::kNull : Stdin::kUntilAHit);
     EXPECT_TRUE(holds(outcome.finish.limits_hit, "pids"));
     EXPECT_NE(outcome.out.find("fork"), std::string::npos) << "the shell says so: " << outcome.out;
     const Outcome few = run(limits, {"bash", "-c", "for i in {1..12}; do sleep 0.3 & done; wait; echo done"});
