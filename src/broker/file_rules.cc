@@ -39,15 +39,21 @@ bool makes_name(Act act) noexcept {
   }
 }
 
+// More than is_git_directory() of setup.c asks for: a directory with objects and refs is the common directory of any worktree whose
+// commondir names it, HEAD or not, and git reads its config then.
+template <class Has>
+bool makes_git_dir(const Has& has) {
+  return (has("objects") && has("refs")) || (has("HEAD") && has("commondir"));
+}
+
 bool is_git_dir(const Surroundings& around, int up) {
-  if (!around.exists(up, "HEAD")) return false;
-  return around.exists(up, "commondir") || (around.exists(up, "objects") && around.exists(up, "refs"));
+  return makes_git_dir([&](std::string_view marker) { return around.exists(up, marker); });
 }
 
 // The parent will be a git directory once `name` stands in it, and is none yet.
 bool completes_git_dir(const Surroundings& around, std::string_view name) {
-  const auto has = [&](std::string_view marker) { return folds_to(name, fold_name(marker)) || around.exists(0, marker); };
-  const bool will = has("HEAD") && (has("commondir") || (has("objects") && has("refs")));
+  const bool will =
+      makes_git_dir([&](std::string_view marker) { return folds_to(name, fold_name(marker)) || around.exists(0, marker); });
   return will && !is_git_dir(around, 0);
 }
 

@@ -1,18 +1,231 @@
 #include "broker/git_judge.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/format.h"
+#include "broker/git_config.h"
+#include "broker/git_keys.h"
+#include "policy/defaults.h"
+#include "policy/paths.h"
 
 namespace belljar::broker {
+namespace {
 
-// First form: everything is refused that is not empty or unchanged. The parser follows.
-std::optional<std::string> git_objection(GitName kind, std::string_view /*path*/, std::string_view content,
-                                         const GitContext& context) {
-  if (kind == GitName::kNone || kind == GitName::kSampleHook) return std::nullopt;
-  if (content.size() > kMaxControlFile) return "it is longer than 1 MiB, which nobody reads";
-  if (content.empty() || (context.old_content && *context.old_content == content)) return std::nullopt;
-  return "it is a control file of git whose content cannot be judged yet";
+using Objection = std::optional<std::string>;
+using policy::is_within;
+
+std::string_view parent_of(std::string_view path) noexcept {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos || slash == 0 ? std::string_view("/") : path.substr(0, slash);
+}
+std::string_view last_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
+
+std::string resolved(std::string_view base, std::string_view target) {
+  if (target.starts_with('/')) return policy::normal(target);
+  return policy::normal(std::string(base).append("/").append(target));
+}
+
+bool in_roots(std::string_view path, const GitContext& context) {
+  return std::any_of(context.roots.begin(), context.roots.end(), [&](const std::string& root) { return is_within(path, root); });
+}
+
+template <class Visit>
+bool any_component(std::string_view path, const Visit& visit) {
+  while (!path.empty()) {
+    const std::string_view part = path.substr(0, path.find('/'));
+    if (!part.empty() && visit(part)) return true;
+    path.remove_prefix(std::min(path.size(), part.size() + 1));
+  }
+  return false;
+}
+
+template <class Visit>
+void for_each_line(std::string_view text, const Visit& visit) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    visit(line);
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+}
+
+// --- config
+// ------------------------------------------------------------------------------------------------------------------------
+
+// The directory that holds the outermost `.git` of `path`; for a git directory of another name, the one it lies in.
+std::string_view work_tree_of(std::string_view config) noexcept {
+  std::string_view top = parent_of(parent_of(config));
+  for (std::string_view at = config; at.size() > 1; at = parent_of(at)) {
+    if (is_dot_git(last_of(at))) top = parent_of(at);
+  }
+  return top;
+}
+
+// A checkout on the host writes where core.worktree leads: into the work tree that the git directory belongs to or below it, never
+// into a git directory or under a name that an agent or an editor reads.
+bool is_own_work_tree(std::string_view config, std::string_view value, const GitContext& context) {
+  const std::string target = resolved(parent_of(config), value);
+  const std::string_view top = work_tree_of(config);
+  if (!is_within(target, top) || !in_roots(target, context)) return false;
+  const bool of_module = any_component(config.substr(std::min(config.size(), top.size())),
+                                       [](std::string_view part) { return folds_to(part, "modules"); });
+  if (of_module && target == top) return false;
+  const auto special = [](std::string_view part) {
+    const auto names = policy::protected_names();
+    return is_dot_git(part) || std::any_of(names.begin(), names.end(), [&](std::string_view name) { return folds_to(part, name); });
+  };
+  return !any_component(std::string_view(target).substr(std::min(target.size(), top.size())), special);
+}
+
+bool is_inert(const GitConfigEntry& entry, std::string_view path, const GitContext& context) {
+  const std::optional<GitValue> kind = find_git_key(entry.key);
+  if (!kind) return false;
+  if (*kind == GitValue::kWorkTree) return entry.value && is_own_work_tree(path, *entry.value, context);
+  return is_inert_value(*kind, entry.value);
+}
+
+Objection config_objection(std::string_view path, std::string_view content, const GitContext& context) {
+  if (content.find('\0') != std::string_view::npos) return "it holds a NUL byte, where git and others read on differently";
+  const GitConfig config = parse_git_config(content);
+  if (config.broken) return "git would refuse to read it, and every command in the repository with it";
+  std::optional<GitConfig> old;
+  for (const GitConfigEntry& entry : config.entries) {
+    if (is_inert(entry, path, context)) continue;
+    if (!old) old = context.old_content ? parse_git_config(*context.old_content) : GitConfig();
+    if (std::find(old->entries.begin(), old->entries.end(), entry) != old->entries.end()) continue;
+    const std::string value = entry.value ? format(" = {}", quoted(std::string_view(*entry.value).substr(0, 200))) : "";
+    return format("the setting {}{} is not one that is known to run nothing", quoted(entry.key), value);
+  }
+  return std::nullopt;
+}
+
+// --- pointers
+// ----------------------------------------------------------------------------------------------------------------------
+
+std::string_view without_line_ends(std::string_view text) noexcept {
+  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
+Objection leads_out(const std::string& target) {
+  return format("it leads to {}, which lies outside of what is writable here", quoted(target));
+}
+
+// `.git` as a file: "gitdir: PATH". setup.c, read_gitfile_gently.
+Objection git_file_objection(std::string_view path, std::string_view content, const GitContext& context) {
+  constexpr std::string_view kKey = "gitdir: ";
+  if (without_line_ends(content).empty()) return std::nullopt;
+  if (!content.starts_with(kKey)) return "it is no pointer to a git directory";
+  const std::string target = resolved(parent_of(path), without_line_ends(content.substr(kKey.size())));
+  if (!in_roots(target, context)) return leads_out(target);
+  return std::nullopt;
+}
+
+// Git reads config and hooks where commondir leads, so only the repository that the worktree belongs to will do:
+// T/worktrees/NAME/commondir leads to T.
+Objection common_dir_objection(std::string_view path, std::string_view content) {
+  const std::string_view git_dir = parent_of(path);
+  const std::string target = resolved(git_dir, without_line_ends(content));
+  const std::string_view worktrees = parent_of(git_dir);
+  if (folds_to(last_of(worktrees), "worktrees") && target == parent_of(worktrees)) return std::nullopt;
+  return format("it makes git read settings and hooks from {}, not from the repository it lies in", quoted(target));
+}
+
+Objection pointer_objection(std::string_view path, std::string_view content, const GitContext& context) {
+  if (content.find('\0') != std::string_view::npos) return "it holds a NUL byte";
+  if (without_line_ends(content).find('\n') != std::string_view::npos) return "it holds more than one line";
+  if (folds_to(last_of(path), "commondir")) return common_dir_objection(path, content);
+  if (!folds_to(last_of(path), "gitdir")) return git_file_objection(path, content, context);
+  const std::string target = resolved(parent_of(path), without_line_ends(content));
+  if (!in_roots(target, context)) return leads_out(target);
+  return is_dot_git(last_of(target)) ? std::nullopt : Objection("it does not lead to the `.git` file of a work tree");
+}
+
+// --- the others
+// --------------------------------------------------------------------------------------------------------------------
+
+// Objects are data, but `git fetch` asks an alternate's repository for its refs, and a path that leads out reads what is not ours.
+Objection alternates_objection(std::string_view path, std::string_view content, const GitContext& context) {
+  if (!folds_to(last_of(path), "alternates")) return "git on the host would fetch objects from there";
+  Objection result;
+  for_each_line(content, [&](std::string_view line) {
+    if (result || line.empty() || line.starts_with('#')) return;
+    if (line.starts_with('"') || line.find('\0') != std::string_view::npos) {
+      result = "it holds a quoted path";
+      return;
+    }
+    const std::string target = resolved(parent_of(parent_of(path)), line);
+    if (!in_roots(target, context)) result = leads_out(target);
+  });
+  return result;
+}
+
+// Attributes that select a command of the user's configuration. What git has built in runs nothing.
+Objection attributes_objection(std::string_view content) {
+  constexpr std::string_view kDrivers[] = {"filter=", "diff=", "merge="};
+  constexpr std::string_view kBuiltIn[] = {"filter=lfs", "diff=lfs", "merge=lfs", "merge=text", "merge=binary", "merge=union"};
+  Objection result;
+  for_each_line(content, [&](std::string_view line) {
+    while (!line.empty() && !result) {
+      const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
+      line.remove_prefix(std::min(line.size(), word.size() + 1));
+      const bool driver =
+          std::any_of(std::begin(kDrivers), std::end(kDrivers), [&](std::string_view key) { return word.starts_with(key); });
+      if (!driver || std::find(std::begin(kBuiltIn), std::end(kBuiltIn), word) != std::end(kBuiltIn)) continue;
+      result = format("the attribute {} selects a command", quoted(word.substr(0, 200)));
+    }
+  });
+  return result;
+}
+
+// git-rebase(1): what a later `git rebase --continue` does line by line.
+Objection todo_objection(std::string_view content) {
+  constexpr std::string_view kSteps[] = {"pick",  "p",     "reword", "r",          "edit",  "e",     "squash", "s",
+                                         "fixup", "f",     "drop",   "d",          "label", "l",     "reset",  "t",
+                                         "m",     "merge", "b",      "update-ref", "u",     "break", "noop",   "revert"};
+  Objection result;
+  for_each_line(content, [&](std::string_view line) {
+    while (line.starts_with(' ') || line.starts_with('\t')) line.remove_prefix(1);
+    const std::string_view step = line.substr(0, line.find_first_of(" \t\r"));
+    if (result || step.empty() || step.starts_with('#')) return;
+    if (std::find(std::begin(kSteps), std::end(kSteps), step) == std::end(kSteps))
+      result = format("the step {} is not one that is known to run nothing", quoted(step.substr(0, 200)));
+  });
+  return result;
+}
+
+}  // namespace
+
+Objection git_objection(GitName kind, std::string_view path, std::string_view content, const GitContext& context) {
+  if (content.size() > kMaxControlFile) return "it is longer than 1 MiB";
+  if (context.old_content && *context.old_content == content) return std::nullopt;
+  switch (kind) {
+    case GitName::kNone:
+    case GitName::kDotGit:
+    case GitName::kControlDir:
+    case GitName::kSampleHook:
+      return std::nullopt;
+    case GitName::kConfig:
+      return config_objection(path, content, context);
+    case GitName::kPointer:
+      return pointer_objection(path, content, context);
+    case GitName::kHook:
+      return "git on the host would run it as a hook";
+    case GitName::kAttributes:
+      return attributes_objection(content);
+    case GitName::kAlternates:
+      return alternates_objection(path, content, context);
+    case GitName::kTodo:
+      return todo_objection(content);
+    case GitName::kLegacyRemote:
+      return content.empty() ? Objection() : "it describes a remote outside of the configuration, which nobody judges";
+  }
+  return "it is a name of git that nobody judges";
 }
 
 }  // namespace belljar::broker

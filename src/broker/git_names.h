@@ -1,8 +1,8 @@
 // Which names git reads as code, as a pointer, or as settings, at any depth. Pure: text in, role out.
 //
-// A git directory is `X/.git`, what a `.git` file points to, and any directory with HEAD, objects and refs (a *bare* one, or with
-// HEAD and commondir; setup.c, is_git_directory). The first kind is told by the path alone. The second kind is told by what stands
-// beside the name, so two questions follow from it:
+// A git directory is `X/.git`, and any directory with objects and refs (a *bare* one, a submodule's, a common one) or with HEAD and
+// commondir (a worktree's): a little more than is_git_directory() of setup.c takes for one. The first kind is told by the path
+// alone. The second kind is told by what stands beside the name, so two questions follow from it:
 //   - a name such as `config` counts only if the directory it would belong to is a git directory now (`up` levels above it);
 //   - a *marker* (HEAD, objects, refs, commondir) that completes a git directory makes names count that were free until then.
 // Both need the file system and are put by FileRules, through Surroundings.
@@ -51,7 +51,7 @@ GitPlaces git_places(std::string_view path, bool is_dir);
 // The same below a directory that is known to be a git directory: `relative` has no leading slash.
 GitName name_in_git_dir(std::string_view relative, bool is_dir);
 
-// What completes a git directory, is_git_directory() of setup.c: HEAD and commondir, or HEAD, objects and refs.
+// A name that may complete a git directory: HEAD and commondir, or objects and refs.
 bool is_git_marker(std::string_view name);
 
 // A component that git or a file system may take for `.git`.

@@ -1,0 +1,465 @@
+#include "broker/git_keys.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+namespace belljar::broker {
+namespace {
+
+// section.name, or section..name for any subsection (one pattern with an empty middle). Sorted by hand within a section; searched
+// from the start, a config has few entries.
+struct Row {
+  std::string_view key;
+  GitValue value = GitValue::kAny;
+};
+
+constexpr Row kRows[] = {
+    {"core.bare"},
+    {"core.filemode"},
+    {"core.repositoryformatversion"},
+    {"core.ignorecase"},
+    {"core.symlinks"},
+    {"core.precomposeunicode"},
+    {"core.protecthfs", GitValue::kOn},
+    {"core.protectntfs", GitValue::kOn},
+    {"core.fsmonitor", GitValue::kOff},
+    {"core.logallrefupdates"},
+    {"core.autocrlf"},
+    {"core.eol"},
+    {"core.safecrlf"},
+    {"core.checkroundtripencoding"},
+    {"core.hidedotfiles"},
+    {"core.trustctime"},
+    {"core.checkstat"},
+    {"core.quotepath"},
+    {"core.compression"},
+    {"core.loosecompression"},
+    {"core.bigfilethreshold"},
+    {"core.packedgitwindowsize"},
+    {"core.packedgitlimit"},
+    {"core.deltabasecachelimit"},
+    {"core.sharedrepository"},
+    {"core.abbrev"},
+    {"core.sparsecheckout"},
+    {"core.sparsecheckoutcone"},
+    {"core.untrackedcache"},
+    {"core.preloadindex"},
+    {"core.splitindex"},
+    {"core.multipackindex"},
+    {"core.commitgraph"},
+    {"core.commentchar"},
+    {"core.whitespace"},
+    {"core.fsync"},
+    {"core.fsyncmethod"},
+    {"core.fsyncobjectfiles"},
+    {"core.createobject"},
+    {"core.warnambiguousrefs"},
+    {"core.fscache"},
+    {"core.longpaths"},
+    {"core.maxtreedepth"},
+    {"core.worktree", GitValue::kWorkTree},
+    {"user.name"},
+    {"user.email"},
+    {"user.useconfigonly"},
+    {"author.name"},
+    {"author.email"},
+    {"committer.name"},
+    {"committer.email"},
+    {"init.defaultbranch", GitValue::kPlain},
+    {"remote.pushdefault", GitValue::kUrl},
+    {"remote..url", GitValue::kUrl},
+    {"remote..pushurl", GitValue::kUrl},
+    {"remote..fetch", GitValue::kRefspec},
+    {"remote..push", GitValue::kRefspec},
+    {"remote..tagopt"},
+    {"remote..mirror"},
+    {"remote..prune"},
+    {"remote..prunetags"},
+    {"remote..skipdefaultupdate"},
+    {"remote..skipfetchall"},
+    {"remote..promisor"},
+    {"remote..partialclonefilter", GitValue::kPlain},
+    {"remote..gh-resolved"},
+    {"branch.autosetupmerge"},
+    {"branch.autosetuprebase"},
+    {"branch.sort", GitValue::kPlain},
+    {"branch..remote", GitValue::kUrl},
+    {"branch..pushremote", GitValue::kUrl},
+    {"branch..merge", GitValue::kRefspec},
+    {"branch..rebase"},
+    {"branch..description", GitValue::kText},
+    {"branch..vscode-merge-base", GitValue::kPlain},
+    {"branch..gh-merge-base", GitValue::kPlain},
+    {"branch..github-pr-owner-number", GitValue::kPlain},
+    {"branch..base", GitValue::kPlain},
+    {"push.default"},
+    {"push.followtags"},
+    {"push.autosetupremote"},
+    {"push.recursesubmodules"},
+    {"push.useforceifincludes"},
+    {"push.negotiate"},
+    {"pull.rebase"},
+    {"pull.ff"},
+    {"fetch.prune"},
+    {"fetch.prunetags"},
+    {"fetch.parallel"},
+    {"fetch.recursesubmodules"},
+    {"fetch.showforcedupdates"},
+    {"fetch.writecommitgraph"},
+    {"fetch.output"},
+    {"fetch.negotiationalgorithm"},
+    {"fetch.unpacklimit"},
+    {"fetch.fsckobjects"},
+    {"merge.ff"},
+    {"merge.conflictstyle"},
+    {"merge.renames"},
+    {"merge.renamelimit"},
+    {"merge.directoryrenames"},
+    {"merge.stat"},
+    {"merge.log"},
+    {"merge.branchdesc"},
+    {"merge.renormalize"},
+    {"merge.autostash"},
+    {"merge.defaulttoupstream"},
+    {"merge.verbosity"},
+    {"rebase.stat"},
+    {"rebase.autosquash"},
+    {"rebase.autostash"},
+    {"rebase.updaterefs"},
+    {"rebase.forkpoint"},
+    {"rebase.missingcommitscheck"},
+    {"rebase.abbreviatecommands"},
+    {"rebase.rebasemerges"},
+    {"rebase.backend"},
+    {"rerere.enabled"},
+    {"rerere.autoupdate"},
+    {"commit.gpgsign"},
+    {"commit.cleanup"},
+    {"commit.status"},
+    {"commit.verbose"},
+    {"tag.gpgsign"},
+    {"tag.sort", GitValue::kPlain},
+    {"color.ui"},
+    {"color.branch"},
+    {"color.diff"},
+    {"color.interactive"},
+    {"color.log"},
+    {"color.push"},
+    {"color.status"},
+    {"column.ui"},
+    {"column.branch"},
+    {"column.status"},
+    {"column.tag"},
+    {"advice.detachedhead"},
+    {"advice.addignoredfile"},
+    {"advice.skippedcherrypicks"},
+    {"advice.statushints"},
+    {"advice.pushnonfastforward"},
+    {"advice.defaultbranchname"},
+    {"status.short"},
+    {"status.branch"},
+    {"status.relativepaths"},
+    {"status.showstash"},
+    {"status.showuntrackedfiles"},
+    {"status.submodulesummary"},
+    {"status.aheadbehind"},
+    {"status.renames"},
+    {"status.renamelimit"},
+    {"log.abbrevcommit"},
+    {"log.date", GitValue::kPlain},
+    {"log.decorate"},
+    {"log.follow"},
+    {"log.showroot"},
+    {"log.mailmap"},
+    {"log.diffmerges"},
+    {"diff.algorithm"},
+    {"diff.renames"},
+    {"diff.renamelimit"},
+    {"diff.mnemonicprefix"},
+    {"diff.noprefix"},
+    {"diff.colormoved"},
+    {"diff.colormovedws"},
+    {"diff.context"},
+    {"diff.interhunkcontext"},
+    {"diff.submodule"},
+    {"diff.ignoresubmodules"},
+    {"diff.wserrorhighlight"},
+    {"diff.indentheuristic"},
+    {"diff.autorefreshindex"},
+    {"diff.statgraphwidth"},
+    {"diff.relative"},
+    {"diff..binary"},
+    {"gc.auto"},
+    {"gc.autopacklimit"},
+    {"gc.autodetach"},
+    {"gc.bigpackthreshold"},
+    {"gc.writecommitgraph"},
+    {"gc.logexpiry"},
+    {"gc.packrefs"},
+    {"gc.cruftpacks"},
+    {"gc.aggressivedepth"},
+    {"gc.aggressivewindow"},
+    {"gc.pruneexpire"},
+    {"gc.worktreepruneexpire"},
+    {"gc.reflogexpire"},
+    {"gc.reflogexpireunreachable"},
+    {"gc..reflogexpire"},
+    {"gc..reflogexpireunreachable"},
+    {"gc.rerereresolved"},
+    {"gc.rerereunresolved"},
+    {"maintenance.auto"},
+    {"maintenance.autodetach"},
+    {"maintenance.strategy"},
+    {"maintenance..enabled"},
+    {"maintenance..schedule"},
+    {"repack.usedeltabaseoffset"},
+    {"repack.usedeltaislands"},
+    {"repack.packkeptobjects"},
+    {"repack.writebitmaps"},
+    {"repack.updateserverinfo"},
+    {"pack.window"},
+    {"pack.depth"},
+    {"pack.windowmemory"},
+    {"pack.compression"},
+    {"pack.deltacachesize"},
+    {"pack.deltacachelimit"},
+    {"pack.threads"},
+    {"pack.indexversion"},
+    {"pack.packsizelimit"},
+    {"pack.usebitmaps"},
+    {"pack.usesparse"},
+    {"pack.writebitmaphashcache"},
+    {"pack.writereverseindex"},
+    {"index.threads"},
+    {"index.version"},
+    {"index.sparse"},
+    {"index.skiphash"},
+    {"index.recordendofindexentries"},
+    {"index.recordoffsettable"},
+    {"feature.manyfiles"},
+    {"feature.experimental"},
+    {"extensions.objectformat", GitValue::kPlain},
+    {"extensions.compatobjectformat", GitValue::kPlain},
+    {"extensions.noop"},
+    {"extensions.partialclone", GitValue::kPlain},
+    {"extensions.preciousobjects"},
+    {"extensions.worktreeconfig"},
+    {"extensions.relativeworktrees"},
+    {"extensions.refstorage", GitValue::kRefFormat},
+    {"submodule.recurse"},
+    {"submodule.active"},
+    {"submodule.fetchjobs"},
+    {"submodule.propagatebranches"},
+    {"submodule.alternatelocation"},
+    {"submodule.alternateerrorstrategy"},
+    {"submodule..url", GitValue::kUrl},
+    {"submodule..path", GitValue::kPlain},
+    {"submodule..active"},
+    {"submodule..branch", GitValue::kPlain},
+    {"submodule..ignore"},
+    {"submodule..shallow"},
+    {"submodule..fetchrecursesubmodules"},
+    {"submodule..update", GitValue::kUpdate},
+    {"worktree.guessremote"},
+    {"worktree.userelativepaths"},
+    {"checkout.defaultremote", GitValue::kPlain},
+    {"checkout.guess"},
+    {"checkout.workers"},
+    {"checkout.thresholdforparallelism"},
+    {"clone.rejectshallow"},
+    {"stash.showpatch"},
+    {"stash.showstat"},
+    {"stash.showincludeuntracked"},
+    {"grep.linenumber"},
+    {"grep.column"},
+    {"grep.patterntype"},
+    {"grep.extendedregexp"},
+    {"grep.threads"},
+    {"receive.denycurrentbranch"},
+    {"receive.denynonfastforwards"},
+    {"receive.denydeletes"},
+    {"receive.denydeletecurrent"},
+    {"receive.fsckobjects"},
+    {"receive.autogc"},
+    {"receive.updateserverinfo"},
+    {"receive.advertisepushoptions"},
+    {"receive.unpacklimit"},
+    {"uploadpack.allowfilter"},
+    {"uploadpack.allowanysha1inwant"},
+    {"uploadpack.allowreachablesha1inwant"},
+    {"uploadpack.allowtipsha1inwant"},
+    {"uploadpack.allowrefinwant"},
+    {"transfer.fsckobjects", GitValue::kOn},
+    {"transfer.unpacklimit"},
+    {"transfer.credentialsinurl"},
+    {"http.postbuffer"},
+    {"http.version"},
+    {"http.lowspeedlimit"},
+    {"http.lowspeedtime"},
+    {"http.maxrequests"},
+    {"protocol.version"},
+    {"i18n.commitencoding", GitValue::kPlain},
+    {"i18n.logoutputencoding", GitValue::kPlain},
+    {"sparse.expectfilesoutsideofpatterns"},
+    {"lfs.repositoryformatversion"},
+    {"lfs.locksverify"},
+    {"lfs..locksverify"},
+    {"lfs..access"},
+    {"filter.lfs.clean", GitValue::kLfs},
+    {"filter.lfs.smudge", GitValue::kLfs},
+    {"filter.lfs.process", GitValue::kLfs},
+    {"filter.lfs.required"},
+};
+
+struct Split {
+  std::string_view section;
+  std::string_view name;
+  bool subsection = false;
+};
+
+Split split_key(std::string_view key) noexcept {
+  const std::size_t first = key.find('.');
+  const std::size_t last = key.rfind('.');
+  if (first == std::string_view::npos) return {};
+  return {key.substr(0, first), key.substr(last + 1), first != last};
+}
+
+bool covers(std::string_view row, std::string_view key, const Split& split) noexcept {
+  if (row == key) return true;
+  const std::size_t dots = row.find("..");
+  return dots != std::string_view::npos && split.subsection && row.substr(0, dots) == split.section &&
+         row.substr(dots + 2) == split.name;
+}
+
+bool has_control(std::string_view text, bool line_ends) noexcept {
+  return std::any_of(text.begin(), text.end(), [&](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && !(line_ends && (c == '\n' || c == '\r' || c == '\t'))) || byte == 0x7F;
+  });
+}
+
+bool equal_fold(std::string_view a, std::string_view b) noexcept {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x + 32 : x) == y; });
+}
+
+template <std::size_t N>
+bool one_of(std::string_view text, const std::string_view (&list)[N]) noexcept {
+  return std::any_of(std::begin(list), std::end(list), [&](std::string_view one) { return equal_fold(text, one); });
+}
+
+constexpr std::string_view kFalse[] = {"false", "no", "off", "0", ""};
+constexpr std::string_view kTrue[] = {"true", "yes", "on", "1"};
+constexpr std::string_view kUpdates[] = {"checkout", "rebase", "merge", "none"};
+constexpr std::string_view kSchemes[] = {"https", "http", "ssh", "git", "git+ssh", "ssh+git", "file", "ftp", "ftps"};
+constexpr std::string_view kLfsWords[] = {"git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs smudge --skip -- %f",
+                                          "git-lfs filter-process", "git-lfs filter-process --skip"};
+
+// An alias may hold options of git itself (`-c core.pager=...`) and of subcommands that run or write something (`--output`,
+// `--upload-pack`), so both are named one by one.
+constexpr std::string_view kAliasCommands[] = {"status",    "log",         "branch", "checkout", "commit", "switch",  "show",
+                                               "diff",      "stash",       "tag",    "add",      "reset",  "restore", "remote",
+                                               "rev-parse", "cherry-pick", "merge",  "rebase",   "pull",   "fetch",   "push"};
+constexpr std::string_view kAliasFlags[] = {"--oneline",
+                                            "--graph",
+                                            "--all",
+                                            "--decorate",
+                                            "--stat",
+                                            "--short",
+                                            "--branch",
+                                            "-s",
+                                            "-b",
+                                            "-sb",
+                                            "-a",
+                                            "-v",
+                                            "-vv",
+                                            "-m",
+                                            "-am",
+                                            "-p",
+                                            "--amend",
+                                            "--no-edit",
+                                            "--cached",
+                                            "--staged",
+                                            "--name-only",
+                                            "--name-status",
+                                            "--abbrev-commit",
+                                            "--color",
+                                            "-1",
+                                            "-10",
+                                            "--list",
+                                            "head"};
+
+bool is_inert_alias(std::string_view value) noexcept {
+  bool first = true;
+  while (!value.empty()) {
+    const std::string_view word = value.substr(0, value.find(' '));
+    value.remove_prefix(std::min(value.size(), word.size() + 1));
+    if (first ? !one_of(word, kAliasCommands) : !one_of(word, kAliasFlags)) return false;
+    first = false;
+  }
+  return !first;
+}
+
+}  // namespace
+
+// A remote helper is `NAME::rest` or an unknown `NAME://rest`; git runs git-remote-NAME for both (gitremote-helpers(7)).
+bool is_harmless_url(std::string_view url) {
+  if (url.empty() || url.front() == '-' || has_control(url, false)) return false;
+  const std::size_t colon = url.find(':');
+  const std::size_t slash = url.find('/');
+  if (colon == std::string_view::npos || (slash != std::string_view::npos && slash < colon))
+    return true;  // a path or a remote's name
+  const std::string_view before = url.substr(0, colon);
+  std::string_view after = url.substr(colon + 1);
+  if (after.starts_with(':')) return false;
+  if (!after.starts_with("//")) return before.find("@-") == std::string_view::npos && !after.starts_with('-');  // host:path
+  after.remove_prefix(2);
+  const std::string_view host = after.substr(0, after.find('/'));
+  const std::size_t at = host.rfind('@');
+  const bool option = host.starts_with('-') || (at != std::string_view::npos && host.substr(at + 1).starts_with('-'));
+  return one_of(before, kSchemes) && !option;
+}
+
+std::optional<GitValue> find_git_key(std::string_view key) {
+  const Split split = split_key(key);
+  if (split.section == "alias") return GitValue::kAlias;
+  const auto* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& one) { return covers(one.key, key, split); });
+  if (row == std::end(kRows)) return std::nullopt;
+  return row->value;
+}
+
+bool is_inert_value(GitValue kind, std::optional<std::string_view> value) {
+  if (!value) return kind == GitValue::kAny || kind == GitValue::kOn;
+  if (has_control(*value, kind == GitValue::kText)) return false;
+  switch (kind) {
+    case GitValue::kAny:
+    case GitValue::kText:
+      return true;
+    case GitValue::kOff:
+      return one_of(*value, kFalse);
+    case GitValue::kOn:
+      return one_of(*value, kTrue);
+    case GitValue::kUrl:
+      return is_harmless_url(*value);
+    case GitValue::kPlain:
+      return !value->starts_with('-') && value->find('!') == std::string_view::npos;
+    case GitValue::kRefspec:
+      return !value->starts_with('-');
+    case GitValue::kUpdate:
+      return one_of(*value, kUpdates);
+    case GitValue::kRefFormat:
+      return *value == "files" || *value == "reftable";
+    case GitValue::kAlias:
+      return is_inert_alias(*value);
+    case GitValue::kLfs:
+      return std::find(std::begin(kLfsWords), std::end(kLfsWords), *value) != std::end(kLfsWords);
+    case GitValue::kWorkTree:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace belljar::broker

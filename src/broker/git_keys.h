@@ -1,0 +1,34 @@
+// The keys of git-config(1) that run nothing and point nowhere, and what their values may be. Data, with the judge of one value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace belljar::broker {
+
+// What a value of an allowed key may be. Control characters are refused in all of them.
+enum class GitValue : std::uint8_t {
+  kAny,
+  kOff,        // false, no, off, 0: switching it on is what is dangerous
+  kOn,         // true, yes, on, 1 or nothing: switching it off is what is dangerous
+  kUrl,        // a place to fetch from or push to, or a remote's name
+  kPlain,      // no leading dash, no `!`
+  kRefspec,    // no leading dash
+  kText,       // may hold line ends
+  kUpdate,     // submodule.*.update: no command
+  kRefFormat,  // extensions.refStorage: files or reftable
+  kAlias,      // a few subcommands with a few flags
+  kLfs,        // the very words that `git lfs install` writes
+  kWorkTree,   // core.worktree: the caller knows where the file lies
+};
+
+// `key` as parse_git_config() gives it. None: the key is not on the list.
+std::optional<GitValue> find_git_key(std::string_view key);
+// Whether a value is one of its kind; `value` none is git's `true`. Not for kWorkTree.
+bool is_inert_value(GitValue kind, std::optional<std::string_view> value);
+
+// A URL or path for git's transports without a helper of its own, without an option in disguise. git-fetch(1), "GIT URLS".
+bool is_harmless_url(std::string_view url);
+
+}  // namespace belljar::broker

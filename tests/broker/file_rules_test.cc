@@ -1,0 +1,203 @@
+#include "broker/file_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "policy/defaults.h"
+
+namespace belljar::broker {
+namespace {
+
+// A small world: the names that exist, as absolute paths, and the path that is asked about.
+class World final : public Surroundings {
+ public:
+  World(std::set<std::string> names, std::string_view path) : names_(std::move(names)), path_(path) {}
+  bool exists(int up, std::string_view name) const override {
+    ++asked;
+    std::string dir = path_.substr(0, path_.rfind('/'));
+    for (; up > 0; --up) dir.resize(dir.rfind('/'));
+    return names_.contains(dir + "/" + std::string(name));
+  }
+  mutable int asked = 0;
+
+ private:
+  std::set<std::string> names_;
+  std::string path_;
+};
+
+using Names = std::set<std::string>;
+
+FileRulesOptions options(std::vector<FsEntry> entries = {}) {
+  FileRulesOptions result;
+  result.filesystem.entries = std::move(entries);
+  result.roots = {"/w"};
+  result.exempt = {"/w/private"};
+  return result;
+}
+
+Ruling ask(const FileRules& rules, Act act, std::string_view path, bool is_dir = false, Names names = {}) {
+  const World world(std::move(names), path);
+  return rules.rule_for(act, path, is_dir, world);
+}
+Answer answer(Act act, std::string_view path, bool is_dir = false, Names names = {}) {
+  return ask(FileRules(options()), act, path, is_dir, std::move(names)).answer;
+}
+
+TEST(FileRules, GitNamesByAct) {
+  EXPECT_EQ(answer(Act::kMkdir, "/w/.git", true), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kSymlink, "/w/.git"), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kSymlink, "/w/x"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kCreate, "/w/.git"), Answer::kJudge);
+  EXPECT_EQ(answer(Act::kWrite, "/w/a/b/.git/config"), Answer::kJudge);
+  EXPECT_EQ(answer(Act::kRenameTo, "/w/.git/config"), Answer::kJudge);
+  EXPECT_EQ(answer(Act::kTruncate, "/w/.git/config"), Answer::kJudge);
+  EXPECT_EQ(answer(Act::kHardLink, "/w/.git/config"), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kMknod, "/w/.git/config"), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kUnlink, "/w/.git/config"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kRead, "/w/.git/config"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kRenameTo, "/w/.git/hooks/pre-commit"), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kChmod, "/w/.git/hooks/pre-commit"), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kRenameTo, "/w/.git/hooks/pre-commit.sample"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kSymlink, "/w/.git/hooks"), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kSymlink, "/w/.git/modules/x"), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kMkdir, "/w/.git/hooks", true), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kWrite, "/w/.git/index"), Answer::kAllow);
+}
+
+TEST(FileRules, OnlyWhereTheHostSeesIt) {
+  EXPECT_EQ(answer(Act::kWrite, "/w/private/x/.git/config"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kWrite, "/w/privateer/.git/config"), Answer::kJudge);
+  EXPECT_EQ(answer(Act::kWrite, "/tmp/x/.git/config"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kWrite, "/wx/.git/config"), Answer::kAllow);
+  FileRulesOptions none = options();
+  none.filesystem.protect = Protect::kNone;
+  const FileRules off(std::move(none));
+  EXPECT_EQ(ask(off, Act::kWrite, "/w/.git/config").answer, Answer::kAllow);
+  EXPECT_FALSE(off.any());
+}
+
+TEST(FileRules, BareRepositories) {
+  const Names bare = {"/w/r/HEAD", "/w/r/objects", "/w/r/refs"};
+  EXPECT_EQ(answer(Act::kWrite, "/w/r/config", false, bare), Answer::kJudge);
+  EXPECT_EQ(answer(Act::kWrite, "/w/r/config"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kWrite, "/w/r/hooks/update", false, bare), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kWrite, "/w/r/hooks/update"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kWrite, "/w/r/objects/info/alternates", false, bare), Answer::kJudge);
+  EXPECT_EQ(answer(Act::kWrite, "/w/r/worktrees/x/commondir", false, bare), Answer::kJudge);
+  // A common directory needs no HEAD, a worktree's directory no objects.
+  EXPECT_EQ(answer(Act::kWrite, "/w/r/config", false, {"/w/r/objects", "/w/r/refs"}), Answer::kJudge);
+  EXPECT_EQ(answer(Act::kWrite, "/w/r/config", false, {"/w/r/HEAD", "/w/r/commondir"}), Answer::kJudge);
+  EXPECT_EQ(answer(Act::kWrite, "/w/r/config", false, {"/w/r/HEAD", "/w/r/refs"}), Answer::kAllow);
+}
+
+TEST(FileRules, TheLastMarkerMakesAGitDirectory) {
+  EXPECT_EQ(answer(Act::kMkdir, "/w/r/refs", true, {"/w/r/objects"}), Answer::kMakesGitDir);
+  EXPECT_EQ(answer(Act::kRenameTo, "/w/r/objects", true, {"/w/r/refs"}), Answer::kMakesGitDir);
+  EXPECT_EQ(answer(Act::kSymlink, "/w/r/objects", false, {"/w/r/refs"}), Answer::kMakesGitDir);
+  EXPECT_EQ(answer(Act::kMkdir, "/w/r/Refs", true, {"/w/r/objects"}), Answer::kMakesGitDir);
+  EXPECT_EQ(answer(Act::kCreate, "/w/r/HEAD", false, {"/w/r/commondir"}), Answer::kMakesGitDir);
+  EXPECT_EQ(answer(Act::kMkdir, "/w/r/refs", true), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kCreate, "/w/r/HEAD", false, {"/w/r/objects"}), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kRenameTo, "/w/r/HEAD", false, {"/w/r/HEAD", "/w/r/objects", "/w/r/refs"}), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kUnlink, "/w/r/refs", true, {"/w/r/objects"}), Answer::kAllow);
+}
+
+TEST(FileRules, AgentNamesAtTheRootAndAtWorkTrees) {
+  EXPECT_EQ(answer(Act::kWrite, "/w/.vscode/tasks.json"), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kMkdir, "/w/.claude", true), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kWrite, "/w/.MCP.json"), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kUnlink, "/w/.envrc"), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kRead, "/w/.envrc"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kWrite, "/w/.github/copilot-instructions.md"), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kWrite, "/w/.github/workflows/x.yml"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kWrite, "/w/a/.vscode/tasks.json"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kWrite, "/w/a/.vscode/tasks.json", false, {"/w/a/.git"}), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kWrite, "/w/a/.vscode/x/.claude/y", false, {"/w/a/.git"}), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kWrite, "/w/a/.vscode/x/.claude/y", false, {"/w/a/.vscode/x/.git"}), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kWrite, "/w/node_modules/a/.vscode/tasks.json", false, {"/w/node_modules/a/.git"}), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kWrite, "/w/.vscode-test/x"), Answer::kAllow);
+}
+
+TEST(FileRules, AnExplicitGrantLiftsAnAgentName) {
+  const FileRules rules(options({{.path = "/w", .access = Access::kWrite}, {.path = "/w/.vscode", .access = Access::kWrite}}));
+  EXPECT_EQ(ask(rules, Act::kWrite, "/w/.vscode/tasks.json").answer, Answer::kAllow);
+  EXPECT_EQ(ask(rules, Act::kWrite, "/w/.idea/x").answer, Answer::kRefuse);
+}
+
+TEST(FileRules, EveryProtectedNameIsFound) {
+  for (const std::string_view name : policy::protected_names()) {
+    EXPECT_EQ(answer(Act::kWrite, "/w/" + std::string(name)), Answer::kRefuse) << name;
+    EXPECT_EQ(answer(Act::kWrite, "/w/x" + std::string(name)), Answer::kAllow) << name;
+  }
+}
+
+TEST(FileRules, Globs) {
+  const FileRules rules(
+      options({{.path = "/w", .access = Access::kWrite},
+               {.path = "**/.env", .glob = true, .access = Access::kNone, .origin = {.layer = "user", .file = "p.toml", .line = 3}},
+               {.path = "**/*.pem", .glob = true, .access = Access::kRead},
+               {.path = "/w/ok/x.pem", .access = Access::kWrite}}));
+  EXPECT_TRUE(rules.reads_matter());
+  const Ruling hidden = ask(rules, Act::kRead, "/w/a/b/.env");
+  EXPECT_EQ(hidden.answer, Answer::kRefuse);
+  EXPECT_EQ(hidden.errnum, EACCES);
+  ASSERT_NE(hidden.origin, nullptr);
+  EXPECT_EQ(hidden.origin->line, 3);
+  EXPECT_EQ(ask(rules, Act::kRead, "/home/.env/x").answer, Answer::kRefuse);
+  EXPECT_EQ(ask(rules, Act::kRead, "/w/a.env").answer, Answer::kAllow);
+  EXPECT_EQ(ask(rules, Act::kRead, "/w/k.pem").answer, Answer::kAllow);
+  EXPECT_EQ(ask(rules, Act::kWrite, "/w/k.pem").errnum, EROFS);
+  EXPECT_EQ(ask(rules, Act::kUnlink, "/w/k.pem").answer, Answer::kRefuse);
+  EXPECT_EQ(ask(rules, Act::kWrite, "/w/k.pen").answer, Answer::kAllow);
+  EXPECT_EQ(ask(rules, Act::kWrite, "/w/ok/x.pem").answer, Answer::kAllow);
+  EXPECT_EQ(ask(rules, Act::kWrite, "/w/x").answer, Answer::kAllow);
+  EXPECT_FALSE(FileRules(options()).reads_matter());
+}
+
+TEST(FileRules, PlainPathsOnlyWhereNobodyElseHoldsThem) {
+  FileRulesOptions without_mounts = options({{.path = "/w", .access = Access::kWrite}, {.path = "/w/ro", .access = Access::kRead}});
+  const FileRules mounts(without_mounts);
+  EXPECT_EQ(ask(mounts, Act::kWrite, "/w/ro/x").answer, Answer::kAllow);
+  without_mounts.hold_paths = true;
+  const FileRules alone(std::move(without_mounts));
+  EXPECT_EQ(ask(alone, Act::kWrite, "/w/ro/x").answer, Answer::kRefuse);
+  EXPECT_EQ(ask(alone, Act::kWrite, "/w/rox").answer, Answer::kAllow);
+  EXPECT_EQ(ask(alone, Act::kRenameFrom, "/w/ro", true).answer, Answer::kRefuse);
+}
+
+bool walks(const FileRules& rules, std::string_view from, std::string_view to, Names names = {}) {
+  return rules.must_walk(from, to, World(std::move(names), to));
+}
+
+TEST(FileRules, WhichRenamesNeedALook) {
+  const FileRules rules(options());
+  EXPECT_FALSE(walks(rules, "/w/a", "/w/b"));
+  EXPECT_TRUE(walks(rules, "/w/a", "/w/.git"));
+  EXPECT_TRUE(walks(rules, "/w/a", "/w/.git/hooks"));
+  EXPECT_TRUE(walks(rules, "/w/private/a", "/w/b"));
+  EXPECT_FALSE(walks(rules, "/w/a", "/w/src/hooks"));
+  EXPECT_TRUE(walks(rules, "/w/a", "/w/r/hooks", {"/w/r/objects", "/w/r/refs"}));
+  EXPECT_TRUE(walks(rules, "/w/a", "/w/.github"));
+  const FileRules names(options({{.path = "**/.env", .glob = true, .access = Access::kNone}}));
+  EXPECT_FALSE(walks(names, "/w/a", "/w/b"));
+  const FileRules below(options({{.path = "/w/prod/**/*.key", .glob = true, .access = Access::kNone}}));
+  EXPECT_TRUE(walks(below, "/w/prod/a", "/w/b"));
+  EXPECT_TRUE(walks(below, "/w/a", "/w/prod/b"));
+  EXPECT_FALSE(walks(below, "/w/a", "/w/b"));
+}
+
+TEST(FileRules, AnOrdinaryPathAsksNothing) {
+  const FileRules rules(options());
+  const World world({}, "/w/src/main.cc");
+  EXPECT_EQ(rules.rule_for(Act::kWrite, "/w/src/main.cc", false, world).answer, Answer::kAllow);
+  EXPECT_EQ(world.asked, 0);
+}
+
+}  // namespace
+}  // namespace belljar::broker

@@ -1,0 +1,198 @@
+// What stands in git's control files and may stay there, and what may not. Each refusal beside the nearest thing that is allowed.
+#include "broker/git_judge.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace belljar::broker {
+namespace {
+
+using namespace std::string_literals;
+
+const std::vector<std::string> kRoots = {"/w"};
+
+std::optional<std::string> object(GitName kind, std::string_view path, std::string_view content,
+                                  std::optional<std::string_view> old = {}) {
+  return git_objection(kind, path, content, {.old_content = old, .roots = kRoots});
+}
+std::optional<std::string> config(std::string_view content, std::optional<std::string_view> old = {}) {
+  return object(GitName::kConfig, "/w/.git/config", content, old);
+}
+
+TEST(GitJudge, WhatGitWritesItself) {
+  EXPECT_FALSE(config("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"));
+  EXPECT_FALSE(
+      config("[remote \"origin\"]\n\turl = https://example.com/x.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n"
+             "[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[user]\n\tname = A\n\temail = a@b.c\n"));
+  EXPECT_FALSE(config("[submodule \"lib\"]\n\turl = /w/lib\n\tactive = true\n[extensions]\n\tworktreeConfig = true\n"));
+  EXPECT_FALSE(config(""));
+}
+
+struct Pair {
+  const char* bad;
+  const char* good;
+};
+
+TEST(GitJudge, SettingsThatRunSomethingBesideTheirNeighbours) {
+  const Pair pairs[] = {
+      {"[core]\nfsmonitor = ./x", "[core]\nfsmonitor = false"},
+      {"[core]\nfsmonitor", "[core]\nfilemode"},
+      {"[core]\nhooksPath = .", "[core]\nquotePath = false"},
+      {"[core]\nsshCommand = x", "[core]\nsymlinks = x"},
+      {"[core]\npager = x", "[core]\neol = lf"},
+      {"[core]\neditor = x", "[core]\nabbrev = 8"},
+      {"[core]\naskPass = x", "[core]\nbare = false"},
+      {"[core]\ngitProxy = x", "[core]\nautocrlf = input"},
+      {"[core]\nattributesFile = x", "[core]\nwhitespace = -trailing-space"},
+      {"[core]\nprotectHFS = false", "[core]\nprotectHFS = true"},
+      {"[core]\nalternateRefsCommand = x", "[core]\nignoreCase = true"},
+      {"[alias]\nst = !sh", "[alias]\nst = status -sb"},
+      {"[alias]\nl = -c core.pager=x log", "[alias]\nl = log --oneline --graph"},
+      {"[alias]\nl = log --output=x", "[alias]\nl = log"},
+      {"[filter \"x\"]\nclean = sh", "[filter \"lfs\"]\nclean = git-lfs clean -- %f"},
+      {"[filter \"lfs\"]\nclean = sh", "[filter \"lfs\"]\nrequired = true"},
+      {"[diff \"x\"]\ntextconv = sh", "[diff \"x\"]\nbinary = true"},
+      {"[diff \"x\"]\ncommand = sh", "[diff]\nalgorithm = histogram"},
+      {"[diff]\nexternal = sh", "[diff]\nrenames = true"},
+      {"[merge \"x\"]\ndriver = sh", "[merge]\nconflictStyle = zdiff3"},
+      {"[include]\npath = x", "[init]\ndefaultBranch = main"},
+      {"[includeIf \"gitdir:/\"]\npath = x", "[index]\nversion = 4"},
+      {"[url \"x\"]\ninsteadOf = https://", "[remote \"x\"]\nurl = https://a/b"},
+      {"[url \"x\"]\npushInsteadOf = https://", "[remote \"x\"]\npushurl = git@host:a/b"},
+      {"[credential]\nhelper = x", "[push]\ndefault = simple"},
+      {"[gpg]\nprogram = x", "[commit]\ngpgSign = false"},
+      {"[gpg \"ssh\"]\nprogram = x", "[tag]\ngpgSign = false"},
+      {"[sequence]\neditor = x", "[rebase]\nautoStash = true"},
+      {"[browser \"x\"]\ncmd = x", "[color]\nui = auto"},
+      {"[web]\nbrowser = x", "[column]\nui = auto"},
+      {"[remote \"x\"]\nuploadpack = x", "[remote \"x\"]\ntagOpt = --no-tags"},
+      {"[remote \"x\"]\nreceivepack = x", "[remote \"x\"]\nprune = true"},
+      {"[remote \"x\"]\nvcs = x", "[remote \"x\"]\nmirror = true"},
+      {"[remote \"x\"]\nproxy = x", "[remote \"x\"]\npromisor = true"},
+      {"[remote \"x\"]\nurl = ext::sh -c x", "[remote \"x\"]\nurl = ext/sh"},
+      {"[remote \"x\"]\nurl = --upload-pack=x", "[remote \"x\"]\nurl = ./--upload-pack=x"},
+      {"[remote \"x\"]\nurl = ssh://-oProxyCommand=x/y", "[remote \"x\"]\nurl = ssh://git@host/y"},
+      {"[remote \"x\"]\nurl = git@-oProxyCommand=x:y", "[remote \"x\"]\nurl = git@host:y"},
+      {"[remote \"x\"]\nurl = evil://x", "[remote \"x\"]\nurl = file:///w/x"},
+      {"[remote \"x\"]\nurl = \"https://a\\nb\"", "[remote \"x\"]\nurl = \"https://a b\""},
+      {"[remote]\npushDefault = ext::x", "[remote]\npushDefault = origin"},
+      {"[branch \"x\"]\nremote = ext::x", "[branch \"x\"]\nremote = ."},
+      {"[branch \"x\"]\nmergeOptions = -s x", "[branch \"x\"]\ndescription = -s x"},
+      {"[uploadpack]\npackObjectsHook = x", "[uploadpack]\nallowFilter = true"},
+      {"[protocol \"ext\"]\nallow = always", "[protocol]\nversion = 2"},
+      {"[trailer \"x\"]\ncommand = x", "[log]\ndate = iso"},
+      {"[gc]\nrecentObjectsHook = x", "[gc]\nauto = 0"},
+      {"[submodule \"x\"]\nupdate = !sh", "[submodule \"x\"]\nupdate = checkout"},
+      {"[submodule \"x\"]\nurl = ext::x", "[submodule \"x\"]\nurl = ../x"},
+      {"[submodule \"x\"]\npath = -x", "[submodule \"x\"]\npath = x"},
+      {"[http]\nproxy = x", "[http]\npostBuffer = 1"},
+      {"[http]\nsslVerify = false", "[http]\nversion = HTTP/2"},
+      {"[safe]\ndirectory = *", "[stash]\nshowStat = true"},
+      {"[mergetool \"x\"]\ncmd = x", "[merge]\nff = only"},
+      {"[difftool \"x\"]\ncmd = x", "[grep]\nlineNumber = true"},
+      {"[instaweb]\nhttpd = x", "[i18n]\ncommitEncoding = utf-8"},
+      {"[man \"x\"]\ncmd = x", "[maintenance]\nauto = false"},
+      {"[sendemail]\nsmtpServer = x", "[status]\nshort = true"},
+      {"[extensions]\nrefStorage = x://y", "[extensions]\nrefStorage = reftable"},
+      {"[brandnew]\nkey = x", "[user]\nname = x"},
+      {"[user]\nname = \"a\\nb\"", "[user]\nname = a b"},
+      {"key = x", "[user]\nemail = x"},
+  };
+  for (const Pair& pair : pairs) {
+    EXPECT_TRUE(config(pair.bad)) << pair.bad;
+    const auto objection = config(pair.good);
+    EXPECT_FALSE(objection) << pair.good << ": " << *objection;
+  }
+}
+
+TEST(GitJudge, OddWritingHidesNothing) {
+  for (const std::string_view text : {"[CORE]\nPAGER=x", "[core] pager = x", "\xEF\xBB\xBF[core]pager=x", "[core]\r\npager = x\r\n",
+                                      "[user]\nname = a # \\\n[core]\npager = x", "[user]\nname = \"a\\\n\"\n[core]\npager=x",
+                                      "[core]\npag\\\ner = x", "[core]\npager", "; [user]\n[core]pager=x"}) {
+    EXPECT_TRUE(config(text)) << text;
+  }
+  EXPECT_FALSE(config("# [core]\n# pager = x\n"));
+  EXPECT_FALSE(config("[user]\nname = \"[core] pager = x\"\n"));
+  EXPECT_TRUE(config("[user]\nname = a\0\n"s));
+  EXPECT_TRUE(config(std::string(kMaxControlFile + 1, '#')));
+  EXPECT_FALSE(config(std::string(kMaxControlFile, '#')));
+}
+
+TEST(GitJudge, WhatStoodThereMayStay) {
+  constexpr std::string_view kOld = "[core]\n\tpager = less\n[user]\n\tname = a\n";
+  EXPECT_FALSE(config("[core]\n\tpager = less\n[user]\n\tname = b\n", kOld));
+  EXPECT_FALSE(config("[user]\nname = b\n[core]\npager = less", kOld));
+  EXPECT_FALSE(config(kOld, kOld));
+  EXPECT_TRUE(config("[core]\n\tpager = less -x\n", kOld));
+  EXPECT_TRUE(config("[core]\n\tpager = less\n\teditor = less\n", kOld));
+  EXPECT_TRUE(config("[core]\n\tpager = less\n", "[core]\n#pager = less\n"));
+  EXPECT_FALSE(config("?broken", "?broken"));
+  EXPECT_TRUE(config("?broken ", "?broken"));
+}
+
+TEST(GitJudge, WorkTreeOfItsOwnRepositoryOnly) {
+  const auto work_tree = [](std::string_view path, std::string value) {
+    return object(GitName::kConfig, path, "[core]\nworktree = " + std::move(value));
+  };
+  EXPECT_FALSE(work_tree("/w/.git/modules/x/config", "../../../x"));
+  EXPECT_FALSE(work_tree("/w/a/.git/modules/x/config", "../../../deep/x"));
+  EXPECT_TRUE(work_tree("/w/a/.git/modules/x/config", "../../../../x"));
+  EXPECT_TRUE(work_tree("/w/.git/modules/x/config", "../../.."));
+  EXPECT_TRUE(work_tree("/w/.git/modules/x/config", "../../../.vscode"));
+  EXPECT_TRUE(work_tree("/w/.git/modules/x/config", "../../hooks"));
+  EXPECT_TRUE(work_tree("/w/.git/modules/x/config", "/home/user"));
+  EXPECT_FALSE(work_tree("/w/.git/config", ".."));
+  EXPECT_FALSE(work_tree("/w/.git/config", "/w"));
+  EXPECT_TRUE(work_tree("/w/.git/config", "/"));
+  EXPECT_FALSE(work_tree("/w/r.git/config", "../x"));
+  EXPECT_TRUE(work_tree("/w/r.git/config", "../../x"));
+}
+
+TEST(GitJudge, Pointers) {
+  const auto pointer = [](std::string_view path, std::string_view text) { return object(GitName::kPointer, path, text); };
+  EXPECT_FALSE(pointer("/w/sub/.git", "gitdir: ../.git/modules/sub\n"));
+  EXPECT_FALSE(pointer("/w/sub/.git", "gitdir: /w/.git/worktrees/sub\r\n"));
+  EXPECT_FALSE(pointer("/w/sub/.git", ""));
+  EXPECT_TRUE(pointer("/w/sub/.git", "gitdir: ../../evil\n"));
+  EXPECT_TRUE(pointer("/w/sub/.git", "gitdir: /tmp/evil\n"));
+  EXPECT_TRUE(pointer("/w/sub/.git", "gitdir: /wevil\n"));
+  EXPECT_TRUE(pointer("/w/sub/.git", "gitdir: x\ny\n"));
+  EXPECT_TRUE(pointer("/w/sub/.git", "gitdir: /w/x\0/../../evil"s));
+  EXPECT_FALSE(pointer("/w/sub/.git", "gitdir: ../x" + std::string(9000, '\n')));
+  EXPECT_TRUE(pointer("/w/sub/.git", "gitdir: ../../x" + std::string(9000, '\n')));
+  EXPECT_TRUE(pointer("/w/sub/.git", "ref: x"));
+  EXPECT_FALSE(pointer("/w/.git/worktrees/x/commondir", "../..\n"));
+  EXPECT_FALSE(pointer("/w/.git/worktrees/x/commondir", "/w/.git"));
+  EXPECT_TRUE(pointer("/w/.git/worktrees/x/commondir", "../../../evil"));
+  EXPECT_TRUE(pointer("/w/.git/commondir", "../evil\n"));
+  EXPECT_TRUE(pointer("/w/.git/commondir", ".\n"));
+  EXPECT_FALSE(pointer("/w/.git/worktrees/x/gitdir", "/w/x/.git\n"));
+  EXPECT_FALSE(pointer("/w/.git/worktrees/x/gitdir", "../../../x/.git\n"));
+  EXPECT_TRUE(pointer("/w/.git/worktrees/x/gitdir", "/home/user/x/.git\n"));
+  EXPECT_TRUE(pointer("/w/.git/worktrees/x/gitdir", "/w/x/.bashrc\n"));
+}
+
+TEST(GitJudge, HooksAndTheRest) {
+  EXPECT_TRUE(object(GitName::kHook, "/w/.git/hooks/pre-commit", ""));
+  EXPECT_FALSE(object(GitName::kSampleHook, "/w/.git/hooks/pre-commit.sample", "x"));
+  EXPECT_FALSE(object(GitName::kAttributes, "/w/.git/info/attributes",
+                      "*.c text eol=lf\n*.bin -diff filter=lfs diff=lfs merge=lfs -text\n"));
+  EXPECT_TRUE(object(GitName::kAttributes, "/w/.git/info/attributes", "*.c filter=evil"));
+  EXPECT_TRUE(object(GitName::kAttributes, "/w/.git/info/attributes", "*.c\tdiff=evil"));
+  EXPECT_FALSE(object(GitName::kAlternates, "/w/a/.git/objects/info/alternates", "/w/b/.git/objects\n"));
+  EXPECT_FALSE(object(GitName::kAlternates, "/w/a/.git/objects/info/alternates", "../../../b/.git/objects\n"));
+  EXPECT_TRUE(object(GitName::kAlternates, "/w/a/.git/objects/info/alternates", "/w/b\n/home/user/x\n"));
+  EXPECT_TRUE(object(GitName::kAlternates, "/w/a/.git/objects/info/http-alternates", "/w/b\n"));
+  EXPECT_FALSE(object(GitName::kTodo, "/w/.git/rebase-merge/git-rebase-todo", "pick abc x\n\n# exec x\nf def y\n"));
+  EXPECT_TRUE(object(GitName::kTodo, "/w/.git/rebase-merge/git-rebase-todo", "pick abc x\nexec sh\n"));
+  EXPECT_TRUE(object(GitName::kTodo, "/w/.git/rebase-merge/git-rebase-todo", "\tx sh\n"));
+  EXPECT_TRUE(object(GitName::kLegacyRemote, "/w/.git/remotes/x", "URL: ext::sh"));
+}
+
+}  // namespace
+}  // namespace belljar::broker
