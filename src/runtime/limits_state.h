@@ -39,8 +39,8 @@ struct TreeWatch {
 struct LimitState {
   Limits limits;
   LimitContext context;
-  launch::Sweeper sweeper;  // ends after the group is removed
   kernel::Cgroup group;
+  launch::Sweeper sweeper;  // ends before the group is removed: it may stand in the front's own leaf, which then goes too
   EnforcementReport clauses;
   std::vector<launch::RlimitSpec> rlimits;
   std::vector<std::string> join_files;

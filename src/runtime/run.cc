@@ -222,7 +222,7 @@ namespace {
 void hide_state(Policy& policy, const std::string& state_dir) {
   std::vector<FsEntry>& entries = policy.filesystem.entries;
   if (state_dir.empty() || std::ranges::any_of(entries, [&](const FsEntry& entry) { return entry.path == state_dir; })) return;
-  entries.push_back({state_dir, false, Access::kNone, {"default secrets", "", 0}});
+  entries.push_back({state_dir, false, Access::kNone, {"state directory", "", 0}});
 }
 
 Result<void> check_mode(const Policy& policy) {

@@ -300,8 +300,9 @@ class Planner {
   }
 
   Result<void> plan_hidden() {
-    const bool merged =
-        std::any_of(fs_.entries.begin(), fs_.entries.end(), [](const FsEntry& entry) { return is_default_secret(entry); });
+    // As policy/merge names it. Only its list counts as the whole list: one more hidden entry must not take the others away.
+    const auto from_merge = [](const FsEntry& entry) { return entry.origin.layer == "default secrets"; };
+    const bool merged = std::any_of(fs_.entries.begin(), fs_.entries.end(), from_merge);
     if (fs_.secrets == Secrets::kDefault && !merged) {  // a policy made by hand, not by policy/merge
       for (const std::string& path : policy::default_secret_paths(place_.home, place_.runtime_dir)) {
         if (!BELLJAR_TRY(overridden(path))) hide(path, Source::kDefault);
@@ -345,8 +346,9 @@ class Planner {
 
   enum class Source { kDefault, kEntry };
   static bool is_default_secret(const FsEntry& entry) {
-    return entry.origin.layer == "default secrets";
-  }  // as policy/merge names it
+    return entry.origin.layer == "default secrets" ||
+           entry.origin.layer == "state directory";  // as policy/merge and runtime/run name them
+  }
 
   // A user's own entry for exactly this path speaks louder than the default list. One below it cannot be served: a hidden directory
   // is closed to everything in it, and opening the whole of it would show what nobody asked for.
