@@ -22,6 +22,7 @@ TEST_F(Environment, SecretsAreNotPassed) {
 TEST_F(Environment, LoadersVariablesAreNotPassed) {
   for (const char* name : {"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "PYTHONSTARTUP", "NODE_OPTIONS"}) {
     EXPECT_EQ(value_inside(name), "") << name;
+    EXPECT_EQ(value_inside(name, {"--pass-env", name}), "told\n") << name;
   }
   EXPECT_EQ(run_in({"--env", "PLAIN=told", "-c", "printenv PLAIN"}).out, "told\n");
 }

@@ -33,6 +33,9 @@ TEST_F(Protected, GitFileAndWhereItPointsAreReadOnly) {
         "mv " + workspace("main/.git") + " " + workspace("main/old"), "echo 'gitdir: /tmp' > " + workspace("wt/.git")}) {
     EXPECT_NE(shell(act, there).exit_code, 0) << act;
   }
+  std::vector<std::string> free = there;
+  free.insert(free.end(), {"--policy", "danger-full-access"});
+  EXPECT_EQ(shell("echo evil >> " + workspace("main/.git/config"), free).exit_code, 0);
   EXPECT_EQ(shell("echo fine > " + workspace("main/source"), there).exit_code, 0);
 }
 

@@ -97,4 +97,12 @@ std::string Attack::outside_as_ourselves(const Words& act) const {
   return first_line(run(words, {.cwd = workspace()}));
 }
 
+std::string Attack::outside_in_namespaces(const Words& act) const {
+  Words words = {"unshare", "--mount", "--net", "--uts"};
+  if (!is_root()) words.insert(words.end(), {"--user", "--map-root-user"});
+  words.push_back(probe());
+  words.insert(words.end(), act.begin(), act.end());
+  return first_line(run(words, {.cwd = workspace()}));
+}
+
 }  // namespace belljar::test

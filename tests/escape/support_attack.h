@@ -26,6 +26,9 @@ class Attack : public testing::Test {
   std::string outside(Words act) const;
   // The twin of what only the privileged may do anywhere: by whoever runs the tests.
   std::string outside_as_ourselves(const Words& act) const;
+  // The twin of what needs a privilege that anybody has in namespaces of their own: by whoever runs the tests, in a mount, network
+  // and uts namespace (and as an ordinary user, a user namespace that makes it root there).
+  std::string outside_in_namespaces(const Words& act) const;
   // belljar run OPTIONS -c TEXT, in the workspace.
   Outcome shell(const std::string& text, Words options = {}) const;
   Outcome run_in(Words arguments, RunOptions options = {}) const;
