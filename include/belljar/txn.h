@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "belljar/policy.h"
 #include "belljar/result.h"
 
 namespace belljar::txn {
@@ -73,8 +74,9 @@ using Judge = std::function<std::optional<std::string>(const Change& change)>;
 struct CommitOptions {
   // Names or directories, relative to the workspace; empty: everything, which ends the transaction. A chosen part leaves the rest.
   std::vector<std::string> paths;
-  // Beside the protect rules of the default policy, which hold always. May be empty.
-  Judge judge;
+  // Whose `protect` and `entries` hold for what is committed. The default protects the names of DESIGN section 3 and no others.
+  Filesystem filesystem;
+  Judge judge;  // beside them; may be empty
 };
 
 struct Refused {
@@ -88,7 +90,7 @@ struct CommitResult {
   std::vector<Change> changes;      // applied, or that would have been
   std::vector<std::string> merged;  // of these: text that was changed on the host too, and merged
   std::vector<Refused> conflicts;   // changed on the host meanwhile
-  std::vector<Refused> refused;     // by the protect rules or the judge
+  std::vector<Refused> refused;     // by the rules or the judge
 };
 
 // Applies the transaction to the workspace. Errors: kNotFound; kFailedPrecondition, a command runs in it, or an earlier commit was

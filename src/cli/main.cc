@@ -43,9 +43,11 @@ int main(int argc, char** argv) {
     belljar::cli::add_doctor(app, exit_code);
     belljar::cli::add_explain(app, exit_code);
     belljar::cli::add_diff(app, exit_code);
+    belljar::cli::add_commit(app, exit_code);
     belljar::cli::add_rollback(app, exit_code);
     belljar::cli::add_snapshot(app, exit_code);
     belljar::cli::add_fork(app, exit_code);
+    belljar::cli::add_recover(app, exit_code);
     app.add_subcommand("bench", "Measure this machine: starts, commands, work inside and outside, beside the peers installed");
   }
   try {

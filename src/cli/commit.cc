@@ -1,0 +1,139 @@
+// belljar commit [PATH... | --interactive | --all]
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/txn.h"
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "cli/load.h"
+#include "cli/txn_flags.h"
+
+namespace belljar::cli {
+namespace {
+
+struct Given {
+  TxnFlags flags;
+  std::vector<std::string> paths;
+  bool all = false, interactive = false;
+};
+
+// A path as people give it: relative to where they are, or absolute; inside the workspace. By its text: it need not exist here.
+Result<std::string> find_inside(const std::string& path, const std::string& workspace) {
+  std::string full = path;
+  if (!path.starts_with('/')) {
+    char* const here = ::getcwd(nullptr, 0);
+    full = here == nullptr ? path : std::string(here) + "/" + path;
+    ::free(here);  // NOLINT: getcwd(3) allocated it
+  }
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at < full.size();) {
+    const std::size_t end = std::min(full.find('/', at), full.size());
+    const std::string part = full.substr(at, end - at);
+    if (part == ".." && !parts.empty()) parts.pop_back();
+    else if (!part.empty() && part != "." && part != "..") parts.push_back(part);
+    at = end + 1;
+  }
+  std::string normal;
+  for (const std::string& part : parts) normal += "/" + part;
+  if (normal == workspace) return std::string();
+  if (normal.starts_with(workspace + "/")) return normal.substr(workspace.size() + 1);
+  return Error(Code::kInvalidArgument, format("cannot commit {}", belljar::quoted(path)))
+      .reason(format("it does not lie in the workspace {}", belljar::quoted(workspace)))
+      .next("name a file or directory in it, or give --workspace DIR");
+}
+
+bool is_below(const std::string& path, const std::string& folder) { return path.starts_with(folder + "/"); }
+
+bool has_changes_below(const std::vector<txn::Change>& changes, const std::string& folder) {
+  return std::ranges::any_of(changes, [&](const txn::Change& change) { return is_below(change.path, folder) || is_below(change.from, folder); });
+}
+
+// A directory goes when all goes that is in it.
+void add_emptied(const std::vector<txn::Change>& changes, std::vector<std::string>& chosen) {
+  const auto is_chosen = [&](const std::string& path) { return std::ranges::find(chosen, path) != chosen.end(); };
+  for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
+    if (change->kind != txn::ChangeKind::kDeleted || is_chosen(change->path)) continue;
+    const bool all = std::ranges::all_of(changes, [&](const txn::Change& other) {
+      return (!is_below(other.path, change->path) || is_chosen(other.path)) &&
+             (!is_below(other.from, change->path) || is_chosen(other.from));
+    });
+    if (all && has_changes_below(changes, change->path)) chosen.push_back(change->path);
+  }
+}
+
+// One question for each change but directories, which follow from what is in them; the answer is a line on stdin. `q` or the end of
+// input takes none of what is left.
+Result<std::vector<std::string>> ask(const txn::Place& place) {
+  std::vector<std::string> chosen;
+  const std::vector<txn::Change> changes = BELLJAR_TRY(txn::diff(place));
+  for (const txn::Change& change : changes) {
+    if (has_changes_below(changes, change.path)) continue;
+    std::string line = change_line(change);
+    line.pop_back();
+    std::fprintf(stderr, "%s  commit? [y/n/q] ", line.c_str());
+    char answer[64];
+    if (std::fgets(answer, sizeof answer, stdin) == nullptr || answer[0] == 'q') break;
+    if (answer[0] != 'y') continue;
+    chosen.push_back(change.path);
+    if (change.kind == txn::ChangeKind::kRenamed) chosen.push_back(change.from);
+  }
+  add_emptied(changes, chosen);
+  return chosen;
+}
+
+void tell(const txn::CommitResult& result) {
+  for (const txn::Refused& one : result.conflicts) print_note(format("conflict: {}: {}", belljar::quoted(one.path), escaped(one.reason)));
+  for (const txn::Refused& one : result.refused) print_note(format("refused: {}: {}", belljar::quoted(one.path), escaped(one.reason)));
+  for (const std::string& path : result.merged) print_note(format("merged with the host's changes: {}", belljar::quoted(path)));
+  if (result.applied) print_note(format("committed {} changes", result.changes.size()));
+  else print_note("nothing was committed; `belljar commit PATH...` commits a part, `belljar diff --patch` shows what there is");
+}
+
+Result<int> commit(const Given& given) {
+  const txn::Place place = BELLJAR_TRY(find_place(given.flags));
+  PolicyFlags flags;
+  flags.workspace = given.flags.workspace;
+  const LoadedPolicy loaded = BELLJAR_TRY(load_policy(flags));
+  txn::CommitOptions options;
+  options.filesystem = loaded.effective.policy.filesystem;
+  for (const std::string& path : given.paths) {
+    const std::string inside = BELLJAR_TRY(find_inside(path, place.workspace));
+    if (inside.empty()) return Error(Code::kInvalidArgument, "cannot commit the workspace itself as a part of it").next("use --all");
+    options.paths.push_back(inside);
+  }
+  if (given.interactive) {
+    options.paths = BELLJAR_TRY(ask(place));
+    if (options.paths.empty()) {
+      print_note("nothing was chosen");
+      return 0;
+    }
+  }
+  const txn::CommitResult result = BELLJAR_TRY(txn::commit(place, options));
+  tell(result);
+  if (const auto swept = txn::sweep(place); !swept) print_error(swept.error());
+  return result.applied ? 0 : 1;
+}
+
+}  // namespace
+
+void add_commit(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("commit", "Apply a transaction, or the named part of it, to the workspace");
+  const auto given = std::make_shared<Given>();
+  add_txn_options(*command, given->flags);
+  auto* paths = command->add_option("paths", given->paths, "Only these files and directories; the rest stays in the transaction");
+  auto* all = command->add_flag("--all", given->all, "Everything, which ends the transaction (the default)")->excludes(paths);
+  command->add_flag("--interactive", given->interactive, "Ask for each change")->excludes(paths)->excludes(all);
+  command->callback([given, &exit_code] {
+    const auto done = commit(*given);
+    exit_code = done ? *done : print_error(done.error());
+  });
+}
+
+}  // namespace belljar::cli

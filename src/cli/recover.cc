@@ -1,0 +1,34 @@
+// belljar recover
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/format.h"
+#include "belljar/txn.h"
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "cli/txn_flags.h"
+
+namespace belljar::cli {
+namespace {
+
+Result<void> recover(const TxnFlags& flags) {
+  const txn::Place place = BELLJAR_TRY(find_place(flags));
+  const auto all = BELLJAR_TRY(txn::recover(place));
+  for (const txn::Recovered& one : all)
+    print_note(format("the commit of {} was {}", one.name, one.finished ? "finished" : "undone; the transaction is as before"));
+  if (all.empty()) print_note("no commit was cut off");
+  return {};
+}
+
+}  // namespace
+
+void add_recover(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("recover", "Finish or undo commits that were cut off half-way");
+  const auto flags = std::make_shared<TxnFlags>();
+  add_txn_options(*command, *flags);
+  command->callback([flags, &exit_code] {
+    if (const auto done = recover(*flags); !done) exit_code = print_error(done.error());
+  });
+}
+
+}  // namespace belljar::cli

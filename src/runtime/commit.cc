@@ -1,0 +1,102 @@
+// belljar::txn::commit: the room txn knows how, the broker's rules say what may get its final name on the host.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/format.h"
+#include "belljar/txn.h"
+#include "broker/file_rules.h"
+#include "broker/git_judge.h"
+#include "txn/commit.h"
+
+namespace belljar::txn {
+namespace {
+
+using broker::Act;
+
+// Names near a change, on the host or in the transaction.
+class Around : public broker::Surroundings {
+ public:
+  explicit Around(const Candidate& candidate) : candidate_(candidate) {}
+  bool exists(int up, std::string_view name) const override {
+    std::string folder = candidate_.change.path;
+    for (int i = 0; i <= up; ++i) {
+      const std::size_t slash = folder.rfind('/');
+      if (slash == std::string::npos && i < up) return true;  // above the workspace: not ours to look at
+      folder.resize(slash == std::string::npos ? 0 : slash);
+    }
+    if (!folder.empty()) folder += '/';
+    folder += name;
+    return candidate_.exists(folder);
+  }
+
+ private:
+  const Candidate& candidate_;
+};
+
+Act act_of(const Change& change) {
+  const bool directory = change.after.kind == FileKind::kDirectory;
+  if (change.kind == ChangeKind::kDeleted) return change.before.kind == FileKind::kDirectory ? Act::kRmdir : Act::kUnlink;
+  if (change.kind == ChangeKind::kModified && !change.content) return change.attributes ? Act::kAttributes : Act::kChmod;
+  if (directory) return Act::kMkdir;
+  if (change.after.kind == FileKind::kSymlink) return Act::kSymlink;
+  if (change.after.kind == FileKind::kOther) return Act::kMknod;
+  return change.kind == ChangeKind::kAdded ? Act::kCreate : Act::kWrite;
+}
+
+class Rules {
+ public:
+  Rules(const Place& place, const Filesystem& filesystem)
+      : workspace_(place.workspace),
+        rules_({.filesystem = filesystem, .roots = {place.workspace}, .exempt = {}, .hold_paths = true}) {}
+
+  std::optional<std::string> operator()(const Candidate& candidate) const {
+    const Change& change = candidate.change;
+    if (change.path.empty()) return std::nullopt;
+    const bool directory = (change.kind == ChangeKind::kDeleted ? change.before : change.after).kind == FileKind::kDirectory;
+    const std::string path = workspace_ + "/" + change.path;
+    const broker::Ruling ruling = rules_.rule_for(act_of(change), path, directory, Around(candidate));
+    switch (ruling.answer) {
+      case broker::Answer::kAllow:
+        return std::nullopt;
+      case broker::Answer::kRefuse:
+        return format("{} ({}); allowed: {}", ruling.rule, ruling.origin == nullptr ? "" : to_string(*ruling.origin), ruling.allowed);
+      case broker::Answer::kMakesGitDir:
+        return format("{}: it would make the directory a repository of git, whose settings run programs", ruling.rule);
+      case broker::Answer::kJudge:
+        break;
+    }
+    return judge(candidate, ruling, path);
+  }
+
+ private:
+  std::optional<std::string> judge(const Candidate& candidate, const broker::Ruling& ruling, const std::string& path) const {
+    const auto text = candidate.content(broker::kMaxControlFile);
+    if (!text) return format("{}: its content cannot be judged: {}", ruling.rule, text.error().what());
+    broker::GitContext context{.old_content = std::nullopt, .roots = rules_.roots()};
+    std::optional<std::string> before;
+    if (candidate.change.before.kind == FileKind::kFile) {
+      if (auto old_text = candidate.old_content(broker::kMaxControlFile)) before = *std::move(old_text);
+    }
+    if (before) context.old_content = *before;
+    if (const auto objection = broker::git_objection(ruling.git, path, *text, context))
+      return format("{}: {}; allowed: {}", ruling.rule, *objection, ruling.allowed);
+    return std::nullopt;
+  }
+
+  std::string workspace_;
+  broker::FileRules rules_;
+};
+
+}  // namespace
+
+Result<CommitResult> commit(const Place& place, const CommitOptions& options) {
+  const Rules rules(place, options.filesystem);
+  return commit_with(place, options, {.objection = [&rules](const Candidate& candidate) { return rules(candidate); }});
+}
+
+Result<std::vector<Recovered>> recover(const Place& place) { return recover_with(place, {}); }
+
+}  // namespace belljar::txn

@@ -1,0 +1,194 @@
+#include "txn/apply.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/format.h"
+#include "base/unique_fd.h"
+#include "txn/files.h"
+
+namespace belljar::txn {
+namespace {
+
+std::string new_name(const Op& op) { return format("n{}", op.number); }
+std::string old_name(const Op& op) { return format("o{}", op.number); }
+
+Error changed(const Op& op, std::string reason) {
+  return Error(Code::kAborted, format("cannot commit {}", quoted(op.path)))
+      .reason(std::move(reason))
+      .next("look at it with `belljar diff`, then commit again");
+}
+
+std::optional<Identity> identity_at(int dir, const std::string& name) {
+  const auto status = find_status(dir, name);
+  return status ? std::optional(identity_of(*status)) : std::nullopt;
+}
+
+// EINVAL: the file system knows no flags (some network ones). Then it is looked first, and a race in between is lost.
+int rename_new(int from, const std::string& name, int to, const std::string& target) {
+  if (::renameat2(from, name.c_str(), to, target.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  if (find_status(to, target)) return EEXIST;
+  return ::renameat(from, name.c_str(), to, target.c_str()) == 0 ? 0 : errno;
+}
+
+using Tree = std::map<std::string, Identity>;
+
+// The directory holds nothing that `tree` does not say.
+Result<void> check_tree(int dir, const std::string& name, const Op& op, const Tree& tree, const std::string& inner = {}) {
+  const UniqueFd folder(::openat(dir, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder.valid()) return call_failed(errno, "openat", "look into", op.path);
+  for (const std::string& one : BELLJAR_TRY(list_names(folder.get()))) {
+    const std::string path = join_path(inner, one);
+    const auto found = tree.find(path);
+    const auto now = identity_at(folder.get(), one);
+    if (found == tree.end() || now != found->second)
+      return changed(op, format("{} in it was made or changed on the host meanwhile", quoted(path)));
+    if (S_ISDIR(now->type)) BELLJAR_CHECK(check_tree(folder.get(), one, op, tree, path));
+  }
+  return {};
+}
+
+// What was taken away, before it is given up.
+Result<void> check_old(int stage, const std::string& name, const Op& op) {
+  const auto now = identity_at(stage, name);
+  if (now != op.before) return changed(op, "it was changed on the host meanwhile");
+  if (now && S_ISDIR(now->type)) return check_tree(stage, name, op, op.tree);
+  return {};
+}
+
+class Worker {
+ public:
+  Worker(int workspace, int stage, const AtStep& at_step) : workspace_(workspace), stage_(stage), at_step_(at_step) {}
+
+  Result<void> apply(const Op& op) {
+    if (op.kind == Op::Kind::kMeta) return set_meta(op, op.mode, op.attributes);
+    const Spot spot = BELLJAR_TRY(find_spot(workspace_, op.path));
+    return op.kind == Op::Kind::kPut ? put(op, spot) : remove(op, spot);
+  }
+
+  Result<void> undo(const Op& op) {
+    if (op.kind == Op::Kind::kMeta) return set_meta(op, op.old_mode, op.old_attributes);
+    const Spot spot = BELLJAR_TRY(find_spot(workspace_, op.path));
+    return op.kind == Op::Kind::kPut ? unput(op, spot) : unremove(op, spot);
+  }
+
+ private:
+  void step() const {
+    if (at_step_) at_step_();
+  }
+
+  Result<void> put(const Op& op, const Spot& spot) {
+    const int dir = spot.parent.get();
+    const auto there = identity_at(dir, spot.name);
+    if (there && there->ino == op.staged.ino && there->type == op.staged.type) return op.before ? check_replaced(op) : Result<void>();
+    step();
+    if (!op.before) {
+      const int error = rename_new(stage_, new_name(op), dir, spot.name);
+      if (error == EEXIST) return changed(op, "it was made on the host meanwhile");
+      return error == 0 ? Result<void>() : call_failed(error, "renameat2", "commit", op.path);
+    }
+    if (find_status(stage_, old_name(op))) return put_second(op, spot);
+    if (::renameat2(stage_, new_name(op).c_str(), dir, spot.name.c_str(), RENAME_EXCHANGE) == 0) return check_old(stage_, new_name(op), op);
+    if (errno == ENOENT) return changed(op, "it was removed on the host meanwhile");
+    if (errno != EINVAL && errno != ENOSYS) return call_failed(errno, "renameat2", "commit", op.path);
+    if (::renameat(dir, spot.name.c_str(), stage_, old_name(op).c_str()) < 0) return call_failed(errno, "renameat", "commit", op.path);
+    BELLJAR_CHECK(check_old(stage_, old_name(op), op));
+    return put_second(op, spot);
+  }
+
+  // Without an exchange: the old file is away, the new one is not there yet.
+  Result<void> put_second(const Op& op, const Spot& spot) {
+    step();
+    const int error = rename_new(stage_, new_name(op), spot.parent.get(), spot.name);
+    if (error == EEXIST) return changed(op, "it was made on the host meanwhile");
+    return error == 0 ? Result<void>() : call_failed(error, "renameat2", "commit", op.path);
+  }
+
+  Result<void> check_replaced(const Op& op) const {
+    return check_old(stage_, find_status(stage_, old_name(op)) ? old_name(op) : new_name(op), op);
+  }
+
+  Result<void> remove(const Op& op, const Spot& spot) {
+    if (find_status(stage_, old_name(op))) return check_old(stage_, old_name(op), op);
+    step();
+    if (::renameat(spot.parent.get(), spot.name.c_str(), stage_, old_name(op).c_str()) < 0) {
+      if (errno == ENOENT) return changed(op, "it was removed on the host meanwhile");
+      return call_failed(errno, "renameat", "commit", op.path);
+    }
+    return check_old(stage_, old_name(op), op);
+  }
+
+  Result<void> unput(const Op& op, const Spot& spot) {
+    const int dir = spot.parent.get();
+    const auto there = identity_at(dir, spot.name);
+    const bool ours = there && there->ino == op.staged.ino && there->type == op.staged.type;
+    const bool aside = find_status(stage_, old_name(op)).has_value();
+    if (!ours && !aside) return {};  // not done, or somebody put another there
+    if (ours && there != op.staged) return changed(op, "it was written to after the commit had put it there, and is left so");
+    if (ours && S_ISDIR(there->type)) BELLJAR_CHECK(check_tree(dir, spot.name, op, op.staged_tree));
+    step();
+    if (ours && op.before && !aside) {
+      if (::renameat2(stage_, new_name(op).c_str(), dir, spot.name.c_str(), RENAME_EXCHANGE) == 0) return {};
+      return call_failed(errno, "renameat2", "undo", op.path);
+    }
+    if (ours) {
+      if (const int error = rename_new(dir, spot.name, stage_, new_name(op)); error != 0) return call_failed(error, "renameat2", "undo", op.path);
+    }
+    if (!aside) return {};
+    step();
+    const int error = rename_new(stage_, old_name(op), dir, spot.name);
+    return error == 0 ? Result<void>() : call_failed(error, "renameat2", "undo", op.path);
+  }
+
+  Result<void> unremove(const Op& op, const Spot& spot) {
+    if (!find_status(stage_, old_name(op))) return {};
+    step();
+    const int error = rename_new(stage_, old_name(op), spot.parent.get(), spot.name);
+    if (error == EEXIST) return changed(op, "another of that name was made after the commit had removed it");
+    return error == 0 ? Result<void>() : call_failed(error, "renameat2", "undo", op.path);
+  }
+
+  Result<void> set_meta(const Op& op, std::uint32_t mode, const std::map<std::string, std::string>& attributes) {
+    const UniqueFd place(open_beneath(workspace_, op.path, O_PATH | O_NOFOLLOW));
+    const auto status = find_status(place.get(), "");
+    if (!status || identity_of(*status) != op.before) return changed(op, "it was changed on the host meanwhile");
+    step();
+    const std::string self = format("/proc/self/fd/{}", place.get());
+    if ((status->st_mode & 07777U) != mode && ::chmod(self.c_str(), mode) < 0) return call_failed(errno, "chmod", "commit", op.path);
+    if (op.attributes == op.old_attributes) return {};
+    step();
+    const UniqueFd file(::open(self.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (!file.valid()) return call_failed(errno, "open", "commit", op.path);
+    return write_attributes(file.get(), attributes, op.path);
+  }
+
+  int workspace_, stage_;
+  const AtStep& at_step_;
+};
+
+}  // namespace
+
+Result<void> apply(int workspace, int stage, const std::vector<Op>& ops, const AtStep& at_step) {
+  Worker worker(workspace, stage, at_step);
+  for (const Op& op : ops) BELLJAR_CHECK(worker.apply(op));
+  return {};
+}
+
+Result<void> undo(int workspace, int stage, const std::vector<Op>& ops, const AtStep& at_step) {
+  Worker worker(workspace, stage, at_step);
+  Result<void> first;
+  for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+    if (auto undone = worker.undo(*op); !undone && first) first = std::move(undone);
+  }
+  return first;
+}
+
+}  // namespace belljar::txn

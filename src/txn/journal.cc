@@ -1,0 +1,180 @@
+#include "txn/journal.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/format.h"
+#include "base/remove_tree.h"
+#include "txn/files.h"
+
+namespace belljar::txn {
+namespace {
+
+using Json = nlohmann::json;
+constexpr std::uint64_t kMostJournal = 1U << 30;
+constexpr std::string_view kElsewhere = ".belljar-commit-";
+
+Json to_json(const Identity& identity) { return Json::array({identity.type, identity.ino, identity.size, identity.mtime}); }
+
+Identity identity_from(const Json& json) { return {json.at(0), json.at(1), json.at(2), json.at(3)}; }
+
+Json to_json(const std::map<std::string, Identity>& tree) {
+  Json json = Json::object();
+  for (const auto& [path, identity] : tree) json[path] = to_json(identity);
+  return json;
+}
+
+std::map<std::string, Identity> tree_from(const Json& json) {
+  std::map<std::string, Identity> tree;
+  for (const auto& [path, identity] : json.items()) tree.emplace(path, identity_from(identity));
+  return tree;
+}
+
+Json to_json(const Op& op) {
+  Json json = {{"kind", static_cast<int>(op.kind)}, {"path", op.path}, {"number", op.number}, {"staged", to_json(op.staged)}};
+  if (op.before) json["before"] = to_json(*op.before);
+  json["tree"] = to_json(op.tree);
+  json["staged_tree"] = to_json(op.staged_tree);
+  json["mode"] = {op.old_mode, op.mode};
+  json["attributes"] = {op.old_attributes, op.attributes};
+  return json;
+}
+
+Op op_from(const Json& json) {
+  Op op;
+  op.kind = static_cast<Op::Kind>(json.at("kind").get<int>());
+  op.path = json.at("path").get<std::string>();
+  op.number = json.at("number");
+  op.staged = identity_from(json.at("staged"));
+  if (json.contains("before")) op.before = identity_from(json.at("before"));
+  op.tree = tree_from(json.at("tree"));
+  op.staged_tree = tree_from(json.at("staged_tree"));
+  op.old_mode = json.at("mode").at(0);
+  op.mode = json.at("mode").at(1);
+  op.old_attributes = json.at("attributes").at(0).get<std::map<std::string, std::string>>();
+  op.attributes = json.at("attributes").at(1).get<std::map<std::string, std::string>>();
+  return op;
+}
+
+// rename(2) works between them: the mount counts, not only the file system.
+bool same_mount(int one, int other) {
+  struct statx left{}, right{};
+  if (::statx(one, "", AT_EMPTY_PATH, STATX_MNT_ID, &left) < 0 || ::statx(other, "", AT_EMPTY_PATH, STATX_MNT_ID, &right) < 0)
+    return false;
+  if ((left.stx_mask & right.stx_mask & STATX_MNT_ID) == 0) return false;
+  return left.stx_mnt_id == right.stx_mnt_id && left.stx_dev_major == right.stx_dev_major && left.stx_dev_minor == right.stx_dev_minor;
+}
+
+std::string random_name() {
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number) number = static_cast<std::uint64_t>(::getpid());
+  return format("{}{:016x}", kElsewhere, number);
+}
+
+}  // namespace
+
+std::string encode(const Record& record) {
+  Json root = {{"version", 1}, {"whole", record.whole}, {"paths", record.paths}, {"ops", Json::array()}};
+  for (const Op& op : record.ops) root["ops"].push_back(to_json(op));
+  std::string bytes;
+  Json::to_cbor(root, bytes);
+  return bytes;
+}
+
+Result<Record> decode_record(std::string_view bytes) {
+  try {
+    const Json root = Json::from_cbor(bytes);
+    if (root.at("version") != 1) throw std::exception();
+    Record record;
+    record.whole = root.at("whole");
+    record.paths = root.at("paths").get<std::vector<std::string>>();
+    for (const Json& op : root.at("ops")) record.ops.push_back(op_from(op));
+    return record;
+  } catch (const std::exception&) {
+    return Error(Code::kDataLoss, "cannot read the journal of a commit")
+        .reason("the file is damaged, or of another version of belljar")
+        .next("look at the workspace and at the transaction's `commit` directory below the state directory by hand");
+  }
+}
+
+Result<Journal> Journal::begin(const Transaction& transaction, const AtStep& at_step) {
+  Journal journal(transaction, at_step);
+  const Store& store = transaction.store();
+  journal.step();
+  if (::mkdirat(transaction.dir(), "commit", 0700) < 0) return call_failed(errno, "mkdirat", "begin a commit in", transaction.name());
+  journal.dir_ = UniqueFd(::openat(transaction.dir(), "commit", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!journal.dir_.valid()) return call_failed(errno, "openat", "begin a commit in", transaction.name());
+  int parent = journal.dir_.get();
+  std::string name = "stage";
+  if (!same_mount(journal.dir_.get(), store.workspace())) {
+    parent = store.workspace();
+    name = random_name();
+    journal.stage_path_ = name;
+    journal.step();
+    BELLJAR_CHECK(write_whole(journal.dir_.get(), "where", name, Durable::kYes));
+  }
+  journal.step();
+  if (::mkdirat(parent, name.c_str(), 0700) < 0) return call_failed(errno, "mkdirat", "prepare the commit in", name);
+  journal.stage_ = UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!journal.stage_.valid()) return call_failed(errno, "openat", "prepare the commit in", name);
+  return journal;
+}
+
+Result<Journal> Journal::open(const Transaction& transaction, const AtStep& at_step) {
+  Journal journal(transaction, at_step);
+  journal.dir_ = UniqueFd(::openat(transaction.dir(), "commit", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!journal.dir_.valid()) return call_failed(errno, "openat", "open the commit of", transaction.name());
+  if (journal.has("where")) {
+    journal.stage_path_ = BELLJAR_TRY(read_whole(journal.dir_.get(), "where", 4096));
+    if (!journal.stage_path_.starts_with(kElsewhere) || journal.stage_path_.find('/') != std::string::npos)
+      return Error(Code::kDataLoss, "cannot read where a commit was prepared").next("look at the workspace by hand");
+  }
+  const int parent = journal.stage_is_here() ? journal.dir_.get() : transaction.store().workspace();
+  const std::string name = journal.stage_is_here() ? "stage" : journal.stage_path_;
+  journal.stage_ = UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return journal;
+}
+
+bool Journal::has(const std::string& name) const noexcept { return find_status(dir_.get(), name).has_value(); }
+
+Result<void> Journal::write(const Record& record) {
+  step();
+  // Before the journal says that it can be finished, all that it needs is on the disk.
+  if (::syncfs(stage_.get()) < 0) return call_failed(errno, "syncfs", "commit", transaction_.name());
+  step();
+  return write_whole(dir_.get(), "journal", encode(record), Durable::kYes);
+}
+
+Result<Record> Journal::read() const {
+  const std::string bytes = BELLJAR_TRY(read_whole(dir_.get(), "journal", kMostJournal));
+  return decode_record(bytes);
+}
+
+Result<void> Journal::mark(const std::string& name) {
+  step();
+  if (::syncfs(stage_.get()) < 0) return call_failed(errno, "syncfs", "commit", transaction_.name());
+  step();
+  return write_whole(dir_.get(), name, "", Durable::kYes);
+}
+
+Result<void> Journal::drop_stage() {
+  stage_.reset();
+  step();
+  if (stage_is_here()) return {};
+  return remove_tree(transaction_.store().workspace_path() + "/" + stage_path_);
+}
+
+Result<void> Journal::end() {
+  BELLJAR_CHECK(drop_stage());
+  step();
+  return transaction_.store().throw_away(transaction_.dir(), "commit");
+}
+
+}  // namespace belljar::txn

@@ -1,0 +1,133 @@
+#include "txn/stage.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/format.h"
+#include "txn/compare.h"
+#include "txn/files.h"
+
+namespace belljar::txn {
+
+Identity identity_of(const struct stat& status) {
+  Identity identity;
+  identity.type = status.st_mode & S_IFMT;
+  identity.ino = status.st_ino;
+  if (S_ISDIR(status.st_mode)) return identity;
+  identity.size = static_cast<std::uint64_t>(status.st_size);
+  identity.mtime = nanoseconds(status.st_mtim);
+  return identity;
+}
+
+Result<void> Stager::add(const Chosen& chosen) {
+  const Delta& delta = chosen.delta;
+  // Below something that is put or removed as a whole?
+  if (!ops_.empty() && ops_.back().path != delta.path && within(delta.path, ops_.back().path) && ops_.back().kind != Op::Kind::kMeta) {
+    Op& above = ops_.back();
+    const std::string inner = delta.path.substr(above.path.size() + 1);
+    if (delta.lower) above.tree.emplace(inner, identity_of(*delta.lower));
+    if (!delta.upper) return {};
+    const auto spot = BELLJAR_TRY(find_spot(stage_, format("n{}/{}", above.number, inner)));
+    above.staged_tree.emplace(inner, BELLJAR_TRY(make(chosen, spot.parent.get(), spot.name)));
+    return {};
+  }
+  if (!delta.upper) return remove(delta);
+  const bool both_directories = delta.lower && S_ISDIR(delta.lower->st_mode) && S_ISDIR(delta.upper->st_mode);
+  return both_directories || !chosen.content ? meta(delta) : put(chosen);
+}
+
+Result<void> Stager::put(const Chosen& chosen) {
+  Op op;
+  op.kind = Op::Kind::kPut;
+  op.path = chosen.delta.path;
+  op.number = ops_.size();
+  if (chosen.delta.lower) op.before = identity_of(*chosen.delta.lower);
+  op.staged = BELLJAR_TRY(make(chosen, stage_, format("n{}", op.number)));
+  ops_.push_back(std::move(op));
+  return {};
+}
+
+Result<void> Stager::remove(const Delta& delta) {
+  Op op;
+  op.kind = Op::Kind::kRemove;
+  op.path = delta.path;
+  op.number = ops_.size();
+  op.before = identity_of(*delta.lower);
+  ops_.push_back(std::move(op));
+  return {};
+}
+
+Result<void> Stager::meta(const Delta& delta) {
+  Op op;
+  op.kind = Op::Kind::kMeta;
+  op.path = delta.path;
+  op.number = ops_.size();
+  op.before = identity_of(*delta.lower);
+  op.old_mode = delta.lower->st_mode & 07777U;
+  op.mode = delta.upper->st_mode & 07777U;
+  const UniqueFd lower = open_lower(store_, delta.path);
+  const UniqueFd upper = open_upper(store_, delta);
+  if (lower.valid() && upper.valid()) {
+    op.old_attributes = read_attributes(lower.get());
+    op.attributes = read_attributes(upper.get());
+  }
+  ops_.push_back(std::move(op));
+  return {};
+}
+
+Result<Identity> Stager::make(const Chosen& chosen, int parent, const std::string& name) {
+  if (at_step_) at_step_();
+  const Delta& delta = chosen.delta;
+  if (S_ISDIR(delta.upper->st_mode)) BELLJAR_CHECK(make_directory(delta, parent, name));
+  else if (chosen.merged) BELLJAR_CHECK(make_merged(chosen, parent, name));
+  else BELLJAR_CHECK(make_file(delta, parent, name));
+  const auto status = find_status(parent, name);
+  if (!status) return call_failed(ENOENT, "fstatat", "prepare", delta.path);
+  return identity_of(*status);
+}
+
+Result<void> Stager::make_file(const Delta& delta, int parent, const std::string& name) {
+  const auto source = BELLJAR_TRY(find_spot(store_.layers(), layer_path(delta.layer, delta.path)));
+  if (delta.upper->st_nlink > 1) {
+    const auto [known, fresh] = linked_.try_emplace({delta.upper->st_dev, delta.upper->st_ino}, std::string());
+    if (!fresh && ::linkat(stage_, known->second.c_str(), parent, name.c_str(), 0) == 0) return {};
+    BELLJAR_CHECK(copy_node(source.parent.get(), source.name, parent, name));
+    // The path below the stage: of its own number, or below that of what it lies in.
+    const Op* above = !ops_.empty() && delta.path != ops_.back().path && within(delta.path, ops_.back().path) ? &ops_.back() : nullptr;
+    known->second = above == nullptr ? name : format("n{}/{}", above->number, delta.path.substr(above->path.size() + 1));
+    return {};
+  }
+  if (may_link_ != delta.layer || S_ISLNK(delta.upper->st_mode)) return copy_node(source.parent.get(), source.name, parent, name);
+  if (::linkat(source.parent.get(), source.name.c_str(), parent, name.c_str(), 0) < 0)
+    return copy_node(source.parent.get(), source.name, parent, name);
+  if (const UniqueFd file(open_beneath(parent, name, O_RDONLY | O_NONBLOCK | O_NOCTTY)); file.valid()) drop_overlay_attributes(file.get());
+  return {};
+}
+
+Result<void> Stager::make_directory(const Delta& delta, int parent, const std::string& name) {
+  if (::mkdirat(parent, name.c_str(), 0700) < 0) return call_failed(errno, "mkdirat", "prepare", delta.path);
+  const UniqueFd made(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd source = open_upper(store_, delta);
+  if (!made.valid() || !source.valid()) return call_failed(errno, "openat", "prepare", delta.path);
+  give_owner(made.get(), *delta.upper);
+  if (::fchmod(made.get(), delta.upper->st_mode & 07777U) < 0) return call_failed(errno, "fchmod", "prepare", delta.path);
+  return write_attributes(made.get(), read_attributes(source.get()), delta.path);
+}
+
+// The text of both sides; owner, mode and attributes of the transaction's file.
+Result<void> Stager::make_merged(const Chosen& chosen, int parent, const std::string& name) {
+  const Delta& delta = chosen.delta;
+  const UniqueFd file(::openat(parent, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const UniqueFd source = open_upper(store_, delta);
+  if (!file.valid() || !source.valid()) return call_failed(errno, "openat", "prepare", delta.path);
+  BELLJAR_CHECK(write_bytes(file.get(), *chosen.merged, delta.path));
+  give_owner(file.get(), *delta.upper);
+  if (::fchmod(file.get(), delta.upper->st_mode & 07777U) < 0) return call_failed(errno, "fchmod", "prepare", delta.path);
+  return write_attributes(file.get(), read_attributes(source.get()), delta.path);
+}
+
+}  // namespace belljar::txn

@@ -1,0 +1,80 @@
+// The steps of a commit, prepared: everything that will stand in the workspace is made beside it first, on the same mount, so that
+// what remains is one rename for each name.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "belljar/result.h"
+#include "txn/base.h"
+#include "txn/store.h"
+#include "txn/walk.h"
+
+namespace belljar::txn {
+
+// What a file must be for us to touch it: told again after each rename, when nobody else can change what the name means.
+struct Identity {
+  std::uint32_t type = 0;  // S_IFMT part of the mode
+  std::uint64_t ino = 0, size = 0;
+  std::int64_t mtime = 0;
+  bool operator==(const Identity&) const = default;
+};
+Identity identity_of(const struct stat& status);  // of a directory: type and inode only
+
+struct Op {
+  enum class Kind : std::uint8_t { kPut, kRemove, kMeta };
+  Kind kind = Kind::kPut;
+  std::string path;
+  std::uint64_t number = 0;                // "n5" is what is put; "o5" what was there, if it could not be exchanged
+  std::optional<Identity> before;          // on the host; none: nothing may be there
+  std::map<std::string, Identity> tree;    // a directory that goes: what it may hold, relative to it, and nothing else
+  Identity staged;                         // kPut
+  std::map<std::string, Identity> staged_tree;  // of a directory that is put: what it holds
+  std::uint32_t old_mode = 0, mode = 0;    // kMeta
+  std::map<std::string, std::string> old_attributes, attributes;  // kMeta
+  bool operator==(const Op&) const = default;
+};
+
+// One change that is to be applied.
+struct Chosen {
+  Delta delta;
+  bool content = true;                // false: mode and attributes only
+  std::optional<std::string> merged;  // text of a three-way merge, in place of the layer's
+};
+
+// Called before each step that changes anything on disk; a test ends the process there.
+using AtStep = std::function<void()>;
+
+class Stager {
+ public:
+  // `may_link`: files of the layer `own` may be handed over as they are, because the transaction ends with this commit.
+  Stager(const Store& store, int stage, std::optional<LayerId> may_link, const AtStep& at_step)
+      : store_(store), stage_(stage), may_link_(may_link), at_step_(at_step) {}
+
+  // In the order of walk(): parents first.
+  Result<void> add(const Chosen& chosen);
+  std::vector<Op> take() { return std::move(ops_); }
+
+ private:
+  Result<void> put(const Chosen& chosen);
+  Result<void> remove(const Delta& delta);
+  Result<void> meta(const Delta& delta);
+  Result<Identity> make(const Chosen& chosen, int parent, const std::string& name);
+  Result<void> make_file(const Delta& delta, int parent, const std::string& name);
+  Result<void> make_directory(const Delta& delta, int parent, const std::string& name);
+  Result<void> make_merged(const Chosen& chosen, int parent, const std::string& name);
+
+  const Store& store_;
+  int stage_;
+  std::optional<LayerId> may_link_;
+  const AtStep& at_step_;
+  std::vector<Op> ops_;
+  std::map<std::pair<dev_t, ino_t>, std::string> linked_;  // of layers, with more than one name -> path below the stage
+};
+
+}  // namespace belljar::txn
