@@ -52,7 +52,8 @@ Result<std::string> find_inside(const std::string& path, const std::string& work
 bool is_below(const std::string& path, const std::string& folder) { return path.starts_with(folder + "/"); }
 
 bool has_changes_below(const std::vector<txn::Change>& changes, const std::string& folder) {
-  return std::ranges::any_of(changes, [&](const txn::Change& change) { return is_below(change.path, folder) || is_below(change.from, folder); });
+  return std::ranges::any_of(
+      changes, [&](const txn::Change& change) { return is_below(change.path, folder) || is_below(change.from, folder); });
 }
 
 // A directory goes when all goes that is in it.
@@ -89,8 +90,10 @@ Result<std::vector<std::string>> ask(const txn::Place& place) {
 }
 
 void tell(const txn::CommitResult& result) {
-  for (const txn::Refused& one : result.conflicts) print_note(format("conflict: {}: {}", belljar::quoted(one.path), escaped(one.reason)));
-  for (const txn::Refused& one : result.refused) print_note(format("refused: {}: {}", belljar::quoted(one.path), escaped(one.reason)));
+  for (const txn::Refused& one : result.conflicts)
+    print_note(format("conflict: {}: {}", belljar::quoted(one.path), escaped(one.reason)));
+  for (const txn::Refused& one : result.refused)
+    print_note(format("refused: {}: {}", belljar::quoted(one.path), escaped(one.reason)));
   for (const std::string& path : result.merged) print_note(format("merged with the host's changes: {}", belljar::quoted(path)));
   if (result.applied) print_note(format("committed {} changes", result.changes.size()));
   else print_note("nothing was committed; `belljar commit PATH...` commits a part, `belljar diff --patch` shows what there is");
@@ -105,7 +108,8 @@ Result<int> commit(const Given& given) {
   options.filesystem = loaded.effective.policy.filesystem;
   for (const std::string& path : given.paths) {
     const std::string inside = BELLJAR_TRY(find_inside(path, place.workspace));
-    if (inside.empty()) return Error(Code::kInvalidArgument, "cannot commit the workspace itself as a part of it").next("use --all");
+    if (inside.empty())
+      return Error(Code::kInvalidArgument, "cannot commit the workspace itself as a part of it").next("use --all");
     options.paths.push_back(inside);
   }
   if (given.interactive) {

@@ -1,4 +1,6 @@
 // belljar::txn::commit: the room txn knows how, the broker's rules say what may get its final name on the host.
+#include "txn/commit.h"
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -9,7 +11,6 @@
 #include "belljar/txn.h"
 #include "broker/file_rules.h"
 #include "broker/git_judge.h"
-#include "txn/commit.h"
 
 namespace belljar::txn {
 namespace {
@@ -62,7 +63,8 @@ class Rules {
       case broker::Answer::kAllow:
         return std::nullopt;
       case broker::Answer::kRefuse:
-        return format("{} ({}); allowed: {}", ruling.rule, ruling.origin == nullptr ? "" : to_string(*ruling.origin), ruling.allowed);
+        return format("{} ({}); allowed: {}", ruling.rule, ruling.origin == nullptr ? "" : to_string(*ruling.origin),
+                      ruling.allowed);
       case broker::Answer::kMakesGitDir:
         return format("{}: it would make the directory a repository of git, whose settings run programs", ruling.rule);
       case broker::Answer::kJudge:
@@ -94,9 +96,7 @@ class Rules {
 
 Result<CommitResult> commit(const Place& place, const CommitOptions& options) {
   const Rules rules(place, options.filesystem);
-  return commit_with(place, options, {.objection = [&rules](const Candidate& candidate) { return rules(candidate); }});
+  return commit_with(place, options, [&rules](const Candidate& candidate) { return rules(candidate); });
 }
-
-Result<std::vector<Recovered>> recover(const Place& place) { return recover_with(place, {}); }
 
 }  // namespace belljar::txn

@@ -66,7 +66,7 @@ Result<void> check_old(int stage, const std::string& name, const Op& op) {
 
 class Worker {
  public:
-  Worker(int workspace, int stage, const AtStep& at_step) : workspace_(workspace), stage_(stage), at_step_(at_step) {}
+  Worker(int workspace, int stage) : workspace_(workspace), stage_(stage) {}
 
   Result<void> apply(const Op& op) {
     if (op.kind == Op::Kind::kMeta) return set_meta(op, op.mode, op.attributes);
@@ -81,32 +81,29 @@ class Worker {
   }
 
  private:
-  void step() const {
-    if (at_step_) at_step_();
-  }
-
   Result<void> put(const Op& op, const Spot& spot) {
     const int dir = spot.parent.get();
     const auto there = identity_at(dir, spot.name);
-    if (there && there->ino == op.staged.ino && there->type == op.staged.type) return op.before ? check_replaced(op) : Result<void>();
-    step();
+    if (there && there->ino == op.staged.ino && there->type == op.staged.type)
+      return op.before ? check_replaced(op) : Result<void>();
     if (!op.before) {
       const int error = rename_new(stage_, new_name(op), dir, spot.name);
       if (error == EEXIST) return changed(op, "it was made on the host meanwhile");
       return error == 0 ? Result<void>() : call_failed(error, "renameat2", "commit", op.path);
     }
     if (find_status(stage_, old_name(op))) return put_second(op, spot);
-    if (::renameat2(stage_, new_name(op).c_str(), dir, spot.name.c_str(), RENAME_EXCHANGE) == 0) return check_old(stage_, new_name(op), op);
+    if (::renameat2(stage_, new_name(op).c_str(), dir, spot.name.c_str(), RENAME_EXCHANGE) == 0)
+      return check_old(stage_, new_name(op), op);
     if (errno == ENOENT) return changed(op, "it was removed on the host meanwhile");
     if (errno != EINVAL && errno != ENOSYS) return call_failed(errno, "renameat2", "commit", op.path);
-    if (::renameat(dir, spot.name.c_str(), stage_, old_name(op).c_str()) < 0) return call_failed(errno, "renameat", "commit", op.path);
+    if (::renameat(dir, spot.name.c_str(), stage_, old_name(op).c_str()) < 0)
+      return call_failed(errno, "renameat", "commit", op.path);
     BELLJAR_CHECK(check_old(stage_, old_name(op), op));
     return put_second(op, spot);
   }
 
   // Without an exchange: the old file is away, the new one is not there yet.
   Result<void> put_second(const Op& op, const Spot& spot) {
-    step();
     const int error = rename_new(stage_, new_name(op), spot.parent.get(), spot.name);
     if (error == EEXIST) return changed(op, "it was made on the host meanwhile");
     return error == 0 ? Result<void>() : call_failed(error, "renameat2", "commit", op.path);
@@ -118,7 +115,6 @@ class Worker {
 
   Result<void> remove(const Op& op, const Spot& spot) {
     if (find_status(stage_, old_name(op))) return check_old(stage_, old_name(op), op);
-    step();
     if (::renameat(spot.parent.get(), spot.name.c_str(), stage_, old_name(op).c_str()) < 0) {
       if (errno == ENOENT) return changed(op, "it was removed on the host meanwhile");
       return call_failed(errno, "renameat", "commit", op.path);
@@ -134,23 +130,21 @@ class Worker {
     if (!ours && !aside) return {};  // not done, or somebody put another there
     if (ours && there != op.staged) return changed(op, "it was written to after the commit had put it there, and is left so");
     if (ours && S_ISDIR(there->type)) BELLJAR_CHECK(check_tree(dir, spot.name, op, op.staged_tree));
-    step();
     if (ours && op.before && !aside) {
       if (::renameat2(stage_, new_name(op).c_str(), dir, spot.name.c_str(), RENAME_EXCHANGE) == 0) return {};
       return call_failed(errno, "renameat2", "undo", op.path);
     }
     if (ours) {
-      if (const int error = rename_new(dir, spot.name, stage_, new_name(op)); error != 0) return call_failed(error, "renameat2", "undo", op.path);
+      if (const int error = rename_new(dir, spot.name, stage_, new_name(op)); error != 0)
+        return call_failed(error, "renameat2", "undo", op.path);
     }
     if (!aside) return {};
-    step();
     const int error = rename_new(stage_, old_name(op), dir, spot.name);
     return error == 0 ? Result<void>() : call_failed(error, "renameat2", "undo", op.path);
   }
 
   Result<void> unremove(const Op& op, const Spot& spot) {
     if (!find_status(stage_, old_name(op))) return {};
-    step();
     const int error = rename_new(stage_, old_name(op), spot.parent.get(), spot.name);
     if (error == EEXIST) return changed(op, "another of that name was made after the commit had removed it");
     return error == 0 ? Result<void>() : call_failed(error, "renameat2", "undo", op.path);
@@ -160,30 +154,28 @@ class Worker {
     const UniqueFd place(open_beneath(workspace_, op.path, O_PATH | O_NOFOLLOW));
     const auto status = find_status(place.get(), "");
     if (!status || identity_of(*status) != op.before) return changed(op, "it was changed on the host meanwhile");
-    step();
     const std::string self = format("/proc/self/fd/{}", place.get());
-    if ((status->st_mode & 07777U) != mode && ::chmod(self.c_str(), mode) < 0) return call_failed(errno, "chmod", "commit", op.path);
+    if ((status->st_mode & 07777U) != mode && ::chmod(self.c_str(), mode) < 0)
+      return call_failed(errno, "chmod", "commit", op.path);
     if (op.attributes == op.old_attributes) return {};
-    step();
     const UniqueFd file(::open(self.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (!file.valid()) return call_failed(errno, "open", "commit", op.path);
     return write_attributes(file.get(), attributes, op.path);
   }
 
   int workspace_, stage_;
-  const AtStep& at_step_;
 };
 
 }  // namespace
 
-Result<void> apply(int workspace, int stage, const std::vector<Op>& ops, const AtStep& at_step) {
-  Worker worker(workspace, stage, at_step);
+Result<void> apply(int workspace, int stage, const std::vector<Op>& ops) {
+  Worker worker(workspace, stage);
   for (const Op& op : ops) BELLJAR_CHECK(worker.apply(op));
   return {};
 }
 
-Result<void> undo(int workspace, int stage, const std::vector<Op>& ops, const AtStep& at_step) {
-  Worker worker(workspace, stage, at_step);
+Result<void> undo(int workspace, int stage, const std::vector<Op>& ops) {
+  Worker worker(workspace, stage);
   Result<void> first;
   for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
     if (auto undone = worker.undo(*op); !undone && first) first = std::move(undone);

@@ -31,8 +31,8 @@ struct Plan {
 
 class Planner {
  public:
-  Planner(const Transaction& transaction, const CommitOptions& options, const CommitSteps& steps)
-      : transaction_(transaction), store_(transaction.store()), options_(options), steps_(steps) {}
+  Planner(const Transaction& transaction, const CommitOptions& options, const Objection& objection)
+      : transaction_(transaction), store_(transaction.store()), options_(options), objection_(objection) {}
 
   Result<Plan> run() {
     deltas_ = BELLJAR_TRY(walk(store_, transaction_.meta().chain));
@@ -89,7 +89,7 @@ class Planner {
     if (options_.judge) {
       if (auto reason = options_.judge(change)) return reason;
     }
-    if (!steps_.objection) return std::nullopt;
+    if (!objection_) return std::nullopt;
     const auto text_of = [](int root, const std::string& path, FileKind kind, std::uint64_t most) -> Result<std::string> {
       if (kind != FileKind::kSymlink) return read_whole(root, path, std::min(most, kMostJudged));
       const Spot spot = BELLJAR_TRY(find_spot(root, path));
@@ -100,7 +100,7 @@ class Planner {
         [&](std::uint64_t most) { return text_of(store_.layers(), layer_path(delta.layer, delta.path), change.after.kind, most); },
         [&](std::uint64_t most) { return text_of(store_.workspace(), delta.path, change.before.kind, most); },
         [&](const std::string& path) { return exists(path); }};
-    return steps_.objection(candidate);
+    return objection_(candidate);
   }
 
   bool exists(const std::string& path) const {
@@ -114,7 +114,8 @@ class Planner {
     const HostSide side = judge_host(store_, transaction_.dir(), bases_, delta);
     if (side == HostSide::kUnchanged) return std::optional<std::string>();
     const auto base = bases_.find(delta.path);
-    if (side == HostSide::kUnknown) return std::optional<std::string>("it was changed on the host while the command ran, or just before");
+    if (side == HostSide::kUnknown)
+      return std::optional<std::string>("it was changed on the host while the command ran, or just before");
     const bool files = kind_of(delta.upper) == FileKind::kFile && kind_of(delta.lower) == FileKind::kFile;
     if (files && chosen.content && base != bases_.end() && !base->second.content.empty()) {
       const std::string then = BELLJAR_TRY(read_whole(transaction_.dir(), "bases/" + base->second.content, kMostMergeable));
@@ -140,7 +141,7 @@ class Planner {
   const Transaction& transaction_;
   const Store& store_;
   const CommitOptions& options_;
-  const CommitSteps& steps_;
+  const Objection& objection_;
   std::vector<Delta> deltas_;
   std::set<std::string> shown_;
   Bases bases_;
@@ -175,18 +176,18 @@ Result<void> retire(Transaction& transaction, Journal& journal, const Record& re
   return transaction.end();
 }
 
-Result<void> take_back(const Transaction& transaction, Journal& journal, const Record& record, const AtStep& at_step) {
+Result<void> take_back(const Transaction& transaction, Journal& journal, const Record& record) {
   if (!journal.has("undo")) BELLJAR_CHECK(journal.mark("undo"));
-  const auto undone = undo(transaction.store().workspace(), journal.stage(), record.ops, at_step);
+  const auto undone = undo(transaction.store().workspace(), journal.stage(), record.ops);
   // What somebody wrote to in the meantime stays as it is, and is said; trying again would not change that.
   if (!undone && undone.error().code() != Code::kAborted) return undone;
   BELLJAR_CHECK(journal.end());
   return undone;
 }
 
-Result<void> finish(Transaction& transaction, Journal& journal, const Record& record, const AtStep& at_step) {
-  if (auto applied = apply(transaction.store().workspace(), journal.stage(), record.ops, at_step); !applied) {
-    BELLJAR_CHECK(take_back(transaction, journal, record, at_step));
+Result<void> finish(Transaction& transaction, Journal& journal, const Record& record) {
+  if (auto applied = apply(transaction.store().workspace(), journal.stage(), record.ops); !applied) {
+    BELLJAR_CHECK(take_back(transaction, journal, record));
     return applied;
   }
   BELLJAR_CHECK(journal.mark("done"));
@@ -199,22 +200,22 @@ std::optional<LayerId> layer_to_give(const Transaction& transaction, const Journ
   return transaction.meta().chain.back();
 }
 
-Result<std::vector<Op>> stage_all(const Transaction& transaction, const Journal& journal, const std::vector<Chosen>& chosen, bool whole,
-                                  const AtStep& at_step) {
-  Stager stager(transaction.store(), journal.stage(), layer_to_give(transaction, journal, whole), at_step);
+Result<std::vector<Op>> stage_all(const Transaction& transaction, const Journal& journal, const std::vector<Chosen>& chosen,
+                                  bool whole) {
+  Stager stager(transaction.store(), journal.stage(), layer_to_give(transaction, journal, whole));
   for (const Chosen& one : chosen) BELLJAR_CHECK(stager.add(one));
   return stager.take();
 }
 
-Result<void> carry_out(Transaction& transaction, const std::vector<Chosen>& chosen, bool whole, const AtStep& at_step) {
-  Journal journal = BELLJAR_TRY(Journal::begin(transaction, at_step));
-  auto ops = stage_all(transaction, journal, chosen, whole, at_step);
+Result<void> carry_out(Transaction& transaction, const std::vector<Chosen>& chosen, bool whole) {
+  Journal journal = BELLJAR_TRY(Journal::begin(transaction));
+  auto ops = stage_all(transaction, journal, chosen, whole);
   Record record;
   if (ops) {
     record.ops = *std::move(ops);
     record.whole = whole;
     for (const Chosen& one : chosen) record.paths.push_back(one.delta.path);
-    if (auto written = journal.write(record)) return finish(transaction, journal, record, at_step);
+    if (auto written = journal.write(record)) return finish(transaction, journal, record);
     else ops = std::move(written).error();
   }
   Error failed = std::move(ops).error();
@@ -222,8 +223,8 @@ Result<void> carry_out(Transaction& transaction, const std::vector<Chosen>& chos
   return failed;
 }
 
-Result<bool> recover_one(Transaction& transaction, const AtStep& at_step) {
-  Journal journal = BELLJAR_TRY(Journal::open(transaction, at_step));
+Result<bool> recover_one(Transaction& transaction) {
+  Journal journal = BELLJAR_TRY(Journal::open(transaction));
   if (!journal.has("journal")) {
     BELLJAR_CHECK(journal.end());
     return false;
@@ -234,10 +235,10 @@ Result<bool> recover_one(Transaction& transaction, const AtStep& at_step) {
     return true;
   }
   if (journal.has("undo")) {
-    BELLJAR_CHECK(take_back(transaction, journal, record, at_step));
+    BELLJAR_CHECK(take_back(transaction, journal, record));
     return false;
   }
-  const auto finished = finish(transaction, journal, record, at_step);
+  const auto finished = finish(transaction, journal, record);
   if (finished) return true;
   if (transaction.interrupted()) return finished.error();
   return false;
@@ -245,20 +246,20 @@ Result<bool> recover_one(Transaction& transaction, const AtStep& at_step) {
 
 }  // namespace
 
-Result<CommitResult> commit_with(const Place& place, const CommitOptions& options, const CommitSteps& steps) {
+Result<CommitResult> commit_with(const Place& place, const CommitOptions& options, const Objection& objection) {
   Transaction transaction = BELLJAR_TRY(Transaction::open(place, Store::Open::kExisting, Access::kChange));
   BELLJAR_CHECK(observe(transaction));
-  Plan plan = BELLJAR_TRY(Planner(transaction, options, steps).run());
+  Plan plan = BELLJAR_TRY(Planner(transaction, options, objection).run());
   if (!plan.result.conflicts.empty() || !plan.result.refused.empty()) return std::move(plan.result);
   for (const Chosen& one : plan.chosen) {
     if (one.merged) plan.result.merged.push_back(one.delta.path);
   }
-  BELLJAR_CHECK(carry_out(transaction, plan.chosen, options.paths.empty(), steps.at_step));
+  BELLJAR_CHECK(carry_out(transaction, plan.chosen, options.paths.empty()));
   plan.result.applied = true;
   return std::move(plan.result);
 }
 
-Result<std::vector<Recovered>> recover_with(const Place& place, const AtStep& at_step) {
+Result<std::vector<Recovered>> recover(const Place& place) {
   std::vector<Recovered> all;
   for (const Info& info : BELLJAR_TRY(list(place))) {
     if (!info.interrupted) continue;
@@ -266,7 +267,7 @@ Result<std::vector<Recovered>> recover_with(const Place& place, const AtStep& at
     one.name = info.name;
     Transaction transaction = BELLJAR_TRY(Transaction::open_interrupted(one));
     if (!transaction.interrupted()) continue;
-    all.push_back({info.name, BELLJAR_TRY(recover_one(transaction, at_step))});
+    all.push_back({info.name, BELLJAR_TRY(recover_one(transaction))});
   }
   BELLJAR_CHECK(sweep(place));
   return all;

@@ -9,7 +9,6 @@
 
 #include "belljar/result.h"
 #include "belljar/txn.h"
-#include "txn/stage.h"
 
 namespace belljar::txn {
 
@@ -25,12 +24,6 @@ struct Candidate {
 // Why it may not be applied, or nothing.
 using Objection = std::function<std::optional<std::string>(const Candidate&)>;
 
-struct CommitSteps {
-  Objection objection;
-  AtStep at_step;  // for tests
-};
-
-Result<CommitResult> commit_with(const Place& place, const CommitOptions& options, const CommitSteps& steps);
-Result<std::vector<Recovered>> recover_with(const Place& place, const AtStep& at_step);
+Result<CommitResult> commit_with(const Place& place, const CommitOptions& options, const Objection& objection);
 
 }  // namespace belljar::txn

@@ -69,7 +69,8 @@ bool same_mount(int one, int other) {
   if (::statx(one, "", AT_EMPTY_PATH, STATX_MNT_ID, &left) < 0 || ::statx(other, "", AT_EMPTY_PATH, STATX_MNT_ID, &right) < 0)
     return false;
   if ((left.stx_mask & right.stx_mask & STATX_MNT_ID) == 0) return false;
-  return left.stx_mnt_id == right.stx_mnt_id && left.stx_dev_major == right.stx_dev_major && left.stx_dev_minor == right.stx_dev_minor;
+  return left.stx_mnt_id == right.stx_mnt_id && left.stx_dev_major == right.stx_dev_major &&
+         left.stx_dev_minor == right.stx_dev_minor;
 }
 
 std::string random_name() {
@@ -104,11 +105,11 @@ Result<Record> decode_record(std::string_view bytes) {
   }
 }
 
-Result<Journal> Journal::begin(const Transaction& transaction, const AtStep& at_step) {
-  Journal journal(transaction, at_step);
+Result<Journal> Journal::begin(const Transaction& transaction) {
+  Journal journal(transaction);
   const Store& store = transaction.store();
-  journal.step();
-  if (::mkdirat(transaction.dir(), "commit", 0700) < 0) return call_failed(errno, "mkdirat", "begin a commit in", transaction.name());
+  if (::mkdirat(transaction.dir(), "commit", 0700) < 0)
+    return call_failed(errno, "mkdirat", "begin a commit in", transaction.name());
   journal.dir_ = UniqueFd(::openat(transaction.dir(), "commit", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!journal.dir_.valid()) return call_failed(errno, "openat", "begin a commit in", transaction.name());
   int parent = journal.dir_.get();
@@ -117,18 +118,16 @@ Result<Journal> Journal::begin(const Transaction& transaction, const AtStep& at_
     parent = store.workspace();
     name = random_name();
     journal.stage_path_ = name;
-    journal.step();
     BELLJAR_CHECK(write_whole(journal.dir_.get(), "where", name, Durable::kYes));
   }
-  journal.step();
   if (::mkdirat(parent, name.c_str(), 0700) < 0) return call_failed(errno, "mkdirat", "prepare the commit in", name);
   journal.stage_ = UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!journal.stage_.valid()) return call_failed(errno, "openat", "prepare the commit in", name);
   return journal;
 }
 
-Result<Journal> Journal::open(const Transaction& transaction, const AtStep& at_step) {
-  Journal journal(transaction, at_step);
+Result<Journal> Journal::open(const Transaction& transaction) {
+  Journal journal(transaction);
   journal.dir_ = UniqueFd(::openat(transaction.dir(), "commit", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!journal.dir_.valid()) return call_failed(errno, "openat", "open the commit of", transaction.name());
   if (journal.has("where")) {
@@ -145,10 +144,8 @@ Result<Journal> Journal::open(const Transaction& transaction, const AtStep& at_s
 bool Journal::has(const std::string& name) const noexcept { return find_status(dir_.get(), name).has_value(); }
 
 Result<void> Journal::write(const Record& record) {
-  step();
   // Before the journal says that it can be finished, all that it needs is on the disk.
   if (::syncfs(stage_.get()) < 0) return call_failed(errno, "syncfs", "commit", transaction_.name());
-  step();
   return write_whole(dir_.get(), "journal", encode(record), Durable::kYes);
 }
 
@@ -158,22 +155,18 @@ Result<Record> Journal::read() const {
 }
 
 Result<void> Journal::mark(const std::string& name) {
-  step();
   if (::syncfs(stage_.get()) < 0) return call_failed(errno, "syncfs", "commit", transaction_.name());
-  step();
   return write_whole(dir_.get(), name, "", Durable::kYes);
 }
 
 Result<void> Journal::drop_stage() {
   stage_.reset();
-  step();
   if (stage_is_here()) return {};
   return remove_tree(transaction_.store().workspace_path() + "/" + stage_path_);
 }
 
 Result<void> Journal::end() {
   BELLJAR_CHECK(drop_stage());
-  step();
   return transaction_.store().throw_away(transaction_.dir(), "commit");
 }
 

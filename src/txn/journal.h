@@ -21,8 +21,8 @@ namespace belljar::txn {
 
 struct Record {
   std::vector<Op> ops;
-  bool whole = false;               // everything: the transaction ends
-  std::vector<std::string> paths;   // else: names whose base is what the host has now
+  bool whole = false;              // everything: the transaction ends
+  std::vector<std::string> paths;  // else: names whose base is what the host has now
   bool operator==(const Record&) const = default;
 };
 std::string encode(const Record& record);
@@ -31,8 +31,8 @@ Result<Record> decode_record(std::string_view bytes);
 class Journal {
  public:
   // Errors: kFailedPrecondition, one exists.
-  static Result<Journal> begin(const Transaction& transaction, const AtStep& at_step);
-  static Result<Journal> open(const Transaction& transaction, const AtStep& at_step);
+  static Result<Journal> begin(const Transaction& transaction);
+  static Result<Journal> open(const Transaction& transaction);
 
   // On the workspace's mount. Made by begin(); open() finds it, or nothing when it is gone or was not made yet.
   int stage() const noexcept { return stage_.get(); }
@@ -41,20 +41,15 @@ class Journal {
   bool has(const std::string& name) const noexcept;  // "journal", "undo", "done"
   Result<void> write(const Record& record);          // durable, after everything in the stage is
   Result<Record> read() const;
-  Result<void> mark(const std::string& name);        // durable
+  Result<void> mark(const std::string& name);  // durable
   // The stage, when it lies in the workspace.
   Result<void> drop_stage();
   // Stage and journal out of the way.
   Result<void> end();
 
  private:
-  Journal(const Transaction& transaction, const AtStep& at_step) : transaction_(transaction), at_step_(at_step) {}
-  void step() const {
-    if (at_step_) at_step_();
-  }
-
+  Journal(const Transaction& transaction) : transaction_(transaction) {}
   const Transaction& transaction_;
-  const AtStep& at_step_;
   UniqueFd dir_, stage_;
   std::string stage_path_;  // elsewhere
 };

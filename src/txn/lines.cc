@@ -229,7 +229,8 @@ std::optional<std::string> merge(std::string_view base_text, std::string_view ou
     while (next < base.size() && (our_place[next] == 0 || their_place[next] == 0)) ++next;
     const std::size_t our_end = next < base.size() ? our_place[next] - 1 : ours.size();
     const std::size_t their_end = next < base.size() ? their_place[next] - 1 : theirs.size();
-    const auto same = [](const Lines& x, std::size_t x_from, std::size_t x_to, const Lines& y, std::size_t y_from, std::size_t y_to) {
+    const auto same = [](const Lines& x, std::size_t x_from, std::size_t x_to, const Lines& y, std::size_t y_from,
+                         std::size_t y_to) {
       return std::equal(x.begin() + static_cast<std::ptrdiff_t>(x_from), x.begin() + static_cast<std::ptrdiff_t>(x_to),
                         y.begin() + static_cast<std::ptrdiff_t>(y_from), y.begin() + static_cast<std::ptrdiff_t>(y_to));
     };

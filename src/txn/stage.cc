@@ -26,7 +26,8 @@ Identity identity_of(const struct stat& status) {
 Result<void> Stager::add(const Chosen& chosen) {
   const Delta& delta = chosen.delta;
   // Below something that is put or removed as a whole?
-  if (!ops_.empty() && ops_.back().path != delta.path && within(delta.path, ops_.back().path) && ops_.back().kind != Op::Kind::kMeta) {
+  if (!ops_.empty() && ops_.back().path != delta.path && within(delta.path, ops_.back().path) &&
+      ops_.back().kind != Op::Kind::kMeta) {
     Op& above = ops_.back();
     const std::string inner = delta.path.substr(above.path.size() + 1);
     if (delta.lower) above.tree.emplace(inner, identity_of(*delta.lower));
@@ -80,7 +81,6 @@ Result<void> Stager::meta(const Delta& delta) {
 }
 
 Result<Identity> Stager::make(const Chosen& chosen, int parent, const std::string& name) {
-  if (at_step_) at_step_();
   const Delta& delta = chosen.delta;
   if (S_ISDIR(delta.upper->st_mode)) BELLJAR_CHECK(make_directory(delta, parent, name));
   else if (chosen.merged) BELLJAR_CHECK(make_merged(chosen, parent, name));
@@ -97,14 +97,16 @@ Result<void> Stager::make_file(const Delta& delta, int parent, const std::string
     if (!fresh && ::linkat(stage_, known->second.c_str(), parent, name.c_str(), 0) == 0) return {};
     BELLJAR_CHECK(copy_node(source.parent.get(), source.name, parent, name));
     // The path below the stage: of its own number, or below that of what it lies in.
-    const Op* above = !ops_.empty() && delta.path != ops_.back().path && within(delta.path, ops_.back().path) ? &ops_.back() : nullptr;
+    const Op* above =
+        !ops_.empty() && delta.path != ops_.back().path && within(delta.path, ops_.back().path) ? &ops_.back() : nullptr;
     known->second = above == nullptr ? name : format("n{}/{}", above->number, delta.path.substr(above->path.size() + 1));
     return {};
   }
   if (may_link_ != delta.layer || S_ISLNK(delta.upper->st_mode)) return copy_node(source.parent.get(), source.name, parent, name);
   if (::linkat(source.parent.get(), source.name.c_str(), parent, name.c_str(), 0) < 0)
     return copy_node(source.parent.get(), source.name, parent, name);
-  if (const UniqueFd file(open_beneath(parent, name, O_RDONLY | O_NONBLOCK | O_NOCTTY)); file.valid()) drop_overlay_attributes(file.get());
+  if (const UniqueFd file(open_beneath(parent, name, O_RDONLY | O_NONBLOCK | O_NOCTTY)); file.valid())
+    drop_overlay_attributes(file.get());
   return {};
 }
 

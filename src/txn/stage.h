@@ -30,12 +30,12 @@ struct Op {
   enum class Kind : std::uint8_t { kPut, kRemove, kMeta };
   Kind kind = Kind::kPut;
   std::string path;
-  std::uint64_t number = 0;                // "n5" is what is put; "o5" what was there, if it could not be exchanged
-  std::optional<Identity> before;          // on the host; none: nothing may be there
-  std::map<std::string, Identity> tree;    // a directory that goes: what it may hold, relative to it, and nothing else
-  Identity staged;                         // kPut
+  std::uint64_t number = 0;                     // "n5" is what is put; "o5" what was there, if it could not be exchanged
+  std::optional<Identity> before;               // on the host; none: nothing may be there
+  std::map<std::string, Identity> tree;         // a directory that goes: what it may hold, relative to it, and nothing else
+  Identity staged;                              // kPut
   std::map<std::string, Identity> staged_tree;  // of a directory that is put: what it holds
-  std::uint32_t old_mode = 0, mode = 0;    // kMeta
+  std::uint32_t old_mode = 0, mode = 0;         // kMeta
   std::map<std::string, std::string> old_attributes, attributes;  // kMeta
   bool operator==(const Op&) const = default;
 };
@@ -47,14 +47,10 @@ struct Chosen {
   std::optional<std::string> merged;  // text of a three-way merge, in place of the layer's
 };
 
-// Called before each step that changes anything on disk; a test ends the process there.
-using AtStep = std::function<void()>;
-
 class Stager {
  public:
   // `may_link`: files of the layer `own` may be handed over as they are, because the transaction ends with this commit.
-  Stager(const Store& store, int stage, std::optional<LayerId> may_link, const AtStep& at_step)
-      : store_(store), stage_(stage), may_link_(may_link), at_step_(at_step) {}
+  Stager(const Store& store, int stage, std::optional<LayerId> may_link) : store_(store), stage_(stage), may_link_(may_link) {}
 
   // In the order of walk(): parents first.
   Result<void> add(const Chosen& chosen);
@@ -72,7 +68,6 @@ class Stager {
   const Store& store_;
   int stage_;
   std::optional<LayerId> may_link_;
-  const AtStep& at_step_;
   std::vector<Op> ops_;
   std::map<std::pair<dev_t, ino_t>, std::string> linked_;  // of layers, with more than one name -> path below the stage
 };

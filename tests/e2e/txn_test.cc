@@ -197,5 +197,131 @@ TEST_F(Txn, ADirectoryOfTheHostIsMovedByCopying) {
   EXPECT_EQ(diff(), "D dir/\nA newer/\nA other/\nR dir/a -> other/a\n");
 }
 
+TEST_F(Txn, CommitGivesTheHostWhatTheCommandSaw) {
+  write("kept", "old\n");
+  write("gone", "x\n");
+  write("tree/a", "1\n");
+  EXPECT_EQ(
+      shell("echo new > kept; rm gone; mv tree wood; mkdir -p d/e; echo deep > d/e/f; chmod 711 d; ln kept hard; ln -s kept soft;"
+            "truncate -s 1M sparse; printf x >> sparse; mkfifo fifo")
+          .exit_code,
+      0);
+  const Outcome seen = shell("find . -printf '%P %y %m %s %l\\n' | grep -v ' d ' | sort; cat kept wood/a d/e/f");
+  const Outcome outcome = txn({"commit"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  const Outcome host =
+      run({"/bin/sh", "-c", "find . -printf '%P %y %m %s %l\\n' | grep -v ' d ' | sort; cat kept wood/a d/e/f"}, {.cwd = ws()});
+  EXPECT_EQ(host.out, seen.out);
+  // As on the host: the workspace's owner, a hole kept as a hole, one file under two names.
+  struct stat kept{}, hard{}, sparse{};
+  ASSERT_EQ(stat(ws("kept").c_str(), &kept), 0);
+  ASSERT_EQ(stat(ws("hard").c_str(), &hard), 0);
+  ASSERT_EQ(stat(ws("sparse").c_str(), &sparse), 0);
+  EXPECT_EQ(kept.st_uid, user_uid());
+  EXPECT_EQ(kept.st_ino, hard.st_ino);
+  EXPECT_LT(sparse.st_blocks * 512, 64 * 1024);
+  EXPECT_NE(txn({"diff"}).exit_code, 0);  // the transaction has ended
+  EXPECT_EQ(run({"/usr/bin/find", state(), "-type", "f", "-size", "+0"}).out, "");
+}
+
+TEST_F(Txn, AChosenPartLeavesTheRest) {
+  write("a", "1\n");
+  write("b", "2\n");
+  EXPECT_EQ(shell("echo A > a; echo B > b; mkdir -p new/deep; echo x > new/deep/x; echo y > new/y").exit_code, 0);
+  EXPECT_NE(txn({"commit", "nothing"}).exit_code, 0);
+  EXPECT_EQ(txn({"commit", "a", "new/deep/x"}).exit_code, 0);
+  EXPECT_EQ(read_file(ws("a")), "A\n");
+  EXPECT_EQ(read_file(ws("b")), "2\n");
+  EXPECT_EQ(read_file(ws("new/deep/x")), "x\n");
+  EXPECT_FALSE(exists(ws("new/y")));
+  EXPECT_EQ(diff(), "M b\nA new/y\n");
+  // What was committed is the host's: writing on in the transaction does not reach it.
+  EXPECT_EQ(shell("echo more >> a; cat a").out, "A\nmore\n");
+  EXPECT_EQ(read_file(ws("a")), "A\n");
+  EXPECT_EQ(txn({"commit", "--all"}).exit_code, 0);
+  EXPECT_EQ(read_file(ws("a")), "A\nmore\n");
+  EXPECT_EQ(read_file(ws("b")), "B\n");
+}
+
+TEST_F(Txn, InteractiveAsksForEach) {
+  write("a", "1\n");
+  write("d/x", "2\n");
+  EXPECT_EQ(shell("echo A > a; rm -r d; echo n > n").exit_code, 0);
+  EXPECT_EQ(txn({"commit", "--interactive"}, "n\ny\nq\n").exit_code, 0);
+  EXPECT_EQ(read_file(ws("a")), "1\n");
+  EXPECT_FALSE(exists(ws("d")));
+  EXPECT_EQ(diff(), "M a\nA n\n");
+}
+
+TEST_F(Txn, WhatChangedOnTheHostIsNeverOverwritten) {
+  write("text", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+  write("clash", "1\n2\n3\n");
+  write("gone", "x\n");
+  write("binary", std::string("a\0b", 3));
+  EXPECT_EQ(shell("sed -i s/1/one/ text clash; rm gone; printf 'c\\000d' > binary; echo mine > both").exit_code, 0);
+  home_.write("ws/text", "1\n2\n3\n4\n5\n6\n7\n8\nnine\n");
+  home_.write("ws/clash", "eins\n2\n3\n");
+  home_.write("ws/gone", "edited\n");
+  home_.write("ws/binary", std::string("e\0f", 3));
+  home_.write("ws/both", "theirs\n");
+  hand_over();
+  const auto before = describe_tree(ws());
+  const Outcome outcome = txn({"commit"});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome;
+  for (const char* name : {"clash", "gone", "binary", "both"})
+    EXPECT_NE(outcome.err.find(std::string("conflict: `") + name + "`"), std::string::npos) << name << outcome;
+  EXPECT_EQ(outcome.err.find("conflict: `text`"), std::string::npos) << outcome;
+  EXPECT_EQ(describe_tree(ws()), before);
+  // The twin: what only differs in other lines is merged.
+  EXPECT_EQ(txn({"commit", "text"}).exit_code, 0);
+  EXPECT_EQ(read_file(ws("text")), "one\n2\n3\n4\n5\n6\n7\n8\nnine\n");
+}
+
+TEST_F(Txn, ProtectedNamesAreNotCommitted) {
+  write("src/x", "1\n");
+  EXPECT_EQ(shell("mkdir -p sub .vscode && git init -q sub 2>/dev/null; echo 2 > src/x; mkdir -p repo/.git/hooks; echo evil > "
+                  "repo/.git/hooks/pre-commit;"
+                  "echo '{}' > .vscode/tasks.json; echo fine > sub/file")
+                .exit_code,
+            0);
+  const Outcome outcome = txn({"commit"});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome;
+  EXPECT_NE(outcome.err.find("refused: `repo/.git/hooks/pre-commit`: filesystem.protect"), std::string::npos) << outcome;
+  EXPECT_NE(outcome.err.find("refused: `.vscode/tasks.json`: filesystem.protect"), std::string::npos) << outcome;
+  EXPECT_FALSE(exists(ws("repo")));
+  EXPECT_EQ(read_file(ws("src/x")), "1\n");
+  // The twin: the rest goes.
+  EXPECT_EQ(txn({"commit", "src", "sub/file"}).exit_code, 0);
+  EXPECT_EQ(read_file(ws("src/x")), "2\n");
+  EXPECT_EQ(read_file(ws("sub/file")), "fine\n");
+}
+
+TEST_F(Txn, RecoverHasNothingToDoAfterAnOrderlyEnd) {
+  EXPECT_EQ(shell("echo x > x").exit_code, 0);
+  EXPECT_NE(txn({"recover"}).err.find("no commit was cut off"), std::string::npos);
+  EXPECT_EQ(txn({"commit"}).exit_code, 0);
+  EXPECT_NE(txn({"recover"}).err.find("no commit was cut off"), std::string::npos);
+}
+
+TEST_F(Txn, SnapshotsAndForks) {
+  write("f", "0\n");
+  EXPECT_EQ(shell("echo 1 > f").exit_code, 0);
+  EXPECT_EQ(txn({"snapshot", "first"}).exit_code, 0);
+  EXPECT_EQ(shell("echo 2 > f; echo n > n").exit_code, 0);
+  EXPECT_EQ(txn({"fork", "other"}).exit_code, 0);
+  EXPECT_EQ(shell("rm n; cat f").out, "2\n");
+  EXPECT_EQ(txn({"rollback", "--txn-name", "default", "--to", "none"}).exit_code, 125);
+  EXPECT_EQ(txn({"rollback", "--txn-name", "default", "--to", "first"}).exit_code, 0);
+  EXPECT_EQ(shell("cat f; ls").out, "1\nf\n");
+  EXPECT_EQ(shell("cat f n", {"--txn-name", "other"}).out, "2\nn\n");
+  EXPECT_EQ(txn({"snapshot", "first"}).exit_code, 125);
+  EXPECT_EQ(txn({"fork", "other"}).exit_code, 125);
+  EXPECT_EQ(txn({"commit", "--txn-name", "other"}).exit_code, 0);
+  EXPECT_EQ(read_file(ws("f")), "2\n");
+  // The host has moved on under the first one: said, not overwritten.
+  EXPECT_EQ(txn({"commit", "--txn-name", "default"}).exit_code, 1);
+  EXPECT_EQ(txn({"rollback"}).exit_code, 0);
+}
+
 }  // namespace
 }  // namespace belljar::test
