@@ -303,13 +303,13 @@ class Planner {
     // As policy/merge names it. Only its list counts as the whole list: one more hidden entry must not take the others away.
     const auto from_merge = [](const FsEntry& entry) { return entry.origin.layer == "default secrets"; };
     const bool merged = std::any_of(fs_.entries.begin(), fs_.entries.end(), from_merge);
-    if (fs_.secrets == Secrets::kDefault && !merged) {  // a policy made by hand, not by policy/merge
-      for (const std::string& path : policy::default_secret_paths(place_.home, place_.runtime_dir)) {
-        if (!BELLJAR_TRY(overridden(path))) hide(path, Source::kDefault);
-      }
-    }
-    if (fs_.secrets == Secrets::kDefault && merged && place_.owner) {  // the merged list has those of the caller's home
-      for (const std::string& path : policy::default_secret_paths(place_.home, place_.runtime_dir)) {
+    // A merged policy has the names of the caller's home; one made by hand has none, and the owner's home is nobody's yet.
+    std::vector<std::string> homes;
+    if (!merged || place_.owner) homes.push_back(place_.home);
+    if (!merged && place_.owner) homes.push_back(place_.owner->callers_home);
+    if (fs_.secrets != Secrets::kDefault) homes.clear();
+    for (const std::string& home : homes) {
+      for (const std::string& path : policy::default_secret_paths(home, place_.runtime_dir)) {
         if (!BELLJAR_TRY(overridden(path))) hide(path, Source::kDefault);
       }
     }
