@@ -275,6 +275,7 @@ std::vector<Refusal> describe(const SeccompSpec& spec) {
     const bool by_argument = rule.count != 0;
     if (!by_argument && rule.otherwise.kind == Verdict::Kind::kAllow) continue;
     std::string_view answer = by_argument ? "by argument" : rule.otherwise.errnum == ENOSYS ? "ENOSYS" : "EPERM";
+    if (rule.otherwise.errnum == EOPNOTSUPP) answer = "EOPNOTSUPP";
     if (rule.otherwise.kind == Verdict::Kind::kNotify) answer = "notify";
     refusals.push_back({info(static_cast<Group>(g)).name, answer, info(static_cast<Group>(g)).why});
   }

@@ -33,6 +33,18 @@ enum class UnixSockets : std::uint8_t {
   kAll,       // every type, every address
 };
 
+// Calls that name files. What is behind a pointer no filter sees, so live rules need the broker to perform the call.
+enum class FileCalls : std::uint8_t {
+  kDirect,  // go wherever mounts and Landlock let them
+  kWrites,  // what makes, renames, links, removes, truncates, changes modes, or opens with a flag to write becomes a notification
+  kAll,     // + every other open
+};
+// close(2) of a number in here is a notification too where file calls are brokered: the broker gives out descriptors of staged
+// files there and publishes their content before close returns. A multiple of its size, so that one masked comparison finds it;
+// below 1024, the usual limit of open files.
+inline constexpr std::uint32_t kStagedFdFirst = 960;
+inline constexpr std::uint32_t kStagedFdCount = 64;
+
 // What the sandbox around the filter gives. A value; the defaults are a sandbox with all namespaces of its own.
 struct SeccompSpec {
   UnixSockets unix_sockets = UnixSockets::kPairs;
@@ -42,6 +54,8 @@ struct SeccompSpec {
   bool own_pid_namespace = true;     // false: prlimit64 on other processes is refused too (Landlock does not hold it)
   bool allow_nested_userns = false;  // clone, unshare and setns of namespaces, mount and chroot: a weaker sandbox
   bool deny_setid_bits = true;       // no call can set S_ISUID or S_ISGID; openat2 is ENOSYS (its mode is behind a pointer)
+                                     // unless file calls are brokered
+  FileCalls file_calls = FileCalls::kDirect;
   // Acts that nobody does by chance (mount, bpf, kernel keys, AF_PACKET, set-id modes ...) are refused by way of a notification, so
   // that they can be told: whoever answers it gives the errno of refusal_of(). Needs a listener. Calls that programs only try to
   // see whether a kernel has them (io_uring, MPTCP, new and obsolete numbers) are refused in silence as without it.

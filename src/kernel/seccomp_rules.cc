@@ -55,23 +55,42 @@ constexpr std::uint32_t kSetIdBits = S_ISUID | S_ISGID;
 // The mode of an open counts only when it creates: without these flags the register may hold anything.
 constexpr std::uint32_t kCreates = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
 
+// Flags that make an open more than reading. __O_TMPFILE without O_DIRECTORY is EINVAL, which is the broker's to say too.
+constexpr std::uint32_t kWrites = O_WRONLY | O_RDWR | O_TRUNC | kCreates;
+
+constexpr Verdict brokered(const SeccompSpec& spec) { return spec.file_calls == FileCalls::kDirect ? kAllow : kNotify; }
+
 Rule open_rule(const SeccompSpec& spec, std::uint8_t flags) {
-  Rules rules(kAllow);
+  Rules rules(spec.file_calls == FileCalls::kAll ? kNotify : kAllow);
   if (spec.deny_setid_bits) {
     rules.when(has_any(flags, kCreates), has_any(static_cast<std::uint8_t>(flags + 1), kSetIdBits), refuse(EPERM));
   }
+  if (spec.file_calls == FileCalls::kWrites) rules.when(has_any(flags, kWrites), kNotify);
   return rules;
 }
 
-Rule mode_rule(const SeccompSpec& spec, std::uint8_t mode) {
-  Rules rules(kAllow);
+Rule mode_rule(const SeccompSpec& spec, std::uint8_t mode, Verdict otherwise) {
+  Rules rules(otherwise);
   if (spec.deny_setid_bits) rules.when(has_any(mode, kSetIdBits), refuse(EPERM));
   return rules;
 }
 
 // S_IFCHR and S_IFBLK share the bit 0020000 with S_IFLNK only, which mknod does not take.
 Rule node_rule(const SeccompSpec& spec, std::uint8_t mode) {
-  return Rules(kAllow).when(has_any(mode, S_IFCHR | (spec.deny_setid_bits ? kSetIdBits : 0)), refuse(EPERM));
+  return Rules(brokered(spec)).when(has_any(mode, S_IFCHR | (spec.deny_setid_bits ? kSetIdBits : 0)), refuse(EPERM));
+}
+
+// The broker sees the mode of openat2 and refuses set-id bits itself.
+Rule open_how_rule(const SeccompSpec& spec) {
+  if (spec.file_calls != FileCalls::kDirect) return Rules(kNotify);
+  return Rules(spec.deny_setid_bits ? refuse(ENOSYS) : kAllow);
+}
+
+Rule close_rule(const SeccompSpec& spec) {
+  static_assert(kStagedFdFirst % kStagedFdCount == 0 && (kStagedFdCount & (kStagedFdCount - 1)) == 0);
+  Rules rules(kAllow);
+  if (spec.file_calls != FileCalls::kDirect) rules.when(is(0, kStagedFdFirst, ~(kStagedFdCount - 1)), kNotify);
+  return rules;
 }
 
 // TIOCSTI types into the terminal, TIOCLINUX pastes into a console, TIOCSETD loads line disciplines (n_hdlc, n_gsm exploits).
@@ -162,15 +181,24 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
     case Group::kOpenMode2:
       return open_rule(spec, 2);
     case Group::kMode1:
-      return mode_rule(spec, 1);
-    case Group::kMode2:
-      return mode_rule(spec, 2);
+      return mode_rule(spec, 1, kAllow);
+    case Group::kPathMode1:
+      return mode_rule(spec, 1, brokered(spec));
+    case Group::kPathMode2:
+      return mode_rule(spec, 2, brokered(spec));
+    case Group::kNames:
+    case Group::kUmask:
+      return flat(brokered(spec));
+    case Group::kClose:
+      return close_rule(spec);
+    case Group::kLandlockSelf:
+      return flat(spec.file_calls == FileCalls::kDirect ? kAllow : refuse(EOPNOTSUPP));
     case Group::kNode1:
       return node_rule(spec, 1);
     case Group::kNode2:
       return node_rule(spec, 2);
     case Group::kOpenHow:
-      return granted_or(!spec.deny_setid_bits, ENOSYS);
+      return open_how_rule(spec);
     case Group::kIoctl:
       return ioctl_rule();
     case Group::kSocket:

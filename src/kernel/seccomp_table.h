@@ -32,10 +32,15 @@ enum class Group : std::uint8_t {
   kIpc,
   kOpenMode1,  // flags and mode at arguments 1 and 2: open
   kOpenMode2,  // at 2 and 3: openat
-  kMode1,      // mode at argument 1: chmod, fchmod, creat
-  kMode2,      // mode at argument 2: fchmodat, fchmodat2
-  kNode1,      // mknod
-  kNode2,      // mknodat
+  kMode1,      // mode at argument 1: fchmod
+  kPathMode1,  // a path and a mode at argument 1: chmod, creat
+  kPathMode2,  // at 2: fchmodat, fchmodat2
+  kNames,      // calls that make, move or remove names, and truncate
+  kUmask,
+  kClose,
+  kLandlockSelf,
+  kNode1,  // mknod
+  kNode2,  // mknodat
   kOpenHow,
   kIoctl,
   kSocket,

@@ -1,6 +1,7 @@
 // The model and the filter made from it answer the same, for every spec, number and argument worth trying.
 #include "kernel/seccomp.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -22,14 +23,15 @@ namespace {
 
 std::vector<SeccompSpec> all_specs() {
   std::vector<SeccompSpec> specs;
-  for (unsigned bits = 0; bits < 4U * 64U; ++bits) {
+  for (unsigned bits = 0; bits < 3U * 256U; ++bits) {
     specs.push_back({.unix_sockets = static_cast<UnixSockets>(bits & 3U),
                      .allow_inet = (bits & 4U) != 0,
                      .allow_netlink_route = (bits & 8U) != 0,
                      .allow_ipc = (bits & 16U) != 0,
                      .own_pid_namespace = (bits & 32U) != 0,
                      .allow_nested_userns = (bits & 64U) != 0,
-                     .deny_setid_bits = (bits & 128U) != 0});
+                     .deny_setid_bits = (bits & 128U) != 0,
+                     .file_calls = static_cast<FileCalls>(bits >> 8U)});
   }
   const std::size_t silent = specs.size();
   for (std::size_t i = 0; i < silent; ++i) {
@@ -107,9 +109,9 @@ TEST(SeccompModel, FilterAgreesOnEveryEdgeOfEveryArgument) {
   for (const Call& known : calls()) {
     if (known.group >= kFirstConditional && known.group < kFirstRefused) numbers.insert(known.number);
   }
-  // All specs differ in few rules: the edges of all arguments for the four that switch each of them both ways.
+  // All specs differ in few rules: the edges of all arguments for those that switch each of them both ways.
   const std::vector<SeccompSpec> all = all_specs();
-  for (const std::size_t which : {0b10000000U, 0b11111101U, 0b00000110U, 0b10111111U}) {
+  for (const std::size_t which : {0b10000000U, 0b11111101U, 0b00000110U, 0b10111111U, 0b110000110U, 0b1000000110U}) {
     const SeccompSpec& spec = all[which];
     const std::vector<sock_filter> filter = build_filter(spec);
     for (const std::uint32_t number : numbers) {
@@ -226,6 +228,32 @@ TEST(SeccompModel, OnlyActsDoneOnPurposeAreTold) {
     EXPECT_EQ(kind(call(static_cast<std::uint32_t>(number))), kErrno) << number;
   for (const auto number : {SYS_read, SYS_clone, SYS_ioctl, SYS_openat, SYS_chmod})
     EXPECT_EQ(kind(call(static_cast<std::uint32_t>(number))), kAllow) << number;
+}
+
+TEST(SeccompModel, OpensBecomeNotificationsByWhatTheyAskFor) {
+  const SeccompSpec writes{.file_calls = FileCalls::kWrites};
+  const auto kind = [](const SeccompSpec& spec, const seccomp_data& data) { return judge(spec, data).kind; };
+  using enum Verdict::Kind;
+  for (const int flags : {O_RDONLY, O_RDONLY | O_DIRECTORY | O_CLOEXEC, O_PATH | O_NOFOLLOW, O_NONBLOCK}) {
+    EXPECT_EQ(kind(writes, call(SYS_openat, 0, 0, static_cast<unsigned>(flags))), kAllow) << flags;
+    EXPECT_EQ(kind({.file_calls = FileCalls::kAll}, call(SYS_openat, 0, 0, static_cast<unsigned>(flags))), kNotify) << flags;
+    EXPECT_EQ(kind({}, call(SYS_openat, 0, 0, static_cast<unsigned>(flags))), kAllow) << flags;
+  }
+  for (const int flags : {O_WRONLY, O_RDWR, O_RDONLY | O_CREAT, O_RDONLY | O_TRUNC, O_TMPFILE | O_RDWR, O_ACCMODE}) {
+    EXPECT_EQ(kind(writes, call(SYS_openat, 0, 0, static_cast<unsigned>(flags))), kNotify) << flags;
+    EXPECT_EQ(kind({}, call(SYS_openat, 0, 0, static_cast<unsigned>(flags))), kAllow) << flags;
+  }
+  EXPECT_EQ(kind(writes, call(SYS_openat, 0, 0, O_CREAT, 04755)), kErrno);
+  EXPECT_EQ(kind(writes, call(SYS_openat2)), kNotify);
+}
+
+TEST(SeccompModel, CloseBecomesANotificationInTheStagedRangeOnly) {
+  for (std::uint32_t fd = 0; fd < 2048; ++fd) {
+    const bool staged = fd >= kStagedFdFirst && fd < kStagedFdFirst + kStagedFdCount;
+    const Verdict::Kind brokered = judge({.file_calls = FileCalls::kWrites}, call(SYS_close, fd)).kind;
+    EXPECT_EQ(brokered, staged ? Verdict::Kind::kNotify : Verdict::Kind::kAllow) << fd;
+    EXPECT_EQ(judge({}, call(SYS_close, fd)).kind, Verdict::Kind::kAllow);
+  }
 }
 
 TEST(SeccompTable, NamesCallsByNumber) {
