@@ -20,10 +20,26 @@ class AsCaller {
   AsCaller(const AsCaller&) = delete;
   AsCaller& operator=(const AsCaller&) = delete;
 
+  // Our own permissions again for a moment, for what needs ptrace access to the caller.
+  class Suspended {
+   public:
+    explicit Suspended(AsCaller& permissions) noexcept;
+    ~Suspended();
+    Suspended(const Suspended&) = delete;
+    Suspended& operator=(const Suspended&) = delete;
+
+   private:
+    AsCaller& permissions_;
+  };
+
   // False when the kernel refused: act for nobody then.
   bool ok() const noexcept { return ok_; }
 
  private:
+  void enter() noexcept;
+  void leave() noexcept;
+
+  uid_t uid_;
   bool changed_ = false;
   bool ok_ = true;
 };

@@ -7,9 +7,12 @@
 #include <sys/timerfd.h>
 
 #include <cerrno>
+#include <shared_mutex>
+#include <thread>
 #include <utility>
 
 #include "broker/as_caller.h"
+#include "broker/file_calls.h"
 #include "broker/handlers.h"
 #include "broker/refused_call.h"
 
@@ -32,6 +35,7 @@ void dispatch(Context& context, const Call& call, Receivers::Slot& slot) {
     case SYS_listen:
       return handle_listen(context, call);
     default:
+      if (handle_file_call(context, call, slot)) return;
       // The filter and the broker disagree: nothing that we did not judge may run.
       return answer(context.listener.get(), call.id, -EPERM);
   }
@@ -65,6 +69,17 @@ Receivers::Jobs jobs_for(const std::shared_ptr<Context>& context) {
       .thread_started = [context] { prepare_thread(context->options); },
       .work_started = [context] { arm(context->timer.get()); },
   };
+}
+
+// On a thread of its own, since it acts as the sandbox's user.
+void publish_staged(Context& context) {
+  if (!context.staged.any()) return;
+  std::thread([&context] {
+    prepare_thread(context.options);
+    const AsCaller permissions(context.options.uid);
+    const std::shared_lock lock(context.directories);
+    if (permissions.ok()) context.staged.publish_closed(context);
+  }).join();
 }
 
 Error failed(const char* what, const char* call) {
@@ -120,9 +135,11 @@ Result<Broker> Broker::create(UniqueFd listener, BrokerOptions options) {
   UniqueFd& timer = state->context->timer;
   timer = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer.valid()) return failed("cannot broker connect", "timerfd_create");
-  for (const int fd : {state->context->listener.get(), timer.get()}) {
+  for (const int fd : {state->context->listener.get(), timer.get(), state->context->staged.event_fd()}) {
+    if (fd < 0) continue;  // no inotify: control files cannot be staged, and such opens say so
     epoll_event event{};
-    event.events = EPOLLIN;
+    // The watch leaves notes of its own behind that nobody reads until the next file is staged.
+    event.events = fd == state->context->staged.event_fd() ? EPOLLIN | EPOLLET : EPOLLIN;
     event.data.fd = fd;
     if (::epoll_ctl(state->epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) return failed("cannot broker connect", "epoll_ctl");
   }
@@ -133,6 +150,7 @@ int Broker::poll_fd() const noexcept { return state_->epoll.get(); }
 
 void Broker::on_readable() {
   if (state_->active) state_->look_at_listener();
+  publish_staged(*state_->context);
   const int timer = state_->context->timer.get();
   std::uint64_t expirations = 0;
   if (::read(timer, &expirations, sizeof expirations) > 0 && state_->receivers.tick()) arm(timer);
@@ -140,7 +158,10 @@ void Broker::on_readable() {
 
 bool Broker::active() const noexcept { return state_->active; }
 
-std::vector<Violation> Broker::take_violations() { return state_->context->violations.take(); }
+std::vector<Violation> Broker::take_violations() {
+  publish_staged(*state_->context);
+  return state_->context->violations.take();
+}
 
 std::uint64_t Broker::dropped() const noexcept { return state_->context->violations.dropped(); }
 

@@ -32,15 +32,25 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
+#include "broker/file_rules.h"
 #include "kernel/seccomp.h"
 
 namespace belljar::broker {
+
+// Why the kernel refused an act on a path, in terms of the policy.
+struct Explanation {
+  std::string rule;
+  Origin origin;
+  std::string allowed;
+};
 
 struct BrokerOptions {
   // The sandbox has a network namespace of its own, so abstract names reach nothing outside. False (`--net host`): abstract
@@ -50,6 +60,15 @@ struct BrokerOptions {
   // out as if the caller had connected. -1: our own ids.
   uid_t uid = static_cast<uid_t>(-1);
   gid_t gid = static_cast<gid_t>(-1);
+  // File calls. Whether they come here is the filter's choice (kernel::FileCalls). None: every one is performed as the kernel
+  // would.
+  std::shared_ptr<const FileRules> rules;
+  // Nobody inside can change its root (no chroot, pivot_root, mount namespaces): it is looked up once. False with
+  // allow_nested_userns.
+  bool one_root = true;
+  // What answers for EROFS, EACCES and EPERM of the kernel, where mounts hold a rule: a violation is recorded when it knows why.
+  // Called on receiver threads, several at once. None: only refusals of `rules` are recorded.
+  std::function<std::optional<Explanation>(Act, std::string_view path, int errnum)> explain;
   // Where a policy key got its value, for violations; from any thread. Unset: {"built-in"}.
   std::function<Origin(const std::string& key)> origin_of;
   // The policy gives the sandbox no network: an ENETUNREACH of a connect is its refusal.

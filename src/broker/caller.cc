@@ -1,10 +1,14 @@
 #include "broker/caller.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <climits>
@@ -76,6 +80,26 @@ OrErrno<void> Caller::read(std::uint64_t address, std::span<std::byte> buffer) c
   return errno_is(size < 0 && errno == EPERM ? EACCES : EFAULT);
 }
 
+OrErrno<std::string> Caller::read_path(std::uint64_t address) const {
+  constexpr std::size_t kPage = 4096;
+  std::string path(PATH_MAX, '\0');
+  std::size_t got = 0;
+  // Page by page: the string may end right before one that is not mapped.
+  while (got < path.size()) {
+    const std::size_t to_page_end = kPage - (address + got) % kPage;
+    const std::size_t size = std::min({to_page_end, path.size() - got, got == 0 ? std::size_t{512} : path.size()});
+    const auto read_now = read(address + got, std::as_writable_bytes(std::span(path)).subspan(got, size));
+    if (!read_now) return errno_is(read_now.error());
+    const std::size_t end = path.find('\0', got);
+    if (end < got + size) {
+      path.resize(end);
+      return path;
+    }
+    got += size;
+  }
+  return errno_is(ENAMETOOLONG);
+}
+
 OrErrno<UniqueFd> Caller::open_root() const {
   UniqueFd root = open_link(tid_, "root");
   if (!root.valid()) return errno_is(EACCES);
@@ -101,11 +125,53 @@ std::string Caller::program() const {
   return name;
 }
 
-int Caller::pid_inside() const {
+int Caller::pid_inside() const { return ids_inside().tgid; }
+
+Caller::Ids Caller::ids_inside() const {
   const std::string status = slurp(format("/proc/{}/status", tid_));
-  const std::string_view pids = field(status, "NStgid");
-  return number<int>(pids.substr(pids.find_last_of('\t') + 1), 10);
+  const auto last = [&](std::string_view name) {
+    const std::string_view ids = field(status, name);
+    return number<int>(ids.substr(ids.find_last_of('\t') + 1), 10);
+  };
+  return {last("NStgid"), last("NSpid")};
 }
+
+mode_t Caller::umask() const {
+  const std::string status = slurp(format("/proc/{}/status", tid_));
+  const std::string_view mask = field(status, "Umask");
+  return mask.empty() ? 022 : number<mode_t>(mask, 8);
+}
+
+ino_t Caller::identity() const {
+  struct stat now {};
+  return ::stat(format("/proc/{}", tid_).c_str(), &now) == 0 ? now.st_ino : 0;
+}
+
+dev_t Caller::terminal() const {
+  const std::string stat = slurp(format("/proc/{}/stat", tid_));
+  // After the name in parentheses: state ppid pgrp session tty_nr, proc_pid_stat(5).
+  std::string_view rest = stat;
+  rest.remove_prefix(std::min(rest.size(), rest.rfind(')') + 1));
+  for (int fields = 0; fields < 5 && !rest.empty(); ++fields) {
+    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(' ')));
+    if (fields < 4) rest.remove_prefix(std::min(rest.size(), rest.find(' ')));
+  }
+  const auto device = number<unsigned>(rest.substr(0, rest.find(' ')), 10);
+  return makedev((device >> 8U) & 0xfffU, (device & 0xffU) | ((device >> 12U) & 0xfff00U));
+}
+
+OrErrno<UniqueFd> Caller::open_program() const {
+  UniqueFd file(::open(format("/proc/{}/exe", tid_).c_str(), O_PATH | O_CLOEXEC));
+  if (!file.valid()) return errno_is(EACCES);
+  return file;
+}
+
+std::uint64_t Caller::file_size_limit() const {
+  rlimit limit{};
+  return ::prlimit(tid_, RLIMIT_FSIZE, nullptr, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+void Caller::signal(int number) const { ::syscall(SYS_tkill, tid_, number); }
 
 bool Caller::has_pending_signal() const {
   const std::string status = slurp(format("/proc/{}/status", tid_));

@@ -25,6 +25,8 @@ class Caller {
   OrErrno<UniqueFd> duplicate(int fd);
   // Fills `buffer` from the caller's memory. EFAULT when any of it cannot be read.
   OrErrno<void> read(std::uint64_t address, std::span<std::byte> buffer) const;
+  // The string at `address` as the kernel takes a path: EFAULT, ENAMETOOLONG; may be empty.
+  OrErrno<std::string> read_path(std::uint64_t address) const;
   OrErrno<UniqueFd> open_root() const;
   OrErrno<UniqueFd> open_cwd() const;
   // The working directory as a path below the caller's root; empty when unknown.
@@ -32,6 +34,22 @@ class Caller {
 
   std::string program() const;  // comm
   int pid_inside() const;       // in the innermost pid namespace; 0 when unknown
+  struct Ids {
+    int tgid = 0, tid = 0;  // in the innermost pid namespace; 0 when unknown
+  };
+  Ids ids_inside() const;
+  // 022 when the caller is gone.
+  mode_t umask() const;
+  // Tells tasks of the same number apart; 0 when the caller is gone.
+  ino_t identity() const;
+  // The controlling terminal; 0 when there is none.
+  dev_t terminal() const;
+  // The program that it runs, O_PATH.
+  OrErrno<UniqueFd> open_program() const;
+  // RLIMIT_FSIZE
+  std::uint64_t file_size_limit() const;
+  void signal(int number) const;
+  pid_t tid() const { return tid_; }
   // A signal that the caller would handle waits behind the call.
   bool has_pending_signal() const;
 

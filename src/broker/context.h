@@ -3,11 +3,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
+#include <shared_mutex>
 
 #include "broker/broker.h"
 #include "broker/caller.h"
 #include "broker/notification.h"
 #include "broker/own_sockets.h"
+#include "broker/staged.h"
+#include "broker/umasks.h"
 #include "broker/violation_log.h"
 
 namespace belljar::broker {
@@ -21,6 +25,22 @@ struct Context {
   ViolationLog violations;
   // SIOCUNIXFILE was refused: no own socket can be told apart (`--net host` as an ordinary user).
   std::atomic<bool> cannot_note = false;
+
+  // Files.
+  std::atomic<int> root = -1;     // the root of all callers, where they have one; kept in root_file
+  std::shared_mutex directories;  // shared by every act on a name, exclusive while a directory changes its path
+  Umasks umasks;
+  StagedFiles staged;
+
+  // The first one is kept; returns what is kept.
+  int keep_root(UniqueFd first) {
+    const std::scoped_lock lock(root_mutex);
+    if (!root_file.valid()) root_file = std::move(first);
+    root = root_file.get();
+    return root;
+  }
+  std::mutex root_mutex;
+  UniqueFd root_file;  // guarded by root_mutex
 
   Context(UniqueFd fd, BrokerOptions given)
       : listener(std::move(fd)),

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -19,8 +20,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "base/format.h"
 #include "base/unique_fd.h"
@@ -34,7 +37,9 @@ void write_file(const std::string& path, const std::string& text) {
   if (write(file.get(), text.data(), text.size()) < 0) perror(path.c_str());
 }
 
-int install_filter() {
+constexpr unsigned kListen = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+
+int install_socket_filter() {
   const sock_filter code[] = {
       {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
       {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_connect},
@@ -43,9 +48,22 @@ int install_filter() {
       {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
   };
   const sock_fprog program{5, const_cast<sock_filter*>(code)};
+  return kernel::install_filter(program, kListen);
+}
+
+kernel::SeccompSpec filter_of(const Setting& setting) {
+  kernel::SeccompSpec spec{.unix_sockets = kernel::UnixSockets::kStream};
+  if (setting.files && setting.brokered) spec.file_calls = *setting.files;
+  return spec;
+}
+
+int install_filter(const Setting& setting) {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-                                  SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &program));
+  if (!setting.files) return setting.brokered ? install_socket_filter() : -1;
+  const std::vector<sock_filter> filter = kernel::build_filter(filter_of(setting));
+  const sock_fprog program{static_cast<unsigned short>(filter.size()), const_cast<sock_filter*>(filter.data())};
+  const int status = kernel::install_filter(program, setting.brokered ? kListen : 0);
+  return setting.brokered ? status : -1;
 }
 
 void send_fd(int socket, int fd) {
@@ -103,13 +121,17 @@ void await_byte(int fd) {
   if (read(fd, &byte, 1) != 1) _exit(90);
 }
 
-// Namespaces of the body: as launch/ makes them, for root (Identity::kRootMapped) and for a user (kSelfMapped).
-void enter(const Setting& setting, int fd) {
+// Namespaces of the body: as launch/ makes them, for root (Identity::kRootMapped) and for a user (kSelfMapped). The pid namespace
+// is that of the first child, which gets a /proc of its own.
+void enter_outer(const Setting& setting) {
   const int spaces = CLONE_NEWNS | CLONE_NEWPID | (setting.own_network ? CLONE_NEWNET : 0);
-  const bool root = getuid() == 0;
-  const bool failed = root ? unshare(spaces) != 0 : unshare(spaces | CLONE_NEWUSER) != 0;
-  if (failed) _exit(91);
+  if (unshare(getuid() == 0 ? spaces : spaces | CLONE_NEWUSER) != 0) _exit(91);
   if (setting.own_network) loopback_up();
+}
+
+void enter_inner(int fd, bool root) {
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) _exit(98);
+  if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) perror("mount /proc");
   if (root && unshare(CLONE_NEWUSER) != 0) _exit(92);
   if (write(fd, "n", 1) != 1) _exit(93);
   await_byte(fd);  // ids are mapped
@@ -117,26 +139,32 @@ void enter(const Setting& setting, int fd) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   const __user_cap_data_struct none[2] = {};
   if (syscall(SYS_capset, &header, none) != 0) _exit(97);
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // as after an exec
 }
 
 [[noreturn]] void body_process(const Setting& setting, const std::function<std::string()>& body, int fd) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  enter(setting, fd);
+  const bool root = getuid() == 0;
+  enter_outer(setting);
   const pid_t inner = fork();
   if (inner != 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     int status = 0;
     waitpid(inner, &status, 0);
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 95);
   }
+  enter_inner(fd, root);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (setting.brokered) {
-    const UniqueFd listener(install_filter());
-    send_fd(fd, listener.get());
-  }
+  if (const UniqueFd listener(install_filter(setting)); setting.brokered) send_fd(fd, listener.get());
   const std::string text = body();
   if (write(fd, text.data(), text.size()) < 0) _exit(96);
   _exit(0);
+}
+
+// The first child of `pid`.
+pid_t child_of(pid_t pid) {
+  const UniqueFd file(open(format("/proc/{0}/task/{0}/children", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  char text[64] = {};
+  return read(file.get(), text, sizeof text - 1) > 0 ? static_cast<pid_t>(strtol(text, nullptr, 10)) : pid;
 }
 
 std::string errno_name(int number) { return strerrorname_np(number) != nullptr ? strerrorname_np(number) : "0"; }
@@ -190,6 +218,7 @@ std::string serve(const Setting& setting, int fd, pid_t child) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   Setting setting = given;
   setting.options.own_network_namespace = setting.own_network;
+  if (setting.files) setting.options.filter = filter_of(setting);
   if (getuid() == 0 && setting.front == Front::kUser) {
     if (syscall(SYS_setgroups, 0, nullptr) != 0 || setresgid(user_gid(), user_gid(), user_gid()) != 0 ||
         setresuid(user_uid(), user_uid(), user_uid()) != 0)
@@ -205,9 +234,10 @@ std::string serve(const Setting& setting, int fd, pid_t child) {
   }
   pair.body.reset();
   await_byte(pair.front.get());
-  if (getuid() != 0) write_file(format("/proc/{}/setgroups", child), "deny");
-  write_file(format("/proc/{}/uid_map", child), format("1234 {} 1\n", user_uid()));
-  write_file(format("/proc/{}/gid_map", child), format("1234 {} 1\n", user_gid()));
+  const pid_t mapped = child_of(child);
+  if (getuid() != 0) write_file(format("/proc/{}/setgroups", mapped), "deny");
+  write_file(format("/proc/{}/uid_map", mapped), format("1234 {} 1\n", user_uid()));
+  write_file(format("/proc/{}/gid_map", mapped), format("1234 {} 1\n", user_gid()));
   if (write(pair.front.get(), "g", 1) != 1) _exit(81);
   const std::string text = serve(setting, pair.front.get(), child);
   kill(child, SIGKILL);

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "broker/broker.h"
+#include "kernel/seccomp.h"
 
 namespace belljar::test {
 
@@ -20,6 +22,8 @@ struct Setting {
   broker::BrokerOptions options{};
   // Run by the front after the body ended and before the broker is destroyed, and after it is. What they return is appended.
   std::function<std::string()> before_end{}, after_end{};
+  // The real filter with file calls going to the broker; with `brokered` false the same filter without. Else a filter of two calls.
+  std::optional<kernel::FileCalls> files{};
   int end_after_ms = 0;  // not 0: the front destroys the broker at that time, while the body still runs, then kills the body
 };
 

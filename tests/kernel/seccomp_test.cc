@@ -234,10 +234,14 @@ TEST(SeccompModel, OpensBecomeNotificationsByWhatTheyAskFor) {
   const SeccompSpec writes{.file_calls = FileCalls::kWrites};
   const auto kind = [](const SeccompSpec& spec, const seccomp_data& data) { return judge(spec, data).kind; };
   using enum Verdict::Kind;
-  for (const int flags : {O_RDONLY, O_RDONLY | O_DIRECTORY | O_CLOEXEC, O_PATH | O_NOFOLLOW, O_NONBLOCK}) {
+  for (const int flags : {O_RDONLY, O_RDONLY | O_DIRECTORY | O_CLOEXEC, O_NONBLOCK}) {
     EXPECT_EQ(kind(writes, call(SYS_openat, 0, 0, static_cast<unsigned>(flags))), kAllow) << flags;
     EXPECT_EQ(kind({.file_calls = FileCalls::kAll}, call(SYS_openat, 0, 0, static_cast<unsigned>(flags))), kNotify) << flags;
     EXPECT_EQ(kind({}, call(SYS_openat, 0, 0, static_cast<unsigned>(flags))), kAllow) << flags;
+  }
+  for (const FileCalls calls : {FileCalls::kDirect, FileCalls::kWrites, FileCalls::kAll}) {
+    EXPECT_EQ(kind({.file_calls = calls}, call(SYS_openat, 0, 0, O_PATH | O_NOFOLLOW)), kAllow);
+    EXPECT_EQ(kind({.file_calls = calls}, call(SYS_openat, 0, 0, O_PATH | O_CREAT | O_RDWR)), kAllow);
   }
   for (const int flags : {O_WRONLY, O_RDWR, O_RDONLY | O_CREAT, O_RDONLY | O_TRUNC, O_TMPFILE | O_RDWR, O_ACCMODE}) {
     EXPECT_EQ(kind(writes, call(SYS_openat, 0, 0, static_cast<unsigned>(flags))), kNotify) << flags;

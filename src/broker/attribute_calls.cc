@@ -1,0 +1,95 @@
+// chmod and truncate by path: calls on the file behind a name.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "broker/file_calls.h"
+
+namespace belljar::broker {
+namespace {
+
+int result(int status) { return status == 0 ? 0 : -errno; }
+
+// The name by which the file was reached is what is judged: hard links to control files cannot be made.
+int judge_object(FileCall& file, Act act, int object) {
+  if (!file.judged()) return 0;
+  const std::string path = path_of(object);
+  struct stat now {};
+  if (!path.starts_with('/') || ::fstat(object, &now) != 0 || now.st_nlink == 0) return 0;
+  auto place = file.places().parent(-1, path);
+  if (!place) return -EACCES;
+  const Ruling ruling = file.rule(act, *place, S_ISDIR(now.st_mode));
+  return ruling.answer == Answer::kAllow ? 0 : file.refuse(act, path, ruling);
+}
+
+int explain_object(FileCall& file, Act act, int object, int status) {
+  if (status == 0 || !file.context.options.explain) return status;
+  const std::string path = path_of(object);
+  auto place = file.places().parent(-1, path.empty() ? "/" : path);
+  return place ? file.explain(act, *place, status) : status;
+}
+
+int change_mode(FileCall& file, int object, mode_t mode, int flags) {
+  struct stat now {};
+  if ((flags & AT_SYMLINK_NOFOLLOW) != 0 && ::fstat(object, &now) == 0 && S_ISLNK(now.st_mode)) return -EOPNOTSUPP;
+  if (const int status = judge_object(file, Act::kChmod, object); status != 0) return status;
+  return explain_object(file, Act::kChmod, object, result(::chmod(own_link(object).c_str(), mode)));
+}
+
+// RLIMIT_FSIZE is the caller's, and so is its signal; ours would be the program's that we are a part of.
+bool beyond_limit(int object, std::int64_t length, std::uint64_t limit) {
+  struct stat now {};
+  return ::fstat(object, &now) == 0 && S_ISREG(now.st_mode) && length > now.st_size && static_cast<std::uint64_t>(length) > limit;
+}
+
+}  // namespace
+
+int perform_chmod(FileCall& file) {
+  const auto& args = file.call.args;
+  constexpr int kFchmodat2 = 452;
+  const bool at = file.call.number != SYS_chmod;
+  const int flags = file.call.number == kFchmodat2 ? static_cast<int>(args[3]) : 0;
+  if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return -EINVAL;
+  const auto mode = static_cast<mode_t>(args[at ? 2 : 1] & 07777U);
+  std::string path;
+  Start start;
+  if (const int status = file.take_path(args[at ? 1 : 0], path); status != 0) return status;
+  if (path.empty() && (flags & AT_EMPTY_PATH) == 0) return -ENOENT;
+  const auto dirfd = at ? args[0] : static_cast<std::uint64_t>(AT_FDCWD);
+  if (const int status = file.take_start(dirfd, path, start); status != 0) return status;
+  if (const int status = file.begin(); status != 0) return status;
+  file.share_directories();
+  if (path.empty()) return change_mode(file, start.fd.get(), mode, flags);
+  const auto last = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? Places::Last::kStay : Places::Last::kFollow;
+  auto object = file.places().object(start.fd.get(), path, last);
+  return object ? change_mode(file, object->get(), mode, flags) : -object.error();
+}
+
+int perform_truncate(FileCall& file) {
+  const auto length = static_cast<std::int64_t>(file.call.args[1]);
+  if (length < 0) return -EINVAL;
+  std::string path;
+  Start start;
+  if (const int status = file.take_path(file.call.args[0], path); status != 0) return status;
+  if (path.empty()) return -ENOENT;
+  if (const int status = file.take_start(static_cast<std::uint64_t>(AT_FDCWD), path, start); status != 0) return status;
+  const std::uint64_t limit = length > 0 ? file.caller.file_size_limit() : RLIM_INFINITY;
+  if (const int status = file.begin(); status != 0) return status;
+  file.share_directories();
+  auto object = file.places().object(start.fd.get(), path, Places::Last::kFollow);
+  if (!object) return -object.error();
+  if (const int status = judge_object(file, Act::kTruncate, object->get()); status != 0) return status;
+  if (beyond_limit(object->get(), length, limit)) {
+    const AsCaller::Suspended ours(file.permissions());
+    file.caller.signal(SIGXFSZ);
+    return -EFBIG;
+  }
+  return explain_object(file, Act::kTruncate, object->get(), result(::truncate(own_link(object->get()).c_str(), length)));
+}
+
+}  // namespace belljar::broker

@@ -1,0 +1,247 @@
+#include "broker/control_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/format.h"
+#include "broker/git_judge.h"
+
+namespace belljar::broker {
+namespace {
+
+constexpr std::string_view kReserved = ".belljar-new-";
+constexpr std::size_t kMostEntries = 200'000;  // of a directory that is looked through
+constexpr int kDeepest = 128;
+
+std::string reserved_name() {
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number) number = static_cast<std::uint64_t>(::clock());  // O_EXCL decides
+  return format("{}{:016x}", kReserved, number);
+}
+
+void copy_attributes(int from, int to) {
+  char names[4096];
+  const ssize_t size = ::flistxattr(from, names, sizeof names);
+  for (ssize_t at = 0; at < size; at += static_cast<ssize_t>(std::string_view(names + at).size()) + 1) {
+    char value[4096];
+    const ssize_t length = ::fgetxattr(from, names + at, value, sizeof value);
+    if (length >= 0) (void)::fsetxattr(to, names + at, value, static_cast<std::size_t>(length), 0);
+  }
+}
+
+// What cannot be kept (another group) is not worth a refusal.
+void look_like(int file, int like) {
+  struct stat was {};
+  if (like < 0 || ::fstat(like, &was) != 0) return;
+  copy_attributes(like, file);
+  [[maybe_unused]] const int group = ::fchown(file, static_cast<uid_t>(-1), was.st_gid);
+  (void)::fchmod(file, was.st_mode & 0777);
+  const timespec times[2] = {was.st_atim, was.st_mtim};
+  (void)::futimens(file, times);
+}
+
+// Below a directory that moves, seen as it will stand: near things move along, far things are at the new place.
+class AfterMove final : public Surroundings {
+ public:
+  AfterMove(int dir, int depth, int new_parent) noexcept : dir_(dir), depth_(depth), new_parent_(new_parent) {}
+  bool exists(int up, std::string_view name) const override {
+    return up <= depth_ ? Beside(dir_).exists(up, name) : Beside(new_parent_).exists(up - depth_ - 1, name);
+  }
+
+ private:
+  int dir_, depth_, new_parent_;
+};
+
+// One entry below a directory; `dir` holds it. Below the top, depth 0.
+struct Entry {
+  int dir;
+  int depth;
+  std::string name;
+  std::string relative;
+  bool is_dir;
+  bool is_file;
+};
+enum class Next { kDescend, kSkip };
+using Visit = std::function<OrErrno<Next>(const Entry&)>;
+
+struct Walk {
+  const Visit& visit;
+  std::size_t entries = 0;
+};
+
+int walk(Walk& state, int dir, int depth, const std::string& prefix) {
+  if (depth > kDeepest) return -ELOOP;
+  const int own = ::openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (own < 0) return -errno;
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(own), &::closedir);
+  if (list == nullptr) return -errno;
+  std::vector<std::string> names;
+  while (const dirent* const entry = ::readdir(list.get())) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (++state.entries > kMostEntries) return -EMLINK;
+    names.emplace_back(name);
+  }
+  for (const std::string& name : names) {
+    struct stat now {};
+    if (::fstatat(dir, name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    const bool is_dir = S_ISDIR(now.st_mode);
+    const auto next = state.visit({dir, depth, name, prefix + name, is_dir, S_ISREG(now.st_mode)});
+    if (!next) return -next.error();
+    if (!is_dir || *next == Next::kSkip) continue;
+    const UniqueFd below(::openat(dir, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!below.valid()) return -errno;
+    if (const int status = walk(state, below.get(), depth + 1, prefix + name + "/"); status != 0) return status;
+  }
+  return 0;
+}
+
+// The file of `entry` is judged as if it stood at `path` and replaced by a fresh one where it is.
+int renew(FileCall& file, Act act, const Entry& entry, const std::string& path, const Ruling& ruling) {
+  if (!entry.is_file) return file.refuse(act, path, ruling, "a control name of git that is no plain file");
+  auto content = read_control_file(entry.dir, entry.name);
+  if (!content) return file.refuse(act, path, ruling, "git's control files are read up to 1 MiB, with your own permissions");
+  if (const auto why = objection_to(*file.context.options.rules, path, ruling.git, *content, {}))
+    return file.refuse(act, path, ruling, *why);
+  const UniqueFd like(::openat(entry.dir, entry.name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  Place place;
+  place.dir = entry.dir;
+  place.name = entry.name;
+  return place_fresh(place, {.act = act, .content = *content, .like = like.get()});
+}
+
+OrErrno<Next> proceed(int status, Next next) { return status == 0 ? OrErrno<Next>(next) : errno_is(-status); }
+
+}  // namespace
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t size = ::write(fd, text.data(), text.size());
+    if (size < 0 && errno != EINTR) return false;
+    if (size > 0) text.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return true;
+}
+
+OrErrno<UniqueFd> make_private(int dir, mode_t mode, std::string& name) {
+  name = reserved_name();
+  UniqueFd made(::openat(dir, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0777));
+  if (!made.valid()) return errno_is(errno);
+  return made;
+}
+
+int place_fresh(const Place& place, const Fresh& fresh) {
+  std::string temporary;
+  auto made = make_private(place.dir, fresh.mode, temporary);
+  if (!made) return -made.error();
+  int status = write_all(made->get(), fresh.content) ? 0 : -errno;
+  if (status == 0) look_like(made->get(), fresh.like);
+  made->reset();
+  const std::string name(place.bare());
+  if (status == 0 && ::syscall(SYS_renameat2, place.dir, temporary.c_str(), place.dir, name.c_str(), fresh.rename_flags) != 0) {
+    status = -errno;
+  }
+  if (status != 0) ::unlinkat(place.dir, temporary.c_str(), 0);
+  return status;
+}
+
+std::optional<std::string> objection_to(const FileRules& rules, const std::string& path, GitName git, std::string_view content,
+                                        const std::optional<std::string>& old) {
+  GitContext context;
+  if (old) context.old_content = *old;
+  context.roots = rules.roots();
+  return git_objection(git, path, content, context);
+}
+
+bool is_reserved(std::string_view name) { return name.starts_with(kReserved); }
+
+OrErrno<std::string> read_control_file(int dir, const std::string& name) {
+  const UniqueFd file(::openat(dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat now {};
+  if (!file.valid() || ::fstat(file.get(), &now) != 0) return errno_is(errno);
+  if (!S_ISREG(now.st_mode)) return errno_is(EACCES);
+  std::string content(kMaxControlFile + 1, '\0');
+  std::size_t size = 0;
+  while (size < content.size()) {
+    const ssize_t got = ::read(file.get(), content.data() + size, content.size() - size);
+    if (got < 0 && errno != EINTR) return errno_is(errno);
+    if (got == 0) break;
+    if (got > 0) size += static_cast<std::size_t>(got);
+  }
+  if (size > kMaxControlFile) return errno_is(EACCES);
+  content.resize(size);
+  return content;
+}
+
+int judge_and_place(FileCall& file, Place& place, const Ruling& ruling, const Fresh& fresh) {
+  std::optional<std::string> old;
+  if (auto now = read_control_file(place.dir, std::string(place.bare()))) old = *std::move(now);
+  const std::string path = place.path();
+  if (const auto why = objection_to(*file.context.options.rules, path, ruling.git, fresh.content, old))
+    return file.refuse(fresh.act, path, ruling, *why);
+  return place_fresh(place, fresh);
+}
+
+int admit_git_dir(FileCall& file, Act act, Place& place, const Ruling& ruling) {
+  if (ruling.answer == Answer::kAllow) return 0;
+  if (ruling.answer != Answer::kMakesGitDir) return file.refuse(act, place.path(), ruling);
+  const std::string path_made = place.path();
+  const std::string top = path_made.substr(0, path_made.rfind('/'));
+  const Visit visit = [&](const Entry& entry) -> OrErrno<Next> {
+    const GitName name = name_in_git_dir(entry.relative, entry.is_dir);
+    if (entry.is_dir) return name == GitName::kNone ? Next::kSkip : Next::kDescend;
+    if (name == GitName::kNone || name == GitName::kSampleHook) return Next::kSkip;
+    Ruling one = ruling;
+    one.git = name;
+    if (one.errnum == 0) one.errnum = EACCES;
+    const std::string path = top + "/" + entry.relative;
+    if (name == GitName::kHook) return proceed(file.refuse(act, path, one, "a hook stands there already"), Next::kSkip);
+    return proceed(renew(file, act, entry, path, one), Next::kSkip);
+  };
+  Walk state{visit};
+  return walk(state, place.dir, 0, "");
+}
+
+int admit_tree(FileCall& file, Place& from, Place& to) {
+  const FileRules& rules = *file.context.options.rules;
+  if (!rules.must_walk(from.path(), to.path(), Beside(to.dir))) return 0;
+  const UniqueFd top(::openat(from.dir, std::string(from.bare()).c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!top.valid()) return -errno;
+  const std::string old_top = from.path();
+  const std::string new_top = to.path();
+  const Visit visit = [&](const Entry& entry) -> OrErrno<Next> {
+    const std::string path = new_top + "/" + entry.relative;
+    const AfterMove around(entry.dir, entry.depth, to.dir);
+    const Ruling leaves = rules.rule_for(Act::kRenameFrom, old_top + "/" + entry.relative, entry.is_dir, Beside(entry.dir));
+    if (leaves.answer != Answer::kAllow) {
+      return proceed(file.refuse(Act::kRenameFrom, old_top + "/" + entry.relative, leaves), Next::kSkip);
+    }
+    Ruling ruling = rules.rule_for(Act::kRenameTo, path, entry.is_dir, around);
+    if (ruling.answer == Answer::kAllow && !entry.is_dir && !entry.is_file) {
+      ruling = rules.rule_for(Act::kSymlink, path, false, around);
+    }
+    if (ruling.answer == Answer::kAllow) return Next::kDescend;
+    if (ruling.answer == Answer::kMakesGitDir) return Next::kDescend;  // its names are judged by the others' rulings
+    if (ruling.answer == Answer::kJudge) return proceed(renew(file, Act::kRenameTo, entry, path, ruling), Next::kSkip);
+    return proceed(file.refuse(Act::kRenameTo, path, ruling), Next::kSkip);
+  };
+  Walk state{visit};
+  const int status = walk(state, top.get(), 0, "");
+  if (status != -EMLINK && status != -ELOOP) return status;
+  const Ruling too_large{.errnum = EACCES, .rule = "filesystem.protect", .allowed = "a directory of up to 200000 entries"};
+  return file.refuse(Act::kRenameTo, to.path(), too_large, "too large to look through");
+}
+
+}  // namespace belljar::broker

@@ -1,0 +1,50 @@
+// Git's control files: what stands at their names is a fresh file of ours with content that was judged.
+//
+// A judged file must not change afterwards through a descriptor or a hard link that somebody kept from before, so the file that was
+// judged is never the file that is put in place: its content is read once, judged, written to a new private file beside the name,
+// and that is renamed over the name. The private file has a reserved name that no call of the sandbox may touch.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "broker/file_call.h"
+
+namespace belljar::broker {
+
+// Names that are the broker's own; calls on them are refused (EACCES).
+bool is_reserved(std::string_view name);
+
+// Content of a regular file up to kMaxControlFile. EACCES for what is longer or no regular file.
+OrErrno<std::string> read_control_file(int dir, const std::string& name);
+
+// Judges `content` for `place` and puts a fresh file there with mode, group, times and extended attributes of `like`. 0 or -errno,
+// a violation recorded where the judge objects. With the caller's permissions.
+struct Fresh {
+  Act act = Act::kWrite;
+  std::string_view content;
+  int like = -1;  // a descriptor of the file it replaces or comes from
+  mode_t mode = 0644;
+  unsigned rename_flags = 0;  // RENAME_NOREPLACE
+};
+int judge_and_place(FileCall& file, Place& place, const Ruling& ruling, const Fresh& fresh);
+// Its two halves. What git would object to in `content` at `path`; `old` is what stands there now.
+std::optional<std::string> objection_to(const FileRules& rules, const std::string& path, GitName git, std::string_view content,
+                                        const std::optional<std::string>& old);
+int place_fresh(const Place& place, const Fresh& fresh);
+// A new private file beside `place`, open for reading and writing. `name` is its reserved name.
+OrErrno<UniqueFd> make_private(int dir, mode_t mode, std::string& name);
+bool write_all(int fd, std::string_view text);
+
+// The act on `place` completes a git directory: all its control files are judged and replaced by fresh ones. `ruling` was asked
+// with the directories owned. 0: go on with the act.
+int admit_git_dir(FileCall& file, Act act, Place& place, const Ruling& ruling);
+
+// `from`, a directory, is to get the path of `to`: what lies below is judged under its new names, control files are replaced by
+// fresh ones. Directories owned. 0: go on.
+int admit_tree(FileCall& file, Place& from, Place& to);
+
+}  // namespace belljar::broker

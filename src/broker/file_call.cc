@@ -1,0 +1,150 @@
+#include "broker/file_call.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "base/format.h"
+#include "broker/control_files.h"
+
+namespace belljar::broker {
+namespace {
+
+std::string_view operation_of(Act act) {
+  switch (act) {
+    case Act::kRead:
+      return "read";
+    case Act::kWrite:
+      return "write";
+    case Act::kCreate:
+      return "create";
+    case Act::kMkdir:
+      return "mkdir";
+    case Act::kMknod:
+      return "mknod";
+    case Act::kSymlink:
+      return "symlink";
+    case Act::kHardLink:
+      return "link";
+    case Act::kRenameFrom:
+    case Act::kRenameTo:
+      return "rename";
+    case Act::kUnlink:
+    case Act::kRmdir:
+      return "delete";
+    case Act::kChmod:
+      return "chmod";
+    case Act::kTruncate:
+      return "truncate";
+    case Act::kAttributes:
+      return "attributes";
+  }
+  return "file";
+}
+
+bool may_be_policy(int errnum) { return errnum == EROFS || errnum == EACCES || errnum == EPERM; }
+
+}  // namespace
+
+bool exists_at(int dir, const std::string& name) {
+  struct stat now {};
+  return ::fstatat(dir, name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+bool Beside::exists(int up, std::string_view name) const {
+  std::string path;
+  for (int i = 0; i < up; ++i) path += "../";
+  return exists_at(dir_, path.append(name));
+}
+
+int FileCall::take_path(std::uint64_t address, std::string& path) {
+  auto read = caller.read_path(address);
+  if (!read) return -read.error();
+  path = *std::move(read);
+  return 0;
+}
+
+int FileCall::take_start(std::uint64_t dirfd, std::string_view path, Start& start) {
+  if (path.starts_with('/')) return 0;
+  const int number = static_cast<int>(dirfd);
+  auto fd = number == AT_FDCWD ? caller.open_cwd() : caller.duplicate(number);
+  if (!fd) return -fd.error();
+  start.fd = *std::move(fd);
+  return 0;
+}
+
+int FileCall::begin() {
+  int root = context.root;
+  if (!context.options.one_root) {
+    auto own = caller.open_root();
+    if (!own) return -own.error();
+    own_root_ = *std::move(own);
+    root = own_root_.get();
+  } else if (root < 0) {
+    auto first = caller.open_root();
+    if (!first) return -first.error();
+    if (!still_waiting(context.listener.get(), call.id)) return -ESRCH;
+    root = context.keep_root(*std::move(first));
+  }
+  if (!still_waiting(context.listener.get(), call.id)) return -ESRCH;
+  permissions_.emplace(context.options.uid);
+  if (!permissions_->ok()) return -EACCES;
+  places_.emplace(root, caller, *permissions_);
+  return 0;
+}
+
+void FileCall::share_directories() {
+  if (judged() && !exclusive_.owns_lock()) shared_ = std::shared_lock(context.directories);
+}
+
+void FileCall::own_directories() {
+  release_directories();
+  if (judged()) exclusive_ = std::unique_lock(context.directories);
+}
+
+void FileCall::release_directories() {
+  if (shared_.owns_lock()) shared_.unlock();
+  if (exclusive_.owns_lock()) exclusive_.unlock();
+}
+
+Ruling FileCall::rule(Act act, Place& place, bool is_dir) const {
+  if (!judged() || !place.is_name()) return {};
+  if (is_reserved(place.bare())) {
+    return {.answer = Answer::kRefuse, .errnum = EACCES, .rule = "filesystem.protect", .allowed = "a name without .belljar-new-"};
+  }
+  return context.options.rules->rule_for(act, place.path(), is_dir, Beside(place.dir));
+}
+
+int FileCall::refuse(Act act, std::string target, const Ruling& ruling, std::string_view because) {
+  Violation violation;
+  violation.pid = caller.pid_inside();
+  violation.program = caller.program();
+  violation.operation = operation_of(act);
+  violation.target = std::move(target);
+  violation.rule = ruling.rule;
+  if (ruling.origin != nullptr) violation.origin = *ruling.origin;
+  violation.errnum = ruling.errnum != 0 ? ruling.errnum : EACCES;
+  violation.allowed = because.empty() ? std::string(ruling.allowed) : format("{}: {}", because, ruling.allowed);
+  const int status = -violation.errnum;
+  context.violations.add(std::move(violation));
+  return status;
+}
+
+int FileCall::explain(Act act, Place& place, int status) {
+  if (!context.options.explain || !may_be_policy(-status)) return status;
+  const auto why = context.options.explain(act, place.path(), -status);
+  if (!why) return status;
+  const Ruling ruling{.errnum = -status, .rule = why->rule, .origin = &why->origin, .allowed = why->allowed};
+  return refuse(act, place.path(), ruling);
+}
+
+void FileCall::take_umask() {
+  thread_local mode_t current = 07777;
+  const mode_t wanted = context.umasks.of(caller);
+  if (wanted == current) return;
+  ::umask(wanted);
+  current = wanted;
+}
+
+}  // namespace belljar::broker

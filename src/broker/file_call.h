@@ -1,0 +1,78 @@
+// One intercepted call on files while it is resolved, judged and performed. See file_calls.h for the order of things.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+
+#include "broker/as_caller.h"
+#include "broker/context.h"
+#include "broker/file_rules.h"
+#include "broker/places.h"
+#include "broker/receivers.h"
+
+namespace belljar::broker {
+
+// What stands near a place, looked up from its directory.
+class Beside final : public Surroundings {
+ public:
+  explicit Beside(int dir) noexcept : dir_(dir) {}
+  bool exists(int up, std::string_view name) const override;
+
+ private:
+  int dir_;
+};
+
+class FileCall {
+ public:
+  FileCall(Context& given, const Call& which, Receivers::Slot& its_slot)
+      : context(given), call(which), slot(its_slot), caller(which.tid) {}
+
+  // Everything that is read from the caller by number comes first, then begin(). All are 0 or -errno.
+  //
+  // A path argument, and the directory it starts at where it is relative. `dirfd` is an int in a register, AT_FDCWD included.
+  int take_path(std::uint64_t address, std::string& path);
+  int take_start(std::uint64_t dirfd, std::string_view path, Start& start);
+  // The caller's root; still waiting; from here on with its permissions. -ESRCH: gone, nothing may be done.
+  int begin();
+  Places& places() { return *places_; }
+  AsCaller& permissions() { return *permissions_; }
+  void end() { permissions_.reset(); }
+
+  // Rules by name. Held from before a path is resolved until the call is done: a directory that changes its path would carry
+  // what was judged under its old name to a new one.
+  bool judged() const { return context.options.rules != nullptr && context.options.rules->any(); }
+  void share_directories();
+  void own_directories();
+  void release_directories();
+
+  Ruling rule(Act act, Place& place, bool is_dir) const;
+  // Records a violation and returns -errnum.
+  int refuse(Act act, std::string target, const Ruling& ruling, std::string_view because = {});
+  // What the kernel said about an act on `place`: when a rule of the policy explains it, a violation. Returns `status`.
+  int explain(Act act, Place& place, int status);
+
+  // This thread's umask is the caller's from here on.
+  void take_umask();
+
+  Context& context;
+  const Call& call;
+  Receivers::Slot& slot;
+  Caller caller;
+
+ private:
+  UniqueFd own_root_;
+  std::optional<AsCaller> permissions_;
+  std::optional<Places> places_;
+  std::shared_lock<std::shared_mutex> shared_;
+  std::unique_lock<std::shared_mutex> exclusive_;
+};
+
+bool exists_at(int dir, const std::string& name);
+
+}  // namespace belljar::broker

@@ -1,0 +1,110 @@
+#include "broker/file_calls.h"
+
+#include <sys/syscall.h>
+
+#include "broker/staged.h"
+
+namespace belljar::broker {
+namespace {
+
+constexpr int kFchmodat2 = 452;
+
+using Perform = int (*)(FileCall&);
+
+Perform performer_of(int number) {
+  switch (number) {
+    case SYS_mkdir:
+    case SYS_mkdirat:
+      return perform_mkdir;
+    case SYS_mknod:
+    case SYS_mknodat:
+      return perform_mknod;
+    case SYS_symlink:
+    case SYS_symlinkat:
+      return perform_symlink;
+    case SYS_unlink:
+    case SYS_unlinkat:
+    case SYS_rmdir:
+      return perform_unlink;
+    case SYS_link:
+    case SYS_linkat:
+      return perform_link;
+    case SYS_rename:
+    case SYS_renameat:
+    case SYS_renameat2:
+      return perform_rename;
+    case SYS_chmod:
+    case SYS_fchmodat:
+    case kFchmodat2:
+      return perform_chmod;
+    case SYS_truncate:
+      return perform_truncate;
+    default:
+      return nullptr;
+  }
+}
+
+// What was closed before this call began is judged and shown before it begins.
+void catch_up(Context& context) {
+  if (!context.staged.any()) return;
+  const AsCaller permissions(context.options.uid);
+  const std::shared_lock lock(context.directories);
+  if (permissions.ok()) context.staged.publish_closed(context);
+}
+
+void perform(Context& context, const Call& call, Receivers::Slot& slot, Perform performer) {
+  int status = 0;
+  {
+    FileCall file(context, call, slot);
+    status = performer(file);
+  }
+  answer(context.listener.get(), call.id, status);
+}
+
+}  // namespace
+
+void handle_umask(Context& context, const Call& call) {
+  context.umasks.changes();
+  let_continue(context.listener.get(), call.id);
+}
+
+// The call goes on whatever came of it: as with a full disk, close(2) is no place to take something back.
+void handle_close(Context& context, const Call& call, Receivers::Slot&) {
+  if (context.staged.any()) {
+    Caller caller(call.tid);
+    auto fd = caller.duplicate(static_cast<int>(call.args[0]));
+    if (fd && still_waiting(context.listener.get(), call.id)) {
+      const AsCaller permissions(context.options.uid);
+      const std::shared_lock lock(context.directories);
+      if (permissions.ok()) context.staged.publish_of(context, fd->get());
+    }
+  }
+  let_continue(context.listener.get(), call.id);
+}
+
+bool handle_file_call(Context& context, const Call& call, Receivers::Slot& slot) {
+  switch (call.number) {
+    case SYS_open:
+    case SYS_openat:
+    case SYS_openat2:
+    case SYS_creat:
+      catch_up(context);
+      handle_open(context, call, slot);
+      return true;
+    case SYS_close:
+      handle_close(context, call, slot);
+      return true;
+    case SYS_umask:
+      handle_umask(context, call);
+      return true;
+    default:
+      break;
+  }
+  const Perform performer = performer_of(call.number);
+  if (performer == nullptr) return false;
+  catch_up(context);
+  perform(context, call, slot, performer);
+  return true;
+}
+
+}  // namespace belljar::broker

@@ -1,0 +1,208 @@
+// mkdir, mknod, symlink, unlink, rmdir, link: calls that make or remove a name.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "broker/control_files.h"
+#include "broker/file_calls.h"
+
+namespace belljar::broker {
+namespace {
+
+int result(int status) { return status == 0 ? 0 : -errno; }
+
+// A path argument with where it starts.
+struct Named {
+  std::string path;
+  Start start;
+};
+
+int take(FileCall& file, Named& named, std::uint64_t dirfd, std::uint64_t address) {
+  if (const int status = file.take_path(address, named.path); status != 0) return status;
+  return file.take_start(dirfd, named.path, named.start);
+}
+
+constexpr auto kCwd = static_cast<std::uint64_t>(AT_FDCWD);
+
+// For calls that make a name: what is there already is the kernel's to say.
+template <class Perform>
+int make_name(FileCall& file, Act act, Named& named, bool is_dir, Perform perform) {
+  if (const int status = file.begin(); status != 0) return status;
+  file.share_directories();
+  auto place = file.places().parent(named.start.fd.get(), named.path);
+  if (!place) return -place.error();
+  const auto judge = [&] { return file.rule(act, *place, is_dir); };
+  Ruling ruling = judge();
+  if (ruling.answer != Answer::kAllow) {
+    if (exists_at(place->dir, std::string(place->bare()))) return -EEXIST;
+    if (ruling.answer != Answer::kMakesGitDir) return file.refuse(act, place->path(), ruling);
+    file.own_directories();
+    if (const int status = admit_git_dir(file, act, *place, judge()); status != 0) return status;
+  }
+  file.take_umask();
+  return file.explain(act, *place, perform(*place));
+}
+
+// What mknod(2) says of a type before it looks at the path.
+int check_type(mode_t type) {
+  if (type == S_IFDIR) return -EPERM;
+  const bool known = type == 0 || type == S_IFREG || type == S_IFIFO || type == S_IFSOCK || type == S_IFCHR || type == S_IFBLK;
+  return known ? 0 : -EINVAL;
+}
+
+int make_node(FileCall& file, Named& named, mode_t mode, std::uint64_t device) {
+  const mode_t type = mode & S_IFMT;
+  const Act act = type == 0 || type == S_IFREG ? Act::kCreate : Act::kMknod;
+  return make_name(file, act, named, false, [&](const Place& place) {
+    return result(static_cast<int>(::syscall(SYS_mknodat, place.dir, place.name.c_str(), mode, static_cast<unsigned>(device))));
+  });
+}
+
+int remove_name(FileCall& file, Named& named, int flags) {
+  const Act act = flags != 0 ? Act::kRmdir : Act::kUnlink;
+  if (const int status = file.begin(); status != 0) return status;
+  file.share_directories();
+  auto place = file.places().parent(named.start.fd.get(), named.path);
+  if (!place) return -place.error();
+  if (place->is_root) return flags != 0 ? -EBUSY : -EISDIR;
+  const Ruling ruling = file.rule(act, *place, flags != 0);
+  if (ruling.answer != Answer::kAllow) {
+    if (!exists_at(place->dir, std::string(place->bare()))) return -ENOENT;
+    return file.refuse(act, place->path(), ruling);
+  }
+  return file.explain(act, *place, result(::unlinkat(place->dir, place->name.c_str(), flags)));
+}
+
+// What linkat(2) links: a name, or a file that a descriptor or a followed link leads to.
+struct Source {
+  Place place;
+  UniqueFd file;
+};
+
+int find_source(FileCall& file, const Named& from, int flags, Source& source) {
+  if (from.path.empty()) {
+    source.file = UniqueFd(::fcntl(from.start.fd.get(), F_DUPFD_CLOEXEC, 0));
+    return source.file.valid() ? 0 : -errno;
+  }
+  if ((flags & AT_SYMLINK_FOLLOW) != 0 || from.path.ends_with('/')) {
+    auto found = file.places().object(from.start.fd.get(), from.path, Places::Last::kFollow);
+    if (!found) return -found.error();
+    source.file = *std::move(found);
+    return 0;
+  }
+  auto found = file.places().parent(from.start.fd.get(), from.path);
+  if (!found) return -found.error();
+  source.place = *std::move(found);
+  struct stat now {};
+  return result(::fstatat(source.place.dir, source.place.name.c_str(), &now, AT_SYMLINK_NOFOLLOW));
+}
+
+// The name by which a file was reached, judged like any other; none for what has no name.
+Ruling rule_on_source(FileCall& file, Source& source, std::string& path) {
+  if (!source.file.valid()) {
+    path = source.place.path();
+    return file.rule(Act::kHardLink, source.place, false);
+  }
+  path = path_of(source.file.get());
+  const std::size_t slash = path.rfind('/');
+  struct stat now {};
+  if (!file.judged() || slash == std::string::npos || ::fstat(source.file.get(), &now) != 0 || now.st_nlink == 0) return {};
+  auto parent = file.places().parent(-1, path);
+  if (!parent) return {.answer = Answer::kRefuse, .errnum = EACCES, .rule = "filesystem.protect"};
+  return file.rule(Act::kHardLink, *parent, false);
+}
+
+int link_names(FileCall& file, const Named& from, Named& to, int flags) {
+  if (const int status = file.begin(); status != 0) return status;
+  file.share_directories();
+  Source source;
+  if (const int status = find_source(file, from, flags, source); status != 0) return status;
+  auto place = file.places().parent(to.start.fd.get(), to.path);
+  if (!place) return -place.error();
+  std::string old_path;
+  Ruling ruling = rule_on_source(file, source, old_path);
+  std::string target = old_path;
+  if (ruling.answer == Answer::kAllow) {
+    ruling = file.rule(Act::kHardLink, *place, false);
+    target = ruling.answer != Answer::kAllow ? place->path() : "";
+  }
+  if (ruling.answer != Answer::kAllow) {
+    if (exists_at(place->dir, std::string(place->bare()))) return -EEXIST;
+    return file.refuse(Act::kHardLink, target, ruling);
+  }
+  int status = 0;
+  if (source.file.valid()) {
+    status = ::linkat(AT_FDCWD, own_link(source.file.get()).c_str(), place->dir, place->name.c_str(), AT_SYMLINK_FOLLOW);
+  } else {
+    status = ::linkat(source.place.dir, source.place.name.c_str(), place->dir, place->name.c_str(), 0);
+  }
+  return file.explain(Act::kHardLink, *place, result(status));
+}
+
+}  // namespace
+
+int perform_mkdir(FileCall& file) {
+  const bool at = file.call.number == SYS_mkdirat;
+  const auto& args = file.call.args;
+  Named named;
+  if (const int status = take(file, named, at ? args[0] : kCwd, args[at ? 1 : 0]); status != 0) return status;
+  const auto mode = static_cast<mode_t>(args[at ? 2 : 1] & 0xffffU);
+  return make_name(file, Act::kMkdir, named, true,
+                   [&](const Place& place) { return result(::mkdirat(place.dir, place.name.c_str(), mode)); });
+}
+
+int perform_mknod(FileCall& file) {
+  const bool at = file.call.number == SYS_mknodat;
+  const auto& args = file.call.args;
+  Named named;
+  const auto mode = static_cast<mode_t>(args[at ? 2 : 1] & 0xffffU);
+  if (const int status = check_type(mode & S_IFMT); status != 0) return status;
+  if (const int status = take(file, named, at ? args[0] : kCwd, args[at ? 1 : 0]); status != 0) return status;
+  return make_node(file, named, mode, args[at ? 3 : 2]);
+}
+
+int perform_symlink(FileCall& file) {
+  const bool at = file.call.number == SYS_symlinkat;
+  const auto& args = file.call.args;
+  std::string text;
+  Named named;
+  if (const int status = file.take_path(args[0], text); status != 0) return status;
+  if (text.empty()) return -ENOENT;
+  if (const int status = take(file, named, at ? args[1] : kCwd, args[at ? 2 : 1]); status != 0) return status;
+  return make_name(file, Act::kSymlink, named, false,
+                   [&](const Place& place) { return result(::symlinkat(text.c_str(), place.dir, place.name.c_str())); });
+}
+
+int perform_unlink(FileCall& file) {
+  const auto& args = file.call.args;
+  const bool at = file.call.number == SYS_unlinkat;
+  const int flags = at ? static_cast<int>(args[2]) : file.call.number == SYS_rmdir ? AT_REMOVEDIR : 0;
+  if ((flags & ~AT_REMOVEDIR) != 0) return -EINVAL;
+  Named named;
+  if (const int status = take(file, named, at ? args[0] : kCwd, args[at ? 1 : 0]); status != 0) return status;
+  return remove_name(file, named, flags);
+}
+
+int perform_link(FileCall& file) {
+  const auto& args = file.call.args;
+  const bool at = file.call.number == SYS_linkat;
+  const int flags = at ? static_cast<int>(args[4]) : 0;
+  if ((flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) != 0) return -EINVAL;
+  Named from, to;
+  if (const int status = file.take_path(args[at ? 1 : 0], from.path); status != 0) return status;
+  if (from.path.empty() && (flags & AT_EMPTY_PATH) == 0) return -ENOENT;
+  if (const int status = file.take_start(at ? args[0] : kCwd, from.path, from.start); status != 0) return status;
+  // A wrong second argument counts only after the first was found.
+  int second = file.take_path(args[at ? 3 : 1], to.path);
+  if (second == 0) second = to.path.empty() ? -ENOENT : file.take_start(at ? args[2] : kCwd, to.path, to.start);
+  if (second == 0) return link_names(file, from, to, flags);
+  if (const int status = file.begin(); status != 0) return status;
+  Source source;
+  const int first = find_source(file, from, flags, source);
+  return first != 0 ? first : second;
+}
+
+}  // namespace belljar::broker

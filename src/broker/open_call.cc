@@ -1,0 +1,373 @@
+// open, openat, openat2, creat: a descriptor is opened here and given to the caller.
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <span>
+
+#include "base/format.h"
+#include "broker/control_files.h"
+#include "broker/file_calls.h"
+#include "kernel/seccomp.h"
+
+namespace belljar::broker {
+namespace {
+
+constexpr int kRestart = 512;  // ERESTARTSYS: the kernel restarts the call or makes it EINTR, as the caller's handler asks
+constexpr std::uint64_t kTmpfile = O_TMPFILE & ~O_DIRECTORY;
+constexpr std::uint64_t kLargeFile = 0100000;
+constexpr std::uint64_t kValid = O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC | O_DSYNC |
+                                 O_ASYNC | O_DIRECT | kLargeFile | O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_CLOEXEC | O_PATH |
+                                 kTmpfile;
+constexpr std::uint64_t kWithPath = O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC;
+
+struct Opening {
+  FileCall& file;
+  std::string path;
+  Start start;
+  std::uint64_t flags = 0;
+  mode_t mode = 0;
+  std::uint64_t resolve = 0;
+  UniqueFd opened;
+  bool staged = false;      // the number is to be one whose close is noticed
+  bool any_moment = false;  // nothing tells when a descriptor of ours closes: it may outlive the answer
+
+  bool has(std::uint64_t bits) const { return (flags & bits) != 0; }
+  bool creates() const { return has(O_CREAT); }
+  bool exclusive() const { return creates() && has(O_EXCL); }
+  bool follows() const { return !has(O_NOFOLLOW) && !exclusive(); }
+  bool writes() const { return (flags & O_ACCMODE) != O_RDONLY || has(O_TRUNC); }
+};
+
+int open_at(int dir, const char* name, std::uint64_t flags, mode_t mode, std::uint64_t resolve) {
+  open_how how{};
+  // A terminal that we open must not become ours.
+  how.flags = flags | O_CLOEXEC | (((flags & O_PATH) != 0) ? 0U : std::uint64_t{O_NOCTTY});
+  how.mode = (flags & (O_CREAT | kTmpfile)) != 0 ? mode : 0;
+  how.resolve = resolve;
+  const long fd = ::syscall(SYS_openat2, dir, name, &how, sizeof how);
+  return fd >= 0 ? static_cast<int>(fd) : -errno;
+}
+
+// Takes what open_at() returned.
+int keep(Opening& opening, int fd) {
+  if (fd < 0) return fd;
+  opening.opened = UniqueFd(fd);
+  return 0;
+}
+
+// The caller's own terminal: /dev/tty would open ours.
+int open_terminal(Opening& opening) {
+  dev_t device = 0;
+  {
+    const AsCaller::Suspended ours(opening.file.permissions());
+    device = opening.file.caller.terminal();
+  }
+  if (device == 0) return -ENXIO;
+  auto place = opening.file.places().object(-1, format("/dev/pts/{}", minor(device)), Places::Last::kFollow);
+  struct stat now {};
+  if (!place || ::fstat(place->get(), &now) != 0 || !S_ISCHR(now.st_mode) || now.st_rdev != device) return -ENXIO;
+  return keep(opening, open_at(AT_FDCWD, own_link(place->get()).c_str(),
+                               opening.flags & ~std::uint64_t{O_CREAT | O_EXCL | O_NOFOLLOW}, 0, 0));
+}
+
+// May wait: for the other end of a FIFO, for a lease to be given back. Nobody else waits with it, and the caller's signals end it.
+int open_waiting(Opening& opening, int object) {
+  opening.file.release_directories();
+  const std::uint64_t flags = opening.flags & ~std::uint64_t{O_CREAT | O_EXCL | O_NOFOLLOW};
+  for (;;) {
+    int fd = -1;
+    {
+      const Receivers::Blocking blocking(opening.file.slot);
+      fd = open_at(AT_FDCWD, own_link(object).c_str(), flags, 0, 0);
+    }
+    if (fd != -EINTR) return keep(opening, fd);
+    if (opening.file.slot.interrupted()) return -kRestart;
+  }
+}
+
+bool is_terminal_device(const struct stat& now) { return S_ISCHR(now.st_mode) && now.st_rdev == makedev(5, 0); }
+// Its opener's network namespace is what a tun device belongs to, and that is ours.
+bool is_bound_to_opener(const struct stat& now) { return S_ISCHR(now.st_mode) && now.st_rdev == makedev(10, 200); }
+
+// What an open without waiting said: some files take it for an answer of its own.
+int look_at_opened(Opening& opening, bool asked_to_wait) {
+  struct stat now {};
+  if (::fstat(opening.opened.get(), &now) != 0) return -errno;
+  if (is_terminal_device(now)) {
+    opening.opened.reset();
+    return open_terminal(opening);
+  }
+  if (is_bound_to_opener(now)) {
+    opening.opened.reset();
+    return -EACCES;
+  }
+  opening.any_moment = S_ISCHR(now.st_mode) && major(now.st_rdev) == 1;
+  if (!asked_to_wait) return 0;
+  if (S_ISFIFO(now.st_mode) && (opening.flags & O_ACCMODE) == O_RDONLY) {
+    const UniqueFd again = std::move(opening.opened);
+    return open_waiting(opening, again.get());
+  }
+  int off = 0;
+  (void)::ioctl(opening.opened.get(), FIONBIO, &off);
+  return 0;
+}
+
+int open_object(Opening& opening, int object) {
+  const std::uint64_t flags = opening.flags & ~std::uint64_t{O_CREAT | O_EXCL | O_NOFOLLOW};
+  const bool waits = !opening.has(O_NONBLOCK);
+  const int fd = open_at(AT_FDCWD, own_link(object).c_str(), flags | O_NONBLOCK, 0, 0);
+  if (fd >= 0) {
+    opening.opened = UniqueFd(fd);
+    return look_at_opened(opening, waits);
+  }
+  struct stat now {};
+  if (::fstat(object, &now) != 0) return fd;
+  if (is_terminal_device(now)) return open_terminal(opening);
+  const bool would_wait = (fd == -ENXIO && S_ISFIFO(now.st_mode)) || fd == -EAGAIN;
+  return waits && would_wait ? open_waiting(opening, object) : fd;
+}
+
+// The name, no link followed. Without waiting first, since the directories are held.
+int open_name(Opening& opening, const Place& place) {
+  const bool waits = !opening.has(O_NONBLOCK);
+  opening.file.take_umask();
+  const int fd =
+      open_at(place.dir, place.name.c_str(), opening.flags | O_NONBLOCK, opening.mode, opening.resolve | RESOLVE_NO_SYMLINKS);
+  if (fd >= 0) {
+    opening.opened = UniqueFd(fd);
+    return look_at_opened(opening, waits);
+  }
+  if (fd != -ENXIO && fd != -EAGAIN) return fd;
+  const int object = open_at(place.dir, place.name.c_str(), O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
+  if (object < 0) return fd;
+  const UniqueFd owned(object);
+  struct stat now {};
+  if (::fstat(object, &now) != 0 || S_ISLNK(now.st_mode)) return fd;
+  return open_object(opening, object);
+}
+
+Ruling rule_on(const Opening& opening, Place& place, bool exists) {
+  Ruling ruling;
+  if (opening.creates() && !exists) ruling = opening.file.rule(Act::kCreate, place, false);
+  if (ruling.answer == Answer::kAllow && opening.writes()) ruling = opening.file.rule(Act::kWrite, place, false);
+  if (ruling.answer == Answer::kAllow && opening.file.judged() && opening.file.context.options.rules->reads_matter()) {
+    ruling = opening.file.rule(Act::kRead, place, false);
+  }
+  return ruling;
+}
+
+constexpr int kFollow = 1;  // of the functions below: the name is a link, and the call follows it
+
+Act act_of(const Opening& opening, bool exists) {
+  if (opening.creates() && !exists) return Act::kCreate;
+  return opening.writes() ? Act::kWrite : Act::kRead;
+}
+
+int open_staged(Opening& opening, Place& place, const Ruling& ruling, bool exists) {
+  auto fd = opening.file.context.staged.open(opening.file, place, ruling, opening.flags, opening.mode, exists);
+  if (!fd) return -fd.error();
+  opening.opened = *std::move(fd);
+  opening.staged = true;
+  return 0;
+}
+
+// A name that some rule has something to say about.
+int open_ruled(Opening& opening, Place& place) {
+  FileCall& file = opening.file;
+  struct stat now {};
+  const bool exists = ::fstatat(place.dir, std::string(place.bare()).c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0;
+  if (exists && S_ISLNK(now.st_mode) && opening.follows()) return kFollow;
+  if (!exists && !opening.creates()) return -ENOENT;
+  if (exists && opening.exclusive()) return -EEXIST;
+  if (exists && S_ISLNK(now.st_mode)) return -ELOOP;
+  if (exists && S_ISDIR(now.st_mode) && opening.writes()) return -EISDIR;
+  Ruling ruling = rule_on(opening, place, exists);
+  if (ruling.answer == Answer::kMakesGitDir) {
+    file.own_directories();
+    ruling = rule_on(opening, place, exists);
+    if (const int status = admit_git_dir(file, Act::kCreate, place, ruling); status != 0) return status;
+    ruling.answer = Answer::kAllow;
+  }
+  if (ruling.answer == Answer::kRefuse) return file.refuse(act_of(opening, exists), place.path(), ruling);
+  if (ruling.answer == Answer::kJudge) return open_staged(opening, place, ruling, exists);
+  // Free while it exists. Were it gone by now, it would have to be judged as new.
+  if (!exists) return open_name(opening, place);
+  const std::uint64_t asked = opening.flags;
+  opening.flags &= ~std::uint64_t{O_CREAT};
+  const int status = open_name(opening, place);
+  opening.flags = asked;
+  return status;
+}
+
+int open_place(Opening& opening, Place& place) {
+  FileCall& file = opening.file;
+  const bool free = rule_on(opening, place, false).answer == Answer::kAllow;
+  const int status = free ? open_name(opening, place) : open_ruled(opening, place);
+  if (status != -ELOOP || !opening.follows() || (opening.resolve & RESOLVE_NO_SYMLINKS) != 0) {
+    return status < 0 && status != -kRestart ? file.explain(act_of(opening, true), place, status) : status;
+  }
+  return kFollow;
+}
+
+// A file that a link of /proc leads to is judged by the name it was opened by.
+int open_linked_file(Opening& opening, const UniqueFd& object) {
+  FileCall& file = opening.file;
+  const std::string path = path_of(object.get());
+  struct stat now {};
+  if (file.context.staged.is_staged(object.get())) return -EACCES;
+  if (file.judged() && path.starts_with('/') && ::fstat(object.get(), &now) == 0 && now.st_nlink > 0) {
+    auto place = file.places().parent(-1, path);
+    if (!place) return -EACCES;
+    Ruling ruling = rule_on(opening, *place, true);
+    if (ruling.answer == Answer::kMakesGitDir) ruling.answer = Answer::kAllow;  // nothing is made
+    if (ruling.answer != Answer::kAllow) return file.refuse(act_of(opening, true), path, ruling);
+  }
+  return open_object(opening, object.get());
+}
+
+int open_unnamed(Opening& opening) {
+  const auto last = opening.has(O_NOFOLLOW) ? Places::Last::kStay : Places::Last::kFollow;
+  auto dir = opening.file.places().object(opening.start.fd.get(), opening.path, last);
+  if (!dir) return -dir.error();
+  opening.file.take_umask();
+  const int fd = open_at(dir->get(), ".", opening.flags & ~std::uint64_t{O_NOFOLLOW}, opening.mode, 0);
+  // /proc has none, and says so to those who may enter /proc/PID/fd: its owner, not us.
+  return fd == -EACCES && on_proc(dir->get()) ? -EOPNOTSUPP : keep(opening, fd);
+}
+
+int perform_open(Opening& opening) {
+  FileCall& file = opening.file;
+  if (opening.path.empty()) return -ENOENT;
+  file.share_directories();
+  Places& places = file.places();
+  places.restrict_to(opening.resolve);
+  if (opening.has(kTmpfile)) return open_unnamed(opening);
+  const int start = opening.start.fd.get();
+  if (opening.path.ends_with('/') && !opening.creates()) {
+    auto object = places.object(start, opening.path, Places::Last::kFollow);
+    return object ? open_object(opening, object->get()) : -object.error();
+  }
+  auto found = places.parent(start, opening.path);
+  if (!found) return -found.error();
+  Place place = *std::move(found);
+  for (;;) {
+    const int status = open_place(opening, place);
+    if (status != kFollow) return status;
+    auto target = places.through_link(place);
+    if (!target) return -target.error();
+    if (target->file.valid()) return open_linked_file(opening, target->file);
+    place = std::move(target->place);
+  }
+}
+
+// A number of the caller's in the range whose close is noticed; -1 when none is free there.
+int staged_number(const Opening& opening) {
+  rlimit limit{};
+  if (::prlimit(opening.file.call.tid, RLIMIT_NOFILE, nullptr, &limit) != 0) return -1;
+  Caller caller(opening.file.call.tid);
+  for (std::uint32_t i = 0; i < kernel::kStagedFdCount; ++i) {
+    const std::uint32_t number = kernel::kStagedFdFirst + i;
+    if (number >= limit.rlim_cur) break;
+    const auto taken = caller.duplicate(static_cast<int>(number));
+    if (!taken) return taken.error() == EBADF ? static_cast<int>(number) : -1;
+  }
+  return -1;
+}
+
+void give(Opening& opening) {
+  const int listener = opening.file.context.listener.get();
+  const std::uint64_t id = opening.file.call.id;
+  const bool close_on_exec = opening.has(O_CLOEXEC);
+  if (opening.any_moment) {
+    const int number = add_fd_and_answer(listener, id, opening.opened.get(), close_on_exec);
+    if (number < 0) answer(listener, id, number);
+    return;
+  }
+  // Ours is closed before the caller goes on: it may close its own and expect to have been the last (ETXTBSY, flock, a FIFO's end).
+  const int fixed = opening.staged ? staged_number(opening) : -1;
+  const int number = fixed >= 0 ? add_fd_at(listener, id, opening.opened.get(), close_on_exec, fixed)
+                                : add_fd(listener, id, opening.opened.get(), close_on_exec);
+  opening.opened.reset();
+  if (number < 0) answer(listener, id, number);
+  else answer_value(listener, id, number);
+}
+
+// As build_open_how() of fs/open.c does for the calls before openat2.
+void set_flags(Opening& opening, std::uint64_t flags, std::uint64_t mode) {
+  opening.flags = flags & kValid;
+  opening.mode = static_cast<mode_t>(mode & 07777U);
+}
+
+int take_how(Opening& opening, std::uint64_t address, std::uint64_t size) {
+  open_how how{};
+  if (size < sizeof how) return -EINVAL;
+  if (size > 4096) return -E2BIG;
+  std::byte bytes[4096] = {};
+  const auto read = opening.file.caller.read(address, std::span(bytes).first(size));
+  if (!read) return -read.error();
+  if (std::any_of(bytes + sizeof how, bytes + size, [](std::byte b) { return b != std::byte{0}; })) return -E2BIG;
+  std::memcpy(&how, bytes, sizeof how);
+  constexpr std::uint64_t kResolves = RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
+  constexpr std::uint64_t kScopes = RESOLVE_BENEATH | RESOLVE_IN_ROOT;
+  constexpr std::uint64_t kCached = 0x20;
+  if ((how.flags & ~kValid) != 0 || (how.mode & ~std::uint64_t{07777}) != 0) return -EINVAL;
+  if ((how.resolve & ~(kResolves | kScopes | kCached)) != 0) return -EINVAL;
+  if ((how.flags & (O_CREAT | kTmpfile)) == 0 && how.mode != 0) return -EINVAL;
+  if ((how.flags & O_PATH) != 0 && (how.flags & ~kWithPath) != 0) return -EINVAL;
+  if ((how.resolve & kScopes) == kScopes) return -EINVAL;
+  // As a kernel before 5.6, callers have another way: a scope would have to be kept through every link, and a descriptor with
+  // O_PATH cannot be given (SECCOMP_IOCTL_NOTIF_ADDFD takes none).
+  if ((how.resolve & kScopes) != 0 || (how.flags & O_PATH) != 0) return -ENOSYS;
+  if ((how.resolve & kCached) != 0) return -EAGAIN;  // what it says when something would have to be looked up
+  if ((how.mode & (S_ISUID | S_ISGID)) != 0) return -EPERM;
+  set_flags(opening, how.flags, how.mode);
+  opening.resolve = how.resolve;
+  return 0;
+}
+
+int take_arguments(Opening& opening) {
+  FileCall& file = opening.file;
+  const auto& args = file.call.args;
+  constexpr auto kCwd = static_cast<std::uint64_t>(AT_FDCWD);
+  std::uint64_t dirfd = kCwd, address = args[0];
+  if (file.call.number == SYS_open) {
+    set_flags(opening, static_cast<std::uint32_t>(args[1]), args[2]);
+  } else if (file.call.number == SYS_creat) {
+    set_flags(opening, O_CREAT | O_WRONLY | O_TRUNC, args[1]);
+  } else {
+    dirfd = args[0];
+    address = args[1];
+    if (file.call.number == SYS_openat) set_flags(opening, static_cast<std::uint32_t>(args[2]), args[3]);
+    else if (const int status = take_how(opening, args[2], args[3]); status != 0) return status;
+  }
+  // Which combinations of these are invalid has changed between kernels; it is said before the path is looked at.
+  if (opening.has(O_DIRECTORY | kTmpfile) && open_at(AT_FDCWD, "", opening.flags, opening.mode, 0) == -EINVAL) return -EINVAL;
+  if (const int status = file.take_path(address, opening.path); status != 0) return status;
+  return opening.path.empty() ? -ENOENT : file.take_start(dirfd, opening.path, opening.start);
+}
+
+}  // namespace
+
+void handle_open(Context& context, const Call& call, Receivers::Slot& slot) {
+  FileCall file(context, call, slot);
+  Opening opening{.file = file, .path = {}, .start = {}, .flags = 0, .mode = 0, .resolve = 0, .opened = {}};
+  int status = take_arguments(opening);
+  if (status == 0) status = file.begin();
+  if (status == 0) status = perform_open(opening);
+  file.release_directories();
+  file.end();
+  opening.start.fd.reset();
+  if (status == 0) give(opening);
+  else answer(context.listener.get(), call.id, status);
+}
+
+}  // namespace belljar::broker

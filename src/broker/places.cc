@@ -1,0 +1,292 @@
+#include "broker/places.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+
+#include "base/format.h"
+
+namespace belljar::broker {
+namespace {
+
+constexpr int kMostLinks = 40;                // MAXSYMLINKS
+constexpr ino_t kProcRoot = 1;                // PROC_ROOT_INO
+constexpr std::size_t kMostText = 64 * 1024;  // of a path with links put in, on the long way
+
+UniqueFd open_at(int dir, const char* path, int flags, std::uint64_t resolve) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_PATH | O_CLOEXEC;
+  how.resolve = resolve;
+  for (int tries = 0; tries < 16; ++tries) {
+    UniqueFd file(static_cast<int>(::syscall(SYS_openat2, dir, path, &how, sizeof how)));
+    if (file.valid() || (errno != EAGAIN && errno != EINTR)) return file;  // EAGAIN: a rename during "..", openat2(2)
+  }
+  return {};
+}
+
+std::string link_text(int dir, const char* name) {
+  std::string text(PATH_MAX, '\0');
+  const ssize_t size = ::readlinkat(dir, name, text.data(), text.size());
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return text;
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// The components of `path` are what they say: the path of what it leads to is the path itself.
+bool is_normal(std::string_view path) {
+  return path.find("//") == std::string_view::npos && path.find("/.") == std::string_view::npos && !path.starts_with('.');
+}
+
+bool same_file(int a, int b) {
+  struct stat one {
+  }, other{};
+  return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_ino == other.st_ino && one.st_dev == other.st_dev;
+}
+
+bool is_link(int fd) {
+  struct stat now {};
+  return ::fstat(fd, &now) == 0 && S_ISLNK(now.st_mode);
+}
+
+bool is_directory(int fd) {
+  struct stat now {};
+  return ::fstat(fd, &now) == 0 && S_ISDIR(now.st_mode);
+}
+
+std::string_view take_component(std::string_view& rest) {
+  rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of('/')));
+  const std::string_view component = rest.substr(0, rest.find('/'));
+  rest.remove_prefix(component.size());
+  return component;
+}
+
+bool protected_symlinks() {
+  static const bool on = [] {
+    const UniqueFd file(::open("/proc/sys/fs/protected_symlinks", O_RDONLY | O_CLOEXEC));
+    char value = '1';
+    return !file.valid() || ::read(file.get(), &value, 1) != 1 || value != '0';
+  }();
+  return on;
+}
+
+}  // namespace
+
+std::string own_link(int fd) { return format("/proc/self/fd/{}", fd); }
+
+std::string path_of(int fd) { return link_text(AT_FDCWD, own_link(fd).c_str()); }
+
+bool on_proc(int fd) {
+  struct statfs now {};
+  return ::fstatfs(fd, &now) == 0 && now.f_type == PROC_SUPER_MAGIC;
+}
+
+std::string_view Place::bare() const {
+  std::string_view text = name;
+  while (text.size() > 1 && text.ends_with('/')) text.remove_suffix(1);
+  return text;
+}
+
+std::string Place::path() {
+  if (dir_path.empty()) dir_path = path_of(dir);
+  std::string whole = dir_path;
+  if (!whole.ends_with('/')) whole += '/';
+  return whole += bare();
+}
+
+// One call, links of /proc left out. `lexical`: no link was followed, so the text of the path is true.
+OrErrno<UniqueFd> Places::quick(int start, std::string_view path, int flags, bool& lexical) const {
+  const bool absolute = path.starts_with('/');
+  const int base = absolute ? root_ : start;
+  const std::uint64_t scope = extra_ | (absolute ? RESOLVE_IN_ROOT : RESOLVE_BENEATH);
+  // As a directory on the way, not as the end of a path: a last link would be held to fs.protected_symlinks.
+  std::string text(path);
+  if ((flags & O_DIRECTORY) != 0 && text.size() + 2 < PATH_MAX) text += "/.";
+  lexical = true;
+  UniqueFd file = open_at(base, text.c_str(), flags, scope | RESOLVE_NO_SYMLINKS);
+  if (file.valid()) return file;
+  lexical = false;
+  if (errno != ELOOP || (extra_ & RESOLVE_NO_SYMLINKS) != 0) return errno_is(errno);
+  file = open_at(base, text.c_str(), flags, scope | RESOLVE_NO_MAGICLINKS);
+  // Only here may /proc/self have been passed, which is ours or nobody's; and ENOENT may mean just that.
+  if (!file.valid()) return errno_is(errno == ENOENT || errno == EXDEV || errno == EAGAIN ? ELOOP : errno);
+  if (on_proc(file.get())) return errno_is(ELOOP);
+  return file;
+}
+
+OrErrno<Place> Places::parent(int start, std::string_view path) {
+  if (path.empty()) return errno_is(ENOENT);
+  Place place;
+  std::string_view body = path;
+  while (body.ends_with('/')) body.remove_suffix(1);
+  if (body.empty()) {
+    place.dir = root_;
+    place.dir_path = "/";
+    place.name = ".";
+    place.is_root = true;
+    return place;
+  }
+  const std::size_t slash = body.rfind('/');
+  place.name = slash == std::string_view::npos ? path : path.substr(slash + 1);
+  const std::string_view dir = slash == std::string_view::npos ? "" : body.substr(0, std::max<std::size_t>(slash, 1));
+  if (dir.empty()) {
+    place.dir = start;
+  } else if (dir.find_first_not_of('/') == std::string_view::npos) {
+    place.dir = root_;
+    place.dir_path = "/";
+  } else {
+    bool lexical = false;
+    auto found = quick(start, dir, O_DIRECTORY, lexical);
+    if (!found && (found.error() == ELOOP || found.error() == EXDEV)) found = slow(start, dir, Last::kFollow);
+    if (!found) return errno_is(found.error());
+    place.held = *std::move(found);
+    place.dir = place.held.get();
+    if (lexical && dir.starts_with('/') && is_normal(dir)) place.dir_path = dir;
+    if (!lexical && !is_directory(place.dir)) return errno_is(ENOTDIR);
+  }
+  return place;
+}
+
+OrErrno<UniqueFd> Places::object(int start, std::string_view path, Last last) {
+  if (path.empty()) return errno_is(ENOENT);
+  bool lexical = false;
+  auto found = quick(start, path, last == Last::kStay ? O_NOFOLLOW : 0, lexical);
+  if (!found && (found.error() == ELOOP || found.error() == EXDEV)) found = slow(start, path, last);
+  return found;
+}
+
+// By component. Every step is one lookup in a directory that is held, with the caller's permissions.
+OrErrno<UniqueFd> Places::slow(int start, std::string_view path, Last last) {
+  std::string text(path);
+  std::string_view rest = text;
+  UniqueFd here(::fcntl(rest.starts_with('/') ? root_ : start, F_DUPFD_CLOEXEC, 0));
+  if (!here.valid()) return errno_is(errno);
+  for (std::string_view component = take_component(rest); !component.empty(); component = take_component(rest)) {
+    if (component == "." && !rest.empty()) continue;
+    if (component == ".." && same_file(here.get(), root_)) continue;
+    const std::string name(component);
+    UniqueFd next = open_at(here.get(), name.c_str(), O_NOFOLLOW, extra_ & RESOLVE_NO_XDEV);
+    if (!next.valid()) return errno_is(errno);
+    if (!is_link(next.get()) || (rest.empty() && last == Last::kStay)) {
+      here = std::move(next);
+      if (!rest.empty() && !is_directory(here.get())) return errno_is(ENOTDIR);
+      continue;
+    }
+    if (++links_ > kMostLinks || (extra_ & RESOLVE_NO_SYMLINKS) != 0) return errno_is(ELOOP);
+    if (rest.empty() && !may_follow(here.get(), next.get())) return errno_is(EACCES);
+    ProcLink link;
+    if (on_proc(here.get())) {
+      auto found = proc_link(here.get(), name);
+      if (!found) return errno_is(found.error());
+      link = *std::move(found);
+    } else {
+      link.text = link_text(next.get(), "");
+    }
+    if (link.file.valid()) {
+      here = std::move(link.file);
+      continue;
+    }
+    if (link.text.empty()) return errno_is(ENOENT);
+    if (link.text.size() + rest.size() > kMostText) return errno_is(ENAMETOOLONG);
+    text = link.text + std::string(rest);
+    rest = text;
+    if (rest.starts_with('/')) here = UniqueFd(::fcntl(root_, F_DUPFD_CLOEXEC, 0));
+    if (!here.valid()) return errno_is(errno);
+  }
+  return here;
+}
+
+OrErrno<Places::ProcLink> Places::proc_link(int dir, const std::string& name) {
+  ProcLink link;
+  struct stat now {};
+  if (::fstat(dir, &now) == 0 && now.st_ino == kProcRoot) {
+    const Caller::Ids ids = name.ends_with("self") ? caller_.ids_inside() : Caller::Ids{};
+    if (name == "self") link.text = format("{}", ids.tgid);
+    else if (name == "thread-self") link.text = format("{}/task/{}", ids.tgid, ids.tid);
+    else link.text = link_text(dir, name.c_str());
+    return link;
+  }
+  if ((extra_ & RESOLVE_NO_MAGICLINKS) != 0) return errno_is(ELOOP);
+  auto file = magic(dir, name, caller_.ids_inside());
+  if (!file) return errno_is(file.error());
+  link.file = *std::move(file);
+  return link;
+}
+
+// The caller's own only. The kernel would judge our ptrace access to the others, not the caller's.
+OrErrno<UniqueFd> Places::magic(int dir, const std::string& name, const Caller::Ids& ids) {
+  std::string_view where = std::string_view{};
+  const std::string path = path_of(dir);
+  where = path;
+  if (!where.starts_with("/proc/")) return errno_is(EACCES);
+  where.remove_prefix(5);
+  if (take_component(where) != format("{}", ids.tgid)) return errno_is(EACCES);
+  std::string_view part = take_component(where);
+  if (part == "task") {
+    take_component(where);
+    part = take_component(where);
+  }
+  const AsCaller::Suspended ours(permissions_);
+  if (part == "fd" && is_number(name)) {
+    int number = -1;
+    std::from_chars(name.data(), name.data() + name.size(), number);
+    auto file = caller_.duplicate(number);
+    return file || file.error() != EBADF ? std::move(file) : errno_is(ENOENT);
+  }
+  if (!part.empty()) return errno_is(EACCES);
+  if (name == "cwd") return caller_.open_cwd();
+  if (name == "root") return UniqueFd(::fcntl(root_, F_DUPFD_CLOEXEC, 0));
+  if (name == "exe") return caller_.open_program();
+  return errno_is(EACCES);
+}
+
+// fs.protected_symlinks, which the kernel asks at the end of a path: in a sticky directory that all may write to, only the caller's
+// own links or those of the directory's owner.
+bool Places::may_follow(int dir, int link) const {
+  struct stat parent {
+  }, own{};
+  if (!protected_symlinks() || ::fstat(dir, &parent) != 0 || ::fstat(link, &own) != 0) return true;
+  if ((parent.st_mode & (S_ISVTX | S_IWOTH)) != (S_ISVTX | S_IWOTH)) return true;
+  return own.st_uid == ::geteuid() || own.st_uid == parent.st_uid;
+}
+
+OrErrno<Places::Target> Places::through_link(const Place& place) {
+  if (++links_ > kMostLinks) return errno_is(ELOOP);
+  const std::string name(place.bare());
+  const UniqueFd link = open_at(place.dir, name.c_str(), O_NOFOLLOW, 0);
+  if (!link.valid()) return errno_is(errno);
+  if (!may_follow(place.dir, link.get())) return errno_is(EACCES);
+  Target target;
+  std::string text;
+  if (on_proc(place.dir)) {
+    auto found = proc_link(place.dir, name);
+    if (!found) return errno_is(found.error());
+    target.file = std::move(found->file);
+    text = std::move(found->text);
+  } else {
+    text = link_text(link.get(), "");
+  }
+  if (target.file.valid()) return target;
+  auto next = parent(place.dir, text);
+  if (!next) return errno_is(next.error());
+  target.place = *std::move(next);
+  if (target.place.dir == place.dir) {  // a name beside the link: the directory outlives the place it was found at
+    target.place.held = UniqueFd(::fcntl(place.dir, F_DUPFD_CLOEXEC, 0));
+    target.place.dir = target.place.held.get();
+    target.place.dir_path = place.dir_path;
+  }
+  return target;
+}
+
+}  // namespace belljar::broker

@@ -1,0 +1,88 @@
+// Finds, as the caller would, the directory that holds a path's last component: from its root and its working directory, with its
+// permissions, without ever following a link of /proc that would mean our own process.
+//
+// The result is a descriptor and a name. What is judged is the name under the path of that descriptor; what is done is done to the
+// same name under the same descriptor and follows no link there. A link that moves meanwhile changes neither.
+//
+// Two ways. The short one is one openat2(2) that the kernel keeps inside the caller's root (RESOLVE_IN_ROOT, RESOLVE_BENEATH).
+// Where it meets a link of /proc, or "..", or what it cannot tell from them, the long one goes component by component. Not for use
+// by two threads at once.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/unique_fd.h"
+#include "broker/as_caller.h"
+#include "broker/caller.h"
+#include "broker/or_errno.h"
+
+namespace belljar::broker {
+
+// Of one of our descriptors, in the caller's view (the sandbox's mounts end where its root is); with " (deleted)" when it is.
+// Empty: unknown.
+std::string path_of(int fd);
+bool on_proc(int fd);
+// "/proc/self/fd/N" of ours: the way to act on the file behind an O_PATH descriptor.
+std::string own_link(int fd);
+
+// Where a relative path starts: a working directory or a descriptor of the caller's. Invalid for an absolute path.
+struct Start {
+  UniqueFd fd;
+};
+
+struct Place {
+  UniqueFd held;  // keeps `dir` where it is neither the root nor a start
+  int dir = -1;
+  std::string dir_path;  // of `dir`; empty: not asked for yet
+  std::string name;      // as given, with the slashes behind it; "." for the root itself
+  bool is_root = false;  // the path was nothing but slashes
+
+  // Not "." or "..", which no call can make, move or remove.
+  bool is_name() const { return !is_root && bare() != "." && bare() != ".."; }
+  bool has_slash() const { return name.ends_with('/'); }
+  std::string_view bare() const;  // without the slashes
+  std::string path();             // dir_path + name
+};
+
+class Places {
+ public:
+  // `root`: the caller's. All must outlive this.
+  Places(int root, Caller& caller, AsCaller& permissions) : root_(root), caller_(caller), permissions_(permissions) {}
+
+  // `start` is looked at for a relative path only. The last component is not looked at. ENOENT for an empty path.
+  OrErrno<Place> parent(int start, std::string_view path);
+  // What `path` leads to, an O_PATH descriptor (or a duplicate of the caller's, for /proc/self/fd/N).
+  enum class Last { kFollow, kStay };
+  OrErrno<UniqueFd> object(int start, std::string_view path, Last last);
+
+  // Where the symbolic link at `place` leads. For a link of /proc to an open file there is no place, but the file.
+  struct Target {
+    Place place;
+    UniqueFd file;
+  };
+  OrErrno<Target> through_link(const Place& place);
+
+  // openat2(2) RESOLVE_* that the caller asked for: NO_XDEV, NO_SYMLINKS, NO_MAGICLINKS. EXDEV and ELOOP come from them.
+  void restrict_to(std::uint64_t resolve) { extra_ = resolve; }
+
+ private:
+  OrErrno<UniqueFd> quick(int start, std::string_view path, int flags, bool& lexical) const;
+  OrErrno<UniqueFd> slow(int start, std::string_view path, Last last);
+  // The text of a link in a directory of /proc, or the file that it means.
+  struct ProcLink {
+    std::string text;
+    UniqueFd file;
+  };
+  OrErrno<ProcLink> proc_link(int dir, const std::string& name);
+  OrErrno<UniqueFd> magic(int dir, const std::string& name, const Caller::Ids& ids);
+  bool may_follow(int dir, int link) const;
+
+  int root_;
+  Caller& caller_;
+  AsCaller& permissions_;
+  std::uint64_t extra_ = 0;
+  int links_ = 0;
+};
+
+}  // namespace belljar::broker

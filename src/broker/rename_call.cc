@@ -1,0 +1,155 @@
+// rename, renameat, renameat2.
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "broker/control_files.h"
+#include "broker/file_calls.h"
+
+namespace belljar::broker {
+namespace {
+
+struct Rename {
+  FileCall& file;
+  std::string old_path, new_path;
+  Start old_start, new_start;
+  unsigned flags = 0;
+  int second = 0;  // what was wrong with the second argument; it counts only after the first was found
+  Place from, to;
+  struct stat source {};
+  int missing = 0;  // what the kernel says of the source: 0, or -errno
+};
+
+int take(Rename& rename) {
+  FileCall& file = rename.file;
+  const auto& args = file.call.args;
+  const bool at = file.call.number != SYS_rename;
+  if (file.call.number == SYS_renameat2) rename.flags = static_cast<unsigned>(args[4]);
+  constexpr unsigned kKnown = RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT;
+  if ((rename.flags & ~kKnown) != 0) return -EINVAL;
+  if ((rename.flags & RENAME_EXCHANGE) != 0 && (rename.flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)) != 0) return -EINVAL;
+  constexpr auto kCwd = static_cast<std::uint64_t>(AT_FDCWD);
+  if (const int status = file.take_path(args[at ? 1 : 0], rename.old_path); status != 0) return status;
+  if (rename.old_path.empty()) return -ENOENT;
+  if (const int status = file.take_start(at ? args[0] : kCwd, rename.old_path, rename.old_start); status != 0) return status;
+  int& second = rename.second;
+  second = file.take_path(args[at ? 3 : 1], rename.new_path);
+  if (second == 0 && rename.new_path.empty()) second = -ENOENT;
+  if (second == 0) second = file.take_start(at ? args[2] : kCwd, rename.new_path, rename.new_start);
+  return 0;
+}
+
+int find(Rename& rename) {
+  auto from = rename.file.places().parent(rename.old_start.fd.get(), rename.old_path);
+  if (!from) return -from.error();
+  rename.from = *std::move(from);
+  if (rename.second != 0) return rename.second;
+  auto to = rename.file.places().parent(rename.new_start.fd.get(), rename.new_path);
+  if (!to) return -to.error();
+  rename.to = *std::move(to);
+  const std::string name(rename.from.bare());
+  const bool found = ::fstatat(rename.from.dir, name.c_str(), &rename.source, AT_SYMLINK_NOFOLLOW) == 0;
+  rename.missing = found ? 0 : -errno;
+  return 0;
+}
+
+mode_t type_at(const Place& place) {
+  struct stat now {};
+  const std::string name(place.bare());
+  return ::fstatat(place.dir, name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 ? now.st_mode & S_IFMT : 0;
+}
+
+int perform(const Rename& rename) {
+  const long status =
+      ::syscall(SYS_renameat2, rename.from.dir, rename.from.name.c_str(), rename.to.dir, rename.to.name.c_str(), rename.flags);
+  return status == 0 ? 0 : -errno;
+}
+
+// A file that gets a control name: our copy of its content goes there, and the old name goes away.
+int place_copy(Rename& rename, const Ruling& ruling) {
+  FileCall& file = rename.file;
+  if (!S_ISREG(rename.source.st_mode) || rename.flags != (rename.flags & RENAME_NOREPLACE)) {
+    return file.refuse(Act::kRenameTo, rename.to.path(), ruling);
+  }
+  if (type_at(rename.to) == S_IFDIR) return perform(rename);  // EISDIR
+  const std::string name(rename.from.bare());
+  const auto content = read_control_file(rename.from.dir, name);
+  if (!content) return file.refuse(Act::kRenameTo, rename.to.path(), ruling, "git's control files are read up to 1 MiB");
+  const UniqueFd like(::openat(rename.from.dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  const Fresh fresh{.act = Act::kRenameTo, .content = *content, .like = like.get(), .mode = 0644, .rename_flags = rename.flags};
+  if (const int status = judge_and_place(file, rename.to, ruling, fresh); status != 0) return status;
+  return ::unlinkat(rename.from.dir, name.c_str(), 0) == 0 ? 0 : -errno;
+}
+
+// One direction: `from`, of that type, gets the name of `to`. 0: go on; 1: done.
+int admit(Rename& rename, Place& from, Place& to, mode_t type) {
+  FileCall& file = rename.file;
+  const bool is_dir = type == S_IFDIR;
+  const Ruling leaves = file.rule(Act::kRenameFrom, from, is_dir);
+  if (leaves.answer != Answer::kAllow) return file.refuse(Act::kRenameFrom, from.path(), leaves);
+  Ruling arrives = file.rule(Act::kRenameTo, to, is_dir);
+  if (arrives.answer == Answer::kAllow && type == S_IFLNK) arrives = file.rule(Act::kSymlink, to, false);
+  if (arrives.answer == Answer::kAllow) return is_dir ? admit_tree(file, from, to) : 0;
+  if (arrives.answer == Answer::kMakesGitDir) {
+    if (const int status = admit_git_dir(file, Act::kRenameTo, to, arrives); status != 0) return status;
+    return is_dir ? admit_tree(file, from, to) : 0;
+  }
+  if (arrives.answer == Answer::kRefuse || (rename.flags & RENAME_EXCHANGE) != 0) {
+    return file.refuse(Act::kRenameTo, to.path(), arrives);
+  }
+  const int status = place_copy(rename, arrives);
+  return status == 0 ? 1 : status;
+}
+
+// Whatever stands at the old name, file, link or directory, may get the new one without a look at it.
+bool is_harmless(Rename& rename) {
+  FileCall& file = rename.file;
+  const bool exchange = (rename.flags & RENAME_EXCHANGE) != 0;
+  const auto free = [&](Place& from, Place& to) {
+    return file.rule(Act::kRenameTo, to, false).answer == Answer::kAllow &&
+           file.rule(Act::kRenameTo, to, true).answer == Answer::kAllow &&
+           file.rule(Act::kSymlink, to, false).answer == Answer::kAllow &&
+           !file.context.options.rules->must_walk(from.path(), to.path(), Beside(to.dir));
+  };
+  return free(rename.from, rename.to) && (!exchange || free(rename.to, rename.from));
+}
+
+// What the kernel would refuse is answered here and not by trying: what it refuses now it may not refuse a moment later.
+int judge_and_perform(Rename& rename) {
+  FileCall& file = rename.file;
+  const bool exchange = (rename.flags & RENAME_EXCHANGE) != 0;
+  if (file.judged() && rename.from.is_name() && rename.to.is_name()) {
+    if (rename.missing != 0) return rename.missing;
+    const bool target_exists = exists_at(rename.to.dir, std::string(rename.to.bare()));
+    if (exchange && !target_exists) return -ENOENT;
+    if ((rename.flags & RENAME_NOREPLACE) != 0 && target_exists) return -EEXIST;
+    int status = admit(rename, rename.from, rename.to, rename.source.st_mode & S_IFMT);
+    if (status == 0 && exchange) status = admit(rename, rename.to, rename.from, type_at(rename.to));
+    if (status != 0) return status == 1 ? 0 : status;
+  }
+  return file.explain(Act::kRenameTo, rename.to, perform(rename));
+}
+
+}  // namespace
+
+int perform_rename(FileCall& file) {
+  Rename rename{.file = file, .old_path = {}, .new_path = {}, .old_start = {}, .new_start = {}, .flags = 0, .from = {}, .to = {}};
+  if (const int status = take(rename); status != 0) return status;
+  if (const int status = file.begin(); status != 0) return status;
+  file.share_directories();
+  if (const int status = find(rename); status != 0) return status;
+  if (!file.judged()) return perform(rename);
+  const bool moves_directory = S_ISDIR(rename.source.st_mode) || (rename.flags & RENAME_EXCHANGE) != 0;
+  if (moves_directory || !is_harmless(rename)) {
+    // Alone, and everything anew: what was found may have changed while nobody held it.
+    file.own_directories();
+    if (const int status = find(rename); status != 0) return status;
+  }
+  return judge_and_perform(rename);
+}
+
+}  // namespace belljar::broker

@@ -1,0 +1,192 @@
+#include "broker/staged.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <utility>
+#include <vector>
+
+#include "broker/control_files.h"
+#include "broker/file_call.h"
+#include "broker/git_judge.h"
+
+namespace belljar::broker {
+
+struct StagedFiles::Staged {
+  std::mutex mutex;  // guards what follows: one publication at a time
+  UniqueFd file;     // for reading
+  Place place;
+  int watch = -1;
+  dev_t device = 0;
+  ino_t inode = 0;
+  int pid = 0;
+  std::string program;
+  std::string shown;  // what was judged last
+  bool is_shown = false;
+};
+
+namespace {
+
+OrErrno<std::string> content_of(int fd) {
+  std::string content(kMaxControlFile + 1, '\0');
+  std::size_t size = 0;
+  while (size < content.size()) {
+    const ssize_t got = ::pread(fd, content.data() + size, content.size() - size, static_cast<off_t>(size));
+    if (got < 0 && errno != EINTR) return errno_is(errno);
+    if (got == 0) break;
+    if (got > 0) size += static_cast<std::size_t>(got);
+  }
+  if (size > kMaxControlFile) return errno_is(EFBIG);
+  content.resize(size);
+  return content;
+}
+
+}  // namespace
+
+StagedFiles::StagedFiles() : inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
+
+OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& ruling, std::uint64_t flags, mode_t mode,
+                                    bool exists) {
+  if (!inotify_.valid() || count_ >= kMost) return errno_is(EMFILE);
+  const std::string name(place.bare());
+  auto staged = std::make_shared<Staged>();
+  std::string content;
+  UniqueFd like;
+  if (exists) {
+    if (::faccessat(place.dir, name.c_str(), W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0) return errno_is(errno);
+    like = UniqueFd(::openat(place.dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat now {};
+    if (!like.valid() || ::fstat(like.get(), &now) != 0) return errno_is(errno);
+    if (!S_ISREG(now.st_mode)) return errno_is(EACCES);
+    mode = now.st_mode & 0777;
+    auto old = content_of(like.get());
+    if (!old) return errno_is(old.error());
+    staged->shown = *old;
+    staged->is_shown = true;
+    if ((flags & O_TRUNC) == 0) content = *std::move(old);
+  }
+  file.take_umask();
+  std::string temporary;
+  auto made = make_private(place.dir, mode, temporary);
+  if (!made) return errno_is(made.error());
+  ::unlinkat(place.dir, temporary.c_str(), 0);
+  if (exists) (void)::fchmod(made->get(), mode);
+  if (!write_all(made->get(), content)) return errno_is(errno);
+  staged->file = UniqueFd(::open(own_link(made->get()).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!staged->file.valid()) return errno_is(errno);
+  const int asked = static_cast<int>(flags) & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW);
+  UniqueFd given(::open(own_link(made->get()).c_str(), asked | O_CLOEXEC));
+  if (!given.valid()) return errno_is(errno);
+  struct stat now {};
+  if (::fstat(made->get(), &now) != 0) return errno_is(errno);
+  made->reset();
+  staged->device = now.st_dev;
+  staged->inode = now.st_ino;
+  // The name stands from now on, as after any open that creates, where an empty file is inert there.
+  if (!exists && !objection_to(*file.context.options.rules, place.path(), ruling.git, "", {})) {
+    const Fresh empty{.content = "", .like = staged->file.get(), .mode = mode, .rename_flags = 1 /* RENAME_NOREPLACE */};
+    if (const int status = place_fresh(place, empty); status != 0) return errno_is(-status);
+    staged->is_shown = true;
+  }
+  staged->place.held = UniqueFd(::fcntl(place.dir, F_DUPFD_CLOEXEC, 0));
+  staged->place.dir = staged->place.held.get();
+  staged->place.name = name;
+  staged->pid = file.caller.pid_inside();
+  staged->program = file.caller.program();
+  if (staged->place.dir < 0) return errno_is(errno);
+  staged->watch = ::inotify_add_watch(inotify_.get(), own_link(staged->file.get()).c_str(), IN_CLOSE_WRITE);
+  if (staged->watch < 0) return errno_is(errno == ENOSPC ? EMFILE : errno);
+  const std::scoped_lock lock(mutex_);
+  files_.push_back(std::move(staged));
+  ++count_;
+  return given;
+}
+
+void StagedFiles::publish(Context& context, Staged& staged) {
+  const std::scoped_lock lock(staged.mutex);
+  const FileRules& rules = *context.options.rules;
+  const auto content = content_of(staged.file.get());
+  if (content && staged.is_shown && *content == staged.shown) return;
+  // Its directory may have moved: what counts is where the content is to be seen now.
+  staged.place.dir_path.clear();
+  const std::string path = staged.place.path();
+  Ruling ruling = rules.rule_for(Act::kWrite, path, false, Beside(staged.place.dir));
+  std::optional<std::string> why;
+  if (!content) why = "git's control files are read up to 1 MiB";
+  else if (ruling.answer == Answer::kRefuse) why = "its directory moved to where this name is protected";
+  else if (ruling.answer == Answer::kJudge) {
+    std::optional<std::string> old;
+    if (auto now = read_control_file(staged.place.dir, staged.place.name)) old = *std::move(now);
+    why = objection_to(rules, path, ruling.git, *content, old);
+  }
+  if (!why) {
+    const int status = place_fresh(staged.place, {.content = *content, .like = staged.file.get()});
+    if (status != 0) why = "the file could not be put in place";
+  }
+  if (content) staged.shown = *content;
+  staged.is_shown = true;
+  if (!why) return;
+  Violation violation;
+  violation.pid = staged.pid;
+  violation.program = staged.program;
+  violation.operation = "write";
+  violation.target = path;
+  violation.rule = ruling.rule;
+  if (ruling.origin != nullptr) violation.origin = *ruling.origin;
+  violation.errnum = ruling.errnum != 0 ? ruling.errnum : EACCES;
+  violation.allowed = *why + ": " + std::string(ruling.allowed);
+  context.violations.add(std::move(violation));
+}
+
+void StagedFiles::publish_of(Context& context, int fd) {
+  struct stat now {};
+  if (!any() || ::fstat(fd, &now) != 0) return;
+  std::shared_ptr<Staged> found;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& staged : files_) {
+      if (staged->inode == now.st_ino && staged->device == now.st_dev) found = staged;
+    }
+  }
+  if (found != nullptr) publish(context, *found);
+}
+
+void StagedFiles::publish_closed(Context& context) {
+  if (!any()) return;
+  std::vector<std::shared_ptr<Staged>> closed;
+  {
+    const std::scoped_lock lock(mutex_);
+    alignas(inotify_event) char buffer[16 * (sizeof(inotify_event) + NAME_MAX + 1)];
+    for (ssize_t size = 0; (size = ::read(inotify_.get(), buffer, sizeof buffer)) > 0;) {
+      for (ssize_t at = 0; at < size;) {
+        const auto* const event = reinterpret_cast<const inotify_event*>(buffer + at);
+        at += static_cast<ssize_t>(sizeof *event + event->len);
+        for (auto staged = files_.begin(); staged != files_.end(); ++staged) {
+          if ((*staged)->watch != event->wd || (event->mask & IN_CLOSE_WRITE) == 0) continue;
+          closed.push_back(*staged);
+          ::inotify_rm_watch(inotify_.get(), event->wd);
+          files_.erase(staged);
+          break;
+        }
+      }
+    }
+  }
+  for (const auto& staged : closed) publish(context, *staged);
+  count_ -= closed.size();
+}
+
+bool StagedFiles::is_staged(int fd) const {
+  struct stat now {};
+  if (!any() || ::fstat(fd, &now) != 0) return false;
+  const std::scoped_lock lock(mutex_);
+  for (const auto& staged : files_) {
+    if (staged->inode == now.st_ino && staged->device == now.st_dev) return true;
+  }
+  return false;
+}
+
+}  // namespace belljar::broker

@@ -1,0 +1,58 @@
+// Files that a command writes at a control name of git: what it writes is judged before the name shows it.
+//
+// Git writes some control files where they stand (a worktree's `.git`, gitdir, commondir). The caller of such an open gets a
+// descriptor of a private file without a name, holding the old content. When it is closed, its content is judged and a fresh copy
+// is renamed into place, or dropped with a violation. The host never sees content that was not judged.
+//
+// Closing is noticed in two ways. The descriptor gets a number in the range whose close(2) the filter notifies, so that a program
+// that closes and reads finds what it wrote. And an inotify watch tells when the last descriptor and mapping is gone, however that
+// came about (exit, dup2, close_range): looked at before every later call of the sandbox and whenever the event loop is told. Safe
+// from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "base/unique_fd.h"
+#include "broker/file_rules.h"
+#include "broker/or_errno.h"
+
+namespace belljar::broker {
+
+struct Context;
+class FileCall;
+struct Place;
+
+class StagedFiles {
+ public:
+  static constexpr std::size_t kMost = 64;
+
+  StagedFiles();
+  // Readable when a staged file was closed; -1 when the kernel gives no inotify.
+  int event_fd() const noexcept { return inotify_.get(); }
+
+  // Stages the file at `place` for a caller that opens it with `flags` (openat(2)): a descriptor for it. -errno else.
+  OrErrno<UniqueFd> open(FileCall& file, Place& place, const Ruling& ruling, std::uint64_t flags, mode_t mode, bool exists);
+  // The caller is about to close `fd`, a duplicate of one of its descriptors: what it holds now is judged and shown.
+  void publish_of(Context& context, int fd);
+  // All that were closed for good since the last time. Cheap when there are none. Both with the permissions of the sandbox's user
+  // and the directories shared.
+  void publish_closed(Context& context);
+  bool any() const noexcept { return count_ > 0; }
+  // The inode of a staged file may not be opened anew: that description's close would go unnoticed.
+  bool is_staged(int fd) const;
+
+ private:
+  struct Staged;
+  static void publish(Context& context, Staged& staged);
+
+  UniqueFd inotify_;
+  std::atomic<std::size_t> count_ = 0;
+  mutable std::mutex mutex_;  // guards what follows
+  std::list<std::shared_ptr<Staged>> files_;
+};
+
+}  // namespace belljar::broker
