@@ -12,8 +12,6 @@
 namespace belljar::test {
 namespace {
 
-using Files = Inside;
-INSTANTIATE_TEST_SUITE_P(As, Files, testing::Values(Front::kRoot, Front::kUser), front_name);
 
 // The first line that differs, with what came before.
 std::string difference(const std::string& one, const std::string& other) {
