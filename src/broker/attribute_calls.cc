@@ -19,7 +19,7 @@ int result(int status) { return status == 0 ? 0 : -errno; }
 int judge_object(FileCall& file, Act act, int object) {
   if (!file.judged()) return 0;
   const std::string path = path_of(object);
-  struct stat now {};
+  struct stat now{};
   if (!path.starts_with('/') || ::fstat(object, &now) != 0 || now.st_nlink == 0) return 0;
   auto place = file.places().parent(-1, path);
   if (!place) return -EACCES;
@@ -35,7 +35,7 @@ int explain_object(FileCall& file, Act act, int object, int status) {
 }
 
 int change_mode(FileCall& file, int object, mode_t mode, int flags) {
-  struct stat now {};
+  struct stat now{};
   if ((flags & AT_SYMLINK_NOFOLLOW) != 0 && ::fstat(object, &now) == 0 && S_ISLNK(now.st_mode)) return -EOPNOTSUPP;
   if (const int status = judge_object(file, Act::kChmod, object); status != 0) return status;
   return explain_object(file, Act::kChmod, object, result(::chmod(own_link(object).c_str(), mode)));
@@ -43,7 +43,7 @@ int change_mode(FileCall& file, int object, mode_t mode, int flags) {
 
 // RLIMIT_FSIZE is the caller's, and so is its signal; ours would be the program's that we are a part of.
 bool beyond_limit(int object, std::int64_t length, std::uint64_t limit) {
-  struct stat now {};
+  struct stat now{};
   return ::fstat(object, &now) == 0 && S_ISREG(now.st_mode) && length > now.st_size && static_cast<std::uint64_t>(length) > limit;
 }
 

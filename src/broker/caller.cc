@@ -143,7 +143,7 @@ mode_t Caller::umask() const {
 }
 
 ino_t Caller::identity() const {
-  struct stat now {};
+  struct stat now{};
   return ::stat(format("/proc/{}", tid_).c_str(), &now) == 0 ? now.st_ino : 0;
 }
 

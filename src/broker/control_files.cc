@@ -43,7 +43,7 @@ void copy_attributes(int from, int to) {
 
 // What cannot be kept (another group) is not worth a refusal.
 void look_like(int file, int like) {
-  struct stat was {};
+  struct stat was{};
   if (like < 0 || ::fstat(like, &was) != 0) return;
   copy_attributes(like, file);
   [[maybe_unused]] const int group = ::fchown(file, static_cast<uid_t>(-1), was.st_gid);
@@ -95,7 +95,7 @@ int walk(Walk& state, int dir, int depth, const std::string& prefix) {
     names.emplace_back(name);
   }
   for (const std::string& name : names) {
-    struct stat now {};
+    struct stat now{};
     if (::fstatat(dir, name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) continue;
     const bool is_dir = S_ISDIR(now.st_mode);
     const auto next = state.visit({dir, depth, name, prefix + name, is_dir, S_ISREG(now.st_mode)});
@@ -169,7 +169,7 @@ bool is_reserved(std::string_view name) { return name.starts_with(kReserved); }
 
 OrErrno<std::string> read_control_file(int dir, const std::string& name) {
   const UniqueFd file(::openat(dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat now {};
+  struct stat now{};
   if (!file.valid() || ::fstat(file.get(), &now) != 0) return errno_is(errno);
   if (!S_ISREG(now.st_mode)) return errno_is(EACCES);
   std::string content(kMaxControlFile + 1, '\0');

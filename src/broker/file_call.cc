@@ -48,7 +48,7 @@ bool may_be_policy(int errnum) { return errnum == EROFS || errnum == EACCES || e
 }  // namespace
 
 bool exists_at(int dir, const std::string& name) {
-  struct stat now {};
+  struct stat now{};
   return ::fstatat(dir, name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 

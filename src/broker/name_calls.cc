@@ -96,7 +96,7 @@ int find_source(FileCall& file, const Named& from, int flags, Source& source) {
   auto found = file.places().parent(from.start.fd.get(), from.path);
   if (!found) return -found.error();
   source.place = *std::move(found);
-  struct stat now {};
+  struct stat now{};
   return result(::fstatat(source.place.dir, source.place.name.c_str(), &now, AT_SYMLINK_NOFOLLOW));
 }
 
@@ -108,7 +108,7 @@ Ruling rule_on_source(FileCall& file, Source& source, std::string& path) {
   }
   path = path_of(source.file.get());
   const std::size_t slash = path.rfind('/');
-  struct stat now {};
+  struct stat now{};
   if (!file.judged() || slash == std::string::npos || ::fstat(source.file.get(), &now) != 0 || now.st_nlink == 0) return {};
   auto parent = file.places().parent(-1, path);
   if (!parent) return {.answer = Answer::kRefuse, .errnum = EACCES, .rule = "filesystem.protect"};

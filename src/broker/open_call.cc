@@ -73,7 +73,7 @@ int open_terminal(Opening& opening) {
   }
   if (device == 0) return -ENXIO;
   auto place = opening.file.places().object(-1, format("/dev/pts/{}", minor(device)), Places::Last::kFollow);
-  struct stat now {};
+  struct stat now{};
   if (!place || ::fstat(place->get(), &now) != 0 || !S_ISCHR(now.st_mode) || now.st_rdev != device) return -ENXIO;
   return keep(opening, open_at(AT_FDCWD, own_link(place->get()).c_str(),
                                opening.flags & ~std::uint64_t{O_CREAT | O_EXCL | O_NOFOLLOW}, 0, 0));
@@ -100,7 +100,7 @@ bool is_bound_to_opener(const struct stat& now) { return S_ISCHR(now.st_mode) &&
 
 // What an open without waiting said: some files take it for an answer of its own.
 int look_at_opened(Opening& opening, bool asked_to_wait) {
-  struct stat now {};
+  struct stat now{};
   if (::fstat(opening.opened.get(), &now) != 0) return -errno;
   if (is_terminal_device(now)) {
     opening.opened.reset();
@@ -129,7 +129,7 @@ int open_object(Opening& opening, int object) {
     opening.opened = UniqueFd(fd);
     return look_at_opened(opening, waits);
   }
-  struct stat now {};
+  struct stat now{};
   if (::fstat(object, &now) != 0) return fd;
   if (is_terminal_device(now)) return open_terminal(opening);
   const bool would_wait = (fd == -ENXIO && S_ISFIFO(now.st_mode)) || fd == -EAGAIN;
@@ -150,7 +150,7 @@ int open_name(Opening& opening, const Place& place) {
   const int object = open_at(place.dir, place.name.c_str(), O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
   if (object < 0) return fd;
   const UniqueFd owned(object);
-  struct stat now {};
+  struct stat now{};
   if (::fstat(object, &now) != 0 || S_ISLNK(now.st_mode)) return fd;
   return open_object(opening, object);
 }
@@ -183,7 +183,7 @@ int open_staged(Opening& opening, Place& place, const Ruling& ruling, bool exist
 // A name that some rule has something to say about.
 int open_ruled(Opening& opening, Place& place) {
   FileCall& file = opening.file;
-  struct stat now {};
+  struct stat now{};
   const bool exists = ::fstatat(place.dir, std::string(place.bare()).c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0;
   if (exists && S_ISLNK(now.st_mode) && opening.follows()) return kFollow;
   if (!exists && !opening.creates()) return -ENOENT;
@@ -222,7 +222,7 @@ int open_place(Opening& opening, Place& place) {
 int open_linked_file(Opening& opening, const UniqueFd& object) {
   FileCall& file = opening.file;
   const std::string path = path_of(object.get());
-  struct stat now {};
+  struct stat now{};
   if (file.context.staged.is_staged(object.get())) return -EACCES;
   if (file.judged() && path.starts_with('/') && ::fstat(object.get(), &now) == 0 && now.st_nlink > 0) {
     auto place = file.places().parent(-1, path);

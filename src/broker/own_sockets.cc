@@ -18,7 +18,7 @@ int peek(int file) noexcept {
 bool is_alive(int peeked) noexcept { return peeked == 0 || peeked == -EPROTOTYPE || peeked == -EPERM; }
 
 bool OwnSockets::note(UniqueFd file) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.get(), &status) != 0) return false;
   const std::scoped_lock lock(mutex_);
   for (const Entry& entry : entries_) {
@@ -31,7 +31,7 @@ bool OwnSockets::note(UniqueFd file) {
 }
 
 OwnSockets::Held OwnSockets::find(int file) const noexcept {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file, &status) != 0) return nullptr;
   const std::scoped_lock lock(mutex_);
   for (const Entry& entry : entries_) {

@@ -50,18 +50,17 @@ bool is_normal(std::string_view path) {
 }
 
 bool same_file(int a, int b) {
-  struct stat one {
-  }, other{};
+  struct stat one{}, other{};
   return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_ino == other.st_ino && one.st_dev == other.st_dev;
 }
 
 bool is_link(int fd) {
-  struct stat now {};
+  struct stat now{};
   return ::fstat(fd, &now) == 0 && S_ISLNK(now.st_mode);
 }
 
 bool is_directory(int fd) {
-  struct stat now {};
+  struct stat now{};
   return ::fstat(fd, &now) == 0 && S_ISDIR(now.st_mode);
 }
 
@@ -88,7 +87,7 @@ std::string own_link(int fd) { return format("/proc/self/fd/{}", fd); }
 std::string path_of(int fd) { return link_text(AT_FDCWD, own_link(fd).c_str()); }
 
 bool on_proc(int fd) {
-  struct statfs now {};
+  struct statfs now{};
   return ::fstatfs(fd, &now) == 0 && now.f_type == PROC_SUPER_MAGIC;
 }
 
@@ -209,7 +208,7 @@ OrErrno<UniqueFd> Places::slow(int start, std::string_view path, Last last) {
 
 OrErrno<Places::ProcLink> Places::proc_link(int dir, const std::string& name) {
   ProcLink link;
-  struct stat now {};
+  struct stat now{};
   if (::fstat(dir, &now) == 0 && now.st_ino == kProcRoot) {
     const Caller::Ids ids = name.ends_with("self") ? caller_.ids_inside() : Caller::Ids{};
     if (name == "self") link.text = format("{}", ids.tgid);
@@ -254,8 +253,7 @@ OrErrno<UniqueFd> Places::magic(int dir, const std::string& name, const Caller::
 // fs.protected_symlinks, which the kernel asks at the end of a path: in a sticky directory that all may write to, only the caller's
 // own links or those of the directory's owner.
 bool Places::may_follow(int dir, int link) const {
-  struct stat parent {
-  }, own{};
+  struct stat parent{}, own{};
   if (!protected_symlinks() || ::fstat(dir, &parent) != 0 || ::fstat(link, &own) != 0) return true;
   if ((parent.st_mode & (S_ISVTX | S_IWOTH)) != (S_ISVTX | S_IWOTH)) return true;
   return own.st_uid == ::geteuid() || own.st_uid == parent.st_uid;

@@ -22,7 +22,7 @@ namespace {
 int interrupt_signal() {
   static const int chosen = [] {
     for (int number = SIGRTMAX; number >= SIGRTMIN; --number) {
-      struct sigaction action {};
+      struct sigaction action{};
       if (::sigaction(number, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) continue;
       action.sa_handler = [](int) {};
       action.sa_flags = 0;  // no SA_RESTART: the point is EINTR

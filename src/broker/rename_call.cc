@@ -20,7 +20,7 @@ struct Rename {
   unsigned flags = 0;
   int second = 0;  // what was wrong with the second argument; it counts only after the first was found
   Place from, to;
-  struct stat source {};
+  struct stat source{};
   int missing = 0;  // what the kernel says of the source: 0, or -errno
 };
 
@@ -58,7 +58,7 @@ int find(Rename& rename) {
 }
 
 mode_t type_at(const Place& place) {
-  struct stat now {};
+  struct stat now{};
   const std::string name(place.bare());
   return ::fstatat(place.dir, name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 ? now.st_mode & S_IFMT : 0;
 }

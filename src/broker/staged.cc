@@ -59,7 +59,7 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
   if (exists) {
     if (::faccessat(place.dir, name.c_str(), W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0) return errno_is(errno);
     like = UniqueFd(::openat(place.dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    struct stat now {};
+    struct stat now{};
     if (!like.valid() || ::fstat(like.get(), &now) != 0) return errno_is(errno);
     if (!S_ISREG(now.st_mode)) return errno_is(EACCES);
     mode = now.st_mode & 0777;
@@ -81,7 +81,7 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
   const int asked = static_cast<int>(flags) & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW);
   UniqueFd given(::open(own_link(made->get()).c_str(), asked | O_CLOEXEC));
   if (!given.valid()) return errno_is(errno);
-  struct stat now {};
+  struct stat now{};
   if (::fstat(made->get(), &now) != 0) return errno_is(errno);
   made->reset();
   staged->device = now.st_dev;
@@ -143,7 +143,7 @@ void StagedFiles::publish(Context& context, Staged& staged) {
 }
 
 void StagedFiles::publish_of(Context& context, int fd) {
-  struct stat now {};
+  struct stat now{};
   if (!any() || ::fstat(fd, &now) != 0) return;
   std::shared_ptr<Staged> found;
   {
@@ -180,7 +180,7 @@ void StagedFiles::publish_closed(Context& context) {
 }
 
 bool StagedFiles::is_staged(int fd) const {
-  struct stat now {};
+  struct stat now{};
   if (!any() || ::fstat(fd, &now) != 0) return false;
   const std::scoped_lock lock(mutex_);
   for (const auto& staged : files_) {

@@ -12,7 +12,6 @@
 namespace belljar::test {
 namespace {
 
-
 // The first line that differs, with what came before.
 std::string difference(const std::string& one, const std::string& other) {
   std::istringstream a(one), b(other);

@@ -93,7 +93,7 @@ std::atomic<int> alarms = 0;
 
 std::string connect_with_alarm(const std::string& path, int flags) {
   const Full full(path);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = [](int) { ++alarms; };
   action.sa_flags = flags;
   sigaction(SIGALRM, &action, nullptr);
@@ -131,7 +131,7 @@ TEST_P(Pending, SignalRestartsAsWithoutABroker) {
 TEST_P(Pending, SignalStormNeverRepeatsAConnect) {
   const std::string text = run_inside(setting(), [&] {
     const UniqueFd server = listen_at(dir / "s", SOCK_STREAM, 4096);
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = [](int) { ++alarms; };
     action.sa_flags = SA_RESTART;
     sigaction(SIGALRM, &action, nullptr);

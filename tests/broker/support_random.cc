@@ -118,13 +118,13 @@ void Player::open_something() {
   const std::string where = (flags & (O_TMPFILE | O_CREAT)) != 0 ? name_path() : path();
   const int at = dirfd();
   const mode_t bits = mode();
-  struct stat before {};
+  struct stat before{};
   const bool waits = stat(where.c_str(), &before) == 0 && S_ISFIFO(before.st_mode);  // creat has no O_NONBLOCK
   const bool creat_it = below(8) == 0 && !waits && (flags & O_PATH) == 0;
   const int fd = creat_it ? static_cast<int>(syscall(SYS_creat, where.c_str(), bits)) : openat(at, where.c_str(), flags, bits);
   std::string answer = named(fd);
   if (fd >= 0) {
-    struct stat now {};
+    struct stat now{};
     fstat(fd, &now);
     answer += format(" flags {:o} fd {:o} mode {:o} links {}", fcntl(fd, F_GETFL), fcntl(fd, F_GETFD), now.st_mode, now.st_nlink);
     if (S_ISREG(now.st_mode) && where.find("/proc") == std::string::npos) {
@@ -254,7 +254,7 @@ std::string Player::tree() const {
   std::error_code ignored;
   const auto options = std::filesystem::directory_options::skip_permission_denied;
   for (std::filesystem::recursive_directory_iterator at(dir, options, ignored), end; at != end; at.increment(ignored)) {
-    struct stat now {};
+    struct stat now{};
     const std::string name = at->path().string();
     if (lstat(name.c_str(), &now) != 0) continue;
     std::string line = format("{} {:o} {} {} {}", name.substr(dir.size()), now.st_mode, now.st_nlink, now.st_uid, now.st_gid);

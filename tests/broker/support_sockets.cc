@@ -66,7 +66,9 @@ void paths(Answers& answers) {
   answers.to("dangling", answers / "dangling");
   answers.to("closed descriptor", "/proc/self/fd/777");
   answers.to("closed descriptor and more", "/proc/self/fd/777/x");
-  { const UniqueFd gone = listen_at(answers / "stale"); }
+  {
+    const UniqueFd gone = listen_at(answers / "stale");
+  }
   answers.to("stale", answers / "stale");
   const UniqueFd closed = listen_at(answers / "closed");
   chmod((answers / "closed").c_str(), 0);
