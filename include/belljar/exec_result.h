@@ -36,7 +36,8 @@ using EnforcementReport = std::vector<EnforcementClause>;
 // (belljar/violation_text.h does).
 //
 // Operations: "file-read", "file-write", "file-create" ... (one for each kind of act on a name), "unix-connect", "unix-listen",
-// "connect" (target host:port), "socket", "system-call" (target: its name), "limit" (target: the limit's name).
+// "connect" (target host:port), "egress" (the proxy's refusal, target host:port), "socket", "system-call" (target: its name),
+// "limit" (target: the limit's name).
 struct Violation {
   std::chrono::system_clock::time_point time;
   std::uint64_t sequence = 0;  // of the acts of one run, from 0; a gap: acts that were only counted
@@ -51,6 +52,22 @@ struct Violation {
   // Acts alike that this record stands for: the first of a kind have a record each, a loop's later ones are counted in the last.
   std::uint64_t count = 1;
   bool operator==(const Violation&) const = default;
+};
+
+// One decision of the egress proxy, written when its connection or request ended.
+struct EgressRecord {
+  std::chrono::system_clock::time_point time;  // of the end
+  std::string protocol;                        // "connect", "http", "socks5"
+  std::string method;                          // of "http"; empty otherwise
+  std::string host;                            // canonical
+  std::uint16_t port = 0;
+  std::string address;  // dialled; empty when none was
+  bool allowed = false;
+  std::string reason;  // "allowed", or why it was refused or failed: "not-listed", "denied", "not-public", "dns", "dial", ...
+  std::string rule;    // as written in the policy; empty when none decided
+  std::uint64_t bytes_sent = 0, bytes_received = 0;  // as the command sees it
+  std::chrono::microseconds duration{0};
+  bool operator==(const EgressRecord&) const = default;
 };
 
 struct Usage {
@@ -82,6 +99,8 @@ struct ExecResult {
   std::uint64_t violations_dropped = 0;  // refused as well, for which there was no room
   std::uint64_t violations_hidden = 0;   // refused as well, and kept out by ignore_violations
   std::string id;                        // for `belljar explain ID`; empty when nothing was kept
+  std::vector<EgressRecord> egress;      // with network.mode = "proxy"
+  std::uint64_t egress_dropped = 0;      // records that found the list full
   EnforcementReport enforcement;
 };
 

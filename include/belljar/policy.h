@@ -85,6 +85,7 @@ struct Environment {
 };
 
 enum class NetMode { kNone, kProxy, kHost };
+enum class NetMethods { kFull, kLimited };  // kLimited: GET, HEAD and OPTIONS in the clear, no tunnels
 
 struct Network {
   NetMode mode = NetMode::kNone;
@@ -93,9 +94,11 @@ struct Network {
   std::vector<std::string> allow_unix_sockets;  // host sockets by path; refused by name until the live-rules broker serves them
   bool allow_all_unix_sockets = false;
   std::vector<std::uint16_t> publish;        // refused by name until egress serves it
-  std::vector<std::string> allowed_domains;  // mode proxy
+  std::vector<std::string> allowed_domains;  // mode proxy; the forms are in src/policy/domains.h
   std::vector<std::string> denied_domains;
-  std::vector<std::string> credentials;  // "NAME for HOST"
+  NetMethods methods = NetMethods::kFull;  // mode proxy
+  bool proxy_auth = false;                 // mode proxy: the proxy asks for a credential, which the environment holds
+  std::vector<std::string> credentials;    // "NAME for HOST"
   bool operator==(const Network&) const = default;
 };
 

@@ -185,7 +185,7 @@ int set_no_new_privs(ChildContext& context) noexcept {
 // Keeps what init and the first command need, above 9, and closes everything else: an inherited directory descriptor is a way out
 // (CVE-2024-21626).
 int close_inherited_fds(ChildContext& context) noexcept {
-  int kept[8];
+  int kept[6 + kMaxInnerSockets];
   int count = 0;
   const auto keep = [&](int& fd) noexcept {
     if (fd < 0) return 0;
@@ -197,6 +197,9 @@ int close_inherited_fds(ChildContext& context) noexcept {
   if (const int status = keep(context.control); status < 0) return status;
   if (const int status = keep(context.pty_master); status < 0) return status;
   if (const int status = keep(context.pty_slave); status < 0) return status;
+  for (int& fd : context.sockets) {
+    if (const int status = keep(fd); status < 0) return status;
+  }
   if (context.first != nullptr) {
     for (int& fd : context.first->stdio) {
       if (const int status = keep(fd); status < 0) return status;
@@ -274,6 +277,7 @@ constexpr Step kSteps[] = {
     {"rlimits", apply_rlimits, "set resource limits"},
     {"identity", become_unprivileged, "give up host root"},
     {"network_end", end_helper, "end the helper that made the network namespace"},
+    {"sockets", open_sockets, "open the sandbox's own listening sockets"},
     {"terminal", open_terminal, "open a terminal"},
     {"capabilities", drop_capabilities, "drop capabilities"},
     {"no_new_privs", set_no_new_privs, "set no_new_privs"},

@@ -33,6 +33,7 @@ struct ChildContext {
   int failed_op = -1;
   int listener = -1;
   int pty_master = -1, pty_slave = -1;
+  int sockets[kMaxInnerSockets] = {-1, -1, -1, -1};
   int skipped = 0;
   int skipped_op[48]{}, skipped_errno[48]{};
 };
@@ -52,9 +53,10 @@ std::span<const Step> steps() noexcept;
 [[noreturn]] void enter_sandbox(ChildContext& context) noexcept;
 
 // steps implemented in their own files
-int begin_network(ChildContext& context) noexcept;  // network.cc: these three
+int begin_network(ChildContext& context) noexcept;  // network.cc: these four
 int take_network(ChildContext& context) noexcept;
 int end_helper(ChildContext& context) noexcept;
+int open_sockets(ChildContext& context) noexcept;
 int build_tree(ChildContext& context) noexcept;           // mounts.cc
 int restrict_paths(ChildContext& context) noexcept;       // landlock.cc
 [[noreturn]] void serve(ChildContext& context) noexcept;  // init.cc

@@ -55,7 +55,7 @@ void send_reply(const ChildContext& context, const wire::Reply& reply, const int
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
+  alignas(cmsghdr) char control[CMSG_SPACE(wire::kMaxFds * sizeof(int))];
   if (count > 0) {
     message.msg_control = control;
     message.msg_controllen = CMSG_SPACE(static_cast<std::size_t>(count) * sizeof(int));
@@ -349,7 +349,7 @@ void serve(ChildContext& context) noexcept {
     spawn(context, *context.first, reply);
     close_stdio(*context.first);
   }
-  int fds[2];
+  int fds[wire::kMaxFds];
   int count = 0;
   if (context.listener >= 0) {
     fds[count++] = context.listener;
@@ -359,14 +359,18 @@ void serve(ChildContext& context) noexcept {
     fds[count++] = context.pty_master;
     reply.has_pty = 1;
   }
+  for (const int fd : context.sockets) {
+    if (fd < 0) continue;
+    fds[count++] = fd;
+    ++reply.sockets;
+  }
   reply.steps = static_cast<std::int32_t>(steps().size());
   std::memcpy(reply.step_ns, measured_steps(), static_cast<std::size_t>(reply.steps) * sizeof(std::int64_t));
   reply.skipped = context.skipped;
   std::memcpy(reply.skipped_op, context.skipped_op, sizeof reply.skipped_op);
   std::memcpy(reply.skipped_errno, context.skipped_errno, sizeof reply.skipped_errno);
   send_reply(context, reply, fds, count);
-  if (context.listener >= 0) ::close(context.listener);
-  if (context.pty_master >= 0) ::close(context.pty_master);
+  for (int i = 0; i < count; ++i) ::close(fds[i]);
   if (reply.type == wire::FromInit::kExecFailed && context.one_shot) ::_exit(0);
 
   for (;;) {

@@ -71,14 +71,14 @@ Error exec_error(const ExecRequest& request) {
 
 struct Received {
   wire::Reply reply;
-  int fds[2] = {-1, -1};
+  int fds[wire::kMaxFds] = {-1, -1, -1, -1, -1, -1};
   int fd_count = 0;
 };
 
 // 1 message, 0 end of the socket, -errno.
 int receive(int socket, Received& received, int flags) {
   iovec part{&received.reply, sizeof received.reply};
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
+  alignas(cmsghdr) char control[CMSG_SPACE(wire::kMaxFds * sizeof(int))];
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -294,6 +294,7 @@ class Starter {
     int next = 0;
     if (received.reply.has_listener != 0) sandbox_.listener_ = UniqueFd(received.fds[next++]);
     if (received.reply.has_pty != 0) sandbox_.pty_master_ = UniqueFd(received.fds[next++]);
+    for (int i = 0; i < received.reply.sockets; ++i) sandbox_.sockets_.emplace_back(received.fds[next++]);
     if (options_.time_steps) {
       for (int i = 0; i < received.reply.steps; ++i)
         sandbox_.steps_.push_back({steps()[static_cast<std::size_t>(i)].name, received.reply.step_ns[i]});
@@ -329,6 +330,7 @@ Sandbox& Sandbox::operator=(Sandbox&& other) noexcept {
     control_ = std::move(other.control_);
     listener_ = std::move(other.listener_);
     pty_master_ = std::move(other.pty_master_);
+    sockets_ = std::move(other.sockets_);
     next_id_ = other.next_id_;
     subreaper_ = other.subreaper_;
     own_pid_namespace_ = other.own_pid_namespace_;

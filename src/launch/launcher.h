@@ -62,6 +62,8 @@ class Sandbox {
   UniqueFd take_listener() noexcept { return std::move(listener_); }      // seccomp notifications, if the plan asked
   UniqueFd take_pty_master() noexcept { return std::move(pty_master_); }  // if the plan asked
 
+  std::vector<UniqueFd> take_sockets() noexcept { return std::move(sockets_); }  // Plan::sockets, in order, listening
+
   // Starts one more command. Returns its id at once; kStarted or kExecFailed follows as an Event.
   Result<std::uint32_t> exec(const ExecRequest& request);
   // Next message from init; nullopt when none is there yet. kGone once init is dead. After start() with a first command one event
@@ -85,6 +87,7 @@ class Sandbox {
   friend class Starter;
   int init_pid_ = -1;
   UniqueFd pidfd_, control_, listener_, pty_master_;
+  std::vector<UniqueFd> sockets_;
   std::uint32_t next_id_ = 2;
   std::optional<Event> pending_;  // outcome of the first command, known before start() returned
   std::string default_cwd_;

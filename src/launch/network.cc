@@ -8,6 +8,7 @@
 #include <linux/futex.h>
 #include <linux/if.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -103,6 +104,24 @@ int end_helper(ChildContext&) noexcept {
     if (errno != EINTR) return -errno;
   }
   helper = -1;
+  return 0;
+}
+
+// Made here and served outside: nothing of ours runs inside, and nothing outside can connect.
+int open_sockets(ChildContext& context) noexcept {
+  constexpr int kBacklog = 4096;
+  std::size_t count = 0;
+  for (const InnerSocket& wanted : context.plan->sockets) {
+    if (count == kMaxInnerSockets) return -E2BIG;
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return -errno;
+    context.sockets[count++] = fd;
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(wanted.port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0 || ::listen(fd, kBacklog) < 0) return -errno;
+  }
   return 0;
 }
 

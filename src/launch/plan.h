@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -82,6 +83,12 @@ struct LandlockSpec {
   std::vector<std::uint16_t> connect_ports;
 };
 
+// A TCP socket that listens on 127.0.0.1 of the sandbox's own network namespace; the parent gets it (Sandbox::take_sockets()).
+struct InnerSocket {
+  std::uint16_t port = 0;
+};
+inline constexpr std::size_t kMaxInnerSockets = 4;
+
 struct RlimitSpec {
   int resource = 0;
   rlimit value{};
@@ -99,7 +106,8 @@ struct Plan {
   Identity identity = Identity::kKeep;
   uid_t inside_uid = 0, outside_uid = 0;
   gid_t inside_gid = 0, outside_gid = 0;
-  bool loopback_up = false;  // with CLONE_NEWNET: raise its loopback
+  bool loopback_up = false;          // with CLONE_NEWNET: raise its loopback
+  std::vector<InnerSocket> sockets;  // with CLONE_NEWNET and loopback_up; at most kMaxInnerSockets
   std::vector<MountOp> mounts;
   int slots = 0;
   std::vector<UniqueFd> kept_fds;  // descriptors that ops name

@@ -9,6 +9,7 @@
 namespace belljar::launch::wire {
 
 inline constexpr int kMaxSteps = 24;
+inline constexpr int kMaxFds = 6;  // with one reply: seccomp listener, pty, sockets of the plan
 inline constexpr int kMaxSkipped = 48;
 inline constexpr std::uint32_t kInlineExec = 48 * 1024;  // larger exec requests travel in a memfd
 
@@ -41,7 +42,7 @@ struct Reply {
   std::int32_t op = -1;    // kStepFailed in the mount step: index of the operation
   std::int32_t wait_status = 0;
   std::int64_t at_ns = 0;  // CLOCK_MONOTONIC: just before execve, or when the exit was seen
-  std::int32_t has_listener = 0, has_pty = 0;
+  std::int32_t has_listener = 0, has_pty = 0, sockets = 0;
   rusage usage{};
   std::int32_t steps = 0, skipped = 0;
   std::int64_t step_ns[kMaxSteps]{};

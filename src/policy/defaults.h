@@ -1,6 +1,7 @@
 // What the built-in layer hides, protects and passes. Lists of plain text, so that anyone can read what the default is.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@ std::vector<std::string> default_secret_paths(std::string_view home, std::string
 
 // Caches of package managers and compilers below `home`, absolute.
 std::vector<std::string> default_cache_dirs(std::string_view home);
+
+// Where the proxy listens, in the sandbox's own network namespace (mode proxy).
+inline constexpr std::uint16_t kProxyPort = 3128;
 
 // Agent and editor names that stay read-only at the workspace root and at every work-tree root (protect = default or all).
 std::span<const std::string_view> protected_names() noexcept;

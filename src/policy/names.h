@@ -31,6 +31,8 @@ inline constexpr std::array<std::string_view, 3> kNames<Inherit>{"none", "core",
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<NetMode>{"none", "proxy", "host"};
 template <>
+inline constexpr std::array<std::string_view, 2> kNames<NetMethods>{"full", "limited"};
+template <>
 inline constexpr std::array<std::string_view, 2> kNames<OutputAction>{"drain", "kill"};
 
 template <class E>

@@ -84,9 +84,13 @@ constexpr Key kKeys[] = {
     {"network.publish", "--publish", T::kPorts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(network.publish), "[]",
      "others on the host can connect", "Ports inside that are reachable on the host's loopback."},
     {"network.allowed_domains", "--allow-domain", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(network.allowed_domains), "[]",
-     "data can leave to these hosts", "In mode proxy: example.com, *.example.com (below only), **.example.com (both), each with an optional :port."},
+     "data can leave to these hosts", "In mode proxy: example.com, *.example.com (below only), **.example.com (both), * (any public host), an address or a range (10.0.0.0/8), each with an optional :port."},
     {"network.denied_domains", "--deny-domain", T::kTexts, "", J::kUnion, N::kMore, false, BELLJAR_FIELD(network.denied_domains), "[]", "none",
      "In mode proxy: refused even when allowed; same forms."},
+    {"network.methods", "--net-methods", T::kEnum, "limited|full", J::kReplace, N::kStricter, false, BELLJAR_FIELD(network.methods), "full",
+     "data can leave in requests of every kind", "In mode proxy: full, or limited to GET, HEAD and OPTIONS over http:// (no CONNECT, no SOCKS5)."},
+    {"network.proxy_auth", "--proxy-auth", T::kBool, "", J::kReplace, N::kStricter, true, BELLJAR_FIELD(network.proxy_auth), "false",
+     "none", "In mode proxy: the proxy asks for a credential that the environment holds; Java cannot give one."},
     {"network.credentials", "", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(network.credentials), "[]",
      "requests to HOST carry the credential", "`NAME for HOST`: the proxy puts the value in, the command never sees it."},
 
@@ -132,7 +136,7 @@ constexpr Key kKeys[] = {
 using How = Alias::How;
 constexpr std::string_view kNoImages = "images belong to the container backend, which this build does not have";
 constexpr std::string_view kNoAlerts = "alerts come with the daemon, which this build does not have";
-constexpr std::string_view kNoUpstream = "an upstream proxy needs network mode proxy, which this build does not serve yet";
+constexpr std::string_view kNoUpstream = "the proxy is Belljar's own; chaining it to another one is not part of this build";
 constexpr Alias kAliases[] = {
     {"cpu_limit", "limits.cpus"}, {"limits.cpu_limit", "limits.cpus"}, {"cpu_request", "limits.cpu_request"},
     {"memory_limit", "limits.memory", How::kMegabytes}, {"limits.memory_limit", "limits.memory", How::kMegabytes},
@@ -157,7 +161,7 @@ constexpr Alias kAliases[] = {
     {"clean_on_stop", "", How::kMustBeTrue, "nothing of a sandbox is ever left behind"},
     {"http_proxy", "", How::kRefused, kNoUpstream}, {"network.http_proxy", "", How::kRefused, kNoUpstream},
     {"network.http_proxy_port", "", How::kRefused, kNoUpstream}, {"network.socks_proxy_port", "", How::kRefused, kNoUpstream},
-    {"network.mitm", "", How::kRefused, "TLS interception needs network mode proxy, which this build does not serve yet"},
+    {"network.mitm", "", How::kRefused, "TLS interception is not part of this build; rules name hosts and ports"},
     {"persistent_volume", "", How::kRefused, "list the directory under filesystem.volumes with readonly = false instead"},
     {"restore_on_start", "", How::kRefused, "snapshots are not part of this build"},
     {"image", "", How::kRefused, kNoImages}, {"image_pull_policy", "", How::kRefused, kNoImages}, {"image_pull_secrets", "", How::kRefused, kNoImages},

@@ -51,6 +51,21 @@ Json json_of(const Violation& violation) {
   return object;
 }
 
+Json json_of(const EgressRecord& record) {
+  return {{"time", timestamp(record.time)},
+          {"protocol", record.protocol},
+          {"method", to_utf8(record.method).text},
+          {"host", to_utf8(record.host).text},
+          {"port", record.port},
+          {"address", record.address},
+          {"allowed", record.allowed},
+          {"reason", record.reason},
+          {"rule", to_utf8(record.rule).text},
+          {"bytes_sent", record.bytes_sent},
+          {"bytes_received", record.bytes_received},
+          {"duration_ms", milliseconds(record.duration)}};
+}
+
 Json json_of(const EnforcementClause& clause) {
   return {{"clause", clause.clause},
           {"asked", to_utf8(clause.asked).text},
@@ -129,6 +144,8 @@ std::string to_json(const ExecResult& result, JsonStreams streams) {
   object["violations_dropped"] = result.violations_dropped;
   object["violations_hidden"] = result.violations_hidden;
   object["id"] = result.id.empty() ? Json(nullptr) : Json(result.id);
+  object["egress"] = json_list(result.egress);
+  object["egress_dropped"] = result.egress_dropped;
   object["enforcement"] = json_list(result.enforcement);
   return object.dump();
 }

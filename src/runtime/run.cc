@@ -19,6 +19,7 @@
 #include "policy/paths.h"
 #include "runtime/enforcement.h"
 #include "runtime/limits.h"
+#include "runtime/outlet.h"
 #include "runtime/start_failure.h"
 #include "runtime/supervise.h"
 #include "runtime/terminal.h"
@@ -68,6 +69,8 @@ class Run {
   }
 
   Result<Ran> go(Clock::time_point begun) {
+    Outlet outlet(policy_, command_, session_.origins);
+    BELLJAR_CHECK(outlet.plan(prepared_.plan, prepared_.report));
     BELLJAR_CHECK(make_limits());
     Signals signals = BELLJAR_TRY(Signals::open(session_.signals));
     const StdioOptions options = stream_options(session_, policy_, prepared_.plan);
@@ -88,6 +91,7 @@ class Run {
       stdio.attach_pty(sandbox.take_pty_master());
       terminal.enter();
     }
+    BELLJAR_CHECK(outlet.open(sandbox, session_.front_ends));
     SuperviseOptions supervision{.signals = &signals, .terminal = &terminal, .cancel_fd = session_.cancel_fd};
     supervision.front_ends = session_.front_ends && prepared_.plan.cgroup_fd < 0 && prepared_.plan.join_files.empty();
     std::optional<broker::Broker> broker;
@@ -105,6 +109,7 @@ class Run {
       supervised.result.violations_dropped = broker->dropped();
       supervised.result.violations_hidden = broker->hidden();
     }
+    outlet.close(supervised.result);
     add_limit_violations(supervised.result);
     ran_.steps = sandbox.steps();
     take(std::move(supervised), sandbox);
@@ -181,6 +186,7 @@ class Run {
       failed.violations = std::move(ran_.result.violations);
       failed.violations_dropped = ran_.result.violations_dropped;
       failed.violations_hidden = ran_.result.violations_hidden;
+      failed.egress = std::move(ran_.result.egress);
       ran_.result = std::move(failed);
       ran_.start_failure = std::move(failure);
     }

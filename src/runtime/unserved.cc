@@ -12,13 +12,14 @@ Error unserved(std::string what, std::string reason, std::string next) {
 }
 
 Result<void> check_network(const Network& network) {
-  constexpr const char* kNoProxy = "this version has no egress proxy, and an open network is not a filtered one";
-  if (network.mode == NetMode::kProxy)
-    return unserved("network.mode = \"proxy\"", kNoProxy, "use `--net none`, or `--net host` if any destination is fine");
-  if (!network.allowed_domains.empty() || !network.denied_domains.empty())
-    return unserved("network.allowed_domains and network.denied_domains", kNoProxy, "drop the domain rules, or use `--net none`");
+  const bool proxy = network.mode == NetMode::kProxy;
+  const std::string reason = format("network.mode is \"{}\", and only the proxy judges destinations", to_string(network.mode));
+  if (!proxy && (!network.allowed_domains.empty() || !network.denied_domains.empty()))
+    return unserved("network.allowed_domains and network.denied_domains", reason, "use `--net proxy`, or drop the domain rules");
+  if (!proxy && (network.methods == NetMethods::kLimited || network.proxy_auth))
+    return unserved(network.proxy_auth ? "network.proxy_auth" : "network.methods", reason, "use `--net proxy`, or drop the key");
   if (!network.credentials.empty())
-    return unserved("network.credentials", "this version has no egress proxy to put them in",
+    return unserved("network.credentials", "this version's egress proxy does not look into TLS, so it cannot put them in",
                     "drop the key; `--pass-env NAME` hands a value to the command itself");
   if (!network.publish.empty())
     return unserved("network.publish", "this version passes no ports out of the sandbox's network",
@@ -33,6 +34,10 @@ Result<void> check_network(const Network& network) {
 
 Result<void> check_served(const Policy& policy) {
   BELLJAR_CHECK(check_network(policy.network));
+  const bool unfiltered = policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox;
+  if (unfiltered && policy.network.mode == NetMode::kProxy)
+    return unserved("network.mode = \"proxy\"", format("mode {} drops network rules", to_string(policy.mode)),
+                    "drop the network keys, or use another mode");
   const auto glob = std::ranges::find_if(policy.filesystem.entries, [](const FsEntry& entry) { return entry.glob; });
   if (glob != policy.filesystem.entries.end())
     return unserved(format("the pattern {} ({})", quoted(glob->path), to_string(glob->origin)),

@@ -91,6 +91,8 @@ const Case kCases[] = {
     {"network.mode = \"proxy\"\nallowed_domains = [\"a.example:443\"]", "allowed_domains = [\"a.example\"]",
      "allowed_domains = [\"a.example:443\"]"},
     {"denied_domains = [\"a\"]", "denied_domains = []", "denied_domains = [\"b\"]"},
+    {"network.methods = \"limited\"", "network.methods = \"full\"", "network.methods = \"limited\""},
+    {"network.proxy_auth = true", "network.proxy_auth = false", "network.proxy_auth = true"},
     {"", "network.credentials = [\"K for h\"]", "network.credentials = []"},
     {"", "commands.allow = [\"rm\"]", "commands.allow = []"},
     {"", "limits.cpu_request = 1.0", "limits.cpus = 1.0"},

@@ -257,6 +257,10 @@ Result<Prepared> LandlockBackend::prepare(const Policy& policy, const Workplace&
     return Error(Code::kUnimplemented, "cannot run in a transaction (--txn)")
         .reason("the landlock backend has no mounts of its own, so what a command writes goes to the host")
         .next("use --backend native, or drop --txn");
+  if (policy.network.mode == NetMode::kProxy)
+    return Error(Code::kUnimplemented, "cannot enforce network.mode = \"proxy\"")
+        .reason("the landlock backend has no network namespace, so nothing would hold a program to the proxy")
+        .next("use --backend native, or --net none");
   const Workplace canonical = canonical_place(host_, place);
   return Preparation(host_, policy, canonical).run();
 }

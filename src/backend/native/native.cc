@@ -27,6 +27,7 @@
 #include "belljar/result.h"
 #include "launch/idmap.h"
 #include "launch/plan.h"
+#include "policy/defaults.h"
 
 namespace belljar::backend {
 namespace {
@@ -238,7 +239,8 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   plan.clone_flags = kIsolation;
   choose_identity(host_, policy, place, plan);
   if (plan.identity == launch::Identity::kSelfMapped) plan.clone_flags |= CLONE_NEWUSER;
-  prepared.own_network = policy.network.mode == NetMode::kNone;
+  prepared.own_network = policy.network.mode != NetMode::kHost;
+  if (policy.network.mode == NetMode::kProxy) plan.sockets.push_back({policy::kProxyPort});
   if (prepared.own_network) {
     plan.clone_flags |= CLONE_NEWNET;
     plan.loopback_up = true;

@@ -134,7 +134,9 @@ void report_processes(const Workplace& place, const Prepared& prepared, Report& 
 }
 
 void report_network(const Host& host, const Policy& policy, const Prepared& prepared, Report& report) {
-  if (prepared.own_network) report.full("network", "none", "network namespace with loopback only");
+  if (policy.network.mode == NetMode::kProxy) {
+    report.full("network", "no route out but the proxy", "network namespace with loopback only; one listening socket, passed out");
+  } else if (prepared.own_network) report.full("network", "none", "network namespace with loopback only");
   else report.full("network", "the host's", "no restriction asked for");
   if (policy.network.allow_all_unix_sockets) {
     report.full("network.unix_sockets", "all allowed", "no restriction asked for");

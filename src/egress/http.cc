@@ -1,0 +1,357 @@
+#include "egress/http.h"
+
+#include <algorithm>
+#include <boost/beast/http/basic_parser.hpp>
+#include <utility>
+
+#include "base/format.h"
+
+namespace belljar::egress {
+namespace {
+
+namespace http = boost::beast::http;
+using boost::beast::string_view;
+using ErrorCode = boost::beast::error_code;
+
+std::string text_of(string_view text) { return {text.data(), text.size()}; }
+
+// What Beast would forgive in a head: it unfolds folded fields.
+std::optional<std::string> odd_bytes(std::string_view head) {
+  for (std::size_t i = 0; i < head.size(); ++i) {
+    const char c = head[i];
+    if (c == '\0') return "a NUL byte in the head";
+    if (c == '\n' && (i == 0 || head[i - 1] != '\r')) return "a line that ends in a bare LF";
+    if (c == '\r' && (i + 1 >= head.size() || head[i + 1] != '\n')) return "a bare CR";
+    const bool folded = c == '\n' && i + 1 < head.size() && (head[i + 1] == ' ' || head[i + 1] == '\t');
+    if (folded) return "a folded field";
+  }
+  return std::nullopt;
+}
+
+template <bool isRequest>
+class Parser final : public http::basic_parser<isRequest> {
+ public:
+  explicit Parser(HttpHead& head) : head_(head) {
+    this->header_limit(static_cast<std::uint32_t>(kMaxHead));
+    this->body_limit(boost::none);
+  }
+  bool trailers = false;
+
+ private:
+  void on_request_impl(http::verb, string_view method, string_view target, int version, ErrorCode&) override {
+    head_.method = text_of(method);
+    head_.target = text_of(target);
+    head_.version = version;
+  }
+  void on_response_impl(int code, string_view reason, int version, ErrorCode&) override {
+    head_.status = code;
+    head_.phrase = text_of(reason);
+    head_.version = version;
+  }
+  void on_field_impl(http::field, string_view name, string_view value, ErrorCode&) override {
+    if (this->is_header_done()) trailers = true;
+    else head_.fields.push_back({text_of(name), text_of(value)});
+  }
+  void on_header_impl(ErrorCode&) override {}
+  void on_body_init_impl(boost::optional<std::uint64_t> const&, ErrorCode&) override {}
+  std::size_t on_body_impl(string_view body, ErrorCode&) override { return body.size(); }
+  void on_chunk_header_impl(std::uint64_t, string_view, ErrorCode&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, string_view body, ErrorCode&) override { return body.size(); }
+  void on_finish_impl(ErrorCode&) override {}
+
+  HttpHead& head_;
+};
+
+// One face for the two instantiations.
+class AnyParser {
+ public:
+  virtual ~AnyParser() = default;
+  virtual std::size_t put(std::string_view data, ErrorCode& error) = 0;
+  virtual void put_end(ErrorCode& error) = 0;
+  virtual bool header_done() const = 0;
+  virtual bool done() const = 0;
+  virtual bool needs_end() const = 0;
+  virtual bool keeps_alive() const = 0;
+  virtual bool trailers() const = 0;
+};
+
+template <bool isRequest>
+class Wrapped final : public AnyParser {
+ public:
+  Wrapped(HttpHead& head, bool no_body) : parser_(head) { parser_.skip(no_body); }
+  std::size_t put(std::string_view data, ErrorCode& error) override {
+    if (parser_.is_header_done()) parser_.eager(true);
+    return parser_.put(boost::asio::const_buffer(data.data(), data.size()), error);
+  }
+  void put_end(ErrorCode& error) override { parser_.put_eof(error); }
+  bool header_done() const override { return parser_.is_header_done(); }
+  bool done() const override { return parser_.is_done(); }
+  bool needs_end() const override { return parser_.need_eof(); }
+  bool keeps_alive() const override { return parser_.keep_alive(); }
+  bool trailers() const override { return parser_.trailers; }
+
+ private:
+  Parser<isRequest> parser_;
+};
+
+const std::string* find_field(const HttpHead& head, std::string_view name) {
+  const auto found = std::ranges::find_if(head.fields, [name](const HttpField& field) { return same_name(field.name, name); });
+  return found == head.fields.end() ? nullptr : &found->value;
+}
+
+std::ptrdiff_t count_fields(const HttpHead& head, std::string_view name) {
+  return std::ranges::count_if(head.fields, [name](const HttpField& field) { return same_name(field.name, name); });
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// Whether a comma list holds `token`.
+bool lists(std::string_view list, std::string_view token) {
+  for (;;) {
+    const std::size_t comma = list.find(',');
+    if (same_name(trimmed(list.substr(0, comma)), token)) return true;
+    if (comma == std::string_view::npos) return false;
+    list.remove_prefix(comma + 1);
+  }
+}
+
+std::optional<HttpFault> odd_framing(const HttpHead& head) {
+  const auto codings = count_fields(head, "Transfer-Encoding"), lengths = count_fields(head, "Content-Length");
+  if (codings > 1 || lengths > 1) return HttpFault{400, "the length of the message is given twice"};
+  if (lengths == 1 && find_field(head, "Content-Length")->find_first_not_of("0123456789") != std::string::npos)
+    return HttpFault{400, "Content-Length is no number"};  // Beast takes "3, 3"
+  if (codings == 0) return std::nullopt;
+  if (lengths > 0) return HttpFault{400, "Content-Length beside Transfer-Encoding"};
+  if (!same_name(trimmed(*find_field(head, "Transfer-Encoding")), "chunked"))
+    return HttpFault{501, "a transfer coding other than chunked"};
+  if (head.version < 11) return HttpFault{400, "HTTP/1.0 knows no Transfer-Encoding"};
+  return std::nullopt;
+}
+
+// Fields about this connection, not about the message (RFC 9110 section 7.6.1), and those meant for us.
+bool is_ours(const HttpHead& head, std::string_view name) {
+  for (const std::string_view own : {"Connection", "Proxy-Connection", "Keep-Alive", "TE", "Trailer", "Upgrade",
+                                     "Proxy-Authorization", "Proxy-Authenticate", "Proxy-Authentication-Info"}) {
+    if (same_name(name, own)) return true;
+  }
+  for (const HttpField& field : head.fields) {
+    const bool nominates = same_name(field.name, "Connection") && lists(field.value, name);
+    if (nominates && !same_name(name, "Transfer-Encoding") && !same_name(name, "Content-Length")) return true;
+  }
+  return false;
+}
+
+std::string field_line(const HttpField& field) { return format("{}: {}\r\n", field.name, field.value); }
+
+std::optional<std::string_view> scheme_of(std::string_view target) {
+  const std::size_t colon = target.find("://");
+  return colon == std::string_view::npos ? std::nullopt : std::optional(target.substr(0, colon));
+}
+
+bool read_target(const HttpHead& head, ProxyRequest& request, HttpFault& fault) {
+  const std::string_view target = head.target;
+  const auto refuse = [&](int status, std::string reason) {
+    fault = {status, std::move(reason)};
+    return false;
+  };
+  if (target.find('#') != std::string_view::npos) return refuse(400, "a fragment in the target");
+  std::string_view authority = target;
+  std::uint16_t fallback = 0;
+  if (!request.connect) {
+    const auto scheme = scheme_of(target);
+    if (!scheme) return refuse(400, "this is a proxy: the target must be a whole URL (http://HOST/PATH)");
+    if (same_name(*scheme, "https")) return refuse(400, "https goes through CONNECT");
+    if (!same_name(*scheme, "http")) return refuse(501, format("the scheme {} is not served", quoted(*scheme)));
+    authority = target.substr(scheme->size() + 3);
+    const std::size_t end = authority.find_first_of("/?");
+    const std::string_view path = end == std::string_view::npos ? std::string_view() : authority.substr(end);
+    authority = authority.substr(0, end);
+    request.path = path.starts_with('/') ? std::string(path) : "/" + std::string(path);
+    fallback = 80;
+  }
+  auto destination = policy::parse_destination(authority, fallback);
+  if (!destination) return refuse(400, destination.error().what() + ": " + destination.error().reason());
+  request.destination = *std::move(destination);
+  return true;
+}
+
+bool check_host_field(const HttpHead& head, const ProxyRequest& request, HttpFault& fault) {
+  const auto hosts = count_fields(head, "Host");
+  if (hosts == 0 && head.version == 10) return true;
+  if (hosts == 0 && request.connect) return true;  // Java's and old Python's CONNECT have none; the target says it all
+  if (hosts != 1) {
+    fault = {400, hosts == 0 ? "there is no Host field" : "there are two Host fields"};
+    return false;
+  }
+  const auto named = policy::parse_destination(*find_field(head, "Host"), request.connect ? request.destination.port : 80);
+  // With CONNECT many clients leave the port out of Host, or write 443 for it.
+  const bool same =
+      named && named->host == request.destination.host && (request.connect || named->port == request.destination.port);
+  if (!same) fault = {421, "Host names another place than the target"};
+  return same;
+}
+
+}  // namespace
+
+struct HttpReader::State {
+  HttpHead head;
+  std::unique_ptr<AnyParser> parser;
+  std::optional<HttpFault> fault;
+  bool request = false;
+
+  void fail(int status, std::string reason) {
+    if (!fault) fault = HttpFault{status, std::move(reason)};
+  }
+  std::size_t feed_head(std::string_view data);
+  std::size_t put(std::string_view data);
+};
+
+std::size_t HttpReader::State::put(std::string_view data) {
+  ErrorCode error;
+  const std::size_t taken = parser->put(data, error);
+  if (error && error != http::error::need_more) fail(400, "malformed HTTP: " + error.message());
+  if (request && parser->trailers()) fail(400, "trailers after a chunked body");
+  return fault ? 0 : taken;
+}
+
+std::size_t HttpReader::State::feed_head(std::string_view data) {
+  const std::size_t end = data.find("\r\n\r\n");
+  const std::string_view seen = data.substr(0, end == std::string_view::npos ? end : end + 4);
+  if (seen.size() > kMaxHead) return fail(431, "the head is longer than 64 KiB"), 0;
+  if (end == std::string_view::npos) {
+    // A client that never sends the blank line as it should is told at once.
+    if (data.find("\n\n") != std::string_view::npos || data.find("\n\r\n\n") != std::string_view::npos)
+      fail(400, "a line that ends in a bare LF");
+    return 0;
+  }
+  if (request) {
+    if (auto odd = odd_bytes(seen)) return fail(400, *std::move(odd)), 0;
+  }
+  const std::size_t taken = put(seen);
+  if (fault || !parser->header_done()) return fail(400, "malformed HTTP"), 0;
+  if (auto odd = odd_framing(head); odd && request) return fail(odd->status, odd->reason), 0;
+  return taken;
+}
+
+HttpReader::HttpReader(Kind kind, bool no_body) : state_(std::make_unique<State>()) {
+  state_->request = kind == Kind::kRequest;
+  if (state_->request) state_->parser = std::make_unique<Wrapped<true>>(state_->head, false);
+  else state_->parser = std::make_unique<Wrapped<false>>(state_->head, no_body);
+}
+HttpReader::HttpReader(HttpReader&&) noexcept = default;
+HttpReader& HttpReader::operator=(HttpReader&&) noexcept = default;
+HttpReader::~HttpReader() = default;
+
+std::size_t HttpReader::feed(std::string_view data) {
+  if (state_->fault || done() || data.empty()) return 0;
+  if (!head_done()) return state_->feed_head(data);
+  std::size_t taken = 0;
+  while (taken < data.size() && !done()) {
+    const std::size_t more = state_->put(data.substr(taken));
+    if (more == 0) break;
+    taken += more;
+  }
+  return state_->fault ? 0 : taken;
+}
+
+bool HttpReader::head_done() const noexcept { return state_->parser->header_done(); }
+bool HttpReader::done() const noexcept { return head_done() && state_->parser->done(); }
+bool HttpReader::needs_end() const noexcept { return state_->parser->needs_end(); }
+bool HttpReader::keeps_alive() const noexcept { return state_->parser->keeps_alive(); }
+const std::optional<HttpFault>& HttpReader::fault() const noexcept { return state_->fault; }
+const HttpHead& HttpReader::head() const noexcept { return state_->head; }
+
+bool HttpReader::end() noexcept {
+  if (state_->fault || !head_done()) return false;
+  if (done()) return true;
+  ErrorCode error;
+  state_->parser->put_end(error);
+  return !error && done();
+}
+
+std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive, HttpFault& fault) {
+  ProxyRequest request;
+  request.method = head.method;
+  request.connect = head.method == "CONNECT";
+  request.keep_alive = keeps_alive;
+  if (head.version != 10 && head.version != 11) return fault = {505, "HTTP/1.0 and HTTP/1.1 are served"}, std::nullopt;
+  if (head.method == "TRACE") return fault = {405, "TRACE is not passed on"}, std::nullopt;
+  if (!read_target(head, request, fault) || !check_host_field(head, request, fault)) return std::nullopt;
+  if (request.connect && (find_field(head, "Content-Length") != nullptr || find_field(head, "Transfer-Encoding") != nullptr))
+    return fault = {400, "CONNECT with a body"}, std::nullopt;
+  if (const std::string* field = find_field(head, "Proxy-Authorization")) request.authorization = *field;
+  // curl and others ask their proxy with a field of their own name.
+  if (const std::string* field = find_field(head, "Proxy-Connection"); field != nullptr && head.version == 10)
+    request.keep_alive = lists(*field, "keep-alive");
+  const std::string* upgrade = find_field(head, "Upgrade");
+  const std::string* connection = find_field(head, "Connection");
+  request.upgrade =
+      upgrade != nullptr && connection != nullptr && lists(*connection, "upgrade") && same_name(trimmed(*upgrade), "websocket");
+  return request;
+}
+
+std::string forwarded_head(const HttpHead& head, const ProxyRequest& request) {
+  std::string host = to_string(request.destination);
+  if (request.destination.port == 80) host.resize(host.size() - 3);
+  std::string text = format("{} {} HTTP/1.{}\r\nHost: {}\r\n", head.method, request.path, head.version % 10, host);
+  for (const HttpField& field : head.fields) {
+    if (!same_name(field.name, "Host") && !is_ours(head, field.name)) text += field_line(field);
+  }
+  text += request.upgrade ? "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n" : "Connection: close\r\n\r\n";
+  return text;
+}
+
+std::string returned_head(const HttpHead& head, bool keep_alive, bool upgrade) {
+  std::string text = format("HTTP/1.{} {} {}\r\n", head.version % 10, head.status, head.phrase);
+  for (const HttpField& field : head.fields) {
+    if (!is_ours(head, field.name)) text += field_line(field);
+    else if (upgrade && same_name(field.name, "Upgrade")) text += field_line(field);
+  }
+  if (upgrade) text += "Connection: Upgrade\r\n";
+  else if (head.status >= 200) text += keep_alive ? "Connection: keep-alive\r\n" : "Connection: close\r\n";
+  return text + "\r\n";
+}
+
+std::string refusal_text(const Refusal& refusal, bool head_only, bool keep_alive) {
+  std::string body = format("belljar: {}\n", refusal.reason);
+  if (!refusal.next.empty()) body += format("  next: {}\n", refusal.next);
+  std::string text = format("HTTP/1.1 {} {}\r\nProxy-Status: belljar; error={}\r\nX-Belljar-Refused: {}\r\n", refusal.status,
+                            refusal.reason, refusal.error, refusal.reason);
+  if (refusal.status == 407) text += "Proxy-Authenticate: Basic realm=\"belljar\"\r\n";
+  if (refusal.status == 405) text += "Allow: GET, HEAD, OPTIONS\r\n";
+  text += format("Content-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: {}\r\n\r\n", body.size(),
+                 keep_alive ? "keep-alive" : "close");
+  return head_only ? text : text + body;
+}
+
+std::optional<std::string> basic_credential(std::string_view field) {
+  if (field.size() < 6 || !same_name(field.substr(0, 6), "basic ")) return std::nullopt;
+  field = trimmed(field.substr(6));
+  std::string text;
+  unsigned bits = 0, held = 0;
+  for (const char c : field) {
+    if (c == '=') break;
+    const int digit = c >= 'A' && c <= 'Z'   ? c - 'A'
+                      : c >= 'a' && c <= 'z' ? c - 'a' + 26
+                      : c >= '0' && c <= '9' ? c - '0' + 52
+                      : c == '+'             ? 62
+                      : c == '/'             ? 63
+                                             : -1;
+    if (digit < 0) return std::nullopt;
+    held = held << 6 | static_cast<unsigned>(digit);
+    bits += 6;
+    if (bits >= 8) text += static_cast<char>(held >> (bits -= 8) & 0xFF);
+  }
+  return text;
+}
+
+bool same_name(std::string_view a, std::string_view b) noexcept {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+}  // namespace belljar::egress

@@ -1,0 +1,123 @@
+#include "egress/lookups.h"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include "base/unique_fd.h"
+
+namespace belljar::egress {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::size_t kMostKept = 1024;
+constexpr std::size_t kStack = 256 * 1024;
+
+}  // namespace
+
+struct Lookups::Shared {
+  struct Question {
+    std::string name;
+    std::uint64_t id = 0;
+  };
+  struct Kept {
+    Resolved answer;
+    Clock::time_point until;
+  };
+
+  Shared(Resolve how, std::size_t most) : resolve(std::move(how)), most_threads(std::max<std::size_t>(most, 1)) {}
+
+  const Resolve resolve;
+  const std::size_t most_threads;
+  UniqueFd ready{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  std::mutex mutex;
+  std::deque<Question> questions;  // guarded by mutex, as all below
+  std::vector<std::pair<std::uint64_t, Resolved>> answers;
+  std::map<std::string, Kept> kept;
+  std::size_t threads = 0;
+  bool stopping = false;
+
+  void serve();
+  bool start_thread(std::shared_ptr<Shared> self);
+};
+
+// Until there is no question left: a lookup is rare, an idle thread is memory.
+void Lookups::Shared::serve() {
+  std::unique_lock lock(mutex);
+  while (!stopping && !questions.empty()) {
+    const Question question = std::move(questions.front());
+    questions.pop_front();
+    lock.unlock();
+    Resolved answer = resolve(question.name);
+    lock.lock();
+    if (answer.keep.count() > 0) {
+      if (kept.size() >= kMostKept) kept.clear();
+      kept[question.name] = {answer, Clock::now() + answer.keep};
+    }
+    answers.emplace_back(question.id, std::move(answer));
+    ::eventfd_write(ready.get(), 1);
+  }
+  --threads;
+}
+
+bool Lookups::Shared::start_thread(std::shared_ptr<Shared> self) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, kStack);
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  const auto body = [](void* argument) -> void* {
+    const std::unique_ptr<std::shared_ptr<Shared>> shared(static_cast<std::shared_ptr<Shared>*>(argument));
+    (*shared)->serve();
+    return nullptr;
+  };
+  auto* const own = new std::shared_ptr<Shared>(std::move(self));
+  pthread_t thread{};
+  const bool started = ::pthread_create(&thread, &attributes, body, own) == 0;
+  ::pthread_attr_destroy(&attributes);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!started) delete own;
+  return started;
+}
+
+Lookups::Lookups(Resolve resolve, std::size_t threads) : shared_(std::make_shared<Shared>(std::move(resolve), threads)) {}
+
+Lookups::~Lookups() {
+  const std::scoped_lock lock(shared_->mutex);
+  shared_->stopping = true;
+  shared_->questions.clear();
+}
+
+int Lookups::poll_fd() const noexcept { return shared_->ready.get(); }
+
+std::optional<Resolved> Lookups::ask(const std::string& name, std::uint64_t id) {
+  const std::scoped_lock lock(shared_->mutex);
+  if (const auto found = shared_->kept.find(name); found != shared_->kept.end()) {
+    if (Clock::now() < found->second.until) return found->second.answer;
+    shared_->kept.erase(found);
+  }
+  shared_->questions.push_back({name, id});
+  if (shared_->threads >= shared_->most_threads) return std::nullopt;
+  ++shared_->threads;
+  if (shared_->start_thread(shared_)) return std::nullopt;
+  if (--shared_->threads > 0) return std::nullopt;
+  shared_->questions.pop_back();
+  return Resolved{.addresses = {}, .error = "no thread is free to look it up", .keep = {}};
+}
+
+std::vector<std::pair<std::uint64_t, Resolved>> Lookups::take() {
+  eventfd_t count = 0;
+  ::eventfd_read(shared_->ready.get(), &count);
+  const std::scoped_lock lock(shared_->mutex);
+  return std::exchange(shared_->answers, {});
+}
+
+}  // namespace belljar::egress

@@ -1,0 +1,78 @@
+// The way out of one sandbox: HTTP proxy, CONNECT and SOCKS5 on one listening socket, judged by the policy's rules.
+//
+// The socket was made inside the sandbox's network namespace and passed out (launch/), so nobody else can connect to it and no
+// process stands between: one thread of ours accepts, asks the rules, looks the name up on the host, dials the very address that
+// was checked, and moves bytes with splice(2). The command's namespace has no route; when this ends it has nothing.
+//
+//   auto proxy = BELLJAR_TRY(Proxy::start(std::move(listener), {.rules = rules}));
+//   ...                                   // the command runs
+//   EgressLog log = proxy->stop();        // what was asked and what came of it
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "belljar/exec_result.h"
+#include "belljar/result.h"
+#include "egress/resolve.h"
+#include "policy/domains.h"
+
+namespace belljar::egress {
+
+struct ProxyTimeouts {
+  std::chrono::milliseconds head{15'000};         // from the first byte to the whole request
+  std::chrono::milliseconds idle_client{60'000};  // between requests, and before the first
+  std::chrono::milliseconds dial{10'000};         // for each address
+  std::chrono::milliseconds answer{300'000};      // without a byte in either direction, while a request is served
+  std::chrono::milliseconds tunnel{3'600'000};    // the same, in a tunnel
+  std::chrono::milliseconds half_closed{120'000};
+  std::chrono::milliseconds linger{2'000};  // for a refused client to read its answer
+};
+
+enum class Methods { kFull, kLimited };  // kLimited: GET, HEAD and OPTIONS; no tunnels, since what is in them cannot be seen
+
+struct ProxyOptions {
+  policy::HostRules rules;
+  Methods methods = Methods::kFull;
+  std::string credential;  // "user:password" that clients must send; empty: none
+  Origin allowed_origin, denied_origin, mode_origin;
+  Resolve resolve = resolve_on_host;
+  std::vector<policy::Ip> (*own_addresses)() = egress::own_addresses;
+  ProxyTimeouts timeouts;
+  std::size_t max_connections = 4096;
+  std::size_t max_records = 1000;  // of each kind; the rest is counted
+  std::size_t max_lookups = 4;     // threads that wait for name servers at one time
+};
+
+struct EgressLog {
+  std::vector<EgressRecord> records;  // in the order they ended
+  std::uint64_t records_dropped = 0;
+  std::vector<Violation> violations;  // sequence from 0
+  std::uint64_t violations_dropped = 0;
+};
+
+// Owns one thread from start() on. Threads that wait for a name server when it stops end by themselves, a few seconds later at
+// worst; they share nothing with it by then. Any thread may call stop(), once.
+class Proxy {
+ public:
+  // `listener`: a listening TCP socket, non-blocking. Errors: kResourceExhausted.
+  static Result<std::unique_ptr<Proxy>> start(UniqueFd listener, ProxyOptions options);
+  ~Proxy();
+  Proxy(const Proxy&) = delete;
+  Proxy& operator=(const Proxy&) = delete;
+
+  // Closes the door and every connection, and hands out what happened.
+  EgressLog stop();
+
+ private:
+  struct State;
+  explicit Proxy(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace belljar::egress

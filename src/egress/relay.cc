@@ -1,0 +1,135 @@
+#include "egress/relay.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace belljar::egress {
+namespace {
+
+constexpr std::size_t kMove = 1 << 20;      // asked of one splice
+constexpr int kPipeSize = 256 * 1024;       // where the user's share of pipe memory allows it, pipe(7)
+constexpr std::size_t kMostIdlePipes = 16;  //
+constexpr std::size_t kCopy = 64 * 1024;    // without a pipe
+
+bool would_block() noexcept { return errno == EAGAIN || errno == EWOULDBLOCK; }
+
+}  // namespace
+
+std::size_t End::read(std::size_t most) {
+  std::size_t total = 0;
+  while (readable && !eof && !broken && in.size() < most) {
+    char buffer[16384];
+    const ssize_t got = ::recv(fd.get(), buffer, std::min(sizeof buffer, most - in.size()), 0);
+    if (got > 0) in.append(buffer, static_cast<std::size_t>(got)), total += static_cast<std::size_t>(got);
+    else if (got == 0) eof = true;
+    else if (would_block()) readable = false;
+    else if (errno != EINTR) broken = true;
+  }
+  return total;
+}
+
+std::size_t End::flush() {
+  std::size_t total = 0;
+  while (writable && !broken && total < out.size()) {
+    const ssize_t sent = ::send(fd.get(), out.data() + total, out.size() - total, MSG_NOSIGNAL);
+    if (sent >= 0) total += static_cast<std::size_t>(sent);
+    else if (would_block()) writable = false;
+    else if (errno != EINTR) broken = true;
+  }
+  out.erase(0, total);
+  return total;
+}
+
+void End::shut_down() {
+  if (!shut && fd.valid()) ::shutdown(fd.get(), SHUT_WR);
+  shut = true;
+}
+
+void End::abort() noexcept {
+  if (!fd.valid()) return;
+  const linger none{1, 0};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
+  fd.reset();
+}
+
+Pipe PipePool::take() {
+  if (!idle_.empty()) {
+    Pipe pipe = std::move(idle_.back());
+    idle_.pop_back();
+    return pipe;
+  }
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return {};
+  ::fcntl(ends[1], F_SETPIPE_SZ, kPipeSize);  // refused beyond the user's share: then 64 KiB
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+void PipePool::give(Pipe pipe) {
+  if (pipe.valid() && idle_.size() < kMostIdlePipes) idle_.push_back(std::move(pipe));
+}
+
+// Out of the pipe; false when it would block or the end is broken.
+bool Direction::drain() {
+  while (piped_ > 0) {
+    if (!to_->writable) return false;
+    const ssize_t moved = ::splice(pipe_.read.get(), nullptr, to_->fd.get(), nullptr, piped_, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    if (moved > 0) {
+      piped_ -= static_cast<std::size_t>(moved);
+      bytes_ += static_cast<std::uint64_t>(moved);
+    } else if (moved < 0 && would_block()) {
+      to_->writable = false;
+    } else if (moved == 0 || errno != EINTR) {
+      to_->broken = true;
+      return false;
+    }
+  }
+  return true;
+}
+
+// Into the pipe, which is empty; false when nothing came.
+bool Direction::fill(PipePool& pool) {
+  if (!pipe_.valid()) pipe_ = pool.take();
+  if (!pipe_.valid()) {  // no descriptor left: by hand
+    const std::size_t got = from_->read(kCopy);
+    bytes_ += got;
+    to_->out += std::exchange(from_->in, {});
+    return got > 0;
+  }
+  const ssize_t moved = ::splice(from_->fd.get(), nullptr, pipe_.write.get(), nullptr, kMove, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+  if (moved > 0) return piped_ = static_cast<std::size_t>(moved), true;
+  if (moved == 0) from_->eof = true;
+  else if (would_block()) from_->readable = false;
+  else if (errno != EINTR) from_->broken = true;
+  return moved < 0 && errno == EINTR;
+}
+
+bool Direction::pump(PipePool& pool, int budget) {
+  while (!done_) {
+    to_->flush();
+    if (from_->broken || to_->broken) break;
+    if (!to_->out.empty() || !drain()) return false;  // waits for the peer with what it holds
+    if (from_->eof) {
+      to_->shut_down();
+      done_ = true;
+      break;
+    }
+    if (budget-- <= 0) return true;
+    if (!from_->readable || !fill(pool)) {
+      if (from_->eof || from_->broken) continue;
+      break;
+    }
+  }
+  if (piped_ == 0) give_back(pool);
+  return false;
+}
+
+void Direction::give_back(PipePool& pool) {
+  if (piped_ == 0 && pipe_.valid()) pool.give(std::exchange(pipe_, {}));
+}
+
+}  // namespace belljar::egress

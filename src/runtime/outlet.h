@@ -1,0 +1,39 @@
+// A run's way out (network.mode = "proxy"): what the command is told of it, the proxy behind it, what came through.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "belljar/command.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "egress/proxy.h"
+#include "launch/launcher.h"
+#include "runtime/violations.h"
+
+namespace belljar::runtime {
+
+// Of one run; without proxy mode every step does nothing. One thread.
+class Outlet {
+ public:
+  Outlet(const Policy& policy, const Command& command, const Origins* origins)
+      : policy_(policy), command_(command), origins_(origins) {}
+
+  bool wanted() const noexcept { return policy_.network.mode == NetMode::kProxy; }
+  // Before the start: the variables that name the proxy, unless the policy or the command sets them itself; the clauses.
+  Result<void> plan(launch::Plan& plan, EnforcementReport& report);
+  // After it: serves from now on. Until then clients wait in the socket's backlog. `spare_descriptors`: this process is the front
+  // of the run and nothing else, so its soft limit of open files may go up.
+  Result<void> open(launch::Sandbox& sandbox, bool spare_descriptors);
+  // The command has ended: closes what is open, and adds records and violations.
+  void close(ExecResult& result);
+
+ private:
+  const Policy& policy_;
+  const Command& command_;
+  const Origins* origins_;
+  std::string credential_;
+  std::unique_ptr<egress::Proxy> proxy_;
+};
+
+}  // namespace belljar::runtime

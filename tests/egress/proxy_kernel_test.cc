@@ -1,0 +1,313 @@
+// The proxy on real sockets, with a resolver of the test's own.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <map>
+#include <mutex>
+
+#include "base/format.h"
+#include "egress/proxy.h"
+#include "egress/support_net.h"
+
+namespace belljar::egress {
+namespace {
+
+using namespace std::string_literals;
+using test::connect_loopback;
+using test::read_all;
+using test::read_until;
+using test::send_all;
+using test::Server;
+
+// What names lead to, answer by answer; the last one stays.
+struct Names {
+  std::mutex mutex;
+  std::map<std::string, std::vector<std::string>> answers;
+  std::vector<std::string> asked;
+
+  Resolved resolve(const std::string& name) {
+    const std::scoped_lock lock(mutex);
+    asked.push_back(name);
+    const auto found = answers.find(name);
+    if (found == answers.end()) return {.addresses = {}, .error = "the name does not exist", .keep = {}};
+    const std::string address = found->second.front();
+    if (found->second.size() > 1) found->second.erase(found->second.begin());
+    return {.addresses = {policy::parse_ip(address).value()}, .error = {}, .keep = std::chrono::seconds(0)};
+  }
+};
+
+class ProxyTest : public testing::Test {
+ protected:
+  void start(std::vector<std::string> allowed, std::vector<std::string> denied = {}, ProxyOptions options = {}) {
+    Network network;
+    network.allowed_domains = std::move(allowed);
+    network.denied_domains = std::move(denied);
+    options.rules = policy::make_host_rules(network).value();
+    options.resolve = [this](const std::string& name) { return names_.resolve(name); };
+    options.own_addresses = [] { return std::vector<policy::Ip>{}; };
+    UniqueFd listener = test::listen_loopback(port_);
+    proxy_ = Proxy::start(std::move(listener), std::move(options)).value();
+  }
+  // Sends `text`, closes our side, returns everything that comes back.
+  std::string talk(const std::string& text) const {
+    const UniqueFd fd = connect_loopback(port_);
+    send_all(fd.get(), text);
+    ::shutdown(fd.get(), SHUT_WR);
+    return read_all(fd.get());
+  }
+  std::string get(const std::string& authority) const {
+    return talk(format("GET http://{}/ HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", authority, authority));
+  }
+  std::string address(const Server& server) const { return format("127.0.0.1:{}", server.port()); }
+
+  Names names_;
+  std::uint16_t port_ = 0;
+  std::unique_ptr<Proxy> proxy_;
+};
+
+void answer_hello(int fd) {
+  read_until(fd, "\r\n\r\n");
+  send_all(fd, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+}
+
+void echo(int fd) {
+  send_all(fd, read_all(fd));
+  ::shutdown(fd, SHUT_WR);
+}
+
+TEST_F(ProxyTest, AListedHostIsReachedAndAnotherIsNot) {
+  const Server server(answer_hello);
+  names_.answers["web.example"] = {"127.0.0.1"};
+  start({"web.example", address(server)});
+  EXPECT_TRUE(get(format("web.example:{}", server.port())).ends_with("hello"));
+  const std::string refused = get(format("other.example:{}", server.port()));
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 403 ")) << refused;
+  EXPECT_EQ(names_.asked, std::vector<std::string>{"web.example"}) << "a refused name is never looked up";
+  const EgressLog log = proxy_->stop();
+  ASSERT_EQ(log.records.size(), 2U);
+  EXPECT_TRUE(log.records[0].allowed);
+  EXPECT_EQ(log.records[0].address, "127.0.0.1");
+  EXPECT_EQ(log.records[0].rule, "web.example");
+  EXPECT_EQ(log.records[1].reason, "not-listed");
+  ASSERT_EQ(log.violations.size(), 1U);
+  EXPECT_EQ(log.violations[0].operation, "egress");
+  EXPECT_EQ(log.violations[0].target, format("other.example:{}", server.port()));
+  EXPECT_EQ(log.violations[0].rule, "network.allowed_domains");
+}
+
+TEST_F(ProxyTest, ANameThatLeadsInsideIsRefusedAndNothingIsDialled) {
+  const Server server(answer_hello);
+  names_.answers["web.example"] = {"127.0.0.1"};
+  start({"web.example"});
+  const std::string refused = get(format("web.example:{}", server.port()));
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 403 web.example")) << refused;
+  EXPECT_NE(refused.find("not public (loopback)"), std::string::npos);
+  EXPECT_NE(refused.find("destination_ip_prohibited"), std::string::npos);
+  EXPECT_EQ(server.accepted(), 0);
+}
+
+// NW-05: the name is public when it is checked and private when it is used. It is looked up once for each connection, and what was
+// checked is dialled.
+TEST_F(ProxyTest, RebindingGainsNothing) {
+  const Server server(answer_hello);
+  names_.answers["web.example"] = {"127.0.0.1", "169.254.169.254", "10.0.0.1"};
+  start({"web.example", address(server)});
+  const std::string host = format("web.example:{}", server.port());
+  EXPECT_TRUE(get(host).ends_with("hello"));
+  EXPECT_TRUE(get(host).starts_with("HTTP/1.1 403 "));
+  EXPECT_TRUE(get(host).starts_with("HTTP/1.1 403 "));
+  EXPECT_EQ(names_.asked.size(), 3U);
+}
+
+TEST_F(ProxyTest, DenyWins) {
+  const Server server(answer_hello);
+  names_.answers["web.example"] = {"127.0.0.1"};
+  start({"*", address(server)}, {"web.example"});
+  EXPECT_TRUE(get(format("web.example:{}", server.port())).starts_with("HTTP/1.1 403 "));
+  EXPECT_TRUE(get(address(server)).ends_with("hello"));
+  EXPECT_EQ(proxy_->stop().violations[0].rule, "network.denied_domains");
+}
+
+TEST_F(ProxyTest, EverySpellingOfAnAddressIsTheAddress) {
+  const Server server(answer_hello);
+  start({"*"});
+  for (const char* host : {"127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "[::ffff:127.0.0.1]", "[::1]",
+                           "[::ffff:7f00:1]", "0", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "169.254.169.254", "127.0.0.1."})
+    EXPECT_TRUE(get(format("{}:{}", host, server.port())).starts_with("HTTP/1.1 403 ")) << host;
+  EXPECT_EQ(server.accepted(), 0);
+}
+
+TEST_F(ProxyTest, TheSpellingsReachAListedAddress) {
+  const Server server(answer_hello);
+  start({address(server)});
+  for (const char* host : {"127.0.0.1", "127.1", "2130706433", "0x7f000001", "[::ffff:127.0.0.1]"})
+    EXPECT_TRUE(get(format("{}:{}", host, server.port())).ends_with("hello")) << host;
+}
+
+TEST_F(ProxyTest, ConnectDialsBeforeItSaysYes) {
+  const Server server(echo);
+  std::uint16_t closed = 0;
+  {
+    const UniqueFd gone = test::listen_loopback(closed);
+  }
+  start({"127.0.0.1"});
+  EXPECT_EQ(talk(format("CONNECT {} HTTP/1.1\r\nHost: {}\r\n\r\nping", address(server), address(server))),
+            "HTTP/1.1 200 Connection established\r\n\r\nping");
+  const std::string refused = talk(format("CONNECT 127.0.0.1:{} HTTP/1.1\r\n\r\n", closed));
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 502 cannot connect to 127.0.0.1:")) << refused;
+  EXPECT_NE(refused.find("Connection refused"), std::string::npos);
+  EXPECT_TRUE(talk("CONNECT nowhere.example:443 HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 403 "));
+}
+
+TEST_F(ProxyTest, ANameThatDoesNotResolveIsToldApart) {
+  start({"nowhere.example"});
+  const std::string answer = talk("CONNECT nowhere.example:443 HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 502 nowhere.example does not resolve: the name does not exist\r\n")) << answer;
+  const EgressLog log = proxy_->stop();
+  EXPECT_EQ(log.records[0].reason, "dns");
+  EXPECT_TRUE(log.violations.empty()) << "a failure is no refusal";
+}
+
+TEST_F(ProxyTest, SocksByNameAndByAddress) {
+  const Server server(echo);
+  names_.answers["web.example"] = {"127.0.0.1"};
+  start({"web.example", address(server)});
+  const std::string port{static_cast<char>(server.port() >> 8), static_cast<char>(server.port())};
+  const std::string yes = "\x05\0\0\x01\0\0\0\0\0\0"s;
+  EXPECT_EQ(talk("\x05\x01\0"s + "\x05\x01\0\x03\x0Bweb.example"s + port + "ping"), "\x05\0"s + yes + "ping");
+  EXPECT_EQ(talk("\x05\x02\0\x02"s + "\x05\x01\0\x01\x7f\0\0\x01"s + port + "ping"), "\x05\0"s + yes + "ping");
+  EXPECT_EQ(talk("\x05\x01\x02"s + "\x01\x01u\x01p"s + "\x05\x01\0\x01\x7f\0\0\x01"s + port + "x"), "\x05\x02\x01\0"s + yes + "x");
+  EXPECT_EQ(talk("\x05\x01\0"s + "\x05\x01\0\x03\x0Dother.example"s + port)[3], 2) << "not allowed";
+  EXPECT_EQ(talk("\x05\x01\0"s + "\x05\x03\0\x03\x0Bweb.example"s + port)[3], 7) << "UDP";
+  EXPECT_EQ(talk("\x05\x01\0"s + "\x05\x01\0\x03\x11web.example\0x.com"s + port)[3], 2) << "NUL";
+  EXPECT_EQ(talk("\x04\x01\0\x50\x7f\0\0\x01\0"s)[1], 0x5B) << "SOCKS4";
+}
+
+TEST_F(ProxyTest, ACredentialIsAskedFor) {
+  const Server server(answer_hello);
+  start({"127.0.0.1"}, {}, {.credential = "belljar:secret"});
+  const std::string request = format("GET http://{0}/ HTTP/1.1\r\nHost: {0}\r\n", address(server));
+  const std::string without = talk(request + "\r\n");
+  EXPECT_TRUE(without.starts_with("HTTP/1.1 407 ")) << without;
+  EXPECT_NE(without.find("Proxy-Authenticate: Basic"), std::string::npos);
+  EXPECT_TRUE(talk(request + "Proxy-Authorization: Basic YmVsbGphcjp3cm9uZyE=\r\n\r\n").starts_with("HTTP/1.1 407 "));
+  EXPECT_TRUE(talk(request + "Proxy-Authorization: Basic YmVsbGphcjpzZWNyZXQ=\r\n\r\n").ends_with("hello"));
+  EXPECT_EQ(talk("\x05\x01\0"s), "\x05\xFF"s);
+  EXPECT_EQ(talk("\x05\x01\x02\x01\x07"s + "belljar\x05wrong"s), "\x05\x02\x01\x01"s);
+  EXPECT_EQ(talk("\x05\x01\x02\x01\x07"s + "belljar\x06secret"s), "\x05\x02\x01\0"s);
+}
+
+TEST_F(ProxyTest, LimitedPassesReadingOnly) {
+  const Server server(answer_hello);
+  start({"127.0.0.1"}, {}, {.methods = Methods::kLimited});
+  const auto status = [&](const std::string& method, const std::string& more = "") {
+    return talk(format("{0} http://{1}/ HTTP/1.1\r\nHost: {1}\r\nConnection: close\r\n{2}\r\n", method, address(server), more))
+        .substr(9, 3);
+  };
+  EXPECT_EQ(status("GET"), "200");
+  EXPECT_EQ(status("HEAD"), "200");
+  EXPECT_EQ(status("OPTIONS"), "200");
+  EXPECT_EQ(status("POST", "Content-Length: 0\r\n"), "405");
+  EXPECT_EQ(status("DELETE"), "405");
+  EXPECT_EQ(status("get"), "405") << "methods are case-sensitive";
+  EXPECT_EQ(talk(format("CONNECT {} HTTP/1.1\r\n\r\n", address(server))).substr(9, 3), "403");
+  EXPECT_EQ(talk("\x05\x01\0"s + "\x05\x01\0\x01\x7f\0\0\x01\0\x50"s)[3], 2);
+  EXPECT_EQ(server.accepted(), 3);
+  EXPECT_EQ(proxy_->stop().violations[0].rule, "network.methods");
+}
+
+TEST_F(ProxyTest, OneConnectionServesManyRequests) {
+  const Server server(answer_hello);
+  start({"127.0.0.1"});
+  const UniqueFd fd = connect_loopback(port_);
+  const std::string request = format("GET http://{0}/ HTTP/1.1\r\nHost: {0}\r\n\r\n", address(server));
+  send_all(fd.get(), request + request);  // pipelined
+  const std::string both = read_until(fd.get(), "hello") + read_until(fd.get(), "hello");
+  EXPECT_NE(both.find("Connection: keep-alive"), std::string::npos) << both;
+  send_all(fd.get(), request);
+  EXPECT_TRUE(read_until(fd.get(), "hello").ends_with("hello"));
+  // Each request is judged for itself.
+  send_all(fd.get(), "GET http://other.example/ HTTP/1.1\r\nHost: other.example\r\n\r\n");
+  EXPECT_TRUE(read_until(fd.get(), "opens it\n").starts_with("HTTP/1.1 403 "));
+  EXPECT_EQ(server.accepted(), 3);
+}
+
+TEST_F(ProxyTest, ASmuggledRequestReachesNobody) {
+  std::string seen;
+  const Server server([&](int fd) {
+    seen += read_until(fd, "\r\n\r\n");
+    send_all(fd, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  });
+  start({"127.0.0.1"});
+  const std::string hidden = "GET http://169.254.169.254/ HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n";
+  const std::string head = format("POST http://{0}/ HTTP/1.1\r\nHost: {0}\r\n", address(server));
+  for (const std::string& fields :
+       {"Content-Length: 0\r\nContent-Length: 70\r\n\r\n"s, "Content-Length: 70\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"s,
+        "Transfer-Encoding: xchunked\r\n\r\n"s, "Transfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n\r\n"s})
+    EXPECT_NE(talk(head + fields + hidden).substr(0, 12), "HTTP/1.1 200") << fields;
+  // The twin: well formed, and the second request is one of its own.
+  EXPECT_TRUE(talk(head + "Content-Length: 0\r\n\r\n" + hidden).starts_with("HTTP/1.1 200 OK"));
+  EXPECT_EQ(seen.find("169.254.169.254"), std::string::npos) << seen;
+}
+
+TEST_F(ProxyTest, ACutAnswerIsSeenAsCut) {
+  const Server server([](int fd) {
+    read_until(fd, "\r\n\r\n");
+    send_all(fd, "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nhalf");
+  });
+  start({"127.0.0.1"});
+  EXPECT_TRUE(get(address(server)).ends_with("<reset>"));
+}
+
+TEST_F(ProxyTest, HalfOfATunnelMayEndFirst) {
+  // The server answers only after the client's end: the end must arrive, and the way back must stay open.
+  const Server server(echo);
+  start({"127.0.0.1"});
+  std::string large;
+  for (int i = 0; i < 400'000; ++i) large += format("{:07}\n", i);
+  const std::string answer = "HTTP/1.1 200 Connection established\r\n\r\n";
+  const UniqueFd fd = connect_loopback(port_);
+  send_all(fd.get(), format("CONNECT {} HTTP/1.1\r\n\r\n", address(server)));
+  EXPECT_EQ(read_until(fd.get(), "\r\n\r\n"), answer);
+  send_all(fd.get(), large);
+  ::shutdown(fd.get(), SHUT_WR);
+  EXPECT_TRUE(read_all(fd.get()) == large);
+  const EgressLog log = proxy_->stop();
+  ASSERT_EQ(log.records.size(), 1U);
+  EXPECT_EQ(log.records[0].bytes_sent, large.size());
+  EXPECT_EQ(log.records[0].bytes_received, large.size());
+}
+
+TEST_F(ProxyTest, SlowHeadsEnd) {
+  ProxyOptions options;
+  options.timeouts.head = std::chrono::milliseconds(50);
+  start({"127.0.0.1"}, {}, std::move(options));
+  const UniqueFd fd = connect_loopback(port_);
+  send_all(fd.get(), "GET http://127.0.0.1/ HTTP/1.1\r\nX: ");
+  EXPECT_TRUE(read_all(fd.get()).starts_with("HTTP/1.1 408 "));
+}
+
+TEST_F(ProxyTest, BeyondTheLimitClientsWait) {
+  const Server server(answer_hello);
+  start({"127.0.0.1"}, {}, {.max_connections = 2});
+  UniqueFd idle[2] = {connect_loopback(port_), connect_loopback(port_)};
+  const UniqueFd third = connect_loopback(port_);
+  send_all(third.get(), format("GET http://{0}/ HTTP/1.1\r\nHost: {0}\r\nConnection: close\r\n\r\n", address(server)));
+  idle[0].reset();
+  EXPECT_TRUE(read_all(third.get()).ends_with("hello"));
+}
+
+TEST_F(ProxyTest, AfterTheEndTheDoorIsShut) {
+  const Server server(echo);
+  start({"127.0.0.1"});
+  const UniqueFd open = connect_loopback(port_);
+  send_all(open.get(), format("CONNECT {} HTTP/1.1\r\n\r\n", address(server)));
+  EXPECT_EQ(read_until(open.get(), "\r\n\r\n").substr(9, 3), "200");
+  (void)proxy_->stop();
+  const std::string rest = read_all(open.get());
+  EXPECT_TRUE(rest.empty() || rest == "<reset>") << rest;
+  EXPECT_FALSE(connect_loopback(port_).valid());
+}
+
+}  // namespace
+}  // namespace belljar::egress

@@ -1,0 +1,26 @@
+#include "egress/resolve.h"
+
+#include <gtest/gtest.h>
+
+namespace belljar::egress {
+namespace {
+
+TEST(Resolve, HostsFilesAreRead) {
+  constexpr char kText[] =
+      "# comment\n127.0.0.1 localhost\n::1\tlocalhost ip6-localhost # more\n 10.0.0.1  Build.Local build\nnonsense "
+      "a.example\n10.0.0.2 x y z\n10.0.0.3 last.example";
+  const auto text = [&](const char* name) {
+    std::string all;
+    for (const policy::Ip& ip : find_in_hosts(kText, name)) all += to_string(ip) + " ";
+    return all;
+  };
+  EXPECT_EQ(text("localhost"), "127.0.0.1 ::1 ");
+  EXPECT_EQ(text("build.local"), "10.0.0.1 ");
+  EXPECT_EQ(text("z"), "10.0.0.2 ");
+  EXPECT_EQ(text("last.example"), "10.0.0.3 ");
+  EXPECT_EQ(text("a.example"), "");
+  EXPECT_EQ(text("comment"), "");
+}
+
+}  // namespace
+}  // namespace belljar::egress
