@@ -191,7 +191,7 @@ TEST_F(Run, JsonIsOneObjectWhateverHappens) {
   EXPECT_NE(fine.out.find(R"("stderr":"err\n")"), std::string::npos) << fine;
   const Outcome missing = run_in({"--json", "--", "no-such-program"});
   EXPECT_EQ(missing.out.find("{\"exit_code\":127,\"signal\":null,\"reason\":\"start_failed\""), 0U) << missing;
-  const Outcome refused = run_in({"--json", "--net", "proxy", "--", "true"});
+  const Outcome refused = run_in({"--json", "--publish", "8080", "--", "true"});
   EXPECT_EQ(refused.exit_code, 125);
   EXPECT_EQ(refused.out.find("{\"exit_code\":125"), 0U) << refused;
 }
@@ -253,8 +253,11 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"LoginProgram", {"--login", "--", "true"}, 125, "--login"},
         Bad{"BadTimeout", {"--timeout", "soon", "--", "true"}, 125, "--timeout"},
         Bad{"BadSize", {"--memory", "much", "--", "true"}, 125, "--memory"},
-        Bad{"Proxy", {"--net", "proxy", "--", "true"}, 125, "network.mode"},
-        Bad{"Domain", {"--allow-domain", "example.com", "--", "true"}, 125, "belljar: cannot enforce network"},
+        Bad{"ProxyWithoutRules", {"--policy", "danger-full-access", "--net", "proxy", "--", "true"}, 125, "network.mode"},
+        Bad{"ProxyWithoutANamespace", {"--backend", "landlock", "--net", "proxy", "--", "true"}, 125, "network.mode"},
+        Bad{"DomainsWithoutAProxy", {"--net", "host", "--deny-domain", "example.com", "--", "true"}, 125, "network.denied_domains"},
+        Bad{"MethodsWithoutAProxy", {"--net-methods", "limited", "--", "true"}, 125, "network.methods"},
+        Bad{"NoDomain", {"--allow-domain", "https://example.com/", "--", "true"}, 125, "it is a URL"},
         Bad{"Publish", {"--publish", "8080", "--", "true"}, 125, "network.publish"},
         Bad{"HostSocket", {"--allow-unix-socket", "/run/x", "--", "true"}, 125, "network.allow_unix_sockets"},
         Bad{"ReportNowhere", {"--report", "/no/such/place/r", "--", "true"}, 125, "cannot create the report"},
