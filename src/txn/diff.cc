@@ -11,8 +11,4 @@ Result<std::vector<Change>> diff(const Place& place) {
   return find_renames(transaction.store(), deltas, compare_all(transaction.store(), deltas));
 }
 
-Result<Patch> patch(const Place&) {
-  return Error(Code::kUnimplemented, "cannot write a patch").reason("this version does not").next("use `belljar diff --json`");
-}
-
 }  // namespace belljar::txn

@@ -4,6 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,11 +21,14 @@ namespace {
 // ctime ticks with the kernel's coarse clock: what is written in the same tick as a run begins counts as changed meanwhile. Waits
 // until what was written before lies in the past.
 void let_the_clock_tick() {
-  timespec begin{}, now{};
-  ::clock_gettime(CLOCK_REALTIME_COARSE, &begin);
+  timespec begin{};
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &begin);  // a ctime may be that fine, and the coarse clock lags behind
   do ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  while (now.tv_sec == begin.tv_sec && now.tv_nsec == begin.tv_nsec);
+  while (now.tv_sec < begin.tv_sec || (now.tv_sec == begin.tv_sec && now.tv_nsec <= begin.tv_nsec));
 }
+
+void must_remove(const std::string& path) { EXPECT_EQ(::remove(path.c_str()), 0) << path; }
 
 // A home with a workspace and the state directory in it, outside of /tmp, which a sandbox has for itself.
 class Txn : public testing::Test {
@@ -321,6 +326,44 @@ TEST_F(Txn, SnapshotsAndForks) {
   // The host has moved on under the first one: said, not overwritten.
   EXPECT_EQ(txn({"commit", "--txn-name", "default"}).exit_code, 1);
   EXPECT_EQ(txn({"rollback"}).exit_code, 0);
+}
+
+TEST_F(Txn, GitAppliesThePatch) {
+  BELLJAR_NEEDS(program("git"));
+  std::string lines;
+  for (int i = 0; i < 300; ++i) lines += std::to_string(i) + "\n";
+  write("text", lines);
+  write("binary", std::string("a\0b", 3) + lines);
+  write("gone binary", std::string(300, '\0'));
+  write("gone", "x\n");
+  write("mode", "m\n");
+  write("dir/moved", lines + "moved\n");
+  write("to_link", "f\n");
+  write("bare", "no newline");
+  write("empty_gone", "");
+  const Outcome work = shell(
+      "sed -i -e s/^7$/seven/ -e 's/^150$/a\\nb/' -e /^299$/d text; head -c 5000 /dev/urandom > binary; rm 'gone binary' gone "
+      "empty_gone;"
+      "chmod 755 mode; mkdir new; mv dir/moved new/place; ln -sf text to_link; printf 'still none' > bare; : > empty;"
+      "head -c 3000 /dev/zero > 'new/zero file'; echo q > \"$(printf 'new/\\303\\244\\t\"')\"; mkfifo fifo; mkdir void");
+  ASSERT_EQ(work.exit_code, 0) << work;
+  const Outcome patch = txn({"diff", "--patch"});
+  EXPECT_EQ(patch.exit_code, 0);
+  EXPECT_NE(patch.err.find("not in the patch: fifo"), std::string::npos) << patch;
+  EXPECT_NE(patch.err.find("not in the patch: void/: an empty directory"), std::string::npos) << patch;
+  const TempDir other("/var/tmp");
+  ASSERT_EQ(run({"/bin/cp", "-a", ws() + "/.", other.path()}).exit_code, 0);
+  const Outcome applied = run({"git", "apply", "-v", "-"}, {.input = patch.out, .cwd = other.path()});
+  ASSERT_EQ(applied.exit_code, 0) << applied << patch.out;
+  ASSERT_EQ(txn({"commit"}).exit_code, 0);
+  must_remove(ws("fifo"));
+  must_remove(ws("void"));
+  if (exists(ws("dir"))) must_remove(ws("dir"));
+  const Outcome difference = run({"/usr/bin/diff", "-r", "--no-dereference", ws(), other.path()});
+  EXPECT_EQ(difference.out, "");
+  struct stat status{};
+  ASSERT_EQ(stat((other / "mode").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0755U);
 }
 
 }  // namespace

@@ -1,0 +1,220 @@
+// Layers as overlayfs writes them, read, stacked, dropped and applied: without a sandbox, so that each case is a few files.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/format.h"
+#include "belljar/txn.h"
+#include "support/identity.h"
+#include "support/must.h"
+#include "txn/store.h"
+#include "txn/support_layers.h"
+
+namespace belljar::test {
+namespace {
+
+// The state file of the only transaction.
+std::string must_find(const std::string& state_dir) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(state_dir)) {
+    if (entry.path().filename() == "meta") return entry.path().string();
+  }
+  std::abort();
+}
+
+class Layers : public testing::Test {
+ protected:
+  std::string committed(const txn::CommitOptions& options = {}, const std::string& name = "default") const {
+    txn::Place place = bench_.place();
+    place.name = name;
+    const auto done = txn::commit(place, options);
+    if (!done) return done.error().line();
+    std::string text = done->applied ? "applied\n" : "";
+    for (const auto& one : done->conflicts) text += "conflict " + one.path + ": " + one.reason + "\n";
+    for (const auto& one : done->refused) text += "refused " + one.path + "\n";
+    for (const auto& one : done->merged) text += "merged " + one + "\n";
+    return text;
+  }
+  std::string read(const std::string& name) const { return read_file(bench_.ws(name)); }
+
+  Workbench bench_{"/var/tmp"};
+};
+
+TEST_F(Layers, AttributesAreSeenAndCommitted) {
+  bench_.write("file", "x");
+  bench_.write("dir/in", "y");
+  bench_.in_layer([](const std::string& up) {
+    Workbench::put(up, "file", "x");
+    must(::setxattr((up + "/file").c_str(), "user.note", "hi", 2, 0));
+    Workbench::make_dir(up, "dir");
+    must(::setxattr((up + "/dir").c_str(), "user.note", "ho", 2, 0));
+    must(::setxattr((up + "/file").c_str(), "user.overlay.origin", "xx", 2, 0));
+  });
+  EXPECT_EQ(bench_.changes(), "M dir\nM file\n");
+  EXPECT_EQ(committed(), "applied\n");
+  char value[8] = {};
+  EXPECT_EQ(::getxattr(bench_.ws("file").c_str(), "user.note", value, sizeof value), 2);
+  EXPECT_EQ(::getxattr(bench_.ws("dir").c_str(), "user.note", value, sizeof value), 2);
+  EXPECT_EQ(::getxattr(bench_.ws("file").c_str(), "user.overlay.origin", value, sizeof value), -1);
+  EXPECT_EQ(read("dir/in"), "y");
+}
+
+TEST_F(Layers, AnOpaqueDirectoryHidesAllThatLiesBelow) {
+  bench_.write("d/old", "1");
+  bench_.write("d/sub/older", "2");
+  bench_.in_layer([](const std::string& up) {
+    Workbench::make_dir(up, "d", true);
+    Workbench::put(up, "d/new", "3");
+  });
+  EXPECT_EQ(bench_.changes(), "A d/new\nD d/old\nD d/sub\nD d/sub/older\n");
+  EXPECT_EQ(committed(), "applied\n");
+  EXPECT_EQ(bench_.tree().size(), 3U);
+}
+
+TEST_F(Layers, SetIdBitsAreNotCommitted) {
+  bench_.in_layer([](const std::string& up) { Workbench::put(up, "tool", "x", 04755); });
+  EXPECT_EQ(committed(), "refused tool\n");
+  EXPECT_EQ(bench_.tree().size(), 1U);
+}
+
+TEST_F(Layers, TheCallersJudgeIsAsked) {
+  bench_.in_layer([](const std::string& up) {
+    Workbench::put(up, "yes", "x");
+    Workbench::put(up, "no", "x");
+  });
+  const txn::Judge judge = [](const txn::Change& change) {
+    return change.path == "no" ? std::optional<std::string>("because") : std::nullopt;
+  };
+  EXPECT_EQ(committed({.judge = judge}), "refused no\n");
+  EXPECT_EQ(committed({.paths = {"yes"}, .judge = judge}), "applied\n");
+  EXPECT_EQ(read("yes"), "x");
+}
+
+TEST_F(Layers, WhatIsNewOnTheHostBelowARemovedDirectoryIsAConflict) {
+  bench_.write("d/a", "1");
+  bench_.in_layer([](const std::string& up) { Workbench::white_out(up, "d"); });
+  bench_.write("d/b", "2");
+  EXPECT_EQ(committed(), "conflict d/b: it was changed on the host meanwhile\n");
+  EXPECT_EQ(read("d/a"), "1");
+  // The twin: without it the directory goes.
+  must(::unlink(bench_.ws("d/b").c_str()));
+  EXPECT_EQ(committed(), "applied\n");
+  EXPECT_EQ(bench_.tree().size(), 1U);
+}
+
+TEST_F(Layers, ChangesInPlaceAreFoundWhateverTheirTimesSay) {
+  bench_.write("f", "old");
+  bench_.in_layer([](const std::string& up) { Workbench::put(up, "f", "new"); });
+  struct stat before{};
+  must(::stat(bench_.ws("f").c_str(), &before));
+  const int fd = ::open(bench_.ws("f").c_str(), O_WRONLY);
+  must(fd);
+  EXPECT_EQ(::write(fd, "own", 3), 3);
+  const timespec times[2] = {before.st_atim, before.st_mtim};
+  must(::futimens(fd, times));
+  ::close(fd);
+  EXPECT_EQ(committed(), "conflict f: the same lines were changed on the host meanwhile, in another way\n");
+  EXPECT_EQ(read("f"), "own");
+}
+
+TEST_F(Layers, ALinkInTheWorkspaceLeadsNowhere) {
+  const TempDir outside("/var/tmp");
+  outside.write("target", "safe");
+  bench_.write("d/f", "1");
+  bench_.in_layer([](const std::string& up) { Workbench::put(up, "d/f", "2"); });
+  must(::rename(bench_.ws("d").c_str(), bench_.ws("moved").c_str()));
+  outside.write("f", "safe");
+  must(::symlink(outside.path().c_str(), bench_.ws("d").c_str()));
+  const std::string answer = committed();
+  EXPECT_EQ(answer.find("applied"), std::string::npos) << answer;
+  EXPECT_EQ(read_file(outside / "f"), "safe");
+}
+
+TEST_F(Layers, SeventySnapshotsAreFlattenedAndStillThere) {
+  bench_.write("base", "host");
+  for (int i = 0; i < 70; ++i) {
+    bench_.in_layer([i](const std::string& up) {
+      Workbench::put(up, "counter", format("{}", i));
+      Workbench::put(up, format("f{}", i), "x");
+      if (i == 5) Workbench::white_out(up, "base");
+      if (i > 0) Workbench::white_out(up, format("f{}", i - 1));
+    });
+    const auto kept = txn::snapshot(bench_.place(), format("s{}", i));
+    ASSERT_TRUE(kept) << kept.error().line();
+  }
+  const auto transaction = txn::Transaction::open(bench_.place(), txn::Store::Open::kExisting, txn::Access::kRead);
+  ASSERT_TRUE(transaction);
+  EXPECT_LT(transaction->meta().chain.size(), txn::kMostLayers);
+  EXPECT_EQ(bench_.changes(), "D base\nA counter\nA f69\n");
+  ASSERT_TRUE(txn::rollback(bench_.place(), "s3"));
+  EXPECT_EQ(bench_.changes(), "A counter\nA f3\n");
+  EXPECT_EQ(committed(), "applied\n");
+  EXPECT_EQ(read("counter"), "3");
+  ASSERT_TRUE(txn::sweep(bench_.place()));
+}
+
+TEST_F(Layers, ASnapshotDoesNotChangeWithTheHostsFiles) {
+  bench_.in_layer([](const std::string& up) { Workbench::put(up, "f", "1"); });
+  ASSERT_TRUE(txn::make_fork(bench_.place(), "other"));
+  EXPECT_EQ(committed(), "applied\n");
+  // The host's file is its own: writing to it in place does not reach the layer that the fork still has.
+  const int fd = ::open(bench_.ws("f").c_str(), O_WRONLY);
+  must(fd);
+  EXPECT_EQ(::write(fd, "2", 1), 1);
+  ::close(fd);
+  EXPECT_EQ(bench_.changes("other"), "M f\n");
+}
+
+TEST_F(Layers, StateMayNotLieInTheWorkspace) {
+  txn::Place place = bench_.place();
+  place.state_dir = place.workspace + "/state";
+  EXPECT_EQ(txn::snapshot(place, "x").error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(txn::snapshot(bench_.place(), "x").error().code(), Code::kNotFound);
+  bench_.in_layer([](const std::string&) {});
+  EXPECT_TRUE(txn::snapshot(bench_.place(), "x"));
+}
+
+TEST_F(Layers, DamagedStateIsSaidAndCanBeDropped) {
+  bench_.in_layer([](const std::string& up) { Workbench::put(up, "f", "1"); });
+  const std::string meta = must_find(bench_.place().state_dir);
+  must(::truncate(meta.c_str(), 3));
+  EXPECT_NE(bench_.changes().find("cannot read the state of a transaction"), std::string::npos);
+  EXPECT_TRUE(txn::rollback(bench_.place()));
+  EXPECT_NE(bench_.changes().find("cannot find the transaction"), std::string::npos);
+}
+
+// A workspace on a file system that fills up while the commit is prepared.
+TEST(FullDisk, ACommitThatDoesNotFitLeavesTheWorkspaceAsItWas) {
+  BELLJAR_NEEDS(as_root());
+  const TempDir mount("/var/tmp");
+  must(::mount("tmpfs", mount.path().c_str(), "tmpfs", 0, "size=1m"));
+  {
+    const Workbench bench(mount.path(), "/var/tmp");
+    bench.write("kept", "old");
+    bench.in_layer([](const std::string& up) {
+      Workbench::put(up, "kept", "new");
+      Workbench::put(up, "big", std::string(2U << 20, 'x'));
+    });
+    const auto before = bench.tree();
+    const auto done = txn::commit(bench.place(), {});
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code(), Code::kResourceExhausted) << done.error().line();
+    EXPECT_EQ(bench.tree(), before);
+    // The twin: with room it goes.
+    must(::mount("tmpfs", mount.path().c_str(), "tmpfs", MS_REMOUNT, "size=8m"));
+    const auto again = txn::commit(bench.place(), {});
+    ASSERT_TRUE(again) << again.error().line();
+    EXPECT_EQ(read_file(bench.ws("kept")), "new");
+  }
+  must(::umount(mount.path().c_str()));
+}
+
+}  // namespace
+}  // namespace belljar::test
