@@ -123,7 +123,8 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
-// Command rules (DESIGN section 9). Judged by guard/, which is a later issue: until then a non-empty list is refused by name.
+// Command rules (DESIGN section 9). guard/ judges what an agent proposes by them (`belljar rules check --policy`). They guide
+// asking: a program that runs starts others without a shell, so `belljar run` refuses a non-empty list by name.
 struct Commands {
   std::vector<std::string> allow;
   std::vector<std::string> deny;

@@ -26,7 +26,9 @@ void add_snapshot(CLI::App& app, int& exit_code);
 void add_fork(CLI::App& app, int& exit_code);
 void add_recover(CLI::App& app, int& exit_code);
 
-// `argv`: from the word `bench` on. Does not return unless it fails.
-int run_bench(char** argv);
+// Commands that another program of ours does, beside this one, so that `run` stays small: its name, or nullptr when we do it here.
+const char* other_program(std::span<char* const> argv) noexcept;
+// Replaces this process by `program`. `argv`: from our command's word on. Does not return unless it fails.
+int hand_over(const char* program, char** argv);
 
 }  // namespace belljar::cli

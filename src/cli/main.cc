@@ -23,7 +23,8 @@ std::vector<std::string> split_program(int& argc, char** argv) {
 
 int main(int argc, char** argv) {
   belljar::runtime::reopen_closed_stdio();
-  if (argc > 1 && std::string_view(argv[1]) == "bench") return belljar::cli::run_bench(argv + 1);
+  if (const char* other = belljar::cli::other_program({argv, static_cast<std::size_t>(argc)}))
+    return belljar::cli::hand_over(other, argv + 1);
   int exit_code = 0;
   const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";
   // Never deleted: taking the options apart again takes as long as parsing them.
@@ -49,6 +50,8 @@ int main(int argc, char** argv) {
     belljar::cli::add_fork(app, exit_code);
     belljar::cli::add_recover(app, exit_code);
     app.add_subcommand("bench", "Measure this machine: starts, commands, work inside and outside, beside the peers installed");
+    app.add_subcommand("rules", "Judge shell commands by rules: allow, ask or forbid, part by part");
+    app.add_subcommand("scan", "Look for instructions to a model in text that should be data");
   }
   try {
     app.parse(argc, argv);

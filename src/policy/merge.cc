@@ -328,8 +328,10 @@ class Merger {
       const auto& list = name == "commands.allow" ? policy_.commands.allow : policy_.commands.deny;
       if (list.empty()) continue;
       return Error(Code::kUnimplemented, format("{}: `{}` is not enforced by this build", to_string(origin(name)), name))
-          .reason("command rules come with the parsed shell, and a rule that nothing holds would be worse than none")
-          .next("take the key out");
+          .reason(
+              "command rules guide what an agent asks; a running program starts others without any shell, so `run` cannot hold "
+              "them")
+          .next("take the key out, and judge texts with `belljar rules check --policy FILE TEXT`");
     }
     if (policy_.network.mode != NetMode::kHost || drops_rules(policy_.mode)) return {};
     for (const std::string name : {"network.allowed_domains", "network.denied_domains", "network.credentials"}) {

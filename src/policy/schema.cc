@@ -121,8 +121,8 @@ constexpr Key kKeys[] = {
     {"limits.output_action", "--output-action", T::kEnum, "kill|drain", J::kReplace, N::kStricter, false, BELLJAR_FIELD(limits.output_action), "drain", "none",
      "Beyond output_bytes: drop and count the rest, or end the command."},
 
-    {"commands.allow", "", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(commands.allow), "[]", "none", "Commands that may run (not enforced yet: refused)."},
-    {"commands.deny", "", T::kTexts, "", J::kUnion, N::kMore, false, BELLJAR_FIELD(commands.deny), "[]", "none", "Commands that may not run (not enforced yet: refused)."},
+    {"commands.allow", "", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(commands.allow), "[]", "none", "Command prefixes for `belljar rules check`, nothing else may run; `run` refuses the key."},
+    {"commands.deny", "", T::kTexts, "", J::kUnion, N::kMore, false, BELLJAR_FIELD(commands.deny), "[]", "none", "Command prefixes that `belljar rules check` forbids; `run` refuses the key."},
 
     {"ignore_violations.file", "", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(ignore_violations.file), "[]",
      "an attack among what is kept out goes unseen",

@@ -43,7 +43,7 @@ Result<void> check_served(const Policy& policy) {
     return unserved(format("the pattern {} ({})", quoted(glob->path), to_string(glob->origin)),
                     "files that match later cannot be held in this version", "name the paths, or the directory they are in");
   if (!policy.commands.allow.empty() || !policy.commands.deny.empty())
-    return unserved("commands.allow and commands.deny", "this version does not judge shell commands",
+    return unserved("commands.allow and commands.deny", "they guide what an agent asks and cannot hold a program that runs",
                     "drop the key; file and network rules hold without it");
   if (policy.limits.write_quota)
     return unserved("limits.write_quota", "it counts bytes of the file API, which `run` does not have",

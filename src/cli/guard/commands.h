@@ -1,0 +1,21 @@
+// One file a command, as in cli/commands.h.
+#pragma once
+
+#include <string>
+
+#include "belljar/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace belljar::cli {
+
+void add_rules(CLI::App& app, int& exit_code);
+
+// stdout, whole or an error on stderr; the exit code.
+int print_out(const std::string& text);
+// All of stdin, at most `limit` bytes and one more.
+std::string read_stdin(std::size_t limit);
+
+}  // namespace belljar::cli

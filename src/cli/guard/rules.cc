@@ -1,0 +1,197 @@
+// belljar rules check | list
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "base/format.h"
+#include "cli/errors.h"
+#include "cli/guard/commands.h"
+#include "cli/load.h"
+#include "guard/permission.h"
+#include "guard/read_only.h"
+#include "policy/json.h"
+#include "policy/layer.h"
+#include "policy/parse.h"
+#include "policy/schema.h"
+
+namespace belljar::cli {
+namespace {
+
+struct Given {
+  std::vector<std::string> rules;
+  std::string policy, workspace = ".", text, mode, sandbox = "on";
+  std::vector<std::string> excluded;
+  bool json = false, auto_allow = false, allow_unsandboxed = false, no_files = false;
+};
+
+std::string user_rules() {
+  const char* config = std::getenv("XDG_CONFIG_HOME");  // NOLINT(concurrency-mt-unsafe): one thread
+  const char* home = std::getenv("HOME");               // NOLINT(concurrency-mt-unsafe)
+  if (config != nullptr && *config == '/') return std::string(config) + "/belljar/rules.toml";
+  return home == nullptr || *home == '\0' ? std::string() : std::string(home) + "/.config/belljar/rules.toml";
+}
+
+std::string canonical(const std::string& path) {
+  char real[PATH_MAX];
+  return ::realpath(path.c_str(), real) == nullptr ? std::string() : std::string(real);
+}
+
+// Adds a rules file; one that lies inside the workspace, whoever named it, may only narrow.
+Result<void> add_file(guard::RuleSet& set, const std::string& path, const std::string& workspace, bool named) {
+  auto text = read_policy_file(path);
+  if (!text && !named && (text.error().errnum() == ENOENT || text.error().errnum() == ENOTDIR)) return {};
+  if (!text) return std::move(text).error();
+  const bool inside = !workspace.empty() && (canonical(path) + "/").starts_with(workspace == "/" ? "/" : workspace + "/");
+  const guard::Trust trust = inside ? guard::Trust::kWorkspace : guard::Trust::kUser;
+  guard::join(set, BELLJAR_TRY(guard::parse_rules(*text, path, trust)), trust);
+  return {};
+}
+
+// commands.allow and commands.deny of one policy file.
+Result<void> add_policy_file(guard::RuleSet& set, const std::string& path) {
+  const std::string text = BELLJAR_TRY(read_policy_file(path));
+  const policy::Layer layer = BELLJAR_TRY(policy::parse_policy(text, path, "policy"));
+  for (const policy::Setting& setting : layer.settings) {
+    Commands commands;
+    if (setting.key->name == "commands.allow") commands.allow = std::get<std::vector<std::string>>(setting.value);
+    else if (setting.key->name == "commands.deny") commands.deny = std::get<std::vector<std::string>>(setting.value);
+    else continue;
+    guard::join(set, BELLJAR_TRY(guard::rules_of(commands, setting.origin)), guard::Trust::kUser);
+  }
+  return {};
+}
+
+Result<guard::RuleSet> load_rules(const Given& given) {
+  guard::RuleSet set;
+  const std::string workspace = canonical(given.workspace);
+  if (workspace.empty())
+    return Error(Code::kNotFound, format("cannot use the workspace {}", belljar::quoted(given.workspace))).sys(errno, "realpath");
+  if (!given.no_files && !user_rules().empty()) BELLJAR_CHECK(add_file(set, user_rules(), workspace, false));
+  for (const std::string& file : given.rules) BELLJAR_CHECK(add_file(set, file, workspace, true));
+  if (!given.policy.empty()) BELLJAR_CHECK(add_policy_file(set, given.policy));
+  if (!given.no_files) BELLJAR_CHECK(add_file(set, workspace + "/.belljar/rules.toml", workspace, false));
+  return set;
+}
+
+Result<guard::PermissionSettings> settings_of(const Given& given) {
+  static const std::map<std::string, guard::PermissionMode> kModes{{"default", guard::PermissionMode::kDefault},
+                                                                   {"auto-edit", guard::PermissionMode::kAutoEdit},
+                                                                   {"plan", guard::PermissionMode::kPlan},
+                                                                   {"yolo", guard::PermissionMode::kYolo}};
+  static const std::map<std::string, guard::SandboxState> kStates{
+      {"on", guard::SandboxState::kOn}, {"off", guard::SandboxState::kOff}, {"unavailable", guard::SandboxState::kUnavailable}};
+  const auto mode = kModes.find(given.mode);
+  const auto state = kStates.find(given.sandbox);
+  if (mode == kModes.end())
+    return Error(Code::kInvalidArgument, format("there is no mode {}", belljar::quoted(given.mode)))
+        .next("one of default, auto-edit, plan, yolo");
+  if (state == kStates.end())
+    return Error(Code::kInvalidArgument, format("--sandbox cannot be {}", belljar::quoted(given.sandbox)))
+        .next("one of on, off, unavailable");
+  return guard::PermissionSettings{.mode = mode->second,
+                                   .sandbox = state->second,
+                                   .auto_allow_bash_if_sandboxed = given.auto_allow,
+                                   .allow_unsandboxed_commands = given.allow_unsandboxed,
+                                   .excluded_commands = given.excluded};
+}
+
+int exit_code_of(guard::Decision decision) { return static_cast<int>(decision); }
+
+// With --mode: what permission makes of it.
+int decide(const Given& given, guard::RuleSet rules) {
+  auto settings = settings_of(given);
+  if (!settings) return print_error(settings.error());
+  guard::PermissionJudge judge(std::move(*settings), std::move(rules));
+  const guard::Permission permission = judge.decide({.tool = "bash", .command = given.text});
+  if (!permission.warning.empty()) print_note("warning: " + permission.warning);
+  std::string text;
+  if (given.json) {
+    text = format(R"({{"outcome":"{}","place":"{}","reason":{},"warning":{},"verdict":{}}})", guard::to_string(permission.outcome),
+                  guard::to_string(permission.place), policy::json_text(permission.reason), policy::json_text(permission.warning),
+                  guard::to_json_text(permission.verdict, given.text));
+    std::erase(text, '\n');
+    text += '\n';
+  } else {
+    text = guard::to_text(permission.verdict, given.text) + format("{} {} the sandbox: {}\n", guard::to_string(permission.outcome),
+                                                                   guard::to_string(permission.place), escaped(permission.reason));
+  }
+  const int printed = print_out(text);
+  return printed != 0 ? printed : static_cast<int>(permission.outcome);
+}
+
+int check(Given& given) {
+  if (given.text == "-") given.text = read_stdin(guard::kMaxScript);
+  auto rules = load_rules(given);
+  if (!rules) return print_error(rules.error());
+  if (!given.mode.empty()) return decide(given, std::move(*rules));
+  guard::Judge judge(std::move(*rules));
+  const guard::Verdict verdict = judge.judge(given.text);
+  const int printed = print_out(given.json ? guard::to_json_text(verdict, given.text) : guard::to_text(verdict, given.text));
+  return printed != 0 ? printed : exit_code_of(verdict.decision);
+}
+
+int list(Given&) {
+  std::string text = "# Checks, by meaning; `disable = [\"NAME\"]` in a rules file of the user takes one out\n";
+  for (const guard::Hazard& hazard : guard::hazards()) text += format("{:<18} {}\n", hazard.name, hazard.doc);
+  text += "\n# Commands known to only read (plan mode runs nothing else), with what is refused of each\n";
+  for (const guard::ReadOnlyProgram& program : guard::read_only_programs()) {
+    text += std::string(program.name);
+    if (!program.only.empty()) text += format(": only {}", program.only);
+    if (!program.refused.empty()) text += format("   not {}", program.refused);
+    text += '\n';
+  }
+  return print_out(text);
+}
+
+}  // namespace
+
+int print_out(const std::string& text) {
+  const bool fine = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return fine ? 0 : print_error(Error(Code::kUnavailable, "cannot write to stdout").sys(errno, "write"));
+}
+
+std::string read_stdin(std::size_t limit) {
+  std::string text;
+  char buffer[16384];
+  while (text.size() <= limit) {
+    const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    text.append(buffer, static_cast<std::size_t>(count));
+  }
+  return text;
+}
+
+void add_rules(CLI::App& app, int& exit_code) {
+  CLI::App* group =
+      app.add_subcommand("rules", "Judge shell commands by rules. Rules guide asking; only the sandbox holds a command");
+  group->require_subcommand(1);
+  const auto given = std::make_shared<Given>();
+  CLI::App* checking = group->add_subcommand("check",
+                                             "Explain part by part what rules say of a command. Exit code: 0 allow, 1 prompt, 2 "
+                                             "forbid; with --mode 0 run, 1 ask, 2 refuse");
+  checking->add_option("TEXT", given->text, "Shell text; `-` reads it from stdin")->required();
+  checking->add_option("--rules", given->rules, "A rules file (TOML)")->type_name("FILE");
+  checking->add_option("--policy", given->policy, "Take commands.allow and commands.deny of this policy file")->type_name("FILE");
+  checking->add_option("--workspace", given->workspace, "Its .belljar/rules.toml may narrow; files inside it never allow")
+      ->type_name("DIR");
+  checking->add_flag("--no-files", given->no_files, "Do not read the rules of the user and of the workspace");
+  checking->add_flag("--json", given->json, "As one JSON object");
+  checking->add_option("--mode", given->mode, "Say what this permission mode makes of it: default, auto-edit, plan, yolo")
+      ->type_name("MODE");
+  checking->add_option("--sandbox", given->sandbox, "With --mode: on, off, unavailable")->type_name("STATE");
+  checking->add_flag("--auto-allow", given->auto_allow, "With --mode: auto_allow_bash_if_sandboxed");
+  checking->add_flag("--allow-unsandboxed", given->allow_unsandboxed, "With --mode: allow_unsandboxed_commands");
+  checking->add_option("--exclude", given->excluded, "With --mode: an entry of excluded_commands")->type_name("PREFIX");
+  checking->callback([given, &exit_code] { exit_code = check(*given); });
+  group->add_subcommand("list", "The checks, and the commands known to only read")->callback([given, &exit_code] {
+    exit_code = list(*given);
+  });
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,130 @@
+#include "guard/grammar.h"
+
+#include <algorithm>
+
+#include "guard/shell.h"
+
+extern "C" const TSLanguage* tree_sitter_bash(void);
+
+namespace belljar::guard {
+namespace {
+
+struct NamedKind {
+  std::string_view name;
+  Kind kind;
+};
+
+constexpr NamedKind kKinds[] = {
+    {"comment", Kind::kComment},
+    {"program", Kind::kGroup},
+    {"list", Kind::kGroup},
+    {"subshell", Kind::kGroup},
+    {"compound_statement", Kind::kGroup},
+    {"if_statement", Kind::kGroup},
+    {"elif_clause", Kind::kGroup},
+    {"else_clause", Kind::kGroup},
+    {"do_group", Kind::kGroup},
+    {"negated_command", Kind::kGroup},
+    {"case_statement", Kind::kGroup},
+    {"case_item", Kind::kGroup},
+    {"variable_assignments", Kind::kGroup},
+    {"for_statement", Kind::kLoop},
+    {"c_style_for_statement", Kind::kLoop},
+    {"while_statement", Kind::kLoop},
+    {"pipeline", Kind::kPipeline},
+    {"command", Kind::kCommand},
+    {"redirected_statement", Kind::kRedirected},
+    {"function_definition", Kind::kFunction},
+    {"test_command", Kind::kTest},
+    {"declaration_command", Kind::kDeclaration},
+    {"unset_command", Kind::kDeclaration},
+    {"variable_assignment", Kind::kAssignment},
+    {"file_redirect", Kind::kFileRedirect},
+    {"heredoc_redirect", Kind::kHereDoc},
+    {"herestring_redirect", Kind::kHereString},
+    {"word", Kind::kWord},
+    {"number", Kind::kWord},
+    {"variable_name", Kind::kName},
+    {"special_variable_name", Kind::kName},
+    {"string", Kind::kString},
+    {"translated_string", Kind::kString},
+    {"raw_string", Kind::kRawString},
+    {"ansi_c_string", Kind::kAnsiC},
+    {"concatenation", Kind::kConcatenation},
+    {"brace_expression", Kind::kExpansion},
+    {"simple_expansion", Kind::kExpansion},
+    {"expansion", Kind::kExpansion},
+    {"arithmetic_expansion", Kind::kExpansion},
+    {"extglob_pattern", Kind::kExpansion},
+    {"regex", Kind::kExpansion},
+    {"array", Kind::kExpansion},
+    {"subscript", Kind::kExpansion},
+    {"binary_expression", Kind::kExpansion},
+    {"unary_expression", Kind::kExpansion},
+    {"postfix_expression", Kind::kExpansion},
+    {"ternary_expression", Kind::kExpansion},
+    {"parenthesized_expression", Kind::kExpansion},
+    {"command_substitution", Kind::kSubstitution},
+    {"process_substitution", Kind::kSubstitution},
+    {"command_name", Kind::kCommandName},
+};
+
+std::vector<Kind> kinds_of(const TSLanguage* language) {
+  std::vector<Kind> kinds(ts_language_symbol_count(language), Kind::kOther);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const auto symbol = static_cast<TSSymbol>(i);
+    if (ts_language_symbol_type(language, symbol) == TSSymbolTypeAnonymous) kinds[i] = Kind::kToken;
+    const std::string_view name = ts_language_symbol_name(language, symbol);
+    const auto* found = std::ranges::find(kKinds, name, &NamedKind::name);
+    if (found != std::end(kKinds) && kinds[i] != Kind::kToken) kinds[i] = found->kind;
+  }
+  return kinds;
+}
+
+}  // namespace
+
+Grammar::Grammar() : parser_(ts_parser_new()), kinds_(kinds_of(tree_sitter_bash())) {
+  ts_parser_set_language(parser_, tree_sitter_bash());  // both are ABI 14
+  ts_parser_set_timeout_micros(parser_, 200'000);
+}
+
+Grammar::~Grammar() { ts_parser_delete(parser_); }
+
+TSTree* Grammar::parse(std::string_view text) {
+  TSTree* tree = ts_parser_parse_string(parser_, nullptr, text.data(), static_cast<std::uint32_t>(text.size()));
+  if (tree == nullptr) ts_parser_reset(parser_);
+  return tree;
+}
+
+Kind Grammar::kind(TSNode node) const noexcept {
+  const TSSymbol symbol = ts_node_symbol(node);
+  return symbol < kinds_.size() ? kinds_[symbol] : Kind::kOther;  // an error node has the number 65535
+}
+
+// Between two nodes there may be blanks and escaped newlines. Carriage returns, form feeds and other spaces are letters to a shell
+// and blanks to the grammar.
+bool is_blank(std::string_view gap) noexcept {
+  for (std::size_t i = 0; i < gap.size(); ++i) {
+    if (gap[i] == '\\' && i + 1 < gap.size() && gap[i + 1] == '\n') ++i;
+    else if (gap[i] != ' ' && gap[i] != '\t' && gap[i] != '\n') return false;
+  }
+  return true;
+}
+
+// No control characters but tab and newline, and valid UTF-8: the shell, the grammar and the person who is asked see the same text.
+const char* unreadable(std::string_view text) noexcept {
+  if (text.size() > kMaxScript) return "the text is longer than 128 KiB";
+  for (std::size_t i = 0; i < text.size();) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if ((c < 0x20 && c != '\t' && c != '\n') || c == 0x7F) return "the text holds a control character";
+    const std::size_t length = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
+    if (length == 0 || i + length > text.size()) return "the text is not UTF-8";
+    for (std::size_t k = 1; k < length; ++k) {
+      if ((static_cast<unsigned char>(text[i + k]) & 0xC0U) != 0x80) return "the text is not UTF-8";
+    }
+    i += length;
+  }
+  return nullptr;
+}
+
+}  // namespace belljar::guard

@@ -1,0 +1,61 @@
+// tree-sitter-bash as this room uses it: node kinds by number, and what text it may be given at all.
+#pragma once
+
+#include <tree_sitter/api.h>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace belljar::guard {
+
+// What the reader knows of the grammar's node kinds. Everything else is unread.
+enum class Kind : std::uint8_t {
+  kOther,
+  kToken,  // punctuation and keywords
+  kComment,
+  kGroup,  // holds statements: list, subshell, { }, if, for ... do, case
+  kLoop,
+  kPipeline,
+  kCommand,
+  kRedirected,
+  kFunction,
+  kTest,         // [ ], [[ ]], (( )): expressions, whose substitutions run
+  kDeclaration,  // export, declare, local, readonly, typeset, unset
+  kAssignment,
+  kFileRedirect,
+  kHereDoc,
+  kHereString,
+  kWord,
+  kString,
+  kRawString,
+  kAnsiC,
+  kConcatenation,
+  kExpansion,
+  kSubstitution,
+  kName,
+  kCommandName,
+};
+
+// A parser and the kind of each of the grammar's symbols. One thread at a time.
+class Grammar {
+ public:
+  Grammar();
+  ~Grammar();
+  Grammar(const Grammar&) = delete;
+  Grammar& operator=(const Grammar&) = delete;
+
+  // nullptr when the time limit was hit (a net below the size limit, 200 ms).
+  TSTree* parse(std::string_view text);
+  Kind kind(TSNode node) const noexcept;
+
+ private:
+  TSParser* parser_;
+  std::vector<Kind> kinds_;
+};
+
+bool is_blank(std::string_view gap) noexcept;
+// Why `text` must not be read at all; nullptr when it may.
+const char* unreadable(std::string_view text) noexcept;
+
+}  // namespace belljar::guard

@@ -1,0 +1,157 @@
+#include "guard/judge.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "guard/read_only.h"
+#include "policy/json.h"
+
+namespace belljar::guard {
+namespace {
+
+std::string pattern_text(const Rule& rule) {
+  std::string text;
+  for (const auto& words : rule.pattern) {
+    if (!text.empty()) text += ' ';
+    for (std::size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : "|") + words[i];
+  }
+  return text;
+}
+
+bool writes_a_file(const Part& part) noexcept {
+  return std::ranges::any_of(part.redirects, [](const Redirect& redirect) {
+    const bool to_descriptor =
+        redirect.op == ">&-" || (redirect.op == ">&" && redirect.target.text.find_first_not_of("0123456789-") == std::string::npos);
+    return (redirect.op.find('>') != std::string::npos) && !to_descriptor &&
+           !(redirect.target.fixed && redirect.target.text == "/dev/null");
+  });
+}
+
+void add_rules(const RuleSet& rules, const Part& part, std::vector<Finding>& findings) {
+  for (const Rule& rule : rules.rules) {
+    const Match found = match(rule, part);
+    if (found == Match::kYes) findings.push_back({rule.decision, pattern_text(rule), rule.reason, rule.origin});
+    // It may turn out to match: enough to ask, never enough to allow.
+    if (found == Match::kMaybe && rule.decision != Decision::kAllow)
+      findings.push_back(
+          {Decision::kPrompt, pattern_text(rule), "a word that only the run decides stands where the rule looks", rule.origin});
+  }
+}
+
+std::string where(const PartVerdict& verdict) {
+  std::string text;
+  for (const std::string& label : verdict.part.inside) text += (text.empty() ? "in " : ", in ") + label;
+  return text;
+}
+
+std::string json_list(const std::vector<std::string>& texts) {
+  std::string list = "[";
+  for (const std::string& text : texts) list += (list.size() > 1 ? "," : "") + policy::json_text(text);
+  return list + "]";
+}
+
+std::string json_finding(const Finding& finding) {
+  return format(R"({{"decision":"{}","rule":{},"reason":{},"origin":{}}})", to_string(finding.decision),
+                policy::json_text(finding.rule), policy::json_text(finding.reason), policy::to_json(finding.origin));
+}
+
+std::string json_part(const PartVerdict& verdict) {
+  std::vector<std::string> words;
+  std::string findings;
+  for (const Word& word : verdict.part.argv) words.push_back(word.text);
+  for (const Finding& finding : verdict.findings) findings += (findings.empty() ? "" : ",") + json_finding(finding);
+  return format(
+      R"({{"text":{},"argv":{},"decision":"{}","read_only":{},"not_read_only":{},"inside":{},"begin":{},"end":{},"findings":[{}]}})",
+      policy::json_text(to_line(verdict.part)), json_list(words), to_string(verdict.decision), verdict.read_only,
+      policy::json_text(verdict.not_read_only), json_list(verdict.part.inside), verdict.part.span.begin, verdict.part.span.end,
+      findings);
+}
+
+}  // namespace
+
+PartVerdict Judge::judge_part(const Script& script, const Part& part) const {
+  PartVerdict verdict{.part = part};
+  for (const Hazard& hazard : hazards()) {
+    if (std::ranges::find(rules_.disabled, hazard.name) != rules_.disabled.end()) continue;
+    if (auto finding = hazard.check(script, part)) verdict.findings.push_back(std::move(*finding));
+  }
+  add_rules(rules_, part, verdict.findings);
+  const Decision redirects = rules_.redirects.value_or(Decision::kPrompt);
+  const Decision unmatched = rules_.unmatched.value_or(Decision::kPrompt);
+  const bool writes = writes_a_file(part);
+  if (writes) verdict.findings.push_back({.decision = redirects, .rule = "redirects", .reason = "a redirection writes a file"});
+  if (part.starts_more && !writes) {
+    verdict.read_only = true;
+    verdict.findings.push_back({.decision = Decision::kAllow, .rule = "wrapper", .reason = "only starts what is judged by itself"});
+  } else {
+    verdict.not_read_only = why_not_read_only(part).value_or("");
+    verdict.read_only = verdict.not_read_only.empty();
+    // A list of what may run means just that: reading is no exception.
+    if (verdict.read_only && unmatched != Decision::kForbid)
+      verdict.findings.push_back({.decision = Decision::kAllow, .rule = "read-only", .reason = "is known to only read"});
+  }
+  if (verdict.findings.empty() && !part.argv.empty())
+    verdict.findings.push_back({.decision = unmatched, .rule = "unmatched", .reason = "no rule speaks about it"});
+  std::ranges::stable_sort(verdict.findings, std::greater{}, &Finding::decision);
+  verdict.decision = verdict.findings.empty() ? Decision::kAllow : verdict.findings[0].decision;
+  return verdict;
+}
+
+Verdict Judge::judge(std::string_view text) {
+  Script script = reader_.read(text);
+  Verdict verdict{.decision = Decision::kAllow, .read_only = script.unread.empty()};
+  if (!script.unread.empty()) verdict.decision = Decision::kPrompt;
+  for (const Part& part : script.parts) {
+    verdict.parts.push_back(judge_part(script, part));
+    verdict.decision = std::max(verdict.decision, verdict.parts.back().decision);
+    verdict.read_only = verdict.read_only && verdict.parts.back().read_only && verdict.parts.back().decision == Decision::kAllow;
+  }
+  verdict.unread = std::move(script.unread);
+  return verdict;
+}
+
+std::string Verdict::reason() const {
+  for (const PartVerdict& verdict : parts) {
+    if (verdict.decision == decision && !verdict.findings.empty() && (decision != Decision::kPrompt || unread.empty()))
+      return format("{}: {} ({})", quoted(to_line(verdict.part)), verdict.findings[0].reason, verdict.findings[0].rule);
+  }
+  if (!unread.empty()) return "a part cannot be judged: " + unread[0].reason;
+  return "nothing is run";
+}
+
+std::string to_text(const Verdict& verdict, std::string_view script) {
+  std::string text;
+  for (const PartVerdict& part : verdict.parts) {
+    text += format("{:<7} {}", to_string(part.decision), escaped(to_line(part.part)));
+    if (const std::string place = where(part); !place.empty()) text += "   (" + escaped(place) + ")";
+    text += '\n';
+    for (const Finding& finding : part.findings) {
+      text += format("        {}: {} [{}", to_string(finding.decision),
+                     finding.reason.empty() ? "a rule matches" : escaped(finding.reason), escaped(finding.rule));
+      text += finding.origin.file.empty() ? "]\n" : format("] {}:{}\n", escaped(finding.origin.file), finding.origin.line);
+    }
+  }
+  for (const Unread& unread : verdict.unread) {
+    const auto end = std::min<std::size_t>({unread.span.end, script.size(), unread.span.begin + 60UL});
+    text += format(
+        "prompt  {}\n        not judged: {}\n",
+        quoted(script.substr(std::min<std::size_t>(unread.span.begin, end), end - std::min<std::size_t>(unread.span.begin, end))),
+        escaped(unread.reason));
+  }
+  return text + format("{}{}\n", to_string(verdict.decision), verdict.read_only ? ", only reads" : "");
+}
+
+std::string to_json_text(const Verdict& verdict, std::string_view script) {
+  std::string parts;
+  std::string unread;
+  for (const PartVerdict& part : verdict.parts) parts += (parts.empty() ? "" : ",") + json_part(part);
+  for (const Unread& place : verdict.unread)
+    unread += (unread.empty() ? "" : ",") +
+              format(R"({{"reason":{},"begin":{},"end":{}}})", policy::json_text(place.reason), place.span.begin, place.span.end);
+  return format(R"({{"decision":"{}","read_only":{},"reason":{},"script":{},"parts":[{}],"unread":[{}]}})",
+                to_string(verdict.decision), verdict.read_only, policy::json_text(verdict.reason()), policy::json_text(script),
+                parts, unread) +
+         "\n";
+}
+
+}  // namespace belljar::guard

@@ -1,0 +1,50 @@
+// What command rules say of a script: a decision for each part, with everything that spoke about it. The strictest wins.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "guard/hazards.h"
+#include "guard/rules.h"
+#include "guard/shell.h"
+
+namespace belljar::guard {
+
+struct PartVerdict {
+  Part part;
+  Decision decision = Decision::kPrompt;
+  std::vector<Finding> findings;  // strictest first
+  bool read_only = false;
+  std::string not_read_only;  // why, when it is not
+};
+
+struct Verdict {
+  Decision decision = Decision::kPrompt;
+  std::vector<PartVerdict> parts;
+  std::vector<Unread> unread;
+  // Every part is known to only read and nothing is unread: what plan mode lets through.
+  bool read_only = false;
+  // One sentence for who is asked or refused: the strictest finding.
+  std::string reason() const;
+};
+
+// Owns a parser; one thread at a time. An empty text is allowed: it does nothing.
+class Judge {
+ public:
+  explicit Judge(RuleSet rules) : rules_(std::move(rules)) {}
+  Verdict judge(std::string_view text);
+  const RuleSet& rules() const noexcept { return rules_; }
+
+ private:
+  PartVerdict judge_part(const Script& script, const Part& part) const;
+
+  RuleSet rules_;
+  ShellReader reader_;
+};
+
+// For people, and as one JSON object.
+std::string to_text(const Verdict& verdict, std::string_view script);
+std::string to_json_text(const Verdict& verdict, std::string_view script);
+
+}  // namespace belljar::guard

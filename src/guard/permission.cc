@@ -1,0 +1,164 @@
+#include "guard/permission.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+
+namespace belljar::guard {
+namespace {
+
+constexpr std::string_view kBareYolo = "no sandbox and no questions: whatever is proposed runs with all rights of this user";
+constexpr std::string_view kBare = "runs outside the sandbox";
+
+// "docker", "npm run test:*", "git push *": words that a command must begin with.
+Result<Rule> prefix_rule(std::string_view text) {
+  if (text.ends_with(":*") || text.ends_with(" *")) text.remove_suffix(2);
+  const Commands commands{.allow = {std::string(text)}, .deny = {}};
+  RuleSet set = BELLJAR_TRY(rules_of(commands, {}));
+  return std::move(set.rules[0]);
+}
+
+bool is_neutral(const Finding& finding) noexcept { return finding.rule == "wrapper" || finding.rule == "read-only"; }
+
+// Rules of a person allow each part; what the built-in lists know does not count.
+bool allowed_by_rules(const Verdict& verdict) noexcept {
+  if (verdict.decision != Decision::kAllow || verdict.parts.empty()) return false;
+  return std::ranges::all_of(verdict.parts, [](const PartVerdict& part) {
+    if (part.part.starts_more || part.part.argv.empty()) return true;
+    return std::ranges::any_of(part.findings,
+                               [](const Finding& finding) { return finding.decision == Decision::kAllow && !is_neutral(finding); });
+  });
+}
+
+// Somebody wants to be asked: a rule, a check, or a place that cannot be judged. "No rule speaks about it" does not count.
+bool wants_asking(const Verdict& verdict) noexcept {
+  if (!verdict.unread.empty()) return true;
+  return std::ranges::any_of(verdict.parts, [](const PartVerdict& part) {
+    return std::ranges::any_of(part.findings, [](const Finding& finding) {
+      return finding.decision == Decision::kPrompt && finding.rule != "unmatched" && finding.rule != "redirects";
+    });
+  });
+}
+
+}  // namespace
+
+PermissionJudge::PermissionJudge(PermissionSettings settings, RuleSet user)
+    : settings_(std::move(settings)), judge_(std::move(user)) {
+  for (const std::string& text : settings_.excluded_commands) {
+    // What is not a plain prefix excludes nothing: the command stays inside.
+    if (auto rule = prefix_rule(text)) excluded_.push_back(std::move(*rule));
+  }
+}
+
+Result<void> PermissionJudge::add_rules(Scope scope, RuleSet rules) {
+  const auto allows = [](const Rule& rule) { return rule.decision == Decision::kAllow; };
+  const bool wider = !rules.disabled.empty() || rules.unmatched == Decision::kAllow || rules.redirects == Decision::kAllow ||
+                     std::ranges::any_of(rules.rules, allows);
+  if (scope == Scope::kProject && wider) {
+    return Error(Code::kPermissionDenied, "the project's rules would allow something")
+        .reason("a file inside the workspace may only narrow: whatever works there can write to it")
+        .next("put the rule into the user's rules");
+  }
+  RuleSet joined = judge_.rules();
+  join(joined, std::move(rules), scope == Scope::kProject ? Trust::kWorkspace : Trust::kUser);
+  judge_ = Judge(std::move(joined));
+  return {};
+}
+
+Result<void> PermissionJudge::approve(std::string_view prefix) {
+  approved_.push_back(BELLJAR_TRY(prefix_rule(prefix)));
+  return {};
+}
+
+bool PermissionJudge::is_excluded(const Verdict& verdict) const {
+  if (verdict.parts.empty() || !verdict.unread.empty()) return false;
+  return std::ranges::all_of(verdict.parts, [&](const PartVerdict& part) {
+    return std::ranges::any_of(excluded_, [&](const Rule& rule) { return match(rule, part.part) == Match::kYes; });
+  });
+}
+
+bool PermissionJudge::is_approved(const PartVerdict& part) const {
+  if (part.decision == Decision::kAllow || part.part.argv.empty()) return true;
+  return std::ranges::any_of(approved_, [&](const Rule& rule) { return match(rule, part.part) == Match::kYes; });
+}
+
+Permission PermissionJudge::decide_command(const ToolCall& call) {
+  Permission result;
+  result.verdict = judge_.judge(call.command);
+  const Verdict& verdict = result.verdict;
+  const auto end = [&](Outcome outcome, std::string reason) {
+    result.outcome = outcome;
+    result.reason = std::move(reason);
+    return result;
+  };
+  if (verdict.decision == Decision::kForbid) return end(Outcome::kRefuse, verdict.reason());
+  if (settings_.mode == PermissionMode::kPlan && !verdict.read_only)
+    return end(Outcome::kRefuse, "plan mode runs only what is known to only read");
+  if (settings_.sandbox == SandboxState::kUnavailable && !settings_.allow_unsandboxed_commands)
+    return end(Outcome::kRefuse, "the sandbox cannot be made here, and allow_unsandboxed_commands is false");
+  const bool excluded = settings_.sandbox == SandboxState::kOn && is_excluded(verdict);
+  if (settings_.sandbox != SandboxState::kOn || excluded) result.place = Place::kOutside;
+  if (settings_.mode == PermissionMode::kYolo) {
+    if (result.place == Place::kOutside) result.warning = kBareYolo;
+    return end(Outcome::kRun, "mode yolo asks nothing");
+  }
+  if (result.place == Place::kOutside) result.warning = kBare;
+  if (settings_.mode == PermissionMode::kPlan) return end(Outcome::kRun, "is known to only read");
+  const bool approved = verdict.unread.empty() && !verdict.parts.empty() &&
+                        std::ranges::all_of(verdict.parts, [&](const PartVerdict& part) { return is_approved(part); });
+  if (approved && !approved_.empty() && verdict.decision == Decision::kPrompt)
+    return end(Outcome::kRun, "was approved for this session");
+  if (allowed_by_rules(verdict)) return end(Outcome::kRun, "rules allow each part");
+  if (wants_asking(verdict)) return end(Outcome::kAsk, verdict.reason());
+  if (!settings_.ask_for_reads && verdict.read_only) return end(Outcome::kRun, "is known to only read");
+  if (result.place == Place::kInside && settings_.auto_allow_bash_if_sandboxed)
+    return end(Outcome::kRun, "the sandbox holds it (auto_allow_bash_if_sandboxed)");
+  return end(Outcome::kAsk, excluded ? "it is in excluded_commands, and would run outside the sandbox" : verdict.reason());
+}
+
+Permission PermissionJudge::decide(const ToolCall& call) {
+  if (call.kind == ToolKind::kExecute) return decide_command(call);
+  const bool writes = call.kind == ToolKind::kWrite;
+  if (!writes) return {.outcome = Outcome::kRun, .reason = "only reads"};
+  if (settings_.mode == PermissionMode::kPlan) return {.outcome = Outcome::kRefuse, .reason = "plan mode changes nothing"};
+  if (settings_.mode == PermissionMode::kDefault) return {.outcome = Outcome::kAsk, .reason = "changes files"};
+  return {.outcome = Outcome::kRun, .reason = format("mode {} lets files be changed", to_string(settings_.mode))};
+}
+
+Permission PermissionJudge::decide(ToolCall& call, const CanUseTool& callback) {
+  Permission first = decide(call);
+  if (first.outcome != Outcome::kAsk || !callback) return first;
+  Answer answer = callback(call, first);
+  if (answer.kind == Answer::Kind::kDeny) {
+    first.outcome = Outcome::kRefuse;
+    first.reason = answer.message.empty() ? "was denied" : answer.message;
+    return first;
+  }
+  if (answer.kind == Answer::Kind::kAsk) {
+    if (!answer.message.empty()) first.reason = answer.message;
+    return first;
+  }
+  if (!answer.input.empty()) {
+    call.input = answer.input;
+    if (call.kind == ToolKind::kExecute) call.command = std::move(answer.input);
+    Permission again = decide(call);
+    if (again.outcome == Outcome::kRefuse) return again;
+    first = std::move(again);
+  }
+  first.outcome = Outcome::kRun;
+  first.reason = "was allowed by the callback";
+  return first;
+}
+
+std::string_view to_string(PermissionMode mode) noexcept {
+  constexpr std::string_view kNames[] = {"default", "auto-edit", "plan", "yolo"};
+  return kNames[static_cast<std::size_t>(mode)];
+}
+
+std::string_view to_string(Outcome outcome) noexcept {
+  return outcome == Outcome::kRun ? "run" : outcome == Outcome::kAsk ? "ask" : "refuse";
+}
+
+std::string_view to_string(Place place) noexcept { return place == Place::kInside ? "inside" : "outside"; }
+
+}  // namespace belljar::guard

@@ -1,0 +1,25 @@
+// Commands that only read, for plan mode and for asking less: a list of what is known, everything else is not read-only. The list
+// says that a command means to read; it does not hold it to that, only the sandbox does.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "guard/shell.h"
+
+namespace belljar::guard {
+
+// Why `part` is not known to only read; nullopt when it is.
+std::optional<std::string> why_not_read_only(const Part& part);
+
+// The programs that are known, and what is refused of each, for `belljar rules list`.
+struct ReadOnlyProgram {
+  std::string_view name;
+  std::string_view refused;  // options (`-o`, `--output`), separated by spaces; "" nothing
+  std::string_view only;     // if not empty: the first operand must be one of these sub-commands
+};
+const std::vector<ReadOnlyProgram>& read_only_programs();
+
+}  // namespace belljar::guard

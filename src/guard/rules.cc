@@ -1,0 +1,248 @@
+#include "guard/rules.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/format.h"
+#include "guard/hazards.h"
+#include "policy/document.h"
+
+namespace belljar::guard {
+namespace {
+
+constexpr std::array<std::string_view, 7> kSystemDirs{"/bin/",      "/usr/bin/",        "/usr/local/bin/",   "/sbin/",
+                                                      "/usr/sbin/", "/usr/local/sbin/", "/opt/homebrew/bin/"};
+
+std::optional<Decision> find_decision(std::string_view name) noexcept {
+  if (name == "allow") return Decision::kAllow;
+  if (name == "prompt") return Decision::kPrompt;
+  if (name == "forbid") return Decision::kForbid;
+  return std::nullopt;
+}
+
+bool names_program(std::string_view pattern, std::string_view word, Decision decision) noexcept {
+  if (pattern == word) return true;
+  const std::size_t slash = word.rfind('/');
+  if (pattern.find('/') != std::string_view::npos || slash == std::string_view::npos) return false;
+  if (word.substr(slash + 1) != pattern) return false;
+  return decision != Decision::kAllow || std::ranges::find(kSystemDirs, word.substr(0, slash + 1)) != kSystemDirs.end();
+}
+
+std::string join_words(const std::vector<std::vector<std::string>>& pattern) {
+  std::string text;
+  for (const auto& words : pattern) {
+    if (!text.empty()) text += ' ';
+    for (std::size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : "|") + words[i];
+  }
+  return text;
+}
+
+// Reads one rules file.
+class Parser {
+ public:
+  Parser(policy::Source source, Trust trust) : source_(source), trust_(trust) {}
+
+  Result<RuleSet> parse() {
+    BELLJAR_CHECK(policy::check_text(source_));
+    const policy::Node root = BELLJAR_TRY(policy::parse_toml_document(source_));
+    for (const policy::Member& member : root.members) {
+      if (member.key == "rule") BELLJAR_CHECK(parse_rules(member.value));
+      else if (member.key == "unmatched") set_.unmatched = BELLJAR_TRY(setting(member));
+      else if (member.key == "redirects") set_.redirects = BELLJAR_TRY(setting(member));
+      else if (member.key == "disable") BELLJAR_CHECK(parse_disable(member));
+      else return unknown(member, "unmatched, redirects, disable, [[rule]]");
+    }
+    return std::move(set_);
+  }
+
+ private:
+  Error at(policy::Position place, std::string what) const { return policy::error_at(source_, place, std::move(what)); }
+
+  Error unknown(const policy::Member& member, std::string_view known) const {
+    return at(member.at, format("unknown key {}", quoted(member.key)))
+        .reason("every key must be known, so that a mistyped rule is not dropped in silence")
+        .next(format("keys here: {}", known));
+  }
+
+  Error wider(policy::Position place, std::string what) const {
+    return at(place, std::move(what))
+        .reason("a file inside the workspace may only narrow: whatever works there can write to it")
+        .next("put it into a file of the user, outside the workspace");
+  }
+
+  Result<Decision> decision(const policy::Member& member) const {
+    const auto found = find_decision(member.value.text);
+    if (member.value.kind == policy::Node::Kind::kText && found) return *found;
+    return at(member.value.at, format("`{}` is {}", escaped(member.key), policy::describe(member.value)))
+        .reason("it must be one of allow, prompt, forbid")
+        .next("write for example " + escaped(member.key) + " = \"prompt\"");
+  }
+
+  Result<Decision> setting(const policy::Member& member) const {
+    const Decision value = BELLJAR_TRY(decision(member));
+    if (trust_ == Trust::kWorkspace && value == Decision::kAllow)
+      return wider(member.at, format("`{} = \"allow\"` is not taken from here", escaped(member.key)));
+    return value;
+  }
+
+  Result<std::vector<std::string>> texts(const policy::Member& member) const {
+    if (member.value.kind != policy::Node::Kind::kList)
+      return at(member.value.at, format("`{}` is {}, not a list of text", escaped(member.key), policy::describe(member.value)));
+    std::vector<std::string> result;
+    for (const policy::Node& item : member.value.items) {
+      if (item.kind != policy::Node::Kind::kText)
+        return at(item.at, format("`{}` holds {}, not text", escaped(member.key), policy::describe(item)));
+      result.push_back(item.text);
+    }
+    return result;
+  }
+
+  Result<void> parse_disable(const policy::Member& member) {
+    if (trust_ == Trust::kWorkspace) return wider(member.at, "`disable` is not taken from here");
+    set_.disabled = BELLJAR_TRY(texts(member));
+    for (const std::string& name : set_.disabled) {
+      if (!is_hazard(name))
+        return at(member.at, format("there is no check {}", quoted(name))).next("`belljar rules list` shows the checks");
+    }
+    return {};
+  }
+
+  Result<void> parse_rules(const policy::Node& list) {
+    if (list.kind != policy::Node::Kind::kList) return at(list.at, "`rule` is not a list of tables").next("write [[rule]]");
+    for (const policy::Node& table : list.items) BELLJAR_CHECK(parse_rule(table));
+    return {};
+  }
+
+  Result<void> parse_rule(const policy::Node& table) {
+    Rule rule;
+    rule.origin = {
+        .layer = trust_ == Trust::kWorkspace ? "project" : "user", .file = std::string(source_.file), .line = table.at.line};
+    std::vector<std::string> matches;
+    std::vector<std::string> others;
+    bool decided = false;
+    for (const policy::Member& member : table.members) {
+      if (rule.origin.line == 0) rule.origin.line = member.at.line;
+      if (member.key == "pattern") {
+        rule.pattern = BELLJAR_TRY(pattern(member));
+      } else if (member.key == "decision") {
+        rule.decision = BELLJAR_TRY(decision(member));
+        decided = true;
+        if (trust_ == Trust::kWorkspace && rule.decision == Decision::kAllow)
+          return wider(member.at, "a rule that allows is not taken from here");
+      } else if (member.key == "reason") {
+        if (member.value.kind != policy::Node::Kind::kText || member.value.text.empty())
+          return at(member.value.at, "`reason` must be a text that says something");
+        rule.reason = member.value.text;
+      } else if (member.key == "match") {
+        matches = BELLJAR_TRY(texts(member));
+      } else if (member.key == "not_match") {
+        others = BELLJAR_TRY(texts(member));
+      } else {
+        return unknown(member, "pattern, decision, reason, match, not_match");
+      }
+    }
+    const policy::Position place{rule.origin.line, 1};
+    if (rule.pattern.empty() || !decided) return at(place, "a rule needs `pattern` and `decision`");
+    for (const std::string& example : matches) BELLJAR_CHECK(check_example(rule, example, true, place));
+    for (const std::string& example : others) BELLJAR_CHECK(check_example(rule, example, false, place));
+    set_.rules.push_back(std::move(rule));
+    return {};
+  }
+
+  Result<std::vector<std::vector<std::string>>> pattern(const policy::Member& member) const {
+    std::vector<std::vector<std::string>> result;
+    if (member.value.kind != policy::Node::Kind::kList)
+      return at(member.value.at, "`pattern` is not a list").next("write pattern = [\"git\", [\"push\", \"fetch\"]]");
+    for (const policy::Node& item : member.value.items) {
+      std::vector<std::string> words;
+      if (item.kind == policy::Node::Kind::kText) words.push_back(item.text);
+      for (const policy::Node& word : item.items) {
+        if (word.kind != policy::Node::Kind::kText) return at(word.at, "alternatives of a `pattern` are texts");
+        words.push_back(word.text);
+      }
+      if (words.empty()) return at(item.at, "a word of a `pattern` is a text or a list of texts");
+      result.push_back(std::move(words));
+    }
+    return result;
+  }
+
+  Result<void> check_example(const Rule& rule, const std::string& example, bool wanted, policy::Position place) {
+    const Script script = reader_.read(example);
+    if (!script.unread.empty())
+      return at(place, format("the example {} cannot be read: {}", quoted(example), script.unread[0].reason));
+    const bool found = std::ranges::any_of(script.parts, [&](const Part& part) { return match(rule, part) == Match::kYes; });
+    if (found == wanted) return {};
+    return at(place, format("the example {} {} the pattern `{}`", quoted(example), wanted ? "does not match" : "matches",
+                            escaped(join_words(rule.pattern))))
+        .reason(wanted ? "it stands under `match`" : "it stands under `not_match`")
+        .next("mend the pattern, or the example");
+  }
+
+  policy::Source source_;
+  Trust trust_;
+  RuleSet set_;
+  ShellReader reader_;
+};
+
+Result<void> add_list(RuleSet& set, const std::vector<std::string>& list, Decision decision, const Origin& origin) {
+  ShellReader reader;
+  for (const std::string& text : list) {
+    const Script script = reader.read(text);
+    const bool plain = script.unread.empty() && !script.parts.empty() && script.parts[0].redirects.empty() &&
+                       script.parts[0].assignments.empty() && std::ranges::all_of(script.parts[0].argv, &Word::fixed) &&
+                       script.parts[0].span.end == text.size();
+    if (!plain || script.parts[0].argv.empty()) {
+      return Error(Code::kInvalidArgument, format("{}: {} is not a command prefix", to_string(origin), quoted(text)))
+          .reason("it must be plain words, such as `git` or `git push`")
+          .next("write [[rule]] tables in a rules file for more");
+    }
+    Rule rule{.decision = decision, .reason = decision == Decision::kAllow ? "commands.allow" : "commands.deny", .origin = origin};
+    for (const Word& word : script.parts[0].argv) rule.pattern.push_back({word.text});
+    set.rules.push_back(std::move(rule));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view to_string(Decision decision) noexcept {
+  return decision == Decision::kAllow ? "allow" : decision == Decision::kPrompt ? "prompt" : "forbid";
+}
+
+Match match(const Rule& rule, const Part& part) noexcept {
+  for (std::size_t i = 0; i < rule.pattern.size(); ++i) {
+    if (i >= part.argv.size()) return Match::kNo;
+    const Word& word = part.argv[i];
+    if (!word.fixed) return Match::kMaybe;
+    const auto fits = [&](const std::string& text) {
+      return i == 0 ? names_program(text, word.text, rule.decision) : text == word.text;
+    };
+    if (std::ranges::none_of(rule.pattern[i], fits)) return Match::kNo;
+  }
+  return Match::kYes;
+}
+
+Result<RuleSet> parse_rules(std::string_view text, std::string_view file, Trust trust) {
+  return Parser({text, file}, trust).parse();
+}
+
+Result<RuleSet> rules_of(const Commands& commands, const Origin& origin) {
+  RuleSet set;
+  BELLJAR_CHECK(add_list(set, commands.allow, Decision::kAllow, origin));
+  BELLJAR_CHECK(add_list(set, commands.deny, Decision::kForbid, origin));
+  if (!commands.allow.empty()) set.unmatched = Decision::kForbid;
+  return set;
+}
+
+void join(RuleSet& set, RuleSet other, Trust trust) {
+  std::ranges::move(other.rules, std::back_inserter(set.rules));
+  if (trust == Trust::kUser) std::ranges::move(other.disabled, std::back_inserter(set.disabled));
+  const auto take = [&](std::optional<Decision>& ours, std::optional<Decision> theirs) {
+    if (!theirs) return;
+    ours = trust == Trust::kWorkspace ? std::max(ours.value_or(Decision::kPrompt), *theirs) : *theirs;
+  };
+  take(set.unmatched, other.unmatched);
+  take(set.redirects, other.redirects);
+}
+
+}  // namespace belljar::guard

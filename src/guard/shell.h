@@ -1,0 +1,110 @@
+// A script as the list of simple commands it may run: what command rules are judged on.
+//
+// The text is parsed by tree-sitter with the grammar of bash (docs/design/guard.md says which and where it comes from), and then
+// read by an allow-list of node kinds. Whatever the grammar could not parse, whatever this file does not know, and every place
+// where grammar and shell are known to disagree becomes an `Unread`: never "safe", never dropped. Wrappers (`sh -c`, `env`,
+// `xargs`, `find -exec`, `sudo`, `eval` of a literal, a here-document into a shell ...) are opened, and what they start is a part
+// of its own.
+//
+// This guides asking. It is no boundary: a program can run other programs without any shell, and only the sandbox holds it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace belljar::guard {
+
+// Bytes [begin, end) of the script that was given. What stands inside an opened wrapper has the span of the word it came from.
+struct Span {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  bool operator==(const Span&) const = default;
+};
+
+// Indexes [first, last) into Script::parts.
+struct Range {
+  std::size_t first = 0;
+  std::size_t last = 0;
+  bool empty() const noexcept { return first == last; }
+  bool operator==(const Range&) const = default;
+};
+
+struct Word {
+  std::string text;      // after quotes and escapes are taken away; what only the run decides is left out
+  bool fixed = true;     // `text` is exactly what the program gets
+  bool splits = false;   // not fixed, and may become no word or several (unquoted `$x`, a pattern, `{a,b}`)
+  bool pattern = false;  // holds `*`, `?`, `[` or braces outside quotes; `text` has them as written
+  Span span;
+  Range from;  // the parts of substitutions inside the word
+  bool operator==(const Word&) const = default;
+};
+
+struct Redirect {
+  std::string op;  // ">", ">>", "<", "2>&1" has op ">&" and target "1", "<<" here-document, "<<<" here-string
+  Word target;     // of a here-document: its body
+  bool operator==(const Redirect&) const = default;
+};
+
+struct Assignment {
+  std::string name;
+  Word value;
+  bool operator==(const Assignment&) const = default;
+};
+
+// One simple command. `argv` is empty for a bare assignment or a bare redirection.
+struct Part {
+  std::vector<Word> argv;
+  std::vector<Assignment> assignments;
+  std::vector<Redirect> redirects;
+  std::vector<Range> upstream;      // parts whose output this one's standard input may carry
+  std::vector<std::string> inside;  // outermost first: "substitution", "function f", "loop", "sh -c", "sudo"
+  Span span;
+  bool starts_more = false;  // a wrapper: what it starts is the next part, or an Unread
+  bool operator==(const Part&) const = default;
+};
+
+// A place that could not be read: whoever judges must ask.
+struct Unread {
+  std::string reason;
+  Span span;
+  bool operator==(const Unread&) const = default;
+};
+
+struct Script {
+  std::vector<Part> parts;  // in the order they are written
+  std::vector<Unread> unread;
+};
+
+// Far above what a person or a model writes; beyond, the text is unread as a whole or from there on.
+inline constexpr std::size_t kMaxScript = 128U << 10;  // also Linux' own limit for one argument, MAX_ARG_STRLEN
+inline constexpr std::size_t kMaxParts = 4096;
+inline constexpr int kMaxDepth = 128;  // of the syntax tree
+inline constexpr int kMaxOpened = 8;   // wrappers inside wrappers
+
+// Owns the parser, which is worth keeping between calls. One thread at a time.
+class ShellReader {
+ public:
+  ShellReader();
+  ~ShellReader();
+  ShellReader(ShellReader&&) noexcept;
+  ShellReader& operator=(ShellReader&&) noexcept;
+
+  // Never fails: what cannot be read is in `unread`.
+  Script read(std::string_view text);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The last component of the program's name: "rm" for "/bin/rm". Empty when there is no program or its name is not fixed.
+std::string_view program_name(const Part& part) noexcept;
+// `argv` as one line for people, quoted like a shell would need it, dynamic words as written in `text` with "..." in place of the
+// rest.
+std::string to_line(const Part& part);
+
+}  // namespace belljar::guard

@@ -1,0 +1,110 @@
+// `belljar rules` as people call it: the real programs, real files in a directory of our own.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+class GuardCommand : public testing::Test {
+ protected:
+  GuardCommand() {
+    char name[] = "/var/tmp/belljar-test-XXXXXX";
+    root_ = mkdtemp(name);
+    fs::create_directories(root_ / "w/.belljar");
+    fs::create_directories(root_ / "home/.config/belljar");
+  }
+  ~GuardCommand() override { fs::remove_all(root_); }
+
+  void write(const std::string& name, const std::string& text) { std::ofstream(root_ / name) << text; }
+
+  struct Outcome {
+    int code = -1;
+    std::string out, err;
+  };
+  // `belljar ARGS` in the workspace; a shell puts stderr into a file.
+  Outcome belljar(const std::string& arguments, const std::string& input = "/dev/null") const {
+    const std::string command = "cd '" + (root_ / "w").string() + "' && env -i PATH=/usr/bin:/bin HOME='" +
+                                (root_ / "home").string() + "' timeout 60 " BELLJAR_PROGRAM " " + arguments + " <" + input +
+                                " >../out 2>../err";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream file(root_ / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  fs::path root_;
+};
+
+TEST_F(GuardCommand, CheckExplainsPartByPartAndAnswersByExitCode) {
+  EXPECT_EQ(belljar("rules check 'ls | head'").code, 0);
+  EXPECT_EQ(belljar("rules check 'make'").code, 1);
+  const auto forbidden = belljar("rules check 'ls; sudo make'");
+  EXPECT_EQ(forbidden.code, 2);
+  EXPECT_EQ(forbidden.out,
+            "allow   ls\n"
+            "        allow: is known to only read [read-only]\n"
+            "forbid  sudo make\n"
+            "        forbid: sudo acts as another user [sudo]\n"
+            "prompt  make   (in sudo)\n"
+            "        prompt: no rule speaks about it [unmatched]\n"
+            "forbid\n");
+  EXPECT_TRUE(has(belljar("rules check --json 'ls'").out, R"("decision":"allow","read_only":true)"));
+  write("text", "sudo ls\n");
+  EXPECT_EQ(belljar("rules check -", "../text").code, 2);
+}
+
+TEST_F(GuardCommand, UserFileAllowsAndWorkspaceFileOnlyNarrows) {
+  constexpr const char* kAllow = "[[rule]]\npattern = [\"make\"]\ndecision = \"allow\"\n";
+  write("home/.config/belljar/rules.toml", kAllow);
+  EXPECT_EQ(belljar("rules check make").code, 0);
+  write("w/.belljar/rules.toml", "[[rule]]\npattern = [\"make\"]\ndecision = \"forbid\"\nreason = \"not here\"\n");
+  const auto narrowed = belljar("rules check make");
+  EXPECT_EQ(narrowed.code, 2);
+  EXPECT_TRUE(has(narrowed.out, "not here")) << narrowed.out;
+  write("w/.belljar/rules.toml", kAllow);
+  const auto widening = belljar("rules check make");
+  EXPECT_EQ(widening.code, 125);
+  EXPECT_TRUE(has(widening.err, "may only narrow")) << widening.err;
+  write("w/.belljar/rules.toml", "");
+  write("w/mine.toml", kAllow);
+  EXPECT_EQ(belljar("rules check --rules mine.toml make").code, 125) << "a file in the workspace does not allow, whoever names it";
+  write("mine.toml", kAllow);
+  EXPECT_EQ(belljar("rules check --rules ../mine.toml make").code, 0);
+}
+
+TEST_F(GuardCommand, PolicyKeysAreJudgedHere) {
+  write("p.toml", "[commands]\nallow = [\"make\"]\ndeny = [\"git push\"]\n");
+  EXPECT_EQ(belljar("rules check --policy ../p.toml 'make all'").code, 0);
+  EXPECT_EQ(belljar("rules check --policy ../p.toml 'git push'").code, 2);
+  EXPECT_EQ(belljar("rules check --policy ../p.toml 'ls'").code, 2);
+}
+
+TEST_F(GuardCommand, ModesSayWhatIsAsked) {
+  const auto yolo = belljar("rules check --mode yolo --sandbox off make");
+  EXPECT_EQ(yolo.code, 0);
+  EXPECT_TRUE(has(yolo.err, "warning: no sandbox and no questions")) << yolo.err;
+  EXPECT_EQ(belljar("rules check --mode default make").code, 1);
+  EXPECT_EQ(belljar("rules check --mode default --auto-allow make").code, 0);
+  EXPECT_EQ(belljar("rules check --mode plan make").code, 2);
+  EXPECT_EQ(belljar("rules check --mode plan ls").code, 0);
+  EXPECT_EQ(belljar("rules check --mode sometimes ls").code, 125);
+}
+
+TEST_F(GuardCommand, ListNamesChecksAndReaders) {
+  const auto list = belljar("rules list");
+  EXPECT_EQ(list.code, 0);
+  EXPECT_TRUE(has(list.out, "remove-root")) << list.out;
+  EXPECT_TRUE(has(list.out, "\nls\n")) << list.out;
+}
+
+}  // namespace
