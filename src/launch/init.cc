@@ -34,6 +34,7 @@ namespace {
 struct Running {
   std::uint32_t id = 0;
   pid_t pid = 0;
+  bool pty = false;
 };
 constexpr int kMaxRunning = 1024;
 Running running[kMaxRunning];
@@ -81,13 +82,16 @@ struct SpawnFailure {
 }
 
 [[noreturn]] void become_command(const ChildContext& context, const PreparedExec& exec, volatile SpawnFailure* failure) noexcept {
-  ::setsid();  // its own process group, so that a signal reaches the whole job
+  // A process group of its own, so that a signal reaches the whole job. On the terminal it stays in init's session: were it the
+  // leader of one, its group would be orphaned, and the kernel would drop the SIGTSTP of a typed ^Z (setpgid(2)).
+  if (exec.pty) ::setpgid(0, 0);
+  else ::setsid();
   if (exec.pty) {
     for (int fd = 0; fd < 3; ++fd) {
       // One that the caller sent elsewhere (`2>log`) stays there.
       if (::dup2(exec.stdio[fd] >= 0 ? exec.stdio[fd] : context.pty_slave, fd) < 0) fail(failure, wire::kStdio);
     }
-    if (::ioctl(context.pty_slave, TIOCSCTTY, 0) < 0) fail(failure, wire::kStdio);
+    if (::tcsetpgrp(context.pty_slave, ::getpid()) < 0) fail(failure, wire::kStdio);  // SIGTTOU is blocked still
   } else {
     for (int fd = 0; fd < 3; ++fd) {  // sources are all above 9: no order to mind
       if (exec.stdio[fd] >= 0 && ::dup2(exec.stdio[fd], fd) < 0) fail(failure, wire::kStdio);
@@ -120,6 +124,12 @@ void spawn(ChildContext& context, const PreparedExec& exec, wire::Reply& reply) 
     reply.where = wire::kRequest;
     return;
   }
+  if (exec.pty && ::ioctl(context.pty_slave, TIOCSCTTY, 0) < 0) {  // no harm when it is ours already
+    reply.type = wire::FromInit::kExecFailed;
+    reply.errnum = errno;
+    reply.where = wire::kStdio;
+    return;
+  }
   volatile SpawnFailure failure;
   failure.errnum = 0;
   reply.at_ns = now_ns();
@@ -132,7 +142,7 @@ void spawn(ChildContext& context, const PreparedExec& exec, wire::Reply& reply) 
     if (pid > 0) ::waitpid(pid, nullptr, 0);
     return;
   }
-  running[running_count++] = {exec.id, pid};
+  running[running_count++] = {exec.id, pid, exec.pty};
   reply.type = wire::FromInit::kStarted;
   reply.pid = pid;
 }
@@ -203,14 +213,25 @@ void report_exit(ChildContext& context, int index, int status, const rusage& usa
   send_reply(context, reply, nullptr, 0);
 }
 
+// ^Z in its terminal. A SIGSTOP is the front's own doing, or the command's own business.
+void report_stop(const ChildContext& context, int index, int status) noexcept {
+  if (!running[index].pty || WSTOPSIG(status) != SIGTSTP) return;
+  wire::Reply reply;
+  reply.type = wire::FromInit::kStopped;
+  reply.exec_id = running[index].id;
+  reply.pid = running[index].pid;
+  send_reply(context, reply, nullptr, 0);
+}
+
 void reap(ChildContext& context) noexcept {
   int status = 0;
   rusage usage{};
   pid_t pid = 0;
-  while ((pid = ::wait4(-1, &status, WNOHANG | __WALL, &usage)) > 0) {
+  while ((pid = ::wait4(-1, &status, WNOHANG | WUNTRACED | __WALL, &usage)) > 0) {
     for (int i = 0; i < running_count; ++i) {
       if (running[i].pid == pid) {
-        report_exit(context, i, status, usage);
+        if (WIFSTOPPED(status)) report_stop(context, i, status);
+        else report_exit(context, i, status, usage);
         break;
       }
     }

@@ -123,6 +123,9 @@ Event decode(const wire::Reply& reply) {
       event.kind = Event::Kind::kExited;
       event.exit = {reply.exec_id, reply.wait_status, reply.usage};
       break;
+    case wire::FromInit::kStopped:
+      event.kind = Event::Kind::kStopped;
+      break;
     case wire::FromInit::kMapMe:
     case wire::FromInit::kStepFailed:
       break;

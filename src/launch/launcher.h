@@ -37,12 +37,13 @@ struct SkippedOp {
 
 // Messages from init, decoded.
 struct Event {
-  enum class Kind { kStarted, kExecFailed, kExited, kGone } kind = Kind::kGone;
+  enum class Kind { kStarted, kExecFailed, kExited, kStopped, kGone } kind = Kind::kGone;
   std::uint32_t exec_id = 0;
   int pid = 0;                   // kStarted: pid inside
   int errnum = 0;                // kExecFailed: of execve, chdir, ...
   std::string_view failed_call;  // kExecFailed
   Exit exit;
+  // kStopped: by a ^Z in the sandbox's terminal; SIGCONT to its exec id continues it.
   // kStarted: when it was about to be executed; kExited: when init saw its end. The message itself may arrive later.
   std::chrono::steady_clock::time_point at;
 };

@@ -14,7 +14,7 @@ inline constexpr int kMaxSkipped = 48;
 inline constexpr std::uint32_t kInlineExec = 48 * 1024;  // larger exec requests travel in a memfd
 
 enum class ToInit : std::uint32_t { kMapped = 1, kExec, kSignal };
-enum class FromInit : std::uint32_t { kMapMe = 1, kStepFailed, kStarted, kExecFailed, kExited };
+enum class FromInit : std::uint32_t { kMapMe = 1, kStepFailed, kStarted, kExecFailed, kExited, kStopped };
 
 struct SignalMessage {
   ToInit type = ToInit::kSignal;

@@ -167,6 +167,8 @@ class Supervisor {
         exit_ = event.exit;
         ended_ = event.at;
         return end(options_.front_ends ? End::kLetGo : End::kReap);
+      case launch::Event::Kind::kStopped:
+        return stop_with_command();
       case launch::Event::Kind::kGone:
         break;
     }
@@ -232,6 +234,24 @@ class Supervisor {
     if (options_.terminal != nullptr) options_.terminal->restore();
     kill(getpid(), SIGSTOP);
     // Continued: SIGCONT is waiting in the signal descriptor.
+  }
+
+  // ^Z was typed into the sandbox's terminal and its job has stopped: our own job stops as it would have without us, the whole
+  // group of it, by SIGTSTP, which the kernel drops where nobody could continue it. Then nobody stops.
+  void stop_with_command() {
+    if (options_.terminal == nullptr || !options_.terminal->is_terminal()) return sandbox_.signal(1, SIGCONT);
+    options_.terminal->restore();
+    sigset_t stop;
+    sigset_t pending;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
+    kill(0, SIGTSTP);
+    pthread_sigmask(SIG_BLOCK, &stop, nullptr);
+    sigpending(&pending);
+    if (sigismember(&pending, SIGCONT) == 1) return;  // waits in the signal descriptor
+    options_.terminal->enter();
+    sandbox_.signal(1, SIGCONT);
   }
 
   void copy_window_size() {
