@@ -14,6 +14,7 @@
 #include "broker/as_caller.h"
 #include "broker/file_calls.h"
 #include "broker/handlers.h"
+#include "broker/observe.h"
 #include "broker/refused_call.h"
 
 namespace belljar::broker {
@@ -29,6 +30,7 @@ std::uint64_t own_netns_cookie() noexcept {
 
 void dispatch(Context& context, const Call& call, Receivers::Slot& slot) {
   if (handle_refused(context, call)) return;  // first: nobody below performs what the filter refuses
+  if (handle_observed(context, call)) return;
   switch (call.number) {
     case SYS_connect:
       return handle_connect(context, call, slot);

@@ -41,6 +41,7 @@
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "broker/file_rules.h"
+#include "broker/observation.h"
 #include "kernel/seccomp.h"
 
 namespace belljar::broker {
@@ -75,6 +76,8 @@ struct BrokerOptions {
   bool network_refused = false;
   // What the filter was made from: what it refuses by way of a notification (tell_refusals) is refused here, with its errno.
   kernel::SeccompSpec filter;
+  // `belljar learn` (FileCalls::kObserved): is told each use of a path and each connect. Decides nothing.
+  Observer observer;
   std::function<bool(const Violation&)> ignored;  // policy.ignore_violations: counted, not kept; from any thread
   std::size_t max_violations = 1000;              // kept between two take_violations(); the rest is counted
   std::size_t max_own_sockets = 256;              // listening AF_UNIX sockets with a path at one time; one descriptor of ours each

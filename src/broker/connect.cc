@@ -143,6 +143,10 @@ int decide_and_connect(Connect& connect) {
   if (connect.domain == AF_NETLINK && names_netlink_peer(connect.address)) return -EPERM;
   const AsCaller permissions(connect.context.options.uid);
   if (!permissions.ok()) return -EACCES;
+  if (connect.context.options.observer) {
+    if (std::string target = internet_name(connect.address); !target.empty())
+      connect.context.options.observer({Observation::Act::kReach, std::move(target), true, false, connect.call.tid});
+  }
   const int status = connect_as_given(connect);
   return status == -ENETUNREACH ? note_network(connect) : status;
 }

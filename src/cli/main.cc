@@ -33,16 +33,18 @@ int main(int argc, char** argv) {
       *new CLI::App("belljar: run what a language model proposed, so that it can do useful work and no harm", "belljar");
   app.require_subcommand(1);
   std::vector<std::string> program;
-  if (is_run) program = split_program(argc, argv);
+  const bool is_learn = argc > 1 && std::string_view(argv[1]) == "learn";
+  if (is_run || is_learn) program = split_program(argc, argv);
   // The first word is there always: an empty span would mean all options.
   const std::span<const char* const> words(argv, is_run ? static_cast<std::size_t>(argc) : 0);
-  belljar::cli::add_run(app, words, std::move(program), exit_code);
+  belljar::cli::add_run(app, words, is_learn ? std::vector<std::string>() : program, exit_code);
   // The others' options are not built on the way to a start.
   if (!is_run) {
     app.set_version_flag("--version", "belljar " BELLJAR_VERSION);
     belljar::cli::add_policy(app, exit_code);
     belljar::cli::add_doctor(app, exit_code);
     belljar::cli::add_explain(app, exit_code);
+    belljar::cli::add_learn(app, std::move(program), exit_code);
     belljar::cli::add_diff(app, exit_code);
     belljar::cli::add_commit(app, exit_code);
     belljar::cli::add_rollback(app, exit_code);

@@ -38,6 +38,10 @@ enum class FileCalls : std::uint8_t {
   kDirect,  // go wherever mounts and Landlock let them
   kWrites,  // what makes, renames, links, removes, truncates, changes modes, or opens with a flag to write becomes a notification
   kAll,     // + every other open
+  // `belljar learn`: all of these and looks (stat, access, readlink) are notified, to be seen and then continued. Nothing is
+  // decided by it: what is refused otherwise is refused here. Not chdir and exec: init makes them for the first command, before
+  // anybody answers.
+  kObserved,
 };
 // close(2) of a number in here is a notification too where file calls are brokered: the broker gives out descriptors of staged
 // files there and publishes their content before close returns. A multiple of its size, so that one masked comparison finds it;

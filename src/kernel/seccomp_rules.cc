@@ -59,9 +59,14 @@ constexpr std::uint32_t kCreates = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
 constexpr std::uint32_t kWrites = O_WRONLY | O_RDWR | O_TRUNC | kCreates;
 
 constexpr Verdict brokered(const SeccompSpec& spec) { return spec.file_calls == FileCalls::kDirect ? kAllow : kNotify; }
+// The broker performs the calls, and does not only see them.
+constexpr bool performed(const SeccompSpec& spec) {
+  return spec.file_calls == FileCalls::kWrites || spec.file_calls == FileCalls::kAll;
+}
+constexpr Verdict observed(const SeccompSpec& spec) { return spec.file_calls == FileCalls::kObserved ? kNotify : kAllow; }
 
 Rule open_rule(const SeccompSpec& spec, std::uint8_t flags) {
-  Rules rules(spec.file_calls == FileCalls::kAll ? kNotify : kAllow);
+  Rules rules(spec.file_calls == FileCalls::kAll || spec.file_calls == FileCalls::kObserved ? kNotify : kAllow);
   if (spec.deny_setid_bits) {
     rules.when(has_any(flags, kCreates), has_any(static_cast<std::uint8_t>(flags + 1), kSetIdBits), refuse(EPERM));
   }
@@ -85,14 +90,14 @@ Rule node_rule(const SeccompSpec& spec, std::uint8_t mode) {
 
 // The broker sees the mode of openat2 and refuses set-id bits itself.
 Rule open_how_rule(const SeccompSpec& spec) {
-  if (spec.file_calls != FileCalls::kDirect) return Rules(kNotify);
+  if (performed(spec)) return Rules(kNotify);
   return Rules(spec.deny_setid_bits ? refuse(ENOSYS) : kAllow);
 }
 
 Rule close_rule(const SeccompSpec& spec) {
   static_assert(kStagedFdFirst % kStagedFdCount == 0 && (kStagedFdCount & (kStagedFdCount - 1)) == 0);
   Rules rules(kAllow);
-  if (spec.file_calls != FileCalls::kDirect) rules.when(is(0, kStagedFdFirst, ~(kStagedFdCount - 1)), kNotify);
+  if (performed(spec)) rules.when(is(0, kStagedFdFirst, ~(kStagedFdCount - 1)), kNotify);
   return rules;
 }
 
@@ -190,12 +195,15 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
     case Group::kPathMode2:
       return mode_rule(spec, 2, brokered(spec));
     case Group::kNames:
-    case Group::kUmask:
       return flat(brokered(spec));
+    case Group::kUmask:
+      return flat(performed(spec) ? kNotify : kAllow);
+    case Group::kLooks:
+      return flat(observed(spec));
     case Group::kClose:
       return close_rule(spec);
     case Group::kLandlockSelf:
-      return flat(spec.file_calls == FileCalls::kDirect ? kAllow : refuse(EOPNOTSUPP));
+      return flat(performed(spec) ? refuse(EOPNOTSUPP) : kAllow);
     case Group::kNode1:
       return node_rule(spec, 1);
     case Group::kNode2:

@@ -39,6 +39,7 @@ enum class Group : std::uint8_t {
   kUmask,
   kClose,
   kLandlockSelf,
+  kLooks,  // calls that ask about a path
   kNode1,  // mknod
   kNode2,  // mknodat
   kOpenHow,

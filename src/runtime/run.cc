@@ -72,6 +72,7 @@ class Run {
     Outlet outlet(policy_, command_, session_.origins);
     BELLJAR_CHECK(outlet.plan(prepared_.plan, prepared_.report));
     BELLJAR_CHECK(make_limits());
+    if (session_.observer) BELLJAR_CHECK(make_observed());
     Signals signals = BELLJAR_TRY(Signals::open(session_.signals));
     const StdioOptions options = stream_options(session_, policy_, prepared_.plan);
     Stdio stdio = BELLJAR_TRY(Stdio::open(options));
@@ -99,6 +100,7 @@ class Run {
       broker = BELLJAR_TRY(broker::Broker::create(std::move(listener), broker_options()));
       supervision.broker = &*broker;
     }
+    if (session_.on_started) session_.on_started(sandbox.init_pid());
     limits_->attach(sandbox.init_pid());
     supervision.limit_set = &*limits_;
     Supervised supervised = supervise(sandbox, stdio, policy_.limits, supervision);
@@ -139,6 +141,19 @@ class Run {
     return check_required(prepared_.report, policy_);
   }
 
+  // The same filter, with the calls that name files notified.
+  Result<void> make_observed() {
+    if (!prepared_.plan.seccomp_listener)
+      return Error(Code::kFailedPrecondition, "cannot see which files the command uses")
+          .reason(
+              "this policy runs it without the broker that would be told (mode danger-full-access, the landlock backend, or "
+              "network.allow_all_unix_sockets)")
+          .next("learn under a policy that has it");
+    prepared_.plan.seccomp_spec.file_calls = kernel::FileCalls::kObserved;
+    prepared_.plan.seccomp = kernel::build_filter(prepared_.plan.seccomp_spec);
+    return {};
+  }
+
   void plan_pty(const StdioOptions& options) {
     prepared_.plan.want_pty = true;
     const winsize size = window_size(options.host[1]).value_or(winsize{24, 80, 0, 0});
@@ -162,6 +177,7 @@ class Run {
     options.origin_of = [origins = session_.origins](const std::string& key) { return origin_of(origins, key); };
     options.filter = prepared_.plan.seccomp_spec;
     options.network_refused = prepared_.own_network;
+    options.observer = session_.observer;
     const IgnoreViolations& ignore = policy_.ignore_violations;
     if (!ignore.file.empty() || !ignore.network.empty())
       options.ignored = [&ignore](const Violation& violation) { return policy::is_ignored(ignore, violation); };

@@ -12,6 +12,7 @@
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/txn.h"
+#include "broker/observation.h"
 #include "launch/launcher.h"
 #include "runtime/signals.h"
 #include "runtime/stdio.h"
@@ -26,6 +27,8 @@ struct Session {
   bool time_steps = false;
   const Origins* origins = nullptr;                        // where the policy's values come from, for violations; may be null
   std::optional<txn::Place> transaction;                   // run in it; begun when there is none of that name
+  broker::Observer observer;                               // `belljar learn`: see broker/observation.h
+  std::function<void(int init_pid)> on_started;            // with a process tree to look at
   bool front_ends = false;                                 // this process exits with the result: launch::Sandbox::let_go()
   std::function<void(const EnforcementReport&)> on_ready;  // just before the start: what will hold, and how far
 };

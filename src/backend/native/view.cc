@@ -475,6 +475,7 @@ class Planner {
   // A home below a private directory (/tmp/home) would vanish: it is shown, read-only. With a mask its overlay does that.
   void show_home() {
     const std::string& home = place_.home;
+    if (!view().whole_root) return;  // only what is named: its secrets have no mask there
     if (home.empty() || home == "/" || !is_private(home) || writable(home) || view().masks.contains(home) ||
         kind_of(home) != PathKind::kDirectory)
       return;

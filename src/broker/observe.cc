@@ -1,0 +1,158 @@
+#include "broker/observe.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "base/format.h"
+#include "broker/as_caller.h"
+#include "broker/observation.h"
+#include "broker/path_view.h"
+
+namespace belljar::broker {
+namespace {
+
+using Act = Observation::Act;
+
+// One path of a call: which arguments hold it, and what is done with it.
+struct Use {
+  int number;
+  int dirfd;  // index; -1: the working directory
+  int path;   // index
+  Act act;
+  int flags = -1;  // index of open's flags: they say what kRead really is
+};
+
+constexpr Use kUses[] = {
+    {SYS_openat, 0, 1, Act::kRead, 2},  {SYS_newfstatat, 0, 1, Act::kLook}, {SYS_statx, 0, 1, Act::kLook},
+    {SYS_faccessat, 0, 1, Act::kLook},  {SYS_faccessat2, 0, 1, Act::kLook}, {SYS_readlinkat, 0, 1, Act::kLook},
+    {SYS_truncate, -1, 0, Act::kWrite}, {SYS_fchmodat, 0, 1, Act::kWrite},  {452 /* fchmodat2 */, 0, 1, Act::kWrite},
+    {SYS_mkdirat, 0, 1, Act::kMake},    {SYS_mknodat, 0, 1, Act::kMake},    {SYS_unlinkat, 0, 1, Act::kMake},
+    {SYS_symlinkat, 1, 2, Act::kMake},  {SYS_linkat, 0, 1, Act::kRead},     {SYS_linkat, 2, 3, Act::kMake},
+    {SYS_renameat, 0, 1, Act::kMake},   {SYS_renameat, 2, 3, Act::kMake},   {SYS_renameat2, 0, 1, Act::kMake},
+    {SYS_renameat2, 2, 3, Act::kMake},
+#if defined(__x86_64__)
+    {SYS_open, -1, 0, Act::kRead, 1},   {SYS_creat, -1, 0, Act::kMake},     {SYS_stat, -1, 0, Act::kLook},
+    {SYS_lstat, -1, 0, Act::kLook},     {SYS_access, -1, 0, Act::kLook},    {SYS_readlink, -1, 0, Act::kLook},
+    {SYS_chmod, -1, 0, Act::kWrite},    {SYS_mkdir, -1, 0, Act::kMake},     {SYS_rmdir, -1, 0, Act::kMake},
+    {SYS_mknod, -1, 0, Act::kMake},     {SYS_unlink, -1, 0, Act::kMake},    {SYS_symlink, -1, 1, Act::kMake},
+    {SYS_link, -1, 0, Act::kRead},      {SYS_link, -1, 1, Act::kMake},      {SYS_rename, -1, 0, Act::kMake},
+    {SYS_rename, -1, 1, Act::kMake},
+#endif
+};
+
+// Text of the caller up to its NUL, page by page: the next page may not be there.
+std::optional<std::string> read_path(const Caller& caller, std::uint64_t address) {
+  constexpr std::uint64_t kPage = 4096;
+  std::string text;
+  while (text.size() < PATH_MAX) {
+    char buffer[kPage];
+    const std::size_t room = kPage - address % kPage;
+    if (!caller.read(address, std::as_writable_bytes(std::span(buffer, room)))) return std::nullopt;
+    const void* const end = std::memchr(buffer, 0, room);
+    if (end != nullptr)
+      return text.append(std::string_view(buffer, static_cast<std::size_t>(static_cast<const char*>(end) - buffer)));
+    text.append(buffer, room);
+    address += room;
+  }
+  return std::nullopt;
+}
+
+std::string link_of(int file) {
+  std::string path(PATH_MAX, '\0');
+  const ssize_t size = ::readlink(format("/proc/self/fd/{}", file).c_str(), path.data(), path.size());
+  path.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return path;
+}
+
+struct Found {
+  std::string path;  // empty: not there, or not to be seen by us
+  bool directory = false;
+};
+
+Found look_up(Caller& caller, const std::string& path) {
+  const auto view = PathView::create(caller, path);
+  if (!view) return {};
+  const auto file = view->open();
+  struct stat status{};
+  if (!file || ::fstat(file->get(), &status) != 0) return {};
+  return {link_of(file->get()), S_ISDIR(status.st_mode)};
+}
+
+// `path` without its last component, and that.
+std::pair<std::string, std::string> split(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+Observation observation_of(Caller& caller, const std::string& path, Act act) {
+  const auto [parent, name] = split(path);
+  const Found whole = look_up(caller, path);
+  // A name that changes is itself meant, not what a link of that name leads to.
+  if (act != Act::kMake && !whole.path.empty()) return {act, whole.path, true, whole.directory};
+  const Found above = look_up(caller, parent);
+  const std::string base = !above.path.empty() ? above.path : parent.starts_with('/') ? parent : caller.cwd_path() + "/" + parent;
+  return {act, (base == "/" ? "" : base) + "/" + name, !whole.path.empty(), whole.directory};
+}
+
+// What an open really does to `path`.
+Act act_of_open(std::uint64_t flags, bool exists) {
+  if ((flags & O_PATH) != 0) return Act::kLook;
+  if ((flags & O_TMPFILE) == O_TMPFILE) return Act::kMake;
+  if ((flags & O_CREAT) != 0 && !exists) return Act::kMake;
+  return (flags & (O_ACCMODE | O_TRUNC)) != 0 ? Act::kWrite : Act::kRead;
+}
+
+void observe(Context& context, const Call& call, const Use& use) {
+  Caller caller(call.tid);
+  const auto argument = [&](int index) { return call.args[static_cast<std::size_t>(index)]; };
+  auto path = read_path(caller, argument(use.path));
+  if (!path || path->empty()) return;  // a bad pointer, or a call on a descriptor (AT_EMPTY_PATH)
+  const int dirfd = use.dirfd < 0 ? AT_FDCWD : static_cast<int>(argument(use.dirfd));
+  if (!path->starts_with('/') && dirfd != AT_FDCWD) *path = format("/proc/self/fd/{}/{}", dirfd, *path);
+  Observation seen = observation_of(caller, *path, use.act);
+  if (use.flags >= 0) {
+    const Act act = act_of_open(argument(use.flags), seen.exists);
+    // With O_TMPFILE the path is the directory in which something is made.
+    if (act == Act::kMake && seen.exists) seen.path += "/", seen.directory = false;
+    seen.act = act;
+  }
+  if (use.number == SYS_truncate && !seen.exists) return;
+  seen.tid = call.tid;
+  if (still_waiting(context.listener.get(), call.id)) context.options.observer(seen);
+}
+
+// By /proc/TID/exe: the kernel resolved it.
+void observe_program(Context& context, const Call& call) {
+  std::string path(PATH_MAX, '\0');
+  const ssize_t size = ::readlink(format("/proc/{}/exe", call.tid).c_str(), path.data(), path.size());
+  path.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  if (path.starts_with('/') && !path.ends_with(" (deleted)") && still_waiting(context.listener.get(), call.id))
+    context.options.observer({Act::kExec, std::move(path), true, false, call.tid});
+}
+
+}  // namespace
+
+bool handle_observed(Context& context, const Call& call) {
+  if (!context.options.observer) return false;
+  bool known = false;
+  for (const Use& use : kUses) {
+    if (use.number != call.number) continue;
+    known = true;
+    observe(context, call, use);
+  }
+  if (known) observe_program(context, call);
+  if (known) let_continue(context.listener.get(), call.id);
+  return known;
+}
+
+}  // namespace belljar::broker

@@ -1,0 +1,152 @@
+// belljar learn [options] -- PROGRAM ARG...: runs it, sees what it uses, writes the smallest policy that lets it run again.
+#include "policy/learn.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <memory>
+
+#include "backend/find.h"
+#include "backend/native/host.h"
+#include "base/format.h"
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "cli/load.h"
+#include "cli/policy_flags.h"
+#include "policy/parse.h"
+#include "policy/profiles.h"
+#include "policy/schema.h"
+#include "runtime/recorder.h"
+#include "runtime/run.h"
+
+namespace belljar::cli {
+namespace {
+
+struct Given {
+  PolicyFlags flags;
+  std::string output;
+  std::vector<std::string> program;
+};
+
+// Where the policy goes. Without --output it is our stdout, and the command's stdout is our stderr.
+Result<UniqueFd> open_output(const std::string& path) {
+  if (!path.empty()) {
+    UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW, 0644));
+    if (file.valid()) return file;
+    const int error = errno;
+    return Error(Code::kInvalidArgument, format("cannot create {}", belljar::quoted(path)))
+        .sys(error, "open")
+        .next(error == ELOOP ? "a symbolic link is not followed here: name the file itself" : "choose another --output FILE");
+  }
+  UniqueFd own(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  if (!own.valid() || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+    return Error(Code::kUnavailable, "cannot set the streams up").sys(errno, "dup2");
+  return own;
+}
+
+Result<void> write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(fd, text.data(), text.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0)
+      return Error(Code::kUnavailable, "cannot write the policy")
+          .sys(errno, "write")
+          .next("free some space, or choose another --output FILE");
+    text.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return {};
+}
+
+std::string in_words(const std::optional<policy::Value>& value) { return value ? escaped(policy::to_toml(*value)) : "unset"; }
+
+std::string rule_text(const FsEntry& entry) { return format("{} {}", to_string(entry.access), escaped(entry.path)); }
+
+// The learned policy against the one in force, key by key.
+Result<void> tell_difference(const std::string& toml, const LoadedPolicy& loaded) {
+  policy::Layer learned = BELLJAR_TRY(policy::parse_toml(toml, "learned.toml", "policy"));
+  const std::vector<policy::Layer> layers{BELLJAR_TRY(policy::profile_layer("workspace-write")), std::move(learned)};
+  policy::Effective effective = BELLJAR_TRY(policy::merge(layers, loaded.context));
+  Policy before = loaded.effective.policy, after = effective.policy;
+  for (const policy::Setting& setting : layers[1].settings) {
+    if (setting.key->join == policy::Join::kEntries) continue;
+    const auto now = policy::load(*setting.key, before), then = policy::load(*setting.key, after);
+    if (now != then) print_note(format("difference: {}: {} -> {}", setting.key->name, in_words(now), in_words(then)));
+  }
+  const auto has = [](const std::vector<FsEntry>& entries, const FsEntry& wanted) {
+    return std::ranges::any_of(entries,
+                               [&](const FsEntry& entry) { return entry.path == wanted.path && entry.access == wanted.access; });
+  };
+  for (const FsEntry& entry : after.filesystem.entries) {
+    if (!has(before.filesystem.entries, entry)) print_note("difference: + " + rule_text(entry));
+  }
+  for (const FsEntry& entry : before.filesystem.entries) {
+    if (!has(after.filesystem.entries, entry)) print_note("difference: - " + rule_text(entry));
+  }
+  return {};
+}
+
+Result<int> learn_it(const Given& given) {
+  if (given.program.empty() || given.program[0].empty())
+    return Error(Code::kInvalidArgument, "there is no command to learn from").next("belljar learn -- PROGRAM ARGUMENTS");
+  const Command command{.argv = given.program};
+  const LoadedPolicy loaded = BELLJAR_TRY(load_policy(given.flags));
+  for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
+  const UniqueFd output = BELLJAR_TRY(open_output(given.output));
+  const policy::MergeContext& context = loaded.context;
+  const backend::RealHost host;
+  const auto backend = BELLJAR_TRY(backend::find_backend(loaded.effective.policy.backend, host));
+  std::vector<std::string> caller_env;
+  for (char** entry = environ; *entry != nullptr; ++entry) caller_env.emplace_back(*entry);
+  std::string cwd = given.flags.cwd;
+  if (!cwd.empty() && !cwd.starts_with('/')) cwd = context.cwd + "/" + cwd;
+  if (cwd.empty() && runtime::find_cwd(context.workspace, context.cwd)) cwd = context.cwd;
+
+  runtime::Recorder recorder;
+  runtime::Session session;
+  session.signals = runtime::Signals::Take::kForwarded;
+  session.origins = &loaded.effective.origins;
+  session.observer = [&recorder](const broker::Observation& seen) { recorder.see(seen); };
+  session.on_started = [&recorder](int init_pid) { recorder.attach(init_pid); };
+  auto ran = BELLJAR_TRY(runtime::run(*backend, loaded.effective.policy, command,
+                                      {.workspace = context.workspace,
+                                       .cwd = cwd,
+                                       .home = context.home,
+                                       .tmpdir = context.tmpdir,
+                                       .runtime_dir = context.runtime_dir},
+                                      caller_env, session));
+  if (ran.start_failure) return *std::move(ran.start_failure);
+  if (!ran.result.message.empty()) print_note(ran.result.message);
+
+  policy::LearnInput input = recorder.input();
+  input.program = command.argv[0];
+  input.result = std::move(ran.result);
+  const policy::Learned learned = policy::learn(input, loaded.effective, context);
+  BELLJAR_CHECK(write_all(output.get(), learned.toml));
+  BELLJAR_CHECK(tell_difference(learned.toml, loaded));
+  for (const std::string& risk : learned.risks) print_note("risk: " + escaped(risk));
+  if (!given.output.empty())
+    print_note(format("the policy is in {}; try it: belljar run --policy {} -- ...", belljar::quoted(given.output),
+                      escaped(given.output)));
+  return input.result.exit_code;
+}
+
+}  // namespace
+
+void add_learn(CLI::App& app, std::vector<std::string> program, int& exit_code) {
+  CLI::App* learn =
+      app.add_subcommand("learn", "Run a program, see what it uses, write the smallest policy for it: learn -- PROGRAM ARG...");
+  auto given = std::make_shared<Given>();
+  given->program = std::move(program);
+  learn->preparse_callback([given, learn](std::size_t) { add_policy_options(*learn, given->flags); });
+  learn
+      ->add_option("--output", given->output, "Write the policy to FILE (default: stdout, and the program's stdout goes to stderr)")
+      ->type_name("FILE");
+  learn->callback([given, &exit_code] {
+    auto learned = learn_it(*given);
+    exit_code = learned ? *learned : print_error(learned.error());
+  });
+}
+
+}  // namespace belljar::cli

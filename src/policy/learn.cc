@@ -1,0 +1,290 @@
+#include "policy/learn.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+#include <string_view>
+
+#include "base/format.h"
+#include "belljar/violation_text.h"
+#include "policy/defaults.h"
+#include "policy/paths.h"
+#include "policy/permit.h"
+#include "policy/schema.h"
+
+namespace belljar::policy {
+namespace {
+
+// Programs, libraries and settings of the system: granted as a whole. Those that are not there grant nothing.
+constexpr std::string_view kSystem[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
+constexpr std::string_view kSystemWhenUsed[] = {"/etc", "/sys", "/nix/store", "/gnu/store"};
+constexpr std::string_view kOwnMounts[] = {"/proc", "/dev"};
+constexpr std::size_t kManyFiles = 16;  // of one directory: then the directory
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+bool within_any(std::string_view path, std::span<const std::string_view> roots) {
+  return std::ranges::any_of(roots, [path](std::string_view root) { return is_within(path, root); });
+}
+
+// What lies below another of the set goes.
+void keep_topmost(std::set<std::string>& paths) {
+  for (auto at = paths.begin(); at != paths.end();) {
+    const bool covered =
+        std::ranges::any_of(paths, [&](const std::string& other) { return other != *at && is_within(*at, other); });
+    at = covered ? paths.erase(at) : std::next(at);
+  }
+}
+
+class Learner {
+ public:
+  Learner(const LearnInput& input, const Effective& in_force, const MergeContext& context)
+      : input_(input), in_force_(in_force), policy_(in_force.policy), context_(context) {}
+
+  Learned run() {
+    for (const Touched& touched : input_.touched) sort_in(touched);
+    keep_topmost(writes_);
+    gather_reads();
+    return write();
+  }
+
+ private:
+  bool is_private(std::string_view path) const {
+    if (policy_.filesystem.tmp != Tmp::kPrivate || is_within(path, context_.workspace)) return false;
+    if (!context_.home.empty() && is_within(path, context_.home)) return false;
+    // A rule of its own shows it through the private directory.
+    if (const FsEntry* rule = find_rule(in_force_.complete, path); rule != nullptr && rule->path != "/") return false;
+    constexpr std::string_view kTmp[] = {"/tmp", "/var/tmp", "/dev/shm"};
+    return within_any(path, kTmp) || (!context_.runtime_dir.empty() && is_within(path, context_.runtime_dir));
+  }
+  bool is_cache(std::string_view path) const {
+    if (policy_.filesystem.caches != Caches::kPrivate) return false;
+    return std::ranges::any_of(policy_.filesystem.cache_dirs, [&](const std::string& cache) { return is_within(path, cache); });
+  }
+  Access access_of(std::string_view path) const {
+    const FsEntry* rule = find_rule(in_force_.complete, path);
+    return rule == nullptr ? Access::kRead : rule->access;
+  }
+
+  void sort_in(const Touched& touched) {
+    if (within_any(touched.path, kOwnMounts) || is_private(touched.path)) return;
+    if (is_cache(touched.path)) {
+      caches_ = caches_ || touched.read || touched.written || touched.made;
+      return;
+    }
+    const Access access = access_of(touched.path);
+    if (access == Access::kNone) {
+      if (touched.read || touched.executed || touched.written || touched.made) refused_.push_back(&touched);
+      return;
+    }
+    if (touched.written || touched.made) {
+      if (access != Access::kWrite) refused_.push_back(&touched);
+      else writes_.insert(touched.made ? directory_of(touched.path) : touched.path);
+    }
+    if (touched.exists && (touched.looked || touched.read || touched.executed)) reads_.push_back(&touched);
+  }
+
+  bool covered(const std::string& path) const {
+    if (within_any(path, kSystem) || is_within(path, context_.workspace)) return true;
+    return std::ranges::any_of(writes_, [&](const std::string& root) { return is_within(path, root); });
+  }
+
+  void gather_reads() {
+    std::map<std::string, std::size_t> files_in;
+    for (const Touched* touched : reads_) {
+      if (!touched->directory) ++files_in[directory_of(touched->path)];
+    }
+    for (const Touched* touched : reads_) {
+      if (const std::string secret = secret_around(touched->path); !secret.empty()) {
+        granted_.insert(secret);
+        continue;
+      }
+      if (covered(touched->path)) continue;
+      const auto* const system =
+          std::ranges::find_if(kSystemWhenUsed, [&](std::string_view root) { return is_within(touched->path, root); });
+      if (system != std::end(kSystemWhenUsed)) granted_.insert(std::string(*system));
+      else if (!touched->directory) grant_file(touched->path, files_in);
+      else if (touched->read) grant_directory(touched->path);
+    }
+    keep_topmost(granted_);
+  }
+
+  // A secret that was opened opens as a whole: a rule below it cannot be served.
+  std::string secret_around(const std::string& path) const {
+    for (std::string& secret : default_secret_paths(context_.home, context_.runtime_dir)) {
+      if (is_within(path, secret)) return std::move(secret);
+    }
+    return "";
+  }
+
+  void grant_file(const std::string& path, const std::map<std::string, std::size_t>& files_in) {
+    const std::string directory = directory_of(path);
+    if (files_in.at(directory) < kManyFiles || holds_home(directory)) granted_.insert(path);
+    else granted_.insert(directory);
+  }
+  // Listing the home directory, or one above it, is no reason to open all of it.
+  void grant_directory(const std::string& path) {
+    if (holds_home(path)) listed_.insert(path);
+    else granted_.insert(path);
+  }
+  bool holds_home(const std::string& path) const { return !context_.home.empty() && is_within(context_.home, path); }
+
+  // ---- text
+
+  std::string risk_of_write(const std::string& path) const {
+    if (path == "/" || holds_home(path)) return "everything the user owns can be changed, start files of shells included";
+    std::string_view rest = path;
+    while (!rest.empty()) {
+      const std::string_view name = rest.substr(rest.rfind('/') + 1);
+      const auto names = protected_names();
+      if (name == ".git" || std::ranges::find(names, name) != names.end())
+        return format("`{}` is read by git, an editor, an agent or a shell outside: what is planted there runs later", name);
+      rest = rest.substr(0, rest.rfind('/'));
+    }
+    if (!is_within(path, context_.workspace)) return "outside the workspace: changed for good";
+    return "";
+  }
+
+  // Only for what a layer opened: secrets are closed by default.
+  std::string risk_of_read(const std::string& path) const {
+    for (const std::string& secret : default_secret_paths(context_.home, context_.runtime_dir)) {
+      if (is_within(path, secret) || is_within(secret, path)) return "keys or tokens can be read";
+    }
+    return "";
+  }
+
+  void comment(const std::string& text) { toml_ += "# " + escaped(text) + "\n"; }
+  void risky(const std::string& what, const std::string& risk) {
+    comment("RISK " + what + ": " + risk);
+    risks_.push_back(what + ": " + risk);
+  }
+
+  // Paths TOML cannot hold are told and left out.
+  void list(std::string_view key, const std::set<std::string>& paths, std::size_t least) {
+    std::vector<std::string> texts;
+    for (const std::string& path : paths) {
+      if (escaped(path) == path) texts.push_back(path);
+      else comment(format("not granted, for TOML cannot hold its name: {}", path));
+    }
+    if (texts.size() < least) return;
+    toml_ += format("{} = [\n", key);
+    for (const std::string& text : texts) toml_ += format("  {},\n", to_toml(text));
+    toml_ += "]\n";
+  }
+
+  Learned write() {
+    head();
+    const bool whole = writes_.contains(context_.workspace);
+    toml_ += format("mode = \"{}\"\n", whole ? "workspace-write" : "read-only");
+    write_filesystem(whole);
+    write_network();
+    write_limits();
+    write_refused();
+    return {std::move(toml_), std::move(risks_)};
+  }
+
+  void head() {
+    comment(format("Learned by `belljar learn` from one run of {} (exit code {}). Read it before you use it.",
+                   quoted(input_.program), input_.result.exit_code));
+    comment("What another run, other input or another machine needs is not in it.");
+    if (input_.result.exit_code != 0) comment("That run failed: what it would have needed afterwards is not in it either.");
+  }
+
+  void write_filesystem(bool whole) {
+    std::set<std::string> roots = writes_;
+    if (whole) roots.erase(context_.workspace);
+    toml_ += "\n[filesystem]\n";
+    for (const std::string& root : roots) {
+      if (const std::string risk = risk_of_write(root); !risk.empty()) risky("write " + root, risk);
+    }
+    list("writable_roots", roots, 1);
+    if (caches_) comment("It used caches of package managers, which need the whole tree in view: reads are not narrowed.");
+    else if (!input_.complete) comment("It used more files than were recorded: reads are not narrowed.");
+    for (const std::string& path : listed_)
+      comment(format("It listed {}. That alone is not granted: only what it read below is there.", path));
+    if (caches_ || !input_.complete) return;
+    std::set<std::string> reads = granted_;
+    for (const std::string& path : reads) {
+      const bool system = std::ranges::find(kSystemWhenUsed, path) != std::end(kSystemWhenUsed);
+      if (const std::string risk = system ? "" : risk_of_read(path); !risk.empty()) risky("read " + path, risk);
+    }
+    for (const std::string_view system : kSystem) reads.emplace(system);
+    list("readonly_paths", reads, 0);
+    toml_ += "\n[[filesystem.entries]]  # nothing else is there\npath = \"/\"\naccess = \"none\"\n";
+  }
+
+  void write_network() {
+    const bool host = policy_.network.mode == NetMode::kHost && !input_.reached.empty();
+    toml_ += "\n[network]\n";
+    if (host) risky("network.mode host", std::string(find_key("network.mode")->risk));
+    for (const std::string& peer : input_.reached) comment(format("{} {}", host ? "connected to" : "refused: connect to", peer));
+    if (!host && !input_.reached.empty())
+      comment("`--net host` would permit it; risk: " + std::string(find_key("network.mode")->risk));
+    toml_ += format("mode = \"{}\"\n", host ? "host" : "none");
+  }
+
+  // With room above what was measured; never more than what was in force.
+  void write_limits() {
+    const ExecResult& result = input_.result;
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(result.duration);
+    comment(format("Measured: {} s, {} ms of processor time, {} of memory at most, {} tasks seen at once.", seconds.count(),
+                   (result.usage.cpu_user + result.usage.cpu_system).count() / 1000,
+                   result.usage.peak_memory ? to_string(*result.usage.peak_memory) : "unknown", input_.tasks));
+    toml_ += "\n[limits]\n";
+    auto timeout = std::chrono::milliseconds(std::max(seconds * 10, std::chrono::seconds(10)));
+    if (policy_.limits.timeout) timeout = std::min(timeout, *policy_.limits.timeout);
+    toml_ += format("timeout = \"{}\"\n", to_string(timeout));
+    if (result.usage.peak_memory) {
+      constexpr std::uint64_t kStep = 64ULL << 20;
+      Bytes memory{(result.usage.peak_memory->count * 2 / kStep + 1) * kStep};
+      if (policy_.limits.memory) memory = std::min(memory, *policy_.limits.memory);
+      toml_ += format("memory = \"{}\"\n", to_string(memory));
+    }
+    std::uint64_t pids = std::max<std::uint64_t>(64, input_.tasks * 4);
+    if (policy_.limits.pids) pids = std::min(pids, *policy_.limits.pids);
+    toml_ += format("pids = {}\n", pids);
+  }
+
+  void write_refused() {
+    if (refused_.empty() && input_.result.violations.empty()) return;
+    toml_ += "\n";
+    comment("Refused while learning, and so not granted:");
+    for (const Touched* touched : refused_) {
+      Violation violation;
+      const bool writes = touched->written || touched->made;
+      violation.operation = !writes ? "file-read" : touched->made ? "file-create" : "file-write";
+      violation.target = touched->path;
+      const FsEntry* rule = find_rule(in_force_.complete, touched->path);
+      violation.rule = rule != nullptr && rule->origin.layer == "default secrets" ? "filesystem.secrets" : "filesystem.entries";
+      if (rule != nullptr) violation.origin = rule->origin;
+      const Permit permit = permit_for(violation, {context_.home, context_.runtime_dir});
+      comment(format("{} {}; {} would permit it; risk: {}", writes ? "write" : "read", touched->path,
+                     permit.flag.empty() ? "no flag" : permit.flag, permit.risk));
+    }
+    for (const Violation& violation : merge_alike(input_.result.violations)) {
+      if (violation.operation != "connect") comment(to_line(violation));
+    }
+  }
+
+  const LearnInput& input_;
+  const Effective& in_force_;
+  const Policy& policy_;
+  const MergeContext& context_;
+  std::set<std::string> writes_, granted_, listed_;
+  std::vector<const Touched*> reads_, refused_;
+  bool caches_ = false;
+  std::string toml_;
+  std::vector<std::string> risks_;
+};
+
+}  // namespace
+
+Learned learn(const LearnInput& input, const Effective& in_force, const MergeContext& context) {
+  return Learner(input, in_force, context).run();
+}
+
+}  // namespace belljar::policy

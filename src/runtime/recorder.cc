@@ -1,0 +1,46 @@
+#include "runtime/recorder.h"
+
+#include <algorithm>
+
+#include "kernel/process_tree.h"
+
+namespace belljar::runtime {
+
+void Recorder::see(const broker::Observation& seen) {
+  using Act = broker::Observation::Act;
+  const std::scoped_lock lock(mutex_);
+  if (const int init = init_pid_; init > 0 && tids_.size() < kMaxPaths && tids_.insert(seen.tid).second)
+    tasks_ = std::max(tasks_, kernel::measure_tree(kernel::list_tree(init), false).tasks);
+  if (seen.act == Act::kReach) {
+    if (reached_.size() < kMaxPeers) reached_.insert(seen.path);
+    return;
+  }
+  auto found = touched_.find(seen.path);
+  if (found == touched_.end()) {
+    if (touched_.size() >= kMaxPaths) {
+      complete_ = false;
+      return;
+    }
+    // Whether it was there counts at the first use: later ones may see what the command made.
+    found =
+        touched_.emplace(seen.path, policy::Touched{.path = seen.path, .exists = seen.exists, .directory = seen.directory}).first;
+  }
+  policy::Touched& touched = found->second;
+  touched.looked = touched.looked || seen.act == Act::kLook;
+  touched.read = touched.read || seen.act == Act::kRead;
+  touched.executed = touched.executed || seen.act == Act::kExec;
+  touched.written = touched.written || seen.act == Act::kWrite;
+  touched.made = touched.made || seen.act == Act::kMake;
+}
+
+policy::LearnInput Recorder::input() const {
+  const std::scoped_lock lock(mutex_);
+  policy::LearnInput input;
+  for (const auto& [path, touched] : touched_) input.touched.push_back(touched);
+  input.reached.assign(reached_.begin(), reached_.end());
+  input.complete = complete_;
+  input.tasks = tasks_;
+  return input;
+}
+
+}  // namespace belljar::runtime
