@@ -30,14 +30,18 @@ std::uint64_t own_netns_cookie() noexcept {
 
 void dispatch(Context& context, const Call& call, Receivers::Slot& slot) {
   if (handle_refused(context, call)) return;  // first: nobody below performs what the filter refuses
-  if (handle_observed(context, call)) return;
+  const bool seen = observe(context, call);
   switch (call.number) {
     case SYS_connect:
       return handle_connect(context, call, slot);
     case SYS_listen:
       return handle_listen(context, call);
     default:
+      // Only seen: the filter notifies for the observer alone, and nobody judges these calls.
+      if (seen && context.options.filter.file_calls == kernel::FileCalls::kDirect)
+        return let_continue(context.listener.get(), call.id);
       if (handle_file_call(context, call, slot)) return;
+      if (seen) return let_continue(context.listener.get(), call.id);  // a look
       // The filter and the broker disagree: nothing that we did not judge may run.
       return answer(context.listener.get(), call.id, -EPERM);
   }

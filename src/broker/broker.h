@@ -76,7 +76,7 @@ struct BrokerOptions {
   bool network_refused = false;
   // What the filter was made from: what it refuses by way of a notification (tell_refusals) is refused here, with its errno.
   kernel::SeccompSpec filter;
-  // `belljar learn` (FileCalls::kObserved): is told each use of a path and each connect. Decides nothing.
+  // `belljar learn` (SeccompSpec::observe): is told each use of a path and each connect. Decides nothing.
   Observer observer;
   std::function<bool(const Violation&)> ignored;  // policy.ignore_violations: counted, not kept; from any thread
   std::size_t max_violations = 1000;              // kept between two take_violations(); the rest is counted

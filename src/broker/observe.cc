@@ -112,7 +112,7 @@ Act act_of_open(std::uint64_t flags, bool exists) {
   return (flags & (O_ACCMODE | O_TRUNC)) != 0 ? Act::kWrite : Act::kRead;
 }
 
-void observe(Context& context, const Call& call, const Use& use) {
+void observe_use(Context& context, const Call& call, const Use& use) {
   Caller caller(call.tid);
   const auto argument = [&](int index) { return call.args[static_cast<std::size_t>(index)]; };
   auto path = read_path(caller, argument(use.path));
@@ -142,16 +142,15 @@ void observe_program(Context& context, const Call& call) {
 
 }  // namespace
 
-bool handle_observed(Context& context, const Call& call) {
+bool observe(Context& context, const Call& call) {
   if (!context.options.observer) return false;
   bool known = false;
   for (const Use& use : kUses) {
     if (use.number != call.number) continue;
     known = true;
-    observe(context, call, use);
+    observe_use(context, call, use);
   }
   if (known) observe_program(context, call);
-  if (known) let_continue(context.listener.get(), call.id);
   return known;
 }
 

@@ -1,4 +1,4 @@
-// Seeing which files a command asks for, for `belljar learn`. Records and lets every call go on: nothing is decided here, so that a
+// Seeing which files a command asks for, for `belljar learn`. Nothing is decided here, so that a
 // path can change between our look and the kernel's costs a line in a list and no more.
 //
 // What is seen: opens, looks (stat, access, readlink) and every call that makes, moves, removes or changes a name, with the path
@@ -11,7 +11,7 @@
 
 namespace belljar::broker {
 
-// Answers `call` when it is one of these; false: somebody else's.
-bool handle_observed(Context& context, const Call& call);
+// Tells the observer, where there is one, and answers nothing. True when `call` is one of these.
+bool observe(Context& context, const Call& call);
 
 }  // namespace belljar::broker

@@ -38,10 +38,6 @@ enum class FileCalls : std::uint8_t {
   kDirect,  // go wherever mounts and Landlock let them
   kWrites,  // what makes, renames, links, removes, truncates, changes modes, or opens with a flag to write becomes a notification
   kAll,     // + every other open
-  // `belljar learn`: all of these and looks (stat, access, readlink) are notified, to be seen and then continued. Nothing is
-  // decided by it: what is refused otherwise is refused here. Not chdir and exec: init makes them for the first command, before
-  // anybody answers.
-  kObserved,
 };
 // close(2) of a number in here is a notification too where file calls are brokered: the broker gives out descriptors of staged
 // files there and publishes their content before close returns. A multiple of its size, so that one masked comparison finds it;
@@ -64,6 +60,10 @@ struct SeccompSpec {
   // that they can be told: whoever answers it gives the errno of refusal_of(). Needs a listener. Calls that programs only try to
   // see whether a kernel has them (io_uring, MPTCP, new and obsolete numbers) are refused in silence as without it.
   bool tell_refusals = false;
+  // `belljar learn`: every open, every call that names files and every look (stat, access, readlink) is notified, to be seen and
+  // then to go on, or to be performed as file_calls says. Refuses and allows what it would without. Not chdir and exec: init makes
+  // them for the first command, before anybody answers.
+  bool observe = false;
   bool operator==(const SeccompSpec&) const = default;
 };
 

@@ -58,15 +58,12 @@ constexpr std::uint32_t kCreates = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
 // Flags that make an open more than reading. __O_TMPFILE without O_DIRECTORY is EINVAL, which is the broker's to say too.
 constexpr std::uint32_t kWrites = O_WRONLY | O_RDWR | O_TRUNC | kCreates;
 
-constexpr Verdict brokered(const SeccompSpec& spec) { return spec.file_calls == FileCalls::kDirect ? kAllow : kNotify; }
-// The broker performs the calls, and does not only see them.
-constexpr bool performed(const SeccompSpec& spec) {
-  return spec.file_calls == FileCalls::kWrites || spec.file_calls == FileCalls::kAll;
-}
-constexpr Verdict observed(const SeccompSpec& spec) { return spec.file_calls == FileCalls::kObserved ? kNotify : kAllow; }
+constexpr bool performed(const SeccompSpec& spec) { return spec.file_calls != FileCalls::kDirect; }
+constexpr Verdict brokered(const SeccompSpec& spec) { return performed(spec) || spec.observe ? kNotify : kAllow; }
+constexpr Verdict observed(const SeccompSpec& spec) { return spec.observe ? kNotify : kAllow; }
 
 Rule open_rule(const SeccompSpec& spec, std::uint8_t flags) {
-  Rules rules(spec.file_calls == FileCalls::kAll || spec.file_calls == FileCalls::kObserved ? kNotify : kAllow);
+  Rules rules(spec.file_calls == FileCalls::kAll || spec.observe ? kNotify : kAllow);
   if (spec.deny_setid_bits) {
     rules.when(has_any(flags, kCreates), has_any(static_cast<std::uint8_t>(flags + 1), kSetIdBits), refuse(EPERM));
   }

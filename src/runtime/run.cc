@@ -149,7 +149,7 @@ class Run {
               "this policy runs it without the broker that would be told (mode danger-full-access, the landlock backend, or "
               "network.allow_all_unix_sockets)")
           .next("learn under a policy that has it");
-    prepared_.plan.seccomp_spec.file_calls = kernel::FileCalls::kObserved;
+    prepared_.plan.seccomp_spec.observe = true;
     prepared_.plan.seccomp = kernel::build_filter(prepared_.plan.seccomp_spec);
     return {};
   }
