@@ -1,4 +1,5 @@
-// belljar-bench [--runs N] [--only process|library|end|work] [--belljar PROGRAM] [--json FILE] [--svg FILE] [--markdown FILE]
+// belljar-bench [--runs N] [--only process|library|end|egress|work] [--belljar PROGRAM] [--json FILE] [--svg FILE] [--markdown
+// FILE]
 #include <unistd.h>
 
 #include <climits>
@@ -23,7 +24,7 @@ int usage(const std::string& wrong) {
   std::fprintf(
       stderr,
       "belljar: unknown or incomplete option `%s`\n"
-      "  next:   belljar bench [--runs N] [--only process|library|end|work] [--belljar PROGRAM] [--json FILE] [--svg FILE] "
+      "  next:   belljar bench [--runs N] [--only process|library|end|egress|work] [--belljar PROGRAM] [--json FILE] [--svg FILE] "
       "[--markdown FILE]\n",
       wrong.c_str());
   return 125;
@@ -69,7 +70,7 @@ int main(int argc, char** argv) {
   }
   if (options.setting.runs < 1) return usage("--runs");
   if (!options.only.empty() && options.only != "process" && options.only != "library" && options.only != "end" &&
-      options.only != "work")
+      options.only != "egress" && options.only != "work")
     return usage("--only " + options.only);
   char directory[] = "/var/tmp/belljar-bench-XXXXXX";
   if (::mkdtemp(directory) == nullptr) return usage("/var/tmp is not writable");
@@ -80,6 +81,7 @@ int main(int argc, char** argv) {
   if (wanted("process")) bench_process(options.setting, report);
   if (wanted("library")) bench_library(options.setting, report);
   if (wanted("end")) bench_end(options.setting, report);
+  if (wanted("egress")) bench_egress(options.setting, report);
   if (wanted("work")) bench_work(options.setting, report);
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);

@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -298,7 +299,10 @@ bool Connection::dial_next() {
     watch(fd.get(), kServer);
     server_.fd = std::move(fd);
     enter(Phase::kDialing, context_.options.timeouts.dial);
-    return false;
+    // A near server has answered already: that saves a round through epoll.
+    pollfd now{server_.fd.get(), POLLOUT, 0};
+    server_.writable = ::poll(&now, 1, 0) == 1;
+    return server_.writable;
   }
   return fail_dial(error);
 }
@@ -310,9 +314,7 @@ bool Connection::dialled() {
   socklen_t size = sizeof error;
   ::getsockopt(server_.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
   if (error != 0) {
-    if (addresses_.empty()) return fail_dial(error);
-    dial_next();
-    return phase_ != Phase::kDialing;
+    return addresses_.empty() ? fail_dial(error) : dial_next();
   }
   server_.hung = false;
   if (protocol_ == Protocol::kHttp) return begin_exchange();

@@ -1,5 +1,6 @@
 #include "egress/proxy.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -166,6 +167,7 @@ Result<std::unique_ptr<Proxy>> Proxy::start(UniqueFd listener, ProxyOptions opti
         .next("raise the limits of open files and processes (`ulimit -n -u`)");
   };
   state->listener = std::move(listener);
+  if (::fcntl(state->listener.get(), F_SETFL, O_RDWR | O_NONBLOCK) != 0) return failed("fcntl");
   state->epoll = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!state->epoll.valid()) return failed("epoll_create1");
   state->stop = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

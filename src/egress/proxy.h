@@ -60,7 +60,7 @@ struct EgressLog {
 // worst; they share nothing with it by then. Any thread may call stop(), once.
 class Proxy {
  public:
-  // `listener`: a listening TCP socket, non-blocking. Errors: kResourceExhausted.
+  // `listener`: a listening TCP socket; made non-blocking. Errors: kResourceExhausted.
   static Result<std::unique_ptr<Proxy>> start(UniqueFd listener, ProxyOptions options);
   ~Proxy();
   Proxy(const Proxy&) = delete;
