@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "bench/measure.h"
 #include "bench/rows.h"
 
 namespace belljar::bench {

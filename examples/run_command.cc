@@ -4,6 +4,9 @@
 #include <cstdio>
 #include <string>
 
+#include "belljar/command.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
 #include "belljar/run.h"
 
 int main(int argc, char** argv) {

@@ -1,5 +1,6 @@
 // belljar::run: what an embedder calls. Puts together what the command line puts together from files and flags.
 #include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,16 +8,28 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "backend/find.h"
 #include "backend/native/host.h"
 #include "base/format.h"
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
 #include "belljar/run.h"
+#include "belljar/txn.h"
+#include "policy/layer.h"
 #include "policy/merge.h"
 #include "policy/names.h"
 #include "policy/profiles.h"
 #include "policy/schema.h"
 #include "runtime/run.h"
+#include "runtime/stdio.h"
 
 namespace belljar {
 namespace {

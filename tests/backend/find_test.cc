@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/native/host.h"
+#include "belljar/error.h"
+
 namespace belljar::backend {
 namespace {
 

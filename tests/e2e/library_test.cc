@@ -1,7 +1,9 @@
 // The library as somebody else's program has it: the examples, run as built here, and built once more against an installed Belljar.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
+#include <vector>
 
 #include "support/identity.h"
 #include "support/leftovers.h"

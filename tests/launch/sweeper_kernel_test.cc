@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <string>
 
 #include "launch/sweeper.h"
 #include "support/leftovers.h"
