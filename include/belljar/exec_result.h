@@ -35,9 +35,9 @@ using EnforcementReport = std::vector<EnforcementClause>;
 // missing file is none). Text that came from inside (program, target) is raw bytes; whoever shows it escapes it
 // (belljar/violation_text.h does).
 //
-// Operations: "file-read", "file-write", "file-create" ... (one for each kind of act on a name), "unix-connect", "unix-listen",
-// "connect" (target host:port), "egress" (the proxy's refusal, target host:port), "socket", "system-call" (target: its name),
-// "limit" (target: the limit's name).
+// Operations: "read", "write", "create", "mkdir", "rename", "delete" ... (of the path that is the target), "unix-connect",
+// "unix-listen", "connect" (target host:port), "egress" (the proxy's refusal, target host:port), "socket", "system-call" (target:
+// its name), "limit" (target: the limit's name).
 struct Violation {
   std::chrono::system_clock::time_point time;
   std::uint64_t sequence = 0;  // of the acts of one run, from 0; a gap: acts that were only counted

@@ -107,6 +107,7 @@ Result<int> learn_it(const Given& given) {
   runtime::Session session;
   session.signals = runtime::Signals::Take::kForwarded;
   session.origins = &loaded.effective.origins;
+  session.complete = &loaded.effective.complete;
   session.observer = [&recorder](const broker::Observation& seen) { recorder.see(seen); };
   session.on_started = [&recorder](int init_pid) { recorder.attach(init_pid); };
   auto ran = BELLJAR_TRY(runtime::run(*backend, loaded.effective.policy, command,

@@ -97,6 +97,7 @@ runtime::Session make_session(const Given& given, const policy::Effective& effec
   const Policy& policy = effective.policy;
   runtime::Session session;
   session.origins = &effective.origins;
+  session.complete = &effective.complete;
   if (given.txn || given.txn_name)
     session.transaction = txn::Place{workspace, txn::default_state_dir(), given.txn_name.value_or("default")};
   session.signals = runtime::Signals::Take::kForwarded;

@@ -256,7 +256,7 @@ class Learner {
     for (const Touched* touched : refused_) {
       Violation violation;
       const bool writes = touched->written || touched->made;
-      violation.operation = !writes ? "file-read" : touched->made ? "file-create" : "file-write";
+      violation.operation = !writes ? "read" : touched->made ? "create" : "write";
       violation.target = touched->path;
       const FsEntry* rule = find_rule(in_force_.complete, touched->path);
       violation.rule = rule != nullptr && rule->origin.layer == "default secrets" ? "filesystem.secrets" : "filesystem.entries";

@@ -41,11 +41,11 @@ Permit grant_value(std::string_view name, std::string_view flag_value, const Val
 
 // A name is made, moved or removed in its directory; content and attributes change at the name itself.
 bool changes_directory(std::string_view operation) {
-  constexpr std::string_view kActs[] = {"create", "mkdir", "mknod", "symlink", "link", "rename", "unlink", "rmdir"};
-  return std::ranges::any_of(kActs, [&](std::string_view act) { return operation.find(act) != std::string_view::npos; });
+  constexpr std::string_view kActs[] = {"create", "mkdir", "mknod", "symlink", "link", "rename", "delete"};
+  return std::ranges::any_of(kActs, [&](std::string_view act) { return operation == act; });
 }
 
-bool reads(std::string_view operation) { return operation.ends_with("read") || operation.ends_with("exec"); }
+bool reads(std::string_view operation) { return operation == "read"; }
 
 std::string directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');

@@ -17,6 +17,7 @@
 #include "policy/defaults.h"
 #include "policy/ignore.h"
 #include "policy/paths.h"
+#include "policy/refusal.h"
 #include "runtime/enforcement.h"
 #include "runtime/limits.h"
 #include "runtime/outlet.h"
@@ -181,7 +182,20 @@ class Run {
     const IgnoreViolations& ignore = policy_.ignore_violations;
     if (!ignore.file.empty() || !ignore.network.empty())
       options.ignored = [&ignore](const Violation& violation) { return policy::is_ignored(ignore, violation); };
+    if (session_.complete != nullptr) options.explain = explainer(*session_.complete);
     return options;
+  }
+
+  // Where mounts hold a rule the kernel's errno does not say which.
+  std::function<std::optional<broker::Explanation>(broker::Act, std::string_view, int)> explainer(
+      const Filesystem& complete) const {
+    return [&complete, protect = origin_of(session_.origins, "filesystem.protect")](
+               broker::Act act, std::string_view path, int errnum) -> std::optional<broker::Explanation> {
+      const auto use = act == broker::Act::kRead ? policy::FileUse::kRead : policy::FileUse::kWrite;
+      auto found = policy::find_refusal(complete, protect, use, path, errnum);
+      if (!found) return std::nullopt;
+      return broker::Explanation{std::move(found->rule), std::move(found->origin), std::move(found->allowed)};
+    };
   }
 
   void add_limit_violations(ExecResult& result) const {

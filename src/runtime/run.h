@@ -26,6 +26,7 @@ struct Session {
   int cancel_fd = -1;
   bool time_steps = false;
   const Origins* origins = nullptr;                        // where the policy's values come from, for violations; may be null
+  const Filesystem* complete = nullptr;                    // policy::Effective::complete, likewise; must outlive the run
   std::optional<txn::Place> transaction;                   // run in it; begun when there is none of that name
   broker::Observer observer;                               // `belljar learn`: see broker/observation.h
   std::function<void(int init_pid)> on_started;            // with a process tree to look at

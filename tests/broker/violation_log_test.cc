@@ -40,7 +40,7 @@ TEST(ViolationLog, CountsALoopInOneRecordAfterTheFirstFew) {
 
 TEST(ViolationLog, AFloodOfOneOperationLeavesRoomForOthers) {
   ViolationLog log(100);
-  for (int i = 0; i < 5'000; ++i) log.add(act("file-write", "/w/" + std::to_string(i)));
+  for (int i = 0; i < 5'000; ++i) log.add(act("write", "/w/" + std::to_string(i)));
   log.add(act("unix-connect", "/run/docker.sock"));
   const auto kept = log.take();
   EXPECT_EQ(kept.back().target, "/run/docker.sock");

@@ -19,22 +19,22 @@ bool file(const char* pattern, const Violation& violation) { return is_ignored({
 bool network(const char* pattern, const Violation& violation) { return is_ignored({.network = {pattern}}, violation); }
 
 TEST(Ignore, GlobsCoverPathsAndWhatLiesBelow) {
-  EXPECT_TRUE(file("/tmp/**", act("file-write", "/tmp/a/b")));
-  EXPECT_TRUE(file("/var/cache", act("file-create", "/var/cache/x")));
-  EXPECT_FALSE(file("/tmp/*.log", act("file-write", "/tmp/a.txt")));
-  EXPECT_FALSE(file("/tmp/**", act("file-write", "/tmpx")));
+  EXPECT_TRUE(file("/tmp/**", act("write", "/tmp/a/b")));
+  EXPECT_TRUE(file("/var/cache", act("create", "/var/cache/x")));
+  EXPECT_FALSE(file("/tmp/*.log", act("write", "/tmp/a.txt")));
+  EXPECT_FALSE(file("/tmp/**", act("write", "/tmpx")));
 }
 
 TEST(Ignore, DotsDoNotLeadAPathUnderAPattern) { EXPECT_FALSE(file("/tmp/**", act("unix-connect", "/tmp/../run/docker.sock"))); }
 
 TEST(Ignore, OperationAndProgramNarrowAPattern) {
-  EXPECT_TRUE(file("/etc/** on file-unlink", act("file-unlink", "/etc/x")));
-  EXPECT_FALSE(file("/etc/** on file-unlink", act("file-write", "/etc/x")));
-  EXPECT_TRUE(file("/etc/** on file-*", act("file-write", "/etc/x")));
-  EXPECT_TRUE(file("/etc/** by npm", act("file-write", "/etc/x", "npm")));
-  EXPECT_FALSE(file("/etc/** by npm", act("file-write", "/etc/x", "curl")));
-  EXPECT_TRUE(file("/etc/** on file-write by npm*", act("file-write", "/etc/x", "npm exec")));
-  EXPECT_FALSE(file("/etc/** on file-write by npm*", act("file-unlink", "/etc/x", "npm exec")));
+  EXPECT_TRUE(file("/etc/** on delete", act("delete", "/etc/x")));
+  EXPECT_FALSE(file("/etc/** on delete", act("write", "/etc/x")));
+  EXPECT_TRUE(file("/etc/** on writ*", act("write", "/etc/x")));
+  EXPECT_TRUE(file("/etc/** by npm", act("write", "/etc/x", "npm")));
+  EXPECT_FALSE(file("/etc/** by npm", act("write", "/etc/x", "curl")));
+  EXPECT_TRUE(file("/etc/** on write by npm*", act("write", "/etc/x", "npm exec")));
+  EXPECT_FALSE(file("/etc/** on write by npm*", act("delete", "/etc/x", "npm exec")));
 }
 
 TEST(Ignore, HostsAndPortsTakeWildcards) {  // F-004-26, F-004-40, F-004-45
@@ -51,11 +51,11 @@ TEST(Ignore, HostsAndPortsTakeWildcards) {  // F-004-26, F-004-40, F-004-45
 
 TEST(Ignore, ListsKeepToTheirKind) {
   EXPECT_FALSE(file("/**", act("connect", "192.0.2.1:1")));
-  EXPECT_FALSE(network("*", act("file-write", "/etc/x")));
+  EXPECT_FALSE(network("*", act("write", "/etc/x")));
   EXPECT_FALSE(network("*", act("system-call", "bpf")));
   EXPECT_FALSE(file("/**", act("limit", "memory")));
   EXPECT_FALSE(network("*", act("limit", "memory")));
-  EXPECT_FALSE(is_ignored({}, act("file-write", "/etc/x")));
+  EXPECT_FALSE(is_ignored({}, act("write", "/etc/x")));
 }
 
 TEST(Ignore, BothSpellingsParseAndPatternsAreAnchored) {

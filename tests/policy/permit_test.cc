@@ -20,20 +20,20 @@ Violation act(std::string operation, std::string target, std::string rule, Origi
 const PermitContext kPlace{"/home/u", "/run/user/1"};
 
 TEST(Permit, AWriteIsPermittedAtItsFileAndAMakingInItsDirectory) {
-  EXPECT_EQ(permit_for(act("file-write", "/srv/a", "mode")).flag, "--write /srv/a");
-  EXPECT_EQ(permit_for(act("file-create", "/srv/d/a", "mode")).flag, "--write /srv/d");
-  EXPECT_EQ(permit_for(act("file-unlink", "/srv/d/a", "filesystem.entries")).line, "filesystem.writable_roots = [\"/srv/d\"]");
-  EXPECT_NE(permit_for(act("file-write", "/srv/a", "mode")).risk, "none");
+  EXPECT_EQ(permit_for(act("write", "/srv/a", "mode")).flag, "--write /srv/a");
+  EXPECT_EQ(permit_for(act("create", "/srv/d/a", "mode")).flag, "--write /srv/d");
+  EXPECT_EQ(permit_for(act("delete", "/srv/d/a", "filesystem.entries")).line, "filesystem.writable_roots = [\"/srv/d\"]");
+  EXPECT_NE(permit_for(act("write", "/srv/a", "mode")).risk, "none");
 }
 
 TEST(Permit, ASecretIsPermittedAsAWholeAndSaysWhatItCosts) {
-  const Permit permit = permit_for(act("file-read", "/home/u/.ssh/id_rsa", "filesystem.secrets"), kPlace);
+  const Permit permit = permit_for(act("read", "/home/u/.ssh/id_rsa", "filesystem.secrets"), kPlace);
   EXPECT_EQ(permit.flag, "--read /home/u/.ssh");
   EXPECT_NE(permit.risk.find("keys and tokens"), std::string::npos);
 }
 
 TEST(Permit, ProtectedNamesNameTheDangerSetting) {
-  const Permit permit = permit_for(act("file-create", "/w/.git/hooks/pre-commit", "filesystem.protect"));
+  const Permit permit = permit_for(act("create", "/w/.git/hooks/pre-commit", "filesystem.protect"));
   EXPECT_EQ(permit.flag, "");
   EXPECT_EQ(permit.line, "filesystem.protect = \"none\"");
   EXPECT_NE(permit.risk.find("planted code"), std::string::npos);
@@ -65,7 +65,7 @@ TEST(Permit, HostileNamesAreOneHarmlessWord) {
   EXPECT_EQ(shell_word("/a b;$(x)'y"), "'/a b;$(x)'\\''y'");
   EXPECT_EQ(shell_word("/a\x1b[2J\n'\\\xff"), "$'/a\\x1b[2J\\x0a\\'\\\\\\xff'");
   EXPECT_EQ(shell_word(""), "''");
-  const Permit permit = permit_for(act("file-write", "/srv/\x1b\xff", "mode"));
+  const Permit permit = permit_for(act("write", "/srv/\x1b\xff", "mode"));
   EXPECT_EQ(permit.flag, "--write $'/srv/\\x1b\\xff'");
   EXPECT_EQ(permit.line, "");  // TOML cannot hold it
 }
@@ -74,10 +74,10 @@ TEST(Permit, HostileNamesAreOneHarmlessWord) {
 TEST(Permit, TheLineGrantsTheAct) {
   const auto before = merged({layer("user", "")});
   EXPECT_EQ(access_of(before, "/srv/a b"), "read");
-  const auto after = merged({layer("user", permit_for(act("file-write", "/srv/a b", "mode")).line)});
+  const auto after = merged({layer("user", permit_for(act("write", "/srv/a b", "mode")).line)});
   EXPECT_EQ(access_of(after, "/srv/a b"), "write");
   EXPECT_EQ(access_of(merged({layer("user", "")}), "/home/u/.ssh/k"), "none");
-  const Violation secret = act("file-read", "/home/u/.ssh/k", "filesystem.secrets");
+  const Violation secret = act("read", "/home/u/.ssh/k", "filesystem.secrets");
   EXPECT_EQ(access_of(merged({layer("user", permit_for(secret, kPlace).line)}), "/home/u/.ssh/k"), "read");
 }
 

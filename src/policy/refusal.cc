@@ -1,0 +1,52 @@
+#include "policy/refusal.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/format.h"
+#include "policy/defaults.h"
+#include "policy/paths.h"
+
+namespace belljar::policy {
+namespace {
+
+bool has_protected_name(std::string_view path) {
+  const auto names = protected_names();
+  while (!path.empty()) {
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    if (name == ".git" || std::ranges::find(names, name) != names.end()) return true;
+    path = path.substr(0, path.rfind('/'));
+  }
+  return false;
+}
+
+// What nobody's policy closed, or only the built-in ground rule ("/" may be read).
+std::string key_of(const FsEntry& rule, std::string_view key_of_default) {
+  return rule.origin.layer == "built-in" ? std::string(key_of_default) : "filesystem.entries";
+}
+
+}  // namespace
+
+std::optional<FileRefusal> find_refusal(const Filesystem& complete, const Origin& protect_origin, FileUse use,
+                                        std::string_view path, int errnum) {
+  for (const std::string_view own : {"/proc", "/sys", "/dev"}) {
+    if (is_within(path, own)) return std::nullopt;
+  }
+  const FsEntry* rule = find_rule(complete, path);
+  if (rule == nullptr) return std::nullopt;
+  if (rule->access == Access::kNone && errnum == EACCES) {
+    const bool secret = rule->origin.layer == "default secrets";
+    return FileRefusal{secret ? "filesystem.secrets" : "filesystem.entries", rule->origin,
+                       format("nothing below {}: it is hidden", rule->path)};
+  }
+  if (use != FileUse::kWrite || errnum != EROFS) return std::nullopt;
+  if (rule->access == Access::kRead)
+    return FileRefusal{key_of(*rule, "filesystem.writable_roots"), rule->origin,
+                       "reading; writes only below the writable directories"};
+  if (rule->access == Access::kWrite && has_protected_name(path))
+    return FileRefusal{"filesystem.protect", protect_origin,
+                       "reading; what git, editors and agents outside would run stays as it is"};
+  return std::nullopt;
+}
+
+}  // namespace belljar::policy

@@ -1,0 +1,26 @@
+// Which rule of the policy is behind an errno that the kernel gave a file call, where mounts hold the rules. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "belljar/policy.h"
+
+namespace belljar::policy {
+
+enum class FileUse { kRead, kWrite };  // kWrite: anything that changes a name or what it holds
+
+struct FileRefusal {
+  std::string rule;
+  Origin origin;
+  std::string allowed;
+};
+
+// Only what is certain: EROFS for a change where the policy lets read and not write or protects the name, EACCES where it hides the
+// path. EACCES of file modes is nobody's refusal, nor is anything below /proc, /sys and /dev. `complete`: Effective::complete;
+// `protect_origin`: of filesystem.protect.
+std::optional<FileRefusal> find_refusal(const Filesystem& complete, const Origin& protect_origin, FileUse use,
+                                        std::string_view path, int errnum);
+
+}  // namespace belljar::policy
