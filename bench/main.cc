@@ -1,4 +1,4 @@
-// belljar-bench [--runs N] [--only process|library|end|egress|work] [--belljar PROGRAM] [--json FILE] [--svg FILE] [--markdown
+// belljar-bench [--runs N] [--only process|library|end|egress|work|txn] [--belljar PROGRAM] [--json FILE] [--svg FILE] [--markdown
 // FILE]
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ int usage(const std::string& wrong) {
   std::fprintf(
       stderr,
       "belljar: unknown or incomplete option `%s`\n"
-      "  next:   belljar bench [--runs N] [--only process|library|end|egress|work] [--belljar PROGRAM] [--json FILE] [--svg FILE] "
+      "  next:   belljar bench [--runs N] [--only process|library|end|egress|work|txn] [--belljar PROGRAM] [--json FILE] [--svg FILE] "
       "[--markdown FILE]\n",
       wrong.c_str());
   return 125;
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   }
   if (options.setting.runs < 1) return usage("--runs");
   if (!options.only.empty() && options.only != "process" && options.only != "library" && options.only != "end" &&
-      options.only != "egress" && options.only != "work")
+      options.only != "egress" && options.only != "work" && options.only != "txn")
     return usage("--only " + options.only);
   char directory[] = "/var/tmp/belljar-bench-XXXXXX";
   if (::mkdtemp(directory) == nullptr) return usage("/var/tmp is not writable");
@@ -83,6 +83,7 @@ int main(int argc, char** argv) {
   if (wanted("end")) bench_end(options.setting, report);
   if (wanted("egress")) bench_egress(options.setting, report);
   if (wanted("work")) bench_work(options.setting, report);
+  if (wanted("txn")) bench_txn(options.setting, report);
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
 

@@ -38,6 +38,7 @@ void bench_process(const Setting& setting, Report& report);  // whole processes,
 void bench_library(const Setting& setting, Report& report);  // start to reap, exec in a live sandbox, the steps of a start
 void bench_end(const Setting& setting, Report& report);      // from SIGKILL to the front until its tree is gone
 void bench_egress(const Setting& setting, Report& report);   // the proxy beside a direct connection
+void bench_txn(const Setting& setting, Report& report);      // transactions over 100 000 files
 void bench_work(const Setting& setting, Report& report);     // build, git status, output, memory
 
 }  // namespace belljar::bench

@@ -1,0 +1,154 @@
+// Transactions: what one costs a run, and that snapshots, rollbacks, diffs and commits follow the change and not the workspace.
+#include "belljar/txn.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "base/format.h"
+#include "bench/rows.h"
+#include "txn/base.h"
+#include "txn/commit.h"
+#include "txn/store.h"
+
+namespace belljar::bench {
+namespace {
+
+constexpr const char* kGroup = "txn";
+constexpr int kFilesBelow = 100'000;
+
+void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+// Files `0` to `count` in directories of a thousand.
+void fill(const std::string& directory, int count, const std::string& text) {
+  for (int i = 0; i < count; ++i) {
+    const std::string folder = format("{}/d{}", directory, i / 1000);
+    if (i % 1000 == 0) std::filesystem::create_directories(folder);
+    put(format("{}/f{}", folder, i), text);
+  }
+}
+
+// A run that changed `count` files of the workspace, written into the layer as overlayfs would.
+bool change(const txn::Place& place, int count) {
+  auto transaction = txn::Transaction::open(place, txn::Store::Open::kCreate, txn::Access::kChange);
+  if (!transaction) return false;
+  const auto layers = txn::begin_run(*transaction);
+  if (!layers) return false;
+  fill(format("{}/{}/up", layers->pool, layers->upper), count, "some text that a file may hold\n");
+  return txn::observe(*transaction).has_value();
+}
+
+template <class Act>
+bool timed(Samples& samples, Act act) {
+  const double before = now_us();
+  const bool well = act();
+  samples.us.push_back(now_us() - before);
+  return well;
+}
+
+struct Bench {
+  const Setting& setting;
+  Report& report;
+  txn::Place place;
+
+  void bound(const std::string& name, const Samples& samples, double target_us) const {
+    report.add(kGroup, name, samples);
+    if (Row* row = report.find(kGroup, name)) row->target = target_us;
+  }
+
+  // Whole processes in turns, on a workspace with 100 000 files.
+  void starts() const {
+    const auto run = [this](Argv options) {
+      Argv argv = {"/usr/bin/env", "XDG_STATE_HOME=" + setting.directory + "/txn", setting.belljar, "run", "--workspace", place.workspace};
+      argv.insert(argv.end(), options.begin(), options.end());
+      argv.insert(argv.end(), {"--", "/bin/true"});
+      return run_process(argv) == 0;
+    };
+    std::vector<std::string> failed;
+    const auto samples =
+        compare({{"run", [&] { return run({}); }}, {"run --txn", [&] { return run({"--txn"}); }}}, setting.runs, failed);
+    for (const std::string& name : failed) report.left_out.push_back("transactions: " + name + " failed");
+    if (!failed.empty()) return;
+    report.add(kGroup, "run -- true, 100 000 files below", samples[0]);
+    report.add(kGroup, "the same in a transaction", samples[1]);
+    Samples added;
+    for (std::size_t i = 0; i < samples[0].us.size(); ++i) added.us.push_back(samples[1].us[i] - samples[0].us[i]);
+    bound("added by the transaction", added, 2000);
+  }
+
+  void layers() const {
+    Samples snapshot;
+    Samples back;
+    Samples whole;
+    bool well = true;
+    for (int i = 0; well && i < 10; ++i) {
+      well = change(place, 1000) && timed(snapshot, [&] { return txn::snapshot(place, "s").has_value(); }) && change(place, 1000) &&
+             timed(back, [&] { return txn::rollback(place, "s").has_value(); }) &&
+             timed(whole, [&] { return txn::rollback(place).has_value(); }) && txn::sweep(place).has_value();
+    }
+    if (!well) return report.left_out.push_back("transactions: a snapshot or rollback failed");
+    bound("snapshot, 100 000 below, 1 000 changed", snapshot, 1000);
+    bound("rollback to a snapshot, the same", back, 1000);
+    bound("rollback of everything, the same", whole, 1000);
+  }
+
+  void sizes() const {
+    for (const int count : {100, 1000, 5000}) {
+      Samples diff;
+      Samples commit;
+      bool well = true;
+      for (int i = 0; well && i < 2; ++i) {
+        // Each time other bytes, or there would be nothing to commit.
+        well = change(place, count) && touch_all(count, i) && timed(diff, [&] { return txn::diff(place).has_value(); }) &&
+               timed(commit, [&] {
+                 const auto done = txn::commit_with(place, {}, {});
+                 return done && done->applied;
+               });
+        if (const auto swept = txn::sweep(place); !swept) well = false;
+      }
+      if (!well) return report.left_out.push_back("transactions: a diff or commit failed");
+      report.add(kGroup, format("diff, {} changed", count), per_file(diff, count));
+      report.add(kGroup, format("commit, {} changed", count), per_file(commit, count));
+      name_unit(format("diff, {} changed", count));
+      name_unit(format("commit, {} changed", count));
+    }
+  }
+
+ private:
+  static Samples per_file(Samples samples, int count) {
+    for (double& value : samples.us) value /= count;
+    return samples;
+  }
+  void name_unit(const std::string& name) const {
+    if (Row* row = report.find(kGroup, name)) row->unit = "us a file";
+  }
+
+  bool touch_all(int count, int round) const {
+    auto transaction = txn::Transaction::open(place, txn::Store::Open::kExisting, txn::Access::kRead);
+    if (!transaction) return false;
+    const std::string up = format("{}/layers/{}/up", transaction->store().path(), transaction->meta().chain.back());
+    for (int i = 0; i < count; ++i) put(format("{}/d{}/f{}", up, i / 1000, i), format("round {} of {}\n", round, count));
+    return true;
+  }
+};
+
+}  // namespace
+
+void bench_txn(const Setting& setting, Report& report) {
+  const std::string top = setting.directory + "/txn";
+  std::filesystem::create_directories(top + "/ws");
+  const Bench bench{setting, report, {.workspace = top + "/ws", .state_dir = top + "/belljar"}};
+  fill(bench.place.workspace, kFilesBelow, "");
+  ::sync();  // what was just written is no part of what is measured
+  bench.starts();
+  if (const auto dropped = txn::rollback(bench.place); !dropped) report.left_out.push_back(dropped.error().line());
+  bench.layers();
+  bench.sizes();
+}
+
+}  // namespace belljar::bench
