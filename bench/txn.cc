@@ -64,7 +64,8 @@ struct Bench {
   // Whole processes in turns, on a workspace with 100 000 files.
   void starts() const {
     const auto run = [this](Argv options) {
-      Argv argv = {"/usr/bin/env", "XDG_STATE_HOME=" + setting.directory + "/txn", setting.belljar, "run", "--workspace", place.workspace};
+      Argv argv = {"/usr/bin/env", "XDG_STATE_HOME=" + setting.directory + "/txn", setting.belljar, "run", "--workspace",
+                   place.workspace};
       argv.insert(argv.end(), options.begin(), options.end());
       argv.insert(argv.end(), {"--", "/bin/true"});
       return run_process(argv) == 0;

@@ -64,6 +64,19 @@ Result<void> check_old(int stage, const std::string& name, const Op& op) {
   return {};
 }
 
+enum class Movable { kNo, kYes };
+
+// To rename a directory into another one its `..` is written, which needs write permission to itself, rename(2): whoever is not
+// root must open a read-only one for that moment. Nothing happens to what is not the thing that is meant, nor when it fails: the
+// rename will say so.
+void set_movable(int dir, const std::string& name, const Identity& meant, std::uint32_t mode, Movable movable) {
+  if (meant.type != S_IFDIR || (mode & S_IWUSR) != 0 || ::geteuid() == 0) return;
+  const UniqueFd place(::openat(dir, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const auto status = find_status(place.get(), "");
+  if (!status || identity_of(*status) != meant) return;
+  if (::chmod(format("/proc/self/fd/{}", place.get()).c_str(), movable == Movable::kYes ? mode | S_IWUSR : mode) < 0) return;
+}
+
 class Worker {
  public:
   Worker(int workspace, int stage) : workspace_(workspace), stage_(stage) {}
@@ -71,13 +84,21 @@ class Worker {
   Result<void> apply(const Op& op) {
     if (op.kind == Op::Kind::kMeta) return set_meta(op, op.mode, op.attributes);
     const Spot spot = BELLJAR_TRY(find_spot(workspace_, op.path));
-    return op.kind == Op::Kind::kPut ? put(op, spot) : remove(op, spot);
+    if (op.before) set_movable(spot.parent.get(), spot.name, *op.before, op.old_mode, Movable::kYes);
+    if (op.kind == Op::Kind::kRemove) return remove(op, spot);
+    set_movable(stage_, new_name(op), op.staged, op.mode, Movable::kYes);
+    BELLJAR_CHECK(put(op, spot));
+    set_movable(spot.parent.get(), spot.name, op.staged, op.mode, Movable::kNo);
+    return {};
   }
 
   Result<void> undo(const Op& op) {
     if (op.kind == Op::Kind::kMeta) return set_meta(op, op.old_mode, op.old_attributes);
     const Spot spot = BELLJAR_TRY(find_spot(workspace_, op.path));
-    return op.kind == Op::Kind::kPut ? unput(op, spot) : unremove(op, spot);
+    if (op.kind == Op::Kind::kPut) set_movable(spot.parent.get(), spot.name, op.staged, op.mode, Movable::kYes);
+    BELLJAR_CHECK(op.kind == Op::Kind::kPut ? unput(op, spot) : unremove(op, spot));
+    if (op.before) set_movable(spot.parent.get(), spot.name, *op.before, op.old_mode, Movable::kNo);
+    return {};
   }
 
  private:

@@ -132,8 +132,9 @@ Base base_from(const struct stat& status) {
 
 Result<Bases> load_bases(int transaction_dir) {
   Bases bases;
-  if (!find_status(transaction_dir, "base")) return bases;
-  const std::string bytes = BELLJAR_TRY(read_whole(transaction_dir, "base", kMostTable));
+  auto table = read_replaced(transaction_dir, "base", kMostTable);
+  if (!table && table.error().code() == Code::kNotFound) return bases;
+  const std::string bytes = BELLJAR_TRY(std::move(table));
   try {
     const Json root = Json::from_cbor(bytes);
     for (const auto& [path, base] : root.items()) bases.emplace(path, base_of(base));
@@ -150,7 +151,7 @@ Result<void> save_bases(int transaction_dir, const Bases& bases) {
   for (const auto& [path, base] : bases) root[path] = to_json(base);
   std::string bytes;
   Json::to_cbor(root, bytes);
-  return write_whole(transaction_dir, "base", bytes);
+  return replace_whole(transaction_dir, "base", bytes);
 }
 
 Result<void> copy_bases(int from_dir, int to_dir, const Bases& bases) {

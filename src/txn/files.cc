@@ -205,6 +205,32 @@ Result<void> write_whole(int dir, const std::string& name, std::string_view byte
   return {};
 }
 
+Result<void> replace_whole(int dir, const std::string& name, std::string_view bytes) {
+  const std::string beside = name + ".new";
+  // Cut off between the two last steps: what is beside is the valid one.
+  if (::renameat2(dir, beside.c_str(), dir, name.c_str(), RENAME_NOREPLACE) < 0 && errno != ENOENT && errno != EEXIST)
+    return call_failed(errno, "renameat2", "write", name);
+  const UniqueFd file(::openat(dir, beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) return call_failed(errno, "open", "write", beside);
+  if (auto wrote = write_bytes(file.get(), bytes, beside); !wrote) {
+    ::unlinkat(dir, beside.c_str(), 0);
+    return wrote;
+  }
+  if (::unlinkat(dir, name.c_str(), 0) < 0 && errno != ENOENT) return call_failed(errno, "unlinkat", "write", name);
+  if (::renameat(dir, beside.c_str(), dir, name.c_str()) < 0) return call_failed(errno, "rename", "write", name);
+  return {};
+}
+
+Result<std::string> read_replaced(int dir, const std::string& name, std::uint64_t most) {
+  constexpr int kTries = 100;  // somebody may be replacing it just now
+  for (int i = 0;; ++i) {
+    auto bytes = read_whole(dir, name, most);
+    if (bytes || bytes.error().code() != Code::kNotFound) return bytes;
+    auto beside = read_whole(dir, name + ".new", most);
+    if (beside || beside.error().code() != Code::kNotFound || i == kTries) return beside;
+  }
+}
+
 std::map<std::string, std::string> read_attributes(int fd) {
   std::map<std::string, std::string> attributes;
   for (const std::string& name : attribute_names(fd)) {

@@ -42,6 +42,10 @@ Result<std::string> read_whole(int dir, const std::string& path, std::uint64_t m
 // Written beside and renamed over `name`; with `durable` it survives a power cut.
 enum class Durable { kNo, kYes };
 Result<void> write_whole(int dir, const std::string& name, std::string_view bytes, Durable durable = Durable::kNo);
+// The same for a small file that is replaced often: ext4 writes a file out before it is renamed over another (auto_da_alloc), which
+// takes milliseconds; here the old one is removed first, and a reader that finds none takes the new one where it was prepared.
+Result<void> replace_whole(int dir, const std::string& name, std::string_view bytes);
+Result<std::string> read_replaced(int dir, const std::string& name, std::uint64_t most);
 Result<void> write_bytes(int fd, std::string_view bytes, std::string_view path);
 
 // Extended attributes, those of overlayfs left out. Ordinary users see no trusted.*, and security.* is the system's.

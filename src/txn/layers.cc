@@ -124,7 +124,7 @@ Result<std::vector<Info>> list(const Place& place) {
   for (const std::string& name : store->names()) {
     const UniqueFd dir = BELLJAR_TRY(store->open_transaction(name));
     Info info{.name = name, .running = is_busy(dir.get()), .interrupted = find_status(dir.get(), "commit").has_value()};
-    const auto bytes = read_whole(dir.get(), "meta", 16U << 20);
+    const auto bytes = read_replaced(dir.get(), "meta", 16U << 20);
     if (const auto meta = bytes ? decode_meta(*bytes) : Result<Meta>(bytes.error())) {
       for (const Snapshot& snapshot : meta->snapshots) info.snapshots.push_back(snapshot.name);
     }

@@ -47,6 +47,8 @@ Result<void> Stager::put(const Chosen& chosen) {
   op.path = chosen.delta.path;
   op.number = ops_.size();
   if (chosen.delta.lower) op.before = identity_of(*chosen.delta.lower);
+  op.mode = chosen.delta.upper->st_mode & 07777U;
+  if (chosen.delta.lower) op.old_mode = chosen.delta.lower->st_mode & 07777U;
   op.staged = BELLJAR_TRY(make(chosen, stage_, format("n{}", op.number)));
   ops_.push_back(std::move(op));
   return {};
@@ -58,6 +60,7 @@ Result<void> Stager::remove(const Delta& delta) {
   op.path = delta.path;
   op.number = ops_.size();
   op.before = identity_of(*delta.lower);
+  op.old_mode = delta.lower->st_mode & 07777U;
   ops_.push_back(std::move(op));
   return {};
 }
@@ -96,10 +99,7 @@ Result<void> Stager::make_file(const Delta& delta, int parent, const std::string
     const auto [known, fresh] = linked_.try_emplace({delta.upper->st_dev, delta.upper->st_ino}, std::string());
     if (!fresh && ::linkat(stage_, known->second.c_str(), parent, name.c_str(), 0) == 0) return {};
     BELLJAR_CHECK(copy_node(source.parent.get(), source.name, parent, name));
-    // The path below the stage: of its own number, or below that of what it lies in.
-    const Op* above =
-        !ops_.empty() && delta.path != ops_.back().path && within(delta.path, ops_.back().path) ? &ops_.back() : nullptr;
-    known->second = above == nullptr ? name : format("n{}/{}", above->number, delta.path.substr(above->path.size() + 1));
+    known->second = staged_path(delta.path);
     return {};
   }
   if (may_link_ != delta.layer || S_ISLNK(delta.upper->st_mode)) return copy_node(source.parent.get(), source.name, parent, name);
@@ -116,8 +116,29 @@ Result<void> Stager::make_directory(const Delta& delta, int parent, const std::s
   const UniqueFd source = open_upper(store_, delta);
   if (!made.valid() || !source.valid()) return call_failed(errno, "openat", "prepare", delta.path);
   give_owner(made.get(), *delta.upper);
-  if (::fchmod(made.get(), delta.upper->st_mode & 07777U) < 0) return call_failed(errno, "fchmod", "prepare", delta.path);
+  // Open to us until all that belongs into it is there.
+  const mode_t mode = delta.upper->st_mode & 07777U;
+  if (::fchmod(made.get(), mode | S_IRWXU) < 0) return call_failed(errno, "fchmod", "prepare", delta.path);
+  if ((mode & S_IRWXU) != S_IRWXU) to_close_.emplace_back(staged_path(delta.path), mode);
   return write_attributes(made.get(), read_attributes(source.get()), delta.path);
+}
+
+// Of its own number, or below that of what it lies in.
+std::string Stager::staged_path(const std::string& path) const {
+  const bool below =
+      !ops_.empty() && path != ops_.back().path && within(path, ops_.back().path) && ops_.back().kind == Op::Kind::kPut;
+  if (!below) return format("n{}", ops_.size());
+  return format("n{}/{}", ops_.back().number, path.substr(ops_.back().path.size() + 1));
+}
+
+Result<std::vector<Op>> Stager::take() {
+  for (auto directory = to_close_.rbegin(); directory != to_close_.rend(); ++directory) {
+    const UniqueFd place(open_beneath(stage_, directory->first, O_RDONLY | O_DIRECTORY));
+    if (!place.valid() || ::fchmod(place.get(), directory->second) < 0)
+      return call_failed(errno, "fchmod", "prepare", directory->first);
+  }
+  to_close_.clear();
+  return std::move(ops_);
 }
 
 // The text of both sides; owner, mode and attributes of the transaction's file.

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -35,7 +36,7 @@ struct Op {
   std::map<std::string, Identity> tree;         // a directory that goes: what it may hold, relative to it, and nothing else
   Identity staged;                              // kPut
   std::map<std::string, Identity> staged_tree;  // of a directory that is put: what it holds
-  std::uint32_t old_mode = 0, mode = 0;         // kMeta
+  std::uint32_t old_mode = 0, mode = 0;         // kMeta, and of directories that move
   std::map<std::string, std::string> old_attributes, attributes;  // kMeta
   bool operator==(const Op&) const = default;
 };
@@ -54,9 +55,10 @@ class Stager {
 
   // In the order of walk(): parents first.
   Result<void> add(const Chosen& chosen);
-  std::vector<Op> take() { return std::move(ops_); }
+  Result<std::vector<Op>> take();
 
  private:
+  std::string staged_path(const std::string& path) const;
   Result<void> put(const Chosen& chosen);
   Result<void> remove(const Delta& delta);
   Result<void> meta(const Delta& delta);
@@ -69,6 +71,7 @@ class Stager {
   int stage_;
   std::optional<LayerId> may_link_;
   std::vector<Op> ops_;
+  std::vector<std::pair<std::string, mode_t>> to_close_;   // directories that their owner may not write to in the end
   std::map<std::pair<dev_t, ino_t>, std::string> linked_;  // of layers, with more than one name -> path below the stage
 };
 

@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t kMostMeta = 16U << 20;
 
 Result<Meta> load_meta(int transaction_dir) {
-  const std::string bytes = BELLJAR_TRY(read_whole(transaction_dir, "meta", kMostMeta));
+  const std::string bytes = BELLJAR_TRY(read_replaced(transaction_dir, "meta", kMostMeta));
   return decode_meta(bytes);
 }
 
@@ -257,7 +257,7 @@ Result<Transaction> Transaction::open_interrupted(const Place& place) {
 }
 
 Result<void> Transaction::save(Meta meta) {
-  BELLJAR_CHECK(write_whole(dir(), "meta", encode(meta)));
+  BELLJAR_CHECK(replace_whole(dir(), "meta", encode(meta)));
   meta_ = std::move(meta);
   return {};
 }

@@ -229,6 +229,20 @@ TEST_F(Txn, CommitGivesTheHostWhatTheCommandSaw) {
   EXPECT_EQ(run({"/usr/bin/find", state(), "-type", "f", "-size", "+0"}).out, "");
 }
 
+TEST_F(Txn, ReadOnlyDirectoriesComeAndGo) {
+  write("old/in", "1\n");
+  ASSERT_EQ(::chmod(ws("old").c_str(), 0555), 0);
+  EXPECT_EQ(shell("mkdir -p new/cache; echo x > new/cache/f; chmod 555 new/cache new; chmod 755 old; rm -r old").exit_code, 0);
+  EXPECT_EQ(txn({"commit"}).exit_code, 0);
+  struct stat status{};
+  ASSERT_EQ(stat(ws("new").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0555U);
+  EXPECT_EQ(read_file(ws("new/cache/f")), "x\n");
+  EXPECT_FALSE(exists(ws("old")));
+  EXPECT_EQ(::chmod(ws("new").c_str(), 0755), 0);
+  EXPECT_EQ(::chmod(ws("new/cache").c_str(), 0755), 0);
+}
+
 TEST_F(Txn, AChosenPartLeavesTheRest) {
   write("a", "1\n");
   write("b", "2\n");
