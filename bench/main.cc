@@ -21,12 +21,12 @@ struct Options {
 };
 
 int usage(const std::string& wrong) {
-  std::fprintf(
-      stderr,
-      "belljar: unknown or incomplete option `%s`\n"
-      "  next:   belljar bench [--runs N] [--only process|library|end|egress|work|txn] [--belljar PROGRAM] [--json FILE] [--svg FILE] "
-      "[--markdown FILE]\n",
-      wrong.c_str());
+  std::fprintf(stderr,
+               "belljar: unknown or incomplete option `%s`\n"
+               "  next:   belljar bench [--runs N] [--only process|library|end|egress|work|txn] [--belljar PROGRAM] [--json FILE] "
+               "[--svg FILE] "
+               "[--markdown FILE]\n",
+               wrong.c_str());
   return 125;
 }
 
