@@ -17,6 +17,7 @@
 #include "base/unique_fd.h"
 #include "launch/launcher.h"
 #include "launch/plan.h"
+#include "support/identity.h"
 
 namespace belljar::launch {
 namespace {
@@ -80,33 +81,41 @@ Outcome run(const Plan& plan, std::vector<std::string> argv) {
   return outcome;
 }
 
-TEST(Launcher, RunsACommandInAPidNamespaceUnderItsOwnId) {
+// Inside another sandbox of ours there is nothing to start.
+class Launcher : public testing::Test {
+ protected:
+  void SetUp() override { BELLJAR_NEEDS(user_namespaces()); }
+};
+
+TEST_F(Launcher, RunsACommandInAPidNamespaceUnderItsOwnId) {
   const Outcome outcome = run(namespaces(), {"sh", "-c", "echo $$ $(id -u) $(id -g)"});
   EXPECT_EQ(outcome.out, "3 1234 1234\n");  // 1 is init, 2 was the helper that made the network
   EXPECT_EQ(outcome.wait_status, 0);
 }
 
-TEST(Launcher, ReportsTheExitStatus) { EXPECT_EQ(WEXITSTATUS(run(namespaces(), {"sh", "-c", "exit 7"}).wait_status), 7); }
+TEST_F(Launcher, ReportsTheExitStatus) { EXPECT_EQ(WEXITSTATUS(run(namespaces(), {"sh", "-c", "exit 7"}).wait_status), 7); }
 
-TEST(Launcher, ReportsDeathBySignal) { EXPECT_EQ(WTERMSIG(run(namespaces(), {"sh", "-c", "kill -KILL $$"}).wait_status), SIGKILL); }
+TEST_F(Launcher, ReportsDeathBySignal) {
+  EXPECT_EQ(WTERMSIG(run(namespaces(), {"sh", "-c", "kill -KILL $$"}).wait_status), SIGKILL);
+}
 
-TEST(Launcher, AMissingProgramIsExecFailedWithEnoent) {
+TEST_F(Launcher, AMissingProgramIsExecFailedWithEnoent) {
   const Outcome outcome = run(namespaces(), {"no-such-program-here"});
   EXPECT_EQ(outcome.first.kind, Event::Kind::kExecFailed);
   EXPECT_EQ(outcome.first.errnum, ENOENT);
 }
 
-TEST(Launcher, DaemonsDieWithTheCommandAndDoNotHoldItsOutput) {
+TEST_F(Launcher, DaemonsDieWithTheCommandAndDoNotHoldItsOutput) {
   const Outcome outcome = run(namespaces(), {"sh", "-c", "(setsid sh -c 'trap \"\" TERM; sleep 1000' &) ; echo done"});
   EXPECT_EQ(outcome.out, "done\n");
 }
 
-TEST(Launcher, TheCommandHoldsNoCapabilityAndNoDescriptorAboveTwo) {
+TEST_F(Launcher, TheCommandHoldsNoCapabilityAndNoDescriptorAboveTwo) {
   const Outcome outcome = run(namespaces(), {"sh", "-c", "grep -h CapEff /proc/self/status; ls /proc/self/fd"});
   EXPECT_EQ(outcome.out, "CapEff:\t0000000000000000\n0\n1\n2\n3\n");  // 3 is ls reading the directory
 }
 
-TEST(Launcher, ASessionServesFurtherCommands) {
+TEST_F(Launcher, ASessionServesFurtherCommands) {
   Plan plan = namespaces();
   auto sandbox = start(plan, nullptr);
   ASSERT_TRUE(sandbox) << sandbox.error().line();
@@ -126,7 +135,7 @@ TEST(Launcher, ASessionServesFurtherCommands) {
   EXPECT_EQ(WEXITSTATUS(wait_event(*sandbox, Event::Kind::kExited).exit.wait_status), 9);
 }
 
-TEST(Launcher, WithoutNamespacesTheSubreaperSweepsTheTree) {
+TEST_F(Launcher, WithoutNamespacesTheSubreaperSweepsTheTree) {
   Plan plan;
   plan.subreaper = true;
   plan.drop_privileges = false;
@@ -135,7 +144,7 @@ TEST(Launcher, WithoutNamespacesTheSubreaperSweepsTheTree) {
   EXPECT_EQ(outcome.out, "done\n");  // returns at once: the sleeper that held the pipe is gone
 }
 
-TEST(Launcher, AFailingStepNamesItselfAndItsOperation) {
+TEST_F(Launcher, AFailingStepNamesItselfAndItsOperation) {
   Plan plan = namespaces();
   plan.mounts.push_back({.kind = MountOpKind::kCapture, .slot = 0, .source = "/does/not/exist"});
   plan.slots = 1;
