@@ -39,6 +39,7 @@ std::string_view verb(std::string_view operation) {
       {"unix-connect", "tried to connect to the Unix socket"},
       {"unix-listen", "tried to listen on one more Unix socket"},
       {"connect", "tried to connect to"},
+      {"egress", "asked the proxy for"},
       {"socket", "tried to make a socket of the kind"},
       {"system-call", "tried the system call"},
       {"limit", "reached the limit"},

@@ -118,7 +118,17 @@ Permit permit_key(const Violation& violation) {
 
 Permit permit_any(const Violation& violation, const PermitContext& context) {
   if (violation.operation == "limit") return permit_limit(violation);
-  if (violation.rule == "network.mode") return grant_value("network.mode", "host", std::string("host"));
+  if (violation.rule == "network.mode") {
+    Permit permit = grant_value("network.mode", "host", std::string("host"));
+    permit.note = "with `--allow-domain HOST` programs that use a proxy (HTTPS_PROXY) reach that host and nothing else";
+    return permit;
+  }
+  if (violation.rule == "network.allowed_domains") {
+    Permit permit = grant_value(violation.rule, shell_word(violation.target), std::vector<std::string>{violation.target});
+    permit.note = "a name that leads to an address that is not public needs a rule for that address, too";
+    return permit;
+  }
+  if (violation.rule == "network.methods") return grant_value(violation.rule, "full", std::string("full"));
   if (violation.rule == "network.allow_unix_sockets") return grant_value("network.allow_all_unix_sockets", "", true);
   if (violation.rule == "mode" || violation.rule.starts_with("filesystem.")) {
     if (violation.target.starts_with('/'))

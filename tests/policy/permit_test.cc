@@ -42,6 +42,10 @@ TEST(Permit, ProtectedNamesNameTheDangerSetting) {
 
 TEST(Permit, NetworkAndSocketsHaveTheirFlags) {
   EXPECT_EQ(permit_for(act("connect", "192.0.2.1:1", "network.mode")).flag, "--net host");
+  const Permit host = permit_for(act("egress", "other.example:443", "network.allowed_domains"));
+  EXPECT_EQ(host.flag, "--allow-domain other.example:443");
+  EXPECT_EQ(host.line, "network.allowed_domains = [\"other.example:443\"]");
+  EXPECT_EQ(permit_for(act("egress", "other.example:443", "network.methods")).flag, "--net-methods full");
   EXPECT_EQ(permit_for(act("unix-connect", "/run/x", "network.allow_unix_sockets")).flag, "--allow-all-unix-sockets");
 }
 
