@@ -133,6 +133,9 @@ int FileCall::refuse(Act act, std::string target, const Ruling& ruling, std::str
 
 int FileCall::explain(Act act, Place& place, int status) {
   if (!context.options.explain || !may_be_policy(-status)) return status;
+  // On a read-only mount the kernel says EROFS before it looks for the name: what is not there was refused to nobody.
+  const bool takes_away = act == Act::kUnlink || act == Act::kRmdir;
+  if (takes_away && !exists_at(place.dir, std::string(place.bare()))) return status;
   const auto why = context.options.explain(act, place.path(), -status);
   if (!why) return status;
   const Ruling ruling{.errnum = -status, .rule = why->rule, .origin = &why->origin, .allowed = why->allowed};

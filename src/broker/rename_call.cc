@@ -131,7 +131,8 @@ int judge_and_perform(Rename& rename) {
     if (status == 0 && exchange) status = admit(rename, rename.to, rename.from, type_at(rename.to));
     if (status != 0) return status == 1 ? 0 : status;
   }
-  return file.explain(Act::kRenameTo, rename.to, perform(rename));
+  const int status = perform(rename);
+  return rename.missing != 0 ? status : file.explain(Act::kRenameTo, rename.to, status);
 }
 
 }  // namespace
