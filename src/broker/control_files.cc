@@ -150,6 +150,7 @@ int place_fresh(const Place& place, const Fresh& fresh) {
   if (status == 0) look_like(made->get(), fresh.like);
   made->reset();
   const std::string name(place.bare());
+  if (status == 0 && is_mount_point(place.dir, name)) status = -EBUSY;
   if (status == 0 && ::syscall(SYS_renameat2, place.dir, temporary.c_str(), place.dir, name.c_str(), fresh.rename_flags) != 0) {
     status = -errno;
   }

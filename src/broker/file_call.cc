@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <utility>
 
 #include "base/format.h"
 #include "broker/control_files.h"
@@ -52,10 +54,28 @@ bool exists_at(int dir, const std::string& name) {
   return ::fstatat(dir, name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
+bool is_mount_point(int dir, const std::string& name) {
+  struct statx facts{};
+  if (::statx(dir, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &facts) != 0) return false;
+  return (facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
 bool Beside::exists(int up, std::string_view name) const {
   std::string path;
   for (int i = 0; i < up; ++i) path += "../";
   return exists_at(dir_, path.append(name));
+}
+
+bool Beside::stood_before(int up, std::string_view name, const timespec& when) const {
+  std::string path;
+  for (int i = 0; i < up; ++i) path += "../";
+  path.append(name);
+  struct statx facts{};
+  if (::statx(dir_, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BTIME, &facts) != 0)
+    return errno != ENOENT && errno != ENOTDIR;
+  if ((facts.stx_mask & STATX_BTIME) == 0) return true;
+  const auto born = std::pair<std::int64_t, std::int64_t>(facts.stx_btime.tv_sec, facts.stx_btime.tv_nsec);
+  return born < std::pair<std::int64_t, std::int64_t>(when.tv_sec, when.tv_nsec);
 }
 
 int FileCall::take_path(std::uint64_t address, std::string& path) {

@@ -23,6 +23,8 @@ class Beside final : public Surroundings {
  public:
   explicit Beside(int dir) noexcept : dir_(dir) {}
   bool exists(int up, std::string_view name) const override;
+  // By the birth time of the inode, statx(2).
+  bool stood_before(int up, std::string_view name, const timespec& when) const override;
 
  private:
   int dir_;
@@ -74,5 +76,9 @@ class FileCall {
 };
 
 bool exists_at(int dir, const std::string& name);
+// Something is mounted on the name, as `dir` sees it. The kernel's own answer to a rename or removal of a mount point is EBUSY only
+// for mounts of the caller's namespace, and we are in another: it would take the mount off instead (fs/namei.c,
+// is_local_mountpoint).
+bool is_mount_point(int dir, const std::string& name);
 
 }  // namespace belljar::broker

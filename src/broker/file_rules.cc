@@ -21,6 +21,7 @@ namespace {
 
 using policy::is_within;
 
+constexpr std::string_view kJudgedName = ".gitmodules";  // by content, for `git submodule add` has to write it
 constexpr std::string_view kProtectKey = "filesystem.protect";
 constexpr std::string_view kEntriesKey = "filesystem.entries";
 
@@ -64,7 +65,9 @@ bool by_name_alone(std::string_view glob) noexcept {
   return glob.starts_with("**/") && glob.find('/', 3) == std::string_view::npos;
 }
 std::string_view literal_prefix(std::string_view glob) noexcept {
-  const std::string_view plain = glob.substr(0, glob.find_first_of("*?["));
+  const std::size_t wildcard = glob.find_first_of("*?[");
+  if (wildcard == std::string_view::npos) return glob;
+  const std::string_view plain = glob.substr(0, wildcard);
   return plain.substr(0, plain.rfind('/') == std::string_view::npos ? 0 : plain.rfind('/'));
 }
 
@@ -76,7 +79,7 @@ std::size_t protected_length(std::string_view rest) {
   for (const std::string_view name : policy::protected_names()) {
     const std::size_t slash = name.find('/');
     const std::string_view part = rest.substr(0, rest.find('/'));
-    if (!folds_to(part, name.substr(0, slash))) continue;
+    if (name == kJudgedName || !folds_to(part, name.substr(0, slash))) continue;
     if (slash == std::string_view::npos) return part.size();
     if (rest.size() == part.size()) continue;
     const std::string_view below = rest.substr(part.size() + 1);
@@ -98,6 +101,15 @@ bool is_protected_parent(std::string_view part) {
 bool is_unprotected_parent(std::string_view part) {
   const auto names = policy::unprotected_parents();
   return std::find(names.begin(), names.end(), part) != names.end();
+}
+
+bool leads_through_git(std::string_view path) {
+  while (!path.empty()) {
+    const std::string_view part = path.substr(0, path.find('/'));
+    if (is_dot_git(part)) return true;
+    path.remove_prefix(std::min(path.size(), part.size() + 1));
+  }
+  return false;
 }
 
 }  // namespace
@@ -145,7 +157,7 @@ struct FileRules::State {
             .git = git,
             .rule = kProtectKey,
             .origin = &options.protect_origin,
-            .allowed = "settings that run nothing and point nowhere else; --protect none lifts this (danger)"};
+            .allowed = "settings that run nothing and point nowhere else; filesystem.protect = \"none\" lifts this (danger)"};
   }
 
   Ruling entry_ruling(Act act, std::string_view path) const;
@@ -210,7 +222,12 @@ Ruling FileRules::State::on_git_name(Act act, GitName name, bool is_dir) const {
 }
 
 Ruling FileRules::State::git_ruling(Act act, std::string_view path, bool is_dir, const Surroundings& around) const {
+  if (options.filesystem.protect == Protect::kAll && leads_through_git(path))
+    return refuse_protected(GitName::kDotGit, "reading; filesystem.protect = \"default\" lets git work");
   const GitPlaces places = git_places(path, is_dir);
+  // A repository that is moved aside and back would have the names beside it written in between.
+  if (act == Act::kRenameFrom && is_dot_git(last_of(path)) && around.stood_before(0, last_of(path), options.began))
+    return refuse_protected(GitName::kDotGit, "removing it, or moving the directory that holds it");
   if (places.certain.name != GitName::kNone) {
     const Ruling ruling = on_git_name(act, places.certain.name, is_dir);
     if (ruling.answer != Answer::kAllow) return ruling;
@@ -235,7 +252,8 @@ bool FileRules::State::granted(std::string_view path, std::string_view name_path
                      [&](const std::string& grant) { return is_within(grant, name_path) && is_within(path, grant); });
 }
 
-// Agent and editor names in the root, and in every directory below it that holds a `.git`.
+// Agent and editor names in the root, and in every directory below it that held a `.git` before the run. A repository that was
+// cloned inside brings its own, and nobody has worked in it yet.
 Ruling FileRules::State::agent_ruling(std::string_view path, std::string_view root, const Surroundings& around) const {
   const std::size_t start = root == "/" ? 1 : root.size() + 1;
   if (path.size() <= start) return {};
@@ -246,7 +264,7 @@ Ruling FileRules::State::agent_ruling(std::string_view path, std::string_view ro
     const std::string_view part = rest.substr(0, rest.find('/'));
     if (const std::size_t length = protected_length(rest); length > 0) {
       const std::string_view whole = path.substr(0, at + length);
-      const bool held = index == 0 || around.exists(depth - index, ".git");
+      const bool held = index == 0 || around.stood_before(depth - index, ".git", options.began);
       if (held && !granted(path, whole)) {
         return refuse_protected(GitName::kNone, "reading; an entry that names the path with access write lifts this");
       }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -59,6 +60,8 @@ class Surroundings {
   // Does `name` exist in the directory `up` levels above the path's parent (0: the parent itself)? Links are not followed; what
   // cannot be looked at exists.
   virtual bool exists(int up, std::string_view name) const = 0;
+  // The same, but what was made at `when` or later does not count. Where that cannot be told it counts.
+  virtual bool stood_before(int up, std::string_view name, const timespec& /*when*/) const { return exists(up, name); }
 };
 
 struct FileRulesOptions {
@@ -69,6 +72,9 @@ struct FileRulesOptions {
   // an exempt directory wins.
   std::vector<std::string> exempt;
   Origin protect_origin{.layer = "built-in", .file = "", .line = 0};
+  // When the run began, by the clock that stamps inodes (CLOCK_REALTIME_COARSE): a work tree that was made later has no agent and
+  // editor names of its own yet.
+  timespec began{};
   // Nobody else holds plain paths (second tier): entries without a wildcard count too.
   bool hold_paths = false;
 };

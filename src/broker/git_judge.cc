@@ -54,8 +54,7 @@ void for_each_line(std::string_view text, const Visit& visit) {
   }
 }
 
-// --- config
-// ------------------------------------------------------------------------------------------------------------------------
+// config:
 
 // The directory that holds the outermost `.git` of `path`; for a git directory of another name, the one it lies in.
 std::string_view work_tree_of(std::string_view config) noexcept {
@@ -104,8 +103,26 @@ Objection config_objection(std::string_view path, std::string_view content, cons
   return std::nullopt;
 }
 
-// --- pointers
-// ----------------------------------------------------------------------------------------------------------------------
+// pointers:
+
+// A tracked file that any clone brings along. Git takes paths, URLs and a few words from it and ignores the rest; what it has
+// refused itself since CVE-2018-11235, CVE-2018-17456 and CVE-2019-19604 is refused here for an older git.
+Objection modules_file_objection(std::string_view content) {
+  for (const GitConfigEntry& entry : parse_git_config(content).entries) {
+    if (!entry.key.starts_with("submodule.") || !entry.value) continue;
+    const std::size_t last = entry.key.rfind('.');
+    const std::string_view name = std::string_view(entry.key).substr(last + 1);
+    const std::size_t first = entry.key.find('.');
+    const std::string_view module = first < last ? std::string_view(entry.key).substr(first + 1, last - first - 1) : "";
+    const bool climbs = any_component(module, [](std::string_view part) { return part == ".."; });
+    const bool runs = (name == "url" && !is_harmless_url(*entry.value)) || (name == "path" && entry.value->starts_with('-')) ||
+                      (name == "update" && entry.value->starts_with('!'));
+    if (runs || climbs)
+      return format("the setting {} = {} could run a command", quoted(entry.key),
+                    quoted(std::string_view(*entry.value).substr(0, 200)));
+  }
+  return std::nullopt;
+}
 
 std::string_view without_line_ends(std::string_view text) noexcept {
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
@@ -146,8 +163,7 @@ Objection pointer_objection(std::string_view path, std::string_view content, con
   return is_dot_git(last_of(target)) ? std::nullopt : Objection("it does not lead to the `.git` file of a work tree");
 }
 
-// --- the others
-// --------------------------------------------------------------------------------------------------------------------
+// the others:
 
 // Objects are data, but `git fetch` asks an alternate's repository for its refs, and a path that leads out reads what is not ours.
 Objection alternates_objection(std::string_view path, std::string_view content, const GitContext& context) {
@@ -222,6 +238,8 @@ Objection git_objection(GitName kind, std::string_view path, std::string_view co
       return alternates_objection(path, content, context);
     case GitName::kTodo:
       return todo_objection(content);
+    case GitName::kModulesFile:
+      return modules_file_objection(content);
     case GitName::kLegacyRemote:
       return content.empty() ? Objection() : "it describes a remote outside of the configuration, which nobody judges";
   }

@@ -15,6 +15,8 @@ constexpr bool is_ascii(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
+constexpr std::string_view kModulesFile = ".gitmodules";
+
 struct Range {
   std::uint32_t first;
   std::uint32_t last;
@@ -191,6 +193,10 @@ GitPlaces git_places(std::string_view path, bool is_dir) {
   std::size_t length = path.size();
   int up = 0;
   for (std::string_view part = parts.next(); !part.empty(); part = parts.next(), ++up) {
+    if (up == 0 && part.size() >= kModulesFile.size() && folds_to(part, kModulesFile)) {
+      places.certain = {file_or_dir(GitName::kModulesFile, is_dir), 0};
+      return places;
+    }
     if (is_dot_git(part)) {
       if (up == 0) {
         places.certain = {is_dir ? GitName::kDotGit : GitName::kPointer, 0};

@@ -31,6 +31,7 @@ enum class GitName : std::uint8_t {
   kAlternates,    // objects/info/alternates, http-alternates
   kTodo,          // rebase-merge/git-rebase-todo, sequencer/todo: may hold `exec` lines
   kLegacyRemote,  // remotes/*, branches/*: remotes outside of config
+  kModulesFile,   // .gitmodules of a work tree
 };
 
 struct GitPlace {

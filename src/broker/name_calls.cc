@@ -73,6 +73,7 @@ int remove_name(FileCall& file, Named& named, int flags) {
     if (!exists_at(place->dir, std::string(place->bare()))) return -ENOENT;
     return file.refuse(act, place->path(), ruling);
   }
+  if (place->is_name() && is_mount_point(place->dir, std::string(place->bare()))) return file.explain(act, *place, -EBUSY);
   return file.explain(act, *place, result(::unlinkat(place->dir, place->name.c_str(), flags)));
 }
 

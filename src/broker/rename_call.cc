@@ -57,13 +57,25 @@ int find(Rename& rename) {
   return 0;
 }
 
+constexpr unsigned kMountId = 0x1000;  // STATX_MNT_ID, Linux 5.8
+
 mode_t type_at(const Place& place) {
   struct stat now{};
   const std::string name(place.bare());
   return ::fstatat(place.dir, name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 ? now.st_mode & S_IFMT : 0;
 }
 
+bool in_one_mount(int one, int other) {
+  struct statx a{}, b{};
+  const bool known = ::statx(one, "", AT_EMPTY_PATH, kMountId, &a) == 0 && ::statx(other, "", AT_EMPTY_PATH, kMountId, &b) == 0;
+  return !known || a.stx_mnt_id == b.stx_mnt_id;
+}
+
 int perform(const Rename& rename) {
+  const bool names = rename.from.is_name() && rename.to.is_name();
+  const bool mounted = names && (is_mount_point(rename.from.dir, std::string(rename.from.bare())) ||
+                                 is_mount_point(rename.to.dir, std::string(rename.to.bare())));
+  if (mounted && rename.missing == 0 && in_one_mount(rename.from.dir, rename.to.dir)) return -EBUSY;  // else EXDEV
   const long status =
       ::syscall(SYS_renameat2, rename.from.dir, rename.from.name.c_str(), rename.to.dir, rename.to.name.c_str(), rename.flags);
   return status == 0 ? 0 : -errno;
@@ -77,6 +89,7 @@ int place_copy(Rename& rename, const Ruling& ruling) {
   }
   if (type_at(rename.to) == S_IFDIR) return perform(rename);  // EISDIR
   const std::string name(rename.from.bare());
+  if (is_mount_point(rename.from.dir, name)) return -EBUSY;
   const auto content = read_control_file(rename.from.dir, name);
   if (!content) return file.refuse(Act::kRenameTo, rename.to.path(), ruling, "git's control files are read up to 1 MiB");
   const UniqueFd like(::openat(rename.from.dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));

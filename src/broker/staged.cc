@@ -23,6 +23,8 @@ struct StagedFiles::Staged {
   int watch = -1;
   dev_t device = 0;
   ino_t inode = 0;
+  Ruling opened;  // what was said at the open, of this path
+  std::string opened_path;
   int pid = 0;
   std::string program;
   std::string shown;  // what was judged last
@@ -95,6 +97,8 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
   staged->place.held = UniqueFd(::fcntl(place.dir, F_DUPFD_CLOEXEC, 0));
   staged->place.dir = staged->place.held.get();
   staged->place.name = name;
+  staged->opened = ruling;
+  staged->opened_path = place.path();
   staged->pid = file.caller.pid_inside();
   staged->program = file.caller.program();
   if (staged->place.dir < 0) return errno_is(errno);
@@ -113,8 +117,14 @@ void StagedFiles::publish(Context& context, Staged& staged) {
   if (content && staged.is_shown && *content == staged.shown) return;
   // Its directory may have moved: what counts is where the content is to be seen now.
   staged.place.dir_path.clear();
-  const std::string path = staged.place.path();
+  std::string path = staged.place.path();
   Ruling ruling = rules.rule_for(Act::kWrite, path, false, Beside(staged.place.dir));
+  // Once the last process is gone its mounts are taken apart, and the kernel names the directory from the top of a mount that
+  // nobody sees any more. What was a control file at its open is judged as one, wherever it seems to be.
+  if (ruling.answer == Answer::kAllow) {
+    ruling = staged.opened;
+    path = staged.opened_path;
+  }
   std::optional<std::string> why;
   if (!content) why = "git's control files are read up to 1 MiB";
   else if (ruling.answer == Answer::kRefuse) why = "its directory moved to where this name is protected";

@@ -191,6 +191,13 @@ TEST(GitJudge, HooksAndTheRest) {
   EXPECT_FALSE(object(GitName::kTodo, "/w/.git/rebase-merge/git-rebase-todo", "pick abc x\n\n# exec x\nf def y\n"));
   EXPECT_TRUE(object(GitName::kTodo, "/w/.git/rebase-merge/git-rebase-todo", "pick abc x\nexec sh\n"));
   EXPECT_TRUE(object(GitName::kTodo, "/w/.git/rebase-merge/git-rebase-todo", "\tx sh\n"));
+  const auto modules = [](std::string_view text) { return object(GitName::kModulesFile, "/w/.gitmodules", text); };
+  EXPECT_FALSE(modules("[submodule \"x\"]\npath = x\nurl = ../x\nupdate = rebase\nother = !sh\n[core]\npager = x\n"));
+  EXPECT_TRUE(modules("[submodule \"x\"]\nupdate = !sh"));
+  EXPECT_TRUE(modules("[submodule \"x\"]\nurl = -u./sh"));
+  EXPECT_TRUE(modules("[submodule \"x\"]\nurl = ext::sh"));
+  EXPECT_TRUE(modules("[submodule \"x\"]\npath = -x"));
+  EXPECT_TRUE(modules("[submodule \"../../x\"]\npath = x"));
   EXPECT_TRUE(object(GitName::kLegacyRemote, "/w/.git/remotes/x", "URL: ext::sh"));
 }
 

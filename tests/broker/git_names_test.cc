@@ -33,6 +33,7 @@ TEST(GitNames, OfARepositoryAtAnyDepth) {
   EXPECT_EQ(certain("/w/.git/objects/info/http-alternates"), GitName::kAlternates);
   EXPECT_EQ(certain("/w/.git/rebase-merge/git-rebase-todo"), GitName::kTodo);
   EXPECT_EQ(certain("/w/.git/remotes/evil"), GitName::kLegacyRemote);
+  EXPECT_EQ(certain("/w/a/.gitmodules"), GitName::kModulesFile);
   EXPECT_EQ(certain("/w/.git/worktrees/x/gitdir"), GitName::kPointer);
   EXPECT_EQ(certain("/w/.git/worktrees/x/config.worktree"), GitName::kConfig);
   EXPECT_EQ(certain("/w/.git/worktrees/x/hooks/post-checkout"), GitName::kHook);
