@@ -3,12 +3,14 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
+#include "broker/file_rules.h"
 #include "launch/plan.h"
 
 namespace belljar::backend {
@@ -36,6 +38,9 @@ struct Workplace {
   std::string runtime_dir;  // caller's $XDG_RUNTIME_DIR, may be empty
   // False on a second try, when this machine's overlayfs refused: existing secrets are covered one by one, absent ones are a gap.
   bool overlays = true;
+  // False on a second try, when the kernel refused a seccomp listener (one per chain of filters: inside another sandbox that has
+  // one): control names are held by mounts as far as mounts can, and sockets by path cannot be made.
+  bool listener = true;
   std::optional<Owner> owner;             // set by the native backend only
   std::optional<WorkspaceLayers> layers;  // set: run in a transaction. kUnimplemented from a backend that cannot
   std::vector<std::string> env;           // the environment for the command, "K=V", already filtered by the policy
@@ -44,6 +49,7 @@ struct Workplace {
 struct Prepared {
   launch::Plan plan;
   EnforcementReport report;
+  std::shared_ptr<const broker::FileRules> file_rules;  // for the broker; none: no file call is intercepted
   std::vector<std::string> remove_after;  // directories made for this run: whoever runs the plan removes them at its end
   bool own_network = false;               // its own network namespace
   bool pid_namespace = false;             // pid 1's death ends the tree

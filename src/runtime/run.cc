@@ -176,6 +176,8 @@ class Run {
     if (prepared_.plan.identity == launch::Identity::kRootMapped)
       options.uid = prepared_.plan.outside_uid, options.gid = prepared_.plan.outside_gid;
     options.origin_of = [origins = session_.origins](const std::string& key) { return origin_of(origins, key); };
+    options.rules = prepared_.file_rules;
+    options.one_root = !policy_.allow_nested_userns;
     options.filter = prepared_.plan.seccomp_spec;
     options.network_refused = prepared_.own_network;
     options.observer = session_.observer;
@@ -308,6 +310,15 @@ Result<Ran> run_in_transaction(backend::Backend& backend, const Policy& policy, 
   return ran;
 }
 
+// What a start can do without, told by its error. False: nothing more to give up.
+bool give_way(const Error& error, backend::Workplace& place) {
+  // A file system that cannot be a layer, or layers stacked too deep (a container in a container).
+  if (place.overlays && error.call().starts_with("tree: overlay")) return place.overlays = false, true;
+  // One seccomp listener for each chain of filters: another sandbox around us has it.
+  if (place.listener && error.errnum() == EBUSY && error.call().starts_with("seccomp")) return place.listener = false, true;
+  return false;
+}
+
 }  // namespace
 
 Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& command, backend::Workplace place,
@@ -323,11 +334,10 @@ Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& 
   place.cwd = BELLJAR_TRY(find_cwd(place.workspace, place.cwd.empty() ? command.cwd : place.cwd));
   hide_state(sized, session.transaction ? session.transaction->state_dir : txn::default_state_dir());
   if (session.transaction) return run_in_transaction(backend, sized, command, std::move(place), session, begun);
-  auto ran = Run(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, session).go(begun);
-  if (ran || !ran.error().call().starts_with("tree: overlay")) return ran;
-  // A file system that cannot be a layer, or layers stacked too deep (a container in a container): once more without.
-  place.overlays = false;
-  return Run(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, session).go(begun);
+  for (;;) {
+    auto ran = Run(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, session).go(begun);
+    if (ran || !give_way(ran.error(), place)) return ran;
+  }
 }
 
 Result<std::string> find_cwd(const std::string& workspace, const std::string& cwd) {

@@ -38,10 +38,6 @@ Result<void> check_served(const Policy& policy) {
   if (unfiltered && policy.network.mode == NetMode::kProxy)
     return unserved("network.mode = \"proxy\"", format("mode {} drops network rules", to_string(policy.mode)),
                     "drop the network keys, or use another mode");
-  const auto glob = std::ranges::find_if(policy.filesystem.entries, [](const FsEntry& entry) { return entry.glob; });
-  if (glob != policy.filesystem.entries.end())
-    return unserved(format("the pattern {} ({})", quoted(glob->path), to_string(glob->origin)),
-                    "files that match later cannot be held in this version", "name the paths, or the directory they are in");
   if (!policy.commands.allow.empty() || !policy.commands.deny.empty())
     return unserved("commands.allow and commands.deny", "they guide what an agent asks and cannot hold a program that runs",
                     "drop the key; file and network rules hold without it");

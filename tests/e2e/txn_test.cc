@@ -298,9 +298,13 @@ TEST_F(Txn, WhatChangedOnTheHostIsNeverOverwritten) {
 
 TEST_F(Txn, ProtectedNamesAreNotCommitted) {
   write("src/x", "1\n");
+  // Inside, the broker would refuse them already.
+  const TempDir policies;
+  const std::string none = policies.write("none.toml", "mode = \"workspace-write\"\n[filesystem]\nprotect = \"none\"\n");
   EXPECT_EQ(shell("mkdir -p sub .vscode && git init -q sub 2>/dev/null; echo 2 > src/x; mkdir -p repo/.git/hooks; echo evil > "
                   "repo/.git/hooks/pre-commit;"
-                  "echo '{}' > .vscode/tasks.json; echo fine > sub/file")
+                  "echo '{}' > .vscode/tasks.json; echo fine > sub/file",
+                  {"--policy", none})
                 .exit_code,
             0);
   const Outcome outcome = txn({"commit"});

@@ -1,4 +1,8 @@
 // Code planted for a later step that runs outside: git's control files and the settings of editors and agents.
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "escape/support_attack.h"
 
 namespace belljar::test {
@@ -6,36 +10,47 @@ namespace {
 
 struct Protected : Attack {};
 
-TEST_F(Protected, GitDirectoryIsReadOnly) {
+// protect = "all": nothing in `.git` changes, whatever it says. The default judges contents, git_test.cc.
+TEST_F(Protected, GitDirectoryIsReadOnlyWhereThePolicySaysSo) {
   plant(workspace(".git/HEAD"), "ref: refs/heads/main\n");
   plant(workspace(".git/config"), "");
   plant_dir(workspace(".git/hooks"));
-  const std::string plant_hook = "echo evil > .git/hooks/pre-commit";
+  plant(workspace("deep/er/.git/index"), "");
+  plant(beside("all.toml"), "mode = \"workspace-write\"\n[filesystem]\nprotect = \"all\"\n");
+  const std::vector<std::string> all = {"--policy", beside("all.toml")};
+  const std::string write = "echo x > .git/index";
   for (const std::string& act :
-       {plant_hook, std::string("echo evil >> .git/config"), std::string("echo x > .git/commondir"), std::string("mv .git old"),
-        std::string("rm -rf .git/hooks"), std::string("ln -s /tmp .git/info")}) {
-    EXPECT_NE(shell(act).exit_code, 0) << act;
+       {write, std::string("echo x >> .git/HEAD"), std::string("mv .git old"), std::string("rm -rf .git/hooks"),
+        std::string("ln -s /tmp .git/info"), std::string("echo x >deep/er/.git/index"), std::string("mkdir deep/.git")}) {
+    EXPECT_NE(shell(act, all).exit_code, 0) << act;
   }
-  EXPECT_FALSE(exists(workspace(".git/hooks/pre-commit")));
-  EXPECT_FALSE(exists(workspace("old")));
-  EXPECT_EQ(shell("cat .git/HEAD").exit_code, 0);
-  EXPECT_EQ(shell(plant_hook, {"--policy", "danger-full-access"}).exit_code, 0);
+  EXPECT_EQ(shell("cat .git/HEAD", all).exit_code, 0);
+  EXPECT_EQ(shell(write).exit_code, 0);
+  EXPECT_EQ(shell("mkdir deep/.git").exit_code, 0);
 }
 
 // PP-04: a worktree's `.git` is a file, and what it points at lies elsewhere.
-TEST_F(Protected, GitFileAndWhereItPointsAreReadOnly) {
+TEST_F(Protected, GitFileAndWhereItPointsStayInert) {
   plant(workspace("main/.git/config"), "");
   plant(workspace("main/.git/worktrees/wt/commondir"), "../..\n");
   plant(workspace("wt/.git"), "gitdir: " + workspace("main/.git/worktrees/wt") + "\n");
+  plant(beside("none.toml"), "mode = \"workspace-write\"\n[filesystem]\nprotect = \"none\"\n");
   const std::vector<std::string> there = {"--workspace", workspace("wt"), "--write", workspace("main")};
-  for (const std::string& act :
-       {"echo evil >> " + workspace("main/.git/config"), "echo evil > " + workspace("main/.git/worktrees/wt/config.worktree"),
-        "mv " + workspace("main/.git") + " " + workspace("main/old"), "echo 'gitdir: /tmp' > " + workspace("wt/.git")}) {
-    EXPECT_NE(shell(act, there).exit_code, 0) << act;
+  std::vector<std::string> unprotected = there;
+  unprotected.insert(unprotected.end(), {"--policy", beside("none.toml")});
+  const std::string evil = "[core]\n\tpager = evil\n";
+  const std::vector<std::pair<std::string, std::string>> plants = {{workspace("main/.git/config"), evil},
+                                                                   {workspace("main/.git/worktrees/wt/config.worktree"), evil},
+                                                                   {workspace("wt/.git"), "gitdir: /tmp/x\n"}};
+  for (const auto& [file, content] : plants) {
+    const std::string act = "printf '" + content + "' > " + file;
+    shell(act, there);
+    EXPECT_TRUE(!exists(file) || read_file(file) != content) << act;
+    shell(act, unprotected);
+    EXPECT_EQ(read_file(file), content) << act;
   }
-  std::vector<std::string> free = there;
-  free.insert(free.end(), {"--policy", "danger-full-access"});
-  EXPECT_EQ(shell("echo evil >> " + workspace("main/.git/config"), free).exit_code, 0);
+  EXPECT_NE(shell("mv " + workspace("main/.git") + " " + workspace("main/old"), there).exit_code, 0);
+  EXPECT_EQ(shell("mv " + workspace("main/.git") + " " + workspace("main/old"), unprotected).exit_code, 0);
   EXPECT_EQ(shell("echo fine > " + workspace("main/source"), there).exit_code, 0);
 }
 
@@ -62,10 +77,41 @@ TEST_F(Protected, AncestorsOfWhatIsProtectedCannotBeMoved) {
   EXPECT_EQ(shell("mv a moved").exit_code, 0);
 }
 
-// A policy that asks for what only the broker will hold does not start.
-TEST_F(Protected, WhatIsNotHeldYetIsSaid) {
-  const Outcome outcome = run_in({"--require", "protect.absent", "--", "true"});
-  EXPECT_EQ(outcome.exit_code, 125) << outcome;
+// Names that do not exist yet, and those of repositories further down.
+TEST_F(Protected, AbsentAndNestedNamesAreHeld) {
+  plant_dir(workspace("old/repo/.git"));
+  plant(beside("none.toml"), "mode = \"workspace-write\"\n[filesystem]\nprotect = \"none\"\n");
+  for (const std::string& act :
+       {std::string("mkdir .vscode"), std::string("echo x > .envrc"), std::string("echo x > x && mv x .mcp.json"),
+        std::string("ln -s nowhere .claude"), std::string("mkdir old/repo/.idea"), std::string("mkdir x && mv x old/repo/.husky"),
+        std::string("mv old/repo/.git y && mkdir old/repo/.vscode")}) {
+    EXPECT_NE(shell(act).exit_code, 0) << act;
+    shell("rm -rf x");
+    const Outcome twin = shell(act, {"--policy", beside("none.toml")});
+    EXPECT_EQ(twin.exit_code, 0) << act << ": " << twin;
+  }
+  EXPECT_EQ(shell("mkdir -p new/.vscode && git init -q new").exit_code, 0);
+  EXPECT_EQ(run_in({"--require", "protect.absent", "--require", "protect.nested", "--", "true"}).exit_code, 0);
+}
+
+// Rules by pattern: a file that appears later, at any depth, and a parent that moves.
+TEST_F(Protected, PatternsHoldForWhatAppearsLater) {
+  plant(workspace("a/.env"), "secret");
+  plant(workspace("keys/x.pem"), "key");
+  plant(beside("globs.toml"),
+        "mode = \"workspace-write\"\n[filesystem]\n"
+        "entries = [{glob = \"**/.env\", access = \"none\"}, {glob = \"**/*.pem\", access = \"read\"}]\n");
+  const std::vector<std::string> rules = {"--policy", beside("globs.toml")};
+  for (const std::string& act :
+       {std::string("cat a/.env"), std::string("mv a b && cat b/.env"), std::string("ln a/.env x"), std::string("cp a/.env x"),
+        std::string("echo x > later && mv later .env"), std::string("echo x > keys/x.pem"), std::string("mv keys/x.pem keys/x"),
+        std::string("rm keys/x.pem"), std::string("echo x > new.pem"), std::string("truncate -s 0 keys/x.pem"),
+        std::string("ln keys/x.pem k && echo x > k")}) {
+    EXPECT_NE(shell(act, rules).exit_code, 0) << act;
+  }
+  EXPECT_EQ(shell("cat keys/x.pem", rules).out, "key");
+  EXPECT_EQ(shell("cat */.env").out, "secret");
+  EXPECT_EQ(shell("rm keys/x.pem").exit_code, 0);
 }
 
 TEST_F(Protected, NothingIsPlantedByUs) {

@@ -119,8 +119,7 @@ TEST_F(Escape, KernelSettingsAreReadOnly) {  // FS-19
 TEST_F(Escape, ExistingControlDirectoriesStayAsTheyAre) {  // PP-01, PP-05
   base_.write("ws/.git/config", "[core]\n");
   base_.make_dir("ws/.vscode");
-  const std::string text =
-      "echo x >.git/hooks; echo x >>.git/config; mv .git g; rm -rf .git; echo x >.vscode/tasks.json; mv .vscode v";
+  const std::string text = "echo x >.git/hooks; echo x >>.git/config; mv .git g; echo x >.vscode/tasks.json; mv .vscode v";
   attack(text);
   EXPECT_EQ(read_file(base_ / "ws/.git/config"), "[core]\n");
   EXPECT_FALSE(exists(base_ / "ws/.vscode/tasks.json"));

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string>
 
+#include "backend/backend.h"
 #include "backend/native/host.h"
+#include "backend/native/live_rules.h"
 #include "backend/native/tree.h"
 #include "backend/native/view.h"
 #include "belljar/policy.h"
@@ -56,21 +58,24 @@ void add_rules(const Paths& paths, std::uint64_t all, launch::LandlockSpec& spec
 
 }  // namespace
 
-void confine(const Host& host, const Policy& policy, const Paths& paths, bool own_network, launch::Plan& plan) {
+void confine(const Host& host, const Policy& policy, const Workplace& place, const Paths& paths, Prepared& prepared) {
+  launch::Plan& plan = prepared.plan;
   const int abi = host.landlock_abi();
   launch::LandlockSpec& spec = plan.landlock;
   if (abi > 0) {
     spec.enabled = true;
     spec.handled_fs = handled_fs(abi);
     add_rules(paths, spec.handled_fs, spec);
-    const bool bind_allowed = policy.network.allow_local_binding.value_or(own_network);
+    const bool bind_allowed = policy.network.allow_local_binding.value_or(prepared.own_network);
     if (abi >= 4 && !bind_allowed) spec.handled_net = kBindTcp;
     if (abi >= 6) spec.scoped = kScopeSignal | (policy.network.allow_all_unix_sockets ? 0 : kScopeAbstractUnix);
   }
   kernel::SeccompSpec filter;
-  filter.unix_sockets = policy.network.allow_all_unix_sockets ? kernel::UnixSockets::kAll : kernel::UnixSockets::kBrokered;
+  const auto judged = place.listener ? kernel::UnixSockets::kBrokered : kernel::UnixSockets::kPairs;
+  filter.unix_sockets = policy.network.allow_all_unix_sockets ? kernel::UnixSockets::kAll : judged;
   filter.allow_nested_userns = policy.allow_nested_userns;
-  plan.seccomp_listener = filter.unix_sockets == kernel::UnixSockets::kBrokered;
+  filter.file_calls = file_calls(prepared.file_rules.get());
+  plan.seccomp_listener = filter.unix_sockets == kernel::UnixSockets::kBrokered || filter.file_calls != kernel::FileCalls::kDirect;
   filter.tell_refusals = plan.seccomp_listener;
   plan.seccomp = kernel::build_filter(filter);
   plan.seccomp_spec = filter;

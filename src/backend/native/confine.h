@@ -5,6 +5,7 @@
 
 namespace belljar::backend {
 
-void confine(const Host& host, const Policy& policy, const Paths& paths, bool own_network, launch::Plan& plan);
+// `prepared` has its rules and its network; its plan is filled in.
+void confine(const Host& host, const Policy& policy, const Workplace& place, const Paths& paths, Prepared& prepared);
 
 }  // namespace belljar::backend

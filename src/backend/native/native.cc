@@ -17,6 +17,7 @@
 #include "backend/backend.h"
 #include "backend/native/confine.h"
 #include "backend/native/host.h"
+#include "backend/native/live_rules.h"
 #include "backend/native/owner.h"
 #include "backend/native/report.h"
 #include "backend/native/tree.h"
@@ -255,7 +256,8 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
     name_inside_id(host_, place, plan, paths.view);
   }
   BELLJAR_CHECK(build_tree_ops(host_, paths.view, plan));
-  confine(host_, policy, paths, prepared.own_network, plan);
+  if (place.listener) prepared.file_rules = make_file_rules(policy, paths, Holds::kLive);
+  confine(host_, policy, place, paths, prepared);
   prepared.report = report_native(host_, policy, place, paths, prepared);
   return prepared;
 }

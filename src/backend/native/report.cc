@@ -48,11 +48,13 @@ std::string list(const std::vector<std::string>& items) {
   return text;
 }
 
-constexpr std::string_view kLive = "needs the live-rules broker, which this version does not have yet";
+constexpr std::string_view kNoListener = "needs a seccomp listener, which this kernel refuses here (one per chain of filters)";
+constexpr char kBroker[] = "broker: the call is performed outside, by name at any depth";
 
-void report_files(const Host& host, const Policy& policy, const Paths& paths, Report& report) {
+void report_files(const Host& host, const Policy& policy, const Paths& paths, bool brokered, Report& report) {
   const bool landlock = host.landlock_abi() > 0;
-  const std::string second = landlock ? " and Landlock" : "";
+  // What the broker performs is outside of the command's Landlock domain: one lock.
+  const std::string second = landlock && !brokered ? " and Landlock" : "";
   report.full("filesystem.root",
               paths.view.whole_root ? "the host's tree read-only" : format("only {} readable", list(paths.readable)),
               paths.view.whole_root ? "read-only mounts" + second : "a tree of its own" + second);
@@ -75,10 +77,11 @@ void report_files(const Host& host, const Policy& policy, const Paths& paths, Re
                             escaped(missing->what)));
   }
   for (const Gap& gap : paths.gaps) {
-    if (gap.clause == "filesystem.globs")
-      report.none("filesystem.globs", format("rule for {}", escaped(gap.what)), std::string(kLive));
-    if (gap.clause == "filesystem.absent_readonly")
-      report.none("filesystem.absent_readonly", format("{} read-only once it exists", escaped(gap.what)), std::string(kLive));
+    const bool glob = gap.clause == "filesystem.globs";
+    if (!glob && gap.clause != "filesystem.absent_readonly") continue;
+    std::string asked = glob ? format("rule for {}", escaped(gap.what)) : format("{} read-only once it exists", escaped(gap.what));
+    if (brokered) report.full(gap.clause, std::move(asked), kBroker);
+    else report.none(gap.clause, std::move(asked), std::string(kNoListener));
   }
   if (!paths.view.private_dirs.empty()) {
     std::vector<std::string> names;
@@ -93,9 +96,7 @@ void report_files(const Host& host, const Policy& policy, const Paths& paths, Re
   }
 }
 
-void report_protect(const Policy& policy, const Paths& paths, Report& report) {
-  if (policy.filesystem.protect == Protect::kNone) return;
-  if (paths.writable.empty()) return;
+void report_protect_by_mounts(const Paths& paths, Report& report) {
   if (paths.protected_dirs > 0) {
     const auto weak = std::find_if(paths.gaps.begin(), paths.gaps.end(),
                                    [](const Gap& gap) { return gap.clause == "protect.files" || gap.clause == "protect.links"; });
@@ -106,8 +107,18 @@ void report_protect(const Policy& policy, const Paths& paths, Report& report) {
       report.partial("protect.existing", asked, "read-only mounts, ancestors pinned",
                      format("{} is a file or a link: a rename over it on the host takes the mount off", escaped(weak->what)));
   }
-  report.later("protect.absent", "control names that do not exist yet", std::string(kLive));
-  report.later("protect.nested", "control names below a writable root's top level", std::string(kLive));
+  report.later("protect.absent", "control names that do not exist yet", std::string(kNoListener));
+  report.later("protect.nested", "control names below a writable root's top level", std::string(kNoListener));
+}
+
+void report_protect(const Policy& policy, const Paths& paths, bool brokered, Report& report) {
+  if (policy.filesystem.protect == Protect::kNone || paths.writable.empty()) return;
+  if (!brokered) return report_protect_by_mounts(paths, report);
+  const std::string mounts = paths.protected_dirs > 0 ? "; existing directories at a root also by read-only mounts" : "";
+  report.full("protect.existing", "what git, agents and editors run stays inert",
+              "broker: git's control files judged by content, agent and editor names read-only" + mounts);
+  report.full("protect.absent", "control names that do not exist yet", kBroker);
+  report.full("protect.nested", "control names below a writable root's top level", kBroker);
 }
 
 void report_processes(const Workplace& place, const Prepared& prepared, Report& report) {
@@ -140,6 +151,9 @@ void report_network(const Host& host, const Policy& policy, const Prepared& prep
   else report.full("network", "the host's", "no restriction asked for");
   if (policy.network.allow_all_unix_sockets) {
     report.full("network.unix_sockets", "all allowed", "no restriction asked for");
+  } else if (!prepared.plan.seccomp_listener) {
+    report.partial("network.unix_sockets", "own sockets only", "seccomp: socket pairs only",
+                   "no socket with a path or a name can be made: " + std::string(kNoListener));
   } else {
     report.full("network.unix_sockets", "own sockets only",
                 "connect judged by the broker on its own copy of the address; datagram sockets refused");
@@ -157,11 +171,15 @@ EnforcementReport report_native(const Host& host, const Policy& policy, const Wo
                                 const Prepared& prepared) {
   Report report;
   report.full("mode", std::string(to_string(policy.mode)), "namespaces, mounts, Landlock, seccomp");
-  report_files(host, policy, paths, report);
-  report_protect(policy, paths, report);
+  const bool brokered = prepared.file_rules != nullptr;
+  report_files(host, policy, paths, brokered, report);
+  report_protect(policy, paths, brokered, report);
   report_processes(place, prepared, report);
   report_network(host, policy, prepared, report);
   if (host.landlock_abi() == 0) report.partial("landlock", "second lock on paths", "mounts only", "this kernel has no Landlock");
+  else if (brokered)
+    report.partial("landlock", "second lock on paths", format("Landlock, ABI {}", host.landlock_abi()),
+                   "calls that the broker performs are held by mounts and rules alone");
   else report.full("landlock", "second lock on paths", format("Landlock, ABI {}", host.landlock_abi()));
   if (policy.enable_weaker_nested_sandbox)
     report.partial("nested", "run inside another sandbox", "best effort",

@@ -241,14 +241,16 @@ class Planner {
     return {};
   }
 
-  // Existing control names at each writable root, as whole directories; what is absent or deeper needs the live rules.
+  // Existing control names at each writable root, as whole directories. Git's are the broker's where there is one, since git itself
+  // has to write there; with protect = "all", or without a broker, `.git` is read-only as a whole. What is absent or deeper is the
+  // broker's alone.
   void plan_protected() {
     if (fs_.protect == Protect::kNone) return;
     const std::vector<std::string> roots = paths_.writable;
     bool absent = false;
     for (const std::string& root : roots) {
       if (kind_of(root) != PathKind::kDirectory) continue;
-      protect_name(root, ".git", absent);
+      if (fs_.protect == Protect::kAll || !place_.listener) protect_name(root, ".git", absent);
       for (const std::string_view name : policy::protected_names()) protect_name(root, name, absent);
     }
     if (absent) gap("protect.absent", "names that do not exist yet at a writable root");

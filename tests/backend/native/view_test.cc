@@ -117,11 +117,22 @@ TEST(PlanPaths, TheWorkspaceCannotBeHidden) {
       std::string::npos);
 }
 
+// protect = "all", or nobody who judges contents: mounts hold what they can.
+Policy protect_all() {
+  Policy policy;
+  policy.filesystem.protect = Protect::kAll;
+  return policy;
+}
+
 TEST(PlanPaths, ExistingGitDirectoryIsReadOnlyAndAbsentOneIsAGap) {
   FakeHost host = usual_host();
   EXPECT_TRUE(has_gap(plan(host, {}), "protect.absent"));
   host.dir("/home/u/ws/.git");
-  EXPECT_TRUE(std::ranges::count(plan(host, {}).readonly, "/home/u/ws/.git"));
+  EXPECT_TRUE(std::ranges::count(plan(host, protect_all()).readonly, "/home/u/ws/.git"));
+  EXPECT_TRUE(plan(host, {}).readonly.empty());
+  Workplace nested = kPlace;
+  nested.listener = false;
+  EXPECT_TRUE(std::ranges::count(plan(host, {}, nested).readonly, "/home/u/ws/.git"));
   Policy open;
   open.filesystem.protect = Protect::kNone;
   EXPECT_TRUE(plan(host, open).readonly.empty());
@@ -131,7 +142,7 @@ TEST(PlanPaths, AGitFileIsFollowedToItsRepositoryAndTheCommonOne) {
   FakeHost host = usual_host();
   host.file("/home/u/ws/.git", "gitdir: store/wt\n").dir("/home/u/ws/store/wt").file("/home/u/ws/store/wt/commondir", "../main\n");
   host.dir("/home/u/ws/store/wt/../main").dir("/home/u/ws/store/main");
-  const Paths paths = plan(host, {});
+  const Paths paths = plan(host, protect_all());
   EXPECT_TRUE(std::ranges::count(paths.readonly, "/home/u/ws/store/wt"));
   EXPECT_TRUE(std::ranges::count(paths.pinned, "/home/u/ws/store"));
   EXPECT_TRUE(has_gap(paths, "protect.files"));
@@ -139,10 +150,10 @@ TEST(PlanPaths, AGitFileIsFollowedToItsRepositoryAndTheCommonOne) {
 
 TEST(PlanPaths, AWorkspaceBelowTmpIsProtectedAndHiddenInLikeAnyOther) {
   FakeHost host = usual_host();
-  host.dir("/tmp/ws/.git").file("/tmp/ws/secret").dir("/tmp/ws");
+  host.dir("/tmp/ws/.vscode").file("/tmp/ws/secret").dir("/tmp/ws");
   const Workplace place{.workspace = "/tmp/ws", .cwd = "/tmp/ws", .home = "/home/u"};
   const Paths paths = plan(host, with({.path = "/tmp/ws/secret", .access = Access::kNone}), place);
-  EXPECT_TRUE(std::ranges::count(paths.readonly, "/tmp/ws/.git"));
+  EXPECT_TRUE(std::ranges::count(paths.readonly, "/tmp/ws/.vscode"));
   EXPECT_TRUE(hides(paths, "/tmp/ws/secret"));
 }
 

@@ -1,0 +1,196 @@
+// A command inside plants code in what git reads, and a person runs git in that workspace afterwards, outside. Each plant with its
+// twin: with protect = "none" it gets through and the tripwire fires, so the test would see it.
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include "escape/support_attack.h"
+#include "support/as_user.h"
+#include "support/identity.h"
+
+namespace belljar::test {
+namespace {
+
+struct Plant {
+  const char* name;
+  const char* inside;  // $T is the tripwire: a path outside of the workspace
+  const char* later;   // on the host, in the workspace
+};
+
+constexpr char kRepository[] =
+    "git init -q . && git config user.name x && git config user.email x@y && echo a >a && git add a && git commit -qm one";
+
+#define HOOK(file) "printf '#!/bin/sh\\ntouch '$T'\\n' >" file "; chmod +x " file "; "
+
+const Plant kPlants[] = {
+    {"a hook", HOOK(".git/hooks/pre-commit"), "git commit --allow-empty -qm x"},
+    {"a hook by rename", HOOK("h") "mv h .git/hooks/pre-commit", "git commit --allow-empty -qm x"},
+    {"a sample that becomes a hook",
+     "rm -f .git/hooks/*; " HOOK(".git/hooks/pre-commit.sample") "mv .git/hooks/pre-commit.sample .git/hooks/pre-commit",
+     "git commit --allow-empty -qm x"},
+    {"a hook by hard link", HOOK("h") "ln h .git/hooks/pre-commit", "git commit --allow-empty -qm x"},
+    {"a hook by symbolic link", HOOK("h") "ln -s $PWD/h .git/hooks/pre-commit", "git commit --allow-empty -qm x"},
+    {"hooks by symbolic link", "mkdir h; " HOOK("h/pre-commit") "rm -rf .git/hooks; ln -s ../h .git/hooks",
+     "git commit --allow-empty -qm x"},
+    {"hooks by renaming a directory", "mkdir h; " HOOK("h/pre-commit") "rm -rf .git/hooks; mv h .git/hooks",
+     "git commit --allow-empty -qm x"},
+    {"a repository by renaming a directory", "cp -r .git new; " HOOK("new/hooks/pre-commit") "rm -rf .git; mv new .git",
+     "git commit --allow-empty -qm x"},
+    {"a repository of which every part is made elsewhere",
+     "cp -r .git new; rm -rf new/refs; " HOOK("new/hooks/pre-commit") "rm -rf .git; mv new .git; mkdir .git/refs",
+     "git commit --allow-empty -qm x"},
+    {"a hook through a link to the directory", "ln -s .git/hooks way; " HOOK("way/pre-commit"), "git commit --allow-empty -qm x"},
+    {"a hook through a directory that is open", "cd .git/hooks; " HOOK("./pre-commit"), "git commit --allow-empty -qm x"},
+    {"core.fsmonitor", "git config core.fsmonitor \"touch $T; false\"", "git status"},
+    {"core.fsmonitor by writing the file", "printf '[core]\\n\\tfsmonitor = \"touch %s; false\"\\n' $T >>.git/config",
+     "git status"},
+    {"core.fsmonitor through a descriptor from before",
+     "cp .git/config x; exec 3>>x; mv x .git/config; printf '[core]\\n\\tfsmonitor = \"touch %s; false\"\\n' $T >&3", "git status"},
+    {"core.fsmonitor through a hard link", "ln .git/config x; printf '[core]\\n\\tfsmonitor = \"touch %s; false\"\\n' $T >>x",
+     "git status"},
+    {"core.fsmonitor through a symbolic link",
+     "cp .git/config x; printf '[core]\\n\\tfsmonitor = \"touch %s; false\"\\n' $T >>x; rm .git/config; ln -s ../x .git/config",
+     "git status"},
+    {"core.fsmonitor through /proc/self/fd",
+     "exec 3<.git/config; printf '[core]\\n\\tfsmonitor = \"touch %s; false\"\\n' $T >>/proc/self/fd/3", "git status"},
+    {"core.hooksPath", "mkdir h; " HOOK("h/pre-commit") "git config core.hooksPath h", "git commit --allow-empty -qm x"},
+    {"core.sshCommand", "git remote add o ssh://localhost/x; git config core.sshCommand \"touch $T; false\"", "git fetch o"},
+    {"core.editor", "git config core.editor \"touch $T; false\"", "git commit --allow-empty"},
+    {"core.pager", "git config core.pager \"touch $T; cat\"", "script -qec 'git log' /dev/null"},
+    {"an alias", "git config alias.st \"!touch $T\"", "git st"},
+    {"a filter", "git config filter.e.clean \"touch $T; cat\"; echo '* filter=e' >.gitattributes; echo b >a", "git add a"},
+    {"diff.external", "git config diff.external \"touch $T\"; echo b >a", "git diff"},
+    {"a textconv", "git config diff.e.textconv \"touch $T; cat\"; echo '* diff=e' >.gitattributes; echo b >a", "git diff"},
+    {"a merge driver",
+     "git config merge.e.driver \"touch $T; false\"; echo '* merge=e' >.gitattributes; git checkout -qb s; echo s >a; git commit "
+     "-qam s; git checkout -q -;"
+     "echo t >a; git commit -qam t",
+     "git merge s"},
+    {"an include", "printf '[core]\\n\\tfsmonitor = \"touch %s; false\"\\n' $T >inc; git config include.path ../inc", "git status"},
+    {"a conditional include",
+     "printf '[core]\\n\\tfsmonitor = \"touch %s; false\"\\n' $T >inc; git config 'includeIf.gitdir:/.path' $PWD/inc",
+     "git status"},
+    {"a remote helper", "git config protocol.ext.allow always; git remote add e \"ext::touch $T\"", "git fetch e"},
+    {"url.insteadOf",
+     "git config protocol.ext.allow always; git remote add e https://example.invalid/; git config \"url.ext::touch $T .insteadOf\" "
+     "https://example.invalid/",
+     "git fetch e"},
+    {"remote.uploadpack", "git remote add e .; git config remote.e.uploadpack \"touch $T; git-upload-pack\"", "git fetch e"},
+    {"gpg.program",
+     "printf '#!/bin/sh\\ntouch '$T'\\n' >g; chmod +x g; git config gpg.program $PWD/g; git config commit.gpgSign true",
+     "git commit --allow-empty -qm x"},
+    {"config.worktree",
+     "git config extensions.worktreeConfig true; printf '[core]\\n\\tfsmonitor = \"touch %s; false\"\\n' $T >.git/config.worktree",
+     "git status"},
+    {"commondir", "cp -r .git eg; rm -f eg/hooks/*; " HOOK("eg/hooks/post-commit") "echo ../eg >.git/commondir",
+     "git commit --allow-empty -qm x"},
+    {"a .git file", "cp -r .git eg; rm -f eg/hooks/*; " HOOK("eg/hooks/post-commit") "mkdir sub; echo 'gitdir: ../eg' >sub/.git",
+     "cd sub && git commit --allow-empty -qm x"},
+    {"a worktree",
+     "git worktree add -q wt; git config extensions.worktreeConfig true; printf '[core]\\n\\tfsmonitor = \"touch %s; false\"\\n' "
+     "$T >.git/worktrees/wt/config.worktree",
+     "cd wt && git status"},
+    {"a worktree's commondir",
+     "git worktree add -q wt; cp -r .git eg; rm -f eg/hooks/*; " HOOK(
+         "eg/hooks/post-commit") "echo $PWD/eg >.git/worktrees/wt/commondir",
+     "cd wt && git commit --allow-empty -qm x"},
+    {"a nested repository",
+     "git init -q a1/b/c/n; cd a1/b/c/n; git config user.name x; git config user.email x; " HOOK(".git/hooks/pre-commit"),
+     "cd a1/b/c/n && git commit --allow-empty -qm x"},
+    {"a nested repository in node_modules",
+     "git init -q node_modules/n; cd node_modules/n; git config core.fsmonitor \"touch $T; false\"",
+     "cd node_modules/n && git status"},
+    {"a submodule's hook",
+     "git clone -q --bare . ../ws/b.git; git -c protocol.file.allow=always submodule --quiet add ./b.git sub; rm -f "
+     ".git/modules/sub/hooks/*; " HOOK(".git/modules/sub/hooks/post-checkout"),
+     "cd sub && git checkout -q --detach"},
+    {"a submodule's settings",
+     "git clone -q --bare . ../ws/b.git; git -c protocol.file.allow=always submodule --quiet add ./b.git sub; git -C sub config "
+     "core.fsmonitor \"touch $T; false\"",
+     "cd sub && git status"},
+    {"a submodule's update command",
+     "git clone -q --bare . ../ws/b.git; git -c protocol.file.allow=always submodule --quiet add ./b.git sub; git config "
+     "submodule.sub.update \"!touch $T\"; git commit -qm s; git -C sub -c user.name=x -c user.email=x commit --allow-empty -qm z",
+     "git -c protocol.file.allow=always submodule update"},
+    {"a bare repository, settings last",
+     "git init -q --bare b; printf '[core]\\n\\tbare = true\\n[alias]\\n\\tst = \"!touch %s\"\\n' $T "
+     ">b/config",
+     "cd b && git st"},
+    {"a bare repository, markers last",
+     "mkdir b; printf '[core]\\n\\tbare = true\\n[alias]\\n\\tst = \"!touch %s\"\\n' $T >b/config; cp "
+     ".git/HEAD b/; cp -r .git/objects b/; mkdir b/refs",
+     "cd b && git st"},
+    {"a bare repository, a marker by rename",
+     "mkdir b r; printf '[core]\\n\\tbare = true\\n[alias]\\n\\tst = \"!touch %s\"\\n' $T >b/config; cp "
+     ".git/HEAD b/; cp -r .git/objects b/; mv r b/refs",
+     "cd b && git st"},
+    {"a bare repository, a marker by link",
+     "mkdir b r; printf '[core]\\n\\tbare = true\\n[alias]\\n\\tst = \"!touch %s\"\\n' $T >b/config; cp "
+     ".git/HEAD b/; cp -r .git/objects b/; ln -s ../r b/refs",
+     "cd b && git st"},
+    {"a bare repository in the root",
+     "rm -rf .git/HEAD; cp -r .git/objects .git/refs .; printf '[core]\\n\\tbare = true\\n[alias]\\n\\tst = \"!touch %s\"\\n' $T "
+     ">config; echo 'ref: refs/heads/main' >HEAD",
+     "git st"},
+    {"a rebase that goes on",
+     "echo b >b; git add b; git commit -qm two; GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' git rebase -q -i HEAD~1; echo \"exec "
+     "touch $T\" "
+     ">>.git/rebase-merge/git-rebase-todo",
+     "git rebase --continue"},
+};
+
+class Git : public Attack, public testing::WithParamInterface<Plant> {
+ protected:
+  void SetUp() override {
+    Attack::SetUp();
+    BELLJAR_NEEDS(test::program("git"));
+    top_policy_ = beside("none.toml");
+    plant(top_policy_, "mode = \"workspace-write\"\n[filesystem]\nprotect = \"none\"\n");
+    ASSERT_EQ(as_person(kRepository).exit_code, 0);
+  }
+  // The person to whom the workspace belongs, outside.
+  Outcome as_person(const std::string& text) const {
+    return run(
+        as_user({"/bin/sh", "-c", text}, home()),
+        {.stdin_is = Input::kNull,
+         .cwd = workspace(),
+         .env = {{"GIT_TERMINAL_PROMPT", "0"}, {"GIT_CONFIG_NOSYSTEM", "1"}, {"GIT_MERGE_AUTOEDIT", "no"}, {"TERM", "xterm"}}});
+  }
+  std::string tripwire() const { return beside("tripped"); }
+  std::string with_tripwire(const std::string& text) const { return "T=" + tripwire() + "; export T; " + text; }
+  std::vector<std::string> unprotected() const { return {"--policy", top_policy_}; }
+
+ private:
+  std::string top_policy_;
+};
+
+// What anybody does in a workspace after an agent was there.
+constexpr char kEverydayWork[] =
+    "git status; git commit --allow-empty -qm later; git fetch --all; git checkout -q --detach; git gc -q; git diff; git log -1; "
+    "true";
+
+TEST_P(Git, RunsNothingThatWasPlanted) {
+  const Outcome inside = shell(with_tripwire(GetParam().inside));
+  const Outcome later = as_person(GetParam().later);
+  as_person(kEverydayWork);
+  EXPECT_FALSE(exists(tripwire())) << "inside: " << inside << "\nlater: " << later;
+}
+
+TEST_P(Git, WouldHaveRunItWithoutProtection) {
+  const Outcome inside = shell(with_tripwire(GetParam().inside), unprotected());
+  ASSERT_FALSE(exists(tripwire())) << "it ran inside, where the tripwire cannot be reached";
+  const Outcome later = as_person(GetParam().later);
+  EXPECT_TRUE(exists(tripwire())) << "inside: " << inside << "\nlater: " << later;
+}
+
+std::string test_name(const testing::TestParamInfo<Plant>& info) {
+  std::string name = info.param.name;
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Plants, Git, testing::ValuesIn(kPlants), test_name);
+
+}  // namespace
+}  // namespace belljar::test
