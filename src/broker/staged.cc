@@ -167,6 +167,8 @@ void StagedFiles::publish_of(Context& context, int fd) {
 
 void StagedFiles::publish_closed(Context& context) {
   if (!any()) return;
+  // Who comes second waits until what the first one found is shown.
+  const std::scoped_lock one_at_a_time(publishing_);
   std::vector<std::shared_ptr<Staged>> closed;
   {
     const std::scoped_lock lock(mutex_);

@@ -51,6 +51,7 @@ class StagedFiles {
 
   UniqueFd inotify_;
   std::atomic<std::size_t> count_ = 0;
+  std::mutex publishing_;     // before mutex_
   mutable std::mutex mutex_;  // guards what follows
   std::list<std::shared_ptr<Staged>> files_;
 };
