@@ -51,6 +51,7 @@ bool write_file(const std::string& path, const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 5 && std::string(argv[1]) == "--files-inside") return files_inside(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
   Options options;
   options.setting.belljar = sibling();
   for (int i = 1; i < argc; ++i) {
@@ -70,7 +71,7 @@ int main(int argc, char** argv) {
   }
   if (options.setting.runs < 1) return usage("--runs");
   if (!options.only.empty() && options.only != "process" && options.only != "library" && options.only != "end" &&
-      options.only != "egress" && options.only != "work" && options.only != "txn")
+      options.only != "egress" && options.only != "work" && options.only != "txn" && options.only != "files")
     return usage("--only " + options.only);
   char directory[] = "/var/tmp/belljar-bench-XXXXXX";
   if (::mkdtemp(directory) == nullptr) return usage("/var/tmp is not writable");
@@ -84,6 +85,7 @@ int main(int argc, char** argv) {
   if (wanted("egress")) bench_egress(options.setting, report);
   if (wanted("work")) bench_work(options.setting, report);
   if (wanted("txn")) bench_txn(options.setting, report);
+  if (wanted("files")) bench_files(options.setting, report);
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
 

@@ -40,5 +40,9 @@ void bench_end(const Setting& setting, Report& report);      // from SIGKILL to 
 void bench_egress(const Setting& setting, Report& report);   // the proxy beside a direct connection
 void bench_txn(const Setting& setting, Report& report);      // transactions over 100 000 files
 void bench_work(const Setting& setting, Report& report);     // build, git status, output, memory
+void bench_files(const Setting& setting, Report& report);    // what a brokered call on files costs more, 1 and 8 writers
+
+// What bench_files runs inside: writes its times to DIRECTORY/times. Returns an exit code.
+int files_inside(const std::string& directory, int writers, int rounds);
 
 }  // namespace belljar::bench

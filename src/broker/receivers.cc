@@ -193,7 +193,11 @@ bool Receivers::Pool::park(std::unique_lock<std::mutex>& lock) {
     wake.wait_for(lock, kPatience);
     const std::uint32_t now = taken;
     if (receiving == 0 && now == seen && may_receive()) break;
-    if (receiving > 0 && now == seen) watching = watcher = false, watched = false;  // quiet: the next call asks for a watcher
+    if (receiving > 0 && now == seen) {  // quiet: the next call asks for a watcher
+      watched = false;
+      if (taken == now) watching = watcher = false;
+      else watched = true;  // it came just before, and asked nobody
+    }
     seen = now;
   }
   if (watching) watcher = false, watched = false;

@@ -1,9 +1,23 @@
 // File calls performed by the broker answer as the kernel does.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "base/format.h"
 #include "broker/support_fixture.h"
@@ -52,6 +66,131 @@ TEST_P(Differential, ARandomSequenceAnswersTheSame) {
     ASSERT_GT(kernel.size(), 10000U) << kernel;
     ASSERT_TRUE(kernel == broker) << difference(kernel, broker) << "BELLJAR_TEST_SEED=" << seed;
   }
+}
+
+class Waiting : public Inside {
+ protected:
+  Setting brokered(bool on) const {
+    Setting with = setting(on);
+    with.files = kernel::FileCalls::kWrites;
+    broker::FileRulesOptions options;
+    options.roots = {dir.path()};
+    with.options.rules = std::make_shared<broker::FileRules>(std::move(options));
+    return with;
+  }
+  // The same with the broker and without.
+  void expect_both(const std::string& expected, const std::function<std::string()>& body) const {
+    for (const bool on : {false, true}) EXPECT_EQ(run_inside(brokered(on), body), expected) << (on ? "broker" : "kernel");
+  }
+};
+INSTANTIATE_TEST_SUITE_P(As, Waiting, testing::Values(Front::kRoot, Front::kUser), front_name);
+
+std::string errno_or_ok(long status) {
+  if (status >= 0) return "ok";
+  return strerrorname_np(errno) != nullptr ? strerrorname_np(errno) : "?";
+}
+
+TEST_P(Waiting, FifosWaitForTheirOtherEndAndStopNobody) {
+  expect_both("written 20 others moved ok\n", [&] {
+    if (chdir(dir.path().c_str()) != 0) return std::string("chdir");
+    std::string result;
+    std::vector<pid_t> writers;
+    for (int i = 0; i < 20; ++i) {
+      mkfifo(format("fifo{}", i).c_str(), 0600);
+      const pid_t child = fork();
+      if (child == 0) {
+        const int fd = open(format("fifo{}", i).c_str(), O_WRONLY | O_CLOEXEC);
+        _exit(fd >= 0 && write(fd, "x", 1) == 1 ? 0 : 1);
+      }
+      writers.push_back(child);
+    }
+    usleep(200000);
+    // While they wait, everything else goes on, renames of directories included.
+    mkdir("one", 0755);
+    const std::string moved = errno_or_ok(rename("one", "two"));
+    rmdir("two");
+    int written = 0;
+    for (int i = 0; i < 20; ++i) {
+      const int fd = open(format("fifo{}", i).c_str(), O_RDONLY | O_CLOEXEC);
+      char byte = 0;
+      if (read(fd, &byte, 1) == 1 && byte == 'x') ++written;
+      close(fd);
+      unlink(format("fifo{}", i).c_str());
+    }
+    for (const pid_t child : writers) waitpid(child, nullptr, 0);
+    return format("written {} others moved {}\n", written, moved);
+  });
+}
+
+TEST_P(Waiting, ASignalInterruptsOrRestartsTheWaitForAFifo) {
+  for (const int flags : {0, SA_RESTART}) {
+    expect_both(flags == 0 ? "EINTR\n" : "ok\n", [&] {
+      if (chdir(dir.path().c_str()) != 0) return std::string("chdir");
+      mkfifo("fifo", 0600);
+      struct sigaction action{};
+      action.sa_handler = [](int) {};
+      action.sa_flags = flags;
+      sigaction(SIGALRM, &action, nullptr);
+      const pid_t reader = fork();
+      if (reader == 0) {
+        usleep(700000);
+        _exit(open("fifo", O_RDONLY | O_NONBLOCK | O_CLOEXEC) >= 0 && usleep(300000) == 0 ? 0 : 1);
+      }
+      const itimerval soon{{}, {0, 50000}};
+      setitimer(ITIMER_REAL, &soon, nullptr);
+      const int fd = open("fifo", O_WRONLY | O_CLOEXEC);
+      const std::string result = errno_or_ok(fd);
+      kill(reader, SIGKILL);
+      waitpid(reader, nullptr, 0);
+      unlink("fifo");
+      return result + "\n";
+    });
+  }
+}
+
+// Ours is closed before the caller goes on: it may run what it has just written.
+TEST_P(Waiting, AFileThatWasWrittenCanBeRunAtOnce) {
+  expect_both("0\n", [&] {
+    if (chdir(dir.path().c_str()) != 0) return std::string("chdir");
+    int busy = 0;
+    for (int i = 0; i < 300; ++i) {
+      const int fd = open("program", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+      if (write(fd, "#!/bin/true\n", 12) != 12) ++busy;
+      close(fd);
+      const pid_t child = vfork();
+      if (child == 0) {
+        execl("./program", "program", nullptr);
+        _exit(errno == ETXTBSY ? 99 : 98);
+      }
+      int status = 0;
+      waitpid(child, &status, 0);
+      if (status != 0) ++busy;
+      unlink("program");
+    }
+    return format("{}\n", busy);
+  });
+}
+
+TEST_P(Waiting, TerminalsAreTheCallersOwn) {
+  expect_both("master ok slave ok tty same ENXIO\n", [&] {
+    const int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    std::string result = "master " + errno_or_ok(master);
+    grantpt(master), unlockpt(master);
+    const std::string name = ptsname(master) != nullptr ? ptsname(master) : "";
+    const pid_t child = fork();
+    if (child == 0) {
+      setsid();
+      const bool none = open("/dev/tty", O_RDWR | O_CLOEXEC) < 0 && errno == ENXIO;
+      const int slave = open(name.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
+      if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) != 0) _exit(1);
+      const int own = open("/dev/tty", O_RDWR | O_CLOEXEC);
+      _exit(own >= 0 && tcgetsid(own) == getpid() ? (none ? 0 : 3) : 2);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status == 0) result += " slave ok tty same ENXIO";
+    return result + (status == 0 ? "" : format(" {}", status >> 8)) + "\n";
+  });
 }
 
 }  // namespace
