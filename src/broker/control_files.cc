@@ -86,7 +86,10 @@ int walk(Walk& state, int dir, int depth, const std::string& prefix) {
   const int own = ::openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (own < 0) return -errno;
   const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(own), &::closedir);
-  if (list == nullptr) return -errno;
+  if (list == nullptr) {
+    ::close(own);
+    return -ENOMEM;
+  }
   std::vector<std::string> names;
   while (const dirent* const entry = ::readdir(list.get())) {
     const std::string_view name = entry->d_name;

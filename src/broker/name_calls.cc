@@ -40,6 +40,7 @@ int make_name(FileCall& file, Act act, Named& named, bool is_dir, Perform perfor
     if (exists_at(place->dir, std::string(place->bare()))) return -EEXIST;
     if (ruling.answer != Answer::kMakesGitDir) return file.refuse(act, place->path(), ruling);
     file.own_directories();
+    place->dir_path.clear();  // it may have moved while nobody held it
     if (const int status = admit_git_dir(file, act, *place, judge()); status != 0) return status;
   }
   file.take_umask();

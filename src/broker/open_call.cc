@@ -193,6 +193,7 @@ int open_ruled(Opening& opening, Place& place) {
   Ruling ruling = rule_on(opening, place, exists);
   if (ruling.answer == Answer::kMakesGitDir) {
     file.own_directories();
+    place.dir_path.clear();  // it may have moved while nobody held it
     ruling = rule_on(opening, place, exists);
     if (const int status = admit_git_dir(file, Act::kCreate, place, ruling); status != 0) return status;
     ruling.answer = Answer::kAllow;
@@ -254,7 +255,11 @@ int perform_open(Opening& opening) {
   const int start = opening.start.fd.get();
   if (opening.path.ends_with('/') && !opening.creates()) {
     auto object = places.object(start, opening.path, Places::Last::kFollow);
-    return object ? open_object(opening, object->get()) : -object.error();
+    if (!object) return -object.error();
+    // A directory, or nothing was judged.
+    struct stat now{};
+    if (::fstat(object->get(), &now) != 0 || !S_ISDIR(now.st_mode)) return -ENOTDIR;
+    return open_object(opening, object->get());
   }
   auto found = places.parent(start, opening.path);
   if (!found) return -found.error();

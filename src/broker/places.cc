@@ -194,6 +194,7 @@ OrErrno<UniqueFd> Places::slow(int start, std::string_view path, Last last) {
     }
     if (link.file.valid()) {
       here = std::move(link.file);
+      if (!rest.empty() && !is_directory(here.get())) return errno_is(ENOTDIR);
       continue;
     }
     if (link.text.empty()) return errno_is(ENOENT);

@@ -182,9 +182,13 @@ TEST_P(Rules, ControlFilesCannotBeReachedByLinks) {
     close(fd);
     const int reading = open(".git/config", O_RDONLY | O_CLOEXEC);
     answer += named(open(format("/proc/self/fd/{}", reading).c_str(), O_RDWR | O_CLOEXEC)) + " ";
-    return answer + answers({named(truncate("git/config", 0)), put("git/hooks/pre-commit", "#!")}) + "\n";
+    const std::string slash = format("/proc/self/fd/{}/", reading);
+    return answer +
+           answers({named(truncate("git/config", 0)), put("git/hooks/pre-commit", "#!"),
+                    named(open(slash.c_str(), O_WRONLY | O_CLOEXEC))}) +
+           "\n";
   });
-  EXPECT_EQ(text.substr(0, text.find('\n')), "EACCES ok ok EACCES EACCES EACCES") << text;
+  EXPECT_EQ(text.substr(0, text.find('\n')), "EACCES ok ok EACCES EACCES EACCES ENOTDIR") << text;
   EXPECT_EQ(get(work + "/repo/.git/config"), kInert);
 }
 
