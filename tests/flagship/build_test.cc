@@ -33,8 +33,8 @@ TEST(Flagship, BelljarIsBuiltInsideBelljarAndItsUnitTestsPassThere) {
   const std::string copy =
       "tar -C '" BELLJAR_SOURCE_DIR "' --exclude=./build --exclude=./.git --exclude=./.claude -cf - . | tar -xf - --no-same-owner";
   ASSERT_EQ(run({"sh", "-c", copy}, {.cwd = workspace.path()}).exit_code, 0);
-  const Outcome outcome =
-      belljar({"run", "--env", "BELLJAR_NO_SETUP=1", "-c", kInside}, {.cwd = workspace.path(), .timeout = 20min});
+  const Outcome outcome = belljar({"run", "--timeout", "20m", "--env", "BELLJAR_NO_SETUP=1", "-c", kInside},
+                                  {.cwd = workspace.path(), .timeout = 20min});
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
   for (const char* name : {"base", "kernel"})
     EXPECT_NE(outcome.out.find("passed test_" + std::string(name) + "_unit\n"), std::string::npos) << name;
