@@ -48,6 +48,7 @@ std::string count(std::size_t rules) { return format("{} rule{}", rules, rules =
 Result<void> Outlet::plan(launch::Plan& plan, EnforcementReport& report) {
   if (!wanted()) return {};
   const Network& network = policy_.network;
+  BELLJAR_CHECK(policy::make_host_rules(network));  // a policy written in code was not parsed
   if (network.proxy_auth) credential_ = BELLJAR_TRY(make_credential());
   const auto java = find_variable(plan.env, "JAVA_TOOL_OPTIONS");
   const std::string java_options = java == plan.env.end() ? "" : java->substr(java->find('=') + 1);

@@ -130,6 +130,10 @@ TEST_F(Library, WhatTheCallerGotWrongIsAnError) {
   EXPECT_EQ(run(elsewhere, shell_command("true"), {.workspace = workspace_.path()}).error().code(), Code::kUnimplemented);
   Policy filtered;
   filtered.network.mode = NetMode::kProxy;
+  EXPECT_TRUE(run(filtered, shell_command("true"), {.workspace = workspace_.path()}));
+  filtered.network.allowed_domains = {"https://no.rule/"};
+  EXPECT_EQ(run(filtered, shell_command("true"), {.workspace = workspace_.path()}).error().code(), Code::kInvalidArgument);
+  filtered.network = {.publish = {8080}};
   EXPECT_EQ(run(filtered, shell_command("true"), {.workspace = workspace_.path()}).error().code(), Code::kUnimplemented);
 }
 
