@@ -93,7 +93,7 @@ int refuse_path(Connect& connect, std::string target) {
 // not be refused for good. We cannot see that state, so the client waits a moment for the listen to be noted.
 OwnSockets::Held await_own(Connect& connect, int file) {
   OwnSockets::Held held = connect.context.own.find(file);
-  for (int tries = 0; held == nullptr && tries < 10 && is_alive(peek(file)); ++tries) {
+  for (int tries = 0; held == nullptr && tries < 40 && is_alive(peek(file)); ++tries) {
     const timespec pause{0, 1'000'000};
     ::nanosleep(&pause, nullptr);
     held = connect.context.own.find(file);
