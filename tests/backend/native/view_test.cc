@@ -2,8 +2,10 @@
 #include "backend/native/view.h"
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "backend/native/host.h"
 #include "backend/native/tree.h"
 #include "belljar/policy.h"
+#include "launch/plan.h"
 
 namespace belljar::backend {
 namespace {
@@ -169,6 +172,47 @@ TEST(PlanPaths, TmpIsPrivateUnlessShared) {
   Policy shared;
   shared.filesystem.tmp = Tmp::kShared;
   EXPECT_FALSE(is_private(plan(usual_host(), shared)));
+}
+
+Workplace in_transaction() {
+  Workplace place = kPlace;
+  place.layers =
+      WorkspaceLayers{.pool = "/home/u/.local/state/belljar/txn/1-2/layers", .lower = {"1/up"}, .upper = "2/up", .work = "2/work"};
+  return place;
+}
+
+TEST(PlanPaths, ATransactionNeedsAWritableWorkspaceAndNoWayAround) {
+  FakeHost host = usual_host();
+  Policy policy;
+  policy.filesystem.volumes.push_back({.source = "/home/u", .target = "/mnt", .readonly = false});
+  host.dir("/mnt");
+  EXPECT_NE(refusal(host, policy, in_transaction()).find("shows the workspace a second time"), std::string::npos);
+  EXPECT_EQ(refusal(host, policy), "");
+  policy.filesystem.volumes[0].readonly = true;
+  EXPECT_EQ(refusal(host, policy, in_transaction()), "");
+  EXPECT_NE(refusal(host, {.mode = Mode::kReadOnly}, in_transaction()).find("nothing to hold back"), std::string::npos);
+}
+
+// Whatever the policy treats apart below the workspace comes out of the overlay: the host's own directory is only its floor.
+TEST(BuildTree, InATransactionNoMountLeadsAroundTheLayers) {
+  FakeHost host = usual_host();
+  host.dir("/home/u/ws/.git").dir("/home/u/ws/sub").dir("/home/u/ws/sub/deep").dir("/home/u/ws/out");
+  Policy policy = with({.path = "/home/u/ws/sub/deep", .access = Access::kRead});
+  policy.filesystem.entries.push_back({.path = "/home/u/ws/out", .access = Access::kWrite});
+  const auto captured = [&](const Workplace& place) {
+    launch::Plan made;
+    const Paths paths = plan(host, policy, place);
+    EXPECT_TRUE(build_tree_ops(host, paths.view, made));
+    std::vector<std::string> sources;
+    for (const launch::MountOp& op : made.mounts) {
+      const bool readonly = (op.attr_set & MOUNT_ATTR_RDONLY) != 0;
+      if (op.kind == launch::MountOpKind::kCapture && is_under(op.source, kPlace.workspace))
+        sources.push_back(op.source + (readonly ? " ro" : " rw"));
+    }
+    return sources;
+  };
+  EXPECT_EQ(captured(in_transaction()), std::vector<std::string>{"/home/u/ws ro"});
+  EXPECT_GE(captured(kPlace).size(), 4U);
 }
 
 TEST(PathArithmetic, PrefixTwinsAreNotUnderEachOther) {
