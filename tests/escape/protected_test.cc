@@ -94,6 +94,17 @@ TEST_F(Protected, AbsentAndNestedNamesAreHeld) {
   EXPECT_EQ(run_in({"--require", "protect.absent", "--require", "protect.nested", "--", "true"}).exit_code, 0);
 }
 
+// A command that may rearrange its mounts could show `.git` under another path: then it is read-only as a whole, and id maps can be
+// written.
+TEST_F(Protected, NestedNamespacesGetMountsInsteadOfTheBroker) {
+  plant(workspace(".git/HEAD"), "ref: refs/heads/main\n");
+  const std::vector<std::string> nested = {"--allow-nested-userns"};
+  EXPECT_NE(shell("echo x >.git/index", nested).exit_code, 0);
+  EXPECT_EQ(shell("echo x >.git/index").exit_code, 0);
+  EXPECT_EQ(shell("unshare -Ur true", nested).exit_code, 0);
+  EXPECT_EQ(run_in({"--allow-nested-userns", "--require", "protect.nested", "--", "true"}).exit_code, 125);
+}
+
 // Rules by pattern: a file that appears later, at any depth, and a parent that moves.
 TEST_F(Protected, PatternsHoldForWhatAppearsLater) {
   plant(workspace("a/.env"), "secret");

@@ -256,7 +256,9 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
     name_inside_id(host_, place, plan, paths.view);
   }
   BELLJAR_CHECK(build_tree_ops(host_, paths.view, plan));
-  if (place.listener) prepared.file_rules = make_file_rules(policy, paths, Holds::kLive);
+  // Who may make mount namespaces may show `.git` under another path, and writes id maps with its own credentials: no live rules
+  // then.
+  if (place.listener && !policy.allow_nested_userns) prepared.file_rules = make_file_rules(policy, paths, Holds::kLive);
   confine(host_, policy, place, paths, prepared);
   prepared.report = report_native(host_, policy, place, paths, prepared);
   return prepared;

@@ -48,7 +48,10 @@ std::string list(const std::vector<std::string>& items) {
   return text;
 }
 
-constexpr std::string_view kNoListener = "needs a seccomp listener, which this kernel refuses here (one per chain of filters)";
+constexpr std::string_view kNoListener =
+    "needs the broker, which judges no file calls here: another sandbox has the one seccomp listener, or allow_nested_userns lets "
+    "the "
+    "command rearrange its mounts";
 constexpr char kBroker[] = "broker: the call is performed outside, by name at any depth";
 
 void report_files(const Host& host, const Policy& policy, const Paths& paths, bool brokered, Report& report) {

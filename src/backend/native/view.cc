@@ -250,7 +250,7 @@ class Planner {
     bool absent = false;
     for (const std::string& root : roots) {
       if (kind_of(root) != PathKind::kDirectory) continue;
-      if (fs_.protect == Protect::kAll || !place_.listener) protect_name(root, ".git", absent);
+      if (fs_.protect == Protect::kAll || !place_.listener || policy_.allow_nested_userns) protect_name(root, ".git", absent);
       for (const std::string_view name : policy::protected_names()) protect_name(root, name, absent);
     }
     if (absent) gap("protect.absent", "names that do not exist yet at a writable root");
