@@ -52,6 +52,9 @@ int main(int argc, char** argv) {
     belljar::cli::add_fork(app, exit_code);
     belljar::cli::add_recover(app, exit_code);
     app.add_subcommand("bench", "Measure this machine: starts, commands, work inside and outside, beside the peers installed");
+    if (CLI::App* policy = app.get_subcommand("policy"))
+      policy->add_subcommand("import",
+                             "Settings of Blade, Claude, srt or Codex as a policy; what cannot be honoured is refused by name");
     app.add_subcommand("rules", "Judge shell commands by rules: allow, ask or forbid, part by part");
     app.add_subcommand("scan", "Look for instructions to a model in text that should be data");
   }

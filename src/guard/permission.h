@@ -11,23 +11,11 @@
 #include <vector>
 
 #include "guard/judge.h"
+#include "guard/permission_settings.h"
 
 namespace belljar::guard {
 
-enum class PermissionMode { kDefault, kAutoEdit, kPlan, kYolo };
 enum class ToolKind { kRead, kWrite, kExecute };
-enum class SandboxState { kOn, kOff, kUnavailable };  // kUnavailable: wanted, and this machine cannot
-
-// The fields of SandboxSettings that concern asking (document 004); `policy import` fills it.
-struct PermissionSettings {
-  PermissionMode mode = PermissionMode::kDefault;
-  SandboxState sandbox = SandboxState::kOn;
-  bool auto_allow_bash_if_sandboxed = false;
-  bool allow_unsandboxed_commands = false;     // when the sandbox is unavailable; false fails closed
-  std::vector<std::string> excluded_commands;  // prefixes that run outside; "docker", "npm run test:*"
-  bool ask_for_reads = true;                   // false: commands known to only read run unasked
-  bool operator==(const PermissionSettings&) const = default;
-};
 
 struct ToolCall {
   std::string tool;  // "bash", "write_file"

@@ -20,6 +20,13 @@ std::optional<Decision> find_decision(std::string_view name) noexcept {
   return std::nullopt;
 }
 
+std::optional<PermissionMode> find_mode(std::string_view name) noexcept {
+  constexpr std::string_view kNames[] = {"default", "auto-edit", "plan", "yolo"};
+  const auto* found = std::ranges::find(kNames, name);
+  if (found == std::end(kNames)) return std::nullopt;
+  return static_cast<PermissionMode>(found - std::begin(kNames));
+}
+
 bool names_program(std::string_view pattern, std::string_view word, Decision decision) noexcept {
   if (pattern == word) return true;
   const std::size_t slash = word.rfind('/');
@@ -50,7 +57,8 @@ class Parser {
       else if (member.key == "unmatched") set_.unmatched = BELLJAR_TRY(setting(member));
       else if (member.key == "redirects") set_.redirects = BELLJAR_TRY(setting(member));
       else if (member.key == "disable") BELLJAR_CHECK(parse_disable(member));
-      else return unknown(member, "unmatched, redirects, disable, [[rule]]");
+      else if (member.key == "permission") BELLJAR_CHECK(parse_permission(member));
+      else return unknown(member, "unmatched, redirects, disable, [permission], [[rule]]");
     }
     return std::move(set_);
   }
@@ -104,6 +112,30 @@ class Parser {
       if (!is_hazard(name))
         return at(member.at, format("there is no check {}", quoted(name))).next("`belljar rules list` shows the checks");
     }
+    return {};
+  }
+
+  Result<void> parse_permission(const policy::Member& table) {
+    if (trust_ == Trust::kWorkspace) return wider(table.at, "`[permission]` is not taken from here");
+    PermissionSettings settings;
+    for (const policy::Member& member : table.value.members) {
+      const bool is_flag = member.value.kind == policy::Node::Kind::kBool;
+      const std::string& text = member.value.text;
+      if (member.key == "mode" && find_mode(text)) settings.mode = *find_mode(text);
+      else if (member.key == "sandbox" && (text == "on" || text == "off"))
+        settings.sandbox = text == "on" ? SandboxState::kOn : SandboxState::kOff;
+      else if (member.key == "auto_allow_bash_if_sandboxed" && is_flag) settings.auto_allow_bash_if_sandboxed = member.value.flag;
+      else if (member.key == "allow_unsandboxed_commands" && is_flag) settings.allow_unsandboxed_commands = member.value.flag;
+      else if (member.key == "ask_for_reads" && is_flag) settings.ask_for_reads = member.value.flag;
+      else if (member.key == "excluded_commands") settings.excluded_commands = BELLJAR_TRY(texts(member));
+      else
+        return at(member.at, format("cannot take `{}` of [permission]", escaped(member.key)))
+            .reason("it is unknown, or its value is of the wrong kind")
+            .next(
+                "mode, sandbox (on, off), auto_allow_bash_if_sandboxed, allow_unsandboxed_commands, excluded_commands, "
+                "ask_for_reads");
+    }
+    set_.permission = std::move(settings);
     return {};
   }
 
@@ -237,6 +269,7 @@ Result<RuleSet> rules_of(const Commands& commands, const Origin& origin) {
 void join(RuleSet& set, RuleSet other, Trust trust) {
   std::ranges::move(other.rules, std::back_inserter(set.rules));
   if (trust == Trust::kUser) std::ranges::move(other.disabled, std::back_inserter(set.disabled));
+  if (trust == Trust::kUser && other.permission) set.permission = std::move(other.permission);
   const auto take = [&](std::optional<Decision>& ours, std::optional<Decision> theirs) {
     if (!theirs) return;
     ours = trust == Trust::kWorkspace ? std::max(ours.value_or(Decision::kPrompt), *theirs) : *theirs;

@@ -4,6 +4,8 @@
 //   unmatched = "prompt"            # allow | prompt | forbid: what no rule and no check speaks about
 //   redirects = "prompt"            # allow | prompt: a redirection that writes a file
 //   disable = ["sudo"]              # checks of hazards.h that this file takes out
+//   [permission]                    # how to ask (permission_settings.h); `belljar policy import --part permission` writes it
+//   mode = "default"
 //   [[rule]]
 //   pattern = ["git", ["push", "fetch"]]     # a list in the list: alternatives
 //   decision = "prompt"
@@ -22,6 +24,7 @@
 
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "guard/permission_settings.h"
 #include "guard/shell.h"
 
 namespace belljar::guard {
@@ -41,9 +44,10 @@ struct Rule {
 
 struct RuleSet {
   std::vector<Rule> rules;
-  std::vector<std::string> disabled;  // names of hazards
-  std::optional<Decision> unmatched;  // unset: prompt
-  std::optional<Decision> redirects;  // unset: prompt
+  std::vector<std::string> disabled;             // names of hazards
+  std::optional<Decision> unmatched;             // unset: prompt
+  std::optional<Decision> redirects;             // unset: prompt
+  std::optional<PermissionSettings> permission;  // the table [permission]; never from a workspace
   bool operator==(const RuleSet&) const = default;
 };
 

@@ -16,6 +16,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> rest(words.begin() + (direct ? 1 : 0), words.end());
   std::reverse(rest.begin(), rest.end());  // CLI11 takes them from the back
   belljar::cli::add_rules(app, exit_code);
+  belljar::cli::add_scan(app, exit_code);
+  belljar::cli::add_policy_import(app, exit_code);
   try {
     app.parse(rest);
   } catch (const CLI::Success& asked) {  // --help

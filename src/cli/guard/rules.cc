@@ -102,9 +102,9 @@ Result<guard::PermissionSettings> settings_of(const Given& given) {
 
 int exit_code_of(guard::Decision decision) { return static_cast<int>(decision); }
 
-// With --mode: what permission makes of it.
+// What permission makes of it: by the options when --mode is given, else by [permission] of the rules.
 int decide(const Given& given, guard::RuleSet rules) {
-  auto settings = settings_of(given);
+  auto settings = given.mode.empty() ? Result<guard::PermissionSettings>(*rules.permission) : settings_of(given);
   if (!settings) return print_error(settings.error());
   guard::PermissionJudge judge(std::move(*settings), std::move(rules));
   const guard::Permission permission = judge.decide({.tool = "bash", .command = given.text});
@@ -128,7 +128,7 @@ int check(Given& given) {
   if (given.text == "-") given.text = read_stdin(guard::kMaxScript);
   auto rules = load_rules(given);
   if (!rules) return print_error(rules.error());
-  if (!given.mode.empty()) return decide(given, std::move(*rules));
+  if (!given.mode.empty() || rules->permission) return decide(given, std::move(*rules));
   guard::Judge judge(std::move(*rules));
   const guard::Verdict verdict = judge.judge(given.text);
   const int printed = print_out(given.json ? guard::to_json_text(verdict, given.text) : guard::to_text(verdict, given.text));

@@ -1,0 +1,74 @@
+// belljar policy import FILE
+#include <CLI/CLI.hpp>
+
+#include "base/format.h"
+#include "cli/errors.h"
+#include "cli/guard/commands.h"
+#include "cli/load.h"
+#include "guard/foreign.h"
+#include "policy/json.h"
+
+namespace belljar::cli {
+namespace {
+
+struct Given {
+  std::string file, part = "policy";
+  std::vector<std::string> without;
+  bool json = false;
+};
+
+std::string as_json(const guard::Imported& imported) {
+  std::string fields;
+  for (const guard::Field& field : imported.fields)
+    fields += format(R"({}{{"field":{},"fate":"{}","detail":{}}})", fields.empty() ? "" : ",", policy::json_text(field.name),
+                     guard::to_string(field.fate), policy::json_text(field.detail));
+  return format(R"({{"dialect":"{}","policy":{},"permission":{},"fields":[{}]}})", guard::to_string(imported.dialect),
+                policy::json_text(imported.policy),
+                policy::json_text(imported.has_permission ? guard::to_toml(imported.permission) : ""), fields) +
+         "\n";
+}
+
+// What is not in the printed part is said on stderr.
+void tell(const Given& given, const guard::Imported& imported) {
+  for (const guard::Field& field : imported.fields) {
+    if (field.fate == guard::Field::Fate::kRefused) print_note(format("given up: `{}`: {}", escaped(field.name), field.detail));
+    else if (field.fate == guard::Field::Fate::kNotNeeded)
+      print_note(format("nothing to do: `{}`: {}", escaped(field.name), field.detail));
+    else if (field.fate == guard::Field::Fate::kOther)
+      print_note(format("not imported: `{}` {}", escaped(field.name), field.detail));
+  }
+  if (given.part == "policy" && imported.has_permission)
+    print_note("some fields concern asking: --part permission prints them, for a rules file of yours");
+}
+
+int import_file(const Given& given) {
+  auto text = read_policy_file(given.file);
+  if (!text)
+    return print_error(
+        Error(text.error().code(), format("cannot import {}", belljar::quoted(given.file))).reason(text.error().line()));
+  auto imported = guard::import_settings(*text, given.file, given.without);
+  if (!imported) return print_error(imported.error());
+  if (given.json) return print_out(as_json(*imported));
+  tell(given, *imported);
+  const std::string head = format("# Imported from {} ({}).\n", escaped(given.file), guard::to_string(imported->dialect));
+  return print_out(head + (given.part == "permission" ? guard::to_toml(imported->permission) : imported->policy));
+}
+
+}  // namespace
+
+void add_policy_import(CLI::App& app, int& exit_code) {
+  CLI::App* group = app.add_subcommand("policy", "The part of `belljar policy` that this program does");
+  group->require_subcommand(1);
+  const auto given = std::make_shared<Given>();
+  CLI::App* command = group->add_subcommand("import",
+                                            "Settings of Blade or Claude (SandboxSettings JSON), srt or Codex (config.toml) as a "
+                                            "policy. A field that cannot be honoured is refused by name");
+  command->add_option("FILE", given->file, "*.toml is Codex; JSON is told apart by its fields")->required();
+  command->add_option("--part", given->part, "policy (default) or permission: what to print")
+      ->check(CLI::IsMember({"policy", "permission"}));
+  command->add_option("--without", given->without, "A refused field to give up")->type_name("FIELD");
+  command->add_flag("--json", given->json, "Both parts and the fate of each field as one JSON object");
+  command->callback([given, &exit_code] { exit_code = import_file(*given); });
+}
+
+}  // namespace belljar::cli

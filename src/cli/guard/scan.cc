@@ -1,0 +1,76 @@
+// belljar scan [FILE...]
+#include <CLI/CLI.hpp>
+
+#include "base/format.h"
+#include "cli/errors.h"
+#include "cli/guard/commands.h"
+#include "cli/load.h"
+#include "guard/detect.h"
+#include "policy/json.h"
+
+namespace belljar::cli {
+namespace {
+
+constexpr std::size_t kMaxInput = 8U << 20;
+
+struct Given {
+  std::vector<std::string> files;
+  bool json = false, quiet = false;
+};
+
+std::string as_json(const std::string& name, const guard::Scan& scan) {
+  std::string signs;
+  for (const guard::Sign& sign : scan.signs) {
+    signs += format(R"({}{{"name":{},"weight":{},"layer":{},"begin":{},"end":{},"excerpt":{}}})", signs.empty() ? "" : ",",
+                    policy::json_text(sign.name), sign.weight, policy::json_text(sign.layer), sign.begin, sign.end,
+                    policy::json_text(sign.excerpt));
+  }
+  return format(R"({{"file":{},"score":{},"suspicious":{},"signs":[{}]}})", policy::json_text(name), scan.score, scan.suspicious(),
+                signs) +
+         "\n";
+}
+
+std::string as_text(const std::string& name, const guard::Scan& scan) {
+  std::string text = format("{}: score {}{}\n", escaped(name), scan.score, scan.suspicious() ? ", suspicious" : "");
+  for (const guard::Sign& sign : scan.signs)
+    text += format("  {:>3} {:<20} bytes {}-{} ({}): {}\n", sign.weight, sign.name, sign.begin, sign.end, sign.layer,
+                   belljar::quoted(sign.excerpt));
+  return text;
+}
+
+int scan_all(const Given& given) {
+  bool suspicious = false;
+  for (const std::string& file : given.files) {
+    std::string text;
+    if (file == "-") {
+      text = read_stdin(kMaxInput);
+      if (text.size() > kMaxInput)
+        return print_error(Error(Code::kInvalidArgument, "cannot scan stdin").reason("it is larger than 8 MiB"));
+    } else {
+      auto read = read_policy_file(file);
+      if (!read)
+        return print_error(Error(read.error().code(), format("cannot scan {}", belljar::quoted(file))).reason(read.error().line()));
+      text = std::move(*read);
+    }
+    const guard::Scan found = guard::scan(text);
+    suspicious = suspicious || found.suspicious();
+    if (given.quiet && !found.suspicious()) continue;
+    if (const int failed = print_out(given.json ? as_json(file, found) : as_text(file, found)); failed != 0) return failed;
+  }
+  return suspicious ? 1 : 0;
+}
+
+}  // namespace
+
+void add_scan(CLI::App& app, int& exit_code) {
+  const auto given = std::make_shared<Given>();
+  CLI::App* command = app.add_subcommand("scan",
+                                         "Look for instructions to a model in text that should be data. A heuristic: it misses "
+                                         "what is phrased as ordinary content. Exit code 1: suspicious");
+  command->add_option("FILE", given->files, "Text; `-` reads stdin")->required();
+  command->add_flag("--json", given->json, "One JSON object for each file");
+  command->add_flag("--quiet", given->quiet, "Only suspicious files");
+  command->callback([given, &exit_code] { exit_code = scan_all(*given); });
+}
+
+}  // namespace belljar::cli

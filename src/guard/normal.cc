@@ -1,0 +1,336 @@
+#include "guard/normal.h"
+
+#include <algorithm>
+#include <array>
+
+namespace belljar::guard {
+namespace {
+
+struct Fold {
+  std::uint32_t first, last;
+  char base;  // the ASCII letter of `first`
+};
+// Runs of 26 letters, and full-width ASCII.
+constexpr Fold kRuns[] = {{0xFF21, 0xFF3A, 'a'},   {0xFF41, 0xFF5A, 'a'},   {0x1D400, 0x1D419, 'a'}, {0x1D41A, 0x1D433, 'a'},
+                          {0x1D434, 0x1D44D, 'a'}, {0x1D44E, 0x1D467, 'a'}, {0x1D468, 0x1D481, 'a'}, {0x1D482, 0x1D49B, 'a'},
+                          {0x1D4D0, 0x1D4E9, 'a'}, {0x1D4EA, 0x1D503, 'a'}, {0x1D56C, 0x1D585, 'a'}, {0x1D586, 0x1D59F, 'a'},
+                          {0x1D5A0, 0x1D5B9, 'a'}, {0x1D5BA, 0x1D5D3, 'a'}, {0x1D5D4, 0x1D5ED, 'a'}, {0x1D5EE, 0x1D607, 'a'},
+                          {0x1D608, 0x1D621, 'a'}, {0x1D622, 0x1D63B, 'a'}, {0x1D63C, 0x1D655, 'a'}, {0x1D656, 0x1D66F, 'a'},
+                          {0x1D670, 0x1D689, 'a'}, {0x1D68A, 0x1D6A3, 'a'}, {0x24B6, 0x24CF, 'a'},   {0x24D0, 0x24E9, 'a'},
+                          {0x1F130, 0x1F149, 'a'}, {0x1F170, 0x1F189, 'a'}, {0xFF10, 0xFF19, '0'}};
+
+struct Pair {
+  std::uint32_t code;
+  char letter;
+};
+// Cyrillic and Greek letters that look Latin; only inside words that have Latin letters too.
+constexpr Pair kLookalikes[] = {
+    {0x430, 'a'},  {0x435, 'e'},  {0x43E, 'o'},  {0x440, 'p'},  {0x441, 'c'},  {0x443, 'y'},  {0x445, 'x'},  {0x456, 'i'},
+    {0x458, 'j'},  {0x455, 's'},  {0x501, 'd'},  {0x51B, 'q'},  {0x410, 'a'},  {0x412, 'b'},  {0x415, 'e'},  {0x41A, 'k'},
+    {0x41C, 'm'},  {0x41D, 'h'},  {0x41E, 'o'},  {0x420, 'p'},  {0x421, 'c'},  {0x422, 't'},  {0x425, 'x'},  {0x406, 'i'},
+    {0x4BB, 'h'},  {0x4CF, 'l'},  {0x391, 'a'},  {0x392, 'b'},  {0x395, 'e'},  {0x399, 'i'},  {0x39A, 'k'},  {0x39C, 'm'},
+    {0x39D, 'n'},  {0x39F, 'o'},  {0x3A1, 'p'},  {0x3A4, 't'},  {0x3B1, 'a'},  {0x3B5, 'e'},  {0x3B9, 'i'},  {0x3BA, 'k'},
+    {0x3BD, 'v'},  {0x3BF, 'o'},  {0x3C1, 'p'},  {0x3C5, 'u'},  {0x3F2, 'c'},  {0x261, 'g'},  {0x131, 'i'},  {0x26A, 'i'},
+    {0x274, 'n'},  {0x280, 'r'},  {0x1D00, 'a'}, {0x1D04, 'c'}, {0x1D05, 'd'}, {0x1D07, 'e'}, {0x1D0F, 'o'}, {0x1D18, 'p'},
+    {0x1D1B, 't'}, {0x1D1C, 'u'}, {0x1D20, 'v'}};
+// U+00C0..U+017F without their accents.
+constexpr std::string_view kLatin =
+    "aaaaaaaceeeeiiiidnooooo*ouuuuytsaaaaaaaceeeeiiiidnooooo*"
+    "ouuuuytyaaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkklllllllllln"
+    "nnnnnnnnoooooooorrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs";
+
+std::uint32_t next_code(std::string_view text, std::size_t& at) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned c = byte(at);
+  if (c < 0x80) return ++at, c;
+  const std::size_t length = c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
+  if (length == 0 || at + length > text.size()) return ++at, ' ';
+  std::uint32_t code = c & (0xFFU >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(at + i) & 0xC0U) != 0x80) return ++at, ' ';
+    code = (code << 6U) | (byte(at + i) & 0x3FU);
+  }
+  at += length;
+  return code;
+}
+
+bool is_invisible(std::uint32_t code) noexcept {
+  return code == 0xAD || code == 0x34F || code == 0x61C || code == 0x115F || code == 0x1160 || code == 0x17B4 || code == 0x17B5 ||
+         code == 0x180E || (code >= 0x200B && code <= 0x200F) || (code >= 0x2060 && code <= 0x2064) || code == 0xFEFF ||
+         (code >= 0xFE00 && code <= 0xFE0F) || (code >= 0xE0100 && code <= 0xE01EF);
+}
+bool is_bidi(std::uint32_t code) noexcept { return (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069); }
+
+char folded(std::uint32_t code) noexcept {
+  if (code >= 0xC0 && code < 0xC0 + kLatin.size()) return kLatin[code - 0xC0];
+  for (const Fold& run : kRuns) {
+    if (code >= run.first && code <= run.last) return static_cast<char>(run.base + static_cast<char>(code - run.first));
+  }
+  if (code == 0xA0 || code == 0x3000 || (code >= 0x2000 && code <= 0x200A) || code == 0x202F) return ' ';
+  if (code == 0x2018 || code == 0x2019) return '\'';
+  if (code == 0x201C || code == 0x201D) return '"';
+  return 0;
+}
+
+char lookalike(std::uint32_t code) noexcept {
+  for (const Pair& pair : kLookalikes) {
+    if (pair.code == code) return pair.letter;
+  }
+  return 0;
+}
+
+bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+class Normaliser {
+ public:
+  Normaliser(std::string_view text, Hidden& hidden) : text_(text), hidden_(hidden) {
+    plain_.text.reserve(text.size());
+    plain_.at.reserve(text.size());
+  }
+
+  Plain run() {
+    std::size_t at = 0;
+    while (at < text_.size()) {
+      const std::size_t begin = at;
+      const auto c = static_cast<unsigned char>(text_[at]);
+      if (c < 0x80 && c != 0x1B) {
+        ++at;
+        run_ = 0;
+        ascii(static_cast<char>(c), begin);
+      } else if (c == 0x1B) {
+        at = skip_escape(at);
+      } else {
+        other(next_code(text_, at), begin, at);
+      }
+    }
+    return std::move(plain_);
+  }
+
+ private:
+  void put(char c, std::size_t begin) {
+    plain_.text += c;
+    plain_.at.push_back(static_cast<std::uint32_t>(begin));
+  }
+  void ascii(char c, std::size_t begin) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+    const bool blank = c == ' ' || c == '\t' || c == '\r';
+    if (blank && !plain_.text.empty() && (plain_.text.back() == ' ' || plain_.text.back() == '\n')) return;
+    put(blank ? ' ' : c, begin);
+  }
+  void mark(std::size_t begin, std::size_t end) {
+    if (hidden_.end == 0) hidden_.begin = static_cast<std::uint32_t>(begin);
+    hidden_.end = static_cast<std::uint32_t>(end);
+  }
+  // CSI sequences; SGR 8 conceals.
+  std::size_t skip_escape(std::size_t at) {
+    std::size_t end = at + 1;
+    if (end < text_.size() && text_[end] == '[') {
+      ++end;
+      while (end < text_.size() && (text_[end] < '@' || text_[end] > '~')) ++end;
+      const std::string_view codes = text_.substr(at, std::min<std::size_t>(end - at, 32));
+      if (end < text_.size() && text_[end] == 'm' && (codes.ends_with("[8") || codes.ends_with(";8")))
+        ++hidden_.escapes, mark(at, end);
+    }
+    return std::min(end + 1, text_.size());
+  }
+  void other(std::uint32_t code, std::size_t begin, std::size_t end) {
+    if (code >= 0xE0020 && code <= 0xE007E) {
+      ++hidden_.tags;
+      mark(begin, end);
+      return ascii(static_cast<char>(code - 0xE0000), begin);
+    }
+    if (is_invisible(code)) {
+      const bool in_word = !plain_.text.empty() && is_letter(plain_.text.back()) && end < text_.size() && is_letter(text_[end]);
+      if (++run_ == 8) hidden_.invisible += 8, mark(begin, end);
+      else if (in_word || run_ > 8) ++hidden_.invisible, mark(begin, end);
+      return;
+    }
+    run_ = 0;
+    if (is_bidi(code)) {
+      ++hidden_.bidi;
+      return mark(begin, end);
+    }
+    if (const char c = folded(code); c != 0) return ascii(c, begin);
+    if (const char c = lookalike(code); c != 0 && in_latin_word(begin, end)) {
+      ++hidden_.confusable;
+      mark(begin, end);
+      return put(c, begin);
+    }
+    // Lower case of the Cyrillic letters, so that one spelling is enough.
+    if (code >= 0x410 && code <= 0x42F) code += 0x20;
+    if (code >= 0x430 && code <= 0x44F) {
+      put(static_cast<char>(0xC0U | (code >> 6U)), begin);
+      put(static_cast<char>(0x80U | (code & 0x3FU)), begin);
+      return;
+    }
+    for (std::size_t i = begin; i < end; ++i) put(text_[i], begin);
+  }
+  bool in_latin_word(std::size_t begin, std::size_t end) const noexcept {
+    for (std::size_t i = begin, n = 0; i > 0 && n < 12; ++n) {
+      const char c = text_[--i];
+      if (is_letter(c)) return true;
+      if (static_cast<unsigned char>(c) < 0x80) break;
+    }
+    for (std::size_t i = end, n = 0; i < text_.size() && n < 12; ++n, ++i) {
+      if (is_letter(text_[i])) return true;
+      if (static_cast<unsigned char>(text_[i]) < 0x80) break;
+    }
+    return false;
+  }
+
+  std::string_view text_;
+  Hidden& hidden_;
+  Plain plain_;
+  std::uint32_t run_ = 0;
+};
+
+int base64_value(char c) noexcept {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  if (c == '+' || c == '-') return 62;
+  if (c == '/' || c == '_') return 63;
+  return -1;
+}
+
+int hex_value(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// Mostly letters and blanks, no control characters: noise is not.
+bool reads_like_text(std::string_view text) noexcept {
+  std::size_t fine = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 && c != '\n' && c != '\t' && c != '\r') return false;
+    if (is_letter(c) || c == ' ' || byte >= 0x80) ++fine;
+  }
+  return text.size() >= 12 && fine * 10 >= text.size() * 7 && text.find(' ') != std::string_view::npos;
+}
+
+class Decoder {
+ public:
+  explicit Decoder(std::string_view text) : text_(text) {}
+
+  std::vector<Layer> run() {
+    runs();
+    percent_and_entities();
+    if (text_.size() <= (64U << 10)) whole();
+    return std::move(layers_);
+  }
+
+ private:
+  void add(std::string how, std::string text, std::size_t begin, std::size_t end) {
+    if (layers_.size() >= 64 || total_ + text.size() > (256U << 10)) return;
+    total_ += text.size();
+    layers_.push_back({std::move(how), std::move(text), static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
+  }
+  // Runs of base64 letters: hexadecimal first, it is a subset.
+  void runs() {
+    for (std::size_t i = 0; i < text_.size();) {
+      const std::size_t begin = i;
+      bool hex = true;
+      while (i < text_.size() && base64_value(text_[i]) >= 0) hex = hex && hex_value(text_[i]) >= 0, ++i;
+      if (i - begin >= 24) {
+        const std::string_view run = text_.substr(begin, i - begin);
+        std::string text = hex ? from_hex(run) : from_base64(run);
+        if (reads_like_text(text)) add(hex ? "hexadecimal" : "base64", std::move(text), begin, i);
+      }
+      if (i == begin) ++i;
+    }
+  }
+  static std::string from_hex(std::string_view run) {
+    std::string text;
+    for (std::size_t i = 0; i + 1 < run.size(); i += 2) text += static_cast<char>(hex_value(run[i]) * 16 + hex_value(run[i + 1]));
+    return text;
+  }
+  static std::string from_base64(std::string_view run) {
+    std::string text;
+    std::uint32_t bits = 0;
+    int count = 0;
+    for (const char c : run) {
+      bits = (bits << 6U) | static_cast<std::uint32_t>(base64_value(c));
+      if ((count += 6) >= 8) text += static_cast<char>((bits >> static_cast<unsigned>(count -= 8)) & 0xFFU);
+    }
+    return text;
+  }
+  // %41, \x41, &#65;, &#x41; when there are many: the whole with all of them decoded.
+  void percent_and_entities() {
+    std::size_t count = 0;
+    std::string text;
+    for (std::size_t i = 0; i < text_.size();) {
+      std::uint32_t code = 0;
+      const std::size_t length = escape_at(i, code);
+      if (length != 0) ++count;
+      if (length == 0 || code >= 0x80) text += text_.substr(i, std::max<std::size_t>(length, 1));
+      else text += static_cast<char>(code);
+      i += std::max<std::size_t>(length, 1);
+    }
+    if (count >= 8 && count * 12 >= text_.size() && reads_like_text(text)) add("escapes", std::move(text), 0, text_.size());
+  }
+  std::size_t escape_at(std::size_t i, std::uint32_t& code) const noexcept {
+    const std::string_view rest = text_.substr(i, 10);
+    const auto pair = [&](std::size_t at) {
+      if (at + 1 >= rest.size() || hex_value(rest[at]) < 0 || hex_value(rest[at + 1]) < 0) return false;
+      code = static_cast<std::uint32_t>(hex_value(rest[at]) * 16 + hex_value(rest[at + 1]));
+      return true;
+    };
+    if (rest[0] == '%' && pair(1)) return 3;
+    if (rest.starts_with("\\x") && pair(2)) return 4;
+    if (rest.starts_with("\\u00") && pair(4)) return 6;
+    if (!rest.starts_with("&#")) return 0;
+    const std::size_t end = rest.find(';');
+    if (end == std::string_view::npos || end < 3) return 0;
+    const bool hex = rest[2] == 'x' || rest[2] == 'X';
+    for (std::size_t k = hex ? 3 : 2; k < end; ++k) {
+      const int digit = hex_value(rest[k]);
+      if (digit < 0 || (!hex && digit > 9)) return 0;
+      code = code * (hex ? 16U : 10U) + static_cast<std::uint32_t>(digit);
+    }
+    return end + 1;
+  }
+  // Only when the result has words that instructions have; noise has none.
+  void whole() {
+    std::string rotated(text_);
+    for (char& c : rotated) {
+      if (c >= 'a' && c <= 'z') c = static_cast<char>('a' + (c - 'a' + 13) % 26);
+      else if (c >= 'A' && c <= 'Z') c = static_cast<char>('A' + (c - 'A' + 13) % 26);
+    }
+    const auto speaks = [](std::string_view text) {
+      int hits = 0;
+      for (const char* word : {"nstructions", "gnore", "system", "prompt", " the ", " and ", "you "})
+        hits += text.find(word) != std::string_view::npos ? 1 : 0;
+      return hits >= 3;
+    };
+    std::string reversed(text_.rbegin(), text_.rend());
+    if (!speaks(text_) && speaks(rotated)) add("rot13", std::move(rotated), 0, text_.size());
+    if (!speaks(text_) && speaks(reversed)) add("reversed", std::move(reversed), 0, text_.size());
+    // i g n o r e: single letters with one blank between.
+    std::size_t single = 0;
+    std::string joined;
+    for (std::size_t i = 0; i < text_.size(); ++i) {
+      const bool lone =
+          is_letter(text_[i]) && (i == 0 || !is_letter(text_[i - 1])) && (i + 1 == text_.size() || !is_letter(text_[i + 1]));
+      single += lone ? 1 : 0;
+      const bool glue = (text_[i] == ' ' || text_[i] == '-' || text_[i] == '.') && i > 0 && i + 1 < text_.size() &&
+                        is_letter(text_[i - 1]) && is_letter(text_[i + 1]) && text_[i + 1] != ' ';
+      if (!glue) joined += text_[i] == ' ' && !joined.empty() && joined.back() == ' ' ? '\0' : text_[i];
+    }
+    std::erase(joined, '\0');
+    if (single >= 12 && joined.find("gnore") != std::string::npos) add("spaced", std::move(joined), 0, text_.size());
+  }
+
+  std::string_view text_;
+  std::vector<Layer> layers_;
+  std::size_t total_ = 0;
+};
+
+}  // namespace
+
+Plain normalise(std::string_view text, Hidden& hidden) { return Normaliser(text, hidden).run(); }
+std::vector<Layer> decode_layers(std::string_view text) { return Decoder(text).run(); }
+
+}  // namespace belljar::guard

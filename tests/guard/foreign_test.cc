@@ -1,0 +1,111 @@
+#include "guard/foreign.h"
+
+#include <gtest/gtest.h>
+
+namespace belljar::guard {
+namespace {
+
+std::string policy_of(std::string_view text, std::string_view file = "settings.json") {
+  auto imported = import_settings(text, file, {});
+  return imported ? imported->policy : imported.error().reason();
+}
+
+PermissionSettings permission_of(std::string_view text, std::string_view file = "settings.json") {
+  auto imported = import_settings(text, file, {});
+  EXPECT_TRUE(imported) << imported.error().line();
+  return imported ? imported->permission : PermissionSettings{};
+}
+
+// The configurations of document 004, as written there but for the quotes that JSON wants.
+TEST(Import, ScenariosOfTheDocument) {
+  EXPECT_EQ(policy_of(R"({"enabled": true, "autoAllowBashIfSandboxed": true, "network": {"allowLocalBinding": true}})"),
+            "\n[network]\nallow_local_binding = true\n");
+  EXPECT_EQ(policy_of(R"({"enabled": true, "network": {"allowUnixSockets": ["/var/run/docker.sock"]}})"),
+            "\n[network]\nallow_unix_sockets = [\"/var/run/docker.sock\"]\n");
+  EXPECT_EQ(
+      policy_of(
+          R"({"enabled": true, "ignoreViolations": {"file": ["/tmp/**", "/var/cache/**"], "network": ["localhost:*", "127.0.0.1:3000"]}})"),
+      "\n[ignore_violations]\nfile = [\"/tmp/**\", \"/var/cache/**\"]\nnetwork = [\"localhost:*\", \"127.0.0.1:3000\"]\n");
+  EXPECT_EQ(policy_of(R"({"enabled": true, "ignoreViolations": {"network": ["*.example.com:443"]}})"),
+            "\n[ignore_violations]\nnetwork = [\"*.example.com:443\"]\n");
+  EXPECT_EQ(permission_of(R"({"enabled": true, "autoAllowBashIfSandboxed": true})"),
+            (PermissionSettings{.auto_allow_bash_if_sandboxed = true}));
+  EXPECT_EQ(permission_of(R"({"enabled": true, "autoAllowBashIfSandboxed": false})"), PermissionSettings{});
+  EXPECT_EQ(permission_of(R"({"enabled": false})"), PermissionSettings{.sandbox = SandboxState::kOff});
+  EXPECT_EQ(
+      permission_of(R"({"enabled": true, "excludedCommands": ["docker", "npm run test:*"], "allowUnsandboxedCommands": true})"),
+      (PermissionSettings{.allow_unsandboxed_commands = true, .excluded_commands = {"docker", "npm run test:*"}}));
+  EXPECT_EQ(policy_of(R"({"enableWeakerNestedSandbox": true, "network": {"allowAllUnixSockets": true}})"),
+            "enable_weaker_nested_sandbox = true\n\n[network]\nallow_all_unix_sockets = true\n");
+}
+
+TEST(Import, EveryFieldThatIsNotHonouredIsRefusedByName) {
+  for (const auto& [text, field] : {std::pair{R"({"network": {"httpProxyPort": 3128}})", "`network.httpProxyPort`"},
+                                    {R"({"network": {"socksProxyPort": 1080}})", "`network.socksProxyPort`"},
+                                    {R"({"autoAllowBash": true})", "`autoAllowBash`"},
+                                    {R"({"network": {"allowedDomain": []}})", "`network.allowedDomain`"},
+                                    {R"({"excludedCommands": ["a; b"]})", "`excludedCommands`"},
+                                    {R"({"failIfUnavailable": false})", "`failIfUnavailable`"},
+                                    {R"({"credentials": {"files": [1]}})", "`credentials`"}})
+    EXPECT_NE(policy_of(text).find(field), std::string::npos) << text << policy_of(text);
+  auto given_up =
+      import_settings(R"({"network": {"httpProxyPort": 3128, "allowLocalBinding": false}})", "s.json", {"network.httpProxyPort"});
+  ASSERT_TRUE(given_up);
+  EXPECT_EQ(given_up->policy, "\n[network]\nallow_local_binding = false\n");
+}
+
+TEST(Import, WrongTypesAreRefusedWithTheirPlace) {
+  auto wrong = import_settings("{\n  \"enabled\": \"yes\"\n}", "s.json", {});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().what().substr(0, 9), "s.json:2:");
+  EXPECT_FALSE(import_settings(R"({"network": []})", "s.json", {}));
+  EXPECT_FALSE(import_settings(R"([])", "s.json", {}));
+  EXPECT_FALSE(import_settings("{", "s.json", {}));
+  EXPECT_FALSE(import_settings(R"({"network": {"allowUnixSockets": [3]}})", "s.json", {}));
+}
+
+TEST(Import, WholeSettingsFileNamesWhatItLeavesOut) {
+  auto imported = import_settings(R"({"model": "x", "sandbox": {"enabled": true, "network": {"allowedDomains": ["example.com"]}}})",
+                                  "settings.json", {});
+  ASSERT_TRUE(imported);
+  EXPECT_EQ(imported->policy, "\n[network]\nallowed_domains = [\"example.com\"]\nmode = \"proxy\"\n");
+  EXPECT_EQ(imported->fields[0], (Field{"model", Field::Fate::kOther, "is no setting of a sandbox"}));
+}
+
+TEST(Import, SrtSettings) {
+  EXPECT_EQ(policy_of(R"({"network": {"allowedDomains": ["example.org", "*.example.com"], "deniedDomains": []},
+    "filesystem": {"denyRead": ["~/.ssh"], "allowWrite": [".", "/data/**"], "denyWrite": [".env"], "allowRead": [{"path": "~/.ssh/known_hosts", "literal": true}]}})"),
+            "mode = \"read-only\"\n\n[filesystem]\nblocked_paths = [\"~/.ssh\"]\nentries = [{path = \"~/.ssh/known_hosts\", access "
+            "= \"read\"}]\nreadonly_paths = [\".env\"]\nwritable_roots = "
+            "[\".\", \"/data\"]\n\n[network]\nallowed_domains = [\"example.org\", \"*.example.com\"]\ndenied_domains = []\nmode = "
+            "\"proxy\"\n");
+  // CVE-2025-66479: an empty list is none, not all.
+  EXPECT_EQ(
+      policy_of(
+          R"({"network": {"allowedDomains": [], "deniedDomains": []}, "filesystem": {"denyRead": [], "allowWrite": [], "denyWrite": []}})"),
+      "mode = \"read-only\"\n\n[filesystem]\nblocked_paths = []\nreadonly_paths = []\nwritable_roots = "
+      "[]\n\n[network]\ndenied_domains = []\nmode = \"none\"\n");
+  EXPECT_NE(
+      policy_of(R"({"network": {"mitmProxy": {"socketPath": "/x"}}, "filesystem": {"denyRead": []}})").find("`network.mitmProxy`"),
+      std::string::npos);
+  EXPECT_NE(
+      policy_of(R"({"network": {}, "filesystem": {"denyRead": []}, "ignoreViolations": {"*": ["x"]}})").find("`ignoreViolations`"),
+      std::string::npos);
+}
+
+TEST(Import, CodexSandboxKeys) {
+  EXPECT_EQ(policy_of("model = \"x\"\nsandbox_mode = \"workspace-write\"\n[sandbox_workspace_write]\nwritable_roots = "
+                      "[\"/data\"]\nnetwork_access = true\nexclude_slash_tmp = true\n",
+                      "config.toml"),
+            "mode = \"workspace-write\"\n\n[filesystem]\nexclude_slash_tmp = true\nwritable_roots = [\"/data\"]\n\n[network]\nmode "
+            "= \"host\"\n");
+  EXPECT_EQ(policy_of("[shell_environment_policy]\ninherit = \"core\"\nexclude = [\"AWS_*\"]\nset = {A = \"b\"}\n", "config.toml"),
+            "\n[environment]\nexclude = [\"AWS_*\"]\ninherit = \"core\"\nset = {\"A\" = \"b\"}\n");
+  EXPECT_TRUE(permission_of("approval_policy = \"on-request\"\n", "config.toml").auto_allow_bash_if_sandboxed);
+  EXPECT_NE(policy_of("approval_policy = \"never\"\n", "config.toml").find("`approval_policy`"), std::string::npos);
+  EXPECT_NE(policy_of("default_permissions = \":workspace\"\n", "config.toml").find("`default_permissions`"), std::string::npos);
+  EXPECT_NE(policy_of("sandbox_mode = \"everything\"\n", "config.toml").find("sandbox_mode"), 0U) << "not a mode of ours";
+}
+
+}  // namespace
+}  // namespace belljar::guard
