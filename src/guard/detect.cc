@@ -1,9 +1,6 @@
 #include "guard/detect.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <unordered_map>
 
 #include "base/format.h"
 #include "guard/normal.h"
@@ -16,28 +13,32 @@ constexpr int kMaxDepth = 3;
 constexpr std::size_t kMaxOfOne = 24;
 constexpr std::size_t kTogether = 700;  // signs this near to each other count as one group
 
-// Lexemes by their first four letters, phrases by their first three: one look-up decides nearly every word. Built once.
+// Lexemes and phrases by their first two bytes: one look-up decides nearly every word. Built once.
 struct Tables {
-  std::unordered_map<std::uint32_t, std::vector<const Lexeme*>> words;  // key: first two bytes
-  std::vector<bool> starts = std::vector<bool>(1U << 16);               // two bytes that begin a phrase
-  std::unordered_map<std::uint32_t, std::vector<const Phrase*>> found;
+  std::vector<std::uint16_t> words = std::vector<std::uint16_t>(1U << 16);  // index into `lists`, 0: none
+  std::vector<std::uint16_t> starts = std::vector<std::uint16_t>(1U << 16);
+  std::vector<std::vector<const Lexeme*>> lists{{}};
+  std::vector<std::vector<const Phrase*>> found{{}};
 
   Tables() {
-    for (const Lexeme& lexeme : lexemes()) words[key(lexeme.word)].push_back(&lexeme);
-    for (const Phrase& phrase : phrases()) {
-      found[key(phrase.text)].push_back(&phrase);
-      starts[key(phrase.text)] = true;
+    for (const Lexeme& lexeme : lexemes()) place(words, lists, key(lexeme.word)).push_back(&lexeme);
+    for (const Phrase& phrase : phrases()) place(starts, found, key(phrase.text)).push_back(&phrase);
+  }
+  template <class Lists>
+  static typename Lists::value_type& place(std::vector<std::uint16_t>& index, Lists& all, std::uint32_t at) {
+    if (index[at] == 0) {
+      index[at] = static_cast<std::uint16_t>(all.size());
+      all.emplace_back();
     }
+    return all[index[at]];
   }
   static std::uint32_t key(std::string_view text) noexcept {
     return static_cast<unsigned char>(text[0]) | (static_cast<std::uint32_t>(static_cast<unsigned char>(text[1])) << 8U);
   }
   std::uint32_t roles(std::string_view word) const noexcept {
     if (word.size() < 2) return 0;
-    const auto bucket = words.find(key(word));
-    if (bucket == words.end()) return 0;
     std::uint32_t result = 0;
-    for (const Lexeme* lexeme : bucket->second) {
+    for (const Lexeme* lexeme : lists[words[key(word)]]) {
       std::string_view text = lexeme->word;
       const bool open = text.ends_with('*');
       if (open) text.remove_suffix(1);
@@ -181,9 +182,9 @@ class Reader {
     tokenise();
     const Tables& known = tables();
     for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-      const std::uint32_t key = Tables::key(text.substr(i));
-      if (!known.starts[key]) continue;
-      for (const Phrase* phrase : known.found.at(key)) {
+      const std::uint16_t list = known.starts[Tables::key(text.substr(i, 2))];
+      if (list == 0) continue;
+      for (const Phrase* phrase : known.found[list]) {
         if (text.substr(i, phrase->text.size()) != phrase->text) continue;
         add(phrase->sign, mention(phrase->weight, i, i + phrase->text.size()), i, i + phrase->text.size());
         break;

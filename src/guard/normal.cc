@@ -1,7 +1,6 @@
 #include "guard/normal.h"
 
 #include <algorithm>
-#include <array>
 
 namespace belljar::guard {
 namespace {
@@ -259,6 +258,8 @@ class Decoder {
   }
   // %41, \x41, &#65;, &#x41; when there are many: the whole with all of them decoded.
   void percent_and_entities() {
+    const auto marks = std::ranges::count_if(text_, [](char c) { return c == '%' || c == '&' || c == '\\'; });
+    if (marks < 8 || static_cast<std::size_t>(marks) * 12 < text_.size()) return;
     std::size_t count = 0;
     std::string text;
     for (std::size_t i = 0; i < text_.size();) {
@@ -292,35 +293,43 @@ class Decoder {
     }
     return end + 1;
   }
-  // Only when the result has words that instructions have; noise has none.
+  // Only when the result has words that instructions have, and the text itself has none.
   void whole() {
-    std::string rotated(text_);
-    for (char& c : rotated) {
-      if (c >= 'a' && c <= 'z') c = static_cast<char>('a' + (c - 'a' + 13) % 26);
-      else if (c >= 'A' && c <= 'Z') c = static_cast<char>('A' + (c - 'A' + 13) % 26);
-    }
     const auto speaks = [](std::string_view text) {
       int hits = 0;
-      for (const char* word : {"nstructions", "gnore", "system", "prompt", " the ", " and ", "you "})
+      for (const char* word : {"nstruct", "gnore", "system", "prompt", " the ", " and ", "you", " to ", "all "})
         hits += text.find(word) != std::string_view::npos ? 1 : 0;
       return hits >= 3;
     };
-    std::string reversed(text_.rbegin(), text_.rend());
-    if (!speaks(text_) && speaks(rotated)) add("rot13", std::move(rotated), 0, text_.size());
-    if (!speaks(text_) && speaks(reversed)) add("reversed", std::move(reversed), 0, text_.size());
-    // i g n o r e: single letters with one blank between.
+    if (!speaks(text_)) {
+      std::string rotated(text_);
+      for (char& c : rotated) {
+        if (c >= 'a' && c <= 'z') c = static_cast<char>('a' + (c - 'a' + 13) % 26);
+        else if (c >= 'A' && c <= 'Z') c = static_cast<char>('A' + (c - 'A' + 13) % 26);
+      }
+      std::string reversed(text_.rbegin(), text_.rend());
+      if (speaks(rotated)) add("rot13", std::move(rotated), 0, text_.size());
+      if (speaks(reversed)) add("reversed", std::move(reversed), 0, text_.size());
+    }
+    spaced();
+  }
+  // i g n o r e: where most letters stand alone, single blanks between letters go.
+  void spaced() {
+    const auto lone = [&](std::size_t i) {
+      return is_letter(text_[i]) && (i == 0 || !is_letter(text_[i - 1])) && (i + 1 == text_.size() || !is_letter(text_[i + 1]));
+    };
     std::size_t single = 0;
+    std::size_t letters = 0;
+    for (std::size_t i = 0; i < text_.size(); ++i) single += lone(i) ? 1U : 0U, letters += is_letter(text_[i]) ? 1U : 0U;
+    if (single < 12 || single * 2 < letters) return;
     std::string joined;
     for (std::size_t i = 0; i < text_.size(); ++i) {
-      const bool lone =
-          is_letter(text_[i]) && (i == 0 || !is_letter(text_[i - 1])) && (i + 1 == text_.size() || !is_letter(text_[i + 1]));
-      single += lone ? 1 : 0;
       const bool glue = (text_[i] == ' ' || text_[i] == '-' || text_[i] == '.') && i > 0 && i + 1 < text_.size() &&
-                        is_letter(text_[i - 1]) && is_letter(text_[i + 1]) && text_[i + 1] != ' ';
-      if (!glue) joined += text_[i] == ' ' && !joined.empty() && joined.back() == ' ' ? '\0' : text_[i];
+                        is_letter(text_[i - 1]) && is_letter(text_[i + 1]);
+      const bool blank = text_[i] == ' ' && !joined.empty() && joined.back() == ' ';
+      if (!glue && !blank) joined += text_[i];
     }
-    std::erase(joined, '\0');
-    if (single >= 12 && joined.find("gnore") != std::string::npos) add("spaced", std::move(joined), 0, text_.size());
+    add("spaced", std::move(joined), 0, text_.size());
   }
 
   std::string_view text_;
