@@ -1,5 +1,5 @@
-// belljar-bench [--runs N] [--only process|library|end|egress|work|txn] [--belljar PROGRAM] [--json FILE] [--svg FILE] [--markdown
-// FILE]
+// belljar-bench [--runs N] [--only process|library|end|egress|guard|work|txn] [--belljar PROGRAM] [--json FILE] [--svg FILE]
+// [--markdown FILE]
 #include <unistd.h>
 
 #include <climits>
@@ -21,12 +21,13 @@ struct Options {
 };
 
 int usage(const std::string& wrong) {
-  std::fprintf(stderr,
-               "belljar: unknown or incomplete option `%s`\n"
-               "  next:   belljar bench [--runs N] [--only process|library|end|egress|work|txn] [--belljar PROGRAM] [--json FILE] "
-               "[--svg FILE] "
-               "[--markdown FILE]\n",
-               wrong.c_str());
+  std::fprintf(
+      stderr,
+      "belljar: unknown or incomplete option `%s`\n"
+      "  next:   belljar bench [--runs N] [--only process|library|end|egress|guard|work|txn] [--belljar PROGRAM] [--json FILE] "
+      "[--svg FILE] "
+      "[--markdown FILE]\n",
+      wrong.c_str());
   return 125;
 }
 
@@ -71,7 +72,8 @@ int main(int argc, char** argv) {
   }
   if (options.setting.runs < 1) return usage("--runs");
   if (!options.only.empty() && options.only != "process" && options.only != "library" && options.only != "end" &&
-      options.only != "egress" && options.only != "work" && options.only != "txn" && options.only != "files")
+      options.only != "egress" && options.only != "guard" && options.only != "work" && options.only != "txn" &&
+      options.only != "files")
     return usage("--only " + options.only);
   char directory[] = "/var/tmp/belljar-bench-XXXXXX";
   if (::mkdtemp(directory) == nullptr) return usage("/var/tmp is not writable");
@@ -83,6 +85,7 @@ int main(int argc, char** argv) {
   if (wanted("library")) bench_library(options.setting, report);
   if (wanted("end")) bench_end(options.setting, report);
   if (wanted("egress")) bench_egress(options.setting, report);
+  if (wanted("guard")) bench_guard(options.setting, report);
   if (wanted("work")) bench_work(options.setting, report);
   if (wanted("txn")) bench_txn(options.setting, report);
   if (wanted("files")) bench_files(options.setting, report);

@@ -39,6 +39,7 @@ void bench_library(const Setting& setting, Report& report);  // start to reap, e
 void bench_end(const Setting& setting, Report& report);      // from SIGKILL to the front until its tree is gone
 void bench_egress(const Setting& setting, Report& report);   // the proxy beside a direct connection
 void bench_txn(const Setting& setting, Report& report);      // transactions over 100 000 files
+void bench_guard(const Setting& setting, Report& report);    // a command judged, a text scanned
 void bench_work(const Setting& setting, Report& report);     // build, git status, output, memory
 void bench_files(const Setting& setting, Report& report);    // what a brokered call on files costs more, 1 and 8 writers
 

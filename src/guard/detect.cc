@@ -42,6 +42,7 @@ struct Tables {
       std::string_view text = lexeme->word;
       const bool open = text.ends_with('*');
       if (open) text.remove_suffix(1);
+      if (text.size() > 2 && word.size() > 2 && text[2] != word[2]) continue;
       if (open ? word.starts_with(text) : word == text) result |= lexeme->roles;
     }
     return result;
@@ -93,7 +94,7 @@ class Reader {
  private:
   void add(std::string_view name, int weight, std::size_t begin, std::size_t end) {
     if (layer_ != "text") weight += 20;  // why hide it?
-    if (is_hidden(begin)) weight += 15;
+    if (weight >= 15 && is_hidden(begin)) weight += 15;
     if (!has_room(name, weight)) return;
     const bool known = begin < plain_.at.size();
     const std::size_t last = std::min(end, plain_.at.size());
@@ -185,6 +186,7 @@ class Reader {
       const std::uint16_t list = known.starts[Tables::key(text.substr(i, 2))];
       if (list == 0) continue;
       for (const Phrase* phrase : known.found[list]) {
+        if (i + 2 < text.size() && phrase->text[2] != text[i + 2]) continue;
         if (text.substr(i, phrase->text.size()) != phrase->text) continue;
         add(phrase->sign, mention(phrase->weight, i, i + phrase->text.size()), i, i + phrase->text.size());
         break;

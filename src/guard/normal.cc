@@ -83,8 +83,8 @@ bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && 
 class Normaliser {
  public:
   Normaliser(std::string_view text, Hidden& hidden) : text_(text), hidden_(hidden) {
-    plain_.text.reserve(text.size());
-    plain_.at.reserve(text.size());
+    plain_.text.resize(text.size());  // never longer than the original; cut at the end
+    plain_.at.resize(text.size());
   }
 
   Plain run() {
@@ -102,18 +102,21 @@ class Normaliser {
         other(next_code(text_, at), begin, at);
       }
     }
+    plain_.text.resize(size_);
+    plain_.at.resize(size_);
     return std::move(plain_);
   }
 
  private:
-  void put(char c, std::size_t begin) {
-    plain_.text += c;
-    plain_.at.push_back(static_cast<std::uint32_t>(begin));
+  void put(char c, std::size_t begin) noexcept {
+    plain_.text[size_] = c;
+    plain_.at[size_++] = static_cast<std::uint32_t>(begin);
   }
+  char last() const noexcept { return size_ == 0 ? '\0' : plain_.text[size_ - 1]; }
   void ascii(char c, std::size_t begin) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
     const bool blank = c == ' ' || c == '\t' || c == '\r';
-    if (blank && !plain_.text.empty() && (plain_.text.back() == ' ' || plain_.text.back() == '\n')) return;
+    if (blank && (last() == ' ' || last() == '\n')) return;
     put(blank ? ' ' : c, begin);
   }
   void mark(std::size_t begin, std::size_t end) {
@@ -139,7 +142,7 @@ class Normaliser {
       return ascii(static_cast<char>(code - 0xE0000), begin);
     }
     if (is_invisible(code)) {
-      const bool in_word = !plain_.text.empty() && is_letter(plain_.text.back()) && end < text_.size() && is_letter(text_[end]);
+      const bool in_word = is_letter(last()) && end < text_.size() && is_letter(text_[end]);
       if (++run_ == 8) hidden_.invisible += 8, mark(begin, end);
       else if (in_word || run_ > 8) ++hidden_.invisible, mark(begin, end);
       return;
@@ -180,17 +183,23 @@ class Normaliser {
   std::string_view text_;
   Hidden& hidden_;
   Plain plain_;
+  std::size_t size_ = 0;
   std::uint32_t run_ = 0;
 };
 
-int base64_value(char c) noexcept {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  if (c == '+' || c == '-') return 62;
-  if (c == '/' || c == '_') return 63;
-  return -1;
-}
+struct Base64 {
+  signed char values[256];
+  constexpr Base64() : values{} {
+    for (auto& value : values) value = -1;
+    for (int i = 0; i < 26; ++i) values['A' + i] = static_cast<signed char>(i), values['a' + i] = static_cast<signed char>(26 + i);
+    for (int i = 0; i < 10; ++i) values['0' + i] = static_cast<signed char>(52 + i);
+    values['+'] = values['-'] = 62;
+    values['/'] = values['_'] = 63;
+  }
+};
+constexpr Base64 kBase64;
+
+inline int base64_value(char c) noexcept { return kBase64.values[static_cast<unsigned char>(c)]; }
 
 int hex_value(char c) noexcept {
   if (c >= '0' && c <= '9') return c - '0';
@@ -231,10 +240,10 @@ class Decoder {
   void runs() {
     for (std::size_t i = 0; i < text_.size();) {
       const std::size_t begin = i;
-      bool hex = true;
-      while (i < text_.size() && base64_value(text_[i]) >= 0) hex = hex && hex_value(text_[i]) >= 0, ++i;
+      while (i < text_.size() && base64_value(text_[i]) >= 0) ++i;
       if (i - begin >= 24) {
         const std::string_view run = text_.substr(begin, i - begin);
+        const bool hex = std::ranges::all_of(run, [](char c) { return hex_value(c) >= 0; });
         std::string text = hex ? from_hex(run) : from_base64(run);
         if (reads_like_text(text)) add(hex ? "hexadecimal" : "base64", std::move(text), begin, i);
       }
