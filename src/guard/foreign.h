@@ -21,7 +21,7 @@ struct Field {
     kNotNeeded,
     kRefused,
     kOther
-  };                 // kOther: a setting that has nothing to do with sandboxes
+  };  // kOther: a setting that has nothing to do with sandboxes
   std::string name;  // "network.allowedDomains"
   Fate fate = Fate::kPolicy;
   std::string detail;  // what became of it, or why not

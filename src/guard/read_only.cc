@@ -35,6 +35,12 @@ bool has_word(std::string_view list, std::string_view word) noexcept {
   return false;
 }
 
+// It may turn out to be an option: a variable may hold one, and so may the name of a file that a pattern finds.
+bool may_be_option(const Word& word) noexcept {
+  if (word.fixed) return false;
+  return word.expands || word.text.empty() || std::string_view("-*?[{").find(word.text[0]) != std::string_view::npos;
+}
+
 // find(1): -exec and its kind are parts of their own.
 std::optional<std::string> why_not_find(const Part& part) {
   constexpr std::string_view kActs = "-delete -fls -fprint -fprint0 -fprintf";
@@ -44,7 +50,7 @@ std::optional<std::string> why_not_find(const Part& part) {
       while (i < part.argv.size() && part.argv[i].text != ";" && part.argv[i].text != "+") ++i;
       continue;
     }
-    if (!word.fixed && !word.pattern) return "an argument of `find` is only known at run time";
+    if (may_be_option(word)) return "an argument of `find` is only known at run time";
     if (has_word(kActs, word.text)) return format("`find {}` changes files", word.text);
   }
   return std::nullopt;
@@ -116,9 +122,7 @@ std::optional<std::string> why_not_read_only(const Part& part) {
     const Word& word = part.argv[i];
     if (word.text == "--" && word.fixed) only_operands = true;
     if (only_operands) continue;
-    if (!found->refused.empty() && !word.fixed &&
-        !(word.pattern && !word.text.empty() && word.text[0] != '-' && word.text[0] != '*' && word.text[0] != '?' &&
-          word.text[0] != '['))
+    if (!found->refused.empty() && may_be_option(word))
       return format("an argument of `{}` is only known at run time, and may be an option", name);
     if (is_refused(found->refused, word.text)) return format("`{} {}` may write or run something", name, escaped(word.text));
   }

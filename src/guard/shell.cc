@@ -572,8 +572,8 @@ void Reader::add_concatenation(Word& word, TSNode node) {
   }
   const std::string_view text = raw(node);
   if (brace && (text.find(',') != std::string_view::npos || text.find("..") != std::string_view::npos)) {
-    word.pattern = true;
-    add_dynamic(word, false);
+    word.pattern = word.splits = true;
+    word.fixed = false;
   }
 }
 

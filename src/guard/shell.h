@@ -38,6 +38,7 @@ struct Word {
   bool fixed = true;     // `text` is exactly what the program gets
   bool splits = false;   // not fixed, and may become no word or several (unquoted `$x`, a pattern, `{a,b}`)
   bool pattern = false;  // holds `*`, `?`, `[` or braces outside quotes; `text` has them as written
+  bool expands = false;  // holds a variable or a substitution, which may add words of any kind
   Span span;
   Range from;  // the parts of substitutions inside the word
   bool operator==(const Word&) const = default;

@@ -69,6 +69,7 @@ void add_escape(Word& word, std::string_view raw, std::size_t& at) {
 
 void add_dynamic(Word& word, bool quoted) noexcept {
   word.fixed = false;
+  word.expands = true;
   if (!quoted) word.splits = true;
 }
 
@@ -82,8 +83,8 @@ void add_bare(Word& word, std::string_view raw) {
       continue;
     }
     if (std::string_view("*?[").find(c) != std::string_view::npos) {
-      word.pattern = true;
-      add_dynamic(word, false);
+      word.pattern = word.splits = true;  // names of files: words that begin like the pattern does
+      word.fixed = false;
     }
     if (c == '$' || c == '`' || c == '"' || c == '\'') add_dynamic(word, false);
     word.text += c;

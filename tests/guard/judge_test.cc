@@ -219,9 +219,10 @@ std::string read_only(std::string_view text) {
 }
 
 TEST(ReadOnly, KnownReadersPassAndEverythingElseDoesNot) {
-  for (const char* text : {"ls -la", "cat a | grep b | wc -l", "git log --oneline -5", "git -P log", "find . -name '*.cc'",
-                           "sed -n 1,20p f", "rg foo src", "sort x | uniq -c", "env ls", "ls 2>/dev/null || true",
-                           "for f in *.c; do wc -l \"$f\"; done", "timeout 5 ls", "sh -c 'ls'", "cargo --version", "cat *.md"})
+  for (const char* text :
+       {"ls -la", "cat a | grep b | wc -l", "git log --oneline -5", "git -P log", "find . -name '*.cc'", "sed -n 1,20p f",
+        "rg foo src", "sort x | uniq -c", "env ls", "ls 2>/dev/null || true", "for f in *.c; do wc -l \"$f\"; done", "timeout 5 ls",
+        "sh -c 'ls'", "cargo --version", "cat *.md", "find src* -type f", "sort a*"})
     EXPECT_EQ(read_only(text) == "reads", std::string_view(text) != "git -P log") << text << ": " << read_only(text);
   for (const char* text : {"python x.py",
                            "curl x",
@@ -233,6 +234,11 @@ TEST(ReadOnly, KnownReadersPassAndEverythingElseDoesNot) {
                            "git diff --outp=x",
                            "git branch x",
                            "find . -delete",
+                           "find . {-delete,x}",
+                           "find . *",
+                           "find a$x",
+                           "sort {-o,x} y",
+                           "sort a$x",
                            "find . -fprint x",
                            "find . $x",
                            "find . -exec rm {} ;",
