@@ -22,6 +22,7 @@ struct Named {
 
 int take(FileCall& file, Named& named, std::uint64_t dirfd, std::uint64_t address) {
   if (const int status = file.take_path(address, named.path); status != 0) return status;
+  if (named.path.empty()) return -ENOENT;
   return file.take_start(dirfd, named.path, named.start);
 }
 

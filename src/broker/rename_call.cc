@@ -47,9 +47,11 @@ int find(Rename& rename) {
   auto from = rename.file.places().parent(rename.old_start.fd.get(), rename.old_path);
   if (!from) return -from.error();
   rename.from = *std::move(from);
-  if (rename.second != 0) return rename.second;
+  // The kernel may not even look for a name there, and says so before it comes to the second path.
+  const auto either = [&](int status) { return ::faccessat(rename.from.dir, ".", X_OK, AT_EACCESS) != 0 ? -errno : status; };
+  if (rename.second != 0) return either(rename.second);
   auto to = rename.file.places().parent(rename.new_start.fd.get(), rename.new_path);
-  if (!to) return -to.error();
+  if (!to) return either(-to.error());
   rename.to = *std::move(to);
   const std::string name(rename.from.bare());
   const bool found = ::fstatat(rename.from.dir, name.c_str(), &rename.source, AT_SYMLINK_NOFOLLOW) == 0;
