@@ -47,12 +47,19 @@ bool beyond_limit(int object, std::int64_t length, std::uint64_t limit) {
   return ::fstat(object, &now) == 0 && S_ISREG(now.st_mode) && length > now.st_size && static_cast<std::uint64_t>(length) > limit;
 }
 
+// Linux 6.6. An older kernel lets the filter see the number all the same.
+bool kernel_has_fchmodat2() {
+  static const bool has = ::syscall(452, -1, nullptr, 0, 0) == 0 || errno != ENOSYS;
+  return has;
+}
+
 }  // namespace
 
 int perform_chmod(FileCall& file) {
   const auto& args = file.call.args;
   constexpr int kFchmodat2 = 452;
   const bool at = file.call.number != SYS_chmod;
+  if (file.call.number == kFchmodat2 && !kernel_has_fchmodat2()) return -ENOSYS;
   const int flags = file.call.number == kFchmodat2 ? static_cast<int>(args[3]) : 0;
   if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return -EINVAL;
   const auto mode = static_cast<mode_t>(args[at ? 2 : 1] & 07777U);

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -98,6 +99,25 @@ bool is_terminal_device(const struct stat& now) { return S_ISCHR(now.st_mode) &&
 // Its opener's network namespace is what a tun device belongs to, and that is ours.
 bool is_bound_to_opener(const struct stat& now) { return S_ISCHR(now.st_mode) && now.st_rdev == makedev(10, 200); }
 
+bool on_read_only_mount(int file) {
+  struct statvfs facts{};
+  return ::fstatvfs(file, &facts) != 0 || (facts.f_flag & ST_RDONLY) != 0;
+}
+
+// A read-only mount stops no write to a FIFO (mount(2) is about the file system), whose reader may be outside. For the command's
+// own calls Landlock does; it does not hold for us.
+bool is_sealed_fifo(const Opening& opening, int object) {
+  struct stat now{};
+  return opening.writes() && ::fstat(object, &now) == 0 && S_ISFIFO(now.st_mode) && on_read_only_mount(object);
+}
+
+// The same before the name is opened: even an open that is closed at once is seen by a FIFO's reader.
+bool names_sealed_fifo(const Opening& opening, const Place& place) {
+  if (!opening.writes() || !on_read_only_mount(place.dir)) return false;
+  const UniqueFd object(open_at(place.dir, place.name.c_str(), O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS));
+  return object.valid() && is_sealed_fifo(opening, object.get());
+}
+
 // What an open without waiting said: some files take it for an answer of its own.
 int look_at_opened(Opening& opening, bool asked_to_wait) {
   struct stat now{};
@@ -106,7 +126,7 @@ int look_at_opened(Opening& opening, bool asked_to_wait) {
     opening.opened.reset();
     return open_terminal(opening);
   }
-  if (is_bound_to_opener(now)) {
+  if (is_bound_to_opener(now) || is_sealed_fifo(opening, opening.opened.get())) {
     opening.opened.reset();
     return -EACCES;
   }
@@ -122,6 +142,7 @@ int look_at_opened(Opening& opening, bool asked_to_wait) {
 }
 
 int open_object(Opening& opening, int object) {
+  if (is_sealed_fifo(opening, object)) return -EACCES;
   const std::uint64_t flags = opening.flags & ~std::uint64_t{O_CREAT | O_EXCL | O_NOFOLLOW};
   const bool waits = !opening.has(O_NONBLOCK);
   const int fd = open_at(AT_FDCWD, own_link(object).c_str(), flags | O_NONBLOCK, 0, 0);
@@ -138,6 +159,7 @@ int open_object(Opening& opening, int object) {
 
 // The name, no link followed. Without waiting first, since the directories are held.
 int open_name(Opening& opening, const Place& place) {
+  if (names_sealed_fifo(opening, place)) return -EACCES;
   const bool waits = !opening.has(O_NONBLOCK);
   opening.file.take_umask();
   const int fd =

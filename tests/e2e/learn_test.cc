@@ -131,7 +131,7 @@ TEST_F(Learn, ConnectionsWithoutANetworkAreNamedAndNotGranted) {
 }
 
 TEST_F(Learn, WhereNothingCanBeSeenItSaysSo) {
-  const Outcome refused = learn("true", {"--allow-all-unix-sockets"});
+  const Outcome refused = learn("true", {"--policy", "danger-full-access"});
   EXPECT_EQ(refused.exit_code, 125) << refused;
   EXPECT_NE(refused.err.find("cannot see which files the command uses"), std::string::npos) << refused;
   EXPECT_EQ(belljar({"learn"}, options()).exit_code, 125);
