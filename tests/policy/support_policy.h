@@ -12,7 +12,8 @@
 namespace belljar::policy {
 
 inline MergeContext place() {
-  return {.workspace = "/w", .home = "/home/u", .tmpdir = "", .cwd = "/w/sub", .runtime_dir = "", .config_dir = ""};
+  return {
+      .workspace = "/w", .home = "/home/u", .tmpdir = "", .cwd = "/w/sub", .runtime_dir = "", .config_dir = "", .state_dir = ""};
 }
 
 inline Layer layer(std::string_view name, std::string_view toml) {
