@@ -226,9 +226,7 @@ Ruling FileRules::State::git_ruling(Act act, std::string_view path, bool is_dir,
     return refuse_protected(GitName::kDotGit, "reading; filesystem.protect = \"default\" lets git work");
   const GitPlaces places = git_places(path, is_dir);
   // A repository that is moved aside and back would have the names beside it written in between.
-  // Inodes are stamped in ticks: one of the very tick in which the run began counts as older, since nothing inside runs that early.
-  const timespec after{.tv_sec = options.began.tv_sec, .tv_nsec = options.began.tv_nsec + 1};
-  if (act == Act::kRenameFrom && is_dot_git(last_of(path)) && around.stood_before(0, last_of(path), after))
+  if (act == Act::kRenameFrom && is_dot_git(last_of(path)) && around.stood_before(0, last_of(path), options.began_at_latest))
     return refuse_protected(GitName::kDotGit, "removing it, or moving the directory that holds it");
   if (places.certain.name != GitName::kNone) {
     const Ruling ruling = on_git_name(act, places.certain.name, is_dir);

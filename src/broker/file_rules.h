@@ -75,6 +75,9 @@ struct FileRulesOptions {
   // When the run began, by the clock that stamps inodes (CLOCK_REALTIME_COARSE): a work tree that was made later has no agent and
   // editor names of its own yet.
   timespec began{};
+  // The same moment by CLOCK_REALTIME, for what must not be younger by mistake: stamps may be finer than the coarse clock
+  // (multigrain timestamps, Linux 6.13). Nothing inside runs as early as one tick after it.
+  timespec began_at_latest{};
   // Nobody else holds plain paths (second tier): entries without a wildcard count too.
   bool hold_paths = false;
 };

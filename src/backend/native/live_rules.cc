@@ -47,6 +47,7 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
   if (!options.hold_paths && !has_globs(options.filesystem))
     std::erase_if(options.filesystem.entries, [](const FsEntry& entry) { return entry.access != Access::kWrite; });
   ::clock_gettime(CLOCK_REALTIME_COARSE, &options.began);
+  ::clock_gettime(CLOCK_REALTIME, &options.began_at_latest);
   options.roots = paths.writable;
   for (const PrivateDir& dir : paths.view.private_dirs) options.exempt.push_back(dir.target);
   for (const Cache& cache : paths.view.caches) options.exempt.push_back(cache.path);
