@@ -1,9 +1,12 @@
 #include "backend/native/live_rules.h"
 
+#include <time.h>
+
 #include <ctime>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "backend/native/tree.h"
 #include "backend/native/view.h"
