@@ -196,14 +196,14 @@ TEST(Cgroup, OrphansOfProcessesThatAreGoneAreSweptAndOthersAreNot) {
   wait_for(dead);
   const std::string orphan = parent + "/belljar." + std::to_string(dead) + "-0." + own_pid_namespace();
   const std::string foreign = parent + "/belljar." + std::to_string(dead) + "-0.1";  // same number, another pid namespace
-  ASSERT_EQ(mkdir(orphan.c_str(), 0755), 0);
   ASSERT_EQ(mkdir(foreign.c_str(), 0755), 0);
   const pid_t inside = fork();
   if (inside == 0) {
-    write_small_file(AT_FDCWD, (orphan + "/cgroup.procs").c_str(), "0");
     for (;;) pause();
   }
-  while (read_small_file(AT_FDCWD, orphan + "/cgroup.procs").value_or("").empty()) poll(nullptr, 0, 1);
+  // Another test may sweep the empty group before the process is in it.
+  do ::mkdir(orphan.c_str(), 0755);
+  while (write_small_file(AT_FDCWD, (orphan + "/cgroup.procs").c_str(), std::to_string(inside)) != 0);
   {
     const Cgroup next = Cgroup::create({.pids = 16}, read_cgroup_host());
   }
