@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,17 +25,8 @@ double measure_end(const Argv& argv) {
   if (::pipe2(ends, O_CLOEXEC) < 0) return -1;
   const UniqueFd mine(ends[0]);
   UniqueFd theirs(ends[1]);
-  std::vector<char*> words;
-  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, theirs.get(), 1);
-  pid_t pid = -1;
-  const int error = ::posix_spawnp(&pid, words[0], &actions, nullptr, words.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return -1;
+  const pid_t pid = start_process(argv, theirs.get(), false);
+  if (pid < 0) return -1;
   theirs.reset();
   char byte = 0;
   const bool ready = ::read(mine.get(), &byte, 1) == 1;

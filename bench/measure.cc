@@ -26,7 +26,7 @@ double Samples::percentile(double share) const {
   return sorted[std::min(at, sorted.size() - 1)];
 }
 
-int run_process(const Argv& argv, int out, bool quiet) {
+pid_t start_process(const Argv& argv, int out, bool quiet) {
   std::vector<char*> words;
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -39,7 +39,12 @@ int run_process(const Argv& argv, int out, bool quiet) {
   pid_t pid = -1;
   const int error = ::posix_spawnp(&pid, words[0], &actions, nullptr, words.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return -1;
+  return error == 0 ? pid : -1;
+}
+
+int run_process(const Argv& argv, int out, bool quiet) {
+  const pid_t pid = start_process(argv, out, quiet);
+  if (pid < 0) return -1;
   int status = 0;
   if (::waitpid(pid, &status, 0) < 0) return -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

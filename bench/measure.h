@@ -1,6 +1,8 @@
 // Times of whole processes and of single acts, taken in turns so that every rival sees the same weather.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,8 +20,10 @@ struct Samples {
   double p99() const { return percentile(0.99); }
 };
 
-// Starts `argv` with posix_spawn, waits, returns its exit code (128+n for a signal, -1 when it could not be started). stdin and
-// stdout are /dev/null unless `out` (a descriptor) is given; stderr is dropped when `quiet`.
+// Starts `argv` with posix_spawn; -1 when it could not be started. stdin and stdout are /dev/null unless `out` (a descriptor) is
+// given; stderr is dropped when `quiet`.
+pid_t start_process(const Argv& argv, int out = -1, bool quiet = true);
+// The same, waits, returns its exit code (128+n for a signal, -1 when it could not be started).
 int run_process(const Argv& argv, int out = -1, bool quiet = true);
 
 // One rival of a comparison: does its act once and says whether it went well.

@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "broker/file_calls.h"
+#include "kernel/sys.h"
 
 namespace belljar::broker {
 namespace {
@@ -47,9 +48,9 @@ bool beyond_limit(int object, std::int64_t length, std::uint64_t limit) {
   return ::fstat(object, &now) == 0 && S_ISREG(now.st_mode) && length > now.st_size && static_cast<std::uint64_t>(length) > limit;
 }
 
-// Linux 6.6. An older kernel lets the filter see the number all the same.
+// An older kernel lets the filter see the number all the same.
 bool kernel_has_fchmodat2() {
-  static const bool has = ::syscall(452, -1, nullptr, 0, 0) == 0 || errno != ENOSYS;
+  static const bool has = kernel::sys::call(kernel::sys::kFchmodat2, -1, nullptr, 0, 0) != -ENOSYS;
   return has;
 }
 
@@ -57,10 +58,10 @@ bool kernel_has_fchmodat2() {
 
 int perform_chmod(FileCall& file) {
   const auto& args = file.call.args;
-  constexpr int kFchmodat2 = 452;
   const bool at = file.call.number != SYS_chmod;
-  if (file.call.number == kFchmodat2 && !kernel_has_fchmodat2()) return -ENOSYS;
-  const int flags = file.call.number == kFchmodat2 ? static_cast<int>(args[3]) : 0;
+  const bool has_flags = file.call.number == kernel::sys::kFchmodat2;
+  if (has_flags && !kernel_has_fchmodat2()) return -ENOSYS;
+  const int flags = has_flags ? static_cast<int>(args[3]) : 0;
   if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return -EINVAL;
   const auto mode = static_cast<mode_t>(args[at ? 2 : 1] & 07777U);
   std::string path;

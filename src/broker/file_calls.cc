@@ -3,11 +3,10 @@
 #include <sys/syscall.h>
 
 #include "broker/staged.h"
+#include "kernel/sys.h"
 
 namespace belljar::broker {
 namespace {
-
-constexpr int kFchmodat2 = 452;
 
 using Perform = int (*)(FileCall&);
 
@@ -35,7 +34,7 @@ Perform performer_of(int number) {
       return perform_rename;
     case SYS_chmod:
     case SYS_fchmodat:
-    case kFchmodat2:
+    case kernel::sys::kFchmodat2:
       return perform_chmod;
     case SYS_truncate:
       return perform_truncate;

@@ -15,6 +15,7 @@
 #include "broker/as_caller.h"
 #include "broker/observation.h"
 #include "broker/path_view.h"
+#include "kernel/sys.h"
 
 namespace belljar::broker {
 namespace {
@@ -33,7 +34,7 @@ struct Use {
 constexpr Use kUses[] = {
     {SYS_openat, 0, 1, Act::kRead, 2},  {SYS_newfstatat, 0, 1, Act::kLook}, {SYS_statx, 0, 1, Act::kLook},
     {SYS_faccessat, 0, 1, Act::kLook},  {SYS_faccessat2, 0, 1, Act::kLook}, {SYS_readlinkat, 0, 1, Act::kLook},
-    {SYS_truncate, -1, 0, Act::kWrite}, {SYS_fchmodat, 0, 1, Act::kWrite},  {452 /* fchmodat2 */, 0, 1, Act::kWrite},
+    {SYS_truncate, -1, 0, Act::kWrite}, {SYS_fchmodat, 0, 1, Act::kWrite},  {kernel::sys::kFchmodat2, 0, 1, Act::kWrite},
     {SYS_mkdirat, 0, 1, Act::kMake},    {SYS_mknodat, 0, 1, Act::kMake},    {SYS_unlinkat, 0, 1, Act::kMake},
     {SYS_symlinkat, 1, 2, Act::kMake},  {SYS_linkat, 0, 1, Act::kRead},     {SYS_linkat, 2, 3, Act::kMake},
     {SYS_renameat, 0, 1, Act::kMake},   {SYS_renameat, 2, 3, Act::kMake},   {SYS_renameat2, 0, 1, Act::kMake},

@@ -1,6 +1,7 @@
 // Belljar's own words to people: stderr, prefixed "belljar:", what / reason / next on a line each (STYLE section 7).
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -22,5 +23,9 @@ void print_note(std::string_view text);
 
 // What the parser of the command line refused, as an Error with the nearest right option or command.
 Error usage_error(const CLI::App& app, const CLI::ParseError& refused);
+
+// What main() returns: runs `parse`, whose callbacks set `exit_code`, and turns what it throws into words. The one place where
+// exceptions end.
+int parse_and_run(const CLI::App& app, const std::function<void()>& parse, const int& exit_code);
 
 }  // namespace belljar::cli

@@ -8,6 +8,7 @@
 #include "belljar/violation_text.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
+#include "cli/load.h"
 #include "policy/json.h"
 #include "policy/permit.h"
 #include "runtime/json.h"
@@ -20,11 +21,6 @@ struct Given {
   std::string id = "last";
   bool json = false, list = false, model = false;
 };
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
-  return value == nullptr ? std::string() : std::string(value);
-}
 
 int print(const std::string& text) {
   const bool fine = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;

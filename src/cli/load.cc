@@ -27,11 +27,6 @@ using policy::Layer;
 
 constexpr std::size_t kMaxFile = 8U << 20;  // a thousand entries of 4095 bytes, twice
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread, before anything starts
-  return value == nullptr ? std::string() : std::string(value);
-}
-
 Error unreadable(const std::string& path, int errnum, const char* call) {
   return Error(errnum == ENOENT ? Code::kNotFound : Code::kPermissionDenied, format("cannot read policy {}", quoted(path)))
       .sys(errnum, call);
@@ -166,6 +161,11 @@ Result<Layer> base_layer(std::vector<Layer>& layers, const PolicyFlags& flags) {
 }
 
 }  // namespace
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread, before anything starts
+  return value == nullptr ? std::string() : std::string(value);
+}
 
 Result<std::string> read_policy_file(const std::string& path) { return read_all(BELLJAR_TRY(open_policy(path)).file, path); }
 

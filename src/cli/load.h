@@ -23,6 +23,9 @@ Result<LoadedPolicy> load_policy(const PolicyFlags& flags);
 // The workspace as a canonical absolute path. "/" and $HOME must be named twice: everything the user owns would be writable.
 Result<std::string> find_workspace(const std::vector<std::string>& given, const std::string& home);
 
+// A variable of our own environment; empty when it is not set. One thread, before anything starts.
+std::string variable(const char* name);
+
 // The whole text of a policy file. Never blocks: a FIFO, a device or more than 8 MiB is an error.
 Result<std::string> read_policy_file(const std::string& path);
 

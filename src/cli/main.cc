@@ -58,14 +58,5 @@ int main(int argc, char** argv) {
     app.add_subcommand("rules", "Judge shell commands by rules: allow, ask or forbid, part by part");
     app.add_subcommand("scan", "Look for instructions to a model in text that should be data");
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {  // --help
-    return app.exit(asked);
-  } catch (const CLI::ParseError& refused) {
-    return belljar::cli::print_error(belljar::cli::usage_error(app, refused));
-  } catch (const std::exception& bug) {
-    return belljar::cli::print_error(belljar::Error(belljar::Code::kInternal, belljar::escaped(bug.what())));
-  }
-  return exit_code;
+  return belljar::cli::parse_and_run(app, [&] { app.parse(argc, argv); }, exit_code);
 }

@@ -38,11 +38,6 @@ struct Given {
   std::vector<std::string> program;  // after `--`
 };
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread, before anything starts
-  return value == nullptr ? std::string() : std::string(value);
-}
-
 Result<Command> find_command(const Given& given) {
   Command command;
   if (given.shell_text) {

@@ -26,6 +26,9 @@ inline long call(long number, Arguments... arguments) noexcept {
   return value < 0 ? -errno : value;
 }
 
+// Linux 6.6; the number is the same on all processors.
+inline constexpr int kFchmodat2 = 452;
+
 // Processes. (Only launch/ makes them, so clone3 is there.)
 inline int pidfd_open(pid_t pid, unsigned flags = 0) noexcept { return static_cast<int>(call(SYS_pidfd_open, pid, flags)); }
 inline int pidfd_send_signal(int pidfd, int signal) noexcept {

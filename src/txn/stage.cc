@@ -42,36 +42,29 @@ Result<void> Stager::add(const Chosen& chosen) {
 }
 
 Result<void> Stager::put(const Chosen& chosen) {
-  Op op;
-  op.kind = Op::Kind::kPut;
-  op.path = chosen.delta.path;
-  op.number = ops_.size();
-  if (chosen.delta.lower) op.before = identity_of(*chosen.delta.lower);
+  Op op = next_op(Op::Kind::kPut, chosen.delta);
   op.mode = chosen.delta.upper->st_mode & 07777U;
-  if (chosen.delta.lower) op.old_mode = chosen.delta.lower->st_mode & 07777U;
   op.staged = BELLJAR_TRY(make(chosen, stage_, format("n{}", op.number)));
   ops_.push_back(std::move(op));
   return {};
 }
 
-Result<void> Stager::remove(const Delta& delta) {
+Op Stager::next_op(Op::Kind kind, const Delta& delta) const {
   Op op;
-  op.kind = Op::Kind::kRemove;
+  op.kind = kind;
   op.path = delta.path;
   op.number = ops_.size();
-  op.before = identity_of(*delta.lower);
-  op.old_mode = delta.lower->st_mode & 07777U;
-  ops_.push_back(std::move(op));
+  if (delta.lower) op.before = identity_of(*delta.lower), op.old_mode = delta.lower->st_mode & 07777U;
+  return op;
+}
+
+Result<void> Stager::remove(const Delta& delta) {
+  ops_.push_back(next_op(Op::Kind::kRemove, delta));
   return {};
 }
 
 Result<void> Stager::meta(const Delta& delta) {
-  Op op;
-  op.kind = Op::Kind::kMeta;
-  op.path = delta.path;
-  op.number = ops_.size();
-  op.before = identity_of(*delta.lower);
-  op.old_mode = delta.lower->st_mode & 07777U;
+  Op op = next_op(Op::Kind::kMeta, delta);
   op.mode = delta.upper->st_mode & 07777U;
   const UniqueFd lower = open_lower(store_, delta.path);
   const UniqueFd upper = open_upper(store_, delta);

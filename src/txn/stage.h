@@ -59,6 +59,8 @@ class Stager {
 
  private:
   std::string staged_path(const std::string& path) const;
+  // What all kinds have: the name, its place in the order, and what stands on the host now.
+  Op next_op(Op::Kind kind, const Delta& delta) const;
   Result<void> put(const Chosen& chosen);
   Result<void> remove(const Delta& delta);
   Result<void> meta(const Delta& delta);

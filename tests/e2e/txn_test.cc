@@ -1,7 +1,6 @@
 // `belljar run --txn` and the commands about transactions as people use them.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "support/as_user.h"
+#include "support/clock.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/run.h"
@@ -17,16 +17,6 @@
 
 namespace belljar::test {
 namespace {
-
-// ctime ticks with the kernel's coarse clock: what is written in the same tick as a run begins counts as changed meanwhile. Waits
-// until what was written before lies in the past.
-void let_the_clock_tick() {
-  timespec begin{};
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &begin);  // a ctime may be that fine, and the coarse clock lags behind
-  do ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  while (now.tv_sec < begin.tv_sec || (now.tv_sec == begin.tv_sec && now.tv_nsec <= begin.tv_nsec));
-}
 
 void must_remove(const std::string& path) { EXPECT_EQ(::remove(path.c_str()), 0) << path; }
 

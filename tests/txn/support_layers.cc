@@ -5,27 +5,19 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "base/format.h"
+#include "support/clock.h"
 #include "support/leftovers.h"
 #include "support/must.h"
 #include "txn/base.h"
 #include "txn/store.h"
 
 namespace belljar::test {
-
-void let_the_clock_tick() {
-  timespec begin{};
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &begin);  // a ctime may be that fine, and the coarse clock lags behind
-  do ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  while (now.tv_sec < begin.tv_sec || (now.tv_sec == begin.tv_sec && now.tv_nsec <= begin.tv_nsec));
-}
 
 Workbench::Workbench(const std::string& base, const std::string& state_base)
     : workspace_(base), state_(state_base.empty() ? base : state_base) {

@@ -10,9 +10,6 @@
 
 namespace belljar::test {
 
-// Waits until what was written before lies in the past of the clock that ctime is made of.
-void let_the_clock_tick();
-
 // A workspace and a state directory; `state_base` may lie on another file system.
 class Workbench {
  public:

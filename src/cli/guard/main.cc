@@ -18,14 +18,5 @@ int main(int argc, char** argv) {
   belljar::cli::add_rules(app, exit_code);
   belljar::cli::add_scan(app, exit_code);
   belljar::cli::add_policy_import(app, exit_code);
-  try {
-    app.parse(rest);
-  } catch (const CLI::Success& asked) {  // --help
-    return app.exit(asked);
-  } catch (const CLI::ParseError& refused) {
-    return belljar::cli::print_error(belljar::cli::usage_error(app, refused));
-  } catch (const std::exception& bug) {
-    return belljar::cli::print_error(belljar::Error(belljar::Code::kInternal, belljar::escaped(bug.what())));
-  }
-  return exit_code;
+  return belljar::cli::parse_and_run(app, [&] { app.parse(rest); }, exit_code);
 }
