@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "backend/landlock/landlock.h"
+#include "backend/local/local.h"
 #include "backend/native/host.h"
 #include "backend/native/native.h"
 #include "base/format.h"
@@ -24,8 +25,11 @@ struct Row {
   std::unique_ptr<Backend> (*make)(const Host&);
 };
 
-constexpr Row kBackends[] = {
-    {"native", make<NativeBackend>}, {"auto", make<NativeBackend>}, {"", make<NativeBackend>}, {"landlock", make<LandlockBackend>}};
+constexpr Row kBackends[] = {{"native", make<NativeBackend>},
+                             {"auto", make<NativeBackend>},
+                             {"", make<NativeBackend>},
+                             {"landlock", make<LandlockBackend>},
+                             {"local", make<LocalBackend>}};
 
 }  // namespace
 

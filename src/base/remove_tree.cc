@@ -49,7 +49,9 @@ int remove_files(int fd, dev_t device, std::vector<std::string>& subdirectories)
 
 }  // namespace
 
-Result<void> remove_tree(const std::string& path) {
+Result<void> remove_tree(const std::string& path) { return remove_tree_at(AT_FDCWD, path); }
+
+Result<void> remove_tree_at(int parent_fd, const std::string& path) {
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   constexpr std::size_t kDeepest = 512;  // descriptors, one a level; deeper trees are reported, not followed
   std::vector<Level> levels;
@@ -68,10 +70,10 @@ Result<void> remove_tree(const std::string& path) {
     return failed;
   };
   struct stat status{};
-  if (::lstat(path.c_str(), &status) < 0 && errno == ENOENT) return {};
+  if (::fstatat(parent_fd, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT) return {};
   if (!S_ISDIR(status.st_mode))
     return Error(Code::kInvalidArgument, format("cannot remove {}", quoted(path))).reason("it is not a directory");
-  error = enter(AT_FDCWD, path);
+  error = enter(parent_fd, path);
   while (!levels.empty()) {
     Level& level = levels.back();
     if (!level.subdirectories.empty() && levels.size() < kDeepest) {
@@ -82,7 +84,7 @@ Result<void> remove_tree(const std::string& path) {
     }
     const std::string name = std::move(level.name);
     levels.pop_back();
-    const int parent = levels.empty() ? AT_FDCWD : levels.back().fd.get();
+    const int parent = levels.empty() ? parent_fd : levels.back().fd.get();
     if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) < 0 && error == 0) error = errno;
   }
   if (error != 0)

@@ -222,7 +222,10 @@ int close_inherited_fds(ChildContext& context) noexcept {
   const int null = ::open("/dev/null", O_RDWR);  // NOLINT(android-cloexec-open): commands inherit it as 0
   if (null != 0) return null < 0 ? -errno : -EBADF;
   if (::dup2(0, 1) < 0 || ::dup2(0, 2) < 0) return -errno;
-  return 0;
+  if (context.first != nullptr) return 0;
+  // A session's files are reached by their caller through this. Before Landlock and seccomp, which need not allow it.
+  context.root = ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  return context.root < 0 ? -errno : 0;
 }
 
 // Init shares the caller's memory image: its arguments and environment may hold secrets, and the arguments can be read by everyone

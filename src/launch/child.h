@@ -17,7 +17,7 @@ struct PreparedExec {
   char* const* argv = nullptr;
   char* const* envp = nullptr;
   int stdio[3] = {-1, -1, -1};
-  bool pty = false;
+  bool pty = false, own_terminal = false, adopt = false;
 };
 
 // The child's whole knowledge; made by the parent before clone3.
@@ -34,6 +34,7 @@ struct ChildContext {
   int listener = -1;
   int pty_master = -1, pty_slave = -1;
   int sockets[kMaxInnerSockets] = {-1, -1, -1, -1};
+  int root = -1;  // "/" as the sandbox sees it, when it serves only
   int skipped = 0;
   int skipped_op[48]{}, skipped_errno[48]{};
 };

@@ -97,7 +97,9 @@ struct SpawnFailure {
       if (exec.stdio[fd] >= 0 && ::dup2(exec.stdio[fd], fd) < 0) fail(failure, wire::kStdio);
     }
   }
+  if (exec.own_terminal && ::ioctl(0, TIOCSCTTY, 0) < 0) fail(failure, wire::kStdio);
   if (::chdir(exec.cwd) < 0) fail(failure, wire::kChdir);
+  if (exec.adopt) ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // survives execve, prctl(2)
   ::signal(SIGPIPE, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -295,6 +297,8 @@ void handle_exec(ChildContext& context, ssize_t size, int* fds, int fd_count) no
   PreparedExec exec;
   exec.id = header.exec_id;
   exec.pty = header.pty != 0;
+  exec.own_terminal = header.own_terminal != 0;
+  exec.adopt = header.adopt != 0;
   int used = 0;
   for (int i = 0; i < 3; ++i) {
     if ((header.has_stdio & (1U << i)) != 0 && used < fd_count) {
@@ -384,6 +388,10 @@ void serve(ChildContext& context) noexcept {
     if (fd < 0) continue;
     fds[count++] = fd;
     ++reply.sockets;
+  }
+  if (context.root >= 0) {
+    fds[count++] = context.root;
+    reply.has_root = 1;
   }
   reply.steps = static_cast<std::int32_t>(steps().size());
   std::memcpy(reply.step_ns, measured_steps(), static_cast<std::size_t>(reply.steps) * sizeof(std::int64_t));

@@ -71,7 +71,7 @@ Error exec_error(const ExecRequest& request) {
 
 struct Received {
   wire::Reply reply;
-  int fds[wire::kMaxFds] = {-1, -1, -1, -1, -1, -1};
+  int fds[wire::kMaxFds] = {-1, -1, -1, -1, -1, -1, -1};
   int fd_count = 0;
 };
 
@@ -298,6 +298,7 @@ class Starter {
     if (received.reply.has_listener != 0) sandbox_.listener_ = UniqueFd(received.fds[next++]);
     if (received.reply.has_pty != 0) sandbox_.pty_master_ = UniqueFd(received.fds[next++]);
     for (int i = 0; i < received.reply.sockets; ++i) sandbox_.sockets_.emplace_back(received.fds[next++]);
+    if (received.reply.has_root != 0) sandbox_.root_ = UniqueFd(received.fds[next++]);
     if (options_.time_steps) {
       for (int i = 0; i < received.reply.steps; ++i)
         sandbox_.steps_.push_back({steps()[static_cast<std::size_t>(i)].name, received.reply.step_ns[i]});
@@ -334,6 +335,7 @@ Sandbox& Sandbox::operator=(Sandbox&& other) noexcept {
     listener_ = std::move(other.listener_);
     pty_master_ = std::move(other.pty_master_);
     sockets_ = std::move(other.sockets_);
+    root_ = std::move(other.root_);
     next_id_ = other.next_id_;
     subreaper_ = other.subreaper_;
     own_pid_namespace_ = other.own_pid_namespace_;
@@ -402,6 +404,8 @@ Result<std::uint32_t> Sandbox::exec(const ExecRequest& request) {
   wire::ExecHeader header;
   header.exec_id = next_id_++;
   header.pty = request.pty ? 1 : 0;
+  header.own_terminal = request.own_terminal ? 1 : 0;
+  header.adopt = request.adopt ? 1 : 0;
   std::string strings = request.cwd.empty() ? default_cwd_ : request.cwd;
   strings.push_back('\0');
   const auto append = [&](const std::vector<std::string>& list) {

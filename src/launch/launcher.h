@@ -49,7 +49,7 @@ struct Event {
 };
 
 // A running sandbox: its pid 1. Move-only; the destructor kills the tree (SIGKILL to pid 1 ends the pid namespace) and reaps it.
-// One thread at a time.
+// One thread at a time; but next_event() on one thread and exec() or signal() on another do not disturb each other.
 class Sandbox {
  public:
   Sandbox() = default;
@@ -65,6 +65,11 @@ class Sandbox {
 
   std::vector<UniqueFd> take_sockets() noexcept { return std::move(sockets_); }  // Plan::sockets, in order, listening
 
+  // "/" as the sandbox sees it (O_PATH), for a sandbox that was started without a first command.
+  UniqueFd take_root() noexcept { return std::move(root_); }
+
+  // The id that the next exec() gives: for who registers before the events of that command can arrive.
+  std::uint32_t next_exec_id() const noexcept { return next_id_; }
   // Starts one more command. Returns its id at once; kStarted or kExecFailed follows as an Event.
   Result<std::uint32_t> exec(const ExecRequest& request);
   // Next message from init; nullopt when none is there yet. kGone once init is dead. After start() with a first command one event
@@ -87,7 +92,7 @@ class Sandbox {
  private:
   friend class Starter;
   int init_pid_ = -1;
-  UniqueFd pidfd_, control_, listener_, pty_master_;
+  UniqueFd pidfd_, control_, listener_, pty_master_, root_;
   std::vector<UniqueFd> sockets_;
   std::uint32_t next_id_ = 2;
   std::optional<Event> pending_;  // outcome of the first command, known before start() returned

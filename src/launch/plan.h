@@ -133,6 +133,9 @@ struct ExecRequest {
   std::string cwd;               // empty: Plan::default_cwd
   int stdio[3] = {-1, -1, -1};   // descriptors of the caller; -1: /dev/null
   bool pty = false;              // stdio that is -1 is the sandbox's pty instead, and that becomes the controlling terminal
+  bool own_terminal = false;     // stdio[0] is a terminal of its own and becomes the controlling one
+  // The command adopts its orphaned descendants while it runs (PR_SET_CHILD_SUBREAPER), so that its tree can be found and ended.
+  bool adopt = false;
 };
 
 }  // namespace belljar::launch

@@ -9,7 +9,7 @@
 namespace belljar::launch::wire {
 
 inline constexpr int kMaxSteps = 24;
-inline constexpr int kMaxFds = 6;  // with one reply: seccomp listener, pty, sockets of the plan
+inline constexpr int kMaxFds = 7;  // with one reply: seccomp listener, pty, sockets of the plan, root
 inline constexpr int kMaxSkipped = 48;
 inline constexpr std::uint32_t kInlineExec = 48 * 1024;  // larger exec requests travel in a memfd
 
@@ -29,7 +29,7 @@ struct ExecHeader {
   std::uint32_t paths = 0, argc = 0, envc = 0;
   std::uint32_t bytes = 0;  // of the strings
   std::uint32_t in_memfd = 0;
-  std::uint32_t pty = 0;
+  std::uint32_t pty = 0, own_terminal = 0, adopt = 0;
   std::uint32_t has_stdio = 0;  // bit i: descriptor i is passed along
 };
 
@@ -42,7 +42,7 @@ struct Reply {
   std::int32_t op = -1;    // kStepFailed in the mount step: index of the operation
   std::int32_t wait_status = 0;
   std::int64_t at_ns = 0;  // CLOCK_MONOTONIC: just before execve, or when the exit was seen
-  std::int32_t has_listener = 0, has_pty = 0, sockets = 0;
+  std::int32_t has_listener = 0, has_pty = 0, sockets = 0, has_root = 0;
   rusage usage{};
   std::int32_t steps = 0, skipped = 0;
   std::int64_t step_ns[kMaxSteps]{};

@@ -21,6 +21,7 @@
 #include "runtime/enforcement.h"
 #include "runtime/limits.h"
 #include "runtime/outlet.h"
+#include "runtime/parts.h"
 #include "runtime/start_failure.h"
 #include "runtime/supervise.h"
 #include "runtime/terminal.h"
@@ -98,7 +99,10 @@ class Run {
     supervision.front_ends = session_.front_ends && prepared_.plan.cgroup_fd < 0 && prepared_.plan.join_files.empty();
     std::optional<broker::Broker> broker;
     if (UniqueFd listener = sandbox.take_listener(); listener.valid()) {
-      broker = BELLJAR_TRY(broker::Broker::create(std::move(listener), broker_options()));
+      broker::BrokerOptions rules = broker_options(prepared_, policy_, session_.origins);
+      rules.observer = session_.observer;
+      if (session_.complete != nullptr) rules.explain = explainer(*session_.complete);
+      broker = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules)));
       supervision.broker = &*broker;
     }
     if (session_.on_started) session_.on_started(sandbox.init_pid());
@@ -122,16 +126,7 @@ class Run {
 
  private:
   Result<void> make_limits() {
-    const launch::Plan& plan = prepared_.plan;
-    const bool unconfined = policy_.mode == Mode::kDangerFullAccess || policy_.mode == Mode::kExternalSandbox;
-    limits_ = BELLJAR_TRY(
-        LimitSet::create(policy_.limits, {.pid_namespace = prepared_.pid_namespace,
-                                          .user_namespace = prepared_.user_namespace,
-                                          .kernel_uid_0 = plan.identity == launch::Identity::kKeep && geteuid() == 0,
-                                          .kill_by_cgroup = !prepared_.pid_namespace,
-                                          .group_writable = unconfined,
-                                          .workspace = workspace_,
-                                          .private_tmp = policy_.filesystem.tmp == Tmp::kPrivate && prepared_.pid_namespace}));
+    limits_ = BELLJAR_TRY(LimitSet::create(policy_.limits, limit_context(prepared_, policy_, workspace_)));
     const EnforcementReport& clauses = limits_->clauses();
     prepared_.report.insert(prepared_.report.end(), clauses.begin(), clauses.end());
     const auto& rlimits = limits_->rlimits();
@@ -168,24 +163,6 @@ class Run {
     for (int n = 0; n < 3; ++n) request.stdio[n] = stdio.command_fd(n);
     request.pty = stdio.pty();
     return request;
-  }
-
-  broker::BrokerOptions broker_options() const {
-    broker::BrokerOptions options;
-    options.own_network_namespace = prepared_.own_network;
-    if (prepared_.plan.identity == launch::Identity::kRootMapped)
-      options.uid = prepared_.plan.outside_uid, options.gid = prepared_.plan.outside_gid;
-    options.origin_of = [origins = session_.origins](const std::string& key) { return origin_of(origins, key); };
-    options.rules = prepared_.file_rules;
-    options.one_root = !policy_.allow_nested_userns;
-    options.filter = prepared_.plan.seccomp_spec;
-    options.network_refused = prepared_.own_network;
-    options.observer = session_.observer;
-    const IgnoreViolations& ignore = policy_.ignore_violations;
-    if (!ignore.file.empty() || !ignore.network.empty())
-      options.ignored = [&ignore](const Violation& violation) { return policy::is_ignored(ignore, violation); };
-    if (session_.complete != nullptr) options.explain = explainer(*session_.complete);
-    return options;
   }
 
   // Where mounts hold a rule the kernel's errno does not say which.
@@ -255,13 +232,6 @@ Result<Ran> run_prepared(backend::Prepared prepared, const Policy& policy, const
 }
 
 namespace {
-
-// Layers of transactions are nobody's business inside, of this one or another: their directory is hidden wherever it is.
-void hide_state(Policy& policy, const std::string& state_dir) {
-  std::vector<FsEntry>& entries = policy.filesystem.entries;
-  if (state_dir.empty() || std::ranges::any_of(entries, [&](const FsEntry& entry) { return entry.path == state_dir; })) return;
-  entries.push_back({state_dir, false, Access::kNone, {"state directory", "", 0}});
-}
 
 Result<void> check_mode(const Policy& policy) {
   if (policy.mode == Mode::kWorkspaceWrite) return {};

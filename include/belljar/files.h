@@ -1,0 +1,94 @@
+// What the file calls of a Sandbox take and give. Values.
+//
+// Paths are relative to the workspace, or absolute and below it. They are resolved by the kernel beneath the workspace
+// (openat2(2), RESOLVE_BENEATH): no "..", symbolic link or race leads out, and what would is refused with kInvalidArgument and
+// "path escapes workspace: ...". Names and contents are bytes: nothing is decoded, nothing is translated.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "belljar/cancel.h"
+#include "belljar/units.h"
+
+namespace belljar {
+
+enum class FileType { kFile, kDirectory, kSymlink, kOther };
+
+struct FileInfo {
+  std::string path;  // list: the name; stat: as it was asked for; glob: relative to the workspace
+  FileType type = FileType::kFile;
+  std::uint64_t size = 0;
+  unsigned mode = 0;  // permission bits
+  std::chrono::system_clock::time_point modified;
+  std::string target;  // of a symbolic link
+  bool operator==(const FileInfo&) const = default;
+};
+
+struct ReadOptions {
+  std::uint64_t offset = 0;
+  // Reads at most this many bytes. Unset: the whole file, and one larger than 256 MiB is refused (kOutOfRange).
+  std::optional<std::uint64_t> limit;
+};
+
+enum class Parents { kCreate, kMustExist };
+enum class WriteMode {
+  kReplace,  // the file is made or emptied, then written
+  kAppend,   // at the end, each call in one piece as far as write(2) goes
+  kAtomic,   // beside it under another name, then renamed: readers see all of the old or all of the new
+};
+
+struct WriteOptions {
+  WriteMode how = WriteMode::kReplace;
+  // Permission bits for the file, 0000-0777 (setuid, setgid and sticky are refused). Unset: an existing file keeps its own, a new
+  // one gets 0666 less the umask.
+  std::optional<unsigned> mode;
+  Parents parents = Parents::kCreate;
+};
+
+struct MakeDirOptions {
+  std::optional<unsigned> mode;  // unset: 0777 less the umask
+  // kCreate: as mkdir -p, an existing directory is fine. kMustExist: as mkdir, an existing one is kAlreadyExists.
+  Parents parents = Parents::kCreate;
+};
+
+enum class Depth { kOne, kTree };
+struct RemoveOptions {
+  Depth depth = Depth::kOne;  // kOne: a file, a link or an empty directory
+};
+
+// glob and grep walk the tree below the workspace without following links, and look neither at devices nor at FIFOs.
+struct WalkOptions {
+  std::size_t max_results = 10'000;
+  std::chrono::milliseconds timeout{30'000};  // what was found until then is returned, with `complete` false
+  CancelToken cancel;                         // as the timeout
+};
+
+struct GlobResult {
+  std::vector<FileInfo> files;  // sorted by path
+  bool complete = true;         // false: max_results, the timeout or a cancellation ended the walk
+};
+
+enum class Case { kSensitive, kIgnoreAscii };
+struct GrepOptions {
+  std::string files = "**";  // which files, a glob relative to the workspace
+  Case letters = Case::kSensitive;
+  WalkOptions walk;
+};
+
+struct GrepMatch {
+  std::string path;        // relative to the workspace
+  std::uint64_t line = 0;  // from 1
+  std::string text;        // the line without its end, at most 1000 bytes
+  bool operator==(const GrepMatch&) const = default;
+};
+
+struct GrepResult {
+  std::vector<GrepMatch> matches;  // by path, then line
+  bool complete = true;
+};
+
+}  // namespace belljar

@@ -1,0 +1,146 @@
+// One isolated environment with an id and a lifetime: what an agent's tools depend on, whatever is underneath.
+//
+//   SandboxConfig config;                      // native, workspace-write, no network
+//   config.workspace = "/home/me/project";
+//   std::shared_ptr<Sandbox> sandbox = BELLJAR_TRY(make_sandbox(config));
+//   BELLJAR_CHECK(sandbox->start());
+//   ExecResult result = BELLJAR_TRY(sandbox->exec("make test", {.timeout = 60s}));
+//   std::string log = BELLJAR_TRY(sandbox->read_file("build/log"));
+//   BELLJAR_CHECK(sandbox->stop());            // or the destructor
+//
+// Exec never fails for what the command did: exit 1, a signal, a timeout, a program that is not there are an ExecResult. An Error
+// means that the sandbox could not do its own work or was asked something that makes no sense. All methods are safe from any
+// thread and may run at the same time, except that nothing may run while the object is destroyed.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/cancel.h"
+#include "belljar/command.h"
+#include "belljar/exec_result.h"
+#include "belljar/files.h"
+#include "belljar/policy.h"
+#include "belljar/process.h"
+#include "belljar/result.h"
+
+namespace belljar {
+
+// Called with each piece of output as it arrives, before any cap. An exception ends the command and comes out of exec().
+using OutputCallback = std::function<void(std::string_view bytes)>;
+
+struct ExecOptions {
+  // Wall time from execve. Unset: the policy's, else 30 s. Never more than the policy's max_timeout, else 5 min: larger values are
+  // lowered to it. Zero or negative: kInvalidArgument. On expiry the command's whole tree is ended, double-forked descendants
+  // included.
+  std::optional<std::chrono::milliseconds> timeout;
+  std::string stdin_bytes;  // empty: /dev/null
+  CancelToken cancel;       // cancelled: the tree is ended and the result says kCancelled
+  OutputCallback on_stdout, on_stderr;
+  // Bytes kept of each stream. Unset: the policy's, else 200 000. The rest is read, counted and dropped, or ends the command where
+  // the policy's output_action says so.
+  std::optional<std::uint64_t> output_bytes;
+};
+
+enum class SpawnInput { kNull, kPipe };
+
+struct TerminalSize {
+  unsigned short rows = 24, columns = 80;
+};
+
+struct SpawnOptions {
+  std::optional<std::chrono::milliseconds> timeout;  // unset: none
+  SpawnInput input = SpawnInput::kNull;
+  std::optional<TerminalSize> terminal;  // a terminal of the sandbox's own; its output is stdout, stderr stays empty
+  CancelToken cancel;
+  OutputCallback on_stdout, on_stderr;  // on a thread of the process's own
+  std::optional<std::uint64_t> output_bytes;
+};
+
+// What a sandbox uses now.
+struct SandboxStats {
+  std::chrono::microseconds cpu{0};  // of all commands since the start
+  Bytes memory;                      // of all processes inside now
+  std::uint64_t processes = 0;       // and threads, init included
+  std::uint64_t execs = 0;           // commands started
+  std::uint64_t bytes_written = 0;   // through write_file
+};
+
+class Sandbox {
+ public:
+  Sandbox() = default;
+  Sandbox(const Sandbox&) = delete;
+  Sandbox& operator=(const Sandbox&) = delete;
+  virtual ~Sandbox() = default;
+
+  virtual std::string_view backend() const noexcept = 0;  // for people and logs; nothing should depend on it
+  virtual const std::string& id() const noexcept = 0;
+  virtual const std::string& workspace() const noexcept = 0;
+  // What holds, and how far: see exec_result.h. Complete after start().
+  virtual EnforcementReport enforcement() const = 0;
+
+  // Errors: as belljar::run; kFailedPrecondition, it runs already. A stopped one can be started again, empty of processes.
+  virtual Result<void> start() = 0;
+  // Ends everything inside and gives all back. Commands that run meanwhile end with kCancelled. Stopping twice is fine.
+  virtual Result<void> stop() = 0;
+  // Proves that a command could be started now. Errors: kUnavailable, why not.
+  virtual Result<void> health() = 0;
+  virtual Result<SandboxStats> stats() = 0;
+
+  // Errors: kFailedPrecondition, it does not run; kInvalidArgument, a NUL byte, an empty command, a cwd outside of the workspace;
+  // kNotFound, no such cwd; kResourceExhausted, no descriptors or memory.
+  virtual Result<ExecResult> exec(const Command& command, const ExecOptions& options = {}) = 0;
+  virtual Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options = {}) = 0;
+  // `sh -c text`.
+  Result<ExecResult> exec(std::string text, const ExecOptions& options = {}) {
+    return exec(shell_command(std::move(text)), options);
+  }
+
+  // Files of the workspace: files.h says what a path is. Errors: kInvalidArgument, "path escapes workspace: ..." and other paths
+  // that make no sense; kNotFound; kAlreadyExists; kPermissionDenied, by the policy or the file's mode; kFailedPrecondition, it is
+  // of another type than asked for; kResourceExhausted, disk full or a quota.
+  virtual Result<std::string> read_file(const std::string& path, const ReadOptions& options = {}) = 0;
+  virtual Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options = {}) = 0;
+  virtual Result<std::vector<FileInfo>> list(const std::string& path = ".") = 0;  // sorted, without "." and ".."
+  virtual Result<FileInfo> stat(const std::string& path) = 0;                     // of a link itself, not of what it leads to
+  virtual Result<void> make_dir(const std::string& path, const MakeDirOptions& options = {}) = 0;
+  virtual Result<void> rename(const std::string& from, const std::string& to) = 0;
+  virtual Result<void> remove(const std::string& path, const RemoveOptions& options = {}) = 0;
+  virtual Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options = {}) = 0;
+  // Lines that hold `text`, as it is: for regular expressions exec grep inside.
+  virtual Result<GrepResult> grep(const std::string& text, const GrepOptions& options = {}) = 0;
+};
+
+struct SandboxConfig;
+using SandboxFactory = std::function<Result<std::shared_ptr<Sandbox>>(const SandboxConfig&)>;
+
+struct SandboxConfig {
+  // native, landlock: locked down by the kernel. local: guard rails only, and says so. mock: nothing is executed.
+  std::string backend = "native";
+  Policy policy;
+  std::string workspace;                          // empty: the current directory
+  std::map<std::string, std::string> caller_env;  // what the policy's environment is taken from; empty: this process's own
+  // Without a command or file call for this long the sandbox stops by itself. policy.limits.idle_timeout means the same here.
+  std::optional<std::chrono::milliseconds> idle_timeout;
+  SandboxFactory factory;  // one's own instead of a backend's name
+};
+
+// Errors: as belljar::run for policy and workspace; kUnimplemented, there is no such backend.
+Result<std::shared_ptr<Sandbox>> make_sandbox(const SandboxConfig& config);
+
+// BELLJAR_BACKEND names a backend; without it BELLJAR_ENV does: development is local, test is mock, production (and neither set) is
+// native. BELLJAR_WORKSPACE and BELLJAR_TIMEOUT ("30s") fill in the rest. Errors: kInvalidArgument, an unknown word.
+Result<SandboxConfig> sandbox_config_from(const std::map<std::string, std::string>& environment);
+
+// For policy.limits.timeout, by kind of task.
+inline constexpr std::chrono::milliseconds kShortTask = std::chrono::seconds(30);
+inline constexpr std::chrono::milliseconds kLongTask = std::chrono::seconds(600);
+inline constexpr std::chrono::milliseconds kBatchTask = std::chrono::seconds(3600);
+
+}  // namespace belljar

@@ -1,0 +1,104 @@
+#include "runtime/embed.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/format.h"
+#include "policy/merge.h"
+#include "policy/names.h"
+#include "policy/profiles.h"
+#include "policy/schema.h"
+
+namespace belljar::runtime {
+namespace {
+
+std::vector<std::string> environment_of(const std::map<std::string, std::string>& given) {
+  std::vector<std::string> variables;
+  if (given.empty()) {
+    for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
+  } else {
+    for (const auto& [name, text] : given) variables.push_back(name + "=" + text);
+  }
+  return variables;
+}
+
+std::string variable(const std::vector<std::string>& variables, std::string_view name) {
+  for (const std::string& entry : variables) {
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') return entry.substr(name.size() + 1);
+  }
+  return {};
+}
+
+Result<std::string> find_workspace(const std::string& given, const std::string& home) {
+  char real[PATH_MAX];
+  const std::string& named = given.empty() ? "." : given;
+  const auto refused = [&](Code code) { return Error(code, format("cannot use workspace {}", quoted(named))); };
+  if (::realpath(named.c_str(), real) == nullptr)
+    return refused(errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied)
+        .sys(errno, "realpath")
+        .next("name an existing directory in the options");
+  struct stat status{};
+  if (stat(real, &status) != 0 || !S_ISDIR(status.st_mode)) return refused(Code::kInvalidArgument).reason("it is not a directory");
+  // By name they may be meant; as the directory that somebody happened to be in they are not.
+  if (given.empty() && (std::string_view(real) == "/" || real == home))
+    return Error(Code::kInvalidArgument, format("the current directory {} would become writable as a whole", quoted(real)))
+        .next("name the workspace in the options");
+  return std::string(real);
+}
+
+// What the built-in profile gives below the caller's own rules: the host read-only, the workspace, secrets, temporary directories.
+Result<policy::Effective> base_of(const Policy& policy, const policy::MergeContext& context) {
+  policy::Layer own;
+  own.name = "library";
+  const auto set = [&](std::string_view key, policy::Value value) {
+    own.settings.push_back({policy::find_key(key), std::move(value), {}, {}});
+  };
+  set("filesystem.secrets", std::string(policy::name_of(policy.filesystem.secrets)));
+  set("filesystem.tmp", std::string(policy::name_of(policy.filesystem.tmp)));
+  set("filesystem.exclude_tmpdir_env_var", policy.filesystem.exclude_tmpdir_env_var);
+  set("filesystem.exclude_slash_tmp", policy.filesystem.exclude_slash_tmp);
+  if (policy.filesystem.temp_dir) set("filesystem.temp_dir", *policy.filesystem.temp_dir);
+  const std::array<policy::Layer, 2> layers = {
+      BELLJAR_TRY(policy::profile_layer(policy.mode == Mode::kReadOnly ? "read-only" : "workspace-write")), std::move(own)};
+  return policy::merge(layers, context);
+}
+
+// A policy that was written in code has only its own rules. One that was merged holds a rule for "/" and is complete.
+void complete(Policy& policy, Policy base) {
+  std::vector<FsEntry>& entries = policy.filesystem.entries;
+  if (std::ranges::any_of(entries, [](const FsEntry& entry) { return !entry.glob && entry.path == "/"; })) return;
+  entries.insert(entries.begin(), base.filesystem.entries.begin(), base.filesystem.entries.end());
+  if (policy.filesystem.cache_dirs.empty()) policy.filesystem.cache_dirs = std::move(base.filesystem.cache_dirs);
+  if (policy.environment == Environment{}) policy.environment = std::move(base.environment);
+}
+
+}  // namespace
+
+Result<Embedded> embed(const Policy& policy, const std::string& workspace, const std::map<std::string, std::string>& caller_env) {
+  Embedded embedded;
+  embedded.caller_env = environment_of(caller_env);
+  policy::MergeContext context;
+  context.home = variable(embedded.caller_env, "HOME");
+  context.workspace = BELLJAR_TRY(find_workspace(workspace, context.home));
+  context.tmpdir = variable(embedded.caller_env, "TMPDIR");
+  context.runtime_dir = variable(embedded.caller_env, "XDG_RUNTIME_DIR");
+  embedded.policy = policy;
+  if (policy.mode != Mode::kDangerFullAccess && policy.mode != Mode::kExternalSandbox) {
+    policy::Effective base = BELLJAR_TRY(base_of(policy, context));
+    embedded.rules = std::move(base.complete);
+    embedded.rules->entries.insert(embedded.rules->entries.end(), policy.filesystem.entries.begin(),
+                                   policy.filesystem.entries.end());
+    complete(embedded.policy, std::move(base.policy));
+  }
+  embedded.place = {
+      .workspace = context.workspace, .home = context.home, .tmpdir = context.tmpdir, .runtime_dir = context.runtime_dir};
+  return embedded;
+}
+
+}  // namespace belljar::runtime

@@ -1,0 +1,26 @@
+// What an embedder gives (a policy written in code, a directory, an environment) as what the other rooms take.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+
+namespace belljar::runtime {
+
+struct Embedded {
+  Policy policy;                    // with what the built-in profile gives below the caller's own settings
+  std::optional<Filesystem> rules;  // all that find_rule() needs for any path; unset: the mode has no rules
+  backend::Workplace place;
+  std::vector<std::string> caller_env;
+};
+
+// `workspace`: empty is the current directory. `caller_env`: empty is this process's own. Errors: kInvalidArgument, kNotFound,
+// kPermissionDenied for the workspace; kInvalidArgument for the policy.
+Result<Embedded> embed(const Policy& policy, const std::string& workspace, const std::map<std::string, std::string>& caller_env);
+
+}  // namespace belljar::runtime

@@ -1,0 +1,44 @@
+#include "runtime/parts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "policy/ignore.h"
+
+namespace belljar::runtime {
+
+LimitContext limit_context(const backend::Prepared& prepared, const Policy& policy, const std::string& workspace) {
+  const bool unconfined = policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox;
+  return {.pid_namespace = prepared.pid_namespace,
+          .user_namespace = prepared.user_namespace,
+          .kernel_uid_0 = prepared.plan.identity == launch::Identity::kKeep && geteuid() == 0,
+          .kill_by_cgroup = !prepared.pid_namespace,
+          .group_writable = unconfined,
+          .workspace = workspace,
+          .private_tmp = policy.filesystem.tmp == Tmp::kPrivate && prepared.pid_namespace};
+}
+
+broker::BrokerOptions broker_options(const backend::Prepared& prepared, const Policy& policy, const Origins* origins) {
+  broker::BrokerOptions options;
+  options.own_network_namespace = prepared.own_network;
+  if (prepared.plan.identity == launch::Identity::kRootMapped)
+    options.uid = prepared.plan.outside_uid, options.gid = prepared.plan.outside_gid;
+  options.origin_of = [origins](const std::string& key) { return origin_of(origins, key); };
+  options.rules = prepared.file_rules;
+  options.one_root = !policy.allow_nested_userns;
+  options.filter = prepared.plan.seccomp_spec;
+  options.network_refused = prepared.own_network;
+  const IgnoreViolations& ignore = policy.ignore_violations;
+  if (!ignore.file.empty() || !ignore.network.empty())
+    options.ignored = [&ignore](const Violation& violation) { return policy::is_ignored(ignore, violation); };
+  return options;
+}
+
+void hide_state(Policy& policy, const std::string& state_dir) {
+  std::vector<FsEntry>& entries = policy.filesystem.entries;
+  if (state_dir.empty() || std::ranges::any_of(entries, [&](const FsEntry& entry) { return entry.path == state_dir; })) return;
+  entries.push_back({state_dir, false, Access::kNone, {"state directory", "", 0}});
+}
+
+}  // namespace belljar::runtime

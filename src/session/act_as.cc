@@ -1,0 +1,23 @@
+#include "session/act_as.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace belljar::session {
+
+ActAs::ActAs(uid_t uid, gid_t gid) noexcept {
+  if (::geteuid() != 0 || uid == static_cast<uid_t>(-1) || uid == 0) return;
+  own_gid_ = ::getegid();
+  changed_ = true;
+  // Half a change must not be acted on.
+  if (::syscall(SYS_setresgid, -1, gid, -1) != 0 || ::syscall(SYS_setresuid, -1, uid, -1) != 0) std::abort();
+}
+
+ActAs::~ActAs() {
+  if (!changed_) return;
+  if (::syscall(SYS_setresuid, -1, 0, -1) != 0 || ::syscall(SYS_setresgid, -1, own_gid_, -1) != 0) std::abort();
+}
+
+}  // namespace belljar::session

@@ -1,0 +1,326 @@
+#include "session/core.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "base/format.h"
+#include "base/remove_tree.h"
+#include "runtime/enforcement.h"
+#include "runtime/parts.h"
+
+namespace belljar::session {
+namespace {
+
+constexpr std::size_t kMostViolations = 1000;
+
+void ring(const UniqueFd& wake) noexcept {
+  const std::uint64_t one = 1;
+  if (::write(wake.get(), &one, sizeof one) < 0) return;  // full: it is readable already
+}
+
+UniqueFd make_wake() { return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
+
+bool lends(const launch::Plan& plan) noexcept {
+  return plan.identity == launch::Identity::kRootMapped || plan.identity == launch::Identity::kSwitched;
+}
+
+}  // namespace
+
+Core::Use::Use(Core& core) noexcept : core_(core) { core_.users_.fetch_add(1); }
+Core::Use::~Use() {
+  core_.last_use_.store(Clock::now().time_since_epoch().count());
+  core_.users_.fetch_sub(1);
+}
+
+Result<std::shared_ptr<Core>> Core::start(CoreOptions options) {
+  std::shared_ptr<Core> core(new Core(std::move(options)));
+  core->wake_ = make_wake();
+  if (!core->wake_.valid()) return Error(Code::kResourceExhausted, "cannot start the sandbox").sys(errno, "eventfd");
+  std::promise<Result<void>> promise;
+  std::future<Result<void>> outcome = promise.get_future();
+  // The thread takes no part in the host program's signals.
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &old);
+  core->thread_ = std::thread(&Core::serve, core.get(), std::move(promise));
+  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  BELLJAR_CHECK(outcome.get());
+  return core;
+}
+
+Core::~Core() { stop(); }
+
+void Core::stop() noexcept {
+  const std::lock_guard lock(stop_mutex_);
+  stop_.store(true);
+  ring(wake_);
+  if (thread_.joinable()) thread_.join();
+}
+
+Error Core::not_running() const {
+  const std::lock_guard lock(mutex_);
+  return Error(Code::kFailedPrecondition, "the sandbox does not run")
+      .reason(ended_because_.empty() ? "it was stopped" : ended_because_)
+      .next("start() it again, or make another");
+}
+
+std::optional<std::pair<uid_t, gid_t>> Core::lent_identity() const noexcept {
+  const launch::Plan& plan = options_.prepared.plan;
+  if (!lends(plan)) return {};
+  return std::pair(plan.outside_uid, plan.outside_gid);
+}
+
+std::vector<std::string> Core::environment_with(const std::map<std::string, std::string>& overrides) const {
+  std::vector<std::string> variables;
+  for (const std::string& entry : options_.prepared.plan.env) {
+    if (!overrides.contains(entry.substr(0, entry.find('=')))) variables.push_back(entry);
+  }
+  for (const auto& [name, text] : overrides) variables.push_back(name + "=" + text);
+  return variables;
+}
+
+// --- the serving thread
+
+void Core::serve(std::promise<Result<void>> outcome) {
+  auto launched = launch();
+  const bool well = launched.has_value();
+  if (well) {
+    last_use_.store(Clock::now().time_since_epoch().count());
+    running_.store(true);
+    outcome.set_value(std::move(launched));
+    loop();
+  }
+  finish();
+  if (!well) outcome.set_value(std::move(launched));
+}
+
+Result<void> Core::prepare() {
+  launch::Plan& plan = options_.prepared.plan;
+  const Policy& policy = options_.policy;
+  limits_ =
+      BELLJAR_TRY(runtime::LimitSet::create(policy.limits, runtime::limit_context(options_.prepared, policy, options_.workspace)));
+  EnforcementReport& report = options_.prepared.report;
+  report.insert(report.end(), limits_->clauses().begin(), limits_->clauses().end());
+  plan.rlimits.insert(plan.rlimits.end(), limits_->rlimits().begin(), limits_->rlimits().end());
+  plan.cgroup_fd = limits_->cgroup_fd();
+  plan.join_files = limits_->join_files();
+  outlet_.emplace(policy, no_command_, nullptr);
+  BELLJAR_CHECK(outlet_->plan(plan, report));
+  return runtime::check_required(report, policy);
+}
+
+Result<void> Core::launch() {
+  BELLJAR_CHECK(prepare());
+  const launch::Plan& plan = options_.prepared.plan;
+  sandbox_ = BELLJAR_TRY(launch::start(plan, nullptr, {.one_shot = false}));
+  init_pid_ = sandbox_.init_pid();
+  limits_->attach(init_pid_);
+  BELLJAR_CHECK(outlet_->open(sandbox_, false));
+  if (UniqueFd listener = sandbox_.take_listener(); listener.valid()) {
+    broker_ = BELLJAR_TRY(
+        broker::Broker::create(std::move(listener), runtime::broker_options(options_.prepared, options_.policy, nullptr)));
+  }
+  const auto identity = lent_identity().value_or(std::pair(static_cast<uid_t>(-1), static_cast<gid_t>(-1)));
+  files_ = BELLJAR_TRY(Files::open({.root = sandbox_.take_root(),
+                                    .workspace = options_.workspace,
+                                    .uid = identity.first,
+                                    .gid = identity.second,
+                                    .rules = options_.rules}));
+  return {};
+}
+
+void Core::loop() {
+  std::array<pollfd, 3 + 8> set{};
+  while (!stop_.load() && running_.load()) {
+    const Clock::time_point now = Clock::now();
+    sample_limits(now);
+    if (idle(now)) return;
+    std::size_t count = 0;
+    set[count++] = {wake_.get(), POLLIN, 0};
+    set[count++] = {sandbox_.control_fd(), POLLIN, 0};
+    const bool brokered = broker_ && broker_->active();
+    if (brokered) set[count++] = {broker_->poll_fd(), POLLIN, 0};
+    for (const auto& notice : limits_->notices()) {
+      if (count < set.size()) set[count++] = {notice.fd, notice.events, 0};
+    }
+    timespec wait{};
+    const auto deadline = next_deadline();
+    if (deadline && *deadline > now) {
+      const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline - now).count();
+      wait = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+    }
+    if (::ppoll(set.data(), count, deadline ? &wait : nullptr, nullptr) <= 0) continue;
+    if (brokered && set[2].revents != 0) {
+      broker_->on_readable();
+      take_notices();
+    }
+    if (set[1].revents != 0) take_events();
+  }
+}
+
+void Core::take_events() {
+  while (const auto event = sandbox_.next_event()) {
+    if (event->kind == launch::Event::Kind::kGone) {
+      const std::lock_guard lock(mutex_);
+      if (!stop_.load()) ended_because_ = "its pid 1 was killed from outside, or the machine ran out of memory";
+      running_.store(false);
+      return;
+    }
+    deliver(*event);
+  }
+}
+
+void Core::deliver(const launch::Event& event) {
+  std::shared_ptr<CommandState> command;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = commands_.find(event.exec_id);
+    if (found == commands_.end()) return;  // detached
+    command = found->second;
+  }
+  const std::lock_guard lock(command->mutex);
+  switch (event.kind) {
+    case launch::Event::Kind::kStarted:
+      command->started = event;
+      command->settled = true;
+      // Nobody is woken: who waits for the end wants no other news, and who waits for the start looks again (await_start).
+      if (command->wants_start) ring(command->wake);
+      return;
+    case launch::Event::Kind::kExecFailed:
+      command->failed = event;
+      command->settled = true;
+      break;
+    case launch::Event::Kind::kExited:
+      if (broker_) take_notices();
+      command->limits = limits_->finish(event.exit.wait_status, event.exit.usage);
+      command->exited = event;
+      break;
+    case launch::Event::Kind::kStopped:  // job control is its caller's business: signal() continues it
+    case launch::Event::Kind::kGone:
+      return;
+  }
+  ring(command->wake);
+}
+
+void Core::take_notices() {
+  std::vector<Violation> seen = broker_->take_violations();
+  const std::lock_guard lock(mutex_);
+  for (Violation& violation : seen) {
+    if (violations_.size() < kMostViolations) violations_.push_back(std::move(violation));
+    else ++violations_dropped_;
+  }
+}
+
+void Core::sample_limits(Clock::time_point now) {
+  while (auto hit = limits_->sample(now)) {
+    if (!hit->kill) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      hit_ = std::move(*hit);
+    }
+    sandbox_.signal(0, SIGKILL);  // without the lock: its holder may wait for us to read
+  }
+}
+
+std::optional<Core::Clock::time_point> Core::next_deadline() const {
+  auto next = limits_->next_sample();
+  if (options_.idle_timeout) {
+    const Clock::time_point last{Clock::duration(last_use_.load())};
+    // While it is in use nothing tells us of the end of that: look again.
+    const auto at = users_.load() > 0 ? Clock::now() + *options_.idle_timeout : last + *options_.idle_timeout;
+    if (!next || at < *next) next = at;
+  }
+  return next;
+}
+
+bool Core::idle(Clock::time_point now) {
+  if (!options_.idle_timeout || users_.load() > 0) return false;
+  if (now - Clock::time_point(Clock::duration(last_use_.load())) < *options_.idle_timeout) return false;
+  const std::lock_guard lock(mutex_);
+  ended_because_ = format("it was not used for {}", to_string(*options_.idle_timeout));
+  return true;
+}
+
+// The order matters: what is inside dies first, then its broker, then its groups.
+void Core::finish() noexcept {
+  running_.store(false);
+  // Without a lock: somebody may sit in exec() because init takes no more messages, and this wakes them.
+  if (sandbox_.pidfd() >= 0 && options_.prepared.pid_namespace)
+    ::syscall(SYS_pidfd_send_signal, sandbox_.pidfd(), SIGKILL, nullptr, 0);
+  {
+    const std::lock_guard lock(send_mutex_);
+    sandbox_.kill_and_reap();
+  }
+  if (broker_) take_notices();
+  broker_.reset();
+  ExecResult unread;  // what came through the proxy belongs to no single command
+  if (outlet_) outlet_->close(unread);
+  outlet_.reset();
+  limits_.reset();
+  for (const std::string& path : options_.prepared.remove_after) (void)remove_tree(path);
+  options_.prepared.remove_after.clear();
+  options_.prepared.plan.kept_fds.clear();
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, command] : commands_) {
+    const std::lock_guard inner(command->mutex);
+    command->gone = true;
+    ring(command->wake);
+  }
+}
+
+// --- for the threads of callers
+
+Result<Core::Started> Core::exec(const launch::ExecRequest& request) {
+  Started started;
+  started.state = std::make_shared<CommandState>();
+  started.state->wake = make_wake();
+  if (!started.state->wake.valid())
+    return Error(Code::kResourceExhausted, "cannot start a command")
+        .sys(errno, "eventfd")
+        .next("raise `ulimit -n`, or run fewer at once");
+  const std::lock_guard lock(send_mutex_);
+  if (!running_.load()) return not_running();
+  started.id = sandbox_.next_exec_id();
+  {
+    // Before the request goes out: its answer must find it.
+    const std::lock_guard inner(mutex_);
+    commands_.emplace(started.id, started.state);
+  }
+  if (auto sent = sandbox_.exec(request); !sent) {
+    forget(started.id);
+    return running_.load() ? sent.error() : not_running();
+  }
+  return started;
+}
+
+void Core::forget(std::uint32_t id) noexcept {
+  const std::lock_guard lock(mutex_);
+  commands_.erase(id);
+}
+
+void Core::signal(std::uint32_t id, int number) noexcept {
+  const std::lock_guard lock(send_mutex_);
+  if (running_.load()) sandbox_.signal(id, number);
+}
+
+std::vector<Violation> Core::take_violations(std::uint64_t& dropped) {
+  const std::lock_guard lock(mutex_);
+  dropped = std::exchange(violations_dropped_, 0);
+  return std::exchange(violations_, {});
+}
+
+std::optional<runtime::Hit> Core::hit() const {
+  const std::lock_guard lock(mutex_);
+  return hit_;
+}
+
+}  // namespace belljar::session

@@ -1,0 +1,138 @@
+// What keeps a live sandbox alive: its pid 1, and one thread that serves it.
+//
+// The thread starts the sandbox (init dies with the thread that made it, PR_SET_PDEATHSIG), hands the end of each command to who
+// waits for it, feeds the broker, samples the limits, notices idleness, and at the end kills and reaps everything. Commands are
+// started, and their output is read, by the threads that want them.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/unique_fd.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/sandbox.h"
+#include "broker/broker.h"
+#include "launch/launcher.h"
+#include "runtime/limits.h"
+#include "runtime/outlet.h"
+#include "session/files.h"
+
+namespace belljar::session {
+
+// One command, as the serving thread and its waiter share it.
+struct CommandState {
+  UniqueFd wake;  // eventfd: readable when something below has changed for good
+  std::mutex mutex;
+  // guarded by mutex
+  bool settled = false;      // started or failed to
+  bool wants_start = false;  // the waiter is to be woken by the start, too
+  std::optional<launch::Event> started, failed, exited;
+  std::optional<runtime::Finish> limits;
+  bool gone = false;  // the sandbox ended before the command did
+};
+
+struct CoreOptions {
+  backend::Prepared prepared;
+  Policy policy;  // complete
+  std::string workspace;
+  std::optional<Filesystem> rules;  // for the file calls; unset: the mode has none
+  std::optional<std::chrono::milliseconds> idle_timeout;
+};
+
+class Core {
+ public:
+  // Starts the sandbox. Errors: as launch::start, and what the policy asks that cannot be held.
+  static Result<std::shared_ptr<Core>> start(CoreOptions options);
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  // Ends everything inside; waits for the serving thread. Idempotent.
+  void stop() noexcept;
+  bool running() const noexcept { return running_.load(); }
+  // Why it does not run any more.
+  Error not_running() const;
+
+  struct Started {
+    std::uint32_t id = 0;
+    std::shared_ptr<CommandState> state;
+  };
+  // Returns once the request is sent. Errors: kFailedPrecondition, it does not run; kResourceExhausted.
+  Result<Started> exec(const launch::ExecRequest& request);
+  void forget(std::uint32_t id) noexcept;
+  void signal(std::uint32_t id, int number) noexcept;
+
+  int init_pid() const noexcept { return init_pid_; }
+  const Policy& policy() const noexcept { return options_.policy; }
+  const EnforcementReport& enforcement() const noexcept { return options_.prepared.report; }
+  // The sandbox's environment with `overrides` on top, for one command.
+  std::vector<std::string> environment_with(const std::map<std::string, std::string>& overrides) const;
+  const Files& files() const noexcept { return *files_; }
+  std::optional<std::pair<uid_t, gid_t>> lent_identity() const noexcept;
+  std::vector<Violation> take_violations(std::uint64_t& dropped);
+  // The limit for which everything inside was ended last, if that happened.
+  std::optional<runtime::Hit> hit() const;
+
+  // Marks the sandbox as in use for as long as it lives.
+  class Use {
+   public:
+    explicit Use(Core& core) noexcept;
+    ~Use();
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    Core& core_;
+  };
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  explicit Core(CoreOptions options) : options_(std::move(options)) {}
+  Result<void> prepare();
+  void serve(std::promise<Result<void>> outcome);
+  Result<void> launch();
+  void loop();
+  void take_events();
+  void deliver(const launch::Event& event);
+  void sample_limits(Clock::time_point now);
+  void take_notices();
+  std::optional<Clock::time_point> next_deadline() const;
+  bool idle(Clock::time_point now);
+  void finish() noexcept;
+
+  CoreOptions options_;
+  std::optional<runtime::LimitSet> limits_;
+  launch::Sandbox sandbox_;
+  std::optional<broker::Broker> broker_;
+  const Command no_command_;  // the outlet's: each command brings its own variables
+  std::optional<runtime::Outlet> outlet_;
+  std::optional<Files> files_;
+  int init_pid_ = -1;
+  UniqueFd wake_;
+  std::thread thread_;
+  std::atomic<bool> running_{false}, stop_{false};
+  std::atomic<int> users_{0};
+  std::atomic<Clock::rep> last_use_{0};
+
+  std::mutex stop_mutex_;  // around the join
+  std::mutex send_mutex_;  // guards exec() and signal() of sandbox_ against each other and the end
+  mutable std::mutex mutex_;
+  std::map<std::uint32_t, std::shared_ptr<CommandState>> commands_;  // guarded by mutex_
+  std::vector<Violation> violations_;                                // guarded by mutex_
+  std::uint64_t violations_dropped_ = 0;                             // guarded by mutex_
+  std::string ended_because_;                                        // guarded by mutex_
+  std::optional<runtime::Hit> hit_;                                  // guarded by mutex_
+};
+
+}  // namespace belljar::session

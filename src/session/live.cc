@@ -1,0 +1,245 @@
+#include "session/live.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/format.h"
+#include "kernel/process_tree.h"
+#include "policy/defaults.h"
+#include "policy/paths.h"
+#include "runtime/parts.h"
+#include "runtime/unserved.h"
+#include "session/spawned.h"
+#include "txn/store.h"
+
+namespace belljar::session {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLongestTimeout = std::chrono::minutes(5);
+constexpr std::uint64_t kOutputBytes = 200'000;
+
+std::string next_id() {
+  static std::atomic<unsigned> serial{0};
+  return format("sb-{}-{}", ::getpid(), ++serial);
+}
+
+// argv and environment travel as NUL-terminated strings: a NUL inside would begin another argument.
+Result<void> check_command(const Command& command) {
+  const auto refused = [](std::string_view part, std::string_view text) {
+    return Error(Code::kInvalidArgument, format("cannot start a command with the {} {}", part, quoted(text.substr(0, 200))))
+        .reason("it holds a NUL byte");
+  };
+  if (command.argv.empty() || command.argv[0].empty())
+    return Error(Code::kInvalidArgument, "there is no command to run").next("give a program, or shell text");
+  for (const std::string& argument : command.argv) {
+    if (argument.find('\0') != std::string::npos) return refused("argument", argument);
+  }
+  for (const auto& [name, text] : command.env) {
+    if (name.empty() || name.find('=') != std::string::npos)
+      return Error(Code::kInvalidArgument, format("cannot set the variable {}", quoted(name)))
+          .reason("a name is not empty and holds no `=`");
+    if (name.find('\0') != std::string::npos || text.find('\0') != std::string::npos) return refused("variable", name);
+  }
+  return {};
+}
+
+Policy without_quota(Policy policy) {
+  policy.limits.write_quota.reset();  // held by a decorator, see make.cc
+  return policy;
+}
+
+void add_own_clauses(const Policy& policy, EnforcementReport& report) {
+  const auto most = policy.limits.max_timeout.value_or(kLongestTimeout);
+  report.push_back(
+      {"limits.timeout",
+       format("{} a command, at most {}", to_string(std::min(policy.limits.timeout.value_or(kShortTask), most)), to_string(most)),
+       "session: TERM, then KILL of the command's tree",
+       Enforced::kFull,
+       {}});
+}
+
+}  // namespace
+
+LiveSandbox::LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_ptr<const backend::Host> host,
+                         runtime::Embedded embedded, std::optional<milliseconds> idle_timeout)
+    : backend_(std::move(backend)),
+      host_(std::move(host)),
+      embedded_(std::move(embedded)),
+      idle_timeout_(idle_timeout),
+      id_(next_id()) {}
+
+LiveSandbox::~LiveSandbox() { (void)stop(); }
+
+EnforcementReport LiveSandbox::enforcement() const {
+  const std::lock_guard lock(mutex_);
+  return enforcement_;
+}
+
+Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
+  CoreOptions options;
+  options.policy = without_quota(embedded_.policy);
+  BELLJAR_CHECK(runtime::check_served(options.policy));
+  Limits& limits = options.policy.limits;
+  options.idle_timeout = limits.idle_timeout ? limits.idle_timeout : idle_timeout_;
+  limits.idle_timeout.reset();  // of one command that is: here it is the sandbox's
+  if (limits.disk) options.policy.filesystem.tmp_size = std::min(options.policy.filesystem.tmp_size, *limits.disk);
+  backend::Workplace place = embedded_.place;
+  place.cwd = place.workspace;
+  runtime::hide_state(options.policy, txn::default_state_dir());
+  place.env = policy::build_environment(options.policy.environment, embedded_.caller_env);
+  options.workspace = place.workspace;
+  for (place.overlays = true;; place.overlays = false) {
+    CoreOptions attempt{{}, options.policy, options.workspace, embedded_.rules, options.idle_timeout};
+    attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));
+    add_own_clauses(options.policy, attempt.prepared.report);
+    auto started = Core::start(std::move(attempt));
+    // A file system that cannot be a layer, or layers stacked too deep: once more without.
+    if (started || !place.overlays || !started.error().call().starts_with("tree: overlay")) return started;
+  }
+}
+
+Result<void> LiveSandbox::start() {
+  const std::lock_guard lock(mutex_);
+  if (core_ != nullptr && core_->running())
+    return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
+  core_ = nullptr;
+  core_ = BELLJAR_TRY(make_core());
+  enforcement_ = core_->enforcement();
+  return {};
+}
+
+Result<void> LiveSandbox::stop() {
+  std::shared_ptr<Core> core;
+  {
+    const std::lock_guard lock(mutex_);
+    core = std::exchange(core_, nullptr);
+  }
+  if (core != nullptr) core->stop();
+  std::vector<std::shared_ptr<SpawnedCommand>> detached;
+  {
+    const std::lock_guard lock(detached_->mutex);
+    detached = std::exchange(detached_->commands, {});
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Core>> LiveSandbox::core() const {
+  const std::lock_guard lock(mutex_);
+  if (core_ == nullptr)
+    return Error(Code::kFailedPrecondition, "the sandbox does not run")
+        .reason("it was not started, or it was stopped")
+        .next("start() it");
+  if (!core_->running()) return core_->not_running();
+  return core_;
+}
+
+// A program that cannot be there: init's answer proves that it takes requests and can make a process.
+Result<void> LiveSandbox::health() {
+  const auto alive = core();
+  if (!alive) return Error(Code::kUnavailable, alive.error().what()).reason(alive.error().reason());
+  RunRequest request;
+  request.command.argv = {"/dev/null/health"};
+  request.timeout = std::chrono::seconds(5);
+  auto running = Running::start(*alive, std::move(request));
+  if (!running) return Error(Code::kUnavailable, "the sandbox takes no commands").reason(running.error().line());
+  const ExecResult result = (*running)->finish();
+  if (result.reason == Reason::kStartFailed && (result.exit_code == 127 || result.exit_code == 126)) return {};
+  return Error(Code::kUnavailable, "the sandbox takes no commands").reason(result.message);
+}
+
+Result<SandboxStats> LiveSandbox::stats() {
+  const std::shared_ptr<Core> alive = BELLJAR_TRY(core());
+  const kernel::TreeUsage usage = kernel::measure_tree(kernel::list_tree(alive->init_pid()), true);
+  return SandboxStats{usage.cpu, usage.memory, usage.tasks, execs_.load(), written_.load()};
+}
+
+Result<void> LiveSandbox::check_timeout(std::optional<milliseconds> timeout) const {
+  if (!timeout || *timeout > milliseconds(0)) return {};
+  return Error(Code::kInvalidArgument, format("cannot use a timeout of {} ms", timeout->count()))
+      .next("give a positive one, or none");
+}
+
+Result<ExecResult> LiveSandbox::exec(const Command& command, const ExecOptions& options) {
+  BELLJAR_CHECK(check_command(command));
+  BELLJAR_CHECK(check_timeout(options.timeout));
+  std::shared_ptr<Core> alive = BELLJAR_TRY(core());
+  const Limits& limits = alive->policy().limits;
+  RunRequest request;
+  request.command = command;
+  request.timeout =
+      std::min(options.timeout.value_or(limits.timeout.value_or(kShortTask)), limits.max_timeout.value_or(kLongestTimeout));
+  request.stdin_bytes = options.stdin_bytes;
+  request.cancel = options.cancel;
+  request.on_stdout = options.on_stdout;
+  request.on_stderr = options.on_stderr;
+  request.output_bytes = options.output_bytes.value_or(limits.output_bytes.value_or(Bytes{kOutputBytes}).count);
+  auto running = BELLJAR_TRY(Running::start(std::move(alive), std::move(request)));
+  ++execs_;
+  return running->finish();
+}
+
+Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, const SpawnOptions& options) {
+  BELLJAR_CHECK(check_command(command));
+  BELLJAR_CHECK(check_timeout(options.timeout));
+  const std::shared_ptr<Core> alive = BELLJAR_TRY(core());
+  const Limits& limits = alive->policy().limits;
+  RunRequest request;
+  request.command = command;
+  request.timeout = options.timeout;
+  if (limits.max_timeout) request.timeout = std::min(options.timeout.value_or(*limits.max_timeout), *limits.max_timeout);
+  request.stdin_pipe = options.input == SpawnInput::kPipe;
+  request.terminal = options.terminal;
+  request.cancel = options.cancel;
+  request.on_stdout = options.on_stdout;
+  request.on_stderr = options.on_stderr;
+  request.output_bytes = options.output_bytes.value_or(limits.output_bytes.value_or(Bytes{kOutputBytes}).count);
+  auto running = BELLJAR_TRY(Running::start(alive, std::move(request)));
+  ++execs_;
+  auto spawned = std::make_shared<SpawnedCommand>(std::move(running), alive, options.terminal.has_value());
+  return std::unique_ptr<Process>(std::make_unique<SpawnedProcess>(std::move(spawned), detached_));
+}
+
+template <class Act>
+auto LiveSandbox::with_files(Act act) const -> decltype(act(std::declval<const Files&>())) {
+  const std::shared_ptr<Core> alive = BELLJAR_TRY(core());
+  const Core::Use use(*alive);
+  return act(alive->files());
+}
+
+Result<std::string> LiveSandbox::read_file(const std::string& path, const ReadOptions& options) {
+  return with_files([&](const Files& files) { return files.read(path, options); });
+}
+Result<void> LiveSandbox::write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) {
+  auto done = with_files([&](const Files& files) { return files.write(path, bytes, options); });
+  if (done) written_ += bytes.size();
+  return done;
+}
+Result<std::vector<FileInfo>> LiveSandbox::list(const std::string& path) {
+  return with_files([&](const Files& files) { return files.list(path); });
+}
+Result<FileInfo> LiveSandbox::stat(const std::string& path) {
+  return with_files([&](const Files& files) { return files.stat(path); });
+}
+Result<void> LiveSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
+  return with_files([&](const Files& files) { return files.make_dir(path, options); });
+}
+Result<void> LiveSandbox::rename(const std::string& from, const std::string& to) {
+  return with_files([&](const Files& files) { return files.rename(from, to); });
+}
+Result<void> LiveSandbox::remove(const std::string& path, const RemoveOptions& options) {
+  return with_files([&](const Files& files) { return files.remove(path, options); });
+}
+Result<GlobResult> LiveSandbox::glob(const std::string& pattern, const WalkOptions& options) {
+  return with_files([&](const Files& files) { return files.glob(pattern, options); });
+}
+Result<GrepResult> LiveSandbox::grep(const std::string& text, const GrepOptions& options) {
+  return with_files([&](const Files& files) { return files.grep(text, options); });
+}
+
+}  // namespace belljar::session

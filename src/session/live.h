@@ -1,0 +1,74 @@
+// The Sandbox of every backend that can make a Plan: native, landlock, local.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/native/host.h"
+#include "belljar/sandbox.h"
+#include "runtime/embed.h"
+#include "session/core.h"
+#include "session/running.h"
+
+namespace belljar::session {
+
+class SpawnedCommand;
+
+// What spawned commands share with the sandbox they came from: those that were detached, which it must outlive.
+struct Detached {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<SpawnedCommand>> commands;  // guarded by mutex
+};
+
+class LiveSandbox final : public Sandbox {
+ public:
+  LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_ptr<const backend::Host> host, runtime::Embedded embedded,
+              std::optional<std::chrono::milliseconds> idle_timeout);
+  ~LiveSandbox() override;
+
+  std::string_view backend() const noexcept override { return backend_->name(); }
+  const std::string& id() const noexcept override { return id_; }
+  const std::string& workspace() const noexcept override { return embedded_.place.workspace; }
+  EnforcementReport enforcement() const override;
+  Result<void> start() override;
+  Result<void> stop() override;
+  Result<void> health() override;
+  Result<SandboxStats> stats() override;
+  using Sandbox::exec;
+  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override;
+  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override;
+  Result<std::string> read_file(const std::string& path, const ReadOptions& options) override;
+  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override;
+  Result<std::vector<FileInfo>> list(const std::string& path) override;
+  Result<FileInfo> stat(const std::string& path) override;
+  Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override;
+  Result<void> rename(const std::string& from, const std::string& to) override;
+  Result<void> remove(const std::string& path, const RemoveOptions& options) override;
+  Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override;
+  Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override;
+
+ private:
+  Result<std::shared_ptr<Core>> core() const;
+  Result<std::shared_ptr<Core>> make_core();
+  Result<void> check_timeout(std::optional<std::chrono::milliseconds> timeout) const;
+  // Runs `act(files)` while the sandbox counts as in use.
+  template <class Act>
+  auto with_files(Act act) const -> decltype(act(std::declval<const Files&>()));
+
+  std::unique_ptr<backend::Backend> backend_;
+  std::shared_ptr<const backend::Host> host_;  // the backend refers to it
+  runtime::Embedded embedded_;
+  std::optional<std::chrono::milliseconds> idle_timeout_;
+  std::string id_;
+  std::shared_ptr<Detached> detached_ = std::make_shared<Detached>();
+  std::atomic<std::uint64_t> execs_{0}, written_{0};
+  mutable std::mutex mutex_;
+  std::shared_ptr<Core> core_;     // guarded by mutex_; null: not started, or stopped
+  EnforcementReport enforcement_;  // guarded by mutex_; of the last start
+};
+
+}  // namespace belljar::session

@@ -1,0 +1,343 @@
+#include "session/running.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "base/format.h"
+#include "policy/defaults.h"
+#include "runtime/run.h"
+#include "runtime/start_failure.h"
+#include "runtime/supervise.h"
+
+namespace belljar::session {
+namespace {
+
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+// What fits into a new pipe, pipe(7): such input needs nobody to feed it.
+constexpr std::size_t kFitsPipe = 64U << 10;
+// Larger than any pipe a command can make of ours (pipe-max-size): who still writes then is another one.
+constexpr std::uint64_t kDrainAtMost = 2U << 20;
+constexpr milliseconds kTryAgain = 100ms;
+
+Error no_descriptors(const char* call) {
+  return Error(Code::kResourceExhausted, "cannot start a command").sys(errno, call).next("raise `ulimit -n`, or run fewer at once");
+}
+
+struct Pipe {
+  UniqueFd read, write;
+};
+
+// Our end never blocks us; the command's end is an ordinary one.
+Result<Pipe> open_pipe(bool ours_reads) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) < 0) return no_descriptors("pipe2");
+  Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  ::fcntl(ours_reads ? ends[0] : ends[1], F_SETFL, O_NONBLOCK);
+  return pipe;
+}
+
+std::chrono::microseconds micro(const timeval& time) { return std::chrono::microseconds(time.tv_sec * 1'000'000LL + time.tv_usec); }
+
+}  // namespace
+
+Running::Running(std::shared_ptr<Core> core, RunRequest request)
+    : core_(std::move(core)),
+      use_(*core_),
+      request_(std::move(request)),
+      out_{{}, runtime::Capture(request_.output_bytes), &request_.on_stdout},
+      err_{{}, runtime::Capture(request_.output_bytes), &request_.on_stderr},
+      own_cancel_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Running::~Running() {
+  if (state_ != nullptr) core_->forget(id_);
+}
+
+Result<std::unique_ptr<Running>> Running::start(std::shared_ptr<Core> core, RunRequest given) {
+  std::unique_ptr<Running> running(new Running(std::move(core), std::move(given)));
+  const RunRequest& wanted = running->request_;
+  launch::ExecRequest request;
+  request.argv = wanted.command.argv;
+  request.cwd = BELLJAR_TRY(running->core_->files().find_cwd(wanted.command.cwd));
+  if (!wanted.command.env.empty()) request.env = running->core_->environment_with(wanted.command.env);
+  request.adopt = true;
+  if (!running->own_cancel_.valid()) return no_descriptors("eventfd");
+  if (wanted.terminal) BELLJAR_CHECK(running->open_terminal(request));
+  else BELLJAR_CHECK(running->open_streams(request));
+  running->sent_ = Clock::now();
+  Core::Started started = BELLJAR_TRY(running->core_->exec(request));
+  running->id_ = started.id;
+  running->state_ = std::move(started.state);
+  for (UniqueFd& end : running->ends_) end.reset();
+  return running;
+}
+
+Result<void> Running::open_streams(launch::ExecRequest& request) {
+  BELLJAR_CHECK(open_input(request));
+  const auto lent = core_->lent_identity();
+  for (int n = 1; n <= 2; ++n) {
+    Pipe pipe = BELLJAR_TRY(open_pipe(true));
+    (n == 1 ? out_ : err_).fd = std::move(pipe.read);
+    ends_[n] = std::move(pipe.write);
+    request.stdio[n] = ends_[n].get();
+    // Else a command that is not us could not open /dev/stdout.
+    if (lent && ::fchown(ends_[n].get(), lent->first, lent->second) < 0) return no_descriptors("fchown");
+  }
+  return {};
+}
+
+Result<void> Running::open_input(launch::ExecRequest& request) {
+  const std::string& bytes = request_.stdin_bytes;
+  if (!request_.stdin_pipe && bytes.empty()) return {};
+  if (request_.stdin_pipe || bytes.size() <= kFitsPipe) {
+    Pipe pipe = BELLJAR_TRY(open_pipe(false));
+    if (!bytes.empty() && ::write(pipe.write.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+      return no_descriptors("write");
+    if (request_.stdin_pipe) input_ = std::move(pipe.write);
+    ends_[0] = std::move(pipe.read);
+  } else {
+    // A file of its own in memory, that nobody can write to any more.
+    UniqueFd file(::memfd_create("stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!file.valid()) return no_descriptors("memfd_create");
+    for (std::size_t at = 0; at < bytes.size();) {
+      const ssize_t written = ::write(file.get(), bytes.data() + at, bytes.size() - at);
+      if (written < 0) return no_descriptors("write");
+      at += static_cast<std::size_t>(written);
+    }
+    ::lseek(file.get(), 0, SEEK_SET);
+    if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+      return no_descriptors("fcntl");
+    ends_[0] = std::move(file);
+  }
+  request.stdio[0] = ends_[0].get();
+  const auto lent = core_->lent_identity();
+  if (lent && ::fchown(ends_[0].get(), lent->first, lent->second) < 0) return no_descriptors("fchown");
+  return {};
+}
+
+Result<void> Running::open_terminal(launch::ExecRequest& request) {
+  UniqueFd master = BELLJAR_TRY(core_->files().open_terminal());
+  const winsize size{request_.terminal->rows, request_.terminal->columns, 0, 0};
+  ::ioctl(master.get(), TIOCSWINSZ, &size);
+  ends_[0] = UniqueFd(::ioctl(master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!ends_[0].valid()) return no_descriptors("TIOCGPTPEER");
+  request.own_terminal = true;
+  for (int& fd : request.stdio) fd = ends_[0].get();
+  input_ = UniqueFd(::fcntl(master.get(), F_DUPFD_CLOEXEC, 3));
+  if (!input_.valid()) return no_descriptors("fcntl");
+  out_.fd = std::move(master);
+  return {};
+}
+
+// --- waiting
+
+int Running::await_start() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->wants_start = true;
+  }
+  for (;;) {
+    {
+      const std::lock_guard lock(state_->mutex);
+      if (state_->failed || state_->gone) return 0;
+      if (state_->started) {
+        std::uint64_t rung = 0;
+        // Taken back, unless it told of more than the start.
+        if (!state_->exited && ::read(state_->wake.get(), &rung, sizeof rung) < 0) rung = 0;
+        return state_->started->pid;
+      }
+    }
+    pollfd wait{state_->wake.get(), POLLIN, 0};
+    ::poll(&wait, 1, -1);
+  }
+}
+
+ExecResult Running::finish() {
+  look();
+  while (!exited_ && !failed_ && !gone_) turn();
+  drain();
+  ExecResult end = result();
+  if (thrown_) std::rethrow_exception(thrown_);
+  return end;
+}
+
+void Running::cancel() noexcept {
+  const std::uint64_t one = 1;
+  if (::write(own_cancel_.get(), &one, sizeof one) < 0) return;
+}
+
+void Running::look() {
+  const std::lock_guard lock(state_->mutex);
+  started_ = state_->started;
+  failed_ = state_->failed;
+  exited_ = state_->exited;
+  limits_ = state_->limits;
+  gone_ = state_->gone;
+}
+
+void Running::turn() {
+  const Clock::time_point now = Clock::now();
+  check_deadlines(now);
+  std::array<pollfd, 5> set = {{{state_->wake.get(), POLLIN, 0},
+                                {own_cancel_.get(), POLLIN, 0},
+                                {cause_ || detached_.load() ? -1 : request_.cancel.fd(), POLLIN, 0},
+                                {out_.fd.get(), POLLIN, 0},
+                                {err_.fd.get(), POLLIN, 0}}};
+  if (cause_) set[1].fd = -1;
+  timespec wait{};
+  const auto deadline = next_deadline();
+  if (deadline && *deadline > now) {
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline - now).count();
+    wait = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+  }
+  if (::ppoll(set.data(), set.size(), deadline ? &wait : nullptr, nullptr) <= 0) return;
+  if (set[3].revents != 0) read_some(out_);
+  if (set[4].revents != 0) read_some(err_);
+  if (set[0].revents != 0) look();
+  if (exited_ || failed_ || gone_) return;
+  if (set[1].revents != 0 || set[2].revents != 0)
+    stop(Reason::kCancelled, "cancelled by the caller", core_->policy().limits.kill_grace);
+}
+
+// One read; false when there is nothing now, or nothing any more.
+bool Running::read_some(Stream& stream) {
+  if (!stream.fd.valid()) return false;
+  std::array<char, 64U << 10> buffer;
+  const ssize_t got = ::read(stream.fd.get(), buffer.data(), buffer.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
+  if (got <= 0) {  // a terminal's end is EIO
+    stream.fd.reset();
+    return false;
+  }
+  const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+  stream.capture.append(bytes);
+  stream.read += bytes.size();
+  if (*stream.callback && !thrown_ && !detached_.load()) {
+    try {
+      (*stream.callback)(bytes);
+    } catch (...) {
+      thrown_ = std::current_exception();
+      stop(Reason::kCancelled, "a callback of the caller failed", 0ms);
+    }
+  }
+  if (stream.capture.over() && core_->policy().limits.output_action == OutputAction::kKill)
+    stop(Reason::kOutput, format("the output exceeded the limit of {} bytes", request_.output_bytes), 0ms);
+  return true;
+}
+
+// What the command wrote before its end is in the pipes by now. Others of the sandbox may hold the pipes open and go on writing:
+// they are not waited for.
+void Running::drain() {
+  for (Stream* stream : {&out_, &err_}) {
+    stream->read = 0;
+    while (stream->read <= kDrainAtMost && read_some(*stream)) {
+    }
+  }
+}
+
+// --- the end
+
+std::optional<Running::Clock::time_point> Running::next_deadline() const {
+  if (kill_at_) return kill_at_;
+  if (cause_ || !request_.timeout || detached_.load()) return {};
+  return (started_ ? started_->at : sent_) + *request_.timeout;
+}
+
+void Running::check_deadlines(Clock::time_point now) {
+  if (kill_at_ && now >= *kill_at_) return kill();
+  if (cause_ || !request_.timeout || now < sent_ + *request_.timeout) return;
+  look();  // the clock runs from execve, which the start tells
+  const auto deadline = next_deadline();
+  if (deadline && now >= *deadline && !exited_)
+    stop(Reason::kTimeout, format("command timeout after {}ms", request_.timeout->count()), core_->policy().limits.kill_grace);
+}
+
+// TERM to the tree as it is, KILL after the grace to what is left of it and what came of that. CONT because a stopped process does
+// not see TERM.
+void Running::stop(Reason reason, std::string message, milliseconds grace) {
+  if (cause_) return;
+  cause_ = reason;
+  message_ = std::move(message);
+  look();
+  if (exited_ || failed_ || gone_) return;
+  if (started_) tree_ = CommandTree::find(core_->init_pid(), started_->pid);
+  if (grace <= 0ms || !started_) return kill();
+  tree_.signal(SIGTERM);
+  tree_.signal(SIGCONT);
+  kill_at_ = Clock::now() + grace;
+}
+
+void Running::kill() {
+  look();
+  kill_at_ = Clock::now() + kTryAgain;
+  if (!started_) return;  // not even started: soon
+  if (tree_.empty()) tree_ = CommandTree::find(core_->init_pid(), started_->pid);
+  // A tree that forks faster than it dies takes the others of the sandbox with it.
+  if (!tree_.end()) core_->signal(0, SIGKILL);
+  core_->signal(id_, SIGKILL);
+}
+
+ExecResult Running::result() {
+  if (failed_) {
+    ExecResult failed = runtime::failed_start(
+        runtime::explain_start_failure(failed_->errnum, failed_->failed_call, request_.command.argv[0],
+                                       request_.command.cwd.empty() ? core_->files().workspace() : request_.command.cwd));
+    failed.violations = core_->take_violations(failed.violations_dropped);
+    return failed;
+  }
+  ExecResult result;
+  set_end(result);
+  // Daemons that outlived the TERM of their parent, which ended by it, were part of what had to end.
+  if (cause_ && !tree_.empty() && !tree_.end()) core_->signal(0, SIGKILL);
+  result.out = std::move(out_.capture).finish();
+  result.err = std::move(err_.capture).finish();
+  if (result.out.omitted > 0 || result.err.omitted > 0) result.limits_hit.emplace_back("output");
+  result.violations = core_->take_violations(result.violations_dropped);
+  return result;
+}
+
+void Running::set_end(ExecResult& result) {
+  const Clock::time_point begun = started_ ? started_->at : sent_;
+  if (!exited_) {
+    result.reason = Reason::kCancelled;
+    result.exit_code = 128 + SIGKILL;
+    result.signal = SIGKILL;
+    result.message = "the sandbox ended before the command did";
+    result.duration = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun);
+    return;
+  }
+  const rusage& usage = exited_->exit.usage;
+  runtime::set_exit(result, exited_->exit.wait_status);
+  result.duration = std::chrono::duration_cast<std::chrono::microseconds>(exited_->at - begun);
+  result.usage = {.cpu_user = micro(usage.ru_utime), .cpu_system = micro(usage.ru_stime), .peak_memory = {}};
+  if (usage.ru_maxrss > 0) result.usage.peak_memory = Bytes{static_cast<std::uint64_t>(usage.ru_maxrss) * 1024};
+  if (limits_) result.limits_hit = limits_->limits_hit;
+  if (cause_) {
+    result.reason = *cause_;
+    result.message = message_;
+    if (*cause_ == Reason::kTimeout) result.exit_code = 124;
+    else if (result.exit_code < 128) result.exit_code = 128 + (*cause_ == Reason::kCancelled ? SIGTERM : SIGKILL);
+    return;
+  }
+  if (limits_ && limits_->reason) {
+    result.reason = *limits_->reason;
+    result.message = limits_->message;
+  } else if (const auto hit = core_->hit(); hit && result.signal == SIGKILL) {
+    result.reason = hit->reason;
+    result.message = hit->message;
+    result.limits_hit.push_back(hit->limit);
+  }
+}
+
+}  // namespace belljar::session

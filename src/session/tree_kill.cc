@@ -1,0 +1,105 @@
+#include "session/tree_kill.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "base/format.h"
+#include "kernel/process_tree.h"
+#include "kernel/small_file.h"
+
+namespace belljar::session {
+namespace {
+
+constexpr int kRounds = 400;
+
+// Its pid in the innermost namespace: the last number of the line NSpid, proc_pid_status(5).
+int pid_inside(int pid) {
+  const auto text = kernel::read_small_file(AT_FDCWD, format("/proc/{}/status", pid).c_str());
+  if (!text) return -1;
+  const std::size_t at = text->find("\nNSpid:");
+  if (at == std::string::npos) return -1;
+  const std::string line = text->substr(at + 1, text->find('\n', at + 1) - at - 1);
+  return std::atoi(line.c_str() + line.find_last_of("\t ") + 1);  // NOLINT(cert-err34-c): the kernel wrote it
+}
+
+struct State {
+  int parent = 0;
+  bool dead = true;
+};
+
+State state_of(int pid) {
+  const auto text = kernel::read_small_file(AT_FDCWD, format("/proc/{}/stat", pid).c_str());
+  if (!text) return {};
+  const auto stat = kernel::parse_process_stat(*text);
+  const std::size_t name_end = text->rfind(')');
+  if (!stat || name_end == std::string::npos || name_end + 2 >= text->size()) return {};
+  const char state = (*text)[name_end + 2];
+  return {stat->parent, state == 'Z' || state == 'X'};
+}
+
+UniqueFd open_process(int pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+
+void send(const UniqueFd& handle, int number) noexcept {
+  if (handle.valid()) ::syscall(SYS_pidfd_send_signal, handle.get(), number, nullptr, 0);
+}
+
+// Kills what is below `top`; how many of them still lived. A pid is opened first and looked at afterwards: when its parent is still
+// one of the tree it is the process we mean, and if it is replaced after that the handle is not.
+int kill_below(int top) {
+  const std::vector<int> tree = kernel::list_tree(top);
+  int alive = 0;
+  for (const int pid : tree) {
+    if (pid == top) continue;
+    const UniqueFd handle = open_process(pid);
+    const State state = state_of(pid);
+    if (state.dead || std::ranges::find(tree, state.parent) == tree.end()) continue;
+    ++alive;
+    send(handle, SIGKILL);
+  }
+  return alive;
+}
+
+}  // namespace
+
+CommandTree CommandTree::find(int init_pid, int inside) {
+  CommandTree found;
+  for (const int pid : kernel::list_tree(init_pid)) {
+    if (pid == init_pid || pid_inside(pid) != inside) continue;
+    for (const int member : kernel::list_tree(pid)) {
+      UniqueFd handle = open_process(member);
+      if (handle.valid() && !state_of(member).dead) found.processes_.push_back({member, std::move(handle)});
+    }
+    break;
+  }
+  return found;
+}
+
+void CommandTree::signal(int number) const noexcept {
+  for (const Process& process : processes_) send(process.handle, number);
+}
+
+bool CommandTree::end() const noexcept {
+  if (processes_.empty()) return true;
+  const Process& main = processes_.front();
+  send(main.handle, SIGSTOP);  // it neither forks nor ends while its descendants are found through it
+  for (std::size_t i = 1; i < processes_.size(); ++i) send(processes_[i].handle, SIGKILL);
+  bool done = false;
+  for (int round = 0; round < kRounds && !done; ++round) {
+    int alive = 0;
+    for (const Process& process : processes_) {
+      // The handle says whether the number still means this process.
+      if (::syscall(SYS_pidfd_send_signal, process.handle.get(), 0, nullptr, 0) == 0) alive += kill_below(process.pid);
+    }
+    done = alive == 0;
+  }
+  send(main.handle, SIGKILL);
+  return done;
+}
+
+}  // namespace belljar::session

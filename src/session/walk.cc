@@ -1,0 +1,159 @@
+// glob and grep: one walk below the workspace, directory by directory through descriptors, no link followed.
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <functional>
+
+#include "base/format.h"
+#include "policy/paths.h"
+#include "session/act_as.h"
+#include "session/files.h"
+
+namespace belljar::session {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kDeepest = 200;  // directories within each other; a descriptor each
+constexpr std::size_t kLongestLine = 1000;
+constexpr std::size_t kBlock = 64U << 10;
+
+class Walk {
+ public:
+  explicit Walk(const WalkOptions& options) : options_(options), end_(Clock::now() + options.timeout) {}
+
+  bool complete() const noexcept { return complete_; }
+  bool stopped() {
+    if (complete_ && (options_.cancel.cancelled() || Clock::now() >= end_)) complete_ = false;
+    return !complete_;
+  }
+  bool full(std::size_t results) {
+    if (results >= options_.max_results) complete_ = false;
+    return !complete_;
+  }
+
+  // `visit` gets the directory and the entry with its path below the top.
+  using Visit = std::function<void(int directory, const std::string& name, FileInfo info)>;
+  void below(UniqueFd directory, const std::string& prefix, const Visit& visit, std::size_t depth = 0) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(directory.get()), ::closedir);
+    if (stream == nullptr) return;
+    const int fd = directory.release();
+    while (const dirent* entry = ::readdir(stream.get())) {
+      if (stopped()) return;
+      const std::string name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      auto info = describe(fd, name);
+      if (!info) continue;
+      info->path = prefix + name;
+      const bool directory_here = info->type == FileType::kDirectory;
+      visit(fd, name, *std::move(info));
+      if (!directory_here) continue;
+      UniqueFd next(::openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+      if (depth == kDeepest || (!next.valid() && errno == EMFILE)) complete_ = false;
+      else if (next.valid()) below(std::move(next), prefix + name + "/", visit, depth + 1);
+    }
+  }
+
+ private:
+  const WalkOptions& options_;
+  Clock::time_point end_;
+  bool complete_ = true;
+};
+
+char lower(char letter) noexcept { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; }
+
+// The lines of one file that hold the text. Reads a block at a time: a file without line ends costs no more memory than another.
+class LineSearch {
+ public:
+  LineSearch(std::string text, Case letters) : text_(std::move(text)), fold_(letters == Case::kIgnoreAscii) {
+    if (fold_) std::ranges::transform(text_, text_.begin(), lower);
+  }
+
+  // `found` says whether to go on.
+  void search(int fd, const std::function<bool(std::uint64_t line, std::string text)>& found) const {
+    std::string pending;
+    std::array<char, kBlock> block;
+    std::uint64_t line = 1;
+    ssize_t got = 0;
+    while ((got = ::read(fd, block.data(), block.size())) > 0) {
+      pending.append(block.data(), static_cast<std::size_t>(got));
+      std::size_t start = 0;
+      for (std::size_t end; (end = pending.find('\n', start)) != std::string::npos; start = end + 1, ++line) {
+        if (holds(std::string_view(pending).substr(start, end - start)) &&
+            !found(line, pending.substr(start, std::min(end - start, kLongestLine))))
+          return;
+      }
+      pending.erase(0, start);
+      // A "line" that long is no text; what is kept still finds a match that lies across two blocks.
+      if (pending.size() > (1U << 20)) pending.erase(0, pending.size() - std::max(text_.size(), kLongestLine));
+    }
+    if (!pending.empty() && holds(pending)) found(line, pending.substr(0, kLongestLine));
+  }
+
+ private:
+  bool holds(std::string_view line) const {
+    if (!fold_) return line.find(text_) != std::string_view::npos;
+    return std::ranges::search(line, text_, {}, lower).begin() != line.end();
+  }
+
+  std::string text_;
+  bool fold_;
+};
+
+Result<void> check_walk(const WalkOptions& options) {
+  if (options.timeout <= std::chrono::milliseconds(0))
+    return Error(Code::kInvalidArgument, "cannot search the workspace").reason("the timeout is not positive");
+  return {};
+}
+
+}  // namespace
+
+Result<GlobResult> Files::glob(const std::string& pattern, const WalkOptions& options) const {
+  BELLJAR_CHECK(policy::check_glob(pattern));
+  BELLJAR_CHECK(check_walk(options));
+  const std::string rest = BELLJAR_TRY(relative(pattern));
+  const ActAs identity(options_.uid, options_.gid);
+  GlobResult result;
+  Walk walk(options);
+  walk.below(BELLJAR_TRY(open_beneath(".", ".", O_RDONLY | O_DIRECTORY)), "", [&](int, const std::string&, FileInfo info) {
+    if (policy::glob_match(rest, info.path) && !walk.full(result.files.size())) result.files.push_back(std::move(info));
+  });
+  std::ranges::sort(result.files, {}, &FileInfo::path);
+  result.complete = walk.complete();
+  return result;
+}
+
+Result<GrepResult> Files::grep(const std::string& text, const GrepOptions& options) const {
+  if (text.empty() || text.find('\n') != std::string::npos)
+    return Error(Code::kInvalidArgument, format("cannot search for {}", quoted(text)))
+        .reason("it is empty or more than one line")
+        .next("give a part of one line");
+  BELLJAR_CHECK(policy::check_glob(options.files));
+  BELLJAR_CHECK(check_walk(options.walk));
+  const std::string rest = BELLJAR_TRY(relative(options.files));
+  const ActAs identity(options_.uid, options_.gid);
+  const LineSearch search(text, options.letters);
+  GrepResult result;
+  Walk walk(options.walk);
+  walk.below(BELLJAR_TRY(open_beneath(".", ".", O_RDONLY | O_DIRECTORY)), "",
+             [&](int directory, const std::string& name, const FileInfo& info) {
+               if (info.type != FileType::kFile || !policy::glob_match(rest, info.path)) return;
+               const UniqueFd fd(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+               if (!fd.valid() || !may(info.path, options_.workspace + "/" + info.path, Access::kRead)) return;
+               search.search(fd.get(), [&](std::uint64_t line, std::string found) {
+                 if (walk.full(result.matches.size())) return false;
+                 result.matches.push_back({info.path, line, std::move(found)});
+                 return !walk.stopped();
+               });
+             });
+  std::ranges::stable_sort(result.matches, {}, &GrepMatch::path);
+  result.complete = walk.complete();
+  return result;
+}
+
+}  // namespace belljar::session

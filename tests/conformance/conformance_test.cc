@@ -1,0 +1,447 @@
+// One suite for every backend. Each row is a fact about the Sandbox interface; for each backend it is the same, refused by name, or
+// not applicable, and the table at the end says which.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "belljar/sandbox.h"
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/temp_dir.h"
+
+namespace belljar {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Bench {
+  std::shared_ptr<Sandbox> sandbox;
+  std::string workspace;  // on the host; empty: nowhere
+};
+
+// What a row came to.
+enum class Outcome { kSame, kRefused, kNotApplicable };
+
+struct Row {
+  const char* name;
+  bool needs_processes;  // of a backend that executes nothing: not applicable
+  std::function<Outcome(const Bench&)> check;
+};
+
+std::map<std::string, std::map<std::string, std::string>>& table() {
+  static std::map<std::string, std::map<std::string, std::string>> rows;
+  return rows;
+}
+
+ExecResult run(const Bench& bench, const std::string& text, const ExecOptions& options = {}) {
+  auto result = bench.sandbox->exec(text, options);
+  if (!result) {
+    ADD_FAILURE() << result.error().line();
+    return {};
+  }
+  return *std::move(result);
+}
+
+template <class T>
+void expect_escape(const Result<T>& result, const std::string& path) {
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(result.error().what(), "path escapes workspace: " + path);
+}
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = {
+      {"exit codes and streams", true,
+       [](const Bench& bench) {
+         const ExecResult result = run(bench, "echo out; echo err >&2; exit 3");
+         EXPECT_EQ(result.exit_code, 3);
+         EXPECT_EQ(result.reason, Reason::kExited);
+         EXPECT_EQ(result.out.bytes, "out\n");
+         EXPECT_EQ(result.err.bytes, "err\n");
+         return Outcome::kSame;
+       }},
+      {"a signal is a result", true,
+       [](const Bench& bench) {
+         const ExecResult result = run(bench, "kill -9 $$");
+         EXPECT_EQ(result.exit_code, 137);
+         EXPECT_EQ(result.reason, Reason::kSignalled);
+         return Outcome::kSame;
+       }},
+      {"a missing program is a result", false,
+       [](const Bench& bench) {
+         auto result = bench.sandbox->exec(Command{.argv = {"no-such-program"}});
+         EXPECT_TRUE(result) << result.error().line();
+         if (result) {
+           EXPECT_EQ(result->exit_code, 127);
+         }
+         return Outcome::kSame;
+       }},
+      {"argv, environment, cwd, stdin", true,
+       [](const Bench& bench) {
+         EXPECT_TRUE(bench.sandbox->make_dir("sub"));
+         auto result = bench.sandbox->exec(
+             Command{
+                 .argv = {"/bin/sh", "-c", "cat; echo \"$WORD $1\"; pwd", "sh", "a  b"}, .cwd = "sub", .env = {{"WORD", "hello"}}},
+             {.stdin_bytes = "in "});
+         EXPECT_TRUE(result);
+         if (result) {
+           EXPECT_EQ(result->out.bytes, "in hello a  b\n" + bench.sandbox->workspace() + "/sub\n");
+         }
+         return Outcome::kSame;
+       }},
+      {"large stdin arrives whole", true,
+       [](const Bench& bench) {
+         EXPECT_EQ(run(bench, "wc -c", {.stdin_bytes = std::string(3'000'000, 'x')}).out.bytes, "3000000\n");
+         return Outcome::kSame;
+       }},
+      {"a timeout ends the tree, daemons too", true,
+       [](const Bench& bench) {
+         const ExecResult result =
+             run(bench, "trap '' TERM; (trap '' TERM; setsid sh -c 'sleep 300 & wait' & ) ; echo before; sleep 300",
+                 {.timeout = 300ms});
+         EXPECT_EQ(result.exit_code, 124);
+         EXPECT_EQ(result.reason, Reason::kTimeout);
+         EXPECT_EQ(result.out.bytes, "before\n");
+         EXPECT_EQ(result.message, "command timeout after 300ms");
+         // What was killed is counted until init has reaped it.
+         std::uint64_t left = 0;
+         for (int turn = 0; turn < 1000 && left != 1; ++turn, std::this_thread::sleep_for(10ms))
+           left = bench.sandbox->stats().value().processes;
+         EXPECT_EQ(left, 1U) << "init alone";
+         return Outcome::kSame;
+       }},
+      {"a timeout that is not positive is refused", false,
+       [](const Bench& bench) {
+         EXPECT_EQ(bench.sandbox->exec("true", {.timeout = -1ms}).error().code(), Code::kInvalidArgument);
+         EXPECT_EQ(bench.sandbox->exec("true", {.timeout = 0ms}).error().code(), Code::kInvalidArgument);
+         EXPECT_TRUE(bench.sandbox->exec("true", {.timeout = 99999999s}));
+         return Outcome::kSame;
+       }},
+      {"output is capped and counted", true,
+       [](const Bench& bench) {
+         const ExecResult result = run(bench, "head -c 300000 /dev/zero; head -c 10 /dev/zero >&2");
+         EXPECT_EQ(result.out.bytes.size(), 200'000U);
+         EXPECT_EQ(result.out.total, 300'000U);
+         EXPECT_EQ(result.out.omitted, 100'000U);
+         EXPECT_EQ(result.err.total, 10U);
+         return Outcome::kSame;
+       }},
+      {"output streams to callbacks", true,
+       [](const Bench& bench) {
+         std::string seen;
+         run(bench, "echo one; echo two", {.on_stdout = [&](std::string_view bytes) { seen += bytes; }});
+         EXPECT_EQ(seen, "one\ntwo\n");
+         return Outcome::kSame;
+       }},
+      {"a callback that throws ends the command", true,
+       [](const Bench& bench) {
+         EXPECT_THROW((void)bench.sandbox->exec("echo x; sleep 300", {.on_stdout = [](std::string_view) { throw 7; }}), int);
+         EXPECT_EQ(run(bench, "echo still here").out.bytes, "still here\n");
+         return Outcome::kSame;
+       }},
+      {"cancel before the start, and during", true,
+       [](const Bench& bench) {
+         const CancelToken early = *CancelToken::create();
+         early.cancel();
+         EXPECT_EQ(run(bench, "sleep 300", {.cancel = early}).reason, Reason::kCancelled);
+         const CancelToken late = *CancelToken::create();
+         const ExecResult result =
+             run(bench, "echo ready; sleep 300", {.cancel = late, .on_stdout = [&](std::string_view) { late.cancel(); }});
+         EXPECT_EQ(result.reason, Reason::kCancelled);
+         EXPECT_NE(result.exit_code, 0);
+         return Outcome::kSame;
+       }},
+      {"state persists between commands", true,
+       [](const Bench& bench) {
+         run(bench, "echo kept >file; sleep 200 >/dev/null 2>&1 & echo $! >pid");
+         EXPECT_EQ(run(bench, "kill -0 $(cat pid) && cat file && kill $(cat pid)").out.bytes, "kept\n");
+         return Outcome::kSame;
+       }},
+      {"NUL bytes in commands are refused", false,
+       [](const Bench& bench) {
+         EXPECT_EQ(bench.sandbox->exec(Command{.argv = {"echo", std::string("a\0b", 3)}}).error().code(), Code::kInvalidArgument);
+         EXPECT_EQ(bench.sandbox->exec(Command{}).error().code(), Code::kInvalidArgument);
+         return Outcome::kSame;
+       }},
+      {"a cwd outside is refused", false,
+       [](const Bench& bench) {
+         const auto refused = bench.sandbox->exec(Command{.argv = {"true"}, .cwd = "/etc"});
+         EXPECT_FALSE(refused);
+         if (!refused) {
+           EXPECT_EQ(refused.error().what(), "workdir escapes workspace: /etc");
+         }
+         EXPECT_EQ(bench.sandbox->exec(Command{.argv = {"true"}, .cwd = "missing"}).error().code(), Code::kNotFound);
+         EXPECT_TRUE(bench.sandbox->make_dir("inside"));
+         EXPECT_TRUE(bench.sandbox->exec(Command{.argv = {"true"}, .cwd = "inside"}));
+         return Outcome::kSame;
+       }},
+      {"files: write, append, read, stat, list", false,
+       [](const Bench& bench) {
+         Sandbox& sandbox = *bench.sandbox;
+         const std::string bytes("\0\xff binary \n", 11);
+         EXPECT_TRUE(sandbox.write_file("f/a/b.bin", bytes));
+         EXPECT_EQ(sandbox.read_file("f/a/b.bin").value(), bytes);
+         EXPECT_TRUE(sandbox.write_file("f/a/b.bin", "tail", {.how = WriteMode::kAppend}));
+         EXPECT_EQ(sandbox.read_file("f/a/b.bin").value(), bytes + "tail");
+         EXPECT_EQ(sandbox.read_file("f/a/b.bin", {.offset = 11, .limit = 2}).value(), "ta");
+         EXPECT_TRUE(sandbox.write_file("f/a/b.bin", "new", {.how = WriteMode::kAtomic, .mode = 0600}));
+         EXPECT_EQ(sandbox.stat("f/a/b.bin")->size, 3U);
+         EXPECT_EQ(sandbox.stat("f/a/b.bin")->mode, 0600U);
+         EXPECT_EQ(sandbox.stat("f/a")->type, FileType::kDirectory);
+         EXPECT_TRUE(sandbox.write_file("f/..foo", "legal"));
+         const auto entries = sandbox.list("f");
+         EXPECT_TRUE(entries);
+         if (entries) {
+           EXPECT_EQ(entries->size(), 2U);
+         }
+         if (entries) {
+           EXPECT_EQ(entries->at(0).path, "..foo");
+         }
+         return Outcome::kSame;
+       }},
+      {"files: make_dir, rename, remove", false,
+       [](const Bench& bench) {
+         Sandbox& sandbox = *bench.sandbox;
+         EXPECT_TRUE(sandbox.make_dir("d/e/f"));
+         EXPECT_EQ(sandbox.make_dir("d", {.parents = Parents::kMustExist}).error().code(), Code::kAlreadyExists);
+         EXPECT_TRUE(sandbox.write_file("d/e/x", "1"));
+         EXPECT_TRUE(sandbox.rename("d/e", "d/g"));
+         EXPECT_EQ(sandbox.read_file("d/g/x").value(), "1");
+         EXPECT_EQ(sandbox.remove("d/g").error().code(), Code::kFailedPrecondition);
+         EXPECT_TRUE(sandbox.remove("d", {.depth = Depth::kTree}));
+         EXPECT_EQ(sandbox.stat("d").error().code(), Code::kNotFound);
+         EXPECT_EQ(sandbox.remove("d").error().code(), Code::kNotFound);
+         EXPECT_EQ(sandbox.remove(".").error().code(), Code::kInvalidArgument);
+         return Outcome::kSame;
+       }},
+      {"files: glob and grep", false,
+       [](const Bench& bench) {
+         Sandbox& sandbox = *bench.sandbox;
+         EXPECT_TRUE(sandbox.write_file("g/a.cc", "one\nNeedle two\n"));
+         EXPECT_TRUE(sandbox.write_file("g/h/b.cc", "needle\n"));
+         const auto found = sandbox.glob("g/**/*.cc");
+         EXPECT_TRUE(found);
+         if (found) {
+           EXPECT_EQ(found->files.size(), 2U);
+         }
+         const auto exact = sandbox.grep("needle");
+         EXPECT_TRUE(exact);
+         if (exact) {
+           EXPECT_EQ(exact->matches, (std::vector<GrepMatch>{{"g/h/b.cc", 1, "needle"}}));
+         }
+         const auto folded = sandbox.grep("needle", {.files = "g/*.cc", .letters = Case::kIgnoreAscii});
+         EXPECT_TRUE(folded);
+         if (folded) {
+           EXPECT_EQ(folded->matches, (std::vector<GrepMatch>{{"g/a.cc", 2, "Needle two"}}));
+         }
+         return Outcome::kSame;
+       }},
+      {"files: paths that lead out are refused", false,
+       [](const Bench& bench) {
+         Sandbox& sandbox = *bench.sandbox;
+         expect_escape(sandbox.read_file("/etc/passwd"), "/etc/passwd");
+         expect_escape(sandbox.read_file("../../etc/passwd"), "../../etc/passwd");
+         expect_escape(sandbox.write_file(sandbox.workspace() + "2/x", "x"), sandbox.workspace() + "2/x");
+         expect_escape(sandbox.make_dir("../out"), "../out");
+         expect_escape(sandbox.remove("../out"), "../out");
+         expect_escape(sandbox.rename("../a", "b"), "../a");
+         expect_escape(sandbox.list(".."), "..");
+         EXPECT_TRUE(sandbox.write_file(sandbox.workspace() + "/absolute", "x"));
+         EXPECT_EQ(sandbox.read_file("absolute").value(), "x");
+         EXPECT_EQ(sandbox.read_file(std::string("a\0b", 3)).error().code(), Code::kInvalidArgument);
+         return Outcome::kSame;
+       }},
+      {"files: links that lead out are refused", true,
+       [](const Bench& bench) {
+         Sandbox& sandbox = *bench.sandbox;
+         run(bench, "ln -s /etc/passwd out; ln -s /etc outdir; ln -s ../.. up; echo x >real; ln -s real in");
+         expect_escape(sandbox.read_file("out"), "out");
+         expect_escape(sandbox.write_file("out", "x"), "out");
+         expect_escape(sandbox.write_file("outdir/x", "x"), "outdir/x");
+         expect_escape(sandbox.list("up"), "up");
+         EXPECT_EQ(sandbox.read_file("in").value(), "x\n");
+         EXPECT_EQ(sandbox.stat("out")->target, "/etc/passwd");
+         return Outcome::kSame;
+       }},
+      {"files: FIFOs hang nobody", true,
+       [](const Bench& bench) {
+         Sandbox& sandbox = *bench.sandbox;
+         run(bench, "mkfifo fifo");
+         EXPECT_EQ(sandbox.read_file("fifo").error().code(), Code::kFailedPrecondition);
+         EXPECT_EQ(sandbox.write_file("fifo", "x").error().code(), Code::kFailedPrecondition);
+         EXPECT_EQ(sandbox.stat("fifo")->type, FileType::kOther);
+         EXPECT_TRUE(sandbox.grep("x"));
+         return Outcome::kSame;
+       }},
+      {"files: of the wrong type are errors", false,
+       [](const Bench& bench) {
+         Sandbox& sandbox = *bench.sandbox;
+         EXPECT_TRUE(sandbox.write_file("t/file", "x"));
+         EXPECT_EQ(sandbox.read_file("t").error().code(), Code::kFailedPrecondition);
+         EXPECT_EQ(sandbox.write_file("t", "x").error().code(), Code::kFailedPrecondition);
+         EXPECT_EQ(sandbox.list("t/file").error().code(), Code::kFailedPrecondition);
+         EXPECT_EQ(sandbox.write_file("t/file", "x", {.mode = 04755}).error().code(), Code::kInvalidArgument);
+         return Outcome::kSame;
+       }},
+      {"spawn: write, wait, signal", true,
+       [](const Bench& bench) {
+         auto process = bench.sandbox->spawn(shell_command("cat"), {.input = SpawnInput::kPipe});
+         EXPECT_TRUE(process) << process.error().line();
+         if (!process) return Outcome::kSame;
+         EXPECT_FALSE((*process)->wait(20ms)->has_value());
+         EXPECT_TRUE((*process)->write_stdin("hello"));
+         EXPECT_TRUE((*process)->close_stdin());
+         EXPECT_EQ((*process)->wait()->value().out.bytes, "hello");
+         auto sleeper = bench.sandbox->spawn(Command{.argv = {"sleep", "300"}});
+         EXPECT_TRUE((*sleeper)->signal(SIGTERM));
+         EXPECT_EQ((*sleeper)->wait()->value().signal, SIGTERM);
+         EXPECT_EQ((*sleeper)->signal(SIGTERM).error().code(), Code::kFailedPrecondition);
+         return Outcome::kSame;
+       }},
+      {"spawn: a terminal", true,
+       [](const Bench& bench) {
+         auto process = bench.sandbox->spawn(shell_command("stty size; test -t 0 && read line && echo got $line; stty size"),
+                                             {.terminal = TerminalSize{30, 100}});
+         EXPECT_TRUE(process) << process.error().line();
+         if (!process) return Outcome::kSame;
+         EXPECT_TRUE((*process)->resize(40, 120));
+         EXPECT_TRUE((*process)->write_stdin("line\n"));
+         const ExecResult result = (*process)->wait()->value();
+         EXPECT_NE(result.out.bytes.find("got line"), std::string::npos) << result.out.bytes;
+         EXPECT_NE(result.out.bytes.find("40 120"), std::string::npos) << result.out.bytes;
+         return Outcome::kSame;
+       }},
+      {"spawn: detach outlives the handle, not the sandbox", true,
+       [](const Bench& bench) {
+         auto process = bench.sandbox->spawn(shell_command("echo $$ >detached; exec sleep 300"));
+         EXPECT_TRUE((*process)->detach());
+         process->reset();
+         EXPECT_EQ(run(bench, "while ! test -s detached; do sleep 0.01; done; kill -0 $(cat detached)").exit_code, 0);
+         return Outcome::kSame;
+       }},
+      {"spawn is refused by name where there are no processes", false,
+       [](const Bench& bench) {
+         auto process = bench.sandbox->spawn(shell_command("true"));
+         if (process) {
+           EXPECT_EQ((*process)->wait()->value().exit_code, 0);
+           return Outcome::kSame;
+         }
+         EXPECT_EQ(process.error().code(), Code::kUnimplemented);
+         return Outcome::kRefused;
+       }},
+      {"many commands at once", true,
+       [](const Bench& bench) {
+         std::vector<std::thread> threads;
+         std::atomic<int> good{0};
+         for (int i = 0; i < 100; ++i)
+           threads.emplace_back([&, i] {
+             const auto result = bench.sandbox->exec("sleep 0.05; echo " + std::to_string(i));
+             if (result && result->out.bytes == std::to_string(i) + "\n") ++good;
+           });
+         for (std::thread& thread : threads) thread.join();
+         EXPECT_EQ(good.load(), 100);
+         return Outcome::kSame;
+       }},
+      {"health, stop, stop again, start again", false,
+       [](const Bench& bench) {
+         Sandbox& sandbox = *bench.sandbox;
+         EXPECT_TRUE(sandbox.health());
+         EXPECT_EQ(sandbox.start().error().code(), Code::kFailedPrecondition);
+         EXPECT_TRUE(sandbox.write_file("survives", "x"));
+         EXPECT_TRUE(sandbox.stop());
+         EXPECT_TRUE(sandbox.stop());
+         EXPECT_EQ(sandbox.health().error().code(), Code::kUnavailable);
+         EXPECT_EQ(sandbox.exec("true").error().code(), Code::kFailedPrecondition);
+         EXPECT_EQ(sandbox.read_file("survives").error().code(), Code::kFailedPrecondition);
+         EXPECT_TRUE(sandbox.start());
+         EXPECT_EQ(sandbox.read_file("survives").value(), "x");
+         return Outcome::kSame;
+       }},
+      {"stop ends a command that runs", true,
+       [](const Bench& bench) {
+         auto process = bench.sandbox->spawn(shell_command("sleep 300"));
+         EXPECT_TRUE(process);
+         EXPECT_TRUE(bench.sandbox->stop());
+         EXPECT_EQ((*process)->wait()->value().reason, Reason::kCancelled);
+         return Outcome::kSame;
+       }},
+  };
+  return all;
+}
+
+struct Kind {
+  const char* backend;
+  bool processes;
+};
+constexpr Kind kKinds[] = {{"native", true}, {"landlock", true}, {"local", true}, {"mock", false}};
+
+class Conformance : public testing::TestWithParam<std::tuple<Kind, std::size_t>> {};
+
+TEST_P(Conformance, Row) {
+  const auto& [kind, index] = GetParam();
+  const Row& row = rows()[index];
+  std::string& cell = table()[row.name][kind.backend];
+  if (row.needs_processes && !kind.processes) {
+    cell = "not applicable";
+    return;
+  }
+  if (std::string(kind.backend) == "native") BELLJAR_NEEDS(user_namespaces());
+  if (std::string(kind.backend) == "landlock") BELLJAR_NEEDS(landlock_abi_at_least(4));
+  const test::TempDir workspace;
+  if (test::is_root()) workspace.give_to(test::user_uid(), test::user_gid());
+  const test::Leftovers left;
+  {
+    SandboxConfig config;
+    config.backend = kind.backend;
+    config.workspace = workspace.path();
+    config.caller_env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", workspace.path()}};
+    if (std::string(kind.backend) == "landlock") {
+      config.policy.filesystem.protect = Protect::kNone;
+      config.policy.network.mode = NetMode::kHost;
+      config.policy.accept = {"filesystem.protect", "filesystem.tmp", "network.mode", "filesystem.secrets"};
+    }
+    auto sandbox = make_sandbox(config);
+    ASSERT_TRUE(sandbox) << sandbox.error().line();
+    const auto started = (*sandbox)->start();
+    ASSERT_TRUE(started) << started.error().line();
+    const Outcome outcome = row.check({*sandbox, workspace.path()});
+    cell = HasFailure() ? "DIFFERENT" : outcome == Outcome::kSame ? "same" : "refused by name";
+  }
+  EXPECT_EQ(left.report(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, Conformance,
+                         testing::Combine(testing::ValuesIn(kKinds), testing::Range<std::size_t>(0, rows().size())),
+                         [](const auto& test) {
+                           std::string name = std::get<0>(test.param).backend;
+                           name += "_";
+                           for (const char* c = rows()[std::get<1>(test.param)].name; *c != '\0'; ++c)
+                             name += std::isalnum(static_cast<unsigned char>(*c)) != 0 ? *c : '_';
+                           return name;
+                         });
+
+// One program, all rows: CTest runs each test by itself, so the table is printed when the program is run as a whole.
+class Table : public testing::Environment {
+ public:
+  void TearDown() override {
+    if (table().size() < 2) return;
+    std::printf("%-55s", "row");
+    for (const Kind& kind : kKinds) std::printf(" | %-15s", kind.backend);
+    std::printf("\n");
+    for (const Row& row : rows()) {
+      std::printf("%-55s", row.name);
+      for (const Kind& kind : kKinds) std::printf(" | %-15s", table()[row.name][kind.backend].c_str());
+      std::printf("\n");
+    }
+  }
+};
+const auto* const kTable = testing::AddGlobalTestEnvironment(new Table);  // owned by GoogleTest
+
+}  // namespace
+}  // namespace belljar
