@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "policy/ignore.h"
+#include "policy/refusal.h"
 
 namespace belljar::runtime {
 
@@ -39,6 +41,25 @@ void hide_state(Policy& policy, const std::string& state_dir) {
   std::vector<FsEntry>& entries = policy.filesystem.entries;
   if (state_dir.empty() || std::ranges::any_of(entries, [&](const FsEntry& entry) { return entry.path == state_dir; })) return;
   entries.push_back({state_dir, false, Access::kNone, {"state directory", "", 0}});
+}
+
+std::function<std::optional<broker::Explanation>(broker::Act, std::string_view, int)> explainer(const Filesystem& complete,
+                                                                                                const Origins* origins) {
+  return [&complete, protect = origin_of(origins, "filesystem.protect")](broker::Act act, std::string_view path,
+                                                                         int errnum) -> std::optional<broker::Explanation> {
+    const auto use = act == broker::Act::kRead ? policy::FileUse::kRead : policy::FileUse::kWrite;
+    auto found = policy::find_refusal(complete, protect, use, path, errnum);
+    if (!found) return std::nullopt;
+    return broker::Explanation{std::move(found->rule), std::move(found->origin), std::move(found->allowed)};
+  };
+}
+
+bool give_way(const Error& error, backend::Workplace& place) {
+  // A file system that cannot be a layer, or layers stacked too deep (a container in a container).
+  if (place.overlays && error.call().starts_with("tree: overlay")) return place.overlays = false, true;
+  // One seccomp listener for each chain of filters: another sandbox around us has it.
+  if (place.listener && error.errnum() == EBUSY && error.call().starts_with("seccomp")) return place.listener = false, true;
+  return false;
 }
 
 }  // namespace belljar::runtime

@@ -1,7 +1,10 @@
 // What a single run and a session make alike from a policy and its plan.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "backend/backend.h"
 #include "belljar/policy.h"
@@ -18,5 +21,12 @@ broker::BrokerOptions broker_options(const backend::Prepared& prepared, const Po
 
 // Layers of transactions are nobody's business inside, of this one or another: their directory is hidden wherever it is.
 void hide_state(Policy& policy, const std::string& state_dir);
+
+// Where mounts hold a rule the kernel's errno does not say which: BrokerOptions::explain, which refers to `complete`.
+std::function<std::optional<broker::Explanation>(broker::Act, std::string_view path, int errnum)> explainer(
+    const Filesystem& complete, const Origins* origins);
+
+// What a start can do without, told by its error. False: nothing more to give up.
+bool give_way(const Error& error, backend::Workplace& place);
 
 }  // namespace belljar::runtime

@@ -17,7 +17,6 @@
 #include "policy/defaults.h"
 #include "policy/ignore.h"
 #include "policy/paths.h"
-#include "policy/refusal.h"
 #include "runtime/enforcement.h"
 #include "runtime/limits.h"
 #include "runtime/outlet.h"
@@ -101,7 +100,7 @@ class Run {
     if (UniqueFd listener = sandbox.take_listener(); listener.valid()) {
       broker::BrokerOptions rules = broker_options(prepared_, policy_, session_.origins);
       rules.observer = session_.observer;
-      if (session_.complete != nullptr) rules.explain = explainer(*session_.complete);
+      if (session_.complete != nullptr) rules.explain = explainer(*session_.complete, session_.origins);
       broker = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules)));
       supervision.broker = &*broker;
     }
@@ -163,18 +162,6 @@ class Run {
     for (int n = 0; n < 3; ++n) request.stdio[n] = stdio.command_fd(n);
     request.pty = stdio.pty();
     return request;
-  }
-
-  // Where mounts hold a rule the kernel's errno does not say which.
-  std::function<std::optional<broker::Explanation>(broker::Act, std::string_view, int)> explainer(
-      const Filesystem& complete) const {
-    return [&complete, protect = origin_of(session_.origins, "filesystem.protect")](
-               broker::Act act, std::string_view path, int errnum) -> std::optional<broker::Explanation> {
-      const auto use = act == broker::Act::kRead ? policy::FileUse::kRead : policy::FileUse::kWrite;
-      auto found = policy::find_refusal(complete, protect, use, path, errnum);
-      if (!found) return std::nullopt;
-      return broker::Explanation{std::move(found->rule), std::move(found->origin), std::move(found->allowed)};
-    };
   }
 
   void add_limit_violations(ExecResult& result) const {
@@ -278,15 +265,6 @@ Result<Ran> run_in_transaction(backend::Backend& backend, const Policy& policy, 
   // unless its ctime is older than this run; nothing is lost.
   (void)txn::observe(transaction);
   return ran;
-}
-
-// What a start can do without, told by its error. False: nothing more to give up.
-bool give_way(const Error& error, backend::Workplace& place) {
-  // A file system that cannot be a layer, or layers stacked too deep (a container in a container).
-  if (place.overlays && error.call().starts_with("tree: overlay")) return place.overlays = false, true;
-  // One seccomp listener for each chain of filters: another sandbox around us has it.
-  if (place.listener && error.errnum() == EBUSY && error.call().starts_with("seccomp")) return place.listener = false, true;
-  return false;
 }
 
 }  // namespace
