@@ -162,6 +162,8 @@ void Broker::on_readable() {
   if (::read(timer, &expirations, sizeof expirations) > 0 && state_->receivers.tick()) arm(timer);
 }
 
+std::shared_ptr<std::shared_mutex> Broker::directories() const { return {state_->context, &state_->context->directories}; }
+
 bool Broker::active() const noexcept { return state_->active; }
 
 std::vector<Violation> Broker::take_violations() {

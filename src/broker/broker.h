@@ -33,6 +33,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -100,6 +101,9 @@ class Broker {
   void on_readable();
   // False once the last process under the filter is gone: drop poll_fd() from the loop then.
   bool active() const noexcept;
+  // Held shared by who acts on files of the sandbox on somebody's behalf, alone by who may give a directory a new path
+  // (file_calls.h). Outlives the broker.
+  std::shared_ptr<std::shared_mutex> directories() const;
   // Refusals since the last call, oldest first. A refusal is in the list before its caller sees the errno.
   std::vector<Violation> take_violations();
   // How many refusals found the list full, and how many `ignored` kept out, in all.

@@ -126,15 +126,18 @@ Result<void> Core::launch() {
   limits_->attach(init_pid_);
   BELLJAR_CHECK(outlet_->open(sandbox_, false));
   if (UniqueFd listener = sandbox_.take_listener(); listener.valid()) {
-    broker_ = BELLJAR_TRY(
-        broker::Broker::create(std::move(listener), runtime::broker_options(options_.prepared, options_.policy, nullptr)));
+    broker::BrokerOptions rules = runtime::broker_options(options_.prepared, options_.policy, nullptr);
+    if (options_.rules) rules.explain = runtime::explainer(*options_.rules, nullptr);
+    broker_ = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules)));
   }
   const auto identity = lent_identity().value_or(std::pair(static_cast<uid_t>(-1), static_cast<gid_t>(-1)));
   files_ = BELLJAR_TRY(Files::open({.root = sandbox_.take_root(),
                                     .workspace = options_.workspace,
                                     .uid = identity.first,
                                     .gid = identity.second,
-                                    .rules = options_.rules}));
+                                    .rules = {.plain = options_.rules,
+                                              .live = options_.prepared.file_rules,
+                                              .directories = broker_ ? broker_->directories() : nullptr}}));
   return {};
 }
 

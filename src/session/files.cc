@@ -27,7 +27,8 @@ namespace {
 
 constexpr std::uint64_t kLargestRead = 256ULL << 20;
 constexpr std::size_t kMostEntries = 1'000'000;
-constexpr unsigned kPermissionBits = 0777;
+
+}  // namespace
 
 int open_at(int directory, const std::string& relative, int flags, unsigned mode, std::uint64_t resolve) {
   open_how how{};
@@ -48,32 +49,6 @@ std::string canonical_of(int fd) {
   return size > 0 ? std::string(buffer, static_cast<std::size_t>(size)) : std::string();
 }
 
-Result<void> check_mode(std::optional<unsigned> mode) {
-  if (mode && (*mode & ~kPermissionBits) != 0)
-    return Error(Code::kInvalidArgument, format("cannot set mode {:o}", *mode))
-        .reason("setuid, setgid and sticky bits are never set from here")
-        .next("give permission bits between 0000 and 0777");
-  return {};
-}
-
-Result<void> write_all(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return file_error(errno, "write", path, "write");
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
-// A directory with the mode asked for. By a descriptor: chmod(2) by name would follow a link that was put there meanwhile.
-int make_directory(int parent, const std::string& name, std::optional<unsigned> mode) {
-  if (::mkdirat(parent, name.c_str(), mode.value_or(0777)) < 0) return errno;
-  if (!mode) return 0;
-  const UniqueFd made(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  return made.valid() && ::fchmod(made.get(), *mode) == 0 ? 0 : errno;
-}
-
 Result<void> need_regular(int fd, const std::string& path, const char* doing) {
   struct stat status{};
   if (::fstat(fd, &status) < 0) return file_error(errno, doing, path, "fstat");
@@ -83,8 +58,6 @@ Result<void> need_regular(int fd, const std::string& path, const char* doing) {
       .reason("it is a FIFO, a device or a socket, not a file")
       .next("use it from a command inside");
 }
-
-}  // namespace
 
 Error file_error(int errnum, std::string_view doing, const std::string& path, std::string call) {
   Code code = Code::kUnavailable;
@@ -113,6 +86,7 @@ Error file_error(int errnum, std::string_view doing, const std::string& path, st
     case ENOTDIR:
     case ENOTEMPTY:
     case ENXIO:  // a FIFO nobody reads, a socket
+    case EBUSY:  // something of the sandbox's is mounted there
       code = Code::kFailedPrecondition;
       break;
     case ENOSPC:
@@ -181,23 +155,14 @@ Result<UniqueFd> Files::open_beneath(const std::string& path, const std::string&
   return UniqueFd(fd);
 }
 
-Result<void> Files::may(const std::string& path, const std::string& canonical, Access wanted) const {
-  if (!options_.rules) return {};
-  const FsEntry* rule = find_rule(*options_.rules, canonical);
-  const Access given = rule == nullptr ? Access::kNone : rule->access;
-  if (given == Access::kWrite || (given == Access::kRead && wanted == Access::kRead)) return {};
-  return Error(Code::kPermissionDenied, format("cannot {} {}", wanted == Access::kRead ? "read" : "write", quoted(path)))
-      .reason(rule == nullptr
-                  ? "no rule of the policy allows it"
-                  : format("the policy gives {} to {} ({})", to_string(rule->access), quoted(rule->path), to_string(rule->origin)))
-      .next("widen the policy, or use another path");
-}
-
 // Never blocks: O_NONBLOCK, and then only a regular file passes.
 Result<UniqueFd> Files::open_file(const std::string& path, int flags) const {
   const std::string rest = BELLJAR_TRY(relative(path));
+  const Judge::Shared held = judge_.share();
   UniqueFd fd = BELLJAR_TRY(open_beneath(path, rest, flags | O_NONBLOCK | O_NOCTTY));
-  BELLJAR_CHECK(may(path, canonical_of(fd.get()), Access::kRead));
+  struct stat now{};
+  const bool is_dir = ::fstat(fd.get(), &now) == 0 && S_ISDIR(now.st_mode);
+  BELLJAR_CHECK(judge_.may_read(path, canonical_of(fd.get()), is_dir));
   return fd;
 }
 
@@ -235,104 +200,6 @@ Result<std::string> Files::read(const std::string& path, const ReadOptions& opti
   return bytes;
 }
 
-// The directory that holds the last name of `path`. "." and ".." as last names are no names.
-Result<Files::Place> Files::find_place(const std::string& path) const {
-  std::string rest = BELLJAR_TRY(relative(path));
-  while (rest.size() > 1 && rest.back() == '/') rest.pop_back();
-  const std::size_t slash = rest.rfind('/');
-  Place place;
-  place.name = slash == std::string::npos ? rest : rest.substr(slash + 1);
-  const std::string up = slash == std::string::npos ? "." : rest.substr(0, slash);
-  if (place.name == "..") {  // "a/.." may be the workspace or outside of it: let the kernel say which
-    BELLJAR_TRY(open_beneath(path, rest, O_PATH));
-    place.name = ".";
-  }
-  if (place.name == ".")
-    return Error(Code::kInvalidArgument, format("cannot use {} here", quoted(path)))
-        .reason("it is a directory on the way, or the workspace itself")
-        .next("name what is in it");
-  place.parent = BELLJAR_TRY(open_beneath(path, up, O_PATH | O_DIRECTORY));
-  place.full = canonical_of(place.parent.get()) + "/" + place.name;
-  return place;
-}
-
-Result<void> Files::make_parents(const std::string& path, const std::string& rest, std::optional<unsigned> mode) const {
-  for (std::size_t end = 0; end != std::string::npos;) {
-    end = rest.find('/', end + 1);
-    const std::string prefix = rest.substr(0, end);
-    if (const int fd = open_at(workspace_.get(), prefix, O_PATH | O_DIRECTORY, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
-        fd >= 0) {
-      ::close(fd);
-      continue;
-    }
-    if (errno != ENOENT) return file_error(errno, "make directory", path, "openat2");
-    const Place place = BELLJAR_TRY(find_place(prefix));
-    BELLJAR_CHECK(may(path, place.full, Access::kWrite));
-    const int failed = make_directory(place.parent.get(), place.name, mode);
-    if (failed != 0 && failed != EEXIST) return file_error(failed, "make directory", path, "mkdir");
-  }
-  return {};
-}
-
-Result<void> Files::write(const std::string& path, std::string_view bytes, const WriteOptions& options) const {
-  BELLJAR_CHECK(check_mode(options.mode));
-  const ActAs identity(options_.uid, options_.gid);
-  const std::string rest = BELLJAR_TRY(relative(path));
-  if (rest.ends_with('/')) return file_error(EISDIR, "write", path, "open");
-  if (const std::size_t slash = rest.rfind('/'); slash != std::string::npos && options.parents == Parents::kCreate)
-    BELLJAR_CHECK(make_parents(path, rest.substr(0, slash), {}));
-  return options.how == WriteMode::kAtomic ? replace(path, bytes, options) : write_here(path, rest, bytes, options);
-}
-
-Result<void> Files::write_here(const std::string& path, const std::string& rest, std::string_view bytes,
-                               const WriteOptions& options) const {
-  // Judged before anything is made. An existing file is judged by where it is, through whatever link led there.
-  const int existing = open_at(workspace_.get(), rest, O_PATH, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
-  if (existing >= 0) {
-    const UniqueFd there(existing);
-    BELLJAR_CHECK(may(path, canonical_of(there.get()), Access::kWrite));
-    BELLJAR_CHECK(need_regular(there.get(), path, "write"));
-  } else if (errno == ENOENT) {
-    const Place place = BELLJAR_TRY(find_place(path));
-    BELLJAR_CHECK(may(path, place.full, Access::kWrite));
-  } else {
-    return file_error(errno, "write", path, "openat2");
-  }
-  const int append = options.how == WriteMode::kAppend ? O_APPEND : 0;
-  const UniqueFd fd =
-      BELLJAR_TRY(open_beneath(path, rest, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | append, options.mode.value_or(0666)));
-  BELLJAR_CHECK(may(path, canonical_of(fd.get()), Access::kWrite));  // it may be another one by now
-  BELLJAR_CHECK(need_regular(fd.get(), path, "write"));
-  if (append == 0 && ::ftruncate(fd.get(), 0) < 0) return file_error(errno, "empty", path, "ftruncate");
-  if (options.mode && ::fchmod(fd.get(), *options.mode) < 0) return file_error(errno, "set the mode of", path, "fchmod");
-  return write_all(fd.get(), bytes, path);
-}
-
-Result<void> Files::replace(const std::string& path, std::string_view bytes, const WriteOptions& options) const {
-  static std::atomic<unsigned> serial{0};
-  const Place place = BELLJAR_TRY(find_place(path));
-  BELLJAR_CHECK(may(path, place.full, Access::kWrite));
-  const auto before = describe(place.parent.get(), place.name);
-  if (before && before->type != FileType::kFile && before->type != FileType::kSymlink)
-    return file_error(before->type == FileType::kDirectory ? EISDIR : ENXIO, "replace", path, "rename");
-  const std::string temporary = format(".belljar-{}-{}.tmp", ::getpid(), serial++);
-  const bool keep = before && before->type == FileType::kFile;
-  const UniqueFd fd(::openat(place.parent.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                             options.mode.value_or(0666)));
-  if (!fd.valid()) return file_error(errno, "write", path, "open");
-  auto done = write_all(fd.get(), bytes, path);
-  const std::optional<unsigned> mode = options.mode ? options.mode
-                                       : keep       ? std::optional(before->mode & kPermissionBits)
-                                                    : std::nullopt;
-  if (done && mode && ::fchmod(fd.get(), *mode) < 0) done = file_error(errno, "set the mode of", path, "fchmod");
-  // Else a crash of the machine could leave the new name with none of the bytes.
-  if (done && ::fdatasync(fd.get()) < 0) done = file_error(errno, "write", path, "fdatasync");
-  if (done && ::renameat(place.parent.get(), temporary.c_str(), place.parent.get(), place.name.c_str()) < 0)
-    done = file_error(errno, "replace", path, "rename");
-  if (!done) ::unlinkat(place.parent.get(), temporary.c_str(), 0);
-  return done;
-}
-
 Result<std::vector<FileInfo>> Files::list(const std::string& path) const {
   const ActAs identity(options_.uid, options_.gid);
   UniqueFd fd = BELLJAR_TRY(open_file(path, O_RDONLY | O_DIRECTORY));
@@ -360,48 +227,6 @@ Result<FileInfo> Files::stat(const std::string& path) const {
   if (!info) return file_error(errno, "look at", path, "fstatat");
   info->path = path;
   return *std::move(info);
-}
-
-Result<void> Files::make_dir(const std::string& path, const MakeDirOptions& options) const {
-  BELLJAR_CHECK(check_mode(options.mode));
-  const ActAs identity(options_.uid, options_.gid);
-  if (options.parents == Parents::kCreate) {
-    std::string rest = BELLJAR_TRY(relative(path));
-    while (rest.size() > 1 && rest.back() == '/') rest.pop_back();
-    return make_parents(path, rest, options.mode);
-  }
-  const Place place = BELLJAR_TRY(find_place(path));
-  BELLJAR_CHECK(may(path, place.full, Access::kWrite));
-  const int failed = make_directory(place.parent.get(), place.name, options.mode);
-  if (failed != 0) return file_error(failed, "make directory", path, "mkdir");
-  return {};
-}
-
-Result<void> Files::rename(const std::string& from, const std::string& to) const {
-  const ActAs identity(options_.uid, options_.gid);
-  const Place source = BELLJAR_TRY(find_place(from));
-  const Place target = BELLJAR_TRY(find_place(to));
-  BELLJAR_CHECK(may(from, source.full, Access::kWrite));
-  BELLJAR_CHECK(may(to, target.full, Access::kWrite));
-  if (::renameat(source.parent.get(), source.name.c_str(), target.parent.get(), target.name.c_str()) == 0) return {};
-  // Here EXDEV is two file systems, not a way out.
-  if (errno == EXDEV)
-    return Error(Code::kFailedPrecondition, format("cannot rename {} to {}", quoted(from), quoted(to)))
-        .reason("they are on different file systems")
-        .next("copy it with a command inside");
-  return file_error(errno, "rename", from, "renameat");
-}
-
-Result<void> Files::remove(const std::string& path, const RemoveOptions& options) const {
-  const ActAs identity(options_.uid, options_.gid);
-  const Place place = BELLJAR_TRY(find_place(path));
-  BELLJAR_CHECK(may(path, place.full, Access::kWrite));
-  const auto info = describe(place.parent.get(), place.name);
-  if (!info) return file_error(errno, "remove", path, "fstatat");
-  if (info->type == FileType::kDirectory && options.depth == Depth::kTree) return remove_tree_at(place.parent.get(), place.name);
-  const int flags = info->type == FileType::kDirectory ? AT_REMOVEDIR : 0;
-  if (::unlinkat(place.parent.get(), place.name.c_str(), flags) < 0) return file_error(errno, "remove", path, "unlinkat");
-  return {};
 }
 
 Result<std::string> Files::find_cwd(const std::string& cwd) const {

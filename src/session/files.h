@@ -1,6 +1,6 @@
 // The file calls of a Sandbox, performed by the caller's own thread in the sandbox's own view: everything is relative to a
-// descriptor of the workspace as seen from inside, with the permissions of the commands inside, and judged once more by the
-// policy's rules on the path that the kernel says was reached.
+// descriptor of the workspace as seen from inside, with the permissions of the commands inside, and judged by the policy's rules on
+// the path that the kernel says was reached (judge.h).
 #pragma once
 
 #include <sys/types.h>
@@ -12,8 +12,8 @@
 
 #include "base/unique_fd.h"
 #include "belljar/files.h"
-#include "belljar/policy.h"
 #include "belljar/result.h"
+#include "session/judge.h"
 
 namespace belljar::session {
 
@@ -22,7 +22,7 @@ struct FilesOptions {
   std::string workspace;  // absolute and canonical inside
   uid_t uid = static_cast<uid_t>(-1);
   gid_t gid = static_cast<gid_t>(-1);  // whom to act as, when we are root; -1: ourselves
-  std::optional<Filesystem> rules;     // unset: the mode has none
+  Rules rules;
 };
 
 // A resource. Safe from any thread.
@@ -48,28 +48,39 @@ class Files {
   Result<UniqueFd> open_terminal() const;
 
  private:
-  struct Place {  // where a name lives, or will
-    UniqueFd parent;
-    std::string name;
-    std::string full;  // canonical path inside
-  };
-  Files(FilesOptions options, UniqueFd workspace) : options_(std::move(options)), workspace_(std::move(workspace)) {}
+  Files(FilesOptions options, UniqueFd workspace)
+      : options_(std::move(options)), judge_(options_.rules), workspace_(std::move(workspace)) {}
   Result<std::string> relative(const std::string& path) const;
   Result<UniqueFd> open_beneath(const std::string& path, const std::string& relative, int flags, unsigned mode = 0) const;
-  Result<Place> find_place(const std::string& path) const;
+  Result<Site> find_site(const std::string& path) const;
+  // As find_site(), and through the links at its end.
+  Result<Site> find_target(const std::string& path) const;
   Result<void> make_parents(const std::string& path, const std::string& relative, std::optional<unsigned> mode) const;
-  Result<void> may(const std::string& path, const std::string& canonical, Access wanted) const;
   Result<UniqueFd> open_file(const std::string& path, int flags) const;
-  Result<void> write_here(const std::string& path, const std::string& relative, std::string_view bytes,
-                          const WriteOptions& options) const;
-  Result<void> replace(const std::string& path, std::string_view bytes, const WriteOptions& options) const;
+  std::string full_path(const std::string& below) const;  // of a path below the workspace
+  bool may_list(const std::string& below) const;
+  Result<bool> write_once(const std::string& path, std::string_view bytes, const WriteOptions& options) const;
+  Result<void> write_judged(const std::string& path, const Site& site, const broker::Ruling& ruling, std::string_view bytes,
+                            const WriteOptions& options) const;
+  Result<void> rename_judged(const std::string& from, const std::string& to, const Site& source, const Site& target,
+                             const broker::Ruling& ruling) const;
+  Result<void> replace(const std::string& path, const Site& site, std::string_view bytes, const WriteOptions& options) const;
 
   FilesOptions options_;
+  Judge judge_;
   UniqueFd workspace_;
 };
 
+// Else EISDIR, or kFailedPrecondition for FIFOs, devices and sockets.
+Result<void> need_regular(int fd, const std::string& path, const char* doing);
+
 // One entry of a directory, by lstat(2). nullopt: it is gone again.
 std::optional<FileInfo> describe(int directory, const std::string& name);
+
+// Where a descriptor of ours stands, as seen inside.
+std::string canonical_of(int fd);
+// openat2(2), again while something on the way is being renamed. -1 and errno.
+int open_at(int directory, const std::string& relative, int flags, unsigned mode, std::uint64_t resolve);
 
 // The sentence for an errno of a file call; `path` as the caller wrote it.
 Error file_error(int errnum, std::string_view doing, const std::string& path, std::string call);

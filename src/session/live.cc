@@ -49,11 +49,6 @@ Result<void> check_command(const Command& command) {
   return {};
 }
 
-Policy without_quota(Policy policy) {
-  policy.limits.write_quota.reset();  // held by a decorator, see make.cc
-  return policy;
-}
-
 void add_own_clauses(const Policy& policy, EnforcementReport& report) {
   const auto most = policy.limits.max_timeout.value_or(kLongestTimeout);
   report.push_back(
@@ -83,7 +78,7 @@ EnforcementReport LiveSandbox::enforcement() const {
 
 Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
   CoreOptions options;
-  options.policy = without_quota(embedded_.policy);
+  options.policy = embedded_.policy;
   BELLJAR_CHECK(runtime::check_served(options.policy));
   Limits& limits = options.policy.limits;
   options.idle_timeout = limits.idle_timeout ? limits.idle_timeout : idle_timeout_;
@@ -94,13 +89,12 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
   runtime::hide_state(options.policy, txn::default_state_dir());
   place.env = policy::build_environment(options.policy.environment, embedded_.caller_env);
   options.workspace = place.workspace;
-  for (place.overlays = true;; place.overlays = false) {
+  for (;;) {
     CoreOptions attempt{{}, options.policy, options.workspace, embedded_.rules, options.idle_timeout};
     attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));
     add_own_clauses(options.policy, attempt.prepared.report);
     auto started = Core::start(std::move(attempt));
-    // A file system that cannot be a layer, or layers stacked too deep: once more without.
-    if (started || !place.overlays || !started.error().call().starts_with("tree: overlay")) return started;
+    if (started || !runtime::give_way(started.error(), place)) return started;
   }
 }
 

@@ -25,7 +25,10 @@ constexpr std::size_t kBlock = 64U << 10;
 
 class Walk {
  public:
-  explicit Walk(const WalkOptions& options) : options_(options), end_(Clock::now() + options.timeout) {}
+  // `enter`: whether the policy lets the names in that directory be read.
+  using Enter = std::function<bool(const std::string& path)>;
+  Walk(const WalkOptions& options, Enter enter)
+      : options_(options), enter_(std::move(enter)), end_(Clock::now() + options.timeout) {}
 
   bool complete() const noexcept { return complete_; }
   bool stopped() {
@@ -52,7 +55,7 @@ class Walk {
       info->path = prefix + name;
       const bool directory_here = info->type == FileType::kDirectory;
       visit(fd, name, *std::move(info));
-      if (!directory_here) continue;
+      if (!directory_here || (!enter_(prefix + name))) continue;
       UniqueFd next(::openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
       if (depth == kDeepest || (!next.valid() && errno == EMFILE)) complete_ = false;
       else if (next.valid()) below(std::move(next), prefix + name + "/", visit, depth + 1);
@@ -61,6 +64,7 @@ class Walk {
 
  private:
   const WalkOptions& options_;
+  Enter enter_;
   Clock::time_point end_;
   bool complete_ = true;
 };
@@ -113,13 +117,18 @@ Result<void> check_walk(const WalkOptions& options) {
 
 }  // namespace
 
+std::string Files::full_path(const std::string& below) const {
+  return (options_.workspace == "/" ? "" : options_.workspace) + "/" + below;
+}
+bool Files::may_list(const std::string& below) const { return judge_.may_read(below, full_path(below), true).has_value(); }
+
 Result<GlobResult> Files::glob(const std::string& pattern, const WalkOptions& options) const {
   BELLJAR_CHECK(policy::check_glob(pattern));
   BELLJAR_CHECK(check_walk(options));
   const std::string rest = BELLJAR_TRY(relative(pattern));
   const ActAs identity(options_.uid, options_.gid);
   GlobResult result;
-  Walk walk(options);
+  Walk walk(options, [&](const std::string& below) { return may_list(below); });
   walk.below(BELLJAR_TRY(open_beneath(".", ".", O_RDONLY | O_DIRECTORY)), "", [&](int, const std::string&, FileInfo info) {
     if (policy::glob_match(rest, info.path) && !walk.full(result.files.size())) result.files.push_back(std::move(info));
   });
@@ -139,12 +148,12 @@ Result<GrepResult> Files::grep(const std::string& text, const GrepOptions& optio
   const ActAs identity(options_.uid, options_.gid);
   const LineSearch search(text, options.letters);
   GrepResult result;
-  Walk walk(options.walk);
+  Walk walk(options.walk, [&](const std::string& below) { return may_list(below); });
   walk.below(BELLJAR_TRY(open_beneath(".", ".", O_RDONLY | O_DIRECTORY)), "",
              [&](int directory, const std::string& name, const FileInfo& info) {
                if (info.type != FileType::kFile || !policy::glob_match(rest, info.path)) return;
                const UniqueFd fd(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-               if (!fd.valid() || !may(info.path, options_.workspace + "/" + info.path, Access::kRead)) return;
+               if (!fd.valid() || !judge_.may_read(info.path, full_path(info.path), false)) return;
                search.search(fd.get(), [&](std::uint64_t line, std::string found) {
                  if (walk.full(result.matches.size())) return false;
                  result.matches.push_back({info.path, line, std::move(found)});

@@ -1,0 +1,66 @@
+// Whether the policy lets a file call through the library do what it asks: nothing that a command inside could not do itself.
+//
+// Two kinds of rules. Plain ones, by path: mounts hold them for commands, find_rule() says them here. Live ones, which the broker
+// holds for commands (broker/file_rules.h): patterns, names of agents and editors, git's control files by their content. They are
+// asked here with the same FileRules, on the same kind of place (a directory's descriptor and a name), under the same lock: a
+// directory that a command moves meanwhile would carry what was judged under its old name to a new one.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+
+#include "base/unique_fd.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "broker/file_rules.h"
+
+namespace belljar::session {
+
+struct Rules {
+  std::optional<Filesystem> plain;                 // unset: the mode has none
+  std::shared_ptr<const broker::FileRules> live;   // none: nothing is held beyond the plain ones
+  std::shared_ptr<std::shared_mutex> directories;  // the broker's; none: no broker
+};
+
+// Where a name lives, or will. `parent` is a descriptor of the directory, `full` the canonical path inside.
+struct Site {
+  UniqueFd parent;
+  std::string name;
+  std::string full;
+};
+
+class Judge {
+ public:
+  explicit Judge(Rules rules) : rules_(std::move(rules)) {}
+
+  using Shared = std::shared_lock<std::shared_mutex>;
+  using Owned = std::unique_lock<std::shared_mutex>;
+  // Held from before a path is resolved until the call is done: shared, and alone by what may give a directory a new path.
+  Shared share() const;
+  Owned own() const;
+
+  // By the plain rules alone. `path` as the caller wrote it, for the error.
+  Result<void> may(const std::string& path, const std::string& canonical, Access wanted) const;
+  // A file or directory that is open, by where it stands.
+  Result<void> may_read(const std::string& path, const std::string& canonical, bool is_dir) const;
+  // kAllow, or kJudge: then the content decides, may_hold(). Errors: kPermissionDenied, by name, also for what can only be judged
+  // while a command does it (a directory that becomes a git directory).
+  Result<broker::Ruling> may_do(broker::Act act, const std::string& path, const Site& site, bool is_dir) const;
+  Result<void> may_hold(const std::string& path, const Site& site, const broker::Ruling& ruling, std::string_view content) const;
+  // A directory gets a new path: what lies below would have to be looked through.
+  Result<void> may_move(const std::string& path, const Site& from, const Site& to) const;
+  // Errors: kPermissionDenied, the sandbox has something mounted on the name. The kernel would take it off instead of refusing,
+  // broker::is_mount_point().
+  static Result<void> may_take(const std::string& path, const Site& site);
+  // All that is below, before a tree is removed: `site` names a directory.
+  Result<void> may_clear(const std::string& path, const Site& site) const;
+
+ private:
+  Rules rules_;
+};
+
+}  // namespace belljar::session
