@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/rfc3339.h"
 #include "belljar/violation_text.h"
 
 namespace belljar::runtime {
@@ -12,16 +13,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 double milliseconds(std::chrono::microseconds time) { return static_cast<double>(time.count()) / 1000.0; }
-
-// RFC 3339, UTC, with microseconds.
-std::string timestamp(std::chrono::system_clock::time_point time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(time));
-  const auto micro = std::chrono::duration_cast<std::chrono::microseconds>(time - std::chrono::floor<std::chrono::seconds>(time));
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  return format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
-                utc.tm_min, utc.tm_sec, micro.count());
-}
 
 Json json_of(const Origin& origin) {
   return {{"layer", to_utf8(origin.layer).text}, {"file", to_utf8(origin.file).text}, {"line", origin.line}};
@@ -35,7 +26,7 @@ std::string hexadecimal(std::string_view bytes) {
 
 Json json_of(const Violation& violation) {
   Utf8Text target = to_utf8(violation.target);
-  Json object = {{"time", timestamp(violation.time)},
+  Json object = {{"time", rfc3339(violation.time)},
                  {"sequence", violation.sequence},
                  {"count", violation.count},
                  {"pid", violation.pid},
@@ -52,7 +43,7 @@ Json json_of(const Violation& violation) {
 }
 
 Json json_of(const EgressRecord& record) {
-  return {{"time", timestamp(record.time)},
+  return {{"time", rfc3339(record.time)},
           {"protocol", record.protocol},
           {"method", to_utf8(record.method).text},
           {"host", to_utf8(record.host).text},

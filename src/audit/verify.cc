@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <cerrno>
+
+#include "audit/files.h"
+#include "audit/line.h"
+#include "base/format.h"
+#include "belljar/audit.h"
+
+namespace belljar {
+namespace {
+
+constexpr std::size_t kMostProblems = 100;
+
+struct Place {
+  std::string file;
+  std::uint64_t line = 0, offset = 0;
+};
+
+class Verifier {
+ public:
+  explicit Verifier(const std::optional<AuditHead>& expected) : expected_(expected) {}
+
+  void take(const Place& place, std::string_view line) {
+    const audit::Parsed parsed = audit::parse(line);
+    ++found_.records;
+    if (parsed.broken == audit::Broken::kForm) {
+      complain(place, "this is no record as it was written");
+      next_ = next_.value_or(0) + 1;
+      hash_.reset();  // what it was cannot be known; the next one is taken at its word
+      return;
+    }
+    if (!next_) begin(place, parsed.head);
+    else if (parsed.head.sequence != *next_)
+      complain(place, format("record {} stands where record {} should: records are missing, added or moved", parsed.head.sequence,
+                             *next_));
+    if (parsed.broken == audit::Broken::kHash) complain(place, "the record's bytes do not fit its hash: it was changed");
+    else if (hash_ && parsed.head.prev != *hash_) complain(place, "the record does not follow the one before it");
+    count(parsed.head);
+    next_ = parsed.head.sequence + 1;
+    hash_ = parsed.head.hash;
+    found_.head = {parsed.head.sequence, parsed.head.hash};
+    if (expected_ && expected_->sequence == parsed.head.sequence) {
+      met_ = true;
+      if (expected_->hash != parsed.head.hash)
+        complain(place, "the record is not the one whose hash was noted: the trail was written anew");
+    }
+  }
+
+  void take_tail(const Place& place, std::string_view tail, bool last_file) {
+    if (tail.empty()) return;
+    if (last_file && audit::is_torn_record(tail)) found_.torn_bytes = tail.size();
+    else complain(place, "there is something that is no record");
+  }
+
+  AuditVerification finish(const std::string& path, std::uint64_t files) {
+    found_.files = files;
+    if (expected_ && !met_) complain({path, 0, 0}, format("record {} is not there: records were cut off", expected_->sequence));
+    return std::move(found_);
+  }
+
+ private:
+  void begin(const Place& place, const audit::Head& head) {
+    found_.first_sequence = head.sequence;
+    next_ = head.sequence;
+    if (head.sequence == 0 && head.prev != audit::kNoHash) complain(place, "the first record follows another one");
+    // Only a rotation deletes files, and then the first that is left begins with it.
+    if (head.sequence != 0 && head.kind != "rotated") complain(place, "the records before this one are missing");
+  }
+
+  void count(const audit::Head& head) {
+    if (head.kind == "mended") ++found_.mended;
+    if (head.kind == "clock") ++found_.clock_jumps;
+  }
+
+  void complain(const Place& place, std::string what) {
+    if (found_.problems.size() == kMostProblems) return;
+    found_.problems.push_back({place.file, place.line, place.offset, next_.value_or(0), std::move(what)});
+  }
+
+  const std::optional<AuditHead>& expected_;
+  AuditVerification found_;
+  std::optional<std::uint64_t> next_;  // number of the record that comes next
+  std::optional<std::string> hash_;    // of the record before
+  bool met_ = false;
+};
+
+// Calls each(place, line) and, for what is behind the last newline, tail(place, bytes, is_last_file). False from each: stop.
+template <class Each, class Tail>
+Result<std::uint64_t> walk(const std::string& path, Each each, Tail tail) {
+  std::vector<std::string> files;
+  for (audit::OldFile& old : BELLJAR_TRY(audit::find_old(path))) {
+    if (!audit::same_file(old.path, path)) files.push_back(std::move(old.path));
+  }
+  files.push_back(path);
+  for (const std::string& name : files) {
+    const UniqueFd file = BELLJAR_TRY(audit::open_to_read(name));
+    audit::Lines lines(file.get());
+    Place place{name, 0, 0};
+    std::string line;
+    while (BELLJAR_TRY(lines.next(line))) {
+      ++place.line;
+      place.offset = lines.offset();
+      if (!each(place, line)) return files.size();
+    }
+    ++place.line;
+    place.offset = lines.offset();
+    tail(place, lines.tail(), &name == &files.back());
+  }
+  return files.size();
+}
+
+}  // namespace
+
+Result<AuditVerification> verify_audit(const std::string& path, const std::optional<AuditHead>& expected) {
+  Verifier verifier(expected);
+  const std::uint64_t files = BELLJAR_TRY(walk(
+      path, [&](const Place& place, std::string_view line) { return verifier.take(place, line), true; },
+      [&](const Place& place, std::string_view tail, bool last) { verifier.take_tail(place, tail, last); }));
+  return verifier.finish(path, files);
+}
+
+Result<void> read_audit(const std::string& path, const std::function<bool(std::string_view line)>& each) {
+  BELLJAR_TRY(
+      walk(path, [&](const Place&, std::string_view line) { return each(line); }, [](const Place&, std::string_view, bool) {}));
+  return {};
+}
+
+}  // namespace belljar
