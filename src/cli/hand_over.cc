@@ -15,6 +15,7 @@ const char* other_program(std::span<char* const> argv) noexcept {
   if (argv.size() < 2) return nullptr;
   const std::string_view word = argv[1];
   if (word == "bench") return "belljar-bench";
+  if (word == "audit") return "belljar-audit";
   if (word == "rules" || word == "scan") return "belljar-guard";
   if (word == "policy" && argv.size() > 2 && std::string_view(argv[2]) == "import") return "belljar-guard";
   return nullptr;

@@ -14,6 +14,7 @@
 #include "backend/native/host.h"
 #include "base/format.h"
 #include "belljar/violation_text.h"
+#include "cli/audited.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
@@ -35,6 +36,7 @@ struct Given {
   std::optional<std::string> txn_name;
   bool pty = false, no_pty = false;
   std::string report;
+  AuditFlags audit;
   std::vector<std::string> program;  // after `--`
 };
 
@@ -170,9 +172,22 @@ void keep_refusals(ExecResult& result, const Given& given, const std::string& pr
   else if (given.verbose) print_note(id.error().line());
 }
 
-Result<runtime::Ran> run_it(const Given& given, UniqueFd& report) {
-  const Command command = BELLJAR_TRY(find_command(given));
-  LoadedPolicy loaded = BELLJAR_TRY(load_policy(given.flags));
+std::vector<std::string> words_of(const Given& given) {
+  std::vector<std::string> words = given.program;
+  if (given.shell_text) words.insert(words.begin(), {"-c", *given.shell_text});
+  return words;
+}
+
+// The policy, and the trail that also tells of a policy that was refused.
+Result<LoadedPolicy> load_audited(const Given& given, RunAudit& audit) {
+  auto loaded = load_policy(given.flags);
+  audit = BELLJAR_TRY(RunAudit::open(given.audit, loaded ? &*loaded : nullptr));
+  return loaded;
+}
+
+Result<runtime::Ran> run_it(const Given& given, UniqueFd& report, RunAudit& audit) {
+  Command command = BELLJAR_TRY(find_command(given));
+  LoadedPolicy loaded = BELLJAR_TRY(load_audited(given, audit));
   for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
   const Policy& policy = loaded.effective.policy;
   report = BELLJAR_TRY(create_report(given.report));
@@ -186,6 +201,8 @@ Result<runtime::Ran> run_it(const Given& given, UniqueFd& report) {
   std::string cwd = given.flags.cwd;
   if (!cwd.empty() && !cwd.starts_with('/')) cwd = context.cwd + "/" + cwd;
   if (cwd.empty() && runtime::find_cwd(context.workspace, context.cwd)) cwd = context.cwd;
+  command.cwd = cwd;
+  BELLJAR_CHECK(audit.start(command, loaded));
   auto ran = runtime::run(*backend, policy, command,
                           {.workspace = context.workspace,
                            .cwd = cwd,
@@ -199,7 +216,8 @@ Result<runtime::Ran> run_it(const Given& given, UniqueFd& report) {
 
 int run_command(const Given& given) {
   UniqueFd report;
-  auto ran = run_it(given, report);
+  RunAudit audit;
+  auto ran = run_it(given, report, audit);
   ExecResult failed;
   if (!ran) {
     print_error(ran.error());
@@ -217,6 +235,10 @@ int run_command(const Given& given) {
       if (exit_code == 0) exit_code = 125;
     }
   };
+  if (const auto recorded = ran ? audit.end(result) : audit.refused(words_of(given), ran.error()); !recorded) {
+    print_error(recorded.error());
+    if (exit_code == 0) exit_code = 125;
+  }
   if (report.valid())
     deliver(report.get(), given.json ? runtime::JsonStreams::kInclude : runtime::JsonStreams::kOmit, "the report");
   if (given.json) deliver(STDOUT_FILENO, runtime::JsonStreams::kInclude, "the result to stdout");
@@ -234,6 +256,11 @@ void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std:
   run->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");
   run->add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
   run->add_option("--report", given->report, "Write what came of it and what was enforced to FILE, as JSON")->type_name("FILE");
+  run->add_option("--audit", given->audit.file, "Append what is run, refused and what came of it to the audit trail FILE")
+      ->type_name("FILE");
+  run->add_option("--audit-rotate", given->audit.rotate,
+                  "Begin a new file of the trail when it has reached this size (default: never)")
+      ->type_name("SIZE");
   run->add_flag("--txn", given->txn, "Keep what the command writes to the workspace until `belljar commit` or `rollback`");
   run->add_option("--txn-name", given->txn_name, "The transaction's name (default: `default`); implies --txn")->type_name("NAME");
   run->add_flag("--verbose", given->verbose, "Say on stderr what is enforced by what, and where the time went");

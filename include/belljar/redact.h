@@ -1,0 +1,65 @@
+// Keeps secret values out of texts that others read: output for a model, the audit trail, logs.
+//
+//   Redactor redactor = Redactor::from_environment(environment);   // values of GITHUB_TOKEN, AWS_SECRET_ACCESS_KEY ...
+//   redactor("push to https://ghp_…@github.com")                    // "push to https://[redacted:GITHUB_TOKEN]@github.com"
+//
+// It replaces literal values it was given, and strings in the shape of well-known tokens. A value that is transformed on the way
+// (base64, reversed, split in two) is not recognised: what must not get out must not get in.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace belljar {
+
+class Redactor {
+ public:
+  // Shorter values are not taken: they would be found everywhere.
+  static constexpr std::size_t kShortest = 6;
+  static constexpr std::size_t kLongest = 16'384;
+
+  // Recognises well-known shapes: tokens of GitHub, GitLab, OpenAI, Anthropic, AWS, Google, Slack, Stripe and npm, JSON web tokens,
+  // and private keys in PEM.
+  Redactor();
+  // The values of variables whose names look like a secret's (the policy's own list), besides.
+  static Redactor from_environment(const std::map<std::string, std::string>& environment);
+  // False: too short or too long, and not taken.
+  bool add(std::string_view name, std::string_view value);
+
+  // `text` with each secret as "[redacted:NAME]".
+  std::string operator()(std::string_view text) const;
+
+  // For a text that comes in pieces: gives out what is certain, and holds back what might be the start of a secret.
+  class Stream {
+   public:
+    explicit Stream(std::shared_ptr<const Redactor> redactor) : redactor_(std::move(redactor)) {}
+    std::string feed(std::string_view piece);
+    std::string finish();
+
+   private:
+    std::shared_ptr<const Redactor> redactor_;
+    std::string held_;
+    char before_ = '\0';  // the byte before held_: a token does not begin inside a word
+  };
+
+ private:
+  struct Secret {
+    std::string name, value;
+  };
+  struct Found {
+    std::size_t length = 0;  // 0: nothing here
+    std::string_view name;
+    bool undecided = false;  // more text could make it a secret, or a longer one
+  };
+  Found find_at(std::string_view text, std::size_t at, char before) const;
+  std::string replace(std::string_view text, char before, bool is_end, std::size_t& used) const;
+
+  std::vector<Secret> secrets_;  // longest first
+  bool first_[256] = {};         // bytes that a secret may begin with
+};
+
+}  // namespace belljar

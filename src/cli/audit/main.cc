@@ -1,0 +1,198 @@
+// belljar audit show | verify | export: a program of its own, handed over by `belljar` (cli/hand_over.cc), so that `run` links none
+// of it.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "belljar/audit.h"
+#include "cli/errors.h"
+
+namespace belljar::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Given {
+  std::string file, head, kind, since, format = "jsonl";
+  std::size_t last = 0;
+  bool json = false;
+};
+
+int print_out(const std::string& text) {
+  const bool fine = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return fine ? 0 : print_error(Error(Code::kUnavailable, "cannot write to stdout").sys(errno, "write"));
+}
+
+Json json_of(const AuditVerification& found) {
+  Json problems = Json::array();
+  for (const AuditProblem& problem : found.problems) {
+    problems.push_back({{"file", escaped(problem.file)},
+                        {"line", problem.line},
+                        {"offset", problem.offset},
+                        {"seq", problem.sequence},
+                        {"what", problem.what}});
+  }
+  return {{"intact", found.intact()},         {"records", found.records},       {"first", found.first_sequence},
+          {"head", to_string(found.head)},    {"torn_bytes", found.torn_bytes}, {"mended", found.mended},
+          {"clock_jumps", found.clock_jumps}, {"files", found.files},           {"problems", std::move(problems)}};
+}
+
+std::string in_words(const AuditVerification& found) {
+  std::string text;
+  for (const AuditProblem& problem : found.problems)
+    text += format("damaged: {} line {} (byte {}, record {}): {}\n", belljar::quoted(problem.file), problem.line, problem.offset,
+                   problem.sequence, problem.what);
+  if (found.first_sequence > 0) text += format("records before {} were deleted by rotation\n", found.first_sequence);
+  if (found.torn_bytes > 0)
+    text += format("{} bytes at the end are of a record whose writer was killed; the next writer mends it\n", found.torn_bytes);
+  if (found.mended > 0) text += format("{} times a writer was killed while it wrote a record\n", found.mended);
+  if (found.clock_jumps > 0) text += format("{} jumps of the wall clock\n", found.clock_jumps);
+  return text + format("{}: {} records in {} file{}\nhead {}\n", found.intact() ? "intact" : "damaged", found.records, found.files,
+                       found.files == 1 ? "" : "s", to_string(found.head));
+}
+
+int verify(const Given& given) {
+  std::optional<AuditHead> head;
+  if (!given.head.empty()) {
+    auto parsed = parse_audit_head(given.head);
+    if (!parsed) return print_error(parsed.error());
+    head = *std::move(parsed);
+  }
+  const auto found = verify_audit(given.file, head);
+  if (!found) return print_error(found.error());
+  if (const int failed = print_out(given.json ? json_of(*found).dump() + "\n" : in_words(*found)); failed != 0) return failed;
+  return found->intact() ? 0 : 1;
+}
+
+// What may be wanted of a record; a line that is no JSON has none.
+struct Record {
+  std::string line;
+  Json object;
+};
+
+Result<int> for_each(const Given& given, const std::function<bool(const Record&)>& each) {
+  BELLJAR_CHECK(read_audit(given.file, [&](std::string_view line) {
+    Record record{std::string(line), Json::parse(line, nullptr, /*allow_exceptions=*/false)};
+    const bool whole = record.object.is_object();
+    if (!given.kind.empty() && (!whole || !record.object.value("kind", "").starts_with(given.kind))) return true;
+    if (!given.since.empty() && (!whole || record.object.value("time", "") < given.since)) return true;
+    return each(record);
+  }));
+  return 0;
+}
+
+std::string in_words(const Record& record) {
+  const Json& object = record.object;
+  if (!object.is_object() || !object.contains("data") || !object["data"].is_object())
+    return format("{:>6}  damaged: {}\n", "?", belljar::quoted(record.line.substr(0, 200)));
+  std::string text =
+      format("{:>6}  {}  {:<12}", object.value("seq", 0ULL), escaped(object.value("time", "")), escaped(object.value("kind", "")));
+  for (const auto& [name, value] : object["data"].items())
+    text += format("  {}={}", escaped(name), value.is_string() ? belljar::quoted(value.get<std::string>()) : escaped(value.dump()));
+  return text + "\n";
+}
+
+int show(const Given& given) {
+  std::deque<std::string> kept;
+  int failed = 0;
+  const auto read = for_each(given, [&](const Record& record) {
+    std::string text = given.json ? record.line + "\n" : in_words(record);
+    if (given.last == 0) return (failed = print_out(text)) == 0;
+    kept.push_back(std::move(text));
+    if (kept.size() > given.last) kept.pop_front();
+    return true;
+  });
+  if (!read) return print_error(read.error());
+  for (const std::string& text : kept) {
+    if (failed == 0) failed = print_out(text);
+  }
+  return failed;
+}
+
+// RFC 4180.
+std::string csv_field(std::string_view text) {
+  std::string field = "\"";
+  for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);
+  return field + "\"";
+}
+
+int export_all(const Given& given) {
+  const bool csv = given.format == "csv";
+  if (!csv && given.format != "jsonl")
+    return print_error(Error(Code::kInvalidArgument, format("there is no format {}", belljar::quoted(given.format)))
+                           .next("--format jsonl, or --format csv"));
+  // Damaged records are exported as what they are: not at all. The exit code says so.
+  const auto found = verify_audit(given.file);
+  if (!found) return print_error(found.error());
+  for (const AuditProblem& problem : found->problems)
+    print_note(format("damaged: {} line {}: {}", belljar::quoted(problem.file), problem.line, problem.what));
+  int failed = csv ? print_out("seq,time,pid,kind,data\r\n") : 0;
+  const auto read = for_each(given, [&](const Record& record) {
+    const Json& object = record.object;
+    if (!object.is_object() || !object.contains("data")) return true;
+    Json plain = {{"seq", object.value("seq", 0ULL)},
+                  {"time", object.value("time", "")},
+                  {"pid", object.value("pid", 0)},
+                  {"kind", object.value("kind", "")},
+                  {"data", object["data"]}};
+    failed = print_out(csv ? format("{},{},{},{},{}\r\n", plain["seq"].dump(), csv_field(object.value("time", "")),
+                                    plain["pid"].dump(), csv_field(object.value("kind", "")), csv_field(object["data"].dump()))
+                           : plain.dump() + "\n");
+    return failed == 0;
+  });
+  if (!read) return print_error(read.error());
+  return failed != 0 ? failed : found->intact() ? 0 : 1;
+}
+
+void add_filters(CLI::App& command, const std::shared_ptr<Given>& given) {
+  command.add_option("FILE", given->file, "The trail, as `belljar run --audit FILE` was given it")->required();
+  command.add_option("--kind", given->kind, "Only records whose kind begins so: run, run.end, violation, egress")
+      ->type_name("KIND");
+  command.add_option("--since", given->since, "Only records from this time on (UTC): 2026-11-21T10:00:00")->type_name("TIME");
+}
+
+void add_audit(CLI::App& app, int& exit_code) {
+  CLI::App* group = app.add_subcommand("audit", "Read and verify the audit trail that `belljar run --audit FILE` writes");
+  group->require_subcommand(1);
+  const auto given = std::make_shared<Given>();
+  CLI::App* showing = group->add_subcommand("show", "The records, a line each");
+  add_filters(*showing, given);
+  showing->add_option("--last", given->last, "Only the last N of them")->type_name("N");
+  showing->add_flag("--json", given->json, "As they stand in the file");
+  showing->callback([given, &exit_code] { exit_code = show(*given); });
+  CLI::App* verifying = group->add_subcommand("verify", "Find what was changed, removed, added or moved. Exit code 1: damaged");
+  verifying->add_option("FILE", given->file, "The trail; its rotated files are read as well")->required();
+  verifying
+      ->add_option("--head", given->head,
+                   "A head that was printed earlier: also finds an end that was cut off, and a trail "
+                   "that was written anew")
+      ->type_name("NUMBER:HASH");
+  verifying->add_flag("--json", given->json, "As one JSON object");
+  verifying->callback([given, &exit_code] { exit_code = verify(*given); });
+  CLI::App* exporting = group->add_subcommand("export", "The records without the chain, for other programs. Exit code 1: damaged");
+  add_filters(*exporting, given);
+  exporting->add_option("--format", given->format, "jsonl (default) or csv")->type_name("FORMAT");
+  exporting->callback([given, &exit_code] { exit_code = export_all(*given); });
+}
+
+}  // namespace
+}  // namespace belljar::cli
+
+int main(int argc, char** argv) {
+  int exit_code = 0;
+  CLI::App app("belljar-audit: the audit trail", "belljar");
+  app.require_subcommand(1);
+  // `belljar` passes its own words on: argv[0] is the first of them.
+  std::vector<std::string> words(argv, argv + argc);
+  const bool direct = words[0].find('/') != std::string::npos || words[0].starts_with("belljar");
+  std::vector<std::string> rest(words.begin() + (direct ? 1 : 0), words.end());
+  std::reverse(rest.begin(), rest.end());  // CLI11 takes them from the back
+  belljar::cli::add_audit(app, exit_code);
+  return belljar::cli::parse_and_run(app, [&] { app.parse(rest); }, exit_code);
+}

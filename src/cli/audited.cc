@@ -1,0 +1,171 @@
+#include "cli/audited.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <map>
+#include <utility>
+
+#include "base/format.h"
+#include "base/rfc3339.h"
+#include "belljar/redact.h"
+#include "belljar/units.h"
+#include "cli/errors.h"
+#include "policy/paths.h"
+
+namespace belljar::cli {
+namespace {
+
+std::map<std::string, std::string> own_environment() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable = *entry;
+    const std::size_t equals = variable.find('=');
+    if (equals != std::string_view::npos) variables.emplace(variable.substr(0, equals), variable.substr(equals + 1));
+  }
+  return variables;
+}
+
+std::vector<std::string> without_secrets(const std::vector<std::string>& argv) {
+  const Redactor redactor = Redactor::from_environment(own_environment());
+  std::vector<std::string> result;
+  for (const std::string& word : argv) result.push_back(redactor(word));
+  return result;
+}
+
+// The canonical path of a file that need not exist, in a directory that must.
+Result<std::string> place_of(const std::string& file) {
+  const std::size_t slash = file.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
+  char real[PATH_MAX];
+  if (::realpath(directory.c_str(), real) == nullptr)
+    return Error(Code::kNotFound, format("cannot write to the audit trail {}", quoted(file)))
+        .sys(errno, "realpath")
+        .next("its directory must exist");
+  const std::string name = slash == std::string::npos ? file : file.substr(slash + 1);
+  return policy::normal(std::string(real) + "/" + name);
+}
+
+// The command must neither write the trail nor read what other runs did: refused, or hidden from it.
+Result<void> keep_away(const std::string& file, LoadedPolicy& loaded) {
+  const Policy& policy = loaded.effective.policy;
+  const auto refuse = [&](std::string why) {
+    return Error(Code::kInvalidArgument, format("cannot write to the audit trail {}", quoted(file)))
+        .reason(std::move(why))
+        .next("put it in a directory of its own below ~/.local/state/belljar, which no sandbox sees");
+  };
+  // These modes keep the audit (DESIGN section 3) and have no file rules.
+  if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox) {
+    print_note(format("warning: with mode {} nothing keeps the command from changing the audit trail", to_string(policy.mode)));
+    return {};
+  }
+  const std::string directory = file.substr(0, std::max<std::size_t>(file.rfind('/'), 1));
+  for (const std::string& path : {file, directory}) {
+    const FsEntry* rule = find_rule(loaded.effective.complete, path);
+    if (rule != nullptr && rule->access == Access::kWrite) return refuse("the command may write there");
+  }
+  const FsEntry hidden{file, false, Access::kNone, {"flag --audit", "", 0}};
+  loaded.effective.policy.filesystem.entries.push_back(hidden);
+  loaded.effective.complete.entries.push_back(hidden);
+  return {};
+}
+
+AuditFields& add_result(AuditFields& fields, const ExecResult& result) {
+  fields.number("exit_code", result.exit_code).text("reason", to_string(result.reason));
+  if (result.signal) fields.number("signal", *result.signal);
+  fields.texts("limits_hit", result.limits_hit)
+      .number("duration_us", result.duration.count())
+      .number("cpu_user_us", result.usage.cpu_user.count())
+      .number("cpu_system_us", result.usage.cpu_system.count());
+  if (result.usage.peak_memory) fields.number("peak_memory_bytes", static_cast<std::int64_t>(result.usage.peak_memory->count));
+  const auto count = [&](const char* name, std::uint64_t value) { fields.number(name, static_cast<std::int64_t>(value)); };
+  count("violations", result.violations.size());
+  count("violations_dropped", result.violations_dropped);
+  count("violations_hidden", result.violations_hidden);
+  count("egress", result.egress.size());
+  count("egress_dropped", result.egress_dropped);
+  if (!result.id.empty()) fields.text("id", result.id);
+  return fields;
+}
+
+AuditFields fields_of(const Violation& violation) {
+  return AuditFields()
+      .text("acted", rfc3339(violation.time))
+      .text("operation", violation.operation)
+      .text("target", violation.target)
+      .text("rule", violation.rule)
+      .text("origin", to_string(violation.origin))
+      .text("program", violation.program)
+      .number("pid", violation.pid)
+      .number("errno", violation.errnum)
+      .number("count", static_cast<std::int64_t>(violation.count));
+}
+
+AuditFields fields_of(const EgressRecord& record) {
+  return AuditFields()
+      .text("ended", rfc3339(record.time))
+      .text("protocol", record.protocol)
+      .text("method", record.method)
+      .text("host", record.host)
+      .number("port", record.port)
+      .text("address", record.address)
+      .boolean("allowed", record.allowed)
+      .text("why", record.reason)
+      .text("rule", record.rule)
+      .number("bytes_sent", static_cast<std::int64_t>(record.bytes_sent))
+      .number("bytes_received", static_cast<std::int64_t>(record.bytes_received));
+}
+
+}  // namespace
+
+Result<RunAudit> RunAudit::open(const AuditFlags& flags, LoadedPolicy* loaded) {
+  RunAudit audit;
+  if (flags.file.empty() && !flags.rotate.empty())
+    return Error(Code::kInvalidArgument, "--audit-rotate is for an audit trail, and there is none").next("add --audit FILE");
+  if (flags.file.empty()) return audit;
+  AuditOptions options;
+  if (!flags.rotate.empty()) options.rotate_at = BELLJAR_TRY(parse_bytes(flags.rotate));
+  const std::string file = BELLJAR_TRY(place_of(flags.file));
+  if (loaded != nullptr) BELLJAR_CHECK(keep_away(file, *loaded));
+  audit.trail_ = BELLJAR_TRY(AuditTrail::open(file, std::move(options)));
+  return audit;
+}
+
+Result<void> RunAudit::start(const Command& command, const LoadedPolicy& loaded) {
+  if (!trail_) return {};
+  BELLJAR_CHECK(trail_->reserve());
+  const Policy& policy = loaded.effective.policy;
+  run_ = static_cast<std::int64_t>(BELLJAR_TRY(trail_->append("run.start", AuditFields()
+                                                                               .texts("argv", without_secrets(command.argv))
+                                                                               .text("workspace", loaded.context.workspace)
+                                                                               .text("cwd", command.cwd)
+                                                                               .text("profile", policy.profile)
+                                                                               .text("mode", to_string(policy.mode))
+                                                                               .text("network", to_string(policy.network.mode))
+                                                                               .text("backend", policy.backend)
+                                                                               .number("uid", ::geteuid()))));
+  return {};
+}
+
+Result<void> RunAudit::end(const ExecResult& result) {
+  if (!trail_) return {};
+  const auto write = [&](std::string_view kind, AuditFields fields) { return trail_->append(kind, fields.number("run", run_)); };
+  for (const Violation& violation : result.violations) BELLJAR_TRY(write("violation", fields_of(violation)));
+  for (const EgressRecord& record : result.egress) BELLJAR_TRY(write("egress", fields_of(record)));
+  AuditFields fields;
+  BELLJAR_TRY(write("run.end", add_result(fields, result)));
+  return {};
+}
+
+Result<void> RunAudit::refused(const std::vector<std::string>& argv, const Error& error) {
+  if (!trail_) return {};
+  AuditFields fields;
+  fields.texts("argv", without_secrets(argv)).text("error", error.line());
+  if (run_ >= 0) fields.number("run", run_);
+  BELLJAR_TRY(trail_->append("run.refused", fields));
+  return {};
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,37 @@
+// What `run --audit FILE` writes: before the start, and when all is over.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "belljar/audit.h"
+#include "belljar/command.h"
+#include "belljar/exec_result.h"
+#include "cli/load.h"
+
+namespace belljar::cli {
+
+struct AuditFlags {
+  std::string file;    // --audit; empty: no trail
+  std::string rotate;  // --audit-rotate
+};
+
+class RunAudit {
+ public:
+  // Without --audit: does nothing, ever. Errors: as AuditTrail::open; kInvalidArgument, a place that the command could write to.
+  static Result<RunAudit> open(const AuditFlags& flags, LoadedPolicy* loaded);
+
+  // "run.start", before anything runs; a trail that has no room refuses the run. Errors: as AuditTrail::append.
+  Result<void> start(const Command& command, const LoadedPolicy& loaded);
+  // "violation" and "egress" for each, then "run.end".
+  Result<void> end(const ExecResult& result);
+  // "run.refused": it could not be started.
+  Result<void> refused(const std::vector<std::string>& argv, const Error& error);
+
+ private:
+  std::optional<AuditTrail> trail_;
+  std::int64_t run_ = -1;  // number of its "run.start"
+};
+
+}  // namespace belljar::cli

@@ -1,0 +1,70 @@
+#include "belljar/redact.h"
+
+#include <gtest/gtest.h>
+
+namespace belljar {
+namespace {
+
+const std::string kGithub = "ghp_" + std::string(36, 'a');
+
+TEST(Redactor, GivenValuesAndKnownShapesAreReplacedAndTheRestStays) {
+  Redactor redactor;
+  EXPECT_TRUE(redactor.add("DB", "hunter22"));
+  EXPECT_EQ(redactor("pass hunter22, token " + kGithub + "."), "pass [redacted:DB], token [redacted:github-token].");
+  EXPECT_EQ(redactor("hunter2 ghp_short ghp_"), "hunter2 ghp_short ghp_");
+  EXPECT_EQ(redactor("id AKIAIOSFODNN7EXAMPLE"), "id [redacted:aws-key-id]");
+  EXPECT_EQ(redactor("task-list risk-averse-people-in-the-house"), "task-list risk-averse-people-in-the-house");
+  EXPECT_EQ(redactor("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl!"), "[redacted:json-web-token]!");
+  EXPECT_EQ(redactor("eyJhbGciOiJIUzI1NiJ9eyJzdWIiOiIxIn0c2lnbmF0dXJl"), "eyJhbGciOiJIUzI1NiJ9eyJzdWIiOiIxIn0c2lnbmF0dXJl");
+}
+
+TEST(Redactor, APrivateKeyGoesWholeAndACertificateStays) {
+  const std::string key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----";
+  const std::string certificate = "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----";
+  EXPECT_EQ(Redactor()("a\n" + key + "\nb"), "a\n[redacted:private-key]\nb");
+  EXPECT_EQ(Redactor()("a\n" + certificate + "\nb"), "a\n" + certificate + "\nb");
+}
+
+TEST(Redactor, TheLongerOfTwoValuesThatBeginAlikeWins) {
+  Redactor redactor;
+  redactor.add("SHORT", "abcdef");
+  redactor.add("LONG", "abcdefgh");
+  EXPECT_EQ(redactor("abcdefgh abcdefg"), "[redacted:LONG] [redacted:SHORT]g");
+}
+
+TEST(Redactor, ShortValuesAreNotTaken) {
+  Redactor redactor;
+  EXPECT_FALSE(redactor.add("PIN", "1234"));
+  EXPECT_EQ(redactor("1234"), "1234");
+}
+
+TEST(Redactor, TheEnvironmentGivesTheValuesOfSecretNames) {
+  const Redactor redactor = Redactor::from_environment(
+      {{"GITHUB_TOKEN", "t0ps3cret"}, {"EDITOR", "emacs-nox"}, {"AWS_REGION", "us-east-1"}, {"SSH_AUTH_SOCK", "/run/agent"}});
+  EXPECT_EQ(redactor("t0ps3cret emacs-nox us-east-1 /run/agent"), "[redacted:GITHUB_TOKEN] emacs-nox us-east-1 /run/agent");
+}
+
+// However the text is cut, what comes out is what comes out of the whole.
+TEST(Redactor, AStreamCutAnywhereGivesTheSame) {
+  auto redactor = std::make_shared<Redactor>();
+  redactor->add("DB", "hunter22");
+  const std::string text = "x hunter22 y " + kGithub + " hunter2 -----BEGIN PRIVATE KEY-----\nM\n-----END PRIVATE KEY-----\nask-" +
+                           std::string(30, 'b') + " hunt";
+  const std::string expected = (*redactor)(text);
+  ASSERT_EQ(expected.find("hunter22"), std::string::npos);
+  ASSERT_NE(expected.find("ask-bbb"), std::string::npos) << expected;
+  for (std::size_t size = 1; size < text.size(); ++size) {
+    Redactor::Stream stream(redactor);
+    std::string out;
+    for (std::size_t at = 0; at < text.size(); at += size) out += stream.feed(text.substr(at, size));
+    ASSERT_EQ(out + stream.finish(), expected) << "pieces of " << size;
+  }
+}
+
+TEST(Redactor, PlainTextIsNotHeldBack) {
+  Redactor::Stream stream(std::make_shared<Redactor>());
+  EXPECT_EQ(stream.feed("hello world\n"), "hello world\n");
+}
+
+}  // namespace
+}  // namespace belljar
