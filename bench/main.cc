@@ -1,4 +1,5 @@
-// belljar-bench [--runs N] [--only process|library|end|egress|guard|work|txn] [--belljar PROGRAM] [--json FILE] [--svg FILE]
+// belljar-bench [--runs N] [--only process|library|session|end|egress|guard|work|txn|files] [--sandboxes N] [--execs N] [--belljar
+// PROGRAM] [--json FILE] [--svg FILE]
 // [--markdown FILE]
 #include <unistd.h>
 
@@ -21,13 +22,14 @@ struct Options {
 };
 
 int usage(const std::string& wrong) {
-  std::fprintf(
-      stderr,
-      "belljar: unknown or incomplete option `%s`\n"
-      "  next:   belljar bench [--runs N] [--only process|library|end|egress|guard|work|txn] [--belljar PROGRAM] [--json FILE] "
-      "[--svg FILE] "
-      "[--markdown FILE]\n",
-      wrong.c_str());
+  std::fprintf(stderr,
+               "belljar: unknown or incomplete option `%s`\n"
+               "  next:   belljar bench [--runs N] [--only process|library|session|end|egress|guard|work|txn|files] [--sandboxes "
+               "N] [--execs N] "
+               "[--belljar PROGRAM] [--json FILE] "
+               "[--svg FILE] "
+               "[--markdown FILE]\n",
+               wrong.c_str());
   return 125;
 }
 
@@ -60,20 +62,23 @@ int main(int argc, char** argv) {
     if (i + 1 == argc) return usage(word);
     const std::string value = argv[i + 1];
     if (word == "--runs") options.setting.runs = std::atoi(value.c_str());
+    else if (word == "--sandboxes") options.setting.sandboxes = std::atoi(value.c_str());
+    else if (word == "--execs") options.setting.execs = std::atoi(value.c_str());
     else if (word == "--only") options.only = value;
     else if (word == "--belljar") options.setting.belljar = value;
     else if (word == "--json") options.json = value;
     else if (word == "--svg") options.svg = value;
     else if (word == "--markdown") options.markdown = value;
     else return usage(word);
-    if (word == "--runs" || word == "--only" || word == "--svg" || word == "--markdown")
+    if (word == "--runs" || word == "--sandboxes" || word == "--execs" || word == "--only" || word == "--svg" ||
+        word == "--markdown")
       options.command += " " + word + " " + value;
     ++i;
   }
   if (options.setting.runs < 1) return usage("--runs");
   if (!options.only.empty() && options.only != "process" && options.only != "library" && options.only != "end" &&
       options.only != "egress" && options.only != "guard" && options.only != "work" && options.only != "txn" &&
-      options.only != "files")
+      options.only != "files" && options.only != "session")
     return usage("--only " + options.only);
   char directory[] = "/var/tmp/belljar-bench-XXXXXX";
   if (::mkdtemp(directory) == nullptr) return usage("/var/tmp is not writable");
@@ -83,6 +88,7 @@ int main(int argc, char** argv) {
   const auto wanted = [&](const char* group) { return options.only.empty() || options.only == group; };
   if (wanted("process")) bench_process(options.setting, report);
   if (wanted("library")) bench_library(options.setting, report);
+  if (wanted("session")) bench_session(options.setting, report);
   if (wanted("end")) bench_end(options.setting, report);
   if (wanted("egress")) bench_egress(options.setting, report);
   if (wanted("guard")) bench_guard(options.setting, report);

@@ -32,6 +32,8 @@ struct Setting {
   std::string belljar;    // the program under test
   std::string directory;  // a scratch directory, the workspace of every run
   int runs = 200;
+  int sandboxes = 500;  // that are idle at one time; 0: not measured
+  int execs = 20'000;   // of the soak; 0: none
 };
 
 void bench_process(const Setting& setting, Report& report);  // whole processes, beside the peers installed
@@ -42,6 +44,7 @@ void bench_txn(const Setting& setting, Report& report);      // transactions ove
 void bench_guard(const Setting& setting, Report& report);    // a command judged, a text scanned
 void bench_work(const Setting& setting, Report& report);     // build, git status, output, memory
 void bench_files(const Setting& setting, Report& report);    // what a brokered call on files costs more, 1 and 8 writers
+void bench_session(const Setting& setting, Report& report);  // the library's Sandbox: commands, files, many idle ones, a soak
 
 // What bench_files runs inside: writes its times to DIRECTORY/times. Returns an exit code.
 int files_inside(const std::string& directory, int writers, int rounds);

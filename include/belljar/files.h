@@ -36,7 +36,7 @@ struct ReadOptions {
 
 enum class Parents { kCreate, kMustExist };
 enum class WriteMode {
-  kReplace,  // the file is made or emptied, then written
+  kReplace,  // the file is made, or overwritten from its start and cut; readers meanwhile see some of both
   kAppend,   // at the end, each call in one piece as far as write(2) goes
   kAtomic,   // beside it under another name, then renamed: readers see all of the old or all of the new
 };
