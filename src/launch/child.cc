@@ -116,14 +116,18 @@ int new_session_keyring(ChildContext& context) noexcept {
              : 0;  // refused by an outer filter: no keyring calls inside either
 }
 
+// By raw calls. The C library's wrappers tell all threads of the process (nptl(7)), and in a child of a threaded process that is a
+// list of threads that are not here: one that was just being made is waited for without end.
+int change_ids(uid_t uid, gid_t gid) noexcept {
+  if (::syscall(SYS_setresgid, gid, gid, gid) < 0) return -errno;
+  return result(static_cast<int>(::syscall(SYS_setresuid, uid, uid, uid)));
+}
+
 int become_unprivileged(ChildContext& context) noexcept {
   const Plan& plan = *context.plan;
   if (plan.identity != Identity::kRootMapped && plan.identity != Identity::kSwitched) return 0;
-  if (::setgroups(0, nullptr) < 0) return -errno;
-  if (plan.identity == Identity::kSwitched) {
-    if (::setresgid(plan.outside_gid, plan.outside_gid, plan.outside_gid) < 0) return -errno;
-    return result(::setresuid(plan.outside_uid, plan.outside_uid, plan.outside_uid));
-  }
+  if (::syscall(SYS_setgroups, 0, nullptr) < 0) return -errno;
+  if (plan.identity == Identity::kSwitched) return change_ids(plan.outside_uid, plan.outside_gid);
   if (::unshare(CLONE_NEWUSER) < 0) return -errno;
   // Only the parent may write a map to another host id; it does so now.
   wire::Reply please;
@@ -134,8 +138,7 @@ int become_unprivileged(ChildContext& context) noexcept {
   if (got < 0) return -errno;
   if (got == 0) return -EPIPE;
   if (answer.signal != 0) return -answer.signal;
-  if (::setresgid(plan.inside_gid, plan.inside_gid, plan.inside_gid) < 0) return -errno;
-  if (::setresuid(plan.inside_uid, plan.inside_uid, plan.inside_uid) < 0) return -errno;
+  if (const int status = change_ids(plan.inside_uid, plan.inside_gid); status < 0) return status;
   return result(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
 }
 
