@@ -12,6 +12,7 @@
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "belljar/pool.h"
 #include "belljar/sandbox.h"
 #include "bench/rows.h"
 
@@ -191,6 +192,34 @@ void bench_idle(const Setting& setting, Report& report) {
   report.add(kGroup, "end one of them", end);
 }
 
+void bench_pool(const Setting& setting, Report& report) {
+  PoolOptions options;
+  options.workspaces = setting.directory;
+  options.ready = 4;
+  options.most = 16;
+  auto pool = Pool::create(options);
+  if (!pool) return leave_out(report, "pool", pool.error());
+  Samples taken;
+  Samples used;
+  for (int i = -3; i < setting.runs; ++i) {
+    // Filled again, and what was given back gone: else its end is measured.
+    while ((*pool)->stats().ready < options.ready) ::usleep(1000);
+    ::usleep(2000);
+    const double start = now_us();
+    auto lease = (*pool)->take();
+    const double took = now_us() - start;
+    if (!lease) return leave_out(report, "pool", lease.error());
+    if (!exec_true(**lease)) return report.left_out.push_back("pool: a command failed");
+    if (i < 0) continue;
+    taken.us.push_back(took);
+    used.us.push_back(now_us() - start);
+  }
+  report.add(kGroup, "pool: hand out one that answers", taken);
+  report.rows.back().target = 200;
+  report.add(kGroup, "pool: hand out, exec", used);
+  report.rows.back().target = 1000;
+}
+
 void bench_soak(const Setting& setting, Report& report) {
   if (setting.execs == 0) return;
   auto sandbox = open_sandbox(setting);
@@ -231,6 +260,7 @@ void bench_session(const Setting& setting, Report& report) {
   bench_one_core(setting, report);
   bench_whole_life(setting, report);
   bench_file_calls(setting, report);
+  bench_pool(setting, report);
   bench_idle(setting, report);
   bench_soak(setting, report);
 }

@@ -351,6 +351,13 @@ bool handle_request(ChildContext& context) noexcept {
     wire::SignalMessage signal;
     std::memcpy(&signal, request_buffer, sizeof signal);
     forward_signal(context, signal);
+  } else if (type == wire::ToInit::kPing && size == sizeof(wire::SignalMessage)) {
+    wire::SignalMessage ping;
+    std::memcpy(&ping, request_buffer, sizeof ping);
+    wire::Reply reply;
+    reply.type = wire::FromInit::kAlive;
+    reply.exec_id = ping.exec_id;
+    send_reply(context, reply, nullptr, 0);
   } else if (type == wire::ToInit::kExec && static_cast<std::size_t>(size) >= sizeof(wire::ExecHeader)) {
     handle_exec(context, size, fds, count);
   }

@@ -126,6 +126,9 @@ Event decode(const wire::Reply& reply) {
     case wire::FromInit::kStopped:
       event.kind = Event::Kind::kStopped;
       break;
+    case wire::FromInit::kAlive:
+      event.kind = Event::Kind::kAlive;
+      break;
     case wire::FromInit::kMapMe:
     case wire::FromInit::kStepFailed:
       break;
@@ -396,6 +399,12 @@ std::optional<Event> Sandbox::next_event() {
 void Sandbox::signal(std::uint32_t exec_id, int signal) noexcept {
   const wire::SignalMessage message{wire::ToInit::kSignal, exec_id, signal};
   ::send(control_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+std::uint32_t Sandbox::ping() noexcept {
+  const wire::SignalMessage message{wire::ToInit::kPing, next_id_++, 0};
+  ::send(control_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return message.exec_id;
 }
 
 Result<std::uint32_t> Sandbox::exec(const ExecRequest& request) {

@@ -37,7 +37,7 @@ struct SkippedOp {
 
 // Messages from init, decoded.
 struct Event {
-  enum class Kind { kStarted, kExecFailed, kExited, kStopped, kGone } kind = Kind::kGone;
+  enum class Kind { kStarted, kExecFailed, kExited, kStopped, kAlive, kGone } kind = Kind::kGone;
   std::uint32_t exec_id = 0;
   int pid = 0;                   // kStarted: pid inside
   int errnum = 0;                // kExecFailed: of execve, chdir, ...
@@ -72,6 +72,8 @@ class Sandbox {
   std::uint32_t next_exec_id() const noexcept { return next_id_; }
   // Starts one more command. Returns its id at once; kStarted or kExecFailed follows as an Event.
   Result<std::uint32_t> exec(const ExecRequest& request);
+  // Asks init whether it serves; returns the id that kAlive comes back with.
+  std::uint32_t ping() noexcept;
   // Next message from init; nullopt when none is there yet. kGone once init is dead. After start() with a first command one event
   // is there at once (kStarted or kExecFailed) although control_fd() is not readable.
   std::optional<Event> next_event();

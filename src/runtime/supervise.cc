@@ -167,6 +167,8 @@ class Supervisor {
         exit_ = event.exit;
         ended_ = event.at;
         return end(options_.front_ends ? End::kLetGo : End::kReap);
+      case launch::Event::Kind::kAlive:
+        return;  // nobody asks here
       case launch::Event::Kind::kStopped:
         return stop_with_command();
       case launch::Event::Kind::kGone:

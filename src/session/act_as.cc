@@ -8,7 +8,7 @@
 namespace belljar::session {
 
 ActAs::ActAs(uid_t uid, gid_t gid) noexcept {
-  if (::geteuid() != 0 || uid == static_cast<uid_t>(-1) || uid == 0) return;
+  if (uid == static_cast<uid_t>(-1) || uid == 0 || ::geteuid() != 0) return;
   own_gid_ = ::getegid();
   changed_ = true;
   // Half a change must not be acted on.

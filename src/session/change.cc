@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <utility>
@@ -44,13 +45,12 @@ Result<void> write_all(int fd, std::string_view bytes, const std::string& path) 
   return {};
 }
 
-// What lies behind the bytes just written is of before. Not emptied first: ext4 takes O_TRUNC with a write for a replacement and
-// waits for the disk at close (mount option auto_da_alloc), milliseconds for each file.
-Result<void> cut_here(int fd, const std::string& path) {
+// What lies behind `end`, the bytes just written, is of before. Not emptied first: ext4 takes O_TRUNC with a write for a
+// replacement and waits for the disk at close (mount option auto_da_alloc), milliseconds for each file.
+Result<void> cut_at(int fd, std::size_t end, const std::string& path) {
   struct stat now{};
-  const off_t end = ::lseek(fd, 0, SEEK_CUR);
-  if (::fstat(fd, &now) == 0 && now.st_size <= end) return {};
-  if (::ftruncate(fd, end) < 0) return file_error(errno, "cut", path, "ftruncate");
+  if (::fstat(fd, &now) == 0 && now.st_size <= static_cast<off_t>(end)) return {};
+  if (::ftruncate(fd, static_cast<off_t>(end)) < 0) return file_error(errno, "cut", path, "ftruncate");
   return {};
 }
 
@@ -95,11 +95,11 @@ Result<Site> Files::find_site(const std::string& path) const {
   return site;
 }
 
-Result<Site> Files::find_target(const std::string& path) const {
+Result<Site> Files::find_target(const std::string& path, std::optional<FileInfo>& info) const {
   std::string at = path;
   for (int links = 0; links <= kMostLinks; ++links) {
     Site site = BELLJAR_TRY(find_site(at));
-    const auto info = describe(site.parent.get(), site.name);
+    info = describe(site.parent.get(), site.name);
     if (!info || info->type != FileType::kSymlink) return site;
     if (info->target.starts_with('/')) return file_error(EXDEV, "open", path, "");
     const std::size_t slash =
@@ -146,8 +146,9 @@ Result<void> Files::write(const std::string& path, std::string_view bytes, const
 // False: what stands at the name changed between the look and the act.
 Result<bool> Files::write_once(const std::string& path, std::string_view bytes, const WriteOptions& options) const {
   const bool atomic = options.how == WriteMode::kAtomic;
-  const Site site = BELLJAR_TRY(atomic ? find_site(path) : find_target(path));
-  const auto before = describe(site.parent.get(), site.name);
+  std::optional<FileInfo> before;
+  const Site site = BELLJAR_TRY(atomic ? find_site(path) : find_target(path, before));
+  if (atomic) before = describe(site.parent.get(), site.name);
   const bool exists = before.has_value();
   broker::Ruling ruling;
   if (!exists) ruling = BELLJAR_TRY(judge_.may_do(Act::kCreate, path, site, false));
@@ -170,7 +171,10 @@ Result<bool> Files::write_once(const std::string& path, std::string_view bytes, 
   BELLJAR_CHECK(need_regular(fd.get(), path, "write"));
   if (options.mode && ::fchmod(fd.get(), *options.mode) < 0) return file_error(errno, "set the mode of", path, "fchmod");
   const auto written = write_all(fd.get(), bytes, path);
-  if (append == 0) BELLJAR_CHECK(cut_here(fd.get(), path));
+  if (append == 0) {
+    const off_t end = written ? static_cast<off_t>(bytes.size()) : ::lseek(fd.get(), 0, SEEK_CUR);
+    BELLJAR_CHECK(cut_at(fd.get(), static_cast<std::size_t>(std::max<off_t>(end, 0)), path));
+  }
   BELLJAR_CHECK(written);
   return true;
 }

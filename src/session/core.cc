@@ -207,6 +207,9 @@ void Core::deliver(const launch::Event& event) {
       command->limits = limits_->finish(event.exit.wait_status, event.exit.usage);
       command->exited = event;
       break;
+    case launch::Event::Kind::kAlive:
+      command->settled = true;
+      break;
     case launch::Event::Kind::kStopped:  // job control is its caller's business: signal() continues it
     case launch::Event::Kind::kGone:
       return;
@@ -282,7 +285,7 @@ void Core::finish() noexcept {
 
 // --- for the threads of callers
 
-Result<Core::Started> Core::exec(const launch::ExecRequest& request) {
+Result<Core::Started> Core::expect() {
   Started started;
   started.state = std::make_shared<CommandState>();
   started.state->wake = make_wake();
@@ -290,14 +293,34 @@ Result<Core::Started> Core::exec(const launch::ExecRequest& request) {
     return Error(Code::kResourceExhausted, "cannot start a command")
         .sys(errno, "eventfd")
         .next("raise `ulimit -n`, or run fewer at once");
-  const std::lock_guard lock(send_mutex_);
   if (!running_.load()) return not_running();
   started.id = sandbox_.next_exec_id();
+  const std::lock_guard inner(mutex_);
+  commands_.emplace(started.id, started.state);
+  return started;
+}
+
+bool Core::answers(std::chrono::milliseconds patience) {
+  const Use use(*this);
+  std::optional<Started> asked;
   {
-    // Before the request goes out: its answer must find it.
-    const std::lock_guard inner(mutex_);
-    commands_.emplace(started.id, started.state);
+    const std::lock_guard lock(send_mutex_);
+    auto expected = expect();
+    if (!expected) return false;
+    asked = *std::move(expected);
+    sandbox_.ping();
   }
+  pollfd wait{asked->state->wake.get(), POLLIN, 0};
+  while (::poll(&wait, 1, static_cast<int>(patience.count())) < 0 && errno == EINTR) {
+  }
+  forget(asked->id);
+  const std::lock_guard lock(asked->state->mutex);
+  return asked->state->settled && !asked->state->gone;
+}
+
+Result<Core::Started> Core::exec(const launch::ExecRequest& request) {
+  const std::lock_guard lock(send_mutex_);
+  Started started = BELLJAR_TRY(expect());
   if (auto sent = sandbox_.exec(request); !sent) {
     forget(started.id);
     return running_.load() ? sent.error() : not_running();

@@ -70,6 +70,8 @@ class Core {
   };
   // Returns once the request is sent. Errors: kFailedPrecondition, it does not run; kResourceExhausted.
   Result<Started> exec(const launch::ExecRequest& request);
+  // Whether its pid 1 answers within `patience`.
+  bool answers(std::chrono::milliseconds patience);
   void forget(std::uint32_t id) noexcept;
   void signal(std::uint32_t id, int number) noexcept;
 
@@ -100,6 +102,8 @@ class Core {
   using Clock = std::chrono::steady_clock;
   explicit Core(CoreOptions options) : options_(std::move(options)) {}
   Result<void> prepare();
+  // Registers the next id, before the request goes out: its answer must find it. With send_mutex_ held.
+  Result<Started> expect();
   void serve(std::promise<Result<void>> outcome);
   Result<void> launch();
   void loop();

@@ -53,8 +53,8 @@ class Files {
   Result<std::string> relative(const std::string& path) const;
   Result<UniqueFd> open_beneath(const std::string& path, const std::string& relative, int flags, unsigned mode = 0) const;
   Result<Site> find_site(const std::string& path) const;
-  // As find_site(), and through the links at its end.
-  Result<Site> find_target(const std::string& path) const;
+  // As find_site(), and through the links at its end. `info`: what stands there.
+  Result<Site> find_target(const std::string& path, std::optional<FileInfo>& info) const;
   Result<void> make_parents(const std::string& path, const std::string& relative, std::optional<unsigned> mode) const;
   Result<UniqueFd> open_file(const std::string& path, int flags) const;
   std::string full_path(const std::string& below) const;  // of a path below the workspace

@@ -147,6 +147,12 @@ Result<void> LiveSandbox::health() {
   return Error(Code::kUnavailable, "the sandbox takes no commands").reason(result.message);
 }
 
+Result<void> LiveSandbox::answer() {
+  const auto alive = core();
+  if (alive && (*alive)->answers(std::chrono::seconds(5))) return {};
+  return Error(Code::kUnavailable, "the sandbox does not answer");
+}
+
 Result<SandboxStats> LiveSandbox::stats() {
   const std::shared_ptr<Core> alive = BELLJAR_TRY(core());
   const kernel::TreeUsage usage = kernel::measure_tree(kernel::list_tree(alive->init_pid()), true);

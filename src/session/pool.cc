@@ -1,0 +1,368 @@
+#include "belljar/pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "base/remove_tree.h"
+#include "session/live.h"
+
+namespace belljar {
+
+using std::chrono::milliseconds;
+
+// Shared by the pool and what it handed out, whichever lives longer. One thread of its own makes and ends sandboxes.
+class PoolState : public std::enable_shared_from_this<PoolState> {
+ public:
+  explicit PoolState(PoolOptions options) : options_(std::move(options)) {}
+  Result<void> start();
+  Result<Lease> take(const TakeOptions& options);
+  void give_back(std::shared_ptr<Sandbox> sandbox) noexcept;
+  void stop(milliseconds patience);
+  PoolStats stats() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Waiting {
+    std::shared_ptr<Sandbox> sandbox;
+    Clock::time_point since, checked;
+  };
+
+  Result<std::shared_ptr<Sandbox>> make();
+  void discard(const std::shared_ptr<Sandbox>& sandbox) noexcept;
+  void serve();
+  // What the thread is to do next. All with mutex_ held; each leaves it while it works.
+  bool end_one(std::unique_lock<std::mutex>& lock);
+  bool expire_one(std::unique_lock<std::mutex>& lock);
+  bool check_one(std::unique_lock<std::mutex>& lock);
+  bool make_one(std::unique_lock<std::mutex>& lock);
+  Clock::time_point next_turn() const;
+  std::size_t total() const noexcept { return waiting_.size() + in_use_.size() + ending_.size() + busy_; }
+  Result<std::shared_ptr<Sandbox>> take_waiting(std::unique_lock<std::mutex>& lock);
+
+  const PoolOptions options_;
+  std::string workspaces_;
+  std::atomic<unsigned> serial_{0};
+  std::thread thread_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_, changed_;  // for the thread; for who waits
+  // guarded by mutex_
+  std::deque<Waiting> waiting_;                                // the longest first
+  std::map<const Sandbox*, std::shared_ptr<Sandbox>> in_use_;  // handed out
+  std::vector<std::shared_ptr<Sandbox>> ending_;
+  std::size_t busy_ = 0;    // being made, asked or ended now
+  std::size_t wanted_ = 0;  // how many should wait; less than `ready` when the pool was quiet
+  Clock::time_point try_again_{};
+  bool stopped_ = false, quit_ = false;
+  PoolStats stats_;
+};
+
+namespace {
+
+constexpr milliseconds kAfterFailure{1000};
+constexpr milliseconds kLook{50};  // how often a waiting take() looks at its cancel token
+
+Error stopped_error() { return Error(Code::kFailedPrecondition, "cannot take a sandbox").reason("the pool was stopped"); }
+
+Result<std::string> make_directory_in(const std::string& parent) {
+  std::string path = parent + "/belljar-pool-XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr)
+    return Error(Code::kFailedPrecondition, format("cannot make a directory for workspaces in {}", quoted(parent)))
+        .sys(errno, "mkdtemp")
+        .next("name a directory that you may write to (PoolOptions::workspaces)");
+  return path;
+}
+
+// Nothing has run in it but `prepare`, so an answer of its pid 1 will do where we know how to ask for one.
+bool lives(Sandbox& sandbox) {
+  auto* const live = dynamic_cast<session::LiveSandbox*>(&sandbox);
+  return (live != nullptr ? live->answer() : sandbox.health()).has_value();
+}
+
+}  // namespace
+
+// --- making and ending
+
+Result<std::shared_ptr<Sandbox>> PoolState::make() {
+  SandboxConfig config = options_.sandbox;
+  config.workspace = format("{}/{}", workspaces_, ++serial_);
+  if (::mkdir(config.workspace.c_str(), 0700) < 0)
+    return Error(Code::kFailedPrecondition, format("cannot make the workspace {}", quoted(config.workspace))).sys(errno, "mkdir");
+  auto sandbox = make_sandbox(config);
+  if (sandbox) {
+    auto ready = (*sandbox)->start();
+    if (ready && options_.prepare) ready = options_.prepare(**sandbox);
+    if (ready) return sandbox;
+    (void)(*sandbox)->stop();
+    sandbox = std::move(ready).error();
+  }
+  (void)remove_tree(config.workspace);
+  return sandbox;
+}
+
+void PoolState::discard(const std::shared_ptr<Sandbox>& sandbox) noexcept {
+  (void)sandbox->stop();
+  // Its path is ours: nothing else was ever made by that name.
+  if (sandbox->workspace().starts_with(workspaces_ + "/")) (void)remove_tree(sandbox->workspace());
+}
+
+Result<void> PoolState::start() {
+  if (!options_.sandbox.workspace.empty())
+    return Error(Code::kInvalidArgument, "cannot make a pool of sandboxes on one workspace")
+        .reason("what one leaves there the next would find")
+        .next("leave `workspace` empty: each gets one of its own below PoolOptions::workspaces");
+  if (options_.most < 1 || options_.most < options_.ready)
+    return Error(Code::kInvalidArgument, format("cannot make a pool of at most {} with {} ready", options_.most, options_.ready))
+        .next("let `most` be at least 1 and at least `ready`");
+  if (options_.check_interval <= milliseconds(0) || (options_.idle_time && *options_.idle_time <= milliseconds(0)))
+    return Error(Code::kInvalidArgument, "cannot make a pool with a time that is not positive");
+  const char* tmpdir = ::secure_getenv("TMPDIR");
+  const std::string parent = !options_.workspaces.empty() ? options_.workspaces : tmpdir != nullptr ? tmpdir : "/var/tmp";
+  // Sandboxes know their workspaces by canonical paths.
+  const std::unique_ptr<char, decltype(&::free)> real(::realpath(parent.c_str(), nullptr), &::free);
+  workspaces_ = BELLJAR_TRY(make_directory_in(real == nullptr ? parent : real.get()));
+  // The sandboxes' own user passes through, when we are root; names below tell nothing.
+  ::chmod(workspaces_.c_str(), 0711);
+  wanted_ = options_.ready;
+  if (wanted_ > 0) {
+    auto first = make();
+    if (!first) {
+      (void)remove_tree(workspaces_);
+      return first.error();
+    }
+    const auto now = Clock::now();
+    waiting_.push_back({*std::move(first), now, now});
+    stats_.made = 1;
+  }
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &old);
+  thread_ = std::thread(&PoolState::serve, this);
+  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  return {};
+}
+
+// --- the thread
+
+void PoolState::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (end_one(lock) || (!stopped_ && (expire_one(lock) || make_one(lock) || check_one(lock)))) {
+      changed_.notify_all();
+      continue;
+    }
+    if (quit_) return;
+    work_.wait_until(lock, next_turn());
+  }
+}
+
+bool PoolState::end_one(std::unique_lock<std::mutex>& lock) {
+  if (ending_.empty()) return false;
+  const std::shared_ptr<Sandbox> sandbox = std::move(ending_.back());
+  ending_.pop_back();
+  ++busy_;
+  lock.unlock();
+  discard(sandbox);
+  lock.lock();
+  --busy_;
+  return true;
+}
+
+bool PoolState::expire_one(std::unique_lock<std::mutex>&) {
+  if (!options_.idle_time || waiting_.empty() || Clock::now() - waiting_.front().since < *options_.idle_time) return false;
+  ending_.push_back(std::move(waiting_.front().sandbox));
+  waiting_.pop_front();
+  wanted_ = std::min(wanted_, waiting_.size());
+  return true;
+}
+
+bool PoolState::make_one(std::unique_lock<std::mutex>& lock) {
+  if (waiting_.size() >= wanted_ || total() >= options_.most || Clock::now() < try_again_) return false;
+  ++busy_;
+  lock.unlock();
+  auto made = make();
+  lock.lock();
+  --busy_;
+  if (!made) {
+    stats_.last_error = made.error().line();
+    try_again_ = Clock::now() + kAfterFailure;
+    return true;
+  }
+  stats_.last_error.clear();
+  ++stats_.made;
+  const auto now = Clock::now();
+  if (stopped_) ending_.push_back(*std::move(made));
+  else waiting_.push_back({*std::move(made), now, now});
+  return true;
+}
+
+bool PoolState::check_one(std::unique_lock<std::mutex>& lock) {
+  const auto due = Clock::now() - options_.check_interval;
+  const auto found = std::ranges::find_if(waiting_, [&](const Waiting& one) { return one.checked < due; });
+  if (found == waiting_.end()) return false;
+  Waiting one = std::move(*found);
+  waiting_.erase(found);
+  ++busy_;
+  lock.unlock();
+  const bool alive = lives(*one.sandbox);
+  lock.lock();
+  --busy_;
+  one.checked = Clock::now();
+  if (alive && !stopped_) {
+    waiting_.push_front(std::move(one));
+  } else {
+    if (!alive) ++stats_.dead;
+    ending_.push_back(std::move(one.sandbox));
+  }
+  return true;
+}
+
+PoolState::Clock::time_point PoolState::next_turn() const {
+  auto next = Clock::now() + options_.check_interval;
+  for (const Waiting& one : waiting_) {
+    next = std::min(next, one.checked + options_.check_interval + milliseconds(1));
+    if (options_.idle_time) next = std::min(next, one.since + *options_.idle_time);
+  }
+  if (waiting_.size() < wanted_ && total() < options_.most) next = std::min(next, try_again_);
+  return next;
+}
+
+// --- taking and giving back
+
+Result<std::shared_ptr<Sandbox>> PoolState::take_waiting(std::unique_lock<std::mutex>& lock) {
+  while (!waiting_.empty()) {
+    const std::shared_ptr<Sandbox> sandbox = std::move(waiting_.front().sandbox);
+    waiting_.pop_front();
+    ++busy_;  // taken out under the lock: nobody else can get it
+    work_.notify_one();
+    lock.unlock();
+    const bool alive = lives(*sandbox);
+    lock.lock();
+    --busy_;
+    if (alive) return sandbox;
+    ++stats_.dead;
+    ending_.push_back(sandbox);
+  }
+  if (total() >= options_.most) return std::shared_ptr<Sandbox>();
+  ++busy_;
+  lock.unlock();
+  auto made = make();
+  lock.lock();
+  --busy_;
+  if (made) ++stats_.made, ++stats_.waited;
+  return made;
+}
+
+Result<Lease> PoolState::take(const TakeOptions& options) {
+  const auto end = Clock::now() + options.patience;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (stopped_) return stopped_error();
+    if (options.cancel.cancelled()) return Error(Code::kCanceled, "cannot take a sandbox").reason("the caller cancelled it");
+    wanted_ = options_.ready;
+    auto sandbox = BELLJAR_TRY(take_waiting(lock));
+    if (sandbox != nullptr) {
+      work_.notify_one();
+      if (stopped_) {
+        ending_.push_back(std::move(sandbox));
+        return stopped_error();
+      }
+      in_use_.emplace(sandbox.get(), sandbox);
+      ++stats_.taken;
+      return Lease(std::move(sandbox), shared_from_this());
+    }
+    const auto now = Clock::now();
+    if (now >= end)
+      return Error(Code::kResourceExhausted, "cannot take a sandbox")
+          .reason(format("{} are in use, and none was given back for {}", options_.most, to_string(options.patience)))
+          .next("give one back, or let PoolOptions::most be larger");
+    changed_.wait_until(lock, options.cancel.fd() < 0 ? end : std::min(end, now + kLook));
+  }
+}
+
+void PoolState::give_back(std::shared_ptr<Sandbox> sandbox) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (in_use_.erase(sandbox.get()) == 0) return;  // the pool ended it already
+    if (!quit_) {
+      ending_.push_back(std::move(sandbox));
+      work_.notify_one();
+      changed_.notify_all();
+      return;
+    }
+  }
+  discard(sandbox);
+}
+
+void PoolState::stop(milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  for (Waiting& one : waiting_) ending_.push_back(std::move(one.sandbox));
+  waiting_.clear();
+  work_.notify_one();
+  changed_.notify_all();
+  changed_.wait_until(lock, Clock::now() + patience, [&] { return in_use_.empty(); });
+  for (auto& [key, sandbox] : in_use_) ending_.push_back(std::move(sandbox));
+  in_use_.clear();
+  work_.notify_one();
+  changed_.wait(lock, [&] { return quit_ || (ending_.empty() && busy_ == 0); });
+  if (std::exchange(quit_, true)) return;
+  work_.notify_one();
+  lock.unlock();
+  thread_.join();
+  (void)remove_tree(workspaces_);
+}
+
+PoolStats PoolState::stats() const {
+  const std::lock_guard lock(mutex_);
+  PoolStats now = stats_;
+  now.ready = waiting_.size();
+  now.in_use = in_use_.size();
+  return now;
+}
+
+// --- the public face
+
+Lease::Lease(std::shared_ptr<Sandbox> sandbox, std::shared_ptr<PoolState> home) noexcept
+    : sandbox_(std::move(sandbox)), home_(std::move(home)) {}
+
+Lease& Lease::operator=(Lease&& other) noexcept {
+  if (this == &other) return *this;
+  give_back();
+  sandbox_ = std::move(other.sandbox_);
+  home_ = std::move(other.home_);
+  return *this;
+}
+
+void Lease::give_back() noexcept {
+  const auto home = std::exchange(home_, nullptr);
+  if (home != nullptr) home->give_back(std::exchange(sandbox_, nullptr));
+}
+
+Result<std::unique_ptr<Pool>> Pool::create(PoolOptions options) {
+  auto state = std::make_shared<PoolState>(std::move(options));
+  BELLJAR_CHECK(state->start());
+  return std::unique_ptr<Pool>(new Pool(std::move(state)));
+}
+
+Pool::~Pool() { state_->stop(milliseconds(0)); }
+Result<Lease> Pool::take(const TakeOptions& options) { return state_->take(options); }
+void Pool::stop(milliseconds patience) { state_->stop(patience); }
+PoolStats Pool::stats() const { return state_->stats(); }
+
+}  // namespace belljar

@@ -1,0 +1,254 @@
+// What a pool promises: one owner at a time, nothing of an earlier owner, only living sandboxes, bounds.
+#include "belljar/pool.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/temp_dir.h"
+
+namespace belljar {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+class PoolTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(user_namespaces());
+    fs::create_directory(home_.path() + "/.cache");
+    if (!test::is_root()) return;
+    home_.give_to(test::user_uid(), test::user_gid());
+    ASSERT_EQ(::chown((home_.path() + "/.cache").c_str(), test::user_uid(), test::user_gid()), 0);
+  }
+  void TearDown() override {
+    pool_ = nullptr;
+    EXPECT_TRUE(fs::is_empty(place_.path())) << "workspaces are left";
+    EXPECT_EQ(left_.report(), "");
+  }
+
+  void create(PoolOptions options) {
+    options.workspaces = place_.path();
+    options.sandbox.caller_env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", home_.path()}};
+    auto made = Pool::create(std::move(options));
+    ASSERT_TRUE(made) << made.error().line();
+    pool_ = *std::move(made);
+  }
+  Lease take(const TakeOptions& options = {}) {
+    auto lease = pool_->take(options);
+    if (!lease) ADD_FAILURE() << lease.error().line();
+    return *std::move(lease);
+  }
+  template <class Done>
+  void await(Done done) {
+    for (int i = 0; i < 2000 && !done(); ++i) std::this_thread::sleep_for(5ms);
+    EXPECT_TRUE(done());
+  }
+  static std::string out(Sandbox& sandbox, const std::string& text) {
+    auto result = sandbox.exec(text);
+    if (!result) return result.error().line();
+    return result->out.bytes + result->err.bytes;
+  }
+
+  const test::TempDir place_;
+  const test::TempDir home_;
+  const test::Leftovers left_;
+  std::unique_ptr<Pool> pool_;
+};
+
+// One line for each kind of state a command can leave behind; `look` prints "gone" when nothing is there.
+struct Kind {
+  const char *name, *plant, *look;
+};
+constexpr Kind kKinds[] = {
+    {"process", "sleep 4242 >/dev/null 2>&1 &", "grep -lxz 4242 /proc/[0-9]*/cmdline 2>/dev/null || echo gone"},
+    {"workspace file", "mkdir -p d && echo x >d/f", "ls -A . | grep . || echo gone"},
+    {"tmp", "echo x >/tmp/planted", "cat /tmp/planted 2>/dev/null || echo gone"},
+    {"var tmp", "echo x >/var/tmp/planted", "cat /var/tmp/planted 2>/dev/null || echo gone"},
+    {"shared memory", "echo x >/dev/shm/planted", "cat /dev/shm/planted 2>/dev/null || echo gone"},
+    {"SysV shared memory", "ipcmk -M 4096 >/dev/null", "tail -n +2 /proc/sysvipc/shm | grep . || echo gone"},
+    {"SysV semaphores", "ipcmk -S 1 >/dev/null", "tail -n +2 /proc/sysvipc/sem | grep . || echo gone"},
+    {"SysV messages", "ipcmk -Q >/dev/null", "tail -n +2 /proc/sysvipc/msg | grep . || echo gone"},
+    {"TCP listener",
+     "python3 -c 'import socket,time; s=socket.socket(); s.bind((\"127.0.0.1\",4711)); s.listen(); time.sleep(600)' "
+     ">/dev/null 2>&1 & until grep -q :1267 /proc/net/tcp; do sleep 0.02; done",
+     "grep :1267 /proc/net/tcp || echo gone"},
+    {"abstract socket",
+     "python3 -c 'import socket,time; s=socket.socket(socket.AF_UNIX); s.bind(\"\\0planted\"); s.listen(); time.sleep(600)' "
+     ">/dev/null 2>&1 & until grep -q @planted /proc/net/unix; do sleep 0.02; done",
+     "grep @planted /proc/net/unix || echo gone"},
+    {"cache", "mkdir -p ~/.cache && echo x >~/.cache/planted", "cat ~/.cache/planted 2>/dev/null || echo gone"},
+};
+
+TEST_F(PoolTest, NothingOfAnEarlierOwnerIsThere) {
+  create({.ready = 1, .most = 2});
+  for (const Kind& kind : kKinds) {
+    std::string before;
+    {
+      const Lease lease = take();
+      EXPECT_EQ(lease->exec(kind.plant).value().exit_code, 0) << kind.name;
+      before = out(*lease, kind.look);
+      EXPECT_NE(before, "gone\n") << kind.name << ": it was not planted";
+    }
+    const Lease next = take();
+    EXPECT_EQ(out(*next, kind.look), "gone\n") << kind.name;
+  }
+  // Keys cannot even be made: add_key(2) is refused, so there is no keyring to empty. The twin is the same call outside.
+  const char* const key =
+      "python3 -c 'import ctypes; print(ctypes.CDLL(None, use_errno=True).syscall(248, b\"user\", b\"k\", b\"v\", 1, -4))'";
+  EXPECT_EQ(out(*take(), key), "-1\n");
+}
+
+TEST_F(PoolTest, WhoKeptAPointerHoldsAStoppedSandbox) {
+  create({.ready = 1, .most = 2});
+  Lease lease = take();
+  const std::shared_ptr<Sandbox> kept = lease.sandbox();
+  EXPECT_EQ(out(*kept, "echo mine"), "mine\n");
+  lease.give_back();
+  lease.give_back();
+  await([&] { return !kept->exec("true"); });
+  EXPECT_EQ(kept->exec("true").error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(kept->write_file("x", "x").error().code(), Code::kFailedPrecondition);
+}
+
+TEST_F(PoolTest, NobodyGetsWhatAnotherHas) {
+  create({.ready = 3, .most = 8});
+  std::mutex mutex;
+  std::set<std::string> seen;
+  std::set<const Sandbox*> held;
+  std::atomic<int> wrong{0}, good{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 6; ++i) {
+        auto lease = pool_->take();
+        if (!lease) {
+          ++wrong;
+          continue;
+        }
+        {
+          const std::lock_guard lock(mutex);
+          if (!seen.insert((*lease)->id()).second || !held.insert(&**lease).second) ++wrong;
+        }
+        const std::string word = std::to_string(t) + "-" + std::to_string(i);
+        if (out(**lease, "cat note 2>/dev/null; echo " + word + " >note; cat note") == word + "\n") ++good;
+        const std::lock_guard lock(mutex);
+        held.erase(&**lease);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_EQ(good.load(), 48);
+  EXPECT_EQ(pool_->stats().taken, 48U);
+}
+
+TEST_F(PoolTest, TheDeadAreReplacedAndNeverHandedOut) {
+  std::mutex mutex;
+  std::vector<Sandbox*> all;
+  create({.ready = 2, .most = 4, .prepare = [&](Sandbox& sandbox) -> Result<void> {
+            const std::lock_guard lock(mutex);
+            all.push_back(&sandbox);
+            return {};
+          }});
+  await([&] { return pool_->stats().ready == 2; });
+  {
+    const std::lock_guard lock(mutex);
+    for (Sandbox* sandbox : all) EXPECT_TRUE(sandbox->stop());  // as if their pid 1 was killed
+  }
+  const Lease lease = take();
+  EXPECT_EQ(out(*lease, "echo alive"), "alive\n");
+  await([&] { return pool_->stats().ready == 2; });
+  EXPECT_GE(pool_->stats().dead, 1U);
+}
+
+TEST_F(PoolTest, TheWaitingAreAskedNowAndThen) {
+  std::atomic<Sandbox*> first{nullptr};
+  create({.ready = 1, .most = 2, .check_interval = 30ms, .prepare = [&](Sandbox& sandbox) -> Result<void> {
+            Sandbox* none = nullptr;
+            first.compare_exchange_strong(none, &sandbox);
+            return {};
+          }});
+  EXPECT_TRUE(first.load()->stop());
+  await([&] { return pool_->stats().dead == 1 && pool_->stats().ready == 1; });
+  EXPECT_EQ(pool_->stats().made, 2U);
+}
+
+TEST_F(PoolTest, NoMoreThanTheBound) {
+  create({.ready = 1, .most = 2});
+  std::optional<Lease> one = take();
+  const Lease two = take();
+  EXPECT_EQ(pool_->take({.patience = 50ms}).error().code(), Code::kResourceExhausted);
+  const CancelToken cancel = *CancelToken::create();
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(30ms);
+    cancel.cancel();
+  });
+  EXPECT_EQ(pool_->take({.cancel = cancel}).error().code(), Code::kCanceled);
+  canceller.join();
+  std::thread giver([&] {
+    std::this_thread::sleep_for(30ms);
+    one.reset();
+  });
+  EXPECT_EQ(out(*take(), "echo third"), "third\n");
+  giver.join();
+}
+
+TEST_F(PoolTest, AQuietPoolShrinksAndWakesUp) {
+  create({.ready = 2, .most = 4, .idle_time = 100ms});
+  await([&] { return pool_->stats().ready == 0 && pool_->stats().made >= 2; });
+  const auto made = pool_->stats().made;
+  std::this_thread::sleep_for(200ms);
+  EXPECT_EQ(pool_->stats().made, made) << "nobody takes, nothing is made";
+  EXPECT_EQ(out(*take(), "echo made at once"), "made at once\n");
+}
+
+TEST_F(PoolTest, StopDrains) {
+  create({.ready = 1, .most = 3});
+  std::optional<Lease> patient = take();
+  std::optional<Lease> stubborn = take();
+  const std::shared_ptr<Sandbox> kept = stubborn->sandbox();
+  std::thread giver([&] {
+    std::this_thread::sleep_for(50ms);
+    patient.reset();
+  });
+  pool_->stop(300ms);
+  giver.join();
+  EXPECT_EQ(kept->exec("true").error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(pool_->take().error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(pool_->stats().ready, 0U);
+  stubborn.reset();
+  pool_->stop();
+}
+
+TEST_F(PoolTest, WhatIsWrongIsSaidAtOnce) {
+  PoolOptions options;
+  options.workspaces = place_.path();
+  options.sandbox.workspace = place_.path();
+  EXPECT_EQ(Pool::create(options).error().code(), Code::kInvalidArgument);
+  options.sandbox.workspace.clear();
+  options.ready = 3;
+  options.most = 2;
+  EXPECT_EQ(Pool::create(options).error().code(), Code::kInvalidArgument);
+  options.most = 4;
+  options.sandbox.backend = "no-such";
+  EXPECT_EQ(Pool::create(options).error().code(), Code::kUnimplemented);
+  options.sandbox.backend = "native";
+  options.prepare = [](Sandbox&) -> Result<void> { return Error(Code::kInternal, "it does not want to"); };
+  EXPECT_EQ(Pool::create(options).error().what(), "it does not want to");
+  options.prepare = nullptr;
+  options.workspaces = "/no/such/place";
+  EXPECT_EQ(Pool::create(options).error().code(), Code::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace belljar
