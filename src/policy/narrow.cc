@@ -149,6 +149,21 @@ Result<void> check_more(const Setting& setting, const std::optional<Value>& now)
   return widens(setting, "[]", to_toml(*now));
 }
 
+// An entry that spells out a protected name lifts its protection (filesystem.protect), so in a project file it opens something
+// though the path is writable already. `rule` is what holds the path now: what it spells out itself is granted.
+bool lifts_protection(std::string_view path, const FsEntry& rule) noexcept {
+  std::string_view below = rule.glob ? path : path.substr(std::min(path.size(), rule.path.size()));
+  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == (b >= 'A' && b <= 'Z' ? b + 32 : b); };
+  while (!below.empty()) {
+    const std::string_view part = below.substr(0, below.find('/'));
+    const bool found = std::ranges::any_of(
+        protected_names(), [&](std::string_view name) { return std::ranges::equal(part, name.substr(0, name.find('/')), same); });
+    if (found) return true;
+    below.remove_prefix(std::min(below.size(), part.size() + 1));
+  }
+  return false;
+}
+
 Result<void> check_entries(const Setting& setting, const Policy& in_force) {
   const auto& wanted = std::get<std::vector<FsEntry>>(setting.value);
   if (wanted.empty() && setting.key->name != "filesystem.writable_roots") {
@@ -168,6 +183,8 @@ Result<void> check_entries(const Setting& setting, const Policy& in_force) {
     if (now == Access::kNone || (entry.access == Access::kWrite && now != Access::kWrite)) {
       return widens(here, format("{} for {}", to_string(entry.access), quoted(entry.path)), format("{}", to_string(now)));
     }
+    if (entry.access == Access::kWrite && in_force.filesystem.protect != Protect::kNone && lifts_protection(entry.path, *rule))
+      return widens(here, format("write for the protected name {}", quoted(entry.path)), "reading");
   }
   return {};
 }

@@ -21,6 +21,19 @@ TEST_F(Escalation, PolicyInTheWorkspaceCannotWiden) {
   }
 }
 
+// A checked-in policy file that spells out `.vscode` as writable: the workspace is, but that name is protected.
+TEST_F(Escalation, PolicyInTheWorkspaceLiftsNoProtection) {
+  plant(workspace(".vscode/tasks.json"));
+  const std::string write = "[filesystem]\nwritable_roots = [\"" + workspace(".vscode") + "\"]\n";
+  plant(workspace(".belljar/policy.toml"), write);
+  const Outcome outcome = run_in({"-c", "echo evil > .vscode/tasks.json"});
+  EXPECT_EQ(outcome.exit_code, 125) << outcome;
+  EXPECT_NE(outcome.err.find("may not widen"), std::string::npos) << outcome;
+  EXPECT_EQ(read_file(workspace(".vscode/tasks.json")), "planted");
+  plant(workspace(".belljar/policy.toml"), "");
+  EXPECT_EQ(inside({"write", workspace(".vscode/tasks.json")}, {"--write", workspace(".vscode")}), "ok");
+}
+
 TEST_F(Escalation, PolicyInTheWorkspaceNarrows) {
   plant(workspace("kept/file"));
   plant(workspace(".belljar/policy.toml"), "[filesystem]\nreadonly_paths = [\"" + workspace("kept") + "\"]\n");

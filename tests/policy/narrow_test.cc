@@ -41,6 +41,11 @@ const Case kCases[] = {
     {"", "ignore_violations.network = [\"*\"]", "ignore_violations.network = []"},
     {"", "writable_roots = [\"/\"]", "writable_roots = [\"build\"]"},
     {"", "writable_roots = [\"../x\"]", "writable_roots = [\"x/../y\"]"},
+    // Spelled out, a protected name is written to: more than what is writable already.
+    {"", "writable_roots = [\".vscode\"]", "writable_roots = [\"vscode\"]"},
+    {"", "[[filesystem.entries]]\npath=\"a/.CLAUDE/x\"\naccess=\"write\"",
+     "[[filesystem.entries]]\npath=\"a/.claude/x\"\naccess=\"read\""},
+    {"writable_roots = [\"/w/.vscode\"]", "writable_roots = [\".idea\"]", "writable_roots = [\".vscode/x\"]"},
     {"readonly_paths = [\"/w/gen\"]", "writable_roots = [\"gen\"]", "writable_roots = [\"gen2\"]"},
     {"blocked_paths = [\"/a\"]", "blocked_paths = []", "blocked_paths = [\"/b\"]"},
     {"readonly_paths = [\"/w/x\"]", "readonly_paths = []", "readonly_paths = [\"src\"]"},
