@@ -20,6 +20,7 @@ int result(int status) { return status == 0 ? 0 : -errno; }
 int judge_object(FileCall& file, Act act, int object) {
   if (!file.judged()) return 0;
   const std::string path = path_of(object);
+  if (path.empty()) return file.refuse(act, path, FileCall::unnamed());
   struct stat now{};
   if (!path.starts_with('/') || ::fstat(object, &now) != 0 || now.st_nlink == 0) return 0;
   auto place = file.places().parent(-1, path);

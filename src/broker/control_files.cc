@@ -55,13 +55,19 @@ void look_like(int file, int like) {
 // Below a directory that moves, seen as it will stand: near things move along, far things are at the new place.
 class AfterMove final : public Surroundings {
  public:
-  AfterMove(int dir, int depth, int new_parent) noexcept : dir_(dir), depth_(depth), new_parent_(new_parent) {}
+  AfterMove(int dir, int depth, int new_parent, std::string_view new_name) noexcept
+      : dir_(dir), depth_(depth), new_parent_(new_parent), new_name_(new_name) {}
   bool exists(int up, std::string_view name) const override {
+    if (up == depth_ + 1 && folds_to(new_name_, fold_name(name))) return true;
     return up <= depth_ ? Beside(dir_).exists(up, name) : Beside(new_parent_).exists(up - depth_ - 1, name);
+  }
+  bool stood_before(int up, std::string_view name, const timespec& when) const override {
+    return up <= depth_ ? Beside(dir_).stood_before(up, name, when) : Beside(new_parent_).stood_before(up - depth_ - 1, name, when);
   }
 
  private:
   int dir_, depth_, new_parent_;
+  std::string_view new_name_;
 };
 
 // One entry below a directory; `dir` holds it. Below the top, depth 0.
@@ -218,16 +224,22 @@ int admit_git_dir(FileCall& file, Act act, Place& place, const Ruling& ruling) {
   return walk(state, place.dir, 0, "");
 }
 
-int admit_tree(FileCall& file, Place& from, Place& to) {
+int admit_tree(FileCall& file, Place& from, Place& to, const Ruling& arrives) {
   const FileRules& rules = *file.context.options.rules;
-  if (!rules.must_walk(from.path(), to.path(), Beside(to.dir))) return 0;
+  const Look scope = arrives.answer == Answer::kMakesGitDir ? Look::kAll : rules.must_walk(from.path(), to.path(), Beside(to.dir));
+  if (scope == Look::kNone) return 0;
   const UniqueFd top(::openat(from.dir, std::string(from.bare()).c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!top.valid()) return -errno;
   const std::string old_top = from.path();
   const std::string new_top = to.path();
   const Visit visit = [&](const Entry& entry) -> OrErrno<Next> {
     const std::string path = new_top + "/" + entry.relative;
-    const AfterMove around(entry.dir, entry.depth, to.dir);
+    const AfterMove around(entry.dir, entry.depth, to.dir, to.bare());
+    if (scope == Look::kAgentNames) {
+      const Ruling ruling = rules.agent_rule(path, around);
+      return ruling.answer == Answer::kAllow ? OrErrno<Next>(Next::kDescend)
+                                             : proceed(file.refuse(Act::kRenameTo, path, ruling), Next::kSkip);
+    }
     const Ruling leaves = rules.rule_for(Act::kRenameFrom, old_top + "/" + entry.relative, entry.is_dir, Beside(entry.dir));
     if (leaves.answer != Answer::kAllow) {
       return proceed(file.refuse(Act::kRenameFrom, old_top + "/" + entry.relative, leaves), Next::kSkip);

@@ -44,7 +44,7 @@ bool write_all(int fd, std::string_view text);
 int admit_git_dir(FileCall& file, Act act, Place& place, const Ruling& ruling);
 
 // `from`, a directory, is to get the path of `to`: what lies below is judged under its new names, control files are replaced by
-// fresh ones. Directories owned. 0: go on.
-int admit_tree(FileCall& file, Place& from, Place& to);
+// fresh ones. `arrives` is the ruling on the new name. Directories owned. 0: go on.
+int admit_tree(FileCall& file, Place& from, Place& to, const Ruling& arrives);
 
 }  // namespace belljar::broker

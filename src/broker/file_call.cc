@@ -133,7 +133,14 @@ Ruling FileCall::rule(Act act, Place& place, bool is_dir) const {
   if (is_reserved(place.bare())) {
     return {.answer = Answer::kRefuse, .errnum = EACCES, .rule = "filesystem.protect", .allowed = "a name without .belljar-new-"};
   }
-  return context.options.rules->rule_for(act, place.path(), is_dir, Beside(place.dir));
+  const std::string path = place.path();
+  if (path.empty()) return unnamed();
+  return context.options.rules->rule_for(act, path, is_dir, Beside(place.dir));
+}
+
+// A tree may be moved to where its names are longer than any path, changed there and moved back: no rule would have seen a name.
+Ruling FileCall::unnamed() {
+  return {.answer = Answer::kRefuse, .errnum = ENAMETOOLONG, .rule = "filesystem.protect", .allowed = "a path below 4096 bytes"};
 }
 
 int FileCall::refuse(Act act, std::string target, const Ruling& ruling, std::string_view because) {
@@ -141,7 +148,7 @@ int FileCall::refuse(Act act, std::string target, const Ruling& ruling, std::str
   violation.pid = caller.pid_inside();
   violation.program = caller.program();
   violation.operation = operation_of(act);
-  violation.target = std::move(target);
+  violation.target = target.empty() ? "a path too long to be named" : std::move(target);
   violation.rule = ruling.rule;
   if (ruling.origin != nullptr) violation.origin = *ruling.origin;
   violation.errnum = ruling.errnum != 0 ? ruling.errnum : EACCES;
@@ -156,10 +163,11 @@ int FileCall::explain(Act act, Place& place, int status) {
   // On a read-only mount the kernel says EROFS before it looks for the name: what is not there was refused to nobody.
   const bool takes_away = act == Act::kUnlink || act == Act::kRmdir;
   if (takes_away && !exists_at(place.dir, std::string(place.bare()))) return status;
-  const auto why = context.options.explain(act, place.path(), -status);
+  const std::string path = place.path();
+  const auto why = path.empty() ? std::nullopt : context.options.explain(act, path, -status);
   if (!why) return status;
   const Ruling ruling{.errnum = -status, .rule = why->rule, .origin = &why->origin, .allowed = why->allowed};
-  return refuse(act, place.path(), ruling);
+  return refuse(act, path, ruling);
 }
 
 void FileCall::take_umask() {

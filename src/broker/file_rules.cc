@@ -102,14 +102,17 @@ bool is_unprotected_parent(std::string_view part) {
   return std::find(names.begin(), names.end(), part) != names.end();
 }
 
-bool leads_through_git(std::string_view path) {
+template <class Is>
+bool leads_through(std::string_view path, const Is& is) {
   while (!path.empty()) {
     const std::string_view part = path.substr(0, path.find('/'));
-    if (is_dot_git(part)) return true;
+    if (is(part)) return true;
     path.remove_prefix(std::min(path.size(), part.size() + 1));
   }
   return false;
 }
+bool leads_through_git(std::string_view path) { return leads_through(path, is_dot_git); }
+bool leads_through_unprotected(std::string_view path) { return leads_through(path, is_unprotected_parent); }
 
 }  // namespace
 
@@ -238,6 +241,9 @@ Ruling FileRules::State::git_ruling(Act act, std::string_view path, bool is_dir,
   }
   const std::string_view name = last_of(path);
   if (makes_name(act) && is_git_marker(name) && completes_git_dir(around, name)) {
+    // The one marker with content that counts: it would be written when everything else had been judged.
+    if (!is_dir && folds_to(name, "commondir"))
+      return refuse_protected(GitName::kPointer, "making it before HEAD, in a directory that is no git directory yet");
     Ruling ruling = judge(GitName::kNone);
     ruling.answer = Answer::kMakesGitDir;
     ruling.allowed = "a git directory without hooks and with settings that run nothing";
@@ -300,17 +306,24 @@ Ruling FileRules::rule_for(Act act, std::string_view path, bool is_dir, const Su
   return state.git_ruling(act, path, is_dir, around);
 }
 
-bool FileRules::must_walk(std::string_view old_path, std::string_view new_path, const Surroundings& around) const {
+Look FileRules::must_walk(std::string_view old_path, std::string_view new_path, const Surroundings& around) const {
   const State& state = *state_;
-  if (state.globs_move(old_path, new_path)) return true;
-  if (!state.protects || state.root_of(new_path).empty()) return false;
-  if (state.root_of(old_path).empty()) return true;
+  if (state.globs_move(old_path, new_path)) return Look::kAll;
+  if (!state.protects || state.root_of(new_path).empty()) return Look::kNone;
+  if (state.root_of(old_path).empty()) return Look::kAll;
   const GitPlaces places = git_places(new_path, true);
-  if (places.certain.name != GitName::kNone) return true;
+  if (places.certain.name != GitName::kNone) return Look::kAll;
   for (int i = 0; i < places.count; ++i) {
-    if (is_git_dir(around, places.if_git_dir[static_cast<std::size_t>(i)].up - 1)) return true;
+    if (is_git_dir(around, places.if_git_dir[static_cast<std::size_t>(i)].up - 1)) return Look::kAll;
   }
-  return is_protected_parent(last_of(new_path));
+  // A work tree that is moved to where its names are free, and back.
+  const bool freed = leads_through_unprotected(old_path) && !leads_through_unprotected(new_path);
+  return freed || is_protected_parent(last_of(new_path)) ? Look::kAgentNames : Look::kNone;
+}
+
+Ruling FileRules::agent_rule(std::string_view path, const Surroundings& around) const {
+  const std::string_view root = state_->protects ? state_->root_of(path) : std::string_view();
+  return root.empty() ? Ruling{} : state_->agent_ruling(path, root, around);
 }
 
 bool FileRules::reads_matter() const noexcept { return state_->hidden_globs; }

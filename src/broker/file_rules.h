@@ -8,9 +8,10 @@
 //   - kJudge: the content that is to stand at the name decides, git_objection(git, path, ...). On an objection as kRefuse.
 //   - kMakesGitDir: the act completes a git directory, the parent of the name. Take the lock for directory renames exclusively,
 //     ask again; if it is still kMakesGitDir, judge every control file below that directory (name_in_git_dir(), without old
-//     content), put fresh copies in their place, then perform the act. One objection refuses the act.
-//   - a directory that gets a new path: if must_walk(), every name below is put to rule_for(kRenameFrom, old path) and
-//     rule_for(kRenameTo, new path).
+//     content), put fresh copies in their place, then perform the act. One objection refuses the act. A
+//     directory that comes to be the marker is walked as after must_walk().
+//   - a directory that gets a new path: if must_walk() says kAll, every name below is put to rule_for(kRenameFrom, old path) and
+//     rule_for(kRenameTo, new path); if kAgentNames, to agent_rule() of the new path.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,9 @@ struct Ruling {
   const Origin* origin = nullptr;  // owned by the FileRules
   std::string_view allowed;        // what is allowed instead, how to ask
 };
+
+// What of the names below a directory has to be looked at when it gets a new path.
+enum class Look : std::uint8_t { kNone, kAgentNames, kAll };
 
 // What stands near the name that is asked about. Answered by the engine relative to the parent's descriptor.
 class Surroundings {
@@ -98,7 +102,9 @@ class FileRules {
   bool any() const noexcept;
   // A directory gets a new path: does what lies below have to be looked through, because a rule may cover it there that did not
   // cover it here? `around` is that of `new_path`.
-  bool must_walk(std::string_view old_path, std::string_view new_path, const Surroundings& around) const;
+  Look must_walk(std::string_view old_path, std::string_view new_path, const Surroundings& around) const;
+  // rule_for() with the agent and editor names alone.
+  Ruling agent_rule(std::string_view path, const Surroundings& around) const;
   // Directories in which pointers of git may lead (GitContext::roots).
   const std::vector<std::string>& roots() const noexcept;
 

@@ -15,6 +15,8 @@ constexpr bool is_alpha(int c) noexcept { return (c >= 'a' && c <= 'z') || (c >=
 constexpr bool is_key(int c) noexcept { return is_alpha(c) || (c >= '0' && c <= '9') || c == '-'; }
 constexpr char lower(int c) noexcept { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); }
 
+constexpr std::size_t kMostKeys = 4U << 20;  // bytes of all keys together
+
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 class Parser {
@@ -93,6 +95,10 @@ class Parser {
   }
 
   bool entry(int c) {
+    if ((keys_ += section_.size()) > kMostKeys) {
+      config_.excessive = true;
+      return false;
+    }
     GitConfigEntry entry{section_, std::nullopt};
     do {
       entry.key.push_back(lower(c));
@@ -162,6 +168,7 @@ class Parser {
   std::string_view text_;
   std::size_t at_ = 0;
   bool at_end_ = false;
+  std::size_t keys_ = 0;
   std::string section_;  // with its dot at the end
   GitConfig config_;
 };

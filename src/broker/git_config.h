@@ -23,6 +23,9 @@ struct GitConfig {
   std::vector<GitConfigEntry> entries;
   // Git stops here and refuses the file; `entries` holds what it had taken by then.
   bool broken = false;
+  // The same of ours: keys together are longer than any configuration's. A long section with many short names would otherwise take
+  // its length times their number, a hundred gigabytes from one megabyte.
+  bool excessive = false;
 };
 
 GitConfig parse_git_config(std::string_view text);

@@ -65,15 +65,21 @@ std::string_view work_tree_of(std::string_view config) noexcept {
   return top;
 }
 
-// A checkout on the host writes where core.worktree leads: into the work tree that the git directory belongs to or below it, never
-// into a git directory or under a name that an agent or an editor reads.
+bool climbs_only(std::string_view path) noexcept {
+  return !path.starts_with('/') && !any_component(path, [](std::string_view part) { return part != ".." && part != "."; });
+}
+
+// A checkout on the host writes where core.worktree leads, and any name on the way may be a link by then. So it is what needs no
+// name, `..` up to the work tree that the git directory lies in, or what git itself writes for a submodule: a relative path below
+// that work tree, never into a git directory or under a name that an agent or an editor reads.
 bool is_own_work_tree(std::string_view config, std::string_view value, const GitContext& context) {
   const std::string target = resolved(parent_of(config), value);
   const std::string_view top = work_tree_of(config);
   if (!is_within(target, top) || !in_roots(target, context)) return false;
   const bool of_module = any_component(config.substr(std::min(config.size(), top.size())),
                                        [](std::string_view part) { return folds_to(part, "modules"); });
-  if (of_module && target == top) return false;
+  if (!of_module) return target == top && climbs_only(value);
+  if (target == top || value.starts_with('/')) return false;
   const auto special = [](std::string_view part) {
     const auto names = policy::protected_names();
     return is_dot_git(part) || std::any_of(names.begin(), names.end(), [&](std::string_view name) { return folds_to(part, name); });
@@ -91,6 +97,7 @@ bool is_inert(const GitConfigEntry& entry, std::string_view path, const GitConte
 Objection config_objection(std::string_view path, std::string_view content, const GitContext& context) {
   if (content.find('\0') != std::string_view::npos) return "it holds a NUL byte, where git and others read on differently";
   const GitConfig config = parse_git_config(content);
+  if (config.excessive) return "its keys are longer than any configuration's";
   if (config.broken) return "git would refuse to read it, and every command in the repository with it";
   std::optional<GitConfig> old;
   for (const GitConfigEntry& entry : config.entries) {
@@ -108,7 +115,9 @@ Objection config_objection(std::string_view path, std::string_view content, cons
 // A tracked file that any clone brings along. Git takes paths, URLs and a few words from it and ignores the rest; what it has
 // refused itself since CVE-2018-11235, CVE-2018-17456 and CVE-2019-19604 is refused here for an older git.
 Objection modules_file_objection(std::string_view content) {
-  for (const GitConfigEntry& entry : parse_git_config(content).entries) {
+  const GitConfig config = parse_git_config(content);
+  if (config.excessive) return "its keys are longer than any configuration's";
+  for (const GitConfigEntry& entry : config.entries) {
     if (!entry.key.starts_with("submodule.") || !entry.value) continue;
     const std::size_t last = entry.key.rfind('.');
     const std::string_view name = std::string_view(entry.key).substr(last + 1);

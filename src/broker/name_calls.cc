@@ -110,6 +110,7 @@ Ruling rule_on_source(FileCall& file, Source& source, std::string& path) {
     return file.rule(Act::kHardLink, source.place, false);
   }
   path = path_of(source.file.get());
+  if (file.judged() && path.empty()) return FileCall::unnamed();
   const std::size_t slash = path.rfind('/');
   struct stat now{};
   if (!file.judged() || slash == std::string::npos || ::fstat(source.file.get(), &now) != 0 || now.st_nlink == 0) return {};

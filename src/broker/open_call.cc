@@ -247,6 +247,7 @@ int open_linked_file(Opening& opening, const UniqueFd& object) {
   const std::string path = path_of(object.get());
   struct stat now{};
   if (file.context.staged.is_staged(object.get())) return -EACCES;
+  if (file.judged() && path.empty()) return file.refuse(act_of(opening, true), opening.path, FileCall::unnamed());
   if (file.judged() && path.starts_with('/') && ::fstat(object.get(), &now) == 0 && now.st_nlink > 0) {
     auto place = file.places().parent(-1, path);
     if (!place) return -EACCES;

@@ -99,6 +99,7 @@ std::string_view Place::bare() const {
 
 std::string Place::path() {
   if (dir_path.empty()) dir_path = path_of(dir);
+  if (dir_path.empty()) return {};
   std::string whole = dir_path;
   if (!whole.ends_with('/')) whole += '/';
   return whole += bare();

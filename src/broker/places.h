@@ -20,7 +20,7 @@
 namespace belljar::broker {
 
 // Of one of our descriptors, in the caller's view (the sandbox's mounts end where its root is); with " (deleted)" when it is.
-// Empty: unknown.
+// Empty: unknown, as that of a directory deeper than PATH_MAX is. What has no known path can be judged by no rule: refuse.
 std::string path_of(int fd);
 bool on_proc(int fd);
 // "/proc/self/fd/N" of ours: the way to act on the file behind an O_PATH descriptor.
@@ -42,7 +42,7 @@ struct Place {
   bool is_name() const { return !is_root && bare() != "." && bare() != ".."; }
   bool has_slash() const { return name.ends_with('/'); }
   std::string_view bare() const;  // without the slashes
-  std::string path();             // dir_path + name
+  std::string path();             // dir_path + name; empty where path_of(dir) is
 };
 
 class Places {

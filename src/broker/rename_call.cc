@@ -108,10 +108,10 @@ int admit(Rename& rename, Place& from, Place& to, mode_t type) {
   if (leaves.answer != Answer::kAllow) return file.refuse(Act::kRenameFrom, from.path(), leaves);
   Ruling arrives = file.rule(Act::kRenameTo, to, is_dir);
   if (arrives.answer == Answer::kAllow && type == S_IFLNK) arrives = file.rule(Act::kSymlink, to, false);
-  if (arrives.answer == Answer::kAllow) return is_dir ? admit_tree(file, from, to) : 0;
+  if (arrives.answer == Answer::kAllow) return is_dir ? admit_tree(file, from, to, arrives) : 0;
   if (arrives.answer == Answer::kMakesGitDir) {
     if (const int status = admit_git_dir(file, Act::kRenameTo, to, arrives); status != 0) return status;
-    return is_dir ? admit_tree(file, from, to) : 0;
+    return is_dir ? admit_tree(file, from, to, arrives) : 0;
   }
   if (arrives.answer == Answer::kRefuse || (rename.flags & RENAME_EXCHANGE) != 0) {
     return file.refuse(Act::kRenameTo, to.path(), arrives);
@@ -128,7 +128,7 @@ bool is_harmless(Rename& rename) {
     return file.rule(Act::kRenameTo, to, false).answer == Answer::kAllow &&
            file.rule(Act::kRenameTo, to, true).answer == Answer::kAllow &&
            file.rule(Act::kSymlink, to, false).answer == Answer::kAllow &&
-           !file.context.options.rules->must_walk(from.path(), to.path(), Beside(to.dir));
+           file.context.options.rules->must_walk(from.path(), to.path(), Beside(to.dir)) == Look::kNone;
   };
   return free(rename.from, rename.to) && (!exchange || free(rename.to, rename.from));
 }

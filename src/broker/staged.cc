@@ -127,8 +127,8 @@ void StagedFiles::publish(Context& context, Staged& staged) {
   }
   std::optional<std::string> why;
   if (!content) why = "git's control files are read up to 1 MiB";
-  else if (ruling.answer == Answer::kRefuse) why = "its directory moved to where this name is protected";
-  else if (ruling.answer == Answer::kJudge) {
+  else if (ruling.answer != Answer::kJudge) why = "its directory moved to where this name is protected";
+  else {
     std::optional<std::string> old;
     if (auto now = read_control_file(staged.place.dir, staged.place.name)) old = *std::move(now);
     why = objection_to(rules, path, ruling.git, *content, old);

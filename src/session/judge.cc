@@ -100,7 +100,8 @@ Result<void> Judge::may_hold(const std::string& path, const Site& site, const Ru
 }
 
 Result<void> Judge::may_move(const std::string& path, const Site& from, const Site& to) const {
-  if (rules_.live == nullptr || !rules_.live->must_walk(from.full, to.full, broker::Beside(to.parent.get()))) return {};
+  if (rules_.live == nullptr || rules_.live->must_walk(from.full, to.full, broker::Beside(to.parent.get())) == broker::Look::kNone)
+    return {};
   return unjudged(path, "every name below the directory would have to be judged under its new path");
 }
 

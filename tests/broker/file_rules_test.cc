@@ -102,6 +102,10 @@ TEST(FileRules, TheLastMarkerMakesAGitDirectory) {
   EXPECT_EQ(answer(Act::kSymlink, "/w/r/objects", false, {"/w/r/refs"}), Answer::kMakesGitDir);
   EXPECT_EQ(answer(Act::kMkdir, "/w/r/Refs", true, {"/w/r/objects"}), Answer::kMakesGitDir);
   EXPECT_EQ(answer(Act::kCreate, "/w/r/HEAD", false, {"/w/r/commondir"}), Answer::kMakesGitDir);
+  // It would be written when everything else had been judged.
+  EXPECT_EQ(answer(Act::kCreate, "/w/r/commondir", false, {"/w/r/HEAD"}), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kRenameTo, "/w/r/commondir", false, {"/w/r/HEAD"}), Answer::kRefuse);
+  EXPECT_EQ(answer(Act::kCreate, "/w/r/commondir"), Answer::kAllow);
   EXPECT_EQ(answer(Act::kMkdir, "/w/r/refs", true), Answer::kAllow);
   EXPECT_EQ(answer(Act::kCreate, "/w/r/HEAD", false, {"/w/r/objects"}), Answer::kAllow);
   EXPECT_EQ(answer(Act::kRenameTo, "/w/r/HEAD", false, {"/w/r/HEAD", "/w/r/objects", "/w/r/refs"}), Answer::kAllow);
@@ -189,7 +193,7 @@ TEST(FileRules, PlainPathsOnlyWhereNobodyElseHoldsThem) {
 }
 
 bool walks(const FileRules& rules, std::string_view from, std::string_view to, Names names = {}) {
-  return rules.must_walk(from, to, World(std::move(names), to));
+  return rules.must_walk(from, to, World(std::move(names), to)) != Look::kNone;
 }
 
 TEST(FileRules, WhichRenamesNeedALook) {
@@ -201,6 +205,10 @@ TEST(FileRules, WhichRenamesNeedALook) {
   EXPECT_FALSE(walks(rules, "/w/a", "/w/src/hooks"));
   EXPECT_TRUE(walks(rules, "/w/a", "/w/r/hooks", {"/w/r/objects", "/w/r/refs"}));
   EXPECT_TRUE(walks(rules, "/w/a", "/w/.github"));
+  EXPECT_TRUE(walks(rules, "/w/vendor/a", "/w/a"));
+  EXPECT_TRUE(walks(rules, "/w/vendor", "/w/a"));
+  EXPECT_FALSE(walks(rules, "/w/a", "/w/vendor/a"));
+  EXPECT_FALSE(walks(rules, "/w/node_modules/.x", "/w/node_modules/x"));
   const FileRules names(options({{.path = "**/.env", .glob = true, .access = Access::kNone}}));
   EXPECT_FALSE(walks(names, "/w/a", "/w/b"));
   const FileRules below(options({{.path = "/w/prod/**/*.key", .glob = true, .access = Access::kNone}}));

@@ -151,6 +151,21 @@ TEST(GitConfig, KeepsWhatCameBeforeAnError) {
   EXPECT_EQ(config.entries[0].key, "core.pager");
 }
 
+// One megabyte that would become a hundred gigabytes of keys.
+TEST(GitConfig, ALongSectionIsNotHeldOncePerName) {
+  const auto text = [](std::size_t section, std::size_t names) {
+    std::string result = "[remote \"" + std::string(section, 'x') + "\"]\n";
+    for (std::size_t i = 0; i < names; ++i) result += "url\n";
+    return result;
+  };
+  const GitConfig bomb = parse_git_config(text(300'000, 100'000));
+  EXPECT_TRUE(bomb.excessive);
+  EXPECT_LT(bomb.entries.size(), 100U);
+  const GitConfig many = parse_git_config(text(20, 100'000));
+  EXPECT_FALSE(many.excessive);
+  EXPECT_EQ(many.entries.size(), 100'000U);
+}
+
 TEST(GitConfig, KeepsNulBytes) {
   const GitConfig config = parse_git_config("[a]\nk = x\0y\n"s);
   ASSERT_EQ(config.entries.size(), 1U);

@@ -22,6 +22,16 @@ constexpr char kRepository[] =
 
 #define HOOK(file) "printf '#!/bin/sh\\ntouch '$T'\\n' >" file "; chmod +x " file "; "
 
+// Below 18 directories of 250 letters no rule can name what is written; then it is brought up again, a few levels at a time.
+#define DEEP                                                                                                                  \
+  "W=$PWD perl -e '$n = \"A\" x 250; for (1 .. 18) { mkdir $n; chdir $n } mkdir \"r\"; chdir \"r\"; mkdir $_ "                \
+  "for (\".git\", \".git/objects\", \".git/refs\"); "                                                                         \
+  "open F, \">.git/HEAD\"; print F \"ref: refs/heads/main\\n\"; close F; "                                                    \
+  "open F, \">.git/config\"; print F "                                                                                        \
+  "\"[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = \\\"touch $ENV{T}; false\\\"\\n\"; close F; "                   \
+  "chdir $ENV{W}; $six = join \"/\", ($n) x 6; rename $six, \"b0\"; rename \"b0/$six\", \"b1\"; rename \"b1/$six\", \"b2\"; " \
+  "rename \"b2/r\", \"r\"'"
+
 const Plant kPlants[] = {
     {"a hook", HOOK(".git/hooks/pre-commit"), "git commit --allow-empty -qm x"},
     {"a hook by rename", HOOK("h") "mv h .git/hooks/pre-commit", "git commit --allow-empty -qm x"},
@@ -132,6 +142,10 @@ const Plant kPlants[] = {
      "rm -rf .git/HEAD; cp -r .git/objects .git/refs .; printf '[core]\\n\\tbare = true\\n[alias]\\n\\tst = \"!touch %s\"\\n' $T "
      ">config; echo 'ref: refs/heads/main' >HEAD",
      "git st"},
+    {"a repository deeper than any path", DEEP, "cd r && git status"},
+    {"a work tree behind a link",
+     "echo x >tripped; git add tripped; git commit -qm two; rm tripped; ln -s ${T%/*} way; git config core.worktree $PWD/way",
+     "git checkout -qf"},
     {"a rebase that goes on",
      "echo b >b; git add b; git commit -qm two; GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' git rebase -q -i HEAD~1; echo \"exec "
      "touch $T\" "

@@ -77,6 +77,21 @@ TEST_F(Protected, AncestorsOfWhatIsProtectedCannotBeMoved) {
   EXPECT_EQ(shell("mv a moved").exit_code, 0);
 }
 
+// A work tree that goes where names are free, and comes back.
+TEST_F(Protected, AWorkTreeIsNotMovedToWhereItsNamesAreFreeAndBack) {
+  for (const char* tree : {"a", "c"}) plant(workspace(std::string(tree) + "/.git/HEAD"), "ref: refs/heads/main\n");
+  const auto by_way_of = [](const std::string& tree, const std::string& away) {
+    return "mkdir -p " + away + " && mv " + tree + " " + away + "/x && mkdir " + away + "/x/.vscode && mv " + away + "/x " + tree;
+  };
+  shell(by_way_of("a", "vendor"));
+  EXPECT_FALSE(exists(workspace("a/.vscode")));
+  plant(beside("none.toml"), "mode = \"workspace-write\"\n[filesystem]\nprotect = \"none\"\n");
+  shell(by_way_of("c", "node_modules"), {"--policy", beside("none.toml")});
+  EXPECT_TRUE(exists(workspace("c/.vscode")));
+  // What is moved out of there without such names is nobody's business.
+  EXPECT_EQ(shell("mkdir -p vendor/d/src && mv vendor/d d").exit_code, 0);
+}
+
 // Names that do not exist yet, and those of repositories further down.
 TEST_F(Protected, AbsentAndNestedNamesAreHeld) {
   plant_dir(workspace("old/repo/.git"));
