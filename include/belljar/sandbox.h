@@ -117,6 +117,9 @@ class Sandbox {
   virtual Result<GrepResult> grep(const std::string& text, const GrepOptions& options = {}) = 0;
 };
 
+enum class OnStop { kKeep, kClean };
+enum class OnStart { kRestore, kEmpty };
+
 struct SandboxConfig;
 using SandboxFactory = std::function<Result<std::shared_ptr<Sandbox>>(const SandboxConfig&)>;
 
@@ -128,6 +131,15 @@ struct SandboxConfig {
   std::map<std::string, std::string> caller_env;  // what the policy's environment is taken from; empty: this process's own
   // Without a command or file call for this long the sandbox stops by itself. policy.limits.idle_timeout means the same here.
   std::optional<std::chrono::milliseconds> idle_timeout;
+  // Instead of `workspace`: an existing directory in which the sandbox makes a workspace of its own, empty at its first start.
+  std::string workspaces;
+  // kClean removes such a workspace when the sandbox is stopped or destroyed. For one that the caller named it is refused
+  // (kInvalidArgument): that may be somebody's project.
+  OnStop on_stop = OnStop::kKeep;
+  // Instead of `workspace`: a directory of the host that keeps the workspace's content from one life to the next. kEmpty: what is
+  // in it is removed at each start.
+  std::string persistent_volume;
+  OnStart on_start = OnStart::kRestore;
   SandboxFactory factory;  // one's own instead of a backend's name
 };
 

@@ -49,6 +49,15 @@ int remove_files(int fd, dev_t device, std::vector<std::string>& subdirectories)
 
 }  // namespace
 
+Result<void> remove_entries_at(int parent) {
+  struct stat status{};
+  std::vector<std::string> directories;
+  const int error = ::fstat(parent, &status) < 0 ? errno : remove_files(parent, status.st_dev, directories);
+  for (const std::string& name : directories) BELLJAR_CHECK(remove_tree_at(parent, name));
+  if (error == 0) return {};
+  return Error(Code::kUnavailable, "cannot empty a directory").sys(error, "unlinkat").next("empty it by hand");
+}
+
 Result<void> remove_tree(const std::string& path) { return remove_tree_at(AT_FDCWD, path); }
 
 Result<void> remove_tree_at(int parent_fd, const std::string& path) {

@@ -10,6 +10,8 @@ namespace belljar {
 
 // Errors: the first thing that could not be removed; the rest is removed all the same. An absent path is no error.
 Result<void> remove_tree(const std::string& path);
+// All that is in the open directory `parent`.
+Result<void> remove_entries_at(int parent);
 // The directory `name` of the open directory `parent`.
 Result<void> remove_tree_at(int parent, const std::string& name);
 

@@ -1,18 +1,24 @@
 #include "session/live.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <utility>
 
 #include "base/format.h"
+#include "base/remove_tree.h"
+#include "base/unique_fd.h"
 #include "kernel/process_tree.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
 #include "runtime/parts.h"
 #include "runtime/unserved.h"
+#include "session/patience.h"
 #include "session/spawned.h"
 #include "txn/store.h"
 
@@ -62,12 +68,8 @@ void add_own_clauses(const Policy& policy, EnforcementReport& report) {
 }  // namespace
 
 LiveSandbox::LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_ptr<const backend::Host> host,
-                         runtime::Embedded embedded, std::optional<milliseconds> idle_timeout)
-    : backend_(std::move(backend)),
-      host_(std::move(host)),
-      embedded_(std::move(embedded)),
-      idle_timeout_(idle_timeout),
-      id_(next_id()) {}
+                         runtime::Embedded embedded, Lifecycle lifecycle)
+    : backend_(std::move(backend)), host_(std::move(host)), embedded_(std::move(embedded)), lifecycle_(lifecycle), id_(next_id()) {}
 
 LiveSandbox::~LiveSandbox() { (void)stop(); }
 
@@ -81,7 +83,8 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
   options.policy = embedded_.policy;
   BELLJAR_CHECK(runtime::check_served(options.policy));
   Limits& limits = options.policy.limits;
-  options.idle_timeout = limits.idle_timeout ? limits.idle_timeout : idle_timeout_;
+  options.idle_timeout = limits.idle_timeout ? limits.idle_timeout : lifecycle_.idle_timeout;
+  if (options.idle_timeout) options.idle_timeout = bounded(*options.idle_timeout);
   limits.idle_timeout.reset();  // of one command that is: here it is the sandbox's
   if (limits.disk) options.policy.filesystem.tmp_size = std::min(options.policy.filesystem.tmp_size, *limits.disk);
   backend::Workplace place = embedded_.place;
@@ -103,6 +106,7 @@ Result<void> LiveSandbox::start() {
   if (core_ != nullptr && core_->running())
     return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
   core_ = nullptr;
+  BELLJAR_CHECK(ready_workspace());
   core_ = BELLJAR_TRY(make_core());
   enforcement_ = core_->enforcement();
   return {};
@@ -120,7 +124,18 @@ Result<void> LiveSandbox::stop() {
     const std::lock_guard lock(detached_->mutex);
     detached = std::exchange(detached_->commands, {});
   }
+  if (lifecycle_.remove_workspace) return remove_tree(workspace());
   return {};
+}
+
+Result<void> LiveSandbox::ready_workspace() const {
+  const std::string& path = workspace();
+  if (lifecycle_.remove_workspace && ::mkdir(path.c_str(), 0700) < 0 && errno != EEXIST)
+    return Error(Code::kFailedPrecondition, format("cannot make the workspace {}", quoted(path))).sys(errno, "mkdir");
+  if (!lifecycle_.empty_workspace) return {};
+  const UniqueFd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return file_error(errno, "empty", path, "open");
+  return remove_entries_at(directory.get());
 }
 
 Result<std::shared_ptr<Core>> LiveSandbox::core() const {
@@ -172,8 +187,8 @@ Result<ExecResult> LiveSandbox::exec(const Command& command, const ExecOptions& 
   const Limits& limits = alive->policy().limits;
   RunRequest request;
   request.command = command;
-  request.timeout =
-      std::min(options.timeout.value_or(limits.timeout.value_or(kShortTask)), limits.max_timeout.value_or(kLongestTimeout));
+  request.timeout = bounded(
+      std::min(options.timeout.value_or(limits.timeout.value_or(kShortTask)), limits.max_timeout.value_or(kLongestTimeout)));
   request.stdin_bytes = options.stdin_bytes;
   request.cancel = options.cancel;
   request.on_stdout = options.on_stdout;
@@ -191,7 +206,7 @@ Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, cons
   const Limits& limits = alive->policy().limits;
   RunRequest request;
   request.command = command;
-  request.timeout = options.timeout;
+  if (options.timeout) request.timeout = bounded(*options.timeout);
   if (limits.max_timeout) request.timeout = std::min(options.timeout.value_or(*limits.max_timeout), *limits.max_timeout);
   request.stdin_pipe = options.input == SpawnInput::kPipe;
   request.terminal = options.terminal;

@@ -18,6 +18,12 @@ namespace belljar::session {
 
 class SpawnedCommand;
 
+struct Lifecycle {
+  std::optional<std::chrono::milliseconds> idle_timeout;
+  bool remove_workspace = false;  // on stop; the sandbox made it and makes it again at the next start
+  bool empty_workspace = false;   // on start
+};
+
 // What spawned commands share with the sandbox they came from: those that were detached, which it must outlive.
 struct Detached {
   std::mutex mutex;
@@ -27,7 +33,7 @@ struct Detached {
 class LiveSandbox final : public Sandbox {
  public:
   LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_ptr<const backend::Host> host, runtime::Embedded embedded,
-              std::optional<std::chrono::milliseconds> idle_timeout);
+              Lifecycle lifecycle);
   ~LiveSandbox() override;
 
   std::string_view backend() const noexcept override { return backend_->name(); }
@@ -56,6 +62,7 @@ class LiveSandbox final : public Sandbox {
  private:
   Result<std::shared_ptr<Core>> core() const;
   Result<std::shared_ptr<Core>> make_core();
+  Result<void> ready_workspace() const;
   Result<void> check_timeout(std::optional<std::chrono::milliseconds> timeout) const;
   // Runs `act(files)` while the sandbox counts as in use.
   template <class Act>
@@ -64,7 +71,7 @@ class LiveSandbox final : public Sandbox {
   std::unique_ptr<backend::Backend> backend_;
   std::shared_ptr<const backend::Host> host_;  // the backend refers to it
   runtime::Embedded embedded_;
-  std::optional<std::chrono::milliseconds> idle_timeout_;
+  Lifecycle lifecycle_;
   std::string id_;
   std::shared_ptr<Detached> detached_ = std::make_shared<Detached>();
   std::atomic<std::uint64_t> execs_{0}, written_{0};

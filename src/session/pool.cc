@@ -19,6 +19,7 @@
 #include "base/format.h"
 #include "base/remove_tree.h"
 #include "session/live.h"
+#include "session/patience.h"
 
 namespace belljar {
 
@@ -53,7 +54,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   std::size_t total() const noexcept { return waiting_.size() + in_use_.size() + ending_.size() + busy_; }
   Result<std::shared_ptr<Sandbox>> take_waiting(std::unique_lock<std::mutex>& lock);
 
-  const PoolOptions options_;
+  PoolOptions options_;  // not changed after start()
   std::string workspaces_;
   std::atomic<unsigned> serial_{0};
   std::thread thread_;
@@ -137,6 +138,8 @@ Result<void> PoolState::start() {
   workspaces_ = BELLJAR_TRY(make_directory_in(real == nullptr ? parent : real.get()));
   // The sandboxes' own user passes through, when we are root; names below tell nothing.
   ::chmod(workspaces_.c_str(), 0711);
+  options_.check_interval = session::bounded(options_.check_interval);
+  if (options_.idle_time) options_.idle_time = session::bounded(*options_.idle_time);
   wanted_ = options_.ready;
   if (wanted_ > 0) {
     auto first = make();
@@ -269,7 +272,7 @@ Result<std::shared_ptr<Sandbox>> PoolState::take_waiting(std::unique_lock<std::m
 }
 
 Result<Lease> PoolState::take(const TakeOptions& options) {
-  const auto end = Clock::now() + options.patience;
+  const auto end = Clock::now() + session::bounded(options.patience);
   std::unique_lock lock(mutex_);
   for (;;) {
     if (stopped_) return stopped_error();
@@ -316,7 +319,7 @@ void PoolState::stop(milliseconds patience) {
   waiting_.clear();
   work_.notify_one();
   changed_.notify_all();
-  changed_.wait_until(lock, Clock::now() + patience, [&] { return in_use_.empty(); });
+  changed_.wait_until(lock, Clock::now() + session::bounded(patience), [&] { return in_use_.empty(); });
   for (auto& [key, sandbox] : in_use_) ending_.push_back(std::move(sandbox));
   in_use_.clear();
   work_.notify_one();

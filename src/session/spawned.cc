@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "session/patience.h"
 
 namespace belljar::session {
 namespace {
@@ -81,7 +82,7 @@ Result<std::optional<ExecResult>> SpawnedCommand::wait(std::optional<std::chrono
   std::unique_lock lock(mutex_);
   const auto over = [&] { return result_ || thrown_; };
   if (!patience) changed_.wait(lock, over);
-  else if (!changed_.wait_for(lock, *patience, over)) return std::optional<ExecResult>();
+  else if (!changed_.wait_for(lock, bounded(*patience), over)) return std::optional<ExecResult>();
   if (thrown_) std::rethrow_exception(thrown_);
   return result_;
 }
@@ -96,7 +97,7 @@ Result<void> SpawnedCommand::signal(int number) {
 Result<void> SpawnedCommand::write(std::string_view bytes, std::chrono::milliseconds patience) {
   const std::lock_guard lock(input_mutex_);
   if (!input_.valid()) return no_input("it was spawned without a pipe for it, or the pipe is closed");
-  const Clock::time_point end = Clock::now() + patience;
+  const Clock::time_point end = Clock::now() + bounded(patience);
   while (!bytes.empty()) {
     const ssize_t written = write_quietly(input_.get(), bytes);
     if (written > 0) {

@@ -13,6 +13,7 @@
 #include "policy/paths.h"
 #include "session/act_as.h"
 #include "session/files.h"
+#include "session/patience.h"
 
 namespace belljar::session {
 namespace {
@@ -28,7 +29,7 @@ class Walk {
   // `enter`: whether the policy lets the names in that directory be read.
   using Enter = std::function<bool(const std::string& path)>;
   Walk(const WalkOptions& options, Enter enter)
-      : options_(options), enter_(std::move(enter)), end_(Clock::now() + options.timeout) {}
+      : options_(options), enter_(std::move(enter)), end_(Clock::now() + bounded(options.timeout)) {}
 
   bool complete() const noexcept { return complete_; }
   bool stopped() {

@@ -1,6 +1,7 @@
 // One suite for every backend. Each row is a fact about the Sandbox interface; for each backend it is the same, refused by name, or
 // not applicable, and the table at the end says which.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -346,6 +347,68 @@ const std::vector<Row>& rows() {
            });
          for (std::thread& thread : threads) thread.join();
          EXPECT_EQ(good.load(), 100);
+         return Outcome::kSame;
+       }},
+      {"names and words need not be text", false,
+       [](const Bench& bench) {
+         Sandbox& sandbox = *bench.sandbox;
+         const std::string name = "n/new\nline \xff\xfe\x1b[31m";
+         EXPECT_TRUE(sandbox.write_file(name, "x"));
+         EXPECT_EQ(sandbox.read_file(name).value(), "x");
+         const auto entries = sandbox.list("n");
+         EXPECT_TRUE(entries && entries->size() == 1 && "n/" + entries->at(0).path == name);
+         EXPECT_TRUE(sandbox.exec(Command{.argv = {"echo", "\xff\n"}, .cwd = {}, .env = {{"WORD", "\xff"}}}));
+         EXPECT_EQ(sandbox.read_file(std::string(5000, 'x')).error().code(), Code::kInvalidArgument);
+         return Outcome::kSame;
+       }},
+      {"an environment of 10 MB and an argument of 2 MB", true,
+       [](const Bench& bench) {
+         const auto with_env = [&](int count) {
+           Command command{.argv = {"/bin/sh", "-c", "echo ${#V1}"}, .cwd = {}, .env = {}};
+           for (int i = 0; i < count; ++i) command.env["V" + std::to_string(i)] = std::string(100'000, 'x');
+           return bench.sandbox->exec(command).value();
+         };
+         EXPECT_EQ(with_env(100).reason, Reason::kStartFailed) << "the kernel takes 6 MB at most, execve(2)";
+         EXPECT_EQ(with_env(10).out.bytes, "100000\n");
+         const auto with_argument = [&](std::size_t size) {
+           return bench.sandbox->exec(Command{.argv = {"/bin/sh", "-c", "echo ${#1}", "sh", std::string(size, 'x')}}).value();
+         };
+         EXPECT_EQ(with_argument(2'000'000).reason, Reason::kStartFailed) << "and 128 KiB in one string";
+         EXPECT_EQ(with_argument(100'000).out.bytes, "100000\n");
+         return Outcome::kSame;
+       }},
+      {"absurd patience is for ever, and not the past", true,
+       [](const Bench& bench) {
+         constexpr auto kAbsurd = std::chrono::milliseconds::max();
+         EXPECT_EQ(run(bench, "echo x", {.timeout = kAbsurd}).out.bytes, "x\n");
+         auto process = bench.sandbox->spawn(shell_command("cat"), {.timeout = kAbsurd, .input = SpawnInput::kPipe});
+         EXPECT_TRUE((*process)->write_stdin("x", kAbsurd));
+         EXPECT_TRUE((*process)->close_stdin());
+         EXPECT_EQ((*process)->wait(kAbsurd)->value().out.bytes, "x");
+         EXPECT_FALSE((*process)->wait(-1ms)->value().out.bytes.empty()) << "it has ended";
+         EXPECT_TRUE(bench.sandbox->glob("**", {.timeout = kAbsurd})->complete);
+         return Outcome::kSame;
+       }},
+      {"a thousand commands at once", true,
+       [](const Bench& bench) {
+         rlimit files{};
+         ::getrlimit(RLIMIT_NOFILE, &files);
+         files.rlim_cur = files.rlim_max;
+         ::setrlimit(RLIMIT_NOFILE, &files);
+         std::atomic<int> good{0}, refused{0}, wrong{0};
+         std::vector<std::thread> threads;
+         for (int i = 0; i < 1000; ++i)
+           threads.emplace_back([&, i] {
+             const std::string word = std::to_string(i);
+             const auto result = bench.sandbox->exec(Command{.argv = {"/bin/echo", word}}, {.timeout = 240s});
+             if (!result) ++(result.error().code() == Code::kResourceExhausted ? refused : wrong);
+             else ++(result->out.bytes == word + "\n" ? good : wrong);
+           });
+         for (std::thread& thread : threads) thread.join();
+         EXPECT_EQ(wrong.load(), 0);
+         EXPECT_EQ(refused.load(), files.rlim_max >= 16'384 ? 0 : refused.load()) << "only for want of descriptors";
+         EXPECT_GT(good.load(), 100);
+         EXPECT_TRUE(bench.sandbox->health());
          return Outcome::kSame;
        }},
       {"health, stop, stop again, start again", false,

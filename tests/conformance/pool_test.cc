@@ -71,7 +71,8 @@ struct Kind {
   const char *name, *plant, *look;
 };
 constexpr Kind kKinds[] = {
-    {"process", "sleep 4242 >/dev/null 2>&1 &", "grep -lxz 4242 /proc/[0-9]*/cmdline 2>/dev/null || echo gone"},
+    {"process", "sleep 4242 >/dev/null 2>&1 & until grep -qxz 4242 /proc/$!/cmdline; do sleep 0.01; done",
+     "grep -lxz 4242 /proc/[0-9]*/cmdline 2>/dev/null || echo gone"},
     {"workspace file", "mkdir -p d && echo x >d/f", "ls -A . | grep . || echo gone"},
     {"tmp", "echo x >/tmp/planted", "cat /tmp/planted 2>/dev/null || echo gone"},
     {"var tmp", "echo x >/var/tmp/planted", "cat /var/tmp/planted 2>/dev/null || echo gone"},

@@ -30,6 +30,19 @@ TEST(Example, RunsACommandAndTellsWhatCameOfIt) {
   EXPECT_EQ(left.report(), "");
 }
 
+TEST(Example, KeepsASandbox) {
+  BELLJAR_NEEDS(user_namespaces());
+  const TempDir workspace;
+  const Leftovers left;
+  const Outcome outcome = run({kBuild + "/bin/keep_sandbox", workspace.path()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(outcome.out, "exited, exit code 0: 3\napple\npear\nplum\ngot a line\n") << outcome;
+  EXPECT_EQ(read_file(workspace / "sorted"), "apple\npear\nplum\n");
+  const Outcome unknown = run({"/usr/bin/env", "BELLJAR_ENV=staging", kBuild + "/bin/keep_sandbox", workspace.path()});
+  EXPECT_NE(unknown.err.find("use development, test or production"), std::string::npos) << unknown;
+  EXPECT_EQ(left.report(), "");
+}
+
 TEST(Example, BuildsAgainstAnInstalledBelljar) {
   BELLJAR_NEEDS(user_namespaces());
   BELLJAR_NEEDS(program("cmake"));
@@ -47,6 +60,8 @@ TEST(Example, BuildsAgainstAnInstalledBelljar) {
   const Outcome outcome = run({place / "build/run_command", "echo installed"}, {.cwd = place.make_dir("workspace")});
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
   EXPECT_EQ(outcome.out, "installed\n");
+  const Outcome kept = run({place / "build/keep_sandbox", place.make_dir("kept")});
+  EXPECT_EQ(kept.exit_code, 0) << kept;
 }
 
 }  // namespace

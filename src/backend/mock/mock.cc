@@ -341,6 +341,9 @@ class Mock final : public MockSandbox {
   Result<std::string> relative(const std::string& path) const {
     if (path.find('\0') != std::string::npos)
       return Error(Code::kInvalidArgument, format("cannot use path {}", quoted(path))).reason("it holds a NUL byte");
+    if (path.size() > policy::kMaxPath)
+      return Error(Code::kInvalidArgument, format("cannot use path {}", quoted(path.substr(0, 80) + "...")))
+          .reason("it is too long");
     std::string full = path.starts_with('/') ? path : workspace_ + "/" + path;
     // As text: a ".." too many must not stop at the root.
     int depth = 0;

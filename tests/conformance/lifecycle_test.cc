@@ -1,0 +1,165 @@
+// How long a sandbox lives, what stays of it, and who makes it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "belljar/mock.h"
+#include "belljar/sandbox.h"
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/temp_dir.h"
+
+namespace belljar {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+class Lifecycle : public testing::Test {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(user_namespaces());
+    if (test::is_root()) place_.give_to(test::user_uid(), test::user_gid());
+    config_.caller_env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/nonexistent"}};
+  }
+  void TearDown() override { EXPECT_EQ(left_.report(), ""); }
+
+  std::shared_ptr<Sandbox> start() {
+    auto made = make_sandbox(config_);
+    if (!made) {
+      ADD_FAILURE() << made.error().line();
+      return nullptr;
+    }
+    const auto started = (*made)->start();
+    EXPECT_TRUE(started) << started.error().line();
+    return *made;
+  }
+  Error refusal() const {
+    auto made = make_sandbox(config_);
+    if (made) return Error(Code::kUnknown, "it was made");
+    return made.error();
+  }
+
+  const test::TempDir place_;
+  const test::Leftovers left_;
+  SandboxConfig config_;
+};
+
+TEST_F(Lifecycle, UnusedItStopsByItself) {
+  config_.workspace = place_.path();
+  config_.idle_timeout = 300ms;
+  const auto sandbox = start();
+  for (int i = 0; i < 8; ++i) {
+    std::this_thread::sleep_for(100ms);
+    EXPECT_TRUE(sandbox->write_file("used", "x")) << "in use for longer than the timeout";
+  }
+  EXPECT_EQ(sandbox->exec("sleep 0.6; echo a command is use").value().out.bytes, "a command is use\n");
+  for (int i = 0; i < 500 && sandbox->stats(); ++i) std::this_thread::sleep_for(20ms);
+  const auto late = sandbox->exec("true");
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(late.error().reason(), "it was not used for 300ms");
+  EXPECT_TRUE(sandbox->start());
+  EXPECT_EQ(sandbox->exec("cat used").value().out.bytes, "x");
+}
+
+TEST_F(Lifecycle, AWorkspaceOfItsOwnGoesWithIt) {
+  config_.workspaces = place_.path();
+  config_.on_stop = OnStop::kClean;
+  const auto sandbox = start();
+  EXPECT_TRUE(sandbox->workspace().starts_with(place_.path() + "/"));
+  EXPECT_TRUE(sandbox->write_file("d/f", "x"));
+  EXPECT_EQ(sandbox->exec("mkdir -p closed/in; chmod 0 closed").value().exit_code, 0);
+  EXPECT_TRUE(sandbox->stop());
+  EXPECT_TRUE(fs::is_empty(place_.path()));
+  EXPECT_TRUE(sandbox->start());
+  EXPECT_EQ(sandbox->list("d").error().code(), Code::kNotFound);
+  EXPECT_TRUE(sandbox->stop());
+
+  config_.on_stop = OnStop::kKeep;
+  const auto kept = start();
+  EXPECT_TRUE(kept->write_file("f", "x"));
+  EXPECT_TRUE(kept->stop());
+  EXPECT_TRUE(fs::exists(kept->workspace() + "/f"));
+}
+
+TEST_F(Lifecycle, OneThatWasNeverStartedLeavesNothing) {
+  config_.workspaces = place_.path();
+  config_.on_stop = OnStop::kClean;
+  EXPECT_TRUE(make_sandbox(config_));
+  config_.backend = "no-such";
+  EXPECT_FALSE(make_sandbox(config_));
+  EXPECT_TRUE(fs::is_empty(place_.path()));
+}
+
+TEST_F(Lifecycle, APersistentVolumeKeepsOrForgets) {
+  config_.persistent_volume = place_.path();
+  {
+    const auto sandbox = start();
+    EXPECT_EQ(sandbox->exec("mkdir d && echo state >d/f").value().exit_code, 0);
+  }
+  {
+    const auto sandbox = start();
+    EXPECT_EQ(sandbox->read_file("d/f").value(), "state\n");
+  }
+  config_.on_start = OnStart::kEmpty;
+  const auto sandbox = start();
+  EXPECT_TRUE(sandbox->list()->empty());
+  EXPECT_TRUE(fs::is_empty(place_.path()));
+}
+
+TEST_F(Lifecycle, NobodysProjectIsCleaned) {
+  config_.workspace = place_.path();
+  config_.on_stop = OnStop::kClean;
+  EXPECT_EQ(refusal().code(), Code::kInvalidArgument);
+  config_.on_stop = OnStop::kKeep;
+  config_.on_start = OnStart::kEmpty;
+  EXPECT_EQ(refusal().code(), Code::kInvalidArgument);
+  config_.on_start = OnStart::kRestore;
+  config_.persistent_volume = place_.path();
+  EXPECT_EQ(refusal().code(), Code::kInvalidArgument);
+  config_.persistent_volume.clear();
+  EXPECT_TRUE(make_sandbox(config_));
+}
+
+TEST_F(Lifecycle, DiskThatGrowsTooMuchEndsTheCommandAndNotTheSandbox) {
+  config_.workspace = place_.path();
+  config_.policy.limits.disk = Bytes{8U << 20};
+  const auto sandbox = start();
+  const ExecResult result = sandbox->exec("head -c 60M /dev/zero >big; sleep 20").value();
+  EXPECT_EQ(result.reason, Reason::kDisk) << result.message;
+  EXPECT_TRUE(sandbox->remove("big"));
+  EXPECT_EQ(sandbox->exec("echo on").value().out.bytes, "on\n");
+}
+
+TEST(SandboxConfigFrom, EnvironmentsChooseBackends) {
+  const auto backend = [](const std::map<std::string, std::string>& environment) {
+    auto config = sandbox_config_from(environment);
+    return config ? config->backend : std::string("refused");
+  };
+  EXPECT_EQ(backend({}), "native");
+  EXPECT_EQ(backend({{"BELLJAR_ENV", "development"}}), "local");
+  EXPECT_EQ(backend({{"BELLJAR_ENV", "test"}}), "mock");
+  EXPECT_EQ(backend({{"BELLJAR_ENV", "production"}}), "native");
+  EXPECT_EQ(backend({{"BELLJAR_ENV", "test"}, {"BELLJAR_BACKEND", "landlock"}}), "landlock");
+  EXPECT_EQ(backend({{"BELLJAR_ENV", "Production"}}), "refused");
+  EXPECT_EQ(backend({{"BELLJAR_TIMEOUT", "soon"}}), "refused");
+  EXPECT_EQ(sandbox_config_from({{"BELLJAR_TIMEOUT", "90s"}})->policy.limits.timeout, 90s);
+}
+
+TEST(SandboxFactory, OnesOwnBackendIsUsed) {
+  SandboxConfig config;
+  config.workspace = "/somewhere";
+  config.factory = [](const SandboxConfig& given) -> Result<std::shared_ptr<Sandbox>> {
+    return std::shared_ptr<Sandbox>(MockSandbox::create(given.workspace + "/else"));
+  };
+  const auto made = make_sandbox(config);
+  ASSERT_TRUE(made);
+  EXPECT_EQ((*made)->workspace(), "/somewhere/else");
+}
+
+}  // namespace
+}  // namespace belljar
