@@ -62,17 +62,36 @@ int most_receivers() {
 
 struct Receivers::Pool {
   struct Work final : Slot {
-    explicit Work(pid_t tid) : thread(tid) {}
+    Work(pid_t tid, std::atomic<int>& all) : thread(tid), running(all) {}
     bool interrupted() const noexcept override { return stop; }
     void begin_blocking() override {
+      discount();
+      open_to_signals();
+    }
+    void end_blocking() override {
+      close_to_signals();
+      recount();
+    }
+    void open_to_signals() {
       const std::scoped_lock lock(mutex);
       blocking = true;
     }
-    void end_blocking() override {
+    void close_to_signals() {
       const std::scoped_lock lock(mutex);
       blocking = false;
       // A signal that is still on its way has to arrive here and not in what comes next.
       if (stop) ::sched_yield();
+    }
+    // One that waits for something needs no processor, so another thread may run.
+    void discount() {
+      if (counted.exchange(false)) --running;
+    }
+    void discount_if_busy() {
+      const std::scoped_lock lock(mutex);
+      if (busy) discount();
+    }
+    void recount() {
+      if (!counted.exchange(true)) ++running;
     }
     void begin(const Call& given) {
       const std::scoped_lock lock(mutex);
@@ -82,8 +101,11 @@ struct Receivers::Pool {
       signalled_ticks = 0;
     }
     void end() {
-      const std::scoped_lock lock(mutex);
-      busy = false;
+      {
+        const std::scoped_lock lock(mutex);
+        busy = false;
+      }
+      recount();
     }
     void interrupt() {  // under mutex
       stop = true;
@@ -91,6 +113,8 @@ struct Receivers::Pool {
     }
 
     const pid_t thread;
+    std::atomic<int>& running;
+    std::atomic<bool> counted = true;
     std::atomic<bool> stop = false;
     std::mutex mutex;  // guards what follows
     Call call;
@@ -99,6 +123,7 @@ struct Receivers::Pool {
     bool young = true;  // began after the last tick
   };
   static constexpr std::size_t kParked = 4;  // idle threads beyond these end
+  static constexpr std::uint32_t kLook = 4;  // whether calls wait is asked once in so many
   static constexpr auto kPatience = std::chrono::milliseconds(2);
 
   Pool(std::size_t most, Jobs given) : limit(most), jobs(std::move(given)) {}
@@ -107,6 +132,7 @@ struct Receivers::Pool {
   const Jobs jobs;
   const int crowd = most_receivers();
   std::atomic<int> receiving = 0;        // threads in receive(), or on their way
+  std::atomic<int> running = 0;          // the same, and those that work on a call and are not known to wait
   std::atomic<int> crowded = 0;          // for so many more calls, `crowd` threads may receive
   std::atomic<std::uint32_t> taken = 0;  // calls so far
   std::atomic<bool> watched = false;     // a parked thread is to look every kPatience whether somebody receives
@@ -161,15 +187,17 @@ void Receivers::Pool::call_another(const std::shared_ptr<Pool>& self, Aim aim) {
     return;
   }
   if (aim == Aim::kReceive) ++wanted;
+  if (aim == Aim::kReceive) ++running;
   if (!made) wake.notify_one();
 }
 
-// Behind a received call: somebody else must be able to receive soon, at once if calls wait already.
+// Behind a received call: somebody else must be able to receive soon, at once if calls wait already and a processor is free for
+// it. More threads than processors would only take turns on them.
 void Receivers::Pool::note_call(const std::shared_ptr<Pool>& self) {
-  taken.fetch_add(1, std::memory_order_relaxed);
+  const std::uint32_t count = taken.fetch_add(1, std::memory_order_relaxed);
   if (crowded > 0) crowded.fetch_sub(1, std::memory_order_relaxed);
   if (!active && !active.exchange(true)) jobs.work_started();
-  if (receiving < crowd && jobs.more()) {
+  if (running < crowd && count % kLook == 0 && jobs.more()) {
     crowded = 256;
     call_another(self, Aim::kReceive);
   } else if (!watched && !watched.exchange(true)) {
@@ -184,7 +212,11 @@ bool Receivers::Pool::park(std::unique_lock<std::mutex>& lock) {
   bool watching = false;
   std::uint32_t seen = 0;
   while (!stopping) {
-    if (wanted > 0 && (--wanted, may_receive())) break;
+    if (wanted > 0) {
+      --wanted;
+      if (may_receive()) break;
+      --running;
+    }
     if (!watching && watched && !watcher) watching = watcher = true, seen = taken;
     if (!watching) {
       wake.wait(lock);
@@ -192,7 +224,11 @@ bool Receivers::Pool::park(std::unique_lock<std::mutex>& lock) {
     }
     wake.wait_for(lock, kPatience);
     const std::uint32_t now = taken;
-    if (receiving == 0 && now == seen && may_receive()) break;
+    if (receiving == 0 && now == seen && may_receive()) {
+      for (Work* const work : works) work->discount_if_busy();  // they wait, whatever for
+      ++running;
+      break;
+    }
     if (receiving > 0 && now == seen) {  // quiet: the next call asks for a watcher
       watched = false;
       if (taken == now) watching = watcher = false;
@@ -207,7 +243,7 @@ bool Receivers::Pool::park(std::unique_lock<std::mutex>& lock) {
 
 void Receivers::Pool::serve(const std::shared_ptr<Pool>& self) {
   jobs.thread_started();
-  Work work(static_cast<pid_t>(::syscall(SYS_gettid)));
+  Work work(static_cast<pid_t>(::syscall(SYS_gettid)), running);
   std::unique_lock lock(mutex);
   works.push_back(&work);
   while (park(lock)) {
@@ -215,9 +251,9 @@ void Receivers::Pool::serve(const std::shared_ptr<Pool>& self) {
     Received received = Received::kNothing;
     do {
       Call call;
-      work.begin_blocking();
+      work.open_to_signals();
       received = stopping ? Received::kEnd : jobs.receive(call);
-      work.end_blocking();
+      work.close_to_signals();
       --receiving;
       if (received == Received::kCall) {
         work.begin(call);
@@ -225,7 +261,8 @@ void Receivers::Pool::serve(const std::shared_ptr<Pool>& self) {
         jobs.run(call, work);
         work.end();
       }
-    } while (received != Received::kEnd && !stopping && may_receive());
+    } while (received != Received::kEnd && !stopping && running <= crowd && may_receive());
+    --running;
     lock.lock();
     if (received == Received::kEnd) break;
   }
@@ -241,6 +278,7 @@ bool Receivers::start() {
   const std::scoped_lock lock(pool_->mutex);
   if (!pool_->spawn(pool_)) return false;
   ++pool_->wanted;
+  ++pool_->running;
   return true;
 }
 
