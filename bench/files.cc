@@ -104,7 +104,9 @@ bool run_inside(const Setting& setting, kernel::FileCalls calls, int writers, in
     pollfd ready[] = {{sandbox->control_fd(), POLLIN, 0}, {broker->active() ? broker->poll_fd() : -1, POLLIN, 0}};
     ::poll(ready, 2, -1);
     if (ready[1].revents != 0) broker->on_readable();
-    while (const auto event = sandbox->next_event()) {
+    while (!ended) {  // the end of a sandbox is told again and again
+      const auto event = sandbox->next_event();
+      if (!event) break;
       if (event->kind == launch::Event::Kind::kStarted) continue;
       well = event->kind == launch::Event::Kind::kExited && event->exit.wait_status == 0;
       ended = true;

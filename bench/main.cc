@@ -1,5 +1,5 @@
-// belljar-bench [--runs N] [--only process|library|session|end|egress|guard|work|txn|files] [--sandboxes N] [--execs N] [--belljar
-// PROGRAM] [--json FILE] [--svg FILE]
+// belljar-bench [--runs N] [--only process|library|session|end|egress|guard|work|txn|files|trees] [--sandboxes N] [--execs N]
+// [--files N] [--belljar PROGRAM] [--json FILE] [--svg FILE]
 // [--markdown FILE]
 #include <unistd.h>
 
@@ -22,14 +22,15 @@ struct Options {
 };
 
 int usage(const std::string& wrong) {
-  std::fprintf(stderr,
-               "belljar: unknown or incomplete option `%s`\n"
-               "  next:   belljar bench [--runs N] [--only process|library|session|end|egress|guard|work|txn|files] [--sandboxes "
-               "N] [--execs N] "
-               "[--belljar PROGRAM] [--json FILE] "
-               "[--svg FILE] "
-               "[--markdown FILE]\n",
-               wrong.c_str());
+  std::fprintf(
+      stderr,
+      "belljar: unknown or incomplete option `%s`\n"
+      "  next:   belljar bench [--runs N] [--only process|library|session|end|egress|guard|work|txn|files|trees] [--sandboxes "
+      "N] [--execs N] [--files N] "
+      "[--belljar PROGRAM] [--json FILE] "
+      "[--svg FILE] "
+      "[--markdown FILE]\n",
+      wrong.c_str());
   return 125;
 }
 
@@ -64,21 +65,22 @@ int main(int argc, char** argv) {
     if (word == "--runs") options.setting.runs = std::atoi(value.c_str());
     else if (word == "--sandboxes") options.setting.sandboxes = std::atoi(value.c_str());
     else if (word == "--execs") options.setting.execs = std::atoi(value.c_str());
+    else if (word == "--files") options.setting.files = std::atoi(value.c_str());
     else if (word == "--only") options.only = value;
     else if (word == "--belljar") options.setting.belljar = value;
     else if (word == "--json") options.json = value;
     else if (word == "--svg") options.svg = value;
     else if (word == "--markdown") options.markdown = value;
     else return usage(word);
-    if (word == "--runs" || word == "--sandboxes" || word == "--execs" || word == "--only" || word == "--svg" ||
-        word == "--markdown")
+    if (word == "--runs" || word == "--sandboxes" || word == "--execs" || word == "--files" || word == "--only" ||
+        word == "--svg" || word == "--markdown")
       options.command += " " + word + " " + value;
     ++i;
   }
   if (options.setting.runs < 1) return usage("--runs");
   if (!options.only.empty() && options.only != "process" && options.only != "library" && options.only != "end" &&
       options.only != "egress" && options.only != "guard" && options.only != "work" && options.only != "txn" &&
-      options.only != "files" && options.only != "session")
+      options.only != "files" && options.only != "trees" && options.only != "session")
     return usage("--only " + options.only);
   char directory[] = "/var/tmp/belljar-bench-XXXXXX";
   if (::mkdtemp(directory) == nullptr) return usage("/var/tmp is not writable");
@@ -95,6 +97,7 @@ int main(int argc, char** argv) {
   if (wanted("work")) bench_work(options.setting, report);
   if (wanted("txn")) bench_txn(options.setting, report);
   if (wanted("files")) bench_files(options.setting, report);
+  if (wanted("trees")) bench_trees(options.setting, report);
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
 

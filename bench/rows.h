@@ -34,6 +34,7 @@ struct Setting {
   int runs = 200;
   int sandboxes = 500;  // that are idle at one time; 0: not measured
   int execs = 20'000;   // of the soak; 0: none
+  int files = 100'000;  // in the largest workspace of bench_trees
 };
 
 void bench_process(const Setting& setting, Report& report);  // whole processes, beside the peers installed
@@ -44,6 +45,7 @@ void bench_txn(const Setting& setting, Report& report);      // transactions ove
 void bench_guard(const Setting& setting, Report& report);    // a command judged, a text scanned
 void bench_work(const Setting& setting, Report& report);     // build, git status, output, memory
 void bench_files(const Setting& setting, Report& report);    // what a brokered call on files costs more, 1 and 8 writers
+void bench_trees(const Setting& setting, Report& report);    // clone, unpack; starts in large workspaces
 void bench_session(const Setting& setting, Report& report);  // the library's Sandbox: commands, files, many idle ones, a soak
 
 // What bench_files runs inside: writes its times to DIRECTORY/times. Returns an exit code.
