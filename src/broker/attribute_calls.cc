@@ -43,16 +43,29 @@ int change_mode(FileCall& file, int object, mode_t mode, int flags) {
   return explain_object(file, Act::kChmod, object, result(::chmod(own_link(object).c_str(), mode)));
 }
 
-// RLIMIT_FSIZE is the caller's, and so is its signal; ours would be the program's that we are a part of.
-bool beyond_limit(int object, std::int64_t length, std::uint64_t limit) {
-  struct stat now{};
-  return ::fstat(object, &now) == 0 && S_ISREG(now.st_mode) && length > now.st_size && static_cast<std::uint64_t>(length) > limit;
-}
-
 // An older kernel lets the filter see the number all the same.
 bool kernel_has_fchmodat2() {
   static const bool has = kernel::sys::call(kernel::sys::kFchmodat2, -1, nullptr, 0, 0) != -ENOSYS;
   return has;
+}
+
+// The mode of the very name, where it is no link, and it is known that no rule has anything to say: 1 when that is not so.
+int change_mode_of_name(FileCall& file, int start, const std::string& path, mode_t mode) {
+  if (path.ends_with('/') || !kernel_has_fchmodat2()) return 1;
+  auto place = file.places().parent(start, path);
+  if (!place || !place->is_name()) return 1;
+  for (const bool is_dir : {false, true}) {
+    if (file.rule(Act::kChmod, *place, is_dir).answer != Answer::kAllow) return 1;
+  }
+  const long status = kernel::sys::call(kernel::sys::kFchmodat2, place->dir, place->name.c_str(), mode, AT_SYMLINK_NOFOLLOW);
+  if (status == -EOPNOTSUPP) return 1;  // a link
+  return file.explain(Act::kChmod, *place, static_cast<int>(status));
+}
+
+// RLIMIT_FSIZE is the caller's, and so is its signal; ours would be the program's that we are a part of.
+bool beyond_limit(int object, std::int64_t length, std::uint64_t limit) {
+  struct stat now{};
+  return ::fstat(object, &now) == 0 && S_ISREG(now.st_mode) && length > now.st_size && static_cast<std::uint64_t>(length) > limit;
 }
 
 }  // namespace
@@ -73,7 +86,11 @@ int perform_chmod(FileCall& file) {
   if (const int status = file.take_start(dirfd, path, start); status != 0) return status;
   if (const int status = file.begin(); status != 0) return status;
   file.share_directories();
-  if (path.empty()) return change_mode(file, start.fd.get(), mode, flags);
+  if (path.empty()) {
+    file.permissions().narrow();  // it may be on a /proc
+    return change_mode(file, start.fd.get(), mode, flags);
+  }
+  if (const int status = change_mode_of_name(file, start.fd.get(), path, mode); status != 1) return status;
   const auto last = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? Places::Last::kStay : Places::Last::kFollow;
   auto object = file.places().object(start.fd.get(), path, last);
   return object ? change_mode(file, object->get(), mode, flags) : -object.error();
@@ -87,7 +104,11 @@ int perform_truncate(FileCall& file) {
   if (const int status = file.take_path(file.call.args[0], path); status != 0) return status;
   if (path.empty()) return -ENOENT;
   if (const int status = file.take_start(static_cast<std::uint64_t>(AT_FDCWD), path, start); status != 0) return status;
-  const std::uint64_t limit = length > 0 ? file.caller.file_size_limit() : RLIM_INFINITY;
+  std::uint64_t limit = RLIM_INFINITY;
+  if (length > 0) {
+    const AsCaller ours(file.context.options.uid, Identity::kOwn);
+    limit = file.caller.file_size_limit();
+  }
   if (const int status = file.begin(); status != 0) return status;
   file.share_directories();
   auto object = file.places().object(start.fd.get(), path, Places::Last::kFollow);

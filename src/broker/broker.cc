@@ -29,12 +29,16 @@ std::uint64_t own_netns_cookie() noexcept {
 }
 
 void dispatch(Context& context, const Call& call, Receivers::Slot& slot) {
+  const uid_t uid = context.options.uid;
   if (handle_refused(context, call)) return;  // first: nobody below performs what the filter refuses
+  if (context.options.observer) become(Identity::kOwn, uid);
   const bool seen = observe(context, call);
   switch (call.number) {
     case SYS_connect:
+      become(Identity::kOwn, uid);
       return handle_connect(context, call, slot);
     case SYS_listen:
+      become(Identity::kOwn, uid);
       return handle_listen(context, call);
     default:
       // Only seen: the filter notifies for the observer alone, and nobody judges these calls.

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <charconv>
 #include <climits>
+#include <cstring>
+#include <utility>
 
 #include "base/format.h"
 
@@ -20,6 +22,9 @@ namespace {
 
 // PIDFD_THREAD (Linux 6.9) has O_EXCL's value; the C library's headers are older.
 constexpr unsigned kPidfdThread = O_EXCL;
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kFirstPiece = 512;  // of a path: nearly all end in it
 
 std::string slurp(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -81,23 +86,41 @@ OrErrno<void> Caller::read(std::uint64_t address, std::span<std::byte> buffer) c
 }
 
 OrErrno<std::string> Caller::read_path(std::uint64_t address) const {
-  constexpr std::size_t kPage = 4096;
-  std::string path(PATH_MAX, '\0');
+  char path[PATH_MAX];
   std::size_t got = 0;
   // Page by page: the string may end right before one that is not mapped.
-  while (got < path.size()) {
+  while (got < sizeof path) {
     const std::size_t to_page_end = kPage - (address + got) % kPage;
-    const std::size_t size = std::min({to_page_end, path.size() - got, got == 0 ? std::size_t{512} : path.size()});
+    const std::size_t size = std::min({to_page_end, sizeof path - got, got == 0 ? kFirstPiece : sizeof path});
     const auto read_now = read(address + got, std::as_writable_bytes(std::span(path)).subspan(got, size));
     if (!read_now) return errno_is(read_now.error());
-    const std::size_t end = path.find('\0', got);
-    if (end < got + size) {
-      path.resize(end);
-      return path;
+    if (const void* const end = std::memchr(path + got, 0, size); end != nullptr) {
+      return std::string(path, static_cast<std::size_t>(static_cast<const char*>(end) - path));
     }
     got += size;
   }
   return errno_is(ENAMETOOLONG);
+}
+
+Caller::Paths Caller::read_paths(std::uint64_t first, std::uint64_t second) const {
+  char pieces[2][kFirstPiece];
+  const std::uint64_t addresses[2] = {first, second};
+  iovec local[2], remote[2];
+  std::size_t total = 0;
+  for (int i = 0; i < 2; ++i) {
+    const std::size_t size = std::min<std::size_t>(kFirstPiece, kPage - addresses[i] % kPage);
+    local[i] = {pieces[i], size};
+    remote[i] = {reinterpret_cast<void*>(addresses[i]), size};
+    total += size;
+  }
+  const bool all = ::process_vm_readv(tid_, local, 2, remote, 2, 0) == static_cast<ssize_t>(total);
+  const auto path = [&](int i) -> OrErrno<std::string> {
+    const void* const end = all ? std::memchr(pieces[i], 0, local[i].iov_len) : nullptr;
+    if (end == nullptr) return read_path(addresses[i]);
+    return std::string(pieces[i], static_cast<std::size_t>(static_cast<const char*>(end) - pieces[i]));
+  };
+  auto one = path(0);
+  return {std::move(one), path(1)};
 }
 
 OrErrno<UniqueFd> Caller::open_root() const {

@@ -27,6 +27,11 @@ class Caller {
   OrErrno<void> read(std::uint64_t address, std::span<std::byte> buffer) const;
   // The string at `address` as the kernel takes a path: EFAULT, ENAMETOOLONG; may be empty.
   OrErrno<std::string> read_path(std::uint64_t address) const;
+  // Two of them, for the price of one where they are short.
+  struct Paths {
+    OrErrno<std::string> first, second;
+  };
+  Paths read_paths(std::uint64_t first, std::uint64_t second) const;
   OrErrno<UniqueFd> open_root() const;
   OrErrno<UniqueFd> open_cwd() const;
   // The working directory as a path below the caller's root; empty when unknown.

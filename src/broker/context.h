@@ -8,9 +8,11 @@
 
 #include "broker/broker.h"
 #include "broker/caller.h"
+#include "broker/mount_table.h"
 #include "broker/notification.h"
 #include "broker/own_sockets.h"
 #include "broker/staged.h"
+#include "broker/start_paths.h"
 #include "broker/umasks.h"
 #include "broker/violation_log.h"
 
@@ -29,6 +31,8 @@ struct Context {
   // Files.
   std::atomic<int> root = -1;     // the root of all callers, where they have one; kept in root_file
   std::shared_mutex directories;  // shared by every act on a name, exclusive while a directory changes its path
+  StartPaths starts;
+  MountTable mounts;
   Umasks umasks;
   StagedFiles staged;
 

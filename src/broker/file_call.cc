@@ -85,6 +85,16 @@ int FileCall::take_path(std::uint64_t address, std::string& path) {
   return 0;
 }
 
+int FileCall::take_paths(std::uint64_t first, std::string& path, std::uint64_t second, std::string& second_path,
+                         int& second_status) {
+  Caller::Paths read = caller.read_paths(first, second);
+  second_status = read.second ? 0 : -read.second.error();
+  if (read.second) second_path = *std::move(read.second);
+  if (!read.first) return -read.first.error();
+  path = *std::move(read.first);
+  return 0;
+}
+
 int FileCall::take_start(std::uint64_t dirfd, std::string_view path, Start& start) {
   if (path.starts_with('/')) return 0;
   const int number = static_cast<int>(dirfd);
@@ -108,9 +118,11 @@ int FileCall::begin() {
     root = context.keep_root(*std::move(first));
   }
   if (!still_waiting(context.listener.get(), call.id)) return -ESRCH;
-  permissions_.emplace(context.options.uid);
+  permissions_.emplace(context.options.uid, Identity::kReader);
   if (!permissions_->ok()) return -EACCES;
-  places_.emplace(root, caller, *permissions_);
+  std::optional<Places::Shared> shared;
+  if (context.options.one_root) shared.emplace(context.starts, context.mounts);
+  places_.emplace(root, caller, *permissions_, shared);
   return 0;
 }
 
@@ -120,7 +132,9 @@ void FileCall::share_directories() {
 
 void FileCall::own_directories() {
   release_directories();
-  if (judged()) exclusive_ = std::unique_lock(context.directories);
+  if (!judged()) return;
+  exclusive_ = std::unique_lock(context.directories);
+  context.starts.forget_all();
 }
 
 void FileCall::release_directories() {

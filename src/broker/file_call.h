@@ -33,14 +33,19 @@ class Beside final : public Surroundings {
 class FileCall {
  public:
   FileCall(Context& given, const Call& which, Receivers::Slot& its_slot)
-      : context(given), call(which), slot(its_slot), caller(which.tid) {}
+      : context(given), call(which), slot(its_slot), caller(which.tid) {
+    become(Identity::kReader, context.options.uid);
+  }
 
   // Everything that is read from the caller by number comes first, then begin(). All are 0 or -errno.
   //
   // A path argument, and the directory it starts at where it is relative. `dirfd` is an int in a register, AT_FDCWD included.
   int take_path(std::uint64_t address, std::string& path);
+  // Two of them: what is wrong with the first, and in `second_status` with the second.
+  int take_paths(std::uint64_t first, std::string& path, std::uint64_t second, std::string& second_path, int& second_status);
   int take_start(std::uint64_t dirfd, std::string_view path, Start& start);
-  // The caller's root; still waiting; from here on with its permissions. -ESRCH: gone, nothing may be done.
+  // The caller's root; still waiting; from here on with its permissions (and until a path needs less, CAP_SYS_PTRACE: places.h).
+  // -ESRCH: gone, nothing may be done.
   int begin();
   Places& places() { return *places_; }
   AsCaller& permissions() { return *permissions_; }

@@ -148,9 +148,11 @@ void add_by_neighbours(std::string_view path, bool is_dir, GitPlaces& places) {
 }  // namespace
 
 bool folds_to(std::string_view name, std::string_view lower_name) {
-  if (!is_ascii(name)) return fold_name(name) == lower_name;
-  return name.size() == lower_name.size() &&
-         std::equal(name.begin(), name.end(), lower_name.begin(), [](char a, char b) { return lower(a) == b; });
+  if (name.size() < lower_name.size()) return false;  // folding makes nothing longer
+  if (name.size() == lower_name.size() &&
+      std::equal(name.begin(), name.end(), lower_name.begin(), [](char a, char b) { return lower(a) == b; }))
+    return true;
+  return !is_ascii(name) && fold_name(name) == lower_name;
 }
 
 std::string fold_name(std::string_view name) {

@@ -87,6 +87,7 @@ struct Source {
 
 int find_source(FileCall& file, const Named& from, int flags, Source& source) {
   if (from.path.empty()) {
+    file.permissions().narrow();  // it may be on a /proc
     source.file = UniqueFd(::fcntl(from.start.fd.get(), F_DUPFD_CLOEXEC, 0));
     return source.file.valid() ? 0 : -errno;
   }

@@ -106,9 +106,12 @@ bool on_read_only_mount(int file) {
 
 // A read-only mount stops no write to a FIFO (mount(2) is about the file system), whose reader may be outside. For the command's
 // own calls Landlock does; it does not hold for us.
+bool is_sealed_fifo(const Opening& opening, int object, const struct stat& now) {
+  return opening.writes() && S_ISFIFO(now.st_mode) && on_read_only_mount(object);
+}
 bool is_sealed_fifo(const Opening& opening, int object) {
   struct stat now{};
-  return opening.writes() && ::fstat(object, &now) == 0 && S_ISFIFO(now.st_mode) && on_read_only_mount(object);
+  return opening.writes() && ::fstat(object, &now) == 0 && is_sealed_fifo(opening, object, now);
 }
 
 // The same before the name is opened: even an open that is closed at once is seen by a FIFO's reader.
@@ -126,7 +129,7 @@ int look_at_opened(Opening& opening, bool asked_to_wait) {
     opening.opened.reset();
     return open_terminal(opening);
   }
-  if (is_bound_to_opener(now) || is_sealed_fifo(opening, opening.opened.get())) {
+  if (is_bound_to_opener(now) || is_sealed_fifo(opening, opening.opened.get(), now)) {
     opening.opened.reset();
     return -EACCES;
   }
@@ -157,13 +160,26 @@ int open_object(Opening& opening, int object) {
   return waits && would_wait ? open_waiting(opening, object) : fd;
 }
 
+// Whoever opens mem, maps and their like in its own /proc/self is asked for no ptrace access (fs/proc, ptrace_may_access of one's
+// own thread group); we are. So CAP_SYS_PTRACE comes back for that open alone, where the directory is the caller's own process. The
+// file's owner and mode hold as before: what is not dumpable stays shut.
+int open_own_process(Opening& opening, const Place& place) {
+  if (!opening.file.places().is_own_process(place.dir)) return -EACCES;
+  const AsCaller reader(opening.file.context.options.uid, Identity::kReader);
+  if (!reader.ok()) return -EACCES;
+  return open_at(place.dir, place.name.c_str(), opening.flags | O_NONBLOCK, opening.mode,
+                 opening.resolve | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+}
+
 // The name, no link followed. Without waiting first, since the directories are held.
 int open_name(Opening& opening, const Place& place) {
   if (names_sealed_fifo(opening, place)) return -EACCES;
   const bool waits = !opening.has(O_NONBLOCK);
   opening.file.take_umask();
-  const int fd =
-      open_at(place.dir, place.name.c_str(), opening.flags | O_NONBLOCK, opening.mode, opening.resolve | RESOLVE_NO_SYMLINKS);
+  int fd = open_at(place.dir, place.name.c_str(), opening.flags | O_NONBLOCK, opening.mode, opening.resolve | RESOLVE_NO_SYMLINKS);
+  if (fd == -EACCES || fd == -EPERM) {
+    if (const int own = open_own_process(opening, place); own >= 0) fd = own;
+  }
   if (fd >= 0) {
     opening.opened = UniqueFd(fd);
     return look_at_opened(opening, waits);
@@ -268,10 +284,55 @@ int open_unnamed(Opening& opening) {
   return fd == -EACCES && on_proc(dir->get()) ? -EOPNOTSUPP : keep(opening, fd);
 }
 
+// For rules that ask what stands beside a name: they did.
+class Asked final : public Surroundings {
+ public:
+  bool exists(int, std::string_view) const override { return asked_ = true; }
+  bool any() const { return asked_; }
+
+ private:
+  mutable bool asked_ = false;
+};
+
+// The path alone says that no rule has anything to say to any open of that name, there or not.
+bool is_free(const Opening& opening, const std::string& dir_path, std::string_view name) {
+  const FileCall& file = opening.file;
+  if (!file.judged()) return true;
+  if (is_reserved(name)) return false;
+  const FileRules& rules = *file.context.options.rules;
+  std::string path = dir_path;
+  if (path != "/") path += '/';
+  path += name;
+  const Asked around;
+  const auto allows = [&](Act act) { return rules.rule_for(act, path, false, around).answer == Answer::kAllow && !around.any(); };
+  return (!opening.creates() || allows(Act::kCreate)) && (!opening.writes() || allows(Act::kWrite)) &&
+         (!rules.reads_matter() || allows(Act::kRead));
+}
+
+constexpr int kLongWay = 1;
+
+// One openat2(2) from the caller's root or directory, which follows no link: then the text of the path is what is opened, and the
+// text was judged. Whatever it stumbles on goes the long way, where it is judged anew.
+int open_plainly(Opening& opening) {
+  FileCall& file = opening.file;
+  if (opening.path.ends_with('/') || opening.has(kTmpfile | O_DIRECTORY)) return kLongWay;
+  const auto plain = file.places().plain(opening.start.fd.get(), opening.path);
+  if (!plain || (opening.writes() && !plain->writable) || !is_free(opening, plain->dir_path, plain->name)) return kLongWay;
+  if (opening.creates()) file.take_umask();
+  const int fd = open_at(plain->base, opening.path.c_str(), opening.flags | O_NONBLOCK, opening.mode,
+                         opening.resolve | plain->scope | RESOLVE_NO_SYMLINKS);
+  if (fd >= 0) {
+    opening.opened = UniqueFd(fd);
+    return look_at_opened(opening, !opening.has(O_NONBLOCK));
+  }
+  return fd == -ENOENT || fd == -EEXIST || fd == -ENOTDIR || fd == -EISDIR ? fd : kLongWay;
+}
+
 int perform_open(Opening& opening) {
   FileCall& file = opening.file;
   if (opening.path.empty()) return -ENOENT;
   file.share_directories();
+  if (const int status = open_plainly(opening); status != kLongWay) return status;
   Places& places = file.places();
   places.restrict_to(opening.resolve);
   if (opening.has(kTmpfile)) return open_unnamed(opening);
@@ -299,6 +360,7 @@ int perform_open(Opening& opening) {
 
 // A number of the caller's in the range whose close is noticed; -1 when none is free there.
 int staged_number(const Opening& opening) {
+  const AsCaller ours(opening.file.context.options.uid, Identity::kOwn);
   rlimit limit{};
   if (::prlimit(opening.file.call.tid, RLIMIT_NOFILE, nullptr, &limit) != 0) return -1;
   Caller caller(opening.file.call.tid);

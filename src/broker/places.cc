@@ -49,6 +49,17 @@ bool is_normal(std::string_view path) {
   return path.find("//") == std::string_view::npos && path.find("/.") == std::string_view::npos && !path.starts_with('.');
 }
 
+// Neither "." nor ".." nor an empty component in it.
+bool is_literal(std::string_view path) {
+  while (!path.empty()) {
+    if (path.starts_with('/')) path.remove_prefix(1);
+    const std::string_view part = path.substr(0, path.find('/'));
+    if (part.empty() || part == "." || part == "..") return false;
+    path.remove_prefix(part.size());
+  }
+  return true;
+}
+
 bool same_file(int a, int b) {
   struct stat one{}, other{};
   return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_ino == other.st_ino && one.st_dev == other.st_dev;
@@ -105,8 +116,35 @@ std::string Place::path() {
   return whole += bare();
 }
 
+std::optional<Places::Plain> Places::plain(int start, std::string_view path) {
+  const bool absolute = path.starts_with('/');
+  if (!shared_ || path.empty() || path.size() >= PATH_MAX / 2) return std::nullopt;
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  if (path == "/" || !is_literal(path)) return std::nullopt;
+  const std::size_t slash = path.rfind('/');
+  const std::string_view above = slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+  Plain found{.base = absolute ? root_ : start,
+              .scope = absolute ? std::uint64_t{RESOLVE_IN_ROOT} : std::uint64_t{RESOLVE_BENEATH},
+              .dir_path = {},
+              .name = slash == std::string_view::npos ? path : path.substr(slash + 1)};
+  if (!absolute) {
+    found.dir_path = shared_->starts.of(start);
+    if (found.dir_path.empty()) return std::nullopt;
+    if (!above.empty() && found.dir_path != "/") found.dir_path += '/';
+  }
+  found.dir_path += above;
+  if (found.dir_path.empty()) found.dir_path = "/";
+  // Of the whole path: the name itself may be a mount point.
+  std::string whole = found.dir_path;
+  if (whole != "/") whole += '/';
+  const MountTable::Facts facts = shared_->mounts.at(caller_, whole += found.name);
+  if (!facts.known || facts.proc) return std::nullopt;
+  found.writable = facts.writable;
+  return found;
+}
+
 // One call, links of /proc left out. `lexical`: no link was followed, so the text of the path is true.
-OrErrno<UniqueFd> Places::quick(int start, std::string_view path, int flags, bool& lexical) const {
+OrErrno<UniqueFd> Places::quick(int start, std::string_view path, int flags, bool& lexical) {
   const bool absolute = path.starts_with('/');
   const int base = absolute ? root_ : start;
   const std::uint64_t scope = extra_ | (absolute ? RESOLVE_IN_ROOT : RESOLVE_BENEATH);
@@ -118,6 +156,7 @@ OrErrno<UniqueFd> Places::quick(int start, std::string_view path, int flags, boo
   if (file.valid()) return file;
   lexical = false;
   if (errno != ELOOP || (extra_ & RESOLVE_NO_SYMLINKS) != 0) return errno_is(errno);
+  permissions_.narrow();
   file = open_at(base, text.c_str(), flags, scope | RESOLVE_NO_MAGICLINKS);
   // Only here may /proc/self have been passed, which is ours or nobody's; and ENOENT may mean just that.
   if (!file.valid()) return errno_is(errno == ENOENT || errno == EXDEV || errno == EAGAIN ? ELOOP : errno);
@@ -128,6 +167,8 @@ OrErrno<UniqueFd> Places::quick(int start, std::string_view path, int flags, boo
 OrErrno<Place> Places::parent(int start, std::string_view path) {
   if (path.empty()) return errno_is(ENOENT);
   Place place;
+  const std::optional<Plain> known = plain(start, path);
+  if (!known) permissions_.narrow();
   std::string_view body = path;
   while (body.ends_with('/')) body.remove_suffix(1);
   if (body.empty()) {
@@ -142,6 +183,7 @@ OrErrno<Place> Places::parent(int start, std::string_view path) {
   const std::string_view dir = slash == std::string_view::npos ? "" : body.substr(0, std::max<std::size_t>(slash, 1));
   if (dir.empty()) {
     place.dir = start;
+    if (known) place.dir_path = known->dir_path;
   } else if (dir.find_first_not_of('/') == std::string_view::npos) {
     place.dir = root_;
     place.dir_path = "/";
@@ -152,7 +194,8 @@ OrErrno<Place> Places::parent(int start, std::string_view path) {
     if (!found) return errno_is(found.error());
     place.held = *std::move(found);
     place.dir = place.held.get();
-    if (lexical && dir.starts_with('/') && is_normal(dir)) place.dir_path = dir;
+    if (lexical && known) place.dir_path = known->dir_path;
+    else if (lexical && dir.starts_with('/') && is_normal(dir)) place.dir_path = dir;
     if (!lexical && !is_directory(place.dir)) return errno_is(ENOTDIR);
   }
   return place;
@@ -160,6 +203,7 @@ OrErrno<Place> Places::parent(int start, std::string_view path) {
 
 OrErrno<UniqueFd> Places::object(int start, std::string_view path, Last last) {
   if (path.empty()) return errno_is(ENOENT);
+  if (!plain(start, path)) permissions_.narrow();
   bool lexical = false;
   auto found = quick(start, path, last == Last::kStay ? O_NOFOLLOW : 0, lexical);
   if (!found && (found.error() == ELOOP || found.error() == EXDEV)) found = slow(start, path, last);
@@ -168,6 +212,7 @@ OrErrno<UniqueFd> Places::object(int start, std::string_view path, Last last) {
 
 // By component. Every step is one lookup in a directory that is held, with the caller's permissions.
 OrErrno<UniqueFd> Places::slow(int start, std::string_view path, Last last) {
+  permissions_.narrow();
   std::string text(path);
   std::string_view rest = text;
   UniqueFd here(::fcntl(rest.starts_with('/') ? root_ : start, F_DUPFD_CLOEXEC, 0));
@@ -225,6 +270,17 @@ OrErrno<Places::ProcLink> Places::proc_link(int dir, const std::string& name) {
   return link;
 }
 
+bool Places::is_own_process(int dir) {
+  if (!on_proc(dir)) return false;
+  const std::string path = path_of(dir);
+  std::string_view rest = path;
+  if (!rest.starts_with("/proc/")) return false;
+  rest.remove_prefix(5);
+  if (take_component(rest) != format("{}", caller_.ids_inside().tgid)) return false;
+  if (rest.empty()) return true;
+  return take_component(rest) == "task" && is_number(take_component(rest)) && rest.empty();
+}
+
 // The caller's own only. The kernel would judge our ptrace access to the others, not the caller's.
 OrErrno<UniqueFd> Places::magic(int dir, const std::string& name, const Caller::Ids& ids) {
   std::string_view where = std::string_view{};
@@ -262,6 +318,7 @@ bool Places::may_follow(int dir, int link) const {
 }
 
 OrErrno<Places::Target> Places::through_link(const Place& place) {
+  permissions_.narrow();
   if (++links_ > kMostLinks) return errno_is(ELOOP);
   const std::string name(place.bare());
   const UniqueFd link = open_at(place.dir, name.c_str(), O_NOFOLLOW, 0);

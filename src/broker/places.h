@@ -7,15 +7,22 @@
 // Two ways. The short one is one openat2(2) that the kernel keeps inside the caller's root (RESOLVE_IN_ROOT, RESOLVE_BENEATH).
 // Where it meets a link of /proc, or "..", or what it cannot tell from them, the long one goes component by component. Not for use
 // by two threads at once.
+//
+// CAP_SYS_PTRACE, which the thread may still have (as_caller.h), is dropped before anything is looked at that may lie on a /proc:
+// for all but a path without links and dots, to a place that is known to be on another file system.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/unique_fd.h"
 #include "broker/as_caller.h"
 #include "broker/caller.h"
+#include "broker/mount_table.h"
 #include "broker/or_errno.h"
+#include "broker/start_paths.h"
 
 namespace belljar::broker {
 
@@ -47,8 +54,24 @@ struct Place {
 
 class Places {
  public:
-  // `root`: the caller's. All must outlive this.
-  Places(int root, Caller& caller, AsCaller& permissions) : root_(root), caller_(caller), permissions_(permissions) {}
+  // `root`: the caller's; `shared`: its sandbox has one root and one table of mounts. All must outlive this.
+  struct Shared {
+    StartPaths& starts;
+    MountTable& mounts;
+  };
+  Places(int root, Caller& caller, AsCaller& permissions, std::optional<Shared> shared)
+      : root_(root), caller_(caller), permissions_(permissions), shared_(shared) {}
+
+  // What the text of a path says, where it says all there is: no dots, no empty components, a start whose path is known, not on a
+  // /proc. Whether there are links on the way only the kernel tells (RESOLVE_NO_SYMLINKS).
+  struct Plain {
+    int base;               // the root or `start`
+    std::uint64_t scope;    // RESOLVE_IN_ROOT or RESOLVE_BENEATH
+    std::string dir_path;   // of the directory that holds the last component
+    std::string_view name;  // without slashes behind it; points into the path
+    bool writable = false;  // its mount is
+  };
+  std::optional<Plain> plain(int start, std::string_view path);
 
   // `start` is looked at for a relative path only. The last component is not looked at. ENOENT for an empty path.
   OrErrno<Place> parent(int start, std::string_view path);
@@ -63,11 +86,14 @@ class Places {
   };
   OrErrno<Target> through_link(const Place& place);
 
+  // `dir` is /proc/PID or /proc/PID/task/TID of the caller's own process, in the caller's view.
+  bool is_own_process(int dir);
+
   // openat2(2) RESOLVE_* that the caller asked for: NO_XDEV, NO_SYMLINKS, NO_MAGICLINKS. EXDEV and ELOOP come from them.
   void restrict_to(std::uint64_t resolve) { extra_ = resolve; }
 
  private:
-  OrErrno<UniqueFd> quick(int start, std::string_view path, int flags, bool& lexical) const;
+  OrErrno<UniqueFd> quick(int start, std::string_view path, int flags, bool& lexical);
   OrErrno<UniqueFd> slow(int start, std::string_view path, Last last);
   // The text of a link in a directory of /proc, or the file that it means.
   struct ProcLink {
@@ -81,6 +107,7 @@ class Places {
   int root_;
   Caller& caller_;
   AsCaller& permissions_;
+  std::optional<Shared> shared_;
   std::uint64_t extra_ = 0;
   int links_ = 0;
 };

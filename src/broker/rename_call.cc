@@ -17,11 +17,13 @@ struct Rename {
   FileCall& file;
   std::string old_path, new_path;
   Start old_start, new_start;
+  int new_base = -1;  // where the new path starts, one of the two
   unsigned flags = 0;
   int second = 0;  // what was wrong with the second argument; it counts only after the first was found
   Place from, to;
-  struct stat source{};
-  int missing = 0;  // what the kernel says of the source: 0, or -errno
+  mode_t source = 0;
+  int missing = 0;          // what the kernel says of the source: 0, or -errno
+  bool from_mount = false;  // something is mounted on the source
 };
 
 int take(Rename& rename) {
@@ -33,14 +35,33 @@ int take(Rename& rename) {
   if ((rename.flags & ~kKnown) != 0) return -EINVAL;
   if ((rename.flags & RENAME_EXCHANGE) != 0 && (rename.flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)) != 0) return -EINVAL;
   constexpr auto kCwd = static_cast<std::uint64_t>(AT_FDCWD);
-  if (const int status = file.take_path(args[at ? 1 : 0], rename.old_path); status != 0) return status;
+  const int first = file.take_paths(args[at ? 1 : 0], rename.old_path, args[at ? 3 : 1], rename.new_path, rename.second);
+  if (first != 0) return first;
   if (rename.old_path.empty()) return -ENOENT;
   if (const int status = file.take_start(at ? args[0] : kCwd, rename.old_path, rename.old_start); status != 0) return status;
   int& second = rename.second;
-  second = file.take_path(args[at ? 3 : 1], rename.new_path);
   if (second == 0 && rename.new_path.empty()) second = -ENOENT;
-  if (second == 0) second = file.take_start(at ? args[2] : kCwd, rename.new_path, rename.new_start);
+  const bool same_start = rename.old_start.fd.valid() && (!at || static_cast<int>(args[0]) == static_cast<int>(args[2]));
+  if (second == 0 && !same_start) second = file.take_start(at ? args[2] : kCwd, rename.new_path, rename.new_start);
+  rename.new_base = same_start ? rename.old_start.fd.get() : rename.new_start.fd.get();
   return 0;
+}
+
+// The new name stands beside the old one by its text, and no link was on the way there.
+bool beside(const Rename& rename) {
+  const auto above = [](std::string_view path) { return path.substr(0, path.rfind('/') + 1); };
+  const bool one_base = rename.old_path.starts_with('/') || rename.new_base == rename.old_start.fd.get();
+  return one_base && !rename.from.dir_path.empty() && !rename.old_path.ends_with('/') && !rename.new_path.ends_with('/') &&
+         above(rename.old_path) == above(rename.new_path);
+}
+
+OrErrno<Place> find_target(Rename& rename) {
+  if (!beside(rename)) return rename.file.places().parent(rename.new_base, rename.new_path);
+  Place to;
+  to.dir = rename.from.dir;
+  to.dir_path = rename.from.dir_path;
+  to.name = rename.new_path.substr(rename.new_path.rfind('/') + 1);
+  return to;
 }
 
 int find(Rename& rename) {
@@ -50,12 +71,15 @@ int find(Rename& rename) {
   // The kernel may not even look for a name there, and says so before it comes to the second path.
   const auto either = [&](int status) { return ::faccessat(rename.from.dir, ".", X_OK, AT_EACCESS) != 0 ? -errno : status; };
   if (rename.second != 0) return either(rename.second);
-  auto to = rename.file.places().parent(rename.new_start.fd.get(), rename.new_path);
+  auto to = find_target(rename);
   if (!to) return either(-to.error());
   rename.to = *std::move(to);
+  struct statx facts{};
   const std::string name(rename.from.bare());
-  const bool found = ::fstatat(rename.from.dir, name.c_str(), &rename.source, AT_SYMLINK_NOFOLLOW) == 0;
+  const bool found = ::statx(rename.from.dir, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &facts) == 0;
   rename.missing = found ? 0 : -errno;
+  rename.source = found ? facts.stx_mode : 0;
+  rename.from_mount = found && (facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
   return 0;
 }
 
@@ -75,8 +99,7 @@ bool in_one_mount(int one, int other) {
 
 int perform(const Rename& rename) {
   const bool names = rename.from.is_name() && rename.to.is_name();
-  const bool mounted = names && (is_mount_point(rename.from.dir, std::string(rename.from.bare())) ||
-                                 is_mount_point(rename.to.dir, std::string(rename.to.bare())));
+  const bool mounted = names && (rename.from_mount || is_mount_point(rename.to.dir, std::string(rename.to.bare())));
   if (mounted && rename.missing == 0 && in_one_mount(rename.from.dir, rename.to.dir)) return -EBUSY;  // else EXDEV
   const long status =
       ::syscall(SYS_renameat2, rename.from.dir, rename.from.name.c_str(), rename.to.dir, rename.to.name.c_str(), rename.flags);
@@ -86,7 +109,7 @@ int perform(const Rename& rename) {
 // A file that gets a control name: our copy of its content goes there, and the old name goes away.
 int place_copy(Rename& rename, const Ruling& ruling) {
   FileCall& file = rename.file;
-  if (!S_ISREG(rename.source.st_mode) || rename.flags != (rename.flags & RENAME_NOREPLACE)) {
+  if (!S_ISREG(rename.source) || rename.flags != (rename.flags & RENAME_NOREPLACE)) {
     return file.refuse(Act::kRenameTo, rename.to.path(), ruling);
   }
   if (type_at(rename.to) == S_IFDIR) return perform(rename);  // EISDIR
@@ -139,10 +162,10 @@ int judge_and_perform(Rename& rename) {
   const bool exchange = (rename.flags & RENAME_EXCHANGE) != 0;
   if (file.judged() && rename.from.is_name() && rename.to.is_name()) {
     if (rename.missing != 0) return rename.missing;
-    const bool target_exists = exists_at(rename.to.dir, std::string(rename.to.bare()));
-    if (exchange && !target_exists) return -ENOENT;
-    if ((rename.flags & RENAME_NOREPLACE) != 0 && target_exists) return -EEXIST;
-    int status = admit(rename, rename.from, rename.to, rename.source.st_mode & S_IFMT);
+    const auto target_exists = [&] { return exists_at(rename.to.dir, std::string(rename.to.bare())); };
+    if (exchange && !target_exists()) return -ENOENT;
+    if ((rename.flags & RENAME_NOREPLACE) != 0 && target_exists()) return -EEXIST;
+    int status = admit(rename, rename.from, rename.to, rename.source & S_IFMT);
     if (status == 0 && exchange) status = admit(rename, rename.to, rename.from, type_at(rename.to));
     if (status != 0) return status == 1 ? 0 : status;
   }
@@ -153,13 +176,25 @@ int judge_and_perform(Rename& rename) {
 }  // namespace
 
 int perform_rename(FileCall& file) {
-  Rename rename{.file = file, .old_path = {}, .new_path = {}, .old_start = {}, .new_start = {}, .flags = 0, .from = {}, .to = {}};
+  Rename rename{.file = file,
+                .old_path = {},
+                .new_path = {},
+                .old_start = {},
+                .new_start = {},
+                .new_base = -1,
+                .flags = 0,
+                .from = {},
+                .to = {}};
   if (const int status = take(rename); status != 0) return status;
   if (const int status = file.begin(); status != 0) return status;
   file.share_directories();
   if (const int status = find(rename); status != 0) return status;
-  if (!file.judged()) return perform(rename);
-  const bool moves_directory = S_ISDIR(rename.source.st_mode) || (rename.flags & RENAME_EXCHANGE) != 0;
+  if (!file.judged()) {
+    const int status = perform(rename);
+    file.context.starts.forget_all();
+    return status;
+  }
+  const bool moves_directory = S_ISDIR(rename.source) || (rename.flags & RENAME_EXCHANGE) != 0;
   if (moves_directory || !is_harmless(rename)) {
     // Alone, and everything anew: what was found may have changed while nobody held it.
     file.own_directories();

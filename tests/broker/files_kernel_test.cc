@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -169,6 +170,40 @@ TEST_P(Waiting, AFileThatWasWrittenCanBeRunAtOnce) {
     }
     return format("{}\n", busy);
   });
+}
+
+// As debuggers, sanitizers and pthread_getattr_np(3) do. A process that may not be looked into stays shut, one's own too.
+TEST_P(Waiting, ProcessesReachTheirOwnMemoryThroughProc) {
+  for (const kernel::FileCalls calls : {kernel::FileCalls::kWrites, kernel::FileCalls::kAll}) {
+    for (const bool on : {false, true}) {
+      Setting with = brokered(on);
+      with.files = calls;
+      const std::string text = run_inside(with, [&] {
+        volatile int value = 1;
+        const int other = 2;
+        const int mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+        const auto at = static_cast<off_t>(reinterpret_cast<std::uintptr_t>(&value));
+        std::string result = errno_or_ok(mem);
+        if (mem >= 0 && (pwrite(mem, &other, sizeof other, at) != sizeof other || value != 2)) result += " unchanged";
+        result += " " + errno_or_ok(open(format("/proc/{}/task/{}/mem", getpid(), getpid()).c_str(), O_WRONLY | O_CLOEXEC));
+        result += " " + errno_or_ok(open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+        const pid_t child = fork();
+        if (child == 0) {
+          prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+          const bool shut = open("/proc/self/mem", O_RDWR | O_CLOEXEC) < 0 && errno == EACCES;
+          kill(getpid(), SIGSTOP);
+          _exit(shut ? 0 : 1);
+        }
+        int status = 0;
+        waitpid(child, &status, WUNTRACED);
+        result += " " + errno_or_ok(open(format("/proc/{}/mem", child).c_str(), O_RDWR | O_CLOEXEC));
+        kill(child, SIGCONT);
+        waitpid(child, &status, 0);
+        return result + (status == 0 ? " shut\n" : " open\n");
+      });
+      EXPECT_EQ(text, "ok ok ok EACCES shut\n") << (on ? "broker" : "kernel");
+    }
+  }
 }
 
 TEST_P(Waiting, TerminalsAreTheCallersOwn) {

@@ -1,0 +1,158 @@
+#include "broker/mount_table.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/format.h"
+
+namespace belljar::broker {
+namespace {
+
+std::string_view take_field(std::string_view& line) {
+  line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
+  const std::string_view field = line.substr(0, line.find(' '));
+  line.remove_prefix(field.size());
+  return field;
+}
+
+// Blanks, line ends and backslashes stand as \ooo.
+std::string unescaped(std::string_view text) {
+  std::string result;
+  const auto digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '7'; };
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '\\' || !digit(at + 1) || !digit(at + 2) || !digit(at + 3)) {
+      result += text[at];
+      continue;
+    }
+    result += static_cast<char>((text[at + 1] - '0') * 64 + (text[at + 2] - '0') * 8 + (text[at + 3] - '0'));
+    at += 3;
+  }
+  return result;
+}
+
+bool has_option(std::string_view options, std::string_view wanted) {
+  while (!options.empty()) {
+    const std::string_view one = options.substr(0, options.find(','));
+    if (one == wanted) return true;
+    options.remove_prefix(std::min(options.size(), one.size() + 1));
+  }
+  return false;
+}
+
+struct Line {
+  std::string_view id, parent;
+  MountTable::Entry entry;
+};
+
+// "36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/root rw,errors=continue", proc_pid_mountinfo(5).
+bool parse_line(std::string_view text, Line& line) {
+  line.id = take_field(text);
+  line.parent = take_field(text);
+  take_field(text);
+  take_field(text);
+  line.entry.point = unescaped(take_field(text));
+  const std::string_view options = take_field(text);
+  std::string_view field;
+  while (!(field = take_field(text)).empty() && field != "-") {
+  }
+  const std::string_view type = take_field(text);
+  take_field(text);
+  const std::string_view super = take_field(text);
+  line.entry.proc = type == "proc";
+  line.entry.writable = has_option(options, "rw") && has_option(super, "rw");
+  return line.entry.point.starts_with('/') && !super.empty();
+}
+
+// "/a/b" to "/a" to "/" to "".
+std::string_view parent_of(std::string_view path) {
+  if (path.size() <= 1) return {};
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string_view::npos ? std::string_view("/") : path.substr(0, slash);
+}
+
+// The first with the longest point at or above `path`; end() when there is none. Sorted by point.
+template <class Sorted, class Point>
+auto find_above(const Sorted& sorted, std::string_view path, Point point) {
+  for (; !path.empty(); path = parent_of(path)) {
+    const auto found = std::ranges::lower_bound(sorted, path, {}, point);
+    if (found != sorted.end() && point(*found) == path) return found;
+  }
+  return sorted.end();
+}
+
+std::string_view point_of(const MountTable::Entry& entry) { return entry.point; }
+std::string_view point_of_line(const Line& line) { return line.entry.point; }
+
+// A mount is seen at its point if its parent is the mount that the point would belong to without it, the longest other point above.
+// Where that does not come out, one of them is hidden by another: what lies there is not certain.
+void mark_hidden(std::vector<Line>& lines) {
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    Line& line = lines[i];
+    const bool doubled = (i > 0 && lines[i - 1].entry.point == line.entry.point) ||
+                         (i + 1 < lines.size() && lines[i + 1].entry.point == line.entry.point);
+    const auto above = find_above(lines, parent_of(line.entry.point), point_of_line);
+    if (doubled || (above != lines.end() && above->id != line.parent)) line.entry.certain = false;
+  }
+}
+
+}  // namespace
+
+std::vector<MountTable::Entry> MountTable::parse(std::string_view mountinfo) {
+  std::vector<Line> lines;
+  while (!mountinfo.empty()) {
+    const std::string_view text = mountinfo.substr(0, mountinfo.find('\n'));
+    mountinfo.remove_prefix(std::min(mountinfo.size(), text.size() + 1));
+    Line line;
+    if (text.empty()) continue;
+    if (!parse_line(text, line)) return {};
+    lines.push_back(std::move(line));
+  }
+  std::ranges::sort(lines, {}, point_of_line);
+  mark_hidden(lines);
+  std::vector<Entry> entries;
+  entries.reserve(lines.size());
+  for (Line& line : lines) entries.push_back(std::move(line.entry));
+  return entries;
+}
+
+// Under mutex_. What cannot be read makes everything unknown.
+void MountTable::read(const Caller& caller) {
+  read_ = asked_ = Clock::now();
+  entries_ = std::make_shared<const Entries>();
+  mountinfo_ = UniqueFd(::open(format("/proc/{}/mountinfo", caller.tid()).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!mountinfo_.valid()) return;
+  // First what is polled for from now on, then what is read.
+  pollfd changed{mountinfo_.get(), POLLPRI, 0};
+  (void)::poll(&changed, 1, 0);
+  std::string text;
+  char buffer[16384];
+  ssize_t size = 0;
+  while ((size = ::read(mountinfo_.get(), buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(size));
+  if (size == 0) entries_ = std::make_shared<const Entries>(parse(text));
+}
+
+std::shared_ptr<const MountTable::Entries> MountTable::entries(const Caller& caller) {
+  const std::scoped_lock lock(mutex_);
+  const Clock::time_point now = Clock::now();
+  if (entries_ == nullptr || now - read_ > kKept) {
+    read(caller);
+  } else if (now - asked_ > kAsked) {
+    asked_ = now;
+    pollfd changed{mountinfo_.get(), POLLPRI, 0};
+    if (::poll(&changed, 1, 0) > 0) read(caller);
+  }
+  return entries_;
+}
+
+MountTable::Facts MountTable::at(const Caller& caller, std::string_view path) {
+  const std::shared_ptr<const Entries> table = entries(caller);
+  const auto found = find_above(*table, path, point_of);
+  if (found == table->end()) return {};
+  return {.known = found->certain, .proc = found->proc, .writable = found->writable};
+}
+
+}  // namespace belljar::broker
