@@ -26,7 +26,7 @@ class Learn : public testing::Test {
   RunOptions options() const {
     RunOptions options{.stdin_is = Input::kNull};
     options.cwd = base_ / "ws";
-    options.env = {{"HOME", base_ / "home"}, {"XDG_STATE_HOME", ""}, {"XDG_CONFIG_HOME", ""}};
+    options.env = {{"HOME", base_ / "home"}, {"XDG_CONFIG_HOME", ""}};
     return options;
   }
   Outcome learn(const std::string& text, std::vector<std::string> flags = {}) const {

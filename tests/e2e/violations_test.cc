@@ -1,8 +1,6 @@
 // What a run was refused, from the act to `belljar explain`. Every refusal has a twin that is allowed.
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <string>
@@ -11,49 +9,24 @@
 #include "base/unique_fd.h"
 #include "support/as_user.h"
 #include "support/identity.h"
+#include "support/kept_runs.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
 
 namespace belljar::test {
 namespace {
 
-class Violations : public testing::Test {
+class Violations : public KeptRuns {
  protected:
   void SetUp() override {
-    BELLJAR_NEEDS(user_namespaces());
-    BELLJAR_NEEDS(program("python3"));
-    base_.make_dir("ws");
-    base_.make_dir("home");
-    serve(base_ / "ws/host.sock");
+    KeptRuns::SetUp();
+    if (IsSkipped()) return;
+    host_ = serve("host.sock");
   }
-  // A socket of the host that nobody inside made.
-  void serve(const std::string& path) {
-    host_ = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un name{};
-    name.sun_family = AF_UNIX;
-    path.copy(name.sun_path, sizeof name.sun_path - 1);
-    ASSERT_EQ(::bind(host_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
-    ASSERT_EQ(::listen(host_.get(), 64), 0);
+  Outcome python(const std::string& text, const std::vector<std::string>& flags = {}) const {
+    return KeptRuns::python(flags, {"-c", "import socket, sys\n" + text});
   }
-  RunOptions options() const {
-    RunOptions options{.stdin_is = Input::kNull};
-    options.cwd = base_ / "ws";
-    options.env = {{"HOME", base_ / "home"}, {"XDG_STATE_HOME", ""}};
-    return options;
-  }
-  Outcome python(const std::string& text, std::vector<std::string> flags = {}) const {
-    std::vector<std::string> args{"run"};
-    args.insert(args.end(), flags.begin(), flags.end());
-    args.insert(args.end(), {"--", "python3", "-c", "import socket, sys\n" + text});
-    return belljar(args, options());
-  }
-  Outcome explain(std::vector<std::string> args = {}) const {
-    args.insert(args.begin(), "explain");
-    return belljar(args, options());
-  }
-  std::string kept() const { return base_ / "home/.local/state/belljar"; }
 
-  TempDir base_;
   UniqueFd host_;
 };
 

@@ -1,14 +1,12 @@
 // Attacks on the account of what was refused: floods that would push an act out of it, names that would forge it, and acts that
 // would like to go unseen.
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "support/identity.h"
+#include "support/kept_runs.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
 
@@ -22,40 +20,11 @@ def call(*args):
   return "ok" if libc.syscall(*args) >= 0 else errno.errorcode[ctypes.get_errno()]
 )";
 
-class Account : public testing::Test {
+class Account : public KeptRuns {
  protected:
-  void SetUp() override {
-    BELLJAR_NEEDS(user_namespaces());
-    BELLJAR_NEEDS(program("python3"));
-    base_.make_dir("ws");
-    base_.make_dir("home");
+  Outcome python(const std::string& text, const std::vector<std::string>& flags = {}) const {
+    return KeptRuns::python(flags, {base_.write("ws/t.py", std::string(kCalls) + text)});
   }
-  UniqueFd serve(const std::string& name) const {
-    UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    (base_.path() + "/ws/" + name).copy(address.sun_path, sizeof address.sun_path - 1);
-    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    EXPECT_EQ(::listen(socket.get(), 64), 0);
-    return socket;
-  }
-  RunOptions options() const {
-    RunOptions options{.stdin_is = Input::kNull};
-    options.cwd = base_ / "ws";
-    options.env = {{"HOME", base_ / "home"}, {"XDG_STATE_HOME", ""}};
-    return options;
-  }
-  Outcome python(const std::string& text, std::vector<std::string> flags = {}) const {
-    std::vector<std::string> args{"run"};
-    args.insert(args.end(), flags.begin(), flags.end());
-    args.insert(args.end(), {"--", "python3", base_.write("ws/t.py", std::string(kCalls) + text)});
-    return belljar(args, options());
-  }
-  Outcome explain(std::vector<std::string> args = {}) const {
-    args.insert(args.begin(), "explain");
-    return belljar(args, options());
-  }
-  TempDir base_;
 };
 
 TEST_F(Account, ActsOnTheKernelAreToldWithTheErrnoTheyAlwaysHad) {

@@ -27,6 +27,7 @@
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "support/temp_dir.h"
 
 namespace belljar::test {
 namespace {
@@ -42,6 +43,12 @@ std::pair<UniqueFd, UniqueFd> make_pipe() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
+// What the program keeps of its runs goes with the test, not into the account of whoever runs it.
+const std::string& state_home() {
+  static const TempDir home;
+  return home.path();
+}
+
 std::vector<std::string> environment(const RunOptions& options) {
   std::map<std::string, std::string> values;
   if (options.all_env) {
@@ -52,6 +59,7 @@ std::vector<std::string> environment(const RunOptions& options) {
       if (const auto at = text.find('='); at != std::string_view::npos)
         values[std::string(text.substr(0, at))] = text.substr(at + 1);
     }
+    values["XDG_STATE_HOME"] = state_home();
   }
   for (const auto& [name, value] : options.env) values[name] = value;
   std::vector<std::string> result;

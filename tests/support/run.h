@@ -27,7 +27,7 @@ struct RunOptions {
   std::string input;
   Input stdin_is = Input::kPipe;
   std::string cwd;                                            // empty: ours
-  std::map<std::string, std::string> env;                     // added to ours
+  std::map<std::string, std::string> env;                     // added to ours, whose XDG_STATE_HOME is this process's alone
   std::optional<std::map<std::string, std::string>> all_env;  // instead of ours
   std::chrono::milliseconds timeout{60000};                   // then SIGKILL to its process group
 };

@@ -1,4 +1,5 @@
 // The helpers that judge others must themselves be able to fail.
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -52,6 +53,38 @@ TEST(Run, GivesTheEnvironmentAndTheDirectory) {
   const TempDir dir;
   EXPECT_EQ(run({"/bin/sh", "-c", "echo $A $HOME; pwd"}, {.cwd = dir.path(), .all_env = {{{"A", "1"}}}}).out,
             "1\n" + dir.path() + "\n");
+}
+
+TEST(TempDir, GoesWhateverModesATestLeftOnIt) {
+  std::string path;
+  {
+    const TempDir dir;
+    path = dir.path();
+    dir.write("a/b/f", "");
+    for (const std::string& closed : {dir / "a/b", dir / "a", path}) ASSERT_EQ(::chmod(closed.c_str(), 0555), 0);
+  }
+  EXPECT_FALSE(exists(path));
+}
+
+// As an ordinary user: what another owns stays, and the test that left it fails.
+TEST(TempDir, ThatCannotBeRemovedFailsTheTest) {
+  BELLJAR_NEEDS(as_ordinary_user());
+  const TempDir outer;
+  std::string held;
+  EXPECT_NONFATAL_FAILURE(
+      {
+        const TempDir dir(outer.path());
+        held = dir.path();
+        ::chmod(outer.path().c_str(), 0555);
+      },
+      "cannot remove the test's directory");
+  EXPECT_TRUE(exists(held));
+  ::chmod(outer.path().c_str(), 0755);
+}
+
+TEST(Run, WhatTheProgramKeepsStaysInTheTest) {
+  const Outcome outcome = run({"/bin/sh", "-c", "echo $XDG_STATE_HOME"});
+  EXPECT_TRUE(outcome.out.find("/belljar-test.") != std::string::npos) << outcome;
 }
 
 TEST(Run, ClosedAndNullInputDiffer) {

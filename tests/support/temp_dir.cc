@@ -1,6 +1,7 @@
 #include "support/temp_dir.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -35,6 +36,7 @@ void remove_tree(const fs::path& path) noexcept {
   std::error_code ignored;
   fs::remove_all(path, ignored);
   if (!fs::exists(path, ignored)) return;
+  ::chmod(path.c_str(), 0700);
   for (auto it = fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied, ignored);
        it != fs::recursive_directory_iterator(); it.increment(ignored)) {
     if (it->is_directory(ignored) && !it->is_symlink(ignored)) ::chmod(it->path().c_str(), 0700);
@@ -54,7 +56,10 @@ TempDir::TempDir(const std::string& base) {
 TempDir::TempDir(TempDir&& other) noexcept : path_(std::exchange(other.path_, {})) {}
 
 TempDir::~TempDir() {
-  if (!path_.empty()) remove_tree(path_);
+  if (path_.empty()) return;
+  remove_tree(path_);
+  // What stays is a leftover on somebody's machine: the test that made it so is at fault.
+  if (exists(path_)) ADD_FAILURE() << "cannot remove the test's directory " << path_;
 }
 
 std::string TempDir::write(std::string_view name, std::string_view content, mode_t mode) const {

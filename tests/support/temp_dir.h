@@ -1,4 +1,5 @@
-// A directory for one test, removed at its end with everything below, whatever modes a test left on it.
+// A directory for one test, removed at its end with everything below, whatever modes a test left on it; a test whose directory
+// cannot be removed fails.
 #pragma once
 
 #include <sys/types.h>
