@@ -33,6 +33,10 @@ struct Origin {
 // "layer file:line", "flag --write", "built-in".
 std::string to_string(const Origin& origin);
 
+// Who stands behind a rule. The built-in list of secrets, and what Belljar keeps itself, yield to a rule for the very same path,
+// and a workspace may lie inside; what somebody wrote down does not yield.
+enum class RuleKind { kGiven, kDefaultSecret };
+
 // One rule of the file system. `path` is absolute and lexically normal after merging ("~" and relative paths are resolved against
 // home and workspace); with `glob` it is a pattern (`**/.env`) that also covers files which appear later.
 struct FsEntry {
@@ -40,6 +44,7 @@ struct FsEntry {
   bool glob = false;
   Access access = Access::kRead;
   Origin origin;
+  RuleKind kind = RuleKind::kGiven;
   bool operator==(const FsEntry&) const = default;
 };
 

@@ -23,7 +23,7 @@ struct RunOptions {
   // What the policy's environment is taken from. Empty: this process's own.
   std::map<std::string, std::string> caller_env;
   // Not empty: run in the transaction of that name (belljar/txn.h), which begins if there is none; what the command writes to the
-  // workspace stays in it. Its state lies in `state_dir`, empty: txn::default_state_dir().
+  // workspace stays in it. Its state lies in `state_dir`, empty: default_state_dir().
   std::string transaction;
   std::string state_dir;
   // Bytes kept of stdout and of stderr each, unless policy.limits.output_bytes says otherwise; the rest is read, counted and

@@ -1,6 +1,6 @@
 // Workspace transactions: a command writes into layers of its own, the host sees nothing until `commit` (DESIGN section 6).
 //
-//   txn::Place place{.workspace = "/home/me/project", .state_dir = txn::default_state_dir()};
+//   txn::Place place{.workspace = "/home/me/project", .state_dir = default_state_dir()};
 //   ... `belljar run --txn -- make` ...
 //   for (const txn::Change& change : *txn::diff(place)) ...
 //   auto done = *txn::commit(place, {});          // or txn::rollback(place)
@@ -30,10 +30,6 @@ struct Place {
   std::string state_dir;  // absolute; made with mode 0700 when absent. Must not lie in the workspace, nor the workspace in it
   std::string name = "default";
 };
-
-// $XDG_STATE_HOME/belljar when that is set and absolute; else /var/lib/belljar for root, ~/.local/state/belljar for others. Empty
-// when there is no home either.
-std::string default_state_dir();
 
 enum class FileKind { kNone, kFile, kDirectory, kSymlink, kOther };
 enum class ChangeKind { kAdded, kModified, kDeleted, kRenamed };

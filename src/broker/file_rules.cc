@@ -14,6 +14,7 @@
 #include "broker/git_names.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
+#include "policy/refusal.h"
 
 namespace belljar::broker {
 namespace {
@@ -22,7 +23,6 @@ using policy::is_within;
 
 constexpr std::string_view kJudgedName = ".gitmodules";  // by content, for `git submodule add` has to write it
 constexpr std::string_view kProtectKey = "filesystem.protect";
-constexpr std::string_view kEntriesKey = "filesystem.entries";
 
 bool makes_name(Act act) noexcept {
   switch (act) {
@@ -176,7 +176,7 @@ Ruling FileRules::State::refuse_entry(const FsEntry& entry) const {
   return {.answer = Answer::kRefuse,
           .errnum = hidden ? EACCES : EROFS,
           .git = GitName::kNone,
-          .rule = kEntriesKey,
+          .rule = policy::entry_key(entry),
           .origin = &entry.origin,
           .allowed = hidden ? "nothing: the path is hidden" : "reading"};
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/format.h"
+#include "belljar/state_dir.h"
 #include "belljar/violation_text.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
@@ -116,7 +117,7 @@ std::string json_with_permits(const runtime::KeptRun& run, const policy::PermitC
 int explain(const Given& given) {
   const std::string home = variable("HOME");
   const policy::PermitContext context{home, variable("XDG_RUNTIME_DIR")};
-  const runtime::ViolationStore store(runtime::ViolationStore::state_directory(home, variable("XDG_STATE_HOME")));
+  const runtime::ViolationStore store(default_state_dir());
   if (given.list) {
     const auto ids = store.list();
     if (!ids) return print_error(ids.error());

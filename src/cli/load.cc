@@ -14,6 +14,7 @@
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "belljar/state_dir.h"
 #include "policy/names.h"
 #include "policy/parse.h"
 #include "policy/paths.h"
@@ -29,14 +30,18 @@ constexpr std::size_t kMaxFile = 8U << 20;  // a thousand entries of 4095 bytes,
 
 Error unreadable(const std::string& path, int errnum, const char* call) {
   return Error(errnum == ENOENT ? Code::kNotFound : Code::kPermissionDenied, format("cannot read policy {}", quoted(path)))
-      .sys(errnum, call);
+      .sys(errnum, call)
+      .next(errnum == ENOENT ? "check the name; `belljar policy show` prints a policy to start from"
+                             : "let the user who calls read it");
 }
 
 Result<std::string> read_all(const UniqueFd& file, const std::string& path) {
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return unreadable(path, errno, "fstat");
   const auto refused = [&](std::string why) {
-    return Error(Code::kInvalidArgument, format("cannot read policy {}", quoted(path))).reason(std::move(why));
+    return Error(Code::kInvalidArgument, format("cannot read policy {}", quoted(path)))
+        .reason(std::move(why))
+        .next("name a TOML or JSON file: --policy ./policy.toml");
   };
   if (!S_ISREG(status.st_mode)) return refused(S_ISDIR(status.st_mode) ? "it is a directory" : "it is not a regular file");
   if (static_cast<std::size_t>(status.st_size) > kMaxFile) return refused("it is larger than 8 MiB");
@@ -125,11 +130,7 @@ policy::MergeContext make_context(std::string workspace, std::string home) {
   // "must be absolute; a relative path is to be ignored", XDG Base Directory Specification.
   if (!config.starts_with('/')) config = context.home.empty() ? "" : context.home + "/.config";
   if (!config.empty()) context.config_dir = policy::normal(config + "/belljar");
-  if (const std::string state = variable("XDG_STATE_HOME"); state.starts_with('/')) {
-    struct stat status{};
-    const std::string own = policy::normal(state + "/belljar");
-    if (::stat(own.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) context.state_dir = own;
-  }
+  context.state_dir = default_state_dir();
   return context;
 }
 

@@ -13,6 +13,7 @@
 #include "backend/find.h"
 #include "backend/native/host.h"
 #include "base/format.h"
+#include "belljar/state_dir.h"
 #include "belljar/violation_text.h"
 #include "cli/audited.h"
 #include "cli/commands.h"
@@ -96,7 +97,7 @@ runtime::Session make_session(const Given& given, const policy::Effective& effec
   session.origins = &effective.origins;
   session.complete = &effective.complete;
   if (given.txn || given.txn_name)
-    session.transaction = txn::Place{workspace, txn::default_state_dir(), given.txn_name.value_or("default")};
+    session.transaction = txn::Place{workspace, default_state_dir(), given.txn_name.value_or("default")};
   session.signals = runtime::Signals::Take::kForwarded;
   session.time_steps = given.verbose;
   session.front_ends = true;
@@ -166,7 +167,7 @@ void tell_refusals(const ExecResult& result, bool verbose) {
 // What was refused is kept for `belljar explain`. That it could not be kept is no fault of the run.
 void keep_refusals(ExecResult& result, const Given& given, const std::string& program, const std::string& workspace) {
   if (result.violations.empty()) return;
-  const runtime::ViolationStore store(runtime::ViolationStore::state_directory(variable("HOME"), variable("XDG_STATE_HOME")));
+  const runtime::ViolationStore store(default_state_dir());
   auto id = store.keep({program, workspace, result});
   if (id) result.id = *std::move(id);
   else if (given.verbose) print_note(id.error().line());

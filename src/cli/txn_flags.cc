@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/format.h"
+#include "belljar/state_dir.h"
 #include "cli/load.h"
 
 namespace belljar::cli {
@@ -64,7 +65,7 @@ Result<txn::Place> find_place(const TxnFlags& flags) {
   const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): one thread
   txn::Place place;
   place.workspace = BELLJAR_TRY(find_workspace(flags.workspace, home == nullptr ? "" : home));
-  place.state_dir = txn::default_state_dir();
+  place.state_dir = default_state_dir();
   if (flags.name) {
     place.name = *flags.name;
     return place;

@@ -64,7 +64,10 @@ Result<UniqueFd> make_idmap(uid_t disk_uid, gid_t disk_gid, uid_t shown_uid, gid
     while (::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {
     }
   }
-  if (error != 0) return Error(Code::kFailedPrecondition, "cannot make a user namespace for an idmapped mount").sys(error, "clone");
+  if (error != 0)
+    return Error(Code::kFailedPrecondition, "cannot make a user namespace for an idmapped mount")
+        .sys(error, "clone")
+        .next(error == EMFILE ? "raise the limit of open files (`ulimit -n`)" : "see `belljar doctor`");
   return map;
 }
 

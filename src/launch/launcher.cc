@@ -32,6 +32,7 @@
 namespace belljar::launch {
 namespace {
 
+constexpr char kMoreFiles[] = "raise the limit of open files (`ulimit -n`)";
 constexpr int kSetupDeadlineMs = 60'000;  // a mount of a dead network file system must not hang the caller for ever
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
@@ -157,7 +158,7 @@ class Starter {
     if (first_ != nullptr && first_->argv.empty()) return exec_error(*first_);
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-      return Error(Code::kResourceExhausted, "cannot make the control socket").sys(errno, "socketpair");
+      return Error(Code::kResourceExhausted, "cannot make the control socket").sys(errno, "socketpair").next(kMoreFiles);
     sandbox_.control_ = UniqueFd(ends[0]);
     child_end_ = UniqueFd(ends[1]);
     prepare();
@@ -234,6 +235,8 @@ class Starter {
     if (error == EAGAIN) {
       reason = "no process is free: the limit on processes of this user or machine is reached";
       next = "end other processes or raise `ulimit -u`";
+    } else if (error == EMFILE || error == ENFILE) {
+      next = kMoreFiles;
     } else if (error == ENOSPC || error == EUSERS) {
       reason = "the limit on namespaces is reached (user.max_*_namespaces)";
       next = "raise /proc/sys/user/max_user_namespaces, or choose --backend landlock; see `belljar doctor`";
@@ -292,7 +295,7 @@ class Starter {
     return Error(reply.errnum == ENOSPC || reply.errnum == ENOMEM ? Code::kResourceExhausted : Code::kFailedPrecondition,
                  format("cannot {}", step.doing))
         .sys(reply.errnum, std::move(call))
-        .next(reply.errnum == EMFILE ? "raise the limit of open files (`ulimit -n`): building the tree takes about 100"
+        .next(reply.errnum == EMFILE ? format("{}: building the tree takes about 100", kMoreFiles)
                                      : "see `belljar doctor` for what this machine can enforce");
   }
 

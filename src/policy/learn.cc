@@ -11,6 +11,7 @@
 #include "policy/defaults.h"
 #include "policy/paths.h"
 #include "policy/permit.h"
+#include "policy/refusal.h"
 #include "policy/schema.h"
 
 namespace belljar::policy {
@@ -259,7 +260,7 @@ class Learner {
       violation.operation = !writes ? "read" : touched->made ? "create" : "write";
       violation.target = touched->path;
       const FsEntry* rule = find_rule(in_force_.complete, touched->path);
-      violation.rule = rule != nullptr && rule->origin.layer == "default secrets" ? "filesystem.secrets" : "filesystem.entries";
+      violation.rule = rule != nullptr ? entry_key(*rule) : "filesystem.entries";
       if (rule != nullptr) violation.origin = rule->origin;
       const Permit permit = permit_for(violation, {context_.home, context_.runtime_dir});
       comment(format("{} {}; {} would permit it; risk: {}", writes ? "write" : "read", touched->path,

@@ -54,7 +54,7 @@ class Merger {
     if (layer.narrow_only) {
       // Judged against what the layers below say, not against what this layer has said two lines up.
       Policy in_force = policy_;
-      in_force.filesystem.entries = complete_entries();
+      in_force.filesystem.entries = complete_entries().entries;
       for (const Setting& setting : resolved.settings) BELLJAR_CHECK(check_narrows(setting, in_force));
     }
     // The mode first: it drops lower layers' rules, never those that stand beside it.
@@ -85,7 +85,9 @@ class Merger {
       for (std::size_t i = 0; i < paths.size(); ++i) {
         // Who writes `--hide '**/.env'` means a pattern. A name with a star in it goes into an entry with `path`.
         const bool glob = paths[i].find('*') != std::string::npos;
-        entries.push_back({paths[i], glob, access_of(*setting.key), i < setting.items.size() ? setting.items[i] : setting.origin});
+        const Origin& from = i < setting.items.size() ? setting.items[i] : setting.origin;
+        if (const auto checked = glob ? check_glob(paths[i]) : Result<void>(); !checked) return at_origin(from, checked.error());
+        entries.push_back({paths[i], glob, access_of(*setting.key), from});
       }
       setting.value = std::move(entries);
     }
@@ -208,17 +210,23 @@ class Merger {
     return found == origins_.end() ? Origin{"built-in", "", 0} : found->second;
   }
 
-  // Everything find_rule() needs: what the mode, the secrets and the temporary directories mean, then the layers' own rules. A rule
-  // of a layer for the very same path stands instead of the implied one.
-  std::vector<FsEntry> complete_entries() const {
+  // Everything find_rule() needs: what the mode, the secrets and the temporary directories mean, the layers' own rules, and
+  // Belljar's.
+  struct Complete {
+    std::vector<FsEntry> entries;
+    std::size_t own = 0;  // how many at the end are Belljar's
+  };
+
+  // A rule of a layer for the very same path stands instead of the implied one.
+  Complete complete_entries() const {
     std::vector<FsEntry> entries;
     if (drops_rules(policy_.mode)) {
       entries.push_back({"/", false, Access::kWrite, mode_origin()});
-      return entries;
+      return {std::move(entries), 0};
     }
-    const auto imply = [&](std::string path, Access access, Origin from) {
+    const auto imply = [&](std::string path, Access access, Origin from, RuleKind kind = RuleKind::kGiven) {
       if (path.empty() || (!rule_at_.empty() && rule_at_.contains("p" + path))) return;
-      entries.push_back({std::move(path), false, access, std::move(from)});
+      entries.push_back({std::move(path), false, access, std::move(from), kind});
     };
     entries.reserve(rules_.size() + 256);
     const bool writes = policy_.mode == Mode::kWorkspaceWrite;
@@ -227,21 +235,15 @@ class Merger {
     if (writes) imply_temporary(imply);
     if (policy_.filesystem.secrets == Secrets::kDefault) {
       for (std::string& path : default_secret_paths(context_.home, context_.runtime_dir)) {
-        imply(std::move(path), Access::kNone, {"default secrets", "", 0});
+        imply(std::move(path), Access::kNone, {"default secrets", "", 0}, RuleKind::kDefaultSecret);
       }
     }
     for (const Rule& rule : rules_) entries.push_back(rule.entry);
-    for (FsEntry& own : own_entries(entries)) entries.push_back(std::move(own));
-    return entries;
-  }
-
-  // Belljar's own directories, which the command must not steer the next start by, nor read what earlier ones were refused.
-  std::vector<FsEntry> own_entries(std::vector<FsEntry>& entries) const {
-    std::vector<FsEntry> own;
-    if (const auto kept = keep_config(entries)) own.push_back(*kept);
-    if (!context_.state_dir.empty() && !rule_at_.contains("p" + context_.state_dir))
-      own.push_back({context_.state_dir, false, Access::kNone, {"built-in", "", 0}});
-    return own;
+    const std::size_t given = entries.size();
+    if (auto kept = keep_config(entries)) entries.push_back(*std::move(kept));
+    hide_state(entries, context_.state_dir);
+    const std::size_t own = entries.size() - given;
+    return {std::move(entries), own};
   }
 
   // Who may write ~/.config must not thereby write the policy of the next start. Only ever takes away: a hidden directory stays so.
@@ -289,14 +291,13 @@ class Merger {
       origins_["filesystem.caches"] = origin("filesystem.cache_dirs");
     }
     Effective result;
-    result.complete.entries = complete_entries();
+    Complete complete = complete_entries();
+    result.complete.entries = std::move(complete.entries);
     if (!drops_rules(policy_.mode)) {
       for (const Rule& rule : rules_) policy_.filesystem.entries.push_back(rule.entry);
-      for (std::size_t i = result.complete.entries.size(); i-- > 0;) {  // own_entries() are last
-        const FsEntry& own = result.complete.entries[i];
-        if (own.origin.layer != "built-in" || (own.path != context_.config_dir && own.path != context_.state_dir)) break;
-        policy_.filesystem.entries.push_back(own);
-      }
+      const auto& all = result.complete.entries;
+      policy_.filesystem.entries.insert(policy_.filesystem.entries.end(), all.end() - static_cast<std::ptrdiff_t>(complete.own),
+                                        all.end());
     }
     if (policy_.profile.empty()) policy_.profile = "workspace-write";
     result.policy = std::move(policy_);
@@ -379,6 +380,12 @@ class Merger {
 };
 
 }  // namespace
+
+void hide_state(std::vector<FsEntry>& entries, const std::string& state_dir) {
+  const std::string path = state_dir.empty() ? "" : normal(state_dir);
+  if (path.empty() || std::ranges::any_of(entries, [&](const FsEntry& entry) { return !entry.glob && entry.path == path; })) return;
+  entries.push_back({path, false, Access::kNone, {"state directory", "", 0}, RuleKind::kDefaultSecret});
+}
 
 Result<Effective> merge(std::span<const Layer> layers, const MergeContext& context) { return Merger(context).run(layers); }
 

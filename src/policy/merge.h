@@ -34,7 +34,7 @@ struct MergeContext {
   std::string cwd;          // of the caller: flags resolve relative paths against it; empty: the workspace
   std::string runtime_dir;  // $XDG_RUNTIME_DIR: sockets and keyrings below it are secrets
   std::string config_dir;   // $XDG_CONFIG_HOME/belljar: the user's policy stays read-only inside a writable ~/.config
-  std::string state_dir;    // what Belljar keeps of earlier runs, where it is not at its default (secret) place: hidden
+  std::string state_dir;    // default_state_dir(): what Belljar keeps of earlier runs is hidden
 };
 
 struct Effective {
@@ -50,6 +50,11 @@ struct Effective {
 // `layers` in ascending order. Errors: kInvalidArgument, a contradiction; kPermissionDenied, a project file that widens;
 // kUnimplemented, a clause that nothing in this build enforces.
 Result<Effective> merge(std::span<const Layer> layers, const MergeContext& context);
+
+// What Belljar keeps (layers of transactions, refusals of earlier runs) is nobody's business inside: hides `state_dir` unless a
+// rule speaks of that very path. merge() does it for MergeContext::state_dir; a start does it again for a policy that was not
+// merged.
+void hide_state(std::vector<FsEntry>& entries, const std::string& state_dir);
 
 // "project .belljar/policy.toml:3", for a key or element; "built-in" when nobody set it.
 std::string origin_of(const Effective& effective, const std::string& name);

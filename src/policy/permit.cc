@@ -66,7 +66,7 @@ std::string secret_around(const std::string& path, const PermitContext& context)
 }
 
 Permit permit_read(const Violation& violation, const PermitContext& context) {
-  if (violation.rule == "filesystem.secrets" || violation.origin.layer == "default secrets") {
+  if (violation.rule == "filesystem.secrets") {
     Permit permit = grant_path("filesystem.readonly_paths", secret_around(violation.target, context));
     permit.risk = "the command, and whoever wrote it, can read these keys and tokens";
     return permit;
@@ -84,7 +84,7 @@ Permit permit_write(const Violation& violation, const PermitContext& context) {
     permit.note = "better: make this one change yourself, outside the sandbox, after reading it";
     return permit;
   }
-  if (violation.rule == "filesystem.secrets" || violation.origin.layer == "default secrets") return permit_read(violation, context);
+  if (violation.rule == "filesystem.secrets") return permit_read(violation, context);
   const bool parent = changes_directory(violation.operation);
   Permit permit = grant_path("filesystem.writable_roots", parent ? directory_of(violation.target) : violation.target);
   if (violation.origin.layer != "built-in" && !violation.origin.layer.empty())

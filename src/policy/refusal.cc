@@ -27,6 +27,10 @@ std::string key_of(const FsEntry& rule, std::string_view key_of_default) {
 
 }  // namespace
 
+std::string_view entry_key(const FsEntry& entry) noexcept {
+  return entry.kind == RuleKind::kDefaultSecret ? "filesystem.secrets" : "filesystem.entries";
+}
+
 std::optional<FileRefusal> find_refusal(const Filesystem& complete, const Origin& protect_origin, FileUse use,
                                         std::string_view path, int errnum) {
   for (const std::string_view own : {"/proc", "/sys", "/dev"}) {
@@ -35,9 +39,7 @@ std::optional<FileRefusal> find_refusal(const Filesystem& complete, const Origin
   const FsEntry* rule = find_rule(complete, path);
   if (rule == nullptr) return std::nullopt;
   if (rule->access == Access::kNone && errnum == EACCES) {
-    const bool secret = rule->origin.layer == "default secrets";
-    return FileRefusal{secret ? "filesystem.secrets" : "filesystem.entries", rule->origin,
-                       format("nothing below {}: it is hidden", rule->path)};
+    return FileRefusal{std::string(entry_key(*rule)), rule->origin, format("nothing below {}: it is hidden", rule->path)};
   }
   if (use != FileUse::kWrite || errnum != EROFS) return std::nullopt;
   if (rule->access == Access::kRead)

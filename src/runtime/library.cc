@@ -2,6 +2,7 @@
 #include "backend/find.h"
 #include "backend/native/host.h"
 #include "belljar/run.h"
+#include "belljar/state_dir.h"
 #include "runtime/embed.h"
 #include "runtime/run.h"
 #include "runtime/stdio.h"
@@ -14,7 +15,7 @@ Result<ExecResult> run(const Policy& given, const Command& command, const RunOpt
   session.cancel_fd = options.cancel_fd;
   if (!options.transaction.empty())
     session.transaction = txn::Place{embedded.place.workspace,
-                                     options.state_dir.empty() ? txn::default_state_dir() : options.state_dir, options.transaction};
+                                     options.state_dir.empty() ? default_state_dir() : options.state_dir, options.transaction};
   session.stdio = {.input = options.input_fd < 0 ? runtime::Input::kNull : runtime::Input::kInherit,
                    .output = runtime::OutputTo::kCapture,
                    .pty = runtime::Pty::kNo,

@@ -37,12 +37,6 @@ broker::BrokerOptions broker_options(const backend::Prepared& prepared, const Po
   return options;
 }
 
-void hide_state(Policy& policy, const std::string& state_dir) {
-  std::vector<FsEntry>& entries = policy.filesystem.entries;
-  if (state_dir.empty() || std::ranges::any_of(entries, [&](const FsEntry& entry) { return entry.path == state_dir; })) return;
-  entries.push_back({state_dir, false, Access::kNone, {"state directory", "", 0}});
-}
-
 std::function<std::optional<broker::Explanation>(broker::Act, std::string_view, int)> explainer(const Filesystem& complete,
                                                                                                 const Origins* origins) {
   return [&complete, protect = origin_of(origins, "filesystem.protect")](broker::Act act, std::string_view path,

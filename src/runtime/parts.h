@@ -19,9 +19,6 @@ LimitContext limit_context(const backend::Prepared& prepared, const Policy& poli
 // `origins` may be null. The result refers to `policy`.
 broker::BrokerOptions broker_options(const backend::Prepared& prepared, const Policy& policy, const Origins* origins);
 
-// Layers of transactions are nobody's business inside, of this one or another: their directory is hidden wherever it is.
-void hide_state(Policy& policy, const std::string& state_dir);
-
 // Where mounts hold a rule the kernel's errno does not say which: BrokerOptions::explain, which refers to `complete`.
 std::function<std::optional<broker::Explanation>(broker::Act, std::string_view path, int errnum)> explainer(
     const Filesystem& complete, const Origins* origins);

@@ -13,9 +13,11 @@
 
 #include "base/format.h"
 #include "base/remove_tree.h"
+#include "belljar/state_dir.h"
 #include "broker/broker.h"
 #include "policy/defaults.h"
 #include "policy/ignore.h"
+#include "policy/merge.h"
 #include "policy/paths.h"
 #include "runtime/enforcement.h"
 #include "runtime/limits.h"
@@ -280,7 +282,7 @@ Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& 
   sized.filesystem.tmp_size = tmp_limit(policy.limits, policy.filesystem.tmp_size);
   place.env = policy::build_environment(policy.environment, caller_env, command.env);
   place.cwd = BELLJAR_TRY(find_cwd(place.workspace, place.cwd.empty() ? command.cwd : place.cwd));
-  hide_state(sized, session.transaction ? session.transaction->state_dir : txn::default_state_dir());
+  policy::hide_state(sized.filesystem.entries, session.transaction ? session.transaction->state_dir : default_state_dir());
   if (session.transaction) return run_in_transaction(backend, sized, command, std::move(place), session, begun);
   for (;;) {
     auto ran = Run(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, session).go(begun);

@@ -136,6 +136,8 @@ Error explain_start_failure(int errnum, std::string_view call, const std::string
     case E2BIG:
       return not_executable(program, "its arguments and environment are larger than the system takes",
                             "pass the data through a file or stdin");
+    case ENAMETOOLONG:
+      return not_executable(program, "the path is longer than 4095 bytes, or one name in it than 255", "give a shorter path");
     default:
       return not_executable(program, std::strerror(errnum), "see execve(2)");
   }

@@ -149,11 +149,6 @@ Result<std::string> read_run(int directory, const std::string& id) {
 
 }  // namespace
 
-std::string ViolationStore::state_directory(std::string_view home, std::string_view xdg_state_home) {
-  if (xdg_state_home.starts_with('/')) return std::string(xdg_state_home) + "/belljar";
-  return home.starts_with('/') ? std::string(home) + "/.local/state/belljar" : "";
-}
-
 Result<UniqueFd> ViolationStore::open_for_keeping() const {
   if (state_.empty())
     return Error(Code::kFailedPrecondition, "cannot keep refusals").reason("neither HOME nor XDG_STATE_HOME names a directory");

@@ -2,7 +2,7 @@
 //
 // A file for each run, mode 0600, in a directory of mode 0700 that must be ours; whole or not there at all (a file without a name
 // is written first and then linked). At most kMaxRuns are kept: writing one removes the oldest. Any number of processes may write
-// at the same time. The default place is hidden from every sandbox (policy/defaults.cc); another one is too (MergeContext).
+// at the same time. The state directory is hidden from every sandbox (policy/merge.h, hide_state).
 // Nothing here is on the way of a run without refusals.
 #pragma once
 
@@ -21,12 +21,8 @@ class ViolationStore {
  public:
   static constexpr std::size_t kMaxRuns = 50;
 
-  // Where it is, from the environment: $XDG_STATE_HOME/belljar (absolute, or it does not count), else ~/.local/state/belljar. ""
-  // without either.
-  static std::string state_directory(std::string_view home, std::string_view xdg_state_home);
-
-  // `state_directory` need not exist yet.
-  explicit ViolationStore(std::string state_directory) : state_(std::move(state_directory)) {}
+  // `state_dir` (default_state_dir(), or empty) need not exist yet.
+  explicit ViolationStore(std::string state_dir) : state_(std::move(state_dir)) {}
 
   // Keeps `run` and returns its id, which is the time in UTC: "20261121-064030-123456". Errors, each with the reason:
   // kFailedPrecondition, no state directory or one that is not ours; kPermissionDenied, kUnavailable, kResourceExhausted from the

@@ -13,8 +13,10 @@
 #include "base/format.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
+#include "belljar/state_dir.h"
 #include "kernel/process_tree.h"
 #include "policy/defaults.h"
+#include "policy/merge.h"
 #include "policy/paths.h"
 #include "runtime/parts.h"
 #include "runtime/unserved.h"
@@ -89,7 +91,7 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
   if (limits.disk) options.policy.filesystem.tmp_size = std::min(options.policy.filesystem.tmp_size, *limits.disk);
   backend::Workplace place = embedded_.place;
   place.cwd = place.workspace;
-  runtime::hide_state(options.policy, txn::default_state_dir());
+  policy::hide_state(options.policy.filesystem.entries, default_state_dir());
   place.env = policy::build_environment(options.policy.environment, embedded_.caller_env);
   options.workspace = place.workspace;
   for (;;) {

@@ -27,11 +27,6 @@ Result<Meta> load_meta(int transaction_dir) {
   return decode_meta(bytes);
 }
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody here sets variables
-  return value == nullptr ? std::string() : std::string(value);
-}
-
 Result<UniqueFd> open_or_make(int dir, const char* name, Store::Open how) {
   if (how == Store::Open::kCreate && ::mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
     return call_failed(errno, "mkdirat", "make", name);
@@ -88,14 +83,6 @@ std::string canonical(const std::string& path) {
 }
 
 }  // namespace
-
-std::string default_state_dir() {
-  const std::string xdg = variable("XDG_STATE_HOME");
-  if (xdg.starts_with('/')) return xdg + "/belljar";
-  if (::geteuid() == 0) return "/var/lib/belljar";
-  const std::string home = variable("HOME");
-  return home.starts_with('/') ? home + "/.local/state/belljar" : std::string();
-}
 
 Result<void> check_name(const std::string& name, std::string_view what) {
   constexpr std::size_t kLongest = 64;

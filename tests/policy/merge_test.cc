@@ -160,6 +160,28 @@ TEST(Merge, TheUsersPolicyStaysReadOnlyInsideAWritableConfigDirectory) {
             "none");
 }
 
+TEST(Merge, WhatBelljarKeepsIsHiddenUnlessARuleNamesIt) {
+  MergeContext context = place();
+  context.state_dir = "/var/lib//belljar/";
+  const auto hidden = merged({}, context);
+  EXPECT_EQ(access_of(hidden, "/var/lib/belljar/txn"), "none");
+  EXPECT_EQ(access_of(hidden, "/var/lib/other"), "read");
+  ASSERT_EQ(hidden->policy.filesystem.entries.size(), 1U);
+  EXPECT_EQ(hidden->policy.filesystem.entries[0].kind, RuleKind::kDefaultSecret);
+  const auto shown = merged({layer("user", "readonly_paths = [\"/var/lib/belljar\"]\n")}, context);
+  EXPECT_EQ(access_of(shown, "/var/lib/belljar/txn"), "read");
+  context.state_dir = "/home/u/.local/state/belljar";  // one of the default secrets: said once
+  EXPECT_EQ(std::ranges::count(merged({}, context)->complete.entries, context.state_dir, &FsEntry::path), 1);
+}
+
+TEST(Merge, APatternInAShortListIsChecked) {
+  const auto bad = merged({layer("user", "blocked_paths = [\"a[b*\"]\n")});
+  ASSERT_FALSE(bad);
+  EXPECT_NE(bad.error().line().find("user.toml:1"), std::string::npos) << bad.error().line();
+  EXPECT_NE(bad.error().reason().find("not closed"), std::string::npos) << bad.error().reason();
+  EXPECT_TRUE(merged({layer("user", "blocked_paths = [\"a[bc]*\", \"a[b\"]\n")}));  // the second is a plain name
+}
+
 TEST(Merge, ThePolicyHoldsTheLayersOwnRulesAndCompleteSpellsOutTheRest) {
   EXPECT_TRUE(merged({})->policy.filesystem.entries.empty());
   const auto effective = merged({layer("user", "writable_roots = [\"/a\"]\n")});

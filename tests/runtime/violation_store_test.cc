@@ -179,12 +179,5 @@ TEST_F(Store, TornOrForeignFilesAreDataLoss) {
   EXPECT_EQ(parsed->result.violations.size(), 1U);
 }
 
-TEST(StateDirectory, FollowsTheEnvironment) {
-  EXPECT_EQ(ViolationStore::state_directory("/home/u", ""), "/home/u/.local/state/belljar");
-  EXPECT_EQ(ViolationStore::state_directory("/home/u", "/s"), "/s/belljar");
-  EXPECT_EQ(ViolationStore::state_directory("/home/u", "relative"), "/home/u/.local/state/belljar");
-  EXPECT_EQ(ViolationStore::state_directory("", ""), "");
-}
-
 }  // namespace
 }  // namespace belljar::runtime

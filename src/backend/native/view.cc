@@ -44,7 +44,7 @@ class Planner {
     BELLJAR_CHECK(plan_hidden());
     plan_caches();
     show_home();
-    plan_devices();
+    BELLJAR_CHECK(plan_devices());
     BELLJAR_CHECK(plan_layers());
     return std::move(paths_);
   }
@@ -302,14 +302,12 @@ class Planner {
   }
 
   Result<void> plan_hidden() {
-    // As policy/merge names it. Only its list counts as the whole list: one more hidden entry must not take the others away.
-    const auto from_merge = [](const FsEntry& entry) { return entry.origin.layer == "default secrets"; };
-    const bool merged = std::any_of(fs_.entries.begin(), fs_.entries.end(), from_merge);
-    // A merged policy has the names of the caller's home; one made by hand has none, and the owner's home is nobody's yet.
+    // The list is made here, whatever entries there are: one that is spelled out among them is hidden once all the same.
     std::vector<std::string> homes;
-    if (!merged || place_.owner) homes.push_back(place_.home);
-    if (!merged && place_.owner) homes.push_back(place_.owner->callers_home);
-    if (fs_.secrets != Secrets::kDefault) homes.clear();
+    if (fs_.secrets == Secrets::kDefault) {
+      homes.push_back(place_.home);
+      if (place_.owner) homes.push_back(place_.owner->callers_home);
+    }
     for (const std::string& home : homes) {
       for (const std::string& path : policy::default_secret_paths(home, place_.runtime_dir)) {
         if (!BELLJAR_TRY(overridden(path))) hide(path, Source::kDefault);
@@ -321,7 +319,7 @@ class Planner {
     }
     for (const FsEntry& entry : fs_.entries) {
       if (entry.glob || entry.access != Access::kNone || entry.path == "/") continue;
-      if (is_default_secret(entry)) {
+      if (entry.kind == RuleKind::kDefaultSecret) {
         if (!is_under(place_.workspace, entry.path)) hide(entry.path, Source::kDefault);
         continue;
       }
@@ -347,10 +345,6 @@ class Planner {
   }
 
   enum class Source { kDefault, kEntry };
-  static bool is_default_secret(const FsEntry& entry) {
-    return entry.origin.layer == "default secrets" ||
-           entry.origin.layer == "state directory";  // as policy/merge and runtime/run name them
-  }
 
   // A user's own entry for exactly this path speaks louder than the default list. One below it cannot be served: a hidden directory
   // is closed to everything in it, and opening the whole of it would show what nobody asked for.
@@ -502,8 +496,15 @@ class Planner {
     return {};
   }
 
-  void plan_devices() {
-    for (const std::string& device : fs_.devices) view().devices.push_back(device);
+  Result<void> plan_devices() {
+    for (const std::string& device : fs_.devices) {
+      if (kind_of(device) == PathKind::kAbsent)
+        return Error(Code::kNotFound, format("cannot open the device {}", quoted(device)))
+            .reason("this machine has none of that name")
+            .next("check the name, or drop it from `devices`");
+      view().devices.push_back(device);
+    }
+    return {};
   }
 
   const Host& host_;

@@ -87,6 +87,39 @@ TEST(PlanPaths, SecretsAreHiddenWhetherTheyExistOrNot) {
   EXPECT_FALSE(hides(plan(host, open), "/home/u/.ssh"));
 }
 
+// Once an entry that was named like one of the list made the list count as given, and 150 secrets stayed open.
+TEST(PlanPaths, AnEntryThatIsOneOfTheDefaultSecretsTakesNoOtherAway) {
+  FakeHost host = usual_host();
+  host.dir("/home/u/.ssh", 1000, 0700).dir("/home/u/keys").dir("/home/u/state");
+  for (const std::string layer : {"default secrets", "state directory", "user"}) {
+    for (const RuleKind kind : {RuleKind::kDefaultSecret, RuleKind::kGiven}) {
+      const Paths paths =
+          plan(host, with({.path = "/home/u/keys", .access = Access::kNone, .origin = {layer, "", 0}, .kind = kind}));
+      EXPECT_TRUE(hides(paths, "/home/u/keys")) << layer;
+      EXPECT_TRUE(hides(paths, "/home/u/.ssh")) << layer;
+      EXPECT_TRUE(hides(paths, "/home/u/.aws")) << layer;
+    }
+  }
+}
+
+TEST(PlanPaths, AWorkspaceMayLieInADefaultSecretAndNotInAHiddenDirectory) {
+  FakeHost host = usual_host();
+  const FsEntry above{.path = "/home/u", .access = Access::kNone, .origin = {"user", "", 0}};
+  EXPECT_NE(refusal(host, with(above)).find("cannot hide `/home/u`"), std::string::npos);
+  FsEntry secret = above;
+  secret.kind = RuleKind::kDefaultSecret;
+  EXPECT_EQ(refusal(host, with(secret)), "");
+}
+
+TEST(PlanPaths, ADeviceThatIsNotThereIsNamed) {
+  FakeHost host = usual_host();
+  Policy policy;
+  policy.filesystem.devices = {"/dev/dri"};
+  EXPECT_NE(refusal(host, policy).find("cannot open the device `/dev/dri`"), std::string::npos);
+  host.dir("/dev/dri");
+  EXPECT_EQ(refusal(host, policy), "");
+}
+
 TEST(PlanPaths, ASecretThatIsALinkHidesItsTargetToo) {
   FakeHost host = usual_host();
   host.dir("/home/u/vault").link("/home/u/.ssh", "/home/u/vault");
