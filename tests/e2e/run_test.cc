@@ -1,4 +1,4 @@
-// `belljar run` as people use it: exit codes, streams, signals, bad input. Every refusal has a twin that works.
+// `belljar run` as people use it: exit codes, streams, signals. Every refusal has a twin that works.
 #include "support/run.h"
 
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 
 #include <thread>
 
+#include "e2e/support_run.h"
 #include "support/as_user.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
@@ -18,27 +19,6 @@ namespace belljar::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-// A run in a workspace of its own, which belongs to an ordinary user where we are root.
-class Run : public testing::Test {
- protected:
-  void SetUp() override {
-    BELLJAR_NEEDS(user_namespaces());
-    if (is_root()) workspace_.give_to(user_uid(), user_gid());
-  }
-  Outcome run_in(std::vector<std::string> args, RunOptions options = {.stdin_is = Input::kNull}) const {
-    args.insert(args.begin(), "run");
-    options.cwd = workspace_.path();
-    return belljar(std::move(args), options);
-  }
-  Outcome shell(const std::string& text) const { return run_in({"-c", text}); }
-  std::vector<std::string> program(std::vector<std::string> args) const {
-    args.insert(args.begin(), {BELLJAR_PROGRAM, "run"});
-    return args;
-  }
-
-  TempDir workspace_;
-};
 
 TEST(Program, SaysItsVersion) {
   const Outcome outcome = belljar({"--version"});
@@ -217,74 +197,6 @@ TEST_F(Run, AReportDoesNotFollowAPlantedLink) {
   const Outcome outcome = run_in({"--report", "report.json", "--", "true"});
   EXPECT_EQ(outcome.exit_code, 125) << outcome;
   EXPECT_EQ(read_file(victim), "precious");
-}
-
-struct Bad {
-  const char* name;
-  std::vector<std::string> args;
-  int exit_code;
-  std::string_view says;
-};
-class BadInput : public Run, public testing::WithParamInterface<Bad> {};
-
-TEST_P(BadInput, IsOneClearMessage) {
-  const Leftovers left({workspace_.path()});
-  const Outcome outcome = run_in(GetParam().args);
-  EXPECT_EQ(outcome.exit_code, GetParam().exit_code) << outcome;
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_EQ(outcome.err.find("belljar: "), 0U) << outcome;
-  EXPECT_NE(outcome.err.find(GetParam().says), std::string::npos) << outcome;
-  EXPECT_EQ(left.report(), "");
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    , BadInput,
-    testing::Values(
-        Bad{"NoCommand", {}, 125, "there is no command to run"},
-        Bad{"NothingAfterDashes", {"--"}, 125, "there is no command to run"},
-        Bad{"ForgottenDashes", {"ls", "-l"}, 125, "put `--` before the program"},
-        Bad{"UnknownFlag", {"--memroy", "1GiB", "--", "true"}, 125, "did you mean `--memory`?"},
-        Bad{"MissingWorkspace", {"--workspace", "/no/such/place", "--", "true"}, 125, "cannot use workspace `/no/such/place`"},
-        Bad{"FileAsWorkspace", {"--workspace", "/etc/passwd", "--", "true"}, 125, "cannot use workspace `/etc/passwd`"},
-        Bad{"RootAsWorkspace", {"--workspace", "/", "--", "true"}, 125, "name it twice"},
-        Bad{"CwdOutside", {"--cwd", "/etc", "--", "true"}, 125, "workdir escapes workspace: `/etc`"},
-        Bad{"CwdUpwards", {"--cwd", "..", "--", "true"}, 125, "workdir escapes workspace: "},
-        Bad{"MissingCwd", {"--cwd", "nowhere", "--", "true"}, 125, "working directory"},
-        Bad{"LoginProgram", {"--login", "--", "true"}, 125, "--login"},
-        Bad{"BadTimeout", {"--timeout", "soon", "--", "true"}, 125, "--timeout"},
-        Bad{"BadSize", {"--memory", "much", "--", "true"}, 125, "--memory"},
-        Bad{"ProxyWithoutRules", {"--policy", "danger-full-access", "--net", "proxy", "--", "true"}, 125, "network.mode"},
-        Bad{"ProxyWithoutANamespace", {"--backend", "landlock", "--net", "proxy", "--", "true"}, 125, "network.mode"},
-        Bad{"DomainsWithoutAProxy", {"--net", "host", "--deny-domain", "example.com", "--", "true"}, 125, "network.denied_domains"},
-        Bad{"MethodsWithoutAProxy", {"--net-methods", "limited", "--", "true"}, 125, "network.methods"},
-        Bad{"NoDomain", {"--allow-domain", "https://example.com/", "--", "true"}, 125, "it is a URL"},
-        Bad{"Publish", {"--publish", "8080", "--", "true"}, 125, "network.publish"},
-        Bad{"HostSocket", {"--allow-unix-socket", "/run/x", "--", "true"}, 125, "network.allow_unix_sockets"},
-        Bad{"ReportNowhere", {"--report", "/no/such/place/r", "--", "true"}, 125, "cannot create the report"},
-        Bad{"ReportToAFullDisk", {"--report", "/dev/full", "--", "true"}, 125, "No space left on device"},
-        Bad{"EmptyProgram", {"--", ""}, 125, "there is no command to run"},
-        Bad{"Directory", {"--", "/etc"}, 126, "it is a directory"},
-        Bad{"NoProgram", {"--", "no-such-program"}, 127, "cannot run `no-such-program`"}),
-    [](const auto& one) { return one.param.name; });
-
-TEST_F(Run, TheTwinsOfBadInputWork) {
-  mkdir((workspace_ / "sub").c_str(), 0755);
-  EXPECT_EQ(run_in({"--cwd", "sub", "--", "pwd"}).out, workspace_ / "sub\n");
-  EXPECT_EQ(run_in({"--workspace", workspace_.path(), "--memory", "1GiB", "--timeout", "30s", "--", "pwd"}).out,
-            workspace_.path() + "\n");
-  EXPECT_EQ(run_in({"--net", "host", "--", "true"}).exit_code, 0);
-  EXPECT_EQ(run_in({"--login", "-c", "true"}).exit_code, 0);
-}
-
-TEST_F(Run, FewDescriptorsAreAClearErrorOrEnough) {
-  const std::string start = "cd " + workspace_.path() + "; ulimit -n 20; exec " + BELLJAR_PROGRAM + " run -- echo fine";
-  const Outcome outcome = run({"/bin/sh", "-c", start}, {.stdin_is = Input::kNull});
-  if (outcome.exit_code == 0) {
-    EXPECT_EQ(outcome.out, "fine\n");
-  } else {
-    EXPECT_EQ(outcome.exit_code, 125) << outcome;
-    EXPECT_NE(outcome.err.find("ulimit -n"), std::string::npos) << outcome;
-  }
 }
 
 }  // namespace

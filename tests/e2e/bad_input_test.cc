@@ -1,0 +1,193 @@
+// What `belljar run` says to input that is wrong and to a machine that is full: one clear message, the right exit code, nothing
+// left behind (issue 2, "Bad input"). Every refusal has a twin that works.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "e2e/support_run.h"
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+namespace {
+
+struct Bad {
+  const char* name;
+  std::vector<std::string> args;
+  int exit_code;
+  std::string_view says;
+};
+class BadInput : public Run, public testing::WithParamInterface<Bad> {};
+
+TEST_P(BadInput, IsOneClearMessage) {
+  const Leftovers left({workspace_.path()});
+  const Outcome outcome = run_in(GetParam().args);
+  EXPECT_EQ(outcome.exit_code, GetParam().exit_code) << outcome;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err.find("belljar: "), 0U) << outcome;
+  EXPECT_NE(outcome.err.find(GetParam().says), std::string::npos) << outcome;
+  EXPECT_EQ(left.report(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , BadInput,
+    testing::Values(
+        Bad{"NoCommand", {}, 125, "there is no command to run"},
+        Bad{"NothingAfterDashes", {"--"}, 125, "there is no command to run"},
+        Bad{"ForgottenDashes", {"ls", "-l"}, 125, "put `--` before the program"},
+        Bad{"MissingPolicy", {"--policy", "/no/such/policy.toml", "--", "true"}, 125, "cannot read policy `/no/such/policy.toml`"},
+        Bad{"DirectoryAsPolicy", {"--policy", "/etc/", "--", "true"}, 125, "it is a directory"},
+        Bad{"UnknownProfile", {"--policy", "workspace-wirte", "--", "true"}, 125, "there is no profile `workspace-wirte`"},
+        Bad{"BadPattern", {"--hide", "a[b*", "--", "true"}, 125, "a `[` is not closed"},
+        Bad{"BadDuration", {"--idle-timeout", "3parsecs", "--", "true"}, 125, "unit `parsecs` is not known"},
+        Bad{"NegativeSize", {"--disk", "-5", "--", "true"}, 125, "it must not be negative"},
+        Bad{"NoMemory", {"--memory", "0", "--", "true"}, 125, "limits.memory = 0 cannot be enforced"},
+        Bad{"NoProcess", {"--pids", "0", "--", "true"}, 125, "--pids"},
+        Bad{"NoDevice", {"--device", "/dev/no-such-device", "--", "true"}, 125, "cannot open the device `/dev/no-such-device`"},
+        Bad{"RequiredOfNobody", {"--require", "no.such.clause", "--", "true"}, 125, "requires `no.such.clause`"},
+        Bad{"WriteBelowHidden",
+            {"--hide", "/usr/share", "--write", "/usr/share/doc", "--", "true"},
+            125,
+            "inside hidden `/usr/share`"},
+        Bad{"PathTooLong", {"--", "/" + std::string(5000, 'a')}, 126, "longer than 4095 bytes"},
+        Bad{"UnknownFlag", {"--memroy", "1GiB", "--", "true"}, 125, "did you mean `--memory`?"},
+        Bad{"MissingWorkspace", {"--workspace", "/no/such/place", "--", "true"}, 125, "cannot use workspace `/no/such/place`"},
+        Bad{"FileAsWorkspace", {"--workspace", "/etc/passwd", "--", "true"}, 125, "cannot use workspace `/etc/passwd`"},
+        Bad{"RootAsWorkspace", {"--workspace", "/", "--", "true"}, 125, "name it twice"},
+        Bad{"CwdOutside", {"--cwd", "/etc", "--", "true"}, 125, "workdir escapes workspace: `/etc`"},
+        Bad{"CwdUpwards", {"--cwd", "..", "--", "true"}, 125, "workdir escapes workspace: "},
+        Bad{"MissingCwd", {"--cwd", "nowhere", "--", "true"}, 125, "working directory"},
+        Bad{"LoginProgram", {"--login", "--", "true"}, 125, "--login"},
+        Bad{"BadTimeout", {"--timeout", "soon", "--", "true"}, 125, "--timeout"},
+        Bad{"BadSize", {"--memory", "much", "--", "true"}, 125, "--memory"},
+        Bad{"ProxyWithoutRules", {"--policy", "danger-full-access", "--net", "proxy", "--", "true"}, 125, "network.mode"},
+        Bad{"ProxyWithoutANamespace", {"--backend", "landlock", "--net", "proxy", "--", "true"}, 125, "network.mode"},
+        Bad{"DomainsWithoutAProxy", {"--net", "host", "--deny-domain", "example.com", "--", "true"}, 125, "network.denied_domains"},
+        Bad{"MethodsWithoutAProxy", {"--net-methods", "limited", "--", "true"}, 125, "network.methods"},
+        Bad{"NoDomain", {"--allow-domain", "https://example.com/", "--", "true"}, 125, "it is a URL"},
+        Bad{"Publish", {"--publish", "8080", "--", "true"}, 125, "network.publish"},
+        Bad{"HostSocket", {"--allow-unix-socket", "/run/x", "--", "true"}, 125, "network.allow_unix_sockets"},
+        Bad{"ReportNowhere", {"--report", "/no/such/place/r", "--", "true"}, 125, "cannot create the report"},
+        Bad{"ReportToAFullDisk", {"--report", "/dev/full", "--", "true"}, 125, "No space left on device"},
+        Bad{"EmptyProgram", {"--", ""}, 125, "there is no command to run"},
+        Bad{"Directory", {"--", "/etc"}, 126, "it is a directory"},
+        Bad{"NoProgram", {"--", "no-such-program"}, 127, "cannot run `no-such-program`"}),
+    [](const auto& one) { return one.param.name; });
+
+TEST_F(Run, TheTwinsOfBadInputWork) {
+  mkdir((workspace_ / "sub").c_str(), 0755);
+  EXPECT_EQ(run_in({"--cwd", "sub", "--", "pwd"}).out, workspace_ / "sub\n");
+  EXPECT_EQ(run_in({"--workspace", workspace_.path(), "--memory", "1GiB", "--timeout", "30s", "--", "pwd"}).out,
+            workspace_.path() + "\n");
+  EXPECT_EQ(run_in({"--net", "host", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(run_in({"--login", "-c", "true"}).exit_code, 0);
+}
+
+TEST_F(Run, FewDescriptorsAreAClearErrorOrEnough) {
+  const Leftovers left({workspace_.path()});
+  for (int files = 6; files <= 40; ++files) {
+    const std::string start =
+        "cd " + workspace_.path() + "; ulimit -n " + std::to_string(files) + "; exec " + BELLJAR_PROGRAM + " run -- echo fine";
+    const Outcome outcome = run({"/bin/sh", "-c", start}, {.stdin_is = Input::kNull});
+    if (outcome.exit_code == 0) {
+      EXPECT_EQ(outcome.out, "fine\n") << files;
+    } else {
+      EXPECT_EQ(outcome.exit_code, 125) << files << outcome;
+      EXPECT_NE(outcome.err.find("ulimit -n"), std::string::npos) << files << outcome;
+    }
+  }
+  EXPECT_EQ(left.report(), "");
+}
+
+// A file for a policy is written outside of the workspace, which may only narrow.
+TEST_F(Run, APolicyFileThatIsWrongIsShownWithItsPlace) {
+  const TempDir files;
+  const auto with = [&](const std::string& text) { return run_in({"--policy", files.write("p.toml", text), "--", "true"}); };
+  for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
+           {"mode =\n", "p.toml:1:"},
+           {"writeable_roots = []\n", "did you mean `writable_roots`?"},
+           {"[limits]\nmemory = \"12XB\"\n", "p.toml:2:"},
+           {"[network]\nallowed_domains = [\"a*b\"]\n", "p.toml:2:"},
+           {"blocked_paths = [\"" + std::string(4096, 'a') + "\"]\n", "the most is 4095"},
+       }) {
+    const Outcome outcome = with(text);
+    EXPECT_EQ(outcome.exit_code, 125) << text << outcome;
+    EXPECT_NE(outcome.err.find(says), std::string::npos) << text << outcome;
+  }
+  EXPECT_EQ(with("[limits]\nmemory = \"1GiB\"\n").exit_code, 0);
+  if (is_root()) return;  // who may read everything
+  const std::string closed = files.write("closed.toml", "", 0);
+  const Outcome outcome = run_in({"--policy", closed, "--", "true"});
+  EXPECT_EQ(outcome.exit_code, 125) << outcome;
+  EXPECT_NE(outcome.err.find("Permission denied"), std::string::npos) << outcome;
+}
+
+TEST_F(Run, AThousandEntriesAndPathsOf4095BytesHold) {
+  const TempDir files;
+  std::string deep = workspace_.path();
+  while (deep.size() + 201 <= 4095 - 20) deep += "/" + std::string(200, 'd');
+  deep += "/" + std::string(4095 - deep.size() - 1, 'e');
+  std::string text = "blocked_paths = [\"" + deep + "\",";
+  for (int i = 0; i < 1000; ++i) {
+    const std::string name = "d" + std::to_string(i);
+    workspace_.write(name + "/f", "x");
+    text += "\n\"" + (workspace_ / name) + "\",";
+  }
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  const std::string policy = files.write("p.toml", text + "]\n");
+  const Outcome held = run_in({"--policy", policy, "--", "sh", "-c", "cat d0/f d500/f d999/f; echo done"});
+  EXPECT_EQ(held.out, "done\n") << held;
+  EXPECT_EQ(run_in({"--", "sh", "-c", "cat d0/f d500/f d999/f"}).out, "xxx");
+}
+
+TEST_F(Run, AUserWithoutFreeProcessesIsToldSo) {
+  BELLJAR_NEEDS(as_ordinary_user());  // root has no such limit
+  const auto limited = [&](const char* most) {
+    return run(
+        {"/bin/sh", "-c", "cd " + workspace_.path() + "; ulimit -u " + most + "; exec " + BELLJAR_PROGRAM + " run -- echo fine"},
+        {.stdin_is = Input::kNull});
+  };
+  const Outcome none = limited("1");
+  EXPECT_EQ(none.exit_code, 125) << none;
+  EXPECT_NE(none.err.find("no process is free"), std::string::npos) << none;
+  EXPECT_EQ(limited("4000").out, "fine\n");
+}
+
+TEST_F(Run, AFullDiskIsTheCommandsToSeeAndOursToTell) {
+  const Outcome full =
+      run({"/bin/sh", "-c", "cd " + workspace_.path() + "; exec " + BELLJAR_PROGRAM + " run -- echo x >/dev/full"});
+  EXPECT_EQ(full.exit_code, 125) << full;
+  EXPECT_NE(full.err.find("No space left on device"), std::string::npos) << full;
+  const Outcome json =
+      run({"/bin/sh", "-c", "cd " + workspace_.path() + "; exec " + BELLJAR_PROGRAM + " run --json -- echo x >/dev/full"});
+  EXPECT_EQ(json.exit_code, 125) << json;
+  EXPECT_NE(json.err.find("free some space"), std::string::npos) << json;
+  const Outcome inside = run_in({"--disk", "1MiB", "--", "sh", "-c", "head -c 4000000 /dev/zero >/tmp/big || echo full; ls /tmp"});
+  EXPECT_NE(inside.out.find("full"), std::string::npos) << inside;
+}
+
+TEST_F(Run, AProgramForAnotherMachineIsNamed) {
+  std::string elf("\177ELF\2\1\1", 7);
+  elf.resize(64, '\0');
+  elf[16] = 2, elf[18] = static_cast<char>(183);  // ET_EXEC, EM_AARCH64
+  workspace_.write("arm", elf, 0755);
+  workspace_.write("text", "garbage", 0755);
+  workspace_.write("closed", "#!/bin/sh\n", 0644);
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  for (const auto& [program, says] : std::vector<std::pair<std::string, std::string>>{
+           {"./arm", "ELF program for aarch64"}, {"./text", "neither a program"}, {"./closed", "chmod +x"}}) {
+    const Outcome outcome = run_in({"--", program});
+    EXPECT_EQ(outcome.exit_code, 126) << outcome;
+    EXPECT_NE(outcome.err.find(says), std::string::npos) << outcome;
+  }
+}
+
+}  // namespace
+}  // namespace belljar::test

@@ -1,0 +1,105 @@
+// Git at work inside, in repositories that are new and in ones that were there, as it works outside (issue 3, "Live rules"). What a
+// repository must not be taught there is tests/escape/git_test.cc.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "e2e/support_run.h"
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+namespace {
+
+class GitWork : public Run {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(program("git"));
+    Run::SetUp();
+    if (IsSkipped()) return;
+    const Outcome made = run({"/bin/sh", "-ec", kOld}, options());
+    ASSERT_EQ(made.exit_code, 0) << made;
+    if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  }
+  RunOptions options() const {
+    RunOptions options{.stdin_is = Input::kNull, .cwd = workspace_.path(), .timeout = std::chrono::minutes(3)};
+    options.env = {{"HOME", home_.path()}, {"GIT_CONFIG_NOSYSTEM", "1"}, {"GIT_CONFIG_GLOBAL", "/dev/null"}};
+    return options;
+  }
+  // Each line must succeed; the line that fails is the last that `set -x` shows.
+  void works(const std::string& text) const {
+    const Outcome outcome = run_in({"--pass-env", "GIT_CONFIG_GLOBAL", "--", "/bin/sh", "-exc", text + "\necho all"}, options());
+    EXPECT_EQ(outcome.exit_code, 0) << outcome;
+    EXPECT_TRUE(outcome.out.ends_with("all\n")) << outcome;
+  }
+  // What the host's git says of it afterwards. By its own config: it belongs to another where root asks.
+  std::string host(const std::string& text) const {
+    return run({"/bin/sh", "-c", "git() { command git -c safe.directory='*' \"$@\"; }; " + text}, options()).out;
+  }
+
+  // master: one, two; side: one, side
+  static constexpr char kOld[] = R"(
+git init -q -b master old && cd old && git config user.name h && git config user.email h@h
+echo 1 >f && git add f && git commit -qm one && echo 2 >>f && git commit -qam two
+git checkout -qb side HEAD~1 && echo s >s && git add s && git commit -qm side && git checkout -q master)";
+  TempDir home_;
+};
+
+TEST_F(GitWork, ARepositoryThatWasThereIsWorkedIn) {
+  works(R"(cd old
+git config user.name new; git config user.email new@new
+echo 3 >>f; git stash -q; git stash list; git stash pop -q; git commit -qam three
+git rebase -q side; git log --oneline
+git checkout -qb topic; echo t >t; git add t; git commit -qm topic; git checkout -q master; git merge -q --no-ff -m merged topic
+git cherry-pick --allow-empty --keep-redundant-commits topic >/dev/null; git revert --no-edit HEAD~1 -m 1 || git revert --abort
+git reset -q --hard topic; git tag -m tag t1; git notes add -m note; git branch -m side other; git reflog expire --expire=now --all
+git worktree add -q ../tree -b inside; (cd ../tree; echo w >w; git add w; git commit -qm w); git worktree list; git worktree remove ../tree
+git sparse-checkout set --skip-checks /f; git sparse-checkout disable
+git bisect start >/dev/null; git bisect reset >/dev/null
+git maintenance run --quiet; git gc -q --prune=now; git fsck --strict
+git format-patch -1 -o .. >/dev/null; git archive HEAD | tar t; git bundle create ../x.bundle --all 2>/dev/null)");
+  EXPECT_EQ(host("git -C old config user.name; git -C old show -s --format=%an%n%s; git -C old rev-parse t1^{commit} topic | uniq "
+                 "| wc -l"),
+            "new\nnew\ntopic\n1\n");
+}
+
+TEST_F(GitWork, CloneFetchPushAndBareRepositoriesWork) {
+  works(R"(git clone -q old copy; cd copy; git config user.name i; git config user.email i@i
+git fetch -q; git checkout -q side; git rebase -q origin/master; git stash list; echo x >>f; git commit -qam inner
+git push -q origin HEAD:refs/heads/inner; git pull -q --ff-only origin inner; git remote rename origin up; git remote -v >/dev/null
+cd ..; git clone -q --bare old bare.git; git clone -q bare.git second; git clone -q --mirror old mirror.git; git -C mirror.git fetch -q
+git -C old remote add o ../bare.git; git -C old fetch -q o; git -C old branch -q --set-upstream-to=o/master
+git clone -q --depth 1 "file://$PWD/old" shallow; git -C shallow log --oneline | grep -c .
+git init -q --bare new.git; git -C old push -q ../new.git master side; git ls-remote new.git
+git clone -q --separate-git-dir=apart old pointed; git -C pointed status --short; cp -r old second-old; git -C second-old status --short
+mv second-old moved; git -C moved log --oneline; rm -rf moved copy; mkdir -p deep/er; git init -q deep/er/still; tar -cf t.tar old; tar -xf t.tar -C deep
+git -C deep/old status --short)");
+  EXPECT_EQ(host("git -C old log -1 --format=%s inner; git -C new.git branch | grep -c ."), "inner\n2\n");
+}
+
+TEST_F(GitWork, SubmodulesOfLocalRepositoriesWork) {
+  works(R"(git init -q super; cd super; git config user.name i; git config user.email i@i
+git -c protocol.file.allow=always submodule --quiet add ../old sub; git commit -qm sub; git submodule status; cat sub/f
+cd ..; git -c protocol.file.allow=always clone -q --recurse-submodules super again; cat again/sub/f
+cd again; git -c protocol.file.allow=always submodule --quiet update --remote; git submodule --quiet foreach 'git log -1 --format=%s'
+git submodule --quiet deinit -f sub; git -c protocol.file.allow=always submodule --quiet update --init; cat sub/s || cat sub/f)");
+  EXPECT_EQ(host("git -C super ls-files --stage sub | cut -c1-6; cat super/sub/f"), "160000\n1\n2\n");
+}
+
+// The twin of all that works: a hook does not come to stand there, and outside of Belljar it would.
+TEST_F(GitWork, AHookIsRefusedAndRunsOutside) {
+  const std::string plant =
+      "printf '#!/bin/sh\\necho ran >../ran\\n' >old/.git/hooks/post-commit && chmod 755 old/.git/hooks/post-commit";
+  const std::string commit = "cd old && echo x >>f && git -c user.name=h -c user.email=h@h commit -qam x; cat ../ran";
+  const Outcome inside = run_in({"--", "/bin/sh", "-c", plant}, options());
+  EXPECT_NE(inside.exit_code, 0) << inside;
+  EXPECT_EQ(host(commit), "");
+  EXPECT_EQ(run({"/bin/sh", "-c", plant}, options()).exit_code, 0);
+  EXPECT_EQ(host(commit), "ran\n");
+}
+
+}  // namespace
+}  // namespace belljar::test

@@ -1,0 +1,37 @@
+// The fixture of tests of `belljar run`: a workspace of its own, which belongs to an ordinary user where we are root.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+
+class Run : public testing::Test {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(user_namespaces());
+    if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  }
+  Outcome run_in(std::vector<std::string> args, RunOptions options = {.stdin_is = Input::kNull}) const {
+    args.insert(args.begin(), "run");
+    options.cwd = workspace_.path();
+    return belljar(std::move(args), options);
+  }
+  Outcome shell(const std::string& text) const { return run_in({"-c", text}); }
+  std::vector<std::string> program(std::vector<std::string> args) const {
+    args.insert(args.begin(), {BELLJAR_PROGRAM, "run"});
+    return args;
+  }
+
+  TempDir workspace_;
+};
+
+}  // namespace belljar::test
