@@ -37,6 +37,22 @@ enum class Kind : std::uint8_t {
   kCommandName,
 };
 
+// What stands where a word of a command may stand.
+constexpr bool is_word(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::kWord:
+    case Kind::kString:
+    case Kind::kRawString:
+    case Kind::kAnsiC:
+    case Kind::kConcatenation:
+    case Kind::kExpansion:
+    case Kind::kSubstitution:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // A parser and the kind of each of the grammar's symbols. One thread at a time.
 class Grammar {
  public:

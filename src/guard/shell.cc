@@ -181,16 +181,11 @@ void Reader::statement(TSNode node) {
       return emit(std::move(part));
     }
     case Kind::kTest:
-    case Kind::kWord:
-    case Kind::kString:
-    case Kind::kRawString:
-    case Kind::kAnsiC:
-    case Kind::kConcatenation:
-    case Kind::kExpansion:
-    case Kind::kSubstitution:
     case Kind::kName:
-      return expression(node);  // `for x in WORDS`, `case WORD in`, `[ ... ]`: only their substitutions run anything
+      return expression(node);
     default:
+      // `for x in WORDS`, `case WORD in`, `[ ... ]`: only their substitutions run anything
+      if (is_word(kind(node))) return expression(node);
       unread(span(node), "the shell's grammar does not cover this");
   }
 }
@@ -346,16 +341,11 @@ void Reader::command(TSNode node, std::vector<Redirect> redirects, std::vector<W
         break;
       case Kind::kComment:
         break;
-      case Kind::kWord:
-      case Kind::kString:
-      case Kind::kRawString:
-      case Kind::kAnsiC:
-      case Kind::kConcatenation:
-      case Kind::kExpansion:
-      case Kind::kSubstitution:
-        part.argv.push_back(word(child.node));
-        break;
       default:
+        if (is_word(kind(child.node))) {
+          part.argv.push_back(word(child.node));
+          break;
+        }
         unread(span(child.node), "the shell's grammar does not cover this");
     }
   }

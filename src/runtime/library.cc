@@ -14,8 +14,8 @@ Result<ExecResult> run(const Policy& given, const Command& command, const RunOpt
   runtime::Session session;
   session.cancel_fd = options.cancel_fd;
   if (!options.transaction.empty())
-    session.transaction = txn::Place{embedded.place.workspace,
-                                     options.state_dir.empty() ? default_state_dir() : options.state_dir, options.transaction};
+    session.transaction = txn::Place{embedded.place.workspace, options.state_dir.empty() ? default_state_dir() : options.state_dir,
+                                     options.transaction};
   session.stdio = {.input = options.input_fd < 0 ? runtime::Input::kNull : runtime::Input::kInherit,
                    .output = runtime::OutputTo::kCapture,
                    .pty = runtime::Pty::kNo,
