@@ -1,8 +1,8 @@
-// belljar-bench [--runs N] [--only process|library|session|end|egress|guard|work|txn|files|trees] [--sandboxes N] [--execs N]
-// [--files N] [--belljar PROGRAM] [--json FILE] [--svg FILE]
-// [--markdown FILE]
+// belljar-bench [--runs N] [--only GROUP] [--sandboxes N] [--execs N] [--files N] [--belljar PROGRAM] [--json FILE]
+// [--svg FILE] [--markdown FILE]
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -21,16 +21,22 @@ struct Options {
   std::string only, json, svg, markdown, command = "belljar bench";
 };
 
+struct Group {
+  const char* name;
+  void (*run)(const Setting&, Report&);
+};
+constexpr Group kGroups[] = {{"process", bench_process}, {"library", bench_library}, {"session", bench_session}, {"end", bench_end},
+                             {"egress", bench_egress},   {"guard", bench_guard},     {"work", bench_work},       {"txn", bench_txn},
+                             {"files", bench_files},     {"trees", bench_trees}};
+
 int usage(const std::string& wrong) {
-  std::fprintf(
-      stderr,
-      "belljar: unknown or incomplete option `%s`\n"
-      "  next:   belljar bench [--runs N] [--only process|library|session|end|egress|guard|work|txn|files|trees] [--sandboxes "
-      "N] [--execs N] [--files N] "
-      "[--belljar PROGRAM] [--json FILE] "
-      "[--svg FILE] "
-      "[--markdown FILE]\n",
-      wrong.c_str());
+  std::string names;
+  for (const Group& group : kGroups) names += (names.empty() ? "" : "|") + std::string(group.name);
+  std::fprintf(stderr,
+               "belljar: unknown or incomplete option `%s`\n"
+               "  next:   belljar bench [--runs N] [--only %s] [--sandboxes N] [--execs N] [--files N] [--belljar PROGRAM] "
+               "[--json FILE] [--svg FILE] [--markdown FILE]\n",
+               wrong.c_str(), names.c_str());
   return 125;
 }
 
@@ -78,26 +84,16 @@ int main(int argc, char** argv) {
     ++i;
   }
   if (options.setting.runs < 1) return usage("--runs");
-  if (!options.only.empty() && options.only != "process" && options.only != "library" && options.only != "end" &&
-      options.only != "egress" && options.only != "guard" && options.only != "work" && options.only != "txn" &&
-      options.only != "files" && options.only != "trees" && options.only != "session")
-    return usage("--only " + options.only);
+  const auto wanted = [&](const Group& group) { return options.only.empty() || options.only == group.name; };
+  if (std::ranges::none_of(kGroups, wanted)) return usage("--only " + options.only);
   char directory[] = "/var/tmp/belljar-bench-XXXXXX";
   if (::mkdtemp(directory) == nullptr) return usage("/var/tmp is not writable");
   options.setting.directory = directory;
 
   Report report;
-  const auto wanted = [&](const char* group) { return options.only.empty() || options.only == group; };
-  if (wanted("process")) bench_process(options.setting, report);
-  if (wanted("library")) bench_library(options.setting, report);
-  if (wanted("session")) bench_session(options.setting, report);
-  if (wanted("end")) bench_end(options.setting, report);
-  if (wanted("egress")) bench_egress(options.setting, report);
-  if (wanted("guard")) bench_guard(options.setting, report);
-  if (wanted("work")) bench_work(options.setting, report);
-  if (wanted("txn")) bench_txn(options.setting, report);
-  if (wanted("files")) bench_files(options.setting, report);
-  if (wanted("trees")) bench_trees(options.setting, report);
+  for (const Group& group : kGroups) {
+    if (wanted(group)) group.run(options.setting, report);
+  }
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
 
