@@ -1,6 +1,7 @@
 #include "policy/paths.h"
 
 #include "base/format.h"
+#include "base/wildcard.h"
 #include "belljar/policy.h"
 #include "policy/domains.h"
 #include "policy/ignore.h"
@@ -167,27 +168,10 @@ bool unit_match(std::string_view pattern, std::size_t at, unsigned char c, std::
   return found != negated;
 }
 
-// Matches one component's pattern. Iterative with one point to go back to, so the cost is at most |pattern| * |text|.
 bool component_match(std::string_view pattern, std::string_view text) noexcept {
-  constexpr std::size_t kNowhere = std::string_view::npos;
-  std::size_t p = 0, t = 0, star = kNowhere, mark = 0;
-  while (t < text.size()) {
-    std::size_t next = 0;
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = t;
-    } else if (p < pattern.size() && unit_match(pattern, p, static_cast<unsigned char>(text[t]), next)) {
-      p = next;
-      ++t;
-    } else if (star != kNowhere) {
-      p = star + 1;
-      t = ++mark;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  return wildcard_match(pattern, text, [&](std::size_t at, char c, std::size_t& next) {
+    return unit_match(pattern, at, static_cast<unsigned char>(c), next);
+  });
 }
 
 // The component at the front, and the rest without its slash.
@@ -234,23 +218,10 @@ std::optional<std::size_t> glob_covers(std::string_view glob, std::string_view p
 
 bool name_match(std::string_view pattern, std::string_view name) noexcept {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  std::size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
-  while (t < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || lower(pattern[p]) == lower(name[t]))) {
-      ++p;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++mark;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  return wildcard_match(pattern, name, [&](std::size_t at, char c, std::size_t& next) {
+    next = at + 1;
+    return pattern[at] == '?' || lower(pattern[at]) == lower(c);
+  });
 }
 
 }  // namespace belljar::policy

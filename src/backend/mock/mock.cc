@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/wildcard.h"
 #include "policy/paths.h"
 
 namespace belljar {
@@ -23,22 +24,10 @@ struct Node {
 
 // `*` any bytes, `?` one.
 bool fits(std::string_view pattern, std::string_view text) noexcept {
-  std::size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t]) && pattern[p] != '*') {
-      ++p, ++t;
-    } else if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++mark;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  return wildcard_match(pattern, text, [&](std::size_t at, char c, std::size_t& next) {
+    next = at + 1;
+    return pattern[at] == '?' || pattern[at] == c;
+  });
 }
 
 std::string text_of(const Command& command) {
