@@ -1,10 +1,13 @@
 // `belljar run --txn` and the commands about transactions as people use them.
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,10 +23,18 @@ namespace {
 
 void must_remove(const std::string& path) { EXPECT_EQ(::remove(path.c_str()), 0) << path; }
 
-// A home with a workspace and the state directory in it, outside of /tmp, which a sandbox has for itself.
+// On overlayfs nothing can be an upper layer of overlayfs: a container's root, a fresh root that is an overlay itself.
+bool is_overlay(const std::string& path) {
+  struct statfs info{};
+  return ::statfs(path.c_str(), &info) == 0 && info.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+// A home with a workspace and, where it may lie there, the state directory in it; outside of /tmp, which a sandbox has for itself.
 class Txn : public testing::Test {
  protected:
-  Txn() : home_("/var/tmp") {}
+  Txn() : home_("/var/tmp") {
+    if (is_overlay(home_.path())) apart_.emplace("/dev/shm");
+  }
   void SetUp() override {
     BELLJAR_NEEDS(user_namespaces());
     mkdir(ws().c_str(), 0755);
@@ -32,6 +43,7 @@ class Txn : public testing::Test {
   }
   void hand_over() const {
     if (is_root()) home_.give_to(user_uid(), user_gid());
+    if (is_root() && apart_) apart_->give_to(user_uid(), user_gid());
     let_the_clock_tick();
   }
   // Belljar itself runs as whoever runs the tests: root, or an ordinary user.
@@ -51,9 +63,11 @@ class Txn : public testing::Test {
   }
   std::string diff() const { return txn({"diff"}).out; }
   std::string ws(const std::string& name = {}) const { return home_ / (name.empty() ? "ws" : "ws/" + name); }
-  std::string state() const { return home_ / "state"; }
+  const TempDir& around_state() const { return apart_ ? *apart_ : home_; }
+  std::string state() const { return around_state() / "state"; }
 
   TempDir home_;
+  std::optional<TempDir> apart_;
 };
 
 TEST_F(Txn, TheHostDoesNotSeeWhatWasWritten) {
@@ -162,7 +176,8 @@ TEST_F(Txn, WhatCannotBeHeldIsRefusedByName) {
   refused({"run", "--txn", "--policy", "read-only", "--", "true"}, "in read-only mode nothing is written");
   refused({"run", "--txn", "--policy", "danger-full-access", "--", "true"}, "around every layer");
   refused({"run", "--txn", "--txn-name", "../x", "--", "true"}, "as the name of a transaction");
-  refused({"run", "--txn", "--workspace", home_.path(), "--workspace", home_.path(), "--", "true"}, "XDG_STATE_HOME");
+  refused({"run", "--txn", "--workspace", around_state().path(), "--workspace", around_state().path(), "--", "true"},
+          "XDG_STATE_HOME");
   refused({"rollback", "--txn-name", "none"}, "cannot find the transaction");
   EXPECT_EQ(txn({"run", "--txn", "--", "true"}).exit_code, 0);
   EXPECT_EQ(txn({"diff"}).exit_code, 0);
