@@ -93,7 +93,7 @@ TEST_F(Run, ClosedStreamsConfuseNothing) {
 
 TEST_F(Run, SignalsReachTheCommand) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1}) {
-    Running running(program({"--", "sh", "-c", "echo ready; exec sleep 1000"}),
+    Running running(command_line({"--", "sh", "-c", "echo ready; exec sleep 1000"}),
                     {.stdin_is = Input::kNull, .cwd = workspace_.path()});
     ASSERT_TRUE(running.wait_for_output("ready"));
     running.send(signal);
@@ -103,7 +103,7 @@ TEST_F(Run, SignalsReachTheCommand) {
 }
 
 TEST_F(Run, ACommandThatHandlesASignalKeepsItsExitCode) {
-  Running running(program({"--", "sh", "-c", "trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.05; done"}),
+  Running running(command_line({"--", "sh", "-c", "trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.05; done"}),
                   {.stdin_is = Input::kNull, .cwd = workspace_.path()});
   ASSERT_TRUE(running.wait_for_output("ready"));
   running.send(SIGTERM);
@@ -113,7 +113,7 @@ TEST_F(Run, ACommandThatHandlesASignalKeepsItsExitCode) {
 }
 
 TEST_F(Run, ASecondInterruptKills) {
-  Running running(program({"--", "sh", "-c", "trap 'echo once' INT; echo ready; while :; do sleep 0.05; done"}),
+  Running running(command_line({"--", "sh", "-c", "trap 'echo once' INT; echo ready; while :; do sleep 0.05; done"}),
                   {.stdin_is = Input::kNull, .cwd = workspace_.path()});
   ASSERT_TRUE(running.wait_for_output("ready"));
   running.send(SIGINT);
@@ -123,7 +123,7 @@ TEST_F(Run, ASecondInterruptKills) {
 }
 
 TEST_F(Run, StopAndContinue) {
-  Running running(program({"--", "sh", "-c", "echo ready; i=0; while [ $i -lt 20 ]; do i=$((i+1)); sleep 0.02; done; echo done"}),
+  Running running(command_line({"--", "sh", "-c", "echo ready; i=0; while [ $i -lt 20 ]; do i=$((i+1)); sleep 0.02; done; echo done"}),
                   {.stdin_is = Input::kNull, .cwd = workspace_.path()});
   ASSERT_TRUE(running.wait_for_output("ready"));
   running.send(SIGTSTP);
@@ -135,7 +135,7 @@ TEST_F(Run, StopAndContinue) {
 
 TEST_F(Run, TheTreeDiesWithItsFront) {
   const Leftovers left;
-  Running running(program({"--", "sh", "-c",
+  Running running(command_line({"--", "sh", "-c",
                            "(setsid sh -c 'trap \"\" TERM HUP INT; echo deep; sleep 1000' &); trap '' TERM; sleep 1000; sleep 1"}),
                   {.stdin_is = Input::kNull, .cwd = workspace_.path()});
   ASSERT_TRUE(running.wait_for_output("deep"));
@@ -149,7 +149,7 @@ TEST_F(Run, TheTreeDiesWithItsFront) {
 TEST_F(Run, TheTreeDiesWithItsFrontAndItsGroupToo) {
   const Leftovers left;
   Running running(
-      program({"--pids", "100", "--memory", "512MiB", "--", "sh", "-c", "(setsid sleep 1000 &); echo deep; sleep 1000; :"}),
+      command_line({"--pids", "100", "--memory", "512MiB", "--", "sh", "-c", "(setsid sleep 1000 &); echo deep; sleep 1000; :"}),
       {.stdin_is = Input::kNull, .cwd = workspace_.path()});
   ASSERT_TRUE(running.wait_for_output("deep"));
   kill(running.pid(), SIGKILL);

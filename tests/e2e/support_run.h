@@ -26,7 +26,7 @@ class Run : public testing::Test {
     return belljar(std::move(args), options);
   }
   Outcome shell(const std::string& text) const { return run_in({"-c", text}); }
-  std::vector<std::string> program(std::vector<std::string> args) const {
+  std::vector<std::string> command_line(std::vector<std::string> args) const {
     args.insert(args.begin(), {BELLJAR_PROGRAM, "run"});
     return args;
   }

@@ -1,8 +1,6 @@
 // `belljar run --txn` and the commands about transactions as people use them.
 #include <gtest/gtest.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -23,17 +21,11 @@ namespace {
 
 void must_remove(const std::string& path) { EXPECT_EQ(::remove(path.c_str()), 0) << path; }
 
-// On overlayfs nothing can be an upper layer of overlayfs: a container's root, a fresh root that is an overlay itself.
-bool is_overlay(const std::string& path) {
-  struct statfs info{};
-  return ::statfs(path.c_str(), &info) == 0 && info.f_type == OVERLAYFS_SUPER_MAGIC;
-}
-
 // A home with a workspace and, where it may lie there, the state directory in it; outside of /tmp, which a sandbox has for itself.
 class Txn : public testing::Test {
  protected:
   Txn() : home_("/var/tmp") {
-    if (is_overlay(home_.path())) apart_.emplace("/dev/shm");
+    if (on_overlay(home_.path())) apart_.emplace(layers_base(home_.path()));
   }
   void SetUp() override {
     BELLJAR_NEEDS(user_namespaces());

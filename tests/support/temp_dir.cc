@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -88,6 +90,13 @@ void TempDir::give_to(uid_t uid, gid_t gid) const {
     if (::lchown(entry.path().c_str(), uid, gid) != 0) fail("chown " + entry.path().string());
   }
 }
+
+bool on_overlay(const std::string& path) {
+  struct statfs info{};
+  return ::statfs(path.c_str(), &info) == 0 && info.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+std::string layers_base(const std::string& base) { return on_overlay(base) ? "/dev/shm" : base; }
 
 std::string read_file(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -31,6 +31,11 @@ class TempDir {
   std::string path_;
 };
 
+// Nothing on overlayfs can be an upper layer of overlayfs: a container's root, a fresh root that is an overlay itself.
+bool on_overlay(const std::string& path);
+// `base`, or /dev/shm where that is on overlayfs: for directories that hold layers.
+std::string layers_base(const std::string& base);
+
 // The whole content. Throws std::system_error when the file cannot be read.
 std::string read_file(const std::string& path);
 bool exists(const std::string& path);  // a dangling link exists

@@ -20,7 +20,7 @@
 namespace belljar::test {
 
 Workbench::Workbench(const std::string& base, const std::string& state_base)
-    : workspace_(base), state_(state_base.empty() ? base : state_base) {
+    : workspace_(base), state_(layers_base(state_base.empty() ? base : state_base)) {
   place_.workspace = workspace_.path();
   place_.state_dir = state_.path() + "/belljar";
 }

@@ -13,6 +13,7 @@ namespace belljar::test {
 // A workspace and a state directory; `state_base` may lie on another file system.
 class Workbench {
  public:
+  // The layers lie below `state_base`, or `base`, or where that is on overlayfs elsewhere.
   explicit Workbench(const std::string& base, const std::string& state_base = {});
 
   const txn::Place& place() const { return place_; }
