@@ -26,6 +26,10 @@ namespace {
 
 constexpr std::string_view kIdmapCall = "mount_setattr, MOUNT_ATTR_IDMAP";
 
+const char* next_for(int error) noexcept {
+  return error == EMFILE ? "raise the limit of open files (`ulimit -n`)" : "see `belljar doctor`";
+}
+
 // Lives only to hold its user namespace open until the parent has a descriptor of it. It shares our memory and touches none of it.
 int hold(void*) {
   for (;;) ::pause();
@@ -67,14 +71,17 @@ Result<UniqueFd> make_idmap(uid_t disk_uid, gid_t disk_gid, uid_t shown_uid, gid
   if (error != 0)
     return Error(Code::kFailedPrecondition, "cannot make a user namespace for an idmapped mount")
         .sys(error, "clone")
-        .next(error == EMFILE ? "raise the limit of open files (`ulimit -n`)" : "see `belljar doctor`");
+        .next(next_for(error));
   return map;
 }
 
 Result<UniqueFd> capture_idmapped(const std::string& path, const UniqueFd& idmap, std::uint64_t attributes, Below below) {
   const unsigned recursive = below == Below::kRecursive ? AT_RECURSIVE : 0;
   UniqueFd tree(::open_tree(AT_FDCWD, path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | recursive));
-  if (!tree.valid()) return Error(Code::kFailedPrecondition, format("cannot capture {}", quoted(path))).sys(errno, "open_tree");
+  if (!tree.valid())
+    return Error(Code::kFailedPrecondition, format("cannot capture {}", quoted(path)))
+        .sys(errno, "open_tree")
+        .next(next_for(errno));
   mount_attr attr{};
   attr.attr_set = attributes | MOUNT_ATTR_IDMAP;
   attr.propagation = MS_PRIVATE;

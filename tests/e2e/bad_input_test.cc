@@ -151,7 +151,7 @@ TEST_F(Run, AUserWithoutFreeProcessesIsToldSo) {
   BELLJAR_NEEDS(as_ordinary_user());  // root has no such limit
   const auto limited = [&](const char* most) {
     return run(
-        {"/bin/sh", "-c", "cd " + workspace_.path() + "; ulimit -u " + most + "; exec " + BELLJAR_PROGRAM + " run -- echo fine"},
+        {"/bin/bash", "-c", "cd " + workspace_.path() + "; ulimit -u " + most + "; exec " + BELLJAR_PROGRAM + " run -- echo fine"},
         {.stdin_is = Input::kNull});
   };
   const Outcome none = limited("1");

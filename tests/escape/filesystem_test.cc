@@ -51,6 +51,15 @@ TEST_F(Filesystem, HardLinkToOutsideIsRefused) {
   EXPECT_EQ(outside({"link", beside("file"), workspace("hard")}), "ok");
 }
 
+// Root lends the command what is made writable, and with it what the owner's mode would have held.
+TEST_F(Filesystem, SecretsInAWritableSystemDirectoryStayHidden) {
+  BELLJAR_NEEDS(as_root());
+  EXPECT_EQ(inside({"read", "/etc/shadow"}), "EACCES");
+  EXPECT_EQ(inside({"read", "/etc/shadow"}, {"--write", "/etc"}), "EACCES");
+  EXPECT_EQ(inside({"read", "/etc/hostname"}, {"--write", "/etc"}), "ok");
+  EXPECT_EQ(outside_as_ourselves({"read", "/etc/shadow"}), "ok");
+}
+
 // FS-08, CVE-2025-31133: init's links lead to a tree that is no wider.
 TEST_F(Filesystem, InitsRootLeadsNowhere) {
   EXPECT_NE(inside({"list", "/proc/1/root"}), "ok");

@@ -383,8 +383,9 @@ class Planner {
       return;
     }
     if (!absent && kind != PathKind::kSymlink) {
-      if (source == Source::kDefault && !policy_.allow_root_uid && !place_.owner && !host_.open_to_command(path))
-        return;  // its owner and mode hold it already
+      // Its owner and mode hold it already, unless it is shown through a bind: root lends those to the command's id.
+      if (source == Source::kDefault && !policy_.allow_root_uid && !place_.owner && !bound(path) && !host_.open_to_command(path))
+        return;
       const bool directory = kind == PathKind::kDirectory;
       const std::string parent = parent_of(path);
       // A rename on the host takes a cover off; where the parent is read-only here a mask over it does not slip.

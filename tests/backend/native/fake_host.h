@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,11 @@ class FakeHost : public Host {
     links_[path] = target;
     return *this;
   }
+  // The command's id may not enter or read it, by its owner and mode.
+  FakeHost& close(const std::string& path) {
+    closed_.insert(path);
+    return *this;
+  }
   FakeHost& landlock(int abi) {
     abi_ = abi;
     return *this;
@@ -50,7 +56,7 @@ class FakeHost : public Host {
     return found == texts_.end() ? std::nullopt : std::optional(found->second);
   }
   const std::vector<std::string>& mount_points() const override { return mounts_; }
-  bool open_to_command(const std::string&) const override { return true; }
+  bool open_to_command(const std::string& path) const override { return !closed_.contains(path); }
   uid_t uid() const override { return 1000; }
   gid_t gid() const override { return 1000; }
   int landlock_abi() const override { return abi_; }
@@ -58,6 +64,7 @@ class FakeHost : public Host {
  private:
   std::map<std::string, PathFacts> facts_;
   std::map<std::string, std::string> texts_, links_;
+  std::set<std::string> closed_;
   std::vector<std::string> mounts_{"/"};
   int abi_ = 6;
 };

@@ -102,6 +102,14 @@ TEST(PlanPaths, AnEntryThatIsOneOfTheDefaultSecretsTakesNoOtherAway) {
   }
 }
 
+// Root lends what a bind shows to the command's id, whoever owns it: then the mode holds nothing.
+TEST(PlanPaths, ASecretThatItsModeHoldsIsHiddenWhereABindWouldOpenIt) {
+  FakeHost host = usual_host();
+  host.file("/etc/shadow").close("/etc/shadow");
+  EXPECT_FALSE(hides(plan(host, {}), "/etc/shadow"));
+  EXPECT_TRUE(hides(plan(host, with({.path = "/etc", .access = Access::kWrite})), "/etc/shadow"));
+}
+
 TEST(PlanPaths, AWorkspaceMayLieInADefaultSecretAndNotInAHiddenDirectory) {
   FakeHost host = usual_host();
   const FsEntry above{.path = "/home/u", .access = Access::kNone, .origin = {"user", "", 0}};
