@@ -94,6 +94,11 @@ int join_cgroup(ChildContext& context) noexcept {
   return result(::unshare(CLONE_NEWCGROUP));
 }
 
+int take_ready_namespaces(ChildContext& context) noexcept {
+  if (context.ipc >= 0 && ::setns(context.ipc, CLONE_NEWIPC) < 0) return -errno;
+  return context.uts >= 0 && ::setns(context.uts, CLONE_NEWUTS) < 0 ? -errno : 0;
+}
+
 int apply_rlimits(ChildContext& context) noexcept {
   for (const RlimitSpec& limit : context.plan->rlimits) {
     rlimit value = limit.value;
@@ -123,13 +128,9 @@ int change_ids(uid_t uid, gid_t gid) noexcept {
   return result(static_cast<int>(::syscall(SYS_setresuid, uid, uid, uid)));
 }
 
-int become_unprivileged(ChildContext& context) noexcept {
-  const Plan& plan = *context.plan;
-  if (plan.identity != Identity::kRootMapped && plan.identity != Identity::kSwitched) return 0;
-  if (::syscall(SYS_setgroups, 0, nullptr) < 0) return -errno;
-  if (plan.identity == Identity::kSwitched) return change_ids(plan.outside_uid, plan.outside_gid);
+// Only the parent may write a map to another host id; it does so when it is asked.
+int make_own_users(ChildContext& context) noexcept {
   if (::unshare(CLONE_NEWUSER) < 0) return -errno;
-  // Only the parent may write a map to another host id; it does so now.
   wire::Reply please;
   please.type = wire::FromInit::kMapMe;
   if (::send(context.control, &please, sizeof please, MSG_NOSIGNAL) < 0) return -errno;
@@ -137,7 +138,19 @@ int become_unprivileged(ChildContext& context) noexcept {
   const ssize_t got = ::recv(context.control, &answer, sizeof answer, 0);
   if (got < 0) return -errno;
   if (got == 0) return -EPIPE;
-  if (answer.signal != 0) return -answer.signal;
+  return answer.signal != 0 ? -answer.signal : 0;
+}
+
+int become_unprivileged(ChildContext& context) noexcept {
+  const Plan& plan = *context.plan;
+  if (plan.identity != Identity::kRootMapped && plan.identity != Identity::kSwitched) return 0;
+  if (::syscall(SYS_setgroups, 0, nullptr) < 0) return -errno;
+  if (plan.identity == Identity::kSwitched) return change_ids(plan.outside_uid, plan.outside_gid);
+  if (context.users >= 0) {
+    if (::setns(context.users, CLONE_NEWUSER) < 0) return -errno;
+  } else if (const int status = make_own_users(context); status < 0) {
+    return status;
+  }
   if (const int status = change_ids(plan.inside_uid, plan.inside_gid); status < 0) return status;
   return result(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
 }
@@ -275,11 +288,13 @@ constexpr Step kSteps[] = {
     {"parent_death", die_with_parent, "tie the sandbox to its parent"},
     {"id_map", map_own_id, "map the user id into the user namespace"},
     {"cgroup", join_cgroup, "join the cgroup"},
+    {"namespaces", take_ready_namespaces, "enter the namespaces that were made for it"},
     {"network_begin", begin_network, "make a network namespace"},
     {"session", new_session, "start a session"},
     {"keyring", new_session_keyring, "join an empty session keyring"},
     {"tree", build_tree, "build the mount tree"},
     {"network", take_network, "make a network namespace"},
+    {"tree_end", end_names, "end the helper that hid names"},
     {"rlimits", apply_rlimits, "set resource limits"},
     {"identity", become_unprivileged, "give up host root"},
     {"network_end", end_helper, "end the helper that made the network namespace"},

@@ -27,6 +27,9 @@ struct ChildContext {
   bool one_shot = true;
   bool time_steps = false;
   int control = -1;
+  // made beforehand (early.h)
+  int network = -1, ipc = -1, uts = -1, users = -1;
+  int stage = -1, names = -1;
   int* slots = nullptr;         // Plan::slots entries
   char* const* envp = nullptr;  // Plan::env as C strings, for exec requests that bring none
   // results of the steps
@@ -58,7 +61,11 @@ int begin_network(ChildContext& context) noexcept;  // network.cc: these four
 int take_network(ChildContext& context) noexcept;
 int end_helper(ChildContext& context) noexcept;
 int open_sockets(ChildContext& context) noexcept;
-int build_tree(ChildContext& context) noexcept;           // mounts.cc
+int build_tree(ChildContext& context) noexcept;                    // mounts.cc
+int attach_mount(int mount, const char* target) noexcept;          // mount stays open
+int set_stage(ChildContext& context, const MountOp& op) noexcept;  // stage.cc: these three
+int await_names(ChildContext& context) noexcept;
+int end_names(ChildContext& context) noexcept;
 int restrict_paths(ChildContext& context) noexcept;       // landlock.cc
 [[noreturn]] void serve(ChildContext& context) noexcept;  // init.cc
 

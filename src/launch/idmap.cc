@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -20,6 +22,7 @@
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "launch/raw.h"
 
 namespace belljar::launch {
 namespace {
@@ -30,49 +33,68 @@ const char* next_for(int error) noexcept {
   return error == EMFILE ? "raise the limit of open files (`ulimit -n`)" : "see `belljar doctor`";
 }
 
-// Lives only to hold its user namespace open until the parent has a descriptor of it. It shares our memory and touches none of it.
-int hold(void*) {
-  for (;;) ::pause();
-}
-
 constexpr unsigned kNobodysId = 0x6ffffffe;  // next to the ids that root lends
 
-int write_map(pid_t pid, const char* name, unsigned inside, unsigned outside, Zero zero) {
-  std::string text = format("{} {} 1\n", inside, outside);
-  if (zero == Zero::kMapped) text += format("{} 0 1\n", inside == 0 ? kNobodysId : 0);
-  const UniqueFd fd(::open(format("/proc/{}/{}", pid, name).c_str(), O_WRONLY | O_CLOEXEC));
+// Lives only to hold its user namespace open until the parent has a descriptor of it, and dies with the thread that made it. It
+// shares our memory and touches none of it.
+int hold(void*) {
+  raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+  for (;;) raw_call(SYS_ppoll);
+}
+
+// A path below /proc/PID and the text of a map, without the heap: a thread that allocates gets a heap of its own.
+int write_map(pid_t pid, const char* name, unsigned inside, unsigned outside, Zero zero) noexcept {
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+  char text[96];
+  int size = std::snprintf(text, sizeof text, "%u %u 1\n", inside, outside);
+  if (zero == Zero::kMapped)
+    size += std::snprintf(text + size, sizeof text - static_cast<std::size_t>(size), "%u 0 1\n", inside == 0 ? kNobodysId : 0);
+  const UniqueFd fd(::open(path, O_WRONLY | O_CLOEXEC));
   if (!fd.valid()) return errno;
-  return ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : errno;
+  return ::write(fd.get(), text, static_cast<std::size_t>(size)) == size ? 0 : errno;
+}
+
+// 0 or errno.
+int make_namespace(uid_t inside_uid, uid_t outside_uid, gid_t inside_gid, gid_t outside_gid, Zero zero, UniqueFd& made) noexcept {
+  alignas(16) char stack[4096];
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &old);
+  const pid_t pid = ::clone(hold, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER, nullptr);
+  int error = pid < 0 ? errno : 0;
+  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  if (pid < 0) return error;
+  error = write_map(pid, "uid_map", inside_uid, outside_uid, zero);
+  if (error == 0) error = write_map(pid, "gid_map", inside_gid, outside_gid, zero);
+  if (error == 0) {
+    char path[48];
+    std::snprintf(path, sizeof path, "/proc/%d/ns/user", pid);
+    made = UniqueFd(::open(path, O_RDONLY | O_CLOEXEC));
+    if (!made.valid()) error = errno;
+  }
+  ::kill(pid, SIGKILL);
+  while (::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {
+  }
+  return error;
 }
 
 }  // namespace
 
 Result<UniqueFd> make_idmap(uid_t disk_uid, gid_t disk_gid, uid_t shown_uid, gid_t shown_gid, Zero zero) {
-  alignas(16) char stack[4096];
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, &old);
-  const pid_t pid = ::clone(hold, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER, nullptr);
-  int error = pid < 0 ? errno : 0;
-  ::sigprocmask(SIG_SETMASK, &old, nullptr);
   UniqueFd map;
-  if (pid > 0) {
-    error = write_map(pid, "uid_map", disk_uid, shown_uid, zero);
-    if (error == 0) error = write_map(pid, "gid_map", disk_gid, shown_gid, zero);
-    if (error == 0) {
-      map = UniqueFd(::open(format("/proc/{}/ns/user", pid).c_str(), O_RDONLY | O_CLOEXEC));
-      if (!map.valid()) error = errno;
-    }
-    ::kill(pid, SIGKILL);
-    while (::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {
-    }
-  }
-  if (error != 0)
+  if (const int error = make_namespace(disk_uid, shown_uid, disk_gid, shown_gid, zero, map); error != 0)
     return Error(Code::kFailedPrecondition, "cannot make a user namespace for an idmapped mount")
         .sys(error, "clone")
         .next(next_for(error));
   return map;
+}
+
+UniqueFd make_id_namespace(uid_t inside_uid, uid_t outside_uid, gid_t inside_gid, gid_t outside_gid) noexcept {
+  UniqueFd made;
+  make_namespace(inside_uid, outside_uid, inside_gid, outside_gid, Zero::kUnmapped, made);
+  return made;
 }
 
 Result<UniqueFd> capture_idmapped(const std::string& path, const UniqueFd& idmap, std::uint64_t attributes, Below below) {

@@ -20,6 +20,9 @@ enum class Zero { kUnmapped, kMapped };
 // A user namespace that maps `disk` ids to `shown` ids, one of each. Makes and ends one short-lived process.
 Result<UniqueFd> make_idmap(uid_t disk_uid, gid_t disk_gid, uid_t shown_uid, gid_t shown_gid, Zero zero = Zero::kUnmapped);
 
+// The user namespace of a command: one id of each kind. Not valid: it could not be made. No heap, from any thread.
+UniqueFd make_id_namespace(uid_t inside_uid, uid_t outside_uid, gid_t inside_gid, gid_t outside_gid) noexcept;
+
 enum class Below { kRecursive, kAlone };
 
 // A detached copy of what is mounted at `path` (canonical), idmapped. Errors: kFailedPrecondition naming the file system when it

@@ -26,6 +26,7 @@
 #include "belljar/result.h"
 #include "kernel/small_file.h"
 #include "launch/child.h"
+#include "launch/early.h"
 #include "launch/plan.h"
 #include "launch/wire.h"
 
@@ -138,12 +139,25 @@ Event decode(const wire::Reply& reply) {
 }
 
 std::string describe(const MountOp& op) {
-  constexpr std::string_view kNames[] = {"copy",           "copy",      "tmpfs",
-                                         "proc",           "devpts",    "mqueue",
-                                         "overlay",        "attach",    "set attributes of",
-                                         "make directory", "make file", "write file",
-                                         "make device",    "link",      "hide names below",
-                                         "set owner of",   "pivot into"};
+  constexpr std::string_view kNames[] = {"copy",
+                                         "copy",
+                                         "tmpfs",
+                                         "proc",
+                                         "devpts",
+                                         "mqueue",
+                                         "overlay",
+                                         "attach",
+                                         "set attributes of",
+                                         "make directory",
+                                         "make file",
+                                         "write file",
+                                         "make device",
+                                         "link",
+                                         "hide names below",
+                                         "set owner of",
+                                         "set the stage at",
+                                         "hide names",
+                                         "pivot into"};
   return format("{} {}", kNames[static_cast<std::size_t>(op.kind)], quoted(op.target.empty() ? op.source : op.target));
 }
 
@@ -153,6 +167,12 @@ class Starter {
  public:
   Starter(const Plan& plan, const ExecRequest* first, const StartOptions& options)
       : plan_(plan), first_(first), options_(options) {}
+  Starter(const Starter&) = delete;
+  Starter& operator=(const Starter&) = delete;
+  // The stage is closed after the last that was done on it.
+  ~Starter() {
+    if (plan_.early) plan_.early->end();
+  }
 
   Result<Sandbox> run() {
     if (first_ != nullptr && first_->argv.empty()) return exec_error(*first_);
@@ -162,6 +182,7 @@ class Starter {
     sandbox_.control_ = UniqueFd(ends[0]);
     child_end_ = UniqueFd(ends[1]);
     prepare();
+    if (plan_.early) take_early();
     BELLJAR_CHECK(clone());
     BELLJAR_CHECK(follow());
     return std::move(sandbox_);
@@ -193,12 +214,24 @@ class Starter {
     context_.first = &exec_;
   }
 
+  void take_early() {
+    made_ = plan_.early->take();
+    context_.network = made_.network.get();
+    context_.ipc = made_.ipc.get();
+    context_.uts = made_.uts.get();
+    context_.users = made_.users.get();
+    context_.stage = made_.stage.get();
+    if (made_.stage.valid()) context_.names = made_.names.get();
+  }
+
   Result<void> clone() {
     clone_args args{};
     int pidfd = -1;
     // The cgroup namespace is made by the child after it has joined its group, the network namespace beside the tree (network.cc).
     std::uint64_t later = CLONE_NEWCGROUP;
     if (plan_.loopback_up) later |= CLONE_NEWNET;
+    if (context_.ipc >= 0) later |= CLONE_NEWIPC;
+    if (context_.uts >= 0) later |= CLONE_NEWUTS;
     args.flags = (plan_.clone_flags & ~later) | CLONE_PIDFD;
     args.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
     args.exit_signal = 0;  // no SIGCHLD in a host program that did not ask for one; we wait on the pidfd
@@ -319,6 +352,7 @@ class Starter {
   StartOptions options_;
   Sandbox sandbox_;
   UniqueFd child_end_;
+  Early::Made made_;
   ChildContext context_;
   PreparedExec exec_;
   std::vector<int> slots_;

@@ -15,6 +15,7 @@
 
 #include "launch/child.h"
 #include "launch/plan.h"
+#include "launch/stage.h"
 
 namespace belljar::launch {
 namespace {
@@ -63,48 +64,17 @@ int capture(const MountOp& op, int& slot) noexcept {
   return 0;
 }
 
-// `data` holds "key=value" or "flag" strings, each ended by NUL.
-int make_filesystem(const char* type, const MountOp& op, int& slot) noexcept {
-  const int context = ::fsopen(type, FSOPEN_CLOEXEC);
-  if (context < 0) return -errno;
-  int status = 0;
-  const char* end = op.data.data() + op.data.size();
-  for (const char* item = op.data.data(); item < end && status == 0; item += std::strlen(item) + 1) {
-    const char* equals = std::strchr(item, '=');
-    char key[32];
-    if (equals == nullptr) {
-      if (::fsconfig(context, FSCONFIG_SET_FLAG, item, nullptr, 0) < 0) status = -errno;
-      continue;
-    }
-    const auto length = static_cast<std::size_t>(equals - item);
-    if (length >= sizeof key) {
-      status = -EINVAL;
-      break;
-    }
-    std::memcpy(key, item, length);
-    key[length] = '\0';
-    if (::fsconfig(context, FSCONFIG_SET_STRING, key, equals + 1, 0) < 0) status = -errno;
-  }
-  if (status == 0 && ::fsconfig(context, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) < 0) status = -errno;
-  if (status == 0) {
-    const int mount = ::fsmount(context, FSMOUNT_CLOEXEC, static_cast<unsigned>(op.attr_set));
-    if (mount < 0) status = -errno;
-    else slot = mount;
-  }
-  ::close(context);
-  return status;
+int new_filesystem(const char* type, const MountOp& op, int& slot) noexcept {
+  const int mount = make_filesystem(type, op.data, static_cast<unsigned>(op.attr_set));
+  if (mount < 0) return mount;
+  slot = mount;
+  return 0;
 }
 
 int attach(const MountOp& op, int& slot) noexcept {
   int status = 0;
-  if ((op.flags & kOwnPlace) != 0) {  // two calls and 1 us less
-    if (::move_mount(slot, "", AT_FDCWD, op.target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) < 0) status = -errno;
-  } else {
-    const int place = open_exact(op.target.c_str(), O_PATH);
-    if (place < 0) return place;
-    if (::move_mount(slot, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0) status = -errno;
-    ::close(place);
-  }
+  if ((op.flags & kOwnPlace) == 0) status = attach_mount(slot, op.target.c_str());
+  else if (::move_mount(slot, "", AT_FDCWD, op.target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) < 0) status = -errno;  // 1 us less
   ::close(slot);
   slot = -1;
   return status;
@@ -117,55 +87,6 @@ int set_in_place(const MountOp& op) noexcept {
   ::close(place);
   return status;
 }
-
-// Directories and files are made only on file systems of our own (the private tmpfs): the builder sees to it, and a link in the way
-// is refused here all the same.
-int make_node(const MountOp& op) noexcept {
-  const char* path = op.target.c_str();
-  if (op.kind == MountOpKind::kMkdir) {
-    return ::mkdir(path, op.mode) < 0 && errno != EEXIST ? -errno : 0;  // umask is 0 here
-  }
-  if (op.kind == MountOpKind::kSymlink) return ::symlink(op.source.c_str(), path) < 0 && errno != EEXIST ? -errno : 0;
-  const int fd = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return errno == EEXIST ? 0 : -errno;
-  int status = 0;
-  if (!op.data.empty() && ::write(fd, op.data.data(), op.data.size()) != static_cast<ssize_t>(op.data.size())) status = -EIO;
-  if (status == 0 && ::fchmod(fd, op.mode) < 0) status = -errno;
-  ::close(fd);
-  return status;
-}
-
-// Root makes the node; an ordinary user, and root in a container that may not (mknod(2), EPERM), binds the host's over a file.
-int make_device(const MountOp& op) noexcept {
-  if (op.device != 0) {
-    if (::mknod(op.target.c_str(), S_IFCHR | 0666, op.device) == 0) return 0;
-    if (errno != EPERM) return -errno;
-  }
-  const int from = open_exact(op.source.c_str(), O_PATH);
-  if (from < 0) return from;
-  const int tree = ::open_tree(from, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-  const int to = tree < 0 ? -1 : ::open(op.target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-  int status = to < 0 ? -errno : 0;
-  if (status == 0 && ::move_mount(tree, "", to, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0) status = -errno;
-  for (const int fd : {from, tree, to}) {
-    if (fd >= 0) ::close(fd);
-  }
-  return status;
-}
-
-int link_names(const MountOp& op) noexcept {
-  const int folder = open_exact(op.target.c_str(), O_PATH | O_DIRECTORY);
-  if (folder < 0) return folder;
-  int status = 0;
-  const char* end = op.data.data() + op.data.size();
-  for (const char* name = op.data.data(); name < end && status == 0; name += std::strlen(name) + 1) {
-    if (::linkat(folder, op.source.c_str(), folder, name, 0) < 0 && errno != EEXIST) status = -errno;
-  }
-  ::close(folder);
-  return status;
-}
-
-int set_owner(const MountOp& op) noexcept { return ::lchown(op.target.c_str(), op.uid, op.gid) < 0 ? -errno : 0; }
 
 int pivot(const MountOp& op) noexcept {
   if (::chdir(op.target.c_str()) < 0) return -errno;
@@ -186,15 +107,15 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
       slot = op.fd;
       return 0;
     case MountOpKind::kTmpfs:
-      return make_filesystem("tmpfs", op, slot);
+      return new_filesystem("tmpfs", op, slot);
     case MountOpKind::kProc:
-      return make_filesystem("proc", op, slot);
+      return new_filesystem("proc", op, slot);
     case MountOpKind::kDevpts:
-      return make_filesystem("devpts", op, slot);
+      return new_filesystem("devpts", op, slot);
     case MountOpKind::kMqueue:
-      return make_filesystem("mqueue", op, slot);
+      return new_filesystem("mqueue", op, slot);
     case MountOpKind::kOverlay:
-      return make_filesystem("overlay", op, slot);
+      return new_filesystem("overlay", op, slot);
     case MountOpKind::kAttach:
       if (slot < 0) return (op.flags & (kOptional | kIfExists)) != 0 ? 0 : -EBADF;
       return attach(op, slot);
@@ -204,13 +125,14 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
     case MountOpKind::kMkfile:
     case MountOpKind::kWriteFile:
     case MountOpKind::kSymlink:
-      return make_node(op);
     case MountOpKind::kDevice:
-      return make_device(op);
     case MountOpKind::kLinkNames:
-      return link_names(op);
     case MountOpKind::kChown:
-      return set_owner(op);
+      return run_stage_op(AT_FDCWD, op, MayBind::kYes);
+    case MountOpKind::kStage:
+      return set_stage(context, op);
+    case MountOpKind::kAwait:
+      return await_names(context);
     case MountOpKind::kPivot:
       return pivot(op);
   }
@@ -218,6 +140,14 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
 }
 
 }  // namespace
+
+int attach_mount(int mount, const char* target) noexcept {
+  const int place = open_exact(target, O_PATH);
+  if (place < 0) return place;
+  const int status = ::move_mount(mount, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
+  ::close(place);
+  return status;
+}
 
 int build_tree(ChildContext& context) noexcept {
   const auto& ops = context.plan->mounts;
@@ -238,7 +168,7 @@ int build_tree(ChildContext& context) noexcept {
     }
   }
   ::umask(callers_umask);
-  return 0;
+  return await_names(context);
 }
 
 }  // namespace belljar::launch

@@ -14,11 +14,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "kernel/seccomp.h"
+#include "launch/early.h"
 
 namespace belljar::launch {
 
@@ -39,7 +41,9 @@ enum class MountOpKind : std::uint8_t {
   kSymlink,    // `target` -> `source`
   kLinkNames,  // hard links to `source` (relative to `target`) under each of the NUL-ended names of `data` below directory `target`
   kChown,      // lchown `target` to `uid`, `gid` (only on file systems of our own)
-  kPivot,      // pivot_root into `target`, detach the old root
+  kStage,  // the stage at `target`: ready-made, or a new tmpfs of `data` and attributes, with Plan::stage_rest done, names begun
+  kAwait,  // until the names on the stage are done
+  kPivot,  // pivot_root into `target`, detach the old root
 };
 
 enum MountOpFlags : std::uint32_t {
@@ -48,6 +52,7 @@ enum MountOpFlags : std::uint32_t {
   kIfExists = 1U << 2,  // ENOENT/ENOTDIR on source or target: skip silently (a path vanished since the plan was made)
   kOwnPlace = 1U << 3,  // the path lies on a file system that this plan made, where nobody can have put a link: not checked again
   kIfEmpty = 1U << 4,   // only when the slot is still empty: the second choice after a kOptional operation
+                        // run of them
 };
 
 struct MountOp {
@@ -109,6 +114,8 @@ struct Plan {
   bool loopback_up = false;          // with CLONE_NEWNET: raise its loopback
   std::vector<InnerSocket> sockets;  // with CLONE_NEWNET and loopback_up; at most kMaxInnerSockets
   std::vector<MountOp> mounts;
+  // On the stage (stage.h), targets relative to it: the hidden names, which take long and are wanted last, and what else is made.
+  std::vector<MountOp> stage_names, stage_rest;
   int slots = 0;
   std::vector<UniqueFd> kept_fds;  // descriptors that ops name
   std::vector<RlimitSpec> rlimits;
@@ -124,6 +131,8 @@ struct Plan {
   unsigned short pty_rows = 0, pty_columns = 0;  // its size from the first moment
   std::string default_cwd = "/";
   std::vector<std::string> env;  // "K=V", the whole environment
+  // kRootMapped: namespaces and the stage, begun beforehand; without it the child makes them. Last, since it uses what is above.
+  std::unique_ptr<Early> early;
 };
 
 // One process to start inside: argv, environment, directory, descriptors.

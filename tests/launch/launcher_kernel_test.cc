@@ -10,11 +10,13 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "launch/early.h"
 #include "launch/launcher.h"
 #include "launch/plan.h"
 #include "support/identity.h"
@@ -154,6 +156,96 @@ TEST_F(Launcher, AFailingStepNamesItselfAndItsOperation) {
   ASSERT_FALSE(sandbox);
   EXPECT_EQ(sandbox.error().call(), "tree: copy `/does/not/exist`");
   EXPECT_EQ(sandbox.error().errnum(), ENOENT);
+}
+
+// Root's own namespaces, with the command as an id that no account has.
+Plan as_root() {
+  Plan plan = namespaces();
+  plan.clone_flags &= ~std::uint64_t{CLONE_NEWUSER};
+  plan.identity = Identity::kRootMapped;
+  plan.outside_uid = plan.outside_gid = 0x70000000U;
+  plan.mounts.push_back({.kind = MountOpKind::kSetAttr, .flags = kRecursive, .target = "/"});
+  plan.mounts.push_back({.kind = MountOpKind::kStage, .target = "/tmp", .data = std::string("mode=0755", 10)});
+  plan.mounts.push_back({.kind = MountOpKind::kAwait});
+  plan.stage_names = {
+      {.kind = MountOpKind::kSymlink, .source = "nowhere", .target = "absent"},
+      {.kind = MountOpKind::kMkdir, .mode = 0755, .target = "names"},
+      {.kind = MountOpKind::kLinkNames, .source = "../absent", .target = "names", .data = std::string("a\0b\0", 4)}};
+  plan.stage_rest = {{.kind = MountOpKind::kMkdir, .mode = 01777, .target = "rest"},
+                     {.kind = MountOpKind::kWriteFile, .mode = 0644, .target = "file", .data = "text"}};
+  return plan;
+}
+
+void begin_early(Plan& plan) {
+  plan.early = Early::begin({.network = true,
+                             .inside_uid = plan.inside_uid,
+                             .outside_uid = plan.outside_uid,
+                             .inside_gid = plan.inside_gid,
+                             .outside_gid = plan.outside_gid});
+  ASSERT_NE(plan.early, nullptr);
+  plan.early->make_names(std::string("mode=0755", 10), plan.stage_names);
+  plan.early->make_rest(plan.stage_rest);
+}
+
+constexpr const char* kLook =
+    "id -u; readlink /proc/self/ns/user; readlink /proc/self/ns/net; readlink /proc/self/ns/ipc; readlink /proc/self/ns/uts; "
+    "ls /tmp /tmp/names; stat -c %a /tmp/rest; cat /tmp/file; cat /sys/class/net/lo/operstate > /dev/null; umask";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines(1);
+  for (const char c : text) {
+    if (c == '\n') lines.emplace_back();
+    else lines.back() += c;
+  }
+  return lines;
+}
+
+TEST(Early, MakesWhatTheChildWouldMake) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  const Plan alone = as_root();
+  Plan early = as_root();
+  begin_early(early);
+  const auto by_child = lines_of(run(alone, {"sh", "-c", kLook}).out);
+  const auto beforehand = lines_of(run(early, {"sh", "-c", kLook}).out);
+  ASSERT_GT(by_child.size(), 10U);
+  ASSERT_EQ(beforehand.size(), by_child.size());
+  EXPECT_EQ(beforehand[0], "1234");
+  for (std::size_t i = 1; i <= 4; ++i) EXPECT_NE(beforehand[i], by_child[i]);  // namespaces of their own
+  for (std::size_t i = 5; i < by_child.size(); ++i) EXPECT_EQ(beforehand[i], by_child[i]);
+}
+
+TEST(Early, ServesOneSandbox) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  Plan plan = as_root();
+  begin_early(plan);
+  const auto first = lines_of(run(plan, {"sh", "-c", kLook}).out);
+  const auto second = lines_of(run(plan, {"sh", "-c", kLook}).out);
+  ASSERT_EQ(first.size(), second.size());
+  for (std::size_t i = 1; i <= 4; ++i) EXPECT_NE(first[i], second[i]);
+}
+
+TEST(Early, ANameThatCannotBeHiddenFailsTheStart) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  for (const bool beforehand : {false, true}) {
+    Plan plan = as_root();
+    plan.stage_names.push_back({.kind = MountOpKind::kMkdir, .mode = 0755, .target = "no/such/parent"});
+    if (beforehand) begin_early(plan);
+    ExecRequest request;
+    request.argv = {"true"};
+    const auto sandbox = start(plan, &request);
+    ASSERT_FALSE(sandbox) << beforehand;
+    EXPECT_EQ(sandbox.error().errnum(), ENOENT);
+  }
+}
+
+TEST(Early, IsGivenUpWithoutAPlan) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  Plan plan = as_root();
+  plan.early = Early::begin({.network = true, .inside_uid = 1, .outside_uid = 2, .inside_gid = 1, .outside_gid = 2});
+  ASSERT_NE(plan.early, nullptr);
+  plan.early.reset();  // returns, and leaves nothing
+  plan = as_root();
+  begin_early(plan);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@
 #include "base/unique_fd.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "launch/early.h"
 #include "launch/idmap.h"
 #include "launch/plan.h"
 #include "policy/defaults.h"
@@ -147,11 +148,16 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
   open_way(place.workspace);
   if (view.layered) BELLJAR_CHECK(lender.lend_layers(plan, *view.layered));
   view.binds.insert(view.binds.begin(), std::make_move_iterator(extra.begin()), std::make_move_iterator(extra.end()));
+  return {};
+}
+
+// What is made on the stage belongs to the lent id, and so do masked folders that are lent.
+void own_stage(const Host& host, const Workplace& place, const launch::Plan& plan, View& view) {
   view.chown_private = true;
   view.make_devices = true;
   view.owner_uid = plan.outside_uid;
   view.owner_gid = plan.outside_gid;
-  return {};
+  for (auto& [folder, mask] : view.masks) mask.lent = folder == place.home && host.facts(folder).uid != plan.outside_uid;
 }
 
 // The sandbox's own id needs a name: many programs ask for it and some refuse to run without (git, ssh, node's os.userInfo()).
@@ -248,14 +254,26 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   }
   prepared.pid_namespace = true;
   prepared.user_namespace = true;
+  if (plan.identity == launch::Identity::kRootMapped) {
+    plan.early = launch::Early::begin({.network = plan.loopback_up,
+                                       .inside_uid = plan.inside_uid,
+                                       .outside_uid = plan.outside_uid,
+                                       .inside_gid = plan.inside_gid,
+                                       .outside_gid = plan.outside_gid});
+  }
 
   Paths paths = BELLJAR_TRY(plan_paths(host_, policy, place));
   paths.view.proc_optional = policy.enable_weaker_nested_sandbox;
-  if (plan.identity == launch::Identity::kRootMapped) {
+  const bool lends = plan.identity == launch::Identity::kRootMapped;
+  if (lends) own_stage(host_, place, plan, paths.view);
+  build_names(host_, paths.view, plan);
+  if (plan.early) plan.early->make_names(stage_options(paths.view), plan.stage_names);
+  if (lends) {
     BELLJAR_CHECK(lend_everything(host_, place, paths, plan));
     name_inside_id(host_, place, plan, paths.view);
   }
   BELLJAR_CHECK(build_tree_ops(host_, paths.view, plan));
+  if (plan.early) plan.early->make_rest(plan.stage_rest);
   // Who may make mount namespaces may show `.git` under another path, and writes id maps with its own credentials: no live rules
   // then.
   if (place.listener && !policy.allow_nested_userns) prepared.file_rules = make_file_rules(policy, paths, Holds::kLive);

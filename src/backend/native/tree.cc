@@ -47,6 +47,8 @@ class Builder {
  public:
   Builder(const Host& host, const View& view, launch::Plan& plan) : host_(host), view_(view), plan_(plan), slots_(plan.slots) {}
 
+  void names() { make_mask_names(); }
+
   Result<void> run() {
     capture_binds();
     capture_layers();
@@ -61,13 +63,13 @@ class Builder {
     }
     make_stage();
     make_layered();
-    make_masks();
-    make_caches();
     make_hiding_places();
     make_private_dirs();
     make_files();
     if (view_.minimal_dev) make_dev();
     if (view_.fresh_proc) make_proc();
+    make_masks();
+    make_caches();
     BELLJAR_CHECK(make_mount_points());
     attach_all();
     plan_.slots = slots_;
@@ -76,6 +78,12 @@ class Builder {
 
  private:
   void add(MountOp op) { plan_.mounts.push_back(std::move(op)); }
+  // What is made on the stage, in whichever list is being written. A restricted root is a mount of `newroot` there.
+  void add_stage(MountOp op) {
+    op.target.erase(0, kStage.size() + 1);
+    if (op.target.starts_with("root/")) op.target.insert(0, "new");
+    stage_ops_->push_back(std::move(op));
+  }
   int slot() { return slots_++; }
   std::string stage(std::string_view name) const { return join(kStage, name); }
   std::string at(std::string_view target) const {
@@ -96,9 +104,9 @@ class Builder {
   }
   void mkdir(const std::string& path, mode_t mode, bool give_away = false) {
     if (!made_.insert(path).second) return;
-    add({.kind = MountOpKind::kMkdir, .mode = mode, .target = path});
+    add_stage({.kind = MountOpKind::kMkdir, .mode = mode, .target = path});
     if (give_away && view_.chown_private) {
-      add({.kind = MountOpKind::kChown, .target = path, .uid = view_.owner_uid, .gid = view_.owner_gid});
+      add_stage({.kind = MountOpKind::kChown, .target = path, .uid = view_.owner_uid, .gid = view_.owner_gid});
     }
   }
   // mkdir -p below a stage directory; the last component is a file when `directory` is false.
@@ -109,7 +117,7 @@ class Builder {
       const std::string path = base + "/" + relative.substr(0, slash);
       const bool last = slash == std::string::npos;
       if (last && !directory) {
-        if (made_.insert(path).second) add({.kind = MountOpKind::kMkfile, .mode = 0600, .target = path});
+        if (made_.insert(path).second) add_stage({.kind = MountOpKind::kMkfile, .mode = 0600, .target = path});
       } else {
         mkdir(path, mode);
       }
@@ -223,17 +231,7 @@ class Builder {
   }
 
   void make_stage() {
-    const int tmpfs = slot();
-    std::string options = format("size={}", view_.private_bytes);
-    options.push_back('\0');
-    options += "mode=0755";
-    options.push_back('\0');
-    if (view_.private_inodes != 0) {
-      options += format("nr_inodes={}", view_.private_inodes);
-      options.push_back('\0');
-    }
-    add({.kind = MountOpKind::kTmpfs, .slot = tmpfs, .attr_set = kQuiet, .data = std::move(options)});
-    add({.kind = MountOpKind::kAttach, .slot = tmpfs, .target = std::string(kStage)});
+    add({.kind = MountOpKind::kStage, .attr_set = kQuiet, .target = std::string(kStage), .data = stage_options(view_)});
     if (view_.whole_root) return;
     mkdir(stage("newroot"), 0755);
     mkdir(stage("root"), 0755);
@@ -242,7 +240,7 @@ class Builder {
     add({.kind = MountOpKind::kAttach, .slot = root, .target = stage("root")});
     for (const auto& [link, text] : view_.root_links) {
       make_path(stage("root"), relative_to(parent_of(link), "/"), true, 0755);
-      add({.kind = MountOpKind::kSymlink, .source = text, .target = at(link)});
+      add_stage({.kind = MountOpKind::kSymlink, .source = text, .target = at(link)});
     }
   }
 
@@ -295,23 +293,33 @@ class Builder {
     return options;
   }
 
+  static std::string names_of(int number) { return format("{}/mask{}", kStage, number); }
+
+  // The hidden names are a file system of their own until an overlay takes them in: they are made beside all that comes between.
+  void make_mask_names() {
+    if (view_.masks.empty()) return;
+    add_stage({.kind = MountOpKind::kSymlink, .source = std::string(kHiddenPlace), .target = stage("absent")});
+    stage_ops_ = &plan_.stage_names;
+    int number = 0;
+    for (const auto& [folder, mask] : view_.masks) make_names(folder, mask, names_of(number++));
+    stage_ops_ = &plan_.stage_rest;
+  }
+
   void make_masks() {
-    if (view_.masks.empty() && view_.caches.empty()) return;
-    add({.kind = MountOpKind::kSymlink, .source = std::string(kHiddenPlace), .target = stage("absent")});
+    if (view_.masks.empty()) return;
+    add({.kind = MountOpKind::kAwait});
     for (auto& [folder, floor] : floors_) {
       mkdir(floor.second, 0755);
       add({.kind = MountOpKind::kAttach, .flags = launch::kOwnPlace, .slot = floor.first, .target = floor.second});
     }
     int number = 0;
-    for (const auto& [folder, mask] : view_.masks) make_mask(folder, mask, number++);
+    for (const auto& [folder, mask] : view_.masks) make_mask(folder, number++);
   }
 
   // One overlay holds the masked names of a folder and the writable layer of the caches in it: the folder is shown through a
   // read-only copy of it, each cache through a writable one.
-  void make_mask(const std::string& folder, const Mask& mask, int number) {
-    const std::string names = format("{}/mask{}", kStage, number);
-    make_names(folder, mask, names);
-    const std::string lower = "lowerdir=" + names + ":" + escape_layer(reachable(folder)) + '\0';
+  void make_mask(const std::string& folder, int number) {
+    const std::string lower = "lowerdir=" + names_of(number) + ":" + escape_layer(reachable(folder)) + '\0';
     const int to = slot();
     const std::vector<const Cache*> caches = caches_of(folder);
     if (!caches.empty()) {
@@ -340,11 +348,10 @@ class Builder {
     const PathFacts facts = host_.facts(folder);
     mkdir(dir, facts.mode & 07777U);
     if (view_.chown_private) {
-      const bool lent = mask.detached_fd >= 0;
-      add({.kind = MountOpKind::kChown,
-           .target = dir,
-           .uid = lent ? view_.owner_uid : facts.uid,
-           .gid = lent ? view_.owner_gid : facts.gid});
+      add_stage({.kind = MountOpKind::kChown,
+                 .target = dir,
+                 .uid = mask.lent ? view_.owner_uid : facts.uid,
+                 .gid = mask.lent ? view_.owner_gid : facts.gid});
     }
     std::string links;
     for (const std::string& name : mask.hidden) {
@@ -353,7 +360,8 @@ class Builder {
       if (!in_cache(path) && host_.facts(path).kind != PathKind::kAbsent) mkdir(dir + "/" + name, 0);
       else (links += name).push_back('\0');
     }
-    if (!links.empty()) add({.kind = MountOpKind::kLinkNames, .source = "../absent", .target = dir, .data = std::move(links)});
+    if (!links.empty())
+      add_stage({.kind = MountOpKind::kLinkNames, .source = "../absent", .target = dir, .data = std::move(links)});
     for (const std::string& ghost : mask.ghosts) {
       make_ghost_parents(folder, dir, ghost);
       mkdir(dir + "/" + ghost, 0755, true);
@@ -433,7 +441,7 @@ class Builder {
   void make_hiding_places() {
     if (view_.hide_dirs.empty() && view_.hide_files.empty()) return;
     mkdir(stage("hidden"), 0);
-    add({.kind = MountOpKind::kMkfile, .mode = 0, .target = stage("hidden-file")});
+    add_stage({.kind = MountOpKind::kMkfile, .mode = 0, .target = stage("hidden-file")});
     const auto cover = [&](const std::string& target, std::string_view with, bool directory) {
       place(target, capture_own(stage(with), MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | kQuiet), directory, launch::kIfExists);
     };
@@ -455,7 +463,7 @@ class Builder {
     int number = 0;
     for (const auto& [target, contents] : view_.files) {
       const std::string path = format("{}/file{}", kStage, number++);
-      add({.kind = MountOpKind::kWriteFile, .mode = 0644, .target = path, .data = contents});
+      add_stage({.kind = MountOpKind::kWriteFile, .mode = 0644, .target = path, .data = contents});
       place(target, capture_own(path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | kQuiet), false, launch::kIfExists);
     }
   }
@@ -466,16 +474,16 @@ class Builder {
     mkdir(dev, 0755);
     own_["/dev"] = dev;
     for (const Node& node : kNodes) {
-      add({.kind = MountOpKind::kDevice,
-           .device = view_.make_devices ? makedev(node.major, node.minor) : 0,
-           .source = join("/dev", node.name),
-           .target = join(dev, node.name)});
+      add_stage({.kind = MountOpKind::kDevice,
+                 .device = view_.make_devices ? makedev(node.major, node.minor) : 0,
+                 .source = join("/dev", node.name),
+                 .target = join(dev, node.name)});
     }
     constexpr std::pair<std::string_view, std::string_view> kLinks[] = {
         {"/proc/self/fd", "fd"},       {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"},
         {"/proc/self/fd/2", "stderr"}, {"/proc/kcore", "core"},      {"pts/ptmx", "ptmx"}};
     for (const auto& [to, name] : kLinks)
-      add({.kind = MountOpKind::kSymlink, .source = std::string(to), .target = join(dev, name)});
+      add_stage({.kind = MountOpKind::kSymlink, .source = std::string(to), .target = join(dev, name)});
     mkdir(join(dev, kHiddenPlace.substr(5)), 0);
     const int pts = slot();
     std::string options("newinstance\0ptmxmode=0666\0mode=0620\0", 36);
@@ -588,9 +596,18 @@ class Builder {
   std::map<std::string, std::string> own_;                     // private target -> its path on the stage
   std::map<std::string, std::pair<int, std::string>> floors_;  // masked folder -> slot, path on the stage
   std::unordered_set<std::string> made_;
+  std::vector<MountOp>* stage_ops_ = &plan_.stage_rest;
 };
 
 }  // namespace
+
+std::string stage_options(const View& view) {
+  std::string options = format("size={}", view.private_bytes) + '\0' + "mode=0755" + '\0';
+  if (view.private_inodes != 0) options += format("nr_inodes={}", view.private_inodes) + '\0';
+  return options;
+}
+
+void build_names(const Host& host, const View& view, launch::Plan& plan) { Builder(host, view, plan).names(); }
 
 Result<void> build_tree_ops(const Host& host, const View& view, launch::Plan& plan) { return Builder(host, view, plan).run(); }
 

@@ -44,6 +44,7 @@ struct Mask {
   std::vector<std::string> hidden;  // relative to folder
   std::vector<std::string> ghosts;
   int detached_fd = -1;  // the folder itself, idmapped beforehand (root only)
+  bool lent = false;     // it will be, or is
 };
 
 struct Cache {
@@ -81,7 +82,13 @@ struct View {
   bool make_devices = false;   // root: nodes of our own are a fifth of the cost of six bind mounts
 };
 
-// Appends the operations to `plan` (mounts, slots). Errors: a mount point that does not exist and may not be made.
+// The mount options of the stage, as in MountOp::data.
+std::string stage_options(const View& view);
+
+// The hidden names, to `plan` (stage_names): they may be made before the rest is known. Needs masks, caches and owners of the view.
+void build_names(const Host& host, const View& view, launch::Plan& plan);
+
+// Appends the operations to `plan` (mounts, stage_rest, slots). Errors: a mount point that does not exist and may not be made.
 Result<void> build_tree_ops(const Host& host, const View& view, launch::Plan& plan);
 
 }  // namespace belljar::backend

@@ -1,0 +1,174 @@
+#include "launch/early.h"
+
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/unique_fd.h"
+#include "launch/idmap.h"
+#include "launch/plan.h"
+#include "launch/stage.h"
+
+namespace belljar::launch {
+namespace {
+
+constexpr std::size_t kStack = 64U << 10;
+
+bool raise_loopback() noexcept {
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  request.ifr_name[0] = 'l';
+  request.ifr_name[1] = 'o';
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  return socket.valid() && ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
+}
+
+}  // namespace
+
+// The thread's memory. It allocates nothing: a thread that does gets a heap of its own.
+struct Early::Work {
+  enum Given : unsigned { kNames = 1, kRest = 2, kNoMore = 4 };
+
+  EarlyOptions options;
+  std::string stage_options;
+  std::span<const MountOp> names, rest;
+  std::atomic<unsigned> given{0};
+  std::atomic<bool> ready{false};  // Made is complete
+  Made made;
+  UniqueFd tell;  // the other end of Made::names
+  pthread_t thread{};
+
+  // Only this thread changes its namespaces, and it ends soon: the descriptors hold them.
+  void make_namespaces() noexcept {
+    if (::unshare(CLONE_NEWIPC | CLONE_NEWUTS | (options.network ? CLONE_NEWNET : 0)) < 0) return;
+    const UniqueFd own(::open("/proc/thread-self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const auto take = [&](const char* name) { return UniqueFd(::openat(own.get(), name, O_RDONLY | O_CLOEXEC)); };
+    made.ipc = take("ipc");
+    made.uts = take("uts");
+    if (options.network && raise_loopback()) made.network = take("net");
+  }
+
+  void await(unsigned what) noexcept {
+    for (unsigned seen = given.load(std::memory_order_acquire); (seen & what) == 0; seen = given.load(std::memory_order_acquire))
+      given.wait(seen, std::memory_order_acquire);
+  }
+  bool has(unsigned what) const noexcept { return (given.load(std::memory_order_acquire) & what) != 0; }
+
+  void set_ready() noexcept {
+    ready.store(true, std::memory_order_release);
+    ready.notify_all();
+  }
+
+  void finish_stage(UniqueFd& stage) noexcept {
+    if (stage.valid() && run_stage_ops(stage.get(), rest, MayBind::kNo) == 0) made.stage = std::move(stage);
+    set_ready();
+  }
+
+  // The names take longest and are wanted last: what the child waits for goes before them as soon as it is known.
+  void make_stage() noexcept {
+    await(kNames | kNoMore);
+    if (!has(kNames)) return set_ready();
+    int ends[2];
+    UniqueFd stage(make_filesystem("tmpfs", stage_options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
+    if (::pipe2(ends, O_CLOEXEC) == 0) made.names = UniqueFd(ends[0]), tell = UniqueFd(ends[1]);
+    if (!made.names.valid()) stage.reset();
+    const int place = stage.get();
+    int status = place < 0 ? -EBADF : 0;
+    bool finished = false;
+    for (const MountOp& op : names) {
+      if (status < 0) break;
+      if (!finished && has(kRest)) finish_stage(stage), finished = true;
+      status = run_stage_op(place, op, MayBind::kNo);
+    }
+    if (!finished) {
+      await(kRest | kNoMore);
+      if (status < 0) stage.reset();
+      finish_stage(stage);
+    }
+    if (tell.valid()) (void)!::write(tell.get(), &status, sizeof status);
+  }
+
+  static void* run(void* argument) noexcept {
+    auto& work = *static_cast<Work*>(argument);
+    // Its own umask.
+    const bool apart = ::unshare(CLONE_FS) == 0;
+    if (apart) ::umask(0);
+    work.make_namespaces();
+    work.made.users =
+        make_id_namespace(work.options.inside_uid, work.options.outside_uid, work.options.inside_gid, work.options.outside_gid);
+    if (apart) work.make_stage();
+    else work.set_ready();
+    return nullptr;
+  }
+
+  void give(unsigned what) noexcept {
+    given.fetch_or(what, std::memory_order_release);
+    given.notify_all();
+  }
+};
+
+std::unique_ptr<Early> Early::begin(const EarlyOptions& options) {
+  std::unique_ptr<Early> early(new Early);
+  auto work = std::make_unique<Work>();
+  work->options = options;
+  pthread_attr_t attributes;
+  if (::pthread_attr_init(&attributes) != 0) return nullptr;
+  ::pthread_attr_setstacksize(&attributes, kStack);
+  // The caller's signals are the caller's: none is handled here.
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &old);
+  if (::pthread_create(&work->thread, &attributes, Work::run, work.get()) == 0) early->work_ = std::move(work);
+  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  ::pthread_attr_destroy(&attributes);
+  return early->work_ ? std::move(early) : nullptr;
+}
+
+Early::~Early() { end(); }
+
+void Early::end() {
+  if (!work_) return;
+  work_->give(Work::kNoMore);
+  ::pthread_join(work_->thread, nullptr);
+  work_.reset();
+}
+
+void Early::make_names(std::string stage_options, std::span<const MountOp> names) {
+  if (!work_) return;
+  work_->stage_options = std::move(stage_options);
+  work_->names = names;
+  work_->give(Work::kNames);
+}
+
+void Early::make_rest(std::span<const MountOp> rest) {
+  if (!work_) return;
+  work_->rest = rest;
+  work_->give(Work::kRest);
+}
+
+Early::Made Early::take() {
+  if (!work_) return {};
+  if (!work_->has(Work::kRest)) work_->give(Work::kNoMore);
+  work_->ready.wait(false, std::memory_order_acquire);
+  return std::move(work_->made);
+}
+
+}  // namespace belljar::launch
