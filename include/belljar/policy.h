@@ -96,7 +96,7 @@ struct Network {
   NetMode mode = NetMode::kNone;
   // Unset: allowed in a network namespace of our own (nothing outside can reach it), refused on the host's network.
   std::optional<bool> allow_local_binding;
-  std::vector<std::string> allow_unix_sockets;  // host sockets by path; refused by name until the live-rules broker serves them
+  std::vector<std::string> allow_unix_sockets;  // host stream sockets by path, there or not; datagram ones are refused by name
   bool allow_all_unix_sockets = false;
   std::vector<std::uint16_t> publish;        // refused by name until egress serves it
   std::vector<std::string> allowed_domains;  // mode proxy; the forms are in src/policy/domains.h

@@ -10,6 +10,7 @@
 
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
+#include "broker/broker.h"
 #include "broker/file_rules.h"
 #include "launch/plan.h"
 
@@ -50,6 +51,8 @@ struct Prepared {
   launch::Plan plan;
   EnforcementReport report;
   std::shared_ptr<const broker::FileRules> file_rules;  // for the broker; none: no file call is intercepted
+  std::vector<broker::ListedSocket> sockets;            // of the host, opened by path; for the broker
+  std::vector<std::string> warnings;                    // what the policy grants that is more than it looks like, a sentence each
   std::vector<std::string> remove_after;  // directories made for this run: whoever runs the plan removes them at its end
   bool own_network = false;               // its own network namespace
   bool pid_namespace = false;             // pid 1's death ends the tree

@@ -19,6 +19,7 @@ int result(int status) { return status == 0 ? 0 : -errno; }
 // The name by which the file was reached is what is judged: hard links to control files cannot be made.
 int judge_object(FileCall& file, Act act, int object) {
   if (!file.judged()) return 0;
+  if (const int status = file.judge_object(act, object); status != 0) return status;
   const std::string path = path_of(object);
   if (path.empty()) return file.refuse(act, path, FileCall::unnamed());
   struct stat now{};

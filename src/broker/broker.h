@@ -9,7 +9,8 @@
 //                         bound to, which the broker keeps open: an *own* socket. Letting listen go on is harmless whatever the
 //                         caller swaps: a socket that was not noted is refused to connect to, nothing else.
 //
-// A pathname connect is resolved in the caller's view. When the inode it leads to is one of the noted ones, connect goes to the
+// A path that the policy lists is connected to on the host, whatever the caller's own view has there. Any other
+// pathname connect is resolved in the caller's view. When the inode it leads to is one of the noted ones, connect goes to the
 // *noted* descriptor (by /proc/self/fd/N), so no mistake in path resolution can lead to a socket of the host. Everything else with
 // a live socket behind it is refused with EACCES and a Violation.
 //
@@ -30,6 +31,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -54,10 +56,23 @@ struct Explanation {
   std::string allowed;
 };
 
+// A socket of the host that the policy opens (network.allow_unix_sockets).
+struct ListedSocket {
+  std::string path;  // as the policy names it, normal
+  std::string real;  // on the host, links resolved; followed again at no connect
+  // Below a directory that the command writes to: the inode of the start is meant, whatever stands there later.
+  bool pinned = false;
+};
+
 struct BrokerOptions {
   // The sandbox has a network namespace of its own, so abstract names reach nothing outside. False (`--net host`): abstract
   // connects are refused with EPERM, as a Landlock scope would (landlock(7), LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET).
   bool own_network_namespace = true;
+  // Any path of the caller's that names one of these or leads to it is connected to it, by our own permissions: the server sees the
+  // user who runs us.
+  std::vector<ListedSocket> listed;
+  // Before anything ran inside, by CLOCK_REALTIME_COARSE. Tells own sockets from older ones where unix_diag has to (own_sockets.h).
+  timespec began{};
   // Who the commands are on the host. Root performs connects as this user, so that permissions of the socket and SO_PEERCRED come
   // out as if the caller had connected. -1: our own ids.
   uid_t uid = static_cast<uid_t>(-1);
@@ -65,6 +80,9 @@ struct BrokerOptions {
   // File calls. Whether they come here is the filter's choice (kernel::FileCalls). None: every one is performed as the kernel
   // would.
   std::shared_ptr<const FileRules> rules;
+  // Without a pid namespace: the subreaper above init and all processes inside. What lies in /proc of others is refused then, where
+  // `rules` hold paths. 0: the sandbox has a /proc of its own.
+  pid_t guard = 0;
   // Nobody inside can change its root (no chroot, pivot_root, mount namespaces): it is looked up once. False with
   // allow_nested_userns.
   bool one_root = true;

@@ -189,10 +189,22 @@ OrErrno<UniqueFd> Caller::open_program() const {
   return file;
 }
 
-std::uint64_t Caller::file_size_limit() const {
+std::uint64_t Caller::limit(const char* name, int resource) const {
   rlimit limit{};
-  return ::prlimit(tid_, RLIMIT_FSIZE, nullptr, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+  if (::prlimit(tid_, static_cast<__rlimit_resource>(resource), nullptr, &limit) == 0) return limit.rlim_cur;
+  // Root in a container often lacks CAP_SYS_RESOURCE, which another user's limits ask for; their text does not, proc_pid_limits(5).
+  const std::string text = slurp(format("/proc/{}/limits", tid_));
+  const std::size_t line = text.find(format("\n{} ", name));
+  if (line == std::string::npos) return RLIM_INFINITY;
+  std::string_view value = std::string_view(text).substr(line + 1 + std::string_view(name).size());
+  value.remove_prefix(std::min(value.size(), value.find_first_not_of(' ')));
+  std::uint64_t soft = RLIM_INFINITY;  // "unlimited" is no number
+  std::from_chars(value.data(), value.data() + value.size(), soft);
+  return soft;
 }
+
+std::uint64_t Caller::file_size_limit() const { return limit("Max file size", RLIMIT_FSIZE); }
+std::uint64_t Caller::open_files_limit() const { return limit("Max open files", RLIMIT_NOFILE); }
 
 void Caller::signal(int number) const { ::syscall(SYS_tkill, tid_, number); }
 

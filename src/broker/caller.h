@@ -51,8 +51,9 @@ class Caller {
   dev_t terminal() const;
   // The program that it runs, O_PATH.
   OrErrno<UniqueFd> open_program() const;
-  // RLIMIT_FSIZE
+  // RLIMIT_FSIZE, RLIMIT_NOFILE: the soft ones
   std::uint64_t file_size_limit() const;
+  std::uint64_t open_files_limit() const;
   void signal(int number) const;
   pid_t tid() const { return tid_; }
   // A signal that the caller would handle waits behind the call.
@@ -60,6 +61,7 @@ class Caller {
 
  private:
   OrErrno<int> pidfd();
+  std::uint64_t limit(const char* name, int resource) const;
 
   pid_t tid_;
   UniqueFd pidfd_;

@@ -20,11 +20,13 @@ namespace {
 
 constexpr int kRestart = 512;  // ERESTARTSYS: the kernel restarts the call or makes it EINTR, as the caller's handler asks
 
-constexpr char kAllowed[] =
-    "sockets that a process of this sandbox listens on; network.allow_all_unix_sockets = true opens those of the host, all of them";
+constexpr char kAllowed[] = "sockets that a process of this sandbox listens on, and those of network.allow_unix_sockets";
+constexpr char kAllowedAbstract[] =
+    "sockets with a path that a process of this sandbox listens on; network.allow_all_unix_sockets = true opens abstract names, "
+    "all of them";
 constexpr char kAllowedNowhere[] =
-    "on the host's network an ordinary user's sandbox cannot tell its own sockets from others: use a network of its own "
-    "(network.mode = \"none\"), or network.allow_all_unix_sockets = true, which opens those of the host";
+    "sockets of network.allow_unix_sockets; this kernel does not tell the sandbox's own sockets from others on the host's network "
+    "(no unix_diag): use a network of its own (network.mode = \"none\")";
 
 constexpr char kNoNetwork[] = "the sandbox's own loopback; network.mode host opens the host's network";
 
@@ -101,8 +103,30 @@ OwnSockets::Held await_own(Connect& connect, int file) {
   return held;
 }
 
-int connect_to_path(Connect& connect, const PathView& view, std::string_view path) {
+// A socket of the host's, by our own permissions: those of the user who listed it.
+int connect_to_listed(Connect& connect, const ListedSocket& listed) {
+  const AsCaller ours(connect.context.options.uid, Identity::kOwn);
+  const auto file = connect.context.listed.open(listed);
+  if (!file) return -file.error();
+  return uninterrupted(connect, [&] { return connect_to_file(connect.socket.get(), file->get()); });
+}
+
+// What the caller's own view leads to: by the path without links, and by the inode.
+const ListedSocket* find_listed(const Connect& connect, int file, std::string_view path) {
+  const ListedSocket* const found = connect.context.listed.find_name(place_of(file, path));
+  return found != nullptr ? found : connect.context.listed.find_file(file);
+}
+
+int connect_to_path(Connect& connect, AsCaller& permissions, const PathView& view, std::string_view path) {
   const auto file = view.open();
+  if (file && connect.context.listed.any()) {
+    const ListedSocket* listed = nullptr;
+    {
+      const AsCaller::Suspended ours(permissions);
+      listed = find_listed(connect, file->get(), path);
+    }
+    if (listed != nullptr) return connect_to_listed(connect, *listed);
+  }
   // EXDEV: a link of /proc in the middle of the path, which would mean our process instead of the caller's.
   if (!file) return file.error() == EXDEV ? refuse_path(connect, std::string(path)) : -file.error();
   if (const OwnSockets::Held held = await_own(connect, file->get())) {
@@ -116,13 +140,20 @@ int connect_unix(Connect& connect) {
   const UnixName target = decode_unix(connect.address);
   if (target.kind == UnixName::Kind::kPath) {
     const auto view = PathView::create(connect.caller, target.name);
+    const ListedSocket* listed = nullptr;
+    if (connect.context.listed.any()) {
+      const bool absolute = target.name.starts_with('/');
+      listed = connect.context.listed.find_name(absolute ? std::string(target.name)
+                                                         : format("{}/{}", connect.caller.cwd_path(), target.name));
+    }
     if (!still_waiting(connect.context.listener.get(), connect.call.id)) return -ESRCH;
+    if (listed != nullptr) return connect_to_listed(connect, *listed);
     if (!view) return -view.error();
-    const AsCaller permissions(connect.context.options.uid);
-    return permissions.ok() ? connect_to_path(connect, *view, target.name) : -EACCES;
+    AsCaller permissions(connect.context.options.uid);
+    return permissions.ok() ? connect_to_path(connect, permissions, *view, target.name) : -EACCES;
   }
   if (target.kind == UnixName::Kind::kAbstract && !connect.context.options.own_network_namespace) {
-    return connect.context.refuse(connect.caller, "unix-connect", "@" + std::string(target.name), EPERM, kAllowed);
+    return connect.context.refuse(connect.caller, "unix-connect", "@" + std::string(target.name), EPERM, kAllowedAbstract);
   }
   const AsCaller permissions(connect.context.options.uid);
   return permissions.ok() ? connect_as_given(connect) : -EACCES;

@@ -1,6 +1,8 @@
 // What the handlers of one sandbox's calls share.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -8,6 +10,7 @@
 
 #include "broker/broker.h"
 #include "broker/caller.h"
+#include "broker/listed_sockets.h"
 #include "broker/mount_table.h"
 #include "broker/notification.h"
 #include "broker/own_sockets.h"
@@ -24,8 +27,9 @@ struct Context {
   BrokerOptions options;
   std::uint64_t host_netns = 0;  // SO_NETNS_COOKIE of our own network namespace; 0 unknown
   OwnSockets own;
+  ListedSockets listed;
   ViolationLog violations;
-  // SIOCUNIXFILE was refused: no own socket can be told apart (`--net host` as an ordinary user).
+  // The kernel does not tell what a socket is bound to (SIOCUNIXFILE refused, no unix_diag): no own socket can be told apart.
   std::atomic<bool> cannot_note = false;
 
   // Files.
@@ -49,7 +53,8 @@ struct Context {
   Context(UniqueFd fd, BrokerOptions given)
       : listener(std::move(fd)),
         options(std::move(given)),
-        own(options.max_own_sockets),
+        own(options.max_own_sockets, options.began, options.uid == static_cast<uid_t>(-1) ? ::geteuid() : options.uid),
+        listed(options.listed),
         violations(options.max_violations, options.ignored) {}
 
   // Records a refusal by network.allow_unix_sockets and returns `-errnum`.

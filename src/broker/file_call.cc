@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "broker/control_files.h"
+#include "broker/processes.h"
 
 namespace belljar::broker {
 namespace {
@@ -118,10 +119,12 @@ int FileCall::begin() {
     root = context.keep_root(*std::move(first));
   }
   if (!still_waiting(context.listener.get(), call.id)) return -ESRCH;
-  permissions_.emplace(context.options.uid, Identity::kReader);
+  // Where /proc and the mounts are the host's, CAP_SYS_PTRACE would show any process, and mounts come and go.
+  const bool on_host = judged() && context.options.rules->holds_paths();
+  permissions_.emplace(context.options.uid, on_host ? Identity::kCaller : Identity::kReader);
   if (!permissions_->ok()) return -EACCES;
   std::optional<Places::Shared> shared;
-  if (context.options.one_root) shared.emplace(context.starts, context.mounts);
+  if (context.options.one_root && !on_host) shared.emplace(context.starts, context.mounts);
   places_.emplace(root, caller, *permissions_, shared);
   return 0;
 }
@@ -149,12 +152,32 @@ Ruling FileCall::rule(Act act, Place& place, bool is_dir) const {
   }
   const std::string path = place.path();
   if (path.empty()) return unnamed();
-  return context.options.rules->rule_for(act, path, is_dir, Beside(place.dir));
+  const FileRules& rules = *context.options.rules;
+  if (rules.holds_paths() && on_proc(place.dir) && !is_own_on_proc(path, context.options.guard)) {
+    return {.answer = Answer::kRefuse, .errnum = EACCES, .rule = "processes", .allowed = "the command's own processes"};
+  }
+  return rules.rule_for(act, path, is_dir, Beside(place.dir));
 }
 
 // A tree may be moved to where its names are longer than any path, changed there and moved back: no rule would have seen a name.
 Ruling FileCall::unnamed() {
   return {.answer = Answer::kRefuse, .errnum = ENAMETOOLONG, .rule = "filesystem.protect", .allowed = "a path below 4096 bytes"};
+}
+
+// What was reached by no name of its own ("." or a directory for a file without a name): judged by where it lies.
+int FileCall::judge_object(Act act, int object, std::string_view below) {
+  if (!judged() || !context.options.rules->holds_paths()) return 0;
+  const std::string path = path_of(object);
+  struct stat now{};
+  if (path.empty()) return refuse(act, path, unnamed());
+  if (!path.starts_with('/')) return 0;  // a pipe or the like
+  if (path.ends_with(" (deleted)") && ::fstat(object, &now) == 0 && now.st_nlink == 0) return 0;
+  auto place = places().parent(-1, path + std::string(below));
+  if (!place) return -EACCES;
+  Ruling ruling;
+  if (!place->is_root) ruling = rule(act, *place, true);
+  else ruling = context.options.rules->rule_for(act, "/", true, Beside(place->dir));
+  return ruling.answer == Answer::kRefuse ? refuse(act, path, ruling) : 0;
 }
 
 int FileCall::refuse(Act act, std::string target, const Ruling& ruling, std::string_view because) {

@@ -61,6 +61,8 @@ class FileCall {
   Ruling rule(Act act, Place& place, bool is_dir) const;
   // The answer to any act on what has no known path (path_of() is empty).
   static Ruling unnamed();
+  // Where rules alone hold paths: 0 or -errno for an object, or for "/NAME" below it.
+  int judge_object(Act act, int object, std::string_view below = {});
   // Records a violation and returns -errnum.
   int refuse(Act act, std::string target, const Ruling& ruling, std::string_view because = {});
   // What the kernel said about an act on `place`: when a rule of the policy explains it, a violation. Returns `status`.

@@ -23,6 +23,9 @@ using policy::is_within;
 
 constexpr std::string_view kJudgedName = ".gitmodules";  // by content, for `git submodule add` has to write it
 constexpr std::string_view kProtectKey = "filesystem.protect";
+constexpr std::string_view kEntriesKey = "filesystem.entries";
+constexpr std::string_view kRootsKey = "filesystem.writable_roots";
+constexpr std::string_view kSecretsKey = "filesystem.secrets";
 
 bool makes_name(Act act) noexcept {
   switch (act) {
@@ -68,6 +71,29 @@ std::string_view literal_prefix(std::string_view glob) noexcept {
   if (wildcard == std::string_view::npos) return glob;
   const std::string_view plain = glob.substr(0, wildcard);
   return plain.substr(0, plain.rfind('/') == std::string_view::npos ? 0 : plain.rfind('/'));
+}
+
+// The longest of `roots` that `path` is or lies below; empty when there is none.
+std::string_view longest_of(const std::vector<std::string>& roots, std::string_view path) noexcept {
+  std::string_view best;
+  for (const std::string& root : roots) {
+    if (root.size() > best.size() && is_within(path, root)) best = root;
+  }
+  return best;
+}
+
+// Processes' own files are written to (oom_score_adj, comm, mem); whose they are is the caller of the rules to find out. The rest
+// of /proc is the machine's.
+Ruling on_proc_ruling(Act act, std::string_view path) noexcept {
+  constexpr std::string_view kProc = "/proc/";
+  const bool of_a_process = path.size() > kProc.size() && path[kProc.size()] >= '0' && path[kProc.size()] <= '9';
+  if (act == Act::kRead || of_a_process) return {};
+  return {.answer = Answer::kRefuse,
+          .errnum = EROFS,
+          .git = GitName::kNone,
+          .rule = kRootsKey,
+          .origin = nullptr,
+          .allowed = "reading; files of the command's own processes"};
 }
 
 // How much of `rest`, a path without a leading slash, is a protected name; 0: it starts with none.
@@ -134,15 +160,8 @@ struct FileRules::State {
 
   // The root whose names are judged; empty when the host never sees the path or nobody can write there.
   std::string_view root_of(std::string_view path) const noexcept {
-    const auto longest = [&](const std::vector<std::string>& roots) {
-      std::string_view best;
-      for (const std::string& root : roots) {
-        if (root.size() > best.size() && is_within(path, root)) best = root;
-      }
-      return best;
-    };
-    const std::string_view root = longest(options.roots);
-    return root.empty() || longest(options.exempt).size() > root.size() ? std::string_view() : root;
+    const std::string_view root = longest_of(options.roots, path);
+    return root.empty() || longest_of(options.exempt, path).size() > root.size() ? std::string_view() : root;
   }
 
   Ruling refuse_protected(GitName git, std::string_view allowed) const {
@@ -163,6 +182,9 @@ struct FileRules::State {
   }
 
   Ruling entry_ruling(Act act, std::string_view path) const;
+  Ruling held_ruling(Act act, std::string_view path) const;
+  Ruling refuse_held(std::string_view path, int errnum, std::string_view allowed) const;
+  bool hides_below_writable() const;
   Ruling refuse_entry(const FsEntry& entry) const;
   Ruling git_ruling(Act act, std::string_view path, bool is_dir, const Surroundings& around) const;
   Ruling on_git_name(Act act, GitName name, bool is_dir) const;
@@ -192,6 +214,60 @@ Ruling FileRules::State::entry_ruling(Act act, std::string_view path) const {
   if (!entry->glob && (!options.hold_paths || entry->path == "/")) return {};
   if (act == Act::kRead && entry->access != Access::kNone) return {};
   return refuse_entry(*entry);
+}
+
+// By which entry of the policy a held path is refused; a control name that stands there already is read-only by `protect`.
+Ruling FileRules::State::refuse_held(std::string_view path, int errnum, std::string_view allowed) const {
+  Ruling ruling{.answer = Answer::kRefuse,
+                .errnum = errnum,
+                .git = GitName::kNone,
+                .rule = kEntriesKey,
+                .origin = &options.built_in,
+                .allowed = allowed};
+  const FsEntry* entry = find_rule(options.filesystem, path);
+  if (errnum == EROFS && entry != nullptr && entry->access == Access::kWrite) {
+    ruling.rule = kProtectKey;
+    ruling.origin = &options.protect_origin;
+  } else if (entry != nullptr && entry->origin.layer != "built-in") {
+    ruling.rule = entry->kind == RuleKind::kDefaultSecret ? kSecretsKey : kEntriesKey;
+    ruling.origin = &entry->origin;
+  } else if (errnum == EROFS) {
+    ruling.rule = kRootsKey;
+  }
+  return ruling;
+}
+
+// The allow list, where no mount stands behind it. A directory on the way to what is hidden or read-only keeps its name, as a mount
+// point would.
+Ruling FileRules::State::held_ruling(Act act, std::string_view path) const {
+  if (!options.held) return {};
+  const HeldPaths& held = *options.held;
+  const auto above_one = [&](const std::vector<std::string>& list) {
+    return std::any_of(list.begin(), list.end(),
+                       [&](const std::string& one) { return one.size() > path.size() && is_within(one, path); });
+  };
+  if (longest_of(held.hidden, path).size() > 0) return refuse_held(path, EACCES, "nothing: the path is hidden");
+  const bool opens = act == Act::kRead || act == Act::kWrite || act == Act::kTruncate;
+  if (opens && is_within(path, "/proc")) return on_proc_ruling(act, path);
+  if (opens && longest_of(held.nodes, path) == path) return {};
+  const std::string_view writable = longest_of(held.writable, path);
+  if (act == Act::kRead) {
+    if (!writable.empty() || !longest_of(held.readable, path).empty()) return {};
+    return refuse_held(path, EACCES, "what the policy lets it read");
+  }
+  if (writable.empty() || longest_of(held.readonly, path).size() >= writable.size())
+    return refuse_held(path, EROFS, "reading; writes only below the writable directories");
+  const bool moves = act == Act::kRenameFrom || act == Act::kRenameTo || act == Act::kRmdir;
+  if (moves && (above_one(held.hidden) || above_one(held.readonly)))
+    return refuse_held(path, EBUSY, "leaving the directory where it is");
+  return {};
+}
+
+// A hidden path that Landlock would have to carve out of something writable.
+bool FileRules::State::hides_below_writable() const {
+  if (!options.held) return false;
+  return std::any_of(options.held->hidden.begin(), options.held->hidden.end(),
+                     [&](const std::string& path) { return !longest_of(options.held->writable, path).empty(); });
 }
 
 Ruling FileRules::State::on_git_name(Act act, GitName name, bool is_dir) const {
@@ -298,6 +374,7 @@ FileRules::~FileRules() = default;
 
 Ruling FileRules::rule_for(Act act, std::string_view path, bool is_dir, const Surroundings& around) const {
   const State& state = *state_;
+  if (Ruling ruling = state.held_ruling(act, path); ruling.answer != Answer::kAllow) return ruling;
   if (Ruling ruling = state.entry_ruling(act, path); ruling.answer != Answer::kAllow) return ruling;
   if (!state.protects || act == Act::kRead) return {};
   const std::string_view root = state.root_of(path);
@@ -326,8 +403,12 @@ Ruling FileRules::agent_rule(std::string_view path, const Surroundings& around) 
   return root.empty() ? Ruling{} : state_->agent_ruling(path, root, around);
 }
 
-bool FileRules::reads_matter() const noexcept { return state_->hidden_globs; }
-bool FileRules::any() const noexcept { return state_->protects || !state_->globs.empty() || state_->options.hold_paths; }
+bool FileRules::reads_matter() const noexcept { return state_->hidden_globs || holds_paths(); }
+bool FileRules::every_read_matters() const noexcept { return state_->hidden_globs || state_->hides_below_writable(); }
+bool FileRules::holds_paths() const noexcept { return state_->options.held.has_value(); }
+bool FileRules::any() const noexcept {
+  return state_->protects || !state_->globs.empty() || state_->options.hold_paths || holds_paths();
+}
 const std::vector<std::string>& FileRules::roots() const noexcept { return state_->options.roots; }
 
 }  // namespace belljar::broker

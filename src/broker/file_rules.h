@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,6 +69,14 @@ class Surroundings {
   virtual bool stood_before(int up, std::string_view name, const timespec& /*when*/) const { return exists(up, name); }
 };
 
+// Everything that may be touched, where no mount holds a path (second tier). Absolute; links of what exists resolved. The longer of
+// two wins, and of the same path: hidden, read-only, writable.
+struct HeldPaths {
+  std::vector<std::string> writable, readonly, hidden;
+  std::vector<std::string> readable;  // beside the writable; "/" for all
+  std::vector<std::string> nodes;     // devices: opened for writing, and nothing else
+};
+
 struct FileRulesOptions {
   Filesystem filesystem;
   // Host directories that are writable inside, as the caller names them. Git and agent names are held below these.
@@ -76,14 +85,17 @@ struct FileRulesOptions {
   // an exempt directory wins.
   std::vector<std::string> exempt;
   Origin protect_origin{.layer = "built-in", .file = "", .line = 0};
+  Origin built_in{.layer = "built-in", .file = "", .line = 0};  // of what no entry says
   // When the run began, by the clock that stamps inodes (CLOCK_REALTIME_COARSE): a work tree that was made later has no agent and
   // editor names of its own yet.
   timespec began{};
   // The same moment by CLOCK_REALTIME, for what must not be younger by mistake: stamps may be finer than the coarse clock
   // (multigrain timestamps, Linux 6.13). Nothing inside runs as early as one tick after it.
   timespec began_at_latest{};
-  // Nobody else holds plain paths (second tier): entries without a wildcard count too.
+  // Entries without a wildcard count too: nobody else looks at what a transaction brings.
   bool hold_paths = false;
+  // Nobody else holds plain paths: these rules are the lock for every call that is performed.
+  std::optional<HeldPaths> held;
 };
 
 class FileRules {
@@ -96,8 +108,12 @@ class FileRules {
   // `path`: absolute, links of the parent resolved, in the caller's view; the last component as it will stand on disk. `is_dir`:
   // the object, or what is to be made, is a directory.
   Ruling rule_for(Act act, std::string_view path, bool is_dir, const Surroundings& around) const;
-  // Hidden patterns exist: opens for reading are intercepted too.
+  // Opens for reading are judged where they are intercepted.
   bool reads_matter() const noexcept;
+  // ... and all of them must be: hidden patterns exist, or a hidden path below a writable one, which Landlock cannot carve out.
+  bool every_read_matters() const noexcept;
+  // These rules alone hold paths (FileRulesOptions::held): what has no name is judged by where it lies.
+  bool holds_paths() const noexcept;
   // Some rule can refuse: otherwise no file call needs to be intercepted.
   bool any() const noexcept;
   // A directory gets a new path: does what lies below have to be looked through, because a rule may cover it there that did not

@@ -37,6 +37,15 @@ bool from_outside(const Context& context, int socket) noexcept {
   return ::getsockopt(socket, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size) == 0 && cookie == context.host_netns;
 }
 
+// Without CAP_NET_ADMIN over the network. False: too many.
+bool note_by_diag(Context& context, int socket) {
+  kernel::UnixSocketId id;
+  int status = kernel::identify_unix_socket(socket, id);
+  if (status == 0) status = context.own.note(id);
+  if (status != 0 && status != -ENODATA && status != -ENOBUFS) context.cannot_note = true;
+  return status != -ENOBUFS;
+}
+
 // 0, or the errno that listen is to return.
 int note(Context& context, const Call& call) {
   Caller caller(call.tid);
@@ -44,11 +53,8 @@ int note(Context& context, const Call& call) {
   if (!socket || !still_waiting(context.listener.get(), call.id)) return 0;
   if (!is_unix(socket->get()) || has_peer(socket->get()) || from_outside(context, socket->get())) return 0;
   UniqueFd file(::ioctl(socket->get(), SIOCUNIXFILE, 0));
-  if (!file.valid()) {
-    if (errno == EPERM) context.cannot_note = true;
-    return 0;  // ENOENT: an abstract name, or none
-  }
-  if (context.own.note(std::move(file))) return 0;
+  if (!file.valid() && errno != EPERM) return 0;  // ENOENT: an abstract name, or none
+  if (file.valid() ? context.own.note(std::move(file)) : note_by_diag(context, socket->get())) return 0;
   return context.refuse(caller, "unix-listen", "", ENOBUFS,
                         format("up to {} listening AF_UNIX sockets at one time", context.options.max_own_sockets));
 }

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -278,6 +277,7 @@ int open_unnamed(Opening& opening) {
   const auto last = opening.has(O_NOFOLLOW) ? Places::Last::kStay : Places::Last::kFollow;
   auto dir = opening.file.places().object(opening.start.fd.get(), opening.path, last);
   if (!dir) return -dir.error();
+  if (const int status = opening.file.judge_object(Act::kCreate, dir->get(), "/unnamed"); status != 0) return status;
   opening.file.take_umask();
   const int fd = open_at(dir->get(), ".", opening.flags & ~std::uint64_t{O_NOFOLLOW}, opening.mode, 0);
   // /proc has none, and says so to those who may enter /proc/PID/fd: its owner, not us.
@@ -343,6 +343,7 @@ int perform_open(Opening& opening) {
     // A directory, or nothing was judged.
     struct stat now{};
     if (::fstat(object->get(), &now) != 0 || !S_ISDIR(now.st_mode)) return -ENOTDIR;
+    if (const int status = file.judge_object(Act::kRead, object->get()); status != 0) return status;
     return open_object(opening, object->get());
   }
   auto found = places.parent(start, opening.path);
@@ -350,6 +351,7 @@ int perform_open(Opening& opening) {
   Place place = *std::move(found);
   for (;;) {
     const int status = open_place(opening, place);
+    if (status == 0 && !place.is_name()) return file.judge_object(Act::kRead, opening.opened.get());
     if (status != kFollow) return status;
     auto target = places.through_link(place);
     if (!target) return -target.error();
@@ -361,12 +363,11 @@ int perform_open(Opening& opening) {
 // A number of the caller's in the range whose close is noticed; -1 when none is free there.
 int staged_number(const Opening& opening) {
   const AsCaller ours(opening.file.context.options.uid, Identity::kOwn);
-  rlimit limit{};
-  if (::prlimit(opening.file.call.tid, RLIMIT_NOFILE, nullptr, &limit) != 0) return -1;
   Caller caller(opening.file.call.tid);
+  const std::uint64_t limit = caller.open_files_limit();
   for (std::uint32_t i = 0; i < kernel::kStagedFdCount; ++i) {
     const std::uint32_t number = kernel::kStagedFdFirst + i;
-    if (number >= limit.rlim_cur) break;
+    if (number >= limit) break;
     const auto taken = caller.duplicate(static_cast<int>(number));
     if (!taken) return taken.error() == EBADF ? static_cast<int>(number) : -1;
   }
@@ -456,6 +457,7 @@ void handle_open(Context& context, const Call& call, Receivers::Slot& slot) {
   file.release_directories();
   file.end();
   opening.start.fd.reset();
+  if (status != 0) opening.opened.reset();
   if (status == 0) give(opening);
   else answer(context.listener.get(), call.id, status);
 }

@@ -110,6 +110,7 @@ runtime::Session make_session(const Given& given, const policy::Effective& effec
   // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
   if (given.shell_text && !given.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal)
     session.stdio.input = runtime::Input::kNull;
+  session.on_warning = [](const std::string& warning) { print_note("warning: " + warning); };
   session.on_ready = [&policy](const EnforcementReport& report) {
     for (const EnforcementClause& clause : report) {
       const bool accepted = std::ranges::find(policy.accept, clause.clause) != policy.accept.end();

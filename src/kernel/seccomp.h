@@ -37,7 +37,8 @@ enum class UnixSockets : std::uint8_t {
 enum class FileCalls : std::uint8_t {
   kDirect,  // go wherever mounts and Landlock let them
   kWrites,  // what makes, renames, links, removes, truncates, changes modes, or opens with a flag to write becomes a notification
-  kAll,     // + every other open
+  kDirectories,  // + every open with O_DIRECTORY, opendir(3)'s: who may list what (second tier)
+  kAll,          // + every other open
 };
 // close(2) of a number in here is a notification too where file calls are brokered: the broker gives out descriptors of staged
 // files there and publishes their content before close returns. A multiple of its size, so that one masked comparison finds it;

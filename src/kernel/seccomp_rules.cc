@@ -71,6 +71,7 @@ Rule open_rule(const SeccompSpec& spec, std::uint8_t flags) {
   // descriptor could not be given to the caller anyway (SECCOMP_IOCTL_NOTIF_ADDFD).
   if (spec.file_calls != FileCalls::kDirect) rules.when(has_any(flags, O_PATH), kAllow);
   if (spec.file_calls == FileCalls::kWrites) rules.when(has_any(flags, kWrites), kNotify);
+  if (spec.file_calls == FileCalls::kDirectories) rules.when(has_any(flags, kWrites | O_DIRECTORY), kNotify);
   return rules;
 }
 

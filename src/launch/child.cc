@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,11 +68,56 @@ int write_map(const char* path, unsigned inside, unsigned outside) noexcept {
   return write_file(path, text, static_cast<std::size_t>(end - text));
 }
 
+// Init shares the caller's memory image: its arguments and environment may hold secrets, and the arguments can be read by everyone
+// inside (PR-05). Both are wiped; the rest of a non-dumpable process is closed to them.
+int hide_self(ChildContext&) noexcept {
+  constexpr std::size_t kLargest =
+      4U << 20;  // of argument and environment strings, execve(2): both lie in one piece at the stack's end
+  char* const first_argument = program_invocation_name;
+  char* const first_variable = environ != nullptr ? *environ : nullptr;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) std::memset(*entry, 0, std::strlen(*entry));
+  if (first_argument != nullptr && first_variable > first_argument &&
+      static_cast<std::size_t>(first_variable - first_argument) < kLargest) {
+    const auto size = static_cast<std::size_t>(first_variable - first_argument);
+    std::memset(first_argument, 0, size);
+    std::memcpy(first_argument, "init", size > 5 ? 5 : 0);
+  }
+  ::prctl(PR_SET_NAME, "init", 0, 0, 0);
+  return result(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
+}
+
+// Init wears the command's locks and uid, so without a pid namespace the command may kill it. Somebody above, whom no signal from
+// inside reaches (Landlock's scope; as root another uid), takes the orphans along then.
+[[noreturn]] void guard_init(ChildContext& context, pid_t init) noexcept {
+  hide_self(context);
+  ::prctl(PR_SET_NAME, "guard", 0, 0, 0);
+  const int list = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+  // A copy of the control socket would keep init and the launcher from seeing each other's end.
+  if (list > 0) ::syscall(SYS_close_range, 0, list - 1, 0);
+  ::syscall(SYS_close_range, list + 1, ~0U, 0);
+  int status = 0;
+  for (;;) {
+    const pid_t gone = ::waitpid(-1, &status, __WALL);
+    if (gone == init || (gone < 0 && errno != EINTR)) break;
+  }
+  sweep_children(list);
+  ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+int become_subreaper(ChildContext& context) noexcept {
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) return -errno;
+  const pid_t init = ::_Fork();
+  if (init < 0) return -errno;
+  if (init > 0) guard_init(context, init);
+  context.children = ::open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+  return result(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
+}
+
 // When the parent's thread dies, so do we; pid 1's death takes the namespace along. A change of ids clears this (prctl(2)), so it
 // is armed again after the identity step. Without a pid namespace pid 1 must outlive the parent for a moment to sweep the tree: it
 // sees the end of the control socket instead.
 int die_with_parent(ChildContext& context) noexcept {
-  if (context.plan->subreaper) return result(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
+  if (context.plan->subreaper) return become_subreaper(context);
   return result(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
 }
 
@@ -121,6 +167,16 @@ int new_session_keyring(ChildContext& context) noexcept {
              : 0;  // refused by an outer filter: no keyring calls inside either
 }
 
+int drop_bounding_set() noexcept {
+  for (unsigned long capability = 0; capability < 64; ++capability) {
+    if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) {
+      if (errno == EINVAL) break;  // past the last one this kernel knows
+      return -errno;
+    }
+  }
+  return 0;
+}
+
 // By raw calls. The C library's wrappers tell all threads of the process (nptl(7)), and in a child of a threaded process that is a
 // list of threads that are not here: one that was just being made is waited for without end.
 int change_ids(uid_t uid, gid_t gid) noexcept {
@@ -145,7 +201,10 @@ int become_unprivileged(ChildContext& context) noexcept {
   const Plan& plan = *context.plan;
   if (plan.identity != Identity::kRootMapped && plan.identity != Identity::kSwitched) return 0;
   if (::syscall(SYS_setgroups, 0, nullptr) < 0) return -errno;
-  if (plan.identity == Identity::kSwitched) return change_ids(plan.outside_uid, plan.outside_gid);
+  if (plan.identity == Identity::kSwitched) {
+    if (const int status = drop_bounding_set(); status < 0) return status;  // later there is no right to
+    return change_ids(plan.outside_uid, plan.outside_gid);
+  }
   if (context.users >= 0) {
     if (::setns(context.users, CLONE_NEWUSER) < 0) return -errno;
   } else if (const int status = make_own_users(context); status < 0) {
@@ -181,12 +240,7 @@ int drop_capabilities(ChildContext& context) noexcept {
   const bool may = identity == Identity::kSelfMapped || identity == Identity::kRootMapped || ::geteuid() == 0;
   if (may && ::prctl(PR_SET_SECUREBITS, kLocked, 0, 0, 0) < 0) return -errno;
   if (may) {
-    for (unsigned long capability = 0; capability < 64; ++capability) {
-      if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) {
-        if (errno == EINVAL) break;  // past the last one this kernel knows
-        return -errno;
-      }
-    }
+    if (const int status = drop_bounding_set(); status < 0) return status;
   }
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct none[2]{};
@@ -201,7 +255,7 @@ int set_no_new_privs(ChildContext& context) noexcept {
 // Keeps what init and the first command need, above 9, and closes everything else: an inherited directory descriptor is a way out
 // (CVE-2024-21626).
 int close_inherited_fds(ChildContext& context) noexcept {
-  int kept[6 + kMaxInnerSockets];
+  int kept[7 + kMaxInnerSockets];
   int count = 0;
   const auto keep = [&](int& fd) noexcept {
     if (fd < 0) return 0;
@@ -211,6 +265,7 @@ int close_inherited_fds(ChildContext& context) noexcept {
     return 0;
   };
   if (const int status = keep(context.control); status < 0) return status;
+  if (const int status = keep(context.children); status < 0) return status;
   if (const int status = keep(context.pty_master); status < 0) return status;
   if (const int status = keep(context.pty_slave); status < 0) return status;
   for (int& fd : context.sockets) {
@@ -242,24 +297,6 @@ int close_inherited_fds(ChildContext& context) noexcept {
   // A session's files are reached by their caller through this. Before Landlock and seccomp, which need not allow it.
   context.root = ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   return context.root < 0 ? -errno : 0;
-}
-
-// Init shares the caller's memory image: its arguments and environment may hold secrets, and the arguments can be read by everyone
-// inside (PR-05). Both are wiped; the rest of a non-dumpable process is closed to them.
-int hide_self(ChildContext&) noexcept {
-  constexpr std::size_t kLargest =
-      4U << 20;  // of argument and environment strings, execve(2): both lie in one piece at the stack's end
-  char* const first_argument = program_invocation_name;
-  char* const first_variable = environ != nullptr ? *environ : nullptr;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) std::memset(*entry, 0, std::strlen(*entry));
-  if (first_argument != nullptr && first_variable > first_argument &&
-      static_cast<std::size_t>(first_variable - first_argument) < kLargest) {
-    const auto size = static_cast<std::size_t>(first_variable - first_argument);
-    std::memset(first_argument, 0, size);
-    std::memcpy(first_argument, "init", size > 5 ? 5 : 0);
-  }
-  ::prctl(PR_SET_NAME, "init", 0, 0, 0);
-  return result(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
 }
 
 // A session of our own: no controlling terminal is shared with the caller (CVE-2017-5226).

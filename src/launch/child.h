@@ -30,7 +30,8 @@ struct ChildContext {
   // made beforehand (early.h)
   int network = -1, ipc = -1, uts = -1, users = -1;
   int stage = -1, names = -1;
-  int* slots = nullptr;         // Plan::slots entries
+  int children = -1;     // a subreaper's own list of children, open from before the filter: nobody may answer opens at the end
+  int* slots = nullptr;  // Plan::slots entries
   char* const* envp = nullptr;  // Plan::env as C strings, for exec requests that bring none
   // results of the steps
   int failed_op = -1;
@@ -67,6 +68,7 @@ int set_stage(ChildContext& context, const MountOp& op) noexcept;  // stage.cc: 
 int await_names(ChildContext& context) noexcept;
 int end_names(ChildContext& context) noexcept;
 int restrict_paths(ChildContext& context) noexcept;       // landlock.cc
+void sweep_children(int list) noexcept;                   // init.cc; `list`: an open /proc/.../children of ours
 [[noreturn]] void serve(ChildContext& context) noexcept;  // init.cc
 
 }  // namespace belljar::launch

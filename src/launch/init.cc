@@ -157,7 +157,7 @@ void close_stdio(PreparedExec& exec) noexcept {
 }
 
 // Ends everything but us. With a pid namespace of our own one signal reaches all. Without one (external-sandbox, landlock) we are
-// the subreaper: each round stops and kills our children, whose orphans become our children for the next round.
+// the subreaper of all.
 void kill_everything(const ChildContext& context) noexcept {
   if (own_pid_namespace(context)) {
     ::kill(-1, SIGKILL);
@@ -165,37 +165,7 @@ void kill_everything(const ChildContext& context) noexcept {
     }
     return;
   }
-  for (int round = 0; round < 10000; ++round) {
-    char path[64] = "/proc/self/task/";
-    char buffer[4096];
-    char number[16];
-    char* end = number + sizeof number;
-    char* start = end;
-    unsigned pid = static_cast<unsigned>(::getpid());
-    do *--start = static_cast<char>('0' + pid % 10);
-    while ((pid /= 10) != 0);
-    std::memcpy(path + 16, start, static_cast<std::size_t>(end - start));
-    std::memcpy(path + 16 + (end - start), "/children", 10);
-    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t size = fd < 0 ? 0 : ::read(fd, buffer, sizeof buffer - 1);
-    if (fd >= 0) ::close(fd);
-    if (size > 0) {
-      buffer[size] = '\0';
-      for (char* at = buffer; *at != '\0';) {
-        char* after = nullptr;
-        const long child = std::strtol(at, &after, 10);
-        if (after == at) break;
-        if (child > 0) ::kill(static_cast<pid_t>(child), SIGKILL);
-        at = after;
-        while (*at == ' ') ++at;
-      }
-    } else {
-      for (int i = 0; i < running_count; ++i) ::kill(-running[i].pid, SIGKILL);
-    }
-    if (::waitpid(-1, nullptr, __WALL) < 0 && errno == ECHILD) return;
-    while (::waitpid(-1, nullptr, WNOHANG | __WALL) > 0) {
-    }
-  }
+  sweep_children(context.children);
 }
 
 void report_exit(ChildContext& context, int index, int status, const rusage& usage) noexcept {
@@ -365,6 +335,30 @@ bool handle_request(ChildContext& context) noexcept {
 }
 
 }  // namespace
+
+// Each round kills our children, whose orphans become our children for the next round.
+void sweep_children(int list) noexcept {
+  for (int round = 0; round < 10000; ++round) {
+    char buffer[4096];
+    const ssize_t size = list < 0 ? 0 : ::pread(list, buffer, sizeof buffer - 1, 0);
+    if (size > 0) {
+      buffer[size] = '\0';
+      for (char* at = buffer; *at != '\0';) {
+        char* after = nullptr;
+        const long child = std::strtol(at, &after, 10);
+        if (after == at) break;
+        if (child > 0) ::kill(static_cast<pid_t>(child), SIGKILL);
+        at = after;
+        while (*at == ' ') ++at;
+      }
+    } else {
+      for (int i = 0; i < running_count; ++i) ::kill(-running[i].pid, SIGKILL);
+    }
+    if (::waitpid(-1, nullptr, __WALL) < 0 && errno == ECHILD) return;
+    while (::waitpid(-1, nullptr, WNOHANG | __WALL) > 0) {
+    }
+  }
+}
 
 void serve(ChildContext& context) noexcept {
   sigset_t all;

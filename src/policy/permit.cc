@@ -116,6 +116,12 @@ Permit permit_key(const Violation& violation) {
   return permit;
 }
 
+// A path is opened by itself; abstract names all together or not at all.
+Permit permit_socket(const Violation& violation) {
+  if (violation.target.starts_with('/')) return grant_path("network.allow_unix_sockets", violation.target);
+  return grant_value("network.allow_all_unix_sockets", "", true);
+}
+
 Permit permit_any(const Violation& violation, const PermitContext& context) {
   if (violation.operation == "limit") return permit_limit(violation);
   if (violation.rule == "network.mode") {
@@ -129,7 +135,7 @@ Permit permit_any(const Violation& violation, const PermitContext& context) {
     return permit;
   }
   if (violation.rule == "network.methods") return grant_value(violation.rule, "full", std::string("full"));
-  if (violation.rule == "network.allow_unix_sockets") return grant_value("network.allow_all_unix_sockets", "", true);
+  if (violation.rule == "network.allow_unix_sockets") return permit_socket(violation);
   if (violation.rule == "mode" || violation.rule.starts_with("filesystem.")) {
     if (violation.target.starts_with('/'))
       return reads(violation.operation) ? permit_read(violation, context) : permit_write(violation, context);

@@ -24,10 +24,12 @@ LimitContext limit_context(const backend::Prepared& prepared, const Policy& poli
 broker::BrokerOptions broker_options(const backend::Prepared& prepared, const Policy& policy, const Origins* origins) {
   broker::BrokerOptions options;
   options.own_network_namespace = prepared.own_network;
-  if (prepared.plan.identity == launch::Identity::kRootMapped)
+  const launch::Identity identity = prepared.plan.identity;
+  if (identity == launch::Identity::kRootMapped || identity == launch::Identity::kSwitched)
     options.uid = prepared.plan.outside_uid, options.gid = prepared.plan.outside_gid;
   options.origin_of = [origins](const std::string& key) { return origin_of(origins, key); };
   options.rules = prepared.file_rules;
+  options.listed = prepared.sockets;
   options.one_root = !policy.allow_nested_userns;
   options.filter = prepared.plan.seccomp_spec;
   options.network_refused = prepared.own_network;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <utility>
 
@@ -83,9 +84,11 @@ class Run {
     if (stdio.pty()) plan_pty(options);
     const launch::ExecRequest request = make_request(stdio);
     if (session_.on_ready) session_.on_ready(prepared_.report);
+    if (session_.on_warning) std::ranges::for_each(prepared_.warnings, session_.on_warning);
     ran_.times.prepare = Clock::now() - begun;
 
     const Clock::time_point starting = Clock::now();
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &began_);
     launch::Sandbox sandbox =
         BELLJAR_TRY(launch::start(prepared_.plan, &request, {.one_shot = true, .time_steps = session_.time_steps}));
     const Clock::time_point started = Clock::now();
@@ -101,6 +104,8 @@ class Run {
     std::optional<broker::Broker> broker;
     if (UniqueFd listener = sandbox.take_listener(); listener.valid()) {
       broker::BrokerOptions rules = broker_options(prepared_, policy_, session_.origins);
+      rules.began = began_;
+      if (!prepared_.pid_namespace) rules.guard = sandbox.init_pid();
       rules.observer = session_.observer;
       if (session_.complete != nullptr) rules.explain = explainer(*session_.complete, session_.origins);
       broker = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules)));
@@ -143,7 +148,7 @@ class Run {
     if (!prepared_.plan.seccomp_listener)
       return Error(Code::kFailedPrecondition, "cannot see which files the command uses")
           .reason(
-              "this policy runs it without the broker that would be told (mode danger-full-access, the landlock backend, or "
+              "this policy runs it without the broker that would be told (mode danger-full-access, another sandbox around it, or "
               "network.allow_all_unix_sockets)")
           .next("learn under a policy that has it");
     prepared_.plan.seccomp_spec.observe = true;
@@ -210,6 +215,7 @@ class Run {
   const std::string& workspace_;
   const Session& session_;
   std::optional<LimitSet> limits_;
+  timespec began_{};
   Ran ran_;
 };
 

@@ -32,6 +32,7 @@ struct Session {
   std::function<void(int init_pid)> on_started;            // with a process tree to look at
   bool front_ends = false;                                 // this process exits with the result: launch::Sandbox::let_go()
   std::function<void(const EnforcementReport&)> on_ready;  // just before the start: what will hold, and how far
+  std::function<void(const std::string&)> on_warning;      // what the policy grants that is more than it looks like
 };
 
 // One row of `--verbose`: what of the front's own time went where.

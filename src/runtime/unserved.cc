@@ -24,9 +24,6 @@ Result<void> check_network(const Network& network) {
   if (!network.publish.empty())
     return unserved("network.publish", "this version passes no ports out of the sandbox's network",
                     "use `--net host` with allow_local_binding, or drop the key");
-  if (!network.allow_unix_sockets.empty())
-    return unserved("network.allow_unix_sockets", "sockets of the host cannot be opened one by one in this version",
-                    "drop the key, or allow all of them with allow_all_unix_sockets");
   return {};
 }
 

@@ -121,12 +121,16 @@ Result<void> Core::prepare() {
 Result<void> Core::launch() {
   BELLJAR_CHECK(prepare());
   const launch::Plan& plan = options_.prepared.plan;
+  timespec began{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &began);
   sandbox_ = BELLJAR_TRY(launch::start(plan, nullptr, {.one_shot = false}));
   init_pid_ = sandbox_.init_pid();
   limits_->attach(init_pid_);
   BELLJAR_CHECK(outlet_->open(sandbox_, false));
   if (UniqueFd listener = sandbox_.take_listener(); listener.valid()) {
     broker::BrokerOptions rules = runtime::broker_options(options_.prepared, options_.policy, nullptr);
+    rules.began = began;
+    if (!options_.prepared.pid_namespace) rules.guard = init_pid_;
     if (options_.rules) rules.explain = runtime::explainer(*options_.rules, nullptr);
     broker_ = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules)));
   }

@@ -140,16 +140,62 @@ TEST_P(Connect, HostNetworkNeverReachesHostPaths) {
   EXPECT_EQ(text, "EACCES\nviolation unix-connect " + (dir / "host") + " EACCES\n");
 }
 
-// SIOCUNIXFILE asks for CAP_NET_ADMIN over the host's network, which an ordinary user has not: closed then.
-TEST_P(Connect, HostNetworkKnowsOwnSocketsForRootOnly) {
+// SIOCUNIXFILE asks for CAP_NET_ADMIN over the host's network, which an ordinary user has not: unix_diag tells then. A socket that
+// is gone opens nothing to the next one of its name.
+TEST_P(Connect, HostNetworkKnowsOwnSockets) {
   Setting host = setting();
   host.own_network = false;
   const std::string text = run_inside(host, [&] {
-    const UniqueFd server = listen_at(dir / "own");
-    return connect_outcome(SOCK_STREAM, dir / "own") + "\n";
+    UniqueFd server = listen_at(dir / "own");
+    const std::string own = connect_outcome(SOCK_STREAM, dir / "own");
+    server.reset();
+    const std::string closed = connect_outcome(SOCK_STREAM, dir / "own");
+    if (rename((dir / "own").c_str(), (dir / "old").c_str()) != 0) return std::string("rename");
+    const UniqueFd again = listen_at(dir / "own");
+    return own + " " + closed + " " + connect_outcome(SOCK_STREAM, dir / "own") + " " + connect_outcome(SOCK_STREAM, dir / "old") +
+           "\n";
   });
-  const std::string refused = "EACCES\nviolation unix-connect " + (dir / "own") + " EACCES\n";
-  EXPECT_EQ(text, GetParam() == Front::kRoot ? "ok\n" : refused);
+  EXPECT_EQ(text, "ok ECONNREFUSED ok ECONNREFUSED\n");
+}
+
+// network.allow_unix_sockets: by its path, by any name that leads there, and no other.
+TEST_P(Connect, ListedSocketsOfTheHostAreOpen) {
+  const UniqueFd one = host_service(dir / "one", SOCK_STREAM | SOCK_NONBLOCK);
+  const UniqueFd other = host_service(dir / "other", SOCK_STREAM | SOCK_NONBLOCK);
+  ASSERT_EQ(symlink((dir / "one").c_str(), (dir / "link").c_str()), 0);
+  ASSERT_EQ(::listen(one.get(), 16), 0);  // nobody accepts
+  Setting listed = setting();
+  listed.options.listed = {{.path = dir / "one", .real = dir / "one"}, {.path = dir / "absent", .real = dir / "absent"}};
+  const std::string text = run_inside(listed, [&] {
+    if (chdir(dir.path().c_str()) != 0) return std::string("chdir");
+    std::string answers;
+    for (const std::string& name :
+         {dir / "one", std::string("one"), dir / "link", dir / "none/../one", dir / "absent", dir / "other"})
+      answers += connect_outcome(SOCK_STREAM, name) + " ";
+    return answers + "\n";
+  });
+  EXPECT_EQ(text, "ok ok ok ok ENOENT EACCES \nviolation unix-connect " + (dir / "other") + " EACCES\n");
+  EXPECT_TRUE(was_touched(one));
+  EXPECT_FALSE(was_touched(other));
+}
+
+// What stands at a listed path later is not what was listed, where the command can put it there.
+TEST_P(Connect, AListedPathCannotBeGivenToAnotherSocket) {
+  const UniqueFd one = host_service(dir / "one", SOCK_STREAM | SOCK_NONBLOCK);
+  const UniqueFd other = host_service(dir / "other", SOCK_STREAM | SOCK_NONBLOCK);
+  ASSERT_EQ(::listen(one.get(), 16), 0);  // nobody accepts
+  Setting listed = setting();
+  listed.options.listed = {{.path = dir / "one", .real = dir / "one", .pinned = true}};
+  const std::string text = run_inside(listed, [&] {
+    std::string answers = connect_outcome(SOCK_STREAM, dir / "one") + " ";
+    if (rename((dir / "other").c_str(), (dir / "one").c_str()) != 0) return std::string("rename");
+    answers += connect_outcome(SOCK_STREAM, dir / "one") + " ";
+    if (unlink((dir / "one").c_str()) != 0 || symlink((dir / "x").c_str(), (dir / "one").c_str()) != 0)
+      return std::string("symlink");
+    return answers + connect_outcome(SOCK_STREAM, dir / "one") + "\n";
+  });
+  EXPECT_EQ(text, "ok ok ok\n");
+  EXPECT_FALSE(was_touched(other));
 }
 
 TEST_P(Connect, PeerCredentialsAreTheCallersIds) {

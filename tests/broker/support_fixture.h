@@ -18,7 +18,7 @@ namespace belljar::test {
 class Inside : public testing::TestWithParam<Front> {
  protected:
   void SetUp() override {
-    if (GetParam() == Front::kRoot) BELLJAR_NEEDS(as_root());
+    if (needs_root(GetParam())) BELLJAR_NEEDS(as_root());
     BELLJAR_NEEDS(user_namespaces());  // none under TSan, whose runtime adds a thread to every process
     if (is_root()) dir.give_to(user_uid(), user_gid());
   }
@@ -40,6 +40,8 @@ class Inside : public testing::TestWithParam<Front> {
   TempDir dir;
 };
 
-inline std::string front_name(const testing::TestParamInfo<Front>& info) { return info.param == Front::kRoot ? "Root" : "User"; }
+inline std::string front_name(const testing::TestParamInfo<Front>& info) {
+  return std::string(needs_root(info.param) ? "Root" : "User") + (has_namespaces(info.param) ? "" : "Plain");
+}
 
 }  // namespace belljar::test

@@ -142,17 +142,26 @@ void enter_inner(int fd, bool root) {
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // as after an exec
 }
 
+void become_user() {
+  if (getuid() == 0 && (syscall(SYS_setgroups, 0, nullptr) != 0 || setresgid(user_gid(), user_gid(), user_gid()) != 0 ||
+                        setresuid(user_uid(), user_uid(), user_uid()) != 0))
+    _exit(99);
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // as after an exec
+}
+
 [[noreturn]] void body_process(const Setting& setting, const std::function<std::string()>& body, int fd) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const bool root = getuid() == 0;
-  enter_outer(setting);
+  if (has_namespaces(setting.front)) enter_outer(setting);
+  else prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   const pid_t inner = fork();
   if (inner != 0) {
     int status = 0;
     waitpid(inner, &status, 0);
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 95);
   }
-  enter_inner(fd, root);
+  if (has_namespaces(setting.front)) enter_inner(fd, root);
+  else become_user();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (const UniqueFd listener(install_filter(setting)); setting.brokered) send_fd(fd, listener.get());
   const std::string text = body();
@@ -214,12 +223,21 @@ std::string serve(const Setting& setting, int fd, pid_t child) {
   return text;
 }
 
+void map_ids(int socket, pid_t child) {
+  await_byte(socket);
+  const pid_t mapped = child_of(child);
+  if (getuid() != 0) write_file(format("/proc/{}/setgroups", mapped), "deny");
+  write_file(format("/proc/{}/uid_map", mapped), format("1234 {} 1\n", user_uid()));
+  write_file(format("/proc/{}/gid_map", mapped), format("1234 {} 1\n", user_gid()));
+  if (write(socket, "g", 1) != 1) _exit(81);
+}
+
 [[noreturn]] void front_process(const Setting& given, const std::function<std::string()>& body, int out) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   Setting setting = given;
-  setting.options.own_network_namespace = setting.own_network;
+  setting.options.own_network_namespace = setting.own_network && has_namespaces(setting.front);
   if (setting.files) setting.options.filter = filter_of(setting);
-  if (getuid() == 0 && setting.front == Front::kUser) {
+  if (getuid() == 0 && !needs_root(setting.front)) {
     if (syscall(SYS_setgroups, 0, nullptr) != 0 || setresgid(user_gid(), user_gid(), user_gid()) != 0 ||
         setresuid(user_uid(), user_uid(), user_uid()) != 0)
       _exit(80);
@@ -233,12 +251,8 @@ std::string serve(const Setting& setting, int fd, pid_t child) {
     body_process(setting, body, pair.body.get());
   }
   pair.body.reset();
-  await_byte(pair.front.get());
-  const pid_t mapped = child_of(child);
-  if (getuid() != 0) write_file(format("/proc/{}/setgroups", mapped), "deny");
-  write_file(format("/proc/{}/uid_map", mapped), format("1234 {} 1\n", user_uid()));
-  write_file(format("/proc/{}/gid_map", mapped), format("1234 {} 1\n", user_gid()));
-  if (write(pair.front.get(), "g", 1) != 1) _exit(81);
+  if (has_namespaces(setting.front)) map_ids(pair.front.get(), child);
+  else setting.options.guard = getpid();  // the child between is init
   const std::string text = serve(setting, pair.front.get(), child);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);

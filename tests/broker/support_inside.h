@@ -2,6 +2,8 @@
 // broker needs of a launcher, small enough to see.
 //
 //   test process -> front (root or an ordinary user; runs the broker) -> body (user, mount, network and pid namespace; filter)
+//
+// Or, for the tier without namespaces: the body is the user's own process on the host, below a subreaper.
 #pragma once
 
 #include <functional>
@@ -13,7 +15,9 @@
 
 namespace belljar::test {
 
-enum class Front { kRoot, kUser };
+enum class Front { kRoot, kUser, kRootPlain, kUserPlain };  // plain: no namespaces
+constexpr bool needs_root(Front front) { return front == Front::kRoot || front == Front::kRootPlain; }
+constexpr bool has_namespaces(Front front) { return front == Front::kRoot || front == Front::kUser; }
 
 struct Setting {
   Front front = Front::kUser;

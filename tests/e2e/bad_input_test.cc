@@ -73,7 +73,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"MethodsWithoutAProxy", {"--net-methods", "limited", "--", "true"}, 125, "network.methods"},
         Bad{"NoDomain", {"--allow-domain", "https://example.com/", "--", "true"}, 125, "it is a URL"},
         Bad{"Publish", {"--publish", "8080", "--", "true"}, 125, "network.publish"},
-        Bad{"HostSocket", {"--allow-unix-socket", "/run/x", "--", "true"}, 125, "network.allow_unix_sockets"},
+        Bad{"NoSocket", {"--allow-unix-socket", "/etc/passwd", "--", "true"}, 125, "it is not a socket"},
+        Bad{"SocketThatTheCommandMayMake", {"--allow-unix-socket", "later", "--", "true"}, 125, "it does not exist yet"},
         Bad{"ReportNowhere", {"--report", "/no/such/place/r", "--", "true"}, 125, "cannot create the report"},
         Bad{"ReportToAFullDisk", {"--report", "/dev/full", "--", "true"}, 125, "No space left on device"},
         Bad{"EmptyProgram", {"--", ""}, 125, "there is no command to run"},
@@ -88,6 +89,9 @@ TEST_F(Run, TheTwinsOfBadInputWork) {
             workspace_.path() + "\n");
   EXPECT_EQ(run_in({"--net", "host", "--", "true"}).exit_code, 0);
   EXPECT_EQ(run_in({"--login", "-c", "true"}).exit_code, 0);
+  EXPECT_EQ(run_in({"--allow-unix-socket", "/run/belljar-test-none", "--", "true"}).exit_code, 0);
+  EXPECT_NE(run_in({"--allow-unix-socket", "/run/docker.sock", "--", "true"}).err.find("is open to the command"),
+            std::string::npos);
 }
 
 TEST_F(Run, FewDescriptorsAreAClearErrorOrEnough) {

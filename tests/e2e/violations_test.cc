@@ -38,18 +38,24 @@ TEST_F(Violations, AFailedRunHintsAndExplainTellsRuleFlagAndRisk) {
   EXPECT_TRUE(refused.err.ends_with("belljar: 1 act was refused; belljar explain last\n")) << refused;
   const Outcome words = explain();
   EXPECT_EQ(words.exit_code, 0) << words;
-  for (const std::string text :
-       {"host.sock", "EACCES", "network.allow_unix_sockets (built-in)", "--allow-all-unix-sockets", "risk:"})
+  for (const std::string text : {"host.sock", "EACCES", "network.allow_unix_sockets (built-in)", "--allow-unix-socket /", "risk:"})
     EXPECT_NE(words.out.find(text), std::string::npos) << text << words;
   EXPECT_EQ(explain({"last"}).out, words.out);
   EXPECT_NE(explain({"--model"}).out.find("\"unix-connect\""), std::string::npos);
-  EXPECT_NE(explain({"--json"}).out.find("\"flag\":\"--allow-all-unix-sockets\""), std::string::npos);
+  EXPECT_NE(explain({"--json"}).out.find("\"flag\":\"--allow-unix-socket /"), std::string::npos);
 }
 
 TEST_F(Violations, WhatExplainAdvisesPermitsTheAct) {
-  const Outcome allowed = python(kConnect, {"--allow-all-unix-sockets"});
+  EXPECT_NE(python(kConnect).exit_code, 0);
+  const std::string words = explain().out;
+  const std::string flag = "--allow-unix-socket ";
+  const std::size_t at = words.find(flag);
+  ASSERT_NE(at, std::string::npos) << words;
+  const std::string path = words.substr(at + flag.size(), words.find('\n', at) - at - flag.size());
+  const Outcome allowed = python(kConnect, {"--allow-unix-socket", path});
   EXPECT_EQ(allowed.out, "CONNECTED\n") << allowed;
   EXPECT_EQ(allowed.err, "");
+  EXPECT_EQ(python(kConnect, {"--allow-all-unix-sockets"}).out, "CONNECTED\n");
 }
 
 TEST_F(Violations, ARunWithoutRefusalsLeavesNoFileAndSaysNothing) {

@@ -2,6 +2,7 @@
 // twin: with protect = "none" it gets through and the tripwire fires, so the test would see it.
 #include <cctype>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "escape/support_attack.h"
@@ -153,11 +154,13 @@ const Plant kPlants[] = {
      "git rebase --continue"},
 };
 
-class Git : public Attack, public testing::WithParamInterface<Plant> {
+// On the native backend, and where there are no namespaces.
+class Git : public Attack, public testing::WithParamInterface<std::tuple<Plant, const char*>> {
  protected:
   void SetUp() override {
     Attack::SetUp();
     BELLJAR_NEEDS(test::program("git"));
+    always_ = {"--backend", std::get<1>(GetParam())};
     top_policy_ = beside("none.toml");
     plant(top_policy_, "mode = \"workspace-write\"\n[filesystem]\nprotect = \"none\"\n");
     ASSERT_EQ(as_person(kRepository).exit_code, 0);
@@ -170,6 +173,7 @@ class Git : public Attack, public testing::WithParamInterface<Plant> {
          .cwd = workspace(),
          .env = {{"GIT_TERMINAL_PROMPT", "0"}, {"GIT_CONFIG_NOSYSTEM", "1"}, {"GIT_MERGE_AUTOEDIT", "no"}, {"TERM", "xterm"}}});
   }
+  static const Plant& planted() { return std::get<0>(GetParam()); }
   std::string tripwire() const { return beside("tripped"); }
   std::string with_tripwire(const std::string& text) const { return "T=" + tripwire() + "; export T; " + text; }
   std::vector<std::string> unprotected() const { return {"--policy", top_policy_}; }
@@ -184,27 +188,28 @@ constexpr char kEverydayWork[] =
     "true";
 
 TEST_P(Git, RunsNothingThatWasPlanted) {
-  const Outcome inside = shell(with_tripwire(GetParam().inside));
-  const Outcome later = as_person(GetParam().later);
+  const Outcome inside = shell(with_tripwire(planted().inside));
+  const Outcome later = as_person(planted().later);
   as_person(kEverydayWork);
   EXPECT_FALSE(exists(tripwire())) << "inside: " << inside << "\nlater: " << later;
 }
 
 TEST_P(Git, WouldHaveRunItWithoutProtection) {
-  const Outcome inside = shell(with_tripwire(GetParam().inside), unprotected());
+  const Outcome inside = shell(with_tripwire(planted().inside), unprotected());
   ASSERT_FALSE(exists(tripwire())) << "it ran inside, where the tripwire cannot be reached";
-  const Outcome later = as_person(GetParam().later);
+  const Outcome later = as_person(planted().later);
   EXPECT_TRUE(exists(tripwire())) << "inside: " << inside << "\nlater: " << later;
 }
 
-std::string test_name(const testing::TestParamInfo<Plant>& info) {
-  std::string name = info.param.name;
+std::string test_name(const testing::TestParamInfo<std::tuple<Plant, const char*>>& info) {
+  std::string name = std::string(std::get<0>(info.param).name) + " " + std::get<1>(info.param);
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   }
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(Plants, Git, testing::ValuesIn(kPlants), test_name);
+INSTANTIATE_TEST_SUITE_P(Plants, Git, testing::Combine(testing::ValuesIn(kPlants), testing::Values("native", "landlock")),
+                         test_name);
 
 }  // namespace
 }  // namespace belljar::test

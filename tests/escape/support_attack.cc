@@ -65,6 +65,7 @@ RunOptions Attack::in_workspace(RunOptions options) const {
 }
 
 Attack::Words Attack::program(Words arguments) const {
+  arguments.insert(arguments.begin(), always_.begin(), always_.end());
   arguments.insert(arguments.begin(), {BELLJAR_PROGRAM, "run"});
   return arguments;
 }

@@ -46,6 +46,9 @@ class Attack : public testing::Test {
   std::string home(std::string_view name = {}) const { return below("home", name); }
   std::string probe() const { return workspace("probe"); }
 
+  // Options of every `belljar run` of this test, before its own.
+  Words always_;
+
  private:
   std::string below(std::string_view part, std::string_view name) const;
   TempDir top_;

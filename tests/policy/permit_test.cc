@@ -46,7 +46,10 @@ TEST(Permit, NetworkAndSocketsHaveTheirFlags) {
   EXPECT_EQ(host.flag, "--allow-domain other.example:443");
   EXPECT_EQ(host.line, "network.allowed_domains = [\"other.example:443\"]");
   EXPECT_EQ(permit_for(act("egress", "other.example:443", "network.methods")).flag, "--net-methods full");
-  EXPECT_EQ(permit_for(act("unix-connect", "/run/x", "network.allow_unix_sockets")).flag, "--allow-all-unix-sockets");
+  const Permit one = permit_for(act("unix-connect", "/run/x", "network.allow_unix_sockets"));
+  EXPECT_EQ(one.flag, "--allow-unix-socket /run/x");
+  EXPECT_EQ(one.line, "network.allow_unix_sockets = [\"/run/x\"]");
+  EXPECT_EQ(permit_for(act("unix-connect", "@x", "network.allow_unix_sockets")).flag, "--allow-all-unix-sockets");
 }
 
 TEST(Permit, LimitsNameTheirFlagAndValue) {

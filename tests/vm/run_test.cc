@@ -150,14 +150,16 @@ VM_CASE(Run, LandlockIsTheSecondTier,
   mkdir ~/.ssh; echo secret >~/.ssh/id
   belljar run --backend landlock -c 'echo in >inside; cat inside; cat ~/.ssh/id; touch ~/out'; echo "run $?"
   cat ~/.ssh/id; rm -r ~/.ssh; ls ~/out
-  for clause in filesystem.tmp processes kill; do
+  for clause in filesystem.tmp processes kill filesystem.secrets protect.nested; do
     belljar run --backend landlock --require $clause -- true; echo "$clause $?"
   done
   belljar run --backend landlock --require seccomp -- true; echo "seccomp $?")",
          .sysctl = {{"user.max_user_namespaces", "0"}}}) {
-  EXPECT_EQ(outcome.out, "in\nrun 1\nsecret\nfilesystem.tmp 125\nprocesses 125\nkill 125\nseccomp 0\n") << outcome;
+  EXPECT_EQ(outcome.out,
+            "in\nrun 1\nsecret\nfilesystem.tmp 125\nprocesses 125\nkill 125\nfilesystem.secrets 0\nprotect.nested 0\nseccomp 0\n")
+      << outcome;
   EXPECT_TRUE(has(outcome.err, ".ssh/id: Permission denied")) << outcome;
-  EXPECT_TRUE(has(outcome.err, "'/home/agent/out': Permission denied")) << outcome;
+  EXPECT_TRUE(has(outcome.err, "'/home/agent/out': Read-only file system")) << outcome;
   for (const char* clause : {"filesystem.tmp", "processes", "kill"}) EXPECT_TRUE(has(outcome.err, clause)) << outcome;
 }
 

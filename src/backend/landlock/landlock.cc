@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +19,10 @@
 #include "backend/backend.h"
 #include "backend/landlock/carve.h"
 #include "backend/native/host.h"
+#include "backend/native/live_rules.h"
 #include "backend/native/native.h"
+#include "backend/native/owner.h"
+#include "backend/native/sockets.h"
 #include "backend/native/tree.h"
 #include "backend/native/view.h"
 #include "base/format.h"
@@ -26,14 +31,17 @@
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "broker/file_rules.h"
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "launch/plan.h"
+#include "policy/defaults.h"
 
 namespace belljar::backend {
 namespace {
 
 constexpr std::size_t kMostRules = 5000;
+constexpr char kBroker[] = "broker: the call is performed outside, by name at any depth";
 constexpr const char* kDeviceNodes[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
                                         "/dev/urandom", "/dev/tty",  "/dev/ptmx"};
 
@@ -49,13 +57,24 @@ std::optional<std::vector<std::string>> list_folder(const std::string& folder) {
   return names;
 }
 
-std::vector<std::string> hidden_paths(const View& view) {
+std::vector<std::string> hidden_paths(const Paths& paths) {
+  const View& view = paths.view;
   std::vector<std::string> hidden = view.hide_dirs;
   hidden.insert(hidden.end(), view.hide_files.begin(), view.hide_files.end());
   for (const auto& [folder, mask] : view.masks) {
     for (const std::string& name : mask.hidden) hidden.push_back(folder + "/" + name);
   }
+  for (const Gap& gap : paths.gaps) {
+    if (gap.clause == "filesystem.hidden_absent") hidden.push_back(gap.what);
+  }
   return hidden;
+}
+
+// yama's ptrace_scope 2 leaves callers' memory to those with CAP_SYS_PTRACE, 3 to nobody: the broker could read no path.
+bool may_read_callers(const Host& host) {
+  const auto scope = host.read_small("/proc/sys/kernel/yama/ptrace_scope");
+  if (!scope || scope->empty()) return true;
+  return scope->front() < (host.uid() == 0 ? '3' : '2');
 }
 
 // Symbolic links are no objects for Landlock: a rule is for what a path leads to.
@@ -79,29 +98,81 @@ class Preparation {
     plan_.default_cwd = place_.cwd;
     plan_.subreaper = true;
     BELLJAR_CHECK(choose_identity());
-    Policy files = policy_;
-    files.filesystem.tmp = Tmp::kShared;  // no private mounts here; /tmp gets no grant below
-    files.filesystem.exclude_slash_tmp = true;
-    files.filesystem.exclude_tmpdir_env_var = true;
-    files.filesystem.caches = Caches::kOff;
-    paths_ = BELLJAR_TRY(plan_paths(host_, files, place_));
+    brokered_ = place_.listener && may_read_callers(host_);
+    BELLJAR_CHECK(plan_files());
     BELLJAR_CHECK(make_tmp());
+    hidden_ = hidden_paths(paths_);
+    hide_owners_secrets();
     BELLJAR_CHECK(grant_paths());
+    prepared_.sockets = BELLJAR_TRY(list_sockets(host_, policy_, paths_.writable));
+    for (const broker::ListedSocket& socket : prepared_.sockets) {
+      if (std::string warning = warn_of_socket(socket.path); !warning.empty()) prepared_.warnings.push_back(std::move(warning));
+    }
+    if (brokered_) prepared_.file_rules = make_file_rules(policy_, paths_, held_paths());
     confine_calls();
     report();
     return std::move(prepared_);
   }
 
  private:
+  Result<void> plan_files() {
+    Policy files = policy_;
+    // No private mounts here: what is private gets no grant.
+    const bool shared = policy_.filesystem.tmp == Tmp::kShared;
+    files.filesystem.tmp = Tmp::kShared;
+    if (!shared) files.filesystem.exclude_slash_tmp = files.filesystem.exclude_tmpdir_env_var = true;
+    files.filesystem.caches = Caches::kOff;
+    Workplace place = place_;
+    place.listener = brokered_;
+    paths_ = BELLJAR_TRY(plan_paths(host_, files, place));
+    const FsEntry* asked = find_rule(policy_.filesystem, "/var/tmp");
+    if (!shared && (asked == nullptr || asked->path != "/var/tmp" || asked->access != Access::kWrite))
+      std::erase(paths_.writable, "/var/tmp");
+    for (const Volume& volume : policy_.filesystem.volumes) {
+      if (host_.canonical(volume.source) != volume.target)
+        return Error(Code::kUnimplemented, format("cannot show volume {}", quoted(volume.target)))
+            .reason("the landlock backend has no mounts, so nothing appears at another path")
+            .next("use --backend native, or name the directory itself with --write or --read");
+    }
+    return {};
+  }
+
+  // The command reads what the owner of the workspace may read: their secrets are hidden beside those of root's own home.
+  void hide_owners_secrets() {
+    if (!owner_ || owner_->home.empty() || policy_.filesystem.secrets != Secrets::kDefault) return;
+    for (const std::string& path : policy::default_secret_paths(owner_->home, owner_->runtime_dir)) {
+      const FsEntry* rule = find_rule(policy_.filesystem, path);
+      if ((rule != nullptr && rule->path == path) || is_under(place_.workspace, path)) continue;
+      const std::string real = host_.canonical(path).value_or(path);
+      for (const std::string& name : {path, real}) {
+        if (std::find(hidden_.begin(), hidden_.end(), name) != hidden_.end()) continue;
+        hidden_.push_back(name);
+        ++paths_.hidden;
+      }
+    }
+  }
+
+  broker::HeldPaths held_paths() const {
+    broker::HeldPaths held;
+    held.writable = paths_.writable;
+    held.writable.push_back(tmp_);
+    held.readonly = paths_.readonly;
+    held.hidden = hidden_;
+    if (paths_.view.whole_root) held.readable = {"/"};
+    else held.readable = paths_.readable;
+    held.nodes.assign(std::begin(kDeviceNodes), std::end(kDeviceNodes));
+    held.nodes.insert(held.nodes.end(), paths_.view.devices.begin(), paths_.view.devices.end());
+    return held;
+  }
+
   Result<void> choose_identity() {
     plan_.outside_uid = plan_.inside_uid = host_.uid();
     plan_.outside_gid = plan_.inside_gid = host_.gid();
     if (host_.uid() != 0) return {};
-    const PathFacts owner = host_.facts(place_.workspace);
-    if (owner.uid != 0) {
+    if (owner_ = place_of_owner(host_, place_); owner_) {
       plan_.identity = launch::Identity::kSwitched;
-      plan_.outside_uid = plan_.inside_uid = owner.uid;
-      plan_.outside_gid = plan_.inside_gid = owner.gid;
+      plan_.outside_uid = plan_.inside_uid = owner_->owner->uid;
+      plan_.outside_gid = plan_.inside_gid = owner_->owner->gid;
       return {};
     }
     if (policy_.allow_root_uid) return {};
@@ -145,9 +216,8 @@ class Preparation {
     spec.handled_fs = kernel::landlock::fs_all(abi_);
     const std::uint64_t read = kernel::landlock::fs_read_exec(abi_);
     const std::uint64_t write = kernel::landlock::fs_read_write(abi_);
-    const std::vector<std::string> hidden = hidden_paths(paths_.view);
     const auto grant_around = [&](const std::string& root, std::uint64_t access) -> Result<void> {
-      for (const std::string& path : BELLJAR_TRY(carve(root, hidden, list_folder, kMostRules))) {
+      for (const std::string& path : BELLJAR_TRY(carve(root, hidden_, list_folder, kMostRules))) {
         if (is_object(host_, path)) spec.rules.push_back({path, access});
       }
       return {};
@@ -157,7 +227,11 @@ class Preparation {
     } else {
       for (const std::string& path : paths_.readable) BELLJAR_CHECK(grant_around(path, read));
     }
-    for (const std::string& path : paths_.writable) BELLJAR_CHECK(grant_around(path, write));
+    for (const std::string& path : paths_.writable) {
+      // What appears in it later must be readable and may be run: there the broker alone holds what is hidden, at every open.
+      if (brokered_) spec.rules.push_back({path, write});
+      else BELLJAR_CHECK(grant_around(path, write));
+    }
     spec.rules.push_back({tmp_, write});
     for (const char* node : kDeviceNodes) spec.rules.push_back({node, write});
     for (const std::string& device : paths_.view.devices) spec.rules.push_back({device, write});
@@ -171,11 +245,15 @@ class Preparation {
 
   void confine_calls() {
     kernel::SeccompSpec filter;
-    filter.unix_sockets = policy_.network.allow_all_unix_sockets ? kernel::UnixSockets::kAll : kernel::UnixSockets::kPairs;
+    const auto judged = brokered_ ? kernel::UnixSockets::kBrokered : kernel::UnixSockets::kPairs;
+    filter.unix_sockets = policy_.network.allow_all_unix_sockets ? kernel::UnixSockets::kAll : judged;
+    filter.file_calls = file_calls(prepared_.file_rules.get());
+    filter.tell_refusals = plan_.seccomp_listener = brokered_;
     filter.allow_inet = policy_.network.mode == NetMode::kHost;
     filter.allow_ipc = false;
     filter.own_pid_namespace = false;
     plan_.seccomp = kernel::build_filter(filter);
+    plan_.seccomp_spec = filter;
   }
 
   void add(std::string clause, std::string asked, std::string mechanism, Enforced enforced, std::string detail = "",
@@ -185,30 +263,9 @@ class Preparation {
   }
 
   void report() {
-    add("mode", std::string(to_string(policy_.mode)), "Landlock and seccomp, no namespaces", Enforced::kFull);
-    add("filesystem.root", "nothing written outside", format("Landlock, ABI {}", abi_), Enforced::kPartial,
-        abi_ >= 3 ? "mode, owner, times and extended attributes of the caller's own files can still be changed (landlock(7))"
-                  : "besides mode, owner and times, truncate(2) of the caller's own files is not held before Landlock ABI 3");
-    if (paths_.hidden > 0) {
-      add("filesystem.secrets", format("{} names hidden", paths_.hidden), "Landlock: allowed piece by piece around them",
-          Enforced::kPartial,
-          "contents are held; names and attributes can still be asked for, and folders that hold hidden names cannot be listed");
-    }
-    for (const Gap& gap : paths_.gaps) {
-      if (gap.clause == "filesystem.globs")
-        add("filesystem.globs", format("rule for {}", escaped(gap.what)), "", Enforced::kNone, "needs the live-rules broker");
-    }
-    if (!paths_.readonly.empty()) {
-      // Protected names and read-only entries alike: Landlock cannot take back below a writable folder.
-      add(policy_.filesystem.protect != Protect::kNone && paths_.protected_dirs > 0 ? "protect.existing" : "filesystem.readonly",
-          format("{} read-only inside writable directories", escaped(paths_.readonly.front())), "", Enforced::kNone,
-          "Landlock cannot carve holes, and this tier has no mounts");
-    }
-    if (policy_.filesystem.protect != Protect::kNone && !paths_.writable.empty()) {
-      add("protect.absent", "control names that do not exist yet", "", Enforced::kNone, "needs the live-rules broker", true);
-      add("protect.nested", "control names below a writable root's top level", "", Enforced::kNone, "needs the live-rules broker",
-          true);
-    }
+    add("mode", std::string(to_string(policy_.mode)),
+        brokered_ ? "Landlock, seccomp and broker, no namespaces" : "Landlock and seccomp, no namespaces", Enforced::kFull);
+    report_files();
     add("filesystem.tmp", "private temporary directory", "a directory of this run, named by TMPDIR", Enforced::kPartial,
         "/tmp itself is closed, and the size is not limited");
     if (plan_.identity == launch::Identity::kKeep && host_.uid() == 0)
@@ -229,8 +286,15 @@ class Preparation {
     if (policy_.network.mode == NetMode::kNone)
       add("network", "none", "seccomp: no internet socket can be made, loopback neither", Enforced::kFull);
     else add("network", "the host's", "no restriction asked for", Enforced::kFull);
-    add("network.unix_sockets", policy_.network.allow_all_unix_sockets ? "all allowed" : "own sockets only",
-        policy_.network.allow_all_unix_sockets ? "no restriction asked for" : "seccomp: socket pairs only", Enforced::kFull);
+    const std::vector<std::string>& listed = policy_.network.allow_unix_sockets;
+    const std::string own = listed.empty() ? "own sockets only" : format("own sockets, and {} of the host's", listed.size());
+    add("network.unix_sockets", policy_.network.allow_all_unix_sockets ? "all allowed" : own,
+        policy_.network.allow_all_unix_sockets ? "no restriction asked for"
+        : brokered_                            ? "connect judged by the broker on its own copy of the address"
+                                               : "seccomp: socket pairs only",
+        Enforced::kFull);
+    if (!listed.empty() && !brokered_ && !policy_.network.allow_all_unix_sockets)
+      add("network.allow_unix_sockets", "sockets of the host by path", "", Enforced::kNone, "needs the broker");
     if (policy_.network.mode == NetMode::kHost && !policy_.network.allow_local_binding.value_or(false)) {
       if (abi_ >= 4)
         add("network.local_binding", "no listening sockets", "Landlock", Enforced::kPartial, "TCP only: UDP ports can be bound");
@@ -240,10 +304,71 @@ class Preparation {
     }
   }
 
+  void report_files() {
+    if (!brokered_) return report_files_by_landlock();
+    add("filesystem.root", "nothing written outside", format("broker for what is written by name; Landlock, ABI {}", abi_),
+        Enforced::kPartial,
+        "owner, times and extended attributes of the caller's own files can still be changed, and by a descriptor their mode");
+    if (paths_.hidden > 0) {
+      const bool all = prepared_.file_rules->every_read_matters();
+      add("filesystem.secrets", format("{} names hidden", paths_.hidden),
+          all ? "broker: every open is performed outside; Landlock allows piece by piece around those outside writable directories"
+              : "Landlock: what is read and run is allowed piece by piece around them; broker: what is listed, written, moved, "
+                "linked",
+          Enforced::kFull);
+      add("filesystem.secrets_metadata", "not even seen", "", Enforced::kPartial,
+          "that they exist, their sizes, times and link texts can be asked for (stat, readlink)");
+    }
+    for (const Gap& gap : paths_.gaps) {
+      const bool glob = gap.clause == "filesystem.globs";
+      if (glob || gap.clause == "filesystem.absent_readonly")
+        add(gap.clause, glob ? format("rule for {}", escaped(gap.what)) : format("{} read-only once it exists", escaped(gap.what)),
+            kBroker, Enforced::kFull);
+    }
+    if (!paths_.readonly.empty())
+      add("filesystem.readonly", format("{} read-only inside writable directories", escaped(paths_.readonly.front())), kBroker,
+          Enforced::kFull);
+    if (policy_.filesystem.protect == Protect::kNone || paths_.writable.empty()) return;
+    add("protect.existing", "what git, agents and editors run stays inert",
+        "broker: git's control files judged by content, agent and editor names read-only", Enforced::kFull);
+    add("protect.absent", "control names that do not exist yet", kBroker, Enforced::kFull);
+    add("protect.nested", "control names below a writable root's top level", kBroker, Enforced::kFull);
+  }
+
+  // Without a broker: another sandbox has the one seccomp listener, or yama keeps callers' memory from us.
+  void report_files_by_landlock() {
+    const std::string needs = place_.listener ? "needs the broker, which kernel.yama.ptrace_scope keeps from reading what is asked"
+                                              : "needs the broker: another sandbox has the one seccomp listener";
+    add("filesystem.root", "nothing written outside", format("Landlock, ABI {}", abi_), Enforced::kPartial,
+        abi_ >= 3 ? "mode, owner, times and extended attributes of the caller's own files can still be changed (landlock(7))"
+                  : "besides mode, owner and times, truncate(2) of the caller's own files is not held before Landlock ABI 3");
+    if (paths_.hidden > 0) {
+      add("filesystem.secrets", format("{} names hidden", paths_.hidden), "Landlock: allowed piece by piece around them",
+          Enforced::kPartial,
+          "contents are held; names and attributes can still be asked for, and folders that hold hidden names cannot be listed");
+    }
+    for (const Gap& gap : paths_.gaps) {
+      if (gap.clause == "filesystem.globs")
+        add("filesystem.globs", format("rule for {}", escaped(gap.what)), "", Enforced::kNone, needs);
+    }
+    if (!paths_.readonly.empty()) {
+      // Protected names and read-only entries alike: Landlock cannot take back below a writable folder.
+      add(policy_.filesystem.protect != Protect::kNone && paths_.protected_dirs > 0 ? "protect.existing" : "filesystem.readonly",
+          format("{} read-only inside writable directories", escaped(paths_.readonly.front())), "", Enforced::kNone,
+          "Landlock cannot carve holes, and this tier has no mounts; " + needs);
+    }
+    if (policy_.filesystem.protect == Protect::kNone || paths_.writable.empty()) return;
+    add("protect.absent", "control names that do not exist yet", "", Enforced::kNone, needs, true);
+    add("protect.nested", "control names below a writable root's top level", "", Enforced::kNone, needs, true);
+  }
+
   const Host& host_;
   const Policy& policy_;
   const Workplace& place_;
   int abi_;
+  bool brokered_ = false;
+  std::optional<Workplace> owner_;  // root: as the owner of the workspace sees it
+  std::vector<std::string> hidden_;
   Paths paths_;
   Prepared prepared_;
   launch::Plan& plan_ = prepared_.plan;
@@ -261,6 +386,16 @@ Result<Prepared> LandlockBackend::prepare(const Policy& policy, const Workplace&
     return Error(Code::kUnimplemented, "cannot enforce network.mode = \"proxy\"")
         .reason("the landlock backend has no network namespace, so nothing would hold a program to the proxy")
         .next("use --backend native, or --net none");
+  if (policy.mode == Mode::kExternalSandbox) return NativeBackend(host_).prepare(policy, place);  // no namespaces there either
+  if (policy.mode == Mode::kDangerFullAccess)
+    return Error(Code::kUnimplemented, "cannot run in mode danger-full-access")
+        .reason(
+            "what it still promises, that nothing outlives the command, takes a pid namespace, which the landlock backend has not")
+        .next("use --backend native, or mode external-sandbox");
+  if (policy.allow_nested_userns)
+    return Error(Code::kUnimplemented, "cannot enforce allow_nested_userns")
+        .reason("a process under Landlock may not mount, so namespaces of its own would be of no use to it (landlock(7))")
+        .next("use --backend native, or drop the key");
   const Workplace canonical = canonical_place(host_, place);
   return Preparation(host_, policy, canonical).run();
 }

@@ -1,10 +1,13 @@
-// The second tier: Landlock and seccomp alone, for machines where user namespaces are refused (hardened kernels, Ubuntu's AppArmor
-// rule, a default Docker container), or on request with `--backend landlock`. Weaker, and its report says where.
+// The second tier: Landlock, seccomp and the broker, for machines where user namespaces are refused (hardened kernels, Ubuntu's
+// AppArmor rule, a default Docker container), or on request with `--backend landlock`. Weaker, and its report says where.
 //
-// Landlock is an allow list and cannot carve holes, so secrets are held the other way round: what may be read is granted piece by
-// piece around them. A folder that holds a hidden name is granted child by child; it cannot be listed itself, and a name that
-// appears in it later is as closed as the hidden ones. What would need a hole in something writable (protected names, read-only
-// parts) reads `none`, and the start is refused by that name unless the policy accepts it.
+// Landlock is an allow list and cannot carve holes, so what is hidden is held the other way round: what may be read and run is
+// granted piece by piece around it, which costs an ordinary open nothing. Calls that write, list, move or link are performed by the
+// broker, outside of the command's domain, so its rules (broker/file_rules.h, HeldPaths) hold every path. Landlock alone would
+// close the listing of a folder that holds a hidden name, and reading what appears in a writable one: the first is the broker's
+// (every open with O_DIRECTORY), for the second writable roots are granted whole, and if something hidden lies below one, every
+// open is brokered. Without a broker (another sandbox has the listener, yama's ptrace_scope 2) protected names and patterns read
+// `none`.
 #pragma once
 
 #include "backend/backend.h"

@@ -4,6 +4,7 @@
 
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,14 +41,15 @@ void hold_absent(const Paths& paths, Filesystem& filesystem) {
 
 }  // namespace
 
-std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, const Paths& paths, Holds holds) {
+std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, const Paths& paths,
+                                                         std::optional<broker::HeldPaths> held) {
   broker::FileRulesOptions options;
-  options.hold_paths = holds == Holds::kPaths && (!paths.readonly.empty() || paths.hidden > 0);
+  options.held = std::move(held);
   options.filesystem.protect = policy.filesystem.protect;
   options.filesystem.entries = policy.filesystem.entries;
   hold_absent(paths, options.filesystem);
   // Without patterns only what asks for writing counts here, and the list of secrets is long.
-  if (!options.hold_paths && !has_globs(options.filesystem))
+  if (!options.held && !has_globs(options.filesystem))
     std::erase_if(options.filesystem.entries, [](const FsEntry& entry) { return entry.access != Access::kWrite; });
   ::clock_gettime(CLOCK_REALTIME_COARSE, &options.began);
   ::clock_gettime(CLOCK_REALTIME, &options.began_at_latest);
@@ -60,7 +62,8 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
 
 kernel::FileCalls file_calls(const broker::FileRules* rules) noexcept {
   if (rules == nullptr) return kernel::FileCalls::kDirect;
-  return rules->reads_matter() ? kernel::FileCalls::kAll : kernel::FileCalls::kWrites;
+  if (rules->every_read_matters()) return kernel::FileCalls::kAll;
+  return rules->holds_paths() ? kernel::FileCalls::kDirectories : kernel::FileCalls::kWrites;
 }
 
 }  // namespace belljar::backend

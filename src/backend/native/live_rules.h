@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "backend/native/view.h"
 #include "belljar/policy.h"
@@ -10,13 +11,10 @@
 
 namespace belljar::backend {
 
-enum class Holds {
-  kLive,   // names, patterns and contents; mounts hold plain paths
-  kPaths,  // plain paths too: nobody else does (second tier)
-};
-
-// None when no rule of the policy needs it: then no file call is intercepted and nothing is slower.
-std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, const Paths& paths, Holds holds);
+// None when no rule of the policy needs it: then no file call is intercepted and nothing is slower. `held`: no mount holds the
+// paths (second tier), so all of them are the broker's; without it names, patterns and contents are.
+std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, const Paths& paths,
+                                                         std::optional<broker::HeldPaths> held = std::nullopt);
 
 // The calls that the filter sends to the broker for these rules.
 kernel::FileCalls file_calls(const broker::FileRules* rules) noexcept;

@@ -20,6 +20,7 @@
 #include "backend/native/live_rules.h"
 #include "backend/native/owner.h"
 #include "backend/native/report.h"
+#include "backend/native/sockets.h"
 #include "backend/native/tree.h"
 #include "backend/native/view.h"
 #include "base/format.h"
@@ -272,11 +273,15 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
     BELLJAR_CHECK(lend_everything(host_, place, paths, plan));
     name_inside_id(host_, place, plan, paths.view);
   }
+  prepared.sockets = BELLJAR_TRY(list_sockets(host_, policy, paths.writable));
+  for (const broker::ListedSocket& socket : prepared.sockets) {
+    if (std::string warning = warn_of_socket(socket.path); !warning.empty()) prepared.warnings.push_back(std::move(warning));
+  }
   BELLJAR_CHECK(build_tree_ops(host_, paths.view, plan));
   if (plan.early) plan.early->make_rest(plan.stage_rest);
   // Who may make mount namespaces may show `.git` under another path, and writes id maps with its own credentials: no live rules
   // then.
-  if (place.listener && !policy.allow_nested_userns) prepared.file_rules = make_file_rules(policy, paths, Holds::kLive);
+  if (place.listener && !policy.allow_nested_userns) prepared.file_rules = make_file_rules(policy, paths);
   confine(host_, policy, place, paths, prepared);
   prepared.report = report_native(host_, policy, place, paths, prepared);
   return prepared;

@@ -158,9 +158,13 @@ void report_network(const Host& host, const Policy& policy, const Prepared& prep
     report.partial("network.unix_sockets", "own sockets only", "seccomp: socket pairs only",
                    "no socket with a path or a name can be made: " + std::string(kNoListener));
   } else {
-    report.full("network.unix_sockets", "own sockets only",
+    const std::vector<std::string>& listed = policy.network.allow_unix_sockets;
+    report.full("network.unix_sockets", listed.empty() ? "own sockets only" : format("own sockets, and {}", list(listed)),
                 "connect judged by the broker on its own copy of the address; datagram sockets refused");
   }
+  if (!policy.network.allow_unix_sockets.empty() && !policy.network.allow_all_unix_sockets && !prepared.plan.seccomp_listener)
+    report.none("network.allow_unix_sockets", format("{} can be connected to", list(policy.network.allow_unix_sockets)),
+                std::string(kNoListener));
   if (policy.network.allow_local_binding.value_or(prepared.own_network)) return;
   if (host.landlock_abi() < 4)
     report.none("network.local_binding", "no listening sockets",
