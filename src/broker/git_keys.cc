@@ -80,7 +80,9 @@ constexpr Row kRows[] = {
     {"remote..prunetags"},
     {"remote..skipdefaultupdate"},
     {"remote..skipfetchall"},
-    {"remote..promisor"},
+    // With a promisor remote git diff and git status ask its URL for objects that are missing: whoever runs them on the host sends
+    // the command's words to any server.
+    {"remote..promisor", GitValue::kOff},
     {"remote..partialclonefilter", GitValue::kPlain},
     {"remote..gh-resolved"},
     {"branch.autosetupmerge"},
@@ -244,7 +246,6 @@ constexpr Row kRows[] = {
     {"extensions.objectformat", GitValue::kPlain},
     {"extensions.compatobjectformat", GitValue::kPlain},
     {"extensions.noop"},
-    {"extensions.partialclone", GitValue::kPlain},
     {"extensions.preciousobjects"},
     {"extensions.worktreeconfig"},
     {"extensions.relativeworktrees"},

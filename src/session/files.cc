@@ -162,7 +162,10 @@ Result<UniqueFd> Files::open_file(const std::string& path, int flags) const {
   UniqueFd fd = BELLJAR_TRY(open_beneath(path, rest, flags | O_NONBLOCK | O_NOCTTY));
   struct stat now{};
   const bool is_dir = ::fstat(fd.get(), &now) == 0 && S_ISDIR(now.st_mode);
-  BELLJAR_CHECK(judge_.may_read(path, canonical_of(fd.get()), is_dir));
+  const std::string canonical = canonical_of(fd.get());
+  if (!canonical.starts_with('/'))
+    return file_error(ENAMETOOLONG, "open", path, "readlink");  // what cannot be named cannot be judged
+  BELLJAR_CHECK(judge_.may_read(path, canonical, is_dir));
   return fd;
 }
 

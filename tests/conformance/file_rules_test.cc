@@ -183,6 +183,23 @@ TEST_F(FileRules, ADirectoryDoesNotBecomeARepositoryByALibraryCall) {
   EXPECT_FALSE(fs::exists(host("plain/.git")));
 }
 
+// Moved to where its path is longer than any path may be, a hidden file has no name that a rule could be asked for.
+TEST_F(FileRules, WhatLiesTooDeepToBeNamedIsNotRead) {
+  SandboxConfig config;
+  config.policy.filesystem.entries = {{.path = "**/.env", .glob = true, .access = Access::kNone}};
+  start(std::move(config));
+  const std::string level(250, 'A'), last(60, 'B');
+  std::string deep = level;
+  for (int i = 1; i < 16; ++i) deep += "/" + level;
+  ASSERT_TRUE(works("mkdir -p " + deep + " && mv repo " + deep + "/" + last));
+  ASSERT_GT(host(deep + "/" + last + "/.env").size(), 4096U);
+  EXPECT_FALSE(sandbox_->read_file(deep + "/" + last + "/.env"));
+  EXPECT_FALSE(works("cd " + deep + "/" + last + " && cat .env"));
+  ASSERT_TRUE(works("mv " + deep + "/" + last + " repo"));
+  EXPECT_FALSE(sandbox_->read_file("repo/.env"));
+  EXPECT_EQ(sandbox_->read_file("repo/.envx").value(), "SECRET=2\n");
+}
+
 TEST_F(FileRules, PatternsHideAndProtect) {
   SandboxConfig config;
   config.policy.filesystem.entries = {{.path = "/**/.env", .glob = true, .access = Access::kNone},

@@ -144,6 +144,10 @@ const Plant kPlants[] = {
      ">config; echo 'ref: refs/heads/main' >HEAD",
      "git st"},
     {"a repository deeper than any path", DEEP, "cd r && git status"},
+    {"a promisor remote",
+     "git config core.repositoryformatversion 1; git config extensions.partialClone p; git config remote.p.url ssh://p.invalid/x; "
+     "git config remote.p.promisor true; rm -f .git/objects/$(git rev-parse HEAD:a | cut -c1-2)/*; echo b >a",
+     "GIT_SSH_COMMAND='touch ../beside/tripped; false' git diff"},
     {"a work tree behind a link",
      "echo x >tripped; git add tripped; git commit -qm two; rm tripped; ln -s ${T%/*} way; git config core.worktree $PWD/way",
      "git checkout -qf"},
