@@ -10,6 +10,7 @@
 #include <map>
 #include <thread>
 
+#include "belljar/decorators.h"
 #include "belljar/sandbox.h"
 #include "support/as_user.h"
 #include "support/identity.h"
@@ -439,17 +440,38 @@ const std::vector<Row>& rows() {
 }
 
 struct Kind {
+  const char* name;  // of the column
   const char* backend;
   bool processes;
+  bool decorated = false;
 };
-constexpr Kind kKinds[] = {{"native", true}, {"landlock", true}, {"local", true}, {"mock", false}};
+constexpr Kind kKinds[] = {{"native", "native", true},
+                           {"landlock", "landlock", true},
+                           {"local", "local", true},
+                           {"mock", "mock", false},
+                           {"native_decorated", "native", true, true},
+                           {"mock_decorated", "mock", false, true}};
+
+// Decorators with nothing to object: whoever is behind them notices nothing.
+SandboxPtr decorated(SandboxPtr sandbox, const std::string& directory) {
+  auto trail = AuditTrail::open(directory + "/audit.jsonl", {.sync = AuditSync::kNever});
+  EXPECT_TRUE(trail) << trail.error().line();
+  sandbox = with_redaction(std::move(sandbox), std::make_shared<Redactor>());
+  sandbox = with_rate_limit(std::move(sandbox), {.per_second = 1e6, .burst = 1e6});
+  sandbox = with_write_quota(std::move(sandbox), Bytes{1ULL << 40});
+  sandbox = with_command_rules(std::move(sandbox), [](const Command&) { return CommandVerdict{}; });
+  sandbox = with_result_cache(std::move(sandbox), {.pure = [](const Command&) { return false; }});
+  auto recording = with_recording(std::move(sandbox), directory + "/recording.jsonl");
+  EXPECT_TRUE(recording) << recording.error().line();
+  return with_audit(*std::move(recording), std::make_shared<AuditTrail>(*std::move(trail)));
+}
 
 class Conformance : public testing::TestWithParam<std::tuple<Kind, std::size_t>> {};
 
 TEST_P(Conformance, Row) {
   const auto& [kind, index] = GetParam();
   const Row& row = rows()[index];
-  std::string& cell = table()[row.name][kind.backend];
+  std::string& cell = table()[row.name][kind.name];
   if (row.needs_processes && !kind.processes) {
     cell = "not applicable";
     return;
@@ -470,6 +492,8 @@ TEST_P(Conformance, Row) {
       config.policy.accept = {"filesystem.protect", "filesystem.tmp", "network.mode", "filesystem.secrets"};
     }
     auto sandbox = make_sandbox(config);
+    const test::TempDir records;
+    if (sandbox && kind.decorated) sandbox = decorated(*std::move(sandbox), records.path());
     ASSERT_TRUE(sandbox) << sandbox.error().line();
     const auto started = (*sandbox)->start();
     ASSERT_TRUE(started) << started.error().line();
@@ -482,7 +506,7 @@ TEST_P(Conformance, Row) {
 INSTANTIATE_TEST_SUITE_P(Every, Conformance,
                          testing::Combine(testing::ValuesIn(kKinds), testing::Range<std::size_t>(0, rows().size())),
                          [](const auto& test) {
-                           std::string name = std::get<0>(test.param).backend;
+                           std::string name = std::get<0>(test.param).name;
                            name += "_";
                            for (const char* c = rows()[std::get<1>(test.param)].name; *c != '\0'; ++c)
                              name += std::isalnum(static_cast<unsigned char>(*c)) != 0 ? *c : '_';
@@ -495,11 +519,11 @@ class Table : public testing::Environment {
   void TearDown() override {
     if (table().size() < 2) return;
     std::printf("%-55s", "row");
-    for (const Kind& kind : kKinds) std::printf(" | %-15s", kind.backend);
+    for (const Kind& kind : kKinds) std::printf(" | %-16s", kind.name);
     std::printf("\n");
     for (const Row& row : rows()) {
       std::printf("%-55s", row.name);
-      for (const Kind& kind : kKinds) std::printf(" | %-15s", table()[row.name][kind.backend].c_str());
+      for (const Kind& kind : kKinds) std::printf(" | %-16s", table()[row.name][kind.name].c_str());
       std::printf("\n");
     }
   }

@@ -1,0 +1,176 @@
+// What can be put around any Sandbox, in any order, and is a Sandbox again: record, limit, pretend, refuse, redact, replay.
+//
+//   auto trail = std::make_shared<AuditTrail>(BELLJAR_TRY(AuditTrail::open("/var/log/belljar/audit.jsonl")));
+//   sandbox = with_redaction(sandbox, std::make_shared<Redactor>(Redactor::from_environment(environment)));
+//   sandbox = with_audit(sandbox, trail);              // outermost: also records what the others refuse
+//   agent.use(sandbox);
+//
+// A decorator calls the inner sandbox and returns what it returned, unless its own task is to do otherwise. Order means what it
+// says: what is outside sees what is inside refuse. Each is safe from any thread, as its inner sandbox is, and keeps it alive. None
+// is a boundary: who holds the inner sandbox goes past them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "belljar/audit.h"
+#include "belljar/redact.h"
+#include "belljar/sandbox.h"
+#include "belljar/units.h"
+
+namespace belljar {
+
+using SandboxPtr = std::shared_ptr<Sandbox>;
+
+// Forwards every call. For decorators of one's own: override what matters.
+class SandboxDecorator : public Sandbox {
+ public:
+  explicit SandboxDecorator(SandboxPtr inner) : inner_(std::move(inner)) {}
+  std::string_view backend() const noexcept override { return inner_->backend(); }
+  const std::string& id() const noexcept override { return inner_->id(); }
+  const std::string& workspace() const noexcept override { return inner_->workspace(); }
+  EnforcementReport enforcement() const override { return inner_->enforcement(); }
+  Result<void> start() override { return inner_->start(); }
+  Result<void> stop() override { return inner_->stop(); }
+  Result<void> health() override { return inner_->health(); }
+  Result<SandboxStats> stats() override { return inner_->stats(); }
+  using Sandbox::exec;
+  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override { return inner_->exec(command, options); }
+  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
+    return inner_->spawn(command, options);
+  }
+  Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
+    return inner_->read_file(path, options);
+  }
+  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
+    return inner_->write_file(path, bytes, options);
+  }
+  Result<std::vector<FileInfo>> list(const std::string& path) override { return inner_->list(path); }
+  Result<FileInfo> stat(const std::string& path) override { return inner_->stat(path); }
+  Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override { return inner_->make_dir(path, options); }
+  Result<void> rename(const std::string& from, const std::string& to) override { return inner_->rename(from, to); }
+  Result<void> remove(const std::string& path, const RemoveOptions& options) override { return inner_->remove(path, options); }
+  Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override {
+    return inner_->glob(pattern, options);
+  }
+  Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override { return inner_->grep(text, options); }
+
+ protected:
+  Sandbox& inner() const noexcept { return *inner_; }
+
+ private:
+  SandboxPtr inner_;
+};
+
+// --- audit
+// -------------------------------------------------------------------------------------------------------------------------
+
+// One call, told after it has come back, whether it succeeded, failed or was refused.
+struct AuditEntry {
+  std::string kind;     // "exec", "spawn", "readFile", "writeFile", "list", "stat", "makeDir", "rename", "remove", "glob", "grep",
+                        // "start", "stop"
+  std::string subject;  // the command (shell text, or argv joined by spaces), the path, the pattern
+  std::string target;   // of rename: the new path
+  int exit_code = 0;    // exec, spawn
+  std::string reason;   // exec, spawn: "exited", "timeout", ...
+  std::uint64_t bytes = 0;  // exec, spawn: of stdout and stderr, dropped ones included; files: of the content
+  bool append = false;      // writeFile
+  std::chrono::microseconds duration{0};
+  bool failed = false;  // an Error was returned
+  std::string error;    // its line
+  std::vector<Violation> violations;
+};
+// "[audit] exec `make test` exit_code=0 bytes=12 4ms".
+std::string to_line(const AuditEntry& entry);
+
+// `on_entry` is called on the thread of the call; what it throws comes out of that call.
+SandboxPtr with_audit(SandboxPtr inner, std::function<void(const AuditEntry&)> on_entry);
+
+// Into a trail: "exec.start" before a command runs, "exec.end", "file" and "violation" afterwards, texts redacted. No record, no
+// work: without room for the record a call is refused (kResourceExhausted) before anything happens; a call that was done while its
+// record found no room returns its result, and further ones are refused until that record is in.
+SandboxPtr with_audit(SandboxPtr inner, std::shared_ptr<AuditTrail> trail, std::shared_ptr<const Redactor> redactor = {});
+
+// --- limits
+// ------------------------------------------------------------------------------------------------------------------------
+
+// At most `quota` bytes through write_file in all, whatever becomes of the files. Beyond: kResourceExhausted, nothing is written. A
+// write that fails costs nothing.
+SandboxPtr with_write_quota(SandboxPtr inner, Bytes quota);
+
+struct Rate {
+  double per_second = 10;
+  double burst = 20;  // calls that may come at once
+  // A call waits this long for its turn, then it is refused: kResourceExhausted, saying when to try again.
+  std::chrono::milliseconds patience{0};
+};
+// Of exec, spawn and file calls together.
+SandboxPtr with_rate_limit(SandboxPtr inner, Rate rate);
+
+// --- rules
+// -------------------------------------------------------------------------------------------------------------------------
+
+struct CommandVerdict {
+  bool allowed = true;
+  std::string reason;  // why not
+  std::string next;    // what to do instead
+};
+// Called from any thread, also at the same time.
+using CommandJudge = std::function<CommandVerdict(const Command& command)>;
+// exec and spawn are refused (kPermissionDenied) where the judge says so. Rules guide: only the sandbox holds a command. For a
+// policy's commands.allow and commands.deny, on parsed shell: belljar/command_rules.h.
+SandboxPtr with_command_rules(SandboxPtr inner, CommandJudge judge);
+
+// Calls that write are refused (kPermissionDenied). So are commands, since a decorator cannot see what they write, unless
+// `only_reads` says that one only reads. To hold a command to reading use a policy with mode read-only.
+SandboxPtr with_read_only(SandboxPtr inner, std::function<bool(const Command&)> only_reads = {});
+
+// --- pretending
+// --------------------------------------------------------------------------------------------------------------------
+
+struct DryRunEntry {
+  std::string kind;     // "exec", "spawn", "writeFile", "makeDir", "rename", "remove"
+  std::string subject;  // the command or the path
+  std::string target;   // of rename
+  std::uint64_t bytes = 0;
+};
+// A rehearsal: commands are not executed and writes do not land; `on_entry` is told of each. Reads, list, stat, glob and grep see
+// the writes as if they had landed. exec answers exit code 0, no output and the message "dry run: not executed". What the inner
+// sandbox's policy would refuse is not known before it is tried. A start of the inner sandbox is forwarded: reads come from there.
+// stop() forgets the writes.
+SandboxPtr with_dry_run(SandboxPtr inner, std::function<void(const DryRunEntry&)> on_entry);
+
+// --- outputs
+// -----------------------------------------------------------------------------------------------------------------------
+
+// Secrets in the output of commands (results, callbacks, messages, refusals) and in what grep finds are replaced. Output::total and
+// omitted count what came. Not in read_file: what is read may be written back.
+SandboxPtr with_redaction(SandboxPtr inner, std::shared_ptr<const Redactor> redactor);
+
+struct CacheOptions {
+  std::function<bool(const Command&)> pure;  // commands that only read, and answer alike as long as nothing was written
+  std::chrono::milliseconds time_to_live{1000};
+  std::size_t max_entries = 256;
+  Bytes max_bytes{8U << 20};  // of all outputs
+};
+// Answers a pure command from its last result: same argv, cwd, env, stdin and options, nothing written through this sandbox since,
+// by a call or by a command that is not pure, none of those running, and the time to live not over, which bounds what others may
+// have changed. Results that were cut, refused, killed or failed to start are not kept. After a spawn nothing is cached until
+// stop(): it may write at any time.
+SandboxPtr with_result_cache(SandboxPtr inner, CacheOptions options);
+
+// --- record and replay
+// -------------------------------------------------------------------------------------------------------------
+
+// Every call and what it returned, into a new file (mode 0600; existing: kAlreadyExists). A call whose record cannot be written
+// fails (kResourceExhausted) after it was done. Recordings hold contents and outputs: put with_redaction() inside.
+Result<SandboxPtr> with_recording(SandboxPtr inner, const std::string& file);
+// A sandbox that executes nothing: it answers each call as the recording did, alike calls in their order. Errors: kNotFound,
+// kDataLoss, the recording is damaged. A call that was not recorded is refused: kFailedPrecondition.
+Result<SandboxPtr> make_replay(const std::string& file);
+
+}  // namespace belljar

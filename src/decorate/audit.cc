@@ -1,0 +1,290 @@
+// Audit: to a callback, or to a trail that refuses work it cannot record.
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <tuple>
+
+#include "base/format.h"
+#include "base/rfc3339.h"
+#include "belljar/decorators.h"
+#include "decorate/call.h"
+
+namespace belljar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::chrono::microseconds since(Clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
+}
+
+// Where entries go.
+class Recorder {
+ public:
+  Recorder() = default;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  virtual ~Recorder() = default;
+  // Before the call: an Error refuses it. Returns the number that done() gets.
+  virtual Result<std::int64_t> begin(const AuditEntry& entry) = 0;
+  virtual void done(std::int64_t number, const AuditEntry& entry) = 0;
+};
+
+class ToCallback final : public Recorder {
+ public:
+  explicit ToCallback(std::function<void(const AuditEntry&)> on_entry) : on_entry_(std::move(on_entry)) {}
+  Result<std::int64_t> begin(const AuditEntry&) override { return 0; }
+  void done(std::int64_t, const AuditEntry& entry) override { on_entry_(entry); }
+
+ private:
+  std::function<void(const AuditEntry&)> on_entry_;
+};
+
+bool is_command(const AuditEntry& entry) { return entry.kind == "exec" || entry.kind == "spawn"; }
+
+class ToTrail final : public Recorder {
+ public:
+  ToTrail(std::shared_ptr<AuditTrail> trail, std::shared_ptr<const Redactor> redactor, std::string sandbox)
+      : trail_(std::move(trail)), redactor_(std::move(redactor)), sandbox_(std::move(sandbox)) {
+    if (!redactor_) redactor_ = std::make_shared<Redactor>();
+  }
+
+  Result<std::int64_t> begin(const AuditEntry& entry) override {
+    BELLJAR_CHECK(catch_up());
+    BELLJAR_CHECK(trail_->reserve());
+    if (!is_command(entry)) return -1;
+    return static_cast<std::int64_t>(BELLJAR_TRY(trail_->append("exec.start", subject_of(entry))));
+  }
+
+  void done(std::int64_t number, const AuditEntry& entry) override {
+    const std::lock_guard guard(mutex_);
+    for (const Violation& violation : entry.violations) owed_.push_back({"violation", fields_of(violation, number)});
+    owed_.push_back({is_command(entry) ? "exec.end" : "file", fields_of(entry, number)});
+    std::ignore = pay();  // what finds no room stays owed, and refuses the next call
+  }
+
+ private:
+  struct Owed {
+    std::string kind;
+    AuditFields fields;
+  };
+
+  Result<void> catch_up() {
+    const std::lock_guard guard(mutex_);
+    return pay();
+  }
+
+  Result<void> pay() {
+    while (!owed_.empty()) {
+      BELLJAR_TRY(trail_->append(owed_.front().kind, owed_.front().fields));
+      owed_.pop_front();
+    }
+    return {};
+  }
+
+  AuditFields subject_of(const AuditEntry& entry) const {
+    AuditFields fields;
+    fields.text("sandbox", sandbox_).text("call", entry.kind).text("subject", (*redactor_)(entry.subject));
+    if (!entry.target.empty()) fields.text("target", (*redactor_)(entry.target));
+    return fields;
+  }
+
+  AuditFields fields_of(const AuditEntry& entry, std::int64_t number) const {
+    AuditFields fields = subject_of(entry);
+    if (number >= 0) fields.number("start", number);
+    if (is_command(entry) && !entry.failed) fields.number("exit_code", entry.exit_code).text("reason", entry.reason);
+    fields.number("bytes", static_cast<std::int64_t>(entry.bytes)).number("duration_us", entry.duration.count());
+    if (entry.kind == "writeFile") fields.boolean("append", entry.append);
+    fields.boolean("failed", entry.failed);
+    if (entry.failed) fields.text("error", (*redactor_)(entry.error));
+    return fields;
+  }
+
+  AuditFields fields_of(const Violation& violation, std::int64_t number) const {
+    return AuditFields()
+        .text("sandbox", sandbox_)
+        .number("start", number)
+        .text("acted", rfc3339(violation.time))
+        .text("operation", violation.operation)
+        .text("target", (*redactor_)(violation.target))
+        .text("rule", violation.rule)
+        .text("program", violation.program)
+        .number("errno", violation.errnum)
+        .number("count", static_cast<std::int64_t>(violation.count));
+  }
+
+  std::shared_ptr<AuditTrail> trail_;
+  std::shared_ptr<const Redactor> redactor_;
+  std::string sandbox_;
+  std::mutex mutex_;
+  std::deque<Owed> owed_;  // guarded by mutex_
+};
+
+void take(AuditEntry& entry, const ExecResult& result) {
+  entry.exit_code = result.exit_code;
+  entry.reason = to_string(result.reason);
+  entry.bytes = result.out.total + result.err.total;
+  entry.violations = result.violations;
+}
+
+// Tells its end when somebody waited for it, or when the handle goes.
+class AuditedProcess final : public decorate::ForwardedProcess {
+ public:
+  AuditedProcess(std::unique_ptr<Process> inner, std::shared_ptr<Recorder> recorder, AuditEntry entry, std::int64_t number)
+      : ForwardedProcess(std::move(inner)), recorder_(std::move(recorder)), entry_(std::move(entry)), number_(number) {}
+  ~AuditedProcess() override {
+    try {
+      const auto ended = inner().wait(std::chrono::milliseconds(0));
+      if (ended && *ended) tell(**ended);
+      end();
+      ExecResult unknown;
+      unknown.reason = detached_ ? Reason::kExited : Reason::kCancelled;
+      tell(unknown);
+    } catch (...) {  // a callback that throws must not end the program from a destructor
+    }
+  }
+
+  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience) override {
+    auto result = inner().wait(patience);
+    if (result && *result) tell(**result);
+    return result;
+  }
+  Result<void> detach() override {
+    auto detached = inner().detach();
+    detached_ = detached_ || detached.has_value();
+    return detached;
+  }
+
+ private:
+  void tell(const ExecResult& result) {
+    if (told_.exchange(true)) return;
+    take(entry_, result);
+    if (detached_ && result.out.total == 0) entry_.reason = "detached";
+    entry_.duration = since(start_);
+    recorder_->done(number_, entry_);
+  }
+
+  std::shared_ptr<Recorder> recorder_;
+  AuditEntry entry_;
+  std::int64_t number_;
+  Clock::time_point start_ = Clock::now();
+  std::atomic<bool> told_{false}, detached_{false};
+};
+
+class Audited final : public SandboxDecorator {
+ public:
+  Audited(SandboxPtr inner, std::shared_ptr<Recorder> recorder)
+      : SandboxDecorator(std::move(inner)), recorder_(std::move(recorder)) {}
+
+  Result<void> start() override {
+    return record({.kind = "start", .subject = id()}, [&] { return inner().start(); });
+  }
+  Result<void> stop() override {
+    // Never refused: a sandbox must end whatever the disk says.
+    AuditEntry entry{.kind = "stop", .subject = id()};
+    const auto begun = Clock::now();
+    auto result = inner().stop();
+    finish(-1, entry, begun, result);
+    return result;
+  }
+  using Sandbox::exec;
+  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
+    return record(
+        {.kind = "exec", .subject = decorate::text_of(command)}, [&] { return inner().exec(command, options); },
+        [](AuditEntry& entry, const ExecResult& result) { take(entry, result); });
+  }
+  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
+    AuditEntry entry{.kind = "spawn", .subject = decorate::text_of(command)};
+    const std::int64_t number = BELLJAR_TRY(recorder_->begin(entry));
+    const auto begun = Clock::now();
+    auto process = inner().spawn(command, options);
+    if (!process) {
+      finish(number, entry, begun, process);
+      return process;
+    }
+    return std::unique_ptr<Process>(std::make_unique<AuditedProcess>(*std::move(process), recorder_, std::move(entry), number));
+  }
+  Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
+    return record(
+        {.kind = "readFile", .subject = path}, [&] { return inner().read_file(path, options); },
+        [](AuditEntry& entry, const std::string& bytes) { entry.bytes = bytes.size(); });
+  }
+  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
+    return record({.kind = "writeFile", .subject = path, .bytes = bytes.size(), .append = options.how == WriteMode::kAppend},
+                  [&] { return inner().write_file(path, bytes, options); });
+  }
+  Result<std::vector<FileInfo>> list(const std::string& path) override {
+    return record({.kind = "list", .subject = path}, [&] { return inner().list(path); });
+  }
+  Result<FileInfo> stat(const std::string& path) override {
+    return record({.kind = "stat", .subject = path}, [&] { return inner().stat(path); });
+  }
+  Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
+    return record({.kind = "makeDir", .subject = path}, [&] { return inner().make_dir(path, options); });
+  }
+  Result<void> rename(const std::string& from, const std::string& to) override {
+    return record({.kind = "rename", .subject = from, .target = to}, [&] { return inner().rename(from, to); });
+  }
+  Result<void> remove(const std::string& path, const RemoveOptions& options) override {
+    return record({.kind = "remove", .subject = path}, [&] { return inner().remove(path, options); });
+  }
+  Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override {
+    return record({.kind = "glob", .subject = pattern}, [&] { return inner().glob(pattern, options); });
+  }
+  Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override {
+    return record({.kind = "grep", .subject = text}, [&] { return inner().grep(text, options); });
+  }
+
+ private:
+  struct Nothing {
+    template <class T>
+    void operator()(AuditEntry&, const T&) const {}
+  };
+
+  template <class Call, class Fill = Nothing>
+  auto record(AuditEntry entry, Call call, Fill fill = {}) -> decltype(call()) {
+    const std::int64_t number = BELLJAR_TRY(recorder_->begin(entry));
+    const auto begun = Clock::now();
+    auto result = call();
+    using Value = typename decltype(result)::value_type;
+    if constexpr (!std::is_void_v<Value>) {
+      if (result) fill(entry, *result);
+    }
+    finish(number, entry, begun, result);
+    return result;
+  }
+
+  template <class R>
+  void finish(std::int64_t number, AuditEntry& entry, Clock::time_point begun, const R& result) {
+    entry.duration = since(begun);
+    entry.failed = !result;
+    if (!result) entry.error = result.error().line();
+    recorder_->done(number, entry);
+  }
+
+  std::shared_ptr<Recorder> recorder_;
+};
+
+}  // namespace
+
+std::string to_line(const AuditEntry& entry) {
+  std::string line = format("[audit] {} {}", entry.kind, quoted(entry.subject));
+  if (!entry.target.empty()) line += format(" to {}", quoted(entry.target));
+  if (is_command(entry) && !entry.failed) line += format(" exit_code={}", entry.exit_code);
+  line += format(" bytes={} {}", entry.bytes, to_string(std::chrono::duration_cast<std::chrono::milliseconds>(entry.duration)));
+  if (entry.append) line += " append";
+  if (entry.failed) line += " failed: " + escaped(entry.error);
+  return line;
+}
+
+SandboxPtr with_audit(SandboxPtr inner, std::function<void(const AuditEntry&)> on_entry) {
+  return std::make_shared<Audited>(std::move(inner), std::make_shared<ToCallback>(std::move(on_entry)));
+}
+
+SandboxPtr with_audit(SandboxPtr inner, std::shared_ptr<AuditTrail> trail, std::shared_ptr<const Redactor> redactor) {
+  auto recorder = std::make_shared<ToTrail>(std::move(trail), std::move(redactor), inner->id());
+  return std::make_shared<Audited>(std::move(inner), std::move(recorder));
+}
+
+}  // namespace belljar

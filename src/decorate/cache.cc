@@ -1,0 +1,148 @@
+// Results of commands declared pure.
+#include <atomic>
+#include <list>
+#include <map>
+#include <mutex>
+
+#include "belljar/decorators.h"
+
+namespace belljar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Key {
+  Command command;
+  std::string input;
+  std::optional<std::chrono::milliseconds> timeout;
+  std::optional<std::uint64_t> output_bytes;
+  bool operator==(const Key&) const = default;
+};
+
+struct Entry {
+  Key key;
+  ExecResult result;
+  Clock::time_point made;
+};
+
+class Cached final : public SandboxDecorator {
+ public:
+  Cached(SandboxPtr inner, CacheOptions options) : SandboxDecorator(std::move(inner)), options_(std::move(options)) {}
+
+  Result<void> start() override {
+    return writing([&] { return inner().start(); });
+  }
+  Result<void> stop() override {
+    auto result = writing([&] { return inner().stop(); });
+    const std::lock_guard guard(mutex_);
+    spawned_ = false;
+    return result;
+  }
+  using Sandbox::exec;
+  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
+    if (!options_.pure || !options_.pure(command)) return writing([&] { return inner().exec(command, options); });
+    // A call that was cancelled already is not answered from here: it says that it was.
+    if (options.cancel.cancelled()) return inner().exec(command, options);
+    Key key{command, options.stdin_bytes, options.timeout, options.output_bytes};
+    std::uint64_t generation = 0;
+    if (auto known = find(key, generation)) {
+      if (options.on_stdout && !known->out.bytes.empty()) options.on_stdout(known->out.bytes);
+      if (options.on_stderr && !known->err.bytes.empty()) options.on_stderr(known->err.bytes);
+      return *std::move(known);
+    }
+    auto result = inner().exec(command, options);
+    if (result) keep(std::move(key), *result, generation);
+    return result;
+  }
+  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
+    {
+      const std::lock_guard guard(mutex_);
+      spawned_ = true;
+    }
+    return writing([&] { return inner().spawn(command, options); });
+  }
+  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
+    return writing([&] { return inner().write_file(path, bytes, options); });
+  }
+  Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
+    return writing([&] { return inner().make_dir(path, options); });
+  }
+  Result<void> rename(const std::string& from, const std::string& to) override {
+    return writing([&] { return inner().rename(from, to); });
+  }
+  Result<void> remove(const std::string& path, const RemoveOptions& options) override {
+    return writing([&] { return inner().remove(path, options); });
+  }
+
+ private:
+  // Nothing is answered while something writes, nothing from before it afterwards.
+  template <class Call>
+  auto writing(Call call) -> decltype(call()) {
+    struct Mark {
+      explicit Mark(Cached& cache) : cache_(cache) { cache_.note(+1); }
+      ~Mark() { cache_.note(-1); }
+      Mark(const Mark&) = delete;
+      Mark& operator=(const Mark&) = delete;
+      Cached& cache_;
+    };
+    const Mark mark(*this);
+    return call();
+  }
+  void note(int change) {
+    const std::lock_guard guard(mutex_);
+    writers_ += change;
+    ++generation_;
+    entries_.clear();
+    bytes_ = 0;
+  }
+
+  std::optional<ExecResult> find(const Key& key, std::uint64_t& generation) {
+    const std::lock_guard guard(mutex_);
+    generation = generation_;
+    if (writers_ > 0 || spawned_) return {};
+    for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+      if (entry->key != key) continue;
+      if (Clock::now() - entry->made >= options_.time_to_live) return drop(entry), std::nullopt;
+      return entry->result;
+    }
+    return {};
+  }
+
+  void keep(Key key, const ExecResult& result, std::uint64_t generation) {
+    const bool plain = result.reason == Reason::kExited && result.out.omitted == 0 && result.err.omitted == 0 &&
+                       result.violations.empty() && result.violations_dropped == 0 && result.violations_hidden == 0;
+    const std::size_t size = result.out.bytes.size() + result.err.bytes.size();
+    const std::lock_guard guard(mutex_);
+    if (!plain || writers_ > 0 || spawned_ || generation != generation_ || size > options_.max_bytes.count) return;
+    std::erase_if(entries_, [&](const Entry& entry) {
+      const bool same = entry.key == key;
+      if (same) bytes_ -= size_of(entry);
+      return same;
+    });
+    bytes_ += size;
+    entries_.push_back({std::move(key), result, Clock::now()});
+    while (entries_.size() > options_.max_entries || bytes_ > options_.max_bytes.count) drop(entries_.begin());
+  }
+
+  static std::size_t size_of(const Entry& entry) { return entry.result.out.bytes.size() + entry.result.err.bytes.size(); }
+  void drop(std::list<Entry>::iterator entry) {
+    bytes_ -= size_of(*entry);
+    entries_.erase(entry);
+  }
+
+  const CacheOptions options_;
+  std::mutex mutex_;
+  std::list<Entry> entries_;      // guarded by mutex_; oldest first
+  std::uint64_t bytes_ = 0;       // guarded by mutex_
+  std::uint64_t generation_ = 0;  // guarded by mutex_; of what was written
+  int writers_ = 0;               // guarded by mutex_
+  bool spawned_ = false;          // guarded by mutex_
+};
+
+}  // namespace
+
+SandboxPtr with_result_cache(SandboxPtr inner, CacheOptions options) {
+  return std::make_shared<Cached>(std::move(inner), std::move(options));
+}
+
+}  // namespace belljar

@@ -1,0 +1,39 @@
+// What decorators need of a call: its words, and processes that are forwarded.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "belljar/process.h"
+#include "belljar/sandbox.h"
+
+namespace belljar::decorate {
+
+// Shell text as it is, or argv joined by spaces.
+std::string text_of(const Command& command);
+
+class ForwardedProcess : public Process {
+ public:
+  explicit ForwardedProcess(std::unique_ptr<Process> inner) : inner_(std::move(inner)) {}
+  int pid() const noexcept override { return inner_->pid(); }
+  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience) override {
+    return inner_->wait(patience);
+  }
+  Result<void> signal(int number) override { return inner_->signal(number); }
+  Result<void> write_stdin(std::string_view bytes, std::chrono::milliseconds patience) override {
+    return inner_->write_stdin(bytes, patience);
+  }
+  Result<void> close_stdin() override { return inner_->close_stdin(); }
+  Result<void> resize(unsigned short rows, unsigned short columns) override { return inner_->resize(rows, columns); }
+  Result<void> detach() override { return inner_->detach(); }
+
+ protected:
+  // Ends the command, as the inner handle's destructor does. For destructors that have something to tell afterwards.
+  void end() noexcept { inner_.reset(); }
+  Process& inner() const noexcept { return *inner_; }
+
+ private:
+  std::unique_ptr<Process> inner_;
+};
+
+}  // namespace belljar::decorate

@@ -1,0 +1,229 @@
+// with_events: what goes through a sandbox, and what it uses, as events.
+#include "belljar/events.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "base/unique_fd.h"
+#include "belljar/decorators.h"
+#include "decorate/call.h"
+#include "kernel/disk_usage.h"
+
+namespace belljar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kShortest{10};
+constexpr double kBack = 5;     // points below the threshold before an alert can be raised again
+constexpr int kDiskShare = 10;  // the walk takes at most a tenth of the time
+
+double percent(std::uint64_t part, Bytes whole) {
+  return whole.count == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole.count);
+}
+
+// What all parts of one decorated sandbox tell, and where.
+class Teller {
+ public:
+  Teller(std::shared_ptr<EventSink> sink, std::string sandbox) : sink_(std::move(sink)), sandbox_(std::move(sandbox)) {}
+
+  template <class Body>
+  Event tell(Body body) {
+    Event event;
+    event.sandbox = sandbox_;
+    event.body = std::move(body);
+    sink_->publish(event);
+    return event;
+  }
+
+  void tell_result(const std::string& command, const ExecResult& result) {
+    for (const Violation& violation : result.violations) tell(ViolationEvent{violation});
+    for (const EgressRecord& record : result.egress) {
+      received_ += record.bytes_received;
+      sent_ += record.bytes_sent;
+      tell(EgressEvent{record});
+    }
+    tell(ExecutionEvent{command, result.duration, result.exit_code, result.reason, result.out.total + result.err.total, ""});
+  }
+  void tell_failure(const std::string& command, const Error& error) {
+    tell(ExecutionEvent{command, {}, error.exit_code(), Reason::kStartFailed, 0, error.line()});
+  }
+
+  std::uint64_t received() const noexcept { return received_; }
+  std::uint64_t sent() const noexcept { return sent_; }
+
+ private:
+  std::shared_ptr<EventSink> sink_;
+  std::string sandbox_;
+  std::atomic<std::uint64_t> received_{0}, sent_{0};
+};
+
+// Measures now and then, on a thread of its own.
+class Sampler {
+ public:
+  Sampler(Sandbox& sandbox, Teller& teller, const EventOptions& options)
+      : sandbox_(sandbox), teller_(teller), options_(options), thread_([this] { run(); }) {}
+  ~Sampler() {
+    {
+      const std::lock_guard guard(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+ private:
+  void run() {
+    const milliseconds every = std::max(*options_.sample_every, kShortest);
+    if (options_.measure_disk) workspace_ = UniqueFd(::open(sandbox_.workspace().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    auto before = Clock::now();
+    microseconds cpu_before{0};
+    if (const auto stats = sandbox_.stats()) cpu_before = stats->cpu;
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, every, [this] { return stop_; })) {
+      lock.unlock();
+      measure_disk(every);
+      if (const auto stats = sandbox_.stats()) {
+        const auto now = Clock::now();
+        const double elapsed = std::chrono::duration<double>(now - before).count();
+        const double used = std::chrono::duration<double>(std::max(stats->cpu - cpu_before, microseconds(0))).count();
+        before = now;
+        cpu_before = stats->cpu;
+        sample(*stats, elapsed > 0 ? 100 * used / elapsed / std::max(options_.alerts.cpus, 0.001) : 0);
+      }
+      lock.lock();
+    }
+  }
+
+  void sample(const SandboxStats& stats, double cpu) {
+    const AlertRules& rules = options_.alerts;
+    ResourceEvent event;
+    event.cpu_percent = cpu;
+    event.memory = stats.memory;
+    if (rules.memory_limit) event.memory_percent = percent(stats.memory.count, *rules.memory_limit);
+    event.disk = disk_;
+    if (disk_ && rules.disk_limit) event.disk_percent = percent(disk_->count, *rules.disk_limit);
+    event.network_in = teller_.received();
+    event.network_out = teller_.sent();
+    event.processes = stats.processes;
+    teller_.tell(event);
+    judge("cpu", cpu, rules.cpu, cpu_raised_);
+    judge("memory", event.memory_percent, rules.memory, memory_raised_);
+    judge("disk", event.disk_percent, rules.disk, disk_raised_);
+  }
+
+  void judge(const char* resource, std::optional<double> value, std::optional<double> threshold, bool& raised) {
+    if (!value || !threshold) return;
+    const bool over = *value >= *threshold;
+    if (raised ? *value > *threshold - kBack : !over) return;
+    raised = !raised;
+    const Event event = teller_.tell(AlertEvent{resource, *value, *threshold, raised});
+    if (options_.on_alert) options_.on_alert(event);
+  }
+
+  // Goes on with the walk where it was; disk_ is of the last one that came to its end.
+  void measure_disk(milliseconds every) {
+    if (!workspace_.valid()) return;
+    if (!scan_) scan_.emplace(workspace_.get());
+    if (!scan_->advance(std::chrono::duration_cast<microseconds>(every) / kDiskShare)) return;
+    disk_ = scan_->result().used;
+    scan_.reset();
+  }
+
+  Sandbox& sandbox_;
+  Teller& teller_;
+  const EventOptions& options_;
+  UniqueFd workspace_;
+  std::optional<kernel::DiskScan> scan_;
+  std::optional<Bytes> disk_;
+  bool cpu_raised_ = false, memory_raised_ = false, disk_raised_ = false;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;   // guarded by mutex_
+  std::thread thread_;  // last: it uses all of the above
+};
+
+class ToldProcess final : public decorate::ForwardedProcess {
+ public:
+  ToldProcess(std::unique_ptr<Process> inner, std::shared_ptr<Teller> teller, std::string command)
+      : ForwardedProcess(std::move(inner)), teller_(std::move(teller)), command_(std::move(command)) {}
+  Result<std::optional<ExecResult>> wait(std::optional<milliseconds> patience) override {
+    auto result = inner().wait(patience);
+    if (result && *result && !told_.exchange(true)) teller_->tell_result(command_, **result);
+    return result;
+  }
+
+ private:
+  std::shared_ptr<Teller> teller_;
+  std::string command_;
+  std::atomic<bool> told_{false};
+};
+
+class Watched final : public SandboxDecorator {
+ public:
+  Watched(SandboxPtr inside, std::shared_ptr<EventSink> sink, EventOptions options)
+      : SandboxDecorator(std::move(inside)),
+        teller_(std::make_shared<Teller>(std::move(sink), inner().id())),
+        options_(std::move(options)) {}
+  ~Watched() override { sample(false); }
+
+  Result<void> start() override {
+    auto started = inner().start();
+    if (started) {
+      teller_->tell(LifecycleEvent{Lifecycle::kStarted, ""});
+      sample(true);
+    } else {
+      teller_->tell(LifecycleEvent{Lifecycle::kStartFailed, started.error().line()});
+    }
+    return started;
+  }
+  Result<void> stop() override {
+    sample(false);
+    auto stopped = inner().stop();
+    teller_->tell(LifecycleEvent{Lifecycle::kStopped, stopped ? "" : stopped.error().line()});
+    return stopped;
+  }
+  using Sandbox::exec;
+  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
+    auto result = inner().exec(command, options);
+    if (result) teller_->tell_result(decorate::text_of(command), *result);
+    else teller_->tell_failure(decorate::text_of(command), result.error());
+    return result;
+  }
+  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
+    auto process = inner().spawn(command, options);
+    if (process)
+      return std::unique_ptr<Process>(std::make_unique<ToldProcess>(*std::move(process), teller_, decorate::text_of(command)));
+    teller_->tell_failure(decorate::text_of(command), process.error());
+    return process;
+  }
+
+ private:
+  void sample(bool on) {
+    const std::lock_guard guard(mutex_);
+    sampler_.reset();
+    if (on && options_.sample_every) sampler_ = std::make_unique<Sampler>(inner(), *teller_, options_);
+  }
+
+  std::shared_ptr<Teller> teller_;
+  const EventOptions options_;
+  std::mutex mutex_;
+  std::unique_ptr<Sampler> sampler_;  // guarded by mutex_
+};
+
+}  // namespace
+
+std::shared_ptr<Sandbox> with_events(std::shared_ptr<Sandbox> inner, std::shared_ptr<EventSink> sink, EventOptions options) {
+  return std::make_shared<Watched>(std::move(inner), std::move(sink), std::move(options));
+}
+
+}  // namespace belljar

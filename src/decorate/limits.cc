@@ -1,0 +1,133 @@
+// Write quota and rate limit.
+#include <poll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "base/format.h"
+#include "belljar/decorators.h"
+
+namespace belljar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+class Quota final : public SandboxDecorator {
+ public:
+  Quota(SandboxPtr inner, Bytes quota) : SandboxDecorator(std::move(inner)), quota_(quota.count) {}
+
+  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
+    // Taken before the write, so that writes at the same time cannot exceed it together.
+    std::uint64_t used = used_.load();
+    do {
+      if (bytes.size() > quota_ - used)
+        return Error(Code::kResourceExhausted, format("cannot write {}", quoted(path)))
+            .reason(format("the session's write quota of {} is used up: {} written, {} more asked for", to_string(Bytes{quota_}),
+                           used, bytes.size()));
+    } while (!used_.compare_exchange_weak(used, used + bytes.size()));
+    auto result = inner().write_file(path, bytes, options);
+    if (!result) used_ -= bytes.size();
+    return result;
+  }
+
+ private:
+  const std::uint64_t quota_;
+  std::atomic<std::uint64_t> used_{0};
+};
+
+class RateLimited final : public SandboxDecorator {
+ public:
+  RateLimited(SandboxPtr inner, Rate rate)
+      : SandboxDecorator(std::move(inner)), rate_(rate), tokens_(std::max(rate.burst, 1.0)), at_(Clock::now()) {}
+
+  using Sandbox::exec;
+  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
+    BELLJAR_CHECK(wait_turn(options.cancel));
+    return inner().exec(command, options);
+  }
+  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
+    BELLJAR_CHECK(wait_turn(options.cancel));
+    return inner().spawn(command, options);
+  }
+  Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
+    BELLJAR_CHECK(wait_turn());
+    return inner().read_file(path, options);
+  }
+  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
+    BELLJAR_CHECK(wait_turn());
+    return inner().write_file(path, bytes, options);
+  }
+  Result<std::vector<FileInfo>> list(const std::string& path) override {
+    BELLJAR_CHECK(wait_turn());
+    return inner().list(path);
+  }
+  Result<FileInfo> stat(const std::string& path) override {
+    BELLJAR_CHECK(wait_turn());
+    return inner().stat(path);
+  }
+  Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
+    BELLJAR_CHECK(wait_turn());
+    return inner().make_dir(path, options);
+  }
+  Result<void> rename(const std::string& from, const std::string& to) override {
+    BELLJAR_CHECK(wait_turn());
+    return inner().rename(from, to);
+  }
+  Result<void> remove(const std::string& path, const RemoveOptions& options) override {
+    BELLJAR_CHECK(wait_turn());
+    return inner().remove(path, options);
+  }
+  Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override {
+    BELLJAR_CHECK(wait_turn(options.cancel));
+    return inner().glob(pattern, options);
+  }
+  Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override {
+    BELLJAR_CHECK(wait_turn(options.walk.cancel));
+    return inner().grep(text, options);
+  }
+
+ private:
+  // A turn is taken even when it lies ahead, so callers that wait come one after another.
+  Result<void> wait_turn(const CancelToken& cancel = {}) {
+    milliseconds wait{0};
+    {
+      const std::lock_guard guard(mutex_);
+      const auto now = Clock::now();
+      tokens_ += std::chrono::duration<double>(now - at_).count() * rate_.per_second;
+      tokens_ = std::min(tokens_, std::max(rate_.burst, 1.0));
+      at_ = now;
+      if (tokens_ < 1) {
+        const double seconds = rate_.per_second > 0 ? (1 - tokens_) / rate_.per_second : 1e9;
+        wait = milliseconds(static_cast<milliseconds::rep>(std::min(seconds, 1e9) * 1000) + 1);
+      }
+      if (wait > rate_.patience)
+        return Error(Code::kResourceExhausted, "too many calls to this sandbox")
+            .reason(format("at most {} a second, {} at once", rate_.per_second, rate_.burst))
+            .next(format("try again in {}", to_string(wait)));
+      tokens_ -= 1;
+    }
+    if (wait.count() == 0) return {};
+    // A deadline and nothing else to wait for, but the cancellation.
+    pollfd cancelled{cancel.fd(), POLLIN, 0};
+    const auto until = Clock::now() + wait;
+    for (auto left = wait; left.count() > 0; left = std::chrono::ceil<milliseconds>(until - Clock::now())) {
+      if (::poll(&cancelled, 1, static_cast<int>(std::min<milliseconds::rep>(left.count(), 1'000'000))) > 0) break;
+    }
+    return {};  // cancelled: the call itself says so
+  }
+
+  const Rate rate_;
+  std::mutex mutex_;
+  double tokens_;         // guarded by mutex_; negative: turns that were given out ahead
+  Clock::time_point at_;  // guarded by mutex_
+};
+
+}  // namespace
+
+SandboxPtr with_write_quota(SandboxPtr inner, Bytes quota) { return std::make_shared<Quota>(std::move(inner), quota); }
+
+SandboxPtr with_rate_limit(SandboxPtr inner, Rate rate) { return std::make_shared<RateLimited>(std::move(inner), rate); }
+
+}  // namespace belljar

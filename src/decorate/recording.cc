@@ -1,0 +1,324 @@
+// Record and replay: every call and its answer as a line of JSON.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+#include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/decorators.h"
+#include "decorate/call.h"
+#include "decorate/record_json.h"
+
+namespace belljar {
+namespace {
+
+using decorate::Json;
+
+Json call_of(const Command& command, const std::string& input, std::string_view method) {
+  Json env = Json::object();
+  for (const auto& [name, value] : command.env) env[decorate::key_of(name)] = decorate::from_bytes(value);
+  Json argv = Json::array();
+  for (const std::string& word : command.argv) argv.push_back(decorate::from_bytes(word));
+  return {{"method", method},
+          {"argv", argv},
+          {"cwd", decorate::from_bytes(command.cwd)},
+          {"env", env},
+          {"stdin", decorate::from_bytes(input)}};
+}
+Json call_of(std::string_view method, const std::string& path, Json more = Json::object()) {
+  more["method"] = method;
+  more["path"] = decorate::from_bytes(path);
+  return more;
+}
+Json call_of(const std::string& path, const ReadOptions& options) {
+  return call_of("read_file", path, {{"offset", options.offset}, {"limit", options.limit ? Json(*options.limit) : Json()}});
+}
+Json call_of(const std::string& path, std::string_view bytes, const WriteOptions& options) {
+  return call_of("write_file", path,
+                 {{"bytes", decorate::from_bytes(bytes)},
+                  {"how", static_cast<int>(options.how)},
+                  {"mode", options.mode ? Json(*options.mode) : Json()},
+                  {"parents", static_cast<int>(options.parents)}});
+}
+Json call_of(const std::string& path, const MakeDirOptions& options) {
+  return call_of("make_dir", path,
+                 {{"mode", options.mode ? Json(*options.mode) : Json()}, {"parents", static_cast<int>(options.parents)}});
+}
+Json call_of(const std::string& path, const RemoveOptions& options) {
+  return call_of("remove", path, {{"tree", options.depth == Depth::kTree}});
+}
+Json call_of(const std::string& pattern, const WalkOptions& options) {
+  return call_of("glob", pattern, {{"max_results", options.max_results}});
+}
+Json call_of(const std::string& text, const GrepOptions& options) {
+  return call_of("grep", text,
+                 {{"files", decorate::from_bytes(options.files)},
+                  {"ignore_case", options.letters == Case::kIgnoreAscii},
+                  {"max_results", options.walk.max_results}});
+}
+
+class Writer {
+ public:
+  explicit Writer(UniqueFd file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
+
+  Result<void> write(const Json& call, const Json& answer) {
+    const std::string line = Json{{"call", call}, {"answer", answer}}.dump() + "\n";
+    const std::lock_guard guard(mutex_);
+    std::string_view rest = line;
+    while (!rest.empty()) {
+      const ssize_t wrote = ::write(file_.get(), rest.data(), rest.size());
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0)
+        return Error(Code::kResourceExhausted, format("cannot write to the recording {}", belljar::quoted(name_)))
+            .sys(errno, "write");
+      rest.remove_prefix(static_cast<std::size_t>(wrote));
+    }
+    return {};
+  }
+
+ private:
+  UniqueFd file_;
+  std::string name_;
+  std::mutex mutex_;  // lines stay whole
+};
+
+class RecordedProcess final : public decorate::ForwardedProcess {
+ public:
+  RecordedProcess(std::unique_ptr<Process> inner, std::shared_ptr<Writer> writer, Json call)
+      : ForwardedProcess(std::move(inner)), writer_(std::move(writer)), call_(std::move(call)) {}
+  ~RecordedProcess() override {
+    if (told_) return;
+    end();
+    ExecResult unknown;
+    unknown.reason = Reason::kCancelled;
+    std::ignore = writer_->write(call_, decorate::answer_of(Result<ExecResult>(unknown)));
+  }
+  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience) override {
+    auto result = inner().wait(patience);
+    if (!result || !*result || told_.exchange(true)) return result;
+    BELLJAR_CHECK(writer_->write(call_, decorate::answer_of(Result<ExecResult>(**result))));
+    return result;
+  }
+
+ private:
+  std::shared_ptr<Writer> writer_;
+  Json call_;
+  std::atomic<bool> told_{false};
+};
+
+class Recorded final : public SandboxDecorator {
+ public:
+  Recorded(SandboxPtr inner, std::shared_ptr<Writer> writer) : SandboxDecorator(std::move(inner)), writer_(std::move(writer)) {}
+  Result<void> start() override {
+    return record({{"method", "start"}}, [&] { return inner().start(); });
+  }
+  Result<void> stop() override {
+    return record({{"method", "stop"}}, [&] { return inner().stop(); });
+  }
+  Result<void> health() override {
+    return record({{"method", "health"}}, [&] { return inner().health(); });
+  }
+  Result<SandboxStats> stats() override {
+    return record({{"method", "stats"}}, [&] { return inner().stats(); });
+  }
+  using Sandbox::exec;
+  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
+    return record(call_of(command, options.stdin_bytes, "exec"), [&] { return inner().exec(command, options); });
+  }
+  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
+    Json call = call_of(command, "", "spawn");
+    auto process = inner().spawn(command, options);
+    if (!process) {
+      BELLJAR_CHECK(writer_->write(call, decorate::answer_of(Result<ExecResult>(process.error()))));
+      return process;
+    }
+    return std::unique_ptr<Process>(std::make_unique<RecordedProcess>(*std::move(process), writer_, std::move(call)));
+  }
+  Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
+    return record(call_of(path, options), [&] { return inner().read_file(path, options); });
+  }
+  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
+    return record(call_of(path, bytes, options), [&] { return inner().write_file(path, bytes, options); });
+  }
+  Result<std::vector<FileInfo>> list(const std::string& path) override {
+    return record(call_of("list", path), [&] { return inner().list(path); });
+  }
+  Result<FileInfo> stat(const std::string& path) override {
+    return record(call_of("stat", path), [&] { return inner().stat(path); });
+  }
+  Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
+    return record(call_of(path, options), [&] { return inner().make_dir(path, options); });
+  }
+  Result<void> rename(const std::string& from, const std::string& to) override {
+    return record(call_of("rename", from, {{"to", decorate::from_bytes(to)}}), [&] { return inner().rename(from, to); });
+  }
+  Result<void> remove(const std::string& path, const RemoveOptions& options) override {
+    return record(call_of(path, options), [&] { return inner().remove(path, options); });
+  }
+  Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override {
+    return record(call_of(pattern, options), [&] { return inner().glob(pattern, options); });
+  }
+  Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override {
+    return record(call_of(text, options), [&] { return inner().grep(text, options); });
+  }
+
+ private:
+  template <class Call>
+  auto record(const Json& call, Call act) -> decltype(act()) {
+    auto result = act();
+    BELLJAR_CHECK(writer_->write(call, decorate::answer_of(result)));
+    return result;
+  }
+
+  std::shared_ptr<Writer> writer_;
+};
+
+class ReplayedProcess final : public Process {
+ public:
+  explicit ReplayedProcess(ExecResult result) : result_(std::move(result)) {}
+  int pid() const noexcept override { return 0; }
+  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds>) override {
+    return std::optional<ExecResult>(result_);
+  }
+  // What was sent to it had its effect when it was recorded.
+  Result<void> signal(int) override { return {}; }
+  Result<void> write_stdin(std::string_view, std::chrono::milliseconds) override { return {}; }
+  Result<void> close_stdin() override { return {}; }
+  Result<void> resize(unsigned short, unsigned short) override { return {}; }
+  Result<void> detach() override { return {}; }
+
+ private:
+  ExecResult result_;
+};
+
+// What the recorded sandbox was called.
+struct Header {
+  std::string backend, id, workspace;
+};
+
+class Replay final : public Sandbox {
+ public:
+  using Answers = std::map<std::string, std::deque<Json>>;
+  Replay(Header header, Answers answers) : header_(std::move(header)), answers_(std::move(answers)) {}
+  std::string_view backend() const noexcept override { return header_.backend; }
+  const std::string& id() const noexcept override { return header_.id; }
+  const std::string& workspace() const noexcept override { return header_.workspace; }
+  // Nothing runs, so nothing holds.
+  EnforcementReport enforcement() const override { return {}; }
+  Result<void> start() override { return answer<void>({{"method", "start"}}); }
+  Result<void> stop() override { return answer<void>({{"method", "stop"}}); }
+  Result<void> health() override { return answer<void>({{"method", "health"}}); }
+  Result<SandboxStats> stats() override { return answer<SandboxStats>({{"method", "stats"}}); }
+  using Sandbox::exec;
+  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
+    auto result = answer<ExecResult>(call_of(command, options.stdin_bytes, "exec"));
+    if (result) tell(*result, options.on_stdout, options.on_stderr);
+    return result;
+  }
+  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
+    ExecResult result = BELLJAR_TRY(answer<ExecResult>(call_of(command, "", "spawn")));
+    tell(result, options.on_stdout, options.on_stderr);
+    return std::unique_ptr<Process>(std::make_unique<ReplayedProcess>(std::move(result)));
+  }
+  Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
+    return answer<std::string>(call_of(path, options));
+  }
+  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
+    return answer<void>(call_of(path, bytes, options));
+  }
+  Result<std::vector<FileInfo>> list(const std::string& path) override {
+    return answer<std::vector<FileInfo>>(call_of("list", path));
+  }
+  Result<FileInfo> stat(const std::string& path) override { return answer<FileInfo>(call_of("stat", path)); }
+  Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
+    return answer<void>(call_of(path, options));
+  }
+  Result<void> rename(const std::string& from, const std::string& to) override {
+    return answer<void>(call_of("rename", from, {{"to", decorate::from_bytes(to)}}));
+  }
+  Result<void> remove(const std::string& path, const RemoveOptions& options) override {
+    return answer<void>(call_of(path, options));
+  }
+  Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override {
+    return answer<GlobResult>(call_of(pattern, options));
+  }
+  Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override {
+    return answer<GrepResult>(call_of(text, options));
+  }
+
+ private:
+  static void tell(const ExecResult& result, const OutputCallback& on_out, const OutputCallback& on_err) {
+    if (on_out && !result.out.bytes.empty()) on_out(result.out.bytes);
+    if (on_err && !result.err.bytes.empty()) on_err(result.err.bytes);
+  }
+
+  template <class T>
+  Result<T> answer(const Json& call) {
+    Json found;
+    {
+      const std::lock_guard guard(mutex_);
+      const auto known = answers_.find(call.dump());
+      if (known == answers_.end() || known->second.empty()) {
+        const std::string method = call.value("method", "");
+        return Error(Code::kFailedPrecondition, format("the recording has no answer to this {}", method))
+            .reason(known == answers_.end() ? "it was never asked so while it was recorded" : "it was not asked so often")
+            .next(format("the call: {}", escaped(call.dump().substr(0, 300))));
+      }
+      found = std::move(known->second.front());
+      known->second.pop_front();
+    }
+    return decorate::answer_from<T>(found);
+  }
+
+  Header header_;
+  std::mutex mutex_;
+  Answers answers_;  // guarded by mutex_
+};
+
+constexpr int kVersion = 1;
+
+}  // namespace
+
+Result<SandboxPtr> with_recording(SandboxPtr inner, const std::string& file) {
+  UniqueFd made(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, 0600));
+  if (!made.valid())
+    return Error(errno == EEXIST ? Code::kAlreadyExists : Code::kUnavailable,
+                 format("cannot make the recording {}", belljar::quoted(file)))
+        .sys(errno, "open");
+  auto writer = std::make_shared<Writer>(std::move(made), file);
+  BELLJAR_CHECK(writer->write({{"method", "recording"}}, {{"version", kVersion},
+                                                          {"backend", std::string(inner->backend())},
+                                                          {"id", inner->id()},
+                                                          {"workspace", decorate::from_bytes(inner->workspace())}}));
+  return SandboxPtr(std::make_shared<Recorded>(std::move(inner), std::move(writer)));
+}
+
+Result<SandboxPtr> make_replay(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return Error(Code::kNotFound, format("cannot read the recording {}", belljar::quoted(file))).sys(errno, "open");
+  Replay::Answers answers;
+  Header header;
+  std::string line;
+  for (std::uint64_t number = 1; std::getline(stream, line); ++number) {
+    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const bool whole = record.is_object() && record.contains("call") && record.contains("answer") && record["answer"].is_object();
+    if (!whole || (number == 1 && record["answer"].value("version", 0) != kVersion))
+      return Error(Code::kDataLoss, format("cannot read the recording {}", belljar::quoted(file)))
+          .reason(format("line {} is damaged, or of another version", number));
+    if (number == 1) {
+      const Json& about = record["answer"];
+      header = {about.value("backend", ""), about.value("id", ""), decorate::to_bytes(about.value("workspace", Json("")))};
+      continue;
+    }
+    answers[record["call"].dump()].push_back(record["answer"]);
+  }
+  return SandboxPtr(std::make_shared<Replay>(std::move(header), std::move(answers)));
+}
+
+}  // namespace belljar

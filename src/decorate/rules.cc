@@ -1,0 +1,76 @@
+// Command rules and read-only.
+#include "base/format.h"
+#include "belljar/decorators.h"
+#include "decorate/call.h"
+
+namespace belljar {
+namespace {
+
+class Ruled final : public SandboxDecorator {
+ public:
+  Ruled(SandboxPtr inner, CommandJudge judge) : SandboxDecorator(std::move(inner)), judge_(std::move(judge)) {}
+  using Sandbox::exec;
+  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
+    BELLJAR_CHECK(check(command));
+    return inner().exec(command, options);
+  }
+  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
+    BELLJAR_CHECK(check(command));
+    return inner().spawn(command, options);
+  }
+
+ private:
+  Result<void> check(const Command& command) const {
+    CommandVerdict verdict = judge_(command);
+    if (verdict.allowed) return {};
+    return Error(Code::kPermissionDenied, format("the command {} is not allowed", quoted(decorate::text_of(command))))
+        .reason(std::move(verdict.reason))
+        .next(std::move(verdict.next));
+  }
+
+  CommandJudge judge_;
+};
+
+class ReadOnly final : public SandboxDecorator {
+ public:
+  ReadOnly(SandboxPtr inner, std::function<bool(const Command&)> only_reads)
+      : SandboxDecorator(std::move(inner)), only_reads_(std::move(only_reads)) {}
+  using Sandbox::exec;
+  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
+    BELLJAR_CHECK(check(command));
+    return inner().exec(command, options);
+  }
+  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
+    BELLJAR_CHECK(check(command));
+    return inner().spawn(command, options);
+  }
+  Result<void> write_file(const std::string& path, std::string_view, const WriteOptions&) override { return refuse("write", path); }
+  Result<void> make_dir(const std::string& path, const MakeDirOptions&) override { return refuse("make", path); }
+  Result<void> rename(const std::string& from, const std::string&) override { return refuse("rename", from); }
+  Result<void> remove(const std::string& path, const RemoveOptions&) override { return refuse("remove", path); }
+
+ private:
+  static Error refuse(std::string_view doing, const std::string& path) {
+    return Error(Code::kPermissionDenied, format("cannot {} {}", doing, quoted(path))).reason("this sandbox is read-only");
+  }
+  Result<void> check(const Command& command) const {
+    if (only_reads_ && only_reads_(command)) return {};
+    return Error(Code::kPermissionDenied, format("cannot run {}", quoted(decorate::text_of(command))))
+        .reason("this sandbox is read-only, and the command is not known to only read")
+        .next("for commands that may run but not write: a policy with mode read-only");
+  }
+
+  std::function<bool(const Command&)> only_reads_;
+};
+
+}  // namespace
+
+SandboxPtr with_command_rules(SandboxPtr inner, CommandJudge judge) {
+  return std::make_shared<Ruled>(std::move(inner), std::move(judge));
+}
+
+SandboxPtr with_read_only(SandboxPtr inner, std::function<bool(const Command&)> only_reads) {
+  return std::make_shared<ReadOnly>(std::move(inner), std::move(only_reads));
+}
+
+}  // namespace belljar

@@ -1,0 +1,394 @@
+// Decorators on the mock backend: what each does, and that it leaves the rest alone.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include "belljar/decorators.h"
+#include "belljar/mock.h"
+#include "support/temp_dir.h"
+
+namespace belljar {
+namespace {
+
+using namespace std::chrono_literals;
+using test::TempDir;
+
+std::shared_ptr<MockSandbox> started_mock() {
+  auto mock = MockSandbox::create();
+  EXPECT_TRUE(mock->start());
+  mock->set_output("ls", "a\nb\n");
+  mock->set_output("fail", "out", 3, "err");
+  return mock;
+}
+
+Command shell(const std::string& text) { return shell_command(text); }
+
+std::size_t execs(const MockSandbox& mock) {
+  std::size_t count = 0;
+  for (const MockCall& call : mock.calls()) count += call.method == "exec" ? 1 : 0;
+  return count;
+}
+
+// --- audit
+
+TEST(Audited, EveryCallIsToldWithWhatCameOfIt) {
+  auto mock = started_mock();
+  std::vector<AuditEntry> entries;
+  SandboxPtr sandbox = with_audit(mock, [&](const AuditEntry& entry) { entries.push_back(entry); });
+  EXPECT_EQ(sandbox->exec("fail")->exit_code, 3);
+  EXPECT_TRUE(sandbox->write_file("f", "12345", {.how = WriteMode::kAppend}));
+  EXPECT_EQ(sandbox->read_file("f").value(), "12345");
+  EXPECT_FALSE(sandbox->read_file("absent"));
+  EXPECT_FALSE(sandbox->write_file("../outside", "x"));
+  ASSERT_EQ(entries.size(), 5U);
+  EXPECT_EQ(entries[0].kind, "exec");
+  EXPECT_EQ(entries[0].subject, "fail");
+  EXPECT_EQ(entries[0].exit_code, 3);
+  EXPECT_EQ(entries[0].bytes, 6U);
+  EXPECT_EQ(entries[1].kind, "writeFile");
+  EXPECT_EQ(entries[1].bytes, 5U);
+  EXPECT_TRUE(entries[1].append);
+  EXPECT_EQ(entries[2].kind, "readFile");
+  EXPECT_EQ(entries[2].bytes, 5U);
+  EXPECT_TRUE(entries[3].failed) << "failed operations are told too";
+  EXPECT_TRUE(entries[4].failed);
+  EXPECT_NE(entries[4].error.find("path escapes workspace"), std::string::npos) << entries[4].error;
+  EXPECT_TRUE(to_line(entries[0]).starts_with("[audit] exec `fail` exit_code=3 bytes=6 ")) << to_line(entries[0]);
+}
+
+std::string trail_text(const std::string& path) { return test::read_file(path); }
+
+TEST(Audited, TheTrailHoldsStartEndRefusalsAndNoSecrets) {
+  const TempDir dir;
+  const std::string path = dir / "audit.jsonl";
+  auto trail = std::make_shared<AuditTrail>(AuditTrail::open(path, {.sync = AuditSync::kNever}).value());
+  auto redactor = std::make_shared<Redactor>();
+  redactor->add("DB", "hunter22");
+  auto mock = started_mock();
+  SandboxPtr ruled = with_command_rules(mock, [](const Command&) { return CommandVerdict{false, "not on the list", ""}; });
+  SandboxPtr sandbox = with_audit(mock, trail, redactor);
+  EXPECT_TRUE(sandbox->exec("echo hunter22"));
+  EXPECT_FALSE(with_audit(ruled, trail)->exec("rm -rf x"));
+  EXPECT_FALSE(sandbox->remove("absent"));
+  const std::string text = trail_text(path);
+  EXPECT_EQ(text.find("hunter22"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("kind":"exec.start")"), std::string::npos);
+  EXPECT_NE(text.find(R"("subject":"echo [redacted:DB]","start":1,"exit_code":127)"), std::string::npos) << text;
+  EXPECT_NE(text.find("not on the list"), std::string::npos) << "what an inner decorator refused is recorded";
+  EXPECT_NE(text.find(R"("call":"remove")"), std::string::npos);
+  EXPECT_TRUE(verify_audit(path)->intact());
+}
+
+TEST(Audited, WithoutRoomForTheRecordNothingIsDone) {
+  const TempDir dir;
+  auto trail = std::make_shared<AuditTrail>(AuditTrail::open(dir / "a", {.sync = AuditSync::kNever}).value());
+  auto mock = started_mock();
+  SandboxPtr sandbox = with_audit(mock, trail);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{test::read_file(dir / "a").size() + 10, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  const auto refused = sandbox->exec("ls");
+  const bool executed = execs(*mock) > 0;
+  const auto done = sandbox->write_file("f", "x");  // reserved before, but its record finds no room
+  const auto next = sandbox->write_file("g", "x");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kResourceExhausted);
+  EXPECT_FALSE(executed);
+  EXPECT_TRUE(done) << "it was done, and says so";
+  ASSERT_FALSE(next);
+  EXPECT_EQ(next.error().code(), Code::kResourceExhausted);
+  EXPECT_TRUE(sandbox->write_file("h", "x"));
+  const std::string text = trail_text(dir / "a");
+  EXPECT_NE(text.find(R"("subject":"f")"), std::string::npos) << "the record that was owed is in";
+  EXPECT_EQ(text.find(R"("subject":"g")"), std::string::npos);
+  EXPECT_NE(text.find(R"("subject":"h")"), std::string::npos);
+}
+
+// --- quota and rate
+
+TEST(WriteQuota, TheSumIsLimitedAndWhatFailedCostsNothing) {
+  auto mock = started_mock();
+  SandboxPtr sandbox = with_write_quota(mock, Bytes{10});
+  EXPECT_TRUE(sandbox->write_file("a", "123456"));
+  EXPECT_FALSE(sandbox->write_file("../b", "1234"));
+  const auto over = sandbox->write_file("b", "12345");
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().code(), Code::kResourceExhausted);
+  EXPECT_FALSE(mock->stat("b"));
+  EXPECT_TRUE(sandbox->write_file("b", "1234"));
+  EXPECT_FALSE(sandbox->write_file("c", "1"));
+  EXPECT_TRUE(sandbox->write_file("c", ""));
+}
+
+TEST(WriteQuota, WritesAtTheSameTimeDoNotExceedItTogether) {
+  auto mock = started_mock();
+  SandboxPtr sandbox = with_write_quota(mock, Bytes{1000});
+  std::atomic<int> written{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) written += sandbox->write_file("f" + std::to_string(t), std::string(10, 'x')) ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(written.load(), 100);
+}
+
+TEST(RateLimit, ABurstPassesThenCallsWaitOrAreRefused) {
+  auto mock = started_mock();
+  SandboxPtr impatient = with_rate_limit(mock, {.per_second = 0.001, .burst = 3});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(impatient->exec("ls"));
+  const auto refused = impatient->list(".");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kResourceExhausted);
+  EXPECT_NE(refused.error().next().find("try again in"), std::string::npos);
+  SandboxPtr patient = with_rate_limit(mock, {.per_second = 100, .burst = 1, .patience = 5s});
+  const auto begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(patient->exec("ls"));
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, 45ms);
+}
+
+// --- rules
+
+TEST(CommandRules, TheJudgeRefusesBeforeAnythingRuns) {
+  auto mock = started_mock();
+  SandboxPtr sandbox = with_command_rules(mock, [](const Command& command) {
+    const bool fine = command.argv.back() == "ls";
+    return CommandVerdict{fine, fine ? "" : "only ls", ""};
+  });
+  EXPECT_EQ(sandbox->exec("ls")->out.bytes, "a\nb\n");
+  const auto refused = sandbox->exec("fail");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kPermissionDenied);
+  EXPECT_EQ(refused.error().reason(), "only ls");
+  EXPECT_EQ(sandbox->spawn(shell("fail")).error().code(), Code::kPermissionDenied);
+  EXPECT_EQ(execs(*mock), 1U);
+  EXPECT_TRUE(sandbox->write_file("f", "x")) << "files are not its concern";
+}
+
+TEST(ReadOnly, WritesAndCommandsAreRefusedAndReadsPass) {
+  auto mock = started_mock();
+  ASSERT_TRUE(mock->write_file("f", "x"));
+  SandboxPtr sandbox = with_read_only(mock);
+  EXPECT_EQ(sandbox->read_file("f").value(), "x");
+  EXPECT_TRUE(sandbox->list("."));
+  EXPECT_EQ(sandbox->write_file("f", "y").error().code(), Code::kPermissionDenied);
+  EXPECT_EQ(sandbox->make_dir("d").error().code(), Code::kPermissionDenied);
+  EXPECT_EQ(sandbox->rename("f", "g").error().code(), Code::kPermissionDenied);
+  EXPECT_EQ(sandbox->remove("f").error().code(), Code::kPermissionDenied);
+  EXPECT_EQ(sandbox->exec("ls").error().code(), Code::kPermissionDenied);
+  EXPECT_EQ(mock->read_file("f").value(), "x");
+  SandboxPtr some = with_read_only(mock, [](const Command& command) { return command.argv.back() == "ls"; });
+  EXPECT_TRUE(some->exec("ls"));
+  EXPECT_FALSE(some->exec("fail"));
+}
+
+// --- dry run
+
+TEST(DryRun, NothingLandsReadsSeeWhatWasPretendedAndAllIsTold) {
+  auto mock = started_mock();
+  ASSERT_TRUE(mock->write_file("src/old", "one\ntwo\n"));
+  ASSERT_TRUE(mock->write_file("keep", "kept"));
+  std::vector<std::string> told;
+  SandboxPtr dry = with_dry_run(mock, [&](const DryRunEntry& entry) { told.push_back(entry.kind + " " + entry.subject); });
+  EXPECT_EQ(dry->exec("rm -rf /")->message, "dry run: not executed");
+  EXPECT_TRUE(dry->write_file("new/deep/file", "needle\n"));
+  EXPECT_TRUE(dry->write_file("keep", " more", {.how = WriteMode::kAppend}));
+  EXPECT_TRUE(dry->rename("src", "lib"));
+  EXPECT_TRUE(dry->write_file("gone", "x"));
+  EXPECT_TRUE(dry->remove("gone"));
+  EXPECT_EQ(dry->read_file("keep").value(), "kept more");
+  EXPECT_EQ(dry->read_file("lib/old").value(), "one\ntwo\n");
+  EXPECT_EQ(dry->read_file("src/old").error().code(), Code::kNotFound);
+  EXPECT_EQ(dry->read_file("gone").error().code(), Code::kNotFound);
+  EXPECT_EQ(dry->stat("new/deep")->type, FileType::kDirectory);
+  std::string names;
+  const std::vector<FileInfo> listed = dry->list(".").value();
+  for (const FileInfo& file : listed) names += file.path + " ";
+  EXPECT_EQ(names, "keep lib new ");
+  names.clear();
+  const GlobResult found = dry->glob("**").value();
+  for (const FileInfo& file : found.files) names += file.type == FileType::kFile ? file.path + " " : "";
+  EXPECT_EQ(names, "keep lib/old new/deep/file ");
+  EXPECT_EQ(dry->grep("needle")->matches, (std::vector<GrepMatch>{{"new/deep/file", 1, "needle"}}));
+  EXPECT_EQ(dry->grep("two")->matches, (std::vector<GrepMatch>{{"lib/old", 2, "two"}}));
+  // Inside nothing changed.
+  EXPECT_EQ(execs(*mock), 0U);
+  EXPECT_EQ(mock->read_file("keep").value(), "kept");
+  EXPECT_EQ(mock->read_file("src/old").value(), "one\ntwo\n");
+  EXPECT_FALSE(mock->stat("new"));
+  EXPECT_EQ(told, (std::vector<std::string>{"exec rm -rf /", "writeFile new/deep/file", "writeFile keep", "rename src",
+                                            "writeFile gone", "remove gone"}));
+}
+
+TEST(DryRun, WhatWouldFailFails) {
+  auto mock = started_mock();
+  ASSERT_TRUE(mock->write_file("dir/file", "x"));
+  int told = 0;
+  SandboxPtr dry = with_dry_run(mock, [&](const DryRunEntry&) { ++told; });
+  EXPECT_EQ(dry->write_file("../x", "x").error().what(), "path escapes workspace: ../x");
+  EXPECT_EQ(dry->write_file("/etc/passwd", "x").error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(dry->write_file("dir", "x").error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(dry->write_file("no/such", "x", {.parents = Parents::kMustExist}).error().code(), Code::kNotFound);
+  EXPECT_EQ(dry->remove("dir").error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(dry->remove("absent").error().code(), Code::kNotFound);
+  EXPECT_EQ(dry->rename("dir", "dir/below").error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(dry->make_dir("dir", {.parents = Parents::kMustExist}).error().code(), Code::kAlreadyExists);
+  EXPECT_EQ(told, 0);
+  EXPECT_TRUE(dry->remove("dir", {.depth = Depth::kTree}));
+  EXPECT_TRUE(dry->make_dir("dir"));
+  EXPECT_TRUE(dry->list("dir")->empty()) << "what was below the old one does not show through";
+  EXPECT_EQ(dry->read_file("dir/file").error().code(), Code::kNotFound);
+}
+
+// --- redaction
+
+TEST(Redaction, SecretsGoFromResultsCallbacksAndMatchesAndFilesStay) {
+  auto mock = started_mock();
+  mock->set_output("env", "DB=hunter22\n", 0, "warn hunter22");
+  ASSERT_TRUE(mock->write_file("f", "hunter22\n"));
+  auto redactor = std::make_shared<Redactor>();
+  redactor->add("DB", "hunter22");
+  SandboxPtr sandbox = with_redaction(mock, redactor);
+  std::string streamed;
+  const ExecResult result = sandbox->exec("env", {.on_stdout = [&](std::string_view bytes) { streamed += bytes; }}).value();
+  EXPECT_EQ(result.out.bytes, "DB=[redacted:DB]\n");
+  EXPECT_EQ(result.err.bytes, "warn [redacted:DB]");
+  EXPECT_EQ(result.out.total, 12U) << "as it came";
+  EXPECT_TRUE(streamed.empty() || streamed == "DB=[redacted:DB]\n") << streamed;
+  EXPECT_EQ(sandbox->grep("hunter22")->matches.at(0).text, "[redacted:DB]");
+  EXPECT_EQ(sandbox->read_file("f").value(), "hunter22\n") << "what is read may be written back";
+  EXPECT_EQ(sandbox->exec("ls")->out.bytes, "a\nb\n");
+}
+
+// The cap may cut a secret in two: the beginning that is left goes as well.
+TEST(Redaction, ASecretThatTheCapCutIsNotLeftInPart) {
+  auto mock = started_mock();
+  mock->set_output("cut", "before hunter22 after");
+  auto redactor = std::make_shared<Redactor>();
+  redactor->add("DB", "hunter22");
+  EXPECT_EQ(with_redaction(mock, redactor)->exec("cut", {.output_bytes = 11})->out.bytes, "before [redacted:cut]");
+}
+
+// --- cache
+
+TEST(ResultCache, APureCommandIsAnsweredFromItsLastResultUntilSomethingWrites) {
+  auto mock = started_mock();
+  SandboxPtr sandbox = with_result_cache(
+      mock, {.pure = [](const Command& command) { return command.argv.back().starts_with("ls"); }, .time_to_live = 1h});
+  std::string streamed;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(sandbox->exec("ls")->out.bytes, "a\nb\n");
+  EXPECT_EQ(execs(*mock), 1U);
+  EXPECT_TRUE(sandbox->exec("ls", {.on_stdout = [&](std::string_view bytes) { streamed += bytes; }}));
+  EXPECT_EQ(streamed, "a\nb\n");
+  EXPECT_EQ(execs(*mock), 1U);
+  EXPECT_TRUE(sandbox->exec("ls -l"));
+  EXPECT_TRUE(sandbox->exec(Command{.argv = shell("ls").argv, .env = {{"LC_ALL", "C"}}}));
+  EXPECT_EQ(execs(*mock), 3U) << "another command, another environment";
+  EXPECT_TRUE(sandbox->write_file("f", "x"));
+  EXPECT_TRUE(sandbox->exec("ls"));
+  EXPECT_EQ(execs(*mock), 4U) << "after a write";
+  EXPECT_TRUE(sandbox->exec("fail"));
+  EXPECT_TRUE(sandbox->exec("ls"));
+  EXPECT_EQ(execs(*mock), 6U) << "after a command that is not pure";
+  EXPECT_TRUE(sandbox->exec("fail"));
+  EXPECT_TRUE(sandbox->exec("fail"));
+  EXPECT_EQ(execs(*mock), 8U) << "what is not pure always runs";
+}
+
+TEST(ResultCache, ItsTimeToLiveAndItsSizeEnd) {
+  auto mock = started_mock();
+  const auto pure = [](const Command&) { return true; };
+  SandboxPtr short_lived = with_result_cache(mock, {.pure = pure, .time_to_live = 0ms});
+  EXPECT_TRUE(short_lived->exec("ls"));
+  EXPECT_TRUE(short_lived->exec("ls"));
+  EXPECT_EQ(execs(*mock), 2U);
+  SandboxPtr small = with_result_cache(mock, {.pure = pure, .time_to_live = 1h, .max_entries = 1});
+  EXPECT_TRUE(small->exec("ls"));
+  EXPECT_TRUE(small->exec("ls -a"));
+  EXPECT_TRUE(small->exec("ls"));
+  EXPECT_EQ(execs(*mock), 5U);
+}
+
+// --- record and replay
+
+TEST(Replay, ARecordedSessionIsAnsweredWithoutExecuting) {
+  const TempDir dir;
+  const std::string file = dir / "session.jsonl";
+  std::vector<std::string> recorded, replayed;
+  const auto play = [](Sandbox& sandbox, std::vector<std::string>& log) {
+    log.push_back(sandbox.id() + sandbox.workspace());
+    std::string streamed;
+    const auto result = sandbox.exec("fail", {.on_stdout = [&](std::string_view bytes) { streamed += bytes; }});
+    log.push_back(std::to_string(result->exit_code) + result->out.bytes + result->err.bytes);
+    log.push_back(sandbox.write_file("f", std::string("\xff\0x", 3)) ? "written" : "refused");
+    log.push_back(sandbox.read_file("f").value());
+    log.push_back(sandbox.read_file("absent").error().line());
+    log.push_back(sandbox.write_file("f", "second") ? "written" : "refused");
+    log.push_back(sandbox.read_file("f").value());
+    const std::vector<FileInfo> listed = sandbox.list(".").value();
+    for (const FileInfo& info : listed) log.push_back(info.path + std::to_string(info.size));
+    log.push_back(sandbox.grep("sec")->matches.at(0).text);
+    log.push_back(sandbox.exec(Command{.argv = {"\xfe"}})->out.bytes);
+    log.push_back(std::to_string(sandbox.stats()->execs));
+  };
+  {
+    auto mock = started_mock();
+    SandboxPtr recording = with_recording(mock, file).value();
+    play(*recording, recorded);
+  }
+  EXPECT_EQ(with_recording(started_mock(), file).error().code(), Code::kAlreadyExists);
+  SandboxPtr replay = make_replay(file).value();
+  play(*replay, replayed);
+  EXPECT_EQ(recorded, replayed);
+  const auto more = replay->exec("fail");
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code(), Code::kFailedPrecondition);
+  EXPECT_NE(more.error().reason().find("not asked so often"), std::string::npos);
+  EXPECT_NE(replay->exec("other").error().reason().find("never asked"), std::string::npos);
+}
+
+TEST(Replay, ADamagedRecordingIsRefused) {
+  const TempDir dir;
+  EXPECT_EQ(make_replay(dir / "absent").error().code(), Code::kNotFound);
+  EXPECT_EQ(make_replay(dir.write("text", "hello\n")).error().code(), Code::kDataLoss);
+  EXPECT_EQ(make_replay(dir.write("version", R"({"call":{},"answer":{"version":99}})")).error().code(), Code::kDataLoss);
+}
+
+// --- together
+
+// Outermost sees what is inside refuse, whatever the order of the rest.
+TEST(Decorators, TheyStackInAnyOrder) {
+  const auto quota = [](SandboxPtr inner) { return with_write_quota(std::move(inner), Bytes{4}); };
+  const auto rate = [](SandboxPtr inner) { return with_rate_limit(std::move(inner), {.per_second = 1e6, .burst = 1e6}); };
+  const auto redact = [](SandboxPtr inner) {
+    auto redactor = std::make_shared<Redactor>();
+    redactor->add("A", "a\nb\na\n");
+    return with_redaction(std::move(inner), redactor);
+  };
+  const std::vector<std::function<SandboxPtr(SandboxPtr)>> stack = {quota, rate, redact};
+  std::vector<std::size_t> order = {0, 1, 2};
+  do {
+    auto mock = started_mock();
+    mock->set_output("ls", "xa\nb\na\n");
+    SandboxPtr sandbox = mock;
+    for (const std::size_t i : order) sandbox = stack[i](sandbox);
+    int failed = 0;
+    sandbox = with_audit(sandbox, [&](const AuditEntry& entry) { failed += entry.failed ? 1 : 0; });
+    EXPECT_EQ(sandbox->exec("ls")->out.bytes, "x[redacted:A]");
+    EXPECT_TRUE(sandbox->write_file("f", "1234"));
+    EXPECT_FALSE(sandbox->write_file("f", "5"));
+    EXPECT_EQ(failed, 1);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+}  // namespace
+}  // namespace belljar
