@@ -135,7 +135,7 @@ constexpr Key kKeys[] = {
 
 using How = Alias::How;
 constexpr std::string_view kNoImages = "images belong to the container backend, which this build does not have";
-constexpr std::string_view kNoAlerts = "alerts come with the daemon, which this build does not have";
+constexpr std::string_view kNoAlerts = "alerts are raised by a program that embeds the library: belljar/events.h and belljar/webhook.h";
 constexpr std::string_view kNoUpstream = "the proxy is Belljar's own; chaining it to another one is not part of this build";
 constexpr Alias kAliases[] = {
     {"cpu_limit", "limits.cpus"}, {"limits.cpu_limit", "limits.cpus"}, {"cpu_request", "limits.cpu_request"},

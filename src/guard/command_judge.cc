@@ -1,0 +1,73 @@
+// The judge as the library's decorators take it.
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+#include "belljar/command_rules.h"
+#include "guard/judge.h"
+#include "policy/permit.h"
+
+namespace belljar {
+namespace {
+
+bool is_name(std::string_view text) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+  return !text.empty() && kLetters.find(text[0]) != std::string_view::npos &&
+         text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") == std::string_view::npos;
+}
+
+// What a shell would be told to do the same; the words of `sh -c TEXT` are taken apart by the judge itself. Variables come first,
+// since they can change what a program does (LD_PRELOAD, GIT_SSH_COMMAND).
+std::string script_of(const Command& command) {
+  std::string text;
+  for (const auto& [name, value] : command.env) {
+    if (!is_name(name)) return "";
+    text += name + "=" + policy::shell_word(value) + " ";
+  }
+  for (const std::string& word : command.argv) text += policy::shell_word(word) + " ";
+  return text;
+}
+
+// A judge for many threads.
+class Shared {
+ public:
+  explicit Shared(guard::RuleSet rules) : judge_(std::move(rules)) {}
+  guard::Verdict judge(const Command& command) {
+    const std::string script = script_of(command);
+    if (script.empty()) {
+      guard::Verdict refused;
+      refused.decision = guard::Decision::kForbid;
+      return refused;
+    }
+    const std::lock_guard guard(mutex_);
+    return judge_.judge(script);
+  }
+
+ private:
+  std::mutex mutex_;
+  guard::Judge judge_;  // guarded by mutex_
+};
+
+}  // namespace
+
+Result<CommandJudge> command_judge(const Commands& commands, CommandPrompt prompt) {
+  guard::RuleSet rules = BELLJAR_TRY(guard::rules_of(commands, Origin{"program", "", 0}));
+  if (commands.allow.empty()) rules.unmatched = guard::Decision::kAllow;
+  rules.redirects = guard::Decision::kAllow;  // where it may write is the sandbox's to say
+  auto shared = std::make_shared<Shared>(std::move(rules));
+  return CommandJudge([shared, prompt = std::move(prompt)](const Command& command) {
+    const guard::Verdict verdict = shared->judge(command);
+    if (verdict.decision == guard::Decision::kAllow) return CommandVerdict{};
+    std::string why = verdict.reason();
+    if (verdict.decision == guard::Decision::kForbid) return CommandVerdict{false, std::move(why), ""};
+    if (prompt && prompt(command, why)) return CommandVerdict{};
+    return CommandVerdict{false, std::move(why), prompt ? "" : "it needs somebody's word, and nobody is there to be asked"};
+  });
+}
+
+std::function<bool(const Command&)> reading_commands() {
+  auto shared = std::make_shared<Shared>(guard::RuleSet{});
+  return [shared](const Command& command) { return shared->judge(command).read_only; };
+}
+
+}  // namespace belljar
