@@ -57,7 +57,9 @@ struct Violation {
 // One decision of the egress proxy, written when its connection or request ended.
 struct EgressRecord {
   std::chrono::system_clock::time_point time;  // of the end
-  std::string protocol;                        // "connect", "http", "socks5"
+  int pid = 0;                                 // of the client, as seen inside; known of refusals at most
+  std::string program;                         // its comm, which it chooses itself
+  std::string protocol;                        // "connect", "http", "socks5", "direct" (no proxy in mind), "dns"
   std::string method;                          // of "http"; empty otherwise
   std::string host;                            // canonical
   std::uint16_t port = 0;

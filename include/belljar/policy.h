@@ -103,6 +103,7 @@ struct Network {
   std::vector<std::string> denied_domains;
   NetMethods methods = NetMethods::kFull;  // mode proxy
   bool proxy_auth = false;                 // mode proxy: the proxy asks for a credential, which the environment holds
+  bool transparent = true;                 // mode proxy: programs that know nothing of a proxy are served too
   std::vector<std::string> credentials;    // "NAME for HOST"
   bool operator==(const Network&) const = default;
 };

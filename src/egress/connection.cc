@@ -2,93 +2,29 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <string>
 #include <utility>
 
 #include "base/format.h"
+#include "egress/names.h"
 
 namespace belljar::egress {
 namespace {
-
-constexpr std::size_t kWindow = 256 * 1024;  // bytes held for a slow peer while a request is passed on
-constexpr int kBudget = 16;                  // bursts of one tunnel before others get a turn
-
-UniqueFd dial(const policy::Ip& ip, std::uint16_t port, int& error) {
-  UniqueFd fd(::socket(ip.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return error = errno, UniqueFd();
-  const int on = 1;
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  sockaddr_in four{};
-  sockaddr_in6 six{};
-  four.sin_family = AF_INET;
-  four.sin_port = six.sin6_port = htons(port);
-  six.sin6_family = AF_INET6;
-  std::memcpy(&four.sin_addr, ip.bytes.data(), 4);
-  std::memcpy(&six.sin6_addr, ip.bytes.data(), 16);
-  const auto* address = ip.v6 ? reinterpret_cast<const sockaddr*>(&six) : reinterpret_cast<const sockaddr*>(&four);
-  const socklen_t size = ip.v6 ? sizeof six : sizeof four;
-  if (::connect(fd.get(), address, size) != 0 && errno != EINPROGRESS) return error = errno, UniqueFd();
-  return fd;
-}
-
-SocksReply socks_of(int error) {
-  switch (error) {
-    case ECONNREFUSED:
-      return SocksReply::kRefused;
-    case ENETUNREACH:
-      return SocksReply::kNetworkUnreachable;
-    case EHOSTUNREACH:
-      return SocksReply::kHostUnreachable;
-    case ETIMEDOUT:
-      return SocksReply::kTimedOut;
-    default:
-      return SocksReply::kFailed;
-  }
-}
 
 bool is_limited(const std::string& method) { return method == "GET" || method == "HEAD" || method == "OPTIONS"; }
 
 }  // namespace
 
-bool Context::is_own(const policy::Ip& ip) {
-  constexpr std::chrono::seconds kFresh{5};
-  const auto now = Connection::Clock::now();
-  if (now >= own_until) own = options.own_addresses(), own_until = now + kFresh;
-  return std::ranges::find(own, ip) != own.end();
-}
-
-void Context::add(EgressRecord record) {
-  if (log.records.size() < options.max_records) log.records.push_back(std::move(record));
-  else ++log.records_dropped;
-}
-
-// A loop's refusals are counted in the first record of their kind that is still the last.
-void Context::add(Violation violation) {
-  violation.time = std::chrono::system_clock::now();
-  if (!log.violations.empty()) {
-    Violation& last = log.violations.back();
-    if (last.target == violation.target && last.rule == violation.rule && last.allowed == violation.allowed) {
-      ++last.count;
-      return;
-    }
-  }
-  if (log.violations.size() < options.max_records) log.violations.push_back(std::move(violation));
-  else ++log.violations_dropped;
-}
-
-Connection::Connection(Context& context, std::uint64_t id, UniqueFd client) : context_(context), id_(id) {
+Connection::Connection(Context& context, std::uint64_t id, UniqueFd client, Way way, policy::Destination direct)
+    : context_(context), id_(id), way_(way), direct_(std::move(direct)) {
   client_.fd = std::move(client);
   client_.readable = client_.writable = true;
   const int on = 1;
   ::setsockopt(client_.fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   watch(client_.fd.get(), kClient);
-  enter(Phase::kFirstByte, context_.options.timeouts.idle_client);
+  enter(Phase::kArrived, context_.options.timeouts.idle_client);
 }
 
 Connection::~Connection() {
@@ -123,6 +59,10 @@ bool Connection::progress() {
 
 bool Connection::step() {
   switch (phase_) {
+    case Phase::kArrived:
+      return arrive();
+    case Phase::kQuestion:
+      return question();
     case Phase::kFirstByte:
       return first_byte();
     case Phase::kHead:
@@ -142,6 +82,7 @@ bool Connection::step() {
     case Phase::kClosing:
       return closing();
     case Phase::kResolving:
+    case Phase::kAnswering:
     case Phase::kOver:
       return false;
   }
@@ -150,10 +91,32 @@ bool Connection::step() {
 
 // --- what the client says
 
+// Somebody who meant another place says nothing to us: either the place decides alone, or what is said has to be looked at.
+bool Connection::arrive() {
+  if (way_ == Way::kDnsStream) return phase_ = Phase::kQuestion, true;
+  if (way_ == Way::kProxy || is_inspected()) return phase_ = Phase::kFirstByte, true;
+  asked_.destination = direct_;
+  begin_record(Protocol::kDirect);
+  return decide();
+}
+
+bool Connection::is_inspected() const { return context_.options.methods == Methods::kLimited; }
+
 bool Connection::first_byte() {
   client_.read(kMaxHead + 1);
   if (client_.in.empty()) return (client_.eof || client_.broken) && leave();
   const auto byte = static_cast<unsigned char>(client_.in[0]);
+  if (way_ == Way::kDirect && (byte < 'A' || byte > 'Z')) {
+    asked_.destination = direct_;
+    begin_record(Protocol::kDirect);
+    return refuse(Problem{.reason = "method",
+                          .refusal = {403, "http_request_denied",
+                                      "only plain HTTP passes: with network.methods = \"limited\" nothing may pass that cannot be "
+                                      "looked at",
+                                      "use http://, or network.methods = \"full\""},
+                          .violation = true,
+                          .rule_key = "network.methods"});
+  }
   if (byte == 4) {  // SOCKS4 knows no names in its first form, and no reason in its answer
     client_.out = std::string("\0\x5B\0\0\0\0\0\0", 8);
     return close_politely();
@@ -170,11 +133,11 @@ bool Connection::read_head() {
   if (request_->fault()) return refuse(*request_->fault());
   if (!request_->head_done()) return (client_.eof || client_.broken) && leave();
   HttpFault fault;
-  auto asked = read_request(request_->head(), request_->keeps_alive(), fault);
+  auto asked = read_request(request_->head(), request_->keeps_alive(), fault, way_ == Way::kDirect ? &direct_ : nullptr);
   if (!asked) return refuse(std::move(fault));
   asked_ = *std::move(asked);
   begin_record(asked_.connect ? Protocol::kConnect : Protocol::kHttp);
-  if (wrong_credential(basic_credential(asked_.authorization).value_or("")))
+  if (way_ == Way::kProxy && wrong_credential(basic_credential(asked_.authorization).value_or("")))
     return refuse(Problem{.reason = "credential",
                           .refusal = {407, "http_request_denied", "the proxy credential of this sandbox is missing or wrong",
                                       "use the URL in HTTPS_PROXY as it is"}});
@@ -255,321 +218,36 @@ bool Connection::socks_request() {
   return decide();
 }
 
-// --- may it
+// --- names, over TCP (RFC 7766): each message has its length before it
 
-bool Connection::decide() {
-  const policy::HostVerdict verdict = policy::decide_host(context_.options.rules, asked_.destination);
-  record_.rule = verdict.rule;
-  if (!verdict.allowed()) return refuse(verdict);
-  enter(Phase::kResolving, std::chrono::minutes(1));
-  if (asked_.destination.host.ip) return take_addresses({.addresses = {*asked_.destination.host.ip}, .error = {}, .keep = {}});
-  const auto kept = context_.lookups->ask(asked_.destination.host.name, id_);
-  return kept && take_addresses(*kept);
-}
-
-void Connection::on_resolved(const Resolved& resolved) {
-  if (phase_ == Phase::kResolving) (void)take_addresses(resolved);
-}
-
-bool Connection::take_addresses(const Resolved& resolved) {
-  if (resolved.addresses.empty())
-    return refuse(Problem{
-        .reason = "dns",
-        .refusal = {502, "dns_error", format("{} does not resolve: {}", to_string(asked_.destination.host), resolved.error), ""},
-        .socks = SocksReply::kHostUnreachable});
-  addresses_.clear();
-  std::optional<policy::HostVerdict> worst;
-  for (const policy::Ip& ip : resolved.addresses) {
-    policy::HostVerdict verdict = policy::decide_address(context_.options.rules, asked_.destination, ip, context_.is_own(ip));
-    if (verdict.allowed()) addresses_.insert(addresses_.begin(), ip);
-    else if (!worst) worst = std::move(verdict);
-  }
-  return addresses_.empty() ? refuse(*worst) : dial_next();
-}
-
-bool Connection::dial_next() {
-  int error = ENETUNREACH;
-  drop_server();
-  while (!addresses_.empty()) {
-    const policy::Ip ip = addresses_.back();
-    addresses_.pop_back();
-    UniqueFd fd = dial(ip, asked_.destination.port, error);
-    if (!fd.valid()) continue;
-    record_.address = policy::to_string(ip);
-    watch(fd.get(), kServer);
-    server_.fd = std::move(fd);
-    enter(Phase::kDialing, context_.options.timeouts.dial);
-    // A near server has answered already: that saves a round through epoll.
-    pollfd now{server_.fd.get(), POLLOUT, 0};
-    server_.writable = ::poll(&now, 1, 0) == 1;
-    return server_.writable;
-  }
-  return fail_dial(error);
-}
-
-bool Connection::dialled() {
-  if (client_.hung) return give_up();
-  if (!server_.writable) return false;
-  int error = 0;
-  socklen_t size = sizeof error;
-  ::getsockopt(server_.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) {
-    return addresses_.empty() ? fail_dial(error) : dial_next();
-  }
-  server_.hung = false;
-  if (protocol_ == Protocol::kHttp) return begin_exchange();
-  client_.out += protocol_ == Protocol::kSocks ? socks_reply(SocksReply::kDone) : "HTTP/1.1 200 Connection established\r\n\r\n";
-  return begin_tunnel();
-}
-
-bool Connection::fail_dial(int error) {
-  const char* const type = error == ECONNREFUSED ? "connection_refused"
-                           : error == ETIMEDOUT  ? "connection_timeout"
-                                                 : "destination_unavailable";
-  return refuse(Problem{.reason = "dial",
-                        .refusal = {error == ETIMEDOUT ? 504 : 502, type,
-                                    format("cannot connect to {}: {}", to_string(asked_.destination), std::strerror(error)),
-                                    ""},  // NOLINT(concurrency-mt-unsafe)
-                        .socks = socks_of(error)});
-}
-
-// --- a request that is passed on
-
-bool Connection::begin_exchange() {
-  server_.out = forwarded_head(request_->head(), asked_);
-  answer_.emplace(HttpReader::Kind::kResponse, asked_.method == "HEAD");
-  keep_client_ = false;
-  enter(Phase::kExchange, context_.options.timeouts.answer);
-  return true;
-}
-
-bool Connection::exchange() {
-  const std::uint64_t before = record_.bytes_sent + record_.bytes_received;
-  if (!pass_request()) return true;
-  if (!pass_answer()) return true;
-  if (client_.broken) return give_up();
-  if (record_.bytes_sent + record_.bytes_received != before) deadline_ = Clock::now() + context_.options.timeouts.answer;
-  if (answer_->done() && client_.out.empty()) return end_exchange();
-  return false;
-}
-
-// False: the phase is another one now.
-bool Connection::pass_request() {
-  for (;;) {
-    record_.bytes_sent += server_.flush();
-    if (request_->done() || server_.out.size() >= kWindow) return true;
-    client_.read(kWindow);
-    const std::size_t taken = request_->feed(client_.in);
-    if (request_->fault()) return refuse(*request_->fault()), false;
-    if (taken == 0) {
-      if (!client_.eof && !client_.broken) return true;
-      return give_up(), false;
-    }
-    server_.out.append(client_.in, 0, taken);
-    client_.in.erase(0, taken);
-  }
-}
-
-bool Connection::pass_answer() {
-  for (;;) {
-    record_.bytes_received += client_.flush();
-    if (answer_->done() || client_.out.size() >= kWindow) return true;
-    server_.read(kWindow);
-    const bool had_head = answer_->head_done();
-    const std::size_t taken = answer_->feed(server_.in);
-    if (answer_->fault() || (taken == 0 && (server_.eof || server_.broken) && !answer_->end())) {
-      if (had_head) return give_up(), false;  // cut short, and the client must see that it was
-      const std::string why = answer_->fault() ? answer_->fault()->reason : "it closed the connection without an answer";
-      return refuse(Problem{.reason = "server",
-                            .refusal = {502, "http_protocol_error",
-                                        format("{} gave no HTTP answer: {}", to_string(asked_.destination), why), ""}}),
-             false;
-    }
-    if (taken == 0) return true;
-    if (!had_head && answer_->head_done()) {
-      server_.in.erase(0, taken);
-      if (!answer_head()) return false;
-      continue;
-    }
-    client_.out.append(server_.in, 0, taken);
-    server_.in.erase(0, taken);
-  }
-}
-
-bool Connection::answer_head() {
-  const HttpHead& head = answer_->head();
-  if (head.status == 101) {
-    if (!asked_.upgrade)
-      return refuse(Problem{.reason = "server",
-                            .refusal = {502, "http_protocol_error", "the server changes the protocol unasked", ""}}),
-             false;
-    client_.out += returned_head(head, false, true);
-    return begin_tunnel(), false;
-  }
-  keep_client_ = asked_.keep_alive && head.version == 11 && !answer_->needs_end();
-  client_.out += returned_head(head, keep_client_, false);
-  if (head.status < 200) answer_.emplace(HttpReader::Kind::kResponse, asked_.method == "HEAD");
-  return true;
-}
-
-bool Connection::end_exchange() {
-  end_record("allowed");
-  drop_server();
-  if (!keep_client_ || !request_->done()) return close_politely();
-  request_.emplace(HttpReader::Kind::kRequest);
-  enter(Phase::kFirstByte, context_.options.timeouts.idle_client);
-  return true;
-}
-
-// --- a tunnel
-
-bool Connection::begin_tunnel() {
-  server_.out += std::exchange(client_.in, {});
-  client_.out += std::exchange(server_.in, {});
-  record_.bytes_sent += server_.out.size();
-  up_.emplace(client_, server_);
-  down_.emplace(server_, client_);
-  enter(Phase::kTunnel, context_.options.timeouts.tunnel);
-  return true;
-}
-
-bool Connection::tunnel() {
-  const std::uint64_t before = up_->bytes() + down_->bytes();
-  const bool more_up = up_->pump(context_.pipes, kBudget), more_down = down_->pump(context_.pipes, kBudget);
-  if (client_.broken || server_.broken) return give_up();
-  if (up_->done() && down_->done()) {
-    end_record("allowed");
-    phase_ = Phase::kOver;
-    return false;
-  }
-  if ((up_->done() && client_.hung) || (down_->done() && server_.hung)) return give_up();
-  if (up_->bytes() + down_->bytes() != before || more_up || more_down) {
-    const auto& timeouts = context_.options.timeouts;
-    deadline_ = Clock::now() + (up_->done() || down_->done() ? timeouts.half_closed : timeouts.tunnel);
-  }
-  return false;
-}
-
-// --- the end
-
-bool Connection::refuse(HttpFault fault) {
-  begin_record(Protocol::kHttp);
-  return refuse(Problem{.reason = "malformed", .refusal = {fault.status, "http_protocol_error", std::move(fault.reason), ""}});
-}
-
-bool Connection::refuse(const policy::HostVerdict& verdict) {
-  const bool address = verdict.reason == policy::HostReason::kNotPublic || verdict.reason == policy::HostReason::kOwnAddress;
-  return refuse(
-      Problem{.reason = std::string(policy::to_string(verdict.reason)),
-              .refusal = {403, address ? "destination_ip_prohibited" : "http_request_denied",
-                          policy::explain_verdict(verdict, asked_.destination), policy::next_step(verdict, asked_.destination)},
-              .violation = true,
-              .rule_key = verdict.reason == policy::HostReason::kDenied ? "network.denied_domains" : "network.allowed_domains",
-              .rule = verdict.rule});
-}
-
-bool Connection::refuse(Problem problem) {
-  drop_server();
-  if (!problem.rule.empty()) record_.rule = problem.rule;
-  if (problem.violation) {
-    const ProxyOptions& options = context_.options;
-    Violation violation;
-    violation.operation = "egress";
-    violation.target = to_string(asked_.destination);
-    violation.rule = problem.rule_key;
-    violation.origin = problem.rule_key == "network.denied_domains"    ? options.denied_origin
-                       : problem.rule_key == "network.allowed_domains" ? options.allowed_origin
-                                                                       : options.mode_origin;
-    violation.errnum = EACCES;
-    violation.allowed = problem.refusal.reason + (problem.refusal.next.empty() ? "" : "; " + problem.refusal.next);
-    context_.add(std::move(violation));
-  }
-  end_record(std::move(problem.reason));
-  if (protocol_ == Protocol::kSocks) client_.out += socks_reply(problem.socks);
-  else client_.out += refusal_text(problem.refusal, asked_.method == "HEAD", false);
-  return close_politely();
-}
-
-// What is still to be written goes out; what the client still sends is read and dropped, or the kernel would answer it with a reset
-// that overtakes our words.
-bool Connection::close_politely() {
-  enter(Phase::kClosing, context_.options.timeouts.linger);
-  return true;
-}
-
-// The client said all it had to say, and that was no request.
-bool Connection::leave() {
-  end_record("ended");
-  return client_.broken ? give_up() : close_politely();
-}
-
-bool Connection::closing() {
+bool Connection::question() {
+  constexpr std::size_t kPrefix = 2;
   client_.flush();
-  if (client_.out.empty()) client_.shut_down();
-  client_.in.clear();
-  for (int round = 0; round < kBudget && client_.read(kWindow) > 0; ++round) client_.in.clear();
-  const bool finished = client_.broken || (client_.eof && client_.out.empty());
-  if (finished) phase_ = Phase::kOver;
-  return false;
+  client_.read(kPrefix + kMaxDns);
+  if (client_.in.size() < kPrefix) return (client_.eof || client_.broken) && leave();
+  const auto size =
+      static_cast<std::size_t>(static_cast<unsigned char>(client_.in[0]) << 8 | static_cast<unsigned char>(client_.in[1]));
+  if (size > kMaxDns) return give_up();
+  if (client_.in.size() < kPrefix + size) return (client_.eof || client_.broken) && leave();
+  auto asked = read_dns_question(std::string_view(client_.in).substr(kPrefix, size));
+  client_.in.erase(0, kPrefix + size);
+  if (!asked) return give_up();
+  asked_name_ = *std::move(asked);
+  const auto judged = judge_question(context_, asked_name_, [this] { return context_.culprits.find(client_.fd.get()); });
+  if (judged) return answer(*judged);
+  enter(Phase::kAnswering, std::chrono::minutes(1));
+  const auto kept = context_.lookups->ask(asked_name_.name->name, id_);
+  return kept && answer(answer_question(context_, asked_name_, *kept));
 }
 
-bool Connection::give_up() {
-  end_record(server_.fd.valid() ? "cut" : "ended");
-  client_.abort();
-  server_.abort();
-  phase_ = Phase::kOver;
-  return false;
-}
-
-void Connection::drop_server() { server_ = End{}; }
-
-void Connection::on_deadline() {
-  switch (phase_) {
-    case Phase::kDialing:
-      if (addresses_.empty()) (void)fail_dial(ETIMEDOUT);
-      else (void)dial_next();
-      break;
-    case Phase::kHead:
-      begin_record(Protocol::kHttp);
-      (void)refuse(Problem{.reason = "slow", .refusal = {408, "http_request_error", "the request did not arrive in time", ""}});
-      break;
-    case Phase::kResolving:
-      (void)take_addresses({.addresses = {}, .error = "the name servers do not answer", .keep = {}});
-      break;
-    case Phase::kExchange:
-      if (client_.out.empty() && !answer_->head_done())
-        (void)refuse(
-            Problem{.reason = "slow",
-                    .refusal = {504, "http_response_timeout", format("{} does not answer", to_string(asked_.destination)), ""}});
-      else (void)give_up();
-      break;
-    default:
-      (void)give_up();
-  }
-}
-
-void Connection::begin_record(Protocol protocol) {
-  constexpr const char* kNames[] = {"", "http", "connect", "socks5"};
-  protocol_ = protocol;
-  recording_ = true;
-  begun_ = Clock::now();
-  record_ = {};
-  record_.protocol = kNames[static_cast<std::size_t>(protocol)];
-  if (protocol == Protocol::kHttp) record_.method = asked_.method;
-  record_.host = to_string(asked_.destination.host);
-  record_.port = asked_.destination.port;
-}
-
-void Connection::end_record(std::string reason) {
-  if (!std::exchange(recording_, false)) return;
-  if (up_) record_.bytes_sent += up_->bytes();
-  if (down_) record_.bytes_received += down_->bytes();
-  record_.time = std::chrono::system_clock::now();
-  record_.duration = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun_);
-  record_.allowed = up_.has_value() || reason == "allowed";
-  record_.reason = record_.allowed ? "allowed" : std::move(reason);
-  context_.add(std::move(record_));
-  record_ = {};
+bool Connection::answer(const DnsAnswer& answer) {
+  const std::string message = dns_answer(asked_name_, answer);
+  client_.out += static_cast<char>(message.size() >> 8);
+  client_.out += static_cast<char>(message.size() & 0xFF);
+  client_.out += message;
+  client_.flush();
+  enter(Phase::kQuestion, context_.options.timeouts.idle_client);
+  return true;
 }
 
 }  // namespace belljar::egress

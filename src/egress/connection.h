@@ -9,36 +9,21 @@
 #include <optional>
 #include <string>
 
+#include "egress/context.h"
+#include "egress/dns.h"
 #include "egress/http.h"
-#include "egress/lookups.h"
-#include "egress/proxy.h"
 #include "egress/relay.h"
 #include "egress/socks.h"
 
 namespace belljar::egress {
-
-// What connections share. Owned by the proxy's thread.
-struct Context {
-  ProxyOptions options;
-  int epoll = -1;
-  std::unique_ptr<Lookups> lookups;
-  PipePool pipes;
-  EgressLog log;
-  std::vector<policy::Ip> own;  // addresses of this machine
-  std::chrono::steady_clock::time_point own_until;
-
-  bool is_own(const policy::Ip& ip);
-  void add(EgressRecord record);
-  void add(Violation violation);
-};
 
 class Connection {
  public:
   using Clock = std::chrono::steady_clock;
   enum Side : std::uint32_t { kClient = 0, kServer = 1 };
 
-  // `id` tells epoll events apart: id * 2 + Side.
-  Connection(Context& context, std::uint64_t id, UniqueFd client);
+  // `id` tells epoll events apart: id * 2 + Side. `direct`: where a client of kDirect wanted to go.
+  Connection(Context& context, std::uint64_t id, UniqueFd client, Way way, policy::Destination direct);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -53,11 +38,14 @@ class Connection {
 
  private:
   enum class Phase {
+    kArrived,
     kFirstByte,
     kHead,
     kSocksGreeting,
     kSocksPassword,
     kSocksRequest,
+    kQuestion,
+    kAnswering,
     kResolving,
     kDialing,
     kExchange,
@@ -65,7 +53,7 @@ class Connection {
     kClosing,
     kOver
   };
-  enum class Protocol { kNone, kHttp, kConnect, kSocks };
+  enum class Protocol { kNone, kHttp, kConnect, kSocks, kDirect };
 
   struct Problem {
     std::string reason;  // for the record
@@ -77,11 +65,15 @@ class Connection {
   };
 
   bool step();  // one phase as far as it goes; true when the phase changed
+  bool arrive();
+  bool is_inspected() const;
   bool first_byte();
   bool read_head();
   bool socks_greeting();
   bool socks_password();
   bool socks_request();
+  bool question();
+  bool answer(const DnsAnswer& answer);
   bool decide();
   bool take_addresses(const Resolved& resolved);
   bool dial_next();
@@ -113,12 +105,15 @@ class Connection {
 
   Context& context_;
   const std::uint64_t id_;
+  const Way way_;
+  const policy::Destination direct_;
   End client_, server_;
-  Phase phase_ = Phase::kFirstByte;
+  Phase phase_ = Phase::kArrived;
   Protocol protocol_ = Protocol::kNone;
   Clock::time_point deadline_, begun_;
   std::optional<HttpReader> request_, answer_;
   ProxyRequest asked_;
+  DnsQuestion asked_name_;             // kAnswering
   std::vector<policy::Ip> addresses_;  // checked, still to be tried; the next one last
   bool keep_client_ = false;
   std::optional<Direction> up_, down_;

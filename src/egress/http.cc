@@ -152,13 +152,19 @@ std::optional<std::string_view> scheme_of(std::string_view target) {
   return colon == std::string_view::npos ? std::nullopt : std::optional(target.substr(0, colon));
 }
 
-bool read_target(const HttpHead& head, ProxyRequest& request, HttpFault& fault) {
+bool read_target(const HttpHead& head, ProxyRequest& request, HttpFault& fault, const policy::Destination* direct) {
   const std::string_view target = head.target;
   const auto refuse = [&](int status, std::string reason) {
     fault = {status, std::move(reason)};
     return false;
   };
   if (target.find('#') != std::string_view::npos) return refuse(400, "a fragment in the target");
+  if (direct != nullptr) {
+    if (!target.starts_with('/')) return refuse(400, "this is no proxy to the client: the target must be a path");
+    request.path = target;
+    request.destination = *direct;
+    return true;
+  }
   std::string_view authority = target;
   std::uint16_t fallback = 0;
   if (!request.connect) {
@@ -273,14 +279,15 @@ bool HttpReader::end() noexcept {
   return !error && done();
 }
 
-std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive, HttpFault& fault) {
+std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive, HttpFault& fault,
+                                         const policy::Destination* direct) {
   ProxyRequest request;
   request.method = head.method;
   request.connect = head.method == "CONNECT";
   request.keep_alive = keeps_alive;
   if (head.version != 10 && head.version != 11) return fault = {505, "HTTP/1.0 and HTTP/1.1 are served"}, std::nullopt;
   if (head.method == "TRACE") return fault = {405, "TRACE is not passed on"}, std::nullopt;
-  if (!read_target(head, request, fault) || !check_host_field(head, request, fault)) return std::nullopt;
+  if (!read_target(head, request, fault, direct) || !check_host_field(head, request, fault)) return std::nullopt;
   if (request.connect && (find_field(head, "Content-Length") != nullptr || find_field(head, "Transfer-Encoding") != nullptr))
     return fault = {400, "CONNECT with a body"}, std::nullopt;
   if (const std::string* field = find_field(head, "Proxy-Authorization")) request.authorization = *field;

@@ -76,8 +76,9 @@ struct ProxyRequest {
   bool keep_alive = true;     // with the client
 };
 
-// Judges a request head as a whole. `transparent`: the request came without a proxy in mind (origin form), Host names the place.
-std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive, HttpFault& fault);
+// Judges a request head as a whole. `direct`: the client thinks that it talks to that place itself, so its targets are paths.
+std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive, HttpFault& fault,
+                                         const policy::Destination* direct = nullptr);
 
 // The head for the server: origin form, the Host of `request`, no field that was meant for us, one message a connection.
 std::string forwarded_head(const HttpHead& head, const ProxyRequest& request);

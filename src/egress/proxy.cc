@@ -1,6 +1,7 @@
 #include "egress/proxy.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -10,12 +11,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "base/format.h"
 #include "egress/connection.h"
+#include "egress/names.h"
 
 namespace belljar::egress {
 namespace {
@@ -23,18 +26,38 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Tokens of epoll events below kFirstId * 2 are these; others are a connection's.
-enum Token : std::uint64_t { kListener = 0, kStop = 1, kAnswers = 2 };
-constexpr std::uint64_t kFirstId = 8;
+enum Token : std::uint64_t { kStop = 0, kAnswers = 1, kDns = 2, kFirstDoor = 8 };
+constexpr std::uint64_t kMostDoors = 64;
+constexpr std::uint16_t kDnsPort = 53;
+constexpr std::uint64_t kFirstId = (kFirstDoor + kMostDoors) / 2;
+
+sockaddr_in local_address(int fd) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  return address;
+}
+
+bool same_place(const sockaddr_in& a, const sockaddr_in& b) {
+  return a.sin_addr.s_addr == b.sin_addr.s_addr && a.sin_port == b.sin_port;
+}
 
 }  // namespace
 
 struct Proxy::State {
   Context context;
-  UniqueFd listener, epoll, stop;
+  struct Listener {
+    Door door;
+    sockaddr_in address{};  // its own
+  };
+  std::vector<Listener> listeners;
+  UniqueFd epoll, stop;
+  std::optional<DnsDoor> dns;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections;
   std::set<std::uint64_t> ready;  // have more to do at once
   std::uint64_t next_id = kFirstId;
-  bool paused = false;  // no more connections or descriptors: the listener waits
+  bool paused = false;  // no more connections or descriptors: the listeners wait
+  bool more_dns = false;
   Clock::time_point next_sweep = Clock::time_point::max();
   pthread_t thread{};
   bool running = false;
@@ -42,7 +65,11 @@ struct Proxy::State {
   void loop();
   int patience() const;
   void dispatch(const epoll_event& event, bool& stopping);
-  void accept_all();
+  void accept_all(const Listener& listener);
+  void greet(const Listener& listener, UniqueFd client);
+  void pause();
+  void resume();
+  void serve_dns();
   void take_answers();
   void advance(std::uint64_t id);
   void sweep();
@@ -57,7 +84,7 @@ void Proxy::State::watch(int fd, std::uint64_t token) const {
 }
 
 int Proxy::State::patience() const {
-  if (!ready.empty()) return 0;
+  if (!ready.empty() || more_dns) return 0;
   if (next_sweep == Clock::time_point::max()) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_sweep - Clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
@@ -69,6 +96,7 @@ void Proxy::State::loop() {
   while (!stopping) {
     const int count = ::epoll_wait(epoll.get(), events, std::size(events), patience());
     for (int i = 0; i < count; ++i) dispatch(events[i], stopping);
+    if (more_dns) serve_dns();
     for (const std::uint64_t id : std::exchange(ready, {})) advance(id);
     if (Clock::now() >= next_sweep) sweep();
   }
@@ -76,47 +104,68 @@ void Proxy::State::loop() {
 }
 
 void Proxy::State::dispatch(const epoll_event& event, bool& stopping) {
-  switch (event.data.u64) {
-    case kListener:
-      return accept_all();
-    case kStop:
-      stopping = true;
-      return;
-    case kAnswers:
-      return take_answers();
-    default:
-      break;
-  }
-  const std::uint64_t id = event.data.u64 / 2;
+  const std::uint64_t token = event.data.u64;
+  if (token == kStop) stopping = true;
+  else if (token == kAnswers) take_answers();
+  else if (token == kDns) serve_dns();
+  else if (token < kFirstDoor + kMostDoors) accept_all(listeners[token - kFirstDoor]);
+  if (token < kFirstDoor + kMostDoors) return;
+  const std::uint64_t id = token / 2;
   const auto found = connections.find(id);
   if (found == connections.end()) return;
   found->second->on_event(static_cast<Connection::Side>(event.data.u64 % 2), event.events);
   ready.insert(id);
 }
 
-void Proxy::State::accept_all() {
+void Proxy::State::serve_dns() { more_dns = dns->serve(); }
+
+// Whoever waits in a backlog is served when another one leaves.
+void Proxy::State::pause() {
+  for (const Listener& listener : listeners) ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, listener.door.listener.get(), nullptr);
+  paused = true;
+  next_sweep = std::min(next_sweep, Clock::now() + std::chrono::milliseconds(100));
+}
+
+void Proxy::State::resume() {
+  for (std::size_t i = 0; i < listeners.size(); ++i) watch(listeners[i].door.listener.get(), kFirstDoor + i);
+  paused = false;
+}
+
+void Proxy::State::accept_all(const Listener& listener) {
   constexpr int kAtOnce = 64;
-  for (int i = 0; i < kAtOnce; ++i) {
-    const bool full = connections.size() >= context.options.max_connections;
-    UniqueFd client(full ? -1 : ::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!client.valid()) {
-      if (!full && (errno == EINTR || errno == ECONNABORTED)) continue;
-      if (full || errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        // Whoever waits in the backlog is served when another one leaves.
-        ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, listener.get(), nullptr);
-        paused = true;
-        next_sweep = std::min(next_sweep, Clock::now() + std::chrono::milliseconds(100));
-      }
-      return;
-    }
-    const std::uint64_t id = next_id++;
-    connections.emplace(id, std::make_unique<Connection>(context, id, std::move(client)));
-    ready.insert(id);
+  for (int i = 0; i < kAtOnce && !paused; ++i) {
+    if (connections.size() >= context.options.max_connections) return pause();
+    UniqueFd client(::accept4(listener.door.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (client.valid()) greet(listener, std::move(client));
+    else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return pause();
+    else if (errno != EINTR && errno != ECONNABORTED) return;
   }
+}
+
+// Where a client wanted to go is the address of our end: a redirect leaves it as it was.
+void Proxy::State::greet(const Listener& listener, UniqueFd client) {
+  Way way = listener.door.way;
+  policy::Destination direct;
+  if (way == Way::kProxy || way == Way::kDirect) {
+    const sockaddr_in wanted = local_address(client.get());
+    const std::uint32_t number = ntohl(wanted.sin_addr.s_addr);
+    const bool moved = !same_place(wanted, listener.address);
+    if (way == Way::kDirect || moved) way = ntohs(wanted.sin_port) == kDnsPort ? Way::kDnsStream : Way::kDirect;
+    direct.port = ntohs(wanted.sin_port);
+    if (const std::string* name = context.fakes.find_name(number)) direct.host.name = *name, way = moved ? Way::kDirect : way;
+    else direct.host.ip = policy::ipv4(number);
+  }
+  const std::uint64_t id = next_id++;
+  connections.emplace(id, std::make_unique<Connection>(context, id, std::move(client), way, std::move(direct)));
+  ready.insert(id);
 }
 
 void Proxy::State::take_answers() {
   for (const auto& [id, resolved] : context.lookups->take()) {
+    if (id >= DnsDoor::kMark) {
+      if (dns) dns->on_resolved(id, resolved);
+      continue;
+    }
     const auto found = connections.find(id);
     if (found == connections.end()) continue;
     found->second->on_resolved(resolved);
@@ -133,10 +182,7 @@ void Proxy::State::advance(std::uint64_t id) {
     return;
   }
   connections.erase(found);
-  if (paused) {
-    paused = false;
-    watch(listener.get(), kListener);
-  }
+  if (paused) resume();
 }
 
 void Proxy::State::sweep() {
@@ -151,23 +197,29 @@ void Proxy::State::sweep() {
   }
   next_sweep = Clock::time_point::max();
   for (const auto& [id, connection] : connections) next_sweep = std::min(next_sweep, connection->deadline());
-  if (paused) {  // descriptors may have come free elsewhere
-    paused = false;
-    watch(listener.get(), kListener);
-  }
+  if (paused) resume();  // descriptors may have come free elsewhere
 }
 
 Proxy::Proxy(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 
 Result<std::unique_ptr<Proxy>> Proxy::start(UniqueFd listener, ProxyOptions options) {
+  Doors doors;
+  doors.listeners.push_back({Way::kProxy, std::move(listener)});
+  return start(std::move(doors), std::move(options));
+}
+
+Result<std::unique_ptr<Proxy>> Proxy::start(Doors doors, ProxyOptions options) {
   auto state = std::make_unique<State>();
   const auto failed = [](const char* call) {
     return Error(Code::kResourceExhausted, "cannot start the egress proxy")
         .sys(errno, call)
         .next("raise the limits of open files and processes (`ulimit -n -u`)");
   };
-  state->listener = std::move(listener);
-  if (::fcntl(state->listener.get(), F_SETFL, O_RDWR | O_NONBLOCK) != 0) return failed("fcntl");
+  for (Door& door : doors.listeners) {
+    if (::fcntl(door.listener.get(), F_SETFL, O_RDWR | O_NONBLOCK) != 0) return failed("fcntl");
+    const sockaddr_in address = local_address(door.listener.get());
+    state->listeners.push_back({std::move(door), address});
+  }
   state->epoll = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!state->epoll.valid()) return failed("epoll_create1");
   state->stop = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -177,7 +229,12 @@ Result<std::unique_ptr<Proxy>> Proxy::start(UniqueFd listener, ProxyOptions opti
   context.epoll = state->epoll.get();
   context.lookups = std::make_unique<Lookups>(context.options.resolve, context.options.max_lookups);
   if (context.lookups->poll_fd() < 0) return failed("eventfd");
-  state->watch(state->listener.get(), kListener);
+  context.culprits = Culprits(std::move(doors.diag), doors.init_pid);
+  if (doors.dns.valid()) {
+    state->dns.emplace(context, std::move(doors.dns));
+    state->watch(state->dns->fd(), kDns);
+  }
+  state->resume();
   state->watch(state->stop.get(), kStop);
   state->watch(context.lookups->poll_fd(), kAnswers);
   // Signals are the program's own threads' affair; SIGPIPE of a splice stays pending here for ever.
@@ -203,7 +260,8 @@ EgressLog Proxy::stop() {
   if (!std::exchange(state_->running, false)) return {};
   ::eventfd_write(state_->stop.get(), 1);
   ::pthread_join(state_->thread, nullptr);
-  state_->listener.reset();
+  state_->listeners.clear();
+  state_->dns.reset();
   EgressLog log = std::move(state_->context.log);
   std::uint64_t sequence = 0;
   for (Violation& violation : log.violations) {

@@ -4,6 +4,9 @@
 // process stands between: one thread of ours accepts, asks the rules, looks the name up on the host, dials the very address that
 // was checked, and moves bytes with splice(2). The command's namespace has no route; when this ends it has nothing.
 //
+// A program that knows nothing of a proxy is served too: it resolves names by the DNS socket inside, connects to the address that
+// stands for one, and is redirected here.
+//
 //   auto proxy = BELLJAR_TRY(Proxy::start(std::move(listener), {.rules = rules}));
 //   ...                                   // the command runs
 //   EgressLog log = proxy->stop();        // what was asked and what came of it
@@ -49,6 +52,27 @@ struct ProxyOptions {
   std::size_t max_lookups = 4;     // threads that wait for name servers at one time
 };
 
+// How a client comes in.
+enum class Way : std::uint8_t {
+  kProxy,      // speaks to a proxy: HTTP, CONNECT, SOCKS5
+  kDirect,     // meant another place: the address it connected to names it
+  kDnsStream,  // DNS over TCP
+};
+
+struct Door {
+  Way way = Way::kProxy;
+  UniqueFd listener;  // listening TCP socket; made non-blocking
+};
+
+// What leads from the sandbox to the proxy. `listeners` holds one of kProxy at least; what a redirect brings to that one is
+// kDirect.
+struct Doors {
+  std::vector<Door> listeners;
+  UniqueFd dns;      // UDP with IP_PKTINFO; none: no names inside
+  UniqueFd diag;     // sock_diag of the sandbox's network; none: refusals tell no process
+  int init_pid = 0;  // pid 1 of the sandbox as we see it: the tree that is searched for a process
+};
+
 struct EgressLog {
   std::vector<EgressRecord> records;  // in the order they ended
   std::uint64_t records_dropped = 0;
@@ -60,8 +84,9 @@ struct EgressLog {
 // worst; they share nothing with it by then. Any thread may call stop(), once.
 class Proxy {
  public:
-  // `listener`: a listening TCP socket; made non-blocking. Errors: kResourceExhausted.
-  static Result<std::unique_ptr<Proxy>> start(UniqueFd listener, ProxyOptions options);
+  // Errors: kResourceExhausted.
+  static Result<std::unique_ptr<Proxy>> start(Doors doors, ProxyOptions options);
+  static Result<std::unique_ptr<Proxy>> start(UniqueFd listener, ProxyOptions options);  // one door, kProxy
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;

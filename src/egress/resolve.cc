@@ -112,7 +112,10 @@ Resolved resolve_on_host(const std::string& name) {
     else take_answer(answer.data(), std::min(size, static_cast<int>(answer.size())), type, resolved);
   }
   ::res_nclose(&state);
-  if (resolved.addresses.empty()) resolved.error = why(error), resolved.keep = std::chrono::seconds(0);
+  if (resolved.addresses.empty()) {
+    resolved.error = why(error), resolved.keep = std::chrono::seconds(0);
+    resolved.missing = error == HOST_NOT_FOUND;
+  }
   return resolved;
 }
 

@@ -16,6 +16,7 @@ struct Resolved {
   std::vector<policy::Ip> addresses;  // IPv4 first
   std::string error;                  // why there are none: "the name does not exist", ...
   std::chrono::seconds keep{0};       // how long the answer holds
+  bool missing = false;               // the name servers say that there is no such name
 };
 
 // Blocks, for seconds at worst. Safe from any thread.

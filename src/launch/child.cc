@@ -268,8 +268,8 @@ int close_inherited_fds(ChildContext& context) noexcept {
   if (const int status = keep(context.children); status < 0) return status;
   if (const int status = keep(context.pty_master); status < 0) return status;
   if (const int status = keep(context.pty_slave); status < 0) return status;
-  for (int& fd : context.sockets) {
-    if (const int status = keep(fd); status < 0) return status;
+  for (std::size_t i = 0; i < context.plan->sockets.size(); ++i) {
+    if (const int status = keep(context.sockets[i]); status < 0) return status;
   }
   if (context.first != nullptr) {
     for (int& fd : context.first->stdio) {
@@ -332,10 +332,10 @@ constexpr Step kSteps[] = {
     {"tree", build_tree, "build the mount tree"},
     {"network", take_network, "make a network namespace"},
     {"tree_end", end_names, "end the helper that hid names"},
+    {"sockets", open_sockets, "open the sandbox's own listening sockets"},
     {"rlimits", apply_rlimits, "set resource limits"},
     {"identity", become_unprivileged, "give up host root"},
     {"network_end", end_helper, "end the helper that made the network namespace"},
-    {"sockets", open_sockets, "open the sandbox's own listening sockets"},
     {"terminal", open_terminal, "open a terminal"},
     {"capabilities", drop_capabilities, "drop capabilities"},
     {"no_new_privs", set_no_new_privs, "set no_new_privs"},

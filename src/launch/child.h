@@ -37,8 +37,9 @@ struct ChildContext {
   int failed_op = -1;
   int listener = -1;
   int pty_master = -1, pty_slave = -1;
-  int sockets[kMaxInnerSockets] = {-1, -1, -1, -1};
-  int root = -1;  // "/" as the sandbox sees it, when it serves only
+  int sockets[kMaxInnerSockets]{};           // one for each of Plan::sockets; -1 none
+  int routes_errno = 0, redirect_errno = 0;  // why Plan::routes and Plan::redirect do not hold; 0: they do
+  int root = -1;                             // "/" as the sandbox sees it, when it serves only
   int skipped = 0;
   int skipped_op[48]{}, skipped_errno[48]{};
 };

@@ -385,15 +385,17 @@ void serve(ChildContext& context) noexcept {
     fds[count++] = context.pty_master;
     reply.has_pty = 1;
   }
-  for (const int fd : context.sockets) {
-    if (fd < 0) continue;
-    fds[count++] = fd;
-    ++reply.sockets;
+  for (std::size_t i = 0; i < context.plan->sockets.size(); ++i) {
+    if (context.sockets[i] < 0) continue;
+    fds[count++] = context.sockets[i];
+    reply.sockets |= std::uint64_t{1} << i;
   }
   if (context.root >= 0) {
     fds[count++] = context.root;
     reply.has_root = 1;
   }
+  reply.routes_errno = context.routes_errno;
+  reply.redirect_errno = context.redirect_errno;
   reply.steps = static_cast<std::int32_t>(steps().size());
   std::memcpy(reply.step_ns, measured_steps(), static_cast<std::size_t>(reply.steps) * sizeof(std::int64_t));
   reply.skipped = context.skipped;

@@ -73,7 +73,7 @@ Error exec_error(const ExecRequest& request) {
 
 struct Received {
   wire::Reply reply;
-  int fds[wire::kMaxFds] = {-1, -1, -1, -1, -1, -1, -1};
+  int fds[wire::kMaxFds];  // `count` of them
   int fd_count = 0;
 };
 
@@ -336,8 +336,13 @@ class Starter {
     int next = 0;
     if (received.reply.has_listener != 0) sandbox_.listener_ = UniqueFd(received.fds[next++]);
     if (received.reply.has_pty != 0) sandbox_.pty_master_ = UniqueFd(received.fds[next++]);
-    for (int i = 0; i < received.reply.sockets; ++i) sandbox_.sockets_.emplace_back(received.fds[next++]);
+    sandbox_.sockets_.resize(plan_.sockets.size());
+    for (std::size_t i = 0; i < plan_.sockets.size(); ++i) {
+      if ((received.reply.sockets >> i & 1) != 0) sandbox_.sockets_[i] = UniqueFd(received.fds[next++]);
+    }
     if (received.reply.has_root != 0) sandbox_.root_ = UniqueFd(received.fds[next++]);
+    sandbox_.routes_errno_ = received.reply.routes_errno;
+    sandbox_.redirect_errno_ = received.reply.redirect_errno;
     if (options_.time_steps) {
       for (int i = 0; i < received.reply.steps; ++i)
         sandbox_.steps_.push_back({steps()[static_cast<std::size_t>(i)].name, received.reply.step_ns[i]});
@@ -376,6 +381,8 @@ Sandbox& Sandbox::operator=(Sandbox&& other) noexcept {
     pty_master_ = std::move(other.pty_master_);
     sockets_ = std::move(other.sockets_);
     root_ = std::move(other.root_);
+    routes_errno_ = other.routes_errno_;
+    redirect_errno_ = other.redirect_errno_;
     next_id_ = other.next_id_;
     subreaper_ = other.subreaper_;
     own_pid_namespace_ = other.own_pid_namespace_;

@@ -63,7 +63,10 @@ class Sandbox {
   UniqueFd take_listener() noexcept { return std::move(listener_); }      // seccomp notifications, if the plan asked
   UniqueFd take_pty_master() noexcept { return std::move(pty_master_); }  // if the plan asked
 
-  std::vector<UniqueFd> take_sockets() noexcept { return std::move(sockets_); }  // Plan::sockets, in order, listening
+  // One for each of Plan::sockets, in order; invalid where it was not wanted after all (InnerSocket::without_redirect).
+  std::vector<UniqueFd> take_sockets() noexcept { return std::move(sockets_); }
+  int routes_errno() const noexcept { return routes_errno_; }      // 0: Plan::routes hold
+  int redirect_errno() const noexcept { return redirect_errno_; }  // 0: Plan::redirect holds
 
   // "/" as the sandbox sees it (O_PATH), for a sandbox that was started without a first command.
   UniqueFd take_root() noexcept { return std::move(root_); }
@@ -96,6 +99,7 @@ class Sandbox {
   int init_pid_ = -1;
   UniqueFd pidfd_, control_, listener_, pty_master_, root_;
   std::vector<UniqueFd> sockets_;
+  int routes_errno_ = 0, redirect_errno_ = 0;
   std::uint32_t next_id_ = 2;
   std::optional<Event> pending_;  // outcome of the first command, known before start() returned
   std::string default_cwd_;

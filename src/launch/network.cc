@@ -6,6 +6,7 @@
 // its own away and gone before anything else runs inside. It shares the thread-local storage too: so it calls the kernel without
 // libc's errno.
 #include <linux/if.h>
+#include <linux/netlink.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -41,9 +42,39 @@ int raise_loopback() noexcept {
   return static_cast<int>(status);
 }
 
+// The answers are there when write(2) returns: netlink serves its caller before that. 0, or the first error.
+int send_batch(const kernel::NetlinkBatch& batch) noexcept {
+  const long fd = raw_call(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, batch.protocol);
+  if (fd < 0) return static_cast<int>(fd);
+  const long sent = raw_call(SYS_write, fd, as_long(batch.bytes.data()), static_cast<long>(batch.bytes.size()));
+  struct {
+    nlmsghdr header;
+    nlmsgerr answer;
+    char rest[512];
+  } reply;
+  int status = sent < 0 ? static_cast<int>(sent) : 0, acks = 0;
+  while (status == 0 && acks < batch.acks) {
+    const long got = raw_call(SYS_read, fd, as_long(&reply), sizeof reply);
+    if (got < static_cast<long>(sizeof reply.header + sizeof reply.answer)) status = got < 0 ? static_cast<int>(got) : -EPROTO;
+    else if (reply.header.nlmsg_type == NLMSG_ERROR) status = reply.answer.error, ++acks;
+  }
+  raw_call(SYS_close, fd);
+  return status;
+}
+
+const Plan* wishes = nullptr;  // what the namespace shall hold beside its loopback
+int routes_status = 0, redirect_status = 0;
+
+void send_wishes() noexcept {
+  if (!wishes->routes.bytes.empty()) routes_status = send_batch(wishes->routes);
+  if (!wishes->redirect.bytes.empty()) redirect_status = routes_status == 0 ? send_batch(wishes->redirect) : routes_status;
+}
+
 int make_network() noexcept {
-  const long status = raw_call(SYS_unshare, CLONE_NEWNET);
-  return status < 0 ? static_cast<int>(status) : raise_loopback();
+  long status = raw_call(SYS_unshare, CLONE_NEWNET);
+  if (status == 0) status = raise_loopback();
+  if (status == 0) send_wishes();
+  return static_cast<int>(status);
 }
 
 int help(void*) noexcept {
@@ -59,7 +90,13 @@ bool wanted(const ChildContext& context) noexcept {
 
 int begin_network(ChildContext& context) noexcept {
   if (!wanted(context)) return 0;
-  if (context.network >= 0) return ::setns(context.network, CLONE_NEWNET) < 0 ? -errno : 0;
+  wishes = context.plan;
+  routes_status = redirect_status = 0;
+  if (context.network >= 0) {
+    if (::setns(context.network, CLONE_NEWNET) < 0) return -errno;
+    send_wishes();
+    return 0;
+  }
   outcome.begin();
   helper = ::clone(help, helper_stack + sizeof helper_stack, CLONE_VM | CLONE_FILES | CLONE_PIDFD, nullptr, &helper_pidfd);
   return helper < 0 ? make_network() : 0;  // no process free: then one after the other
@@ -83,20 +120,50 @@ int end_helper(ChildContext&) noexcept {
   return 0;
 }
 
-// Made here and served outside: nothing of ours runs inside, and nothing outside can connect.
-int open_sockets(ChildContext& context) noexcept {
+namespace {
+
+int open_datagram(int fd, const sockaddr_in& address) noexcept {
+  const int on = 1;
+  if (::setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on) < 0) return -errno;
+  return ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0 ? -errno : 0;
+}
+
+int open_listener(int fd, const sockaddr_in& address) noexcept {
   constexpr int kBacklog = 4096;
-  std::size_t count = 0;
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0) return -errno;
+  return ::listen(fd, kBacklog) < 0 ? -errno : 0;
+}
+
+int open_socket(const InnerSocket& wanted, int& fd) noexcept {
+  constexpr int kFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+  if (wanted.kind == InnerSocket::Kind::kDiag)
+    return (fd = ::socket(AF_NETLINK, SOCK_RAW | kFlags, NETLINK_SOCK_DIAG)) < 0 ? -errno : 0;
+  const bool datagram = wanted.kind == InnerSocket::Kind::kDatagram;
+  fd = ::socket(AF_INET, (datagram ? SOCK_DGRAM : SOCK_STREAM) | kFlags, 0);
+  if (fd < 0) return -errno;
+  const int on = 1;
+  if (wanted.transparent && ::setsockopt(fd, IPPROTO_IP, IP_TRANSPARENT, &on, sizeof on) < 0) return -errno;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(wanted.port);
+  address.sin_addr.s_addr = htonl(wanted.address);
+  return datagram ? open_datagram(fd, address) : open_listener(fd, address);
+}
+
+}  // namespace
+
+// Made here and served outside: nothing of ours runs inside, and nothing outside can connect. Before the user namespace of root's
+// sandbox, which has no say over this network: ports below 1024 and transparent sockets need the say.
+int open_sockets(ChildContext& context) noexcept {
+  context.routes_errno = -routes_status;
+  context.redirect_errno = -redirect_status;
+  for (int& fd : context.sockets) fd = -1;
+  std::size_t index = 0;
   for (const InnerSocket& wanted : context.plan->sockets) {
-    if (count == kMaxInnerSockets) return -E2BIG;
-    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) return -errno;
-    context.sockets[count++] = fd;
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(wanted.port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0 || ::listen(fd, kBacklog) < 0) return -errno;
+    if (index == kMaxInnerSockets) return -E2BIG;
+    int& fd = context.sockets[index++];
+    if (wanted.without_redirect && context.redirect_errno == 0) continue;
+    if (const int status = open_socket(wanted, fd); status < 0) return status;
   }
   return 0;
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "kernel/netlink.h"
 #include "kernel/seccomp.h"
 #include "launch/early.h"
 
@@ -88,11 +89,25 @@ struct LandlockSpec {
   std::vector<std::uint16_t> connect_ports;
 };
 
-// A TCP socket that listens on 127.0.0.1 of the sandbox's own network namespace; the parent gets it (Sandbox::take_sockets()).
+// A socket of the sandbox's own network namespace, made while the child may still bind any port; the parent gets it
+// (Sandbox::take_sockets()).
 struct InnerSocket {
+  enum class Kind : std::uint8_t {
+    kListener,  // TCP, listening
+    kDatagram,  // UDP, bound; tells where each datagram was sent to (IP_PKTINFO)
+    kDiag,      // netlink sock_diag
+  };
+  // What it is for; the launcher does not ask.
+  enum class Purpose : std::uint8_t { kProxy, kDirect, kDns, kDnsStream, kDiag };
+  Purpose purpose = Purpose::kProxy;
+  Kind kind = Kind::kListener;
+  std::uint32_t address = 0x7F000001;  // as a number
   std::uint16_t port = 0;
+  bool transparent = false;       // may answer for addresses that are not the machine's (IP_TRANSPARENT)
+  bool without_redirect = false;  // only where Plan::redirect was refused
+  bool operator==(const InnerSocket&) const = default;
 };
-inline constexpr std::size_t kMaxInnerSockets = 4;
+inline constexpr std::size_t kMaxInnerSockets = 48;
 
 struct RlimitSpec {
   int resource = 0;
@@ -113,6 +128,8 @@ struct Plan {
   gid_t inside_gid = 0, outside_gid = 0;
   bool loopback_up = false;          // with CLONE_NEWNET: raise its loopback
   std::vector<InnerSocket> sockets;  // with CLONE_NEWNET and loopback_up; at most kMaxInnerSockets
+  kernel::NetlinkBatch routes;       // with loopback_up: sent once it is up; without bytes: nothing
+  kernel::NetlinkBatch redirect;     // after `routes`; what comes of both is in Sandbox::redirected()
   std::vector<MountOp> mounts;
   // On the stage (stage.h), targets relative to it: the hidden names, which take long and are wanted last, and what else is made.
   std::vector<MountOp> stage_names, stage_rest;

@@ -20,6 +20,10 @@ std::vector<std::string> default_cache_dirs(std::string_view home);
 
 // Where the proxy listens, in the sandbox's own network namespace (mode proxy).
 inline constexpr std::uint16_t kProxyPort = 3128;
+// The sandbox's own address there, and the range that allowed names lead to inside: for benchmarks of network devices (RFC 2544),
+// so nothing of the world has them.
+inline constexpr std::uint32_t kInnerAddress = 0xC6120001;   // 198.18.0.1
+inline constexpr std::uint32_t kFakeAddresses = 0xC6130000;  // 198.19.0.0/16
 
 // Agent and editor names that stay read-only at the workspace root and at every work-tree root (protect = default or all).
 std::span<const std::string_view> protected_names() noexcept;

@@ -169,6 +169,12 @@ HostVerdict decide_host(const HostRules& rules, const Destination& destination) 
   return {HostReason::kAllowed, rule->text, {}};
 }
 
+bool may_resolve(const HostRules& rules, const Host& name) {
+  const auto covers = [&](const DomainRule& rule) { return covers_name(rule, name.name); };
+  const auto denies = [&](const DomainRule& rule) { return !rule.port && covers(rule); };
+  return std::ranges::none_of(rules.denied, denies) && std::ranges::any_of(rules.allowed, covers);
+}
+
 HostVerdict decide_address(const HostRules& rules, const Destination& destination, const Ip& ip, bool own) {
   const auto denies = [&](const DomainRule& rule) { return rule.kind == DomainRule::Kind::kAddress && denies_ip(rule, ip); };
   if (const DomainRule* rule = find(rules.denied, destination.port, denies)) return {HostReason::kDenied, rule->text, {}};

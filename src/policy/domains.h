@@ -59,6 +59,8 @@ struct HostVerdict {
 // Before anything is looked up: may this destination be tried at all? A name that is refused is never resolved (the question
 // itself carries data, CVE-2025-55284).
 HostVerdict decide_host(const HostRules& rules, const Destination& destination);
+// May `name` be resolved for a program that has not said a port: some port of it is allowed, and not every port denied.
+bool may_resolve(const HostRules& rules, const Host& name);
 // After it: may this address be dialled for `destination`? `own` says that it is an address of this machine. Asked for each
 // address that a name resolved to, and for an address the client gave.
 HostVerdict decide_address(const HostRules& rules, const Destination& destination, const Ip& ip, bool own);

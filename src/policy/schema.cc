@@ -91,6 +91,8 @@ constexpr Key kKeys[] = {
      "data can leave in requests of every kind", "In mode proxy: full, or limited to GET, HEAD and OPTIONS over http:// (no CONNECT, no SOCKS5)."},
     {"network.proxy_auth", "--proxy-auth", T::kBool, "", J::kReplace, N::kStricter, true, BELLJAR_FIELD(network.proxy_auth), "false",
      "none", "In mode proxy: the proxy asks for a credential that the environment holds; Java cannot give one."},
+    {"network.transparent", "--transparent", T::kBool, "", J::kReplace, N::kStricter, false, BELLJAR_FIELD(network.transparent), "true",
+     "none: the same rules hold", "With mode proxy, programs that know nothing of the proxy are served too: names resolve inside, TCP is caught."},
     {"network.credentials", "", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(network.credentials), "[]",
      "requests to HOST carry the credential", "`NAME for HOST`: the proxy puts the value in, the command never sees it."},
 

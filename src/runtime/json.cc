@@ -44,6 +44,8 @@ Json json_of(const Violation& violation) {
 
 Json json_of(const EgressRecord& record) {
   return {{"time", rfc3339(record.time)},
+          {"pid", record.pid},
+          {"program", to_utf8(record.program).text},
           {"protocol", record.protocol},
           {"method", to_utf8(record.method).text},
           {"host", to_utf8(record.host).text},

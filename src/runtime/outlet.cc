@@ -18,6 +18,8 @@
 namespace belljar::runtime {
 namespace {
 
+constexpr std::string_view kTransparent = "network.transparent";
+
 Result<std::string> make_credential() {
   std::array<std::uint8_t, 16> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
@@ -39,6 +41,32 @@ void raise_open_files() {
   constexpr rlim_t kEnough = 65536;
   limit.rlim_cur = std::min(limit.rlim_max, std::max(limit.rlim_cur, kEnough));
   ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+egress::Doors take_doors(const launch::Plan& plan, std::vector<UniqueFd> sockets) {
+  using Purpose = launch::InnerSocket::Purpose;
+  egress::Doors doors;
+  for (std::size_t i = 0; i < sockets.size() && i < plan.sockets.size(); ++i) {
+    if (!sockets[i].valid()) continue;
+    switch (plan.sockets[i].purpose) {
+      case Purpose::kProxy:
+        doors.listeners.push_back({egress::Way::kProxy, std::move(sockets[i])});
+        break;
+      case Purpose::kDirect:
+        doors.listeners.push_back({egress::Way::kDirect, std::move(sockets[i])});
+        break;
+      case Purpose::kDnsStream:
+        doors.listeners.push_back({egress::Way::kDnsStream, std::move(sockets[i])});
+        break;
+      case Purpose::kDns:
+        doors.dns = std::move(sockets[i]);
+        break;
+      case Purpose::kDiag:
+        doors.diag = std::move(sockets[i]);
+        break;
+    }
+  }
+  return doors;
 }
 
 std::string count(std::size_t rules) { return format("{} rule{}", rules, rules == 1 ? "" : "s"); }
@@ -63,16 +91,43 @@ Result<void> Outlet::plan(launch::Plan& plan, EnforcementReport& report) {
                            count(network.denied_domains.size())),
                     "egress proxy: names judged before they are looked up, addresses before they are dialled", Enforced::kFull,
                     "what an allowed tunnel carries is not looked at"});
+  if (network.transparent)
+    report.push_back({std::string(kTransparent),
+                      "programs that know nothing of the proxy are served by the same rules",
+                      "resolver on 127.0.0.53, TCP redirected by nf_tables; IPv6 and UDP stay unreachable",
+                      Enforced::kFull,
+                      {}});
   if (network.methods == NetMethods::kLimited)
     report.push_back({"network.methods", "GET, HEAD and OPTIONS over http:// only", "egress proxy", Enforced::kFull, {}});
   return {};
 }
 
-Result<void> Outlet::open(launch::Sandbox& sandbox, bool spare_descriptors) {
+// Known only now: the kernel is asked by doing it. Less than was said is told in the report, or ends the run where it was required.
+Result<void> Outlet::check_transparent(const launch::Sandbox& sandbox, EnforcementReport& report) const {
+  if (!policy_.network.transparent || sandbox.redirect_errno() == 0) return {};
+  const auto clause = std::ranges::find(report, kTransparent, &EnforcementClause::clause);
+  if (clause == report.end()) return {};
+  const bool routes = sandbox.routes_errno() == 0;
+  clause->enforced = routes ? Enforced::kPartial : Enforced::kNone;
+  clause->mechanism = routes ? "resolver on 127.0.0.53, local routes and listeners" : "none";
+  clause->detail = routes ? "this kernel has no nf_tables tproxy: only ports 80, 443 and those that rules name are caught"
+                          : "this kernel routes no single protocol: programs that know nothing of the proxy find no network";
+  clause->best_effort = true;
+  if (std::ranges::find(policy_.require, kTransparent) == policy_.require.end()) return {};
+  return Error(Code::kFailedPrecondition, format("cannot enforce {}, which the policy requires", kTransparent))
+      .sys(routes ? sandbox.redirect_errno() : sandbox.routes_errno(), "netlink")
+      .reason(clause->detail)
+      .next("drop it from `require`, or use a kernel with nf_tables");
+}
+
+Result<void> Outlet::open(launch::Sandbox& sandbox, const launch::Plan& plan, EnforcementReport& report, bool spare_descriptors) {
   std::vector<UniqueFd> sockets = sandbox.take_sockets();
   if (!wanted()) return {};
-  if (sockets.size() != 1)
+  egress::Doors doors = take_doors(plan, std::move(sockets));
+  doors.init_pid = sandbox.init_pid();
+  if (doors.listeners.empty())
     return Error(Code::kInternal, "cannot serve the sandbox's network").reason("the backend made no socket for the proxy");
+  BELLJAR_CHECK(check_transparent(sandbox, report));
   if (spare_descriptors) raise_open_files();
   egress::ProxyOptions options;
   options.rules = BELLJAR_TRY(policy::make_host_rules(policy_.network));
@@ -81,7 +136,7 @@ Result<void> Outlet::open(launch::Sandbox& sandbox, bool spare_descriptors) {
   options.allowed_origin = origin_of(origins_, "network.allowed_domains");
   options.denied_origin = origin_of(origins_, "network.denied_domains");
   options.mode_origin = origin_of(origins_, "network.methods");
-  proxy_ = BELLJAR_TRY(egress::Proxy::start(std::move(sockets[0]), std::move(options)));
+  proxy_ = BELLJAR_TRY(egress::Proxy::start(std::move(doors), std::move(options)));
   return {};
 }
 

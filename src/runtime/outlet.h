@@ -24,11 +24,13 @@ class Outlet {
   Result<void> plan(launch::Plan& plan, EnforcementReport& report);
   // After it: serves from now on. Until then clients wait in the socket's backlog. `spare_descriptors`: this process is the front
   // of the run and nothing else, so its soft limit of open files may go up.
-  Result<void> open(launch::Sandbox& sandbox, bool spare_descriptors);
+  Result<void> open(launch::Sandbox& sandbox, const launch::Plan& plan, EnforcementReport& report, bool spare_descriptors);
   // The command has ended: closes what is open, and adds records and violations.
   void close(ExecResult& result);
 
  private:
+  Result<void> check_transparent(const launch::Sandbox& sandbox, EnforcementReport& report) const;
+
   const Policy& policy_;
   const Command& command_;
   const Origins* origins_;

@@ -98,7 +98,7 @@ class Run {
       stdio.attach_pty(sandbox.take_pty_master());
       terminal.enter();
     }
-    BELLJAR_CHECK(outlet.open(sandbox, session_.front_ends));
+    BELLJAR_CHECK(outlet.open(sandbox, prepared_.plan, prepared_.report, session_.front_ends));
     SuperviseOptions supervision{.signals = &signals, .terminal = &terminal, .cancel_fd = session_.cancel_fd};
     supervision.front_ends = session_.front_ends && prepared_.plan.cgroup_fd < 0 && prepared_.plan.join_files.empty();
     std::optional<broker::Broker> broker;

@@ -106,17 +106,20 @@ TEST_F(Egress, NothingGoesAroundTheProxy) {
   // The same address that the proxy reaches.
   EXPECT_EQ(shell("curl -sS -m 5 --noproxy '*' " + url()).exit_code, 7);
   EXPECT_NE(shell("python3 -c \"import socket; socket.create_connection(('127.0.0.1', " + port_ + "), 3)\"").exit_code, 0);
-  EXPECT_NE(
-      shell("python3 -c \"import socket; socket.create_connection(('192.0.2.1', 80), 3)\"").err.find("Network is unreachable"),
-      std::string::npos);
-  EXPECT_NE(
-      shell("python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', ('192.0.2.1', 53))\"")
-          .err.find("Network is unreachable"),
-      std::string::npos);
-  EXPECT_NE(shell("python3 -c \"import socket; socket.getaddrinfo('example.com', 80)\"").exit_code, 0)
-      << "no name leaves but through the proxy";
-  const Outcome table = shell("tail -n +2 /proc/net/route");
-  EXPECT_EQ(table.out, "") << "there is no route";
+  const auto python = [](const std::string& text) { return "python3 -c \"import socket; " + text + "\""; };
+  const Outcome direct = shell(python("s = socket.create_connection(('192.0.2.1', 8443), 3); print(s.recv(9))"));
+  EXPECT_NE(direct.err.find("Connection reset by peer"), std::string::npos) << direct;
+  const std::string datagram = "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', ('192.0.2.1', 443))";
+  EXPECT_NE(shell(python(datagram)).err.find("Network is unreachable"), std::string::npos);
+  EXPECT_NE(shell(python("socket.create_connection(('2001:db8::1', 80), 3)")).err.find("Network is unreachable"),
+            std::string::npos);
+  EXPECT_NE(shell(python("socket.getaddrinfo('example.com', 80)")).err.find("Name or service not known"), std::string::npos);
+  // Without it: no names, no way.
+  const std::vector<std::string> bare{"--transparent=false"};
+  EXPECT_NE(shell(python("socket.create_connection(('192.0.2.1', 8443), 3)"), bare).err.find("Network is unreachable"),
+            std::string::npos);
+  EXPECT_NE(shell(python("socket.getaddrinfo('example.com', 80)"), bare).exit_code, 0);
+  EXPECT_EQ(shell("tail -n +2 /proc/net/route", bare).out, "") << "there is no route";
   EXPECT_EQ(shell("curl -sS " + url()).out, "hello from the host\n") << "the twin";
 }
 

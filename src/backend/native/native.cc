@@ -18,6 +18,7 @@
 #include "backend/native/confine.h"
 #include "backend/native/host.h"
 #include "backend/native/live_rules.h"
+#include "backend/native/network.h"
 #include "backend/native/owner.h"
 #include "backend/native/report.h"
 #include "backend/native/sockets.h"
@@ -248,7 +249,6 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   choose_identity(host_, policy, place, plan);
   if (plan.identity == launch::Identity::kSelfMapped) plan.clone_flags |= CLONE_NEWUSER;
   prepared.own_network = policy.network.mode != NetMode::kHost;
-  if (policy.network.mode == NetMode::kProxy) plan.sockets.push_back({policy::kProxyPort});
   if (prepared.own_network) {
     plan.clone_flags |= CLONE_NEWNET;
     plan.loopback_up = true;
@@ -265,6 +265,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
 
   Paths paths = BELLJAR_TRY(plan_paths(host_, policy, place));
   paths.view.proc_optional = policy.enable_weaker_nested_sandbox;
+  if (policy.network.mode == NetMode::kProxy) plan_network(host_, policy.network, plan, paths.view);
   const bool lends = plan.identity == launch::Identity::kRootMapped;
   if (lends) own_stage(host_, place, plan, paths.view);
   build_names(host_, paths.view, plan);

@@ -1,0 +1,54 @@
+#include "backend/native/network.h"
+
+#include <algorithm>
+#include <set>
+
+#include "policy/defaults.h"
+#include "policy/domains.h"
+
+namespace belljar::backend {
+namespace {
+
+using launch::InnerSocket;
+using Purpose = InnerSocket::Purpose;
+using Kind = InnerSocket::Kind;
+
+constexpr std::uint32_t kAnyAddress = 0;
+constexpr std::uint16_t kDnsPort = 53;
+constexpr std::size_t kMostDirect = 16;
+
+// Without a redirect only these ports are caught.
+std::set<std::uint16_t> direct_ports(const Network& network) {
+  std::set<std::uint16_t> ports{80, 443};
+  const auto rules = policy::make_host_rules(network);
+  if (!rules) return ports;  // told by name later on
+  for (const policy::DomainRule& rule : rules->allowed) {
+    if (rule.port && *rule.port != kDnsPort && *rule.port != policy::kProxyPort && ports.size() < kMostDirect)
+      ports.insert(*rule.port);
+  }
+  return ports;
+}
+
+void plan_transparent(const Host& host, const Network& network, launch::Plan& plan, View& view) {
+  plan.routes = kernel::local_delivery(policy::kInnerAddress);
+  plan.redirect = kernel::redirect_tcp(policy::kInnerAddress, policy::kProxyPort);
+  plan.sockets.push_back(
+      {.purpose = Purpose::kDns, .kind = Kind::kDatagram, .address = kAnyAddress, .port = kDnsPort, .transparent = true});
+  plan.sockets.push_back({.purpose = Purpose::kDnsStream, .address = kAnyAddress, .port = kDnsPort, .transparent = true});
+  for (const std::uint16_t port : direct_ports(network)) {
+    plan.sockets.push_back(
+        {.purpose = Purpose::kDirect, .address = kAnyAddress, .port = port, .transparent = true, .without_redirect = true});
+  }
+  const auto file = host.canonical("/etc/resolv.conf");
+  if (file && host.facts(*file).kind == PathKind::kFile) view.files.emplace_back(*file, "nameserver 127.0.0.53\n");
+}
+
+}  // namespace
+
+void plan_network(const Host& host, const Network& network, launch::Plan& plan, View& view) {
+  plan.sockets.push_back({.purpose = Purpose::kProxy, .port = policy::kProxyPort, .transparent = network.transparent});
+  plan.sockets.push_back({.purpose = Purpose::kDiag, .kind = Kind::kDiag});
+  if (network.transparent) plan_transparent(host, network, plan, view);
+}
+
+}  // namespace belljar::backend

@@ -1,0 +1,142 @@
+// Refusals, records, and how a connection is left.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/format.h"
+#include "egress/connection.h"
+
+namespace belljar::egress {
+namespace {
+
+constexpr std::size_t kWindow = 256 * 1024;  // bytes dropped at once
+constexpr int kBudget = 16;
+constexpr std::uint16_t kHttpPort = 80;  // a client that meant another place can read our reason there; elsewhere it sees a reset
+
+}  // namespace
+
+// --- the end
+
+bool Connection::refuse(HttpFault fault) {
+  begin_record(Protocol::kHttp);
+  return refuse(Problem{.reason = "malformed", .refusal = {fault.status, "http_protocol_error", std::move(fault.reason), ""}});
+}
+
+bool Connection::refuse(const policy::HostVerdict& verdict) {
+  const bool address = verdict.reason == policy::HostReason::kNotPublic || verdict.reason == policy::HostReason::kOwnAddress;
+  return refuse(
+      Problem{.reason = std::string(policy::to_string(verdict.reason)),
+              .refusal = {403, address ? "destination_ip_prohibited" : "http_request_denied",
+                          policy::explain_verdict(verdict, asked_.destination), policy::next_step(verdict, asked_.destination)},
+              .violation = true,
+              .rule_key = verdict.reason == policy::HostReason::kDenied ? "network.denied_domains" : "network.allowed_domains",
+              .rule = verdict.rule});
+}
+
+bool Connection::refuse(Problem problem) {
+  drop_server();
+  if (!problem.rule.empty()) record_.rule = problem.rule;
+  if (problem.violation) {
+    Violation violation;
+    violation.operation = "egress";
+    violation.target = to_string(asked_.destination);
+    violation.rule = problem.rule_key;
+    violation.origin = context_.origin_of(problem.rule_key);
+    const Culprit culprit = context_.culprits.find(client_.fd.get());
+    violation.pid = record_.pid = culprit.pid;
+    violation.program = record_.program = culprit.program;
+    violation.errnum = EACCES;
+    violation.allowed = problem.refusal.reason + (problem.refusal.next.empty() ? "" : "; " + problem.refusal.next);
+    context_.add(std::move(violation));
+  }
+  end_record(std::move(problem.reason));
+  if (protocol_ == Protocol::kSocks) client_.out += socks_reply(problem.socks);
+  else if (protocol_ == Protocol::kDirect && asked_.destination.port != kHttpPort) return give_up();
+  else client_.out += refusal_text(problem.refusal, asked_.method == "HEAD", false);
+  return close_politely();
+}
+
+// What is still to be written goes out; what the client still sends is read and dropped, or the kernel would answer it with a reset
+// that overtakes our words.
+bool Connection::close_politely() {
+  enter(Phase::kClosing, context_.options.timeouts.linger);
+  return true;
+}
+
+// The client said all it had to say, and that was no request.
+bool Connection::leave() {
+  end_record("ended");
+  return client_.broken ? give_up() : close_politely();
+}
+
+bool Connection::closing() {
+  client_.flush();
+  if (client_.out.empty()) client_.shut_down();
+  client_.in.clear();
+  for (int round = 0; round < kBudget && client_.read(kWindow) > 0; ++round) client_.in.clear();
+  const bool finished = client_.broken || (client_.eof && client_.out.empty());
+  if (finished) phase_ = Phase::kOver;
+  return false;
+}
+
+bool Connection::give_up() {
+  end_record(server_.fd.valid() ? "cut" : "ended");
+  client_.abort();
+  server_.abort();
+  phase_ = Phase::kOver;
+  return false;
+}
+
+void Connection::drop_server() { server_ = End{}; }
+
+void Connection::on_deadline() {
+  switch (phase_) {
+    case Phase::kDialing:
+      if (addresses_.empty()) (void)fail_dial(ETIMEDOUT);
+      else (void)dial_next();
+      break;
+    case Phase::kHead:
+      begin_record(Protocol::kHttp);
+      (void)refuse(Problem{.reason = "slow", .refusal = {408, "http_request_error", "the request did not arrive in time", ""}});
+      break;
+    case Phase::kResolving:
+    case Phase::kAnswering:
+      on_resolved({.addresses = {}, .error = "the name servers do not answer", .keep = {}});
+      break;
+    case Phase::kExchange:
+      if (client_.out.empty() && !answer_->head_done())
+        (void)refuse(
+            Problem{.reason = "slow",
+                    .refusal = {504, "http_response_timeout", format("{} does not answer", to_string(asked_.destination)), ""}});
+      else (void)give_up();
+      break;
+    default:
+      (void)give_up();
+  }
+}
+
+void Connection::begin_record(Protocol protocol) {
+  constexpr const char* kNames[] = {"", "http", "connect", "socks5", "direct"};
+  protocol_ = protocol;
+  recording_ = true;
+  begun_ = Clock::now();
+  record_ = {};
+  record_.protocol = kNames[static_cast<std::size_t>(protocol)];
+  if (protocol == Protocol::kHttp) record_.method = asked_.method;
+  record_.host = to_string(asked_.destination.host);
+  record_.port = asked_.destination.port;
+}
+
+void Connection::end_record(std::string reason) {
+  if (!std::exchange(recording_, false)) return;
+  if (up_) record_.bytes_sent += up_->bytes();
+  if (down_) record_.bytes_received += down_->bytes();
+  record_.time = std::chrono::system_clock::now();
+  record_.duration = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun_);
+  record_.allowed = up_.has_value() || reason == "allowed";
+  record_.reason = record_.allowed ? "allowed" : std::move(reason);
+  context_.add(std::move(record_));
+  record_ = {};
+}
+
+}  // namespace belljar::egress

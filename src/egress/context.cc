@@ -1,0 +1,40 @@
+#include "egress/context.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace belljar::egress {
+
+bool Context::is_own(const policy::Ip& ip) {
+  constexpr std::chrono::seconds kFresh{5};
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= own_until) own = options.own_addresses(), own_until = now + kFresh;
+  return std::ranges::find(own, ip) != own.end();
+}
+
+void Context::add(EgressRecord record) {
+  if (log.records.size() < options.max_records) log.records.push_back(std::move(record));
+  else ++log.records_dropped;
+}
+
+// A loop's refusals are counted in the first record of their kind that is still the last.
+void Context::add(Violation violation) {
+  violation.time = std::chrono::system_clock::now();
+  if (!log.violations.empty()) {
+    Violation& last = log.violations.back();
+    if (last.target == violation.target && last.pid == violation.pid && last.rule == violation.rule &&
+        last.allowed == violation.allowed) {
+      ++last.count;
+      return;
+    }
+  }
+  if (log.violations.size() < options.max_records) log.violations.push_back(std::move(violation));
+  else ++log.violations_dropped;
+}
+
+const Origin& Context::origin_of(const std::string& rule_key) const {
+  if (rule_key == "network.denied_domains") return options.denied_origin;
+  return rule_key == "network.allowed_domains" ? options.allowed_origin : options.mode_origin;
+}
+
+}  // namespace belljar::egress

@@ -1,0 +1,34 @@
+// What the connections of one sandbox share.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "egress/culprit.h"
+#include "egress/fake_addresses.h"
+#include "egress/lookups.h"
+#include "egress/proxy.h"
+#include "egress/relay.h"
+
+namespace belljar::egress {
+
+// What connections share. Owned by the proxy's thread.
+struct Context {
+  ProxyOptions options;
+  int epoll = -1;
+  std::unique_ptr<Lookups> lookups;
+  FakeAddresses fakes;
+  Culprits culprits;
+  PipePool pipes;
+  EgressLog log;
+  std::vector<policy::Ip> own;  // addresses of this machine
+  std::chrono::steady_clock::time_point own_until;
+
+  bool is_own(const policy::Ip& ip);
+  void add(EgressRecord record);
+  void add(Violation violation);
+  const Origin& origin_of(const std::string& rule_key) const;
+};
+
+}  // namespace belljar::egress

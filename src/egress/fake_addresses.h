@@ -1,0 +1,26 @@
+// Names and the addresses that stand for them inside a sandbox. A program that knows nothing of a proxy connects to such an
+// address, and the proxy knows by it which name was meant. An address is never given to a second name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace belljar::egress {
+
+// One thread.
+class FakeAddresses {
+ public:
+  // The address of `name` (canonical), made when it has none. nullopt: every address is taken.
+  std::optional<std::uint32_t> address_of(const std::string& name);
+  const std::string* find_name(std::uint32_t address) const noexcept;
+  static bool is_fake(std::uint32_t address) noexcept;
+
+ private:
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::vector<const std::string*> names_;  // keys of numbers_, by number
+};
+
+}  // namespace belljar::egress

@@ -1,0 +1,134 @@
+#include "egress/names.h"
+
+#include <netinet/in.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/format.h"
+
+namespace belljar::egress {
+namespace {
+
+constexpr int kAtOnce = 64;                // datagrams before others get a turn
+constexpr std::size_t kMostWaiting = 256;  // questions; what comes beyond is dropped, and asked again
+constexpr std::uint32_t kLoopback = 0x7F000001;
+
+DnsAnswer refuse(Context& context, const DnsQuestion& question, const Culprit& culprit) {
+  const policy::Host& host = *question.name;
+  const policy::HostVerdict verdict = policy::decide_host(context.options.rules, {host, 0});
+  const bool denied = verdict.reason == policy::HostReason::kDenied;
+  EgressRecord record;
+  record.time = std::chrono::system_clock::now();
+  record.protocol = "dns";
+  record.host = host.name;
+  record.reason = policy::to_string(verdict.reason);
+  record.rule = verdict.rule;
+  Violation violation;
+  violation.operation = "egress";
+  violation.target = host.name;
+  violation.rule = denied ? "network.denied_domains" : "network.allowed_domains";
+  violation.origin = context.origin_of(violation.rule);
+  violation.errnum = ENOENT;
+  const std::string why = denied ? format("{} is denied by the rule {}", host.name, verdict.rule)
+                                 : format("{} is not on the list of allowed hosts", host.name);
+  violation.allowed = why + "; " + policy::next_step(verdict, {host, 0});
+  violation.pid = record.pid = culprit.pid;
+  violation.program = record.program = culprit.program;
+  context.add(std::move(record));
+  context.add(std::move(violation));
+  return {.code = DnsCode::kNoSuchName, .address = {}, .why = why};
+}
+
+}  // namespace
+
+std::optional<DnsAnswer> judge_question(Context& context, const DnsQuestion& question, const std::function<Culprit()>& asker) {
+  if (!question.name) return DnsAnswer{.code = DnsCode::kNoSuchName, .address = {}, .why = "no host can have that name"};
+  const std::string& name = question.name->name;
+  if (name == "localhost" || name.ends_with(".localhost")) return DnsAnswer{.address = kLoopback, .why = {}};  // RFC 6761
+  if (!policy::may_resolve(context.options.rules, *question.name)) return refuse(context, question, asker());
+  if (question.type != kTypeA) return DnsAnswer{};
+  return std::nullopt;
+}
+
+DnsAnswer answer_question(Context& context, const DnsQuestion& question, const Resolved& resolved) {
+  if (resolved.addresses.empty()) {
+    const DnsCode code = resolved.missing ? DnsCode::kNoSuchName : DnsCode::kServerFailure;
+    return {.code = code, .address = {}, .why = {}};
+  }
+  const auto address = context.fakes.address_of(question.name->name);
+  if (!address) return {.code = DnsCode::kServerFailure, .address = {}, .why = "too many names"};
+  return {.address = address, .why = {}};
+}
+
+bool DnsDoor::serve() {
+  for (int i = 0; i < kAtOnce; ++i) {
+    char bytes[kMaxDns];
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(in_pktinfo))];
+    Asker asker;
+    iovec part{bytes, sizeof bytes};
+    msghdr message{};
+    message.msg_name = &asker.peer;
+    message.msg_namelen = sizeof asker.peer;
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const ssize_t got = ::recvmsg(socket_.get(), &message, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return false;
+    asker.peer_size = message.msg_namelen;
+    const cmsghdr* header = CMSG_FIRSTHDR(&message);
+    if (header == nullptr || header->cmsg_type != IP_PKTINFO || (message.msg_flags & MSG_TRUNC) != 0) continue;
+    in_pktinfo info;
+    std::memcpy(&info, CMSG_DATA(header), sizeof info);
+    asker.asked_at = info.ipi_addr.s_addr;
+    take(std::string_view(bytes, static_cast<std::size_t>(got)), asker);
+  }
+  return true;
+}
+
+void DnsDoor::take(std::string_view message, const Asker& asker) {
+  auto question = read_dns_question(message);
+  if (!question) return;
+  const auto judged =
+      judge_question(context_, *question, [&] { return context_.culprits.find_datagram(asker.peer, asker.asked_at); });
+  if (judged) return reply(*question, *judged, asker);
+  if (waiting_.size() >= kMostWaiting) return;
+  const std::uint64_t id = next_++;
+  const auto kept = context_.lookups->ask(question->name->name, id);
+  if (kept) return reply(*question, answer_question(context_, *question, *kept), asker);
+  waiting_.emplace(id, Waiting{*std::move(question), asker});
+}
+
+void DnsDoor::on_resolved(std::uint64_t id, const Resolved& resolved) {
+  const auto found = waiting_.find(id);
+  if (found == waiting_.end()) return;
+  reply(found->second.question, answer_question(context_, found->second.question, resolved), found->second.asker);
+  waiting_.erase(found);
+}
+
+// From the address that was asked, or the client would not take it.
+void DnsDoor::reply(const DnsQuestion& question, const DnsAnswer& answer, const Asker& asker) const {
+  std::string bytes = dns_answer(question, answer);
+  iovec part{bytes.data(), bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(in_pktinfo))]{};
+  msghdr message{};
+  message.msg_name = const_cast<sockaddr_storage*>(&asker.peer);
+  message.msg_namelen = asker.peer_size;
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = IPPROTO_IP;
+  header->cmsg_type = IP_PKTINFO;
+  header->cmsg_len = CMSG_LEN(sizeof(in_pktinfo));
+  in_pktinfo info{};
+  info.ipi_spec_dst.s_addr = asker.asked_at;
+  std::memcpy(CMSG_DATA(header), &info, sizeof info);
+  ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);  // lost like any datagram when there is no room
+}
+
+}  // namespace belljar::egress

@@ -1,0 +1,30 @@
+// A small internet for `belljar run`: name server, web servers and more on addresses that are public and belong to nobody here, in
+// network and mount namespaces of its own. What it serves stands in world.py.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+
+class World {
+ public:
+  // Why this machine cannot have one; empty: it can.
+  static std::string missing();
+  // `belljar ARGS` in a world that is new each time.
+  Outcome belljar(const std::vector<std::string>& args) const;
+  // The same for any command.
+  Outcome run(const std::vector<std::string>& command) const;
+  // Every name that the last command asked of the name server, one a line.
+  std::string asked() const;
+
+  TempDir files;      // files/NAME is served; cert.pem and key.pem open the TLS port
+  TempDir workspace;  // where commands run
+ private:
+  TempDir state_;
+};
+
+}  // namespace belljar::test

@@ -1,0 +1,134 @@
+"""A small internet for one command: `unshare ... python3 world.py DIR -- COMMAND...`, in network and mount namespaces of its own.
+
+Every address of 93.184.0.0/16 is served here, though none belongs to the machine: to Belljar they are public. Names end in .test
+and are answered by a name server on 93.184.0.53; what was asked is written to DIR/asked. Servers: HTTP on 80 and 8081, TLS on 443
+when DIR holds cert.pem and key.pem, an echo on 7, one that says its line first on 25. Each HTTP answer tells method, target, Host,
+the address it was reached at. Ends with the command's exit code.
+"""
+import ctypes, http.server, os, socket, ssl, struct, subprocess, sys, threading
+
+directory, command = sys.argv[1], sys.argv[sys.argv.index('--') + 1:]
+NAMES = {
+    'web.test': ['93.184.0.80'], 'other.test': ['93.184.0.81'], 'sub.web.test': ['93.184.0.82'], 'api.test': ['93.184.0.83'],
+    'private.test': ['10.1.2.3'], 'loop.test': ['127.0.0.1'], 'meta.test': ['169.254.169.254'], 'mixed.test': ['10.1.2.3', '93.184.0.80'],
+    'empty.test': [],
+}
+asked = open(os.path.join(directory, 'asked'), 'w', buffering=1)
+turns = {}
+
+
+def run(*words):
+    subprocess.run(words, check=True)
+
+
+def addresses(name):
+    if name == 'rebind.test':  # public the first time, the host's own after that
+        turns[name] = turns.get(name, 0) + 1
+        return ['93.184.0.80'] if turns[name] == 1 else ['127.0.0.1']
+    return NAMES.get(name)
+
+
+def answer_dns(query):
+    at, labels = 12, []
+    while query[at]:
+        labels.append(query[at + 1:at + 1 + query[at]].decode('latin1').lower())
+        at += 1 + query[at]
+    kind = struct.unpack('>H', query[at + 1:at + 3])[0]
+    name = '.'.join(labels)
+    asked.write(name + '\n')
+    if name.startswith('silent'):
+        return None
+    found = addresses(name)
+    records = [] if not found or kind != 1 else found
+    head = query[:2] + struct.pack('>HHHHH', 0x8180 if found is not None else 0x8183, 1, len(records), 0, 0)
+    body = b''.join(b'\xc0\x0c' + struct.pack('>HHIH', 1, 1, 0, 4) + socket.inet_aton(a) for a in records)
+    return head + query[12:at + 5] + body
+
+
+def serve_dns():
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.bind(('93.184.0.53', 53))
+    while True:
+        query, peer = sock.recvfrom(4096)
+        reply = answer_dns(query)
+        if reply:
+            sock.sendto(reply, peer)
+
+
+class Web(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+
+    def log_message(self, *args):
+        pass
+
+    def answer(self):
+        length = int(self.headers.get('Content-Length', 0))
+        body = self.rfile.read(length)
+        text = '%s %s host=%s at=%s body=%d\n' % (self.command, self.path, self.headers.get('Host'), self.connection.getsockname()[0], len(body))
+        data = text.encode()
+        path = os.path.join(directory, 'files') + self.path.split('?')[0]
+        if self.path.startswith('/to/'):
+            self.send_response(302)
+            self.send_header('Location', 'http://' + self.path[4:])
+            data = b''
+        elif self.command in ('GET', 'HEAD') and os.path.isfile(path):
+            data = open(path, 'rb').read()
+            self.send_response(200)
+        else:
+            self.send_response(200)
+        self.send_header('Content-Length', str(len(data)))
+        self.end_headers()
+        if self.command != 'HEAD':
+            self.wfile.write(data)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_OPTIONS = answer
+
+
+def web(port, tls=False):
+    class Server(http.server.ThreadingHTTPServer):
+        request_queue_size = 512
+        daemon_threads = True
+    server = Server(('0.0.0.0', port), Web)
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(os.path.join(directory, 'cert.pem'), os.path.join(directory, 'key.pem'))
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def lines(port, serve):
+    listener = socket.create_server(('0.0.0.0', port), backlog=512)
+
+    def loop():
+        while True:
+            client, _ = listener.accept()
+            threading.Thread(target=serve, args=(client,), daemon=True).start()
+    threading.Thread(target=loop, daemon=True).start()
+
+
+def echo(client):
+    with client:
+        while data := client.recv(65536):
+            client.sendall(data)
+
+
+def greet(client):
+    with client:
+        client.sendall(b'220 hello at %s\r\n' % client.getsockname()[0].encode())
+        client.recv(100)
+
+
+run('ip', 'link', 'set', 'lo', 'up')
+run('ip', 'route', 'add', 'local', '93.184.0.0/16', 'dev', 'lo')
+with open(os.path.join(directory, 'resolv.conf'), 'w') as conf:
+    conf.write('nameserver 93.184.0.53\noptions timeout:1 attempts:1\n')
+run('mount', '--bind', os.path.join(directory, 'resolv.conf'), os.path.realpath('/etc/resolv.conf'))
+threading.Thread(target=serve_dns, daemon=True).start()
+web(80), web(8081), lines(7, echo), lines(25, greet)
+if os.path.exists(os.path.join(directory, 'cert.pem')):
+    web(443, tls=True)
+# The command is an ordinary one: what this process holds over its namespaces is not passed on.
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+libc = ctypes.CDLL(None)
+done = subprocess.run(command, preexec_fn=lambda: libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+sys.exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
