@@ -126,7 +126,7 @@ Result<void> Core::launch() {
   sandbox_ = BELLJAR_TRY(launch::start(plan, nullptr, {.one_shot = false}));
   init_pid_ = sandbox_.init_pid();
   limits_->attach(init_pid_);
-  BELLJAR_CHECK(outlet_->open(sandbox_, false));
+  BELLJAR_CHECK(outlet_->open(sandbox_, plan, options_.prepared.report, false));
   if (UniqueFd listener = sandbox_.take_listener(); listener.valid()) {
     broker::BrokerOptions rules = runtime::broker_options(options_.prepared, options_.policy, nullptr);
     rules.began = began;
