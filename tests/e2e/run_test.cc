@@ -123,8 +123,9 @@ TEST_F(Run, ASecondInterruptKills) {
 }
 
 TEST_F(Run, StopAndContinue) {
-  Running running(command_line({"--", "sh", "-c", "echo ready; i=0; while [ $i -lt 20 ]; do i=$((i+1)); sleep 0.02; done; echo done"}),
-                  {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+  Running running(
+      command_line({"--", "sh", "-c", "echo ready; i=0; while [ $i -lt 20 ]; do i=$((i+1)); sleep 0.02; done; echo done"}),
+      {.stdin_is = Input::kNull, .cwd = workspace_.path()});
   ASSERT_TRUE(running.wait_for_output("ready"));
   running.send(SIGTSTP);
   EXPECT_FALSE(running.wait_for_output("done", 1s));  // stopped, itself and the command
@@ -135,9 +136,10 @@ TEST_F(Run, StopAndContinue) {
 
 TEST_F(Run, TheTreeDiesWithItsFront) {
   const Leftovers left;
-  Running running(command_line({"--", "sh", "-c",
-                           "(setsid sh -c 'trap \"\" TERM HUP INT; echo deep; sleep 1000' &); trap '' TERM; sleep 1000; sleep 1"}),
-                  {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+  Running running(
+      command_line({"--", "sh", "-c",
+                    "(setsid sh -c 'trap \"\" TERM HUP INT; echo deep; sleep 1000' &); trap '' TERM; sleep 1000; sleep 1"}),
+      {.stdin_is = Input::kNull, .cwd = workspace_.path()});
   ASSERT_TRUE(running.wait_for_output("deep"));
   kill(running.pid(), SIGKILL);
   const Outcome outcome = running.wait();

@@ -26,7 +26,7 @@ TEST(Merge, EveryReplaceableKeyIsStored) {
   for (const Key& key : keys()) {
     if (key.join != Join::kReplace || key.name == "mode" || key.name == "profile") continue;
     std::string_view text = "7";
-    if (key.type == Type::kBool) text = key.name == "network.allow_local_binding" ? "false" : "true";
+    if (key.type == Type::kBool) text = key.fallback == "true" ? "false" : "true";
     if (key.type == Type::kPath) text = "/x";
     std::string last(key.values.substr(key.values.rfind('|') + 1)), first(key.values.substr(0, key.values.find('|')));
     if (key.type == Type::kEnum) text = first == key.fallback ? last : first;

@@ -97,6 +97,7 @@ const Case kCases[] = {
      "allowed_domains = [\"a.example:443\"]"},
     {"denied_domains = [\"a\"]", "denied_domains = []", "denied_domains = [\"b\"]"},
     {"network.methods = \"limited\"", "network.methods = \"full\"", "network.methods = \"limited\""},
+    {"network.transparent = false", "network.transparent = true", "network.transparent = false"},
     {"network.proxy_auth = true", "network.proxy_auth = false", "network.proxy_auth = true"},
     {"", "network.credentials = [\"K for h\"]", "network.credentials = []"},
     {"", "commands.allow = [\"rm\"]", "commands.allow = []"},
