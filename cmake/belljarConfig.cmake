@@ -1,9 +1,13 @@
-# find_package(belljar): the imported target belljar::belljar, a static library with everything that include/belljar declares but webhook.h,
-# which is belljar::webhook.
+# find_package(belljar): the imported target belljar::belljar, a static library with everything that include/belljar declares but two headers:
+# webhook.h is belljar::webhook (install component library-webhook, needs libcurl), command_rules.h is belljar::guard (library-guard, needs
+# tree-sitter).
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(OpenSSL COMPONENTS Crypto)
 find_dependency(ZLIB)
-# Only belljar::webhook needs it.
-find_package(CURL QUIET)
 include(${CMAKE_CURRENT_LIST_DIR}/belljarTargets.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/belljarGuardTargets.cmake OPTIONAL)
+if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/belljarWebhookTargets.cmake)
+  find_dependency(CURL)
+  include(${CMAKE_CURRENT_LIST_DIR}/belljarWebhookTargets.cmake)
+endif()

@@ -43,6 +43,54 @@ TEST(Example, KeepsASandbox) {
   EXPECT_EQ(left.report(), "");
 }
 
+// A program of somebody who decorates a sandbox, judges commands and posts alerts: all three archives, installed.
+constexpr const char* kProject = R"(
+cmake_minimum_required(VERSION 3.25)
+project(decorated CXX)
+find_package(belljar REQUIRED)
+add_executable(decorated decorated.cc)
+target_link_libraries(decorated PRIVATE belljar::guard belljar::webhook belljar::belljar)
+)";
+constexpr const char* kProgram = R"(
+#include <cstdio>
+
+#include "belljar/command_rules.h"
+#include "belljar/events.h"
+#include "belljar/mock.h"
+#include "belljar/webhook.h"
+
+int main() {
+  using namespace belljar;
+  auto mock = MockSandbox::create();
+  mock->set_output("ls", "a\n");
+  auto judge = command_judge({.allow = {"ls"}});
+  auto webhook = Webhook::create({.url = "http://127.0.0.1:1/", .attempts = 1});
+  if (!judge || !webhook) return 1;
+  SandboxPtr sandbox = with_events(with_command_rules(mock, *judge), std::make_shared<EventBus>());
+  if (!sandbox->start()) return 1;
+  const auto listed = sandbox->exec("ls");
+  const auto refused = sandbox->exec("rm x");
+  std::printf("%s%s\n", listed ? listed->out.bytes.c_str() : "-", refused ? "ran" : "refused");
+}
+)";
+
+TEST(Example, TheArchivesOfTheirOwnAreFoundAndLinked) {
+  BELLJAR_NEEDS(program("cmake"));
+  const TempDir place;
+  const auto must = [](const std::vector<std::string>& argv) {
+    const Outcome outcome = run(argv, {.timeout = std::chrono::seconds(120)});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  };
+  for (const char* component : {"library", "library-webhook", "library-guard"})
+    must({"cmake", "-DCMAKE_INSTALL_PREFIX=" + place / "prefix", std::string("-DCMAKE_INSTALL_COMPONENT=") + component, "-P",
+          kBuild + "/src/cmake_install.cmake"});
+  place.write("project/CMakeLists.txt", kProject);
+  place.write("project/decorated.cc", kProgram);
+  must({"cmake", "-S", place / "project", "-B", place / "build", "-DCMAKE_PREFIX_PATH=" + place / "prefix"});
+  must({"cmake", "--build", place / "build"});
+  EXPECT_EQ(run({place / "build/decorated"}).out, "a\nrefused\n");
+}
+
 TEST(Example, BuildsAgainstAnInstalledBelljar) {
   BELLJAR_NEEDS(user_namespaces());
   BELLJAR_NEEDS(program("cmake"));
