@@ -50,6 +50,17 @@ void bench_exec(const Setting& setting, Report& report) {
   report.compare_rows(kGroup, "Sandbox::exec, warm", rivals[0].name, 1.3);
 }
 
+// Of every thread: those that serve sandboxes are here already.
+bool run_on(const cpu_set_t& processors) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> tasks(::opendir("/proc/self/task"), ::closedir);
+  bool well = tasks != nullptr;
+  while (const dirent* task = well ? ::readdir(tasks.get()) : nullptr) {
+    const int tid = std::atoi(task->d_name);  // NOLINT(cert-err34-c): the kernel wrote it
+    if (tid > 0) well = ::sched_setaffinity(tid, sizeof processors, &processors) == 0;
+  }
+  return well;
+}
+
 // Everything that takes part on one processor: 1 500 a second are 667 us each.
 void bench_one_core(const Setting& setting, Report& report) {
   cpu_set_t before;
@@ -57,7 +68,7 @@ void bench_one_core(const Setting& setting, Report& report) {
   CPU_ZERO(&one);
   CPU_SET(0, &one);
   ::sched_getaffinity(0, sizeof before, &before);
-  if (::sched_setaffinity(0, sizeof one, &one) != 0) return report.left_out.push_back("exec on one core: no processor 0");
+  if (!run_on(one)) return report.left_out.push_back("exec on one core: no processor 0");
   if (auto sandbox = open_sandbox(setting)) {
     Samples samples;
     for (int i = -20; i < setting.runs * 5; ++i) {
@@ -68,7 +79,7 @@ void bench_one_core(const Setting& setting, Report& report) {
     report.add(kGroup, "Sandbox::exec, all on one core", samples);
     report.rows.back().target = 667;
   }
-  ::sched_setaffinity(0, sizeof before, &before);
+  run_on(before);
 }
 
 void bench_whole_life(const Setting& setting, Report& report) {

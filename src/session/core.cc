@@ -20,6 +20,7 @@ namespace belljar::session {
 namespace {
 
 constexpr std::size_t kMostViolations = 1000;
+enum Tag : unsigned { kControl, kBroker, kNotice };
 
 void ring(const UniqueFd& wake) noexcept {
   const std::uint64_t one = 1;
@@ -42,17 +43,15 @@ Core::Use::~Use() {
 
 Result<std::shared_ptr<Core>> Core::start(CoreOptions options) {
   std::shared_ptr<Core> core(new Core(std::move(options)));
-  core->wake_ = make_wake();
-  if (!core->wake_.valid()) return Error(Code::kResourceExhausted, "cannot start the sandbox").sys(errno, "eventfd");
-  std::promise<Result<void>> promise;
-  std::future<Result<void>> outcome = promise.get_future();
-  // The thread takes no part in the host program's signals.
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  core->thread_ = std::thread(&Core::serve, core.get(), std::move(promise));
-  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  Reactor* const reactor = BELLJAR_TRY(Reactor::shared());
+  core->loop_ = &reactor->next_loop();
+  const auto promise = std::make_shared<std::promise<Result<void>>>();
+  std::future<Result<void>> outcome = promise->get_future();
+  reactor->run_on_starter([core, promise] {
+    auto launched = core->launch();
+    if (!launched) core->stop();
+    promise->set_value(std::move(launched));
+  });
   BELLJAR_CHECK(outcome.get());
   return core;
 }
@@ -60,10 +59,11 @@ Result<std::shared_ptr<Core>> Core::start(CoreOptions options) {
 Core::~Core() { stop(); }
 
 void Core::stop() noexcept {
-  const std::lock_guard lock(stop_mutex_);
   stop_.store(true);
-  ring(wake_);
-  if (thread_.joinable()) thread_.join();
+  const std::lock_guard lock(stop_mutex_);
+  if (std::exchange(finished_, true)) return;
+  if (served_) loop_->drop(*served_);
+  finish();
 }
 
 Error Core::not_running() const {
@@ -88,20 +88,7 @@ std::vector<std::string> Core::environment_with(const std::map<std::string, std:
   return variables;
 }
 
-// --- the serving thread
-
-void Core::serve(std::promise<Result<void>> outcome) {
-  auto launched = launch();
-  const bool well = launched.has_value();
-  if (well) {
-    last_use_.store(Clock::now().time_since_epoch().count());
-    running_.store(true);
-    outcome.set_value(std::move(launched));
-    loop();
-  }
-  finish();
-  if (!well) outcome.set_value(std::move(launched));
-}
+// --- on a starter
 
 Result<void> Core::prepare() {
   launch::Plan& plan = options_.prepared.plan;
@@ -142,36 +129,36 @@ Result<void> Core::launch() {
                                     .rules = {.plain = options_.rules,
                                               .live = options_.prepared.file_rules,
                                               .directories = broker_ ? broker_->directories() : nullptr}}));
+  std::vector<Watch> watches = {{sandbox_.control_fd(), POLLIN, kControl}};
+  if (broker_) watches.push_back({broker_->poll_fd(), POLLIN, kBroker});
+  for (const auto& notice : limits_->notices()) watches.push_back({notice.fd, notice.events, kNotice});
+  last_use_.store(Clock::now().time_since_epoch().count());
+  running_.store(true);
+  const std::lock_guard lock(stop_mutex_);
+  served_ = BELLJAR_TRY(loop_->add(*this, watches));
   return {};
 }
 
-void Core::loop() {
-  std::array<pollfd, 3 + 8> set{};
-  while (!stop_.load() && running_.load()) {
-    const Clock::time_point now = Clock::now();
-    sample_limits(now);
-    if (idle(now)) return;
-    std::size_t count = 0;
-    set[count++] = {wake_.get(), POLLIN, 0};
-    set[count++] = {sandbox_.control_fd(), POLLIN, 0};
-    const bool brokered = broker_ && broker_->active();
-    if (brokered) set[count++] = {broker_->poll_fd(), POLLIN, 0};
-    for (const auto& notice : limits_->notices()) {
-      if (count < set.size()) set[count++] = {notice.fd, notice.events, 0};
-    }
-    timespec wait{};
-    const auto deadline = next_deadline();
-    if (deadline && *deadline > now) {
-      const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline - now).count();
-      wait = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
-    }
-    if (::ppoll(set.data(), count, deadline ? &wait : nullptr, nullptr) <= 0) continue;
-    if (brokered && set[2].revents != 0) {
-      broker_->on_readable();
-      take_notices();
-    }
-    if (set[1].revents != 0) take_events();
+// --- on the loop
+
+std::optional<LoopTime> Core::turn(std::uint32_t ready) {
+  if (stop_.load() || !running_.load()) return {};
+  if ((ready & 1U << kBroker) != 0) {
+    broker_->on_readable();
+    take_notices();
+    if (!broker_->active()) loop_->ignore(broker_->poll_fd());
   }
+  if ((ready & 1U << kControl) != 0) take_events();
+  const Clock::time_point now = Clock::now();
+  sample_limits(now);
+  if (running_.load() && !idle(now)) return next_deadline();
+  // It ends: not here, where others wait.
+  running_.store(false);
+  loop_->ignore(sandbox_.control_fd());
+  if (const auto self = weak_from_this().lock(); self != nullptr) {
+    if (const auto reactor = Reactor::shared()) (*reactor)->run_on_starter([self] { self->stop(); });
+  }
+  return {};
 }
 
 void Core::take_events() {

@@ -1,8 +1,8 @@
-// What keeps a live sandbox alive: its pid 1, and one thread that serves it.
+// What keeps a live sandbox alive: its pid 1, and who serves it.
 //
-// The thread starts the sandbox (init dies with the thread that made it, PR_SET_PDEATHSIG), hands the end of each command to who
-// waits for it, feeds the broker, samples the limits, notices idleness, and at the end kills and reaps everything. Commands are
-// started, and their output is read, by the threads that want them.
+// A starter of the process makes it, a loop serves it (reactor.h): hands the end of each command to who waits for it, feeds the
+// broker, samples the limits, notices idleness. Commands are started, and their output is read, by the threads that want them. Who
+// stops it kills and reaps everything.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "backend/backend.h"
@@ -27,6 +26,7 @@
 #include "runtime/limits.h"
 #include "runtime/outlet.h"
 #include "session/files.h"
+#include "session/reactor.h"
 
 namespace belljar::session {
 
@@ -50,15 +50,15 @@ struct CoreOptions {
   std::optional<std::chrono::milliseconds> idle_timeout;
 };
 
-class Core {
+class Core : public Served, public std::enable_shared_from_this<Core> {
  public:
   // Starts the sandbox. Errors: as launch::start, and what the policy asks that cannot be held.
   static Result<std::shared_ptr<Core>> start(CoreOptions options);
-  ~Core();
+  ~Core() override;
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  // Ends everything inside; waits for the serving thread. Idempotent.
+  // Ends everything inside and waits for that. Idempotent. Not from a turn of the loop.
   void stop() noexcept;
   bool running() const noexcept { return running_.load(); }
   // Why it does not run any more.
@@ -104,9 +104,8 @@ class Core {
   Result<void> prepare();
   // Registers the next id, before the request goes out: its answer must find it. With send_mutex_ held.
   Result<Started> expect();
-  void serve(std::promise<Result<void>> outcome);
   Result<void> launch();
-  void loop();
+  std::optional<LoopTime> turn(std::uint32_t ready) override;
   void take_events();
   void deliver(const launch::Event& event);
   void sample_limits(Clock::time_point now);
@@ -123,13 +122,15 @@ class Core {
   std::optional<runtime::Outlet> outlet_;
   std::optional<Files> files_;
   int init_pid_ = -1;
-  UniqueFd wake_;
-  std::thread thread_;
+  Loop* loop_ = nullptr;
   std::atomic<bool> running_{false}, stop_{false};
   std::atomic<int> users_{0};
   std::atomic<Clock::rep> last_use_{0};
 
-  std::mutex stop_mutex_;  // around the join
+  std::mutex stop_mutex_;
+  // guarded by stop_mutex_
+  std::optional<std::uint64_t> served_;  // by loop_
+  bool finished_ = false;
   std::mutex send_mutex_;  // guards exec() and signal() of sandbox_ against each other and the end
   mutable std::mutex mutex_;
   std::map<std::uint32_t, std::shared_ptr<CommandState>> commands_;  // guarded by mutex_

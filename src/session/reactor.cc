@@ -1,0 +1,164 @@
+#include "session/reactor.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace belljar::session {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr unsigned kTagBits = 5;
+constexpr milliseconds kLongestWait{60'000};
+
+// Takes no part in the host program's signals.
+template <class Work>
+std::thread start_thread(Work work) {
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &old);
+  std::thread thread(std::move(work));
+  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  return thread;
+}
+
+Error no_descriptors(const char* call) {
+  return Error(Code::kResourceExhausted, "cannot serve a sandbox").sys(errno, call).next("raise `ulimit -n`, or keep fewer");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Loop>> Loop::create() {
+  std::unique_ptr<Loop> loop(new Loop);
+  loop->epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+  loop->wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!loop->epoll_.valid() || !loop->wake_.valid()) return no_descriptors("epoll_create1");
+  epoll_event event{};  // id 0 is nobody's
+  event.events = EPOLLIN;
+  if (::epoll_ctl(loop->epoll_.get(), EPOLL_CTL_ADD, loop->wake_.get(), &event) < 0) return no_descriptors("epoll_ctl");
+  loop->thread_ = start_thread([raw = loop.get()] { raw->run(); });
+  return loop;
+}
+
+Result<std::uint64_t> Loop::add(Served& served, std::span<const Watch> watches) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t id = next_id_++;
+  Entry entry;
+  entry.served = &served;
+  for (const Watch& watch : watches) {
+    epoll_event event{};
+    event.events = static_cast<std::uint32_t>(watch.events);  // POLLIN and its like are EPOLLIN and its like, epoll(7)
+    event.data.u64 = id << kTagBits | watch.tag;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, watch.fd, &event) < 0) {
+      Error error = no_descriptors("epoll_ctl");
+      for (const int fd : entry.fds) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+      return error;
+    }
+    entry.fds.push_back(watch.fd);
+  }
+  set_due(id, entries_[id] = std::move(entry), std::chrono::steady_clock::now());
+  const std::uint64_t one = 1;
+  if (::write(wake_.get(), &one, sizeof one) < 0) return id;  // full: it is awake
+  return id;
+}
+
+void Loop::drop(std::uint64_t id) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  for (const int fd : found->second.fds) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  if (found->second.due) due_.erase({*found->second.due, id});
+  entries_.erase(found);
+}
+
+void Loop::ignore(int fd) noexcept { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+
+void Loop::set_due(std::uint64_t id, Entry& entry, std::optional<LoopTime> due) {
+  if (entry.due) due_.erase({*entry.due, id});
+  entry.due = due;
+  if (due) due_.insert({*due, id});
+}
+
+void Loop::give_turn(std::uint64_t id, std::uint32_t ready) {
+  const auto found = entries_.find(id);
+  if (found != entries_.end()) set_due(id, found->second, found->second.served->turn(ready));
+}
+
+void Loop::run() {
+  std::array<epoll_event, 64> events;
+  for (;;) {
+    milliseconds wait = kLongestWait;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!due_.empty())
+        wait = std::clamp(std::chrono::ceil<milliseconds>(due_.begin()->first - std::chrono::steady_clock::now()), milliseconds(0),
+                          kLongestWait);
+    }
+    const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), static_cast<int>(wait.count()));
+    std::map<std::uint64_t, std::uint32_t> ready;
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t data = events[static_cast<std::size_t>(i)].data.u64;
+      ready[data >> kTagBits] |= 1U << (data & ((1U << kTagBits) - 1));
+    }
+    std::uint64_t rung = 0;
+    if (ready.contains(0) && ::read(wake_.get(), &rung, sizeof rung) < 0) rung = 0;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, bits] : ready) give_turn(id, bits);
+    const LoopTime now = std::chrono::steady_clock::now();
+    std::vector<std::uint64_t> late;
+    for (const auto& [time, id] : due_) {
+      if (time > now) break;
+      late.push_back(id);
+    }
+    for (const std::uint64_t id : late) give_turn(id, 0);
+  }
+}
+
+Result<Reactor*> Reactor::shared() {
+  static std::mutex mutex;
+  static Reactor* instance = nullptr;
+  static pid_t owner = -1;
+  const std::lock_guard lock(mutex);
+  if (instance != nullptr && owner == ::getpid()) return instance;
+  auto* const made = new Reactor;  // what fails half way stays as it is: its threads cannot be taken back
+  const std::size_t count = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, 4);
+  for (std::size_t i = 0; i < count; ++i) made->loops_.push_back(BELLJAR_TRY(Loop::create()));
+  for (std::size_t i = 0; i < count; ++i) made->starters_.push_back(start_thread([made] { made->serve_jobs(); }));
+  instance = made;
+  owner = ::getpid();
+  return instance;
+}
+
+void Reactor::run_on_starter(std::function<void()> job) {
+  const std::lock_guard lock(mutex_);
+  jobs_.push_back(std::move(job));
+  work_.notify_one();
+}
+
+Loop& Reactor::next_loop() noexcept {
+  const std::lock_guard lock(mutex_);
+  return *loops_[next_++ % loops_.size()];
+}
+
+void Reactor::serve_jobs() {
+  for (;;) {
+    std::function<void()> job;
+    {
+      std::unique_lock lock(mutex_);
+      work_.wait(lock, [&] { return !jobs_.empty(); });
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
+    job();
+  }
+}
+
+}  // namespace belljar::session
