@@ -67,7 +67,7 @@ struct SpawnOptions {
 struct SandboxStats {
   std::chrono::microseconds cpu{0};  // of all commands since the start
   Bytes memory;                      // of all processes inside now
-  std::uint64_t processes = 0;       // and threads, init included
+  std::uint64_t processes = 0;       // and threads; init included, and its guard where there is no pid namespace
   std::uint64_t execs = 0;           // commands started
   std::uint64_t bytes_written = 0;   // through write_file
 };
