@@ -100,7 +100,7 @@ int hide_self(ChildContext&) noexcept {
     const pid_t gone = ::waitpid(-1, &status, __WALL);
     if (gone == init || (gone < 0 && errno != EINTR)) break;
   }
-  sweep_children(list);
+  if (list >= 0) sweep_children(list);  // else: without CONFIG_PROC_CHILDREN nobody tells whom
   ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
