@@ -137,7 +137,9 @@ std::optional<Places::Plain> Places::plain(int start, std::string_view path) {
   // Of the whole path: the name itself may be a mount point.
   std::string whole = found.dir_path;
   if (whole != "/") whole += '/';
-  const MountTable::Facts facts = shared_->mounts.at(caller_, whole += found.name);
+  whole += found.name;
+  if (whole.size() >= PATH_MAX) return std::nullopt;  // what the kernel would not name is refused (FileCall::unnamed)
+  const MountTable::Facts facts = shared_->mounts.at(caller_, whole);
   if (!facts.known || facts.proc) return std::nullopt;
   found.writable = facts.writable;
   return found;
@@ -190,7 +192,7 @@ OrErrno<Place> Places::parent(int start, std::string_view path) {
   } else {
     bool lexical = false;
     auto found = quick(start, dir, O_DIRECTORY, lexical);
-    if (!found && (found.error() == ELOOP || found.error() == EXDEV)) found = slow(start, dir, Last::kFollow);
+    if (!found && (found.error() == ELOOP || found.error() == EXDEV)) found = slow(start, dir, End::kWay);
     if (!found) return errno_is(found.error());
     place.held = *std::move(found);
     place.dir = place.held.get();
@@ -206,12 +208,13 @@ OrErrno<UniqueFd> Places::object(int start, std::string_view path, Last last) {
   if (!plain(start, path)) permissions_.narrow();
   bool lexical = false;
   auto found = quick(start, path, last == Last::kStay ? O_NOFOLLOW : 0, lexical);
-  if (!found && (found.error() == ELOOP || found.error() == EXDEV)) found = slow(start, path, last);
+  if (!found && (found.error() == ELOOP || found.error() == EXDEV))
+    found = slow(start, path, last == Last::kStay ? End::kStay : End::kFollow);
   return found;
 }
 
 // By component. Every step is one lookup in a directory that is held, with the caller's permissions.
-OrErrno<UniqueFd> Places::slow(int start, std::string_view path, Last last) {
+OrErrno<UniqueFd> Places::slow(int start, std::string_view path, End end) {
   permissions_.narrow();
   std::string text(path);
   std::string_view rest = text;
@@ -223,13 +226,13 @@ OrErrno<UniqueFd> Places::slow(int start, std::string_view path, Last last) {
     const std::string name(component);
     UniqueFd next = open_at(here.get(), name.c_str(), O_NOFOLLOW, extra_ & RESOLVE_NO_XDEV);
     if (!next.valid()) return errno_is(errno);
-    if (!is_link(next.get()) || (rest.empty() && last == Last::kStay)) {
+    if (!is_link(next.get()) || (rest.empty() && end == End::kStay)) {
       here = std::move(next);
       if (!rest.empty() && !is_directory(here.get())) return errno_is(ENOTDIR);
       continue;
     }
     if (++links_ > kMostLinks || (extra_ & RESOLVE_NO_SYMLINKS) != 0) return errno_is(ELOOP);
-    if (rest.empty() && !may_follow(here.get(), next.get())) return errno_is(EACCES);
+    if (rest.empty() && end == End::kFollow && !may_follow(here.get(), next.get())) return errno_is(EACCES);
     ProcLink link;
     if (on_proc(here.get())) {
       auto found = proc_link(here.get(), name);

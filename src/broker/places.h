@@ -94,7 +94,9 @@ class Places {
 
  private:
   OrErrno<UniqueFd> quick(int start, std::string_view path, int flags, bool& lexical);
-  OrErrno<UniqueFd> slow(int start, std::string_view path, Last last);
+  // kWay: more of a path comes behind it, so its last component is followed like any other.
+  enum class End { kWay, kFollow, kStay };
+  OrErrno<UniqueFd> slow(int start, std::string_view path, End end);
   // The text of a link in a directory of /proc, or the file that it means.
   struct ProcLink {
     std::string text;

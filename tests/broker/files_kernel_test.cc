@@ -69,6 +69,39 @@ TEST_P(Differential, ARandomSequenceAnswersTheSame) {
   }
 }
 
+// Where fs.protected_symlinks is on (this machine or the guest of tests/vm), it is asked for the end of a path only.
+class Sticky : public Inside {};
+INSTANTIATE_TEST_SUITE_P(As, Sticky, testing::Values(Front::kRoot, Front::kUser), front_name);
+
+TEST_P(Sticky, AForeignLinkOnTheWayIsFollowedAndAtTheEndAsTheKernelSays) {
+  const std::string sticky = dir / "sticky";
+  ASSERT_EQ(mkdir(sticky.c_str(), 0755), 0);
+  ASSERT_EQ(is_root() ? chown(sticky.c_str(), user_uid(), user_gid()) : 0, 0);
+  ASSERT_EQ(chmod(sticky.c_str(), 01777), 0);
+  ASSERT_EQ(symlink("missing", (sticky + "/link").c_str()), 0);  // root's own, where root runs this
+  ASSERT_EQ(symlink("/proc/self/cwd", (sticky + "/cwd").c_str()), 0);
+  std::string answers[2];
+  for (const bool on : {false, true}) {
+    Setting with = setting(on);
+    with.files = kernel::FileCalls::kWrites;
+    answers[on ? 1 : 0] = run_inside(with, [&] {
+      if (chdir(sticky.c_str()) != 0) return std::string("chdir");
+      const auto tried = [](const char* path) {
+        const int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0600);
+        std::string answer = fd >= 0 ? "ok" : strerrorname_np(errno);
+        if (fd >= 0) close(fd), unlink(path);
+        return answer;
+      };
+      std::string text = tried("link/x") + " " + tried("cwd/x") + " ";
+      const int end = open("link", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+      return text + (end >= 0 ? "ok" : strerrorname_np(errno)) + "\n";
+    });
+    unlink((sticky + "/missing").c_str());
+  }
+  EXPECT_TRUE(answers[0].starts_with("ENOENT ok ")) << answers[0];
+  EXPECT_EQ(answers[1], answers[0]);
+}
+
 class Waiting : public Inside {
  protected:
   Setting brokered(bool on) const {

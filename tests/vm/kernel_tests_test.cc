@@ -21,8 +21,8 @@ struct KernelTests : Suite {
 
 // Not the tests that measure shares of time or race for seconds: an emulated processor is too slow for them, and limits_test.cc and
 // run_test.cc try the same mechanisms here through the program itself. Nor those that keep a transaction's layers on tmpfs, which
-// has user.* attributes since Linux 6.6. Nor the differential test of the broker, which follows the order in which Linux 6.18 finds
-// errors: with seed 2, an open with O_CREAT | O_NOFOLLOW below a link is ENOENT here and EACCES from the broker.
+// has user.* attributes since Linux 6.6. Nor the differential test of the broker, which takes minutes here (what it once found, a
+// link on the way in a sticky directory, Sticky tries).
 //
 // What failed and what was skipped, a line each; all other lines only when a program fails.
 constexpr const char* kRunAll = R"(
