@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/format.h"
@@ -87,16 +88,38 @@ auto find_above(const Sorted& sorted, std::string_view path, Point point) {
 std::string_view point_of(const MountTable::Entry& entry) { return entry.point; }
 std::string_view point_of_line(const Line& line) { return line.entry.point; }
 
-// A mount is seen at its point if its parent is the mount that the point would belong to without it, the longest other point above.
-// Where that does not come out, one of them is hidden by another: what lies there is not certain.
-void mark_hidden(std::vector<Line>& lines) {
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    Line& line = lines[i];
-    const bool doubled = (i > 0 && lines[i - 1].entry.point == line.entry.point) ||
-                         (i + 1 < lines.size() && lines[i + 1].entry.point == line.entry.point);
-    const auto above = find_above(lines, parent_of(line.entry.point), point_of_line);
-    if (doubled || (above != lines.end() && above->id != line.parent)) line.entry.certain = false;
+// Of the mounts on one point, the one that is seen there: the first stands on the mount that `above` is, each other one on the one
+// before. Null: none does, a mount on a shorter point hides them all.
+const Line* top_of(std::span<const Line> on_one_point, std::string_view above) {
+  const Line* top = nullptr;
+  for (std::size_t steps = 0; steps < on_one_point.size(); ++steps) {
+    const auto next = std::ranges::find(on_one_point, top == nullptr ? above : top->id, &Line::parent);
+    if (next == on_one_point.end()) break;
+    top = &*next;
   }
+  return top;
+}
+
+// What the first mount on "/" stands on is not in the table.
+std::string_view below_root(std::span<const Line> lines) {
+  for (const Line& line : lines) {
+    if (line.entry.point != "/") break;
+    if (std::ranges::find(lines, line.parent, &Line::id) == lines.end()) return line.parent;
+  }
+  return {};
+}
+
+// Sorted by point, those that are seen.
+std::vector<Line> visible(std::span<const Line> lines) {
+  std::vector<Line> seen;
+  for (std::size_t first = 0, end = 0; first < lines.size(); first = end) {
+    const std::string& point = lines[first].entry.point;
+    while (end < lines.size() && lines[end].entry.point == point) ++end;
+    const auto above = find_above(seen, parent_of(point), point_of_line);
+    const Line* const top = top_of(lines.subspan(first, end - first), above != seen.end() ? above->id : below_root(lines));
+    if (top != nullptr) seen.push_back(*top);
+  }
+  return seen;
 }
 
 }  // namespace
@@ -112,10 +135,8 @@ std::vector<MountTable::Entry> MountTable::parse(std::string_view mountinfo) {
     lines.push_back(std::move(line));
   }
   std::ranges::sort(lines, {}, point_of_line);
-  mark_hidden(lines);
   std::vector<Entry> entries;
-  entries.reserve(lines.size());
-  for (Line& line : lines) entries.push_back(std::move(line.entry));
+  for (Line& line : visible(lines)) entries.push_back(std::move(line.entry));
   return entries;
 }
 
@@ -152,7 +173,7 @@ MountTable::Facts MountTable::at(const Caller& caller, std::string_view path) {
   const std::shared_ptr<const Entries> table = entries(caller);
   const auto found = find_above(*table, path, point_of);
   if (found == table->end()) return {};
-  return {.known = found->certain, .proc = found->proc, .writable = found->writable};
+  return {.known = true, .proc = found->proc, .writable = found->writable};
 }
 
 }  // namespace belljar::broker

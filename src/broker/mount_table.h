@@ -36,9 +36,8 @@ class MountTable {
     std::string point;
     bool proc = false;
     bool writable = false;
-    bool certain = true;  // false: several mounts on one point, or one that hides another
   };
-  // From the text of mountinfo; sorted by point. Pure.
+  // From the text of mountinfo: what is seen, not what another mount hides; sorted by point. Pure.
   static std::vector<Entry> parse(std::string_view mountinfo);
 
  private:

@@ -309,6 +309,9 @@ bool is_free(const Opening& opening, const std::string& dir_path, std::string_vi
          (!rules.reads_matter() || allows(Act::kRead));
 }
 
+// On a mount where nothing can be written a FIFO would have to be told apart; there /dev/null is none.
+bool may_write(const Places::Plain& plain) { return plain.writable || (plain.dir_path == "/dev" && plain.name == "null"); }
+
 constexpr int kLongWay = 1;
 
 // One openat2(2) from the caller's root or directory, which follows no link: then the text of the path is what is opened, and the
@@ -317,7 +320,7 @@ int open_plainly(Opening& opening) {
   FileCall& file = opening.file;
   if (opening.path.ends_with('/') || opening.has(kTmpfile | O_DIRECTORY)) return kLongWay;
   const auto plain = file.places().plain(opening.start.fd.get(), opening.path);
-  if (!plain || (opening.writes() && !plain->writable) || !is_free(opening, plain->dir_path, plain->name)) return kLongWay;
+  if (!plain || (opening.writes() && !may_write(*plain)) || !is_free(opening, plain->dir_path, plain->name)) return kLongWay;
   if (opening.creates()) file.take_umask();
   const int fd = open_at(plain->base, opening.path.c_str(), opening.flags | O_NONBLOCK, opening.mode,
                          opening.resolve | plain->scope | RESOLVE_NO_SYMLINKS);
