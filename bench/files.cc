@@ -7,11 +7,13 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -26,6 +28,15 @@ namespace {
 
 constexpr const char* kGroup = "files";
 constexpr int kWarmUp = 50;
+constexpr int kCallsARound = 14;  // of all kinds together, close(2) left out
+constexpr const char* kProcessorTime = "processor time";
+
+// Of this process, all threads.
+double processor_us() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
+}
 
 struct Kind {
   const char* name;
@@ -81,15 +92,16 @@ Result<backend::Prepared> prepare(const Setting& setting, kernel::SeccompSpec& f
   return prepared;
 }
 
-bool run_inside(const Setting& setting, kernel::FileCalls calls, int writers, int rounds) {
+// The processor time that this process spent on it meanwhile: the broker's. Nothing when it did not run well.
+std::optional<double> run_inside(const Setting& setting, kernel::FileCalls calls, int writers, int rounds) {
   kernel::SeccompSpec filter{.file_calls = calls};
   auto prepared = prepare(setting, filter);
-  if (!prepared) return false;
+  if (!prepared) return std::nullopt;
   launch::ExecRequest request;
   const std::string own = std::filesystem::read_symlink("/proc/self/exe").string();
   request.argv = {own, "--files-inside", setting.directory, std::to_string(writers), std::to_string(rounds)};
   auto sandbox = launch::start(prepared->plan, &request, {});
-  if (!sandbox) return false;
+  if (!sandbox) return std::nullopt;
   broker::BrokerOptions options{.filter = filter};
   if (prepared->plan.identity == launch::Identity::kRootMapped) {
     options.uid = prepared->plan.outside_uid, options.gid = prepared->plan.outside_gid;
@@ -98,8 +110,9 @@ bool run_inside(const Setting& setting, kernel::FileCalls calls, int writers, in
   rules.roots = {setting.directory};
   options.rules = std::make_shared<broker::FileRules>(std::move(rules));
   auto broker = broker::Broker::create(sandbox->take_listener(), std::move(options));
-  if (!broker) return false;
+  if (!broker) return std::nullopt;
   bool well = false;
+  const double before = processor_us();
   for (bool ended = false; !ended;) {
     pollfd ready[] = {{sandbox->control_fd(), POLLIN, 0}, {broker->active() ? broker->poll_fd() : -1, POLLIN, 0}};
     ::poll(ready, 2, -1);
@@ -113,8 +126,9 @@ bool run_inside(const Setting& setting, kernel::FileCalls calls, int writers, in
     }
     if ((ready[0].revents & POLLHUP) != 0) ended = true;
   }
+  const double spent = processor_us() - before;
   sandbox->kill_and_reap();
-  return well;
+  return well ? std::optional(spent) : std::nullopt;
 }
 
 std::map<std::string, Samples> read_times(const std::string& file) {
@@ -125,13 +139,19 @@ std::map<std::string, Samples> read_times(const std::string& file) {
   return times;
 }
 
+// What a call costs all processors together: unlike its time it does not grow with what others do there meanwhile.
+double processor_time_of(const std::map<std::string, Samples>& times, double front, int writers, int rounds) {
+  return (times.at(kProcessorTime).us.front() + front) / (kCallsARound * writers * (rounds + kWarmUp));
+}
+
 void compare_writers(const Setting& setting, Report& report, int writers, int rounds) {
   const std::string file = setting.directory + "/times";
   const std::string who = writers == 1 ? "" : ", " + std::to_string(writers) + " writers";
-  if (!run_inside(setting, kernel::FileCalls::kDirect, writers, rounds))
-    return report.left_out.push_back("files: no sandbox starts");
+  const auto without = run_inside(setting, kernel::FileCalls::kDirect, writers, rounds);
+  if (!without) return report.left_out.push_back("files: no sandbox starts");
   const auto kernel = read_times(file);
-  if (!run_inside(setting, kernel::FileCalls::kWrites, writers, rounds)) return report.left_out.push_back("files: no broker");
+  const auto with = run_inside(setting, kernel::FileCalls::kWrites, writers, rounds);
+  if (!with) return report.left_out.push_back("files: no broker");
   const auto broker = read_times(file);
   for (const Kind& kind : kinds("")) {
     const std::string name = kind.name + who;
@@ -145,6 +165,10 @@ void compare_writers(const Setting& setting, Report& report, int writers, int ro
     added.target = 10;
     report.rows.push_back(added);
   }
+  const std::string name = std::string(kProcessorTime) + " a call" + who;
+  report.add(kGroup, name + ", kernel", {{processor_time_of(kernel, *without, writers, rounds)}});
+  report.add(kGroup, name + ", broker", {{processor_time_of(broker, *with, writers, rounds)}});
+  report.compare_rows(kGroup, name + ", broker", name + ", kernel", 0);
 }
 
 }  // namespace
@@ -158,7 +182,9 @@ int files_inside(const std::string& directory, int writers, int rounds) {
     threads.emplace_back([&, writer, at] { time_kinds(at, rounds, times[static_cast<std::size_t>(writer)]); });
   }
   for (std::thread& thread : threads) thread.join();
+  const double spent = processor_us();
   std::ofstream out(directory + "/times");
+  out << kProcessorTime << '\t' << spent << '\n';
   for (const auto& of_one : times) {
     for (const auto& [name, samples] : of_one) {
       for (const double us : samples.us) out << name << '\t' << us << '\n';
@@ -171,6 +197,14 @@ void bench_files(const Setting& setting, Report& report) {
   if (::chmod(setting.directory.c_str(), 0777) != 0) return;
   compare_writers(setting, report, 1, setting.runs * 10);
   compare_writers(setting, report, 8, setting.runs * 2);
+  // Where the broker is one lock, a call of one among many costs more than one alone.
+  const std::string name = std::string(kProcessorTime) + " a call";
+  const std::string many = name + ", 8 writers, broker";
+  if (report.find(kGroup, many) == nullptr || report.find(kGroup, name + ", broker") == nullptr) return;
+  Row row = *report.find(kGroup, many);
+  row.name = name + ", 8 beside 1, broker";
+  report.rows.push_back(row);
+  report.compare_rows(kGroup, row.name, name + ", broker", 2);
 }
 
 }  // namespace belljar::bench
