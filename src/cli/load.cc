@@ -2,19 +2,29 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
 #include "belljar/state_dir.h"
+#include "cli/policy_flags.h"
+#include "policy/layer.h"
+#include "policy/merge.h"
 #include "policy/names.h"
 #include "policy/parse.h"
 #include "policy/paths.h"
@@ -180,7 +190,7 @@ Result<std::string> find_workspace(const std::vector<std::string>& given, const 
         .sys(errno, "realpath")
         .next("name an existing directory: --workspace DIR");
   }
-  const std::string path = real;
+  std::string path = real;
   const UniqueFd directory(::open(real, O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid())
     return refused(Code::kInvalidArgument).sys(errno, "open").next("name an existing directory: --workspace DIR");

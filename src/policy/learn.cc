@@ -1,14 +1,25 @@
 #include "policy/learn.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/units.h"
 #include "belljar/violation_text.h"
 #include "policy/defaults.h"
+#include "policy/merge.h"
 #include "policy/paths.h"
 #include "policy/permit.h"
 #include "policy/refusal.h"

@@ -1,11 +1,26 @@
 #include "policy/merge.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/units.h"
 #include "policy/defaults.h"
 #include "policy/ignore.h"
+#include "policy/layer.h"
 #include "policy/narrow.h"
 #include "policy/paths.h"
 #include "policy/schema.h"
@@ -153,7 +168,7 @@ class Merger {
     }
   }
 
-  static const std::string& element_name(const std::string& element) { return element; }
+  static std::string element_name(const std::string& element) { return element; }
   static std::string element_name(std::uint16_t element) { return format("{}", element); }
 
   template <class Element>
@@ -162,7 +177,7 @@ class Merger {
     for (std::size_t i = 0; i < added.size(); ++i) {
       if (std::ranges::find(have, added[i]) != have.end()) continue;
       have.push_back(added[i]);
-      origins_[std::string(setting.key->name) + "[" + std::string(element_name(added[i])) + "]"] =
+      origins_[std::string(setting.key->name) + "[" + element_name(added[i]) + "]"] =
           i < setting.items.size() ? setting.items[i] : setting.origin;
     }
   }

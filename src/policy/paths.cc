@@ -1,8 +1,15 @@
 #include "policy/paths.h"
 
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "base/format.h"
 #include "base/wildcard.h"
-#include "belljar/policy.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "policy/domains.h"
 #include "policy/ignore.h"
 #include "policy/schema.h"

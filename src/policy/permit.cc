@@ -1,10 +1,15 @@
 #include "policy/permit.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
 #include "policy/schema.h"

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "base/format.h"
+#include "belljar/policy.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
 
