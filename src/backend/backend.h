@@ -54,6 +54,7 @@ struct Prepared {
   std::vector<broker::ListedSocket> sockets;            // of the host, opened by path; for the broker
   std::vector<std::string> warnings;                    // what the policy grants that is more than it looks like, a sentence each
   std::vector<std::string> remove_after;  // directories made for this run: whoever runs the plan removes them at its end
+  bool sockets_held = false;              // BrokerOptions::sockets_held
   bool own_network = false;               // its own network namespace
   bool pid_namespace = false;             // pid 1's death ends the tree
   bool user_namespace = false;            // RLIMIT_NPROC counts only processes inside

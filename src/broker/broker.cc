@@ -37,6 +37,8 @@ void dispatch(Context& context, const Call& call, Receivers::Slot& slot) {
     case SYS_connect:
       become(Identity::kOwn, uid);
       return handle_connect(context, call, slot);
+    case SYS_bind:
+      return handle_bind(context, call, slot);
     case SYS_listen:
       become(Identity::kOwn, uid);
       return handle_listen(context, call);

@@ -159,6 +159,11 @@ Ruling FileCall::rule(Act act, Place& place, bool is_dir) const {
   return rules.rule_for(act, path, is_dir, Beside(place.dir));
 }
 
+bool FileCall::judges(Place& place) const {
+  const std::string path = place.path();
+  return judged() && (path.empty() || context.options.rules->covers(path));
+}
+
 // A tree may be moved to where its names are longer than any path, changed there and moved back: no rule would have seen a name.
 Ruling FileCall::unnamed() {
   return {.answer = Answer::kRefuse, .errnum = ENAMETOOLONG, .rule = "filesystem.protect", .allowed = "a path below 4096 bytes"};

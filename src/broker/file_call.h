@@ -59,6 +59,8 @@ class FileCall {
   void release_directories();
 
   Ruling rule(Act act, Place& place, bool is_dir) const;
+  // Rules by name may have a say on what lies there, whatever they say of it now.
+  bool judges(Place& place) const;
   // The answer to any act on what has no known path (path_of() is empty).
   static Ruling unnamed();
   // Where rules alone hold paths: 0 or -errno for an object, or for "/NAME" below it.

@@ -403,6 +403,7 @@ Ruling FileRules::agent_rule(std::string_view path, const Surroundings& around) 
   return root.empty() ? Ruling{} : state_->agent_ruling(path, root, around);
 }
 
+bool FileRules::covers(std::string_view path) const noexcept { return !state_->root_of(path).empty(); }
 bool FileRules::reads_matter() const noexcept { return state_->hidden_globs || holds_paths(); }
 bool FileRules::every_read_matters() const noexcept { return state_->hidden_globs || state_->hides_below_writable(); }
 bool FileRules::holds_paths() const noexcept { return state_->options.held.has_value(); }

@@ -108,6 +108,8 @@ class FileRules {
   // `path`: absolute, links of the parent resolved, in the caller's view; the last component as it will stand on disk. `is_dir`:
   // the object, or what is to be made, is a directory.
   Ruling rule_for(Act act, std::string_view path, bool is_dir, const Surroundings& around) const;
+  // It lies in a root and not in an exempt directory.
+  bool covers(std::string_view path) const noexcept;
   // Opens for reading are judged where they are intercepted.
   bool reads_matter() const noexcept;
   // ... and all of them must be: hidden patterns exist, or a hidden path below a writable one, which Landlock cannot carve out.

@@ -102,11 +102,19 @@ Rule close_rule(const SeccompSpec& spec) {
 // TIOCSTI types into the terminal, TIOCLINUX pastes into a console, TIOCSETD loads line disciplines (n_hdlc, n_gsm exploits).
 constexpr std::uint32_t kTioclinux = 0x541c;  // asm-generic/ioctls.h; ioctl_console(2)
 
+// A snapshot of a prepared subvolume brings any name with any content; linux/btrfs.h, by number so that sizes do not matter, and
+// bcachefs_ioctl.h. Type and number are the low 16 bits of a request.
+constexpr std::uint32_t kIoctlOf = 0xffff;
+constexpr std::uint32_t kSubvolumeCalls[] = {
+    0x9401, 0x940e, 0x940f, 0x9417, 0x9418, 0x943f,  // btrfs: SNAP_CREATE, SUBVOL_CREATE, SNAP_DESTROY, their second versions
+    0xbc10, 0xbc11,                                  // bcachefs: SUBVOLUME_CREATE, SUBVOLUME_DESTROY
+};
+
 Rule ioctl_rule() {
-  return Rules(kAllow)
-      .when(is(1, TIOCSTI), refuse(EPERM))
-      .when(is(1, kTioclinux), refuse(EPERM))
-      .when(is(1, TIOCSETD), refuse(EPERM));
+  Rules rules(kAllow);
+  rules.when(is(1, TIOCSTI), refuse(EPERM)).when(is(1, kTioclinux), refuse(EPERM)).when(is(1, TIOCSETD), refuse(EPERM));
+  for (const std::uint32_t call : kSubvolumeCalls) rules.when(is(1, call, kIoctlOf), refuse(EPERM));
+  return rules;
 }
 
 constexpr std::uint32_t kTypeMask = 0xf;  // SOCK_TYPE_MASK; above it are SOCK_CLOEXEC and SOCK_NONBLOCK
@@ -216,6 +224,8 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
       return socketpair_rule(spec);
     case Group::kConnect:
       return flat(spec.unix_sockets == UnixSockets::kBrokered ? kNotify : kAllow);
+    case Group::kBind:
+      return flat(performed(spec) ? kNotify : kAllow);
     case Group::kClone:
       return clone_rule(spec);
     case Group::kClone3:

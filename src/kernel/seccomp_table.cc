@@ -236,7 +236,6 @@ constexpr Call kCalls[] = {
     {NR(epoll_pwait2), Group::kWaiting},
     {NR(eventfd2), Group::kWaiting},
 
-    {NR(bind), Group::kSocketIo},
     {NR(accept), Group::kSocketIo},
     {NR(accept4), Group::kSocketIo},
     {NR(getsockname), Group::kSocketIo},
@@ -299,6 +298,7 @@ constexpr Call kCalls[] = {
     {NR(socket), Group::kSocket},
     {NR(socketpair), Group::kSocketpair},
     {NR(connect), Group::kConnect},
+    {NR(bind), Group::kBind},
     {NR(listen), Group::kConnect},  // the broker notes which sockets are the sandbox's own, then lets it go on
     {NR(clone), Group::kClone},
     {NR(clone3), Group::kClone3},
@@ -473,12 +473,14 @@ constexpr GroupInfo kInfo[] = {
     {"mknod of devices or set-id files", "device nodes are the whole machine; no CAP_MKNOD is the first lock, this the second"},
     {"mknodat of devices or set-id files", "as mknod of devices or set-id files"},
     {"openat2", "its mode is behind a pointer where a filter cannot see set-id bits; callers fall back to openat on ENOSYS"},
-    {"terminal injection",
-     "TIOCSTI (CVE-2017-5226; upper bits CVE-2019-10063), TIOCLINUX (CVE-2023-28100), TIOCSETD (CVE-2017-2636)"},
+    {"terminal injection, subvolumes",
+     "TIOCSTI (CVE-2017-5226; upper bits CVE-2019-10063), TIOCLINUX (CVE-2023-28100), TIOCSETD (CVE-2017-2636); btrfs and bcachefs "
+     "make and remove whole directories by ioctl, which no rule by name sees"},
     {"socket families",
      "AF_ALG (CVE-2026-31431), AF_PACKET, AF_VSOCK, AF_RXRPC (CVE-2026-43500), XFRM and the rest: kernel surface"},
     {"socketpair", "a datagram end can send to any path, which no filter sees"},
     {"connect", "host sockets by path (docker.sock, ssh-agent) are the broker's to judge"},
+    {"bind", "it may make a name, which the broker judges where rules by name hold"},
     {"clone with namespaces", "a user namespace brings capabilities and most kernel exploits of recent years (CVE-2022-0185)"},
     {"clone3", "its flags are behind a pointer (CVE-2021-41133); C libraries fall back to clone on ENOSYS only"},
     {"unshare of namespaces", "as clone with namespaces"},

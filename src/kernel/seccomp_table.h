@@ -47,6 +47,7 @@ enum class Group : std::uint8_t {
   kSocket,
   kSocketpair,
   kConnect,
+  kBind,
   kClone,
   kClone3,
   kUnshare,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "kernel/landlock.h"
 #include "policy/ignore.h"
 #include "policy/refusal.h"
 
@@ -30,6 +31,8 @@ broker::BrokerOptions broker_options(const backend::Prepared& prepared, const Po
   options.origin_of = [origins](const std::string& key) { return origin_of(origins, key); };
   options.rules = prepared.file_rules;
   options.listed = prepared.sockets;
+  options.sockets_held = prepared.sockets_held;
+  options.tcp_bind_refused = (prepared.plan.landlock.handled_net & kernel::landlock::kBindTcp) != 0;
   options.one_root = !policy.allow_nested_userns;
   options.filter = prepared.plan.seccomp_spec;
   options.network_refused = prepared.own_network;

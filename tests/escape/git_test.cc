@@ -148,6 +148,11 @@ const Plant kPlants[] = {
      "git config core.repositoryformatversion 1; git config extensions.partialClone p; git config remote.p.url ssh://p.invalid/x; "
      "git config remote.p.promisor true; rm -f .git/objects/$(git rev-parse HEAD:a | cut -c1-2)/*; echo b >a",
      "GIT_SSH_COMMAND='touch ../beside/tripped; false' git diff"},
+    {"a bare repository, a socket for a marker",
+     "mkdir x x/objects y; printf '[core]\n\tbare = false\n\tworktree = ..\n\tfsmonitor = \"touch %s; false\"\n' $T >x/config; "
+     "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0); bind(S, sockaddr_un(\"x/refs\"))'; "
+     "echo 'ref: refs/heads/main' >x/HEAD; echo 'gitdir: ../x' >y/.git",
+     "cd y && git status"},
     {"a work tree behind a link",
      "echo x >tripped; git add tripped; git commit -qm two; rm tripped; ln -s ${T%/*} way; git config core.worktree $PWD/way",
      "git checkout -qf"},

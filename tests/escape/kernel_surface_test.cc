@@ -33,6 +33,12 @@ TEST_F(KernelSurface, CallsOfExploitsAreRefused) {
   EXPECT_EQ(unproved_, "");
 }
 
+// btrfs and bcachefs make whole directories by ioctl, a snapshot with any content: no call on names is seen.
+TEST_F(KernelSurface, SubvolumesAreNotMadeByIoctl) {
+  EXPECT_EQ(inside({"subvolume"}), "EPERM");
+  EXPECT_NE(outside({"subvolume"}), "EPERM");
+}
+
 TEST_F(KernelSurface, SocketFamiliesAreFew) {
   for (const char* family :
        {"38" /* ALG, CVE-2026-31431 */, "40" /* VSOCK */, "33" /* RXRPC */, "31" /* BLUETOOTH */, "29" /* CAN */}) {

@@ -92,5 +92,26 @@ TEST_F(Network, OwnSocketsWork) {
   EXPECT_EQ(inside({"own_unix", workspace("own")}), "ok");
 }
 
+// bind makes a name: judged as any other in the workspace, and otherwise as ever.
+TEST_F(Network, SocketsOfOnesOwnServeWhereTheirNamesAreFree) {
+  plant_dir(workspace("sub"));
+  plant(beside("none.toml"), "mode = \"workspace-write\"\n[filesystem]\nprotect = \"none\"\n");
+  const std::string serve =
+      "serve() { perl -MSocket -e '$p = $ARGV[0]; socket(S, AF_UNIX, SOCK_STREAM, 0); bind(S, sockaddr_un($p)) or die $!; "
+      "listen(S, 1); socket(C, AF_UNIX, SOCK_STREAM, 0); connect(C, sockaddr_un($p)) or die $!' \"$1\"; }; ";
+  for (const char* path : {"own", "./sub/../own2", "$PWD/sub/own", "/tmp/own", "/proc/self/cwd/own3"})
+    EXPECT_EQ(shell(serve + "serve " + path + " && ! serve " + path + " 2>/dev/null").exit_code, 0) << path;
+  for (const char* path : {".envrc", "sub/.git", "$PWD/.vscode"}) {
+    EXPECT_NE(shell(serve + "serve " + path).exit_code, 0) << path;
+    EXPECT_EQ(shell(serve + "serve " + path, {"--policy", beside("none.toml")}).exit_code, 0) << path;
+  }
+  EXPECT_NE(shell(serve + "serve " + beside("own")).exit_code, 0);
+  EXPECT_EQ(shell(serve + "serve " + beside("own"), {"--write", beside()}).exit_code, 0);
+  EXPECT_EQ(
+      shell("perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 0); bind(S, sockaddr_in(0, INADDR_LOOPBACK)) or die; listen(S, 1)'")
+          .exit_code,
+      0);
+}
+
 }  // namespace
 }  // namespace belljar::test

@@ -2,6 +2,7 @@
 
 #include <linux/landlock.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "belljar/policy.h"
 #include "kernel/seccomp.h"
 #include "launch/plan.h"
+#include "policy/paths.h"
 
 namespace belljar::backend {
 namespace {
@@ -21,6 +23,7 @@ namespace {
 constexpr std::uint64_t kExecute = LANDLOCK_ACCESS_FS_EXECUTE, kWriteFile = LANDLOCK_ACCESS_FS_WRITE_FILE,
                         kReadFile = LANDLOCK_ACCESS_FS_READ_FILE, kReadDir = LANDLOCK_ACCESS_FS_READ_DIR;
 constexpr std::uint64_t kAbi1 = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+constexpr std::uint64_t kMakeSock = LANDLOCK_ACCESS_FS_MAKE_SOCK;
 constexpr std::uint64_t kRefer = LANDLOCK_ACCESS_FS_REFER;         // ABI 2
 constexpr std::uint64_t kTruncate = 1ULL << 14;                    // ABI 3
 constexpr std::uint64_t kBindTcp = 1;                              // ABI 4
@@ -35,7 +38,26 @@ std::uint64_t handled_fs(int abi) {
   return handled;  // ioctl on devices (ABI 5) is held by the minimal /dev
 }
 
-void add_rules(const Paths& paths, std::uint64_t all, launch::LandlockSpec& spec) {
+bool in_root(const Paths& paths, const std::string& path) {
+  return std::any_of(paths.writable.begin(), paths.writable.end(),
+                     [&](const std::string& root) { return policy::is_within(path, root); });
+}
+
+// Nothing that is writable and private lies above a writable root: its rights would hold there, too.
+bool none_above_roots(const Paths& paths) {
+  const auto apart = [&](const std::string& path) {
+    return std::none_of(paths.writable.begin(), paths.writable.end(),
+                        [&](const std::string& root) { return policy::is_within(root, path); });
+  };
+  const View& view = paths.view;
+  return std::ranges::all_of(view.private_dirs, [&](const PrivateDir& dir) { return apart(dir.target); }) &&
+         std::ranges::all_of(view.caches, [&](const Cache& cache) { return apart(cache.path); }) &&
+         std::ranges::all_of(view.binds,
+                             [&](const Bind& bind) { return bind.readonly || in_root(paths, bind.target) || apart(bind.target); });
+}
+
+// `on_roots`: on what is writable for good; `all` on what is private.
+void add_rules(const Paths& paths, std::uint64_t all, std::uint64_t on_roots, launch::LandlockSpec& spec) {
   const View& view = paths.view;
   const auto allow = [&](const std::string& path, std::uint64_t access) { spec.rules.push_back({path, access}); };
   if (view.whole_root) {
@@ -44,11 +66,11 @@ void add_rules(const Paths& paths, std::uint64_t all, launch::LandlockSpec& spec
     allow("/", kReadDir);  // a tree of our own: what can be listed in it is what may be seen
     for (const std::string& path : paths.readable) allow(path, kRead);
   }
-  for (const std::string& path : paths.writable) allow(path, all);
+  for (const std::string& path : paths.writable) allow(path, on_roots);
   for (const PrivateDir& dir : view.private_dirs) allow(dir.target, all);
   for (const Cache& cache : view.caches) allow(cache.path, all);
   for (const Bind& bind : view.binds) {
-    if (!bind.readonly) allow(bind.target, all);
+    if (!bind.readonly) allow(bind.target, in_root(paths, bind.target) ? on_roots : all);
     else if (!view.whole_root) allow(bind.target, kRead);
   }
   // Device nodes and the process's own files below /proc are written to; both trees are our own mounts.
@@ -65,7 +87,10 @@ void confine(const Host& host, const Policy& policy, const Workplace& place, con
   if (abi > 0) {
     spec.enabled = true;
     spec.handled_fs = handled_fs(abi);
-    add_rules(paths, spec.handled_fs, spec);
+    // Names in the roots are made by the broker, outside of this domain; bind(2) may only go on where they are nobody's business.
+    const bool judged = prepared.file_rules != nullptr;
+    prepared.sockets_held = judged && none_above_roots(paths);
+    add_rules(paths, spec.handled_fs, judged ? spec.handled_fs & ~kMakeSock : spec.handled_fs, spec);
     const bool bind_allowed = policy.network.allow_local_binding.value_or(prepared.own_network);
     if (abi >= 4 && !bind_allowed) spec.handled_net = kBindTcp;
     if (abi >= 6) spec.scoped = kScopeSignal | (policy.network.allow_all_unix_sockets ? 0 : kScopeAbstractUnix);

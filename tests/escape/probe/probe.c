@@ -175,6 +175,11 @@ static long act_sethostname(void) { return sethostname("probe", 5); }
 static long act_tiocsti(void) { return ioctl(0, TIOCSTI, "x"); }
 // CVE-2019-10063: the kernel looks at 32 bits of the request, a careless filter at 64.
 static long act_tiocsti_high(void) { return syscall(SYS_ioctl, 0L, 0x100000000UL | TIOCSTI, "x"); }
+// BTRFS_IOC_SUBVOL_CREATE on a directory: ENOTTY says that the file system was asked.
+static long act_subvolume(void) {
+  static char name[4096] = "";
+  return ioctl(open(".", O_RDONLY | O_DIRECTORY), 0x5000940eUL, name);
+}
 static long act_tioclinux(void) { return ioctl(0, TIOCLINUX, "\2"); }
 
 static long connect_ip(int family, const char* address) {
@@ -335,6 +340,7 @@ static const struct Act {
     {"sethostname", act_sethostname},
     {"tiocsti", act_tiocsti},
     {"tiocsti_high", act_tiocsti_high},
+    {"subvolume", act_subvolume},
     {"tioclinux", act_tioclinux},
     {"connect4", act_connect4},
     {"connect6", act_connect6},

@@ -1,0 +1,116 @@
+// bind(2), where rules judge names. An AF_UNIX socket's name is one that git may take for a marker of a repository (it asks for
+// access, not for the type) and that no call on files makes.
+//
+// A name that rules may have a say on is judged and made here, on a duplicate of the caller's socket, under its directory; the
+// socket then bears the last component as its address (getsockname(2)). A name elsewhere keeps its spelling: the call goes on by
+// itself where Landlock holds that it cannot end in a judged place after all (BrokerOptions::sockets_held), whatever the caller
+// swaps. Everything that makes no name likewise.
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "broker/control_files.h"
+#include "broker/file_call.h"
+#include "broker/handlers.h"
+#include "broker/sockaddr.h"
+
+namespace belljar::broker {
+namespace {
+
+constexpr int kGoOn = 1;
+
+struct Bind {
+  FileCall file;
+  UniqueFd socket;
+  Address address;
+  Start start;
+};
+
+// As the kernel takes them: the descriptor, then the address.
+int take(Bind& bind) {
+  const auto& args = bind.file.call.args;
+  auto socket = bind.file.caller.duplicate(static_cast<int>(args[0]));
+  if (!socket) return -socket.error();
+  bind.socket = *std::move(socket);
+  const int length = static_cast<int>(args[2]);
+  if (length < 0 || static_cast<std::size_t>(length) > bind.address.bytes.size()) return -EINVAL;
+  bind.address.length = static_cast<socklen_t>(length);
+  const auto read = bind.file.caller.read(args[1], std::span(bind.address.bytes).first(static_cast<std::size_t>(length)));
+  return read ? 0 : -read.error();
+}
+
+int option(int socket, int name) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  return ::getsockopt(socket, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+}
+
+bool is_unix(int socket) { return option(socket, SO_DOMAIN) == AF_UNIX; }
+bool is_tcp(int socket) { return option(socket, SO_PROTOCOL) == IPPROTO_TCP; }
+
+int bind_to(int socket, const void* address, socklen_t length) {
+  return ::bind(socket, static_cast<const sockaddr*>(address), length) == 0 ? 0 : -errno;
+}
+
+// The name under that directory and no other: this thread's working directory is its own.
+int bind_name(const Bind& bind, const Place& place) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (place.name.size() > sizeof name.sun_path) return -EINVAL;
+  std::memcpy(name.sun_path, place.name.data(), place.name.size());
+  if (::fchdir(place.dir) != 0) return -errno;
+  const int status = bind_to(bind.socket.get(), &name, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + place.name.size()));
+  if (::chdir("/") != 0) return -errno;
+  return status;
+}
+
+int bind_path(Bind& bind, const std::string& path) {
+  FileCall& file = bind.file;
+  if (const int status = file.take_start(static_cast<std::uint64_t>(AT_FDCWD), path, bind.start); status != 0) return status;
+  if (const int status = file.begin(); status != 0) return status;
+  file.own_directories();
+  auto place = file.places().parent(bind.start.fd.get(), path);
+  if (!place) return -place.error();
+  if (!place->is_name()) return -EADDRINUSE;
+  const Ruling ruling = file.rule(Act::kMknod, *place, false);
+  if (ruling.answer == Answer::kAllow && file.context.options.sockets_held && !file.judges(*place)) return kGoOn;
+  if (exists_at(place->dir, std::string(place->bare()))) return -EADDRINUSE;
+  if (ruling.answer == Answer::kMakesGitDir) {
+    if (const int status = admit_git_dir(file, Act::kMknod, *place, ruling); status != 0) return status;
+  } else if (ruling.answer != Answer::kAllow) {
+    return file.refuse(Act::kMknod, place->path(), ruling);
+  }
+  file.take_umask();
+  return file.explain(Act::kMknod, *place, bind_name(bind, *place));
+}
+
+int perform(Bind& bind) {
+  if (const int status = take(bind); status != 0) return status;
+  const UnixName name = is_unix(bind.socket.get()) ? decode_unix(bind.address) : UnixName{};
+  if (name.kind == UnixName::Kind::kPath) return bind_path(bind, std::string(name.name));
+  if (bind.file.context.options.sockets_held) return kGoOn;
+  if (bind.file.context.options.tcp_bind_refused && is_tcp(bind.socket.get())) return -EACCES;
+  if (const int status = bind.file.begin(); status != 0) return status;
+  return bind_to(bind.socket.get(), bind.address.bytes.data(), bind.address.length);
+}
+
+}  // namespace
+
+void handle_bind(Context& context, const Call& call, Receivers::Slot& slot) {
+  int status = 0;
+  {
+    Bind bind{.file = FileCall(context, call, slot), .socket = {}, .address = {}, .start = {}};
+    status = perform(bind);
+  }
+  if (status == kGoOn) return let_continue(context.listener.get(), call.id);
+  answer(context.listener.get(), call.id, status);
+}
+
+}  // namespace belljar::broker
