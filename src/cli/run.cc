@@ -2,6 +2,7 @@
 #include "runtime/run.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -74,6 +75,19 @@ Result<UniqueFd> create_report(const std::string& path) {
   return Error(Code::kInvalidArgument, format("cannot create the report {}", belljar::quoted(path)))
       .sys(error, "open")
       .next(error == ELOOP ? "a symbolic link is not followed here: name the file itself" : "choose another --report FILE");
+}
+
+// Where the command can write it may have written to the report, or put another file in its place. Nothing of it runs any more.
+Result<void> check_report(int fd, const std::string& path) {
+  struct stat own{}, there{};
+  if (::fstat(fd, &own) != 0 || !S_ISREG(own.st_mode)) return {};
+  const int follow = path.starts_with("/dev/") ? 0 : AT_SYMLINK_NOFOLLOW;
+  const bool same =
+      ::fstatat(AT_FDCWD, path.c_str(), &there, follow) == 0 && there.st_ino == own.st_ino && there.st_dev == own.st_dev;
+  if (same && ::ftruncate(fd, 0) == 0) return {};
+  return Error(Code::kAborted, format("cannot vouch for the report {}", belljar::quoted(path)))
+      .reason("the command removed it or put another file there")
+      .next("name a file that the command cannot write to");
 }
 
 Result<void> write_line(int fd, std::string text, std::string_view what) {
@@ -241,8 +255,12 @@ int run_command(const Given& given) {
     print_error(recorded.error());
     if (exit_code == 0) exit_code = 125;
   }
-  if (report.valid())
+  if (const auto whole = report.valid() ? check_report(report.get(), given.report) : Result<void>(); !whole) {
+    print_error(whole.error());
+    exit_code = 125;
+  } else if (report.valid()) {
     deliver(report.get(), given.json ? runtime::JsonStreams::kInclude : runtime::JsonStreams::kOmit, "the report");
+  }
   if (given.json) deliver(STDOUT_FILENO, runtime::JsonStreams::kInclude, "the result to stdout");
   if (ran) launch::await_end(ran->leaving);
   return exit_code;

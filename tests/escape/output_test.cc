@@ -41,5 +41,17 @@ TEST_F(Output, JsonEscapesControlCharacters) {
   EXPECT_NE(outcome.out.find("\\u001b[2J"), std::string::npos) << outcome;
 }
 
+// A report where the command can write: it says what came of the command, so the command must not be the one who says it.
+TEST_F(Output, ReportIsNotForged) {
+  const Outcome replaced = run_in({"--report", "r", "-c", "rm -f r && echo forged >r"});
+  EXPECT_EQ(replaced.exit_code == 125, read_file(workspace("r")).find("forged") == 0) << replaced;
+  const Outcome written = run_in({"--report", "w", "-c", "{ cat w; printf '%100000s' forged; } >>w || true"});
+  EXPECT_EQ(written.exit_code, 0) << written;
+  EXPECT_EQ(read_file(workspace("w")).find("forged"), std::string::npos);
+  const Outcome fine = run_in({"--report", beside("r"), "-c", "true"});
+  EXPECT_EQ(fine.exit_code, 0) << fine;
+  EXPECT_EQ(read_file(beside("r")).front(), '{');
+}
+
 }  // namespace
 }  // namespace belljar::test
