@@ -2,12 +2,17 @@
 // and the proxy are threads of this process, on loopback.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -147,10 +152,134 @@ void bench_relay(int runs, Report& report) {
   (void)(*proxy)->stop();
 }
 
+struct Footprint {
+  std::size_t kib = 0, descriptors = 0;
+};
+
+Footprint footprint() {
+  Footprint now;
+  std::ifstream statm("/proc/self/statm");
+  std::size_t size = 0, resident = 0;
+  statm >> size >> resident;
+  now.kib = resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 1024;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) now.descriptors += entry.path().empty() ? 0 : 1;
+  return now;
+}
+
+std::unique_ptr<egress::Proxy> start_proxy(std::uint16_t& port, std::size_t records = 1000) {
+  egress::ProxyOptions options;
+  options.rules.allowed = {policy::parse_domain_rule("127.0.0.1").value()};
+  options.max_records = records;
+  auto proxy = egress::Proxy::start(listen_here(port), std::move(options));
+  return proxy ? *std::move(proxy) : nullptr;
+}
+
+void add_number(Report& report, const std::string& name, const std::string& unit, double value, double target) {
+  Row row;
+  row.group = kGroup;
+  row.name = name;
+  row.unit = unit;
+  row.p50 = row.p99 = value;
+  row.runs = 1;
+  row.target = target;
+  report.rows.push_back(std::move(row));
+}
+
+// Four clients at a time, each connection with one round trip.
+void bench_new_connections(Report& report) {
+  constexpr int kClients = 4, kEach = 1500;
+  constexpr double kPromised = 1e6 / 3000;  // us
+  const Echo server;
+  std::uint16_t port = 0;
+  const auto proxy = start_proxy(port);
+  std::atomic<int> failed{0};
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::thread> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.emplace_back([&] {
+      for (int n = 0; n < kEach; ++n) failed += ping(tunnel(port, server.port).get()) ? 0 : 1;
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  if (failed > 0) return report.left_out.push_back("new connections: some failed, so none is shown");
+  add_number(report, "a new connection by proxy, 4 clients", "us", took.count() / (kClients * kEach), kPromised);
+}
+
+// The far ends wait in a backlog: nobody else holds memory.
+void bench_idle_tunnels(Report& report) {
+  constexpr int kTunnels = 1000;
+  constexpr double kPromised = 40 * 1024;  // KiB
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  std::uint16_t port = 0, server_port = 0;
+  const UniqueFd server = listen_here(server_port);
+  ::listen(server.get(), kTunnels + 24);
+  const auto proxy = start_proxy(port);
+  const Footprint before = footprint();
+  std::vector<UniqueFd> tunnels;
+  while (tunnels.size() < kTunnels) {
+    tunnels.push_back(tunnel(port, server_port));
+    if (!tunnels.back().valid()) return report.left_out.push_back("idle tunnels: one was not made, so none is shown");
+  }
+  const Footprint after = footprint();
+  add_number(report, "1000 idle tunnels, resident", "KiB", static_cast<double>(after.kib - std::min(before.kib, after.kib)),
+             kPromised);
+}
+
+// One connection a request to the server, a thousand requests a connection of the client.
+void soak(int requests, Report& report) {
+  std::uint16_t port = 0, server_port = 0;
+  UniqueFd listener = listen_here(server_port);
+  std::thread server([&listener] {
+    constexpr std::string_view kAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    char buffer[4096];
+    for (;;) {
+      const UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!client.valid()) return;
+      if (::recv(client.get(), buffer, sizeof buffer, 0) > 0) ::send(client.get(), kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL);
+    }
+  });
+  {
+    const auto proxy = start_proxy(port, 100);
+    const std::string request = "GET http://127.0.0.1:" + std::to_string(server_port) +
+                                "/ HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(server_port) + "\r\n\r\n";
+    Footprint before;
+    int done = 0;
+    UniqueFd client;
+    for (; done < requests; ++done) {
+      if (done % 1000 == 0) client = dial(port);
+      if (done == std::min(requests / 10, 10'000)) before = footprint();  // warm by then
+      std::string answer;
+      char buffer[4096];
+      ::send(client.get(), request.data(), request.size(), MSG_NOSIGNAL);
+      while (!answer.ends_with("hello")) {
+        const ssize_t got = ::recv(client.get(), buffer, sizeof buffer, 0);
+        if (got <= 0) break;
+        answer.append(buffer, static_cast<std::size_t>(got));
+      }
+      if (!answer.ends_with("hello")) break;
+    }
+    const Footprint after = footprint();
+    if (done < requests) report.left_out.push_back("soak: request " + std::to_string(done) + " failed");
+    add_number(report, "soak: resident growth, " + std::to_string(done) + " requests", "KiB",
+               static_cast<double>(after.kib) - static_cast<double>(before.kib), 512);
+    add_number(report, "soak: descriptors more", "count",
+               static_cast<double>(after.descriptors) - static_cast<double>(before.descriptors), 2);
+  }
+  ::shutdown(listener.get(), SHUT_RDWR);
+  server.join();
+}
+
 }  // namespace
 
 void bench_egress(const Setting& setting, Report& report) {
+  bench_idle_tunnels(report);
   bench_relay(setting.runs, report);
+  bench_new_connections(report);
+  if (setting.requests > 0) soak(setting.requests, report);
   const auto run = [&](const char* mode) {
     return [&setting, mode] {
       return run_process({setting.belljar, "run", "--workspace", setting.directory, "--net", mode, "--", "/bin/true"}) == 0;

@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
     else if (word == "--sandboxes") options.setting.sandboxes = std::atoi(value.c_str());
     else if (word == "--execs") options.setting.execs = std::atoi(value.c_str());
     else if (word == "--files") options.setting.files = std::atoi(value.c_str());
+    else if (word == "--requests") options.setting.requests = std::atoi(value.c_str());
     else if (word == "--only") options.only = value;
     else if (word == "--belljar") options.setting.belljar = value;
     else if (word == "--json") options.json = value;

@@ -35,6 +35,7 @@ struct Setting {
   int sandboxes = 500;  // that are idle at one time; 0: not measured
   int execs = 20'000;   // of the soak; 0: none
   int files = 100'000;  // in the largest workspace of bench_trees
+  int requests = 0;     // of the soak of the proxy; 0: none
 };
 
 void bench_process(const Setting& setting, Report& report);  // whole processes, beside the peers installed

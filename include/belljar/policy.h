@@ -92,19 +92,32 @@ struct Environment {
 enum class NetMode { kNone, kProxy, kHost };
 enum class NetMethods { kFull, kLimited };  // kLimited: GET, HEAD and OPTIONS in the clear, no tunnels
 
+// A TCP port of the host's loopback and one of the sandbox's, joined. Written `HOST:INSIDE`, or one number for both.
+struct PortPair {
+  std::uint16_t host = 0, inside = 0;
+  bool operator==(const PortPair&) const = default;
+};
+std::string to_string(const PortPair& ports);
+
 struct Network {
   NetMode mode = NetMode::kNone;
   // Unset: allowed in a network namespace of our own (nothing outside can reach it), refused on the host's network.
   std::optional<bool> allow_local_binding;
   std::vector<std::string> allow_unix_sockets;  // host stream sockets by path, there or not; datagram ones are refused by name
   bool allow_all_unix_sockets = false;
-  std::vector<std::uint16_t> publish;        // refused by name until egress serves it
+  std::vector<PortPair> publish;             // ports inside that the host's loopback reaches; not with mode host
+  std::vector<PortPair> host_ports;          // ports of the host's loopback that the inside reaches on its own; not with mode host
   std::vector<std::string> allowed_domains;  // mode proxy; the forms are in src/policy/domains.h
   std::vector<std::string> denied_domains;
-  NetMethods methods = NetMethods::kFull;  // mode proxy
-  bool proxy_auth = false;                 // mode proxy: the proxy asks for a credential, which the environment holds
-  bool transparent = true;                 // mode proxy: programs that know nothing of a proxy are served too
-  std::vector<std::string> credentials;    // "NAME for HOST"
+  std::vector<std::string> allowed_requests;      // mode proxy: "GET,HEAD example.com/path": only these of a host, in the clear
+  NetMethods methods = NetMethods::kFull;         // mode proxy
+  bool proxy_auth = false;                        // mode proxy: the proxy asks for a credential, which the environment holds
+  std::optional<std::uint64_t> http_proxy_port;   // mode proxy: a further port inside, which the variables name; else 3128
+  std::optional<std::uint64_t> socks_proxy_port;  // mode proxy: a further port inside
+  std::string upstream_proxy;                // mode proxy: everything leaves by it: http://[USER:PASSWORD@]HOST:PORT, socks5://...
+  std::vector<std::string> upstream_bypass;  // hosts that leave without it, as NO_PROXY names them
+  bool transparent = true;                   // mode proxy: programs that know nothing of a proxy are served too
+  std::vector<std::string> credentials;      // "NAME for HOST"
   bool operator==(const Network&) const = default;
 };
 
@@ -122,9 +135,12 @@ struct Limits {
   std::optional<std::uint64_t> pids;
   std::optional<std::uint64_t> open_files;
   std::optional<Bytes> file_size;
-  std::optional<Bytes> disk;          // growth of workspace plus tmp
-  std::optional<Bytes> write_quota;   // bytes written by the session through the file API
-  std::optional<Bytes> output_bytes;  // captured, for stdout and for stderr each
+  std::optional<Bytes> disk;                        // growth of workspace plus tmp
+  std::optional<Bytes> write_quota;                 // bytes written by the session through the file API
+  std::optional<Bytes> egress_bytes;                // both ways through the proxy
+  std::optional<std::uint64_t> egress_connections;  // through the proxy at one time
+  std::optional<Bytes> egress_rate;                 // a second, both ways through the proxy
+  std::optional<Bytes> output_bytes;                // captured, for stdout and for stderr each
   OutputAction output_action = OutputAction::kDrain;
   bool operator==(const Limits&) const = default;
 };

@@ -77,8 +77,8 @@ void append(policy::Value& to, const policy::Value& from) {
   if (auto* texts = std::get_if<std::vector<std::string>>(&to)) {
     const auto& more = std::get<std::vector<std::string>>(from);
     texts->insert(texts->end(), more.begin(), more.end());
-  } else if (auto* ports = std::get_if<std::vector<std::uint16_t>>(&to)) {
-    const auto& more = std::get<std::vector<std::uint16_t>>(from);
+  } else if (auto* ports = std::get_if<std::vector<PortPair>>(&to)) {
+    const auto& more = std::get<std::vector<PortPair>>(from);
     ports->insert(ports->end(), more.begin(), more.end());
   } else if (auto* map = std::get_if<std::map<std::string, std::string>>(&to)) {
     for (const auto& [name, text] : std::get<std::map<std::string, std::string>>(from)) (*map)[name] = text;
@@ -130,7 +130,7 @@ Result<policy::Layer> flags_layer(const PolicyFlags& flags) {
       else append(setting.value, *value);
     }
     has_mode = has_mode || key->name == "network.mode";
-    has_domains = has_domains || key->name == "network.allowed_domains";
+    has_domains = has_domains || key->name == "network.allowed_domains" || key->name == "network.allowed_requests";
     layer.settings.push_back(std::move(setting));
   }
   // A domain to allow says which network is meant.

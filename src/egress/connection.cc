@@ -53,6 +53,7 @@ void Connection::on_event(Side side, std::uint32_t events) {
 bool Connection::progress() {
   while (step()) {
   }
+  if (starved_) return false;
   const bool more = phase_ == Phase::kTunnel && (up_->pump(context_.pipes, 0) || down_->pump(context_.pipes, 0));
   return more && !over();
 }
@@ -75,6 +76,8 @@ bool Connection::step() {
       return socks_request();
     case Phase::kDialing:
       return dialled();
+    case Phase::kHandshake:
+      return handshake();
     case Phase::kExchange:
       return exchange();
     case Phase::kTunnel:
@@ -83,6 +86,8 @@ bool Connection::step() {
       return closing();
     case Phase::kResolving:
     case Phase::kAnswering:
+    case Phase::kSocket:
+    case Phase::kFindingUpstream:
     case Phase::kOver:
       return false;
   }
@@ -94,13 +99,18 @@ bool Connection::step() {
 // Somebody who meant another place says nothing to us: either the place decides alone, or what is said has to be looked at.
 bool Connection::arrive() {
   if (way_ == Way::kDnsStream) return phase_ = Phase::kQuestion, true;
+  if (way_ == Way::kHostPort) return join_host();
+  if (way_ == Way::kPublished) return join_inside();
   if (way_ == Way::kProxy || is_inspected()) return phase_ = Phase::kFirstByte, true;
   asked_.destination = direct_;
   begin_record(Protocol::kDirect);
   return decide();
 }
 
-bool Connection::is_inspected() const { return context_.options.methods == Methods::kLimited; }
+bool Connection::is_inspected() const {
+  return context_.options.methods == Methods::kLimited ||
+         policy::decide_host(context_.options.rules, direct_).reason == policy::HostReason::kRequests;
+}
 
 bool Connection::first_byte() {
   client_.read(kMaxHead + 1);
@@ -109,13 +119,13 @@ bool Connection::first_byte() {
   if (way_ == Way::kDirect && (byte < 'A' || byte > 'Z')) {
     asked_.destination = direct_;
     begin_record(Protocol::kDirect);
-    return refuse(Problem{.reason = "method",
-                          .refusal = {403, "http_request_denied",
-                                      "only plain HTTP passes: with network.methods = \"limited\" nothing may pass that cannot be "
-                                      "looked at",
-                                      "use http://, or network.methods = \"full\""},
-                          .violation = true,
-                          .rule_key = "network.methods"});
+    const bool limited = context_.options.methods == Methods::kLimited;
+    return refuse(
+        Problem{.reason = "method",
+                .refusal = {403, "http_request_denied", "only plain HTTP may go there, since nobody can look into anything else",
+                            limited ? "use http://, or network.methods = \"full\"" : "--allow-domain opens the host wholly"},
+                .violation = true,
+                .rule_key = limited ? "network.methods" : "network.allowed_requests"});
   }
   if (byte == 4) {  // SOCKS4 knows no names in its first form, and no reason in its answer
     client_.out = std::string("\0\x5B\0\0\0\0\0\0", 8);

@@ -30,8 +30,10 @@ class Connection {
 
   void on_event(Side side, std::uint32_t events);
   void on_resolved(const Resolved& resolved);
+  void on_socket(UniqueFd socket);  // an answer of Context::inner
   // Does what can be done. True: there is more to do at once, others come first.
   bool progress();
+  bool waits_for_credit() const noexcept { return starved_; }
   bool over() const noexcept { return phase_ == Phase::kOver; }
   Clock::time_point deadline() const noexcept { return deadline_; }
   void on_deadline();
@@ -46,6 +48,9 @@ class Connection {
     kSocksRequest,
     kQuestion,
     kAnswering,
+    kSocket,
+    kFindingUpstream,
+    kHandshake,
     kResolving,
     kDialing,
     kExchange,
@@ -53,7 +58,7 @@ class Connection {
     kClosing,
     kOver
   };
-  enum class Protocol { kNone, kHttp, kConnect, kSocks, kDirect };
+  enum class Protocol { kNone, kHttp, kConnect, kSocks, kDirect, kHostPort, kPublished };
 
   struct Problem {
     std::string reason;  // for the record
@@ -66,6 +71,9 @@ class Connection {
 
   bool step();  // one phase as far as it goes; true when the phase changed
   bool arrive();
+  bool join_host();
+  bool join_inside();
+  bool connect_inside(const UniqueFd& socket) const;
   bool is_inspected() const;
   bool first_byte();
   bool read_head();
@@ -77,9 +85,12 @@ class Connection {
   bool decide();
   bool take_addresses(const Resolved& resolved);
   bool dial_next();
+  bool judge_request();
+  bool spend();
   bool dialled();
   bool begin_exchange();
   bool exchange();
+  bool is_enough(std::uint64_t passed);
   bool pass_request();
   bool pass_answer();
   bool answer_head();
@@ -94,11 +105,18 @@ class Connection {
   bool refuse(Problem problem);
   bool refuse(HttpFault fault);
   bool refuse(const policy::HostVerdict& verdict);
+  bool by_upstream() const;
+  bool find_upstream();
+  bool take_upstream(const Resolved& resolved);
+  bool handshake();
+  bool begin_passing();
+  bool refuse_spent();
   bool fail_dial(int error);
   bool wrong_credential(const std::string& given) const;
   void enter(Phase phase, std::chrono::milliseconds patience);
   void watch(int fd, Side side) const;
   void drop_server();
+  void note_violation(const Problem& problem);
   void begin_record(Protocol protocol);
   void end_record(std::string reason);
   End& end_of(Side side) { return side == kClient ? client_ : server_; }
@@ -115,7 +133,11 @@ class Connection {
   ProxyRequest asked_;
   DnsQuestion asked_name_;             // kAnswering
   std::vector<policy::Ip> addresses_;  // checked, still to be tried; the next one last
+  std::optional<UpstreamHandshake> handshake_;
   bool keep_client_ = false;
+  bool inside_v6_ = false;   // kPublished: ::1 after 127.0.0.1
+  bool starved_ = false;     // may pass nothing until the rate allows it
+  std::uint64_t spent_ = 0;  // of what is recorded, already told to the context
   std::optional<Direction> up_, down_;
   EgressRecord record_;
   bool recording_ = false;

@@ -33,27 +33,45 @@ bool Connection::refuse(const policy::HostVerdict& verdict) {
               .rule = verdict.rule});
 }
 
+// The limit of bytes: what is under way is cut, since it is known to be more than may pass.
+bool Connection::refuse_spent() {
+  Problem problem{
+      .reason = "egress_bytes",
+      .refusal = {403, "http_request_denied", "the sandbox has used up its bytes of egress", "raise limits.egress_bytes"},
+      .violation = true,
+      .rule_key = "limits.egress_bytes"};
+  const bool begun = phase_ == Phase::kTunnel || (phase_ == Phase::kExchange && answer_->head_done());
+  if (!begun) return refuse(std::move(problem));
+  note_violation(problem);
+  end_record("egress_bytes");
+  return give_up();
+}
+
 bool Connection::refuse(Problem problem) {
   drop_server();
   if (!problem.rule.empty()) record_.rule = problem.rule;
-  if (problem.violation) {
-    Violation violation;
-    violation.operation = "egress";
-    violation.target = to_string(asked_.destination);
-    violation.rule = problem.rule_key;
-    violation.origin = context_.origin_of(problem.rule_key);
-    const Culprit culprit = context_.culprits.find(client_.fd.get());
-    violation.pid = record_.pid = culprit.pid;
-    violation.program = record_.program = culprit.program;
-    violation.errnum = EACCES;
-    violation.allowed = problem.refusal.reason + (problem.refusal.next.empty() ? "" : "; " + problem.refusal.next);
-    context_.add(std::move(violation));
-  }
+  if (problem.violation) note_violation(problem);
   end_record(std::move(problem.reason));
+  const bool speechless = (protocol_ == Protocol::kDirect && asked_.destination.port != kHttpPort) ||
+                          protocol_ == Protocol::kHostPort || protocol_ == Protocol::kPublished;
+  if (speechless) return give_up();
   if (protocol_ == Protocol::kSocks) client_.out += socks_reply(problem.socks);
-  else if (protocol_ == Protocol::kDirect && asked_.destination.port != kHttpPort) return give_up();
   else client_.out += refusal_text(problem.refusal, asked_.method == "HEAD", false);
   return close_politely();
+}
+
+void Connection::note_violation(const Problem& problem) {
+  Violation violation;
+  violation.operation = "egress";
+  violation.target = to_string(asked_.destination);
+  violation.rule = problem.rule_key;
+  violation.origin = context_.origin_of(problem.rule_key);
+  const Culprit culprit = context_.culprits.find(client_.fd.get());
+  violation.pid = record_.pid = culprit.pid;
+  violation.program = record_.program = culprit.program;
+  violation.errnum = EACCES;
+  violation.allowed = problem.refusal.reason + (problem.refusal.next.empty() ? "" : "; " + problem.refusal.next);
+  context_.add(std::move(violation));
 }
 
 // What is still to be written goes out; what the client still sends is read and dropped, or the kernel would answer it with a reset
@@ -99,7 +117,13 @@ void Connection::on_deadline() {
       begin_record(Protocol::kHttp);
       (void)refuse(Problem{.reason = "slow", .refusal = {408, "http_request_error", "the request did not arrive in time", ""}});
       break;
+    case Phase::kHandshake:
+      (void)refuse(Problem{.reason = "upstream",
+                           .refusal = {504, "connection_timeout", "the upstream proxy does not answer", ""},
+                           .socks = SocksReply::kTimedOut});
+      break;
     case Phase::kResolving:
+    case Phase::kFindingUpstream:
     case Phase::kAnswering:
       on_resolved({.addresses = {}, .error = "the name servers do not answer", .keep = {}});
       break;
@@ -110,13 +134,16 @@ void Connection::on_deadline() {
                     .refusal = {504, "http_response_timeout", format("{} does not answer", to_string(asked_.destination)), ""}});
       else (void)give_up();
       break;
+    case Phase::kSocket:
+      (void)fail_dial(ETIMEDOUT);
+      break;
     default:
       (void)give_up();
   }
 }
 
 void Connection::begin_record(Protocol protocol) {
-  constexpr const char* kNames[] = {"", "http", "connect", "socks5", "direct"};
+  constexpr const char* kNames[] = {"", "http", "connect", "socks5", "direct", "host-port", "publish"};
   protocol_ = protocol;
   recording_ = true;
   begun_ = Clock::now();
@@ -128,13 +155,16 @@ void Connection::begin_record(Protocol protocol) {
 }
 
 void Connection::end_record(std::string reason) {
-  if (!std::exchange(recording_, false)) return;
+  if (!recording_) return;
+  (void)spend();
+  recording_ = false;
   if (up_) record_.bytes_sent += up_->bytes();
   if (down_) record_.bytes_received += down_->bytes();
   record_.time = std::chrono::system_clock::now();
   record_.duration = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun_);
-  record_.allowed = up_.has_value() || reason == "allowed";
+  record_.allowed = (up_.has_value() || reason == "allowed") && reason != "egress_bytes";
   record_.reason = record_.allowed ? "allowed" : std::move(reason);
+  spent_ = 0;
   context_.add(std::move(record_));
   record_ = {};
 }

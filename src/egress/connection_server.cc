@@ -61,18 +61,119 @@ bool Connection::decide() {
   const policy::HostVerdict verdict = policy::decide_host(context_.options.rules, asked_.destination);
   record_.rule = verdict.rule;
   if (!verdict.allowed()) return refuse(verdict);
+  if (context_.passed > context_.options.max_bytes) return refuse_spent();
+  if (verdict.reason == policy::HostReason::kRequests && !judge_request()) return true;
   enter(Phase::kResolving, std::chrono::minutes(1));
   if (asked_.destination.host.ip) return take_addresses({.addresses = {*asked_.destination.host.ip}, .error = {}, .keep = {}});
   const auto kept = context_.lookups->ask(asked_.destination.host.name, id_);
   return kept && take_addresses(*kept);
 }
 
+// True: this request may go on.
+bool Connection::judge_request() {
+  const bool seen = protocol_ == Protocol::kHttp && !asked_.upgrade;
+  const policy::RequestRule* rule =
+      seen ? policy::find_request(context_.options.rules, asked_.destination, asked_.method, asked_.path) : nullptr;
+  if (rule != nullptr) return record_.rule = rule->text, true;
+  const std::string what = seen ? format("{} of that path is", escaped(asked_.method)) : "what cannot be looked into is";
+  return refuse(Problem{.reason = "request",
+                        .refusal = {403, "http_request_denied",
+                                    format("{} not among the requests that may go to {}", what, to_string(asked_.destination)),
+                                    seen ? "network.allowed_requests names them" : "use http://, or --allow-domain"},
+                        .violation = true,
+                        .rule_key = "network.allowed_requests",
+                        .rule = record_.rule}),
+         false;
+}
+
+bool Connection::join_host() {
+  asked_.destination = direct_;
+  begin_record(Protocol::kHostPort);
+  addresses_ = {*direct_.host.ip};
+  return dial_next();
+}
+
+// What listens inside may do so on 127.0.0.1 or, as Node's `localhost`, on ::1.
+bool Connection::join_inside() {
+  if (!recording_) asked_.destination = direct_, begin_record(Protocol::kPublished);
+  enter(Phase::kSocket, context_.options.timeouts.dial);
+  return !context_.inner.ask(id_, inside_v6_) && fail_dial(ECONNREFUSED);
+}
+
+bool Connection::connect_inside(const UniqueFd& socket) const {
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  four.sin_port = htons(direct_.port);
+  four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  six.sin6_port = htons(direct_.port);
+  six.sin6_addr = IN6ADDR_LOOPBACK_INIT;
+  const auto* address = inside_v6_ ? reinterpret_cast<const sockaddr*>(&six) : reinterpret_cast<const sockaddr*>(&four);
+  return ::connect(socket.get(), address, inside_v6_ ? sizeof six : sizeof four) == 0 || errno == EINPROGRESS;
+}
+
+void Connection::on_socket(UniqueFd socket) {
+  if (phase_ != Phase::kSocket) return;
+  drop_server();
+  if (!socket.valid() || !connect_inside(socket)) {
+    if (std::exchange(inside_v6_, true)) (void)fail_dial(ECONNREFUSED);
+    else (void)join_inside();
+    return;
+  }
+  watch(socket.get(), kServer);
+  server_.fd = std::move(socket);
+  enter(Phase::kDialing, context_.options.timeouts.dial);
+}
+
 void Connection::on_resolved(const Resolved& resolved) {
-  if (phase_ == Phase::kResolving) (void)take_addresses(resolved);
+  if (phase_ == Phase::kResolving) return (void)take_addresses(resolved);
+  if (phase_ == Phase::kFindingUpstream) return (void)take_upstream(resolved);
   if (phase_ == Phase::kAnswering) (void)answer(answer_question(context_, asked_name_, resolved));
 }
 
+bool Connection::by_upstream() const {
+  const auto& upstream = context_.options.upstream;
+  const bool leaves = way_ == Way::kProxy || way_ == Way::kDirect;
+  return upstream && leaves && !leaves_without(*upstream, asked_.destination);
+}
+
+bool Connection::find_upstream() {
+  const policy::Host& host = context_.options.upstream->place.host;
+  enter(Phase::kFindingUpstream, std::chrono::minutes(1));
+  if (host.ip) return take_upstream({.addresses = {*host.ip}, .error = {}, .keep = {}});
+  const auto kept = context_.lookups->ask(host.name, id_);
+  return kept && take_upstream(*kept);
+}
+
+// Where it is was the caller's choice: its addresses are not judged.
+bool Connection::take_upstream(const Resolved& resolved) {
+  if (resolved.addresses.empty())
+    return refuse(Problem{.reason = "upstream",
+                          .refusal = {502, "dns_error", "the upstream proxy does not resolve: " + resolved.error, ""},
+                          .socks = SocksReply::kHostUnreachable});
+  addresses_.assign(resolved.addresses.rbegin(), resolved.addresses.rend());
+  return dial_next();
+}
+
+bool Connection::handshake() {
+  server_.flush();
+  server_.read(kMaxHead);
+  const auto state = handshake_->feed(server_.in, server_.out);
+  if (state == UpstreamHandshake::State::kDone) return handshake_.reset(), begin_passing();
+  server_.flush();
+  const bool ended = server_.eof || server_.broken;
+  if (state == UpstreamHandshake::State::kMore && !ended) return client_.hung && give_up();
+  const std::string why = state == UpstreamHandshake::State::kFailed ? handshake_->reason() : "it closed the connection";
+  return refuse(Problem{.reason = "upstream",
+                        .refusal = {502, "http_request_error",
+                                    format("the upstream proxy does not lead to {}: {}", to_string(asked_.destination), why), ""}});
+}
+
 bool Connection::take_addresses(const Resolved& resolved) {
+  const bool upstream = by_upstream();
+  // A name that only the upstream proxy knows is left to it.
+  if (resolved.addresses.empty() && upstream) return find_upstream();
   if (resolved.addresses.empty())
     return refuse(Problem{
         .reason = "dns",
@@ -85,7 +186,8 @@ bool Connection::take_addresses(const Resolved& resolved) {
     if (verdict.allowed()) addresses_.insert(addresses_.begin(), ip);
     else if (!worst) worst = std::move(verdict);
   }
-  return addresses_.empty() ? refuse(*worst) : dial_next();
+  if (addresses_.empty()) return refuse(*worst);
+  return upstream ? find_upstream() : dial_next();
 }
 
 bool Connection::dial_next() {
@@ -94,7 +196,8 @@ bool Connection::dial_next() {
   while (!addresses_.empty()) {
     const policy::Ip ip = addresses_.back();
     addresses_.pop_back();
-    UniqueFd fd = dial(ip, asked_.destination.port, error);
+    const std::uint16_t port = by_upstream() ? context_.options.upstream->place.port : asked_.destination.port;
+    UniqueFd fd = dial(ip, port, error);
     if (!fd.valid()) continue;
     record_.address = policy::to_string(ip);
     watch(fd.get(), kServer);
@@ -114,10 +217,18 @@ bool Connection::dialled() {
   int error = 0;
   socklen_t size = sizeof error;
   ::getsockopt(server_.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) {
-    return addresses_.empty() ? fail_dial(error) : dial_next();
-  }
+  if (error != 0 && way_ == Way::kPublished && !std::exchange(inside_v6_, true)) return join_inside();
+  if (error != 0) return addresses_.empty() ? fail_dial(error) : dial_next();
   server_.hung = false;
+  const bool asks = by_upstream() && (protocol_ != Protocol::kHttp || context_.options.upstream->kind == Upstream::Kind::kSocks5);
+  if (!asks) return begin_passing();
+  handshake_.emplace(*context_.options.upstream, asked_.destination);
+  server_.out = handshake_->begin();
+  enter(Phase::kHandshake, context_.options.timeouts.dial);
+  return true;
+}
+
+bool Connection::begin_passing() {
   if (protocol_ == Protocol::kHttp) return begin_exchange();
   if (protocol_ == Protocol::kSocks) client_.out += socks_reply(SocksReply::kDone);
   if (protocol_ == Protocol::kConnect) client_.out += "HTTP/1.1 200 Connection established\r\n\r\n";
@@ -138,7 +249,8 @@ bool Connection::fail_dial(int error) {
 // --- a request that is passed on
 
 bool Connection::begin_exchange() {
-  server_.out = forwarded_head(request_->head(), asked_);
+  const bool whole = by_upstream() && context_.options.upstream->kind == Upstream::Kind::kHttp;
+  server_.out = forwarded_head(request_->head(), asked_, whole ? &context_.options.upstream->credential : nullptr);
   answer_.emplace(HttpReader::Kind::kResponse, asked_.method == "HEAD");
   keep_client_ = false;
   enter(Phase::kExchange, context_.options.timeouts.answer);
@@ -147,18 +259,29 @@ bool Connection::begin_exchange() {
 
 bool Connection::exchange() {
   const std::uint64_t before = record_.bytes_sent + record_.bytes_received;
+  if (starved_ = !context_.has_credit(); starved_) return false;
   if (!pass_request()) return true;
   if (!pass_answer()) return true;
   if (client_.broken) return give_up();
+  if (!spend()) return refuse_spent();
   if (record_.bytes_sent + record_.bytes_received != before) deadline_ = Clock::now() + context_.options.timeouts.answer;
   if (answer_->done() && client_.out.empty()) return end_exchange();
   return false;
 }
 
+// With a rate, one piece after the other.
+bool Connection::is_enough(std::uint64_t passed) {
+  constexpr std::uint64_t kPiece = 65536;
+  if (context_.options.max_rate != 0 && passed >= kPiece) starved_ = true;
+  return starved_;
+}
+
 // False: the phase is another one now.
 bool Connection::pass_request() {
+  const std::uint64_t before = record_.bytes_sent;
   for (;;) {
     record_.bytes_sent += server_.flush();
+    if (is_enough(record_.bytes_sent - before)) return true;
     if (request_->done() || server_.out.size() >= kWindow) return true;
     client_.read(kWindow);
     const std::size_t taken = request_->feed(client_.in);
@@ -173,8 +296,10 @@ bool Connection::pass_request() {
 }
 
 bool Connection::pass_answer() {
+  const std::uint64_t before = record_.bytes_received;
   for (;;) {
     record_.bytes_received += client_.flush();
+    if (is_enough(record_.bytes_received - before)) return true;
     if (answer_->done() || client_.out.size() >= kWindow) return true;
     server_.read(kWindow);
     const bool had_head = answer_->head_done();
@@ -223,6 +348,12 @@ bool Connection::end_exchange() {
   return true;
 }
 
+bool Connection::spend() {
+  const std::uint64_t tunnelled = (up_ ? up_->bytes() : 0) + (down_ ? down_->bytes() : 0);
+  const std::uint64_t now = record_.bytes_sent + record_.bytes_received + tunnelled;
+  return context_.spend(now - std::exchange(spent_, now));
+}
+
 // --- a tunnel
 
 bool Connection::begin_tunnel() {
@@ -237,7 +368,11 @@ bool Connection::begin_tunnel() {
 
 bool Connection::tunnel() {
   const std::uint64_t before = up_->bytes() + down_->bytes();
-  const bool more_up = up_->pump(context_.pipes, kBudget), more_down = down_->pump(context_.pipes, kBudget);
+  if (starved_ = !context_.has_credit(); starved_) return false;
+  const int budget = context_.options.max_rate == 0 ? kBudget : 1;
+  const bool more_up = up_->pump(context_.pipes, budget), more_down = down_->pump(context_.pipes, budget);
+  starved_ = context_.options.max_rate != 0 && (more_up || more_down);
+  if (!spend()) return refuse_spent();
   if (client_.broken || server_.broken) return give_up();
   if (up_->done() && down_->done()) {
     end_record("allowed");

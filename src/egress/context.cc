@@ -32,9 +32,29 @@ void Context::add(Violation violation) {
   else ++log.violations_dropped;
 }
 
+bool Context::spend(std::uint64_t bytes) {
+  passed += bytes;
+  credit -= static_cast<double>(bytes);
+  return passed <= options.max_bytes;
+}
+
+// A bucket that holds what a quarter of a second brings, or one burst: what is asked for little by little never waits.
+bool Context::has_credit() {
+  if (options.max_rate == 0) return true;
+  constexpr double kShare = 0.25, kBurst = 65536;
+  const auto now = std::chrono::steady_clock::now();
+  const auto rate = static_cast<double>(options.max_rate);
+  credit += rate * std::chrono::duration<double>(now - credited).count();
+  credit = std::min(credit, std::max(rate * kShare, kBurst));
+  credited = now;
+  return credit > 0;
+}
+
 const Origin& Context::origin_of(const std::string& rule_key) const {
   if (rule_key == "network.denied_domains") return options.denied_origin;
-  return rule_key == "network.allowed_domains" ? options.allowed_origin : options.mode_origin;
+  if (rule_key == "network.allowed_domains") return options.allowed_origin;
+  if (rule_key == "network.allowed_requests") return options.requests_origin;
+  return rule_key == "limits.egress_bytes" ? options.limit_origin : options.mode_origin;
 }
 
 }  // namespace belljar::egress

@@ -7,6 +7,7 @@
 
 #include "egress/culprit.h"
 #include "egress/fake_addresses.h"
+#include "egress/inner_sockets.h"
 #include "egress/lookups.h"
 #include "egress/proxy.h"
 #include "egress/relay.h"
@@ -20,6 +21,10 @@ struct Context {
   std::unique_ptr<Lookups> lookups;
   FakeAddresses fakes;
   Culprits culprits;
+  InnerSockets inner;
+  std::uint64_t passed = 0;  // bytes through all connections, both ways
+  double credit = 0;         // bytes that may pass now, with options.max_rate
+  std::chrono::steady_clock::time_point credited;
   PipePool pipes;
   EgressLog log;
   std::vector<policy::Ip> own;  // addresses of this machine
@@ -28,6 +33,10 @@ struct Context {
   bool is_own(const policy::Ip& ip);
   void add(EgressRecord record);
   void add(Violation violation);
+  // Counts what went through. False: that was the last of options.max_bytes.
+  bool spend(std::uint64_t bytes);
+  // Whether anything may pass now; otherwise after a few milliseconds.
+  bool has_credit();
   const Origin& origin_of(const std::string& rule_key) const;
 };
 

@@ -301,10 +301,26 @@ std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive,
   return request;
 }
 
-std::string forwarded_head(const HttpHead& head, const ProxyRequest& request) {
+std::string proxy_authorization(std::string_view credential) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  if (credential.empty()) return {};
+  std::string text;
+  for (std::size_t i = 0; i < credential.size(); i += 3) {
+    const auto byte = [&](std::size_t n) {
+      return i + n < credential.size() ? static_cast<unsigned>(static_cast<unsigned char>(credential[i + n])) : 0U;
+    };
+    const unsigned three = byte(0) << 16 | byte(1) << 8 | byte(2);
+    for (std::size_t n = 0; n < 4; ++n) text += i + n <= credential.size() ? kDigits[three >> (18 - 6 * n) & 63] : '=';
+  }
+  return format("Proxy-Authorization: Basic {}\r\n", text);
+}
+
+std::string forwarded_head(const HttpHead& head, const ProxyRequest& request, const std::string* upstream) {
   std::string host = to_string(request.destination);
   if (request.destination.port == 80) host.resize(host.size() - 3);
-  std::string text = format("{} {} HTTP/1.{}\r\nHost: {}\r\n", head.method, request.path, head.version % 10, host);
+  const std::string place = upstream == nullptr ? "" : "http://" + host;
+  std::string text = format("{} {}{} HTTP/1.{}\r\nHost: {}\r\n", head.method, place, request.path, head.version % 10, host);
+  if (upstream != nullptr) text += proxy_authorization(*upstream);
   for (const HttpField& field : head.fields) {
     if (!same_name(field.name, "Host") && !is_ours(head, field.name)) text += field_line(field);
   }

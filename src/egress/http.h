@@ -80,8 +80,11 @@ struct ProxyRequest {
 std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive, HttpFault& fault,
                                          const policy::Destination* direct = nullptr);
 
-// The head for the server: origin form, the Host of `request`, no field that was meant for us, one message a connection.
-std::string forwarded_head(const HttpHead& head, const ProxyRequest& request);
+// The head for the server: origin form, the Host of `request`, no field that was meant for us, one message a connection. For
+// another proxy (`upstream`, "user:password" or empty) the target is a whole URL.
+std::string forwarded_head(const HttpHead& head, const ProxyRequest& request, const std::string* upstream = nullptr);
+// "Proxy-Authorization: Basic ...\r\n" for "user:password"; nothing for nothing.
+std::string proxy_authorization(std::string_view credential);
 // The head for the client: fields of the connection are ours.
 std::string returned_head(const HttpHead& head, bool keep_alive, bool upgrade);
 

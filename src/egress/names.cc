@@ -53,7 +53,8 @@ std::optional<DnsAnswer> judge_question(Context& context, const DnsQuestion& que
 }
 
 DnsAnswer answer_question(Context& context, const DnsQuestion& question, const Resolved& resolved) {
-  if (resolved.addresses.empty()) {
+  // A name that only an upstream proxy knows is left to it.
+  if (resolved.addresses.empty() && !context.options.upstream) {
     const DnsCode code = resolved.missing ? DnsCode::kNoSuchName : DnsCode::kServerFailure;
     return {.code = code, .address = {}, .why = {}};
   }

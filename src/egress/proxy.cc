@@ -26,7 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Tokens of epoll events below kFirstId * 2 are these; others are a connection's.
-enum Token : std::uint64_t { kStop = 0, kAnswers = 1, kDns = 2, kFirstDoor = 8 };
+enum Token : std::uint64_t { kStop = 0, kAnswers = 1, kDns = 2, kInner = 3, kFirstDoor = 8 };
 constexpr std::uint64_t kMostDoors = 64;
 constexpr std::uint16_t kDnsPort = 53;
 constexpr std::uint64_t kFirstId = (kFirstDoor + kMostDoors) / 2;
@@ -54,7 +54,8 @@ struct Proxy::State {
   UniqueFd epoll, stop;
   std::optional<DnsDoor> dns;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections;
-  std::set<std::uint64_t> ready;  // have more to do at once
+  std::set<std::uint64_t> ready;    // have more to do at once
+  std::set<std::uint64_t> starved;  // go on when the rate allows it
   std::uint64_t next_id = kFirstId;
   bool paused = false;  // no more connections or descriptors: the listeners wait
   bool more_dns = false;
@@ -70,6 +71,7 @@ struct Proxy::State {
   void pause();
   void resume();
   void serve_dns();
+  void take_inner();
   void take_answers();
   void advance(std::uint64_t id);
   void sweep();
@@ -85,6 +87,8 @@ void Proxy::State::watch(int fd, std::uint64_t token) const {
 
 int Proxy::State::patience() const {
   if (!ready.empty() || more_dns) return 0;
+  constexpr int kTick = 10;  // milliseconds
+  if (!starved.empty()) return kTick;
   if (next_sweep == Clock::time_point::max()) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_sweep - Clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
@@ -97,6 +101,7 @@ void Proxy::State::loop() {
     const int count = ::epoll_wait(epoll.get(), events, std::size(events), patience());
     for (int i = 0; i < count; ++i) dispatch(events[i], stopping);
     if (more_dns) serve_dns();
+    if (!starved.empty() && context.has_credit()) ready.merge(starved);
     for (const std::uint64_t id : std::exchange(ready, {})) advance(id);
     if (Clock::now() >= next_sweep) sweep();
   }
@@ -108,6 +113,7 @@ void Proxy::State::dispatch(const epoll_event& event, bool& stopping) {
   if (token == kStop) stopping = true;
   else if (token == kAnswers) take_answers();
   else if (token == kDns) serve_dns();
+  else if (token == kInner) take_inner();
   else if (token < kFirstDoor + kMostDoors) accept_all(listeners[token - kFirstDoor]);
   if (token < kFirstDoor + kMostDoors) return;
   const std::uint64_t id = token / 2;
@@ -142,6 +148,15 @@ void Proxy::State::accept_all(const Listener& listener) {
   }
 }
 
+void Proxy::State::take_inner() {
+  while (auto made = context.inner.take()) {
+    const auto found = connections.find(made->first);
+    if (found == connections.end()) continue;
+    found->second->on_socket(std::move(made->second));
+    ready.insert(made->first);
+  }
+}
+
 // Where a client wanted to go is the address of our end: a redirect leaves it as it was.
 void Proxy::State::greet(const Listener& listener, UniqueFd client) {
   Way way = listener.door.way;
@@ -155,6 +170,8 @@ void Proxy::State::greet(const Listener& listener, UniqueFd client) {
     if (const std::string* name = context.fakes.find_name(number)) direct.host.name = *name, way = moved ? Way::kDirect : way;
     else direct.host.ip = policy::ipv4(number);
   }
+  if (way == Way::kHostPort || way == Way::kPublished)
+    direct = {{.name = {}, .ip = policy::ipv4(INADDR_LOOPBACK)}, listener.door.port};
   const std::uint64_t id = next_id++;
   connections.emplace(id, std::make_unique<Connection>(context, id, std::move(client), way, std::move(direct)));
   ready.insert(id);
@@ -177,6 +194,7 @@ void Proxy::State::advance(std::uint64_t id) {
   const auto found = connections.find(id);
   if (found == connections.end()) return;
   if (found->second->progress()) ready.insert(id);
+  if (found->second->waits_for_credit()) starved.insert(id);
   if (!found->second->over()) {
     next_sweep = std::min(next_sweep, found->second->deadline());
     return;
@@ -234,6 +252,9 @@ Result<std::unique_ptr<Proxy>> Proxy::start(Doors doors, ProxyOptions options) {
     state->dns.emplace(context, std::move(doors.dns));
     state->watch(state->dns->fd(), kDns);
   }
+  context.inner = InnerSockets(std::move(doors.maker));
+  if (context.inner.fd() >= 0) state->watch(context.inner.fd(), kInner);
+  context.credited = Clock::now();
   state->resume();
   state->watch(state->stop.get(), kStop);
   state->watch(context.lookups->poll_fd(), kAnswers);

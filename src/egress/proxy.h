@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "egress/resolve.h"
+#include "egress/upstream.h"
 #include "policy/domains.h"
 
 namespace belljar::egress {
@@ -43,13 +45,16 @@ struct ProxyOptions {
   policy::HostRules rules;
   Methods methods = Methods::kFull;
   std::string credential;  // "user:password" that clients must send; empty: none
-  Origin allowed_origin, denied_origin, mode_origin;
+  Origin allowed_origin, denied_origin, mode_origin, requests_origin, limit_origin;
+  std::optional<Upstream> upstream;
   Resolve resolve = resolve_on_host;
   std::vector<policy::Ip> (*own_addresses)() = egress::own_addresses;
   ProxyTimeouts timeouts;
   std::size_t max_connections = 4096;
-  std::size_t max_records = 1000;  // of each kind; the rest is counted
-  std::size_t max_lookups = 4;     // threads that wait for name servers at one time
+  std::uint64_t max_bytes = UINT64_MAX;  // both ways together; then connections end and no more begin
+  std::uint64_t max_rate = 0;            // bytes a second, both ways together; 0: as fast as it goes
+  std::size_t max_records = 1000;        // of each kind; the rest is counted
+  std::size_t max_lookups = 4;           // threads that wait for name servers at one time
 };
 
 // How a client comes in.
@@ -57,11 +62,14 @@ enum class Way : std::uint8_t {
   kProxy,      // speaks to a proxy: HTTP, CONNECT, SOCKS5
   kDirect,     // meant another place: the address it connected to names it
   kDnsStream,  // DNS over TCP
+  kHostPort,   // joined with Door::port of the host's loopback
+  kPublished,  // comes from the host and is joined with Door::port of the sandbox's loopback
 };
 
 struct Door {
   Way way = Way::kProxy;
   UniqueFd listener;  // listening TCP socket; made non-blocking
+  std::uint16_t port = 0;
 };
 
 // What leads from the sandbox to the proxy. `listeners` holds one of kProxy at least; what a redirect brings to that one is
@@ -69,6 +77,7 @@ struct Door {
 struct Doors {
   std::vector<Door> listeners;
   UniqueFd dns;      // UDP with IP_PKTINFO; none: no names inside
+  UniqueFd maker;    // gives out TCP sockets of the sandbox's network (launch::InnerSocket::Kind::kMaker), for kPublished
   UniqueFd diag;     // sock_diag of the sandbox's network; none: refusals tell no process
   int init_pid = 0;  // pid 1 of the sandbox as we see it: the tree that is searched for a process
 };

@@ -23,6 +23,7 @@ enum class How {
   kTexts,       // a list of text
   kPaths,       // a list of paths, `{path, literal}` allowed; a trailing `/**` is the directory itself
   kDomains,     // a list of domains; not empty: network.mode proxy
+  kUpstream,    // a port of the host's loopback where another proxy listens; `target` is its scheme
   kText,        // a text
   kMap,         // a table of text
   kReadable,    // a list of paths that become entries with access read
@@ -45,7 +46,7 @@ struct Meaning {
 
 constexpr std::string_view kMac = "concerns macOS, which this build does not serve";
 constexpr std::string_view kOwn = "belljar starts no helper programs";
-constexpr std::string_view kNoChain = "belljar's own proxy judges every host; it does not hand them to another one";
+constexpr std::string_view kNoChain = "write another proxy as network.upstream_proxy in a policy; hosts stay judged here";
 constexpr std::string_view kNoCredentials = "name credentials under network.credentials of a policy instead";
 constexpr std::string_view kNoTls = "TLS is not taken apart by this build";
 
@@ -63,8 +64,8 @@ constexpr Meaning kSandboxSettings[] = {
     {"network.allowLocalBinding", How::kFlag, "network.allow_local_binding"},
     {"network.allowUnixSockets", How::kPaths, "network.allow_unix_sockets"},
     {"network.allowAllUnixSockets", How::kFlag, "network.allow_all_unix_sockets"},
-    {"network.httpProxyPort", How::kRefused, kNoChain},
-    {"network.socksProxyPort", How::kRefused, kNoChain},
+    {"network.httpProxyPort", How::kUpstream, "http"},
+    {"network.socksProxyPort", How::kUpstream, "socks5h"},
     {"network.allowedDomains", How::kDomains, "network.allowed_domains"},
     {"network.deniedDomains", How::kTexts, "network.denied_domains"},
     {"network.strictAllowlist", How::kOnlyTrue, "a host that no rule allows is refused, never asked about"},
@@ -98,8 +99,8 @@ constexpr Meaning kSrt[] = {
     {"network.allowAllUnixSockets", How::kFlag, "network.allow_all_unix_sockets"},
     {"network.allowLocalBinding", How::kFlag, "network.allow_local_binding"},
     {"network.allowMachLookup", How::kOnlyFalse, kMac},
-    {"network.httpProxyPort", How::kRefused, kNoChain},
-    {"network.socksProxyPort", How::kRefused, kNoChain},
+    {"network.httpProxyPort", How::kUpstream, "http"},
+    {"network.socksProxyPort", How::kUpstream, "socks5h"},
     {"network.mitmProxy", How::kOnlyFalse, kNoChain},
     {"network.parentProxy", How::kOnlyFalse, kNoChain},
     {"network.tlsTerminate", How::kOnlyFalse, kNoTls},
@@ -181,6 +182,7 @@ class Importer {
   Result<void> permission(const Meaning& meaning, const Member& member, const std::string& name);
   Result<void> approval(const Member& member, const std::string& name);
   Result<void> domains(const Meaning& meaning, const Member& member, const std::string& name);
+  Result<void> upstream(const Meaning& meaning, const Member& member, const std::string& name);
   Result<void> readable(const Member& member, const std::string& name);
   Result<std::vector<std::string>> texts(const Member& member, bool paths) const;
   Result<bool> flag(const Member& member) const;
@@ -237,8 +239,18 @@ Result<void> Importer::domains(const Meaning& meaning, const Member& member, con
   const auto list = BELLJAR_TRY(texts(member, false));
   say(meaning.target, toml_list(list), name);
   // An empty list means none, never all.
-  lines_["network.mode"] = list.empty() ? "\"none\"" : "\"proxy\"";
+  lines_["network.mode"] = list.empty() && !lines_.contains("network.upstream_proxy") ? "\"none\"" : "\"proxy\"";
   if (list.empty()) lines_.erase("network.allowed_domains");
+  return {};
+}
+
+// The peers hand every host to that proxy unseen; here the list of domains holds before it.
+Result<void> Importer::upstream(const Meaning& meaning, const Member& member, const std::string& name) {
+  if (member.value.kind != Node::Kind::kInteger || member.value.integer < 1 || member.value.integer > 65535)
+    return wrong(member, "a port from 1 to 65535");
+  if (lines_.contains("network.upstream_proxy")) refuse(name, "another field names a proxy already");
+  else say("network.upstream_proxy", format("\"{}://127.0.0.1:{}\"", meaning.target, member.value.integer), name);
+  lines_["network.mode"] = "\"proxy\"";
   return {};
 }
 
@@ -300,6 +312,8 @@ Result<void> Importer::field(const Meaning& meaning, const Member& member, const
       return readable(member, name);
     case How::kDomains:
       return domains(meaning, member, name);
+    case How::kUpstream:
+      return upstream(meaning, member, name);
     case How::kMode:
     case How::kText:
       if (member.value.kind != Node::Kind::kText) return wrong(member, "text");

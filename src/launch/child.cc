@@ -266,6 +266,7 @@ int close_inherited_fds(ChildContext& context) noexcept {
   };
   if (const int status = keep(context.control); status < 0) return status;
   if (const int status = keep(context.children); status < 0) return status;
+  if (const int status = keep(context.maker); status < 0) return status;
   if (const int status = keep(context.pty_master); status < 0) return status;
   if (const int status = keep(context.pty_slave); status < 0) return status;
   for (std::size_t i = 0; i < context.plan->sockets.size(); ++i) {

@@ -334,6 +334,31 @@ bool handle_request(ChildContext& context) noexcept {
   return true;
 }
 
+// One request for a socket of this network; false when whoever asks is gone.
+bool make_socket(const ChildContext& context) noexcept {
+  char family = 0;
+  const ssize_t size = ::recv(context.maker, &family, sizeof family, 0);
+  if (size <= 0) return size < 0 && (errno == EAGAIN || errno == EINTR);
+  const int fd = ::socket(family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  iovec part{&family, sizeof family};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  ::sendmsg(context.maker, &message, MSG_NOSIGNAL);
+  if (fd >= 0) ::close(fd);
+  return true;
+}
+
 }  // namespace
 
 // Each round kills our children, whose orphans become our children for the next round.
@@ -406,8 +431,12 @@ void serve(ChildContext& context) noexcept {
   if (reply.type == wire::FromInit::kExecFailed && context.one_shot) ::_exit(0);
 
   for (;;) {
-    pollfd wait[2] = {{context.control, POLLIN, 0}, {children, POLLIN, 0}};
-    if (::poll(wait, 2, -1) < 0) continue;
+    pollfd wait[3] = {{context.control, POLLIN, 0}, {children, POLLIN, 0}, {context.maker, POLLIN, 0}};  // -1 is passed over
+    if (::poll(wait, 3, -1) < 0) continue;
+    if (wait[2].revents != 0 && !make_socket(context)) {
+      ::close(context.maker);
+      context.maker = -1;
+    }
     if (wait[1].revents != 0) {
       signalfd_siginfo info;
       while (::read(children, &info, sizeof info) > 0) {

@@ -134,6 +134,14 @@ int open_listener(int fd, const sockaddr_in& address) noexcept {
   return ::listen(fd, kBacklog) < 0 ? -errno : 0;
 }
 
+int open_maker(int& outer, int& inner) noexcept {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) return -errno;
+  outer = ends[0];
+  inner = ends[1];
+  return 0;
+}
+
 int open_socket(const InnerSocket& wanted, int& fd) noexcept {
   constexpr int kFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
   if (wanted.kind == InnerSocket::Kind::kDiag)
@@ -163,7 +171,8 @@ int open_sockets(ChildContext& context) noexcept {
     if (index == kMaxInnerSockets) return -E2BIG;
     int& fd = context.sockets[index++];
     if (wanted.without_redirect && context.redirect_errno == 0) continue;
-    if (const int status = open_socket(wanted, fd); status < 0) return status;
+    const bool maker = wanted.kind == InnerSocket::Kind::kMaker;
+    if (const int status = maker ? open_maker(fd, context.maker) : open_socket(wanted, fd); status < 0) return status;
   }
   return 0;
 }

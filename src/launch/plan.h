@@ -96,13 +96,16 @@ struct InnerSocket {
     kListener,  // TCP, listening
     kDatagram,  // UDP, bound; tells where each datagram was sent to (IP_PKTINFO)
     kDiag,      // netlink sock_diag
+    kMaker,     // a SOCK_SEQPACKET to pid 1: for each packet of one byte (4 or 6) it sends one back with a new TCP socket, or with
+                // none
   };
   // What it is for; the launcher does not ask.
-  enum class Purpose : std::uint8_t { kProxy, kDirect, kDns, kDnsStream, kDiag };
+  enum class Purpose : std::uint8_t { kProxy, kDirect, kDns, kDnsStream, kDiag, kHostPort, kMaker };
   Purpose purpose = Purpose::kProxy;
   Kind kind = Kind::kListener;
   std::uint32_t address = 0x7F000001;  // as a number
   std::uint16_t port = 0;
+  std::uint16_t host_port = 0;    // kHostPort: what it leads to
   bool transparent = false;       // may answer for addresses that are not the machine's (IP_TRANSPARENT)
   bool without_redirect = false;  // only where Plan::redirect was refused
   bool operator==(const InnerSocket&) const = default;

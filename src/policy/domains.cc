@@ -64,6 +64,29 @@ bool is_below(std::string_view name, std::string_view zone) noexcept {
   return name.size() > zone.size() + 1 && name[name.size() - zone.size() - 1] == '.' && name.ends_with(zone);
 }
 
+// Servers differ in what they make of it.
+bool is_ambiguous(std::string_view path) {
+  path = path.substr(0, path.find('?'));
+  if (path.find_first_of("\\;") != std::string_view::npos || path.find("//") != std::string_view::npos) return true;
+  for (const std::string_view step : {"/./", "/../"}) {
+    if (path.find(step) != std::string_view::npos) return true;
+  }
+  if (path.ends_with("/.") || path.ends_with("/..")) return true;
+  for (std::size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at + 1)) {
+    const std::string_view code = path.substr(at + 1, 2);
+    for (const std::string_view risky : {"2e", "2E", "2f", "2F", "5c", "5C", "25", "00"}) {
+      if (code.size() < 2 || code == risky) return true;
+    }
+  }
+  return false;
+}
+
+bool is_at_or_below(std::string_view path, std::string_view rule) {
+  path = path.substr(0, path.find('?'));
+  if (!path.starts_with(rule)) return false;
+  return rule.ends_with('/') || path.size() == rule.size() || path[rule.size()] == '/';
+}
+
 bool covers_port(const DomainRule& rule, std::uint16_t port) noexcept { return !rule.port || *rule.port == port; }
 
 bool covers_name(const DomainRule& rule, std::string_view name) noexcept {
@@ -74,6 +97,10 @@ bool covers_name(const DomainRule& rule, std::string_view name) noexcept {
 
 bool covers_ip(const DomainRule& rule, const Ip& ip) noexcept {
   return rule.kind == DomainRule::Kind::kAddress && contains(rule.range, ip);
+}
+
+bool covers_host(const DomainRule& rule, const Host& host) noexcept {
+  return host.ip ? covers_ip(rule, *host.ip) || rule.kind == DomainRule::Kind::kAny : covers_name(rule, host.name);
 }
 
 // The address itself or the one inside of it: a range that is denied is denied in every spelling.
@@ -140,6 +167,28 @@ Result<DomainRule> parse_domain_rule(std::string_view text) {
   return rule;
 }
 
+Result<RequestRule> parse_request_rule(std::string_view text) {
+  constexpr char kForm[] = "write METHODS HOST[:PORT][/PATH]: `GET,HEAD example.com/docs`, `* example.com`";
+  const std::size_t space = text.find(' ');
+  if (space == 0 || space == std::string_view::npos) return bad_rule(text, "it needs methods, a space and a host", kForm);
+  RequestRule rule;
+  rule.text = text;
+  std::string_view methods = text.substr(0, space), place = text.substr(space + 1);
+  while (methods != "*" && !methods.empty()) {
+    const std::string_view one = methods.substr(0, methods.find(','));
+    const bool letters = !one.empty() && std::ranges::all_of(one, [](char c) { return c >= 'A' && c <= 'Z'; });
+    if (!letters || one == "CONNECT") return bad_rule(text, format("{} is no method of a request", quoted(one)), kForm);
+    rule.methods.emplace_back(one);
+    methods.remove_prefix(std::min(one.size() + 1, methods.size()));
+  }
+  const std::size_t slash = std::min(place.find('/'), place.size());
+  rule.path = slash < place.size() ? place.substr(slash) : "/";
+  if (is_ambiguous(rule.path) || rule.path.find_first_of("?#* ") != std::string::npos)
+    return bad_rule(text, "a path has no query, no star, no space and nothing that can be read in two ways", kForm);
+  rule.host = BELLJAR_TRY(parse_domain_rule(place.substr(0, slash)));
+  return rule;
+}
+
 bool domain_covers(std::string_view have, std::string_view wanted) {
   const auto outer = parse_domain_rule(have), inner = parse_domain_rule(wanted);
   return outer && inner && covers_rule(*outer, *inner);
@@ -149,11 +198,12 @@ Result<HostRules> make_host_rules(const Network& network) {
   HostRules rules;
   rules.allowed = BELLJAR_TRY(parse_all(network.allowed_domains));
   rules.denied = BELLJAR_TRY(parse_all(network.denied_domains));
+  for (const std::string& text : network.allowed_requests) rules.requests.push_back(BELLJAR_TRY(parse_request_rule(text)));
   return rules;
 }
 
 std::string_view to_string(HostReason reason) noexcept {
-  constexpr std::string_view kNames[] = {"allowed", "denied", "not-listed", "not-public", "own-address"};
+  constexpr std::string_view kNames[] = {"allowed", "requests", "denied", "not-listed", "not-public", "own-address"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 
@@ -161,18 +211,32 @@ HostVerdict decide_host(const HostRules& rules, const Destination& destination) 
   const Host& host = destination.host;
   const auto denies = [&](const DomainRule& rule) { return host.ip ? denies_ip(rule, *host.ip) : covers_name(rule, host.name); };
   if (const DomainRule* rule = find(rules.denied, destination.port, denies)) return {HostReason::kDenied, rule->text, {}};
-  const auto allows = [&](const DomainRule& rule) {
-    return host.ip ? covers_ip(rule, *host.ip) || rule.kind == DomainRule::Kind::kAny : covers_name(rule, host.name);
+  const auto allows = [&](const DomainRule& rule) { return covers_host(rule, host); };
+  if (const DomainRule* rule = find(rules.allowed, destination.port, allows)) return {HostReason::kAllowed, rule->text, {}};
+  for (const RequestRule& rule : rules.requests) {
+    if (covers_port(rule.host, destination.port) && allows(rule.host)) return {HostReason::kRequests, rule.text, {}};
+  }
+  return {HostReason::kNotListed, {}, {}};
+}
+
+const RequestRule* find_request(const HostRules& rules, const Destination& destination, std::string_view method,
+                                std::string_view path) {
+  const bool odd = is_ambiguous(path);
+  const auto covers = [&](const RequestRule& rule) {
+    const bool place = covers_port(rule.host, destination.port) && covers_host(rule.host, destination.host);
+    const bool verb = rule.methods.empty() || std::ranges::find(rule.methods, method) != rule.methods.end();
+    return place && verb && (rule.path == "/" || (!odd && is_at_or_below(path, rule.path)));
   };
-  const DomainRule* rule = find(rules.allowed, destination.port, allows);
-  if (rule == nullptr) return {HostReason::kNotListed, {}, {}};
-  return {HostReason::kAllowed, rule->text, {}};
+  const auto found = std::ranges::find_if(rules.requests, covers);
+  return found == rules.requests.end() ? nullptr : &*found;
 }
 
 bool may_resolve(const HostRules& rules, const Host& name) {
   const auto covers = [&](const DomainRule& rule) { return covers_name(rule, name.name); };
   const auto denies = [&](const DomainRule& rule) { return !rule.port && covers(rule); };
-  return std::ranges::none_of(rules.denied, denies) && std::ranges::any_of(rules.allowed, covers);
+  const auto opens = [&](const RequestRule& rule) { return covers(rule.host); };
+  return std::ranges::none_of(rules.denied, denies) &&
+         (std::ranges::any_of(rules.allowed, covers) || std::ranges::any_of(rules.requests, opens));
 }
 
 HostVerdict decide_address(const HostRules& rules, const Destination& destination, const Ip& ip, bool own) {
@@ -180,6 +244,10 @@ HostVerdict decide_address(const HostRules& rules, const Destination& destinatio
   if (const DomainRule* rule = find(rules.denied, destination.port, denies)) return {HostReason::kDenied, rule->text, {}};
   if (const DomainRule* rule = find(rules.allowed, destination.port, [&](const DomainRule& r) { return covers_ip(r, ip); }))
     return {HostReason::kAllowed, rule->text, {}};
+  for (const RequestRule& rule : rules.requests) {
+    const bool named = destination.host.ip && covers_port(rule.host, destination.port) && covers_ip(rule.host, ip);
+    if (named) return {HostReason::kAllowed, rule.text, {}};
+  }
   if (const std::string_view why = why_not_public(ip); !why.empty()) return {HostReason::kNotPublic, {}, std::string(why)};
   if (own) return {HostReason::kOwnAddress, {}, {}};
   return {HostReason::kAllowed, {}, {}};
@@ -190,6 +258,8 @@ std::string explain_verdict(const HostVerdict& verdict, const Destination& desti
   switch (verdict.reason) {
     case HostReason::kAllowed:
       return format("{} is allowed by {}", where, verdict.rule);
+    case HostReason::kRequests:
+      return format("only requests in the clear that network.allowed_requests names may go to {}", where);
     case HostReason::kDenied:
       return format("{} is denied by the rule {}", where, verdict.rule);
     case HostReason::kNotListed:
@@ -207,6 +277,8 @@ std::string next_step(const HostVerdict& verdict, const Destination& destination
   switch (verdict.reason) {
     case HostReason::kAllowed:
       return {};
+    case HostReason::kRequests:
+      return format("--allow-domain {} opens it wholly", to_string(destination.host));
     case HostReason::kDenied:
       return format("take {} out of network.denied_domains", verdict.rule);
     case HostReason::kNotListed:

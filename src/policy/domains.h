@@ -39,26 +39,45 @@ Result<DomainRule> parse_domain_rule(std::string_view text);
 // rule covers nothing.
 bool domain_covers(std::string_view have, std::string_view wanted);
 
+// `GET,HEAD example.com:8080/path`: requests in the clear to a host that the other rules do not open. Whatever cannot be looked
+// into (CONNECT, SOCKS5, an upgrade) does not get there.
+struct RequestRule {
+  DomainRule host;
+  std::vector<std::string> methods;  // empty: every one (`*`)
+  std::string path;                  // begins with `/`; covers itself and what is below
+  std::string text;
+  bool operator==(const RequestRule&) const = default;
+};
+// Errors: kInvalidArgument with what is wrong.
+Result<RequestRule> parse_request_rule(std::string_view text);
+
 struct HostRules {
   std::vector<DomainRule> allowed, denied;
+  std::vector<RequestRule> requests;
   bool operator==(const HostRules&) const = default;
 };
 // Errors: as parse_domain_rule.
 Result<HostRules> make_host_rules(const Network& network);
 
-enum class HostReason { kAllowed, kDenied, kNotListed, kNotPublic, kOwnAddress };
-std::string_view to_string(HostReason reason) noexcept;  // "allowed", "denied", "not-listed", "not-public", "own-address"
+enum class HostReason { kAllowed, kRequests, kDenied, kNotListed, kNotPublic, kOwnAddress };
+std::string_view to_string(
+    HostReason reason) noexcept;  // "allowed", "requests", "denied", "not-listed", "not-public", "own-address"
 
 struct HostVerdict {
   HostReason reason = HostReason::kNotListed;
   std::string rule;    // the rule that decided, as written; empty for kNotListed and for an address nobody listed
   std::string detail;  // kNotPublic: "private", "loopback", ...
-  bool allowed() const noexcept { return reason == HostReason::kAllowed; }
+  // kRequests: the host may be reached, and decide_request() says with what.
+  bool allowed() const noexcept { return reason == HostReason::kAllowed || reason == HostReason::kRequests; }
 };
 
 // Before anything is looked up: may this destination be tried at all? A name that is refused is never resolved (the question
 // itself carries data, CVE-2025-55284).
 HostVerdict decide_host(const HostRules& rules, const Destination& destination);
+// Of a host that decide_host() answers kRequests for: the rule that lets this request through, or nothing. `path` as it stands in
+// the request; one that could be read in two ways (`..`, `//`, `\`, an encoded dot or slash) is covered by no rule but of path `/`.
+const RequestRule* find_request(const HostRules& rules, const Destination& destination, std::string_view method,
+                                std::string_view path);
 // May `name` be resolved for a program that has not said a port: some port of it is allowed, and not every port denied.
 bool may_resolve(const HostRules& rules, const Host& name);
 // After it: may this address be dialled for `destination`? `own` says that it is an address of this machine. Asked for each

@@ -28,8 +28,7 @@ std::optional<Value> value_to_show(const Key& key, const Policy& policy) {
     if (const auto* entries = std::get_if<std::vector<FsEntry>>(&*value); entries != nullptr && entries->empty())
       return std::nullopt;
     if (const auto* texts = std::get_if<std::vector<std::string>>(&*value); texts != nullptr && texts->empty()) return std::nullopt;
-    if (const auto* ports = std::get_if<std::vector<std::uint16_t>>(&*value); ports != nullptr && ports->empty())
-      return std::nullopt;
+    if (const auto* ports = std::get_if<std::vector<PortPair>>(&*value); ports != nullptr && ports->empty()) return std::nullopt;
     if (const auto* volumes = std::get_if<std::vector<Volume>>(&*value); volumes != nullptr && volumes->empty())
       return std::nullopt;
   }
@@ -56,8 +55,8 @@ std::string element_lines(const Effective& effective, std::string_view name, con
   };
   if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
     for (const std::string& element : *texts) line(element, to_toml(element));
-  } else if (const auto* ports = std::get_if<std::vector<std::uint16_t>>(&value)) {
-    for (const std::uint16_t port : *ports) line(format("{}", port), format("{}", port));
+  } else if (const auto* ports = std::get_if<std::vector<PortPair>>(&value)) {
+    for (const PortPair& port : *ports) line(to_string(port), to_string(port));
   } else if (const auto* map = std::get_if<std::map<std::string, std::string>>(&value)) {
     for (const auto& [key, element] : *map) line(key, key + " = " + to_toml(element));
   } else if (const auto* entries = std::get_if<std::vector<FsEntry>>(&value)) {

@@ -17,7 +17,10 @@ HostAnswer judge(const Effective& effective, const HostRules& rules, const Desti
   answer.allowed = verdict.allowed();
   answer.reason = to_string(verdict.reason);
   answer.rule = verdict.rule;
-  answer.origin = origin_of(effective, by_deny ? "network.denied_domains" : "network.allowed_domains");
+  const bool by_request = verdict.reason == HostReason::kRequests;
+  answer.origin = origin_of(effective, by_deny      ? "network.denied_domains"
+                                       : by_request ? "network.allowed_requests"
+                                                    : "network.allowed_domains");
   answer.text = explain_verdict(verdict, destination);
   answer.next = next_step(verdict, destination);
   return answer;

@@ -27,7 +27,9 @@ struct JsonWriter {
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(double value) const { return format("{}", value); }
   std::string operator()(std::uint64_t value) const { return format("{}", value); }
-  std::string operator()(std::uint16_t value) const { return format("{}", value); }
+  std::string operator()(const PortPair& ports) const {
+    return ports.host == ports.inside ? to_string(ports) : json_text(to_string(ports));
+  }
   std::string operator()(Bytes value) const { return json_text(to_string(value)); }
   std::string operator()(std::chrono::milliseconds value) const { return json_text(to_string(value)); }
   std::string operator()(const std::string& value) const { return json_text(value); }

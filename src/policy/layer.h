@@ -15,9 +15,8 @@ namespace belljar::policy {
 struct Key;  // schema.h
 
 // What a key may hold. Enumerations travel as their text, already checked against the schema.
-using Value =
-    std::variant<bool, double, std::uint64_t, Bytes, std::chrono::milliseconds, std::string, std::vector<std::string>,
-                 std::vector<std::uint16_t>, std::map<std::string, std::string>, std::vector<FsEntry>, std::vector<Volume>>;
+using Value = std::variant<bool, double, std::uint64_t, Bytes, std::chrono::milliseconds, std::string, std::vector<std::string>,
+                           std::vector<PortPair>, std::map<std::string, std::string>, std::vector<FsEntry>, std::vector<Volume>>;
 
 struct Setting {
   const Key* key = nullptr;

@@ -152,8 +152,8 @@ class Merger {
     Field field = setting.key->field(policy_);
     if (const auto* texts = std::get_if<std::vector<std::string>>(&setting.value)) {
       join_list(*std::get<std::vector<std::string>*>(field), *texts, setting, whole);
-    } else if (const auto* ports = std::get_if<std::vector<std::uint16_t>>(&setting.value)) {
-      join_list(*std::get<std::vector<std::uint16_t>*>(field), *ports, setting, whole);
+    } else if (const auto* ports = std::get_if<std::vector<PortPair>>(&setting.value)) {
+      join_list(*std::get<std::vector<PortPair>*>(field), *ports, setting, whole);
     } else if (const auto* volumes = std::get_if<std::vector<Volume>>(&setting.value)) {
       join_volumes(*volumes, whole);
     } else if (const auto* map = std::get_if<std::map<std::string, std::string>>(&setting.value)) {
@@ -169,7 +169,7 @@ class Merger {
   }
 
   static std::string element_name(const std::string& element) { return element; }
-  static std::string element_name(std::uint16_t element) { return format("{}", element); }
+  static std::string element_name(const PortPair& element) { return to_string(element); }
 
   template <class Element>
   void join_list(std::vector<Element>& have, const std::vector<Element>& added, const Setting& setting, bool whole) {

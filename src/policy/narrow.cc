@@ -125,10 +125,10 @@ Result<void> check_subset(const Setting& setting, const std::optional<Value>& no
       if (setting.key->name == "environment.include" && inherited(in_force.environment, element)) continue;
       if (!granted(*setting.key, element, have)) return widens(setting, quoted(element), to_toml(*now));
     }
-  } else if (const auto* ports = std::get_if<std::vector<std::uint16_t>>(&setting.value)) {
-    const auto& have = std::get<std::vector<std::uint16_t>>(*now);
-    for (const std::uint16_t port : *ports) {
-      if (std::ranges::find(have, port) == have.end()) return widens(setting, format("{}", port), to_toml(*now));
+  } else if (const auto* ports = std::get_if<std::vector<PortPair>>(&setting.value)) {
+    const auto& have = std::get<std::vector<PortPair>>(*now);
+    for (const PortPair& port : *ports) {
+      if (std::ranges::find(have, port) == have.end()) return widens(setting, to_string(port), to_toml(*now));
     }
   } else if (const auto* volumes = std::get_if<std::vector<Volume>>(&setting.value)) {
     const auto& have = std::get<std::vector<Volume>>(*now);

@@ -171,12 +171,13 @@ class Reader {
 
   Result<Value> ports(const Key& known, const Node& node) const {
     if (node.kind != Node::Kind::kList) return wrong(node, format("`{}`", known.name), expected(known));
-    std::vector<std::uint16_t> result;
+    std::vector<PortPair> result;
     for (const Node& item : node.items) {
-      if (item.kind != Node::Kind::kInteger || item.integer < 1 || item.integer > 65535) {
-        return wrong(item, format("an element of `{}`", known.name), "a port from 1 to 65535");
-      }
-      result.push_back(static_cast<std::uint16_t>(item.integer));
+      const std::string text = item.kind == Node::Kind::kInteger ? format("{}", item.integer) : item.text;
+      const auto pair = value_from_text(known, text);
+      if (!pair || (item.kind != Node::Kind::kInteger && item.kind != Node::Kind::kText))
+        return wrong(item, format("an element of `{}`", known.name), "a port from 1 to 65535, or \"HOST:INSIDE\"");
+      result.push_back(std::get<std::vector<PortPair>>(*pair).front());
     }
     return Value(std::move(result));
   }

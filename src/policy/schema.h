@@ -53,7 +53,7 @@ enum class Narrow {
 // Where the value lives.
 using Field = std::variant<bool*, std::optional<bool>*, double*, std::optional<double>*, std::optional<std::uint64_t>*, Bytes*,
                            std::optional<Bytes>*, std::chrono::milliseconds*, std::optional<std::chrono::milliseconds>*,
-                           std::string*, std::optional<std::string>*, std::vector<std::string>*, std::vector<std::uint16_t>*,
+                           std::string*, std::optional<std::string>*, std::vector<std::string>*, std::vector<PortPair>*,
                            std::map<std::string, std::string>*, std::vector<Volume>*, std::vector<FsEntry>*, Mode*, Protect*,
                            Secrets*, Tmp*, Caches*, Inherit*, NetMode*, NetMethods*, OutputAction*>;
 

@@ -89,9 +89,12 @@ Result<Value> value_from_text(const Key& key, std::string_view text) {
     case Type::kPaths:
       return Value(std::vector<std::string>{std::string(text)});
     case Type::kPorts: {
-      const auto number = number_from<std::uint16_t>(text);
-      if (!number || *number == 0) return Error(Code::kInvalidArgument, format("{} is not a port (1 to 65535)", quoted(text)));
-      return Value(std::vector<std::uint16_t>{*number});
+      const std::size_t colon = std::min(text.find(':'), text.size());
+      const auto host = number_from<std::uint16_t>(text.substr(0, colon));
+      const auto inside = colon == text.size() ? host : number_from<std::uint16_t>(text.substr(colon + 1));
+      if (!host || !inside || *host == 0 || *inside == 0)
+        return Error(Code::kInvalidArgument, format("{} is not a port (1 to 65535)", quoted(text)));
+      return Value(std::vector<PortPair>{{*host, *inside}});
     }
     case Type::kMap:
       return map_from(key, text);
@@ -172,7 +175,9 @@ struct TomlWriter {
     for (const Element& value : values) text += (text.empty() ? "" : ", ") + (*this)(value);
     return "[" + text + "]";
   }
-  std::string operator()(std::uint16_t value) const { return format("{}", value); }
+  std::string operator()(const PortPair& ports) const {
+    return ports.host == ports.inside ? to_string(ports) : toml_text(to_string(ports));
+  }
   std::string operator()(const std::map<std::string, std::string>& values) const {
     std::string text;
     for (const auto& [name, value] : values) {

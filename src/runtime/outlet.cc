@@ -1,7 +1,9 @@
 #include "runtime/outlet.h"
 
+#include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +20,7 @@
 namespace belljar::runtime {
 namespace {
 
+constexpr std::size_t kMostPorts = 16;
 constexpr std::string_view kTransparent = "network.transparent";
 
 Result<std::string> make_credential() {
@@ -58,6 +61,12 @@ egress::Doors take_doors(const launch::Plan& plan, std::vector<UniqueFd> sockets
       case Purpose::kDnsStream:
         doors.listeners.push_back({egress::Way::kDnsStream, std::move(sockets[i])});
         break;
+      case Purpose::kHostPort:
+        doors.listeners.push_back({egress::Way::kHostPort, std::move(sockets[i]), plan.sockets[i].host_port});
+        break;
+      case Purpose::kMaker:
+        doors.maker = std::move(sockets[i]);
+        break;
       case Purpose::kDns:
         doors.dns = std::move(sockets[i]);
         break;
@@ -69,18 +78,42 @@ egress::Doors take_doors(const launch::Plan& plan, std::vector<UniqueFd> sockets
   return doors;
 }
 
+Result<UniqueFd> listen_on_host(std::uint16_t port) {
+  constexpr int kBacklog = 128;
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int on = 1;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (fd.valid()) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // connections that have ended do not count
+  if (fd.valid() && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+      ::listen(fd.get(), kBacklog) == 0)
+    return fd;
+  return Error(Code::kFailedPrecondition, format("cannot publish on port {} of the host", port))
+      .sys(errno, "bind")
+      .next("choose another: --publish HOST:INSIDE");
+}
+
 std::string count(std::size_t rules) { return format("{} rule{}", rules, rules == 1 ? "" : "s"); }
 
 }  // namespace
 
 Result<void> Outlet::plan(launch::Plan& plan, EnforcementReport& report) {
-  if (!wanted()) return {};
   const Network& network = policy_.network;
+  BELLJAR_CHECK(plan_ports(report));
+  if (network.mode != NetMode::kProxy) return {};
   BELLJAR_CHECK(policy::make_host_rules(network));  // a policy written in code was not parsed
+  if (!network.upstream_proxy.empty()) {
+    upstream_ = BELLJAR_TRY(egress::parse_upstream(network.upstream_proxy, network.upstream_bypass));
+    report.push_back({"network.upstream_proxy", to_string(upstream_->place), "egress proxy: everything that leaves goes through it",
+                      Enforced::kPartial, "it resolves names again: which address it dials is not seen here"});
+  }
   if (network.proxy_auth) credential_ = BELLJAR_TRY(make_credential());
   const auto java = find_variable(plan.env, "JAVA_TOOL_OPTIONS");
+  const auto port = static_cast<std::uint16_t>(network.http_proxy_port.value_or(policy::kProxyPort));
   const std::string java_options = java == plan.env.end() ? "" : java->substr(java->find('=') + 1);
-  for (auto& [name, value] : egress::proxy_environment(policy::kProxyPort, credential_, java_options)) {
+  for (auto& [name, value] : egress::proxy_environment(port, credential_, java_options)) {
     if (policy_.environment.set.contains(name) || command_.env.contains(name)) continue;
     const auto found = find_variable(plan.env, name);
     if (found != plan.env.end()) *found = name + "=" + value;
@@ -97,8 +130,53 @@ Result<void> Outlet::plan(launch::Plan& plan, EnforcementReport& report) {
                       "resolver on 127.0.0.53, TCP redirected by nf_tables; IPv6 and UDP stay unreachable",
                       Enforced::kFull,
                       {}});
+  if (!network.allowed_requests.empty())
+    report.push_back({"network.allowed_requests",
+                      count(network.allowed_requests.size()) + " for requests in the clear",
+                      "egress proxy: each request judged; what cannot be looked into does not go there",
+                      Enforced::kFull,
+                      {}});
+  report_limits(report);
   if (network.methods == NetMethods::kLimited)
     report.push_back({"network.methods", "GET, HEAD and OPTIONS over http:// only", "egress proxy", Enforced::kFull, {}});
+  return {};
+}
+
+void Outlet::report_limits(EnforcementReport& report) const {
+  const Limits& limits = policy_.limits;
+  const auto add = [&](const char* clause, const std::string& asked, const char* how, const char* detail) {
+    report.push_back({clause, asked, how, Enforced::kFull, detail});
+  };
+  if (limits.egress_bytes)
+    add("limits.egress_bytes", to_string(*limits.egress_bytes), "egress proxy: then every connection is cut",
+        "counted burst by burst: a few MiB more may pass");
+  if (limits.egress_connections)
+    add("limits.egress_connections", format("{} at one time", *limits.egress_connections), "egress proxy: further ones wait", "");
+  if (limits.egress_rate)
+    add("limits.egress_rate", to_string(*limits.egress_rate) + " a second", "egress proxy: connections wait for their share", "");
+}
+
+// Taken before the start, so that a port that is not free ends it.
+Result<void> Outlet::plan_ports(EnforcementReport& report) {
+  const Network& network = policy_.network;
+  if (network.publish.size() + network.host_ports.size() > kMostPorts)
+    return Error(Code::kResourceExhausted, format("cannot join more than {} ports", kMostPorts)).next("publish fewer");
+  for (const PortPair& ports : network.publish)
+    published_.push_back({egress::Way::kPublished, BELLJAR_TRY(listen_on_host(ports.host)), ports.inside});
+  const auto list = [](const std::vector<PortPair>& all) {
+    std::string text;
+    for (const PortPair& ports : all) text += (text.empty() ? "" : ", ") + to_string(ports);
+    return text;
+  };
+  if (!network.publish.empty())
+    report.push_back({"network.publish", list(network.publish), "listeners on the host's 127.0.0.1, joined by the front",
+                      Enforced::kFull, "every user of this machine can connect to them"});
+  if (!network.host_ports.empty())
+    report.push_back({"network.host_ports",
+                      list(network.host_ports),
+                      "listeners inside, joined with these ports of the host's loopback only",
+                      Enforced::kFull,
+                      {}});
   return {};
 }
 
@@ -125,8 +203,9 @@ Result<void> Outlet::open(launch::Sandbox& sandbox, const launch::Plan& plan, En
   if (!wanted()) return {};
   egress::Doors doors = take_doors(plan, std::move(sockets));
   doors.init_pid = sandbox.init_pid();
-  if (doors.listeners.empty())
+  if (policy_.network.mode == NetMode::kProxy && doors.listeners.empty())
     return Error(Code::kInternal, "cannot serve the sandbox's network").reason("the backend made no socket for the proxy");
+  for (egress::Door& door : published_) doors.listeners.push_back(std::move(door));
   BELLJAR_CHECK(check_transparent(sandbox, report));
   if (spare_descriptors) raise_open_files();
   egress::ProxyOptions options;
@@ -135,7 +214,14 @@ Result<void> Outlet::open(launch::Sandbox& sandbox, const launch::Plan& plan, En
   options.credential = credential_;
   options.allowed_origin = origin_of(origins_, "network.allowed_domains");
   options.denied_origin = origin_of(origins_, "network.denied_domains");
+  options.requests_origin = origin_of(origins_, "network.allowed_requests");
+  options.limit_origin = origin_of(origins_, "limits.egress_bytes");
   options.mode_origin = origin_of(origins_, "network.methods");
+  options.upstream = std::move(upstream_);
+  const Limits& limits = policy_.limits;
+  if (limits.egress_bytes) options.max_bytes = limits.egress_bytes->count;
+  if (limits.egress_rate) options.max_rate = limits.egress_rate->count;
+  if (limits.egress_connections) options.max_connections = *limits.egress_connections;
   proxy_ = BELLJAR_TRY(egress::Proxy::start(std::move(doors), std::move(options)));
   return {};
 }

@@ -1,7 +1,8 @@
-// A run's way out (network.mode = "proxy"): what the command is told of it, the proxy behind it, what came through.
+// A run's way out (network.mode = "proxy", joined ports): what the command is told of it, the proxy behind it, what came through.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "belljar/command.h"
@@ -13,13 +14,16 @@
 
 namespace belljar::runtime {
 
-// Of one run; without proxy mode every step does nothing. One thread.
+// Of one run; where nothing leaves and nothing is joined every step does nothing. One thread.
 class Outlet {
  public:
   Outlet(const Policy& policy, const Command& command, const Origins* origins)
       : policy_(policy), command_(command), origins_(origins) {}
 
-  bool wanted() const noexcept { return policy_.network.mode == NetMode::kProxy; }
+  bool wanted() const noexcept {
+    const Network& network = policy_.network;
+    return network.mode == NetMode::kProxy || !network.publish.empty() || !network.host_ports.empty();
+  }
   // Before the start: the variables that name the proxy, unless the policy or the command sets them itself; the clauses.
   Result<void> plan(launch::Plan& plan, EnforcementReport& report);
   // After it: serves from now on. Until then clients wait in the socket's backlog. `spare_descriptors`: this process is the front
@@ -29,12 +33,16 @@ class Outlet {
   void close(ExecResult& result);
 
  private:
+  Result<void> plan_ports(EnforcementReport& report);
+  void report_limits(EnforcementReport& report) const;
   Result<void> check_transparent(const launch::Sandbox& sandbox, EnforcementReport& report) const;
 
   const Policy& policy_;
   const Command& command_;
   const Origins* origins_;
   std::string credential_;
+  std::optional<egress::Upstream> upstream_;
+  std::vector<egress::Door> published_;
   std::unique_ptr<egress::Proxy> proxy_;
 };
 

@@ -171,5 +171,95 @@ int main(int n, char **v) {  /* by hand, as a static program without NSS does */
   }
 }
 
+// NW-17, NW-18 and their kin: a redirect, another Host, another target, another port, a request behind an allowed one.
+TEST_F(EgressWorld, EachWayAroundTheNameEndsAtTheRules) {
+  EXPECT_EQ(shell("curl -sSL http://web.test/to/sub.web.test/r").out, "GET /r host=sub.web.test at=93.184.0.82 body=0\n");
+  EXPECT_NE(shell("curl -sSL http://web.test/to/other.test/r").out.find("other.test:80 is not on the list"), std::string::npos);
+  EXPECT_NE(shell("curl -sS -H 'Host: other.test' http://web.test/").out.find("Host names another place"), std::string::npos);
+  EXPECT_EQ(shell("curl -sS -H 'Host: WEB.test.' http://web.test/").out, "GET / host=web.test at=93.184.0.80 body=0\n");
+  EXPECT_NE(shell("curl -sS http://web.test@other.test/").out.find("other.test"), std::string::npos);
+  EXPECT_NE(shell("curl -sS -p http://93.184.0.80/").err.find("403"), std::string::npos)
+      << "CONNECT to the address of an allowed name";
+  EXPECT_EQ(shell("curl -sS -p http://93.184.0.80/", {"--allow-domain", "93.184.0.80"}).out,
+            "GET / host=93.184.0.80 at=93.184.0.80 body=0\n");
+  for (const char* name : {"web.test.other.test", "xweb.test", "web.test%2eother.test", "web.test%00.other.test", "wеb.test"}) {
+    const Outcome outcome = shell(std::string("curl -sS -m 9 -x http://127.0.0.1:3128 'http://") + name + "/'");
+    EXPECT_EQ(outcome.out.find(" at="), std::string::npos) << name << outcome;
+  }
+  EXPECT_EQ(world_.asked().find("other.test"), std::string::npos);
+}
+
+// What is sent to port 3128 by hand: {words, whether it may reach a server}.
+TEST_F(EgressWorld, WordsToTheProxyThatTwoReadersWouldReadDifferently) {
+  const std::pair<const char*, bool> cases[] = {
+      {"GET http://web.test/ok HTTP/1.1\\r\\nHost: web.test\\r\\n\\r\\n", true},
+      {"GET http://web.test/ HTTP/1.1\\r\\nHost: web.test\\r\\nHost: other.test\\r\\n\\r\\n", false},
+      {"GET http://web.test/ HTTP/1.1\\nHost: web.test\\n\\n", false},
+      {"GET http://web.test/ HTTP/1.1\\r\\nHost: web.test\\r\\n X: folded\\r\\n\\r\\n", false},
+      {"GET http://web.test\\x00.other.test/ HTTP/1.1\\r\\nHost: web.test\\r\\n\\r\\n", false},
+      {"GET http://web.test#@other.test/ HTTP/1.1\\r\\nHost: web.test\\r\\n\\r\\n", false},
+      {"GET http://other.test\\\\@web.test/ HTTP/1.1\\r\\nHost: web.test\\r\\n\\r\\n", false},
+      {"GET /x HTTP/1.1\\r\\nHost: web.test\\r\\n\\r\\n", false},
+      {"POST http://web.test/ HTTP/1.1\\r\\nHost: web.test\\r\\nContent-Length: 3\\r\\nTransfer-Encoding: "
+       "chunked\\r\\n\\r\\n0\\r\\n\\r\\n",
+       false},
+      {"GET ftp://web.test/ HTTP/1.1\\r\\nHost: web.test\\r\\n\\r\\n", false},
+      {"CONNECT 2130706433:80 HTTP/1.1\\r\\n\\r\\nGET /secret HTTP/1.0\\r\\n\\r\\n", false},
+      {"CONNECT [::ffff:127.0.0.1]:80 HTTP/1.1\\r\\n\\r\\nGET /secret HTTP/1.0\\r\\n\\r\\n", false},
+      {"CONNECT web.test:80 HTTP/1.1\\r\\n\\r\\nGET /ok HTTP/1.0\\r\\nHost: web.test\\r\\n\\r\\n", true},
+      {"CONNECT web.test HTTP/1.1\\r\\n\\r\\n", false},
+      {"CONNECT web.test:0 HTTP/1.1\\r\\n\\r\\n", false},
+  };
+  std::string script =
+      "def say(words):\n s = socket.create_connection(('127.0.0.1', 3128)); s.settimeout(9)\n s.sendall(words); "
+      "s.shutdown(1); a = b''\n try:\n  while d := s.recv(9999): a += d\n except OSError: pass\n print(b' at=' in a)\n";
+  std::string expected;
+  for (const auto& [words, reaches] : cases) {
+    std::string text;
+    for (const char* c = words; *c != 0; ++c) {
+      if (*c == '\\' && c[1] == '\\') ++c;
+      text += *c;
+    }
+    script += "say(b'" + text + "')\n";
+    expected += reaches ? "True\n" : "False\n";
+  }
+  EXPECT_EQ(python(script).out, expected) << script;
+}
+
+TEST_F(EgressWorld, WebsocketsPass) {
+  const std::string client =
+      "def ws(s, target):\n"
+      " s.sendall(b'GET ' + target + b' HTTP/1.1\\r\\nHost: web.test\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n"
+      "Sec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\\r\\n\\r\\n')\n"
+      " a = b''\n while b'\\r\\n\\r\\n' not in a: a += s.recv(999)\n"
+      " s.sendall(b'\\x81\\x85abcd\\x09\\x07\\x0f\\x08\\x0e'); print(b' 101 ' in a and b's3pPLMBiTxaQ9kYGzzhZRbK+xOo=' in a, "
+      "len(s.recv(99)))\n"
+      "p = ('127.0.0.1', 3128)\n"
+      "s = socket.create_connection(p); s.sendall(b'CONNECT web.test:80 HTTP/1.1\\r\\n\\r\\n'); s.recv(999); ws(s, b'/ws')\n"
+      "ws(socket.create_connection(p), b'http://web.test/ws')\n"
+      "ws(socket.create_connection(('web.test', 80)), b'/ws')\n";
+  EXPECT_EQ(python(client).out, "True 11\nTrue 11\nTrue 11\n");
+}
+
+TEST_F(EgressWorld, TlsWithAndWithoutTheProxy) {
+  BELLJAR_NEEDS(program("openssl"));
+  ASSERT_EQ(run({"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+                 world_.files / "key.pem", "-out", world_.files / "cert.pem", "-days", "2", "-subj", "/CN=web.test", "-addext",
+                 "subjectAltName=DNS:web.test"})
+                .exit_code,
+            0);
+  world_.workspace.write("cert.pem", read_file(world_.files / "cert.pem"));
+  EXPECT_EQ(shell("curl -sS --cacert cert.pem https://web.test/s").out, "GET /s host=web.test at=93.184.0.80 body=0\n");
+  EXPECT_EQ(direct("curl -sS --cacert cert.pem https://web.test/s").out, "GET /s host=web.test at=93.184.0.80 body=0\n");
+  const std::string client =
+      "printf 'GET /o HTTP/1.0\\r\\nHost: web.test\\r\\n\\r\\n' | openssl s_client -quiet -verify_return_error -CAfile cert.pem ";
+  EXPECT_NE(direct(client + "-connect web.test:443 -servername web.test 2>/dev/null").out.find("GET /o host=web.test"),
+            std::string::npos);
+  EXPECT_NE(shell(client + "-proxy 127.0.0.1:3128 -connect web.test:443 -servername web.test 2>/dev/null")
+                .out.find("GET /o host=web.test"),
+            std::string::npos);
+  EXPECT_EQ(direct(client + "-connect other.test:443 2>/dev/null").out, "");
+}
+
 }  // namespace
 }  // namespace belljar::test

@@ -2,78 +2,14 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include <map>
-#include <mutex>
-
 #include "base/format.h"
 #include "egress/proxy.h"
-#include "egress/support_net.h"
+#include "egress/support_proxy.h"
 
 namespace belljar::egress {
 namespace {
 
 using namespace std::string_literals;
-using test::connect_loopback;
-using test::read_all;
-using test::read_until;
-using test::send_all;
-using test::Server;
-
-// What names lead to, answer by answer; the last one stays.
-struct Names {
-  std::mutex mutex;
-  std::map<std::string, std::vector<std::string>> answers;
-  std::vector<std::string> asked;
-
-  Resolved resolve(const std::string& name) {
-    const std::scoped_lock lock(mutex);
-    asked.push_back(name);
-    const auto found = answers.find(name);
-    if (found == answers.end()) return {.addresses = {}, .error = "the name does not exist", .keep = {}};
-    const std::string address = found->second.front();
-    if (found->second.size() > 1) found->second.erase(found->second.begin());
-    return {.addresses = {policy::parse_ip(address).value()}, .error = {}, .keep = std::chrono::seconds(0)};
-  }
-};
-
-class ProxyTest : public testing::Test {
- protected:
-  void start(std::vector<std::string> allowed, std::vector<std::string> denied = {}, ProxyOptions options = {}) {
-    Network network;
-    network.allowed_domains = std::move(allowed);
-    network.denied_domains = std::move(denied);
-    options.rules = policy::make_host_rules(network).value();
-    options.resolve = [this](const std::string& name) { return names_.resolve(name); };
-    options.own_addresses = [] { return std::vector<policy::Ip>{}; };
-    UniqueFd listener = test::listen_loopback(port_);
-    proxy_ = Proxy::start(std::move(listener), std::move(options)).value();
-  }
-  // Sends `text`, closes our side, returns everything that comes back.
-  std::string talk(const std::string& text) const {
-    const UniqueFd fd = connect_loopback(port_);
-    send_all(fd.get(), text);
-    ::shutdown(fd.get(), SHUT_WR);
-    return read_all(fd.get());
-  }
-  std::string get(const std::string& authority) const {
-    return talk(format("GET http://{}/ HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", authority, authority));
-  }
-  std::string address(const Server& server) const { return format("127.0.0.1:{}", server.port()); }
-
-  Names names_;
-  std::uint16_t port_ = 0;
-  std::unique_ptr<Proxy> proxy_;
-};
-
-void answer_hello(int fd) {
-  read_until(fd, "\r\n\r\n");
-  send_all(fd, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
-}
-
-void echo(int fd) {
-  send_all(fd, read_all(fd));
-  ::shutdown(fd, SHUT_WR);
-}
 
 TEST_F(ProxyTest, AListedHostIsReachedAndAnotherIsNot) {
   const Server server(answer_hello);

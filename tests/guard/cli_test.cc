@@ -109,11 +109,11 @@ TEST_F(GuardCommand, ImportPrintsAPolicyThatBelljarTakesAndRefusesByName) {
   EXPECT_EQ(belljar("policy check ../p.toml").code, 0);
   write("r.toml", belljar("policy import --part permission ../s.json").out);
   EXPECT_EQ(belljar("rules check --rules ../r.toml make").code, 0) << "auto_allow_bash_if_sandboxed";
-  write("t.json", R"({"network": {"httpProxyPort": 3128}})");
+  write("t.json", R"({"network": {"tlsTerminate": true}})");
   const auto refused = belljar("policy import ../t.json");
   EXPECT_EQ(refused.code, 125);
-  EXPECT_TRUE(has(refused.err, "`network.httpProxyPort`")) << refused.err;
-  EXPECT_EQ(belljar("policy import --without network.httpProxyPort ../t.json").code, 0);
+  EXPECT_TRUE(has(refused.err, "`network.tlsTerminate`")) << refused.err;
+  EXPECT_EQ(belljar("policy import --without network.tlsTerminate ../t.json").code, 0);
 }
 
 TEST_F(GuardCommand, PermissionOfAWorkspaceFileIsRefused) {

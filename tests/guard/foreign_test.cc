@@ -39,17 +39,25 @@ TEST(Import, ScenariosOfTheDocument) {
             "enable_weaker_nested_sandbox = true\n\n[network]\nallow_all_unix_sockets = true\n");
 }
 
+TEST(Import, AProxyPortIsAnotherProxyBehindOurs) {
+  EXPECT_EQ(policy_of(R"({"network": {"httpProxyPort": 8080, "allowedDomains": ["a.example"]}})"),
+            "\n[network]\nallowed_domains = [\"a.example\"]\nmode = \"proxy\"\nupstream_proxy = \"http://127.0.0.1:8080\"\n");
+  EXPECT_EQ(policy_of(R"({"network": {"socksProxyPort": 1080}})"),
+            "\n[network]\nmode = \"proxy\"\nupstream_proxy = \"socks5h://127.0.0.1:1080\"\n");
+}
+
 TEST(Import, EveryFieldThatIsNotHonouredIsRefusedByName) {
-  for (const auto& [text, field] : {std::pair{R"({"network": {"httpProxyPort": 3128}})", "`network.httpProxyPort`"},
-                                    {R"({"network": {"socksProxyPort": 1080}})", "`network.socksProxyPort`"},
-                                    {R"({"autoAllowBash": true})", "`autoAllowBash`"},
-                                    {R"({"network": {"allowedDomain": []}})", "`network.allowedDomain`"},
-                                    {R"({"excludedCommands": ["a; b"]})", "`excludedCommands`"},
-                                    {R"({"failIfUnavailable": false})", "`failIfUnavailable`"},
-                                    {R"({"credentials": {"files": [1]}})", "`credentials`"}})
+  for (const auto& [text, field] :
+       {std::pair{R"({"network": {"httpProxyPort": 3128, "socksProxyPort": 1080}})", "`network.socksProxyPort`"},
+        {R"({"network": {"tlsTerminate": true}})", "`network.tlsTerminate`"},
+        {R"({"autoAllowBash": true})", "`autoAllowBash`"},
+        {R"({"network": {"allowedDomain": []}})", "`network.allowedDomain`"},
+        {R"({"excludedCommands": ["a; b"]})", "`excludedCommands`"},
+        {R"({"failIfUnavailable": false})", "`failIfUnavailable`"},
+        {R"({"credentials": {"files": [1]}})", "`credentials`"}})
     EXPECT_NE(policy_of(text).find(field), std::string::npos) << text << policy_of(text);
   auto given_up =
-      import_settings(R"({"network": {"httpProxyPort": 3128, "allowLocalBinding": false}})", "s.json", {"network.httpProxyPort"});
+      import_settings(R"({"network": {"tlsTerminate": true, "allowLocalBinding": false}})", "s.json", {"network.tlsTerminate"});
   ASSERT_TRUE(given_up);
   EXPECT_EQ(given_up->policy, "\n[network]\nallow_local_binding = false\n");
 }

@@ -145,5 +145,37 @@ TEST(Domains, ARefusalSaysWhyAndWhatNext) {
   EXPECT_EQ(next_step(verdict, to), "--allow-domain example.com opens it");
 }
 
+TEST(Requests, ARuleCoversItsMethodsAndWhatIsBelowItsPath) {
+  Network network;
+  network.allowed_requests = {"GET,HEAD web.test:8080/docs", "* api.test", "GET **.cdn.test/a/"};
+  const HostRules rules = make_host_rules(network).value();
+  const auto may = [&](const char* where, const char* method, const char* path) {
+    return find_request(rules, parse_destination(where, 80).value(), method, path) != nullptr;
+  };
+  EXPECT_TRUE(may("web.test:8080", "GET", "/docs"));
+  EXPECT_TRUE(may("web.test:8080", "HEAD", "/docs/a?q=/../b"));
+  for (const char* path : {"/", "/docsx", "/docs/../x", "/docs/..", "/docs/.", "//docs/a", "/docs//a", "/docs/%2e%2e/x",
+                           "/docs/%2Fx", "/docs/%252e", "/docs/%5cx", "/docs/a\\b", "/docs/a;b", "/docs/%0", "/Docs/a"})
+    EXPECT_FALSE(may("web.test:8080", "GET", path)) << path;
+  EXPECT_FALSE(may("web.test:8080", "POST", "/docs"));
+  EXPECT_FALSE(may("web.test:8080", "get", "/docs")) << "methods are as they are written, RFC 9110 section 9.1";
+  EXPECT_FALSE(may("web.test:80", "GET", "/docs"));
+  EXPECT_TRUE(may("api.test", "DELETE", "/any//thing/%2e"));
+  EXPECT_TRUE(may("x.cdn.test", "GET", "/a/b"));
+  EXPECT_FALSE(may("x.cdn.test", "GET", "/a"));
+  EXPECT_EQ(decide_host(rules, parse_destination("api.test:80").value()).reason, HostReason::kRequests);
+  EXPECT_EQ(decide_host(rules, parse_destination("other.test:80").value()).reason, HostReason::kNotListed);
+  EXPECT_TRUE(may_resolve(rules, parse_host("web.test").value()));
+  EXPECT_FALSE(may_resolve(rules, parse_host("other.test").value()));
+}
+
+TEST(Requests, WhatIsNoRuleIsRefused) {
+  for (const char* text :
+       {"", "GET", " web.test", "GET ", "get web.test", "GET,,HEAD web.test", "CONNECT web.test", "GET web.test/../a",
+        "GET web.test/a?b", "GET web.test/*", "GET http://web.test/", "GET web.test:0/", "GET web.test/a b"})
+    EXPECT_FALSE(parse_request_rule(text)) << text;
+  EXPECT_TRUE(parse_request_rule("GET web.test/a"));
+}
+
 }  // namespace
 }  // namespace belljar::policy

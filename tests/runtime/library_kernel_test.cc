@@ -133,7 +133,7 @@ TEST_F(Library, WhatTheCallerGotWrongIsAnError) {
   EXPECT_TRUE(run(filtered, shell_command("true"), {.workspace = workspace_.path()}));
   filtered.network.allowed_domains = {"https://no.rule/"};
   EXPECT_EQ(run(filtered, shell_command("true"), {.workspace = workspace_.path()}).error().code(), Code::kInvalidArgument);
-  filtered.network = {.publish = {8080}};
+  filtered.network = {.mode = NetMode::kHost, .publish = {{8080, 8080}}};
   EXPECT_EQ(run(filtered, shell_command("true"), {.workspace = workspace_.path()}).error().code(), Code::kUnimplemented);
 }
 

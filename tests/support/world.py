@@ -2,10 +2,11 @@
 
 Every address of 93.184.0.0/16 is served here, though none belongs to the machine: to Belljar they are public. Names end in .test
 and are answered by a name server on 93.184.0.53; what was asked is written to DIR/asked. Servers: HTTP on 80 and 8081, TLS on 443
-when DIR holds cert.pem and key.pem, an echo on 7, one that says its line first on 25. Each HTTP answer tells method, target, Host,
+when DIR holds cert.pem and key.pem, an echo on 7, one that says its line first on 25, an HTTP proxy on
+3129, a SOCKS5 proxy on 1081. Each HTTP answer tells method, target, Host,
 the address it was reached at. Ends with the command's exit code.
 """
-import ctypes, http.server, os, socket, ssl, struct, subprocess, sys, threading
+import base64, ctypes, hashlib, http.server, os, socket, ssl, struct, subprocess, sys, threading
 
 directory, command = sys.argv[1], sys.argv[sys.argv.index('--') + 1:]
 NAMES = {
@@ -62,6 +63,15 @@ class Web(http.server.BaseHTTPRequestHandler):
         pass
 
     def answer(self):
+        if self.headers.get('Upgrade') == 'websocket':  # RFC 6455; what frames hold comes back as it is
+            key = self.headers['Sec-WebSocket-Key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
+            accept = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()
+            self.wfile.write(('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n'
+                              'Sec-WebSocket-Accept: %s\r\n\r\n' % accept).encode())
+            self.close_connection = True
+            while data := self.connection.recv(65536):
+                self.connection.sendall(data)
+            return
         length = int(self.headers.get('Content-Length', 0))
         body = self.rfile.read(length)
         text = '%s %s host=%s at=%s body=%d\n' % (self.command, self.path, self.headers.get('Host'), self.connection.getsockname()[0], len(body))
@@ -118,13 +128,70 @@ def greet(client):
         client.recv(100)
 
 
+def relay(a, b):
+    def one(source, sink):
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+    other = threading.Thread(target=one, args=(b, a), daemon=True)
+    other.start()
+    one(a, b)
+    other.join()
+
+
+def dial(name, port):
+    found = addresses(name)
+    return socket.create_connection((found[0] if found else INNER.get(name, name), port), 5)
+
+
+INNER = {'only.upstream.test': '93.184.0.90'}  # names that the name server does not know
+
+
+def http_proxy(client):  # CONNECT and whole URLs; user "me", password "p@ss"
+    with client:
+        head = b''
+        while b'\r\n\r\n' not in head:
+            head += client.recv(65536)
+        method, target, _ = head.split(b'\r\n')[0].decode().split(' ')
+        asked.write('http-proxy %s %s\n' % (method, target))
+        if b'Proxy-Authorization: Basic bWU6cEBzcw==\r\n' not in head:
+            return client.sendall(b'HTTP/1.1 407 Who are you\r\nContent-Length: 0\r\n\r\n')
+        if method == 'CONNECT':
+            host, port = target.rsplit(':', 1)
+            with dial(host, int(port)) as server:
+                client.sendall(b'HTTP/1.1 200 OK\r\n\r\n')
+                relay(client, server)
+        else:
+            host, _, path = target[7:].partition('/')
+            name, _, port = host.partition(':')
+            with dial(name, int(port or 80)) as server:
+                server.sendall(head.replace(target.encode(), b'/' + path.encode(), 1))
+                relay(client, server)
+
+
+def socks_proxy(client):
+    with client:
+        client.recv(2 + 1)
+        client.sendall(b'\5\0')
+        head = client.recv(4)
+        name = client.recv(client.recv(1)[0]).decode() if head[3] == 3 else socket.inet_ntoa(client.recv(4))
+        port = int.from_bytes(client.recv(2), 'big')
+        asked.write('socks-proxy %s %d\n' % (name, port))
+        with dial(name, port) as server:
+            client.sendall(b'\5\0\0\1' + bytes(6))
+            relay(client, server)
+
+
 run('ip', 'link', 'set', 'lo', 'up')
 run('ip', 'route', 'add', 'local', '93.184.0.0/16', 'dev', 'lo')
 with open(os.path.join(directory, 'resolv.conf'), 'w') as conf:
     conf.write('nameserver 93.184.0.53\noptions timeout:1 attempts:1\n')
 run('mount', '--bind', os.path.join(directory, 'resolv.conf'), os.path.realpath('/etc/resolv.conf'))
 threading.Thread(target=serve_dns, daemon=True).start()
-web(80), web(8081), lines(7, echo), lines(25, greet)
+web(80), web(8081), lines(7, echo), lines(25, greet), lines(3129, http_proxy), lines(1081, socks_proxy)
 if os.path.exists(os.path.join(directory, 'cert.pem')):
     web(443, tls=True)
 # The command is an ordinary one: what this process holds over its namespaces is not passed on.

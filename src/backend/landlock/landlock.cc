@@ -386,6 +386,10 @@ Result<Prepared> LandlockBackend::prepare(const Policy& policy, const Workplace&
     return Error(Code::kUnimplemented, "cannot enforce network.mode = \"proxy\"")
         .reason("the landlock backend has no network namespace, so nothing would hold a program to the proxy")
         .next("use --backend native, or --net none");
+  if (!policy.network.publish.empty() || !policy.network.host_ports.empty())
+    return Error(Code::kUnimplemented, "cannot enforce network.publish and network.host_ports")
+        .reason("the landlock backend has no network of its own that ports could be joined with")
+        .next("use --backend native, or drop the keys");
   if (policy.mode == Mode::kExternalSandbox) return NativeBackend(host_).prepare(policy, place);  // no namespaces there either
   if (policy.mode == Mode::kDangerFullAccess)
     return Error(Code::kUnimplemented, "cannot run in mode danger-full-access")

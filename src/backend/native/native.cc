@@ -265,7 +265,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
 
   Paths paths = BELLJAR_TRY(plan_paths(host_, policy, place));
   paths.view.proc_optional = policy.enable_weaker_nested_sandbox;
-  if (policy.network.mode == NetMode::kProxy) plan_network(host_, policy.network, plan, paths.view);
+  if (prepared.own_network) plan_network(host_, policy.network, plan, paths.view);
   const bool lends = plan.identity == launch::Identity::kRootMapped;
   if (lends) own_stage(host_, place, plan, paths.view);
   build_names(host_, paths.view, plan);

@@ -46,7 +46,16 @@ void plan_transparent(const Host& host, const Network& network, launch::Plan& pl
 }  // namespace
 
 void plan_network(const Host& host, const Network& network, launch::Plan& plan, View& view) {
+  for (const PortPair& ports : network.host_ports)
+    plan.sockets.push_back({.purpose = Purpose::kHostPort, .port = ports.inside, .host_port = ports.host});
+  if (!network.publish.empty()) plan.sockets.push_back({.purpose = Purpose::kMaker, .kind = Kind::kMaker});
+  if (network.mode != NetMode::kProxy) return;
   plan.sockets.push_back({.purpose = Purpose::kProxy, .port = policy::kProxyPort, .transparent = network.transparent});
+  for (const auto& port : {network.http_proxy_port, network.socks_proxy_port}) {
+    const auto number = static_cast<std::uint16_t>(port.value_or(policy::kProxyPort));
+    const auto same = [number](const InnerSocket& socket) { return socket.purpose == Purpose::kProxy && socket.port == number; };
+    if (std::ranges::none_of(plan.sockets, same)) plan.sockets.push_back({.purpose = Purpose::kProxy, .port = number});
+  }
   plan.sockets.push_back({.purpose = Purpose::kDiag, .kind = Kind::kDiag});
   if (network.transparent) plan_transparent(host, network, plan, view);
 }

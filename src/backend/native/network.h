@@ -1,4 +1,4 @@
-// The inside of a sandbox's network in proxy mode: which sockets lie there and what leads to them. DESIGN section 7.
+// The inside of a sandbox's own network: which sockets lie there and what leads to them. DESIGN section 7.
 #pragma once
 
 #include "backend/native/host.h"
@@ -8,8 +8,9 @@
 
 namespace belljar::backend {
 
-// Adds sockets, routes and the redirect to `plan`, and a resolv.conf that names our resolver to `view`. A host without
-// /etc/resolv.conf needs none: resolvers then ask 127.0.0.1, where ours listens too (resolv.conf(5)).
+// Nothing for a plain sandbox without network. Adds sockets, routes and the redirect to `plan`, and a resolv.conf that names our
+// resolver to `view`. A host without /etc/resolv.conf needs none: resolvers then ask 127.0.0.1, where ours listens too
+// (resolv.conf(5)).
 void plan_network(const Host& host, const Network& network, launch::Plan& plan, View& view);
 
 }  // namespace belljar::backend

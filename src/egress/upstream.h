@@ -1,0 +1,54 @@
+// Leaving by another proxy (network.upstream_proxy): how it is named, and what is said to it before it relays. Pure: bytes in,
+// bytes out.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "egress/http.h"
+#include "policy/domains.h"
+
+namespace belljar::egress {
+
+struct Upstream {
+  enum class Kind { kHttp, kSocks5 };
+  Kind kind = Kind::kHttp;
+  policy::Destination place;
+  std::string credential;                  // "user:password"; empty: none
+  std::vector<policy::DomainRule> bypass;  // destinations that leave without it
+};
+
+// `http://[USER:PASSWORD@]HOST[:PORT][/]` or `socks5://`, `socks5h://` (names are always left to it); user and password may be
+// percent-encoded. Errors: kInvalidArgument; https:// is refused by name.
+Result<Upstream> parse_upstream(std::string_view url, const std::vector<std::string>& bypass);
+
+bool leaves_without(const Upstream& upstream, const policy::Destination& destination);
+
+// One conversation, until the bytes belong to the client and the server. One thread.
+class UpstreamHandshake {
+ public:
+  UpstreamHandshake(const Upstream& upstream, const policy::Destination& destination);
+  std::string begin();
+  enum class State { kMore, kDone, kFailed };
+  // Takes from `in` what belongs to the conversation, adds to `out` what is to be said next.
+  State feed(std::string& in, std::string& out);
+  const std::string& reason() const noexcept { return reason_; }  // kFailed: one sentence
+
+ private:
+  State feed_http(std::string& in);
+  State feed_socks(std::string& in, std::string& out);
+  State fail(std::string reason);
+  std::string socks_request() const;
+
+  enum class Step { kMethod, kPassword, kReply };
+  const Upstream::Kind kind_;
+  const std::string credential_;
+  const policy::Destination destination_;
+  Step step_ = Step::kMethod;
+  HttpReader answer_;
+  std::string reason_;
+};
+
+}  // namespace belljar::egress
