@@ -255,7 +255,7 @@ int set_no_new_privs(ChildContext& context) noexcept {
 // Keeps what init and the first command need, above 9, and closes everything else: an inherited directory descriptor is a way out
 // (CVE-2024-21626).
 int close_inherited_fds(ChildContext& context) noexcept {
-  int kept[7 + kMaxInnerSockets];
+  int kept[8 + kMaxInnerSockets];
   int count = 0;
   const auto keep = [&](int& fd) noexcept {
     if (fd < 0) return 0;
