@@ -32,6 +32,7 @@ std::optional<Value> value_to_show(const Key& key, const Policy& policy) {
     if (const auto* volumes = std::get_if<std::vector<Volume>>(&*value); volumes != nullptr && volumes->empty())
       return std::nullopt;
   }
+  if (value && key.type == Type::kText && key.fallback.empty() && std::get<std::string>(*value).empty()) return std::nullopt;
   if (value && key.type == Type::kMap && std::get<std::map<std::string, std::string>>(*value).empty()) return std::nullopt;
   return value;
 }
