@@ -52,7 +52,7 @@ TEST(Parse, KnownKeyIsTakenWithItsLine) {
 
 TEST(Parse, KeyInTheWrongTableIsPointedToTheRightOne) {
   EXPECT_NE(refusal("memory = \"1GiB\"\n").find("did you mean `limits.memory`?"), std::string::npos);
-  EXPECT_NE(refusal("[network]\nallowLocalBinding = true\n").find("did you mean `network.allow_local_binding`?"),
+  EXPECT_NE(refusal("[limits]\nallow_local_binding = true\n").find("did you mean `network.allow_local_binding`?"),
             std::string::npos);
 }
 
@@ -243,6 +243,11 @@ TEST(Parse, EveryAliasWorksOrIsRefusedByName) {
       {"allowed_domains = [\"a.example\"]", "network.allowed_domains = [\"a.example\"]\n"},
       {"blocked_domains = [\"*.b.example\"]", "network.denied_domains = [\"*.b.example\"]\n"},
       {"network.blocked_domains = [\"b.example\"]", "network.denied_domains = [\"b.example\"]\n"},
+      {"http_proxy = \"http://p.example:3128\"", "network.upstream_proxy = \"http://p.example:3128\"\n"},
+      {"network.http_proxy = \"socks5://p.example:1080\"", "network.upstream_proxy = \"socks5://p.example:1080\"\n"},
+      {"network.allowLocalBinding = false", "network.allow_local_binding = false\n"},
+      {"network.allowUnixSockets = [\"/run/a\"]", "network.allow_unix_sockets = [\"/run/a\"]\n"},
+      {"network.allowAllUnixSockets = true", "network.allow_all_unix_sockets = true\n"},
       {"denied_domains = [\"b.example\"]", "network.denied_domains = [\"b.example\"]\n"},
       {"writable_roots = [\"/a\"]", "filesystem.writable_roots = [\"/a\"]\n"},
       {"readonly_paths = [\"/etc\", \"/usr\"]", "filesystem.readonly_paths = [\"/etc\", \"/usr\"]\n"},
