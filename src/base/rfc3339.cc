@@ -1,6 +1,8 @@
 #include "base/rfc3339.h"
 
+#include <chrono>
 #include <ctime>
+#include <string>
 
 #include "base/format.h"
 

@@ -1,18 +1,31 @@
 #include "cli/audited.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "base/rfc3339.h"
+#include "belljar/audit.h"
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
 #include "belljar/redact.h"
+#include "belljar/result.h"
 #include "belljar/units.h"
 #include "cli/errors.h"
+#include "cli/load.h"
 #include "policy/paths.h"
 
 namespace belljar::cli {

@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "belljar/txn.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/policy_flags.h"
 #include "cli/txn_flags.h"
 
 namespace belljar::cli {

@@ -1,11 +1,13 @@
 // belljar diff [--stat | --json | --patch]
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/format.h"
+#include "belljar/result.h"
 #include "belljar/txn.h"
 #include "cli/commands.h"
 #include "cli/errors.h"

@@ -3,9 +3,16 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstring>
+#include <exception>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
 #include "policy/schema.h"
 
 namespace belljar::cli {

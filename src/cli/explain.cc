@@ -1,10 +1,18 @@
 // belljar explain [ID | last]: what a run was refused, which rule did it, what would permit it and what that would cost.
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
 #include "belljar/state_dir.h"
 #include "belljar/violation_text.h"
 #include "cli/commands.h"
@@ -12,7 +20,7 @@
 #include "cli/load.h"
 #include "policy/json.h"
 #include "policy/permit.h"
-#include "runtime/json.h"
+#include "runtime/kept_run.h"
 #include "runtime/violation_store.h"
 
 namespace belljar::cli {

@@ -3,9 +3,13 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/format.h"
+#include "belljar/error.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 

@@ -1,7 +1,12 @@
 // belljar: the command line. Builds the objects and hands them down; no singletons, no static registration.
 #include <CLI/CLI.hpp>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "base/format.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "runtime/stdio.h"

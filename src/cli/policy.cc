@@ -1,13 +1,23 @@
 // belljar policy show | explain | check | keys
+#include "belljar/policy.h"
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
 #include "policy/explain.h"
+#include "policy/layer.h"
+#include "policy/merge.h"
 #include "policy/parse.h"
 #include "policy/profiles.h"
 #include "policy/schema.h"

@@ -1,8 +1,18 @@
 #include "cli/policy_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/result.h"
+#include "policy/layer.h"
 #include "policy/paths.h"
 #include "policy/schema.h"
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/format.h"
+#include "belljar/result.h"
 #include "belljar/txn.h"
 #include "cli/commands.h"
 #include "cli/errors.h"

@@ -8,20 +8,40 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "backend/find.h"
 #include "backend/native/host.h"
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
 #include "belljar/state_dir.h"
+#include "belljar/txn.h"
 #include "belljar/violation_text.h"
 #include "cli/audited.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
+#include "launch/launcher.h"
+#include "policy/merge.h"
 #include "runtime/json.h"
+#include "runtime/pump.h"
+#include "runtime/signals.h"
+#include "runtime/stdio.h"
 #include "runtime/violation_store.h"
 
 namespace belljar::cli {

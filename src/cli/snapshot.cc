@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "belljar/result.h"
 #include "belljar/txn.h"
 #include "cli/commands.h"
 #include "cli/errors.h"

@@ -4,10 +4,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/result.h"
 #include "belljar/state_dir.h"
+#include "belljar/txn.h"
 #include "cli/load.h"
 
 namespace belljar::cli {

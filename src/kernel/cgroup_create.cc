@@ -7,15 +7,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "kernel/cgroup.h"
+#include "kernel/cgroup_host.h"
 #include "kernel/cgroup_name.h"
 #include "kernel/small_file.h"
 

@@ -1,6 +1,12 @@
 #include "policy/defaults.h"
 
 #include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace belljar::policy {
 namespace {

@@ -1,8 +1,12 @@
 #include "belljar/denial_guess.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <csignal>
 #include <string_view>
+
+#include "belljar/exec_result.h"
 
 namespace belljar {
 namespace {

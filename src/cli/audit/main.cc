@@ -1,16 +1,24 @@
 // belljar audit show | verify | export: a program of its own, handed over by `belljar` (cli/hand_over.cc), so that `run` links none
 // of it.
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "belljar/audit.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "cli/errors.h"
 
 namespace belljar::cli {

@@ -1,5 +1,8 @@
 // belljar policy import FILE
 #include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "base/format.h"
 #include "cli/errors.h"

@@ -1,8 +1,9 @@
 // belljar-guard: the commands of the room guard/, handed over by `belljar` (cli/hand_over.cc), so that `run` does not link a
 // parser.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <vector>
 
-#include "base/format.h"
 #include "cli/errors.h"
 #include "cli/guard/commands.h"
 

@@ -1,4 +1,7 @@
 // belljar rules check | list
+#include "guard/rules.h"
+
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -7,13 +10,24 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
 #include "cli/errors.h"
 #include "cli/guard/commands.h"
 #include "cli/load.h"
+#include "guard/hazards.h"
+#include "guard/judge.h"
 #include "guard/permission.h"
+#include "guard/permission_settings.h"
 #include "guard/read_only.h"
+#include "guard/shell.h"
 #include "policy/json.h"
 #include "policy/layer.h"
 #include "policy/parse.h"

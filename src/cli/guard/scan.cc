@@ -1,7 +1,13 @@
 // belljar scan [FILE...]
 #include <CLI/CLI.hpp>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
 #include "cli/errors.h"
 #include "cli/guard/commands.h"
 #include "cli/load.h"
