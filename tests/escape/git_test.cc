@@ -176,11 +176,13 @@ class Git : public Attack, public testing::WithParamInterface<std::tuple<Plant, 
   }
   // The person to whom the workspace belongs, outside.
   Outcome as_person(const std::string& text) const {
-    return run(
-        as_user({"/bin/sh", "-c", text}, home()),
-        {.stdin_is = Input::kNull,
-         .cwd = workspace(),
-         .env = {{"GIT_TERMINAL_PROMPT", "0"}, {"GIT_CONFIG_NOSYSTEM", "1"}, {"GIT_MERGE_AUTOEDIT", "no"}, {"TERM", "xterm"}}});
+    return run(as_user({"/bin/sh", "-c", text}, home()), {.stdin_is = Input::kNull,
+                                                          .cwd = workspace(),
+                                                          .env = {{"GIT_TERMINAL_PROMPT", "0"},
+                                                                  {"GIT_CONFIG_NOSYSTEM", "1"},
+                                                                  {"GIT_MERGE_AUTOEDIT", "no"},
+                                                                  {"TERM", "xterm"},
+                                                                  {"VISUAL", "true"}}});
   }
   static const Plant& planted() { return std::get<0>(GetParam()); }
   std::string tripwire() const { return beside("tripped"); }
