@@ -1,5 +1,6 @@
 #include "kernel/netlink.h"
 
+#include <arpa/inet.h>
 #include <linux/fib_rules.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
@@ -8,10 +9,8 @@
 #include <netinet/in.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 namespace belljar::kernel {
 namespace {
