@@ -2,12 +2,13 @@
 // access, not for the type) and that no call on files makes.
 //
 // A name that rules may have a say on is judged and made here, on a duplicate of the caller's socket, under its directory; the
-// socket then bears the last component as its address (getsockname(2)). A name elsewhere keeps its spelling: the call goes on by
-// itself where Landlock holds that it cannot end in a judged place after all (BrokerOptions::sockets_held), whatever the caller
-// swaps. Everything that makes no name likewise.
+// socket then bears the last component as its address (but see getsockname_call.cc). A name elsewhere keeps its spelling: the call
+// goes on by itself where Landlock holds that it cannot end in a judged place after all (BrokerOptions::sockets_held), whatever the
+// caller swaps. Everything that makes no name likewise.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -71,6 +72,13 @@ int bind_name(const Bind& bind, const Place& place) {
   return status;
 }
 
+// For getsockname_call.cc.
+void note_name(const Bind& bind, const std::string& path) {
+  struct stat socket{};
+  if (path.find('/') != std::string::npos && ::fstat(bind.socket.get(), &socket) == 0)
+    bind.file.context.bound.note(socket.st_ino, path);
+}
+
 int bind_path(Bind& bind, const std::string& path) {
   FileCall& file = bind.file;
   if (const int status = file.take_start(static_cast<std::uint64_t>(AT_FDCWD), path, bind.start); status != 0) return status;
@@ -88,7 +96,9 @@ int bind_path(Bind& bind, const std::string& path) {
     return file.refuse(Act::kMknod, place->path(), ruling);
   }
   file.take_umask();
-  return file.explain(Act::kMknod, *place, bind_name(bind, *place));
+  const int status = bind_name(bind, *place);
+  if (status == 0) note_name(bind, path);
+  return file.explain(Act::kMknod, *place, status);
 }
 
 int perform(Bind& bind) {

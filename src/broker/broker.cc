@@ -39,6 +39,9 @@ void dispatch(Context& context, const Call& call, Receivers::Slot& slot) {
       return handle_connect(context, call, slot);
     case SYS_bind:
       return handle_bind(context, call, slot);
+    case SYS_getsockname:
+      become(Identity::kOwn, uid);
+      return handle_getsockname(context, call);
     case SYS_listen:
       become(Identity::kOwn, uid);
       return handle_listen(context, call);

@@ -85,6 +85,16 @@ OrErrno<void> Caller::read(std::uint64_t address, std::span<std::byte> buffer) c
   return errno_is(size < 0 && errno == EPERM ? EACCES : EFAULT);
 }
 
+OrErrno<UniqueFd> Caller::open_memory() const {
+  UniqueFd memory(::open(format("/proc/{}/mem", tid_).c_str(), O_RDWR | O_CLOEXEC));
+  if (!memory.valid()) return errno_is(errno == EPERM ? EACCES : errno);
+  return memory;
+}
+
+bool write_memory(int memory, std::uint64_t address, std::span<const std::byte> bytes) {
+  return ::pwrite(memory, bytes.data(), bytes.size(), static_cast<off_t>(address)) == static_cast<ssize_t>(bytes.size());
+}
+
 OrErrno<std::string> Caller::read_path(std::uint64_t address) const {
   char path[PATH_MAX];
   std::size_t got = 0;

@@ -25,6 +25,8 @@ class Caller {
   OrErrno<UniqueFd> duplicate(int fd);
   // Fills `buffer` from the caller's memory. EFAULT when any of it cannot be read.
   OrErrno<void> read(std::uint64_t address, std::span<std::byte> buffer) const;
+  // All of its memory, O_RDWR; good for as long as it runs this program.
+  OrErrno<UniqueFd> open_memory() const;
   // The string at `address` as the kernel takes a path: EFAULT, ENAMETOOLONG; may be empty.
   OrErrno<std::string> read_path(std::uint64_t address) const;
   // Two of them, for the price of one where they are short.
@@ -66,5 +68,8 @@ class Caller {
   pid_t tid_;
   UniqueFd pidfd_;
 };
+
+// Into what open_memory() gave. False: not all of it can be written.
+bool write_memory(int memory, std::uint64_t address, std::span<const std::byte> bytes);
 
 }  // namespace belljar::broker

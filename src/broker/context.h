@@ -8,6 +8,7 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "broker/bound_names.h"
 #include "broker/broker.h"
 #include "broker/caller.h"
 #include "broker/listed_sockets.h"
@@ -28,6 +29,7 @@ struct Context {
   std::uint64_t host_netns = 0;  // SO_NETNS_COOKIE of our own network namespace; 0 unknown
   OwnSockets own;
   ListedSockets listed;
+  BoundNames bound;
   ViolationLog violations;
   // The kernel does not tell what a socket is bound to (SIOCUNIXFILE refused, no unix_diag): no own socket can be told apart.
   std::atomic<bool> cannot_note = false;

@@ -238,7 +238,7 @@ constexpr Call kCalls[] = {
 
     {NR(accept), Group::kSocketIo},
     {NR(accept4), Group::kSocketIo},
-    {NR(getsockname), Group::kSocketIo},
+    {NR(getsockname), Group::kBind},
     {NR(getpeername), Group::kSocketIo},
     {NR(sendto), Group::kSocketIo},
     {NR(recvfrom), Group::kSocketIo},
@@ -480,7 +480,7 @@ constexpr GroupInfo kInfo[] = {
      "AF_ALG (CVE-2026-31431), AF_PACKET, AF_VSOCK, AF_RXRPC (CVE-2026-43500), XFRM and the rest: kernel surface"},
     {"socketpair", "a datagram end can send to any path, which no filter sees"},
     {"connect", "host sockets by path (docker.sock, ssh-agent) are the broker's to judge"},
-    {"bind", "it may make a name, which the broker judges where rules by name hold"},
+    {"bind", "it may make a name, which the broker judges where rules by name hold, and knows afterwards (getsockname)"},
     {"clone with namespaces", "a user namespace brings capabilities and most kernel exploits of recent years (CVE-2022-0185)"},
     {"clone3", "its flags are behind a pointer (CVE-2021-41133); C libraries fall back to clone on ENOSYS only"},
     {"unshare of namespaces", "as clone with namespaces"},

@@ -56,6 +56,15 @@ constexpr Work kWork[] = {
      "  shared = shared_memory.SharedMemory(create=True, size=10); shared.close(); shared.unlink()\n"
      "E\npython3 m.py",
      "[1, 2]\n{'a': 1}"},
+    {"SocketsKnowTheirNames", "python3",
+     "python3 -c '\n"
+     "import os, socket\n"
+     "server = socket.socket(socket.AF_UNIX); path = os.getcwd() + \"/s\"; server.bind(path); server.listen()\n"
+     "near = socket.socket(socket.AF_UNIX); near.bind(\"near\")\n"
+     "inet = socket.socket(); inet.bind((\"127.0.0.1\", 0))\n"
+     "socket.socket(socket.AF_UNIX).connect(server.getsockname())\n"
+     "print(server.getsockname() == path, near.getsockname(), inet.getsockname()[0])'",
+     "True near 127.0.0.1"},
     {"NodeSpawnWorkerHttp", "node",
      "cat >m.js <<'E'\n"
      "const child = require('child_process'), http = require('http'), {Worker} = require('worker_threads');\n"

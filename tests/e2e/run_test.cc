@@ -173,7 +173,7 @@ TEST_F(Run, JsonIsOneObjectWhateverHappens) {
   EXPECT_NE(fine.out.find(R"("stderr":"err\n")"), std::string::npos) << fine;
   const Outcome missing = run_in({"--json", "--", "no-such-program"});
   EXPECT_EQ(missing.out.find("{\"exit_code\":127,\"signal\":null,\"reason\":\"start_failed\""), 0U) << missing;
-  const Outcome refused = run_in({"--json", "--publish", "8080", "--", "true"});
+  const Outcome refused = run_in({"--json", "--net", "host", "--publish", "8080", "--", "true"});
   EXPECT_EQ(refused.exit_code, 125);
   EXPECT_EQ(refused.out.find("{\"exit_code\":125"), 0U) << refused;
 }
