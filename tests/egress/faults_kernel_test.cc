@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 #include "base/format.h"
 #include "egress/support_proxy.h"
@@ -143,13 +144,12 @@ TEST_F(Faults, WithoutDescriptorsClientsWaitAndAreServedLater) {
   const Server server(answer_hello);
   start({"127.0.0.1"});
   EXPECT_TRUE(get(address(server)).ends_with("hello"));
-  const auto idle = open_descriptors();
-  const UniqueFd client = connect_loopback(port_);
-  // Its other end is to be accepted before the descriptors go. Those of the request above may close meanwhile: then the time does
-  // it.
-  for (int turn = 0; turn < 1000 && open_descriptors() < idle + 2; ++turn)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const UniqueFd late = connect_loopback(port_);
+  // Both ends of both are there before the descriptors go.
+  for (std::size_t last = 0, now = open_descriptors(); last != now; last = std::exchange(now, open_descriptors()))
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const std::size_t idle = open_descriptors();
+  const UniqueFd client = connect_loopback(port_), late = connect_loopback(port_);
+  for (int i = 0; i < 1000 && open_descriptors() < idle + 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   std::vector<UniqueFd> hoard;
