@@ -33,8 +33,9 @@ TEST_F(Process, HostProcessesAreOutOfReach) {
 TEST_F(Process, MemoryOfOthersIsOutOfReach) {
   const Running sleeper = victim();
   const std::string pid = std::to_string(sleeper.pid());
-  // An address that the victim has: the first of its maps.
-  const std::string maps = run(as_user({"head", "-c", "16", "/proc/" + pid + "/maps"})).out;
+  // An address that the victim has: the first of its maps. They are closed to the user until it has become that user.
+  std::string maps;
+  for (int tries = 0; maps.empty() && tries < 200; ++tries) maps = run(as_user({"head", "-c", "16", "/proc/" + pid + "/maps"})).out;
   const std::string address = "0x" + maps.substr(0, maps.find('-'));
   EXPECT_NE(inside({"vm_read", pid, address}), "ok");
   EXPECT_EQ(outside({"vm_read", pid, address}), "ok") << address;

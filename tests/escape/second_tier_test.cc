@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "escape/support_attack.h"
 #include "support/as_user.h"
 #include "support/identity.h"
+#include "support/temp_dir.h"
 
 namespace belljar::test {
 namespace {
@@ -165,6 +167,9 @@ TEST_F(SecondTier, NothingOutlivesInitEither) {
 
 // As an ordinary user where none can be made: the machine that this tier is for.
 TEST_F(SecondTier, WorksWhereUserNamespacesAreRefused) {
+  const TempDir place;  // the build may lie below a home that the user may not enter
+  const std::string program = place / "belljar";
+  std::filesystem::copy_file(BELLJAR_PROGRAM, program);
   const auto refused = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words = {
         "unshare",
@@ -175,7 +180,7 @@ TEST_F(SecondTier, WorksWhereUserNamespacesAreRefused) {
         "-c",
         "echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --ambient-caps=-all --inh-caps=-all -- \"$@\"",
         "sh",
-        BELLJAR_PROGRAM,
+        program,
         "run"};
     words.insert(words.end(), more.begin(), more.end());
     return run(as_user(words, home()), in_workspace());

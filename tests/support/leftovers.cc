@@ -91,6 +91,16 @@ std::set<std::string> difference(const std::set<std::string>& now, const std::se
   return result;
 }
 
+// /sys/fs/cgroup is the whole machine's: a group of another pid namespace, which its name tells (kernel/cgroup.h), is nobody's
+// here.
+std::set<std::string> own_cgroups() {
+  struct stat own{};
+  const std::string tail = ::stat("/proc/self/ns/pid", &own) == 0 ? format(".{}", own.st_ino) : "";
+  std::set<std::string> result = belljar_cgroups();
+  std::erase_if(result, [&](const std::string& path) { return !path.ends_with(tail); });
+  return result;
+}
+
 }  // namespace
 
 std::map<pid_t, std::string> descendants() {
@@ -144,7 +154,7 @@ Leftovers::Leftovers(std::vector<std::string> directories) : directories_(std::m
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   for (const auto& [pid, line] : descendants()) processes_.insert(pid);
   mounts_ = mounts();
-  cgroups_ = belljar_cgroups();
+  cgroups_ = own_cgroups();
   for (const std::string& directory : directories_) files_.merge(describe_tree(directory));
 }
 
@@ -159,7 +169,7 @@ std::string Leftovers::report(std::chrono::milliseconds patience) const {
   std::string result;
   for (const std::string& line : that_stay(ours(), ours, patience)) result += line + "\n";
   for (const std::string& line : that_stay(difference(mounts(), mounts_), mounts, patience)) result += "mount " + line + "\n";
-  for (const std::string& path : that_stay(difference(belljar_cgroups(), cgroups_), belljar_cgroups, patience)) {
+  for (const std::string& path : that_stay(difference(own_cgroups(), cgroups_), own_cgroups, patience)) {
     if (!is_anothers(path)) result += "cgroup " + path + "\n";
   }
   std::map<std::string, std::string> now;
