@@ -201,7 +201,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 TEST(Early, MakesWhatTheChildWouldMake) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  if (geteuid() != 0) GTEST_SKIP() << "only as root";
   const Plan alone = as_root();
   Plan early = as_root();
   begin_early(early);
@@ -215,7 +215,7 @@ TEST(Early, MakesWhatTheChildWouldMake) {
 }
 
 TEST(Early, ServesOneSandbox) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  if (geteuid() != 0) GTEST_SKIP() << "only as root";
   Plan plan = as_root();
   begin_early(plan);
   const auto first = lines_of(run(plan, {"sh", "-c", kLook}).out);
@@ -225,7 +225,7 @@ TEST(Early, ServesOneSandbox) {
 }
 
 TEST(Early, ANameThatCannotBeHiddenFailsTheStart) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  if (geteuid() != 0) GTEST_SKIP() << "only as root";
   for (const bool beforehand : {false, true}) {
     Plan plan = as_root();
     plan.stage_names.push_back({.kind = MountOpKind::kMkdir, .mode = 0755, .target = "no/such/parent"});
@@ -239,7 +239,7 @@ TEST(Early, ANameThatCannotBeHiddenFailsTheStart) {
 }
 
 TEST(Early, IsGivenUpWithoutAPlan) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  if (geteuid() != 0) GTEST_SKIP() << "only as root";
   Plan plan = as_root();
   plan.early = Early::begin({.network = true, .inside_uid = 1, .outside_uid = 2, .inside_gid = 1, .outside_gid = 2});
   ASSERT_NE(plan.early, nullptr);
