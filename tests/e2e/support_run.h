@@ -12,6 +12,10 @@
 #include "support/run.h"
 #include "support/temp_dir.h"
 
+#ifndef BELLJAR_PROGRAM
+#define BELLJAR_PROGRAM "belljar"  // the build says where; a header has to compile alone
+#endif
+
 namespace belljar::test {
 
 class Run : public testing::Test {
