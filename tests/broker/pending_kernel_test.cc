@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -25,6 +26,15 @@ INSTANTIATE_TEST_SUITE_P(As, Pending, testing::Values(Front::kRoot, Front::kUser
 long entries(const char* directory) {
   const std::filesystem::directory_iterator begin(directory);
   return std::distance(begin, std::filesystem::directory_iterator());
+}
+
+long threads_now() { return entries("/proc/self/task"); }
+
+// Looks until it holds, for as long as a busy machine may need.
+bool holds_soon(const std::function<bool()>& holds) {
+  const auto start = std::chrono::steady_clock::now();
+  while (!holds() && std::chrono::steady_clock::now() - start < std::chrono::seconds(10)) usleep(1000);
+  return holds();
 }
 
 // A listener whose queue is full, so that the next blocking connect waits.
@@ -62,7 +72,9 @@ TEST_P(Pending, MoreThanTheLimitWaitTheirTurn) {
 
 TEST_P(Pending, KilledCallersLeaveNoThread) {
   Setting counted = setting();
-  counted.before_end = [] { return format("{}\n", entries("/proc/self/task") <= 6 ? "few threads" : "many threads"); };
+  counted.before_end = [] {
+    return format("{}\n", holds_soon([] { return threads_now() <= 6; }) ? "few threads" : "many threads");
+  };
   const std::string text = run_inside(counted, [&] {
     const Full full(dir / "s");
     std::vector<pid_t> children;
@@ -151,11 +163,10 @@ TEST_P(Pending, SignalStormNeverRepeatsAConnect) {
 TEST_P(Pending, EndOfTheBrokerInterruptsWhatWaits) {
   Setting ends = setting();
   ends.end_after_ms = 400;
-  ends.before_end = [] { return format("{}, ", entries("/proc/self/task") > 20 ? "threads" : "no threads"); };
+  ends.before_end = [] { return format("{}, ", holds_soon([] { return threads_now() > 20; }) ? "threads" : "no threads"); };
   ends.after_end = [] {
-    const auto start = std::chrono::steady_clock::now();
-    while (entries("/proc/self/task") > 1 && std::chrono::steady_clock::now() - start < std::chrono::seconds(1)) usleep(1000);
-    return format("then {}", entries("/proc/self/task"));
+    holds_soon([] { return threads_now() <= 1; });
+    return format("then {}", threads_now());
   };
   const auto start = std::chrono::steady_clock::now();
   const std::string text = run_inside(ends, [&] {
@@ -165,7 +176,7 @@ TEST_P(Pending, EndOfTheBrokerInterruptsWhatWaits) {
     sleep(30);
     return std::string();
   });
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(25));
   EXPECT_EQ(text, "threads, then 1");
 }
 
