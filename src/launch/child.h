@@ -59,6 +59,8 @@ std::span<const Step> steps() noexcept;
 // Runs the steps, then serves as pid 1 until the end. Does not return.
 [[noreturn]] void enter_sandbox(ChildContext& context) noexcept;
 
+int raise_loopback() noexcept;  // network.cc; of the calling thread's namespace, 0 or -errno
+
 // steps implemented in their own files
 int begin_network(ChildContext& context) noexcept;  // network.cc: these four
 int take_network(ChildContext& context) noexcept;

@@ -1,13 +1,9 @@
 #include "launch/early.h"
 
 #include <fcntl.h>
-#include <linux/if.h>
-#include <linux/sockios.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,6 +18,7 @@
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "launch/child.h"
 #include "launch/idmap.h"
 #include "launch/plan.h"
 #include "launch/stage.h"
@@ -30,15 +27,6 @@ namespace belljar::launch {
 namespace {
 
 constexpr std::size_t kStack = 64U << 10;
-
-bool raise_loopback() noexcept {
-  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request{};
-  request.ifr_name[0] = 'l';
-  request.ifr_name[1] = 'o';
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  return socket.valid() && ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
-}
 
 }  // namespace
 
@@ -62,7 +50,7 @@ struct Early::Work {
     const auto take = [&](const char* name) { return UniqueFd(::openat(own.get(), name, O_RDONLY | O_CLOEXEC)); };
     made.ipc = take("ipc");
     made.uts = take("uts");
-    if (options.network && raise_loopback()) made.network = take("net");
+    if (options.network && raise_loopback() == 0) made.network = take("net");
   }
 
   void await(unsigned what) noexcept {

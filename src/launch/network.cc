@@ -30,18 +30,6 @@ int helper_pidfd = -1;
 pid_t helper = -1;
 alignas(16) char helper_stack[8192];
 
-int raise_loopback() noexcept {
-  const long fd = raw_call(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return static_cast<int>(fd);
-  ifreq request{};
-  request.ifr_name[0] = 'l';
-  request.ifr_name[1] = 'o';
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  const long status = raw_call(SYS_ioctl, fd, SIOCSIFFLAGS, as_long(&request));
-  raw_call(SYS_close, fd);
-  return static_cast<int>(status);
-}
-
 // The answers are there when write(2) returns: netlink serves its caller before that. 0, or the first error.
 int send_batch(const kernel::NetlinkBatch& batch) noexcept {
   const long fd = raw_call(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, batch.protocol);
@@ -87,6 +75,18 @@ bool wanted(const ChildContext& context) noexcept {
 }
 
 }  // namespace
+
+int raise_loopback() noexcept {
+  const long fd = raw_call(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return static_cast<int>(fd);
+  ifreq request{};
+  request.ifr_name[0] = 'l';
+  request.ifr_name[1] = 'o';
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  const long status = raw_call(SYS_ioctl, fd, SIOCSIFFLAGS, as_long(&request));
+  raw_call(SYS_close, fd);
+  return static_cast<int>(status);
+}
 
 int begin_network(ChildContext& context) noexcept {
   if (!wanted(context)) return 0;

@@ -53,7 +53,6 @@ enum MountOpFlags : std::uint32_t {
   kIfExists = 1U << 2,  // ENOENT/ENOTDIR on source or target: skip silently (a path vanished since the plan was made)
   kOwnPlace = 1U << 3,  // the path lies on a file system that this plan made, where nobody can have put a link: not checked again
   kIfEmpty = 1U << 4,   // only when the slot is still empty: the second choice after a kOptional operation
-                        // run of them
 };
 
 struct MountOp {
