@@ -105,9 +105,7 @@ class Preparation {
     hide_owners_secrets();
     BELLJAR_CHECK(grant_paths());
     prepared_.sockets = BELLJAR_TRY(list_sockets(host_, policy_, paths_.writable));
-    for (const broker::ListedSocket& socket : prepared_.sockets) {
-      if (std::string warning = warn_of_socket(socket.path); !warning.empty()) prepared_.warnings.push_back(std::move(warning));
-    }
+    warn_of_sockets(prepared_.sockets, prepared_.warnings);
     if (brokered_) prepared_.file_rules = make_file_rules(policy_, paths_, held_paths());
     confine_calls();
     report();

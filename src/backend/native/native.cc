@@ -275,9 +275,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
     name_inside_id(host_, place, plan, paths.view);
   }
   prepared.sockets = BELLJAR_TRY(list_sockets(host_, policy, paths.writable));
-  for (const broker::ListedSocket& socket : prepared.sockets) {
-    if (std::string warning = warn_of_socket(socket.path); !warning.empty()) prepared.warnings.push_back(std::move(warning));
-  }
+  warn_of_sockets(prepared.sockets, prepared.warnings);
   BELLJAR_CHECK(build_tree_ops(host_, paths.view, plan));
   if (plan.early) plan.early->make_rest(plan.stage_rest);
   // Who may make mount namespaces may show `.git` under another path, and writes id maps with its own credentials: no live rules

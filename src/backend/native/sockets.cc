@@ -27,6 +27,34 @@ bool is_below_any(const std::string& path, const std::vector<std::string>& roots
   return std::any_of(roots.begin(), roots.end(), [&](const std::string& root) { return is_under(path, root); });
 }
 
+// A sentence about what is as good as the user or root, or nothing.
+std::string warn_of_socket(const std::string& path) {
+  constexpr std::pair<std::string_view, std::string_view> kKnown[] = {
+      {"docker.sock", "whoever controls docker is root on this machine"},
+      {"podman.sock", "it starts containers with any mount, as the user or as root"},
+      {"containerd.sock", "whoever controls containerd is root on this machine"},
+      {"crio.sock", "whoever controls CRI-O is root on this machine"},
+      {"buildkitd.sock", "it runs builds with the daemon's rights"},
+      {"libvirt-sock", "it starts machines with any disk"},
+      {"system_bus_socket", "it asks services of the system, systemd among them, in the user's name"},
+      {"bus", "it starts programs outside of the sandbox (systemd --user)"},
+      {"private", "it is systemd's own: it starts programs outside of the sandbox"},
+      {"agent", "it signs with the user's keys"},
+      {"gpg-agent", "it signs and decrypts with the user's keys"},
+      {"ssh-agent", "it signs with the user's keys"},
+      {"tmux", "it types into the user's terminals"},
+      {"wayland", "it sees and drives the user's screen, as far as the compositor lets a client"},
+      {"X0", "it sees and types into every window"},
+  };
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  for (const auto& [known, risk] : kKnown) {
+    const bool whole = known == "bus" || known == "private";
+    if (whole ? name == known : name.find(known) != std::string_view::npos)
+      return format("{} is open to the command: {}", quoted(path), risk);
+  }
+  return "";
+}
+
 }  // namespace
 
 Result<std::vector<broker::ListedSocket>> list_sockets(const Host& host, const Policy& policy,
@@ -53,31 +81,10 @@ Result<std::vector<broker::ListedSocket>> list_sockets(const Host& host, const P
   return listed;
 }
 
-std::string warn_of_socket(const std::string& path) {
-  constexpr std::pair<std::string_view, std::string_view> kKnown[] = {
-      {"docker.sock", "whoever controls docker is root on this machine"},
-      {"podman.sock", "it starts containers with any mount, as the user or as root"},
-      {"containerd.sock", "whoever controls containerd is root on this machine"},
-      {"crio.sock", "whoever controls CRI-O is root on this machine"},
-      {"buildkitd.sock", "it runs builds with the daemon's rights"},
-      {"libvirt-sock", "it starts machines with any disk"},
-      {"system_bus_socket", "it asks services of the system, systemd among them, in the user's name"},
-      {"bus", "it starts programs outside of the sandbox (systemd --user)"},
-      {"private", "it is systemd's own: it starts programs outside of the sandbox"},
-      {"agent", "it signs with the user's keys"},
-      {"gpg-agent", "it signs and decrypts with the user's keys"},
-      {"ssh-agent", "it signs with the user's keys"},
-      {"tmux", "it types into the user's terminals"},
-      {"wayland", "it sees and drives the user's screen, as far as the compositor lets a client"},
-      {"X0", "it sees and types into every window"},
-  };
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  for (const auto& [known, risk] : kKnown) {
-    const bool whole = known == "bus" || known == "private";
-    if (whole ? name == known : name.find(known) != std::string_view::npos)
-      return format("{} is open to the command: {}", quoted(path), risk);
+void warn_of_sockets(const std::vector<broker::ListedSocket>& sockets, std::vector<std::string>& warnings) {
+  for (const broker::ListedSocket& socket : sockets) {
+    if (std::string warning = warn_of_socket(socket.path); !warning.empty()) warnings.push_back(std::move(warning));
   }
-  return "";
 }
 
 }  // namespace belljar::backend

@@ -16,7 +16,7 @@ namespace belljar::backend {
 Result<std::vector<broker::ListedSocket>> list_sockets(const Host& host, const Policy& policy,
                                                        const std::vector<std::string>& writable);
 
-// What speaks for itself (docker, D-Bus) is as good as the user or root: a sentence for the caller of the run, or nothing.
-std::string warn_of_socket(const std::string& path);
+// What speaks for itself (docker, D-Bus) is as good as the user or root: a sentence each for the caller of the run.
+void warn_of_sockets(const std::vector<broker::ListedSocket>& sockets, std::vector<std::string>& warnings);
 
 }  // namespace belljar::backend
