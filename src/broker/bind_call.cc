@@ -14,13 +14,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <span>
 #include <string>
 
 #include "broker/control_files.h"
 #include "broker/file_call.h"
 #include "broker/handlers.h"
-#include "broker/sockaddr.h"
+#include "broker/socket_args.h"
 
 namespace belljar::broker {
 namespace {
@@ -29,32 +28,12 @@ constexpr int kGoOn = 1;
 
 struct Bind {
   FileCall file;
-  UniqueFd socket;
-  Address address;
+  SocketArgs args;
   Start start;
 };
 
-// As the kernel takes them: the descriptor, then the address.
-int take(Bind& bind) {
-  const auto& args = bind.file.call.args;
-  auto socket = bind.file.caller.duplicate(static_cast<int>(args[0]));
-  if (!socket) return -socket.error();
-  bind.socket = *std::move(socket);
-  const int length = static_cast<int>(args[2]);
-  if (length < 0 || static_cast<std::size_t>(length) > bind.address.bytes.size()) return -EINVAL;
-  bind.address.length = static_cast<socklen_t>(length);
-  const auto read = bind.file.caller.read(args[1], std::span(bind.address.bytes).first(static_cast<std::size_t>(length)));
-  return read ? 0 : -read.error();
-}
-
-int option(int socket, int name) {
-  int value = -1;
-  socklen_t size = sizeof value;
-  return ::getsockopt(socket, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
-}
-
-bool is_unix(int socket) { return option(socket, SO_DOMAIN) == AF_UNIX; }
-bool is_tcp(int socket) { return option(socket, SO_PROTOCOL) == IPPROTO_TCP; }
+bool is_unix(int socket) { return socket_option(socket, SO_DOMAIN) == AF_UNIX; }
+bool is_tcp(int socket) { return socket_option(socket, SO_PROTOCOL) == IPPROTO_TCP; }
 
 int bind_to(int socket, const void* address, socklen_t length) {
   return ::bind(socket, static_cast<const sockaddr*>(address), length) == 0 ? 0 : -errno;
@@ -67,7 +46,8 @@ int bind_name(const Bind& bind, const Place& place) {
   if (place.name.size() > sizeof name.sun_path) return -EINVAL;
   std::memcpy(name.sun_path, place.name.data(), place.name.size());
   if (::fchdir(place.dir) != 0) return -errno;
-  const int status = bind_to(bind.socket.get(), &name, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + place.name.size()));
+  const int status =
+      bind_to(bind.args.socket.get(), &name, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + place.name.size()));
   if (::chdir("/") != 0) return -errno;
   return status;
 }
@@ -75,7 +55,7 @@ int bind_name(const Bind& bind, const Place& place) {
 // For getsockname_call.cc.
 void note_name(const Bind& bind, const std::string& path) {
   struct stat socket{};
-  if (path.find('/') != std::string::npos && ::fstat(bind.socket.get(), &socket) == 0)
+  if (path.find('/') != std::string::npos && ::fstat(bind.args.socket.get(), &socket) == 0)
     bind.file.context.bound.note(socket.st_ino, path);
 }
 
@@ -102,13 +82,13 @@ int bind_path(Bind& bind, const std::string& path) {
 }
 
 int perform(Bind& bind) {
-  if (const int status = take(bind); status != 0) return status;
-  const UnixName name = is_unix(bind.socket.get()) ? decode_unix(bind.address) : UnixName{};
+  if (const int status = take_socket_args(bind.file.caller, bind.file.call, bind.args); status != 0) return status;
+  const UnixName name = is_unix(bind.args.socket.get()) ? decode_unix(bind.args.address) : UnixName{};
   if (name.kind == UnixName::Kind::kPath) return bind_path(bind, std::string(name.name));
   if (bind.file.context.options.sockets_held) return kGoOn;
-  if (bind.file.context.options.tcp_bind_refused && is_tcp(bind.socket.get())) return -EACCES;
+  if (bind.file.context.options.tcp_bind_refused && is_tcp(bind.args.socket.get())) return -EACCES;
   if (const int status = bind.file.begin(); status != 0) return status;
-  return bind_to(bind.socket.get(), bind.address.bytes.data(), bind.address.length);
+  return bind_to(bind.args.socket.get(), bind.args.address.bytes.data(), bind.args.address.length);
 }
 
 }  // namespace
@@ -116,7 +96,7 @@ int perform(Bind& bind) {
 void handle_bind(Context& context, const Call& call, Receivers::Slot& slot) {
   int status = 0;
   {
-    Bind bind{.file = FileCall(context, call, slot), .socket = {}, .address = {}, .start = {}};
+    Bind bind{.file = FileCall(context, call, slot), .args = {}, .start = {}};
     status = perform(bind);
   }
   if (status == kGoOn) return let_continue(context.listener.get(), call.id);

@@ -6,13 +6,12 @@
 #include <cerrno>
 #include <climits>
 #include <ctime>
-#include <span>
 
 #include "base/format.h"
 #include "broker/as_caller.h"
 #include "broker/handlers.h"
 #include "broker/path_view.h"
-#include "broker/sockaddr.h"
+#include "broker/socket_args.h"
 #include "broker/unix_connect.h"
 
 namespace belljar::broker {
@@ -36,25 +35,8 @@ struct Connect {
   const Call& call;
   Receivers::Slot& slot;
   Caller caller;
-  UniqueFd socket;
-  Address address;
-  int domain = -1;  // of `socket`, which nobody can exchange; -1 when it is no socket
+  SocketArgs args;
 };
-
-// Everything taken from the caller by number; -errno as the kernel would: EBADF first, then the address (net/socket.c).
-int take_arguments(Connect& connect) {
-  auto socket = connect.caller.duplicate(static_cast<int>(connect.call.args[0]));
-  if (!socket) return -socket.error();
-  connect.socket = *std::move(socket);
-  const int length = static_cast<int>(connect.call.args[2]);
-  if (length < 0 || static_cast<std::size_t>(length) > connect.address.bytes.size()) return -EINVAL;
-  connect.address.length = static_cast<socklen_t>(length);
-  const std::span<std::byte> bytes(connect.address.bytes.data(), static_cast<std::size_t>(length));
-  if (const auto read = connect.caller.read(connect.call.args[1], bytes); !read) return -read.error();
-  socklen_t size = sizeof connect.domain;
-  if (::getsockopt(connect.socket.get(), SOL_SOCKET, SO_DOMAIN, &connect.domain, &size) != 0) connect.domain = -1;
-  return 0;
-}
 
 // Repeats `attempt` when a signal of ours came from a tick that no longer concerns this call. An interrupted connect that goes on
 // in the background is picked up again by the second one (net/ipv4/af_inet.c, SS_CONNECTING).
@@ -72,8 +54,8 @@ int uninterrupted(Connect& connect, Attempt attempt) {
 
 int connect_as_given(Connect& connect) {
   return uninterrupted(connect, [&] {
-    const auto* address = reinterpret_cast<const sockaddr*>(connect.address.bytes.data());
-    return ::connect(connect.socket.get(), address, connect.address.length) == 0 ? 0 : -errno;
+    const auto* address = reinterpret_cast<const sockaddr*>(connect.args.address.bytes.data());
+    return ::connect(connect.args.socket.get(), address, connect.args.address.length) == 0 ? 0 : -errno;
   });
 }
 
@@ -108,7 +90,7 @@ int connect_to_listed(Connect& connect, const ListedSocket& listed) {
   const AsCaller ours(connect.context.options.uid, Identity::kOwn);
   const auto file = connect.context.listed.open(listed);
   if (!file) return -file.error();
-  return uninterrupted(connect, [&] { return connect_to_file(connect.socket.get(), file->get()); });
+  return uninterrupted(connect, [&] { return connect_to_file(connect.args.socket.get(), file->get()); });
 }
 
 // What the caller's own view leads to: by the path without links, and by the inode.
@@ -130,14 +112,14 @@ int connect_to_path(Connect& connect, AsCaller& permissions, const PathView& vie
   // EXDEV: a link of /proc in the middle of the path, which would mean our process instead of the caller's.
   if (!file) return file.error() == EXDEV ? refuse_path(connect, std::string(path)) : -file.error();
   if (const OwnSockets::Held held = await_own(connect, file->get())) {
-    return uninterrupted(connect, [&] { return connect_to_file(connect.socket.get(), held->get()); });
+    return uninterrupted(connect, [&] { return connect_to_file(connect.args.socket.get(), held->get()); });
   }
   const int peeked = peek(file->get());
   return is_alive(peeked) ? refuse_path(connect, place_of(file->get(), path)) : peeked;
 }
 
 int connect_unix(Connect& connect) {
-  const UnixName target = decode_unix(connect.address);
+  const UnixName target = decode_unix(connect.args.address);
   if (target.kind == UnixName::Kind::kPath) {
     const auto view = PathView::create(connect.caller, target.name);
     const ListedSocket* listed = nullptr;
@@ -161,21 +143,22 @@ int connect_unix(Connect& connect) {
 
 // A network without a route is how "no network" is enforced, so this errno is the policy's word.
 int note_network(Connect& connect) {
-  const std::string target = internet_name(connect.address);
+  const std::string target = internet_name(connect.args.address);
   if (!connect.context.options.network_refused || target.empty()) return -ENETUNREACH;
   return connect.context.refuse(connect.caller, "connect", target, ENETUNREACH, kNoNetwork, "network.mode");
 }
 
 int decide_and_connect(Connect& connect) {
-  if (const int status = take_arguments(connect); status != 0) return status;
+  if (const int status = take_socket_args(connect.caller, connect.call, connect.args); status != 0) return status;
   if (!still_waiting(connect.context.listener.get(), connect.call.id)) return -ESRCH;
-  if (connect.domain == AF_UNIX) return connect_unix(connect);
+  const int domain = socket_option(connect.args.socket.get(), SO_DOMAIN);
+  if (domain == AF_UNIX) return connect_unix(connect);
   // The owner of the namespace may name netlink peers, a caller without capabilities may not (netlink(7), netlink_connect).
-  if (connect.domain == AF_NETLINK && names_netlink_peer(connect.address)) return -EPERM;
+  if (domain == AF_NETLINK && names_netlink_peer(connect.args.address)) return -EPERM;
   const AsCaller permissions(connect.context.options.uid);
   if (!permissions.ok()) return -EACCES;
   if (connect.context.options.observer) {
-    if (std::string target = internet_name(connect.address); !target.empty())
+    if (std::string target = internet_name(connect.args.address); !target.empty())
       connect.context.options.observer({Observation::Act::kReach, std::move(target), true, false, connect.call.tid});
   }
   const int status = connect_as_given(connect);
@@ -186,17 +169,17 @@ int decide_and_connect(Connect& connect) {
 int interrupted_status(const Connect& connect) {
   timeval timeout{};
   socklen_t size = sizeof timeout;
-  ::getsockopt(connect.socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, &size);
+  ::getsockopt(connect.args.socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, &size);
   return timeout.tv_sec == 0 && timeout.tv_usec == 0 ? -kRestart : -EINTR;
 }
 
 }  // namespace
 
 void handle_connect(Context& context, const Call& call, Receivers::Slot& slot) {
-  Connect connect{context, call, slot, Caller(call.tid), {}, {}, -1};
+  Connect connect{context, call, slot, Caller(call.tid), {}};
   int status = decide_and_connect(connect);
   if (status == -EINTR) status = interrupted_status(connect);
-  connect.socket.reset();  // before the caller goes on: our duplicate must not outlive its own close()
+  connect.args.socket.reset();  // before the caller goes on: our duplicate must not outlive its own close()
   answer(context.listener.get(), call.id, status);
 }
 

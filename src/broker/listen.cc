@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "broker/handlers.h"
+#include "broker/socket_args.h"
 
 // linux/un.h, which cannot stand beside sys/un.h.
 #ifndef SIOCUNIXFILE
@@ -15,12 +16,6 @@
 
 namespace belljar::broker {
 namespace {
-
-bool is_unix(int socket) noexcept {
-  int domain = 0;
-  socklen_t size = sizeof domain;
-  return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
-}
 
 // An accepted socket carries its listener's inode (unix_stream_connect copies the path), and a descriptor that was handed to the
 // command may be one of a host service. It keeps its peer for life, which is how we know it.
@@ -51,7 +46,8 @@ int note(Context& context, const Call& call) {
   Caller caller(call.tid);
   const auto socket = caller.duplicate(static_cast<int>(call.args[0]));
   if (!socket || !still_waiting(context.listener.get(), call.id)) return 0;
-  if (!is_unix(socket->get()) || has_peer(socket->get()) || from_outside(context, socket->get())) return 0;
+  if (socket_option(socket->get(), SO_DOMAIN) != AF_UNIX || has_peer(socket->get()) || from_outside(context, socket->get()))
+    return 0;
   UniqueFd file(::ioctl(socket->get(), SIOCUNIXFILE, 0));
   if (!file.valid() && errno != EPERM) return 0;  // ENOENT: an abstract name, or none
   if (file.valid() ? context.own.note(std::move(file)) : note_by_diag(context, socket->get())) return 0;
