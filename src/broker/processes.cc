@@ -4,10 +4,11 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <string>
+#include <string_view>
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "kernel/process_tree.h"
 
 namespace belljar::broker {
 namespace {
@@ -16,17 +17,12 @@ constexpr int kMostAncestors = 4096;
 
 // 0 when it is gone.
 pid_t parent_of(pid_t process) {
-  const UniqueFd file(::open(format("/proc/{}/status", process).c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd file(::open(format("/proc/{}/stat", process).c_str(), O_RDONLY | O_CLOEXEC));
   char text[1024];
   const ssize_t size = file.valid() ? ::read(file.get(), text, sizeof text) : -1;
   if (size <= 0) return 0;
-  // A name cannot forge it: the kernel escapes newlines in the first line.
-  const std::string_view status(text, static_cast<std::size_t>(size));
-  constexpr std::string_view kField = "\nPPid:\t";
-  const std::size_t at = status.find(kField);
-  pid_t parent = 0;
-  if (at != std::string_view::npos) std::from_chars(status.data() + at + kField.size(), status.data() + status.size(), parent);
-  return parent;
+  const auto stat = kernel::parse_process_stat(std::string_view(text, static_cast<std::size_t>(size)));
+  return stat ? stat->parent : 0;
 }
 
 }  // namespace
