@@ -6,10 +6,11 @@
 namespace belljar {
 namespace {
 
-class Ruled final : public SandboxDecorator {
+// Asks before every command.
+class Checked : public SandboxDecorator {
  public:
-  Ruled(SandboxPtr inner, CommandJudge judge) : SandboxDecorator(std::move(inner)), judge_(std::move(judge)) {}
   using Sandbox::exec;
+  using SandboxDecorator::SandboxDecorator;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
     BELLJAR_CHECK(check(command));
     return inner().exec(command, options);
@@ -20,7 +21,15 @@ class Ruled final : public SandboxDecorator {
   }
 
  private:
-  Result<void> check(const Command& command) const {
+  virtual Result<void> check(const Command& command) const = 0;
+};
+
+class Ruled final : public Checked {
+ public:
+  Ruled(SandboxPtr inner, CommandJudge judge) : Checked(std::move(inner)), judge_(std::move(judge)) {}
+
+ private:
+  Result<void> check(const Command& command) const override {
     CommandVerdict verdict = judge_(command);
     if (verdict.allowed) return {};
     return Error(Code::kPermissionDenied, format("the command {} is not allowed", quoted(decorate::text_of(command))))
@@ -31,19 +40,10 @@ class Ruled final : public SandboxDecorator {
   CommandJudge judge_;
 };
 
-class ReadOnly final : public SandboxDecorator {
+class ReadOnly final : public Checked {
  public:
   ReadOnly(SandboxPtr inner, std::function<bool(const Command&)> only_reads)
-      : SandboxDecorator(std::move(inner)), only_reads_(std::move(only_reads)) {}
-  using Sandbox::exec;
-  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
-    BELLJAR_CHECK(check(command));
-    return inner().exec(command, options);
-  }
-  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
-    BELLJAR_CHECK(check(command));
-    return inner().spawn(command, options);
-  }
+      : Checked(std::move(inner)), only_reads_(std::move(only_reads)) {}
   Result<void> write_file(const std::string& path, std::string_view, const WriteOptions&) override { return refuse("write", path); }
   Result<void> make_dir(const std::string& path, const MakeDirOptions&) override { return refuse("make", path); }
   Result<void> rename(const std::string& from, const std::string&) override { return refuse("rename", from); }
@@ -53,7 +53,7 @@ class ReadOnly final : public SandboxDecorator {
   static Error refuse(std::string_view doing, const std::string& path) {
     return Error(Code::kPermissionDenied, format("cannot {} {}", doing, quoted(path))).reason("this sandbox is read-only");
   }
-  Result<void> check(const Command& command) const {
+  Result<void> check(const Command& command) const override {
     if (only_reads_ && only_reads_(command)) return {};
     return Error(Code::kPermissionDenied, format("cannot run {}", quoted(decorate::text_of(command))))
         .reason("this sandbox is read-only, and the command is not known to only read")
