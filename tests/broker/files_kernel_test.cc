@@ -119,11 +119,6 @@ class Waiting : public Inside {
 };
 INSTANTIATE_TEST_SUITE_P(As, Waiting, testing::Values(Front::kRoot, Front::kUser), front_name);
 
-std::string errno_or_ok(long status) {
-  if (status >= 0) return "ok";
-  return strerrorname_np(errno) != nullptr ? strerrorname_np(errno) : "?";
-}
-
 TEST_P(Waiting, FifosWaitForTheirOtherEndAndStopNobody) {
   expect_both("written 20 others moved ok\n", [&] {
     if (chdir(dir.path().c_str()) != 0) return std::string("chdir");
@@ -141,7 +136,7 @@ TEST_P(Waiting, FifosWaitForTheirOtherEndAndStopNobody) {
     usleep(200000);
     // While they wait, everything else goes on, renames of directories included.
     mkdir("one", 0755);
-    const std::string moved = errno_or_ok(rename("one", "two"));
+    const std::string moved = named(rename("one", "two"));
     rmdir("two");
     int written = 0;
     for (int i = 0; i < 20; ++i) {
@@ -173,7 +168,7 @@ TEST_P(Waiting, ASignalInterruptsOrRestartsTheWaitForAFifo) {
       const itimerval soon{{}, {0, 50000}};
       setitimer(ITIMER_REAL, &soon, nullptr);
       const int fd = open("fifo", O_WRONLY | O_CLOEXEC);
-      const std::string result = errno_or_ok(fd);
+      const std::string result = named(fd);
       kill(reader, SIGKILL);
       waitpid(reader, nullptr, 0);
       unlink("fifo");
@@ -216,10 +211,10 @@ TEST_P(Waiting, ProcessesReachTheirOwnMemoryThroughProc) {
         const int other = 2;
         const int mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
         const auto at = static_cast<off_t>(reinterpret_cast<std::uintptr_t>(&value));
-        std::string result = errno_or_ok(mem);
+        std::string result = named(mem);
         if (mem >= 0 && (pwrite(mem, &other, sizeof other, at) != sizeof other || value != 2)) result += " unchanged";
-        result += " " + errno_or_ok(open(format("/proc/{}/task/{}/mem", getpid(), getpid()).c_str(), O_WRONLY | O_CLOEXEC));
-        result += " " + errno_or_ok(open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+        result += " " + named(open(format("/proc/{}/task/{}/mem", getpid(), getpid()).c_str(), O_WRONLY | O_CLOEXEC));
+        result += " " + named(open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
         const pid_t child = fork();
         if (child == 0) {
           prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -229,7 +224,7 @@ TEST_P(Waiting, ProcessesReachTheirOwnMemoryThroughProc) {
         }
         int status = 0;
         waitpid(child, &status, WUNTRACED);
-        result += " " + errno_or_ok(open(format("/proc/{}/mem", child).c_str(), O_RDWR | O_CLOEXEC));
+        result += " " + named(open(format("/proc/{}/mem", child).c_str(), O_RDWR | O_CLOEXEC));
         kill(child, SIGCONT);
         waitpid(child, &status, 0);
         return result + (status == 0 ? " shut\n" : " open\n");
@@ -242,7 +237,7 @@ TEST_P(Waiting, ProcessesReachTheirOwnMemoryThroughProc) {
 TEST_P(Waiting, TerminalsAreTheCallersOwn) {
   expect_both("master ok slave ok tty same ENXIO\n", [&] {
     const int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-    std::string result = "master " + errno_or_ok(master);
+    std::string result = "master " + named(master);
     grantpt(master), unlockpt(master);
     const std::string name = ptsname(master) != nullptr ? ptsname(master) : "";
     const pid_t child = fork();

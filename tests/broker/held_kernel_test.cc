@@ -23,12 +23,6 @@
 namespace belljar::test {
 namespace {
 
-std::string named(long status) {
-  if (status >= 0) return "ok";
-  const char* const name = strerrorname_np(errno);
-  return name != nullptr ? name : format("errno {}", errno);
-}
-
 // In the order of the list: the operands of + have none.
 std::string answers(std::initializer_list<std::string> list) {
   std::string text;

@@ -27,12 +27,6 @@ namespace {
 constexpr char kInert[] = "[user]\n\tname = A\n";
 constexpr char kEvil[] = "[core]\n\tfsmonitor = touch /tmp/pwned\n";
 
-std::string named(long status) {
-  if (status >= 0) return "ok";
-  const char* const name = strerrorname_np(errno);
-  return name != nullptr ? name : format("errno {}", errno);
-}
-
 std::string put(const std::string& path, std::string_view text) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return named(fd);

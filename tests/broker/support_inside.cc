@@ -278,4 +278,10 @@ std::string run_inside(const Setting& setting, const std::function<std::string()
   return text;
 }
 
+std::string named(long status) {
+  if (status >= 0) return "ok";
+  const char* const name = strerrorname_np(errno);
+  return name != nullptr ? name : format("errno {}", errno);
+}
+
 }  // namespace belljar::test

@@ -35,4 +35,7 @@ struct Setting {
 // when it did not return within 60 s.
 std::string run_inside(const Setting& setting, const std::function<std::string()>& body);
 
+// "ok" when `status` is not negative, else the name of errno.
+std::string named(long status);
+
 }  // namespace belljar::test

@@ -16,15 +16,10 @@
 #include <vector>
 
 #include "base/format.h"
+#include "broker/support_inside.h"
 
 namespace belljar::test {
 namespace {
-
-std::string named(long status) {
-  if (status >= 0) return "ok";
-  const char* const name = strerrorname_np(errno);
-  return name != nullptr ? name : format("errno {}", errno);
-}
 
 struct Player {
   std::string dir;

@@ -139,6 +139,12 @@ bool is_anothers(const std::string& cgroup) {
   return front > 0 && front != ::getpid() && !descendants().contains(front) && fs::exists(format("/proc/{}", front));
 }
 
+std::set<std::string> cgroups_left() {
+  std::set<std::string> result = own_cgroups();
+  std::erase_if(result, is_anothers);
+  return result;
+}
+
 std::map<std::string, std::string> describe_tree(const std::string& directory) {
   std::map<std::string, std::string> result{{directory, describe(directory)}};
   std::error_code ignored;
@@ -169,9 +175,8 @@ std::string Leftovers::report(std::chrono::milliseconds patience) const {
   std::string result;
   for (const std::string& line : that_stay(ours(), ours, patience)) result += line + "\n";
   for (const std::string& line : that_stay(difference(mounts(), mounts_), mounts, patience)) result += "mount " + line + "\n";
-  for (const std::string& path : that_stay(difference(own_cgroups(), cgroups_), own_cgroups, patience)) {
-    if (!is_anothers(path)) result += "cgroup " + path + "\n";
-  }
+  for (const std::string& path : that_stay(difference(cgroups_left(), cgroups_), cgroups_left, patience))
+    result += "cgroup " + path + "\n";
   std::map<std::string, std::string> now;
   for (const std::string& directory : directories_) now.merge(describe_tree(directory));
   for (const auto& [path, text] : now) {
