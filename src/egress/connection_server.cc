@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kWindow = 256 * 1024;  // bytes held for a slow peer while a request is passed on
 constexpr int kBudget = 16;                  // bursts of one tunnel before others get a turn
+constexpr std::uint64_t kBurst = 1U << 20;   // of one message between two looks at what is left of limits.egress_bytes
 
 UniqueFd dial(const policy::Ip& ip, std::uint16_t port, int& error) {
   UniqueFd fd(::socket(ip.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -264,16 +265,17 @@ bool Connection::exchange() {
   if (!pass_answer()) return true;
   if (client_.broken) return give_up();
   if (!spend()) return refuse_spent();
-  if (record_.bytes_sent + record_.bytes_received != before) deadline_ = Clock::now() + context_.options.timeouts.answer;
+  const std::uint64_t passed = record_.bytes_sent + record_.bytes_received - before;
+  if (passed != 0) deadline_ = Clock::now() + context_.options.timeouts.answer;
   if (answer_->done() && client_.out.empty()) return end_exchange();
-  return false;
+  return !starved_ && passed >= kBurst;  // stopped to be counted; there may be more
 }
 
-// With a rate, one piece after the other.
+// With a rate, one piece after the other; else a burst, so that a limit of bytes is seen on the way of a long message.
 bool Connection::is_enough(std::uint64_t passed) {
   constexpr std::uint64_t kPiece = 65536;
   if (context_.options.max_rate != 0 && passed >= kPiece) starved_ = true;
-  return starved_;
+  return starved_ || passed >= kBurst;
 }
 
 // False: the phase is another one now.
