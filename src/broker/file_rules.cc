@@ -304,7 +304,7 @@ Ruling FileRules::State::git_ruling(Act act, std::string_view path, bool is_dir,
     return refuse_protected(GitName::kDotGit, "reading; filesystem.protect = \"default\" lets git work");
   const GitPlaces places = git_places(path, is_dir);
   // A repository that is moved aside and back would have the names beside it written in between.
-  if (act == Act::kRenameFrom && is_dot_git(last_of(path)) && around.stood_before(0, last_of(path), options.began_at_latest))
+  if (act == Act::kRenameFrom && is_dot_git(last_of(path)) && around.stood_before(0, last_of(path), options.began))
     return refuse_protected(GitName::kDotGit, "removing it, or moving the directory that holds it");
   if (places.certain.name != GitName::kNone) {
     const Ruling ruling = on_git_name(act, places.certain.name, is_dir);

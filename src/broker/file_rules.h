@@ -86,12 +86,10 @@ struct FileRulesOptions {
   std::vector<std::string> exempt;
   Origin protect_origin{.layer = "built-in", .file = "", .line = 0};
   Origin built_in{.layer = "built-in", .file = "", .line = 0};  // of what no entry says
-  // When the run began, by the clock that stamps inodes (CLOCK_REALTIME_COARSE): a work tree that was made later has no agent and
-  // editor names of its own yet.
+  // When the run began, by CLOCK_REALTIME: a work tree that was made later has no agent and editor names of its own yet. Not by the
+  // coarse clock, which stamps inodes: what was made in the tick before the run must not be taken for younger (and stamps may be
+  // finer, multigrain timestamps, Linux 6.13). What the command makes within its own first tick is taken for older, and held.
   timespec began{};
-  // The same moment by CLOCK_REALTIME, for what must not be younger by mistake: stamps may be finer than the coarse clock
-  // (multigrain timestamps, Linux 6.13). Nothing inside runs as early as one tick after it.
-  timespec began_at_latest{};
   // Entries without a wildcard count too: nobody else looks at what a transaction brings.
   bool hold_paths = false;
   // Nobody else holds plain paths: these rules are the lock for every call that is performed.

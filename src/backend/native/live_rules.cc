@@ -51,8 +51,7 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
   // Without patterns only what asks for writing counts here, and the list of secrets is long.
   if (!options.held && !has_globs(options.filesystem))
     std::erase_if(options.filesystem.entries, [](const FsEntry& entry) { return entry.access != Access::kWrite; });
-  ::clock_gettime(CLOCK_REALTIME_COARSE, &options.began);
-  ::clock_gettime(CLOCK_REALTIME, &options.began_at_latest);
+  ::clock_gettime(CLOCK_REALTIME, &options.began);
   options.roots = paths.writable;
   for (const PrivateDir& dir : paths.view.private_dirs) options.exempt.push_back(dir.target);
   for (const Cache& cache : paths.view.caches) options.exempt.push_back(cache.path);
