@@ -116,10 +116,12 @@ Result<void> write_line(int fd, std::string text, std::string_view what) {
   while (!rest.empty()) {
     const ssize_t wrote = ::write(fd, rest.data(), rest.size());
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0)
+    if (wrote < 0) {
+      const int why = errno;
       return Error(Code::kUnavailable, format("cannot write {}", what))
-          .sys(errno, "write")
-          .next("free some space, or choose another place");
+          .sys(why, "write")
+          .next(why == EBADF ? "leave stdout open, or use --report FILE" : "free some space, or choose another place");
+    }
     rest.remove_prefix(static_cast<std::size_t>(wrote));
   }
   return {};

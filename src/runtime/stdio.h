@@ -85,8 +85,8 @@ class Stdio {
   std::unique_ptr<Pump> input_, output_, error_;
 };
 
-// Makes sure that 0, 1 and 2 are open, on /dev/null where the caller closed them: otherwise the next descriptor we make becomes the
-// command's stdout. Before anything else in main. Returns which were closed, bit n for n.
+// Makes sure that 0, 1 and 2 are open, on a /dev/null that cannot be written where the caller closed them: otherwise the next
+// descriptor we make becomes the command's stdout. Before anything else in main. Returns which were closed, bit n for n.
 unsigned reopen_closed_stdio() noexcept;
 
 }  // namespace belljar::runtime

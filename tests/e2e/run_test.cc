@@ -91,6 +91,16 @@ TEST_F(Run, ClosedStreamsConfuseNothing) {
   }
 }
 
+TEST_F(Run, WhatIsWrittenToAClosedStdoutIsNotLostInSilence) {
+  const std::string start = "cd " + workspace_.path() + "; " + BELLJAR_PROGRAM + " run ";
+  EXPECT_EQ(run({"/bin/sh", "-c", start + "-- sh -c 'echo x' >&-"}).exit_code,
+            run({"/bin/sh", "-c", "sh -c 'echo x' >&-"}).exit_code);
+  const Outcome json = run({"/bin/sh", "-c", start + "--json -- true >&-"});
+  EXPECT_EQ(json.exit_code, 125) << json;
+  EXPECT_NE(json.err.find("leave stdout open, or use --report FILE"), std::string::npos) << json;
+  EXPECT_EQ(run({"/bin/sh", "-c", start + "--json -- true >/dev/null"}).exit_code, 0);
+}
+
 TEST_F(Run, SignalsReachTheCommand) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1}) {
     Running running(command_line({"--", "sh", "-c", "echo ready; exec sleep 1000"}),
