@@ -21,8 +21,8 @@ struct Tables {
   std::vector<std::vector<const Phrase*>> found{{}};
 
   Tables() {
-    for (const Lexeme& lexeme : lexemes()) place(words, lists, key(lexeme.word)).push_back(&lexeme);
-    for (const Phrase& phrase : phrases()) place(starts, found, key(phrase.text)).push_back(&phrase);
+    for (const Lexeme& lexeme : lexemes()) place(words, lists, key(lexeme.word.data())).push_back(&lexeme);
+    for (const Phrase& phrase : phrases()) place(starts, found, key(phrase.text.data())).push_back(&phrase);
   }
   template <class Lists>
   static typename Lists::value_type& place(std::vector<std::uint16_t>& index, Lists& all, std::uint32_t at) {
@@ -32,13 +32,13 @@ struct Tables {
     }
     return all[index[at]];
   }
-  static std::uint32_t key(std::string_view text) noexcept {
+  static std::uint32_t key(const char* text) noexcept {
     return static_cast<unsigned char>(text[0]) | (static_cast<std::uint32_t>(static_cast<unsigned char>(text[1])) << 8U);
   }
   std::uint32_t roles(std::string_view word) const noexcept {
     if (word.size() < 2) return 0;
     std::uint32_t result = 0;
-    for (const Lexeme* lexeme : lists[words[key(word)]]) {
+    for (const Lexeme* lexeme : lists[words[key(word.data())]]) {
       std::string_view text = lexeme->word;
       const bool open = text.ends_with('*');
       if (open) text.remove_suffix(1);
@@ -60,9 +60,15 @@ struct Token {
   std::uint32_t sentence;
 };
 
-bool is_word(char c) noexcept {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '\'' || static_cast<unsigned char>(c) >= 0x80;
-}
+struct WordTable {
+  bool word[256];
+  constexpr WordTable() : word{} {
+    for (int c = 0; c < 256; ++c) word[c] = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '\'' || c >= 0x80;
+  }
+};
+constexpr WordTable kWords;
+
+bool is_word(char c) noexcept { return kWords.word[static_cast<unsigned char>(c)]; }
 
 // Words that mean something to a sign; the others only count as distance.
 struct Sentence {
@@ -182,8 +188,9 @@ class Reader {
     const std::string_view text = plain_.text;
     tokenise();
     const Tables& known = tables();
+    const std::uint16_t* const starts = known.starts.data();
     for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-      const std::uint16_t list = known.starts[Tables::key(text.substr(i, 2))];
+      const std::uint16_t list = starts[Tables::key(text.data() + i)];
       if (list == 0) continue;
       for (const Phrase* phrase : known.found[list]) {
         if (i + 2 < text.size() && phrase->text[2] != text[i + 2]) continue;

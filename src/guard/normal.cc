@@ -80,6 +80,16 @@ char lookalike(std::uint32_t code) noexcept {
 
 bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
+// Printable ASCII and line ends as they come out; '\0' for all that needs a look.
+struct PlainTable {
+  char folded[256];
+  constexpr PlainTable() : folded{} {
+    for (int c = 0x20; c < 0x7F; ++c) folded[c] = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+    folded['\n'] = '\n';
+  }
+};
+constexpr PlainTable kPlain;
+
 class Normaliser {
  public:
   Normaliser(std::string_view text, Hidden& hidden) : text_(text), hidden_(hidden) {
@@ -89,7 +99,7 @@ class Normaliser {
 
   Plain run() {
     std::size_t at = 0;
-    while (at < text_.size()) {
+    while ((at = plain_run(at)) < text_.size()) {
       const std::size_t begin = at;
       const auto c = static_cast<unsigned char>(text_[at]);
       if (c < 0x80 && c != 0x1B) {
@@ -108,6 +118,23 @@ class Normaliser {
   }
 
  private:
+  // What most text is made of, with nothing to decide: as far as that goes.
+  std::size_t plain_run(std::size_t at) noexcept {
+    const char* const from = text_.data();
+    char* const to = plain_.text.data();
+    std::uint32_t* const places = plain_.at.data();
+    std::size_t size = size_;
+    for (const std::size_t end = text_.size(); at < end; ++at) {
+      const char c = kPlain.folded[static_cast<unsigned char>(from[at])];
+      if (c == '\0') break;
+      if (c == ' ' && (size == 0 || to[size - 1] == ' ' || to[size - 1] == '\n')) break;
+      to[size] = c;
+      places[size++] = static_cast<std::uint32_t>(at);
+    }
+    if (size != size_) run_ = 0;
+    size_ = size;
+    return at;
+  }
   void put(char c, std::size_t begin) noexcept {
     plain_.text[size_] = c;
     plain_.at[size_++] = static_cast<std::uint32_t>(begin);
@@ -236,19 +263,29 @@ class Decoder {
     total_ += text.size();
     layers_.push_back({std::move(how), std::move(text), static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
   }
-  // Runs of base64 letters: hexadecimal first, it is a subset.
+  // Runs of base64 letters: hexadecimal first, it is a subset. One that is long enough covers every place that is that many on, so
+  // most of a text is never looked at.
   void runs() {
-    for (std::size_t i = 0; i < text_.size();) {
-      const std::size_t begin = i;
-      while (i < text_.size() && base64_value(text_[i]) >= 0) ++i;
-      if (i - begin >= 24) {
-        const std::string_view run = text_.substr(begin, i - begin);
-        const bool hex = std::ranges::all_of(run, [](char c) { return hex_value(c) >= 0; });
-        std::string text = hex ? from_hex(run) : from_base64(run);
-        if (reads_like_text(text)) add(hex ? "hexadecimal" : "base64", std::move(text), begin, i);
+    constexpr std::size_t kShortest = 24;
+    const auto is_letter_at = [&](std::size_t i) { return base64_value(text_[i]) >= 0; };
+    for (std::size_t next = 0; next + kShortest <= text_.size();) {
+      const std::size_t probe = next + kShortest - 1;
+      if (!is_letter_at(probe)) {
+        next = probe + 1;
+        continue;
       }
-      if (i == begin) ++i;
+      std::size_t begin = probe, end = probe + 1;
+      while (begin > next && is_letter_at(begin - 1)) --begin;
+      while (end < text_.size() && is_letter_at(end)) ++end;
+      if (end - begin >= kShortest) decode_run(begin, end);
+      next = end;
     }
+  }
+  void decode_run(std::size_t begin, std::size_t end) {
+    const std::string_view run = text_.substr(begin, end - begin);
+    const bool hex = std::ranges::all_of(run, [](char c) { return hex_value(c) >= 0; });
+    std::string text = hex ? from_hex(run) : from_base64(run);
+    if (reads_like_text(text)) add(hex ? "hexadecimal" : "base64", std::move(text), begin, end);
   }
   static std::string from_hex(std::string_view run) {
     std::string text;
@@ -267,8 +304,11 @@ class Decoder {
   }
   // %41, \x41, &#65;, &#x41; when there are many: the whole with all of them decoded.
   void percent_and_entities() {
-    const auto marks = std::ranges::count_if(text_, [](char c) { return c == '%' || c == '&' || c == '\\'; });
-    if (marks < 8 || static_cast<std::size_t>(marks) * 12 < text_.size()) return;
+    std::size_t marks = 0;
+    for (const char mark : {'%', '&', '\\'}) {  // rare, and found many bytes at a time
+      for (std::size_t at = text_.find(mark); at != std::string_view::npos; at = text_.find(mark, at + 1)) ++marks;
+    }
+    if (marks < 8 || marks * 12 < text_.size()) return;
     std::size_t count = 0;
     std::string text;
     for (std::size_t i = 0; i < text_.size();) {
