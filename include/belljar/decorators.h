@@ -58,6 +58,9 @@ class SandboxDecorator : public Sandbox {
     return inner_->glob(pattern, options);
   }
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override { return inner_->grep(text, options); }
+  Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override {
+    return inner_->watch(path, options);
+  }
 
  protected:
   Sandbox& inner() const noexcept { return *inner_; }
@@ -72,7 +75,7 @@ class SandboxDecorator : public Sandbox {
 // One call, told after it has come back, whether it succeeded, failed or was refused.
 struct AuditEntry {
   std::string kind;     // "exec", "spawn", "readFile", "writeFile", "list", "stat", "makeDir", "rename", "remove", "glob", "grep",
-                        // "start", "stop"
+                        // "watch", "start", "stop"
   std::string subject;  // the command (shell text, or argv joined by spaces), the path, the pattern
   std::string target;   // of rename: the new path
   int exit_code = 0;    // exec, spawn

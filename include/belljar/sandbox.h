@@ -29,6 +29,7 @@
 #include "belljar/policy.h"
 #include "belljar/process.h"
 #include "belljar/result.h"
+#include "belljar/watch.h"
 
 namespace belljar {
 
@@ -115,6 +116,14 @@ class Sandbox {
   virtual Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options = {}) = 0;
   // Lines that hold `text`, as it is: for regular expressions exec grep inside.
   virtual Result<GrepResult> grep(const std::string& text, const GrepOptions& options = {}) = 0;
+  // Changes of files in a directory of the workspace and all below it, as they happen: watch.h. Errors: as list;
+  // kResourceExhausted, the user's limits of inotify; kUnimplemented, nobody tells this backend (mock, a replay, a rehearsal).
+  virtual Result<std::unique_ptr<FileWatch>> watch([[maybe_unused]] const std::string& path = ".",
+                                                   [[maybe_unused]] const WatchOptions& options = {}) {
+    return Error(Code::kUnimplemented, "cannot watch files")
+        .reason("nobody tells this backend what changes")
+        .next("use backend native, landlock or local, or list the files again");
+  }
 };
 
 enum class OnStop { kKeep, kClean };

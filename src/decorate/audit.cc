@@ -235,6 +235,9 @@ class Audited final : public SandboxDecorator {
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override {
     return record({.kind = "grep", .subject = text}, [&] { return inner().grep(text, options); });
   }
+  Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override {
+    return record({.kind = "watch", .subject = path}, [&] { return inner().watch(path, options); });
+  }
 
  private:
   struct Nothing {

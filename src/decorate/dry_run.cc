@@ -357,6 +357,10 @@ class DryRun final : public SandboxDecorator {
     if (result.matches.size() > options.walk.max_results) result.matches.resize(options.walk.max_results), result.complete = false;
     return result;
   }
+  // Refused: what is pretended changes no file.
+  Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override {
+    return Sandbox::watch(path, options);
+  }
 
  private:
   static Result<void> check(const Command& command) {

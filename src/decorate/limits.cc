@@ -87,6 +87,10 @@ class RateLimited final : public SandboxDecorator {
     BELLJAR_CHECK(wait_turn(options.walk.cancel));
     return inner().grep(text, options);
   }
+  Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override {
+    BELLJAR_CHECK(wait_turn(options.cancel));
+    return inner().watch(path, options);
+  }
 
  private:
   // A turn is taken even when it lies ahead, so callers that wait come one after another.

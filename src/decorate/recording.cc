@@ -167,6 +167,10 @@ class Recorded final : public SandboxDecorator {
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override {
     return record(call_of(text, options), [&] { return inner().grep(text, options); });
   }
+  // Refused: changes come when they come, and a recording has no clock.
+  Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override {
+    return Sandbox::watch(path, options);
+  }
 
  private:
   template <class Call>

@@ -41,6 +41,17 @@ class Files {
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) const;
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) const;
 
+  // A directory of the workspace, to hold (O_PATH).
+  Result<UniqueFd> open_dir(const std::string& path) const;
+  // Where a directory stands below the workspace, links resolved; "." for the workspace itself.
+  Result<std::string> below(const std::string& path) const;
+  struct WatchedDir {
+    int watch = -1;                 // inotify's number
+    std::vector<FileInfo> entries;  // what lay in it once it was watched
+  };
+  // Adds a directory, no link on the way to it, to an inotify instance (watch.cc).
+  Result<WatchedDir> watch_dir(int inotify, const std::string& path) const;
+
   const std::string& workspace() const noexcept { return options_.workspace; }
   // `cwd` of a command (empty: the workspace) as an absolute path inside.
   Result<std::string> find_cwd(const std::string& cwd) const;

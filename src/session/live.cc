@@ -22,6 +22,7 @@
 #include "runtime/unserved.h"
 #include "session/patience.h"
 #include "session/spawned.h"
+#include "session/watch.h"
 #include "txn/store.h"
 
 namespace belljar::session {
@@ -257,6 +258,11 @@ Result<GlobResult> LiveSandbox::glob(const std::string& pattern, const WalkOptio
 }
 Result<GrepResult> LiveSandbox::grep(const std::string& text, const GrepOptions& options) {
   return with_files([&](const Files& files) { return files.grep(text, options); });
+}
+Result<std::unique_ptr<FileWatch>> LiveSandbox::watch(const std::string& path, const WatchOptions& options) {
+  const std::shared_ptr<Core> alive = BELLJAR_TRY(core());
+  const Core::Use use(*alive);
+  return open_watch(alive, path, options);
 }
 
 }  // namespace belljar::session

@@ -58,6 +58,7 @@ class LiveSandbox final : public Sandbox {
   Result<void> remove(const std::string& path, const RemoveOptions& options) override;
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override;
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override;
+  Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override;
 
  private:
   Result<std::shared_ptr<Core>> core() const;
