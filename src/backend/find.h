@@ -10,7 +10,9 @@
 
 namespace belljar::backend {
 
-// `host` must outlive the backend. "auto" and "" are the native one. Errors: kUnimplemented, no backend has that name.
+// `host` must outlive the backend. "" is the native one; "auto" too, unless
+// user namespaces are refused (tried once, here): then it is the landlock one, and what it prepares warns of that. Errors:
+// kUnimplemented, no backend has that name.
 Result<std::unique_ptr<Backend>> find_backend(std::string_view name, const Host& host);
 
 }  // namespace belljar::backend

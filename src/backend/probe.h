@@ -17,6 +17,8 @@ struct Probe {
 };
 
 std::vector<Probe> probe_machine(const Host& host);
+// The first of them alone.
+Probe probe_user_namespaces(const Host& host);
 
 // Settings that decide whether user namespaces may be made, as read from /proc/sys; empty: the file does not exist.
 struct UsernsSettings {

@@ -191,6 +191,12 @@ TEST_F(SecondTier, WorksWhereUserNamespacesAreRefused) {
   const Outcome second = refused({"--backend", "landlock", "-c",
                                   "echo in >inside; cat inside ~/.ssh/id_rsa; mkdir .vscode; echo x >~/out; ./probe own_unix own"});
   EXPECT_EQ(second.out, "in\nok\n") << second;
+  // `auto` finds out by itself and says so; where namespaces are to be had it takes them.
+  const Outcome chosen = refused({"--backend", "auto", "-c", "cat ~/.ssh/id_rsa; echo done"});
+  EXPECT_EQ(chosen.out, "done\n") << chosen;
+  EXPECT_NE(chosen.err.find("the landlock backend holds this run"), std::string::npos) << chosen;
+  const Outcome spaces = run(as_user({program, "run", "--backend", "auto", "-c", "echo $$"}, home()), in_workspace());
+  EXPECT_EQ(spaces.err, "") << spaces;
 }
 
 }  // namespace

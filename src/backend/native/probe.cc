@@ -22,6 +22,8 @@
 namespace belljar::backend {
 namespace {
 
+constexpr std::string_view kCannot = "the native backend cannot start; --backend landlock is the second tier";
+
 launch::Plan bare_plan(const Host& host, std::uint64_t flags) {
   launch::Plan plan;
   plan.clone_flags = flags;
@@ -121,11 +123,12 @@ std::string read_setting(const char* path) {
 
 }  // namespace
 
+Probe probe_user_namespaces(const Host& host) {
+  return try_plan("user namespaces", bare_plan(host, CLONE_NEWUSER), "", std::string(kCannot));
+}
+
 std::vector<Probe> probe_machine(const Host& host) {
-  std::vector<Probe> probes;
-  constexpr std::string_view kCannot = "the native backend cannot start; --backend landlock is the second tier";
-  launch::Plan user = bare_plan(host, CLONE_NEWUSER);
-  probes.push_back(try_plan("user namespaces", user, "", std::string(kCannot)));
+  std::vector<Probe> probes{probe_user_namespaces(host)};
   const struct {
     const char* name;
     std::uint64_t flag;
