@@ -1,5 +1,6 @@
 // What a call on files costs more when the broker performs it: the same small program under the same filter, once with file calls
-// notified and once without, 1 and 8 writers at a time. "added" is the difference of the medians, promised in DESIGN section 12.
+// notified and once without, 1 and 8 writers at a time. "added" is the difference of the medians, promised in
+// docs/SPECIFICATION.md.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>

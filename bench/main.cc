@@ -29,14 +29,16 @@ constexpr Group kGroups[] = {{"process", bench_process}, {"library", bench_libra
                              {"egress", bench_egress},   {"guard", bench_guard},     {"work", bench_work},       {"txn", bench_txn},
                              {"files", bench_files},     {"trees", bench_trees}};
 
-int usage(const std::string& wrong) {
+std::string usage() {
   std::string names;
   for (const Group& group : kGroups) names += (names.empty() ? "" : "|") + std::string(group.name);
-  std::fprintf(stderr,
-               "belljar: unknown or incomplete option `%s`\n"
-               "  next:   belljar bench [--runs N] [--only %s] [--sandboxes N] [--execs N] [--files N] [--belljar PROGRAM] "
-               "[--json FILE] [--svg FILE] [--markdown FILE]\n",
-               wrong.c_str(), names.c_str());
+  return "belljar bench [--runs N] [--only " + names +
+         "] [--sandboxes N] [--execs N] [--files N] [--requests N] [--belljar PROGRAM] [--json FILE] [--svg FILE] [--markdown "
+         "FILE]";
+}
+
+int refuse(const std::string& wrong) {
+  std::fprintf(stderr, "belljar: unknown or incomplete option `%s`\n  next:   %s\n", wrong.c_str(), usage().c_str());
   return 125;
 }
 
@@ -66,7 +68,11 @@ int main(int argc, char** argv) {
   options.setting.belljar = sibling();
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (i + 1 == argc) return usage(word);
+    if (word == "--help" || word == "-h") {
+      std::printf("Measures this machine, beside the peers installed; see bench/README.md.\n%s\n", usage().c_str());
+      return 0;
+    }
+    if (i + 1 == argc) return refuse(word);
     const std::string value = argv[i + 1];
     if (word == "--runs") options.setting.runs = std::atoi(value.c_str());
     else if (word == "--sandboxes") options.setting.sandboxes = std::atoi(value.c_str());
@@ -78,17 +84,17 @@ int main(int argc, char** argv) {
     else if (word == "--json") options.json = value;
     else if (word == "--svg") options.svg = value;
     else if (word == "--markdown") options.markdown = value;
-    else return usage(word);
+    else return refuse(word);
     if (word == "--runs" || word == "--sandboxes" || word == "--execs" || word == "--files" || word == "--only" ||
         word == "--svg" || word == "--markdown")
       options.command += " " + word + " " + value;
     ++i;
   }
-  if (options.setting.runs < 1) return usage("--runs");
+  if (options.setting.runs < 1) return refuse("--runs");
   const auto wanted = [&](const Group& group) { return options.only.empty() || options.only == group.name; };
-  if (std::ranges::none_of(kGroups, wanted)) return usage("--only " + options.only);
+  if (std::ranges::none_of(kGroups, wanted)) return refuse("--only " + options.only);
   char directory[] = "/var/tmp/belljar-bench-XXXXXX";
-  if (::mkdtemp(directory) == nullptr) return usage("/var/tmp is not writable");
+  if (::mkdtemp(directory) == nullptr) return refuse("/var/tmp is not writable");
   options.setting.directory = directory;
 
   Report report;

@@ -1,4 +1,4 @@
-// The rows of the benchmark. Each group measures one promise of DESIGN section 12 and adds its rows to the report.
+// The rows of the benchmark. Each group measures one promise of docs/SPECIFICATION.md and adds its rows to the report.
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 
 add_library(belljar_flags INTERFACE)
 target_compile_options(belljar_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror -Wno-missing-field-initializers)
-# Statement expressions carry BELLJAR_TRY (STYLE section 4).
+# Statement expressions carry BELLJAR_TRY.
 target_compile_options(belljar_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-gnu-statement-expression>)
 # std::stable_sort of libstdc++ 12 uses its own deprecated get_temporary_buffer, which clang 19 reports. Remove with libstdc++ 13.
 target_compile_options(belljar_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)

@@ -1,4 +1,4 @@
-// Why a call could not be done: a value, never an exception (STYLE section 4).
+// Why a call could not be done: a value, never an exception.
 //
 // An Error answers three questions a person has: what failed, why, and what to do next. Its code is one of Connect's
 // (https://connectrpc.com/docs/protocol#error-codes), so that it crosses a wire unchanged. What a *command* did inside

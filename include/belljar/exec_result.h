@@ -1,4 +1,4 @@
-// What came of a command. Values; safe from any thread. DESIGN section 8.
+// What came of a command. Values; safe from any thread.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What a sandbox may do, as a value: copyable, comparable, no system calls. DESIGN section 3 is the contract; every key here exists
+// What a sandbox may do, as a value: copyable, comparable, no system calls. Every key here exists
 // under the same name in TOML, in JSON, and (with dashes) as a flag.
 //
 // Empty list means none, never all. Unset optionals mean "no limit asked for". Safe from any thread.
@@ -24,7 +24,7 @@ enum class Access { kRead, kWrite, kNone };
 
 // Where a value came from: for `policy explain`, for violations, for error messages.
 struct Origin {
-  std::string layer;  // "built-in", "system", "user", "project", "flag", or a profile's name
+  std::string layer;  // "built-in", "system", "user", "project", "policy" (--policy FILE), "flag --write", or a profile's name
   std::string file;   // empty for flags and built-ins
   int line = 0;       // 1-based; 0 when there is none
   bool operator==(const Origin&) const = default;
@@ -63,7 +63,7 @@ enum class Tmp { kPrivate, kShared };
 enum class Caches { kPrivate, kOff };  // writable layer over the host's caches, discarded at the end; or no layer (read-only)
 
 struct Filesystem {
-  std::vector<FsEntry> entries;  // merged order; `effective_access` is the judge
+  std::vector<FsEntry> entries;  // merged order; the most specific wins, of equals none > write > read
   std::vector<Volume> volumes;
   Protect protect = Protect::kDefault;
   Secrets secrets = Secrets::kDefault;
@@ -128,10 +128,10 @@ struct Limits {
   std::optional<std::chrono::milliseconds> max_timeout;   // cap on `timeout`, whoever asks for it
   std::optional<std::chrono::milliseconds> idle_timeout;  // no output, no input, no cpu use for this long
   std::chrono::milliseconds kill_grace{2000};             // TERM, then KILL after this
-  std::optional<double> cpus;
-  std::optional<double> cpu_request;
-  std::optional<Bytes> memory;
-  std::optional<Bytes> memory_request;
+  std::optional<double> cpus;                             // processors' worth of time, 1.5 for one and a half
+  std::optional<double> cpu_request;                      // the share it gets when others want the processors, too
+  std::optional<Bytes> memory;                            // of all its processes together
+  std::optional<Bytes> memory_request;                    // that reclaim leaves alone
   std::optional<std::uint64_t> pids;
   std::optional<std::uint64_t> open_files;
   std::optional<Bytes> file_size;
@@ -145,7 +145,7 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
-// Command rules (DESIGN section 9). guard/ judges what an agent proposes by them (`belljar rules check --policy`). They guide
+// Command rules. guard/ judges what an agent proposes by them (`belljar rules check --policy`). They guide
 // asking: a program that runs starts others without a shell, so `belljar run` refuses a non-empty list by name.
 struct Commands {
   std::vector<std::string> allow;

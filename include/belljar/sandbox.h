@@ -33,7 +33,8 @@
 
 namespace belljar {
 
-// Called with each piece of output as it arrives, before any cap. An exception ends the command and comes out of exec().
+// Called with each piece of output as it arrives, before any cap. An exception ends the command and comes out of exec(), or of
+// Process::wait() for a spawned one.
 using OutputCallback = std::function<void(std::string_view bytes)>;
 
 struct ExecOptions {
@@ -133,7 +134,8 @@ struct SandboxConfig;
 using SandboxFactory = std::function<Result<std::shared_ptr<Sandbox>>(const SandboxConfig&)>;
 
 struct SandboxConfig {
-  // native, landlock: locked down by the kernel. local: guard rails only, and says so. mock: nothing is executed.
+  // Decides alone: policy.backend is for belljar::run and the command line. native, landlock: locked down by the kernel. local:
+  // guard rails only, and says so. mock: nothing is executed.
   std::string backend = "native";
   Policy policy;
   std::string workspace;                          // empty: the current directory

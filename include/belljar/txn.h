@@ -1,4 +1,4 @@
-// Workspace transactions: a command writes into layers of its own, the host sees nothing until `commit` (DESIGN section 6).
+// Workspace transactions: a command writes into layers of its own, the host sees nothing until `commit`.
 //
 //   txn::Place place{.workspace = "/home/me/project", .state_dir = default_state_dir()};
 //   ... `belljar run --txn -- make` ...
@@ -70,7 +70,7 @@ using Judge = std::function<std::optional<std::string>(const Change& change)>;
 struct CommitOptions {
   // Names or directories, relative to the workspace; empty: everything, which ends the transaction. A chosen part leaves the rest.
   std::vector<std::string> paths;
-  // Whose `protect` and `entries` hold for what is committed. The default protects the names of DESIGN section 3 and no others.
+  // Whose `protect` and `entries` hold for what is committed. The default protects the built-in names and no others.
   Filesystem filesystem;
   Judge judge;  // beside them; may be empty
 };
@@ -95,13 +95,14 @@ struct CommitResult {
 Result<CommitResult> commit(const Place& place, const CommitOptions& options);
 
 // Drops all changes, or those since the snapshot `to`. Takes less than a millisecond whatever their size; what was dropped is
-// removed by sweep().
+// removed by sweep(). Errors: kNotFound, no such transaction or snapshot; kFailedPrecondition, a command runs in it.
 Result<void> rollback(const Place& place, const std::string& to = {});
 
-// Keeps the state of this moment under `snapshot`, to which rollback can return. Errors: kAlreadyExists.
+// Keeps the state of this moment under `snapshot`, to which rollback can return. Errors: kAlreadyExists; kNotFound, no such
+// transaction; kFailedPrecondition, a command runs in it; kInvalidArgument, the name.
 Result<void> snapshot(const Place& place, const std::string& snapshot);
 
-// Makes a second transaction of the same workspace that goes on from this one's state. Errors: kAlreadyExists.
+// Makes a second transaction of the same workspace that goes on from this one's state. Errors: as snapshot.
 Result<void> make_fork(const Place& place, const std::string& name);
 
 struct Recovered {

@@ -140,23 +140,23 @@ Broker::~Broker() = default;
 
 Result<Broker> Broker::create(UniqueFd listener, BrokerOptions options) {
   if (const int status = check_listener(listener.get()); status != 0) {
-    return Error(Code::kInvalidArgument, "cannot broker connect").sys(-status, "SECCOMP_IOCTL_NOTIF_ID_VALID");
+    return Error(Code::kInvalidArgument, "cannot start the broker").sys(-status, "SECCOMP_IOCTL_NOTIF_ID_VALID");
   }
   auto state = std::make_unique<State>(std::move(listener), std::move(options));
   wake_on_this_cpu(state->context->listener.get());
   state->context->host_netns = own_netns_cookie();
   state->epoll = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
-  if (!state->epoll.valid()) return failed("cannot broker connect", "epoll_create1");
+  if (!state->epoll.valid()) return failed("cannot start the broker", "epoll_create1");
   UniqueFd& timer = state->context->timer;
   timer = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!timer.valid()) return failed("cannot broker connect", "timerfd_create");
+  if (!timer.valid()) return failed("cannot start the broker", "timerfd_create");
   for (const int fd : {state->context->listener.get(), timer.get(), state->context->staged.event_fd()}) {
     if (fd < 0) continue;  // no inotify: control files cannot be staged, and such opens say so
     epoll_event event{};
     // The watch leaves notes of its own behind that nobody reads until the next file is staged.
     event.events = fd == state->context->staged.event_fd() ? EPOLLIN | EPOLLET : EPOLLIN;
     event.data.fd = fd;
-    if (::epoll_ctl(state->epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) return failed("cannot broker connect", "epoll_ctl");
+    if (::epoll_ctl(state->epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) return failed("cannot start the broker", "epoll_ctl");
   }
   return Broker(std::move(state));
 }

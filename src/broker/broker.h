@@ -1,7 +1,7 @@
-// The live-rules broker: performs, outside the sandbox, the calls that a filter cannot judge.
-//
-// Today that is AF_UNIX `connect`: no mount, no Landlock right (ABI 7) and no seccomp filter selects a socket by its path. The
-// filter inside answers SECCOMP_RET_USER_NOTIF for two calls, and the broker answers them:
+// The live-rules broker: performs, outside the sandbox, the calls that a filter cannot judge: AF_UNIX connect, bind, listen and
+// getsockname (no mount, no Landlock right and no filter selects a socket by its path), and where FileRules ask for it every call
+// that makes, moves, removes or writes a name. It also tells of refusals that the filter wants told. The room's README says which
+// file does what. Of sockets:
 //
 //   connect (x86-64: 42)  always performed here, on a duplicate of the caller's socket and a private copy of the address. Never
 //                         CONTINUE: a second thread may swap the descriptor, the address or a link after any check of ours.
@@ -15,10 +15,10 @@
 // *noted* descriptor (by /proc/self/fd/N), so no mistake in path resolution can lead to a socket of the host. Everything else with
 // a live socket behind it is refused with EACCES and a Violation.
 //
-// Contract with launch/ (issue 2):
-//   - the filter notifies both calls and is installed with SECCOMP_FILTER_FLAG_NEW_LISTENER |
-//   SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-//     (seccomp(2), Linux 5.19; without the second flag a signal during a connect makes it happen twice, EISCONN);
+// Contract with launch/:
+//   - the filter notifies these calls and is installed with SECCOMP_FILTER_FLAG_NEW_LISTENER and, where the kernel has it,
+//     SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (seccomp(2), Linux 5.19; without it a signal during a connect makes it happen twice,
+//     EISCONN);
 //   - AF_UNIX SOCK_DGRAM and SOCK_RAW cannot be made inside (sendmsg has an address that nobody sees);
 //   - the caller of create() owns the sandbox's user namespace from its parent, or is root: SIOCUNIXFILE asks for CAP_NET_ADMIN
 //     over the sandbox's network namespace, pidfd_getfd and process_vm_readv for ptrace access;

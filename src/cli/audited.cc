@@ -69,7 +69,7 @@ Result<void> keep_away(const std::string& file, LoadedPolicy& loaded) {
         .reason(std::move(why))
         .next("put it in a directory of its own below ~/.local/state/belljar, which no sandbox sees");
   };
-  // These modes keep the audit (DESIGN section 3) and have no file rules.
+  // These modes keep the audit and have no file rules.
   if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox) {
     print_note(format("warning: with mode {} nothing keeps the command from changing the audit trail", to_string(policy.mode)));
     return {};

@@ -98,7 +98,7 @@ void tell(const txn::CommitResult& result) {
   for (const txn::Refused& one : result.refused)
     print_note(format("refused: {}: {}", belljar::quoted(one.path), escaped(one.reason)));
   for (const std::string& path : result.merged) print_note(format("merged with the host's changes: {}", belljar::quoted(path)));
-  if (result.applied) print_note(format("committed {} changes", result.changes.size()));
+  if (result.applied) print_note(format("committed {} change{}", result.changes.size(), result.changes.size() == 1 ? "" : "s"));
   else print_note("nothing was committed; `belljar commit PATH...` commits a part, `belljar diff --patch` shows what there is");
 }
 

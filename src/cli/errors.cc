@@ -40,7 +40,8 @@ const CLI::App& chosen(const CLI::App& app) {
 }
 
 bool takes_policy(const CLI::App& app) {
-  return app.get_name() == "run" || app.get_name() == "show" || app.get_name() == "explain";
+  const std::string name = full_name(app);
+  return name == "belljar run" || name == "belljar learn" || name == "belljar policy show" || name == "belljar policy explain";
 }
 
 Error unknown_option(const CLI::App& app, const std::string& wrong) {

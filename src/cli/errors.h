@@ -1,4 +1,4 @@
-// Belljar's own words to people: stderr, prefixed "belljar:", what / reason / next on a line each (STYLE section 7).
+// Belljar's own words to people: stderr, prefixed "belljar:", what / reason / next on a line each.
 #pragma once
 
 #include <functional>

@@ -103,7 +103,7 @@ void add_policy(CLI::App& app, int& exit_code) {
     sub->callback([given, act, &exit_code] { exit_code = act(*given); });
     return sub;
   };
-  // The options cost more to build than most commands take, and `run` passes here too: only when `policy` is really called.
+  // The options cost more to build than most commands take: only when `policy` is really called.
   group->preparse_callback([given, group](std::size_t) {
     for (const char* name : {"show", "explain"}) add_policy_options(*group->get_subcommand(name), given->flags);
   });

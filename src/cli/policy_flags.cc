@@ -57,11 +57,12 @@ void add_one(CLI::App& app, PolicyFlags& flags, const Key& key) {
   };
   if (key.type == Type::kBool) {
     app.add_flag_function(
-        name,
-        [&flags, &key](std::int64_t count) {
-          flags.values.emplace_back(&key, std::vector<std::string>{count > 0 ? "true" : "false"});
-        },
-        std::string(key.doc));
+           name,
+           [&flags, &key](std::int64_t count) {
+             flags.values.emplace_back(&key, std::vector<std::string>{count > 0 ? "true" : "false"});
+           },
+           std::string(key.doc))
+        ->group("Policy");
     return;
   }
   CLI::Option* option = app.add_option(name, keep, std::string(key.doc));

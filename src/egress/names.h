@@ -1,4 +1,4 @@
-// The resolver inside: which names have an address there, and which. DESIGN section 7.
+// The resolver inside: which names have an address there, and which. docs/design/egress.md.
 //
 // An allowed name that exists gets the address that stands for it (fake_addresses.h); every other name does not exist, and the
 // attempt is recorded. A name that is refused is never looked up: the question itself carries data (CVE-2025-55284). Records other

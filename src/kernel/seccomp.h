@@ -87,7 +87,7 @@ struct CallRefusal {
 };
 CallRefusal refusal_of(const SeccompSpec& spec, std::uint32_t number, std::span<const std::uint64_t, 6> args) noexcept;
 
-// The program for `spec`. A few microseconds; never longer than 4096 instructions (BPF_MAXINSNS), about 200 in practice.
+// The program for `spec`. A few microseconds; never longer than 4096 instructions (BPF_MAXINSNS), about 240 in practice.
 std::vector<sock_filter> build_filter(const SeccompSpec& spec);
 
 // Runs a classic BPF program as seccomp(2) does. kBadProgram for what the kernel would refuse to load.

@@ -1,5 +1,5 @@
 // What runs between clone3 and execve. Everything here is noexcept, allocates nothing, formats nothing and ends in _exit: the child
-// of a threaded process may have inherited a malloc lock that nobody will release (STYLE section 5).
+// of a threaded process may have inherited a malloc lock that nobody will release.
 #pragma once
 
 #include <span>

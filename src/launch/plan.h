@@ -1,7 +1,7 @@
 // Everything the launcher does for one sandbox, decided beforehand and held as plain data.
 //
 // backend/native turns a Policy into a Plan (what is allowed becomes what is done); the launcher's child executes it between clone3
-// and execve without allocating, formatting or deciding (STYLE section 5). So a Plan can be printed, compared and tested without a
+// and execve without allocating, formatting or deciding. So a Plan can be printed, compared and tested without a
 // kernel, and the child code stays a table.
 //
 // Paths in mount operations are absolute and canonical: the child resolves them with RESOLVE_NO_SYMLINKS, so a link that a hostile
@@ -49,7 +49,7 @@ enum class MountOpKind : std::uint8_t {
 
 enum MountOpFlags : std::uint32_t {
   kRecursive = 1U << 0,
-  kOptional = 1U << 1,  // failure is recorded in Outcome::skipped, not fatal
+  kOptional = 1U << 1,  // failure is recorded (launch::Sandbox::skipped), not fatal
   kIfExists = 1U << 2,  // ENOENT/ENOTDIR on source or target: skip silently (a path vanished since the plan was made)
   kOwnPlace = 1U << 3,  // the path lies on a file system that this plan made, where nobody can have put a link: not checked again
   kIfEmpty = 1U << 4,   // only when the slot is still empty: the second choice after a kOptional operation

@@ -1,4 +1,4 @@
-// The one spelling of a destination, made before anything is compared (DESIGN section 7).
+// The one spelling of a destination, made before anything is compared (docs/design/egress.md).
 //
 // Follows the host parser of the WHATWG URL standard where that accepts less, since clients differ in the rest: `127.1`,
 // `0x7f.1` and `2130706433` are 127.0.0.1 to curl and names to others, so they become the address here. Every later step (rules,

@@ -1,4 +1,4 @@
-// The rule that nothing weakens in silence (DESIGN section 2), for a whole enforcement report.
+// The rule that nothing weakens in silence, for a whole enforcement report.
 #pragma once
 
 #include "belljar/exec_result.h"

@@ -11,7 +11,7 @@ namespace belljar::runtime {
 enum class JsonStreams { kInclude, kOmit };  // a report beside passed-through output has no streams to tell
 
 // One object on one line, without a newline. Always valid UTF-8: bytes of the streams that are none become U+FFFD, and
-// "stdout_replaced" counts them. Times are in milliseconds, sizes in bytes, names those of DESIGN section 8.
+// "stdout_replaced" counts them. Times are in milliseconds, sizes in bytes.
 std::string to_json(const ExecResult& result, JsonStreams streams);
 
 // `text` with each byte that is not part of valid UTF-8 replaced by U+FFFD.

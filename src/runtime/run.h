@@ -59,7 +59,7 @@ Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& 
 Result<Ran> run_prepared(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
                          const Session& session);
 
-// `cwd` (empty: the workspace) as a canonical directory inside the canonical `workspace`; relative to the workspace.
+// `cwd` (empty: the workspace) as a canonical directory inside the canonical `workspace`; a relative one starts at the workspace.
 Result<std::string> find_cwd(const std::string& workspace, const std::string& cwd);
 
 // An Error of ours as a result, for those who want one object whatever happens.

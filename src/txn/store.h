@@ -23,7 +23,7 @@
 
 namespace belljar::txn {
 
-// Layers that one overlay may have; the chain is flattened before it grows longer (DESIGN section 6).
+// Layers that one overlay may have; the chain is flattened before it grows longer.
 constexpr std::size_t kMostLayers = 64;
 
 Result<void> check_name(const std::string& name, std::string_view what);

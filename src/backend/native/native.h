@@ -1,4 +1,4 @@
-// The native backend: namespaces, a mount tree, Landlock and seccomp, with nothing but the kernel underneath (DESIGN section 4).
+// The native backend: namespaces, a mount tree, Landlock and seccomp, with nothing but the kernel underneath.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The inside of a sandbox's own network: which sockets lie there and what leads to them. DESIGN section 7.
+// The inside of a sandbox's own network: which sockets lie there and what leads to them. docs/design/egress.md.
 #pragma once
 
 #include "backend/native/host.h"
