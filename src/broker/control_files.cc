@@ -120,8 +120,8 @@ int walk(Walk& state, int dir, int depth, const std::string& prefix) {
 // The file of `entry` is judged as if it stood at `path` and replaced by a fresh one where it is.
 int renew(FileCall& file, Act act, const Entry& entry, const std::string& path, const Ruling& ruling) {
   if (!entry.is_file) return file.refuse(act, path, ruling, "a control name of git that is no plain file");
-  auto content = read_control_file(entry.dir, entry.name);
-  if (!content) return file.refuse(act, path, ruling, "git's control files are read up to 1 MiB, with your own permissions");
+  auto content = read_control_file(entry.dir, entry.name, ruling.git);
+  if (!content) return file.refuse(act, path, ruling, "git's control files are read up to a size, with your own permissions");
   if (const auto why = objection_to(*file.context.options.rules, path, ruling.git, *content, {}))
     return file.refuse(act, path, ruling, *why);
   const UniqueFd like(::openat(entry.dir, entry.name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
@@ -130,6 +130,9 @@ int renew(FileCall& file, Act act, const Entry& entry, const std::string& path, 
   place.name = entry.name;
   return place_fresh(place, {.act = act, .content = *content, .like = like.get()});
 }
+
+// A directory at the top of git's layout, or below one.
+bool leads_further(const std::string& relative) { return is_git_layout(relative + "/x"); }
 
 OrErrno<Next> proceed(int status, Next next) { return status == 0 ? OrErrno<Next>(next) : errno_is(-status); }
 
@@ -177,12 +180,15 @@ std::optional<std::string> objection_to(const FileRules& rules, const std::strin
 
 bool is_reserved(std::string_view name) { return name.starts_with(kReserved); }
 
-OrErrno<std::string> read_control_file(int dir, const std::string& name) {
+OrErrno<std::string> read_control_file(int dir, const std::string& name, GitName kind) {
   const UniqueFd file(::openat(dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat now{};
   if (!file.valid() || ::fstat(file.get(), &now) != 0) return errno_is(errno);
   if (!S_ISREG(now.st_mode)) return errno_is(EACCES);
-  std::string content(kMaxControlFile + 1, '\0');
+  const std::size_t most = max_control_file(kind);
+  if (static_cast<std::uint64_t>(now.st_size) > most) return errno_is(EACCES);
+  // It may grow meanwhile: then it is read as far as it is no longer than allowed.
+  std::string content(std::min(most, static_cast<std::size_t>(now.st_size) + kMaxControlFile) + 1, '\0');
   std::size_t size = 0;
   while (size < content.size()) {
     const ssize_t got = ::read(file.get(), content.data() + size, content.size() - size);
@@ -190,14 +196,14 @@ OrErrno<std::string> read_control_file(int dir, const std::string& name) {
     if (got == 0) break;
     if (got > 0) size += static_cast<std::size_t>(got);
   }
-  if (size > kMaxControlFile) return errno_is(EACCES);
+  if (size > most || size == content.size()) return errno_is(EACCES);
   content.resize(size);
   return content;
 }
 
 int judge_and_place(FileCall& file, Place& place, const Ruling& ruling, const Fresh& fresh) {
   std::optional<std::string> old;
-  if (auto now = read_control_file(place.dir, std::string(place.bare()))) old = *std::move(now);
+  if (auto now = read_control_file(place.dir, std::string(place.bare()), ruling.git)) old = *std::move(now);
   const std::string path = place.path();
   if (const auto why = objection_to(*file.context.options.rules, path, ruling.git, fresh.content, old))
     return file.refuse(fresh.act, path, ruling, *why);
@@ -211,12 +217,14 @@ int admit_git_dir(FileCall& file, Act act, Place& place, const Ruling& ruling) {
   const std::string top = path_made.substr(0, path_made.rfind('/'));
   const Visit visit = [&](const Entry& entry) -> OrErrno<Next> {
     const GitName name = name_in_git_dir(entry.relative, entry.is_dir);
-    if (entry.is_dir) return name == GitName::kNone ? Next::kSkip : Next::kDescend;
-    if (name == GitName::kNone || name == GitName::kSampleHook) return Next::kSkip;
+    if (entry.is_dir) return name != GitName::kNone || leads_further(entry.relative) ? Next::kDescend : Next::kSkip;
+    const bool is_link = !entry.is_file && is_git_layout(entry.relative);
+    if ((name == GitName::kNone && !is_link) || name == GitName::kSampleHook) return Next::kSkip;
     Ruling one = ruling;
     one.git = name;
     if (one.errnum == 0) one.errnum = EACCES;
     const std::string path = top + "/" + entry.relative;
+    if (is_link) return proceed(file.refuse(act, path, one, "no plain file: git would write where it leads"), Next::kSkip);
     if (name == GitName::kHook) return proceed(file.refuse(act, path, one, "a hook stands there already"), Next::kSkip);
     return proceed(renew(file, act, entry, path, one), Next::kSkip);
   };

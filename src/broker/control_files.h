@@ -18,8 +18,8 @@ namespace belljar::broker {
 // Names that are the broker's own; calls on them are refused (EACCES).
 bool is_reserved(std::string_view name);
 
-// Content of a regular file up to kMaxControlFile. EACCES for what is longer or no regular file.
-OrErrno<std::string> read_control_file(int dir, const std::string& name);
+// Content of a regular file up to max_control_file(kind). EACCES for what is longer or no regular file.
+OrErrno<std::string> read_control_file(int dir, const std::string& name, GitName kind);
 
 // Judges `content` for `place` and puts a fresh file there with mode, group, times and extended attributes of `like`. 0 or -errno,
 // a violation recorded where the judge objects. With the caller's permissions.

@@ -145,7 +145,8 @@ void FileCall::release_directories() {
   if (exclusive_.owns_lock()) exclusive_.unlock();
 }
 
-Ruling FileCall::rule(Act act, Place& place, bool is_dir) const {
+template <class Ask>
+Ruling FileCall::ask(Place& place, Ask ask) const {
   if (!judged() || !place.is_name()) return {};
   if (is_reserved(place.bare())) {
     return {.answer = Answer::kRefuse, .errnum = EACCES, .rule = "filesystem.protect", .allowed = "a name without .belljar-new-"};
@@ -156,7 +157,17 @@ Ruling FileCall::rule(Act act, Place& place, bool is_dir) const {
   if (rules.holds_paths() && on_proc(place.dir) && !is_own_on_proc(path, context.options.guard)) {
     return {.answer = Answer::kRefuse, .errnum = EACCES, .rule = "processes", .allowed = "the command's own processes"};
   }
-  return rules.rule_for(act, path, is_dir, Beside(place.dir));
+  return ask(rules, path);
+}
+
+Ruling FileCall::rule(Act act, Place& place, bool is_dir) const {
+  return ask(place,
+             [&](const FileRules& rules, const std::string& path) { return rules.rule_for(act, path, is_dir, Beside(place.dir)); });
+}
+
+Ruling FileCall::rule_link(Place& place, std::string_view text) const {
+  return ask(place,
+             [&](const FileRules& rules, const std::string& path) { return rules.link_rule(path, text, Beside(place.dir)); });
 }
 
 bool FileCall::judges(Place& place) const {

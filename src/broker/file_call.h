@@ -59,6 +59,7 @@ class FileCall {
   void release_directories();
 
   Ruling rule(Act act, Place& place, bool is_dir) const;
+  Ruling rule_link(Place& place, std::string_view text) const;  // a symbolic link
   // Rules by name may have a say on what lies there, whatever they say of it now.
   bool judges(Place& place) const;
   // The answer to any act on what has no known path (path_of() is empty).
@@ -79,6 +80,10 @@ class FileCall {
   Caller caller;
 
  private:
+  // What `ask` says of the place by the rules, unless it has no path or is none of the command's business.
+  template <class Ask>
+  Ruling ask(Place& place, Ask ask) const;
+
   UniqueFd own_root_;
   std::optional<AsCaller> permissions_;
   std::optional<Places> places_;

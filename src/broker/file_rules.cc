@@ -188,6 +188,7 @@ struct FileRules::State {
   Ruling refuse_entry(const FsEntry& entry) const;
   Ruling git_ruling(Act act, std::string_view path, bool is_dir, const Surroundings& around) const;
   Ruling on_git_name(Act act, GitName name, bool is_dir) const;
+  bool is_git_s(std::string_view path, std::string_view root, const Surroundings& around) const;
   Ruling agent_ruling(std::string_view path, std::string_view root, const Surroundings& around) const;
   bool granted(std::string_view path, std::string_view name_path) const;
   bool globs_move(std::string_view old_path, std::string_view new_path) const;
@@ -299,9 +300,25 @@ Ruling FileRules::State::on_git_name(Act act, GitName name, bool is_dir) const {
   return refuse_protected(name, "hooks that end in .sample; git on the host would run this one");
 }
 
+// A name that git takes for its own: below a `.git`, or in the layout of a directory that is a git directory by what stands in it.
+bool FileRules::State::is_git_s(std::string_view path, std::string_view root, const Surroundings& around) const {
+  const std::string_view above = path.substr(0, path.rfind('/'));
+  if (leads_through_git(above)) return true;
+  std::size_t at = path.size();
+  for (int up = 1; at > root.size() + 1; ++up) {
+    at = path.rfind('/', at - 1);
+    if (at == std::string_view::npos || at < root.size()) break;
+    if (is_git_layout(path.substr(at + 1)) && is_git_dir(around, up - 1)) return true;
+  }
+  return false;
+}
+
 Ruling FileRules::State::git_ruling(Act act, std::string_view path, bool is_dir, const Surroundings& around) const {
   if (options.filesystem.protect == Protect::kAll && leads_through_git(path))
     return refuse_protected(GitName::kDotGit, "reading; filesystem.protect = \"default\" lets git work");
+  // Whatever git writes at that name, it would write where the link leads: its logs, messages, index and refs are others' text.
+  if (act == Act::kSymlink && is_git_s(path, root_of(path), around))
+    return refuse_protected(GitName::kControlDir, "files and directories there; git on the host would write where a link leads");
   const GitPlaces places = git_places(path, is_dir);
   // A repository that is moved aside and back would have the names beside it written in between.
   if (act == Act::kRenameFrom && is_dot_git(last_of(path)) && around.stood_before(0, last_of(path), options.began))
@@ -389,7 +406,7 @@ Look FileRules::must_walk(std::string_view old_path, std::string_view new_path, 
   if (!state.protects || state.root_of(new_path).empty()) return Look::kNone;
   if (state.root_of(old_path).empty()) return Look::kAll;
   const GitPlaces places = git_places(new_path, true);
-  if (places.certain.name != GitName::kNone) return Look::kAll;
+  if (places.certain.name != GitName::kNone || state.is_git_s(new_path, state.root_of(new_path), around)) return Look::kAll;
   for (int i = 0; i < places.count; ++i) {
     if (is_git_dir(around, places.if_git_dir[static_cast<std::size_t>(i)].up - 1)) return Look::kAll;
   }
@@ -409,6 +426,13 @@ bool FileRules::every_read_matters() const noexcept { return state_->hidden_glob
 bool FileRules::holds_paths() const noexcept { return state_->options.held.has_value(); }
 bool FileRules::any() const noexcept {
   return state_->protects || !state_->globs.empty() || state_->options.hold_paths || holds_paths();
+}
+Ruling FileRules::link_rule(std::string_view path, std::string_view text, const Surroundings& around) const {
+  const Ruling ruling = rule_for(Act::kSymlink, path, false, around);
+  // `git init` tries whether links can be made: `tXXXXXX`, a name that means nothing, and this text, which leads nowhere else
+  // (setup.c).
+  const bool is_probe = text == "testing" && last_of(path).size() == 7 && last_of(path).starts_with('t');
+  return is_probe && ruling.git == GitName::kControlDir ? Ruling{} : ruling;
 }
 const std::vector<std::string>& FileRules::roots() const noexcept { return state_->options.roots; }
 

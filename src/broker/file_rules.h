@@ -106,6 +106,8 @@ class FileRules {
   // `path`: absolute, links of the parent resolved, in the caller's view; the last component as it will stand on disk. `is_dir`:
   // the object, or what is to be made, is a directory.
   Ruling rule_for(Act act, std::string_view path, bool is_dir, const Surroundings& around) const;
+  // rule_for() of a symbolic link with that text: the one that git itself makes to try whether it can is let through.
+  Ruling link_rule(std::string_view path, std::string_view text, const Surroundings& around) const;
   // It lies in a root and not in an exempt directory.
   bool covers(std::string_view path) const noexcept;
   // Opens for reading are judged where they are intercepted.

@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "broker/git_config.h"
+#include "broker/git_index.h"
 #include "broker/git_keys.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
@@ -208,6 +209,74 @@ Objection attributes_objection(std::string_view content) {
   return result;
 }
 
+// A strategy that is none of git's own is a program that git looks for, also below the work tree where it has a slash.
+bool is_built_in_strategy(std::string_view name) noexcept {
+  constexpr std::string_view kKnown[] = {"ort", "recursive", "resolve", "octopus", "ours", "subtree"};
+  return name.empty() || std::find(std::begin(kKnown), std::end(kKnown), name) != std::end(kKnown);
+}
+
+// A key's name, address or fingerprint, which gpg gets as an argument.
+bool is_signing_key(std::string_view name) noexcept {
+  return !name.starts_with('-') && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view("@._-+ <>!").find(c) != std::string_view::npos;
+  });
+}
+
+// sequencer/opts: the options of a cherry-pick or revert that waits (sequencer.c, populate_opts_cb).
+Objection sequencer_objection(std::string_view content) {
+  constexpr std::string_view kFree[] = {
+      "no-commit",     "edit",     "allow-empty", "allow-empty-message", "keep-redundant-commits", "signoff",
+      "record-origin", "allow-ff", "mainline",    "strategy-option",     "allow-rerere-auto",      "default-msg-cleanup"};
+  const GitConfig config = parse_git_config(content);
+  if (config.broken || config.excessive) return "git would refuse to read it";
+  for (const GitConfigEntry& entry : config.entries) {
+    constexpr std::string_view kSection = "options.";
+    const std::string_view key = std::string_view(entry.key).substr(std::min(entry.key.size(), kSection.size()));
+    const std::string_view value = entry.value ? std::string_view(*entry.value) : std::string_view();
+    const bool known = entry.key.starts_with(kSection) && std::find(std::begin(kFree), std::end(kFree), key) != std::end(kFree);
+    const bool inert = known || (entry.key == "options.strategy" && is_built_in_strategy(value)) ||
+                       (entry.key == "options.gpg-sign" && is_signing_key(value));
+    if (!inert) return format("the option {} is not one that is known to run nothing", quoted(entry.key));
+  }
+  return std::nullopt;
+}
+
+// rebase-apply/apply-opt: arguments for git apply, quoted for a shell, of which some name files.
+Objection apply_objection(std::string_view content) {
+  Objection result;
+  for_each_line(content, [&](std::string_view line) {
+    while (!line.empty() && !result) {
+      std::string_view word = line.substr(0, line.find(' '));
+      line.remove_prefix(std::min(line.size(), word.size() + 1));
+      if (word.size() >= 2 && word.front() == '\'' && word.back() == '\'') word = word.substr(1, word.size() - 2);
+      const auto number = [&](std::string_view option) {
+        return word.starts_with(option) && std::all_of(word.begin() + static_cast<std::ptrdiff_t>(option.size()), word.end(),
+                                                       [](char c) { return c >= '0' && c <= '9'; });
+      };
+      const bool plain = word.find_first_of("'\\\"") == std::string_view::npos;
+      const bool inert = word.empty() || number("-p") || number("-C") || word == "--ignore-whitespace" ||
+                         word == "--ignore-space-change" || word == "--reject" || (plain && word.starts_with("--whitespace=")) ||
+                         (plain && (word.starts_with("--exclude=") || word.starts_with("--include=")));
+      if (!inert) result = format("the option {} is not one that is known to write nothing else", quoted(word.substr(0, 200)));
+    }
+  });
+  return result;
+}
+
+Objection option_objection(std::string_view name, std::string_view content) {
+  const std::string_view text = without_line_ends(content);
+  if (folds_to(name, "opts")) return sequencer_objection(content);
+  if (folds_to(name, "apply-opt")) return apply_objection(content);
+  if (folds_to(name, "strategy"))
+    return is_built_in_strategy(text) ? Objection() : format("the strategy {} is a program", quoted(text.substr(0, 200)));
+  if (folds_to(name, "gpg_sign_opt")) {
+    const bool inert = text.empty() || (text.starts_with("-S") && is_signing_key(text.substr(2)));
+    return inert ? Objection() : format("the key {} is none", quoted(text.substr(0, 200)));
+  }
+  return std::nullopt;  // strategy_opts: git's own strategies take no program and no file
+}
+
 // git-rebase(1): what a later `git rebase --continue` does line by line.
 Objection todo_objection(std::string_view content) {
   constexpr std::string_view kSteps[] = {"pick",  "p",     "reword", "r",          "edit",  "e",     "squash", "s",
@@ -226,8 +295,10 @@ Objection todo_objection(std::string_view content) {
 
 }  // namespace
 
+std::size_t max_control_file(GitName kind) noexcept { return kind == GitName::kIndex ? kMaxIndex : kMaxControlFile; }
+
 Objection git_objection(GitName kind, std::string_view path, std::string_view content, const GitContext& context) {
-  if (content.size() > kMaxControlFile) return "it is longer than 1 MiB";
+  if (content.size() > max_control_file(kind)) return format("it is longer than {} MiB", max_control_file(kind) >> 20);
   if (context.old_content && *context.old_content == content) return std::nullopt;
   switch (kind) {
     case GitName::kNone:
@@ -249,6 +320,10 @@ Objection git_objection(GitName kind, std::string_view path, std::string_view co
       return todo_objection(content);
     case GitName::kModulesFile:
       return modules_file_objection(content);
+    case GitName::kIndex:
+      return index_objection(content);
+    case GitName::kOption:
+      return option_objection(last_of(path), content);
     case GitName::kLegacyRemote:
       return content.empty() ? Objection() : "it describes a remote outside of the configuration, which nobody judges";
   }

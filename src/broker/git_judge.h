@@ -14,6 +14,8 @@
 namespace belljar::broker {
 
 inline constexpr std::size_t kMaxControlFile = 1 << 20;  // bytes; what is longer is refused unread
+// The same of one kind: an index is larger than other files.
+std::size_t max_control_file(GitName kind) noexcept;
 
 struct GitContext {
   // What stands at that very name now, if it was a control name before this act. Never the content of another name: a file that

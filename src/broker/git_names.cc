@@ -99,6 +99,9 @@ GitName in_objects(std::string_view below, bool is_dir) {
   return is_any(name, {"alternates", "http-alternates"}) ? file_or_dir(GitName::kAlternates, is_dir) : GitName::kNone;
 }
 
+// A base of a split index, git-update-index(1): sharedindex.<hash>.
+bool is_shared_index(std::string_view name) { return name.size() > 12 && fold_name(name).starts_with("sharedindex."); }
+
 // Names of one git directory, its worktrees/ and modules/ aside. gitrepository-layout(5).
 GitName own_name(std::string_view relative, bool is_dir) {
   const std::string_view first = first_of(relative);
@@ -106,7 +109,9 @@ GitName own_name(std::string_view relative, bool is_dir) {
   if (below.empty()) {
     if (is_any(first, {"config", "config.worktree"})) return file_or_dir(GitName::kConfig, is_dir);
     if (is_any(first, {"commondir", "gitdir"})) return file_or_dir(GitName::kPointer, is_dir);
-    const bool leads = is_any(first, {"hooks", "info", "objects", "remotes", "branches", "rebase-merge", "sequencer"});
+    if (folds_to(first, "index") || is_shared_index(first)) return file_or_dir(GitName::kIndex, is_dir);
+    const bool leads =
+        is_any(first, {"hooks", "info", "objects", "remotes", "branches", "rebase-merge", "rebase-apply", "sequencer"});
     return leads ? GitName::kControlDir : GitName::kNone;
   }
   if (folds_to(first, "hooks")) return hook(below, is_dir);
@@ -115,7 +120,10 @@ GitName own_name(std::string_view relative, bool is_dir) {
   if (is_any(first, {"remotes", "branches"})) return file_or_dir(GitName::kLegacyRemote, is_dir);
   if (folds_to(first, "rebase-merge") && folds_to(below, "git-rebase-todo")) return file_or_dir(GitName::kTodo, is_dir);
   if (folds_to(first, "sequencer") && folds_to(below, "todo")) return file_or_dir(GitName::kTodo, is_dir);
-  return GitName::kNone;
+  const bool option = (folds_to(first, "sequencer") && folds_to(below, "opts")) ||
+                      (is_any(first, {"rebase-merge", "rebase-apply"}) &&
+                       is_any(below, {"strategy", "strategy_opts", "gpg_sign_opt", "apply-opt"}));
+  return option ? file_or_dir(GitName::kOption, is_dir) : GitName::kNone;
 }
 
 // A module's name may hold slashes: `modules/a/hooks/x` is a hook of the module `a` or some file of the module `a/hooks`. Hooks are
@@ -175,6 +183,12 @@ bool is_dot_git(std::string_view name) {
   const char first = name.front();
   if (first != '.' && lower(first) != 'g' && static_cast<unsigned char>(first) < 0x80) return false;
   return folds_to(name, ".git") || is_ntfs_dot_git(name);
+}
+
+bool is_git_layout(std::string_view relative) {
+  return after_first(relative).empty() ||
+         is_any(first_of(relative), {"logs", "refs", "objects", "info", "hooks", "rr-cache", "rebase-merge", "rebase-apply",
+                                     "sequencer", "worktrees", "modules", "lost-found", "remotes", "branches"});
 }
 
 bool is_git_marker(std::string_view name) { return is_any(name, {"head", "objects", "refs", "commondir"}); }

@@ -31,6 +31,8 @@ enum class GitName : std::uint8_t {
   kAlternates,    // objects/info/alternates, http-alternates
   kTodo,          // rebase-merge/git-rebase-todo, sequencer/todo: may hold `exec` lines
   kLegacyRemote,  // remotes/*, branches/*: remotes outside of config
+  kIndex,         // index, sharedindex.*: names that a checkout writes
+  kOption,        // rebase-merge/strategy, sequencer/opts, rebase-apply/apply-opt ...: what `--continue` runs with
   kModulesFile,   // .gitmodules of a work tree
 };
 
@@ -51,6 +53,10 @@ struct GitPlaces {
 GitPlaces git_places(std::string_view path, bool is_dir);
 // The same below a directory that is known to be a git directory: `relative` has no leading slash.
 GitName name_in_git_dir(std::string_view relative, bool is_dir);
+
+// Below a directory that is a git directory by what stands in it: a name of git's own, that it reads or writes, not some file of a
+// work tree that looks like one. `relative` has no leading slash.
+bool is_git_layout(std::string_view relative);
 
 // A name that may complete a git directory: HEAD and commondir, or objects and refs.
 bool is_git_marker(std::string_view name);

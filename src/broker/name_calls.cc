@@ -28,14 +28,14 @@ int take(FileCall& file, Named& named, std::uint64_t dirfd, std::uint64_t addres
 
 constexpr auto kCwd = static_cast<std::uint64_t>(AT_FDCWD);
 
-// For calls that make a name: what is there already is the kernel's to say.
-template <class Perform>
-int make_name(FileCall& file, Act act, Named& named, bool is_dir, Perform perform) {
+// For calls that make a name: what is there already is the kernel's to say. `rule` says what the rules say of a place.
+template <class Rule, class Perform>
+int make_name(FileCall& file, Act act, Named& named, Rule rule, Perform perform) {
   if (const int status = file.begin(); status != 0) return status;
   file.share_directories();
   auto place = file.places().parent(named.start.fd.get(), named.path);
   if (!place) return -place.error();
-  const auto judge = [&] { return file.rule(act, *place, is_dir); };
+  const auto judge = [&]() -> Ruling { return rule(*place); };
   Ruling ruling = judge();
   if (ruling.answer != Answer::kAllow) {
     if (exists_at(place->dir, std::string(place->bare()))) return -EEXIST;
@@ -58,7 +58,8 @@ int check_type(mode_t type) {
 int make_node(FileCall& file, Named& named, mode_t mode, std::uint64_t device) {
   const mode_t type = mode & S_IFMT;
   const Act act = type == 0 || type == S_IFREG ? Act::kCreate : Act::kMknod;
-  return make_name(file, act, named, false, [&](const Place& place) {
+  const auto rule = [&](Place& place) { return file.rule(act, place, false); };
+  return make_name(file, act, named, rule, [&](const Place& place) {
     return result(static_cast<int>(::syscall(SYS_mknodat, place.dir, place.name.c_str(), mode, static_cast<unsigned>(device))));
   });
 }
@@ -120,6 +121,20 @@ Ruling rule_on_source(FileCall& file, Source& source, std::string& path) {
   return file.rule(Act::kHardLink, *parent, false);
 }
 
+// A link may not be linked to where none may be made. A file that is linked there is held first: nobody puts a link in its place.
+// -errno where it is a link; 0: go on.
+int refuse_links(FileCall& file, Source& source, Place& to) {
+  const Ruling ruling = file.rule(Act::kSymlink, to, false);
+  if (ruling.answer == Answer::kAllow) return 0;
+  if (!source.file.valid()) {
+    source.file = UniqueFd(::openat(source.place.dir, source.place.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!source.file.valid()) return -errno;
+  }
+  struct stat now{};
+  if (::fstat(source.file.get(), &now) != 0) return -errno;
+  return S_ISLNK(now.st_mode) ? file.refuse(Act::kSymlink, to.path(), ruling) : 0;
+}
+
 int link_names(FileCall& file, const Named& from, Named& to, int flags) {
   if (const int status = file.begin(); status != 0) return status;
   file.share_directories();
@@ -138,6 +153,7 @@ int link_names(FileCall& file, const Named& from, Named& to, int flags) {
     if (exists_at(place->dir, std::string(place->bare()))) return -EEXIST;
     return file.refuse(Act::kHardLink, target, ruling);
   }
+  if (const int refused = file.judged() && place->is_name() ? refuse_links(file, source, *place) : 0; refused != 0) return refused;
   int status = 0;
   if (source.file.valid()) {
     status = ::linkat(AT_FDCWD, own_link(source.file.get()).c_str(), place->dir, place->name.c_str(), AT_SYMLINK_FOLLOW);
@@ -155,7 +171,8 @@ int perform_mkdir(FileCall& file) {
   Named named;
   if (const int status = take(file, named, at ? args[0] : kCwd, args[at ? 1 : 0]); status != 0) return status;
   const auto mode = static_cast<mode_t>(args[at ? 2 : 1] & 0xffffU);
-  return make_name(file, Act::kMkdir, named, true,
+  const auto rule = [&](Place& place) { return file.rule(Act::kMkdir, place, true); };
+  return make_name(file, Act::kMkdir, named, rule,
                    [&](const Place& place) { return result(::mkdirat(place.dir, place.name.c_str(), mode)); });
 }
 
@@ -177,7 +194,8 @@ int perform_symlink(FileCall& file) {
   if (const int status = file.take_path(args[0], text); status != 0) return status;
   if (text.empty()) return -ENOENT;
   if (const int status = take(file, named, at ? args[1] : kCwd, args[at ? 2 : 1]); status != 0) return status;
-  return make_name(file, Act::kSymlink, named, false,
+  const auto rule = [&](Place& place) { return file.rule_link(place, text); };
+  return make_name(file, Act::kSymlink, named, rule,
                    [&](const Place& place) { return result(::symlinkat(text.c_str(), place.dir, place.name.c_str())); });
 }
 

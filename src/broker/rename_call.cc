@@ -115,8 +115,8 @@ int place_copy(Rename& rename, const Ruling& ruling) {
   if (type_at(rename.to) == S_IFDIR) return perform(rename);  // EISDIR
   const std::string name(rename.from.bare());
   if (is_mount_point(rename.from.dir, name)) return -EBUSY;
-  const auto content = read_control_file(rename.from.dir, name);
-  if (!content) return file.refuse(Act::kRenameTo, rename.to.path(), ruling, "git's control files are read up to 1 MiB");
+  const auto content = read_control_file(rename.from.dir, name, ruling.git);
+  if (!content) return file.refuse(Act::kRenameTo, rename.to.path(), ruling, "git's control files are read up to a size");
   const UniqueFd like(::openat(rename.from.dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   const Fresh fresh{.act = Act::kRenameTo, .content = *content, .like = like.get(), .mode = 0644, .rename_flags = rename.flags};
   if (const int status = judge_and_place(file, rename.to, ruling, fresh); status != 0) return status;

@@ -33,8 +33,12 @@ struct StagedFiles::Staged {
 
 namespace {
 
-OrErrno<std::string> content_of(int fd) {
-  std::string content(kMaxControlFile + 1, '\0');
+OrErrno<std::string> content_of(int fd, GitName kind) {
+  struct stat now{};
+  if (::fstat(fd, &now) != 0) return errno_is(errno);
+  const std::size_t most = max_control_file(kind);
+  if (static_cast<std::uint64_t>(now.st_size) > most) return errno_is(EFBIG);
+  std::string content(std::min(most, static_cast<std::size_t>(now.st_size) + kMaxControlFile) + 1, '\0');
   std::size_t size = 0;
   while (size < content.size()) {
     const ssize_t got = ::pread(fd, content.data() + size, content.size() - size, static_cast<off_t>(size));
@@ -42,7 +46,7 @@ OrErrno<std::string> content_of(int fd) {
     if (got == 0) break;
     if (got > 0) size += static_cast<std::size_t>(got);
   }
-  if (size > kMaxControlFile) return errno_is(EFBIG);
+  if (size > most || size == content.size()) return errno_is(EFBIG);
   content.resize(size);
   return content;
 }
@@ -65,7 +69,7 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
     if (!like.valid() || ::fstat(like.get(), &now) != 0) return errno_is(errno);
     if (!S_ISREG(now.st_mode)) return errno_is(EACCES);
     mode = now.st_mode & 0777;
-    auto old = content_of(like.get());
+    auto old = content_of(like.get(), ruling.git);
     if (!old) return errno_is(old.error());
     staged->shown = *old;
     staged->is_shown = true;
@@ -113,7 +117,7 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
 void StagedFiles::publish(Context& context, Staged& staged) {
   const std::scoped_lock lock(staged.mutex);
   const FileRules& rules = *context.options.rules;
-  const auto content = content_of(staged.file.get());
+  const auto content = content_of(staged.file.get(), staged.opened.git);
   if (content && staged.is_shown && *content == staged.shown) return;
   // Its directory may have moved: what counts is where the content is to be seen now.
   staged.place.dir_path.clear();
@@ -126,11 +130,11 @@ void StagedFiles::publish(Context& context, Staged& staged) {
     path = staged.opened_path;
   }
   std::optional<std::string> why;
-  if (!content) why = "git's control files are read up to 1 MiB";
+  if (!content) why = "git's control files are read up to a size";
   else if (ruling.answer != Answer::kJudge) why = "its directory moved to where this name is protected";
   else {
     std::optional<std::string> old;
-    if (auto now = read_control_file(staged.place.dir, staged.place.name)) old = *std::move(now);
+    if (auto now = read_control_file(staged.place.dir, staged.place.name, ruling.git)) old = *std::move(now);
     why = objection_to(rules, path, ruling.git, *content, old);
   }
   if (!why) {

@@ -75,12 +75,12 @@ class Rules {
 
  private:
   std::optional<std::string> judge(const Candidate& candidate, const broker::Ruling& ruling, const std::string& path) const {
-    const auto text = candidate.content(broker::kMaxControlFile);
+    const auto text = candidate.content(broker::max_control_file(ruling.git));
     if (!text) return format("{}: its content cannot be judged: {}", ruling.rule, text.error().what());
     broker::GitContext context{.old_content = std::nullopt, .roots = rules_.roots()};
     std::optional<std::string> before;
     if (candidate.change.before.kind == FileKind::kFile) {
-      if (auto old_text = candidate.old_content(broker::kMaxControlFile)) before = *std::move(old_text);
+      if (auto old_text = candidate.old_content(broker::max_control_file(ruling.git))) before = *std::move(old_text);
     }
     if (before) context.old_content = *before;
     if (const auto objection = broker::git_objection(ruling.git, path, *text, context))

@@ -188,7 +188,7 @@ Result<void> Files::write_judged(const std::string& path, const Site& site, cons
     if (::faccessat(site.parent.get(), site.name.c_str(), W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0)
       return file_error(errno, "write", path, "faccessat");
     like = UniqueFd(::openat(site.parent.get(), site.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    const auto old = broker::read_control_file(site.parent.get(), site.name);
+    const auto old = broker::read_control_file(site.parent.get(), site.name, ruling.git);
     if (!old) return file_error(old.error(), "read", path, "open");
     if (options.how == WriteMode::kAppend) content = *old + content;
   }
@@ -270,7 +270,7 @@ Result<void> Files::rename(const std::string& from, const std::string& to) const
 // A file that gets a control name: our copy of its content goes there, and the old name goes away.
 Result<void> Files::rename_judged(const std::string& from, const std::string& to, const Site& source, const Site& target,
                                   const broker::Ruling& ruling) const {
-  const auto content = broker::read_control_file(source.parent.get(), source.name);
+  const auto content = broker::read_control_file(source.parent.get(), source.name, ruling.git);
   if (!content) return file_error(content.error(), "read", from, "open");
   BELLJAR_CHECK(judge_.may_hold(to, target, ruling, *content));
   const UniqueFd like(::openat(source.parent.get(), source.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));

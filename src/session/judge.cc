@@ -91,9 +91,10 @@ Result<Ruling> Judge::may_do(Act act, const std::string& path, const Site& site,
 }
 
 Result<void> Judge::may_hold(const std::string& path, const Site& site, const Ruling& ruling, std::string_view content) const {
-  if (content.size() > broker::kMaxControlFile) return refusal(path, ruling, "git's control files are judged up to 1 MiB");
+  if (content.size() > broker::max_control_file(ruling.git))
+    return refusal(path, ruling, "git's control files are judged up to a size");
   std::optional<std::string> old;
-  if (auto now = broker::read_control_file(site.parent.get(), site.name)) old = *std::move(now);
+  if (auto now = broker::read_control_file(site.parent.get(), site.name, ruling.git)) old = *std::move(now);
   const auto objection = broker::objection_to(*rules_.live, site.full, ruling.git, content, old);
   if (objection) return refusal(path, ruling, *objection);
   return {};

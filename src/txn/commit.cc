@@ -21,7 +21,7 @@
 namespace belljar::txn {
 namespace {
 
-constexpr std::uint64_t kMostJudged = 4U << 20;
+constexpr std::uint64_t kMostJudged = 256U << 20;
 
 // What will be done, or why nothing is.
 struct Plan {

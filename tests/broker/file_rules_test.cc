@@ -67,7 +67,19 @@ TEST(FileRules, GitNamesByAct) {
   EXPECT_EQ(answer(Act::kSymlink, "/w/.git/hooks"), Answer::kRefuse);
   EXPECT_EQ(answer(Act::kSymlink, "/w/.git/modules/x"), Answer::kRefuse);
   EXPECT_EQ(answer(Act::kMkdir, "/w/.git/hooks", true), Answer::kAllow);
-  EXPECT_EQ(answer(Act::kWrite, "/w/.git/index"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kWrite, "/w/.git/index"), Answer::kJudge);
+  EXPECT_EQ(answer(Act::kWrite, "/w/.git/FETCH_HEAD"), Answer::kAllow);
+}
+
+// Git would write where they lead.
+TEST(FileRules, NoLinksInAGitDirectory) {
+  for (const char* name :
+       {"FETCH_HEAD", "logs", "logs/HEAD", "logs/refs/heads/a/b/c/d", "refs/heads/x", "objects/ab/cd", "tABCDEF"}) {
+    EXPECT_EQ(answer(Act::kSymlink, std::string("/w/.git/") + name), Answer::kRefuse) << name;
+    EXPECT_EQ(answer(Act::kCreate, std::string("/w/.git/") + name), Answer::kAllow) << name;
+  }
+  EXPECT_EQ(answer(Act::kSymlink, "/w/a/FETCH_HEAD"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kSymlink, "/w/git/logs/HEAD"), Answer::kAllow);
 }
 
 TEST(FileRules, OnlyWhereTheHostSeesIt) {
@@ -141,7 +153,7 @@ TEST(FileRules, AllOfGitOrNothing) {
   EXPECT_EQ(ask(rules, Act::kWrite, "/w/a/.git/index").answer, Answer::kRefuse);
   EXPECT_EQ(ask(rules, Act::kMkdir, "/w/a/.git", true).answer, Answer::kRefuse);
   EXPECT_EQ(ask(rules, Act::kRead, "/w/a/.git/index").answer, Answer::kAllow);
-  EXPECT_EQ(answer(Act::kWrite, "/w/a/.git/index"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kWrite, "/w/a/.git/index"), Answer::kJudge);
 }
 
 TEST(FileRules, AnExplicitGrantLiftsAnAgentName) {

@@ -42,9 +42,21 @@ TEST(GitNames, OfARepositoryAtAnyDepth) {
   EXPECT_EQ(certain("/w/.git/modules/x/worktrees/y/commondir"), GitName::kPointer);
 }
 
+TEST(GitNames, IndexesAndOptions) {
+  EXPECT_EQ(certain("/w/.git/index"), GitName::kIndex);
+  EXPECT_EQ(certain("/w/.git/INDEX"), GitName::kIndex);
+  EXPECT_EQ(certain("/w/.git/sharedindex.0123"), GitName::kIndex);
+  EXPECT_EQ(certain("/w/.git/modules/x/index"), GitName::kIndex);
+  EXPECT_EQ(certain("/w/.git/worktrees/x/index"), GitName::kIndex);
+  EXPECT_EQ(near("/w/r.git/index", 1), GitName::kIndex);
+  EXPECT_EQ(certain("/w/.git/rebase-merge/strategy"), GitName::kOption);
+  EXPECT_EQ(certain("/w/.git/rebase-apply/apply-opt"), GitName::kOption);
+  EXPECT_EQ(certain("/w/.git/sequencer/opts"), GitName::kOption);
+}
+
 TEST(GitNames, WhatGitWritesAllTheTimeIsNone) {
   for (const std::string_view path :
-       {"/w/.git/HEAD", "/w/.git/index", "/w/.git/config.lock", "/w/.git/objects/ab/cdef", "/w/.git/refs/heads/config",
+       {"/w/.git/HEAD", "/w/.git/index.lock", "/w/.git/config.lock", "/w/.git/objects/ab/cdef", "/w/.git/refs/heads/config",
         "/w/.git/logs/refs/heads/hooks/x", "/w/.git/refs/heads/hooks/x", "/w/.git/COMMIT_EDITMSG", "/w/.git/info/exclude",
         "/w/.git/rebase-merge/done", "/w/config", "/w/.gitignore", "/w/.github/x", "/w/git/config", "/w/x.git/config"}) {
     EXPECT_EQ(certain(path), GitName::kNone) << path;

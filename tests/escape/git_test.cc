@@ -33,6 +33,24 @@ constexpr char kRepository[] =
   "chdir $ENV{W}; $six = join \"/\", ($n) x 6; rename $six, \"b0\"; rename \"b0/$six\", \"b1\"; rename \"b1/$six\", \"b2\"; " \
   "rename \"b2/r\", \"r\"'"
 
+// An index (index-format(5)) with one entry: that name, and a blob of the text.
+#define INDEX(name, text)                                                                               \
+  "B=$(printf '" text "' $T | git hash-object -w --stdin) N='" name                                     \
+  "' python3 -c '\n"                                                                                    \
+  "import os, struct, hashlib\n"                                                                        \
+  "n = os.environ[\"N\"].encode()\n"                                                                    \
+  "e = struct.pack(\">10I\", 0, 0, 0, 0, 0, 0, 0o100755, 0, 0, 0) + bytes.fromhex(os.environ[\"B\"])\n" \
+  "e += struct.pack(\">H\", len(n)) + n\n"                                                              \
+  "d = b\"DIRC\" + struct.pack(\">II\", 2, 1) + e + bytes(8 - len(e) % 8)\n"                            \
+  "open(\".git/index.lock\", \"wb\").write(d + hashlib.sha1(d).digest())\n"                             \
+  "os.rename(\".git/index.lock\", \".git/index\")'"
+
+// Two branches that conflict in `a`, and a merge strategy of one's own.
+#define CONFLICT                                                                                                \
+  "M=$(git branch --show-current); git checkout -qb side; echo s >a; git commit -qam s; echo s >c; git add c; " \
+  "git commit -qm c; git checkout -q $M; echo t >a; git commit -qam t; mkdir git-merge-x; "                     \
+  "printf '#!/bin/sh\\ntouch '$T'\\nexit 1\\n' >git-merge-x/evil; chmod +x git-merge-x/evil; "
+
 const Plant kPlants[] = {
     {"a hook", HOOK(".git/hooks/pre-commit"), "git commit --allow-empty -qm x"},
     {"a hook by rename", HOOK("h") "mv h .git/hooks/pre-commit", "git commit --allow-empty -qm x"},
@@ -156,6 +174,39 @@ const Plant kPlants[] = {
     {"a work tree behind a link",
      "echo x >tripped; git add tripped; git commit -qm two; rm tripped; ln -s ${T%/*} way; git config core.worktree $PWD/way",
      "git checkout -qf"},
+    {"a log that is a link", "rm -f .git/logs/HEAD; ln -s $T .git/logs/HEAD", "git commit --allow-empty -qm x"},
+    {"a log that is a hard link to a link", "ln -s $T l; rm -f .git/logs/HEAD; ln -P l .git/logs/HEAD",
+     "git commit --allow-empty -qm x"},
+    {"a log that is a renamed link", "ln -s $T l; mv -f l .git/logs/HEAD", "git commit --allow-empty -qm x"},
+    {"a log in a renamed directory", "mkdir l; ln -s $T l/HEAD; rm -rf .git/logs; mv l .git/logs",
+     "git commit --allow-empty -qm x"},
+    {"a log of a repository whose markers come last",
+     "mkdir b b/logs; ln -s $T b/logs/HEAD; cp .git/HEAD b/; cp -r .git/objects b/; printf '[core]\n\tbare = "
+     "true\n\tlogAllRefUpdates = always\n' >b/config; mkdir b/refs",
+     "cd b && git update-ref HEAD $(git -C .. rev-parse HEAD)"},
+    {"a log of a bare repository",
+     "git init -q --bare b; git -C b config core.logAllRefUpdates always; cp -r .git/objects b/; mkdir b/logs; ln -s $T "
+     "b/logs/HEAD",
+     "cd b && git update-ref HEAD $(git -C .. rev-parse HEAD)"},
+    {"a message that is a link", "ln -sf $T .git/COMMIT_EDITMSG", "git commit --allow-empty -qm x"},
+    {"FETCH_HEAD that is a link", "git remote add o .; ln -sf $T .git/FETCH_HEAD", "git fetch -q o"},
+    {"an index that is a link", "rm .git/index; ln -s $T .git/index", "git add ."},
+    {"packed refs that are a link", "ln -s $T .git/packed-refs", "git pack-refs --all"},
+    {"refs that are a link", "ln -s ${T%/*} .git/refs/heads/feature", "git branch feature/tripped"},
+    {"an index that leads out", INDEX("../beside/tripped", "x%s"), "git restore ."},
+    {"an index with a hook", INDEX(".git/hooks/pre-commit", "#!/bin/sh\\ntouch %s\\n"),
+     "git restore .; git commit --allow-empty -qm x"},
+    {"a rebase's strategy",
+     CONFLICT "git checkout -q side; git rebase $M; echo x/evil >.git/rebase-merge/strategy; echo c >a; git add a; "
+              "echo \"pick $(git rev-parse side~1)\" >>.git/rebase-merge/git-rebase-todo",
+     "git -c core.editor=true rebase --continue"},
+    {"a cherry-pick's strategy",
+     CONFLICT "git cherry-pick side~1 side; printf '[options]\n\tstrategy = x/evil\n' >.git/sequencer/opts; echo c >a; git add a",
+     "git -c core.editor=true cherry-pick --continue"},
+    {"the options of am",
+     CONFLICT
+     "git format-patch -q -o p $M..side; git am -3 p/*; printf \" '--build-fake-ancestor=$T'\" >.git/rebase-apply/apply-opt",
+     "git am --skip"},
     {"a rebase that goes on",
      "echo b >b; git add b; git commit -qm two; GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' git rebase -q -i HEAD~1; echo \"exec "
      "touch $T\" "
