@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/output_file.h"
 #include "cli/policy_flags.h"
 #include "policy/parse.h"
 #include "policy/profiles.h"
@@ -31,15 +32,8 @@ struct Given {
 };
 
 // Where the policy goes. Without --output it is our stdout, and the command's stdout is our stderr.
-Result<UniqueFd> open_output(const std::string& path) {
-  if (!path.empty()) {
-    UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW, 0644));
-    if (file.valid()) return file;
-    const int error = errno;
-    return Error(Code::kInvalidArgument, format("cannot create {}", belljar::quoted(path)))
-        .sys(error, "open")
-        .next(error == ELOOP ? "a symbolic link is not followed here: name the file itself" : "choose another --output FILE");
-  }
+Result<UniqueFd> open_output(const std::string& path, const LoadedPolicy& loaded) {
+  if (!path.empty()) return create_output(path, "the policy", "--output", loaded);
   UniqueFd own(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
   if (!own.valid() || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
     return Error(Code::kUnavailable, "cannot set the streams up").sys(errno, "dup2");
@@ -93,7 +87,7 @@ Result<int> learn_it(const Given& given) {
   const Command command{.argv = given.program};
   const LoadedPolicy loaded = BELLJAR_TRY(load_policy(given.flags));
   for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
-  const UniqueFd output = BELLJAR_TRY(open_output(given.output));
+  const UniqueFd output = BELLJAR_TRY(open_output(given.output, loaded));
   const policy::MergeContext& context = loaded.context;
   const backend::RealHost host;
   const auto backend = BELLJAR_TRY(backend::find_backend(loaded.effective.policy.backend, host));

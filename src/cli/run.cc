@@ -35,6 +35,7 @@
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/output_file.h"
 #include "cli/policy_flags.h"
 #include "launch/launcher.h"
 #include "policy/merge.h"
@@ -82,19 +83,6 @@ Result<Command> find_command(const Given& given) {
         .next("belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'");
   command.argv = given.program;
   return command;
-}
-
-// Made before the start, so that a wrong place is an error before anything ran.
-Result<UniqueFd> create_report(const std::string& path) {
-  if (path.empty()) return UniqueFd();
-  // A link that an earlier command left in the workspace must not choose what we overwrite; /dev/fd/N is links by nature.
-  const int follow = path.starts_with("/dev/") ? 0 : O_NOFOLLOW;
-  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | follow, 0666));
-  if (file.valid()) return file;
-  const int error = errno;
-  return Error(Code::kInvalidArgument, format("cannot create the report {}", belljar::quoted(path)))
-      .sys(error, "open")
-      .next(error == ELOOP ? "a symbolic link is not followed here: name the file itself" : "choose another --report FILE");
 }
 
 // Where the command can write it may have written to the report, or put another file in its place. Nothing of it runs any more.
@@ -228,7 +216,8 @@ Result<runtime::Ran> run_it(const Given& given, UniqueFd& report, RunAudit& audi
   LoadedPolicy loaded = BELLJAR_TRY(load_audited(given, audit));
   for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
   const Policy& policy = loaded.effective.policy;
-  report = BELLJAR_TRY(create_report(given.report));
+  // Made before the start, so that a wrong place is an error before anything ran.
+  if (!given.report.empty()) report = BELLJAR_TRY(create_output(given.report, "the report", "--report", loaded));
   const backend::RealHost host;
   const auto backend = BELLJAR_TRY(backend::find_backend(policy.backend, host));
   std::vector<std::string> caller_env;

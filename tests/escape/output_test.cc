@@ -41,6 +41,23 @@ TEST_F(Output, JsonEscapesControlCharacters) {
   EXPECT_NE(outcome.out.find("\\u001b[2J"), std::string::npos) << outcome;
 }
 
+// The user names the file, a command before chose the directory.
+TEST_F(Output, WhatWeWriteFollowsNoLinkThatACommandMade) {
+  plant(beside("report.json"), "precious");
+  plant(beside("learned.toml"), "precious");
+  ASSERT_EQ(shell("ln -s ../beside build; ln -s ../beside/report.json direct; mkdir real").exit_code, 0);
+  for (const std::string& path : {std::string("build/report.json"), workspace("build/report.json"), std::string("direct")}) {
+    const Outcome report = run_in({"--report", path, "-c", "true"});
+    EXPECT_EQ(report.exit_code, 125) << report;
+    EXPECT_NE(report.err.find("a symbolic link is not followed here"), std::string::npos) << report;
+  }
+  EXPECT_EQ(read_file(beside("report.json")), "precious");
+  // Where nobody inside had a say on the link it is the user's, and a directory is one.
+  EXPECT_EQ(run_in({"--report", "real/r", "-c", "true"}).exit_code, 0);
+  EXPECT_EQ(run_in({"--report", "../beside/mine", "-c", "true"}).exit_code, 0);
+  EXPECT_TRUE(exists(beside("mine")));
+}
+
 // A report where the command can write: it says what came of the command, so the command must not be the one who says it.
 TEST_F(Output, ReportIsNotForged) {
   const Outcome replaced = run_in({"--report", "r", "-c", "rm -f r && echo forged >r"});

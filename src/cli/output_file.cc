@@ -1,0 +1,76 @@
+#include "cli/output_file.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <vector>
+
+#include "base/format.h"
+#include "kernel/sys.h"
+#include "policy/paths.h"
+
+namespace belljar::cli {
+namespace {
+
+constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+
+std::vector<std::string> writable_roots(const LoadedPolicy& loaded) {
+  std::vector<std::string> roots{loaded.context.workspace};
+  for (const FsEntry& entry : loaded.effective.policy.filesystem.entries) {
+    if (entry.access == Access::kWrite && !entry.glob) roots.push_back(entry.path);
+  }
+  return roots;
+}
+
+// Where a path, as it is spelled, first comes to lie in a writable root: up to there nobody inside has a say on links.
+struct Split {
+  std::string top;  // a directory of the root, canonical; empty: the path never enters one
+  std::string rest;
+};
+
+Split split_at_root(const std::string& path, const std::vector<std::string>& roots) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    char real[PATH_MAX];
+    if (::realpath(path.substr(0, slash).c_str(), real) == nullptr) break;
+    if (std::ranges::any_of(roots, [&](const std::string& root) { return policy::is_within(real, root); }))
+      return {real, path.substr(slash + 1)};
+  }
+  return {};
+}
+
+int open_below(const Split& split) {
+  const UniqueFd top(::open(split.top.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!top.valid()) return -errno;
+  open_how how{};
+  how.flags = kFlags;
+  how.mode = 0666;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  return kernel::sys::openat2(top.get(), split.rest.c_str(), how);
+}
+
+int open_output(const std::string& path, const LoadedPolicy& loaded) {
+  const int follow = path.starts_with("/dev/") ? 0 : O_NOFOLLOW;
+  const std::string full = path.starts_with('/') ? path : loaded.context.cwd + "/" + path;
+  const Split split = follow == 0 ? Split{} : split_at_root(policy::normal(full), writable_roots(loaded));
+  if (!split.top.empty()) return open_below(split);
+  const int file = ::open(path.c_str(), kFlags | follow, 0666);
+  return file < 0 ? -errno : file;
+}
+
+}  // namespace
+
+Result<UniqueFd> create_output(const std::string& path, std::string_view what, std::string_view option,
+                               const LoadedPolicy& loaded) {
+  const int file = open_output(path, loaded);
+  if (file >= 0) return UniqueFd(file);
+  return Error(Code::kInvalidArgument, format("cannot create {} {}", what, belljar::quoted(path)))
+      .sys(-file, "open")
+      .next(file == -ELOOP ? std::string("a symbolic link is not followed here: name the file itself")
+                           : format("choose another {} FILE", option));
+}
+
+}  // namespace belljar::cli
