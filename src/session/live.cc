@@ -1,8 +1,6 @@
 #include "session/live.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,56 +18,13 @@
 #include "policy/paths.h"
 #include "runtime/parts.h"
 #include "runtime/unserved.h"
+#include "session/checks.h"
 #include "session/patience.h"
 #include "session/spawned.h"
 #include "session/watch.h"
 #include "txn/store.h"
 
 namespace belljar::session {
-namespace {
-
-using std::chrono::milliseconds;
-
-constexpr milliseconds kLongestTimeout = std::chrono::minutes(5);
-constexpr std::uint64_t kOutputBytes = 200'000;
-
-std::string next_id() {
-  static std::atomic<unsigned> serial{0};
-  return format("sb-{}-{}", ::getpid(), ++serial);
-}
-
-// argv and environment travel as NUL-terminated strings: a NUL inside would begin another argument.
-Result<void> check_command(const Command& command) {
-  const auto refused = [](std::string_view part, std::string_view text) {
-    return Error(Code::kInvalidArgument, format("cannot start a command with the {} {}", part, quoted(text.substr(0, 200))))
-        .reason("it holds a NUL byte");
-  };
-  if (command.argv.empty() || command.argv[0].empty())
-    return Error(Code::kInvalidArgument, "there is no command to run").next("give a program, or shell text");
-  for (const std::string& argument : command.argv) {
-    if (argument.find('\0') != std::string::npos) return refused("argument", argument);
-  }
-  for (const auto& [name, text] : command.env) {
-    if (name.empty() || name.find('=') != std::string::npos)
-      return Error(Code::kInvalidArgument, format("cannot set the variable {}", quoted(name)))
-          .reason("a name is not empty and holds no `=`");
-    if (name.find('\0') != std::string::npos || text.find('\0') != std::string::npos) return refused("variable", name);
-  }
-  return {};
-}
-
-void add_own_clauses(const Policy& policy, EnforcementReport& report) {
-  const auto most = policy.limits.max_timeout.value_or(kLongestTimeout);
-  report.push_back(
-      {"limits.timeout",
-       format("{} a command, at most {}", to_string(std::min(policy.limits.timeout.value_or(kShortTask), most)), to_string(most)),
-       "session: TERM, then KILL of the command's tree",
-       Enforced::kFull,
-       {}});
-}
-
-}  // namespace
-
 LiveSandbox::LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_ptr<const backend::Host> host,
                          runtime::Embedded embedded, Lifecycle lifecycle)
     : backend_(std::move(backend)), host_(std::move(host)), embedded_(std::move(embedded)), lifecycle_(lifecycle), id_(next_id()) {}
@@ -98,7 +53,7 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
   for (;;) {
     CoreOptions attempt{{}, options.policy, options.workspace, embedded_.rules, options.idle_timeout};
     attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));
-    add_own_clauses(options.policy, attempt.prepared.report);
+    attempt.prepared.report.push_back(timeout_clause(options.policy.limits));
     auto started = Core::start(std::move(attempt));
     if (started || !runtime::give_way(started.error(), place)) return started;
   }
@@ -109,7 +64,7 @@ Result<void> LiveSandbox::start() {
   if (core_ != nullptr && core_->running())
     return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
   core_ = nullptr;
-  BELLJAR_CHECK(ready_workspace());
+  BELLJAR_CHECK(ready_workspace(workspace(), lifecycle_));
   core_ = BELLJAR_TRY(make_core());
   enforcement_ = core_->enforcement();
   return {};
@@ -129,16 +84,6 @@ Result<void> LiveSandbox::stop() {
   }
   if (lifecycle_.remove_workspace) return remove_tree(workspace());
   return {};
-}
-
-Result<void> LiveSandbox::ready_workspace() const {
-  const std::string& path = workspace();
-  if (lifecycle_.remove_workspace && ::mkdir(path.c_str(), 0700) < 0 && errno != EEXIST)
-    return Error(Code::kFailedPrecondition, format("cannot make the workspace {}", quoted(path))).sys(errno, "mkdir");
-  if (!lifecycle_.empty_workspace) return {};
-  const UniqueFd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.valid()) return file_error(errno, "empty", path, "open");
-  return remove_entries_at(directory.get());
 }
 
 Result<std::shared_ptr<Core>> LiveSandbox::core() const {
@@ -177,12 +122,6 @@ Result<SandboxStats> LiveSandbox::stats() {
   return SandboxStats{usage.cpu, usage.memory, usage.tasks, execs_.load(), written_.load()};
 }
 
-Result<void> LiveSandbox::check_timeout(std::optional<milliseconds> timeout) const {
-  if (!timeout || *timeout > milliseconds(0)) return {};
-  return Error(Code::kInvalidArgument, format("cannot use a timeout of {} ms", timeout->count()))
-      .next("give a positive one, or none");
-}
-
 Result<ExecResult> LiveSandbox::exec(const Command& command, const ExecOptions& options) {
   BELLJAR_CHECK(check_command(command));
   BELLJAR_CHECK(check_timeout(options.timeout));
@@ -190,13 +129,12 @@ Result<ExecResult> LiveSandbox::exec(const Command& command, const ExecOptions& 
   const Limits& limits = alive->policy().limits;
   RunRequest request;
   request.command = command;
-  request.timeout = bounded(
-      std::min(options.timeout.value_or(limits.timeout.value_or(kShortTask)), limits.max_timeout.value_or(kLongestTimeout)));
+  request.timeout = exec_timeout(options, limits);
   request.stdin_bytes = options.stdin_bytes;
   request.cancel = options.cancel;
   request.on_stdout = options.on_stdout;
   request.on_stderr = options.on_stderr;
-  request.output_bytes = options.output_bytes.value_or(limits.output_bytes.value_or(Bytes{kOutputBytes}).count);
+  request.output_bytes = kept_output(options.output_bytes, limits);
   auto running = BELLJAR_TRY(Running::start(std::move(alive), std::move(request)));
   ++execs_;
   return running->finish();
@@ -209,14 +147,13 @@ Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, cons
   const Limits& limits = alive->policy().limits;
   RunRequest request;
   request.command = command;
-  if (options.timeout) request.timeout = bounded(*options.timeout);
-  if (limits.max_timeout) request.timeout = std::min(options.timeout.value_or(*limits.max_timeout), *limits.max_timeout);
+  request.timeout = spawn_timeout(options, limits);
   request.stdin_pipe = options.input == SpawnInput::kPipe;
   request.terminal = options.terminal;
   request.cancel = options.cancel;
   request.on_stdout = options.on_stdout;
   request.on_stderr = options.on_stderr;
-  request.output_bytes = options.output_bytes.value_or(limits.output_bytes.value_or(Bytes{kOutputBytes}).count);
+  request.output_bytes = kept_output(options.output_bytes, limits);
   auto running = BELLJAR_TRY(Running::start(alive, std::move(request)));
   ++execs_;
   auto spawned = std::make_shared<SpawnedCommand>(std::move(running), alive, options.terminal.has_value());

@@ -12,17 +12,12 @@
 #include "belljar/sandbox.h"
 #include "runtime/embed.h"
 #include "session/core.h"
+#include "session/lifecycle.h"
 #include "session/running.h"
 
 namespace belljar::session {
 
 class SpawnedCommand;
-
-struct Lifecycle {
-  std::optional<std::chrono::milliseconds> idle_timeout;
-  bool remove_workspace = false;  // on stop; the sandbox made it and makes it again at the next start
-  bool empty_workspace = false;   // on start
-};
 
 // What spawned commands share with the sandbox they came from: those that were detached, which it must outlive.
 struct Detached {
@@ -63,8 +58,6 @@ class LiveSandbox final : public Sandbox {
  private:
   Result<std::shared_ptr<Core>> core() const;
   Result<std::shared_ptr<Core>> make_core();
-  Result<void> ready_workspace() const;
-  Result<void> check_timeout(std::optional<std::chrono::milliseconds> timeout) const;
   // Runs `act(files)` while the sandbox counts as in use.
   template <class Act>
   auto with_files(Act act) const -> decltype(act(std::declval<const Files&>()));

@@ -1,0 +1,76 @@
+#include "session/checks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/format.h"
+#include "session/patience.h"
+
+namespace belljar::session {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLongestTimeout = std::chrono::minutes(5);
+constexpr std::uint64_t kOutputBytes = 200'000;
+
+}  // namespace
+
+// argv and environment travel as NUL-terminated strings: a NUL inside would begin another argument.
+Result<void> check_command(const Command& command) {
+  const auto refused = [](std::string_view part, std::string_view text) {
+    return Error(Code::kInvalidArgument, format("cannot start a command with the {} {}", part, quoted(text.substr(0, 200))))
+        .reason("it holds a NUL byte");
+  };
+  if (command.argv.empty() || command.argv[0].empty())
+    return Error(Code::kInvalidArgument, "there is no command to run").next("give a program, or shell text");
+  for (const std::string& argument : command.argv) {
+    if (argument.find('\0') != std::string::npos) return refused("argument", argument);
+  }
+  for (const auto& [name, text] : command.env) {
+    if (name.empty() || name.find('=') != std::string::npos)
+      return Error(Code::kInvalidArgument, format("cannot set the variable {}", quoted(name)))
+          .reason("a name is not empty and holds no `=`");
+    if (name.find('\0') != std::string::npos || text.find('\0') != std::string::npos) return refused("variable", name);
+  }
+  return {};
+}
+
+Result<void> check_timeout(std::optional<milliseconds> timeout) {
+  if (!timeout || *timeout > milliseconds(0)) return {};
+  return Error(Code::kInvalidArgument, format("cannot use a timeout of {} ms", timeout->count()))
+      .next("give a positive one, or none");
+}
+
+milliseconds exec_timeout(const ExecOptions& options, const Limits& limits) {
+  return bounded(
+      std::min(options.timeout.value_or(limits.timeout.value_or(kShortTask)), limits.max_timeout.value_or(kLongestTimeout)));
+}
+
+std::optional<milliseconds> spawn_timeout(const SpawnOptions& options, const Limits& limits) {
+  if (limits.max_timeout) return std::min(options.timeout.value_or(*limits.max_timeout), *limits.max_timeout);
+  if (options.timeout) return bounded(*options.timeout);
+  return {};
+}
+
+std::uint64_t kept_output(std::optional<std::uint64_t> asked, const Limits& limits) {
+  return asked.value_or(limits.output_bytes.value_or(Bytes{kOutputBytes}).count);
+}
+
+EnforcementClause timeout_clause(const Limits& limits) {
+  const auto most = limits.max_timeout.value_or(kLongestTimeout);
+  return {"limits.timeout",
+          format("{} a command, at most {}", to_string(std::min(limits.timeout.value_or(kShortTask), most)), to_string(most)),
+          "session: TERM, then KILL of the command's tree",
+          Enforced::kFull,
+          {}};
+}
+
+std::string next_id() {
+  static std::atomic<unsigned> serial{0};
+  return format("sb-{}-{}", ::getpid(), ++serial);
+}
+
+}  // namespace belljar::session

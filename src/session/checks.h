@@ -1,0 +1,28 @@
+// What exec and spawn ask of their arguments, and the defaults of what was left out; the same on every backend of this room.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "belljar/sandbox.h"
+
+namespace belljar::session {
+
+// Errors: kInvalidArgument: a NUL byte, no command, a variable without a name.
+Result<void> check_command(const Command& command);
+// Errors: kInvalidArgument, it is not positive.
+Result<void> check_timeout(std::optional<std::chrono::milliseconds> timeout);
+
+std::chrono::milliseconds exec_timeout(const ExecOptions& options, const Limits& limits);
+std::optional<std::chrono::milliseconds> spawn_timeout(const SpawnOptions& options, const Limits& limits);
+std::uint64_t kept_output(std::optional<std::uint64_t> asked, const Limits& limits);
+
+// The row of the report that the above is.
+EnforcementClause timeout_clause(const Limits& limits);
+
+// "sb-PID-N"
+std::string next_id();
+
+}  // namespace belljar::session
