@@ -24,6 +24,7 @@
 
 #include "belljar/cancel.h"
 #include "belljar/command.h"
+#include "belljar/container.h"
 #include "belljar/exec_result.h"
 #include "belljar/files.h"
 #include "belljar/policy.h"
@@ -134,8 +135,8 @@ struct SandboxConfig;
 using SandboxFactory = std::function<Result<std::shared_ptr<Sandbox>>(const SandboxConfig&)>;
 
 struct SandboxConfig {
-  // Decides alone: policy.backend is for belljar::run and the command line. native, landlock: locked down by the kernel. local:
-  // guard rails only, and says so. mock: nothing is executed.
+  // Decides alone: policy.backend is for belljar::run and the command line. native, landlock: locked down by the kernel. container:
+  // by a container engine. local: guard rails only, and says so. mock: nothing is executed.
   std::string backend = "native";
   Policy policy;
   std::string workspace;                          // empty: the current directory
@@ -151,14 +152,17 @@ struct SandboxConfig {
   // in it is removed at each start.
   std::string persistent_volume;
   OnStart on_start = OnStart::kRestore;
-  SandboxFactory factory;  // one's own instead of a backend's name
+  ContainerOptions container;  // for backend container: engine, image ...
+  SandboxFactory factory;      // one's own instead of a backend's name
 };
 
 // Errors: as belljar::run for policy and workspace; kUnimplemented, there is no such backend.
 Result<std::shared_ptr<Sandbox>> make_sandbox(const SandboxConfig& config);
 
 // BELLJAR_BACKEND names a backend; without it BELLJAR_ENV does: development is local, test is mock, production (and neither set) is
-// native. BELLJAR_WORKSPACE and BELLJAR_TIMEOUT ("30s") fill in the rest. Errors: kInvalidArgument, an unknown word.
+// native. BELLJAR_WORKSPACE and BELLJAR_TIMEOUT ("30s") fill in the rest, BELLJAR_IMAGE and BELLJAR_ENGINE those of containers.
+// SANDBOX_COMMANDS=true, exactly, is container with sandbox_commands() unless BELLJAR_BACKEND names another. Errors:
+// kInvalidArgument, an unknown word.
 Result<SandboxConfig> sandbox_config_from(const std::map<std::string, std::string>& environment);
 
 // For policy.limits.timeout, by kind of task.

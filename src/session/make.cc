@@ -10,10 +10,13 @@
 #include "base/remove_tree.h"
 #include "belljar/mock.h"
 #include "belljar/sandbox.h"
+#include "session/contained.h"
 #include "session/live.h"
 
 namespace belljar {
 namespace {
+
+constexpr std::string_view kContainer = "container";
 
 Error contradiction(std::string_view what, std::string_view why) {
   return Error(Code::kInvalidArgument, std::string(what)).reason(std::string(why)).next("set one of them");
@@ -48,6 +51,8 @@ Result<std::shared_ptr<Sandbox>> make_live(const SandboxConfig& config, const st
   const session::Lifecycle lifecycle{.idle_timeout = config.idle_timeout,
                                      .remove_workspace = config.on_stop == OnStop::kClean,
                                      .empty_workspace = config.on_start == OnStart::kEmpty};
+  if (kContainer == config.backend)
+    return std::shared_ptr<Sandbox>(std::make_shared<session::ContainedSandbox>(std::move(embedded), config.container, lifecycle));
   auto host = std::make_shared<backend::RealHost>();
   auto backend = BELLJAR_TRY(backend::find_backend(config.backend, *host));
   return std::shared_ptr<Sandbox>(
@@ -97,7 +102,13 @@ Result<SandboxConfig> sandbox_config_from(const std::map<std::string, std::strin
     if (config.backend.empty())
       return Error(Code::kInvalidArgument, format("BELLJAR_ENV is {}", quoted(stage))).next("use development, test or production");
   }
+  if (variable("SANDBOX_COMMANDS") == "true") {
+    config.backend = kContainer;
+    config.container = sandbox_commands();
+  }
   if (std::string backend = variable("BELLJAR_BACKEND"); !backend.empty()) config.backend = std::move(backend);
+  if (std::string image = variable("BELLJAR_IMAGE"); !image.empty()) config.container.image = std::move(image);
+  config.container.engine = variable("BELLJAR_ENGINE");
   config.workspace = variable("BELLJAR_WORKSPACE");
   if (const std::string timeout = variable("BELLJAR_TIMEOUT"); !timeout.empty())
     config.policy.limits.timeout = BELLJAR_TRY(parse_duration(timeout));

@@ -13,6 +13,7 @@
 #include "belljar/decorators.h"
 #include "belljar/sandbox.h"
 #include "support/as_user.h"
+#include "support/engine.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
@@ -514,17 +515,48 @@ INSTANTIATE_TEST_SUITE_P(Every, Conformance,
                            return name;
                          });
 
+// All rows with one engine, which takes a second to start.
+TEST(ContainerConformance, EveryRow) {
+  BELLJAR_NEEDS(container_engine());
+  test::Engine engine;
+  for (const Row& row : rows()) {
+    SCOPED_TRACE(row.name);
+    const test::TempDir workspace;
+    workspace.give_to(test::user_uid(), test::user_gid());
+    SandboxConfig config;
+    config.backend = "container";
+    config.workspace = workspace.path();
+    config.caller_env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", workspace.path()}};
+    config.container = {.engine = engine.address(), .image = engine.image(), .pull = PullPolicy::kNever};
+    {
+      auto sandbox = make_sandbox(config);
+      ASSERT_TRUE(sandbox) << sandbox.error().line();
+      const auto started = (*sandbox)->start();
+      ASSERT_TRUE(started) << started.error().line();
+      const bool before = HasFailure();
+      const Outcome outcome = row.check({*sandbox, workspace.path()});
+      table()[row.name]["container"] = HasFailure() && !before     ? "DIFFERENT"
+                                       : outcome == Outcome::kSame ? "same"
+                                                                   : "refused by name";
+    }
+    EXPECT_TRUE(engine.containers().empty());
+  }
+}
+
 // One program, all rows: CTest runs each test by itself, so the table is printed when the program is run as a whole.
 class Table : public testing::Environment {
  public:
   void TearDown() override {
     if (table().size() < 2) return;
     std::printf("%-55s", "row");
-    for (const Kind& kind : kKinds) std::printf(" | %-16s", kind.name);
+    std::vector<const char*> columns;
+    for (const Kind& kind : kKinds) columns.push_back(kind.name);
+    columns.push_back("container");
+    for (const char* column : columns) std::printf(" | %-16s", column);
     std::printf("\n");
     for (const Row& row : rows()) {
       std::printf("%-55s", row.name);
-      for (const Kind& kind : kKinds) std::printf(" | %-16s", table()[row.name][kind.name].c_str());
+      for (const char* column : columns) std::printf(" | %-16s", table()[row.name][column].c_str());
       std::printf("\n");
     }
   }

@@ -1,0 +1,229 @@
+#include "backend/container/channel.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/format.h"
+
+namespace belljar::backend::container {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostNoise = 4096;
+constexpr std::chrono::seconds kWritePatience{30};
+constexpr std::uint32_t kNobody = 0;  // records of no command: the hello and pings
+
+UniqueFd make_event() { return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
+
+void ring(int fd) noexcept {
+  const std::uint64_t one = 1;
+  if (::write(fd, &one, sizeof one) < 0) return;
+}
+
+Error gone(const std::string& because) {
+  return Error(Code::kUnavailable, "the container is gone").reason(because).next("start() the sandbox again");
+}
+
+}  // namespace
+
+void Inbox::put(Arrived arrived) {
+  const std::lock_guard lock(mutex_);
+  arrived_.push_back(std::move(arrived));
+  if (arrived_.size() == 1) ring(wake_.get());
+}
+
+void Inbox::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  ring(wake_.get());
+}
+
+std::deque<Arrived> Inbox::take() {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t rung = 0;
+  if (!closed_ && ::read(wake_.get(), &rung, sizeof rung) < 0) rung = 0;
+  return std::exchange(arrived_, {});
+}
+
+bool Inbox::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+Result<std::shared_ptr<Channel>> Channel::open(Upgraded attached) {
+  UniqueFd stop = make_event();
+  if (!stop.valid()) return Error(Code::kResourceExhausted, "cannot follow the container").sys(errno, "eventfd");
+  std::shared_ptr<Channel> channel(new Channel(*std::move(attached.stream), std::move(stop)));
+  auto inbox = std::make_shared<Inbox>(make_event());
+  channel->inboxes_.emplace(kNobody, std::move(inbox));
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &old);
+  channel->thread_ = std::thread(&Channel::follow, channel.get(), std::move(attached.early));
+  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  return channel;
+}
+
+Channel::~Channel() {
+  hang_up();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Channel::hang_up() {
+  ring(stop_.get());
+  ::shutdown(connection_.fd(), SHUT_RDWR);
+}
+
+// --- reading
+
+void Channel::follow(std::string early) {
+  if (!early.empty() && !take(early)) return;
+  std::array<char, 64U << 10> buffer;
+  for (;;) {
+    std::array<pollfd, 2> set = {{{connection_.fd(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
+    if (::poll(set.data(), set.size(), -1) < 0) continue;
+    if (set[1].revents != 0) return end("the sandbox was stopped");
+    const long got = connection_.read(buffer.data(), buffer.size(), Clock::now() + std::chrono::seconds(1));
+    if (got == -ETIMEDOUT) continue;
+    if (got == 0) {
+      const auto whole = frames_.check_end();
+      return end(whole ? "its pid 1 ended, or the engine closed the connection" : whole.error().reason());
+    }
+    if (got < 0) return end(format("the connection to the engine broke: {}", std::strerror(static_cast<int>(-got))));
+    if (!take(std::string_view(buffer.data(), static_cast<std::size_t>(got)))) return;
+  }
+}
+
+bool Channel::take(std::string_view bytes) {
+  std::string because;
+  const auto sink = [&](FrameStream stream, std::string_view part) {
+    if (stream == FrameStream::kStdout) {
+      const auto taken =
+          records_.feed(part, [&](char type, std::uint32_t id, std::string_view payload) { dispatch(type, id, payload); });
+      if (!taken && because.empty()) because = taken.error().reason();
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    if (noise_.size() < kMostNoise) noise_ += part.substr(0, kMostNoise - noise_.size());
+  };
+  const auto taken = frames_.feed(bytes, sink);
+  if (!taken) because = taken.error().reason();
+  if (because.empty()) return true;
+  end(because);
+  ::shutdown(connection_.fd(), SHUT_RDWR);
+  return false;
+}
+
+void Channel::dispatch(char type, std::uint32_t id, std::string_view payload) {
+  std::shared_ptr<Inbox> inbox;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = inboxes_.find(id);
+    if (found == inboxes_.end()) return;  // a command that nobody waits for any more
+    inbox = found->second;
+  }
+  inbox->put({type, std::string(payload), Clock::now()});
+}
+
+void Channel::end(std::string because) {
+  std::map<std::uint32_t, std::shared_ptr<Inbox>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!alive_) return;
+    alive_ = false;
+    if (!noise_.empty()) because += format("; it said: {}", escaped(noise_));
+    because_ = std::move(because);
+    waiting = inboxes_;
+  }
+  for (const auto& [id, inbox] : waiting) inbox->close();
+}
+
+// --- what others ask
+
+Result<void> Channel::await_hello(std::chrono::milliseconds patience) {
+  const Clock::time_point deadline = Clock::now() + patience;
+  const std::shared_ptr<Inbox> inbox = inboxes_.at(kNobody);  // set before the thread began, and never taken out
+  for (;;) {
+    for (const Arrived& arrived : inbox->take()) {
+      if (arrived.type != 'h') continue;
+      if (number_in(arrived.payload) == kProtocol) return {};
+      return Error(Code::kFailedPrecondition, "cannot use the container").reason("its pid 1 is of another version of Belljar");
+    }
+    if (inbox->closed())
+      return Error(Code::kFailedPrecondition, "the container ended before it began")
+          .reason(ended_because())
+          .next("look at the engine's log");
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0)
+      return Error(Code::kDeadlineExceeded, "the container does not begin")
+          .reason(format("its pid 1 said nothing for {} s", patience.count() / 1000))
+          .next("look at the engine's log");
+    pollfd wait{inbox->fd(), POLLIN, 0};
+    ::poll(&wait, 1, static_cast<int>(left));
+  }
+}
+
+Result<std::pair<std::uint32_t, std::shared_ptr<Inbox>>> Channel::add_command() {
+  UniqueFd wake = make_event();
+  if (!wake.valid())
+    return Error(Code::kResourceExhausted, "cannot start the command").sys(errno, "eventfd").next("close some descriptors");
+  auto inbox = std::make_shared<Inbox>(std::move(wake));
+  const std::lock_guard lock(mutex_);
+  if (!alive_) return gone(because_);
+  const std::uint32_t id = next_++;
+  inboxes_.emplace(id, inbox);
+  return std::pair(id, std::move(inbox));
+}
+
+void Channel::drop_command(std::uint32_t id) {
+  const std::lock_guard lock(mutex_);
+  inboxes_.erase(id);
+}
+
+Result<void> Channel::send(std::string_view records) {
+  const std::lock_guard lock(write_mutex_);
+  const Clock::time_point deadline = Clock::now() + kWritePatience;
+  while (!records.empty()) {
+    if (!alive()) return gone(ended_because());
+    const long wrote = connection_.write(records.data(), records.size(), deadline);
+    if (wrote <= 0) {  // half a record may be out: nothing can follow it
+      end(format("the engine took no input: {}", std::strerror(static_cast<int>(-wrote))));
+      ::shutdown(connection_.fd(), SHUT_RDWR);
+      return gone(ended_because());
+    }
+    records.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return {};
+}
+
+Result<void> Channel::ping(std::chrono::milliseconds patience) {
+  auto [id, inbox] = BELLJAR_TRY(add_command());
+  const auto sent = send(make_record('P', id, std::string_view()));
+  pollfd wait{inbox->fd(), POLLIN, 0};
+  const bool answered = sent && ::poll(&wait, 1, static_cast<int>(patience.count())) > 0 && !inbox->closed();
+  drop_command(id);
+  if (answered) return {};
+  if (!alive()) return gone(ended_because());
+  return Error(Code::kUnavailable, "the container does not answer").reason("its pid 1 did not in time");
+}
+
+bool Channel::alive() const {
+  const std::lock_guard lock(mutex_);
+  return alive_;
+}
+
+std::string Channel::ended_because() const {
+  const std::lock_guard lock(mutex_);
+  return because_;
+}
+
+}  // namespace belljar::backend::container

@@ -1,0 +1,89 @@
+// The line to one container's pid 1: its attach stream, taken apart. A thread of its own reads; whoever waits for a command gets
+// that command's records from a queue. Output under way is bounded for each command by its window, so a slow reader stops nobody
+// else.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "backend/container/frames.h"
+#include "backend/container/http.h"
+#include "backend/container/records.h"
+#include "base/unique_fd.h"
+#include "belljar/result.h"
+
+namespace belljar::backend::container {
+
+struct Arrived {
+  char type = 0;
+  std::string payload;
+  std::chrono::steady_clock::time_point at;
+};
+
+// What arrives for one command. Safe from any thread.
+class Inbox {
+ public:
+  explicit Inbox(UniqueFd wake) : wake_(std::move(wake)) {}
+  void put(Arrived arrived);
+  void close();                // the line is gone
+  std::deque<Arrived> take();  // all there is, and the descriptor is quiet again
+  bool closed() const;
+  int fd() const noexcept { return wake_.get(); }  // readable when there is something, or the line is gone
+
+ private:
+  UniqueFd wake_;  // an eventfd
+  mutable std::mutex mutex_;
+  std::deque<Arrived> arrived_;  // guarded by mutex_
+  bool closed_ = false;          // guarded by mutex_
+};
+
+class Channel {
+ public:
+  // Begins to read. `await_hello` tells when pid 1 is there.
+  static Result<std::shared_ptr<Channel>> open(Upgraded attached);
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  // Errors: kFailedPrecondition, it is not our program, or ended; kDeadlineExceeded.
+  Result<void> await_hello(std::chrono::milliseconds patience);
+  // A number for a new command and what will arrive for it. Errors: kUnavailable, the line is gone; kResourceExhausted.
+  Result<std::pair<std::uint32_t, std::shared_ptr<Inbox>>> add_command();
+  void drop_command(std::uint32_t id);
+  // Errors: kUnavailable, with why the line is gone.
+  Result<void> send(std::string_view records);
+  // pid 1 answers. Errors: kUnavailable.
+  Result<void> ping(std::chrono::milliseconds patience);
+  bool alive() const;
+  // Why it is not alive: what the engine or pid 1 said last.
+  std::string ended_because() const;
+  void hang_up();
+
+ private:
+  explicit Channel(Connection connection, UniqueFd stop) : connection_(std::move(connection)), stop_(std::move(stop)) {}
+  void follow(std::string early);
+  bool take(std::string_view bytes);
+  void dispatch(char type, std::uint32_t id, std::string_view payload);
+  void end(std::string because);
+
+  Connection connection_;
+  UniqueFd stop_;
+  std::thread thread_;
+  FrameParser frames_;    // of the reading thread
+  RecordParser records_;  // of the reading thread
+  std::mutex write_mutex_;
+  mutable std::mutex mutex_;
+  std::map<std::uint32_t, std::shared_ptr<Inbox>> inboxes_;  // guarded by mutex_
+  std::uint32_t next_ = 1;                                   // guarded by mutex_
+  bool alive_ = true;                                        // guarded by mutex_
+  std::string because_;                                      // guarded by mutex_
+  std::string noise_;  // guarded by mutex_; stderr of pid 1, where a runtime puts why it could not start
+};
+
+}  // namespace belljar::backend::container

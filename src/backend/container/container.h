@@ -1,0 +1,52 @@
+// The life of one container: made, attached to, started, removed. And what an earlier front left behind.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "backend/container/channel.h"
+#include "backend/container/engine.h"
+#include "belljar/result.h"
+
+namespace belljar::backend::container {
+
+inline constexpr char kOwnerLabel[] = "belljar.owner";
+inline constexpr char kSandboxLabel[] = "belljar.sandbox";
+
+// This process, as a label: a container whose owner is gone is an orphan. Empty where /proc does not tell.
+std::string owner_label();
+// Whether the process that `label` names may still be there; of another boot, or in another pid namespace, it may.
+bool owner_may_live(const std::string& label);
+
+// Removes the containers of ours whose owner is gone. Returns how many. What cannot be listed or removed is left: it is somebody's
+// later start that tries again.
+int remove_orphans(const Engine& engine);
+
+// The image as the policy of pulls says. Errors: kNotFound, with pull = never or at the registry too; as Engine::pull.
+Result<void> fetch_image(const Engine& engine, const ContainerOptions& options);
+
+// A resource. Safe from any thread.
+class Container {
+ public:
+  // Errors: as the calls of Engine; kFailedPrecondition, its pid 1 did not begin.
+  static Result<std::shared_ptr<Container>> start(const Engine& engine, const Spec& spec);
+  ~Container() { (void)stop(); }
+  Container(const Container&) = delete;
+  Container& operator=(const Container&) = delete;
+
+  const std::shared_ptr<Channel>& channel() const noexcept { return channel_; }
+  Result<ContainerStats> stats() const { return engine_.stats(id_); }
+  // Kills and removes it, and waits until the engine has. Twice is fine. Errors: as Engine::remove.
+  Result<void> stop();
+
+ private:
+  Container(Engine engine, std::string id) : engine_(std::move(engine)), id_(std::move(id)) {}
+  Engine engine_;
+  std::string id_;
+  std::shared_ptr<Channel> channel_;
+  std::mutex mutex_;
+  bool stopped_ = false;  // guarded by mutex_
+};
+
+}  // namespace belljar::backend::container

@@ -1,0 +1,62 @@
+// The calls of the Docker Engine API that the backend makes, as functions. JSON stays in the .cc.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/container/http.h"
+#include "backend/container/spec.h"
+#include "belljar/container.h"
+#include "belljar/result.h"
+
+namespace belljar::backend::container {
+
+struct EngineFacts {
+  bool rootless = false;
+  bool memory_limit = false, cpu_quota = false, pids_limit = false;  // what the engine says it can hold
+};
+
+struct ContainerStats {
+  std::chrono::microseconds cpu{0};
+  std::uint64_t memory = 0, processes = 0;
+};
+
+struct Listed {
+  std::string id;
+  std::map<std::string, std::string> labels;
+};
+
+// Safe from any thread: a connection for each call, nothing shared.
+class Engine {
+ public:
+  // Asks the engine for its version. Errors: as fetch; kFailedPrecondition, it is too old.
+  static Result<Engine> connect(Address address);
+
+  Result<EngineFacts> facts() const;
+  Result<bool> has_image(const std::string& image) const;
+  // Errors: kNotFound, kUnauthenticated, kUnavailable: what the engine said, also when it said it in the middle of a success.
+  Result<void> pull(const ContainerOptions& options) const;
+  // Its id. Errors: kNotFound, no such image; kFailedPrecondition, kInvalidArgument, kResourceExhausted: what the engine said.
+  Result<std::string> create(const Spec& spec) const;
+  // Its stdin, stdout and stderr; before start(), so that nothing is missed.
+  Result<Upgraded> attach(const std::string& id) const;
+  Result<void> start(const std::string& id) const;
+  // With its anonymous volumes, running or not. One that is not there, or on its way out, is fine.
+  Result<void> remove(const std::string& id) const;
+  Result<bool> is_there(const std::string& id) const;
+  Result<ContainerStats> stats(const std::string& id) const;
+  Result<std::vector<Listed>> list(const std::string& label) const;  // running or not
+
+ private:
+  Engine(Address address, std::string version) : address_(std::move(address)), version_(std::move(version)) {}
+  Result<Reply> call(Method method, const std::string& path, std::string json = {}) const;
+
+  Address address_;
+  std::string version_;  // "/v1.41"
+};
+
+}  // namespace belljar::backend::container

@@ -1,0 +1,124 @@
+#include "backend/container/report.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+
+namespace belljar::backend::container {
+namespace {
+
+using Clauses = EnforcementReport;
+
+void full(Clauses& report, std::string clause, std::string asked, std::string mechanism) {
+  report.push_back({std::move(clause), std::move(asked), std::move(mechanism), Enforced::kFull, {}});
+}
+void partial(Clauses& report, std::string clause, std::string asked, std::string mechanism, std::string detail) {
+  report.push_back({std::move(clause), std::move(asked), std::move(mechanism), Enforced::kPartial, std::move(detail)});
+}
+// `best_effort`: a default that may read `none`; `require` makes it fatal.
+void none(Clauses& report, std::string clause, std::string asked, std::string detail, bool best_effort = false) {
+  report.push_back({std::move(clause), std::move(asked), {}, Enforced::kNone, std::move(detail), best_effort});
+}
+
+constexpr char kNoBroker[] = "no broker looks into a container: only mounts over what exists hold";
+
+std::string list(const std::vector<std::string>& items) {
+  std::string text;
+  for (std::size_t i = 0; i < items.size() && i < 4; ++i) text += (i == 0 ? "" : ", ") + escaped(items[i]);
+  if (items.size() > 4) text += format(" and {} more", items.size() - 4);
+  return text;
+}
+
+void report_files(const ContainerOptions& options, const Paths& paths, Clauses& report) {
+  full(report, "filesystem.root", format("the image {}; nothing else of this machine is there", escaped(options.image)),
+       options.root == ContainerRoot::kReadOnly ? "mount namespace, read-only root"
+                                                : "mount namespace; writes go with the container");
+  if (!paths.writable.empty()) full(report, "filesystem.write", format("write below {} only", list(paths.writable)), "bind mounts");
+  if (!paths.readonly.empty())
+    partial(report, "filesystem.readonly", format("{} read-only inside writable directories", list(paths.readonly)),
+            "read-only bind mounts, ancestors pinned", "a file that is renamed over on the host takes its mount off");
+  const auto gap = std::ranges::find_if(paths.gaps, [](const Gap& found) {
+    return found.clause == "filesystem.hidden_absent" || found.clause == "filesystem.hidden_files";
+  });
+  if (gap == paths.gaps.end())
+    full(report, "filesystem.secrets", "this machine's secrets out of sight",
+         "not mounted; inside shared directories covered, mode 000");
+  else
+    partial(report, "filesystem.secrets", "this machine's secrets out of sight",
+            "not mounted; inside shared directories covered, mode 000",
+            format("{} lies in a writable directory: held only while it is not made or renamed on the host", escaped(gap->what)));
+  for (const Gap& found : paths.gaps) {
+    if (found.clause == "filesystem.globs") none(report, found.clause, format("rule for {}", escaped(found.what)), kNoBroker);
+    if (found.clause == "filesystem.absent_readonly")
+      none(report, found.clause, format("{} read-only once it exists", escaped(found.what)), kNoBroker);
+  }
+}
+
+void report_tmp(const Policy& policy, const Paths& paths, Clauses& report) {
+  if (!paths.view.private_dirs.empty())
+    full(report, "filesystem.tmp", format("private, {} each", to_string(policy.filesystem.tmp_size)),
+         "tmpfs; /dev/shm is the engine's own");
+  if (policy.filesystem.caches == Caches::kPrivate)
+    none(report, "filesystem.caches", "a writable layer over this machine's caches", "a container has its image's own", true);
+}
+
+void report_protect(const Policy& policy, const Paths& paths, Clauses& report) {
+  if (policy.filesystem.protect == Protect::kNone || paths.writable.empty()) return;
+  if (paths.protected_dirs > 0)
+    partial(report, "protect.existing", format("{} control names read-only", paths.protected_dirs),
+            "read-only bind mounts, ancestors pinned", "a file that is renamed over on the host takes its mount off");
+  none(report, "protect.absent", "control names that do not exist yet", kNoBroker, true);
+  none(report, "protect.nested", "control names below a writable root's top level", kNoBroker, true);
+}
+
+void report_processes(const ContainerOptions& options, const User& user, bool rootless, Clauses& report) {
+  const std::string engine = options.runtime.empty() ? "the engine's runtime" : format("runtime {}", escaped(options.runtime));
+  if (rootless) full(report, "identity", "host root is never held", "rootless engine: uid 0 inside is its own user");
+  else if (user.uid == 0)
+    partial(report, "identity", "host root is never held", "no capabilities",
+            "allow_root_uid: the command keeps host uid 0 for file access");
+  else full(report, "identity", format("host id {}, no other", user.uid), "the engine's `User`; no new privileges");
+  full(report, "processes", "other processes invisible, out of reach", "pid namespace of " + engine);
+  full(report, "kill", "nothing outlives the sandbox or its front",
+       "pid 1 ends with its line to us, and the pid namespace with it");
+  if (options.capabilities.empty())
+    full(report, "privileges", "no capability, no set-id gain", "all capabilities dropped, no-new-privileges");
+  else
+    partial(report, "privileges", "no capability, no set-id gain", "capabilities dropped, no-new-privileges",
+            format("given back: {}", list(options.capabilities)));
+  partial(report, "seccomp", "kernel surface reduced", "the engine's default profile",
+          "what it forbids is the engine's choice, not the policy's");
+}
+
+}  // namespace
+
+EnforcementReport report_container(const Policy& policy, const ContainerOptions& options, const Paths& paths, const User& user,
+                                   bool rootless) {
+  Clauses report;
+  full(report, "mode", std::string(to_string(policy.mode)), "container");
+  report_files(options, paths, report);
+  report_tmp(policy, paths, report);
+  report_protect(policy, paths, report);
+  report_processes(options, user, rootless, report);
+  if (policy.network.mode == NetMode::kNone) full(report, "network", "none", "network namespace with loopback only");
+  else full(report, "network", format("the engine's network {}", escaped(options.network)), "no restriction asked for");
+  partial(report, "network.unix_sockets", "own sockets only", "no socket of this machine is mounted",
+          "one that lies in the workspace can be connected to");
+  return report;
+}
+
+void report_limits(const Policy& policy, bool memory, bool cpu, bool pids, EnforcementReport& report) {
+  const auto add = [&](bool asked, bool held, const char* clause, std::string value) {
+    if (asked && held) full(report, clause, std::move(value), "the engine's cgroup");
+    else if (asked) none(report, clause, std::move(value), "the engine says that it cannot limit this (cgroup controllers)");
+  };
+  const Limits& limits = policy.limits;
+  add(limits.memory.has_value(), memory, "limits.memory", limits.memory ? to_string(*limits.memory) : "");
+  add(limits.cpus.has_value(), cpu, "limits.cpus", limits.cpus ? format("{}", *limits.cpus) : "");
+  add(limits.pids.has_value(), pids, "limits.pids", limits.pids ? format("{}", *limits.pids) : "");
+  if (limits.open_files) full(report, "limits.open_files", format("{}", *limits.open_files), "rlimit");
+  if (limits.file_size) full(report, "limits.file_size", to_string(*limits.file_size), "rlimit");
+  if (limits.disk) none(report, "limits.disk", to_string(*limits.disk), "nothing counts the workspace's growth here");
+}
+
+}  // namespace belljar::backend::container

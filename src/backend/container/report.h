@@ -1,0 +1,15 @@
+// The enforcement report of a container: what the engine was asked for, and what nothing there holds.
+#pragma once
+
+#include "backend/container/spec.h"
+#include "backend/native/view.h"
+
+namespace belljar::backend::container {
+
+EnforcementReport report_container(const Policy& policy, const ContainerOptions& options, const Paths& paths, const User& user,
+                                   bool rootless);
+
+// Limits that the engine says it cannot hold become `none`.
+void report_limits(const Policy& policy, bool memory, bool cpu, bool pids, EnforcementReport& report);
+
+}  // namespace belljar::backend::container

@@ -1,0 +1,211 @@
+#include "backend/container/spec.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "backend/container/report.h"
+#include "backend/native/owner.h"
+#include "base/format.h"
+#include "policy/defaults.h"
+#include "policy/paths.h"
+
+namespace belljar::backend::container {
+namespace {
+
+constexpr char kInsidePath[] = "/.belljar/inside";
+
+Error unserved(std::string_view what, std::string reason, std::string next) {
+  return Error(Code::kUnimplemented, format("the container backend does not serve {}", what))
+      .reason(std::move(reason))
+      .next(std::move(next));
+}
+
+Result<void> check_network(const Network& network) {
+  if (network.mode == NetMode::kProxy)
+    return unserved("network.mode = \"proxy\"", "the egress proxy listens in network namespaces of our own, not yet in an engine's",
+                    "use `none` or `host`, or the native backend");
+  if (!network.publish.empty() || !network.host_ports.empty())
+    return unserved("network.publish and network.host_ports", "they join ports of our own network namespaces", "drop the keys");
+  if (!network.allow_unix_sockets.empty() || network.allow_all_unix_sockets)
+    return unserved("network.allow_unix_sockets", "no broker connects for the command inside a container",
+                    "drop the key; a volume shows a socket, which is as good as what listens on it");
+  if (network.mode == NetMode::kNone && network.allow_local_binding == false)
+    return unserved("network.allow_local_binding = false", "ports of its own loopback are open inside", "drop the key");
+  return {};
+}
+
+// What a policy can ask and no part of an engine does. What the report can name as `none` is not here.
+Result<void> check_served(const Policy& policy, const ContainerOptions& options) {
+  if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox)
+    return unserved(format("mode = \"{}\"", to_string(policy.mode)), "a container always isolates",
+                    "use workspace-write or read-only");
+  BELLJAR_CHECK(check_network(policy.network));
+  if (policy.limits.cpu_request || policy.limits.memory_request)
+    return unserved("limits.cpu_request and limits.memory_request", "the engine's shares are not used yet", "drop the keys");
+  const std::string& image = options.image;
+  const bool plain = !image.empty() && image.size() < 512 && image.front() != '-' && image.front() != '/' &&
+                     std::ranges::all_of(
+                         image,
+                         [](char c) {
+                           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                                  std::string_view("._-/:@").find(c) != std::string_view::npos;
+                         }) &&
+                     image.find("..") == std::string::npos && image.find("//") == std::string::npos;
+  if (!plain)
+    return Error(Code::kInvalidArgument, format("{} is no name of an image", quoted(image)))
+        .next("use [REGISTRY/]NAME[:TAG], letters, digits and ._-/:@");
+  if (!options.workspace_at.empty() &&
+      (options.workspace_at == "/" || policy::normal(options.workspace_at) != options.workspace_at ||
+       options.workspace_at.front() != '/'))
+    return Error(Code::kInvalidArgument, format("cannot show the workspace at {}", quoted(options.workspace_at)))
+        .next("name an absolute path such as /workspace");
+  return {};
+}
+
+std::optional<unsigned> number_of(std::string_view text) {
+  unsigned number = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || end.ec != std::errc() || end.ptr != text.data() + text.size()) return {};
+  return number;
+}
+
+Result<User> parse_user(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const auto uid = number_of(std::string_view(text).substr(0, colon));
+  const auto gid = colon == std::string::npos ? uid : number_of(std::string_view(text).substr(colon + 1));
+  if (!uid || !gid)
+    return Error(Code::kInvalidArgument, format("cannot run as {} in a container", quoted(text)))
+        .reason("names mean what the image says, which is not read before")
+        .next("give numbers: UID or UID:GID");
+  return User{*uid, *gid, *uid, *gid};
+}
+
+// The planner's view of a tree in which only what is named can be seen: of the host's tree the container shows nothing else.
+Result<Paths> plan_shown(const Host& host, Policy policy, Workplace place) {
+  std::erase_if(policy.filesystem.entries, [](const FsEntry& entry) { return !entry.glob && entry.path == "/"; });
+  policy.filesystem.entries.push_back({.path = "/", .access = Access::kNone});
+  place.overlays = place.listener = false;
+  place.tmpdir.clear();
+  place.runtime_dir.clear();
+  return plan_paths(host, policy, place);
+}
+
+class Binder {
+ public:
+  Binder(const Workplace& place, const ContainerOptions& options)
+      : workspace_(place.workspace), shown_at_(options.workspace_at.empty() ? place.workspace : options.workspace_at) {}
+
+  // A path of the host as it is called inside.
+  std::string inside(const std::string& path) const {
+    return is_under(path, workspace_) ? shown_at_ + path.substr(workspace_.size()) : path;
+  }
+  void add(const std::string& source, const std::string& target, bool readonly) {
+    const auto same = std::ranges::find(binds_, target, &Bind::target);
+    if (same == binds_.end()) binds_.push_back({source, target, readonly});
+    else *same = {source, target, readonly};
+  }
+  std::vector<Bind> take() {
+    std::ranges::stable_sort(binds_, {}, [](const Bind& bind) { return depth_of(bind.target); });
+    return std::move(binds_);
+  }
+
+ private:
+  std::string workspace_, shown_at_;
+  std::vector<Bind> binds_;
+};
+
+std::vector<Bind> binds_of(const Paths& paths, const Workplace& place, const ContainerOptions& options,
+                           const Installed& installed) {
+  Binder binder(place, options);
+  for (const backend::Bind& bind : paths.view.binds)
+    binder.add(bind.source, bind.source == bind.target ? binder.inside(bind.target) : bind.target, bind.readonly);
+  for (const std::string& path : paths.view.hide_dirs) binder.add(installed.closed_dir, binder.inside(path), true);
+  for (const std::string& path : paths.view.hide_files) binder.add(installed.closed_file, binder.inside(path), true);
+  binder.add(installed.program, kInsidePath, true);
+  return binder.take();
+}
+
+// /dev/shm is the engine's own, 64 MiB of it.
+std::vector<std::pair<std::string, std::string>> tmpfs_of(const Paths& paths, const Policy& policy, const ContainerOptions& options,
+                                                          const User& user) {
+  std::vector<std::pair<std::string, std::string>> mounts;
+  for (const PrivateDir& dir : paths.view.private_dirs) {
+    if (dir.target == "/dev/shm") continue;
+    mounts.emplace_back(dir.target, format("rw,exec,nosuid,nodev,size={},mode={:o},uid={},gid={}", policy.filesystem.tmp_size.count,
+                                           dir.mode, user.inside_uid, user.inside_gid));
+  }
+  for (const auto& [path, text] : options.tmpfs) mounts.emplace_back(path, text);
+  return mounts;
+}
+
+std::vector<std::string> entrypoint_of(const Limits& limits) {
+  std::vector<std::string> words = {kInsidePath};
+  if (limits.open_files) words.insert(words.end(), {"--open-files", format("{}", *limits.open_files)});
+  if (limits.file_size) words.insert(words.end(), {"--file-size", format("{}", limits.file_size->count)});
+  return words;
+}
+
+}  // namespace
+
+Result<User> choose_user(const Host& host, const Policy& policy, const ContainerOptions& options, const std::string& workspace,
+                         bool rootless) {
+  User user{host.uid(), host.gid(), host.uid(), host.gid()};
+  if (!options.user.empty()) user = BELLJAR_TRY(parse_user(options.user));
+  else if (rootless) return User{0, 0, host.uid(), host.gid()};  // the engine's own user, who is the caller
+  else if (host.uid() == 0) {
+    const auto theirs = place_of_owner(host, Workplace{.workspace = workspace});
+    if (theirs) user = {theirs->owner->uid, theirs->owner->gid, theirs->owner->uid, theirs->owner->gid};
+  }
+  if (user.inside_uid != 0 || rootless || policy.allow_root_uid) return user;
+  return Error(Code::kFailedPrecondition, "the command would be uid 0 of this machine")
+      .reason("you are root, so is the owner of the workspace, and the engine maps no ids")
+      .next("give the workspace to an ordinary user, name one (--user UID:GID), use a rootless engine, or --allow-root-uid");
+}
+
+std::vector<std::string> container_environment(const Environment& environment, const std::vector<std::string>& caller) {
+  constexpr std::array<std::string_view, 11> kOfThePlace = {"PATH",   "HOME",   "USER",     "LOGNAME",     "SHELL", "PWD",
+                                                            "OLDPWD", "TMPDIR", "HOSTNAME", "DOCKER_HOST", "MAIL"};
+  std::vector<std::string> variables = policy::build_environment(environment, caller);
+  std::erase_if(variables, [&](const std::string& variable) {
+    const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
+    const bool local = std::ranges::find(kOfThePlace, name) != kOfThePlace.end() || name.starts_with("XDG_");
+    const bool meant =
+        environment.set.contains(std::string(name)) || std::ranges::find(environment.pass, name) != environment.pass.end();
+    return local && !meant;
+  });
+  return variables;
+}
+
+Result<Planned> plan_container(const Host& host, const Policy& policy, const Workplace& place, const ContainerOptions& options,
+                               const Installed& installed, bool rootless) {
+  BELLJAR_CHECK(check_served(policy, options));
+  const User user = BELLJAR_TRY(choose_user(host, policy, options, place.workspace, rootless));
+  const Paths paths = BELLJAR_TRY(plan_shown(host, policy, place));
+  Planned planned;
+  planned.uid = user.uid;
+  planned.gid = user.gid;
+  Spec& spec = planned.spec;
+  spec.image = options.image;
+  spec.entrypoint = entrypoint_of(policy.limits);
+  spec.env = container_environment(policy.environment, place.env);
+  spec.user = format("{}:{}", user.inside_uid, user.inside_gid);
+  spec.workdir = options.workspace_at.empty() ? place.workspace : options.workspace_at;
+  spec.runtime = options.runtime;
+  spec.network = policy.network.mode == NetMode::kNone ? "none" : options.network;
+  spec.readonly_root = options.root == ContainerRoot::kReadOnly;
+  spec.binds = binds_of(paths, place, options, installed);
+  spec.tmpfs = tmpfs_of(paths, policy, options, user);
+  spec.capabilities = options.capabilities;
+  spec.devices = paths.view.devices;
+  spec.labels = options.labels;
+  if (policy.limits.memory) spec.memory = policy.limits.memory->count;
+  spec.pids = policy.limits.pids;
+  spec.cpus = policy.limits.cpus;
+  // On the host the file API meets the same names: what commands find read-only it does, too.
+  for (const std::string& path : paths.readonly) planned.held.push_back(path);
+  planned.report = report_container(policy, options, paths, user, rootless);
+  return planned;
+}
+
+}  // namespace belljar::backend::container

@@ -1,0 +1,76 @@
+// From a policy to what the engine is asked for. A value: no I/O, except through `Host` while it is planned.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/native/host.h"
+#include "belljar/container.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+
+namespace belljar::backend::container {
+
+struct Bind {
+  std::string source, target;
+  bool readonly = true;
+  bool operator==(const Bind&) const = default;
+};
+
+// Everything of POST /containers/create.
+struct Spec {
+  std::string image;
+  std::vector<std::string> entrypoint, env;
+  std::string user, workdir, runtime, network;
+  bool readonly_root = true;
+  std::vector<Bind> binds;                                 // shallow targets first
+  std::vector<std::pair<std::string, std::string>> tmpfs;  // path, mount options
+  std::vector<std::string> capabilities, devices;
+  std::map<std::string, std::string> labels;
+  std::optional<std::uint64_t> memory, pids;
+  std::optional<double> cpus;
+};
+
+// Files of the host that every container needs: made by install_inside().
+struct Installed {
+  std::string program;                  // belljar-inside
+  std::string closed_file, closed_dir;  // of mode 000, bound over what is hidden
+};
+
+struct Planned {
+  Spec spec;
+  EnforcementReport report;
+  uid_t uid = 0;
+  gid_t gid = 0;                  // of the host, who the commands are: files of the file API belong to them
+  std::vector<std::string> held;  // paths of the host below the workspace that are read-only for commands
+};
+
+// Who the commands are inside, and on the host.
+struct User {
+  uid_t inside_uid = 0;
+  gid_t inside_gid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+// Errors: kInvalidArgument, a malformed `user`; kFailedPrecondition, it would be root.
+Result<User> choose_user(const Host& host, const Policy& policy, const ContainerOptions& options, const std::string& workspace,
+                         bool rootless);
+
+// `place.env`: the caller's variables. Errors: kInvalidArgument and kUnimplemented, a part of the policy that cannot be served, by
+// name; kFailedPrecondition, as choose_user.
+Result<Planned> plan_container(const Host& host, const Policy& policy, const Workplace& place, const ContainerOptions& options,
+                               const Installed& installed, bool rootless);
+
+// The variables of the command. Those that name places of the host (PATH, HOME ...) are the image's, unless the policy sets them or
+// passes them by name.
+std::vector<std::string> container_environment(const Environment& environment, const std::vector<std::string>& caller);
+
+}  // namespace belljar::backend::container

@@ -1,0 +1,89 @@
+// The Sandbox of the container backend. Commands run in an engine's containers (backend/container); files are reached on this
+// machine, through the directory that the container shows as its workspace, by the same code and the same rules as on every other
+// backend.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/container/container.h"
+#include "belljar/container.h"
+#include "belljar/sandbox.h"
+#include "runtime/embed.h"
+#include "session/contained_run.h"
+#include "session/files.h"
+#include "session/lifecycle.h"
+
+namespace belljar::session {
+
+class ContainedCommand;
+
+// What spawned commands share with the sandbox they came from: those that were detached, which it must outlive.
+struct ContainedHome {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<ContainedCommand>> commands;  // guarded by mutex
+};
+
+class ContainedSandbox final : public Sandbox {
+ public:
+  ContainedSandbox(runtime::Embedded embedded, ContainerOptions options, Lifecycle lifecycle);
+  ~ContainedSandbox() override;
+
+  std::string_view backend() const noexcept override { return "container"; }
+  const std::string& id() const noexcept override { return id_; }
+  const std::string& workspace() const noexcept override { return shown_at_; }
+  EnforcementReport enforcement() const override;
+  Result<void> start() override;
+  Result<void> stop() override;
+  Result<void> health() override;
+  Result<SandboxStats> stats() override;
+  using Sandbox::exec;
+  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override;
+  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override;
+  Result<std::string> read_file(const std::string& path, const ReadOptions& options) override;
+  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override;
+  Result<std::vector<FileInfo>> list(const std::string& path) override;
+  Result<FileInfo> stat(const std::string& path) override;
+  Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override;
+  Result<void> rename(const std::string& from, const std::string& to) override;
+  Result<void> remove(const std::string& path, const RemoveOptions& options) override;
+  Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override;
+  Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override;
+
+ private:
+  using Box = std::shared_ptr<backend::container::Container>;
+
+  // What a running sandbox has. Replaced as a whole, so that a call goes on with what it began with.
+  struct Running {
+    backend::container::Engine engine;
+    backend::container::Spec spec;
+    Files files;
+    Box box;  // null in per-command mode
+  };
+
+  Result<std::shared_ptr<const Running>> running() const;
+  Result<Running> make_running();
+  Result<backend::container::Planned> plan(const Policy& policy, const backend::container::Engine& engine);
+  Result<Files> open_files(const backend::container::Planned& planned) const;
+  Result<Box> box_for_command(const Running& running);
+  Result<std::unique_ptr<ContainedRun>> begin(const Command& command, ContainedRequest request);
+  // A caller's path (of the inside, where absolute) as the files on this machine know it.
+  Result<std::string> on_host(const std::string& path) const;
+
+  runtime::Embedded embedded_;
+  ContainerOptions options_;
+  Lifecycle lifecycle_;
+  std::string id_, shown_at_;
+  std::shared_ptr<ContainedHome> home_ = std::make_shared<ContainedHome>();
+  std::atomic<std::uint64_t> execs_{0}, written_{0};
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Running> running_;                           // guarded by mutex_; null: not started, or stopped
+  std::vector<std::weak_ptr<backend::container::Container>> boxes_;  // guarded by mutex_; of single commands
+  EnforcementReport enforcement_;                                    // guarded by mutex_; of the last start
+};
+
+}  // namespace belljar::session

@@ -1,0 +1,111 @@
+// One command in a container while it runs: its records, its clocks, its end. The waiter's thread does all of it; input, signals
+// and the size of a terminal may come from other threads.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "backend/container/container.h"
+#include "belljar/sandbox.h"
+#include "runtime/capture.h"
+
+namespace belljar::session {
+
+struct ContainedRequest {
+  Command command;
+  std::string cwd;                                   // inside, absolute
+  std::optional<std::chrono::milliseconds> timeout;  // in force already
+  std::string stdin_bytes;
+  bool stdin_pipe = false;
+  std::optional<TerminalSize> terminal;
+  CancelToken cancel;
+  OutputCallback on_stdout, on_stderr;
+  std::uint64_t output_bytes = 0;
+  Limits limits;
+  bool last = false;  // the container is this command's own, and goes with it
+};
+
+class ContainedRun {
+ public:
+  using Box = std::shared_ptr<backend::container::Container>;
+
+  // Sends the command. Errors: kUnavailable, the container is gone; kResourceExhausted.
+  static Result<std::unique_ptr<ContainedRun>> start(Box box, ContainedRequest request);
+  ~ContainedRun();
+  ContainedRun(const ContainedRun&) = delete;
+  ContainedRun& operator=(const ContainedRun&) = delete;
+
+  // Blocks until it is known whether the command was started; its pid inside, or 0.
+  int await_start();
+  // Blocks until the end. What a callback threw comes out of here, after the command's end.
+  ExecResult finish();
+
+  // From any thread.
+  void cancel() noexcept;
+  void detach();
+  Result<void> write(std::string_view bytes, std::chrono::milliseconds patience);
+  Result<void> close_input();
+  Result<void> resize(unsigned short rows, unsigned short columns);
+  Result<void> signal(int number);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Arrived = backend::container::Arrived;
+
+  ContainedRun(Box box, ContainedRequest request);
+  Result<void> send(char type, std::string_view payload);
+  Result<void> send(char type, std::uint32_t number);
+  Result<void> send_request();
+  void look();
+  void handle(const Arrived& arrived);
+  void output(runtime::Capture& capture, const OutputCallback& callback, const std::string& bytes);
+  void turn();
+  void feed();
+  void check_deadlines(Clock::time_point now);
+  std::optional<Clock::time_point> next_deadline() const;
+  void stop(Reason reason, std::string message, std::chrono::milliseconds grace);
+  void end_box();
+  ExecResult result();
+  void set_end(ExecResult& result);
+  void set_limits(ExecResult& result) const;
+  void close_stream();
+
+  Box box_;
+  std::shared_ptr<backend::container::Channel> channel_;
+  ContainedRequest request_;
+  std::uint32_t id_ = 0;
+  std::shared_ptr<backend::container::Inbox> inbox_;
+  UniqueFd own_cancel_;
+  std::atomic<bool> detached_{false};
+
+  // the waiter's
+  runtime::Capture out_, err_;
+  std::deque<Arrived> waiting_;
+  std::size_t fed_ = 0;
+  bool closed_ = false, gone_ = false;
+  std::uint64_t taken_ = 0;  // output that was taken and not yet told
+  Clock::time_point sent_;
+  std::optional<Clock::time_point> started_, exited_;
+  int pid_ = 0;
+  std::optional<Error> failed_;
+  backend::container::Ended ended_;
+  std::optional<Reason> cause_;
+  std::string message_;
+  std::optional<Clock::time_point> hopeless_;
+  std::exception_ptr thrown_;
+
+  std::mutex input_mutex_;
+  std::condition_variable input_moved_;
+  std::size_t under_way_ = 0;               // of stdin; guarded by input_mutex_
+  bool input_open_ = false, over_ = false;  // guarded by input_mutex_
+};
+
+}  // namespace belljar::session

@@ -1,0 +1,188 @@
+// From a policy to what the engine is asked for, on a host of literal paths.
+#include "backend/container/spec.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "../native/fake_host.h"
+#include "backend/container/report.h"
+
+namespace belljar::backend::container {
+namespace {
+
+const Installed kInstalled{"/state/inside", "/state/closed", "/state/closed.d"};
+
+struct Case {
+  test::FakeHost host;
+  Policy policy;
+  ContainerOptions options;
+  Workplace place{.workspace = "/home/me/work", .home = "/home/me"};
+  bool rootless = false;
+
+  Case() { host.dir("/home/me/work").dir("/tmp", 0, 01777).dir("/opt/data"); }
+  Result<Planned> plan() const { return plan_container(host, policy, place, options, kInstalled, rootless); }
+};
+
+std::string bind_at(const Planned& planned, const std::string& target) {
+  for (const Bind& bind : planned.spec.binds) {
+    if (bind.target == target) return bind.source + (bind.readonly ? " ro" : " rw");
+  }
+  return "none";
+}
+
+std::string enforced(const Planned& planned, const std::string& clause) {
+  for (const EnforcementClause& found : planned.report) {
+    if (found.clause == clause) return std::string(to_string(found.enforced));
+  }
+  return "absent";
+}
+
+TEST(ContainerSpec, OnlyTheWorkspaceIsThere) {
+  const Case given;
+  const auto planned = given.plan();
+  ASSERT_TRUE(planned) << planned.error().line();
+  EXPECT_EQ(planned->spec.binds,
+            (std::vector<Bind>{{"/state/inside", "/.belljar/inside", true}, {"/home/me/work", "/home/me/work", false}}));
+  EXPECT_EQ(planned->spec.network, "none");
+  EXPECT_EQ(planned->spec.user, "1000:1000");
+  EXPECT_TRUE(planned->spec.readonly_root);
+  EXPECT_EQ(planned->spec.entrypoint, std::vector<std::string>{"/.belljar/inside"});
+  EXPECT_EQ(enforced(*planned, "network"), "full");
+}
+
+TEST(ContainerSpec, TheWorkspaceMayHaveAnotherPathInside) {
+  Case given;
+  given.options.workspace_at = "/workspace";
+  given.host.dir("/home/me/work/.vscode");
+  const auto planned = given.plan();
+  ASSERT_TRUE(planned) << planned.error().line();
+  EXPECT_EQ(bind_at(*planned, "/workspace"), "/home/me/work rw");
+  EXPECT_EQ(bind_at(*planned, "/workspace/.vscode"), "/home/me/work/.vscode ro");
+  EXPECT_EQ(planned->spec.workdir, "/workspace");
+  for (const std::string bad : {"/", "workspace", "/a/../b"}) {
+    given.options.workspace_at = bad;
+    EXPECT_EQ(given.plan().error().code(), Code::kInvalidArgument) << bad;
+  }
+}
+
+TEST(ContainerSpec, ReadOnlyModeHasNoWritableBind) {
+  Case given;
+  given.policy.mode = Mode::kReadOnly;
+  const auto planned = given.plan();
+  ASSERT_TRUE(planned) << planned.error().line();
+  EXPECT_EQ(bind_at(*planned, "/home/me/work"), "/home/me/work ro");
+}
+
+TEST(ContainerSpec, ProtectedNamesAreReadOnlyAndWhatIsNotHeldReadsNone) {
+  Case given;
+  given.host.dir("/home/me/work/.git").dir("/home/me/work/.vscode");
+  const auto planned = given.plan();
+  ASSERT_TRUE(planned);
+  EXPECT_EQ(bind_at(*planned, "/home/me/work/.git"), "/home/me/work/.git ro");
+  EXPECT_EQ(bind_at(*planned, "/home/me/work/.vscode"), "/home/me/work/.vscode ro");
+  EXPECT_EQ(enforced(*planned, "protect.existing"), "partial");
+  EXPECT_EQ(enforced(*planned, "protect.absent"), "none");
+  EXPECT_EQ(planned->held, (std::vector<std::string>{"/home/me/work/.git", "/home/me/work/.vscode"}));
+  given.policy.filesystem.protect = Protect::kNone;
+  EXPECT_EQ(bind_at(*given.plan(), "/home/me/work/.git"), "none");
+}
+
+TEST(ContainerSpec, HiddenAndReadOnlyPathsAreCovered) {
+  Case given;
+  given.host.dir("/home/me/work/a/secret").file("/home/me/work/.env").dir("/home/me/work/lib");
+  given.policy.filesystem.entries = {{.path = "/home/me/work/a/secret", .access = Access::kNone},
+                                     {.path = "/home/me/work/.env", .access = Access::kNone},
+                                     {.path = "/home/me/work/lib", .access = Access::kRead},
+                                     {.path = "/opt/data", .access = Access::kRead}};
+  const auto planned = given.plan();
+  ASSERT_TRUE(planned) << planned.error().line();
+  EXPECT_EQ(bind_at(*planned, "/home/me/work/a/secret"), "/state/closed.d ro");
+  EXPECT_EQ(bind_at(*planned, "/home/me/work/.env"), "/state/closed ro");
+  EXPECT_EQ(bind_at(*planned, "/home/me/work/lib"), "/home/me/work/lib ro");
+  EXPECT_EQ(bind_at(*planned, "/opt/data"), "/opt/data ro");
+}
+
+TEST(ContainerSpec, APatternReadsNone) {
+  Case given;
+  given.policy.filesystem.entries = {{.path = "**/.env", .glob = true, .access = Access::kNone}};
+  EXPECT_EQ(enforced(*given.plan(), "filesystem.globs"), "none");
+}
+
+TEST(ContainerSpec, VolumesAndTmpAreMounted) {
+  Case given;
+  given.policy.filesystem.volumes = {{.source = "/opt/data", .target = "/data", .readonly = true}};
+  given.policy.filesystem.tmp_size = 1_MiB;
+  const auto planned = given.plan();
+  ASSERT_TRUE(planned);
+  EXPECT_EQ(bind_at(*planned, "/data"), "/opt/data ro");
+  ASSERT_FALSE(planned->spec.tmpfs.empty());
+  EXPECT_EQ(planned->spec.tmpfs[0].first, "/tmp");
+  EXPECT_NE(planned->spec.tmpfs[0].second.find("size=1048576"), std::string::npos);
+}
+
+TEST(ContainerSpec, LimitsAreTheEnginesOrPid1s) {
+  Case given;
+  given.policy.limits.memory = 64_MiB;
+  given.policy.limits.cpus = 1.5;
+  given.policy.limits.pids = 99;
+  given.policy.limits.open_files = 50;
+  auto planned = given.plan();
+  ASSERT_TRUE(planned);
+  EXPECT_EQ(planned->spec.memory, 64U << 20);
+  EXPECT_EQ(planned->spec.cpus, 1.5);
+  EXPECT_EQ(planned->spec.pids, 99U);
+  EXPECT_EQ(planned->spec.entrypoint, (std::vector<std::string>{"/.belljar/inside", "--open-files", "50"}));
+  report_limits(given.policy, true, true, false, planned->report);
+  EXPECT_EQ(enforced(*planned, "limits.memory"), "full");
+  EXPECT_EQ(enforced(*planned, "limits.pids"), "none");
+}
+
+TEST(ContainerSpec, WhatIsNotServedIsRefusedByName) {
+  const auto refusal = [](auto change) {
+    Case given;
+    change(given);
+    const auto planned = given.plan();
+    return planned ? std::string("served") : std::string(to_string(planned.error().code())) + ": " + planned.error().what();
+  };
+  EXPECT_EQ(refusal([](Case&) {}), "served");
+  EXPECT_EQ(refusal([](Case& given) { given.policy.network.mode = NetMode::kProxy; }),
+            "unimplemented: the container backend does not serve network.mode = \"proxy\"");
+  EXPECT_EQ(refusal([](Case& given) { given.policy.network.publish = {{80, 80}}; }),
+            "unimplemented: the container backend does not serve network.publish and network.host_ports");
+  EXPECT_EQ(refusal([](Case& given) { given.policy.mode = Mode::kDangerFullAccess; }),
+            "unimplemented: the container backend does not serve mode = \"danger-full-access\"");
+  EXPECT_EQ(refusal([](Case& given) { given.options.image = "../../containers/x/json?"; }),
+            "invalid_argument: `../../containers/x/json?` is no name of an image");
+  EXPECT_EQ(refusal([](Case& given) { given.options.user = "nobody"; }), "invalid_argument: cannot run as `nobody` in a container");
+  EXPECT_EQ(refusal([](Case& given) { given.options.user = "0"; }),
+            "failed_precondition: the command would be uid 0 of this machine");
+  EXPECT_EQ(refusal([](Case& given) {
+              given.options.user = "0";
+              given.policy.allow_root_uid = true;
+            }),
+            "served");
+}
+
+TEST(ContainerSpec, ARootlessEnginesZeroIsTheCaller) {
+  Case given;
+  given.rootless = true;
+  const auto planned = given.plan();
+  ASSERT_TRUE(planned);
+  EXPECT_EQ(planned->spec.user, "0:0");
+  EXPECT_EQ(planned->uid, 1000U);
+}
+
+TEST(ContainerSpec, PlacesOfTheHostAreNotInTheEnvironment) {
+  Environment environment;
+  environment.inherit = Inherit::kAll;
+  const std::vector<std::string> caller = {"PATH=/host/bin", "HOME=/home/me", "LANG=C.UTF-8", "XDG_RUNTIME_DIR=/run/user/1"};
+  EXPECT_EQ(container_environment(environment, caller), std::vector<std::string>{"LANG=C.UTF-8"});
+  environment.set["PATH"] = "/inside/bin";
+  environment.pass = {"HOME"};
+  EXPECT_EQ(container_environment(environment, caller),
+            (std::vector<std::string>{"HOME=/home/me", "LANG=C.UTF-8", "PATH=/inside/bin"}));
+}
+
+}  // namespace
+}  // namespace belljar::backend::container

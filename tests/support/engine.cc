@@ -1,0 +1,115 @@
+#include "support/engine.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+#include "base/format.h"
+#include "support/identity.h"
+
+namespace belljar::test {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+constexpr char kBusybox[] = "/bin/busybox";
+constexpr char kPath[] = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin";
+
+std::string cgroup_name() { return format("belljar-test-{}", ::getpid()); }
+
+void remove_cgroups() {
+  std::error_code ignored;
+  std::vector<fs::path> roots = {"/sys/fs/cgroup"};
+  for (const auto& entry : fs::directory_iterator("/sys/fs/cgroup", ignored)) roots.push_back(entry.path());
+  for (const fs::path& root : roots) ::rmdir((root / cgroup_name()).c_str());
+}
+
+}  // namespace
+
+std::string container_engine() {
+  if (!is_root()) return "only as root";
+  for (const char* name : {"dockerd", "docker", "unshare"}) {
+    if (const std::string missing = program(name); !missing.empty() && !fs::exists(std::string("/usr/sbin/") + name))
+      return missing;
+  }
+  return fs::exists(kBusybox) ? "" : "needs the program busybox (./dev setup test)";
+}
+
+Engine::Engine(std::vector<std::string> options) : options_(std::move(options)) {
+  start();
+  import_image();
+}
+
+Engine::~Engine() {
+  if (daemon_ != nullptr) stop();
+  remove_cgroups();
+}
+
+// A pid and a mount namespace of its own: dockerd is pid 1 there, so whatever it started ends with it, and its mounts as well.
+void Engine::start() {
+  const std::string log = directory_ / "log";
+  std::vector<std::string> argv = {"/bin/sh",      "-c",      "exec \"$@\" >>" + log + " 2>&1",
+                                   "sh",           "unshare", "--mount",
+                                   "--pid",        "--fork",  "--kill-child=KILL",
+                                   "--mount-proc", "dockerd"};
+  for (const std::string& word :
+       {std::string("--data-root"), directory_ / "data", std::string("--exec-root"), directory_ / "exec", std::string("--pidfile"),
+        directory_ / "pid", std::string("--host"), address(), std::string("--config-file"), directory_.write("daemon.json", "{}"),
+        std::string("--bridge=none"), std::string("--iptables=false"), std::string("--ip-masq=false"),
+        "--cgroup-parent=/" + cgroup_name()})
+    argv.push_back(word);
+  argv.insert(argv.end(), options_.begin(), options_.end());
+  ::unlink((directory_ / "pid").c_str());  // of one that was killed
+  daemon_ = std::make_unique<Running>(argv, RunOptions{.stdin_is = Input::kNull, .env = {{"PATH", kPath}}, .timeout = 600s});
+  for (int turn = 0; turn < 600; ++turn, std::this_thread::sleep_for(100ms)) {
+    if (client({"version"}).exit_code == 0) return;
+  }
+  throw std::runtime_error("dockerd: " + read_file(log));
+}
+
+void Engine::stop(int signal) {
+  // unshare passes nothing on: the daemon itself is told, and unshare ends with it.
+  if (std::ifstream children(format("/proc/{0}/task/{0}/children", daemon_->pid())); children) {
+    pid_t child = 0;
+    if (children >> child) ::kill(child, signal);
+  }
+  daemon_->wait();
+  daemon_.reset();
+}
+
+Outcome Engine::client(std::vector<std::string> words) const {
+  words.insert(words.begin(), {"docker", "--host", address()});
+  return run(words, {.env = {{"PATH", kPath}, {"HOME", directory_.path()}}});
+}
+
+std::vector<std::string> Engine::containers() const {
+  std::istringstream lines(client({"ps", "--all", "--quiet", "--no-trunc"}).out);
+  std::vector<std::string> ids;
+  for (std::string line; std::getline(lines, line);) ids.push_back(line);
+  return ids;
+}
+
+void Engine::import_image() {
+  const std::string root = directory_.make_dir("root");
+  for (const char* name : {"bin", "etc", "root", "tmp", "var/tmp"}) fs::create_directories(root + "/" + name);
+  fs::permissions(root + "/tmp", fs::perms(01777));
+  fs::permissions(root + "/var/tmp", fs::perms(01777));
+  fs::copy_file(kBusybox, root + "/bin/busybox");
+  std::istringstream applets(run({kBusybox, "--list"}).out);
+  for (std::string name; std::getline(applets, name);) {
+    if (name != "busybox") fs::create_symlink("busybox", root + "/bin/" + name);
+  }
+  directory_.write("root/etc/passwd", "root:x:0:0::/root:/bin/sh\nguest:x:21000:21000::/home:/bin/sh\n");
+  const Outcome packed = run({"tar", "--create", "--file", directory_ / "image.tar", "--directory", root, "."});
+  const Outcome imported = client({"import", directory_ / "image.tar", image()});
+  if (packed.exit_code != 0 || imported.exit_code != 0) throw std::runtime_error("import: " + packed.err + imported.err);
+}
+
+}  // namespace belljar::test
