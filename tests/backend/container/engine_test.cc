@@ -1,0 +1,188 @@
+// What is said when an engine misbehaves: one clear error for each way, and nobody waits for ever.
+#include "backend/container/engine.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "backend/container/channel.h"
+#include "backend/container/container.h"
+#include "support_fake_engine.h"
+
+namespace belljar::backend::container {
+namespace {
+
+using namespace std::chrono_literals;
+using test::FakeEngine;
+
+std::string told(const Error& error) { return std::string(to_string(error.code())) + ": " + error.reason(); }
+
+Engine connect(FakeEngine& fake) {
+  fake.answer_ping();
+  auto engine = Engine::connect(fake.address());
+  EXPECT_TRUE(engine) << engine.error().line();
+  return *engine;
+}
+
+TEST(MisbehavingEngine, OneThatIsNotThereOrNoEngine) {
+  EXPECT_EQ(Engine::connect({"/nonexistent/sock"}).error().code(), Code::kUnavailable);
+  FakeEngine fake;
+  fake.answer("/_ping", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK");
+  EXPECT_EQ(Engine::connect(fake.address()).error().reason(), "its answer names no API version");
+  fake.answer("/_ping", "HTTP/1.1 200 OK\r\nApi-Version: 1.24\r\nContent-Length: 2\r\n\r\nOK");
+  EXPECT_EQ(Engine::connect(fake.address()).error().reason(), "it speaks API 1.24, and 1.40 is the oldest that is served");
+  fake.answer("/_ping", "SSH-2.0-OpenSSH_9.2\r\n\r\n");
+  EXPECT_EQ(Engine::connect(fake.address()).error().code(), Code::kDataLoss);
+  fake.answer("/_ping", "HTTP/1.1 200 OK\r\nApi-Version: 1.99\r\nContent-Length: 2\r\n\r\nOK");
+  EXPECT_TRUE(Engine::connect(fake.address()));
+}
+
+TEST(MisbehavingEngine, StallsEndAtTheirDeadline) {
+  FakeEngine fake;
+  fake.answer("/silent", "", FakeEngine::Then::kStall);
+  fake.answer("/half", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", FakeEngine::Then::kStall);
+  for (const char* target : {"/silent", "/half"}) {
+    const auto reply = fetch(fake.address(), {.target = target, .patience = 200ms});
+    ASSERT_FALSE(reply);
+    EXPECT_EQ(reply.error().code(), Code::kDeadlineExceeded) << target;
+  }
+  EXPECT_EQ(upgrade(fake.address(), {.target = "/silent", .patience = 200ms}).error().code(), Code::kDeadlineExceeded);
+}
+
+TEST(MisbehavingEngine, AnAnswerThatBreaksOffIsNoAnswer) {
+  FakeEngine fake;
+  fake.answer("/length", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
+  fake.answer("/chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nwhole\r\n9\r\nhalf");
+  fake.answer("/chunky", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nwhole\r\n0\r\n\r\n");
+  for (const char* target : {"/length", "/chunks"}) {
+    const auto reply = fetch(fake.address(), {.target = target});
+    ASSERT_FALSE(reply) << target;
+    EXPECT_EQ(reply.error().reason(), "it closed the connection in the middle");
+  }
+  EXPECT_EQ(fetch(fake.address(), {.target = "/chunky"}).error().code(), Code::kDataLoss);
+  fake.answer("/whole", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nwhole\r\n0\r\n\r\n");
+  EXPECT_EQ(fetch(fake.address(), {.target = "/whole"})->body, "whole");
+}
+
+TEST(MisbehavingEngine, ItsWordsAreTheReason) {
+  FakeEngine fake;
+  const Engine engine = connect(fake);
+  Spec spec;
+  spec.image = "x:1";
+  const auto refusal = [&](int status, const std::string& body) {
+    fake.answer_json("/containers/create", status, body);
+    return told(engine.create(spec).error());
+  };
+  EXPECT_EQ(refusal(404, R"({"message": "No such image: x:1"})"), "not_found: the engine has none: No such image: x:1");
+  EXPECT_EQ(refusal(500, R"({"message": "mkdir /data: no space left on device"})"),
+            "resource_exhausted: the container engine says: mkdir /data: no space left on device (HTTP 500)");
+  EXPECT_EQ(refusal(400, R"({"message": "invalid \u001b[31m mount"})"),
+            "invalid_argument: the container engine says: invalid \\x1b[31m mount (HTTP 400)");
+  EXPECT_EQ(refusal(500, "plain text"), "unavailable: the container engine says: plain text (HTTP 500)");
+  EXPECT_EQ(refusal(500, ""), "unavailable: the container engine says: it gave no reason (HTTP 500)");
+  EXPECT_EQ(refusal(201, "{}"), "data_loss: the engine's answer has no id");
+  EXPECT_EQ(refusal(201, R"({"Id": "../../x"})"), "data_loss: the engine's answer has no id");
+  EXPECT_EQ(refusal(201, "<html>"), "data_loss: the container engine answered with something that is not JSON");
+  fake.answer_json("/containers/create", 201, R"({"Id": "abc123"})");
+  EXPECT_EQ(*engine.create(spec), "abc123");
+}
+
+TEST(MisbehavingEngine, APullThatFailsInTheMiddleOfASuccessHasFailed) {
+  FakeEngine fake;
+  const Engine engine = connect(fake);
+  ContainerOptions options;
+  options.image = "registry.test/team/tool";
+  options.login = RegistryLogin{"me", "p?ss>", "registry.test"};
+  fake.answer_json("/images/create", 200, "{\"status\": \"Pulling\"}\n{\"errorDetail\": {\"message\": \"toomanyrequests\"}}\n");
+  EXPECT_EQ(told(engine.pull(options).error()), "unavailable: the container engine says: toomanyrequests");
+  const std::string request = fake.requests().back();
+  EXPECT_NE(request.find("fromImage=registry.test%2Fteam%2Ftool&tag=latest"), std::string::npos) << request;
+  EXPECT_NE(
+      request.find(
+          "X-Registry-Auth: eyJwYXNzd29yZCI6InA_c3M-Iiwic2VydmVyYWRkcmVzcyI6InJlZ2lzdHJ5LnRlc3QiLCJ1c2VybmFtZSI6Im1lIn0=\r\n"),
+      std::string::npos)
+      << request;
+  fake.answer_json("/images/create", 404, R"({"message": "repository does not exist"})");
+  EXPECT_EQ(engine.pull(options).error().code(), Code::kNotFound);
+  fake.answer_json("/images/create", 200, "{\"status\": \"Pull complete\"}\n");
+  EXPECT_TRUE(engine.pull(options));
+}
+
+TEST(PullPolicies, SayWhenTheRegistryIsAsked) {
+  FakeEngine fake;
+  const Engine engine = connect(fake);
+  fake.answer_json("/images/there:1/json", 200, "{}");
+  fake.answer_json("/images/create", 200, "{}\n");
+  const auto asks = [&](const char* image, PullPolicy pull) {
+    const std::size_t before = fake.requests().size();
+    ContainerOptions options;
+    options.image = image;
+    options.pull = pull;
+    const auto fetched = fetch_image(engine, options);
+    const std::vector<std::string> requests = fake.requests();
+    const bool pulled = requests.size() > before && requests.back().find("/images/create") != std::string::npos;
+    return std::string(fetched ? "there" : to_string(fetched.error().code())) + (pulled ? ", pulled" : "");
+  };
+  EXPECT_EQ(asks("there:1", PullPolicy::kIfNotPresent), "there");
+  EXPECT_EQ(asks("there:1", PullPolicy::kAlways), "there, pulled");
+  EXPECT_EQ(asks("there:1", PullPolicy::kNever), "there");
+  EXPECT_EQ(asks("away:1", PullPolicy::kIfNotPresent), "there, pulled");
+  EXPECT_EQ(asks("away:1", PullPolicy::kNever), "not_found");
+}
+
+// --- the line to pid 1
+
+std::string frame(int stream, const std::string& payload) {
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(stream);
+  bytes[7] = static_cast<char>(payload.size());
+  return bytes + payload;
+}
+constexpr char kUpgraded[] = "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n";
+
+Result<std::shared_ptr<Channel>> attach(FakeEngine& fake, const std::string& stream, FakeEngine::Then then) {
+  fake.answer("/attach", kUpgraded + stream, then);
+  const Engine engine = connect(fake);
+  auto attached = engine.attach("abc");
+  if (!attached) return attached.error();
+  return Channel::open(*std::move(attached));
+}
+
+TEST(MisbehavingEngine, APid1ThatDoesNotGreetIsNotUsed) {
+  const std::string hello = make_record('h', 0, kProtocol);
+  const auto greeting = [](const std::string& stream, FakeEngine::Then then = FakeEngine::Then::kStall) {
+    FakeEngine fake;
+    const auto channel = attach(fake, stream, then);
+    if (!channel) return told(channel.error());
+    const auto greeted = (*channel)->await_hello(300ms);
+    return greeted ? std::string("greeted") : told(greeted.error());
+  };
+  EXPECT_EQ(greeting(frame(1, hello)), "greeted");
+  EXPECT_EQ(greeting(frame(1, hello.substr(0, 5)) + frame(1, hello.substr(5))), "greeted");
+  EXPECT_EQ(greeting(frame(1, make_record('h', 0, kProtocol + 1))),
+            "failed_precondition: its pid 1 is of another version of Belljar");
+  EXPECT_EQ(greeting(""), "deadline_exceeded: its pid 1 said nothing for 0 s");
+  EXPECT_EQ(greeting("", FakeEngine::Then::kClose), "failed_precondition: its pid 1 ended, or the engine closed the connection");
+  EXPECT_EQ(greeting(frame(3, "exec format error"), FakeEngine::Then::kClose),
+            "failed_precondition: its pid 1 ended, or the engine closed the connection; it said: exec format error");
+  EXPECT_EQ(greeting("plain text instead"),
+            "failed_precondition: the engine sent a stream that is not framed: a header of type 112 and length 1847620709");
+  EXPECT_EQ(greeting(frame(1, "a shell's prompt $ ")),
+            "failed_precondition: a record of 1819027315 bytes: its pid 1 is not Belljar's");
+}
+
+TEST(MisbehavingEngine, ALineThatBreaksIsToldToWhoeverWaits) {
+  FakeEngine fake;
+  auto channel = attach(fake, frame(1, make_record('h', 0, kProtocol)), FakeEngine::Then::kClose);
+  ASSERT_TRUE(channel);
+  (void)(*channel)->await_hello(5s);
+  const auto added = (*channel)->add_command();  // before or after it was noticed
+  if (added) {
+    for (int i = 0; i < 500 && !added->second->closed(); ++i) ::usleep(10'000);
+    EXPECT_TRUE(added->second->closed());
+  }
+  EXPECT_EQ((*channel)->ping(1s).error().code(), Code::kUnavailable);
+  EXPECT_FALSE((*channel)->alive());
+}
+
+}  // namespace
+}  // namespace belljar::backend::container

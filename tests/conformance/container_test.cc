@@ -1,0 +1,248 @@
+// The container backend with a real engine: what its containers hold, how they live and end, what is said when something is
+// missing.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include "belljar/events.h"
+#include "belljar/sandbox.h"
+#include "support/as_user.h"
+#include "support/engine.h"
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/temp_dir.h"
+
+namespace belljar {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+class ContainerBackend : public testing::Test {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(container_engine());
+    engine_ = std::make_unique<test::Engine>();
+    work_ = std::make_unique<test::TempDir>();
+    work_->give_to(test::user_uid(), test::user_gid());
+    config_.backend = "container";
+    config_.workspace = work_->path();
+    config_.caller_env = {{"PATH", "/host/bin"}, {"HOME", "/host/home"}, {"LANG", "C.UTF-8"}};
+    config_.container = {.engine = engine_->address(), .image = test::Engine::image(), .pull = PullPolicy::kNever};
+  }
+  void TearDown() override {
+    if (engine_ != nullptr) {
+      EXPECT_TRUE(engine_->containers().empty());
+    }
+  }
+
+  std::shared_ptr<Sandbox> make() {
+    auto sandbox = make_sandbox(config_);
+    if (!sandbox) ADD_FAILURE() << sandbox.error().line();
+    return sandbox ? *sandbox : nullptr;
+  }
+  std::shared_ptr<Sandbox> start() {
+    auto sandbox = make();
+    const auto started = sandbox->start();
+    EXPECT_TRUE(started) << started.error().line();
+    return sandbox;
+  }
+  Error refusal() {
+    auto sandbox = make_sandbox(config_);
+    if (!sandbox) return sandbox.error();
+    const auto started = (*sandbox)->start();
+    return started ? Error(Code::kUnknown, "it was started") : started.error();
+  }
+  static std::string out(Sandbox& sandbox, const std::string& text) {
+    auto result = sandbox.exec(text);
+    EXPECT_TRUE(result) << result.error().line();
+    return result ? result->out.bytes + result->err.bytes : "";
+  }
+  static std::string clause(Sandbox& sandbox, const std::string& name) {
+    for (const EnforcementClause& found : sandbox.enforcement()) {
+      if (found.clause == name) return std::string(to_string(found.enforced));
+    }
+    return "absent";
+  }
+
+  std::unique_ptr<test::Engine> engine_;
+  std::unique_ptr<test::TempDir> work_;
+  SandboxConfig config_;
+};
+
+TEST_F(ContainerBackend, HoldsWhatItReports) {
+  fs::create_directories(*work_ / ".git/hooks");
+  work_->write("hidden/key", "secret");
+  work_->write(".env", "TOKEN=1");
+  work_->give_to(test::user_uid(), test::user_gid());
+  config_.policy.filesystem.entries = {{.path = *work_ / "hidden", .access = Access::kNone},
+                                       {.path = *work_ / ".env", .access = Access::kNone}};
+  config_.policy.filesystem.volumes = {{.source = "/etc", .target = "/data", .readonly = true}};
+  config_.policy.filesystem.tmp_size = 1_MiB;
+  const auto sandbox = start();
+  EXPECT_EQ(out(*sandbox, "id -u"), std::to_string(test::user_uid()) + "\n");
+  EXPECT_EQ(out(*sandbox, "echo $PATH $LANG; test ~ != /host/home && echo home"),
+            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin C.UTF-8\nhome\n");
+  EXPECT_EQ(out(*sandbox, "grep -E 'Cap(Eff|Bnd)|NoNewPrivs' /proc/self/status | tr -d '\\t\\n'"),
+            "CapEff:0000000000000000CapBnd:0000000000000000NoNewPrivs:1");
+  EXPECT_NE(out(*sandbox, "touch /bin/x").find("Read-only"), std::string::npos);
+  EXPECT_EQ(out(*sandbox, "touch /tmp/x && echo fine; head -c 3000000 /dev/zero 2>/dev/null >/tmp/x || echo full"),
+            "fine\nfull\n");
+  EXPECT_NE(out(*sandbox, "touch /data/x").find("Read-only"), std::string::npos);
+  EXPECT_EQ(out(*sandbox, "test -s /data/passwd && echo seen"), "seen\n");
+  // Existing control names, and what is hidden; moving what holds them away does not help.
+  EXPECT_NE(out(*sandbox, "echo x >.git/hooks/pre-commit").find("Read-only"), std::string::npos);
+  EXPECT_NE(out(*sandbox, "mv .git .git2").find("busy"), std::string::npos);
+  EXPECT_EQ(sandbox->write_file(".git/hooks/pre-commit", "x").error().code(), Code::kPermissionDenied);
+  EXPECT_NE(out(*sandbox, "cat hidden/key").find("denied"), std::string::npos);
+  EXPECT_NE(out(*sandbox, "cat .env").find("denied"), std::string::npos);
+  EXPECT_EQ(sandbox->read_file(".env").error().code(), Code::kPermissionDenied);
+  EXPECT_EQ(out(*sandbox, "echo fine >new && cat new"), "fine\n");
+  EXPECT_EQ(sandbox->read_file("new").value(), "fine\n");
+  // Nothing of the network but loopback, nothing of the host's processes.
+  EXPECT_EQ(out(*sandbox, "ls /sys/class/net"), "lo\n");
+  EXPECT_EQ(out(*sandbox, "ls -d /proc/[0-9]* | wc -l | awk '{ print ($1 < 6) }'"), "1\n");
+  EXPECT_EQ(clause(*sandbox, "protect.absent"), "none");
+  config_.policy.require = {"protect.absent"};
+  EXPECT_EQ(refusal().code(), Code::kFailedPrecondition);
+}
+
+TEST_F(ContainerBackend, LimitsAreNamedWhenTheyAreHit) {
+  config_.policy.limits.memory = 32_MiB;
+  config_.policy.limits.pids = 20;
+  config_.policy.limits.open_files = 40;
+  config_.policy.limits.file_size = 1_MiB;
+  const auto sandbox = start();
+  EXPECT_EQ(clause(*sandbox, "limits.memory"), "full");
+  const ExecResult memory = sandbox->exec("exec head -c 200000000 /dev/zero | tail -c 200000000 >/dev/null; kill -9 $$").value();
+  EXPECT_EQ(memory.reason, Reason::kMemory) << memory.message;
+  EXPECT_EQ(out(*sandbox, "echo alive"), "alive\n");
+  const ExecResult pids =
+      sandbox->exec("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22; do sleep 5 & done; wait").value();
+  EXPECT_EQ(pids.limits_hit, std::vector<std::string>{"pids"});
+  EXPECT_EQ(out(*sandbox, "ulimit -n; ulimit -f"), "40\n2048\n");
+  EXPECT_NE(sandbox->exec("head -c 3000000 /dev/zero >big").value().exit_code, 0);
+  EXPECT_EQ(sandbox->stat("big")->size, 1U << 20);
+}
+
+TEST_F(ContainerBackend, EachCommandMayHaveItsOwnContainer) {
+  const auto fill = sandbox_config_from({{"SANDBOX_COMMANDS", "true"}, {"BELLJAR_IMAGE", test::Engine::image()}});
+  ASSERT_TRUE(fill);
+  EXPECT_EQ(fill->backend, "container");
+  EXPECT_EQ(sandbox_config_from({{"SANDBOX_COMMANDS", "1"}})->backend, "native");
+  config_.container = fill->container;
+  config_.container.engine = engine_->address();
+  const auto sandbox = start();
+  EXPECT_EQ(out(*sandbox, "pwd; echo $$ >/tmp/x; echo kept >file; sleep 300 >/dev/null 2>&1 &"), "/workspace\n");
+  EXPECT_EQ(out(*sandbox, "ls /tmp; cat /workspace/file; ls -d /proc/[0-9]* | wc -l | awk '{ print ($1 < 6) }'"), "kept\n1\n");
+  EXPECT_TRUE(engine_->containers().empty()) << "removed with the command";
+  EXPECT_EQ(sandbox->exec("exit 7")->exit_code, 7);
+  EXPECT_EQ(sandbox->exec("sleep 300", {.timeout = 500ms})->reason, Reason::kTimeout);
+  EXPECT_EQ(sandbox->read_file("/workspace/file").value(), "kept\n");
+  EXPECT_EQ(sandbox->read_file(*work_ / "file").error().code(), Code::kInvalidArgument);
+  auto process = sandbox->spawn(shell_command("sleep 300"));
+  ASSERT_TRUE(process);
+  EXPECT_TRUE(sandbox->stop());
+  EXPECT_EQ((*process)->wait()->value().reason, Reason::kCancelled);
+}
+
+TEST_F(ContainerBackend, EndsWithTheFrontThatIsKilled) {
+  const pid_t front = ::fork();
+  if (front == 0) {
+    const auto sandbox = make_sandbox(config_);
+    if (!sandbox || !(*sandbox)->start()) ::_exit(1);
+    (void)(*sandbox)->spawn(shell_command("trap '' TERM; touch started; while :; do sleep 1; done"));
+    (void)(*sandbox)->exec("while ! test -e started; do sleep 0.1; done");
+    (void)(*sandbox)->write_file("ready", "");
+    for (;;) ::pause();
+  }
+  for (int i = 0; i < 400 && !test::exists(*work_ / "ready"); ++i) std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(engine_->containers().size(), 1U);
+  ::kill(front, SIGKILL);
+  ::waitpid(front, nullptr, 0);
+  for (int i = 0; i < 400 && !engine_->containers().empty(); ++i) std::this_thread::sleep_for(50ms);
+  EXPECT_TRUE(engine_->containers().empty());
+}
+
+TEST_F(ContainerBackend, OrphansAreRemovedAtAStartAndNobodyElses) {
+  const auto sandbox = start();
+  const std::string mine =
+      engine_->client({"inspect", "--format", "{{index .Config.Labels \"belljar.owner\"}}", engine_->containers().at(0)}).out;
+  ASSERT_NE(mine.find('/'), std::string::npos);
+  const std::string place = mine.substr(0, mine.rfind('/', mine.rfind('/') - 1));
+  const auto create = [&](const std::string& label) { engine_->client({"create", "--label", label, test::Engine::image(), "sh"}); };
+  create("belljar.owner=" + place + "/999999999/1");  // of a process that is gone
+  create("belljar.owner=" + place + "/1/1");          // whose pid is another's by now
+  create("belljar.owner=another-boot/pid:[1]/999999999/1");
+  create("somebody=else");
+  EXPECT_EQ(engine_->containers().size(), 5U);
+  const auto other = start();
+  EXPECT_EQ(engine_->containers().size(), 4U) << "two of them and the new one";
+  EXPECT_TRUE(other->stop());
+  EXPECT_EQ(out(*sandbox, "echo untouched"), "untouched\n");
+  EXPECT_TRUE(sandbox->stop());
+  for (const std::string& id : engine_->containers()) engine_->client({"rm", "--force", id});
+}
+
+TEST_F(ContainerBackend, AnEngineThatDiesEndsTheCommandWithOneReason) {
+  const auto sandbox = start();
+  auto process = sandbox->spawn(shell_command("echo begun; sleep 300"));
+  ASSERT_TRUE(process);
+  EXPECT_FALSE((*process)->wait(300ms)->has_value());
+  engine_->stop(SIGKILL);
+  const ExecResult result = (*process)->wait()->value();
+  EXPECT_EQ(result.reason, Reason::kCancelled);
+  EXPECT_EQ(result.out.bytes, "begun\n") << "what came before is kept";
+  EXPECT_NE(result.message.find("the sandbox ended before the command did"), std::string::npos) << result.message;
+  EXPECT_EQ(sandbox->health().error().code(), Code::kUnavailable);
+  EXPECT_EQ(sandbox->exec("true").error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(sandbox->start().error().code(), Code::kUnavailable) << "nobody listens";
+  engine_->start();
+  const auto again = sandbox->start();
+  EXPECT_TRUE(again) << again.error().line();
+  EXPECT_EQ(out(*sandbox, "echo again"), "again\n");
+}
+
+TEST_F(ContainerBackend, WhatIsMissingIsSaid) {
+  config_.container.image = "no-such-image:1";
+  EXPECT_EQ(refusal().code(), Code::kNotFound);
+  EXPECT_EQ(refusal().reason(), "the engine has none, and the pull policy is `never`");
+  config_.container.image = test::Engine::image();
+  config_.container.runtime = "no-such-runtime";
+  EXPECT_NE(refusal().reason().find("no-such-runtime"), std::string::npos) << refusal().line();
+  config_.container.runtime = "runc";
+  EXPECT_EQ(refusal().what(), "it was started");
+  config_.container.network = "no-such-network";
+  config_.policy.network.mode = NetMode::kHost;
+  EXPECT_NE(refusal().reason().find("no-such-network"), std::string::npos) << refusal().line();
+  config_.container.network = "host";
+  EXPECT_EQ(refusal().what(), "it was started");
+  config_.container.engine = "unix:///nonexistent/docker.sock";
+  EXPECT_EQ(refusal().code(), Code::kUnavailable);
+  ASSERT_EQ(::chown(work_->path().c_str(), 0, 0), 0);
+  config_.container.engine = engine_->address();
+  EXPECT_EQ(refusal().what(), "the command would be uid 0 of this machine");
+}
+
+TEST_F(ContainerBackend, SamplesBecomeEvents) {
+  const auto bus = std::make_shared<EventBus>();
+  const auto seen = bus->subscribe({.kinds = {EventKind::kResource}});
+  const auto sandbox = with_events(start(), bus, {.sample_every = 50ms});
+  ASSERT_TRUE(sandbox->stop());
+  ASSERT_TRUE(sandbox->start());
+  EXPECT_EQ(sandbox->exec("sleep 1")->exit_code, 0);
+  const auto event = seen->next(5s);
+  ASSERT_TRUE(event);
+  EXPECT_GT(std::get<ResourceEvent>(event->body).processes, 0U);
+  EXPECT_GT(std::get<ResourceEvent>(event->body).memory.count, 0U);
+}
+
+}  // namespace
+}  // namespace belljar
