@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -71,6 +73,35 @@ Result<UniqueFd> create_output(const std::string& path, std::string_view what, s
       .sys(-file, "open")
       .next(file == -ELOOP ? std::string("a symbolic link is not followed here: name the file itself")
                            : format("choose another {} FILE", option));
+}
+
+Result<void> check_report(int fd, const std::string& path) {
+  struct stat own{}, there{};
+  if (::fstat(fd, &own) != 0 || !S_ISREG(own.st_mode)) return {};
+  const int follow = path.starts_with("/dev/") ? 0 : AT_SYMLINK_NOFOLLOW;
+  const bool same =
+      ::fstatat(AT_FDCWD, path.c_str(), &there, follow) == 0 && there.st_ino == own.st_ino && there.st_dev == own.st_dev;
+  if (same && ::ftruncate(fd, 0) == 0) return {};
+  return Error(Code::kAborted, format("cannot vouch for the report {}", belljar::quoted(path)))
+      .reason("the command removed it or put another file there")
+      .next("name a file that the command cannot write to");
+}
+
+Result<void> write_line(int fd, std::string text, std::string_view what) {
+  text += '\n';
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t wrote = ::write(fd, rest.data(), rest.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) {
+      const int why = errno;
+      return Error(Code::kUnavailable, format("cannot write {}", what))
+          .sys(why, "write")
+          .next(why == EBADF ? "leave stdout open, or use --report FILE" : "free some space, or choose another place");
+    }
+    rest.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return {};
 }
 
 }  // namespace belljar::cli

@@ -1,4 +1,4 @@
-// A file that an option names and we write: --report, learn --output.
+// Files that options name and we write (--report, learn --output), and a line written whole.
 #pragma once
 
 #include <string>
@@ -15,5 +15,9 @@ namespace belljar::cli {
 // elsewhere none at the file's own name. /dev/fd/N is links by nature and followed. Errors: kInvalidArgument, "cannot create WHAT
 // `path`".
 Result<UniqueFd> create_output(const std::string& path, std::string_view what, std::string_view option, const LoadedPolicy& loaded);
+// Where the command can write it may have written to the report, or put another file in its place. Nothing of it runs any more.
+Result<void> check_report(int fd, const std::string& path);
+// `what` it is, for the error.
+Result<void> write_line(int fd, std::string text, std::string_view what);
 
 }  // namespace belljar::cli

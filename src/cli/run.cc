@@ -60,7 +60,8 @@ struct Given {
   bool pty = false, no_pty = false;
   std::string report;
   AuditFlags audit;
-  std::vector<std::string> program;  // after `--`
+  std::vector<std::string> program;    // after `--`
+  std::span<const char* const> words;  // argv
 };
 
 Result<Command> find_command(const Given& given) {
@@ -83,36 +84,6 @@ Result<Command> find_command(const Given& given) {
         .next("belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'");
   command.argv = given.program;
   return command;
-}
-
-// Where the command can write it may have written to the report, or put another file in its place. Nothing of it runs any more.
-Result<void> check_report(int fd, const std::string& path) {
-  struct stat own{}, there{};
-  if (::fstat(fd, &own) != 0 || !S_ISREG(own.st_mode)) return {};
-  const int follow = path.starts_with("/dev/") ? 0 : AT_SYMLINK_NOFOLLOW;
-  const bool same =
-      ::fstatat(AT_FDCWD, path.c_str(), &there, follow) == 0 && there.st_ino == own.st_ino && there.st_dev == own.st_dev;
-  if (same && ::ftruncate(fd, 0) == 0) return {};
-  return Error(Code::kAborted, format("cannot vouch for the report {}", belljar::quoted(path)))
-      .reason("the command removed it or put another file there")
-      .next("name a file that the command cannot write to");
-}
-
-Result<void> write_line(int fd, std::string text, std::string_view what) {
-  text += '\n';
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t wrote = ::write(fd, rest.data(), rest.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) {
-      const int why = errno;
-      return Error(Code::kUnavailable, format("cannot write {}", what))
-          .sys(why, "write")
-          .next(why == EBADF ? "leave stdout open, or use --report FILE" : "free some space, or choose another place");
-    }
-    rest.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  return {};
 }
 
 runtime::Session make_session(const Given& given, const policy::Effective& effective, const std::string& workspace) {
@@ -216,6 +187,9 @@ Result<runtime::Ran> run_it(const Given& given, UniqueFd& report, RunAudit& audi
   LoadedPolicy loaded = BELLJAR_TRY(load_audited(given, audit));
   for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
   const Policy& policy = loaded.effective.policy;
+  // A policy file named it: with --backend this program was not even begun.
+  if (const char* other = program_of_backend(policy.backend); other != nullptr && given.words.size() > 1)
+    return replace_by(other, const_cast<char* const*>(given.words.data() + 1));
   // Made before the start, so that a wrong place is an error before anything ran.
   if (!given.report.empty()) report = BELLJAR_TRY(create_output(given.report, "the report", "--report", loaded));
   const backend::RealHost host;
@@ -283,6 +257,7 @@ void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std:
   CLI::App* run = app.add_subcommand("run", "Run a program in a sandbox: belljar run [options] -- PROGRAM ARG...");
   auto given = std::make_shared<Given>();
   given->program = std::move(program);
+  given->words = words;
   add_policy_options(*run, given->flags, words);
   run->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");
   run->add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");

@@ -18,8 +18,9 @@ constexpr Key kKeys[] = {
     {"mode", "", T::kEnum, "read-only|workspace-write|danger-full-access|external-sandbox", J::kReplace, N::kStricter, false,
      BELLJAR_FIELD(mode), "workspace-write", "danger-full-access drops file and network rules; external-sandbox enforces only timeouts and output caps",
      "What kind of sandbox; set to read-only it also drops the write rules of lower layers."},
-    {"backend", "--backend", T::kEnum, "native|landlock|auto", J::kReplace, N::kNever, false, BELLJAR_FIELD(backend), "native",
-     "landlock alone hides less", "How isolation is made; auto takes landlock where user namespaces are refused."},
+    {"backend", "--backend", T::kEnum, "native|landlock|container|auto", J::kReplace, N::kNever, false, BELLJAR_FIELD(backend), "native",
+     "landlock alone hides less; a container engine is trusted with all of the machine",
+     "How isolation is made; container needs an engine and an image (--image); auto takes landlock where user namespaces are refused."},
     {"require", "--require", T::kTexts, "", J::kUnion, N::kMore, false, BELLJAR_FIELD(require), "[]", "none",
      "Clauses of the enforcement report that must read `full`, or the start fails."},
     {"accept", "--accept", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(accept), "[]", "the clause may hold less than asked for",
@@ -154,7 +155,7 @@ constexpr Key kKeys[] = {
 #undef BELLJAR_FIELD
 
 using How = Alias::How;
-constexpr std::string_view kNoImages = "images belong to the container backend, which this build does not have";
+constexpr std::string_view kNoImages = "an image is no rule of a policy: `run --backend container --image NAME --pull ...`, or belljar/container.h";
 constexpr std::string_view kNoAlerts = "alerts are raised by a program that embeds the library: belljar/events.h and belljar/webhook.h";
 constexpr Alias kAliases[] = {
     {"cpu_limit", "limits.cpus"}, {"limits.cpu_limit", "limits.cpus"}, {"cpu_request", "limits.cpu_request"},

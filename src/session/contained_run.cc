@@ -308,6 +308,8 @@ void ContainedRun::set_end(ExecResult& result) {
         cause_ ? message_ : format("the sandbox ended before the command did{}{}", because.empty() ? "" : ": ", because);
     return;
   }
+  // pid 1 measured it: what arrives together says nothing of the time between.
+  result.duration = std::chrono::microseconds(ended_.wall_us);
   runtime::set_exit(result, ended_.status);
   result.usage.cpu_user = std::chrono::microseconds(ended_.user_us);
   result.usage.cpu_system = std::chrono::microseconds(ended_.system_us);

@@ -93,8 +93,7 @@ TEST_F(ContainerBackend, HoldsWhatItReports) {
   EXPECT_EQ(out(*sandbox, "grep -E 'Cap(Eff|Bnd)|NoNewPrivs' /proc/self/status | tr -d '\\t\\n'"),
             "CapEff:0000000000000000CapBnd:0000000000000000NoNewPrivs:1");
   EXPECT_NE(out(*sandbox, "touch /bin/x").find("Read-only"), std::string::npos);
-  EXPECT_EQ(out(*sandbox, "touch /tmp/x && echo fine; head -c 3000000 /dev/zero 2>/dev/null >/tmp/x || echo full"),
-            "fine\nfull\n");
+  EXPECT_EQ(out(*sandbox, "touch /tmp/x && echo fine; head -c 3000000 /dev/zero 2>/dev/null >/tmp/x || echo full"), "fine\nfull\n");
   EXPECT_NE(out(*sandbox, "touch /data/x").find("Read-only"), std::string::npos);
   EXPECT_EQ(out(*sandbox, "test -s /data/passwd && echo seen"), "seen\n");
   // Existing control names, and what is hidden; moving what holds them away does not help.

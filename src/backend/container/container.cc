@@ -14,8 +14,8 @@ namespace belljar::backend::container {
 namespace {
 
 constexpr std::chrono::seconds kHelloPatience{20};
-constexpr int kRemovalTries = 200;
-constexpr int kRemovalStepMs = 50;
+constexpr int kRemovalTries = 1000;
+constexpr int kRemovalStepMs = 10;
 
 std::string read_line(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -6,7 +6,7 @@ namespace belljar::backend::container {
 namespace {
 
 constexpr std::size_t kHeader = 9;
-constexpr std::size_t kEndedSize = 30;
+constexpr std::size_t kEndedSize = 38;
 
 void add32(std::string& text, std::uint32_t value) {
   for (const int shift : {24, 16, 8, 0}) text += static_cast<char>(value >> shift & 0xFFU);
@@ -66,6 +66,7 @@ Result<Ended> parse_ended(std::string_view payload) {
   ended.peak_bytes = number64(payload, 20);
   ended.out_of_memory = payload[28] != 0;
   ended.out_of_pids = payload[29] != 0;
+  ended.wall_us = number64(payload, 30);
   return ended;
 }
 

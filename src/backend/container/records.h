@@ -4,7 +4,7 @@
 // To it: R part of a request, G go {flags, rows, columns}, D stdin, C end of stdin, S signal, E end {grace in ms}, W room for so
 // many more bytes of output, T rows << 16 | columns, H nobody waits any more, P are you there. From it: h {version}, s {pid}, f
 // could not start {step, errno}, o stdout, e stderr, w so many bytes of stdin were taken, b nobody reads stdin, x {status, user µs,
-// system µs, peak bytes, out of memory, out of pids}, p here.
+// system µs, peak bytes, out of memory, out of pids, wall µs}, p here.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ std::string make_request(const std::string& cwd, const std::vector<std::string>&
 
 struct Ended {
   int status = 0;  // of wait(2)
-  std::uint64_t user_us = 0, system_us = 0, peak_bytes = 0;
+  std::uint64_t user_us = 0, system_us = 0, peak_bytes = 0, wall_us = 0;
   bool out_of_memory = false, out_of_pids = false;
 };
 // Errors: kDataLoss, too short.

@@ -50,6 +50,7 @@ struct Command {
   pid_t pid = 0;
   char* request = nullptr;
   size_t request_size = 0;
+  long long started_us = 0, ended_us = 0;
   bool started = false, exited = false, detached = false, terminal = false;
   int status = 0;
   rusage usage{};
@@ -70,11 +71,12 @@ Command* g_commands = nullptr;
 rlim_t g_open_files = 0, g_file_size = 0;
 sigset_t g_old_mask;
 
-long long now_ms() {
+long long now_us() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+  return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
 }
+long long now_ms() { return now_us() / 1000; }
 
 // --- records out
 
@@ -447,6 +449,7 @@ Failure run(Command& command, const Ends& ends, const Words& words) {
   } else {
     command.pid = pid;
     command.started = true;
+    command.started_us = now_us();
   }
   Failure result;
   result.error = failure.error;
@@ -557,7 +560,7 @@ bool drained(Command& command) {
 }
 
 void send_end(Command& command) {
-  char record[9 + 4 + 8 + 8 + 8 + 1 + 1];
+  char record[9 + 4 + 8 + 8 + 8 + 1 + 1 + 8];
   char* at = record + 9;
   put32(at, static_cast<uint32_t>(command.status));
   const auto micro = [](const timeval& time) {
@@ -568,7 +571,8 @@ void send_end(Command& command) {
   put64(at + 20, static_cast<uint64_t>(command.usage.ru_maxrss) * 1024);
   at[28] = oom_kills() > command.oom_before ? 1 : 0;
   at[29] = pids_refused() > command.pids_before ? 1 : 0;
-  send_record('x', command.id, record, 30);
+  put64(at + 30, static_cast<uint64_t>(command.ended_us - command.started_us));
+  send_record('x', command.id, record, 38);
 }
 
 void finish(Command& command) {
@@ -587,6 +591,7 @@ void reap() {
     for (Command* command = g_commands; command != nullptr; command = command->next) {
       if (!command->started || command->exited || command->pid != pid) continue;
       command->exited = true;
+      command->ended_us = now_us();
       command->status = status;
       command->usage = usage;
       finish(*command);

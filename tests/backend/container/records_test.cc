@@ -37,12 +37,13 @@ TEST(Records, ARequestHoldsWordsAndVariables) {
 }
 
 TEST(Records, AnEndThatIsTooShortIsRefused) {
-  EXPECT_FALSE(parse_ended(std::string(29, '\0')));
-  const auto ended = parse_ended(std::string("\0\0\1\0", 4) + std::string(24, '\0') + std::string("\1\0", 2));
+  EXPECT_FALSE(parse_ended(std::string(37, '\0')));
+  const auto ended = parse_ended(std::string("\0\0\1\0", 4) + std::string(24, '\0') + std::string("\1\0\0\0\0\0\0\0\0\x2a", 10));
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->status, 256);
   EXPECT_TRUE(ended->out_of_memory);
   EXPECT_FALSE(ended->out_of_pids);
+  EXPECT_EQ(ended->wall_us, 42U);
 }
 
 }  // namespace

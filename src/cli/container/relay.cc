@@ -1,0 +1,138 @@
+#include "cli/container/relay.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "base/unique_fd.h"
+#include "runtime/signals.h"
+#include "runtime/terminal.h"
+
+namespace belljar::cli {
+namespace {
+
+// False: nobody reads it, or the disk is full.
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EAGAIN) {
+      pollfd wait{fd, POLLOUT, 0};
+      ::poll(&wait, 1, -1);
+    } else if (wrote < 0 && errno != EINTR) {
+      return false;
+    } else if (wrote > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(wrote));
+    }
+  }
+  return true;
+}
+
+class Relay {
+ public:
+  Relay(Process& process, runtime::Signals& signals, bool input, bool terminal)
+      : process_(process),
+        signals_(signals),
+        ended_(::eventfd(0, EFD_CLOEXEC)),
+        raw_(terminal ? 0 : -1),
+        input_(input),
+        terminal_(terminal) {
+    if (terminal_) raw_.enter();
+  }
+
+  Result<std::optional<ExecResult>> run() {
+    Result<std::optional<ExecResult>> result = std::optional<ExecResult>();
+    std::thread waiter([&] {
+      result = process_.wait();
+      const std::uint64_t one = 1;
+      if (::write(ended_.get(), &one, sizeof one) < 0) return;
+    });
+    // Input has a thread of its own: a command that does not read must not keep its signals waiting.
+    std::thread feeder([&] { feed(); });
+    while (follow()) {
+    }
+    waiter.join();
+    feeder.join();
+    return result;
+  }
+
+ private:
+  bool follow() {
+    std::array<pollfd, 2> set = {{{ended_.get(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}}};
+    if (::poll(set.data(), set.size(), -1) < 0) return true;
+    if (set[0].revents != 0) return false;
+    while (const auto number = signals_.next()) pass_on(*number);
+    return true;
+  }
+
+  void pass_on(int number) {
+    if (number == SIGWINCH) {
+      if (const auto size = runtime::window_size(0); terminal_ && size) (void)process_.resize(size->ws_row, size->ws_col);
+    } else if (number == SIGTSTP) {
+      ::raise(SIGSTOP);  // the container runs on: its processes are no job of our shell
+    } else if (number != SIGCONT) {
+      (void)process_.signal(number);
+    } else if (terminal_) {
+      raw_.enter();
+    }
+  }
+
+  void feed() {
+    std::array<char, 64U << 10> buffer;
+    while (input_) {
+      std::array<pollfd, 2> set = {{{ended_.get(), POLLIN, 0}, {0, POLLIN, 0}}};
+      if (::poll(set.data(), set.size(), -1) < 0 && errno != EINTR) return;
+      if (set[0].revents != 0) return;
+      if (set[1].revents == 0) continue;
+      const ssize_t got = ::read(0, buffer.data(), buffer.size());
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+      if (got <= 0) {
+        (void)process_.close_stdin();
+        return;
+      }
+      if (!process_.write_stdin({buffer.data(), static_cast<std::size_t>(got)}, std::chrono::milliseconds::max())) return;
+    }
+  }
+
+  Process& process_;
+  runtime::Signals& signals_;
+  UniqueFd ended_;
+  runtime::RawTerminal raw_;
+  bool input_, terminal_;
+};
+
+}  // namespace
+
+Result<ExecResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, const RelayOptions& how) {
+  runtime::Signals signals = BELLJAR_TRY(runtime::Signals::open(runtime::Signals::Take::kForwarded));
+  std::atomic<bool> lost{false};
+  const auto to = [&](int fd) {
+    return [fd, &lost](std::string_view bytes) {
+      if (!lost.load() && !write_all(fd, bytes)) lost.store(true);
+    };
+  };
+  if (!how.capture) {
+    options.on_stdout = to(STDOUT_FILENO);
+    options.on_stderr = to(STDERR_FILENO);
+  }
+  if (how.terminal) {
+    const auto size = runtime::window_size(0);
+    options.terminal = size ? TerminalSize{size->ws_row, size->ws_col} : TerminalSize{};
+  } else if (how.input) {
+    options.input = SpawnInput::kPipe;
+  }
+  const auto process = BELLJAR_TRY(sandbox.spawn(command, options));
+  auto result = BELLJAR_TRY(Relay(*process, signals, how.input || how.terminal, how.terminal).run());
+  if (lost.load())
+    return Error(Code::kUnavailable, "cannot pass on the command's output")
+        .reason("what reads our stdout or stderr is gone, or its disk is full")
+        .next("run it again with its output somewhere else");
+  return *std::move(result);
+}
+
+}  // namespace belljar::cli

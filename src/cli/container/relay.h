@@ -1,0 +1,18 @@
+// Joins a process in a sandbox to our own stdin, stdout, stderr, terminal and signals until it ends.
+#pragma once
+
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+
+namespace belljar::cli {
+
+struct RelayOptions {
+  bool terminal = false;  // give it one of its own
+  bool input = true;      // our stdin is its
+  bool capture = false;   // keep its output for the result instead of passing it on
+};
+
+// Errors: as Sandbox::spawn; kUnavailable, our output could not be written.
+Result<ExecResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, const RelayOptions& how);
+
+}  // namespace belljar::cli

@@ -1,0 +1,115 @@
+// `belljar run --backend container` with a real engine.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "support/as_user.h"
+#include "support/engine.h"
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace belljar {
+namespace {
+
+class RunInContainer : public testing::Test {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(container_engine());
+    engine_ = std::make_unique<test::Engine>();
+    work_.give_to(test::user_uid(), test::user_gid());
+  }
+  test::Outcome run(std::vector<std::string> words, test::RunOptions options = {}) {
+    words.insert(words.begin(), "run");
+    options.cwd = work_.path();
+    options.env["DOCKER_HOST"] = engine_->address();
+    return test::belljar(std::move(words), options);
+  }
+  std::vector<std::string> with_image(std::vector<std::string> words) {
+    words.insert(words.begin(), {"--image", test::Engine::image(), "--pull", "never"});
+    return words;
+  }
+
+  std::unique_ptr<test::Engine> engine_;
+  const test::TempDir work_;
+};
+
+TEST_F(RunInContainer, StreamsExitCodesAndSignalsPassThrough) {
+  const auto outcome = run(with_image({"-c", "cat; echo error >&2; id -u; exit 3"}), {.input = "given "});
+  EXPECT_EQ(outcome.exit_code, 3) << outcome;
+  EXPECT_EQ(outcome.out, "given " + std::to_string(test::user_uid()) + "\n");
+  EXPECT_EQ(outcome.err, "error\n");
+  EXPECT_EQ(run({"--backend", "container", "--image", test::Engine::image(), "--", "sh", "-c", "kill -9 $$"}).exit_code, 137);
+  EXPECT_EQ(run(with_image({"--", "no-such-program"})).exit_code, 127);
+  EXPECT_EQ(run(with_image({"--timeout", "500ms", "--", "sleep", "300"})).exit_code, 124);
+  const std::string large(3'000'000, 'x');
+  EXPECT_EQ(run(with_image({"--", "cat"}), {.input = large}).out, large);
+  EXPECT_TRUE(engine_->containers().empty());
+}
+
+TEST_F(RunInContainer, ASignalToTheFrontReachesTheCommand) {
+  test::Running front({BELLJAR_PROGRAM, "run", "--image", test::Engine::image(), "-c",
+                       "trap 'echo caught; exit 5' TERM; echo ready; sleep 300 & wait"},
+                      {.cwd = work_.path(), .env = {{"DOCKER_HOST", engine_->address()}}});
+  ASSERT_TRUE(front.wait_for_output("ready")) << front.err();
+  front.send(15);
+  const auto outcome = front.wait();
+  EXPECT_EQ(outcome.exit_code, 5) << outcome;
+  EXPECT_EQ(outcome.out, "ready\ncaught\n");
+}
+
+TEST_F(RunInContainer, JsonAndReportTellWhatHeld) {
+  const auto outcome = run(with_image({"--json", "--report", "report.json", "--", "echo", "hi"}));
+  EXPECT_NE(outcome.out.find("\"stdout\":\"hi\\n\""), std::string::npos) << outcome;
+  EXPECT_NE(outcome.out.find("\"clause\":\"protect.absent\""), std::string::npos) << outcome;
+  EXPECT_NE(test::read_file(work_ / "report.json").find("\"exit_code\":0"), std::string::npos);
+}
+
+TEST_F(RunInContainer, APtyIsTheCommandsOwn) {
+  const auto outcome = run(with_image({"--pty", "--", "sh", "-c", "test -t 0 && test -t 1 && echo terminal"}));
+  EXPECT_EQ(outcome.out, "terminal\r\n") << outcome;
+}
+
+TEST_F(RunInContainer, APolicyFileMayChooseIt) {
+  const test::TempDir own;  // one in the workspace may only narrow
+  const std::string file = own.write("container.toml", "backend = \"container\"\n[limits]\npids = 30\n");
+  const auto outcome = run(with_image({"--policy", file, "--", "echo", "hi"}));
+  EXPECT_EQ(outcome.out, "hi\n") << outcome;
+  // Not a word of containers on the command line: the file alone hands the run over.
+  const auto handed = test::belljar({"run", "--policy", file, "--", "true"},
+                                    {.cwd = work_.path(), .env = {{"DOCKER_HOST", "unix:///nonexistent/sock"}}});
+  EXPECT_NE(handed.err.find("cannot reach the container engine at `/nonexistent/sock`"), std::string::npos) << handed;
+}
+
+TEST_F(RunInContainer, WhatIsNotServedIsRefusedByName) {
+  const auto refusal = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--", "true"});
+    const auto outcome = run(with_image(all));
+    EXPECT_EQ(outcome.exit_code, 125) << outcome;
+    return outcome.err.substr(0, outcome.err.find('\n'));
+  };
+  EXPECT_EQ(run(with_image({"--", "true"})).exit_code, 0) << "the twin";
+  EXPECT_EQ(refusal({"--net", "proxy"}), "belljar: the container backend does not serve network.mode = \"proxy\"");
+  EXPECT_EQ(refusal({"--txn"}), "belljar: the container backend does not serve --txn");
+  EXPECT_EQ(refusal({"--backend", "native"}), "belljar: cannot use an image with the backend `native`");
+  EXPECT_EQ(
+      refusal({"--require", "protect.absent"}),
+      "belljar: protect.absent is required, but this machine enforces it only as `none` (control names that do not exist yet)");
+  EXPECT_EQ(refusal({"--engine", "tcp://127.0.0.1:2375"}), "belljar: cannot reach the container engine at `tcp://127.0.0.1:2375`");
+  EXPECT_EQ(refusal({"--tmpfs", "relative"}), "belljar: --tmpfs: cannot use `relative`");
+}
+
+TEST(RunInNoContainer, WithoutAnEngineThereIsOneClearError) {
+  const test::TempDir work;
+  const auto outcome =
+      test::belljar({"run", "--image", "x", "--engine", "unix:///nonexistent/sock", "--", "true"}, {.cwd = work.path()});
+  EXPECT_EQ(outcome.exit_code, 125);
+  EXPECT_EQ(outcome.err.substr(0, outcome.err.find('\n')),
+            "belljar: cannot reach the container engine at `/nonexistent/sock`: No such file or directory (connect)")
+      << outcome;
+}
+
+}  // namespace
+}  // namespace belljar
