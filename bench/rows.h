@@ -38,16 +38,17 @@ struct Setting {
   int requests = 0;     // of the soak of the proxy; 0: none
 };
 
-void bench_process(const Setting& setting, Report& report);  // whole processes, beside the peers installed
-void bench_library(const Setting& setting, Report& report);  // start to reap, exec in a live sandbox, the steps of a start
-void bench_end(const Setting& setting, Report& report);      // from SIGKILL to the front until its tree is gone
-void bench_egress(const Setting& setting, Report& report);   // the proxy beside a direct connection
-void bench_txn(const Setting& setting, Report& report);      // transactions over 100 000 files
-void bench_guard(const Setting& setting, Report& report);    // a command judged, a text scanned
-void bench_work(const Setting& setting, Report& report);     // build, git status, output, memory
-void bench_files(const Setting& setting, Report& report);    // what a brokered call on files costs more, 1 and 8 writers
-void bench_trees(const Setting& setting, Report& report);    // clone, unpack; starts in large workspaces
-void bench_session(const Setting& setting, Report& report);  // the library's Sandbox: commands, files, many idle ones, a soak
+void bench_process(const Setting& setting, Report& report);    // whole processes, beside the peers installed
+void bench_library(const Setting& setting, Report& report);    // start to reap, exec in a live sandbox, the steps of a start
+void bench_end(const Setting& setting, Report& report);        // from SIGKILL to the front until its tree is gone
+void bench_egress(const Setting& setting, Report& report);     // the proxy beside a direct connection
+void bench_txn(const Setting& setting, Report& report);        // transactions over 100 000 files
+void bench_guard(const Setting& setting, Report& report);      // a command judged, a text scanned
+void bench_work(const Setting& setting, Report& report);       // build, git status, output, memory
+void bench_files(const Setting& setting, Report& report);      // what a brokered call on files costs more, 1 and 8 writers
+void bench_trees(const Setting& setting, Report& report);      // clone, unpack; starts in large workspaces
+void bench_session(const Setting& setting, Report& report);    // the library's Sandbox: commands, files, many idle ones, a soak
+void bench_container(const Setting& setting, Report& report);  // containers beside the engine's own exec and run
 
 // What bench_files runs inside: writes its times to DIRECTORY/times. Returns an exit code.
 int files_inside(const std::string& directory, int writers, int rounds);

@@ -45,6 +45,7 @@ class Container {
   Engine engine_;
   std::string id_;
   std::shared_ptr<Channel> channel_;
+  bool begun_ = false;  // set once, before anybody else has it
   std::mutex mutex_;
   bool stopped_ = false;  // guarded by mutex_
 };

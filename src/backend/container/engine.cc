@@ -254,10 +254,12 @@ Result<void> Engine::remove(const std::string& id) const {
   return refused("cannot remove the container", reply);
 }
 
-Result<bool> Engine::is_there(const std::string& id) const {
-  const Reply reply = BELLJAR_TRY(call(Method::kGet, format("/containers/{}/json", id)));
-  if (reply.status == 200 || reply.status == 404) return reply.status == 200;
-  return refused("cannot look for the container", reply);
+Result<void> Engine::await_removal(const std::string& id, std::chrono::milliseconds patience) const {
+  const Reply reply = BELLJAR_TRY(fetch(
+      address_,
+      {.method = Method::kPost, .target = format("{}/containers/{}/wait?condition=removed", version_, id), .patience = patience}));
+  if (reply.status == 200 || reply.status == 404) return {};
+  return refused("cannot wait for the container's end", reply);
 }
 
 Result<ContainerStats> Engine::stats(const std::string& id) const {

@@ -47,7 +47,8 @@ class Engine {
   Result<void> start(const std::string& id) const;
   // With its anonymous volumes, running or not. One that is not there, or on its way out, is fine.
   Result<void> remove(const std::string& id) const;
-  Result<bool> is_there(const std::string& id) const;
+  // Waits until the engine has removed one that ends by itself. Errors: kDeadlineExceeded.
+  Result<void> await_removal(const std::string& id, std::chrono::milliseconds patience) const;
   Result<ContainerStats> stats(const std::string& id) const;
   Result<std::vector<Listed>> list(const std::string& label) const;  // running or not
 
