@@ -113,6 +113,18 @@ TEST_F(ContainerBackend, HoldsWhatItReports) {
   EXPECT_EQ(refusal().code(), Code::kFailedPrecondition);
 }
 
+TEST_F(ContainerBackend, ItsPid1IsOutOfReachOfTheCommands) {
+  const auto sandbox = start();
+  EXPECT_EQ(out(*sandbox, "for s in 9 15 1 2 17 19; do kill -$s 1; done; sleep 0.3; echo alive"), "alive\n");
+  EXPECT_EQ(out(*sandbox, "cat /proc/1/cmdline | tr '\\0' ' '"), "/.belljar/inside ");
+  EXPECT_NE(out(*sandbox, "ls /proc/1/fd").find("denied"), std::string::npos);
+  EXPECT_NE(out(*sandbox, "cat /proc/1/environ").find("denied"), std::string::npos);
+  EXPECT_NE(out(*sandbox, "echo x >>/proc/1/mem").find("denied"), std::string::npos);
+  EXPECT_NE(out(*sandbox, "cp /bin/busybox /.belljar/inside").find("Read-only"), std::string::npos);
+  EXPECT_EQ(out(*sandbox, "cat /proc/self/environ | tr '\\0' '\\n' | grep -c LANG"), "1\n") << "one's own can be read";
+  EXPECT_TRUE(sandbox->health());
+}
+
 TEST_F(ContainerBackend, LimitsAreNamedWhenTheyAreHit) {
   config_.policy.limits.memory = 32_MiB;
   config_.policy.limits.pids = 20;

@@ -1,0 +1,263 @@
+// belljar-inside: pid 1 of a container that the container backend starts. Static, needs nothing of the image, so a scratch image
+// works.
+//
+// The engine's attach stream is its only line to the outside: requests come in on stdin, everything goes out on stdout, in records
+// (backend/container/records.h). The Engine API has no call that ends a command inside, and one `docker exec` costs a whole runtime
+// start; this program starts commands itself and ends their trees, so neither matters, and any engine or runtime that can attach
+// will do. When stdin ends, whoever started us is gone: pid 1 exits and takes everything with it.
+//
+// It runs as the same user as the commands. They cannot signal it (pid 1 gets only the signals that it asks for, pid_namespaces(7))
+// nor look into it (it is not dumpable, so its /proc/1/fd and its memory are closed to them, ptrace(2)).
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+
+#include <new>
+
+#include "launch/inside/start.h"
+#include "launch/inside/state.h"
+#include "launch/inside/streams.h"
+#include "launch/inside/tree.h"
+#include "launch/inside/wire.h"
+
+namespace belljar::inside {
+
+long long now_us() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
+}
+
+namespace {
+
+Command* g_commands = nullptr;
+Setup g_setup;
+
+void send_end(Command& command) {
+  char record[9 + 4 + 8 + 8 + 8 + 1 + 1 + 8];
+  char* at = record + 9;
+  put32(at, static_cast<uint32_t>(command.status));
+  const auto micro = [](const timeval& time) {
+    return static_cast<uint64_t>(time.tv_sec) * 1000000 + static_cast<uint64_t>(time.tv_usec);
+  };
+  put64(at + 4, micro(command.usage.ru_utime));
+  put64(at + 12, micro(command.usage.ru_stime));
+  put64(at + 20, static_cast<uint64_t>(command.usage.ru_maxrss) * 1024);
+  at[28] = oom_kills() > command.oom_before ? 1 : 0;
+  at[29] = pids_refused() > command.pids_before ? 1 : 0;
+  put64(at + 30, static_cast<uint64_t>(command.ended_us - command.started_us));
+  send_record('x', command.id, record, 38);
+}
+
+void finish(Command& command) {
+  if (command.ending != Ending::kNo) {  // what outlived its parent's TERM was part of what had to end
+    kill_tree(command);
+    command.ending = Ending::kKill;
+  }
+}
+
+void reap() {
+  for (;;) {
+    int status = 0;
+    rusage usage;
+    const pid_t pid = wait4(-1, &status, WNOHANG, &usage);
+    if (pid <= 0) return;
+    for (Command* command = g_commands; command != nullptr; command = command->next) {
+      if (!command->started || command->exited || command->pid != pid) continue;
+      command->exited = true;
+      command->ended_us = now_us();
+      command->status = status;
+      command->usage = usage;
+      finish(*command);
+    }
+  }
+}
+
+void discard(Command* command) {
+  close_fd(command->out);
+  close_fd(command->err);
+  drop_input(*command);
+  free(command->request);
+  free(command->victims);
+  free(command);
+}
+
+void settle() {
+  for (Command** link = &g_commands; *link != nullptr;) {
+    Command* const command = *link;
+    if (command->exited && (!command->started || drained(*command))) {
+      if (command->started) send_end(*command);
+      *link = command->next;
+      discard(command);
+    } else {
+      link = &command->next;
+    }
+  }
+}
+
+// --- records in
+
+Command* find_command(uint32_t id) {
+  for (Command* command = g_commands; command != nullptr; command = command->next) {
+    if (command->id == id) return command;
+  }
+  return nullptr;
+}
+
+bool add_request(uint32_t id, const char* payload, size_t size) {
+  Command* command = find_command(id);
+  if (command == nullptr) {
+    void* const memory = malloc(sizeof(Command));
+    if (memory == nullptr) return false;
+    command = new (memory) Command;
+    command->id = id;
+    command->next = g_commands;
+    g_commands = command;
+  }
+  if (command->started || command->request_size + size > kLargestRequest) return false;
+  char* const larger = static_cast<char*>(realloc(command->request, command->request_size + size + 1));
+  if (larger == nullptr) return false;
+  memcpy(larger + command->request_size, payload, size);
+  command->request = larger;
+  command->request_size += size;
+  return true;
+}
+
+void resize(const Command& command, const char* payload) {
+  const uint32_t both = get32(payload);
+  const winsize size{static_cast<uint16_t>(both >> 16), static_cast<uint16_t>(both), 0, 0};
+  if (command.terminal) ioctl(command.out, TIOCSWINSZ, &size);
+}
+
+void serve(char type, uint32_t id, const char* payload, size_t size) {
+  if (type == 'P') return send_number('p', id, 0);
+  if (type == 'R') {
+    if (!add_request(id, payload, size)) _exit(3);
+    return;
+  }
+  Command* const command = find_command(id);
+  if (command == nullptr) return;  // it has ended meanwhile
+  const bool number = size >= 4;
+  if (type == 'G') start_command(g_setup, *command, payload, size);
+  else if (type == 'D') take_input(*command, payload, size);
+  else if (type == 'C') {
+    command->close_input = true;
+    feed(*command);
+  } else if (type == 'S' && number && command->started && !command->exited) kill(-command->pid, static_cast<int>(get32(payload)));
+  else if (type == 'E' && number) end_command(*command, get32(payload));
+  else if (type == 'W' && number) command->window += get32(payload);
+  else if (type == 'T' && number) resize(*command, payload);
+  else if (type == 'H') command->detached = true;
+}
+
+void read_records() {
+  static char buffer[9 + kLargestRecord];
+  static size_t have = 0;
+  const ssize_t got = read(0, buffer + have, sizeof buffer - have);
+  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (got <= 0) _exit(0);  // whoever started us is gone
+  have += static_cast<size_t>(got);
+  size_t at = 0;
+  while (have - at >= 9) {
+    const size_t size = get32(buffer + at + 5);
+    if (size > kLargestRecord) _exit(3);
+    if (have - at < 9 + size) break;
+    serve(buffer[at], get32(buffer + at + 1), buffer + at + 9, size);
+    at += 9 + size;
+  }
+  have -= at;
+  memmove(buffer, buffer + at, have);
+}
+
+// --- the loop
+
+size_t add_polls(pollfd*& set, size_t& room, int signals) {
+  size_t count = 2;
+  for (const Command* command = g_commands; command != nullptr; command = command->next) count += 3;
+  if (count > room) {
+    free(set);
+    room = count * 2;
+    set = static_cast<pollfd*>(calloc(room, sizeof(pollfd)));
+    if (set == nullptr) _exit(4);
+  }
+  set[0] = {0, POLLIN, 0};
+  set[1] = {signals, POLLIN, 0};
+  size_t at = 2;
+  for (const Command* command = g_commands; command != nullptr; command = command->next, at += 3) {
+    const bool open = command->detached || command->window > 0;
+    set[at] = {open ? command->out : -1, POLLIN, 0};
+    set[at + 1] = {open ? command->err : -1, POLLIN, 0};
+    set[at + 2] = {command->input_size > 0 ? command->in : -1, POLLOUT, 0};
+  }
+  return count;
+}
+
+int patience() {
+  long long soonest = -1;
+  for (const Command* command = g_commands; command != nullptr; command = command->next) {
+    if (command->ending == Ending::kTerm && !command->exited && (soonest < 0 || command->kill_at < soonest))
+      soonest = command->kill_at;
+  }
+  if (soonest < 0) return -1;
+  const long long left = soonest - now_ms();
+  return left < 0 ? 0 : left > 60000 ? 60000 : static_cast<int>(left);
+}
+
+void turn(pollfd*& set, size_t& room, int signals) {
+  add_polls(set, room, signals);
+  size_t count = 2;
+  for (const Command* command = g_commands; command != nullptr; command = command->next) count += 3;
+  poll(set, count, patience());
+  size_t at = 2;
+  uint64_t ignored = 0;
+  for (Command* command = g_commands; command != nullptr; command = command->next, at += 3) {
+    if (set[at].revents != 0) relay(*command, command->out, 'o', ignored);
+    if (set[at + 1].revents != 0) relay(*command, command->err, 'e', ignored);
+    if (set[at + 2].revents != 0) feed(*command);
+    if (command->ending == Ending::kTerm && !command->exited && now_ms() >= command->kill_at) end_command(*command, 0);
+  }
+  if (set[1].revents != 0) {
+    signalfd_siginfo told;
+    while (read(signals, &told, sizeof told) == static_cast<ssize_t>(sizeof told)) {
+      // From outside: a sender in this pid namespace, a command, has a pid here.
+      if (told.ssi_signo == SIGTERM && told.ssi_pid == 0) _exit(0);
+    }
+  }
+  reap();
+  if (set[0].revents != 0) read_records();
+  settle();
+}
+
+}  // namespace
+
+}  // namespace belljar::inside
+
+int main(int argc, char** argv) {
+  using namespace belljar::inside;
+  prctl(PR_SET_DUMPABLE, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // where something else is pid 1
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const rlim_t value = strtoull(argv[i + 1], nullptr, 10);
+    (strcmp(argv[i], "--open-files") == 0 ? g_setup.open_files : g_setup.file_size) = value;
+  }
+  sigset_t mask;
+  sigemptyset(&mask);
+  sigaddset(&mask, SIGCHLD);
+  sigaddset(&mask, SIGTERM);
+  sigprocmask(SIG_BLOCK, &mask, &g_setup.mask);
+  signal(SIGPIPE, SIG_IGN);
+  const int signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals < 0) return 4;
+  send_number('h', 0, 1);  // the version of the protocol
+  pollfd* set = nullptr;
+  size_t room = 0;
+  for (;;) turn(set, room, signals);
+}

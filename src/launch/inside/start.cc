@@ -1,0 +1,236 @@
+#include "launch/inside/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+
+#include "launch/inside/tree.h"
+#include "launch/inside/wire.h"
+
+namespace belljar::inside {
+
+namespace {
+
+struct Failure {
+  int error = 0;
+  char step = 'e';  // c: the working directory, e: execve, r: a resource of ours
+};
+
+struct Words {
+  char** argv = nullptr;
+  char** envp = nullptr;
+  char* cwd = nullptr;
+};
+
+// "argc envc" as two numbers, then cwd, argv and the variables, each ended by NUL.
+bool take_apart(Command& command, Words& words) {
+  if (command.request_size < 8) return false;
+  const size_t argc = get32(command.request), envc = get32(command.request + 4);
+  char* at = command.request + 8;
+  char* const end = command.request + command.request_size;
+  size_t inherited = 0;
+  while (environ[inherited] != nullptr) ++inherited;
+  if (argc == 0 || argc > command.request_size || envc > command.request_size) return false;
+  words.argv = static_cast<char**>(calloc(argc + 1, sizeof(char*)));
+  words.envp = static_cast<char**>(calloc(inherited + envc + 1, sizeof(char*)));
+  if (words.argv == nullptr || words.envp == nullptr) return false;
+  size_t variables = 0;
+  for (; variables < inherited; ++variables) words.envp[variables] = environ[variables];
+  for (size_t i = 0; i < 1 + argc + envc; ++i) {
+    char* const stop = static_cast<char*>(memchr(at, 0, static_cast<size_t>(end - at)));
+    if (stop == nullptr) return false;
+    if (i == 0) words.cwd = at;
+    else if (i <= argc) words.argv[i - 1] = at;
+    else {
+      const char* const equals = strchr(at, '=');
+      if (equals == nullptr) return false;
+      size_t slot = 0;
+      while (slot < variables && strncmp(words.envp[slot], at, static_cast<size_t>(equals - at) + 1) != 0) ++slot;
+      words.envp[slot] = at;
+      if (slot == variables) ++variables;
+    }
+    at = stop + 1;
+  }
+  return true;
+}
+
+const char* variable(char* const* envp, const char* name) {
+  const size_t length = strlen(name);
+  for (; *envp != nullptr; ++envp) {
+    if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=') return *envp + length + 1;
+  }
+  return nullptr;
+}
+
+// As execvpe(3), in the child: the working directory is the command's, which a relative entry of PATH is seen from.
+int exec_in_path(const Words& words) {
+  const char* const program = words.argv[0];
+  if (strchr(program, '/') != nullptr) {
+    execve(program, words.argv, words.envp);
+    return errno;
+  }
+  const char* path = variable(words.envp, "PATH");
+  if (path == nullptr) path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+  int found = ENOENT;
+  for (bool more = true; more;) {
+    const char* const stop = strchrnul(path, ':');
+    char full[4096];
+    const int length = static_cast<int>(stop - path);
+    const int printed = snprintf(full, sizeof full, "%.*s%s%s", length, path, length == 0 ? "" : "/", program);
+    if (printed > 0 && static_cast<size_t>(printed) < sizeof full) {
+      execve(full, words.argv, words.envp);
+      if (errno == EACCES) found = EACCES;
+      else if (errno != ENOENT && errno != ENOTDIR) return errno;
+    }
+    more = *stop == ':';
+    path = stop + 1;
+  }
+  return found;
+}
+
+struct Ends {
+  int in = -1, out = -1, err = -1;  // the command's
+  bool terminal = false;
+};
+
+void limit(int resource, rlim_t value) {
+  rlimit now;
+  if (value == 0 || getrlimit(static_cast<__rlimit_resource_t>(resource), &now) != 0) return;
+  now.rlim_max = value < now.rlim_max ? value : now.rlim_max;
+  now.rlim_cur = now.rlim_max;
+  setrlimit(static_cast<__rlimit_resource_t>(resource), &now);
+}
+
+// In the child, which shares our memory until execve(2): no library state is touched.
+[[noreturn]] void become(const Setup& setup, const Words& words, const Ends& ends, volatile Failure* failure) {
+  setsid();
+  if (dup2(ends.in, 0) < 0 || dup2(ends.out, 1) < 0 || dup2(ends.err, 2) < 0) {
+    failure->error = errno;
+    failure->step = 'r';
+    _exit(126);
+  }
+  if (ends.terminal) ioctl(0, TIOCSCTTY, 0);
+  // Its orphans come to it while it runs, so they are found below it when it has to end.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  limit(RLIMIT_NOFILE, setup.open_files);
+  limit(RLIMIT_FSIZE, setup.file_size);
+  if (chdir(words.cwd) != 0) {
+    failure->error = errno;
+    failure->step = 'c';
+    _exit(126);
+  }
+  struct sigaction plain{};
+  plain.sa_handler = SIG_DFL;
+  sigaction(SIGPIPE, &plain, nullptr);
+  sigprocmask(SIG_SETMASK, &setup.mask, nullptr);
+  failure->error = exec_in_path(words);
+  failure->step = 'e';
+  _exit(126);
+}
+
+bool open_terminal(Command& command, Ends& ends, uint16_t rows, uint16_t columns) {
+  const int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+  if (master < 0) return false;
+  command.out = master;
+  int unlock = 0;
+  unsigned number = 0;
+  if (ioctl(master, TIOCSPTLCK, &unlock) != 0 || ioctl(master, TIOCGPTN, &number) != 0) return false;
+  char path[32];
+  snprintf(path, sizeof path, "/dev/pts/%u", number);
+  const winsize size{rows, columns, 0, 0};
+  ioctl(master, TIOCSWINSZ, &size);
+  ends.in = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  ends.terminal = true;
+  if (ends.in < 0) return false;
+  ends.out = fcntl(ends.in, F_DUPFD_CLOEXEC, 3);
+  ends.err = fcntl(ends.in, F_DUPFD_CLOEXEC, 3);
+  command.in = fcntl(master, F_DUPFD_CLOEXEC, 3);
+  command.terminal = true;
+  return ends.out >= 0 && ends.err >= 0 && command.in >= 0;
+}
+
+bool open_pipes(Command& command, Ends& ends, bool input) {
+  int pair[2];
+  if (pipe2(pair, O_CLOEXEC) != 0) return false;
+  command.out = pair[0];
+  ends.out = pair[1];
+  if (pipe2(pair, O_CLOEXEC) != 0) return false;
+  command.err = pair[0];
+  ends.err = pair[1];
+  fcntl(command.out, F_SETFL, O_NONBLOCK);
+  fcntl(command.err, F_SETFL, O_NONBLOCK);
+  if (!input) {
+    ends.in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return ends.in >= 0;
+  }
+  if (pipe2(pair, O_CLOEXEC) != 0) return false;
+  ends.in = pair[0];
+  command.in = pair[1];
+  fcntl(command.in, F_SETFL, O_NONBLOCK);
+  return true;
+}
+
+Failure run(const Setup& setup, Command& command, const Ends& ends, const Words& words) {
+  volatile Failure failure;
+  const pid_t pid = vfork();
+  if (pid == 0) become(setup, words, ends, &failure);
+  if (pid < 0) {
+    failure.error = errno;
+    failure.step = 'r';
+  } else if (failure.error != 0) {
+    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  } else {
+    command.pid = pid;
+    command.started = true;
+    command.started_us = now_us();
+  }
+  Failure result;
+  result.error = failure.error;
+  result.step = failure.step;
+  return result;
+}
+
+}  // namespace
+
+void start_command(const Setup& setup, Command& command, const char* payload, size_t size) {
+  Failure failure{EINVAL, 'r'};
+  const bool input = size >= 5 && (payload[0] & 1) != 0, terminal = size >= 5 && (payload[0] & 2) != 0;
+  Words words;
+  Ends ends;
+  if (size >= 5 && take_apart(command, words)) {
+    const auto u16 = [&](int at) {
+      return static_cast<uint16_t>(static_cast<unsigned char>(payload[at]) << 8 | static_cast<unsigned char>(payload[at + 1]));
+    };
+    command.oom_before = oom_kills();
+    command.pids_before = pids_refused();
+    const bool open = terminal ? open_terminal(command, ends, u16(1), u16(3)) : open_pipes(command, ends, input);
+    if (open) failure = run(setup, command, ends, words);
+    else failure = {errno, 'r'};
+  }
+  close_fd(ends.in);
+  close_fd(ends.out);
+  close_fd(ends.err);
+  free(words.argv);
+  free(words.envp);
+  free(command.request);
+  command.request = nullptr;
+  if (command.started) return send_number('s', command.id, static_cast<uint32_t>(command.pid));
+  char record[9 + 5];
+  record[9] = failure.step;
+  put32(record + 10, static_cast<uint32_t>(failure.error));
+  send_record('f', command.id, record, 5);
+  command.exited = true;  // to be taken off the list
+  close_fd(command.out);
+  close_fd(command.err);
+  close_fd(command.in);
+}
+
+}  // namespace belljar::inside

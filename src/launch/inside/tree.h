@@ -1,0 +1,17 @@
+// The processes of one command, and how they end; what the kernel counted against the container's limits.
+#pragma once
+
+#include "launch/inside/state.h"
+
+namespace belljar::inside {
+
+// KILL to the command, to what it was when it was told to end, and to all that descends from either.
+void kill_tree(const Command& command);
+// TERM, and KILL when the grace is over (the loop's); without a grace KILL at once.
+void end_command(Command& command, uint32_t grace_ms);
+
+// Of the container, since it was made.
+unsigned long long oom_kills();
+unsigned long long pids_refused();
+
+}  // namespace belljar::inside
