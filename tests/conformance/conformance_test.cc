@@ -516,10 +516,11 @@ INSTANTIATE_TEST_SUITE_P(Every, Conformance,
                          });
 
 // All rows with one engine, which takes a second to start.
-TEST(ContainerConformance, EveryRow) {
-  BELLJAR_NEEDS(container_engine());
-  test::Engine engine;
+void check_containers(test::EngineKind kind, const std::string& column) {
+  test::Engine engine(kind);
   for (const Row& row : rows()) {
+    // What needs no process is this machine's own code, and the same whichever engine there is.
+    if (kind == test::EngineKind::kPodman && !row.needs_processes) continue;
     SCOPED_TRACE(row.name);
     const test::TempDir workspace;
     workspace.give_to(test::user_uid(), test::user_gid());
@@ -533,14 +534,24 @@ TEST(ContainerConformance, EveryRow) {
       ASSERT_TRUE(sandbox) << sandbox.error().line();
       const auto started = (*sandbox)->start();
       ASSERT_TRUE(started) << started.error().line();
-      const bool before = HasFailure();
+      const bool before = testing::Test::HasFailure();
       const Outcome outcome = row.check({*sandbox, workspace.path()});
-      table()[row.name]["container"] = HasFailure() && !before     ? "DIFFERENT"
-                                       : outcome == Outcome::kSame ? "same"
-                                                                   : "refused by name";
+      table()[row.name][column] = testing::Test::HasFailure() && !before ? "DIFFERENT"
+                                  : outcome == Outcome::kSame            ? "same"
+                                                                         : "refused by name";
     }
     EXPECT_TRUE(engine.containers().empty());
   }
+}
+
+TEST(ContainerConformance, EveryRow) {
+  BELLJAR_NEEDS(container_engine());
+  check_containers(test::EngineKind::kDocker, "container");
+}
+
+TEST(ContainerConformance, EveryRowWithPodman) {
+  BELLJAR_NEEDS(container_engine(belljar::test::EngineKind::kPodman));
+  check_containers(test::EngineKind::kPodman, "podman");
 }
 
 // One program, all rows: CTest runs each test by itself, so the table is printed when the program is run as a whole.
@@ -551,7 +562,7 @@ class Table : public testing::Environment {
     std::printf("%-55s", "row");
     std::vector<const char*> columns;
     for (const Kind& kind : kKinds) columns.push_back(kind.name);
-    columns.push_back("container");
+    columns.insert(columns.end(), {"container", "podman"});
     for (const char* column : columns) std::printf(" | %-16s", column);
     std::printf("\n");
     for (const Row& row : rows()) {

@@ -33,16 +33,16 @@ void remove_cgroups() {
 
 }  // namespace
 
-std::string container_engine() {
+std::string container_engine(EngineKind kind) {
   if (!is_root()) return "only as root";
-  for (const char* name : {"dockerd", "docker", "unshare"}) {
+  for (const char* name : {kind == EngineKind::kDocker ? "dockerd" : "podman", "docker", "unshare"}) {
     if (const std::string missing = program(name); !missing.empty() && !fs::exists(std::string("/usr/sbin/") + name))
       return missing;
   }
   return fs::exists(kBusybox) ? "" : "needs the program busybox (./dev setup test)";
 }
 
-Engine::Engine(std::vector<std::string> options) : options_(std::move(options)) {
+Engine::Engine(EngineKind kind) : kind_(kind) {
   start();
   import_image();
 }
@@ -52,22 +52,55 @@ Engine::~Engine() {
   remove_cgroups();
 }
 
-// A pid and a mount namespace of its own: dockerd is pid 1 there, so whatever it started ends with it, and its mounts as well.
+std::vector<std::string> Engine::dockerd() const {
+  return {"dockerd",
+          "--data-root",
+          directory_ / "data",
+          "--exec-root",
+          directory_ / "exec",
+          "--pidfile",
+          directory_ / "pid",
+          "--host",
+          address(),
+          "--config-file",
+          directory_.write("daemon.json", "{}"),
+          "--bridge=none",
+          "--iptables=false",
+          "--ip-masq=false",
+          "--storage-driver=vfs",  // works wherever the directory lies
+          "--cgroup-parent=/" + cgroup_name()};
+}
+
+std::vector<std::string> Engine::podman() const {
+  return {"podman",
+          "--root",
+          directory_ / "data",
+          "--runroot",
+          directory_ / "exec",
+          "--storage-driver=vfs",
+          "--cgroup-manager=cgroupfs",
+          "--runtime=runc",
+          "--events-backend=file"};
+}
+
+// A pid and a mount namespace of its own: the engine is pid 1 there, so whatever it started ends with it, and its mounts as well.
 void Engine::start() {
   const std::string log = directory_ / "log";
-  std::vector<std::string> argv = {"/bin/sh",      "-c",      "exec \"$@\" >>" + log + " 2>&1",
-                                   "sh",           "unshare", "--mount",
-                                   "--pid",        "--fork",  "--kill-child=KILL",
-                                   "--mount-proc", "dockerd"};
-  for (const std::string& word :
-       {std::string("--data-root"), directory_ / "data", std::string("--exec-root"), directory_ / "exec", std::string("--pidfile"),
-        directory_ / "pid", std::string("--host"), address(), std::string("--config-file"), directory_.write("daemon.json", "{}"),
-        std::string("--bridge=none"), std::string("--iptables=false"), std::string("--ip-masq=false"),
-        "--cgroup-parent=/" + cgroup_name()})
-    argv.push_back(word);
-  argv.insert(argv.end(), options_.begin(), options_.end());
+  std::vector<std::string> argv = {
+      "/bin/sh",           "-c",          "exec \"$@\" >>" + log + " 2>&1", "sh", "unshare", "--mount", "--pid", "--fork",
+      "--kill-child=KILL", "--mount-proc"};
+  std::vector<std::string> words = dockerd();
+  if (kind_ == EngineKind::kPodman) {
+    words = podman();
+    words.insert(words.end(), {"system", "service", "--time=0", address()});
+  }
+  argv.insert(argv.end(), words.begin(), words.end());
+  // What Podman asks for by itself is more than an unprivileged root may set.
+  const std::string limits =
+      directory_.write("containers.conf", "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n");
   ::unlink((directory_ / "pid").c_str());  // of one that was killed
-  daemon_ = std::make_unique<Running>(argv, RunOptions{.stdin_is = Input::kNull, .env = {{"PATH", kPath}}, .timeout = 600s});
+  daemon_ = std::make_unique<Running>(
+      argv, RunOptions{.stdin_is = Input::kNull, .env = {{"PATH", kPath}, {"CONTAINERS_CONF", limits}}, .timeout = 600s});
   for (int turn = 0; turn < 600; ++turn, std::this_thread::sleep_for(100ms)) {
     if (client({"version"}).exit_code == 0) return;
   }
@@ -108,7 +141,10 @@ void Engine::import_image() {
   }
   directory_.write("root/etc/passwd", "root:x:0:0::/root:/bin/sh\nguest:x:21000:21000::/home:/bin/sh\n");
   const Outcome packed = run({"tar", "--create", "--file", directory_ / "image.tar", "--directory", root, "."});
-  const Outcome imported = client({"import", directory_ / "image.tar", image()});
+  std::vector<std::string> words = {"docker", "--host", address()};
+  if (kind_ == EngineKind::kPodman) words = podman();
+  words.insert(words.end(), {"import", directory_ / "image.tar", image()});
+  const Outcome imported = run(words, {.env = {{"PATH", kPath}, {"HOME", directory_.path()}}});
   if (packed.exit_code != 0 || imported.exit_code != 0) throw std::runtime_error("import: " + packed.err + imported.err);
 }
 

@@ -1,5 +1,5 @@
-// A real container engine for a test: Debian's dockerd with a data root, a socket and namespaces of its own, so that nothing of it
-// outlives the test, whatever happens to the test. Only root can have one.
+// A real container engine for a test: Debian's dockerd, or Podman's service, with a data root, a socket and namespaces of its own,
+// so that nothing of it outlives the test, whatever happens to the test. Only root can have one.
 //
 //   BELLJAR_NEEDS(container_engine());
 //   test::Engine engine;
@@ -15,17 +15,19 @@
 
 namespace belljar::test {
 
+enum class EngineKind { kDocker, kPodman };
+
 class Engine {
  public:
-  // Starts it and imports an image made of busybox. `options`: further ones of dockerd. Throws std::runtime_error with its log.
-  explicit Engine(std::vector<std::string> options = {});
+  // Starts it and imports an image made of busybox. Throws std::runtime_error with its log.
+  explicit Engine(EngineKind kind = EngineKind::kDocker);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   std::string address() const { return "unix://" + socket(); }
   std::string socket() const { return directory_ / "sock"; }
-  static std::string image() { return "belljar-test:1"; }
+  static std::string image() { return "localhost/belljar-test:1"; }
 
   // The engine's own client, for what a test looks at.
   Outcome client(std::vector<std::string> words) const;
@@ -35,13 +37,15 @@ class Engine {
   void start();
 
  private:
+  std::vector<std::string> dockerd() const;
+  std::vector<std::string> podman() const;  // and its global options
   void import_image();
+  EngineKind kind_;
   TempDir directory_;
-  std::vector<std::string> options_;
   std::unique_ptr<Running> daemon_;
 };
 
 // Why there can be none here, or nothing.
-std::string container_engine();
+std::string container_engine(EngineKind kind = EngineKind::kDocker);
 
 }  // namespace belljar::test

@@ -1,8 +1,15 @@
 #include "backend/container/address.h"
 
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::backend::container {
 namespace {

@@ -8,9 +8,23 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
 
+#include "backend/container/frames.h"
+#include "backend/container/http.h"
+#include "backend/container/records.h"
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::backend::container {
 namespace {
@@ -85,7 +99,7 @@ void Channel::hang_up() {
 
 // --- reading
 
-void Channel::follow(std::string early) {
+void Channel::follow(const std::string& early) {
   if (!early.empty() && !take(early)) return;
   std::array<char, 64U << 10> buffer;
   for (;;) {

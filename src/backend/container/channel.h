@@ -67,7 +67,7 @@ class Channel {
 
  private:
   explicit Channel(Connection connection, UniqueFd stop) : connection_(std::move(connection)), stop_(std::move(stop)) {}
-  void follow(std::string early);
+  void follow(const std::string& early);
   bool take(std::string_view bytes);
   void dispatch(char type, std::uint32_t id, std::string_view payload);
   void end(std::string because);

@@ -6,9 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <utility>
 
+#include "backend/container/address.h"
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::backend::container {
 namespace {

@@ -5,10 +5,22 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
 
+#include "backend/container/channel.h"
+#include "backend/container/engine.h"
+#include "backend/container/http.h"
+#include "backend/container/spec.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "belljar/container.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::backend::container {
 namespace {

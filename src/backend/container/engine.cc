@@ -1,10 +1,23 @@
 #include "backend/container/engine.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "backend/container/address.h"
+#include "backend/container/http.h"
+#include "backend/container/spec.h"
 #include "base/format.h"
+#include "belljar/container.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::backend::container {
 namespace {

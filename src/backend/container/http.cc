@@ -1,16 +1,33 @@
 #include "backend/container/http.h"
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/buffer_body.hpp>
-#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/field.hpp>
+#include <boost/beast/http/impl/read.hpp>
+#include <boost/beast/http/impl/write.hpp>
+#include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
+#include <boost/beast/http/verb.hpp>
+#include <boost/none.hpp>
+#include <boost/system/detail/error_code.hpp>
+#include <boost/system/detail/system_category.hpp>
+#include <boost/system/system_error.hpp>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
 
+#include "backend/container/address.h"
+#include "backend/container/connection.h"
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::backend::container {
 namespace {

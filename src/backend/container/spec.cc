@@ -126,14 +126,13 @@ std::vector<Bind> binds_of(const Paths& paths, const Workplace& place, const Con
   return binder.take();
 }
 
-// /dev/shm is the engine's own, 64 MiB of it.
-std::vector<std::pair<std::string, std::string>> tmpfs_of(const Paths& paths, const Policy& policy, const ContainerOptions& options,
-                                                          const User& user) {
+// /dev/shm is the engine's own, 64 MiB of it. All are open to whoever the command is: Podman takes no owner for a tmpfs.
+std::vector<std::pair<std::string, std::string>> tmpfs_of(const Paths& paths, const Policy& policy,
+                                                          const ContainerOptions& options) {
   std::vector<std::pair<std::string, std::string>> mounts;
   for (const PrivateDir& dir : paths.view.private_dirs) {
-    if (dir.target == "/dev/shm") continue;
-    mounts.emplace_back(dir.target, format("rw,exec,nosuid,nodev,size={},mode={:o},uid={},gid={}", policy.filesystem.tmp_size.count,
-                                           dir.mode, user.inside_uid, user.inside_gid));
+    if (dir.target != "/dev/shm")
+      mounts.emplace_back(dir.target, format("rw,exec,nosuid,nodev,size={},mode=1777", policy.filesystem.tmp_size.count));
   }
   for (const auto& [path, text] : options.tmpfs) mounts.emplace_back(path, text);
   return mounts;
@@ -195,7 +194,7 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
   spec.network = policy.network.mode == NetMode::kNone ? "none" : options.network;
   spec.readonly_root = options.root == ContainerRoot::kReadOnly;
   spec.binds = binds_of(paths, place, options, installed);
-  spec.tmpfs = tmpfs_of(paths, policy, options, user);
+  spec.tmpfs = tmpfs_of(paths, policy, options);
   spec.capabilities = options.capabilities;
   spec.devices = paths.view.devices;
   spec.labels = options.labels;
