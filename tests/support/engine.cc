@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -43,11 +44,14 @@ std::string container_engine(EngineKind kind) {
 }
 
 Engine::Engine(EngineKind kind) : kind_(kind) {
+  // Where the library keeps what containers need: not this machine's own.
+  ::setenv("XDG_STATE_HOME", (directory_ / "state").c_str(), 1);
   start();
   import_image();
 }
 
 Engine::~Engine() {
+  ::unsetenv("XDG_STATE_HOME");
   if (daemon_ != nullptr) stop();
   remove_cgroups();
 }
@@ -98,7 +102,10 @@ void Engine::start() {
   // What Podman asks for by itself is more than an unprivileged root may set.
   const std::string limits =
       directory_.write("containers.conf", "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n");
-  ::unlink((directory_ / "pid").c_str());  // of one that was killed
+  // Of one that was killed: pids in these files are others' in a new pid namespace.
+  ::unlink((directory_ / "pid").c_str());
+  std::error_code ignored;
+  fs::remove_all(directory_ / "exec", ignored);
   daemon_ = std::make_unique<Running>(
       argv, RunOptions{.stdin_is = Input::kNull, .env = {{"PATH", kPath}, {"CONTAINERS_CONF", limits}}, .timeout = 600s});
   for (int turn = 0; turn < 600; ++turn, std::this_thread::sleep_for(100ms)) {
