@@ -17,10 +17,10 @@ struct Case {
   test::FakeHost host;
   Policy policy;
   ContainerOptions options;
-  Workplace place{.workspace = "/home/me/work", .home = "/home/me"};
+  Workplace place{.workspace = "/home/me/project", .home = "/home/me"};
   bool rootless = false;
 
-  Case() { host.dir("/home/me/work").dir("/tmp", 0, 01777).dir("/opt/data"); }
+  Case() { host.dir("/home/me/project").dir("/tmp", 0, 01777).dir("/opt/data"); }
   Result<Planned> plan() const { return plan_container(host, policy, place, options, kInstalled, rootless); }
 };
 
@@ -43,7 +43,7 @@ TEST(ContainerSpec, OnlyTheWorkspaceIsThere) {
   const auto planned = given.plan();
   ASSERT_TRUE(planned) << planned.error().line();
   EXPECT_EQ(planned->spec.binds,
-            (std::vector<Bind>{{"/state/inside", "/.belljar/inside", true}, {"/home/me/work", "/home/me/work", false}}));
+            (std::vector<Bind>{{"/state/inside", "/.belljar/inside", true}, {"/home/me/project", "/home/me/project", false}}));
   EXPECT_EQ(planned->spec.network, "none");
   EXPECT_EQ(planned->spec.user, "1000:1000");
   EXPECT_TRUE(planned->spec.readonly_root);
@@ -54,11 +54,11 @@ TEST(ContainerSpec, OnlyTheWorkspaceIsThere) {
 TEST(ContainerSpec, TheWorkspaceMayHaveAnotherPathInside) {
   Case given;
   given.options.workspace_at = "/workspace";
-  given.host.dir("/home/me/work/.vscode");
+  given.host.dir("/home/me/project/.vscode");
   const auto planned = given.plan();
   ASSERT_TRUE(planned) << planned.error().line();
-  EXPECT_EQ(bind_at(*planned, "/workspace"), "/home/me/work rw");
-  EXPECT_EQ(bind_at(*planned, "/workspace/.vscode"), "/home/me/work/.vscode ro");
+  EXPECT_EQ(bind_at(*planned, "/workspace"), "/home/me/project rw");
+  EXPECT_EQ(bind_at(*planned, "/workspace/.vscode"), "/home/me/project/.vscode ro");
   EXPECT_EQ(planned->spec.workdir, "/workspace");
   for (const std::string bad : {"/", "workspace", "/a/../b"}) {
     given.options.workspace_at = bad;
@@ -71,35 +71,35 @@ TEST(ContainerSpec, ReadOnlyModeHasNoWritableBind) {
   given.policy.mode = Mode::kReadOnly;
   const auto planned = given.plan();
   ASSERT_TRUE(planned) << planned.error().line();
-  EXPECT_EQ(bind_at(*planned, "/home/me/work"), "/home/me/work ro");
+  EXPECT_EQ(bind_at(*planned, "/home/me/project"), "/home/me/project ro");
 }
 
 TEST(ContainerSpec, ProtectedNamesAreReadOnlyAndWhatIsNotHeldReadsNone) {
   Case given;
-  given.host.dir("/home/me/work/.git").dir("/home/me/work/.vscode");
+  given.host.dir("/home/me/project/.git").dir("/home/me/project/.vscode");
   const auto planned = given.plan();
   ASSERT_TRUE(planned);
-  EXPECT_EQ(bind_at(*planned, "/home/me/work/.git"), "/home/me/work/.git ro");
-  EXPECT_EQ(bind_at(*planned, "/home/me/work/.vscode"), "/home/me/work/.vscode ro");
+  EXPECT_EQ(bind_at(*planned, "/home/me/project/.git"), "/home/me/project/.git ro");
+  EXPECT_EQ(bind_at(*planned, "/home/me/project/.vscode"), "/home/me/project/.vscode ro");
   EXPECT_EQ(enforced(*planned, "protect.existing"), "partial");
   EXPECT_EQ(enforced(*planned, "protect.absent"), "none");
-  EXPECT_EQ(planned->held, (std::vector<std::string>{"/home/me/work/.git", "/home/me/work/.vscode"}));
+  EXPECT_EQ(planned->held, (std::vector<std::string>{"/home/me/project/.git", "/home/me/project/.vscode"}));
   given.policy.filesystem.protect = Protect::kNone;
-  EXPECT_EQ(bind_at(*given.plan(), "/home/me/work/.git"), "none");
+  EXPECT_EQ(bind_at(*given.plan(), "/home/me/project/.git"), "none");
 }
 
 TEST(ContainerSpec, HiddenAndReadOnlyPathsAreCovered) {
   Case given;
-  given.host.dir("/home/me/work/a/secret").file("/home/me/work/.env").dir("/home/me/work/lib");
-  given.policy.filesystem.entries = {{.path = "/home/me/work/a/secret", .access = Access::kNone},
-                                     {.path = "/home/me/work/.env", .access = Access::kNone},
-                                     {.path = "/home/me/work/lib", .access = Access::kRead},
+  given.host.dir("/home/me/project/a/secret").file("/home/me/project/.env").dir("/home/me/project/lib");
+  given.policy.filesystem.entries = {{.path = "/home/me/project/a/secret", .access = Access::kNone},
+                                     {.path = "/home/me/project/.env", .access = Access::kNone},
+                                     {.path = "/home/me/project/lib", .access = Access::kRead},
                                      {.path = "/opt/data", .access = Access::kRead}};
   const auto planned = given.plan();
   ASSERT_TRUE(planned) << planned.error().line();
-  EXPECT_EQ(bind_at(*planned, "/home/me/work/a/secret"), "/state/closed.d ro");
-  EXPECT_EQ(bind_at(*planned, "/home/me/work/.env"), "/state/closed ro");
-  EXPECT_EQ(bind_at(*planned, "/home/me/work/lib"), "/home/me/work/lib ro");
+  EXPECT_EQ(bind_at(*planned, "/home/me/project/a/secret"), "/state/closed.d ro");
+  EXPECT_EQ(bind_at(*planned, "/home/me/project/.env"), "/state/closed ro");
+  EXPECT_EQ(bind_at(*planned, "/home/me/project/lib"), "/home/me/project/lib ro");
   EXPECT_EQ(bind_at(*planned, "/opt/data"), "/opt/data ro");
 }
 
