@@ -149,18 +149,19 @@ Result<std::shared_ptr<Channel>> attach(FakeEngine& fake, const std::string& str
 
 TEST(MisbehavingEngine, APid1ThatDoesNotGreetIsNotUsed) {
   const std::string hello = make_record('h', 0, kProtocol);
-  const auto greeting = [](const std::string& stream, FakeEngine::Then then = FakeEngine::Then::kStall) {
+  const auto greeting = [](const std::string& stream, FakeEngine::Then then = FakeEngine::Then::kStall,
+                           std::chrono::milliseconds patience = 30s) {
     FakeEngine fake;
     const auto channel = attach(fake, stream, then);
     if (!channel) return told(channel.error());
-    const auto greeted = (*channel)->await_hello(300ms);
+    const auto greeted = (*channel)->await_hello(patience);
     return greeted ? std::string("greeted") : told(greeted.error());
   };
   EXPECT_EQ(greeting(frame(1, hello)), "greeted");
   EXPECT_EQ(greeting(frame(1, hello.substr(0, 5)) + frame(1, hello.substr(5))), "greeted");
   EXPECT_EQ(greeting(frame(1, make_record('h', 0, kProtocol + 1))),
             "failed_precondition: its pid 1 is of another version of Belljar");
-  EXPECT_EQ(greeting(""), "deadline_exceeded: its pid 1 said nothing for 0 s");
+  EXPECT_EQ(greeting("", FakeEngine::Then::kStall, 200ms), "deadline_exceeded: its pid 1 said nothing for 0 s");
   EXPECT_EQ(greeting("", FakeEngine::Then::kClose), "failed_precondition: its pid 1 ended, or the engine closed the connection");
   EXPECT_EQ(greeting(frame(3, "exec format error"), FakeEngine::Then::kClose),
             "failed_precondition: its pid 1 ended, or the engine closed the connection; it said: exec format error");
