@@ -1,14 +1,23 @@
 #include "backend/container/inside.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
 
+#include "backend/container/spec.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 // The assembler reads the file that the build made: no array of a million numbers to compile.
 asm(R"(

@@ -1,6 +1,15 @@
 #include "backend/container/records.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::backend::container {
 namespace {

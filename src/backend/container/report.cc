@@ -1,8 +1,18 @@
 #include "backend/container/report.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "backend/container/spec.h"
+#include "backend/native/view.h"
 #include "base/format.h"
+#include "belljar/container.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/units.h"
 
 namespace belljar::backend::container {
 namespace {

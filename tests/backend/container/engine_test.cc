@@ -83,7 +83,9 @@ TEST(MisbehavingEngine, ItsWordsAreTheReason) {
   EXPECT_EQ(refusal(201, R"({"Id": "../../x"})"), "data_loss: the engine's answer has no id");
   EXPECT_EQ(refusal(201, "<html>"), "data_loss: the container engine answered with something that is not JSON");
   fake.answer_json("/containers/create", 201, R"({"Id": "abc123"})");
-  EXPECT_EQ(*engine.create(spec), "abc123");
+  const auto made = engine.create(spec);
+  ASSERT_TRUE(made) << made.error().line();
+  EXPECT_EQ(*made, "abc123");
 }
 
 TEST(MisbehavingEngine, APullThatFailsInTheMiddleOfASuccessHasFailed) {
