@@ -104,7 +104,7 @@ Result<ExecResult> run_it(const Given& given, RunAudit& audit, UniqueFd& report)
   if (!loaded) return loaded.error();
   for (const std::string& warning : loaded->effective.warnings) print_note("warning: " + warning);
   BELLJAR_CHECK(check_backend(loaded->effective));
-  if (!given.report.empty()) report = BELLJAR_TRY(create_output(given.report, "the report", "--report", loaded));
+  if (!given.report.empty()) report = BELLJAR_TRY(create_output(given.report, "the report", "--report", *loaded));
   SandboxConfig config;
   config.backend = "container";
   config.policy = loaded->effective.policy;
