@@ -3,7 +3,7 @@
 # tree-sitter).
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
-find_dependency(OpenSSL COMPONENTS Crypto)
+find_dependency(OpenSSL COMPONENTS Crypto SSL)
 find_dependency(ZLIB)
 include(${CMAKE_CURRENT_LIST_DIR}/belljarTargets.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/belljarGuardTargets.cmake OPTIONAL)

@@ -109,7 +109,7 @@ struct Network {
   std::vector<PortPair> host_ports;          // ports of the host's loopback that the inside reaches on its own; not with mode host
   std::vector<std::string> allowed_domains;  // mode proxy; the forms are in src/policy/domains.h
   std::vector<std::string> denied_domains;
-  std::vector<std::string> allowed_requests;      // mode proxy: "GET,HEAD example.com/path": only these of a host, in the clear
+  std::vector<std::string> allowed_requests;      // mode proxy: "GET,HEAD example.com/path": only these of a host
   NetMethods methods = NetMethods::kFull;         // mode proxy
   bool proxy_auth = false;                        // mode proxy: the proxy asks for a credential, which the environment holds
   std::optional<std::uint64_t> http_proxy_port;   // mode proxy: a further port inside, which the variables name; else 3128
@@ -117,7 +117,10 @@ struct Network {
   std::string upstream_proxy;                // mode proxy: everything leaves by it: http://[USER:PASSWORD@]HOST:PORT, socks5://...
   std::vector<std::string> upstream_bypass;  // hosts that leave without it, as NO_PROXY names them
   bool transparent = true;                   // mode proxy: programs that know nothing of a proxy are served too
-  std::vector<std::string> credentials;      // "NAME for HOST"
+  // mode proxy: "NAME[=env:VARIABLE|=file:PATH] for HOST": a placeholder inside, the value in requests to HOST (src/policy/look.h)
+  std::vector<std::string> credentials;
+  std::vector<std::string> tls_passthrough;  // mode proxy: hosts whose TLS is never looked into; the forms of allowed_domains
+  std::optional<std::string> tls_ca_file;    // mode proxy: PEM, further roots for servers whose TLS is looked into
   bool operator==(const Network&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "belljar/exec_result.h"
@@ -45,6 +46,9 @@ struct Workplace {
   std::optional<Owner> owner;             // set by the native backend only
   std::optional<WorkspaceLayers> layers;  // set: run in a transaction. kUnimplemented from a backend that cannot
   std::vector<std::string> env;           // the environment for the command, "K=V", already filtered by the policy
+  // Shown inside, read-only, instead of what is there: path and contents. A path that the host lacks is left out, but for one below
+  // /dev. By the native backend; who needs them refuses the others.
+  std::vector<std::pair<std::string, std::string>> files;
 };
 
 struct Prepared {

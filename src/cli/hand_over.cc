@@ -1,4 +1,5 @@
 // Commands that live in programs of their own beside this one: `run` links neither the benchmarks nor a parser of shell.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -7,11 +8,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
+#include "cli/tls_parts.h"
+#include "policy/look.h"
 
 namespace belljar::cli {
 namespace {
@@ -49,12 +54,43 @@ const char* other_program(std::span<char* const> argv) noexcept {
   return nullptr;
 }
 
-Error replace_by(const char* program, char* const* argv) {
+namespace {
+
+std::string beside_us(const char* program) {
   char path[PATH_MAX];
   const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
   std::string file(path, size > 0 ? static_cast<std::size_t>(size) : 0);
   file.resize(file.rfind('/') + 1);
-  file += program;
+  return file + program;
+}
+
+// As they were given, the first included. CLI11 has them in pieces by now.
+std::string own_words() {
+  std::string words;
+  const UniqueFd file(::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC));
+  char buffer[4096];
+  ssize_t got = 0;
+  while ((got = ::read(file.get(), buffer, sizeof buffer)) > 0) words.append(buffer, static_cast<std::size_t>(got));
+  return words;
+}
+
+}  // namespace
+
+Result<void> become_tls_program(const Policy& policy) {
+  if (interceptor_of_this_program() != nullptr || !policy::wants_look(policy.network)) return {};
+  const std::string file = beside_us("belljar-tls");
+  std::string words = own_words();
+  std::vector<char*> argv;
+  for (std::size_t at = 0; at < words.size(); at = words.find('\0', at) + 1) argv.push_back(words.data() + at);
+  argv.push_back(nullptr);
+  ::execv(file.c_str(), argv.data());
+  return Error(Code::kNotFound, format("cannot look into TLS: it is done by {}", quoted(file)))
+      .sys(errno, "execve")
+      .next("build it: ./dev build release belljar-tls");
+}
+
+Error replace_by(const char* program, char* const* argv) {
+  const std::string file = beside_us(program);
   ::execv(file.c_str(), argv);
   return Error(Code::kNotFound, format("cannot do `belljar {}`: it is done by {}", escaped(argv[0]), quoted(file)))
       .sys(errno, "execve")

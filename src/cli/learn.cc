@@ -16,6 +16,8 @@
 #include "cli/load.h"
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
+#include "cli/tls_parts.h"
+#include "policy/look.h"
 #include "policy/parse.h"
 #include "policy/profiles.h"
 #include "policy/schema.h"
@@ -86,19 +88,24 @@ Result<int> learn_it(const Given& given) {
     return Error(Code::kInvalidArgument, "there is no command to learn from").next("belljar learn -- PROGRAM ARGUMENTS");
   const Command command{.argv = given.program};
   const LoadedPolicy loaded = BELLJAR_TRY(load_policy(given.flags));
+  BELLJAR_CHECK(become_tls_program(loaded.effective.policy));
   for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
   const UniqueFd output = BELLJAR_TRY(open_output(given.output, loaded));
   const policy::MergeContext& context = loaded.context;
   const backend::RealHost host;
   const auto backend = BELLJAR_TRY(backend::find_backend(loaded.effective.policy.backend, host));
   std::vector<std::string> caller_env;
-  for (char** entry = environ; *entry != nullptr; ++entry) caller_env.emplace_back(*entry);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const bool secret = !loaded.effective.policy.network.credentials.empty() && policy::is_credential_source(loaded.effective.policy.network, *entry);
+    if (!secret) caller_env.emplace_back(*entry);
+  }
   std::string cwd = given.flags.cwd;
   if (!cwd.empty() && !cwd.starts_with('/')) cwd = context.cwd + "/" + cwd;
   if (cwd.empty() && runtime::find_cwd(context.workspace, context.cwd)) cwd = context.cwd;
 
   runtime::Recorder recorder;
   runtime::Session session;
+  session.interceptor = interceptor_of_this_program();
   session.signals = runtime::Signals::Take::kForwarded;
   session.origins = &loaded.effective.origins;
   session.complete = &loaded.effective.complete;

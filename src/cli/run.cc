@@ -37,7 +37,9 @@
 #include "cli/load.h"
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
+#include "cli/tls_parts.h"
 #include "launch/launcher.h"
+#include "policy/look.h"
 #include "policy/merge.h"
 #include "runtime/json.h"
 #include "runtime/pump.h"
@@ -96,6 +98,7 @@ runtime::Session make_session(const Given& given, const policy::Effective& effec
   session.signals = runtime::Signals::Take::kForwarded;
   session.time_steps = given.verbose;
   session.front_ends = true;
+  session.interceptor = interceptor_of_this_program();
   if (given.json) {
     session.stdio.output = runtime::OutputTo::kCapture;
     session.stdio.cap = kJsonOutputBytes;
@@ -178,6 +181,9 @@ std::vector<std::string> words_of(const Given& given) {
 // The policy, and the trail that also tells of a policy that was refused.
 Result<LoadedPolicy> load_audited(const Given& given, RunAudit& audit) {
   auto loaded = load_policy(given.flags);
+  // Asked here as well, so that a plain run touches no page of what looks into TLS.
+  if (loaded && loaded->effective.policy.network.mode == NetMode::kProxy)
+    BELLJAR_CHECK(become_tls_program(loaded->effective.policy));
   audit = BELLJAR_TRY(RunAudit::open(given.audit, loaded ? &*loaded : nullptr));
   return loaded;
 }
@@ -195,7 +201,10 @@ Result<runtime::Ran> run_it(const Given& given, UniqueFd& report, RunAudit& audi
   const backend::RealHost host;
   const auto backend = BELLJAR_TRY(backend::find_backend(policy.backend, host));
   std::vector<std::string> caller_env;
-  for (char** entry = environ; *entry != nullptr; ++entry) caller_env.emplace_back(*entry);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const bool secret = !policy.network.credentials.empty() && policy::is_credential_source(policy.network, *entry);
+    if (!secret) caller_env.emplace_back(*entry);
+  }
   const policy::MergeContext& context = loaded.context;
   // A relative --cwd is seen from the caller's directory, like any path on a command line; without one the command starts where the
   // caller is, if that is inside the workspace.

@@ -78,6 +78,12 @@ bool Connection::step() {
       return dialled();
     case Phase::kHandshake:
       return handshake();
+    case Phase::kPeek:
+      return peek();
+    case Phase::kClientTls:
+      return client_tls();
+    case Phase::kServerTls:
+      return server_tls();
     case Phase::kExchange:
       return exchange();
     case Phase::kTunnel:
@@ -116,23 +122,26 @@ bool Connection::first_byte() {
   client_.read(kMaxHead + 1);
   if (client_.in.empty()) return (client_.eof || client_.broken) && leave();
   const auto byte = static_cast<unsigned char>(client_.in[0]);
-  if (way_ == Way::kDirect && (byte < 'A' || byte > 'Z')) {
+  if (way_ == Way::kDirect && !tunnel_ && (byte < 'A' || byte > 'Z')) {
+    asked_ = {};
     asked_.destination = direct_;
     begin_record(Protocol::kDirect);
+    constexpr unsigned char kTlsHandshake = 22;
+    if (byte == kTlsHandshake && can_look()) return decide();
     const bool limited = context_.options.methods == Methods::kLimited;
     return refuse(
         Problem{.reason = "method",
-                .refusal = {403, "http_request_denied", "only plain HTTP may go there, since nobody can look into anything else",
+                .refusal = {403, "http_request_denied", "only HTTP may go there, since nobody can look into anything else",
                             limited ? "use http://, or network.methods = \"full\"" : "--allow-domain opens the host wholly"},
                 .violation = true,
                 .rule_key = limited ? "network.methods" : "network.allowed_requests"});
   }
-  if (byte == 4) {  // SOCKS4 knows no names in its first form, and no reason in its answer
+  if (byte == 4 && !tunnel_) {  // SOCKS4 knows no names in its first form, and no reason in its answer
     client_.out = std::string("\0\x5B\0\0\0\0\0\0", 8);
     return close_politely();
   }
   request_.emplace(HttpReader::Kind::kRequest);
-  enter(byte == 5 ? Phase::kSocksGreeting : Phase::kHead, context_.options.timeouts.head);
+  enter(byte == 5 && !tunnel_ ? Phase::kSocksGreeting : Phase::kHead, context_.options.timeouts.head);
   return true;
 }
 
@@ -143,16 +152,19 @@ bool Connection::read_head() {
   if (request_->fault()) return refuse(*request_->fault());
   if (!request_->head_done()) return (client_.eof || client_.broken) && leave();
   HttpFault fault;
-  auto asked = read_request(request_->head(), request_->keeps_alive(), fault, way_ == Way::kDirect ? &direct_ : nullptr);
+  const policy::Destination* const place = tunnel_ ? &*tunnel_ : way_ == Way::kDirect ? &direct_ : nullptr;
+  auto asked = read_request(request_->head(), request_->keeps_alive(), fault, place, client_.secure != nullptr);
   if (!asked) return refuse(std::move(fault));
   asked_ = *std::move(asked);
-  begin_record(asked_.connect ? Protocol::kConnect : Protocol::kHttp);
-  if (way_ == Way::kProxy && wrong_credential(basic_credential(asked_.authorization).value_or("")))
+  const std::string dialled = dialled_ahead_ ? record_.address : "";
+  begin_record(asked_.connect ? Protocol::kConnect : asked_.secure ? Protocol::kHttps : Protocol::kHttp);
+  record_.address = dialled;
+  if (way_ == Way::kProxy && !tunnel_ && wrong_credential(basic_credential(asked_.authorization).value_or("")))
     return refuse(Problem{.reason = "credential",
                           .refusal = {407, "http_request_denied", "the proxy credential of this sandbox is missing or wrong",
                                       "use the URL in HTTPS_PROXY as it is"}});
   const bool limited = context_.options.methods == Methods::kLimited;
-  if (limited && (asked_.connect || asked_.upgrade))
+  if (limited && (asked_.upgrade || (asked_.connect && !can_look())))
     return refuse(
         Problem{.reason = "method",
                 .refusal = {403, "http_request_denied",
@@ -161,14 +173,15 @@ bool Connection::read_head() {
                             "use http://, or network.methods = \"full\""},
                 .violation = true,
                 .rule_key = "network.methods"});
-  if (limited && !is_limited(asked_.method))
+  if (limited && !asked_.connect && !is_limited(asked_.method))
     return refuse(Problem{.reason = "method",
                           .refusal = {405, "http_request_denied",
                                       format("the method {} is refused: network.methods is \"limited\"", escaped(asked_.method)),
                                       "GET, HEAD and OPTIONS pass; network.methods = \"full\" opens the rest"},
                           .violation = true,
                           .rule_key = "network.methods"});
-  return decide();
+  if (asked_.connect) return decide();
+  return check_credentials() ? decide() : true;
 }
 
 bool Connection::wrong_credential(const std::string& given) const {
@@ -219,7 +232,7 @@ bool Connection::socks_request() {
     return refuse(
         Problem{.reason = "malformed", .refusal = {400, "http_protocol_error", request.reason, ""}, .socks = request.reply});
   client_.in.erase(0, request.taken);
-  if (context_.options.methods == Methods::kLimited)
+  if (context_.options.methods == Methods::kLimited && !can_look())
     return refuse(Problem{.reason = "method",
                           .refusal = {403, "http_request_denied", "SOCKS5 is refused: network.methods is \"limited\"",
                                       "use http:// through the HTTP proxy"},

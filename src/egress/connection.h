@@ -53,12 +53,15 @@ class Connection {
     kHandshake,
     kResolving,
     kDialing,
+    kPeek,
+    kClientTls,
+    kServerTls,
     kExchange,
     kTunnel,
     kClosing,
     kOver
   };
-  enum class Protocol { kNone, kHttp, kConnect, kSocks, kDirect, kHostPort, kPublished };
+  enum class Protocol { kNone, kHttp, kConnect, kSocks, kDirect, kHostPort, kPublished, kHttps };
 
   struct Problem {
     std::string reason;  // for the record
@@ -110,6 +113,17 @@ class Connection {
   bool take_upstream(const Resolved& resolved);
   bool handshake();
   bool begin_passing();
+  bool can_look() const;  // into the TLS of asked_.destination
+  bool looks_into() const;
+  bool peek();
+  bool client_tls();
+  bool begin_server_tls();
+  bool server_tls();
+  bool check_credentials();
+  bool looks_into_credentials() const;
+  void begin_answer();
+  bool check_answer();
+  void deliver(std::string_view raw);
   bool refuse_spent();
   bool fail_dial(int error);
   bool wrong_credential(const std::string& given) const;
@@ -134,6 +148,10 @@ class Connection {
   DnsQuestion asked_name_;             // kAnswering
   std::vector<policy::Ip> addresses_;  // checked, still to be tried; the next one last
   std::optional<UpstreamHandshake> handshake_;
+  std::optional<policy::Destination> tunnel_;  // what the client has asked for, where its requests are read (connection_tls.cc)
+  bool dialled_ahead_ = false;                 // its first request finds the server connected
+  HttpHead head_;                              // of the request, as it goes on
+  std::optional<Restorer> restorer_;           // of the answer
   bool keep_client_ = false;
   bool inside_v6_ = false;   // kPublished: ::1 after 127.0.0.1
   bool starved_ = false;     // may pass nothing until the rate allows it

@@ -117,6 +117,11 @@ void Connection::on_deadline() {
       begin_record(Protocol::kHttp);
       (void)refuse(Problem{.reason = "slow", .refusal = {408, "http_request_error", "the request did not arrive in time", ""}});
       break;
+    case Phase::kServerTls:
+      (void)refuse(Problem{.reason = "tls",
+                           .refusal = {504, "connection_timeout",
+                                       format("{} does not answer to TLS", to_string(asked_.destination)), ""}});
+      break;
     case Phase::kHandshake:
       (void)refuse(Problem{.reason = "upstream",
                            .refusal = {504, "connection_timeout", "the upstream proxy does not answer", ""},
@@ -143,13 +148,13 @@ void Connection::on_deadline() {
 }
 
 void Connection::begin_record(Protocol protocol) {
-  constexpr const char* kNames[] = {"", "http", "connect", "socks5", "direct", "host-port", "publish"};
+  constexpr const char* kNames[] = {"", "http", "connect", "socks5", "direct", "host-port", "publish", "https"};
   protocol_ = protocol;
   recording_ = true;
   begun_ = Clock::now();
   record_ = {};
   record_.protocol = kNames[static_cast<std::size_t>(protocol)];
-  if (protocol == Protocol::kHttp) record_.method = asked_.method;
+  if (protocol == Protocol::kHttp || protocol == Protocol::kHttps) record_.method = asked_.method;
   record_.host = to_string(asked_.destination.host);
   record_.port = asked_.destination.port;
 }

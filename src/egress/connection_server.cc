@@ -63,7 +63,10 @@ bool Connection::decide() {
   record_.rule = verdict.rule;
   if (!verdict.allowed()) return refuse(verdict);
   if (context_.passed > context_.options.max_bytes) return refuse_spent();
-  if (verdict.reason == policy::HostReason::kRequests && !judge_request()) return true;
+  const bool carrier = protocol_ != Protocol::kHttp && protocol_ != Protocol::kHttps;  // of requests that are judged one by one
+  const bool judged = verdict.reason == policy::HostReason::kRequests && !(carrier && can_look());
+  if (judged && !judge_request()) return true;
+  if (std::exchange(dialled_ahead_, false) && !server_.hung) return begin_passing();
   enter(Phase::kResolving, std::chrono::minutes(1));
   if (asked_.destination.host.ip) return take_addresses({.addresses = {*asked_.destination.host.ip}, .error = {}, .keep = {}});
   const auto kept = context_.lookups->ask(asked_.destination.host.name, id_);
@@ -72,7 +75,7 @@ bool Connection::decide() {
 
 // True: this request may go on.
 bool Connection::judge_request() {
-  const bool seen = protocol_ == Protocol::kHttp && !asked_.upgrade;
+  const bool seen = (protocol_ == Protocol::kHttp || protocol_ == Protocol::kHttps) && !asked_.upgrade;
   const policy::RequestRule* rule =
       seen ? policy::find_request(context_.options.rules, asked_.destination, asked_.method, asked_.path) : nullptr;
   if (rule != nullptr) return record_.rule = rule->text, true;
@@ -221,7 +224,7 @@ bool Connection::dialled() {
   if (error != 0 && way_ == Way::kPublished && !std::exchange(inside_v6_, true)) return join_inside();
   if (error != 0) return addresses_.empty() ? fail_dial(error) : dial_next();
   server_.hung = false;
-  const bool asks = by_upstream() && (protocol_ != Protocol::kHttp || context_.options.upstream->kind == Upstream::Kind::kSocks5);
+  const bool asks = by_upstream() && (protocol_ != Protocol::kHttp || tunnel_ || context_.options.upstream->kind == Upstream::Kind::kSocks5);
   if (!asks) return begin_passing();
   handshake_.emplace(*context_.options.upstream, asked_.destination);
   server_.out = handshake_->begin();
@@ -230,10 +233,15 @@ bool Connection::dialled() {
 }
 
 bool Connection::begin_passing() {
+  if (protocol_ == Protocol::kHttps) return begin_server_tls();
   if (protocol_ == Protocol::kHttp) return begin_exchange();
   if (protocol_ == Protocol::kSocks) client_.out += socks_reply(SocksReply::kDone);
   if (protocol_ == Protocol::kConnect) client_.out += "HTTP/1.1 200 Connection established\r\n\r\n";
-  return begin_tunnel();
+  if (!looks_into()) return begin_tunnel();
+  tunnel_ = asked_.destination;
+  dialled_ahead_ = true;
+  enter(Phase::kPeek, context_.options.timeouts.head);
+  return true;
 }
 
 bool Connection::fail_dial(int error) {
@@ -250,9 +258,9 @@ bool Connection::fail_dial(int error) {
 // --- a request that is passed on
 
 bool Connection::begin_exchange() {
-  const bool whole = by_upstream() && context_.options.upstream->kind == Upstream::Kind::kHttp;
-  server_.out = forwarded_head(request_->head(), asked_, whole ? &context_.options.upstream->credential : nullptr);
-  answer_.emplace(HttpReader::Kind::kResponse, asked_.method == "HEAD");
+  const bool whole = by_upstream() && !asked_.secure && !tunnel_ && context_.options.upstream->kind == Upstream::Kind::kHttp;
+  server_.out = forwarded_head(head_, asked_, whole ? &context_.options.upstream->credential : nullptr);
+  begin_answer();
   keep_client_ = false;
   enter(Phase::kExchange, context_.options.timeouts.answer);
   return true;
@@ -306,7 +314,8 @@ bool Connection::pass_answer() {
     server_.read(kWindow);
     const bool had_head = answer_->head_done();
     const std::size_t taken = answer_->feed(server_.in);
-    if (answer_->fault() || (taken == 0 && (server_.eof || server_.broken) && !answer_->end())) {
+    const bool ended = taken == 0 && (server_.eof || server_.broken);
+    if (answer_->fault() || (ended && ((server_.cut && answer_->needs_end()) || !answer_->end()))) {
       if (had_head) return give_up(), false;  // cut short, and the client must see that it was
       const std::string why = answer_->fault() ? answer_->fault()->reason : "it closed the connection without an answer";
       return refuse(Problem{.reason = "server",
@@ -314,19 +323,25 @@ bool Connection::pass_answer() {
                                         format("{} gave no HTTP answer: {}", to_string(asked_.destination), why), ""}}),
              false;
     }
-    if (taken == 0) return true;
+    if (taken == 0 && !ended) return true;
     if (!had_head && answer_->head_done()) {
       server_.in.erase(0, taken);
       if (!answer_head()) return false;
       continue;
     }
-    client_.out.append(server_.in, 0, taken);
+    deliver(std::string_view(server_.in).substr(0, taken));
     server_.in.erase(0, taken);
+    if (ended) return true;
   }
 }
 
 bool Connection::answer_head() {
-  const HttpHead& head = answer_->head();
+  if (!check_answer()) return false;
+  HttpHead head = answer_->head();
+  if (restorer_) {
+    head.phrase = restorer_->restore(head.phrase);
+    for (HttpField& field : head.fields) field.value = restorer_->restore(field.value);
+  }
   if (head.status == 101) {
     if (!asked_.upgrade)
       return refuse(Problem{.reason = "server",
@@ -337,7 +352,7 @@ bool Connection::answer_head() {
   }
   keep_client_ = asked_.keep_alive && head.version == 11 && !answer_->needs_end();
   client_.out += returned_head(head, keep_client_, false);
-  if (head.status < 200) answer_.emplace(HttpReader::Kind::kResponse, asked_.method == "HEAD");
+  if (head.status < 200) begin_answer();
   return true;
 }
 
@@ -360,10 +375,11 @@ bool Connection::spend() {
 
 bool Connection::begin_tunnel() {
   server_.out += std::exchange(client_.in, {});
-  client_.out += std::exchange(server_.in, {});
+  client_.out += restorer_ ? restorer_->feed(std::exchange(server_.in, {}), false) : std::exchange(server_.in, {});
   record_.bytes_sent += server_.out.size();
   up_.emplace(client_, server_);
   down_.emplace(server_, client_);
+  if (restorer_) down_->set_filter([this](const std::string& bytes, bool last) { return restorer_->feed(bytes, last); });
   enter(Phase::kTunnel, context_.options.timeouts.tunnel);
   return true;
 }

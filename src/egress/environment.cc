@@ -34,4 +34,23 @@ std::vector<std::pair<std::string, std::string>> proxy_environment(std::uint16_t
   return env;
 }
 
+std::vector<std::pair<std::string, std::string>> trust_environment(const std::string& bundle, const std::string& java_store,
+                                                                   const std::string& java_options) {
+  std::vector<std::pair<std::string, std::string>> env;
+  for (const char* name : {"SSL_CERT_FILE",        // OpenSSL and what uses it, Python's ssl, Go, Ruby, rustls' native roots
+                           "CURL_CA_BUNDLE",       // curl
+                           "REQUESTS_CA_BUNDLE",   // Python's requests, which carries roots of its own
+                           "PIP_CERT",             //
+                           "NODE_EXTRA_CA_CERTS",  // Node, npm: beside its own
+                           "GIT_SSL_CAINFO",       //
+                           "CARGO_HTTP_CAINFO",    //
+                           "AWS_CA_BUNDLE",        // aws, boto
+                           "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "DENO_CERT"})
+    env.emplace_back(name, bundle);
+  env.emplace_back("JAVA_TOOL_OPTIONS",
+                   format("{}{}-Djavax.net.ssl.trustStore={} -Djavax.net.ssl.trustStoreType=JKS", java_options,
+                          java_options.empty() ? "" : " ", java_store));
+  return env;
+}
+
 }  // namespace belljar::egress

@@ -13,6 +13,8 @@ namespace http = boost::beast::http;
 using boost::beast::string_view;
 using ErrorCode = boost::beast::error_code;
 
+constexpr std::uint16_t kHttpPort = 80, kHttpsPort = 443;
+
 std::string text_of(string_view text) { return {text.data(), text.size()}; }
 
 // What Beast would forgive in a head: it unfolds folded fields.
@@ -36,6 +38,8 @@ class Parser final : public http::basic_parser<isRequest> {
     this->body_limit(boost::none);
   }
   bool trailers = false;
+  bool keep_body = false;
+  std::string body;
 
  private:
   void on_request_impl(http::verb, string_view method, string_view target, int version, ErrorCode&) override {
@@ -54,9 +58,12 @@ class Parser final : public http::basic_parser<isRequest> {
   }
   void on_header_impl(ErrorCode&) override {}
   void on_body_init_impl(boost::optional<std::uint64_t> const&, ErrorCode&) override {}
-  std::size_t on_body_impl(string_view body, ErrorCode&) override { return body.size(); }
+  std::size_t on_body_impl(string_view part, ErrorCode&) override {
+    if (keep_body) body.append(part.data(), part.size());
+    return part.size();
+  }
   void on_chunk_header_impl(std::uint64_t, string_view, ErrorCode&) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t, string_view body, ErrorCode&) override { return body.size(); }
+  std::size_t on_chunk_body_impl(std::uint64_t, string_view part, ErrorCode& error) override { return on_body_impl(part, error); }
   void on_finish_impl(ErrorCode&) override {}
 
   HttpHead& head_;
@@ -73,6 +80,8 @@ class AnyParser {
   virtual bool needs_end() const = 0;
   virtual bool keeps_alive() const = 0;
   virtual bool trailers() const = 0;
+  virtual void keep_body() = 0;
+  virtual std::string take_body() = 0;
 };
 
 template <bool isRequest>
@@ -89,15 +98,12 @@ class Wrapped final : public AnyParser {
   bool needs_end() const override { return parser_.need_eof(); }
   bool keeps_alive() const override { return parser_.keep_alive(); }
   bool trailers() const override { return parser_.trailers; }
+  void keep_body() override { parser_.keep_body = true; }
+  std::string take_body() override { return std::exchange(parser_.body, {}); }
 
  private:
   Parser<isRequest> parser_;
 };
-
-const std::string* find_field(const HttpHead& head, std::string_view name) {
-  const auto found = std::ranges::find_if(head.fields, [name](const HttpField& field) { return same_name(field.name, name); });
-  return found == head.fields.end() ? nullptr : &found->value;
-}
 
 std::ptrdiff_t count_fields(const HttpHead& head, std::string_view name) {
   return std::ranges::count_if(head.fields, [name](const HttpField& field) { return same_name(field.name, name); });
@@ -177,7 +183,7 @@ bool read_target(const HttpHead& head, ProxyRequest& request, HttpFault& fault, 
     const std::string_view path = end == std::string_view::npos ? std::string_view() : authority.substr(end);
     authority = authority.substr(0, end);
     request.path = path.starts_with('/') ? std::string(path) : "/" + std::string(path);
-    fallback = 80;
+    fallback = kHttpPort;
   }
   auto destination = policy::parse_destination(authority, fallback);
   if (!destination) return refuse(400, destination.error().what() + ": " + destination.error().reason());
@@ -186,6 +192,7 @@ bool read_target(const HttpHead& head, ProxyRequest& request, HttpFault& fault, 
 }
 
 bool check_host_field(const HttpHead& head, const ProxyRequest& request, HttpFault& fault) {
+  const std::uint16_t usual = request.secure ? kHttpsPort : kHttpPort;
   const auto hosts = count_fields(head, "Host");
   if (hosts == 0 && head.version == 10) return true;
   if (hosts == 0 && request.connect) return true;  // Java's and old Python's CONNECT have none; the target says it all
@@ -193,7 +200,7 @@ bool check_host_field(const HttpHead& head, const ProxyRequest& request, HttpFau
     fault = {400, hosts == 0 ? "there is no Host field" : "there are two Host fields"};
     return false;
   }
-  const auto named = policy::parse_destination(*find_field(head, "Host"), request.connect ? request.destination.port : 80);
+  const auto named = policy::parse_destination(*find_field(head, "Host"), request.connect ? request.destination.port : usual);
   // With CONNECT many clients leave the port out of Host, or write 443 for it.
   const bool same =
       named && named->host == request.destination.host && (request.connect || named->port == request.destination.port);
@@ -202,6 +209,11 @@ bool check_host_field(const HttpHead& head, const ProxyRequest& request, HttpFau
 }
 
 }  // namespace
+
+const std::string* find_field(const HttpHead& head, std::string_view name) {
+  const auto found = std::ranges::find_if(head.fields, [name](const HttpField& field) { return same_name(field.name, name); });
+  return found == head.fields.end() ? nullptr : &found->value;
+}
 
 struct HttpReader::State {
   HttpHead head;
@@ -266,6 +278,8 @@ std::size_t HttpReader::feed(std::string_view data) {
 
 bool HttpReader::head_done() const noexcept { return state_->parser->header_done(); }
 bool HttpReader::done() const noexcept { return head_done() && state_->parser->done(); }
+void HttpReader::keep_body() { state_->parser->keep_body(); }
+std::string HttpReader::take_body() { return state_->parser->take_body(); }
 bool HttpReader::needs_end() const noexcept { return state_->parser->needs_end(); }
 bool HttpReader::keeps_alive() const noexcept { return state_->parser->keeps_alive(); }
 const std::optional<HttpFault>& HttpReader::fault() const noexcept { return state_->fault; }
@@ -280,8 +294,9 @@ bool HttpReader::end() noexcept {
 }
 
 std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive, HttpFault& fault,
-                                         const policy::Destination* direct) {
+                                         const policy::Destination* direct, bool secure) {
   ProxyRequest request;
+  request.secure = secure;
   request.method = head.method;
   request.connect = head.method == "CONNECT";
   request.keep_alive = keeps_alive;
@@ -301,23 +316,27 @@ std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive,
   return request;
 }
 
-std::string proxy_authorization(std::string_view credential) {
+std::string to_base64(std::string_view bytes) {
   constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  if (credential.empty()) return {};
   std::string text;
-  for (std::size_t i = 0; i < credential.size(); i += 3) {
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
     const auto byte = [&](std::size_t n) {
-      return i + n < credential.size() ? static_cast<unsigned>(static_cast<unsigned char>(credential[i + n])) : 0U;
+      return i + n < bytes.size() ? static_cast<unsigned>(static_cast<unsigned char>(bytes[i + n])) : 0U;
     };
     const unsigned three = byte(0) << 16 | byte(1) << 8 | byte(2);
-    for (std::size_t n = 0; n < 4; ++n) text += i + n <= credential.size() ? kDigits[three >> (18 - 6 * n) & 63] : '=';
+    for (std::size_t n = 0; n < 4; ++n) text += i + n <= bytes.size() ? kDigits[three >> (18 - 6 * n) & 63] : '=';
   }
-  return format("Proxy-Authorization: Basic {}\r\n", text);
+  return text;
+}
+
+std::string proxy_authorization(std::string_view credential) {
+  return credential.empty() ? std::string() : format("Proxy-Authorization: Basic {}\r\n", to_base64(credential));
 }
 
 std::string forwarded_head(const HttpHead& head, const ProxyRequest& request, const std::string* upstream) {
   std::string host = to_string(request.destination);
-  if (request.destination.port == 80) host.resize(host.size() - 3);
+  const std::uint16_t usual = request.secure ? kHttpsPort : kHttpPort;
+  if (request.destination.port == usual) host.resize(host.rfind(':'));
   const std::string place = upstream == nullptr ? "" : "http://" + host;
   std::string text = format("{} {}{} HTTP/1.{}\r\nHost: {}\r\n", head.method, place, request.path, head.version % 10, host);
   if (upstream != nullptr) text += proxy_authorization(*upstream);

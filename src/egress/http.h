@@ -44,6 +44,8 @@ class HttpReader {
   enum class Kind { kRequest, kResponse };
   // `no_body`: the response to HEAD, whatever its fields say.
   explicit HttpReader(Kind kind, bool no_body = false);
+  void keep_body();         // before the head is done: from then on take_body() has what was in the frames
+  std::string take_body();  // what feed() found since
   HttpReader(HttpReader&&) noexcept;
   HttpReader& operator=(HttpReader&&) noexcept;
   ~HttpReader();
@@ -73,16 +75,21 @@ struct ProxyRequest {
   std::string path;           // origin form, for a forwarded request
   std::string authorization;  // Proxy-Authorization as it came
   bool upgrade = false;       // to websocket, the one protocol that is passed on
+  bool secure = false;        // came through TLS that is looked into
   bool keep_alive = true;     // with the client
 };
 
-// Judges a request head as a whole. `direct`: the client thinks that it talks to that place itself, so its targets are paths.
+// Judges a request head as a whole. `direct`: the client thinks that it talks to that place itself, so its targets are paths;
+// `secure`: and through TLS, so that a Host without a port means 443.
 std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive, HttpFault& fault,
-                                         const policy::Destination* direct = nullptr);
+                                         const policy::Destination* direct = nullptr, bool secure = false);
 
 // The head for the server: origin form, the Host of `request`, no field that was meant for us, one message a connection. For
 // another proxy (`upstream`, "user:password" or empty) the target is a whole URL.
 std::string forwarded_head(const HttpHead& head, const ProxyRequest& request, const std::string* upstream = nullptr);
+std::string to_base64(std::string_view bytes);
+// The field of that name, if there is exactly one or more: the first.
+const std::string* find_field(const HttpHead& head, std::string_view name);
 // "Proxy-Authorization: Basic ...\r\n" for "user:password"; nothing for nothing.
 std::string proxy_authorization(std::string_view credential);
 // The head for the client: fields of the connection are ours.

@@ -23,9 +23,12 @@
 #include "base/unique_fd.h"
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
+#include "egress/credentials.h"
+#include "egress/intercept.h"
 #include "egress/resolve.h"
 #include "egress/upstream.h"
 #include "policy/domains.h"
+#include "policy/look.h"
 
 namespace belljar::egress {
 
@@ -45,7 +48,10 @@ struct ProxyOptions {
   policy::HostRules rules;
   Methods methods = Methods::kFull;
   std::string credential;  // "user:password" that clients must send; empty: none
-  Origin allowed_origin, denied_origin, mode_origin, requests_origin, limit_origin;
+  Origin allowed_origin, denied_origin, mode_origin, requests_origin, limit_origin, credentials_origin;
+  std::shared_ptr<Interceptor> interceptor;  // none: TLS is never looked into, and what needs it is refused
+  policy::LookRules look;
+  Credentials credentials;
   std::optional<Upstream> upstream;
   Resolve resolve = resolve_on_host;
   std::vector<policy::Ip> (*own_addresses)() = egress::own_addresses;

@@ -20,7 +20,73 @@ bool would_block() noexcept { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
 }  // namespace
 
+bool End::receive() {
+  while (readable && !eof && !broken) {
+    char buffer[16384];
+    const ssize_t got = ::recv(fd.get(), buffer, sizeof buffer, 0);
+    if (got > 0) return secure->put({buffer, static_cast<std::size_t>(got)}), true;
+    if (got == 0) eof = cut = true;
+    else if (would_block()) readable = false;
+    else if (errno != EINTR) broken = true;
+  }
+  return false;
+}
+
+std::size_t End::read_secure(std::size_t most) {
+  const std::size_t before = in.size();
+  do {
+    more_ = secure->open(in, most);
+    if (secure->ended()) eof = true, cut = false;
+    if (secure->broken()) broken = true;
+  } while (!more_ && in.size() < most && receive());
+  if (eof || broken) more_ = false;
+  wire_ += secure->take();  // what TLS itself has to say
+  (void)send_wire();
+  return in.size() - before;
+}
+
+void End::begin_secure(std::unique_ptr<SecureStream> stream) {
+  secure = std::move(stream);
+  secure->put(std::exchange(in, {}));
+}
+
+SecureStream::State End::shake_hands() {
+  for (;;) {
+    const auto state = secure->handshake();
+    wire_ += secure->take();
+    (void)send_wire();
+    if (state != SecureStream::State::kMore || !receive()) return state;
+  }
+}
+
+bool End::send_wire() {
+  std::size_t sent = 0;
+  while (writable && !broken && sent < wire_.size()) {
+    const ssize_t part = ::send(fd.get(), wire_.data() + sent, wire_.size() - sent, MSG_NOSIGNAL);
+    if (part >= 0) sent += static_cast<std::size_t>(part);
+    else if (would_block()) writable = false;
+    else if (errno != EINTR) broken = true;
+  }
+  wire_.erase(0, sent);
+  return wire_.empty();
+}
+
+// `out` keeps what is sealed until it is gone, so that an empty `out` means what it means without TLS.
+std::size_t End::flush_secure() {
+  std::size_t total = 0;
+  for (;;) {
+    if (!send_wire()) return total;
+    out.erase(0, sealed_);
+    total += std::exchange(sealed_, 0);
+    if (out.empty()) return total;
+    sealed_ = std::min(out.size(), kCopy);
+    secure->seal(std::string_view(out).substr(0, sealed_));
+    wire_ += secure->take();
+  }
+}
+
 std::size_t End::read(std::size_t most) {
+  if (secure) return in.size() < most ? read_secure(most) : 0;
   std::size_t total = 0;
   while (readable && !eof && !broken && in.size() < most) {
     char buffer[16384];
@@ -34,6 +100,7 @@ std::size_t End::read(std::size_t most) {
 }
 
 std::size_t End::flush() {
+  if (secure) return flush_secure();
   std::size_t total = 0;
   while (writable && !broken && total < out.size()) {
     const ssize_t sent = ::send(fd.get(), out.data() + total, out.size() - total, MSG_NOSIGNAL);
@@ -46,6 +113,11 @@ std::size_t End::flush() {
 }
 
 void End::shut_down() {
+  if (!shut && secure && fd.valid()) {
+    secure->end();
+    wire_ += secure->take();
+    (void)send_wire();  // a peer that takes nothing more need not hear that nothing more comes
+  }
   if (!shut && fd.valid()) ::shutdown(fd.get(), SHUT_WR);
   shut = true;
 }
@@ -93,11 +165,12 @@ bool Direction::drain() {
 
 // Into the pipe, which is empty; false when nothing came.
 bool Direction::fill(PipePool& pool) {
-  if (!pipe_.valid()) pipe_ = pool.take();
-  if (!pipe_.valid()) {  // no descriptor left: by hand
+  if (!pipe_.valid() && !by_hand()) pipe_ = pool.take();
+  if (!pipe_.valid()) {  // TLS at one end, or no descriptor left
     const std::size_t got = from_->read(kCopy);
     bytes_ += got;
-    to_->out += std::exchange(from_->in, {});
+    std::string taken = std::exchange(from_->in, {});
+    to_->out += filter_ ? filter_(std::move(taken), false) : std::move(taken);
     return got > 0;
   }
   const ssize_t moved = ::splice(from_->fd.get(), nullptr, pipe_.write.get(), nullptr, kMove, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
@@ -113,13 +186,17 @@ bool Direction::pump(PipePool& pool, int budget) {
     to_->flush();
     if (from_->broken || to_->broken) break;
     if (!to_->out.empty() || !drain()) return false;  // waits for the peer with what it holds
+    if (from_->eof && filter_) {
+      to_->out += std::exchange(filter_, nullptr)({}, true);
+      continue;
+    }
     if (from_->eof) {
       to_->shut_down();
       done_ = true;
       break;
     }
     if (budget-- <= 0) return true;
-    if (!from_->readable || !fill(pool)) {
+    if (!from_->may_read() || !fill(pool)) {
       if (from_->eof || from_->broken) continue;
       break;
     }

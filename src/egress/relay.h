@@ -5,10 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "egress/intercept.h"
 
 namespace belljar::egress {
 
@@ -20,15 +24,31 @@ struct End {
   bool shut = false;    // we will send no more
   bool broken = false;  // reset, or another error
   bool hung = false;    // epoll says so: both directions are closed, or there is an error
+  bool cut = false;     // with `secure`: the peer is gone without the word that it sends no more
   std::string in, out;
+  std::unique_ptr<SecureStream> secure;  // what goes through the socket is TLS; `in` and `out` are what is in it
 
   // Reads until it would block or `in` holds `most`. Returns how many bytes came.
   std::size_t read(std::size_t most);
   // Writes what `out` holds, as far as it goes. Returns how many bytes went.
   std::size_t flush();
+  // From here on with TLS; what was read already is the first of it.
+  void begin_secure(std::unique_ptr<SecureStream> stream);
+  // With `secure`, until it is no longer kMore: reads and writes what the handshake needs.
+  SecureStream::State shake_hands();
+  bool may_read() const noexcept { return readable || more_; }
   void shut_down();
   // Closes so that the peer sees a reset: what it has is cut short.
   void abort() noexcept;
+
+ private:
+  bool receive();        // some bytes of the socket into `secure`; false: none
+  bool send_wire();      // true: all of it is gone
+  std::size_t read_secure(std::size_t most);
+  std::size_t flush_secure();
+  std::string wire_;     // sealed, still to be sent
+  std::size_t sealed_ = 0;  // so many bytes of `out` are in it
+  bool more_ = false;       // `secure` holds more than was asked for
 };
 
 struct Pipe {
@@ -55,13 +75,18 @@ class Direction {
   bool done() const noexcept { return done_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
   void give_back(PipePool& pool);
+  // Everything goes through `filter` on its way (a credential that must not come back); `last` is said once, with the last of it.
+  using Filter = std::function<std::string(std::string bytes, bool last)>;
+  void set_filter(Filter filter) { filter_ = std::move(filter); }
 
  private:
+  bool by_hand() const noexcept { return from_->secure != nullptr || to_->secure != nullptr || filter_ != nullptr; }
   bool fill(PipePool& pool);
   bool drain();
   End* from_;
   End* to_;
   Pipe pipe_;
+  Filter filter_;
   std::size_t piped_ = 0;
   std::uint64_t bytes_ = 0;
   bool done_ = false;

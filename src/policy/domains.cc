@@ -167,6 +167,10 @@ Result<DomainRule> parse_domain_rule(std::string_view text) {
   return rule;
 }
 
+bool covers_destination(const DomainRule& rule, const Destination& destination) noexcept {
+  return covers_port(rule, destination.port) && covers_host(rule, destination.host);
+}
+
 Result<RequestRule> parse_request_rule(std::string_view text) {
   constexpr char kForm[] = "write METHODS HOST[:PORT][/PATH]: `GET,HEAD example.com/docs`, `* example.com`";
   const std::size_t space = text.find(' ');
@@ -259,7 +263,7 @@ std::string explain_verdict(const HostVerdict& verdict, const Destination& desti
     case HostReason::kAllowed:
       return format("{} is allowed by {}", where, verdict.rule);
     case HostReason::kRequests:
-      return format("only requests in the clear that network.allowed_requests names may go to {}", where);
+      return format("only requests that network.allowed_requests names may go to {}", where);
     case HostReason::kDenied:
       return format("{} is denied by the rule {}", where, verdict.rule);
     case HostReason::kNotListed:

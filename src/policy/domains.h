@@ -39,8 +39,11 @@ Result<DomainRule> parse_domain_rule(std::string_view text);
 // rule covers nothing.
 bool domain_covers(std::string_view have, std::string_view wanted);
 
-// `GET,HEAD example.com:8080/path`: requests in the clear to a host that the other rules do not open. Whatever cannot be looked
-// into (CONNECT, SOCKS5, an upgrade) does not get there.
+// Whether `rule` covers exactly this destination, as it stands.
+bool covers_destination(const DomainRule& rule, const Destination& destination) noexcept;
+
+// `GET,HEAD example.com:8080/path`: requests to a host that the other rules do not open, in the clear or in TLS that is looked into
+// (look.h). Whatever cannot be looked into (a protocol that is not HTTP, an upgrade, network.tls_passthrough) does not get there.
 struct RequestRule {
   DomainRule host;
   std::vector<std::string> methods;  // empty: every one (`*`)

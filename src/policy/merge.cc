@@ -255,6 +255,7 @@ class Merger {
     }
     for (const Rule& rule : rules_) entries.push_back(rule.entry);
     const std::size_t given = entries.size();
+    if (!policy_.network.credentials.empty()) hide_credentials(entries, policy_.network, context_.home);
     if (auto kept = keep_config(entries)) entries.push_back(*std::move(kept));
     hide_state(entries, context_.state_dir);
     const std::size_t own = entries.size() - given;

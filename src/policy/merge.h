@@ -55,6 +55,8 @@ Result<Effective> merge(std::span<const Layer> layers, const MergeContext& conte
 // rule speaks of that very path. merge() does it for MergeContext::state_dir; a start does it again for a policy that was not
 // merged.
 void hide_state(std::vector<FsEntry>& entries, const std::string& state_dir);
+// The same for files that hold a credential (network.credentials), whatever else is said of them.
+void hide_credentials(std::vector<FsEntry>& entries, const Network& network, const std::string& home);
 
 // "project .belljar/policy.toml:3", for a key or element; "built-in" when nobody set it.
 std::string origin_of(const Effective& effective, const std::string& name);

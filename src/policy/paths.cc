@@ -11,6 +11,7 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "policy/domains.h"
+#include "policy/look.h"
 #include "policy/ignore.h"
 #include "policy/schema.h"
 
@@ -83,8 +84,11 @@ Result<void> check_element(const Key& key, std::string_view text) {
   if (key.name.starts_with("environment.")) return check_variable(text);
   if (key.name == "ignore_violations.file") return check_ignored_file(text);
   if (key.name == "ignore_violations.network") return check_ignored_host(text);
-  if (key.name == "network.allowed_domains" || key.name == "network.denied_domains") {
+  if (key.name == "network.allowed_domains" || key.name == "network.denied_domains" || key.name == "network.tls_passthrough") {
     if (auto rule = parse_domain_rule(text); !rule) return std::move(rule).error();
+  }
+  if (key.name == "network.credentials") {
+    if (auto credential = parse_credential(text); !credential) return std::move(credential).error();
   }
   return {};
 }

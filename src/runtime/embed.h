@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "egress/intercept.h"
 
 namespace belljar::runtime {
 
@@ -22,5 +23,8 @@ struct Embedded {
 // `workspace`: empty is the current directory. `caller_env`: empty is this process's own. Errors: kInvalidArgument, kNotFound,
 // kPermissionDenied for the workspace; kInvalidArgument for the policy.
 Result<Embedded> embed(const Policy& policy, const std::string& workspace, const std::map<std::string, std::string>& caller_env);
+
+// What looks into TLS in a program that links the library.
+egress::MakeInterceptor library_interceptor() noexcept;
 
 }  // namespace belljar::runtime

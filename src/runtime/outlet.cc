@@ -119,11 +119,12 @@ Result<void> Outlet::plan(launch::Plan& plan, EnforcementReport& report) {
     if (found != plan.env.end()) *found = name + "=" + value;
     else plan.env.push_back(name + "=" + value);
   }
+  if (interception_ != nullptr) interception_->plan(policy_, command_, plan.env, report);
   report.push_back({"network.domains",
                     format("{} allowed, {} denied; public addresses only unless listed", count(network.allowed_domains.size()),
                            count(network.denied_domains.size())),
                     "egress proxy: names judged before they are looked up, addresses before they are dialled", Enforced::kFull,
-                    "what an allowed tunnel carries is not looked at"});
+                    "what an allowed tunnel carries is not looked at, where no rule needs it"});
   if (network.transparent)
     report.push_back({std::string(kTransparent),
                       "programs that know nothing of the proxy are served by the same rules",
@@ -132,13 +133,13 @@ Result<void> Outlet::plan(launch::Plan& plan, EnforcementReport& report) {
                       {}});
   if (!network.allowed_requests.empty())
     report.push_back({"network.allowed_requests",
-                      count(network.allowed_requests.size()) + " for requests in the clear",
-                      "egress proxy: each request judged; what cannot be looked into does not go there",
+                      count(network.allowed_requests.size()) + " for requests",
+                      "egress proxy: each request judged, TLS looked into; what cannot be looked into does not go there",
                       Enforced::kFull,
                       {}});
   report_limits(report);
   if (network.methods == NetMethods::kLimited)
-    report.push_back({"network.methods", "GET, HEAD and OPTIONS over http:// only", "egress proxy", Enforced::kFull, {}});
+    report.push_back({"network.methods", "GET, HEAD and OPTIONS only", "egress proxy: TLS is looked into", Enforced::kFull, {}});
   return {};
 }
 
@@ -217,7 +218,13 @@ Result<void> Outlet::open(launch::Sandbox& sandbox, const launch::Plan& plan, En
   options.requests_origin = origin_of(origins_, "network.allowed_requests");
   options.limit_origin = origin_of(origins_, "limits.egress_bytes");
   options.mode_origin = origin_of(origins_, "network.methods");
+  options.credentials_origin = origin_of(origins_, "network.credentials");
   options.upstream = std::move(upstream_);
+  options.look = BELLJAR_TRY(policy::make_look_rules(policy_.network));
+  if (interception_ != nullptr) {
+    options.interceptor = interception_->interceptor();
+    options.credentials = interception_->credentials();
+  }
   const Limits& limits = policy_.limits;
   if (limits.egress_bytes) options.max_bytes = limits.egress_bytes->count;
   if (limits.egress_rate) options.max_rate = limits.egress_rate->count;

@@ -10,6 +10,7 @@
 #include "belljar/policy.h"
 #include "egress/proxy.h"
 #include "launch/launcher.h"
+#include "runtime/interception.h"
 #include "runtime/violations.h"
 
 namespace belljar::runtime {
@@ -17,8 +18,9 @@ namespace belljar::runtime {
 // Of one run; where nothing leaves and nothing is joined every step does nothing. One thread.
 class Outlet {
  public:
-  Outlet(const Policy& policy, const Command& command, const Origins* origins)
-      : policy_(policy), command_(command), origins_(origins) {}
+  // `interception`: what was made for it before the backend prepared; none where nothing is looked into.
+  Outlet(const Policy& policy, const Command& command, const Origins* origins, const Interception* interception)
+      : policy_(policy), command_(command), origins_(origins), interception_(interception) {}
 
   bool wanted() const noexcept {
     const Network& network = policy_.network;
@@ -40,6 +42,7 @@ class Outlet {
   const Policy& policy_;
   const Command& command_;
   const Origins* origins_;
+  const Interception* interception_;
   std::string credential_;
   std::optional<egress::Upstream> upstream_;
   std::vector<egress::Door> published_;

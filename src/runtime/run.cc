@@ -18,10 +18,12 @@
 #include "broker/broker.h"
 #include "policy/defaults.h"
 #include "policy/ignore.h"
+#include "policy/look.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
 #include "runtime/enforcement.h"
 #include "runtime/limits.h"
+#include "runtime/interception.h"
 #include "runtime/outlet.h"
 #include "runtime/parts.h"
 #include "runtime/start_failure.h"
@@ -63,8 +65,13 @@ StdioOptions stream_options(const Session& session, const Policy& policy, const 
 class Run {
  public:
   Run(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
-      const Session& session)
-      : prepared_(std::move(prepared)), policy_(policy), command_(command), workspace_(workspace), session_(session) {}
+      const Session& session, const Interception* interception)
+      : prepared_(std::move(prepared)),
+        policy_(policy),
+        command_(command),
+        workspace_(workspace),
+        session_(session),
+        interception_(interception) {}
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
   // Also when the start failed. What cannot be removed is not worth losing a result for.
@@ -73,7 +80,7 @@ class Run {
   }
 
   Result<Ran> go(Clock::time_point begun) {
-    Outlet outlet(policy_, command_, session_.origins);
+    Outlet outlet(policy_, command_, session_.origins, interception_);
     BELLJAR_CHECK(outlet.plan(prepared_.plan, prepared_.report));
     BELLJAR_CHECK(make_limits());
     if (session_.observer) BELLJAR_CHECK(make_observed());
@@ -214,6 +221,7 @@ class Run {
   const Command& command_;
   const std::string& workspace_;
   const Session& session_;
+  const Interception* interception_;
   std::optional<LimitSet> limits_;
   timespec began_{};
   Ran ran_;
@@ -222,8 +230,8 @@ class Run {
 }  // namespace
 
 Result<Ran> run_prepared(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
-                         const Session& session) {
-  return Run(std::move(prepared), policy, command, workspace, session).go(Clock::now());
+                         const Session& session, const Interception* interception) {
+  return Run(std::move(prepared), policy, command, workspace, session, interception).go(Clock::now());
 }
 
 namespace {
@@ -257,7 +265,7 @@ Error explain_overlay(Error error, const txn::Place& place) {
 }
 
 Result<Ran> run_in_transaction(backend::Backend& backend, const Policy& policy, const Command& command, backend::Workplace place,
-                               const Session& session, Clock::time_point begun) {
+                               const Session& session, const Interception* interception, Clock::time_point begun) {
   const txn::Place& where = *session.transaction;
   BELLJAR_CHECK(check_mode(policy));
   txn::Transaction transaction = BELLJAR_TRY(txn::Transaction::open(where, txn::Store::Open::kCreate, txn::Access::kChange));
@@ -267,7 +275,7 @@ Result<Ran> run_in_transaction(backend::Backend& backend, const Policy& policy, 
   prepared.report.push_back({"transaction", where.name, "overlayfs: the workspace's changes stay in layers until `belljar commit`",
                              Enforced::kFull, "other writable paths are written directly"});
   const std::string growing = layers.pool + "/" + place.layers->upper;
-  auto ran = Run(std::move(prepared), policy, command, growing, session).go(begun);
+  auto ran = Run(std::move(prepared), policy, command, growing, session, interception).go(begun);
   if (!ran) return explain_overlay(std::move(ran).error(), where);
   // What the host has now under the names that changed, while it is fresh. What cannot be noted now counts as changed at the commit
   // unless its ctime is older than this run; nothing is lost.
@@ -289,9 +297,15 @@ Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& 
   place.env = policy::build_environment(policy.environment, caller_env, command.env);
   place.cwd = BELLJAR_TRY(find_cwd(place.workspace, place.cwd.empty() ? command.cwd : place.cwd));
   policy::hide_state(sized.filesystem.entries, session.transaction ? session.transaction->state_dir : default_state_dir());
-  if (session.transaction) return run_in_transaction(backend, sized, command, std::move(place), session, begun);
+  std::optional<Interception> interception;
+  if (policy.network.mode == NetMode::kProxy) {
+    policy::hide_credentials(sized.filesystem.entries, sized.network, place.home);
+    interception = BELLJAR_TRY(Interception::create(sized, session.interceptor, caller_env, place));
+  }
+  const Interception* const look = interception ? &*interception : nullptr;
+  if (session.transaction) return run_in_transaction(backend, sized, command, std::move(place), session, look, begun);
   for (;;) {
-    auto ran = Run(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, session).go(begun);
+    auto ran = Run(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, session, look).go(begun);
     if (ran || !give_way(ran.error(), place)) return ran;
   }
 }

@@ -13,7 +13,9 @@
 #include "belljar/policy.h"
 #include "belljar/txn.h"
 #include "broker/observation.h"
+#include "egress/intercept.h"
 #include "launch/launcher.h"
+#include "runtime/interception.h"
 #include "runtime/signals.h"
 #include "runtime/stdio.h"
 #include "runtime/violations.h"
@@ -31,6 +33,7 @@ struct Session {
   broker::Observer observer;                               // `belljar learn`: see broker/observation.h
   std::function<void(int init_pid)> on_started;            // with a process tree to look at
   bool front_ends = false;                                 // this process exits with the result: launch::Sandbox::let_go()
+  egress::MakeInterceptor interceptor = nullptr;           // what looks into TLS; none: a policy that needs it is refused
   std::function<void(const EnforcementReport&)> on_ready;  // just before the start: what will hold, and how far
   std::function<void(const std::string&)> on_warning;      // what the policy grants that is more than it looks like
 };
@@ -57,7 +60,7 @@ Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& 
 
 // The second half, for a plan that is made already (tests write them by hand).
 Result<Ran> run_prepared(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
-                         const Session& session);
+                         const Session& session, const Interception* interception = nullptr);
 
 // `cwd` (empty: the workspace) as a canonical directory inside the canonical `workspace`; a relative one starts at the workspace.
 Result<std::string> find_cwd(const std::string& workspace, const std::string& cwd);

@@ -20,9 +20,11 @@ Result<void> check_network(const Network& network) {
     return unserved("network.allowed_domains and network.denied_domains", reason, "use `--net proxy`, or drop the domain rules");
   if (!proxy && (network.methods == NetMethods::kLimited || network.proxy_auth))
     return unserved(network.proxy_auth ? "network.proxy_auth" : "network.methods", reason, "use `--net proxy`, or drop the key");
-  if (!network.credentials.empty())
-    return unserved("network.credentials", "this version's egress proxy does not look into TLS, so it cannot put them in",
-                    "drop the key; `--pass-env NAME` hands a value to the command itself");
+  if (!proxy && (!network.credentials.empty() || !network.tls_passthrough.empty() || network.tls_ca_file))
+    return unserved(!network.credentials.empty() ? "network.credentials"
+                    : network.tls_ca_file        ? "network.tls_ca_file"
+                                                 : "network.tls_passthrough",
+                    reason, "use `--net proxy`, or drop the key");
   if (network.mode == NetMode::kHost && !network.publish.empty())
     return unserved("network.publish", "network.mode is \"host\": the command's ports are the host's own", "drop the key");
   if (network.mode == NetMode::kHost && !network.host_ports.empty())

@@ -100,7 +100,7 @@ Result<void> Core::prepare() {
   plan.rlimits.insert(plan.rlimits.end(), limits_->rlimits().begin(), limits_->rlimits().end());
   plan.cgroup_fd = limits_->cgroup_fd();
   plan.join_files = limits_->join_files();
-  outlet_.emplace(policy, no_command_, nullptr);
+  outlet_.emplace(policy, no_command_, nullptr, options_.interception.get());
   BELLJAR_CHECK(outlet_->plan(plan, report));
   return runtime::check_required(report, policy);
 }

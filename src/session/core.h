@@ -48,6 +48,7 @@ struct CoreOptions {
   std::string workspace;
   std::optional<Filesystem> rules;  // for the file calls; unset: the mode has none
   std::optional<std::chrono::milliseconds> idle_timeout;
+  std::shared_ptr<const runtime::Interception> interception;  // none: nothing is looked into
 };
 
 class Core : public Served, public std::enable_shared_from_this<Core> {

@@ -14,8 +14,11 @@
 #include "belljar/state_dir.h"
 #include "kernel/process_tree.h"
 #include "policy/defaults.h"
+#include "policy/look.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
+#include "runtime/embed.h"
+#include "runtime/interception.h"
 #include "runtime/parts.h"
 #include "runtime/unserved.h"
 #include "session/checks.h"
@@ -49,9 +52,13 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
   place.cwd = place.workspace;
   policy::hide_state(options.policy.filesystem.entries, default_state_dir());
   place.env = policy::build_environment(options.policy.environment, embedded_.caller_env);
+  policy::hide_credentials(options.policy.filesystem.entries, options.policy.network, place.home);
   options.workspace = place.workspace;
+  auto look = BELLJAR_TRY(
+      runtime::Interception::create(options.policy, runtime::library_interceptor(), embedded_.caller_env, place));
+  if (look) options.interception = std::make_shared<const runtime::Interception>(*std::move(look));
   for (;;) {
-    CoreOptions attempt{{}, options.policy, options.workspace, embedded_.rules, options.idle_timeout};
+    CoreOptions attempt{{}, options.policy, options.workspace, embedded_.rules, options.idle_timeout, options.interception};
     attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));
     attempt.prepared.report.push_back(timeout_clause(options.policy.limits));
     auto started = Core::start(std::move(attempt));

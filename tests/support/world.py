@@ -2,7 +2,7 @@
 
 Every address of 93.184.0.0/16 is served here, though none belongs to the machine: to Belljar they are public. Names end in .test
 and are answered by a name server on 93.184.0.53; what was asked is written to DIR/asked. Servers: HTTP on 80 and 8081, TLS on 443
-when DIR holds cert.pem and key.pem, an echo on 7, one that says its line first on 25, an HTTP proxy on
+when DIR holds cert.pem and key.pem (tls/NAME.pem for SNI NAME), an echo on 7, one that says its line first on 25, an HTTP proxy on
 3129, a SOCKS5 proxy on 1081. Each HTTP answer tells method, target, Host,
 the address it was reached at. Ends with the command's exit code.
 """
@@ -12,7 +12,8 @@ directory, command = sys.argv[1], sys.argv[sys.argv.index('--') + 1:]
 NAMES = {
     'web.test': ['93.184.0.80'], 'other.test': ['93.184.0.81'], 'sub.web.test': ['93.184.0.82'], 'api.test': ['93.184.0.83'],
     'private.test': ['10.1.2.3'], 'loop.test': ['127.0.0.1'], 'meta.test': ['169.254.169.254'], 'mixed.test': ['10.1.2.3', '93.184.0.80'],
-    'empty.test': [],
+    'empty.test': [], 'expired.test': ['93.184.0.84'], 'self.test': ['93.184.0.85'], 'misnamed.test': ['93.184.0.86'],
+    'echo.test': ['93.184.0.87'], 'client.test': ['93.184.0.88'],
 }
 asked = open(os.path.join(directory, 'asked'), 'w', buffering=1)
 turns = {}
@@ -74,6 +75,8 @@ class Web(http.server.BaseHTTPRequestHandler):
             return
         length = int(self.headers.get('Content-Length', 0))
         body = self.rfile.read(length)
+        if self.headers.get('Host', '').split(':')[0] == 'echo.test':  # everything that came, in several spellings
+            return self.echo(body)
         text = '%s %s host=%s at=%s body=%d\n' % (self.command, self.path, self.headers.get('Host'), self.connection.getsockname()[0], len(body))
         data = text.encode()
         path = os.path.join(directory, 'files') + self.path.split('?')[0]
@@ -91,18 +94,57 @@ class Web(http.server.BaseHTTPRequestHandler):
         if self.command != 'HEAD':
             self.wfile.write(data)
 
+    def echo(self, body):
+        shown = '%s\n%s\n%s' % (self.path, self.headers, body.decode('latin1'))
+        seen = open(os.path.join(directory, 'seen'), 'a')
+        seen.write(shown)
+        seen.close()
+        plain = shown.encode()
+        data = plain + base64.b64encode(plain) + b'\n' + plain.hex().encode() + b'\n'
+        query = self.path.partition('?')[2]
+        self.send_response(200)
+        self.send_header('X-Echo', self.headers.get('Authorization', 'none'))
+        if 'gzip' in query:
+            self.send_header('Content-Encoding', 'gzip')
+        if 'chunked' in query:  # cut everywhere
+            self.send_header('Transfer-Encoding', 'chunked')
+            self.end_headers()
+            for i in range(0, len(data), 3):
+                self.wfile.write(b'%x\r\n%s\r\n' % (len(data[i:i + 3]), data[i:i + 3]))
+            return self.wfile.write(b'0\r\n\r\n')
+        self.send_header('Content-Length', str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_OPTIONS = answer
+
+
+def choose_certificate(connection, name, context):  # tls/NAME.pem, certificate and key, for who has one
+    path = os.path.join(directory, 'tls', (name or 'none') + '.pem')
+    if not os.path.exists(path):
+        return None
+    own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    own.load_cert_chain(path)
+    if name == 'client.test':
+        own.verify_mode = ssl.CERT_REQUIRED
+        own.load_verify_locations(os.path.join(directory, 'ca.pem'))
+    connection.context = own
+    return None
 
 
 def web(port, tls=False):
     class Server(http.server.ThreadingHTTPServer):
         request_queue_size = 512
         daemon_threads = True
+
+        def handle_error(self, request, client_address):  # a client that refuses a certificate is no news
+            pass
     server = Server(('0.0.0.0', port), Web)
     if tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(os.path.join(directory, 'cert.pem'), os.path.join(directory, 'key.pem'))
-        server.socket = context.wrap_socket(server.socket, server_side=True)
+        context.sni_callback = choose_certificate
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 

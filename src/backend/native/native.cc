@@ -266,6 +266,10 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   Paths paths = BELLJAR_TRY(plan_paths(host_, policy, place));
   paths.view.proc_optional = policy.enable_weaker_nested_sandbox;
   if (prepared.own_network) plan_network(host_, policy.network, plan, paths.view);
+  for (const auto& [path, contents] : place.files) {
+    const auto real = path.starts_with("/dev/") ? path : host_.canonical(path);
+    if (real) paths.view.files.emplace_back(*real, contents);
+  }
   const bool lends = plan.identity == launch::Identity::kRootMapped;
   if (lends) own_stage(host_, place, plan, paths.view);
   build_names(host_, paths.view, plan);

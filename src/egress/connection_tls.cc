@@ -1,0 +1,168 @@
+// A tunnel that is looked into: TLS with the client as the host it asked for, each request in it judged like one in the clear, TLS
+// with the server, and the credentials that are put in on the way.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/format.h"
+#include "egress/connection.h"
+
+namespace belljar::egress {
+namespace {
+
+constexpr unsigned char kTlsHandshake = 22;  // the first byte of a ClientHello, RFC 8446 section 5.1
+
+const std::string* coding_of(const HttpHead& head) {
+  const std::string* const coding = find_field(head, "Content-Encoding");
+  return coding != nullptr && !same_name(*coding, "identity") && !coding->empty() ? coding : nullptr;
+}
+
+}  // namespace
+
+bool Connection::can_look() const {
+  const auto& options = context_.options;
+  if (options.interceptor == nullptr || (way_ != Way::kProxy && way_ != Way::kDirect)) return false;
+  return policy::decide_look(options.rules, options.look, asked_.destination).looks();
+}
+
+bool Connection::looks_into() const {
+  const bool carrier = protocol_ == Protocol::kConnect || protocol_ == Protocol::kSocks || protocol_ == Protocol::kDirect;
+  return carrier && can_look();
+}
+
+// What the client sends first into the tunnel says what it is.
+bool Connection::peek() {
+  client_.flush();
+  if (client_.in.empty()) client_.read(kMaxHead);
+  if (client_.in.empty()) return (client_.eof || client_.broken) && leave();
+  const auto byte = static_cast<unsigned char>(client_.in[0]);
+  if (byte >= 'A' && byte <= 'Z') {  // a request in the clear, judged as one
+    request_.emplace(HttpReader::Kind::kRequest);
+    enter(Phase::kHead, context_.options.timeouts.head);
+    return true;
+  }
+  auto stream = byte == kTlsHandshake ? context_.options.interceptor->accept(tunnel_->host) : nullptr;
+  if (stream == nullptr) {
+    Problem problem{.reason = "method",
+                    .refusal = {403, "http_request_denied", "only HTTP and TLS are looked into, and this is neither",
+                                "network.tls_passthrough leaves the host's connections whole"},
+                    .violation = true,
+                    .rule_key = "network.allowed_requests"};
+    if (context_.options.look.limited) problem.rule_key = "network.methods";
+    note_violation(problem);
+    end_record(std::move(problem.reason));
+    return give_up();
+  }
+  client_.begin_secure(std::move(stream));
+  enter(Phase::kClientTls, context_.options.timeouts.head);
+  return true;
+}
+
+bool Connection::client_tls() {
+  const auto state = client_.shake_hands();
+  if (state == SecureStream::State::kMore) return (client_.eof || client_.broken) && leave();
+  if (state == SecureStream::State::kReady) {
+    request_.emplace(HttpReader::Kind::kRequest);
+    enter(Phase::kHead, context_.options.timeouts.head);
+    return true;
+  }
+  // The alert is on its way; in words it stands in the record.
+  const TlsFault fault = client_.secure->fault();
+  Problem problem{.reason = fault.reason,
+                  .refusal = {403, fault.error,
+                              format("TLS with the client of {} did not come about: {}", to_string(*tunnel_), fault.text),
+                              "network.tls_passthrough leaves the host's connections whole"},
+                  .violation = fault.reason == "tls-sni",
+                  .rule_key = "network.allowed_domains"};
+  if (problem.violation) note_violation(problem);
+  end_record(std::move(problem.reason));
+  drop_server();
+  client_.secure.reset();  // what else it sends is dropped as it is
+  return close_politely();
+}
+
+bool Connection::begin_server_tls() {
+  auto stream = context_.options.interceptor->connect(asked_.destination.host);
+  if (stream == nullptr)
+    return refuse(Problem{.reason = "tls", .refusal = {502, "tls_protocol_error", "TLS with the server cannot begin", ""}});
+  server_.begin_secure(std::move(stream));
+  enter(Phase::kServerTls, context_.options.timeouts.dial);
+  return true;
+}
+
+bool Connection::server_tls() {
+  const auto state = server_.shake_hands();
+  if (state == SecureStream::State::kReady) return begin_exchange();
+  if (client_.hung) return give_up();
+  const bool ended = server_.eof || server_.broken;
+  if (state == SecureStream::State::kMore && !ended) return false;
+  TlsFault fault = server_.secure->fault();
+  if (state == SecureStream::State::kMore) fault = {"tls", "connection_terminated", "it closed the connection"};
+  const bool certificate = fault.error == "tls_certificate_error";
+  return refuse(Problem{.reason = fault.reason,
+                        .refusal = {502, fault.error, format("no TLS with {}: {}", to_string(asked_.destination), fault.text),
+                                    certificate ? "network.tls_ca_file names further roots" : ""}});
+}
+
+// --- credentials
+
+// False: refused. What goes on is head_ from here.
+bool Connection::check_credentials() {
+  const Credentials& credentials = context_.options.credentials;
+  head_ = request_->head();
+  restorer_.reset();
+  if (credentials.empty()) return true;
+  if (const Credential* wrong = credentials.find_misplaced(head_, asked_)) {
+    const std::string where = asked_.secure ? to_string(asked_.destination) : format("{} in the clear", to_string(asked_.destination));
+    Problem problem{.reason = "credential",
+                    .refusal = {403, "http_request_denied", format("the credential {} is not for {}", wrong->rule.name, where),
+                                asked_.secure ? "network.credentials names its hosts" : "use https://"},
+                    .violation = true,
+                    .rule_key = "network.credentials",
+                    .rule = wrong->rule.text};
+    return refuse(std::move(problem)), false;
+  }
+  if (!looks_into_credentials()) return true;
+  (void)credentials.put_in(head_, asked_);
+  restorer_.emplace(credentials.of(asked_));
+  return true;
+}
+
+bool Connection::looks_into_credentials() const { return !context_.options.credentials.of(asked_).empty(); }
+
+void Connection::begin_answer() {
+  answer_.emplace(HttpReader::Kind::kResponse, asked_.method == "HEAD");
+  if (restorer_) answer_->keep_body();
+}
+
+// False: refused. What cannot be read could bring the credential back.
+bool Connection::check_answer() {
+  const std::string* const coding = restorer_ ? coding_of(answer_->head()) : nullptr;
+  if (coding == nullptr || asked_.method == "HEAD") return true;
+  return refuse(Problem{.reason = "server",
+                        .refusal = {502, "http_protocol_error",
+                                    format("the answer of {} is encoded ({}) although that was not asked for, and may hold a credential",
+                                           to_string(asked_.destination), escaped(*coding)),
+                                    ""}}),
+         false;
+}
+
+// A piece of the answer's body to the client: as it is, or without what must not come back. Lengths stay; chunks are ours then.
+void Connection::deliver(std::string_view raw) {
+  if (!restorer_) {
+    client_.out += raw;
+    return;
+  }
+  const std::string* const coding = find_field(answer_->head(), "Transfer-Encoding");
+  const bool done = answer_->done();
+  const std::string body = restorer_->feed(answer_->take_body(), done);
+  if (coding == nullptr) {
+    client_.out += body;
+    return;
+  }
+  if (!body.empty()) client_.out += format("{:x}\r\n{}\r\n", body.size(), body);
+  if (done) client_.out += "0\r\n\r\n";
+}
+
+}  // namespace belljar::egress

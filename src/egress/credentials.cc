@@ -1,0 +1,247 @@
+#include "egress/credentials.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/format.h"
+
+namespace belljar::egress {
+namespace {
+
+// Beginnings that programs look for before they use a key; public knowledge, so they tell nothing.
+constexpr std::string_view kBeginnings[] = {"github_pat_", "ghp_",     "gho_",     "ghu_",  "ghs_",  "ghr_",  "glpat-", "sk-ant-api03-",
+                                            "sk-ant-",     "sk-proj-", "sk-",      "sk_live_", "sk_test_", "rk_live_", "xoxb-", "xoxp-",
+                                            "npm_",        "pypi-",    "hf_",      "AKIA",  "ASIA",  "AIza"};
+constexpr std::string_view kMark = "belljar";
+constexpr std::size_t kLeastRandom = 6;
+
+bool unreserved(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
+}
+
+std::string percent_encoded(std::string_view text, bool upper) {
+  std::string result;
+  for (const char c : text) {
+    if (unreserved(c)) result += c;
+    else if (upper) result += format("%{:02X}", static_cast<unsigned char>(c));
+    else result += format("%{:02x}", static_cast<unsigned char>(c));
+  }
+  return result;
+}
+
+std::string hex(std::string_view text, bool upper) {
+  std::string result;
+  for (const char c : text) {
+    if (upper) result += format("{:02X}", static_cast<unsigned char>(c));
+    else result += format("{:02x}", static_cast<unsigned char>(c));
+  }
+  return result;
+}
+
+std::string escaped_with(std::string_view text, std::span<const std::pair<char, std::string_view>> escapes) {
+  std::string result;
+  for (const char c : text) {
+    const auto found = std::ranges::find(escapes, c, &std::pair<char, std::string_view>::first);
+    if (found == escapes.end()) result += c;
+    else result += found->second;
+  }
+  return result;
+}
+
+// What of the base64 of a longer text is certain when `text` begins `before` bytes (modulo 3) into it.
+std::string inside_base64(std::string_view text, std::size_t before) {
+  const std::string whole = to_base64(std::string(before, 'x') + std::string(text) + "xx");
+  const std::size_t first = (before * 8 + 5) / 6, end = (before + text.size()) * 8 / 6;
+  return whole.substr(first, end - first);
+}
+
+std::string url_alphabet(std::string text) {
+  std::ranges::replace(text, '+', '-');
+  std::ranges::replace(text, '/', '_');
+  return text;
+}
+
+bool replace_all(std::string& text, std::string_view from, std::string_view to) {
+  bool any = false;
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+    any = true;
+  }
+  return any;
+}
+
+// The user and password of a Basic field, if it is one.
+std::optional<std::string> basic_of(const HttpField& field) {
+  if (!same_name(field.name, "Authorization")) return std::nullopt;
+  return basic_credential(field.value);
+}
+
+bool stands_in(const Credential& credential, const HttpHead& head) {
+  if (head.target.find(credential.placeholder) != std::string::npos) return true;
+  return std::ranges::any_of(head.fields, [&](const HttpField& field) {
+    const auto basic = basic_of(field);
+    return field.value.find(credential.placeholder) != std::string::npos ||
+           (basic && basic->find(credential.placeholder) != std::string::npos);
+  });
+}
+
+bool is_for(const Credential& credential, const policy::Destination& destination) {
+  return std::ranges::any_of(credential.rule.hosts,
+                             [&](const policy::DomainRule& rule) { return policy::covers_destination(rule, destination); });
+}
+
+bool put_into_fields(const Credential& credential, HttpHead& head) {
+  bool any = false;
+  for (HttpField& field : head.fields) {
+    if (same_name(field.name, "Host")) continue;
+    if (auto basic = basic_of(field); basic && credential.rule.basic && replace_all(*basic, credential.placeholder, credential.value))
+      field.value = "Basic " + to_base64(*basic), any = true;
+    if (credential.rule.header) any = replace_all(field.value, credential.placeholder, credential.value) || any;
+  }
+  return any;
+}
+
+bool put_into_query(const Credential& credential, std::string& path) {
+  const std::size_t mark = path.find('?');
+  if (!credential.rule.query || mark == std::string::npos) return false;
+  std::string query = path.substr(mark);
+  if (!replace_all(query, credential.placeholder, percent_encoded(credential.value, true))) return false;
+  path = path.substr(0, mark) + query;
+  return true;
+}
+
+}  // namespace
+
+std::string make_placeholder(std::string_view value, std::string_view random) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  std::string text;
+  for (const std::string_view beginning : kBeginnings) {
+    if (value.starts_with(beginning) && value.size() >= beginning.size() + kLeastRandom) {
+      text = beginning;
+      break;
+    }
+  }
+  if (value.size() >= text.size() + kMark.size() + kLeastRandom) text += kMark;
+  for (std::size_t i = 0; text.size() < value.size(); ++i)
+    text += kLetters[static_cast<unsigned char>(random[i % random.size()]) % kLetters.size()];
+  return text;
+}
+
+Restorer::Restorer(const std::vector<const Credential*>& credentials) {
+  constexpr std::pair<char, std::string_view> kJson[] = {{'"', "\\\""}, {'\\', "\\\\"}};
+  constexpr std::pair<char, std::string_view> kJsonSlash[] = {{'"', "\\\""}, {'\\', "\\\\"}, {'/', "\\/"}};
+  constexpr std::pair<char, std::string_view> kHtml[] = {
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
+  for (const Credential* credential : credentials) {
+    const std::string &value = credential->value, &instead = credential->placeholder;
+    add_forms(value, instead);
+    for (const bool upper : {true, false}) add_forms(percent_encoded(value, upper), instead);  // as it stood in a query
+    add(escaped_with(value, kJson), instead);
+    add(escaped_with(value, kJsonSlash), instead);
+    add(escaped_with(value, kHtml), instead);
+  }
+  std::ranges::stable_sort(spellings_, std::ranges::greater{}, [](const Spelling& spelling) { return spelling.value.size(); });
+}
+
+// As it is, in hex, and in base64 wherever it begins.
+void Restorer::add_forms(const std::string& value, std::string instead) {
+  instead.resize(value.size(), '*');
+  add(value, instead);
+  for (const bool upper : {true, false}) add(hex(value, upper), hex(instead, upper));
+  for (std::size_t before = 0; before < 3; ++before) {
+    const std::string one = inside_base64(value, before), two = inside_base64(instead, before);
+    add(one, two);
+    add(url_alphabet(one), two);
+  }
+}
+
+void Restorer::add(std::string value, std::string instead) {
+  if (std::ranges::find(spellings_, value, &Spelling::value) != spellings_.end()) return;
+  instead.resize(value.size(), '*');
+  first_[static_cast<unsigned char>(value[0])] = true;
+  spellings_.push_back({std::move(value), std::move(instead)});
+}
+
+// `taken`: how much of `bytes` the result stands for; the rest is the beginning of a value, perhaps.
+std::string Restorer::change(std::string_view bytes, bool last, std::size_t& taken) const {
+  std::string result;
+  std::size_t at = 0, copied = 0;
+  const auto copy = [&] { result.append(bytes, copied, at - copied); };
+  while (at < bytes.size()) {
+    if (!first_[static_cast<unsigned char>(bytes[at])]) {
+      ++at;
+      continue;
+    }
+    const std::string_view rest = bytes.substr(at);
+    const Spelling* whole = nullptr;
+    for (const Spelling& spelling : spellings_) {
+      if (rest.size() < spelling.value.size()) {
+        if (last || !std::string_view(spelling.value).starts_with(rest)) continue;
+        copy();
+        return taken = at, result;
+      }
+      if (!rest.starts_with(spelling.value)) continue;
+      whole = &spelling;
+      break;
+    }
+    if (whole == nullptr) {
+      ++at;
+      continue;
+    }
+    copy();
+    result += whole->instead;
+    copied = at += whole->value.size();
+  }
+  copy();
+  return taken = at, result;
+}
+
+std::string Restorer::feed(std::string_view bytes, bool last) {
+  held_ += bytes;
+  std::size_t taken = 0;
+  std::string result = change(held_, last, taken);
+  held_.erase(0, taken);
+  return result;
+}
+
+std::string Restorer::restore(std::string_view whole) const {
+  std::size_t taken = 0;
+  return change(whole, true, taken);
+}
+
+const Credential* Credentials::find_misplaced(const HttpHead& head, const ProxyRequest& request) const {
+  const auto found = std::ranges::find_if(list_, [&](const Credential& credential) {
+    return (!request.secure || !is_for(credential, request.destination)) && stands_in(credential, head);
+  });
+  return found == list_.end() ? nullptr : &*found;
+}
+
+std::vector<const Credential*> Credentials::of(const ProxyRequest& request) const {
+  std::vector<const Credential*> found;
+  for (const Credential& credential : list_) {
+    if (request.secure && is_for(credential, request.destination)) found.push_back(&credential);
+  }
+  return found;
+}
+
+std::vector<std::string> Credentials::put_in(HttpHead& head, ProxyRequest& request) const {
+  std::vector<std::string> names;
+  const auto mine = of(request);
+  if (mine.empty()) return names;
+  for (const Credential* credential : mine) {
+    const bool fields = put_into_fields(*credential, head), query = put_into_query(*credential, request.path);
+    if (fields || query) names.push_back(credential->rule.name);
+  }
+  // An answer in pieces, or compressed, could bring a value back that nobody here recognises.
+  std::erase_if(head.fields, [](const HttpField& field) {
+    return same_name(field.name, "Accept-Encoding") || same_name(field.name, "Range") || same_name(field.name, "If-Range") ||
+           same_name(field.name, "Sec-WebSocket-Extensions");
+  });
+  head.fields.push_back({"Accept-Encoding", "identity"});
+  return names;
+}
+
+}  // namespace belljar::egress

@@ -1,0 +1,313 @@
+// `belljar run` where TLS is looked into: real clients against TLS servers of a small internet whose authority is the test's own.
+// Each refusal stands beside what is allowed.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/world.h"
+
+namespace belljar::test {
+namespace {
+
+constexpr char kNoProxy[] =
+    "unset HTTP_PROXY http_proxy HTTPS_PROXY https_proxy ALL_PROXY all_proxy NODE_USE_ENV_PROXY; ";
+constexpr char kSecret[] = "ghp_0realSecret/Value+0123456789abcdef";
+// Nothing but what is asked of curl: no .curlrc, and an answer soon.
+constexpr char kCurl[] = "curl -q -sS -m 20 ";
+
+// An authority, and for each name a certificate and its key in one file.
+constexpr char kMake[] = R"(set -e
+cd "$1"; mkdir -p tls
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout ca.key -out ca.pem -days 30 -subj '/CN=Test authority' \
+  -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign
+make() { # NAME, NAMES IN IT, SIGNED WITH, DAYS
+  openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout tls/k -out tls/r -subj "/CN=$1"
+  printf 'subjectAltName=DNS:%s\nbasicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n' "$2" >tls/x
+  if [ "$3" = ca ]; then openssl x509 -req -in tls/r -CA ca.pem -CAkey ca.key -CAcreateserial -days "$4" -extfile tls/x -out tls/c
+  else openssl x509 -req -in tls/r -signkey tls/k -days "$4" -extfile tls/x -out tls/c; fi
+  cat tls/c tls/k >"tls/$1.pem"
+}
+for name in web.test sub.web.test other.test api.test echo.test client.test; do make $name $name ca 20; done
+make misnamed.test other.test ca 20
+make self.test self.test self 20
+openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout tls/k -out tls/r -subj /CN=expired.test
+printf 'subjectAltName=DNS:expired.test\n' >tls/x
+: >index.txt; echo 01 >serial
+printf '[ca]\ndefault_ca=d\n[d]\nnew_certs_dir=.\ndatabase=index.txt\nserial=serial\ndefault_md=sha256\npolicy=p\n[p]\ncommonName=supplied\n' >ca.conf
+openssl ca -batch -config ca.conf -cert ca.pem -keyfile ca.key -in tls/r -out tls/c -notext -extfile tls/x \
+  -startdate 20200101000000Z -enddate 20210101000000Z
+cat tls/c tls/k >tls/expired.test.pem
+cp tls/web.test.pem cert.pem; cp tls/web.test.pem key.pem
+)";
+
+class EgressTls : public testing::Test {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(user_namespaces());
+    BELLJAR_NEEDS(program("openssl"));
+    if (const std::string missing = World::missing(); !missing.empty()) GTEST_SKIP() << missing;
+    world_.files.make_dir("files");
+    const Outcome made = run({"sh", "-c", kMake, "sh", world_.files.path()});
+    ASSERT_EQ(made.exit_code, 0) << made;
+  }
+  Outcome shell(const std::string& text, std::vector<std::string> more = {}) const {
+    std::vector<std::string> args{"run", "--net", "proxy", "--tls-ca-file", world_.files / "ca.pem"};
+    args.insert(args.end(), more.begin(), more.end());
+    args.insert(args.end(), {"-c", text});
+    return world_.belljar(args);
+  }
+  Outcome direct(const std::string& text, std::vector<std::string> more = {}) const { return shell(kNoProxy + text, std::move(more)); }
+  // With a credential for echo.test, whose value stands in a variable of the caller.
+  Outcome with_key(const std::string& text, std::vector<std::string> more = {}) const {
+    std::vector<std::string> command{"env", std::string("REAL_KEY=") + kSecret, BELLJAR_PROGRAM, "run", "--net", "proxy",
+                                     "--tls-ca-file", world_.files / "ca.pem", "--credential", "API_KEY=env:REAL_KEY@echo.test",
+                                     "--allow-domain", "echo.test", "--allow-domain", "web.test"};
+    command.insert(command.end(), more.begin(), more.end());
+    command.insert(command.end(), {"-c", text});
+    return world_.run(command);
+  }
+  static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+  World world_;
+  const std::vector<std::string> rules_{"--allow-request", "GET web.test/a", "--allow-domain", "sub.web.test"};
+};
+
+TEST_F(EgressTls, MethodsAndPathsOfAHostHoldForHttpsToo) {
+  for (const std::string& before : {std::string(), std::string(kNoProxy)}) {
+    EXPECT_EQ(shell(before + kCurl + "https://web.test/a/b", rules_).out, "GET /a/b host=web.test at=93.184.0.80 body=0\n");
+    const Outcome path = shell(before + kCurl + "https://web.test/b", rules_);
+    EXPECT_TRUE(has(path.out, "GET of that path is not among the requests that may go to web.test:443")) << path;
+    const Outcome method = shell(before + kCurl + "-d x https://web.test/a", rules_);
+    EXPECT_TRUE(has(method.out, "POST of that path is not among the requests")) << method;
+  }
+  const Outcome told = shell(std::string(kCurl) + "https://web.test/b", [&] {
+    std::vector<std::string> more = rules_;
+    more.push_back("--json");
+    return more;
+  }());
+  EXPECT_TRUE(has(told.out, R"("protocol":"https","method":"GET","host":"web.test")")) << told;
+  EXPECT_TRUE(has(told.out, R"("rule":"network.allowed_requests")")) << told;
+}
+
+TEST_F(EgressTls, AHostThatNoRuleNeedsIsRelayedUntouched) {
+  const std::string who = "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | openssl s_client -quiet -proxy 127.0.0.1:3128 -connect HOST:443 2>&1 | grep -c ";
+  const auto issuer = [&](std::string host, const std::string& name) {
+    std::string text = who + "'" + name + "'";
+    text.replace(text.find("HOST"), 4, host);
+    return shell(text, rules_).out;
+  };
+  EXPECT_NE(issuer("web.test", "CN = Belljar sandbox authority"), "0\n");
+  EXPECT_EQ(issuer("sub.web.test", "CN = Belljar sandbox authority"), "0\n");
+  EXPECT_NE(issuer("sub.web.test", "CN = Test authority"), "0\n");
+}
+
+TEST_F(EgressTls, AnExceptionKeepsAHostWhole) {
+  std::vector<std::string> more = rules_;
+  more.insert(more.end(), {"--tls-passthrough", "web.test"});
+  const Outcome refused = shell(std::string(kCurl) + "https://web.test/a", more);
+  EXPECT_TRUE(has(refused.err, "403")) << refused;
+  EXPECT_EQ(shell(std::string(kCurl) + "http://web.test/a", more).out, "GET /a host=web.test at=93.184.0.80 body=0\n");
+  more.insert(more.end(), {"--allow-domain", "web.test"});
+  EXPECT_EQ(shell(std::string(kCurl) + "--cacert " + (world_.workspace / "ca.pem") + " https://web.test/b",
+                  [&] {
+                    world_.workspace.write("ca.pem", read_file(world_.files / "ca.pem"));
+                    return more;
+                  }())
+                .out,
+            "GET /b host=web.test at=93.184.0.80 body=0\n");
+}
+
+TEST_F(EgressTls, LimitedLooksIntoHttps) {
+  const std::vector<std::string> limited{"--net-methods", "limited", "--allow-domain", "web.test"};
+  EXPECT_EQ(shell(std::string(kCurl) + "https://web.test/x", limited).out, "GET /x host=web.test at=93.184.0.80 body=0\n");
+  EXPECT_EQ(direct(std::string(kCurl) + "https://web.test/x", limited).out, "GET /x host=web.test at=93.184.0.80 body=0\n");
+  EXPECT_TRUE(has(shell(std::string(kCurl) + "-d x https://web.test/x", limited).out, "the method POST is refused"));
+}
+
+// NW: another name in TLS or in Host than the one that was asked for.
+TEST_F(EgressTls, AnotherNameInsideIsRefused) {
+  const std::string client = "printf 'GET /o HTTP/1.0\\r\\nHost: web.test\\r\\n\\r\\n' | openssl s_client -quiet -proxy 127.0.0.1:3128 -connect "
+                             "web.test:443 ";
+  const std::vector<std::string> rules{"--allow-request", "GET web.test"};
+  EXPECT_TRUE(has(shell(client + "-servername web.test 2>/dev/null", rules).out, "GET /o host=web.test"));
+  EXPECT_TRUE(has(shell(client + "-noservername 2>/dev/null", rules).out, "GET /o host=web.test"));
+  const Outcome refused = shell(client + "-servername other.test 2>&1", rules);
+  EXPECT_FALSE(has(refused.out, " at=")) << refused;
+  EXPECT_TRUE(has(refused.out, "unrecognized name")) << refused;
+  std::vector<std::string> told = rules;
+  told.push_back("--json");
+  EXPECT_TRUE(has(shell(client + "-servername other.test", told).out, R"("reason":"tls-sni")"));
+  EXPECT_TRUE(has(shell(std::string(kCurl) + "-H 'Host: other.test' https://web.test/", rules).out, "Host names another place"));
+}
+
+TEST_F(EgressTls, ABadCertificateOfAServerIsRefusedWithItsReason) {
+  const std::vector<std::string> rules{"--allow-request", "GET **.test", "--json"};
+  const std::pair<const char*, const char*> cases[] = {
+      {"expired.test", "tls-expired"}, {"self.test", "tls-untrusted"}, {"misnamed.test", "tls-name"}};
+  for (const auto& [name, reason] : cases) {
+    const Outcome refused = shell(std::string(kCurl) + "https://" + name + "/", rules);
+    EXPECT_TRUE(has(refused.out, std::string(R"("reason":")") + reason)) << name << refused;
+    EXPECT_TRUE(has(refused.out, "its certificate is refused")) << name << refused;
+    EXPECT_FALSE(has(refused.out, " at=")) << name << refused;
+  }
+  EXPECT_TRUE(has(shell(std::string(kCurl) + "https://web.test/", rules).out, "GET / host=web.test"));
+  const Outcome untrusted = world_.belljar({"run", "--net", "proxy", "--allow-request", "GET web.test", "-c", std::string(kCurl) + "https://web.test/"});
+  EXPECT_TRUE(has(untrusted.out, "its certificate is refused")) << "without --tls-ca-file" << untrusted;
+}
+
+TEST_F(EgressTls, RealClientsTrustIt) {
+  const std::vector<std::string> rules{"--allow-request", "GET web.test", "--allow-request", "POST web.test/post"};
+  const std::string line = "GET /c host=web.test at=93.184.0.80 body=0\n";
+  for (const std::string& before : {std::string(), std::string(kNoProxy)}) {
+    EXPECT_EQ(shell(before + kCurl + "https://web.test/c", rules).out, line);
+    EXPECT_EQ(shell(before + kCurl + "https://web.test/c https://web.test/c", rules).out, line + line) << "one connection, two requests";
+    const Outcome python =
+        shell(before + "python3 -c \"import urllib.request as u; print(u.urlopen('https://web.test/c').read().decode(), end='')\"", rules);
+    EXPECT_EQ(python.out, line) << python;
+    if (!find_program("wget").empty()) {
+      EXPECT_EQ(shell(before + "wget -q -O - https://web.test/c", rules).out, line);
+    }
+    if (!find_program("node").empty()) {
+      const std::string https =
+          "node -e \"require('https').get('https://web.test/c', r => r.pipe(process.stdout))\"";  // direct only: it knows no proxy
+      if (!before.empty()) {
+        EXPECT_EQ(shell(before + https, rules).out, line);
+        EXPECT_EQ(shell(before + "node -e \"fetch('https://web.test/c').then(r => r.text()).then(t => process.stdout.write(t))\"", rules).out,
+                  line);
+      }
+    }
+  }
+  if (!find_program("javac").empty()) {
+    world_.workspace.write("Get.java",
+                           "public class Get { public static void main(String[] a) throws Exception { "
+                           "System.out.print(new String(new java.net.URL(a[0]).openStream().readAllBytes())); } }");
+    const Outcome java = shell("java Get.java https://web.test/c", rules);
+    EXPECT_EQ(java.out, line) << java;
+  }
+}
+
+TEST_F(EgressTls, GitClonesOverIt) {
+  BELLJAR_NEEDS(program("git"));
+  const std::string made = "cd '" + world_.files.path() + "/files' && git init -q repo && cd repo && echo hi >a && git add a && git -c user.name=a -c "
+                           "user.email=a@b commit -qm one && git update-server-info && cp -r .git ../repo.git";
+  ASSERT_EQ(run({"sh", "-c", made}).exit_code, 0);
+  const Outcome clone = shell("git clone -q https://web.test/repo.git && cat repo/a", {"--allow-request", "GET web.test/repo.git"});
+  EXPECT_TRUE(has(clone.out, "hi\n")) << clone;
+  const Outcome refused = shell("git clone -q https://web.test/repo.git again 2>&1", {"--allow-request", "GET web.test/other.git"});
+  EXPECT_TRUE(has(refused.out, "403")) << refused;
+}
+
+TEST_F(EgressTls, WebsocketsAndLargeBodiesPass) {
+  std::string big(3'000'000, 'x');
+  world_.files.write("files/big", big);
+  world_.workspace.write("body", big);
+  const Outcome size = with_key(std::string(kCurl) + "-k https://web.test/big | wc -c");
+  EXPECT_EQ(size.out, "3000000\n") << "not looked into: no rule needs it";
+  EXPECT_EQ(shell(std::string(kCurl) + "https://web.test/big | wc -c", {"--allow-request", "GET web.test"}).out, "3000000\n");
+  EXPECT_TRUE(has(shell(std::string(kCurl) + "-T body https://web.test/put", {"--allow-request", "PUT web.test"}).out, "body=3000000"));
+  world_.workspace.write("ws.py",
+                         "import socket, ssl\n"
+                         "s = socket.create_connection(('127.0.0.1', 3128)); s.sendall(b'CONNECT echo.test:443 HTTP/1.1\\r\\n\\r\\n'); s.recv(999)\n"
+                         "s = ssl.create_default_context().wrap_socket(s, server_hostname='echo.test')\n"
+                         "s.sendall(b'GET /ws HTTP/1.1\\r\\nHost: echo.test\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n"
+                         "Sec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\\r\\n\\r\\n')\n"
+                         "a = b''\nwhile b'\\r\\n\\r\\n' not in a: a += s.recv(999)\n"
+                         "s.sendall(b'\\x81\\x05hello'); print(b' 101 ' in a and b's3pPLMBiTxaQ9kYGzzhZRbK+xOo=' in a, s.recv(99))\n");
+  const Outcome socket = with_key("python3 ws.py");
+  EXPECT_EQ(socket.out, "True b'\\x81\\x05hello'\n") << socket;
+}
+
+// --- credentials
+
+TEST_F(EgressTls, ACredentialReachesItsHostAndNothingInside) {
+  const Outcome sent = with_key(std::string(kCurl) + "-H \"Authorization: Bearer $API_KEY\" -i https://echo.test/x; echo \"inside=$API_KEY\"");
+  EXPECT_TRUE(has(read_file(world_.files / "seen"), std::string("Authorization: Bearer ") + kSecret)) << sent;
+  EXPECT_FALSE(has(sent.out, kSecret)) << sent;
+  EXPECT_TRUE(has(sent.out, "inside=ghp_belljar")) << sent;
+  const std::string placeholder = sent.out.substr(sent.out.find("inside=") + 7, sizeof kSecret - 1);
+  EXPECT_TRUE(has(sent.out, "Authorization: Bearer " + placeholder)) << "the echo holds the placeholder again" << sent;
+  EXPECT_TRUE(has(sent.out, "X-Echo: Bearer " + placeholder)) << sent;
+  EXPECT_FALSE(has(sent.out, "0realSecret")) << sent;
+}
+
+TEST_F(EgressTls, BasicAndQueryCarryItAndNoEchoBringsItBack) {
+  for (const char* how : {"-u \"me:$API_KEY\" https://echo.test/", "\"https://echo.test/?k=$API_KEY\"",
+                          "-H \"X-Key: $API_KEY\" 'https://echo.test/?chunked'"}) {
+    const Outcome sent = with_key(std::string(kCurl) + how + " >answer; cat answer; grep -v : answer | base64 -d 2>/dev/null; "
+                                  "python3 -c \"import re; [print(bytes.fromhex(x)) for x in re.findall('[0-9a-f]{200,}', open('answer').read())]\"");
+    EXPECT_EQ(sent.exit_code, 0) << sent;
+    EXPECT_FALSE(has(sent.out, "0realSecret")) << how << sent;
+    EXPECT_TRUE(has(sent.out, "host") || has(sent.out, "Host")) << how << sent;
+  }
+  const std::string seen = read_file(world_.files / "seen");
+  EXPECT_TRUE(has(seen, "ghp_0realSecret%2FValue%2B0123456789abcdef")) << seen;
+  EXPECT_TRUE(has(seen, std::string("X-Key: ") + kSecret)) << seen;
+  const Outcome encoded = with_key(std::string(kCurl) + "-H \"X-Key: $API_KEY\" 'https://echo.test/?gzip'");
+  EXPECT_TRUE(has(encoded.out, "is encoded (gzip)")) << encoded;
+}
+
+TEST_F(EgressTls, APlaceholderElsewhereIsRefusedAndTold) {
+  const Outcome clear = with_key(std::string(kCurl) + "-H \"X-Key: $API_KEY\" http://web.test/", {"--json"});
+  EXPECT_TRUE(has(clear.out, "the credential API_KEY is not for web.test:80 in the clear")) << clear;
+  EXPECT_TRUE(has(clear.out, R"("rule":"network.credentials")")) << clear;
+  EXPECT_FALSE(has(clear.out, kSecret));
+  const Outcome own = with_key(std::string(kCurl) + "-u \"me:$API_KEY\" http://echo.test/");
+  EXPECT_TRUE(has(own.out, "use https://")) << own;
+  const Outcome looked = with_key(std::string(kCurl) + "-H \"X-Key: $API_KEY\" https://sub.web.test/",
+                                  {"--allow-request", "GET sub.web.test"});
+  EXPECT_TRUE(has(looked.out, "the credential API_KEY is not for sub.web.test:443")) << looked;
+  EXPECT_EQ(with_key(std::string(kCurl) + "http://web.test/").out, "GET / host=web.test at=93.184.0.80 body=0\n");
+}
+
+TEST_F(EgressTls, NoProcessAndNoFileInsideHoldsTheValue) {
+  world_.files.write("token", std::string(kSecret) + "X\n");
+  const std::string look =
+      "n=0; for f in /proc/[0-9]*/environ /proc/[0-9]*/cmdline; do tr '\\0' '\\n' <$f 2>/dev/null | grep -q 0real[S]ecret && n=1; done; "
+      "grep -rqs 0real[S]ecret /tmp /dev/shm /run . && n=1; env | grep -q 0real[S]ecret && n=1; echo found=$n; "
+      "echo two=$TWO | cut -c1-15; cat " +
+      (world_.files / "token") + " || echo hidden; env | grep -c REAL_KEY";
+  const Outcome outcome = with_key(look, {"--credential", "TWO=file:" + (world_.files / "token") + " for echo.test", "--pass-env", "REAL_KEY"});
+  EXPECT_TRUE(has(outcome.out, "found=0")) << outcome;
+  EXPECT_TRUE(has(outcome.out, "two=ghp_belljar")) << outcome;
+  EXPECT_TRUE(has(outcome.out, "hidden\n")) << outcome;
+  EXPECT_TRUE(outcome.out.ends_with("\n0\n")) << outcome;
+  const Outcome twin = with_key("for f in /proc/[0-9]*/environ; do tr '\\0' '\\n' <$f 2>/dev/null | grep 0real[S]ecret; done", {"--env", "PLAIN=0realSecret"});
+  EXPECT_TRUE(has(twin.out, "PLAIN=0realSecret")) << "the search finds what is there" << twin;
+  const Outcome trail = with_key(std::string(kCurl) + "-H \"X-Key: $API_KEY\" https://echo.test/",
+                                 {"--json", "--audit", world_.files / "trail", "--report", world_.files / "report"});
+  EXPECT_FALSE(has(trail.out + trail.err + read_file(world_.files / "trail") + read_file(world_.files / "report"), "0realSecret"));
+}
+
+TEST_F(EgressTls, ACredentialWithoutAValueEndsTheStart) {
+  const auto start = [&](const std::string& credential) {
+    return world_.belljar({"run", "--net", "proxy", "--allow-domain", "echo.test", "--credential", credential, "--", "true"});
+  };
+  for (const auto& [credential, word] : std::vector<std::pair<std::string, std::string>>{
+           {"KEY=env:NOT_SET@echo.test", "the variable NOT_SET is not set"},
+           {"KEY=file:/nowhere@echo.test", "No such file"},
+           {"KEY=env:HOME@*", "would send it to every host"},
+           {"KEY", "it names no host"},
+           {"K-Y=env:HOME@echo.test", "is no variable's name"}}) {
+    const Outcome refused = start(credential);
+    EXPECT_EQ(refused.exit_code, 125) << credential << refused;
+    EXPECT_TRUE(has(refused.err, word)) << credential << refused;
+  }
+  const Outcome none = world_.belljar({"run", "--credential", "KEY=env:HOME@echo.test", "--", "true"});
+  EXPECT_TRUE(has(none.err, "cannot enforce network.credentials")) << none;
+}
+
+TEST_F(EgressTls, PolicyExplainSaysWhetherAHostIsLookedInto) {
+  const auto explain = [&](const std::string& host, std::vector<std::string> more) {
+    std::vector<std::string> args{"policy", "explain", "--host", host};
+    args.insert(args.end(), more.begin(), more.end());
+    return world_.belljar(args).out;
+  };
+  EXPECT_TRUE(has(explain("web.test", rules_), "looked into: yes: only the requests of GET web.test/a"));
+  EXPECT_TRUE(has(explain("sub.web.test", rules_), "looked into: no"));
+}
+
+}  // namespace
+}  // namespace belljar::test

@@ -1,0 +1,125 @@
+// Placeholders and values: where one becomes the other, where it does not, and what comes back.
+#include "egress/credentials.h"
+
+#include <gtest/gtest.h>
+
+namespace belljar::egress {
+namespace {
+
+constexpr char kValue[] = "s3cr3t/+value==&\"x";
+
+Credential make(const std::string& text, const std::string& value = kValue) {
+  return {policy::parse_credential(text).value(), make_placeholder(value, "0123456789abcdefghij"), value};
+}
+
+ProxyRequest request_to(const char* place, const std::string& path = "/", bool secure = true) {
+  ProxyRequest request;
+  request.destination = policy::parse_destination(place, 443).value();
+  request.path = path;
+  request.secure = secure;
+  return request;
+}
+
+TEST(Placeholder, HasTheLengthAndTheWellKnownBeginningOfItsValue) {
+  const std::string token = make_placeholder("ghp_0123456789012345678901234567890123456", "abcdefgh");
+  EXPECT_EQ(token.substr(0, 11), "ghp_belljar");
+  EXPECT_EQ(token.size(), 41U);
+  EXPECT_EQ(make_placeholder("12345678", "abcdefgh").size(), 8U);
+  EXPECT_EQ(make_placeholder("12345678", "abcdefgh").find("1234"), std::string::npos);
+}
+
+TEST(Credentials, ArePutIntoHeaderBasicAndQueryOfTheirHostOnly) {
+  const Credential key = make("KEY for api.test");
+  const Credentials credentials({key});
+  HttpHead head;
+  head.method = "GET";
+  head.fields = {{"Host", "api.test"},
+                 {"Authorization", "Bearer " + key.placeholder},
+                 {"X-Two", key.placeholder + "," + key.placeholder},
+                 {"Range", "bytes=0-1"},
+                 {"Accept-Encoding", "gzip"}};
+  ProxyRequest request = request_to("api.test", "/" + key.placeholder + "?a=" + key.placeholder);
+  EXPECT_EQ(credentials.find_misplaced(head, request), nullptr);
+  EXPECT_EQ(credentials.put_in(head, request), std::vector<std::string>{"KEY"});
+  EXPECT_EQ(head.fields[1].value, std::string("Bearer ") + kValue);
+  EXPECT_EQ(head.fields[2].value, std::string(kValue) + "," + kValue);
+  EXPECT_EQ(head.fields.size(), 4U) << "no range, and no encoding but identity";
+  EXPECT_EQ(head.fields[3].value, "identity");
+  EXPECT_EQ(request.path, "/" + key.placeholder + "?a=s3cr3t%2F%2Bvalue%3D%3D%26%22x") << "a path is left alone";
+
+  HttpHead basic;
+  basic.fields = {{"Authorization", "Basic " + to_base64("me:" + key.placeholder)}};
+  request = request_to("api.test");
+  EXPECT_EQ(credentials.put_in(basic, request).size(), 1U);
+  EXPECT_EQ(basic_credential(basic.fields[0].value), std::string("me:") + kValue);
+
+  for (const char* place : {"other.test", "sub.api.test", "api.test.other.test"}) {
+    HttpHead elsewhere;
+    elsewhere.fields = {{"Authorization", "Bearer " + key.placeholder}};
+    request = request_to(place);
+    EXPECT_EQ(credentials.find_misplaced(elsewhere, request)->rule.name, "KEY") << place;
+    EXPECT_TRUE(credentials.put_in(elsewhere, request).empty());
+    EXPECT_EQ(elsewhere.fields[0].value, "Bearer " + key.placeholder);
+  }
+  HttpHead clear;
+  clear.fields = {{"Authorization", "Basic " + to_base64("me:" + key.placeholder)}};
+  EXPECT_NE(credentials.find_misplaced(clear, request_to("api.test", "/", false)), nullptr) << "never in the clear";
+}
+
+TEST(Credentials, APlaceThatIsNotNamedStaysAsItIs) {
+  const Credential key = make("KEY=env:OTHER for api.test in basic");
+  const Credentials credentials({key});
+  HttpHead head;
+  head.fields = {{"X-Key", key.placeholder}};
+  ProxyRequest request = request_to("api.test", "/?k=" + key.placeholder);
+  EXPECT_TRUE(credentials.put_in(head, request).empty());
+  EXPECT_EQ(head.fields[0].value, key.placeholder);
+  EXPECT_EQ(request.path, "/?k=" + key.placeholder);
+}
+
+TEST(Restorer, FindsAValueAcrossEveryBorderOfPieces) {
+  const Credential key = make("KEY for api.test");
+  const std::string text = std::string("before ") + kValue + " s3cr3t/ between " + kValue + kValue + " s3cr3t/+valu";
+  const std::string wanted =
+      "before " + key.placeholder + " s3cr3t/ between " + key.placeholder + key.placeholder + " s3cr3t/+valu";
+  for (std::size_t first = 0; first <= text.size(); ++first) {
+    for (std::size_t second = first; second <= text.size(); second += 7) {
+      Restorer restorer({&key});
+      std::string out = restorer.feed(text.substr(0, first), false);
+      EXPECT_EQ(out.find(kValue), std::string::npos);
+      out += restorer.feed(text.substr(first, second - first), false);
+      out += restorer.feed(text.substr(second), true);
+      ASSERT_EQ(out, wanted) << first << " " << second;
+    }
+  }
+}
+
+TEST(Restorer, KeepsBackNoMoreThanWhatCouldBeAValue) {
+  const Credential key = make("KEY for api.test");
+  Restorer restorer({&key});
+  EXPECT_EQ(restorer.feed("data: 1\n\n", false), "data: 1\n\n") << "a stream of events is not held up";
+  EXPECT_EQ(restorer.feed("x s3c", false), "x ");
+  EXPECT_EQ(restorer.feed("urity", false), "s3curity");
+}
+
+TEST(Restorer, KnowsTheSpellingsThatServersMakeOfAValue) {
+  const Credential key = make("KEY for api.test");
+  Restorer restorer({&key});
+  for (const std::string& spelled :
+       {std::string("s3cr3t%2F%2Bvalue%3D%3D%26%22x"), std::string("s3cr3t%2f%2bvalue%3d%3d%26%22x"),
+        std::string("s3cr3t/+value==&\\\"x"), std::string("s3cr3t\\/+value==&\\\"x"), std::string("s3cr3t/+value==&amp;&quot;x")}) {
+    const std::string out = restorer.restore("<" + spelled + ">");
+    EXPECT_EQ(out.find(spelled), std::string::npos);
+    EXPECT_EQ(out.size(), spelled.size() + 2) << "lengths stay";
+  }
+  for (const std::string before : {"", "m", "me", "me:"}) {
+    const std::string out = restorer.restore(to_base64(before + kValue));
+    const auto text = basic_credential("Basic " + out);
+    ASSERT_TRUE(text);
+    EXPECT_EQ(text->find("cr3t/+value==&"), std::string::npos) << before;
+    EXPECT_EQ(text->size(), before.size() + sizeof kValue - 1);
+  }
+}
+
+}  // namespace
+}  // namespace belljar::egress
