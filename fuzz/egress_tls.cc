@@ -37,7 +37,8 @@ void check_hello(std::string_view bytes) {
 // The first byte says where it is cut; `#` stands for the value, so that the fuzzer finds it.
 void check_restored(std::string_view bytes) {
   static const std::string value = "s3cr3t/+v\"lue";
-  static const egress::Credential key{policy::parse_credential("KEY for h.test").value(), make_placeholder(value, "abcdefghijklm"), value};
+  static const egress::Credential key{policy::parse_credential("KEY for h.test").value(), make_placeholder(value, "abcdefghijklm"),
+                                      value};
   if (bytes.empty()) return;
   const std::size_t step = static_cast<unsigned char>(bytes[0]) % 31 + 1;
   std::string text;

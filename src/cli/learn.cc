@@ -96,7 +96,8 @@ Result<int> learn_it(const Given& given) {
   const auto backend = BELLJAR_TRY(backend::find_backend(loaded.effective.policy.backend, host));
   std::vector<std::string> caller_env;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    const bool secret = !loaded.effective.policy.network.credentials.empty() && policy::is_credential_source(loaded.effective.policy.network, *entry);
+    const bool secret = !loaded.effective.policy.network.credentials.empty() &&
+                        policy::is_credential_source(loaded.effective.policy.network, *entry);
     if (!secret) caller_env.emplace_back(*entry);
   }
   std::string cwd = given.flags.cwd;

@@ -1,5 +1,5 @@
-// What of the two programs `belljar` and `belljar-tls` is not the same: the second holds TLS, and is what `run` hands over to when a
-// policy needs it (docs/design/egress.md).
+// What of the two programs `belljar` and `belljar-tls` is not the same: the second holds TLS, and is what `run` hands over to when
+// a policy needs it (docs/design/egress.md).
 #pragma once
 
 #include "belljar/policy.h"

@@ -115,6 +115,10 @@ class Connection {
   bool begin_passing();
   bool can_look() const;  // into the TLS of asked_.destination
   bool looks_into() const;
+  bool may_stay_whole() const;
+  bool stay_whole();
+  bool server_waits() const;
+  bool server_speaks() const;
   bool peek();
   bool client_tls();
   bool begin_server_tls();

@@ -118,9 +118,9 @@ void Connection::on_deadline() {
       (void)refuse(Problem{.reason = "slow", .refusal = {408, "http_request_error", "the request did not arrive in time", ""}});
       break;
     case Phase::kServerTls:
-      (void)refuse(Problem{.reason = "tls",
-                           .refusal = {504, "connection_timeout",
-                                       format("{} does not answer to TLS", to_string(asked_.destination)), ""}});
+      (void)refuse(
+          Problem{.reason = "tls",
+                  .refusal = {504, "connection_timeout", format("{} does not answer to TLS", to_string(asked_.destination)), ""}});
       break;
     case Phase::kHandshake:
       (void)refuse(Problem{.reason = "upstream",

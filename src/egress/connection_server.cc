@@ -66,7 +66,7 @@ bool Connection::decide() {
   const bool carrier = protocol_ != Protocol::kHttp && protocol_ != Protocol::kHttps;  // of requests that are judged one by one
   const bool judged = verdict.reason == policy::HostReason::kRequests && !(carrier && can_look());
   if (judged && !judge_request()) return true;
-  if (std::exchange(dialled_ahead_, false) && !server_.hung) return begin_passing();
+  if (std::exchange(dialled_ahead_, false) && server_waits()) return begin_passing();
   enter(Phase::kResolving, std::chrono::minutes(1));
   if (asked_.destination.host.ip) return take_addresses({.addresses = {*asked_.destination.host.ip}, .error = {}, .keep = {}});
   const auto kept = context_.lookups->ask(asked_.destination.host.name, id_);
@@ -224,7 +224,8 @@ bool Connection::dialled() {
   if (error != 0 && way_ == Way::kPublished && !std::exchange(inside_v6_, true)) return join_inside();
   if (error != 0) return addresses_.empty() ? fail_dial(error) : dial_next();
   server_.hung = false;
-  const bool asks = by_upstream() && (protocol_ != Protocol::kHttp || tunnel_ || context_.options.upstream->kind == Upstream::Kind::kSocks5);
+  const bool asks =
+      by_upstream() && (protocol_ != Protocol::kHttp || tunnel_ || context_.options.upstream->kind == Upstream::Kind::kSocks5);
   if (!asks) return begin_passing();
   handshake_.emplace(*context_.options.upstream, asked_.destination);
   server_.out = handshake_->begin();
@@ -240,7 +241,7 @@ bool Connection::begin_passing() {
   if (!looks_into()) return begin_tunnel();
   tunnel_ = asked_.destination;
   dialled_ahead_ = true;
-  enter(Phase::kPeek, context_.options.timeouts.head);
+  enter(Phase::kPeek, context_.options.timeouts.idle_client);
   return true;
 }
 

@@ -26,6 +26,29 @@ bool Connection::can_look() const {
   return policy::decide_look(options.rules, options.look, asked_.destination).looks();
 }
 
+// Nothing but a credential asks for the look: what no credential can be put into may pass as it is.
+bool Connection::may_stay_whole() const {
+  const auto& options = context_.options;
+  return !options.look.limited && policy::decide_host(options.rules, *tunnel_).reason == policy::HostReason::kAllowed;
+}
+
+bool Connection::stay_whole() {
+  tunnel_.reset();
+  dialled_ahead_ = false;
+  return begin_tunnel();
+}
+
+// The server that was dialled for the tunnel may have lost patience with a client that was slow to ask.
+bool Connection::server_waits() const {
+  char byte = 0;
+  return !server_.hung && ::recv(server_.fd.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+}
+
+bool Connection::server_speaks() const {
+  char byte = 0;
+  return ::recv(server_.fd.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 bool Connection::looks_into() const {
   const bool carrier = protocol_ == Protocol::kConnect || protocol_ == Protocol::kSocks || protocol_ == Protocol::kDirect;
   return carrier && can_look();
@@ -35,6 +58,7 @@ bool Connection::looks_into() const {
 bool Connection::peek() {
   client_.flush();
   if (client_.in.empty()) client_.read(kMaxHead);
+  if (client_.in.empty() && server_speaks() && may_stay_whole()) return stay_whole();  // it speaks first: SSH, mail
   if (client_.in.empty()) return (client_.eof || client_.broken) && leave();
   const auto byte = static_cast<unsigned char>(client_.in[0]);
   if (byte >= 'A' && byte <= 'Z') {  // a request in the clear, judged as one
@@ -42,6 +66,7 @@ bool Connection::peek() {
     enter(Phase::kHead, context_.options.timeouts.head);
     return true;
   }
+  if (byte != kTlsHandshake && may_stay_whole()) return stay_whole();
   auto stream = byte == kTlsHandshake ? context_.options.interceptor->accept(tunnel_->host) : nullptr;
   if (stream == nullptr) {
     Problem problem{.reason = "method",
@@ -63,18 +88,17 @@ bool Connection::client_tls() {
   const auto state = client_.shake_hands();
   if (state == SecureStream::State::kMore) return (client_.eof || client_.broken) && leave();
   if (state == SecureStream::State::kReady) {
-    request_.emplace(HttpReader::Kind::kRequest);
-    enter(Phase::kHead, context_.options.timeouts.head);
+    enter(Phase::kFirstByte, context_.options.timeouts.idle_client);
     return true;
   }
   // The alert is on its way; in words it stands in the record.
   const TlsFault fault = client_.secure->fault();
-  Problem problem{.reason = fault.reason,
-                  .refusal = {403, fault.error,
-                              format("TLS with the client of {} did not come about: {}", to_string(*tunnel_), fault.text),
-                              "network.tls_passthrough leaves the host's connections whole"},
-                  .violation = fault.reason == "tls-sni",
-                  .rule_key = "network.allowed_domains"};
+  Problem problem{
+      .reason = fault.reason,
+      .refusal = {403, fault.error, format("TLS with the client of {} did not come about: {}", to_string(*tunnel_), fault.text),
+                  "network.tls_passthrough leaves the host's connections whole"},
+      .violation = fault.reason == "tls-sni",
+      .rule_key = "network.allowed_domains"};
   if (problem.violation) note_violation(problem);
   end_record(std::move(problem.reason));
   drop_server();
@@ -114,7 +138,8 @@ bool Connection::check_credentials() {
   restorer_.reset();
   if (credentials.empty()) return true;
   if (const Credential* wrong = credentials.find_misplaced(head_, asked_)) {
-    const std::string where = asked_.secure ? to_string(asked_.destination) : format("{} in the clear", to_string(asked_.destination));
+    const std::string where =
+        asked_.secure ? to_string(asked_.destination) : format("{} in the clear", to_string(asked_.destination));
     Problem problem{.reason = "credential",
                     .refusal = {403, "http_request_denied", format("the credential {} is not for {}", wrong->rule.name, where),
                                 asked_.secure ? "network.credentials names its hosts" : "use https://"},
@@ -140,11 +165,12 @@ void Connection::begin_answer() {
 bool Connection::check_answer() {
   const std::string* const coding = restorer_ ? coding_of(answer_->head()) : nullptr;
   if (coding == nullptr || asked_.method == "HEAD") return true;
-  return refuse(Problem{.reason = "server",
-                        .refusal = {502, "http_protocol_error",
-                                    format("the answer of {} is encoded ({}) although that was not asked for, and may hold a credential",
-                                           to_string(asked_.destination), escaped(*coding)),
-                                    ""}}),
+  return refuse(Problem{
+             .reason = "server",
+             .refusal = {502, "http_protocol_error",
+                         format("the answer of {} is encoded ({}) although that was not asked for, and may hold a credential",
+                                to_string(asked_.destination), escaped(*coding)),
+                         ""}}),
          false;
 }
 

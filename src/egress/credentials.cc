@@ -12,9 +12,9 @@ namespace belljar::egress {
 namespace {
 
 // Beginnings that programs look for before they use a key; public knowledge, so they tell nothing.
-constexpr std::string_view kBeginnings[] = {"github_pat_", "ghp_",     "gho_",     "ghu_",  "ghs_",  "ghr_",  "glpat-", "sk-ant-api03-",
-                                            "sk-ant-",     "sk-proj-", "sk-",      "sk_live_", "sk_test_", "rk_live_", "xoxb-", "xoxp-",
-                                            "npm_",        "pypi-",    "hf_",      "AKIA",  "ASIA",  "AIza"};
+constexpr std::string_view kBeginnings[] = {
+    "github_pat_", "ghp_",     "gho_",     "ghu_",  "ghs_",  "ghr_", "glpat-", "sk-ant-api03-", "sk-ant-", "sk-proj-", "sk-",
+    "sk_live_",    "sk_test_", "rk_live_", "xoxb-", "xoxp-", "npm_", "pypi-",  "hf_",           "AKIA",    "ASIA",     "AIza"};
 constexpr std::string_view kMark = "belljar";
 constexpr std::size_t kLeastRandom = 6;
 
@@ -97,7 +97,8 @@ bool put_into_fields(const Credential& credential, HttpHead& head) {
   bool any = false;
   for (HttpField& field : head.fields) {
     if (same_name(field.name, "Host")) continue;
-    if (auto basic = basic_of(field); basic && credential.rule.basic && replace_all(*basic, credential.placeholder, credential.value))
+    if (auto basic = basic_of(field);
+        basic && credential.rule.basic && replace_all(*basic, credential.placeholder, credential.value))
       field.value = "Basic " + to_base64(*basic), any = true;
     if (credential.rule.header) any = replace_all(field.value, credential.placeholder, credential.value) || any;
   }

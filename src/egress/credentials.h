@@ -1,5 +1,5 @@
-// Credentials that the command never sees: a placeholder inside, the value put into requests to the hosts it is for, and taken out of
-// what those hosts answer. Pure.
+// Credentials that the command never sees: a placeholder inside, the value put into requests to the hosts it is for, and taken out
+// of what those hosts answer. Pure.
 //
 // A placeholder has the length of its value, so that taking the value out of an answer changes no length and no framing. What a
 // server makes of a value before it sends it back (compressed, encrypted, in pieces) is beyond that: a host that gets the value is

@@ -47,9 +47,8 @@ std::vector<std::pair<std::string, std::string>> trust_environment(const std::st
                            "AWS_CA_BUNDLE",        // aws, boto
                            "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "DENO_CERT"})
     env.emplace_back(name, bundle);
-  env.emplace_back("JAVA_TOOL_OPTIONS",
-                   format("{}{}-Djavax.net.ssl.trustStore={} -Djavax.net.ssl.trustStoreType=JKS", java_options,
-                          java_options.empty() ? "" : " ", java_store));
+  env.emplace_back("JAVA_TOOL_OPTIONS", format("{}{}-Djavax.net.ssl.trustStore={} -Djavax.net.ssl.trustStoreType=JKS", java_options,
+                                               java_options.empty() ? "" : " ", java_store));
   return env;
 }
 

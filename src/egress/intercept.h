@@ -1,7 +1,7 @@
 // The seam to TLS: what a connection that is looked into needs of it, without a header of OpenSSL. Bytes in, bytes out; no socket.
 //
-// src/egress/tls holds the one implementation. It is linked where it is used (belljar-tls, the library), never into the program that
-// an ordinary run is (docs/design/egress.md, "Why belljar-tls").
+// src/egress/tls holds the one implementation. It is linked where it is used (belljar-tls, the library), never into the program
+// that an ordinary run is (docs/design/egress.md, "Why belljar-tls").
 #pragma once
 
 #include <cstddef>

@@ -42,11 +42,11 @@ struct End {
   void abort() noexcept;
 
  private:
-  bool receive();        // some bytes of the socket into `secure`; false: none
-  bool send_wire();      // true: all of it is gone
+  bool receive();    // some bytes of the socket into `secure`; false: none
+  bool send_wire();  // true: all of it is gone
   std::size_t read_secure(std::size_t most);
   std::size_t flush_secure();
-  std::string wire_;     // sealed, still to be sent
+  std::string wire_;        // sealed, still to be sent
   std::size_t sealed_ = 0;  // so many bytes of `out` are in it
   bool more_ = false;       // `secure` holds more than was asked for
 };

@@ -36,11 +36,11 @@ std::string to_json_text(const PathAnswer& answer);
 struct HostAnswer {
   std::string destination;  // canonical, with its port
   bool allowed = false;
-  std::string reason;  // stable word: allowed, denied, not-listed, not-public, mode-none, mode-host
-  std::string rule;    // as written; empty when none decided
-  std::string origin;  // of the list it stands in, or of network.mode
-  std::string text;    // one sentence
-  std::string next;    // what would open it; empty when allowed
+  std::string reason;        // stable word: allowed, denied, not-listed, not-public, mode-none, mode-host
+  std::string rule;          // as written; empty when none decided
+  std::string origin;        // of the list it stands in, or of network.mode
+  std::string text;          // one sentence
+  std::string next;          // what would open it; empty when allowed
   bool looked_into = false;  // whether the proxy looks into its TLS
   std::string look;          // why, or why not; empty when it is refused
 };

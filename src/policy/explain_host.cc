@@ -69,9 +69,11 @@ std::string to_text(const HostAnswer& answer) {
 }
 
 std::string to_json_text(const HostAnswer& answer) {
-  return format("{{\"destination\":{},\"allowed\":{},\"reason\":{},\"rule\":{},\"origin\":{},\"text\":{},\"next\":{},\"looked_into\":{},\"look\":{}}}\n",
-                json_text(answer.destination), answer.allowed, json_text(answer.reason), json_text(answer.rule),
-                json_text(answer.origin), json_text(answer.text), json_text(answer.next), answer.looked_into, json_text(answer.look));
+  return format(
+      "{{\"destination\":{},\"allowed\":{},\"reason\":{},\"rule\":{},\"origin\":{},\"text\":{},\"next\":{},\"looked_into\":{},"
+      "\"look\":{}}}\n",
+      json_text(answer.destination), answer.allowed, json_text(answer.reason), json_text(answer.rule), json_text(answer.origin),
+      json_text(answer.text), json_text(answer.next), answer.looked_into, json_text(answer.look));
 }
 
 }  // namespace belljar::policy

@@ -18,8 +18,7 @@ Error bad(std::string_view text, std::string reason) {
 
 bool is_name(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_'; };
-  return !name.empty() && letter(name[0]) &&
-         std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+  return !name.empty() && letter(name[0]) && std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
 std::vector<std::string_view> split(std::string_view list) {

@@ -18,10 +18,10 @@ struct Credential {
   enum class Source : std::uint8_t { kVariable, kFile };
   std::string name;  // of the variable inside that holds the placeholder
   Source source = Source::kVariable;
-  std::string from;                                 // the caller's variable, or a path (absolute, or from `~/`)
-  std::vector<DomainRule> hosts;                    // where it is put in
-  bool header = true, basic = true, query = true;   // and in which places of a request
-  std::string text;                                 // as it was written
+  std::string from;                                // the caller's variable, or a path (absolute, or from `~/`)
+  std::vector<DomainRule> hosts;                   // where it is put in
+  bool header = true, basic = true, query = true;  // and in which places of a request
+  std::string text;                                // as it was written
   bool operator==(const Credential&) const = default;
 };
 // Errors: kInvalidArgument with what is wrong; `*` and a range of addresses are refused: they name no host.

@@ -11,8 +11,8 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "policy/domains.h"
-#include "policy/look.h"
 #include "policy/ignore.h"
+#include "policy/look.h"
 #include "policy/schema.h"
 
 namespace belljar::policy {

@@ -21,7 +21,8 @@
 
 namespace belljar::runtime {
 
-// Memory that a new process of ours gets as zeros (MADV_WIPEONFORK), a core dump leaves out and nothing swaps where that is allowed.
+// Memory that a new process of ours gets as zeros (MADV_WIPEONFORK), a core dump leaves out and nothing swaps where that is
+// allowed.
 class SecretPage {
  public:
   static constexpr std::size_t kSize = 16384;
@@ -97,8 +98,9 @@ Result<void> read_secret_file(const policy::Credential& rule, const std::string&
 
 Result<void> check_value(const policy::Credential& rule, std::string_view value) {
   if (value.size() < egress::kShortestCredential)
-    return bad_value(rule, Code::kInvalidArgument,
-                     format("its value has less than {} bytes: it would be found in answers by chance", egress::kShortestCredential));
+    return bad_value(
+        rule, Code::kInvalidArgument,
+        format("its value has less than {} bytes: it would be found in answers by chance", egress::kShortestCredential));
   if (value.size() > egress::kLongestCredential)
     return bad_value(rule, Code::kInvalidArgument, format("its value has more than {} bytes", egress::kLongestCredential));
   if (std::ranges::any_of(value, [](char c) { return c < ' ' || c > '~'; }))
@@ -127,7 +129,8 @@ Interception::Interception(Interception&&) noexcept = default;
 Interception& Interception::operator=(Interception&&) noexcept = default;
 Interception::~Interception() = default;
 
-Result<void> Interception::hold(const policy::Credential& rule, const std::vector<std::string>& caller_env, const std::string& home) {
+Result<void> Interception::hold(const policy::Credential& rule, const std::vector<std::string>& caller_env,
+                                const std::string& home) {
   auto page = std::make_unique<SecretPage>();
   if (!page->valid()) return Error(bad_value(rule, Code::kResourceExhausted, "")).sys(errno, "mmap");
   if (rule.source == policy::Credential::Source::kVariable) BELLJAR_CHECK(read_variable(rule, caller_env, *page));
@@ -173,7 +176,8 @@ Result<std::optional<Interception>> Interception::create(const Policy& policy, e
   return std::optional<Interception>(std::move(made));
 }
 
-void Interception::plan(const Policy& policy, const Command& command, std::vector<std::string>& env, EnforcementReport& report) const {
+void Interception::plan(const Policy& policy, const Command& command, std::vector<std::string>& env,
+                        EnforcementReport& report) const {
   const auto java = std::ranges::find_if(env, [](const std::string& entry) { return entry.starts_with("JAVA_TOOL_OPTIONS="); });
   const std::string java_options = java == env.end() ? "" : java->substr(java->find('=') + 1);
   for (const auto& [name, value] : egress::trust_environment(kBundle, kJavaStore, java_options)) {

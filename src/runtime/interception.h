@@ -20,8 +20,8 @@ class SecretPage;
 
 class Interception {
  public:
-  // Nothing when the policy asks for none. Adds the files to `place`, and takes values out of its environment. `caller_env`: where a
-  // credential's variable is looked for, then this process's own. Errors: kUnimplemented without `make`; kNotFound and
+  // Nothing when the policy asks for none. Adds the files to `place`, and takes values out of its environment. `caller_env`: where
+  // a credential's variable is looked for, then this process's own. Errors: kUnimplemented without `make`; kNotFound and
   // kInvalidArgument, a credential's value; as MakeInterceptor.
   static Result<std::optional<Interception>> create(const Policy& policy, egress::MakeInterceptor make,
                                                     const std::vector<std::string>& caller_env, backend::Workplace& place);

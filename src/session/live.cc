@@ -54,8 +54,8 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
   place.env = policy::build_environment(options.policy.environment, embedded_.caller_env);
   policy::hide_credentials(options.policy.filesystem.entries, options.policy.network, place.home);
   options.workspace = place.workspace;
-  auto look = BELLJAR_TRY(
-      runtime::Interception::create(options.policy, runtime::library_interceptor(), embedded_.caller_env, place));
+  auto look =
+      BELLJAR_TRY(runtime::Interception::create(options.policy, runtime::library_interceptor(), embedded_.caller_env, place));
   if (look) options.interception = std::make_shared<const runtime::Interception>(*std::move(look));
   for (;;) {
     CoreOptions attempt{{}, options.policy, options.workspace, embedded_.rules, options.idle_timeout, options.interception};

@@ -135,7 +135,11 @@ TEST_F(Egress, LimitedReadsAndDoesNotWrite) {
   EXPECT_EQ(shell("curl -sS " + url(), {"--net-methods", "limited"}).out, "hello from the host\n");
   const Outcome refused = shell("curl -sS -d abc " + url(), {"--net-methods", "limited"});
   EXPECT_NE(refused.out.find("the method POST is refused"), std::string::npos) << refused;
-  EXPECT_NE(shell("curl -sS -p " + url(), {"--net-methods", "limited"}).err.find("403"), std::string::npos);
+  EXPECT_EQ(shell("curl -sS -p " + url(), {"--net-methods", "limited"}).out, "hello from the host\n") << "looked into";
+  const Outcome inside = shell("curl -sS -p -d abc " + url(), {"--net-methods", "limited"});
+  EXPECT_NE(inside.out.find("the method POST is refused"), std::string::npos) << inside;
+  const Outcome whole = shell("curl -sS -p " + url(), {"--net-methods", "limited", "--tls-passthrough", "*"});
+  EXPECT_NE(whole.err.find("403"), std::string::npos) << "what may not be looked into is refused" << whole;
 }
 
 TEST_F(Egress, TheCredentialIsInTheEnvironmentAndNowhereElse) {

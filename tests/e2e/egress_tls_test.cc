@@ -12,8 +12,7 @@
 namespace belljar::test {
 namespace {
 
-constexpr char kNoProxy[] =
-    "unset HTTP_PROXY http_proxy HTTPS_PROXY https_proxy ALL_PROXY all_proxy NODE_USE_ENV_PROXY; ";
+constexpr char kNoProxy[] = "unset HTTP_PROXY http_proxy HTTPS_PROXY https_proxy ALL_PROXY all_proxy NODE_USE_ENV_PROXY; ";
 constexpr char kSecret[] = "ghp_0realSecret/Value+0123456789abcdef";
 // Nothing but what is asked of curl: no .curlrc, and an answer soon.
 constexpr char kCurl[] = "curl -q -sS -m 20 ";
@@ -59,12 +58,25 @@ class EgressTls : public testing::Test {
     args.insert(args.end(), {"-c", text});
     return world_.belljar(args);
   }
-  Outcome direct(const std::string& text, std::vector<std::string> more = {}) const { return shell(kNoProxy + text, std::move(more)); }
+  Outcome direct(const std::string& text, std::vector<std::string> more = {}) const {
+    return shell(kNoProxy + text, std::move(more));
+  }
   // With a credential for echo.test, whose value stands in a variable of the caller.
   Outcome with_key(const std::string& text, std::vector<std::string> more = {}) const {
-    std::vector<std::string> command{"env", std::string("REAL_KEY=") + kSecret, BELLJAR_PROGRAM, "run", "--net", "proxy",
-                                     "--tls-ca-file", world_.files / "ca.pem", "--credential", "API_KEY=env:REAL_KEY@echo.test",
-                                     "--allow-domain", "echo.test", "--allow-domain", "web.test"};
+    std::vector<std::string> command{"env",
+                                     std::string("REAL_KEY=") + kSecret,
+                                     BELLJAR_PROGRAM,
+                                     "run",
+                                     "--net",
+                                     "proxy",
+                                     "--tls-ca-file",
+                                     world_.files / "ca.pem",
+                                     "--credential",
+                                     "API_KEY=env:REAL_KEY@echo.test",
+                                     "--allow-domain",
+                                     "echo.test",
+                                     "--allow-domain",
+                                     "web.test"};
     command.insert(command.end(), more.begin(), more.end());
     command.insert(command.end(), {"-c", text});
     return world_.run(command);
@@ -93,7 +105,8 @@ TEST_F(EgressTls, MethodsAndPathsOfAHostHoldForHttpsToo) {
 }
 
 TEST_F(EgressTls, AHostThatNoRuleNeedsIsRelayedUntouched) {
-  const std::string who = "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | openssl s_client -quiet -proxy 127.0.0.1:3128 -connect HOST:443 2>&1 | grep -c ";
+  const std::string who =
+      "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | openssl s_client -quiet -proxy 127.0.0.1:3128 -connect HOST:443 2>&1 | grep -c ";
   const auto issuer = [&](std::string host, const std::string& name) {
     std::string text = who + "'" + name + "'";
     text.replace(text.find("HOST"), 4, host);
@@ -129,8 +142,9 @@ TEST_F(EgressTls, LimitedLooksIntoHttps) {
 
 // NW: another name in TLS or in Host than the one that was asked for.
 TEST_F(EgressTls, AnotherNameInsideIsRefused) {
-  const std::string client = "printf 'GET /o HTTP/1.0\\r\\nHost: web.test\\r\\n\\r\\n' | openssl s_client -quiet -proxy 127.0.0.1:3128 -connect "
-                             "web.test:443 ";
+  const std::string client =
+      "printf 'GET /o HTTP/1.0\\r\\nHost: web.test\\r\\n\\r\\n' | openssl s_client -quiet -proxy 127.0.0.1:3128 -connect "
+      "web.test:443 ";
   const std::vector<std::string> rules{"--allow-request", "GET web.test"};
   EXPECT_TRUE(has(shell(client + "-servername web.test 2>/dev/null", rules).out, "GET /o host=web.test"));
   EXPECT_TRUE(has(shell(client + "-noservername 2>/dev/null", rules).out, "GET /o host=web.test"));
@@ -154,7 +168,8 @@ TEST_F(EgressTls, ABadCertificateOfAServerIsRefusedWithItsReason) {
     EXPECT_FALSE(has(refused.out, " at=")) << name << refused;
   }
   EXPECT_TRUE(has(shell(std::string(kCurl) + "https://web.test/", rules).out, "GET / host=web.test"));
-  const Outcome untrusted = world_.belljar({"run", "--net", "proxy", "--allow-request", "GET web.test", "-c", std::string(kCurl) + "https://web.test/"});
+  const Outcome untrusted =
+      world_.belljar({"run", "--net", "proxy", "--allow-request", "GET web.test", "-c", std::string(kCurl) + "https://web.test/"});
   EXPECT_TRUE(has(untrusted.out, "its certificate is refused")) << "without --tls-ca-file" << untrusted;
 }
 
@@ -163,9 +178,11 @@ TEST_F(EgressTls, RealClientsTrustIt) {
   const std::string line = "GET /c host=web.test at=93.184.0.80 body=0\n";
   for (const std::string& before : {std::string(), std::string(kNoProxy)}) {
     EXPECT_EQ(shell(before + kCurl + "https://web.test/c", rules).out, line);
-    EXPECT_EQ(shell(before + kCurl + "https://web.test/c https://web.test/c", rules).out, line + line) << "one connection, two requests";
+    EXPECT_EQ(shell(before + kCurl + "https://web.test/c https://web.test/c", rules).out, line + line)
+        << "one connection, two requests";
     const Outcome python =
-        shell(before + "python3 -c \"import urllib.request as u; print(u.urlopen('https://web.test/c').read().decode(), end='')\"", rules);
+        shell(before + "python3 -c \"import urllib.request as u; print(u.urlopen('https://web.test/c').read().decode(), end='')\"",
+              rules);
     EXPECT_EQ(python.out, line) << python;
     if (!find_program("wget").empty()) {
       EXPECT_EQ(shell(before + "wget -q -O - https://web.test/c", rules).out, line);
@@ -175,8 +192,10 @@ TEST_F(EgressTls, RealClientsTrustIt) {
           "node -e \"require('https').get('https://web.test/c', r => r.pipe(process.stdout))\"";  // direct only: it knows no proxy
       if (!before.empty()) {
         EXPECT_EQ(shell(before + https, rules).out, line);
-        EXPECT_EQ(shell(before + "node -e \"fetch('https://web.test/c').then(r => r.text()).then(t => process.stdout.write(t))\"", rules).out,
-                  line);
+        EXPECT_EQ(
+            shell(before + "node -e \"fetch('https://web.test/c').then(r => r.text()).then(t => process.stdout.write(t))\"", rules)
+                .out,
+            line);
       }
     }
   }
@@ -189,9 +208,33 @@ TEST_F(EgressTls, RealClientsTrustIt) {
   }
 }
 
+TEST_F(EgressTls, EachWayInAndAnotherProxyLeadThroughTheSameRules) {
+  const std::vector<std::string> rules{"--allow-request", "GET web.test/a"};
+  std::vector<std::string> chained = rules;
+  chained.insert(chained.end(), {"--upstream-proxy", "http://me:p%40ss@93.184.0.53:3129"});
+  const std::string line = "GET /a host=web.test at=93.184.0.80 body=0\n", socks = "-x socks5h://127.0.0.1:3128 ";
+  EXPECT_EQ(shell(std::string(kCurl) + socks + "https://web.test/a", rules).out, line);
+  EXPECT_TRUE(has(shell(std::string(kCurl) + socks + "https://web.test/b", rules).out, "not among the requests"));
+  EXPECT_EQ(shell(std::string(kCurl) + "https://web.test/a https://web.test/a", chained).out, line + line);
+  EXPECT_TRUE(has(world_.asked(), "http-proxy CONNECT web.test:443\nhttp-proxy CONNECT web.test:443")) << world_.asked();
+  EXPECT_TRUE(has(shell(std::string(kCurl) + "https://web.test/b", chained).out, "not among the requests"));
+  EXPECT_EQ(shell(std::string(kCurl) + "-p http://web.test/a", rules).out, line) << "in the clear inside a tunnel";
+  EXPECT_TRUE(has(shell(std::string(kCurl) + "-p http://web.test/b", rules).out, "not among the requests"));
+  const Outcome neither =
+      shell("printf 'CONNECT web.test:7 HTTP/1.1\\r\\n\\r\\n\\0\\1hello' | timeout 10 nc 127.0.0.1 3128 | tail -c 5", rules);
+  EXPECT_FALSE(has(neither.out, "hello")) << neither;
+}
+
+TEST_F(EgressTls, AServerThatWantsToKnowTheClientIsTold) {
+  const Outcome refused = shell(std::string(kCurl) + "https://client.test/", {"--allow-request", "GET client.test"});
+  EXPECT_TRUE(has(refused.out, "belljar: ")) << refused;
+  EXPECT_FALSE(has(refused.out, " at=")) << refused;
+}
+
 TEST_F(EgressTls, GitClonesOverIt) {
   BELLJAR_NEEDS(program("git"));
-  const std::string made = "cd '" + world_.files.path() + "/files' && git init -q repo && cd repo && echo hi >a && git add a && git -c user.name=a -c "
+  const std::string made = "cd '" + world_.files.path() +
+                           "/files' && git init -q repo && cd repo && echo hi >a && git add a && git -c user.name=a -c "
                            "user.email=a@b commit -qm one && git update-server-info && cp -r .git ../repo.git";
   ASSERT_EQ(run({"sh", "-c", made}).exit_code, 0);
   const Outcome clone = shell("git clone -q https://web.test/repo.git && cat repo/a", {"--allow-request", "GET web.test/repo.git"});
@@ -207,15 +250,17 @@ TEST_F(EgressTls, WebsocketsAndLargeBodiesPass) {
   const Outcome size = with_key(std::string(kCurl) + "-k https://web.test/big | wc -c");
   EXPECT_EQ(size.out, "3000000\n") << "not looked into: no rule needs it";
   EXPECT_EQ(shell(std::string(kCurl) + "https://web.test/big | wc -c", {"--allow-request", "GET web.test"}).out, "3000000\n");
-  EXPECT_TRUE(has(shell(std::string(kCurl) + "-T body https://web.test/put", {"--allow-request", "PUT web.test"}).out, "body=3000000"));
-  world_.workspace.write("ws.py",
-                         "import socket, ssl\n"
-                         "s = socket.create_connection(('127.0.0.1', 3128)); s.sendall(b'CONNECT echo.test:443 HTTP/1.1\\r\\n\\r\\n'); s.recv(999)\n"
-                         "s = ssl.create_default_context().wrap_socket(s, server_hostname='echo.test')\n"
-                         "s.sendall(b'GET /ws HTTP/1.1\\r\\nHost: echo.test\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n"
-                         "Sec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\\r\\n\\r\\n')\n"
-                         "a = b''\nwhile b'\\r\\n\\r\\n' not in a: a += s.recv(999)\n"
-                         "s.sendall(b'\\x81\\x05hello'); print(b' 101 ' in a and b's3pPLMBiTxaQ9kYGzzhZRbK+xOo=' in a, s.recv(99))\n");
+  EXPECT_TRUE(
+      has(shell(std::string(kCurl) + "-T body https://web.test/put", {"--allow-request", "PUT web.test"}).out, "body=3000000"));
+  world_.workspace.write(
+      "ws.py",
+      "import socket, ssl\n"
+      "s = socket.create_connection(('127.0.0.1', 3128)); s.sendall(b'CONNECT echo.test:443 HTTP/1.1\\r\\n\\r\\n'); s.recv(999)\n"
+      "s = ssl.create_default_context().wrap_socket(s, server_hostname='echo.test')\n"
+      "s.sendall(b'GET /ws HTTP/1.1\\r\\nHost: echo.test\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n"
+      "Sec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\\r\\n\\r\\n')\n"
+      "a = b''\nwhile b'\\r\\n\\r\\n' not in a: a += s.recv(999)\n"
+      "s.sendall(b'\\x81\\x05hello'); print(b' 101 ' in a and b's3pPLMBiTxaQ9kYGzzhZRbK+xOo=' in a, s.recv(99))\n");
   const Outcome socket = with_key("python3 ws.py");
   EXPECT_EQ(socket.out, "True b'\\x81\\x05hello'\n") << socket;
 }
@@ -223,7 +268,8 @@ TEST_F(EgressTls, WebsocketsAndLargeBodiesPass) {
 // --- credentials
 
 TEST_F(EgressTls, ACredentialReachesItsHostAndNothingInside) {
-  const Outcome sent = with_key(std::string(kCurl) + "-H \"Authorization: Bearer $API_KEY\" -i https://echo.test/x; echo \"inside=$API_KEY\"");
+  const Outcome sent =
+      with_key(std::string(kCurl) + "-H \"Authorization: Bearer $API_KEY\" -i https://echo.test/x; echo \"inside=$API_KEY\"");
   EXPECT_TRUE(has(read_file(world_.files / "seen"), std::string("Authorization: Bearer ") + kSecret)) << sent;
   EXPECT_FALSE(has(sent.out, kSecret)) << sent;
   EXPECT_TRUE(has(sent.out, "inside=ghp_belljar")) << sent;
@@ -236,8 +282,10 @@ TEST_F(EgressTls, ACredentialReachesItsHostAndNothingInside) {
 TEST_F(EgressTls, BasicAndQueryCarryItAndNoEchoBringsItBack) {
   for (const char* how : {"-u \"me:$API_KEY\" https://echo.test/", "\"https://echo.test/?k=$API_KEY\"",
                           "-H \"X-Key: $API_KEY\" 'https://echo.test/?chunked'"}) {
-    const Outcome sent = with_key(std::string(kCurl) + how + " >answer; cat answer; grep -v : answer | base64 -d 2>/dev/null; "
-                                  "python3 -c \"import re; [print(bytes.fromhex(x)) for x in re.findall('[0-9a-f]{200,}', open('answer').read())]\"");
+    const Outcome sent = with_key(
+        std::string(kCurl) + how +
+        " >answer; cat answer; grep -v : answer | base64 -d 2>/dev/null; "
+        "python3 -c \"import re; [print(bytes.fromhex(x)) for x in re.findall('[0-9a-f]{200,}', open('answer').read())]\"");
     EXPECT_EQ(sent.exit_code, 0) << sent;
     EXPECT_FALSE(has(sent.out, "0realSecret")) << how << sent;
     EXPECT_TRUE(has(sent.out, "host") || has(sent.out, "Host")) << how << sent;
@@ -245,6 +293,15 @@ TEST_F(EgressTls, BasicAndQueryCarryItAndNoEchoBringsItBack) {
   const std::string seen = read_file(world_.files / "seen");
   EXPECT_TRUE(has(seen, "ghp_0realSecret%2FValue%2B0123456789abcdef")) << seen;
   EXPECT_TRUE(has(seen, std::string("X-Key: ") + kSecret)) << seen;
+  // What no credential can be put into passes as it is, whoever speaks first.
+  world_.workspace.write(
+      "mail.py",
+      "import socket\n"
+      "for port, say in ((25, b''), (7, b'\\0\\1x')):\n"
+      " s = socket.create_connection(('127.0.0.1', 3128)); s.sendall(b'CONNECT echo.test:%d HTTP/1.1\\r\\n\\r\\n' % port)\n"
+      " a = b''\n while not a.endswith(b'\\r\\n\\r\\n'): a += s.recv(1)\n"
+      " s.sendall(say); print(s.recv(99))\n");
+  EXPECT_EQ(with_key("python3 mail.py").out, "b'220 hello at 93.184.0.87\\r\\n'\nb'\\x00\\x01x'\n");
   const Outcome encoded = with_key(std::string(kCurl) + "-H \"X-Key: $API_KEY\" 'https://echo.test/?gzip'");
   EXPECT_TRUE(has(encoded.out, "is encoded (gzip)")) << encoded;
 }
@@ -256,8 +313,8 @@ TEST_F(EgressTls, APlaceholderElsewhereIsRefusedAndTold) {
   EXPECT_FALSE(has(clear.out, kSecret));
   const Outcome own = with_key(std::string(kCurl) + "-u \"me:$API_KEY\" http://echo.test/");
   EXPECT_TRUE(has(own.out, "use https://")) << own;
-  const Outcome looked = with_key(std::string(kCurl) + "-H \"X-Key: $API_KEY\" https://sub.web.test/",
-                                  {"--allow-request", "GET sub.web.test"});
+  const Outcome looked =
+      with_key(std::string(kCurl) + "-H \"X-Key: $API_KEY\" https://sub.web.test/", {"--allow-request", "GET sub.web.test"});
   EXPECT_TRUE(has(looked.out, "the credential API_KEY is not for sub.web.test:443")) << looked;
   EXPECT_EQ(with_key(std::string(kCurl) + "http://web.test/").out, "GET / host=web.test at=93.184.0.80 body=0\n");
 }
@@ -265,16 +322,19 @@ TEST_F(EgressTls, APlaceholderElsewhereIsRefusedAndTold) {
 TEST_F(EgressTls, NoProcessAndNoFileInsideHoldsTheValue) {
   world_.files.write("token", std::string(kSecret) + "X\n");
   const std::string look =
-      "n=0; for f in /proc/[0-9]*/environ /proc/[0-9]*/cmdline; do tr '\\0' '\\n' <$f 2>/dev/null | grep -q 0real[S]ecret && n=1; done; "
+      "n=0; for f in /proc/[0-9]*/environ /proc/[0-9]*/cmdline; do tr '\\0' '\\n' <$f 2>/dev/null | grep -q 0real[S]ecret && n=1; "
+      "done; "
       "grep -rqs 0real[S]ecret /tmp /dev/shm /run . && n=1; env | grep -q 0real[S]ecret && n=1; echo found=$n; "
       "echo two=$TWO | cut -c1-15; cat " +
       (world_.files / "token") + " || echo hidden; env | grep -c REAL_KEY";
-  const Outcome outcome = with_key(look, {"--credential", "TWO=file:" + (world_.files / "token") + " for echo.test", "--pass-env", "REAL_KEY"});
+  const Outcome outcome =
+      with_key(look, {"--credential", "TWO=file:" + (world_.files / "token") + " for echo.test", "--pass-env", "REAL_KEY"});
   EXPECT_TRUE(has(outcome.out, "found=0")) << outcome;
   EXPECT_TRUE(has(outcome.out, "two=ghp_belljar")) << outcome;
   EXPECT_TRUE(has(outcome.out, "hidden\n")) << outcome;
   EXPECT_TRUE(outcome.out.ends_with("\n0\n")) << outcome;
-  const Outcome twin = with_key("for f in /proc/[0-9]*/environ; do tr '\\0' '\\n' <$f 2>/dev/null | grep 0real[S]ecret; done", {"--env", "PLAIN=0realSecret"});
+  const Outcome twin = with_key("for f in /proc/[0-9]*/environ; do tr '\\0' '\\n' <$f 2>/dev/null | grep 0real[S]ecret; done",
+                                {"--env", "PLAIN=0realSecret"});
   EXPECT_TRUE(has(twin.out, "PLAIN=0realSecret")) << "the search finds what is there" << twin;
   const Outcome trail = with_key(std::string(kCurl) + "-H \"X-Key: $API_KEY\" https://echo.test/",
                                  {"--json", "--audit", world_.files / "trail", "--report", world_.files / "report"});
@@ -285,12 +345,12 @@ TEST_F(EgressTls, ACredentialWithoutAValueEndsTheStart) {
   const auto start = [&](const std::string& credential) {
     return world_.belljar({"run", "--net", "proxy", "--allow-domain", "echo.test", "--credential", credential, "--", "true"});
   };
-  for (const auto& [credential, word] : std::vector<std::pair<std::string, std::string>>{
-           {"KEY=env:NOT_SET@echo.test", "the variable NOT_SET is not set"},
-           {"KEY=file:/nowhere@echo.test", "No such file"},
-           {"KEY=env:HOME@*", "would send it to every host"},
-           {"KEY", "it names no host"},
-           {"K-Y=env:HOME@echo.test", "is no variable's name"}}) {
+  for (const auto& [credential, word] :
+       std::vector<std::pair<std::string, std::string>>{{"KEY=env:NOT_SET@echo.test", "the variable NOT_SET is not set"},
+                                                        {"KEY=file:/nowhere@echo.test", "No such file"},
+                                                        {"KEY=env:HOME@*", "would send it to every host"},
+                                                        {"KEY", "it names no host"},
+                                                        {"K-Y=env:HOME@echo.test", "is no variable's name"}}) {
     const Outcome refused = start(credential);
     EXPECT_EQ(refused.exit_code, 125) << credential << refused;
     EXPECT_TRUE(has(refused.err, word)) << credential << refused;

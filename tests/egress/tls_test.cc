@@ -58,7 +58,8 @@ Peer client_of(const Interceptor& interceptor, const char* sni, const std::strin
   add_to_store(SSL_CTX_get_cert_store(peer.context.get()), interceptor.bundle());
   SSL_CTX_set_verify(peer.context.get(), SSL_VERIFY_PEER, nullptr);
   if (!alpn.empty())
-    SSL_CTX_set_alpn_protos(peer.context.get(), reinterpret_cast<const unsigned char*>(alpn.data()), static_cast<unsigned>(alpn.size()));
+    SSL_CTX_set_alpn_protos(peer.context.get(), reinterpret_cast<const unsigned char*>(alpn.data()),
+                            static_cast<unsigned>(alpn.size()));
   peer.begin();
   if (sni != nullptr) SSL_set_tlsext_host_name(peer.ssl.get(), sni);
   SSL_set1_host(peer.ssl.get(), "web.test");

@@ -77,9 +77,7 @@ CertPtr make_authority(EVP_PKEY* key, WallClock::time_point now) {
 }
 
 // The host was canonicalised: letters, digits, dots, `-` and `_` only, so nothing in it can be read as a second name.
-std::string alternative_name(const policy::Host& host) {
-  return (host.ip ? "IP:" : "DNS:") + policy::to_string(host);
-}
+std::string alternative_name(const policy::Host& host) { return (host.ip ? "IP:" : "DNS:") + policy::to_string(host); }
 
 }  // namespace
 

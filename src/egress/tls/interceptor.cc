@@ -25,8 +25,8 @@ std::string canonical_name(std::string_view name) {
   return host && !host->ip ? host->name : std::string();
 }
 
-// Without SNI the client means the host that it asked the proxy for. Another name is domain fronting, or ECH whose outer name is the
-// operator's.
+// Without SNI the client means the host that it asked the proxy for. Another name is domain fronting, or ECH whose outer name is
+// the operator's.
 int on_server_name(SSL* ssl, int* alert, void*) {
   const char* const name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
   Stream& stream = Stream::of(ssl);
@@ -45,7 +45,8 @@ int on_alpn(SSL* ssl, const unsigned char** chosen, unsigned char* size, const u
     *size = list[at];
     return SSL_TLSEXT_ERR_OK;
   }
-  Stream::of(ssl).set_fault({"tls-alpn", "tls_protocol_error", "the client offers no http/1.1 (ALPN), and no other is looked into"});
+  Stream::of(ssl).set_fault(
+      {"tls-alpn", "tls_protocol_error", "the client offers no http/1.1 (ALPN), and no other is looked into"});
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
@@ -58,8 +59,7 @@ class OpensslInterceptor final : public Interceptor {
     if (!options.ca_file.empty()) made->extra_ = BELLJAR_TRY(read_bundle(options.ca_file));
     made->server_.reset(SSL_CTX_new(TLS_server_method()));
     made->client_.reset(SSL_CTX_new(TLS_client_method()));
-    if (!made->server_ || !made->client_)
-      return Error(Code::kUnavailable, "cannot look into TLS").reason(take_error());
+    if (!made->server_ || !made->client_) return Error(Code::kUnavailable, "cannot look into TLS").reason(take_error());
     made->set_up_server();
     made->set_up_client();
     return std::unique_ptr<Interceptor>(std::move(made));
@@ -102,7 +102,8 @@ class OpensslInterceptor final : public Interceptor {
     SSL_CTX* const context = server_.get();
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
-    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // a handshake on loopback costs less than what is kept for the next
+    SSL_CTX_set_session_cache_mode(context,
+                                   SSL_SESS_CACHE_OFF);  // a handshake on loopback costs less than what is kept for the next
     SSL_CTX_set_num_tickets(context, 0);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_tlsext_servername_callback(context, on_server_name);

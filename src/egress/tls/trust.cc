@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kMostBundle = 8 << 20;
 // Debian, Fedora, openSUSE, Alpine; as Go's crypto/x509 looks for them.
-constexpr const char* kPlaces[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
-                                   "/etc/ssl/cert.pem"};
+constexpr const char* kPlaces[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+                                   "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"};
 
 struct ReadPem {
   std::string name, data;
