@@ -317,8 +317,11 @@ bool Connection::pass_answer() {
     const std::size_t taken = answer_->feed(server_.in);
     const bool ended = taken == 0 && (server_.eof || server_.broken);
     if (answer_->fault() || (ended && ((server_.cut && answer_->needs_end()) || !answer_->end()))) {
-      if (had_head) return give_up(), false;  // cut short, and the client must see that it was
-      const std::string why = answer_->fault() ? answer_->fault()->reason : "it closed the connection without an answer";
+      if (had_head) return give_up(), false;                                      // cut short, and the client must see that it was
+      const bool by_tls = server_.secure != nullptr && server_.secure->broken();  // an alert: it wants a client certificate, say
+      const std::string why = by_tls             ? server_.secure->fault().text
+                              : answer_->fault() ? answer_->fault()->reason
+                                                 : "it closed the connection without an answer";
       return refuse(Problem{.reason = "server",
                             .refusal = {502, "http_protocol_error",
                                         format("{} gave no HTTP answer: {}", to_string(asked_.destination), why), ""}}),

@@ -2,7 +2,7 @@
 
 Every address of 93.184.0.0/16 is served here, though none belongs to the machine: to Belljar they are public. Names end in .test
 and are answered by a name server on 93.184.0.53; what was asked is written to DIR/asked. Servers: HTTP on 80 and 8081, TLS on 443
-when DIR holds cert.pem and key.pem (tls/NAME.pem for SNI NAME), an echo on 7, one that says its line first on 25, an HTTP proxy on
+when DIR holds cert.pem and key.pem (tls/NAME.pem for SNI NAME), on 4443 one that asks for a client certificate of ca.pem, an echo on 7, one that says its line first on 25, an HTTP proxy on
 3129, a SOCKS5 proxy on 1081. Each HTTP answer tells method, target, Host,
 the address it was reached at. Ends with the command's exit code.
 """
@@ -125,14 +125,12 @@ def choose_certificate(connection, name, context):  # tls/NAME.pem, certificate 
         return None
     own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     own.load_cert_chain(path)
-    if name == 'client.test':
-        own.verify_mode = ssl.CERT_REQUIRED
-        own.load_verify_locations(os.path.join(directory, 'ca.pem'))
+    own.load_verify_locations(os.path.join(directory, 'ca.pem'))  # for clients' certificates, where they are asked for
     connection.context = own
     return None
 
 
-def web(port, tls=False):
+def web(port, tls=False, wants_client=False):
     class Server(http.server.ThreadingHTTPServer):
         request_queue_size = 512
         daemon_threads = True
@@ -144,6 +142,9 @@ def web(port, tls=False):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(os.path.join(directory, 'cert.pem'), os.path.join(directory, 'key.pem'))
         context.sni_callback = choose_certificate
+        if wants_client:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(os.path.join(directory, 'ca.pem'))
         server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
@@ -236,6 +237,8 @@ threading.Thread(target=serve_dns, daemon=True).start()
 web(80), web(8081), lines(7, echo), lines(25, greet), lines(3129, http_proxy), lines(1081, socks_proxy)
 if os.path.exists(os.path.join(directory, 'cert.pem')):
     web(443, tls=True)
+if os.path.exists(os.path.join(directory, 'ca.pem')):
+    web(4443, tls=True, wants_client=True)
 # The command is an ordinary one: what this process holds over its namespaces is not passed on.
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 libc = ctypes.CDLL(None)
