@@ -1,0 +1,223 @@
+// bash, bash_output, bash_kill.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/cancel.h"
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/tools.h"
+#include "belljar/violation_text.h"
+#include "tools/commands.h"
+#include "tools/spool.h"
+#include "tools/text.h"
+#include "tools/tool.h"
+
+namespace belljar::tools {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kLongestWait = std::chrono::minutes(1);
+
+Command command_of(const Call& call) {
+  Command command = shell_command(call.arguments.text("command"));
+  if (!call.options.shell.empty()) {
+    command.argv = call.options.shell;
+    command.argv.push_back(call.arguments.text("command"));
+  }
+  const std::string& cwd = call.arguments.text("cwd");
+  if (!cwd.empty()) command.cwd = cwd.starts_with('/') ? cwd : call.sandbox.workspace() + "/" + cwd;
+  return command;
+}
+
+// "[exit code 137: killed by signal 9; memory: ...]".
+std::string ending_of(const ExecResult& result) {
+  std::string text = format("[exit code {}", result.exit_code);
+  if (result.reason != Reason::kExited) text += format("; {}", to_string(result.reason));
+  if (!result.message.empty()) text += ": " + result.message;
+  return text + "]";
+}
+
+Json json_of(const Violation& violation) {
+  return {{"operation", violation.operation},      {"target", violation.target},   {"rule", violation.rule},
+          {"origin", to_string(violation.origin)}, {"allowed", violation.allowed}, {"count", violation.count}};
+}
+
+void add_result(Json& json, const ExecResult& result) {
+  json["exit_code"] = result.exit_code;
+  json["reason"] = to_string(result.reason);
+  if (result.signal) json["signal"] = *result.signal;
+  if (!result.message.empty()) json["message"] = result.message;
+  json["duration_ms"] = std::chrono::duration_cast<milliseconds>(result.duration).count();
+  if (!result.limits_hit.empty()) json["limits_hit"] = result.limits_hit;
+  if (result.violations.empty()) return;
+  Json& refused = json["violations"] = Json::array();
+  for (const Violation& violation : merge_alike(result.violations)) refused.push_back(json_of(violation));
+}
+
+// The beginning of a stream, for programs; a model is shown both together, in the order in which they came.
+void add_stream(Json& json, const std::string& name, const Output& output, std::size_t limit) {
+  const std::string part = output.bytes.substr(0, whole_characters(output.bytes, limit));
+  json[name + "_omitted"] = output.omitted + (output.bytes.size() - part.size());
+  json[name] = part;
+}
+
+// What a command wrote, in the order of its arrival, as much as is shown; whether that is less than all.
+std::pair<std::string, bool> shown(const Spool& spool, std::size_t limit, const std::string& id) {
+  const std::uint64_t total = spool.total();
+  if (total <= limit) return {spool.read(0, limit).bytes, false};
+  const Page head = spool.read(0, limit / 2);
+  Page tail = spool.read(total - limit / 2, limit);
+  const auto newlines = [](const std::string& text) { return static_cast<std::uint64_t>(std::ranges::count(text, '\n')); };
+  const std::string end(from_whole_character(tail.bytes));
+  const std::uint64_t lines = spool.lines() - std::min(spool.lines(), newlines(head.bytes) + newlines(end));
+  return {format("{}\n[... {} of {} bytes, {} lines left out; bash_output with id \"{}\" and offset {} reads on ...]\n{}",
+                 head.bytes, total - head.bytes.size() - end.size(), total, lines, id, head.next, end),
+          true};
+}
+
+std::string lines_together(std::string text, const std::string& last) {
+  if (!text.empty() && !text.ends_with('\n')) text += '\n';
+  return text + last;
+}
+
+Answer answer_of(const Call& call, KeptCommand& command, const ExecResult& result) {
+  Answer answer;
+  auto [text, cut] = shown(*command.spool, call.options.text_bytes, command.id);
+  text = lines_together(std::move(text), ending_of(result));
+  if (const std::string note = to_model_text(result); !note.empty()) text += "\n" + note;
+  answer.text = std::move(text);
+  add_result(answer.structured, result);
+  add_stream(answer.structured, "stdout", result.out, call.options.text_bytes);
+  add_stream(answer.structured, "stderr", result.err, call.options.text_bytes);
+  if (cut) answer.structured["id"] = command.id;
+  answer.violations = result.violations;
+  return answer;
+}
+
+OutputCallback into(std::shared_ptr<Spool> spool, const ToolContext& context) {
+  return [spool = std::move(spool), tell = context.on_output](std::string_view piece) {
+    spool->append(piece);
+    if (tell) tell(piece);
+  };
+}
+
+Result<Answer> run_in_front(Call& call) {
+  const auto command = std::make_shared<KeptCommand>();
+  ExecOptions options{.stdin_bytes = call.arguments.text("stdin"), .cancel = call.context.cancel};
+  if (const auto timeout = call.arguments.integer("timeout_ms")) options.timeout = milliseconds(*timeout);
+  options.on_stdout = options.on_stderr = into(command->spool, call.context);
+  const ExecResult result = BELLJAR_TRY(call.sandbox.exec(command_of(call), options));
+  if (command->spool->total() == 0) command->spool->append(result.out.bytes), command->spool->append(result.err.bytes);
+  if (command->spool->total() > call.options.text_bytes) {
+    command->id = call.commands.next_id();
+    command->ended = result;
+    command->told = true;
+    call.commands.keep(command);
+  }
+  return answer_of(call, *command, result);
+}
+
+Result<Answer> run_behind(Call& call) {
+  if (call.arguments.has("stdin"))
+    return Error(Code::kInvalidArgument, "cannot give stdin to a command in the background")
+        .next("put the text into a file, and redirect it");
+  BELLJAR_CHECK(call.commands.check_room());
+  const auto command = std::make_shared<KeptCommand>();
+  command->text = call.arguments.text("command");
+  command->cancel = BELLJAR_TRY(CancelToken::create());
+  SpawnOptions options{.cancel = command->cancel};
+  if (const auto timeout = call.arguments.integer("timeout_ms")) options.timeout = milliseconds(*timeout);
+  // The output arrives when this call has long been answered: nobody is told.
+  options.on_stdout = options.on_stderr = into(command->spool, {});
+  options.output_bytes = 0;
+  command->process = BELLJAR_TRY(call.sandbox.spawn(command_of(call), options));
+  command->id = call.commands.next_id();
+  call.commands.keep(command);
+  return Answer{
+      .text = format("[running in the background; bash_output with id \"{0}\" reads its output, bash_kill ends it]", command->id),
+      .structured = {{"id", command->id}, {"running", true}, {"pid", command->process->pid()}}};
+}
+
+// Until it has ended, has said something behind `offset`, nobody waits any more, or the time is over.
+Result<std::optional<ExecResult>> wait_for_news(KeptCommand& command, std::uint64_t offset, milliseconds patience,
+                                                const CancelToken& cancel) {
+  const Clock::time_point end = Clock::now() + std::min(patience, kLongestWait);
+  for (;;) {
+    const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
+    const bool enough = left.count() <= 0 || command.spool->total() > offset || cancel.cancelled();
+    auto ended = BELLJAR_TRY(result_of(command, enough ? milliseconds(0) : std::min(left, milliseconds(50))));
+    if (ended || enough) return ended;
+  }
+}
+
+// A refusal is told once.
+std::vector<Violation> take_violations(KeptCommand& command, const ExecResult& result) {
+  const std::lock_guard lock(command.mutex);
+  return std::exchange(command.told, true) ? std::vector<Violation>() : result.violations;
+}
+
+Answer page_of(KeptCommand& command, const std::optional<ExecResult>& ended, std::uint64_t offset, std::size_t limit) {
+  const Page page = command.spool->read(offset, limit);
+  Answer answer;
+  if (page.offset > offset) answer.text = format("[{} bytes from offset {} on were dropped]\n", page.offset - offset, offset);
+  answer.text += page.bytes;
+  const bool more = page.next < page.total;
+  std::string last = more ? format("[{} more bytes; go on with offset {}]", page.total - page.next, page.next) : std::string();
+  if (!more) last = ended ? ending_of(*ended) : format("[still running; go on with offset {}]", page.next);
+  answer.text = lines_together(std::move(answer.text), last);
+  answer.structured = {{"id", command.id},      {"running", !ended},        {"output", page.bytes},
+                       {"offset", page.offset}, {"next_offset", page.next}, {"total", page.total}};
+  if (!ended) return answer;
+  add_result(answer.structured, *ended);
+  if (const std::string note = to_model_text(*ended); !note.empty() && !more) answer.text += "\n" + note;
+  answer.violations = take_violations(command, *ended);
+  return answer;
+}
+
+}  // namespace
+
+Result<Answer> bash(Call& call) { return call.arguments.flag("background") ? run_behind(call) : run_in_front(call); }
+
+Result<Answer> bash_output(Call& call) {
+  const auto command = BELLJAR_TRY(call.commands.find(call.arguments.text("id")));
+  const auto offset = static_cast<std::uint64_t>(call.arguments.integer("offset").value_or(0));
+  const auto wanted = static_cast<std::uint64_t>(call.arguments.integer("limit").value_or(INT64_MAX));
+  const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, call.options.text_bytes));
+  const milliseconds patience(call.arguments.integer("wait_ms").value_or(0));
+  const auto ended = BELLJAR_TRY(wait_for_news(*command, offset, patience, call.context.cancel));
+  return page_of(*command, ended, offset, limit);
+}
+
+Result<Answer> bash_kill(Call& call) {
+  const auto command = BELLJAR_TRY(call.commands.find(call.arguments.text("id")));
+  if (BELLJAR_TRY(result_of(*command, milliseconds(0)))) {
+    return Error(Code::kFailedPrecondition, format("cannot end the command {}", command->id))
+        .reason("it has ended")
+        .next("bash_output shows how");
+  }
+  command->cancel.cancel();
+  std::optional<ExecResult> ended;
+  while (!ended) ended = BELLJAR_TRY(result_of(*command, kLongestWait));
+  Answer answer{.text = ending_of(*ended), .structured = {{"id", command->id}, {"running", false}}};
+  add_result(answer.structured, *ended);
+  answer.violations = take_violations(*command, *ended);
+  return answer;
+}
+
+}  // namespace belljar::tools

@@ -1,0 +1,196 @@
+// The tools of the documents this project began with, their names and texts to the letter (docs/FEATURES.md, themes 4 to 7). What
+// the documents leave open (the texts of str_replace and delete) is said in our own words.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/format.h"
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/files.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/tools.h"
+#include "tools/arguments.h"
+#include "tools/text.h"
+#include "tools/tool.h"
+
+namespace belljar::tools {
+namespace {
+
+using enum ArgumentType;
+using enum Need;
+
+constexpr std::uint64_t kOutput000 = 200'000, kNotice000 = 200;  // characters: kept, and kept free for the notice
+constexpr std::uint64_t kOutput002 = 50'000;
+constexpr std::chrono::milliseconds kTimeout002 = std::chrono::seconds(120);
+constexpr std::uint64_t kCaptured = std::uint64_t{4} << 20;  // bytes: more than either shows
+
+Result<ExecResult> run(Call& call, std::optional<std::chrono::milliseconds> timeout = {}) {
+  ExecOptions options{.timeout = timeout, .cancel = call.context.cancel, .output_bytes = kCaptured};
+  if (call.context.on_output) options.on_stdout = options.on_stderr = call.context.on_output;
+  return call.sandbox.exec(shell_command(call.arguments.text("command")), options);
+}
+
+Answer answer_of(std::string text, const ExecResult& result) {
+  return {.text = std::move(text), .structured = {{"exit_code", result.exit_code}}, .violations = result.violations};
+}
+
+// Lock 3 of document 000. What the sandbox dropped is no text any more, and counts its bytes.
+std::string cut_000(const Output& output) {
+  const std::uint64_t total = characters(output.bytes) + output.omitted;
+  if (total <= kOutput000) return output.bytes;
+  const std::string_view head = first_characters(output.bytes, kOutput000 - kNotice000);
+  return format("{}\n\n[... truncated, {} chars omitted ...]", head, total - characters(head));
+}
+
+Result<Answer> bash_000(Call& call) {
+  const ExecResult result = BELLJAR_TRY(run(call));
+  const std::string out = cut_000(result.out), err = result.reason == Reason::kTimeout ? result.message : cut_000(result.err);
+  const std::string output = err.empty() ? out : out + "\n" + err;
+  const std::string_view text = trim(output);
+  if (text.empty()) return answer_of(result.exit_code == 0 ? "(no output)" : format("(exit code {})", result.exit_code), result);
+  return answer_of(std::string(text), result);
+}
+
+Result<Answer> read_000(Call& call) {
+  std::string text = BELLJAR_TRY(call.sandbox.read_file(call.arguments.text("path")));
+  return Answer{.text = text.empty() ? "(empty)" : std::move(text)};
+}
+
+Result<Answer> run_001(Call& call) {
+  const ExecResult result = BELLJAR_TRY(run(call));
+  const std::string output = result.out.bytes + result.err.bytes;
+  if (result.exit_code != 0) return answer_of(format("Command failed (exit code {}):\n{}", result.exit_code, output), result);
+  return answer_of(output.empty() ? "Command completed successfully (no output)" : output, result);
+}
+
+bool leaves(const Error& error) { return error.what().starts_with("path escapes workspace"); }
+
+// Document 001 returns errors as text.
+Answer outside_001(const Call& call) {
+  return {.text = "Error: Path is outside the allowed workspace: " + call.arguments.text("path")};
+}
+
+Result<Answer> read_001(Call& call) {
+  auto text = call.sandbox.read_file(call.arguments.text("path"));
+  if (text) return Answer{.text = *std::move(text)};
+  if (leaves(text.error())) return outside_001(call);
+  if (text.error().code() == Code::kNotFound) return Answer{.text = "Error: File not found: " + call.arguments.text("path")};
+  return Answer{.text = "Error reading file: " + text.error().line()};
+}
+
+Result<Answer> write_001(Call& call) {
+  const std::string& content = call.arguments.text("content");
+  const auto written = call.sandbox.write_file(call.arguments.text("path"), content);
+  if (written)
+    return Answer{.text = format("Successfully wrote {} characters to {}", utf16_length(content), call.arguments.text("path"))};
+  if (leaves(written.error())) return outside_001(call);
+  return Answer{.text = "Error writing file: " + written.error().line()};
+}
+
+Result<Answer> delete_001(Call& call) {
+  const auto removed = call.sandbox.remove(call.arguments.text("path"));
+  if (removed) return Answer{.text = "Successfully deleted " + call.arguments.text("path")};
+  if (leaves(removed.error())) return outside_001(call);
+  if (removed.error().code() == Code::kNotFound) return Answer{.text = "Error: File not found: " + call.arguments.text("path")};
+  return Answer{.text = "Error deleting file: " + removed.error().line()};
+}
+
+Result<Answer> list_001(Call& call) {
+  const auto found = call.sandbox.list(call.arguments.text("path"));
+  if (!found && leaves(found.error())) return outside_001(call);
+  if (!found) return Answer{.text = "Error listing files: " + found.error().line()};
+  Answer answer;
+  for (const FileInfo& info : *found) answer.text += (answer.text.empty() ? "" : "\n") + info.path;
+  return answer;
+}
+
+Result<Answer> run_002(Call& call) {
+  const ExecResult result = BELLJAR_TRY(run(call, kTimeout002));
+  if (result.reason == Reason::kTimeout) return answer_of("Error: Timeout (120s)", result);
+  const std::string output = result.out.bytes + result.err.bytes;
+  const std::string_view text = first_characters(trim(output), kOutput002);
+  return answer_of(text.empty() ? "(no output)" : std::string(text), result);
+}
+
+Error as_in_002(Error error, const Call& call) {
+  if (!leaves(error)) return error;
+  return Error(error.code(), "Path escapes workspace: " + call.arguments.text("path"));
+}
+
+Result<Answer> read_002(Call& call) {
+  auto text = call.sandbox.read_file(call.arguments.text("path"));
+  if (!text) return as_in_002(std::move(text).error(), call);
+  return Answer{.text = *std::move(text)};
+}
+
+Result<Answer> write_002(Call& call) {
+  auto answer = write_file(call);
+  if (!answer) return as_in_002(std::move(answer).error(), call);
+  return answer;
+}
+
+constexpr Parameter kCommand[] = {{"command", kText, kRequired, "The shell command to execute"}};
+constexpr Parameter kPath[] = {{"path", kText, kRequired, "The path to the file to read"}};
+constexpr Parameter kAnyPath[] = {{"path", kText, kRequired, "The path"}};
+constexpr Parameter kWrite[] = {{"path", kText, kRequired, "The path to the file to write"},
+                                {"content", kText, kRequired, "The content to write to the file"}};
+constexpr Parameter kReplace[] = {{"path", kText, kRequired, "The path to the file"},
+                                  {"old", kText, kRequired, "The text to replace, which must be there once"},
+                                  {"new", kText, kRequired, "What is to be there instead"}};
+
+constexpr std::string_view kRun =
+    "Execute a shell command and return its output. Use this for system operations, running scripts, or interacting with the "
+    "operating system.";
+constexpr std::string_view kReads = "Read the contents of a file at the specified path. Use this to examine file contents.";
+constexpr std::string_view kWrites =
+    "Write content to a file at the specified path. Creates the file if it doesn't exist, overwrites if it does.";
+
+constexpr Tool k000[] = {
+    {"bash", "Run a command", kRun, ToolKind::kExecute, kCommand, {}, bash_000},
+    {"read_file", "Read a file", kReads, ToolKind::kRead, kPath, {}, read_000},
+    {"write_file", "Write a file", kWrites, ToolKind::kWrite, kWrite, {}, write_file},
+    {"str_replace",
+     "Replace text in a file",
+     "Replaces a text that is in a file exactly once.",
+     ToolKind::kWrite,
+     kReplace,
+     {},
+     str_replace},
+};
+constexpr Tool k001[] = {
+    {"runCommand", "Run a command", kRun, ToolKind::kExecute, kCommand, {}, run_001},
+    {"readFile", "Read a file", kReads, ToolKind::kRead, kPath, {}, read_001},
+    {"writeFile", "Write a file", kWrites, ToolKind::kWrite, kWrite, {}, write_001},
+    {"deleteFile", "Delete a file", "Delete the file at the specified path.", ToolKind::kWrite, kAnyPath, {}, delete_001},
+    {"listFiles",
+     "List a directory",
+     "List the names in the directory at the specified path.",
+     ToolKind::kRead,
+     kAnyPath,
+     {},
+     list_001},
+};
+constexpr Tool k002[] = {
+    {"run_bash", "Run a command", kRun, ToolKind::kExecute, kCommand, {}, run_002},
+    {"read_file", "Read a file", kReads, ToolKind::kRead, kPath, {}, read_002},
+    {"write_file", "Write a file", kWrites, ToolKind::kWrite, kWrite, {}, write_002},
+};
+
+}  // namespace
+
+std::span<const Tool> document_tools(ToolTexts texts) noexcept {
+  if (texts == ToolTexts::kDocument000) return k000;
+  if (texts == ToolTexts::kDocument001) return k001;
+  if (texts == ToolTexts::kDocument002) return k002;
+  return {};
+}
+
+}  // namespace belljar::tools

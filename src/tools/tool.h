@@ -1,0 +1,71 @@
+// What a tool is, inside this room: a row of a table.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/exec_result.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/tools.h"
+#include "tools/arguments.h"
+#include "tools/commands.h"
+
+namespace belljar::tools {
+
+using Json = nlohmann::ordered_json;
+
+// A call that was done.
+struct Answer {
+  std::string text;
+  Json structured = Json::object();
+  std::vector<Violation> violations;
+};
+
+// One call.
+struct Call {
+  Sandbox& sandbox;
+  Commands& commands;
+  const ToolOptions& options;
+  const Arguments& arguments;
+  const ToolContext& context;
+};
+
+using Act = Result<Answer> (*)(Call& call);
+// What the call names, for the hook. Empty where it cannot be told: then the act fails by itself.
+using Paths = std::vector<std::string> (*)(const Arguments& arguments);
+
+struct Tool {
+  std::string_view name, title, description;
+  ToolKind kind = ToolKind::kRead;
+  std::span<const Parameter> parameters;
+  std::string_view output_schema;
+  Act act = nullptr;
+  Paths paths = nullptr;  // unset: the argument `path`
+};
+
+std::span<const Tool> own_tools() noexcept;
+// Those of a document. kBelljar: none.
+std::span<const Tool> document_tools(ToolTexts texts) noexcept;
+
+// One file a group: bash.cc, files.cc, search.cc, apply_patch.cc.
+Result<Answer> bash(Call& call);
+Result<Answer> bash_output(Call& call);
+Result<Answer> bash_kill(Call& call);
+Result<Answer> read_file(Call& call);
+Result<Answer> write_file(Call& call);
+Result<Answer> str_replace(Call& call);
+Result<Answer> remove(Call& call);
+Result<Answer> list(Call& call);
+Result<Answer> glob(Call& call);
+Result<Answer> grep(Call& call);
+Result<Answer> apply_patch(Call& call);
+std::vector<std::string> paths_of_patch(const Arguments& arguments);
+
+// A text without bytes that JSON cannot hold: each that is no UTF-8 becomes U+FFFD. What JSON needs anyway is left to dump().
+std::string dump(const Json& json);
+
+}  // namespace belljar::tools

@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/tools.h"
+#include "tools/arguments.h"
+#include "tools/commands.h"
+#include "tools/text.h"
+#include "tools/tool.h"
+
+namespace belljar {
+
+using tools::Tool;
+
+namespace {
+
+std::span<const Tool> table_of(ToolTexts texts) noexcept {
+  return texts == ToolTexts::kBelljar ? tools::own_tools() : tools::document_tools(texts);
+}
+
+}  // namespace
+
+std::vector<ToolSpec> tool_specs(ToolTexts texts) {
+  std::vector<ToolSpec> specs;
+  for (const Tool& tool : table_of(texts)) {
+    specs.push_back({std::string(tool.name), std::string(tool.title), std::string(tool.description), tool.kind,
+                     tools::schema_of(tool.parameters), std::string(tool.output_schema)});
+  }
+  return specs;
+}
+
+struct Toolbox::State {
+  State(std::shared_ptr<Sandbox> given, ToolOptions wanted)
+      : sandbox(std::move(given)), options(std::move(wanted)), commands(options.max_background) {
+    options.text_bytes = std::max<std::size_t>(options.text_bytes, 2000);
+    table = table_of(options.texts);
+  }
+
+  const Tool* find(std::string_view name) const {
+    for (const Tool& tool : table) {
+      if (tool.name == name) return &tool;
+    }
+    return nullptr;
+  }
+  Error unknown(std::string_view name) const {
+    std::string all;
+    for (const Tool& tool : table) all += (all.empty() ? "" : ", ") + std::string(tool.name);
+    return Error(Code::kNotFound, format("there is no tool {}", belljar::quoted(name.substr(0, 80)))).next("tools are " + all);
+  }
+  Result<void> ask(const Tool& tool, const tools::Arguments& arguments, std::string_view json, const ToolContext& context) const;
+  Result<tools::Answer> call(std::string_view name, std::string_view json, const ToolContext& context);
+
+  const std::shared_ptr<Sandbox> sandbox;
+  ToolOptions options;
+  tools::Commands commands;
+  std::span<const Tool> table;
+};
+
+Result<void> Toolbox::State::ask(const Tool& tool, const tools::Arguments& arguments, std::string_view json,
+                                 const ToolContext& context) const {
+  if (!options.hook) return {};
+  ToolRequest request{.tool = std::string(tool.name), .kind = tool.kind, .arguments = std::string(json), .cancel = context.cancel};
+  if (tool.kind == ToolKind::kExecute) request.command = arguments.text("command");
+  if (tool.paths != nullptr) request.paths = tool.paths(arguments);
+  else if (arguments.has("path")) request.paths.push_back(arguments.text("path"));
+  const ToolVerdict verdict = options.hook(request);
+  if (verdict.allowed) return {};
+  return Error(Code::kPermissionDenied, format("{} was not allowed", tool.name)).reason(verdict.reason).next(verdict.next);
+}
+
+Result<tools::Answer> Toolbox::State::call(std::string_view name, std::string_view json, const ToolContext& context) {
+  const Tool* tool = find(name);
+  if (tool == nullptr) return unknown(name);
+  const tools::Arguments arguments = BELLJAR_TRY(tools::Arguments::parse(name, tool->parameters, json));
+  BELLJAR_CHECK(ask(*tool, arguments, json, context));
+  if (context.cancel.cancelled()) return Error(Code::kCanceled, format("{} was cancelled", name));
+  tools::Call request{*sandbox, commands, options, arguments, context};
+  return tool->act(request);
+}
+
+Toolbox::Toolbox(std::shared_ptr<Sandbox> sandbox, ToolOptions options)
+    : state_(std::make_unique<State>(std::move(sandbox), std::move(options))) {}
+
+Toolbox::~Toolbox() = default;
+
+ToolResult Toolbox::call(std::string_view name, std::string_view arguments, const ToolContext& context) {
+  auto answer = state_->call(name, arguments, context);
+  if (!answer) return {.text = tools::words_of(answer.error()), .failed = true};
+  return {
+      .text = std::move(answer->text), .structured = tools::dump(answer->structured), .violations = std::move(answer->violations)};
+}
+
+}  // namespace belljar
+
+namespace belljar::tools {
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace belljar::tools

@@ -1,0 +1,161 @@
+// The tools on a sandbox that really runs commands.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "belljar/error.h"
+#include "belljar/sandbox.h"
+#include "belljar/tools.h"
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/temp_dir.h"
+#include "tools/support_tools.h"
+
+namespace belljar {
+namespace {
+
+using namespace std::chrono_literals;
+using test::has;
+using test::parsed;
+
+class NativeTools : public testing::Test {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(user_namespaces());
+    if (test::is_root()) place_.give_to(test::user_uid(), test::user_gid());
+    SandboxConfig config;
+    config.workspace = place_.path();
+    config.caller_env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/nonexistent"}};
+    auto made = make_sandbox(config);
+    ASSERT_TRUE(made) << made.error().line();
+    sandbox_ = *made;
+    const auto started = sandbox_->start();
+    ASSERT_TRUE(started) << started.error().line();
+  }
+  void TearDown() override {
+    if (sandbox_ != nullptr) {
+      EXPECT_TRUE(sandbox_->stop());
+    }
+    EXPECT_EQ(left_.report(), "");
+  }
+  // Until `word` is in the output of `id`.
+  static std::string wait_for(Toolbox& tools, const std::string& id, std::string_view word) {
+    std::string text;
+    for (int i = 0; i < 400 && !has(text, word); ++i) {
+      text = tools.call("bash_output", R"({"id": ")" + id + R"("})").text;
+      std::this_thread::sleep_for(50ms);
+    }
+    return text;
+  }
+
+  const test::TempDir place_;
+  const test::Leftovers left_;
+  std::shared_ptr<Sandbox> sandbox_;
+};
+
+TEST_F(NativeTools, OutputComesInItsOrderWithTheExitCode) {
+  Toolbox tools(sandbox_);
+  EXPECT_EQ(tools.call("bash", R"({"command": "echo a; exit 3"})").text, "a\n[exit code 3]");
+  EXPECT_TRUE(has(tools.call("bash", R"({"command": "kill -9 $$"})").text, "[exit code 137; signalled"));
+  EXPECT_TRUE(has(tools.call("bash", R"({"command": "sleep 60", "timeout_ms": 100})").text, "[exit code 124; timeout"));
+  EXPECT_EQ(tools.call("bash", R"({"command": "cat", "stdin": "x"})").text, "x\n[exit code 0]");
+  EXPECT_TRUE(tools.call("write_file", R"({"path": "d/x", "content": "in d"})").text.starts_with("wrote"));
+  EXPECT_EQ(tools.call("bash", R"({"command": "cat x", "cwd": "d"})").text, "in d\n[exit code 0]");
+}
+
+TEST_F(NativeTools, RefusedActsAreToldWithTheirRule) {
+  Toolbox tools(sandbox_);
+  const ToolResult refused = tools.call("bash", R"({"command": "touch /usr/x"})");
+  EXPECT_FALSE(refused.failed);
+  EXPECT_TRUE(has(refused.text, "\"write\" of \"/usr/x\"")) << refused.text;
+  ASSERT_EQ(refused.violations.size(), 1U);
+  EXPECT_EQ(parsed(refused)["violations"][0]["target"], "/usr/x");
+  const ToolResult fine = tools.call("bash", R"({"command": "touch x"})");
+  EXPECT_EQ(fine.text, "[exit code 0]");
+  EXPECT_TRUE(fine.violations.empty());
+}
+
+TEST_F(NativeTools, ABackgroundCommandIsReadAndEnded) {
+  Toolbox tools(sandbox_, {.max_background = 1});
+  const ToolResult started = tools.call("bash", R"({"command": "echo up; (setsid sleep 300 &) ; sleep 300", "background": true})");
+  ASSERT_FALSE(started.failed) << started.text;
+  const std::string id = parsed(started)["id"];
+  EXPECT_TRUE(has(wait_for(tools, id, "up"), "[still running; go on with offset 3]"));
+  const ToolResult second = tools.call("bash", R"({"command": "sleep 1", "background": true})");
+  EXPECT_TRUE(second.failed && has(second.text, "1 run already")) << second.text;
+  EXPECT_TRUE(tools.call("bash", R"({"command": "true", "stdin": "x", "background": true})").failed);
+  const ToolResult ended = tools.call("bash_kill", R"({"id": ")" + id + R"("})");
+  EXPECT_FALSE(ended.failed) << ended.text;
+  EXPECT_TRUE(has(ended.text, "cancelled")) << ended.text;
+  EXPECT_EQ(parsed(ended)["running"], false);
+  EXPECT_TRUE(tools.call("bash_kill", R"({"id": ")" + id + R"("})").failed) << "it has ended";
+  EXPECT_FALSE(tools.call("bash", R"({"command": "true", "background": true})").failed) << "there is room again";
+}
+
+TEST_F(NativeTools, ABackgroundCommandThatEndsGivesItsExitCodeAndItsRefusalsOnce) {
+  Toolbox tools(sandbox_);
+  const std::string id = parsed(tools.call("bash", R"({"command": "touch /usr/x; exit 4", "background": true})"))["id"];
+  EXPECT_TRUE(has(wait_for(tools, id, "[exit code"), "[exit code 4]"));
+  const ToolResult again = tools.call("bash_output", R"({"id": ")" + id + R"(", "wait_ms": 100})");
+  EXPECT_EQ(parsed(again)["exit_code"], 4);
+  EXPECT_TRUE(again.violations.empty()) << "were told with the first look";
+}
+
+TEST_F(NativeTools, TheToolboxEndsWhatRunsBehindIt) {
+  Toolbox tools(sandbox_);
+  ASSERT_FALSE(tools.call("bash", R"({"command": "sleep 300", "background": true})").failed);
+}
+
+TEST_F(NativeTools, APatchDoesNotLeaveByALink) {
+  Toolbox tools(sandbox_);
+  ASSERT_EQ(tools.call("bash", R"({"command": "mkdir in; echo a > in/f; ln -s /tmp out; ln -s in alias; ln -s in/f file"})").text,
+            "[exit code 0]");
+  const auto patch = [&](const std::string& name, const std::string& before) {
+    return tools.call(
+        "apply_patch",
+        nlohmann::json{{"patch", before + "+++ b/" + name + "\n@@ -" +
+                                     (before.find("null") == std::string::npos ? "1 +1 @@\n-a\n+b\n" : "0,0 +1 @@\n+b\n")}}
+            .dump());
+  };
+  EXPECT_TRUE(patch("out/f", "--- /dev/null\n").failed);
+  EXPECT_TRUE(patch("alias/f", "--- a/alias/f\n").failed) << "one file under two names";
+  EXPECT_TRUE(patch("file", "--- a/file\n").failed);
+  EXPECT_EQ(tools.call("read_file", R"({"path": "in/f"})").text, "a\n");
+  EXPECT_FALSE(patch("in/f", "--- a/in/f\n").failed) << "the twin";
+  EXPECT_EQ(tools.call("read_file", R"({"path": "in/f"})").text, "b\n");
+}
+
+TEST_F(NativeTools, WhatGitMakesIsApplied) {
+  Toolbox tools(sandbox_);
+  const auto sh = [&](const std::string& command) { return tools.call("bash", nlohmann::json{{"command", command}}.dump()).text; };
+  ASSERT_TRUE(has(sh("git init -q a && cd a && git config user.name x && git config user.email x@x && printf '1\\n2\\n3\\n' > f && "
+                     "echo gone > g && "
+                     "printf 'moved\\n1\\n2\\n3\\n' > 'h h' && git add . && git commit -qm 1 && cp -r . ../b"),
+                  "[exit code 0]"));
+  ASSERT_TRUE(has(sh("cd a && printf '1\\nzwei\\n3' > f && git rm -q g && git mv 'h h' i && chmod +x f && mkdir n && echo n > n/n "
+                     "&& : > empty && git add -A && git commit -qm 2"),
+                  "[exit code 0]"));
+  std::string patch = sh("cd a && git show -M HEAD");
+  patch.resize(patch.rfind("[exit code 0]"));
+  // The names of the patch are relative to its repository: its twin lies in b.
+  for (const auto& [from, to] : {std::pair(" a/", " a/b/"), std::pair(" b/", " b/b/"), std::pair("rename from ", "rename from b/"),
+                                 std::pair("rename to ", "rename to b/")}) {
+    const std::string old(from);
+    for (std::size_t at = patch.find(old); at != std::string::npos; at = patch.find(old, at + std::string(to).size()))
+      patch.replace(at, old.size(), to);
+  }
+  const ToolResult done = tools.call("apply_patch", nlohmann::json{{"patch", patch}}.dump());
+  ASSERT_FALSE(done.failed) << done.text << patch;
+  EXPECT_EQ(sh("diff -r -x .git a b && test -x b/f && test ! -x b/i"), "[exit code 0]") << patch;
+}
+
+}  // namespace
+}  // namespace belljar

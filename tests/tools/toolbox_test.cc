@@ -1,0 +1,342 @@
+// The tools on a sandbox that executes nothing: arguments, texts, files, patches, the hook.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "belljar/cancel.h"
+#include "belljar/error.h"
+#include "belljar/mock.h"
+#include "belljar/tools.h"
+#include "tools/support_tools.h"
+
+namespace belljar {
+namespace {
+
+using test::has;
+using test::parsed;
+
+class Tools : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(mock_->start());
+    mock_->set_output("make", "ok\n");
+    mock_->set_output("false", "", 1);
+    mock_->set_output("true", "");
+    ASSERT_TRUE(mock_->write_file("f", "one\ntwo\nthree\n"));
+    ASSERT_TRUE(mock_->write_file("d/g", "one\none\n"));
+  }
+  ToolResult call(std::string_view tool, std::string_view arguments, ToolOptions options = {}) {
+    return Toolbox(mock_, std::move(options)).call(tool, arguments);
+  }
+  std::string content(const std::string& path) { return mock_->read_file(path).value_or("(missing)"); }
+
+  const std::shared_ptr<MockSandbox> mock_ = MockSandbox::create();
+};
+
+TEST_F(Tools, EveryRefusalHasATwinThatIsDone) {
+  constexpr test::Refusal kRefusals[] = {
+      {"bash", R"({"command": 7})", "it is a number, and must be of type string", R"({"command": "make"})"},
+      {"bash", R"({"command": "make", "cmd": "x"})", "there is no argument `cmd`", R"({"command": "make"})"},
+      {"bash", R"({})", "the argument `command` is missing", R"({"command": "make"})"},
+      {"bash", R"([1])", "its arguments are no object", R"({"command": "make"})"},
+      {"bash", R"({"command": )", "its arguments are no JSON", R"({"command": "make"})"},
+      {"bash", R"({"command": "make", "timeout_ms": 0})", "a number from 1 on", R"({"command": "make", "timeout_ms": 1})"},
+      {"bash", R"({"command": "make", "timeout_ms": 1.5})", "must be of type integer",
+       R"({"command": "make", "timeout_ms": null})"},
+      {"bash", R"({"command": "make", "timeout_ms": 99999999999999999999})", "must be of type integer",
+       R"({"command": "make", "timeout_ms": 99999999999999999})"},
+      {"bash", R"({"command": "make", "background": "yes"})", "it is a string, and must be of type boolean",
+       R"({"command": "make", "background": false})"},
+      {"bash", R"({"command": "make", "cwd": "../x"})", "workdir escapes workspace", R"({"command": "make", "cwd": "d"})"},
+      {"bash_kill", R"({"id": 1})", "must be of type string", nullptr},
+      {"bash_output", R"({"id": "c9"})", "there is no command `c9`", nullptr},
+      {"read_file", R"({"path": "../f"})", "path escapes workspace: ../f", R"({"path": "f"})"},
+      {"read_file", R"({"path": "nothing"})", "nothing", R"({"path": "f"})"},
+      {"read_file", R"({"path": "f", "line": 0})", "a number from 1 on", R"({"path": "f", "line": 1})"},
+      {"read_file", R"({"path": "f", "encoding": "latin1"})", "one of utf-8|base64", R"({"path": "f", "encoding": "base64"})"},
+      {"write_file", R"({"path": "/etc/x", "content": ""})", "path escapes workspace: /etc/x",
+       R"({"path": "/workspace/x", "content": ""})"},
+      {"write_file", R"({"path": "x", "content": "?", "encoding": "base64"})", "it is no base64",
+       R"({"path": "x", "content": "AAE=", "encoding": "base64"})"},
+      {"str_replace", R"({"path": "f", "old": "", "new": "x"})", "`old` is empty", R"({"path": "f", "old": "one", "new": "x"})"},
+      {"str_replace", R"({"path": "f", "old": "two", "new": "two"})", "are the same",
+       R"({"path": "f", "old": "two", "new": "zwei"})"},
+      {"str_replace", R"({"path": "f", "old": "four", "new": "x"})", "no place of the file is like it",
+       R"({"path": "f", "old": "three", "new": "y"})"},
+      {"str_replace", R"({"path": "d/g", "old": "one\n\n one", "new": "x"})", "with other white space",
+       R"({"path": "d/g", "old": "one\none", "new": "one\none\none"})"},
+      {"str_replace", R"({"path": "d/g", "old": "one", "new": "x"})", "3 times, on the lines 1, 2, 3",
+       R"({"path": "d/g", "old": "one", "new": "x", "all": true})"},
+      {"delete", R"({"path": "d"})", "d", R"({"path": "d", "recursive": true})"},
+      {"list", R"({"path": "f"})", "f", R"({})"},
+      {"glob", R"({"pattern": "*", "max_results": 0})", "a number from 1 on", R"({"pattern": "*", "max_results": 1})"},
+  };
+  Toolbox tools(mock_);
+  for (const test::Refusal& row : kRefusals) {
+    SCOPED_TRACE(std::string(row.tool) + " " + row.refused);
+    const ToolResult refused = tools.call(row.tool, row.refused);
+    EXPECT_TRUE(refused.failed) << refused.text;
+    EXPECT_TRUE(has(refused.text, row.words)) << refused.text;
+    EXPECT_TRUE(refused.structured.empty());
+    if (row.twin == nullptr) continue;
+    const ToolResult done = tools.call(row.tool, row.twin);
+    EXPECT_FALSE(done.failed) << done.text;
+    EXPECT_TRUE(parsed(done).is_object()) << done.structured;
+  }
+}
+
+TEST_F(Tools, AnUnknownToolIsToldWhichThereAre) {
+  const ToolResult result = call("sh", "{}");
+  EXPECT_TRUE(result.failed);
+  EXPECT_TRUE(has(result.text, "there is no tool `sh`")) << result.text;
+  EXPECT_TRUE(has(result.text, "apply_patch")) << result.text;
+}
+
+TEST_F(Tools, TheExitCodeIsAlwaysShown) {
+  EXPECT_EQ(call("bash", R"({"command": "make"})").text, "ok\n[exit code 0]");
+  EXPECT_EQ(call("bash", R"({"command": "true"})").text, "[exit code 0]");
+  const ToolResult failed = call("bash", R"({"command": "false"})");
+  EXPECT_EQ(failed.text, "[exit code 1]");
+  EXPECT_FALSE(failed.failed) << "what a command does is a result";
+  EXPECT_EQ(parsed(failed)["exit_code"], 1);
+  mock_->set_delay("make", std::chrono::hours(1));
+  const ToolResult late = call("bash", R"({"command": "make", "timeout_ms": 50})");
+  EXPECT_EQ(late.text, "[exit code 124; timeout: command timeout after 50ms]");
+  EXPECT_EQ(parsed(late)["reason"], "timeout");
+}
+
+TEST_F(Tools, LongOutputKeepsHeadAndTailAndCanBeReadOn) {
+  std::string lines;
+  for (int i = 0; i < 20000; ++i) lines += std::to_string(i) + "\n";
+  mock_->set_output("seq", lines);
+  Toolbox tools(mock_, {.text_bytes = 2000});
+  const ToolResult result = tools.call("bash", R"({"command": "seq"})");
+  EXPECT_TRUE(result.text.starts_with("0\n1\n2\n")) << result.text.substr(0, 100);
+  EXPECT_TRUE(result.text.ends_with("19999\n[exit code 0]"));
+  EXPECT_LT(result.text.size(), 2300U);
+  EXPECT_TRUE(has(result.text, "of 108890 bytes, 19556 lines left out"));
+  const auto structured = parsed(result);
+  const std::string id = structured["id"];
+  std::string all;
+  std::uint64_t offset = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const ToolResult page = tools.call("bash_output", R"({"id": ")" + id + R"(", "offset": )" + std::to_string(offset) + "}");
+    ASSERT_FALSE(page.failed) << page.text;
+    const auto json = parsed(page);
+    all += json["output"].get<std::string>();
+    offset = json["next_offset"];
+    if (offset == json["total"]) break;
+  }
+  EXPECT_EQ(all, lines);
+  const ToolResult ended = tools.call("bash_kill", R"({"id": ")" + id + R"("})");
+  EXPECT_TRUE(ended.failed && has(ended.text, "it has ended")) << ended.text;
+}
+
+TEST_F(Tools, TextIsNeverCutInsideACharacter) {
+  std::string umlauts;
+  for (int i = 0; i < 5000; ++i) umlauts += "\xC3\xA4";
+  ASSERT_TRUE(mock_->write_file("u", "x" + umlauts));
+  const ToolResult result = call("read_file", R"({"path": "u"})", {.text_bytes = 2000});
+  EXPECT_FALSE(has(result.text, "\xA4\xA4"));
+  EXPECT_TRUE(has(result.text, "\xC3\xA4\n[... ")) << result.text.substr(900, 200);
+  EXPECT_TRUE(has(result.text, "0 lines left out; read them with `line` and `lines` ...]\n\xC3\xA4"));
+  EXPECT_FALSE(has(result.structured, "\xEF\xBF\xBD"));
+}
+
+TEST_F(Tools, FilesAreReadByLinesAndWritten) {
+  EXPECT_EQ(call("read_file", R"({"path": "f"})").text, "one\ntwo\nthree\n");
+  EXPECT_EQ(call("read_file", R"({"path": "f", "line": 2, "lines": 1})").text, "two\n");
+  EXPECT_EQ(call("read_file", R"({"path": "f", "line": 9})").text, "(the file has 3 lines)");
+  EXPECT_EQ(call("write_file", R"({"path": "n/e", "content": ""})").text, "wrote 0 bytes to n/e");
+  EXPECT_EQ(call("read_file", R"({"path": "n/e"})").text, "(empty)");
+  EXPECT_EQ(call("write_file", R"({"path": "f", "content": "four\n", "append": true})").text, "appended 5 bytes to f");
+  EXPECT_EQ(content("f"), "one\ntwo\nthree\nfour\n");
+  EXPECT_EQ(call("write_file", R"({"path": "b", "content": "/wA=", "encoding": "base64"})").text, "wrote 2 bytes to b");
+  EXPECT_EQ(content("b"), std::string("\xFF\0", 2));
+  const ToolResult binary = call("read_file", R"({"path": "b"})");
+  EXPECT_TRUE(binary.failed && has(binary.text, "are no UTF-8")) << binary.text;
+  EXPECT_EQ(call("read_file", R"({"path": "b", "encoding": "base64"})").text, "/wA=");
+  EXPECT_EQ(call("list", "{}").text, "b  2\nd/\nf  19\nn/\n");
+  EXPECT_EQ(call("glob", R"({"pattern": "**/g"})").text, "d/g\n");
+  EXPECT_EQ(call("grep", R"({"text": "TWO", "ignore_case": true})").text, "f:2:two\n");
+  EXPECT_EQ(call("grep", R"({"text": "TWO"})").text, "(nothing found)");
+}
+
+TEST_F(Tools, TheHookIsAskedBeforeAnythingIsDone) {
+  std::vector<ToolRequest> seen;
+  const auto hook = [&](const ToolRequest& request) {
+    seen.push_back(request);
+    return request.command == "make" ? ToolVerdict{} : ToolVerdict{false, "nobody wants that", "ask somebody"};
+  };
+  EXPECT_FALSE(call("bash", R"({"command": "make"})", {.hook = hook}).failed);
+  const std::size_t before = mock_->calls().size();
+  const ToolResult refused = call("bash", R"({"command": "true"})", {.hook = hook});
+  EXPECT_EQ(refused.text, "Error: bash was not allowed\nreason: nobody wants that\nnext: ask somebody");
+  EXPECT_TRUE(call("delete", R"({"path": "f"})", {.hook = hook}).failed);
+  EXPECT_TRUE(call("apply_patch",
+                   R"({"patch": "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-one\n+1\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+x\n"})",
+                   {.hook = hook})
+                  .failed);
+  EXPECT_EQ(mock_->calls().size(), before) << "the sandbox was not touched";
+  ASSERT_EQ(seen.size(), 4U);
+  EXPECT_EQ(seen[0].kind, ToolKind::kExecute);
+  EXPECT_EQ(seen[2].paths, std::vector<std::string>{"f"});
+  EXPECT_EQ(seen[3].paths, (std::vector<std::string>{"f", "new"}));
+  EXPECT_EQ(seen[3].kind, ToolKind::kWrite);
+}
+
+TEST_F(Tools, CancelledBeforeTheStartNothingIsDone) {
+  const CancelToken cancel = CancelToken::create().value();
+  cancel.cancel();
+  const std::size_t before = mock_->calls().size();
+  EXPECT_TRUE(Toolbox(mock_).call("write_file", R"({"path": "f", "content": ""})", {.cancel = cancel}).failed);
+  EXPECT_EQ(mock_->calls().size(), before);
+}
+
+TEST_F(Tools, SchemasSayWhatTheCheckDoes) {
+  for (const ToolTexts texts : {ToolTexts::kBelljar, ToolTexts::kDocument000, ToolTexts::kDocument001, ToolTexts::kDocument002}) {
+    for (const ToolSpec& spec : tool_specs(texts)) {
+      SCOPED_TRACE(spec.name);
+      const auto schema = nlohmann::json::parse(spec.input_schema, nullptr, false);
+      ASSERT_TRUE(schema.is_object());
+      EXPECT_EQ(schema["type"], "object");
+      EXPECT_EQ(schema["additionalProperties"], false);
+      for (const auto& name : schema.value("required", nlohmann::json::array())) EXPECT_TRUE(schema["properties"].contains(name));
+      EXPECT_TRUE(spec.output_schema.empty() || nlohmann::json::accept(spec.output_schema)) << spec.output_schema;
+      EXPECT_FALSE(spec.description.empty());
+    }
+  }
+}
+
+std::string patch_call(const std::string& patch) { return nlohmann::json{{"patch", patch}}.dump(); }
+
+TEST_F(Tools, APatchIsAppliedAsAWhole) {
+  const ToolResult done = call("apply_patch", patch_call("--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n"
+                                                         "--- /dev/null\n+++ b/deep/er/new\n@@ -0,0 +1 @@\n+new\n"
+                                                         "diff --git a/d/g b/d/h\nrename from d/g\nrename to d/h\n"
+                                                         "--- a/d/g\n+++ b/d/h\n@@ -1,2 +1,2 @@\n one\n-one\n+two\n"));
+  EXPECT_FALSE(done.failed) << done.text;
+  EXPECT_EQ(done.text, "R d/g -> d/h (+1 -1)\nA deep/er/new (+1 -0)\nM f (+1 -1)\n");
+  EXPECT_EQ(content("f"), "one\nzwei\nthree\n");
+  EXPECT_EQ(content("deep/er/new"), "new\n");
+  EXPECT_EQ(content("d/h"), "one\ntwo\n");
+  EXPECT_EQ(content("d/g"), "(missing)");
+  EXPECT_EQ(call("apply_patch", patch_call("--- a/d/h\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n")).text, "D d/h (+0 -2)\n");
+  EXPECT_EQ(content("d/h"), "(missing)");
+  EXPECT_EQ(call("apply_patch", patch_call("diff --git a/f b/f\nold mode 100644\nnew mode 100755\n")).text, "M f (+0 -0)\n");
+  EXPECT_EQ(mock_->stat("f")->mode, 0755U);
+}
+
+TEST_F(Tools, OneFileMayBePatchedTwice) {
+  const ToolResult done = call(
+      "apply_patch", patch_call("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-one\n+1\n--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-1\n+eins\n two\n"));
+  EXPECT_FALSE(done.failed) << done.text;
+  EXPECT_EQ(content("f"), "eins\ntwo\nthree\n");
+}
+
+TEST_F(Tools, OfAPatchThatFailsNothingIsApplied) {
+  const std::string fine = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-one\n+1\n";
+  constexpr struct {
+    const char* patch;
+    const char* words;
+  } kRows[] = {
+      {"--- a/d/g\n+++ b/d/g\n@@ -1 +1 @@\n-nine\n+9\n", "does not fit"},
+      {"--- a/../out\n+++ b/../out\n@@ -1 +1 @@\n-a\n+b\n", "path escapes workspace: ../out"},
+      {"--- a/x\n+++ /etc/passwd\n@@ -0,0 +1 @@\n+b\n", "path escapes workspace: /etc/passwd"},
+      {"diff --git a/d/g b/../../out\nrename from d/g\nrename to ../../out\n", "path escapes workspace: ../../out"},
+      {"--- /dev/null\n+++ b/d/../../out\n@@ -0,0 +1 @@\n+b\n", "path escapes workspace"},
+      {"--- a/none\n+++ b/none\n@@ -1 +1 @@\n-a\n+b\n", "there is no such file"},
+      {"--- /dev/null\n+++ b/d/g\n@@ -0,0 +1 @@\n+b\n", "it is there already"},
+      {"diff --git a/d/g b/f\nrename from d/g\nrename to f\n", "it is there already"},
+      {"--- a/d/g\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n", "does not hold all of it"},
+      {"--- a/d\n+++ b/d\n@@ -1 +1 @@\n-a\n+b\n", "it is no ordinary file"},
+  };
+  for (const auto& row : kRows) {
+    SCOPED_TRACE(row.patch);
+    for (const std::string& patch : {fine + row.patch, row.patch + fine}) {
+      const ToolResult refused = call("apply_patch", patch_call(patch));
+      EXPECT_TRUE(refused.failed) << refused.text;
+      EXPECT_TRUE(has(refused.text, row.words)) << refused.text;
+      EXPECT_EQ(content("f"), "one\ntwo\nthree\n");
+      EXPECT_EQ(content("d/g"), "one\none\n");
+    }
+  }
+  EXPECT_FALSE(call("apply_patch", patch_call(fine)).failed) << "the twin";
+  EXPECT_EQ(content("f"), "1\ntwo\nthree\n");
+}
+
+TEST_F(Tools, WhatWasWrittenIsPutBackWhenTheSandboxRefuses) {
+  const std::string patch = patch_call(
+      "--- /dev/null\n+++ b/a/new\n@@ -0,0 +1 @@\n+new\n--- a/d/g\n+++ b/d/g\n@@ -1,2 +1,2 @@\n one\n-one\n+two\n--- a/f\n+++ "
+      "/dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n");
+  mock_->fail_next("remove", Error(Code::kPermissionDenied, "no").reason("because"));
+  const ToolResult refused = call("apply_patch", patch);
+  EXPECT_TRUE(refused.failed);
+  EXPECT_TRUE(has(refused.text, "because; everything is as it was before")) << refused.text;
+  EXPECT_EQ(content("f"), "one\ntwo\nthree\n");
+  EXPECT_EQ(content("d/g"), "one\none\n");
+  EXPECT_FALSE(mock_->stat("a")) << "made for the patch";
+  const ToolResult done = call("apply_patch", patch);
+  EXPECT_FALSE(done.failed) << done.text;
+  EXPECT_EQ(content("d/g"), "one\ntwo\n");
+  EXPECT_EQ(content("f"), "(missing)");
+}
+
+TEST_F(Tools, TheTextsOfTheDocuments) {
+  const ToolOptions first{.texts = ToolTexts::kDocument000}, second{.texts = ToolTexts::kDocument001},
+      third{.texts = ToolTexts::kDocument002};
+  mock_->set_output("both", "out\n", 0, "err\n");
+  mock_->set_output("bad", "out\n", 3, "err\n");
+  ASSERT_TRUE(mock_->write_file("e", ""));
+  const struct {
+    const ToolOptions& options;
+    const char* tool;
+    const char* arguments;
+    const char* text;
+  } kRows[] = {
+      {first, "bash", R"({"command": "both"})", "out\n\nerr"},
+      {first, "bash", R"({"command": "true"})", "(no output)"},
+      {first, "bash", R"({"command": "false"})", "(exit code 1)"},
+      {first, "read_file", R"({"path": "e"})", "(empty)"},
+      {first, "read_file", R"({"path": "f"})", "one\ntwo\nthree\n"},
+      {second, "runCommand", R"({"command": "both"})", "out\nerr\n"},
+      {second, "runCommand", R"({"command": "bad"})", "Command failed (exit code 3):\nout\nerr\n"},
+      {second, "runCommand", R"({"command": "true"})", "Command completed successfully (no output)"},
+      {second, "readFile", R"({"path": "../x"})", "Error: Path is outside the allowed workspace: ../x"},
+      {second, "readFile", R"({"path": "none"})", "Error: File not found: none"},
+      {second, "writeFile", R"({"path": "w", "content": "ä😀"})", "Successfully wrote 3 characters to w"},
+      {second, "writeFile", R"({"path": "/x", "content": ""})", "Error: Path is outside the allowed workspace: /x"},
+      {second, "deleteFile", R"({"path": "../x"})", "Error: Path is outside the allowed workspace: ../x"},
+      {second, "listFiles", R"({"path": ".."})", "Error: Path is outside the allowed workspace: .."},
+      {second, "listFiles", R"({"path": "d"})", "g"},
+      {third, "run_bash", R"({"command": "both"})", "out\nerr"},
+      {third, "run_bash", R"({"command": "true"})", "(no output)"},
+      {third, "read_file", R"({"path": "../x"})", "Error: Path escapes workspace: ../x"},
+  };
+  for (const auto& row : kRows) {
+    SCOPED_TRACE(std::string(row.tool) + row.arguments);
+    EXPECT_EQ(call(row.tool, row.arguments, row.options).text, row.text);
+  }
+  mock_->set_delay("both", std::chrono::hours(1));
+  EXPECT_EQ(call("bash", R"({"command": "both"})", first).text, "command timeout after 30000ms");
+  EXPECT_EQ(call("run_bash", R"({"command": "both"})", third).text, "Error: Timeout (120s)");
+}
+
+TEST_F(Tools, TheLimitsOfTheDocuments) {
+  mock_->set_output("much", std::string(250'000, 'x'));
+  const std::string first = call("bash", R"({"command": "much"})", {.texts = ToolTexts::kDocument000}).text;
+  EXPECT_EQ(first, std::string(199'800, 'x') + "\n\n[... truncated, 50200 chars omitted ...]");
+  EXPECT_EQ(call("run_bash", R"({"command": "much"})", {.texts = ToolTexts::kDocument002}).text, std::string(50'000, 'x'));
+  mock_->set_output("just", std::string(200'000, 'x'));
+  EXPECT_EQ(call("bash", R"({"command": "just"})", {.texts = ToolTexts::kDocument000}).text, std::string(200'000, 'x'));
+}
+
+}  // namespace
+}  // namespace belljar
