@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,8 +42,9 @@ const CLI::App& chosen(const CLI::App& app) {
 }
 
 bool takes_policy(const CLI::App& app) {
-  const std::string name = full_name(app);
-  return name == "belljar run" || name == "belljar learn" || name == "belljar policy show" || name == "belljar policy explain";
+  constexpr std::string_view kNames[] = {"belljar run", "belljar learn", "belljar policy show", "belljar policy explain",
+                                         "belljar mcp"};
+  return std::ranges::find(kNames, full_name(app)) != std::end(kNames);
 }
 
 Error unknown_option(const CLI::App& app, const std::string& wrong) {
@@ -53,7 +56,8 @@ Error unknown_option(const CLI::App& app, const std::string& wrong) {
   std::vector<std::string_view> names(long_names.begin(), long_names.end());
   // Options of the policy may not have been built (add_policy_options): those that were not asked for are right names all the same.
   if (takes_policy(app)) {
-    names.insert(names.end(), {"--policy", "--workspace", "--cwd", "--login"});
+    names.insert(names.end(), {"--policy", "--workspace"});
+    if (app.get_name() != "mcp") names.insert(names.end(), {"--cwd", "--login"});
     for (const policy::Key& key : policy::keys()) {
       if (!key.flag.empty()) names.push_back(key.flag);
     }

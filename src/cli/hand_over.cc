@@ -48,7 +48,7 @@ const char* other_program(std::span<char* const> argv) noexcept {
   const std::string_view word = argv[1];
   if (word == "bench") return "belljar-bench";
   if (word == "audit") return "belljar-audit";
-  if (word == "run" && means_container(argv)) return "belljar-container";
+if (word == "mcp" "run" && means_container(argv)) return "belljar-container";
   if (word == "rules" || word == "scan") return "belljar-guard";
   if (word == "policy" && argv.size() > 2 && std::string_view(argv[2]) == "import") return "belljar-guard";
   return nullptr;

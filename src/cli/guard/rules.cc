@@ -1,18 +1,17 @@
 // belljar rules check | list
 #include "guard/rules.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <climits>
+#include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/format.h"
@@ -21,6 +20,7 @@
 #include "belljar/result.h"
 #include "cli/errors.h"
 #include "cli/guard/commands.h"
+#include "cli/guard/rules_files.h"
 #include "cli/load.h"
 #include "guard/hazards.h"
 #include "guard/judge.h"
@@ -43,29 +43,6 @@ struct Given {
   bool json = false, auto_allow = false, allow_unsandboxed = false, no_files = false;
 };
 
-std::string user_rules() {
-  const char* config = std::getenv("XDG_CONFIG_HOME");  // NOLINT(concurrency-mt-unsafe): one thread
-  const char* home = std::getenv("HOME");               // NOLINT(concurrency-mt-unsafe)
-  if (config != nullptr && *config == '/') return std::string(config) + "/belljar/rules.toml";
-  return home == nullptr || *home == '\0' ? std::string() : std::string(home) + "/.config/belljar/rules.toml";
-}
-
-std::string canonical(const std::string& path) {
-  char real[PATH_MAX];
-  return ::realpath(path.c_str(), real) == nullptr ? std::string() : std::string(real);
-}
-
-// Adds a rules file; one that lies inside the workspace, whoever named it, may only narrow.
-Result<void> add_file(guard::RuleSet& set, const std::string& path, const std::string& workspace, bool named) {
-  auto text = read_policy_file(path);
-  if (!text && !named && (text.error().errnum() == ENOENT || text.error().errnum() == ENOTDIR)) return {};
-  if (!text) return std::move(text).error();
-  const bool inside = !workspace.empty() && (canonical(path) + "/").starts_with(workspace == "/" ? "/" : workspace + "/");
-  const guard::Trust trust = inside ? guard::Trust::kWorkspace : guard::Trust::kUser;
-  guard::join(set, BELLJAR_TRY(guard::parse_rules(*text, path, trust)), trust);
-  return {};
-}
-
 // commands.allow and commands.deny of one policy file.
 Result<void> add_policy_file(guard::RuleSet& set, const std::string& path) {
   const std::string text = BELLJAR_TRY(read_policy_file(path));
@@ -85,10 +62,10 @@ Result<guard::RuleSet> load_rules(const Given& given) {
   const std::string workspace = canonical(given.workspace);
   if (workspace.empty())
     return Error(Code::kNotFound, format("cannot use the workspace {}", belljar::quoted(given.workspace))).sys(errno, "realpath");
-  if (!given.no_files && !user_rules().empty()) BELLJAR_CHECK(add_file(set, user_rules(), workspace, false));
-  for (const std::string& file : given.rules) BELLJAR_CHECK(add_file(set, file, workspace, true));
+  if (!given.no_files && !user_rules_file().empty()) BELLJAR_CHECK(add_rules_file(set, user_rules_file(), workspace, false));
+  for (const std::string& file : given.rules) BELLJAR_CHECK(add_rules_file(set, file, workspace, true));
   if (!given.policy.empty()) BELLJAR_CHECK(add_policy_file(set, given.policy));
-  if (!given.no_files) BELLJAR_CHECK(add_file(set, workspace + "/.belljar/rules.toml", workspace, false));
+  if (!given.no_files) BELLJAR_CHECK(add_rules_file(set, workspace + "/.belljar/rules.toml", workspace, false));
   return set;
 }
 

@@ -1,0 +1,39 @@
+#include "cli/guard/rules_files.h"
+
+#include <stdlib.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "cli/load.h"
+#include "guard/rules.h"
+
+namespace belljar::cli {
+
+std::string user_rules_file() {
+  const std::string config = variable("XDG_CONFIG_HOME"), home = variable("HOME");
+  if (config.starts_with('/')) return config + "/belljar/rules.toml";
+  return home.empty() ? std::string() : home + "/.config/belljar/rules.toml";
+}
+
+std::string canonical(const std::string& path) {
+  char real[PATH_MAX];
+  return ::realpath(path.c_str(), real) == nullptr ? std::string() : std::string(real);
+}
+
+Result<void> add_rules_file(guard::RuleSet& set, const std::string& path, const std::string& workspace, bool named) {
+  auto text = read_policy_file(path);
+  if (!text && !named && (text.error().errnum() == ENOENT || text.error().errnum() == ENOTDIR)) return {};
+  if (!text) return std::move(text).error();
+  const bool inside = !workspace.empty() && (canonical(path) + "/").starts_with(workspace == "/" ? "/" : workspace + "/");
+  const guard::Trust trust = inside ? guard::Trust::kWorkspace : guard::Trust::kUser;
+  guard::join(set, BELLJAR_TRY(guard::parse_rules(*text, path, trust)), trust);
+  return {};
+}
+
+}  // namespace belljar::cli

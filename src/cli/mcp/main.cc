@@ -1,0 +1,121 @@
+// belljar mcp: a program of its own, handed over by `belljar` (cli/hand_over.cc), so that `run` links none of it.
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "belljar/tools.h"
+#include "cli/errors.h"
+#include "cli/mcp/make_box.h"
+#include "cli/policy_flags.h"
+#include "mcp/boxes.h"
+#include "mcp/session.h"
+#include "mcp/stdio.h"
+#include "runtime/stdio.h"
+
+namespace belljar::cli {
+namespace {
+
+// stdout carries the protocol and nothing else: it goes to a descriptor that no one knows, and its number to stderr.
+Result<std::pair<UniqueFd, UniqueFd>> take_stdio() {
+  UniqueFd input(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)), output(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const bool fine = input.valid() && output.valid() && nothing.valid() && ::dup2(nothing.get(), STDIN_FILENO) >= 0 &&
+                    ::dup2(STDERR_FILENO, STDOUT_FILENO) >= 0;
+  if (!fine) return Error(Code::kResourceExhausted, "cannot serve").sys(errno, "fcntl, open or dup2");
+  return std::pair(std::move(input), std::move(output));
+}
+
+// Before any thread: all of them leave these to the loop of the transport.
+void settle_signals() {
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t ours;
+  sigemptyset(&ours);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ours, number);
+  ::pthread_sigmask(SIG_BLOCK, &ours, nullptr);
+}
+
+const std::vector<std::string>& shell() {
+  static const std::vector<std::string> kBash{"bash", "-c"}, kPlain;
+  const bool has_bash = ::access("/bin/bash", X_OK) == 0 || ::access("/usr/bin/bash", X_OK) == 0;
+  return has_bash ? kBash : kPlain;
+}
+
+int serve(const McpFlags& flags) {
+  const auto texts = texts_of(flags.texts);
+  if (!texts) return print_error(texts.error());
+  if (!flags.permission.empty()) {
+    if (const auto mode = permission_mode_of(flags.permission); !mode) return print_error(mode.error());
+  }
+  // What is wrong with the command line is told now; what is wrong with a workspace that the client names, by the call that needs
+  // it.
+  if (const auto layer = flags_layer(flags.policy); !layer) return print_error(layer.error());
+  const bool has_workspace = !flags.policy.workspace.empty();
+  if (has_workspace) {
+    if (const auto tried = make_box(flags, {}); !tried) return print_error(tried.error());
+  }
+  settle_signals();
+  auto stdio = take_stdio();
+  if (!stdio) return print_error(stdio.error());
+  mcp::SessionOptions options{
+      .make = [&flags](const mcp::BoxWish& wish) { return make_box(flags, wish); },
+      .tools = {.texts = *texts, .shell = *texts == ToolTexts::kBelljar ? shell() : std::vector<std::string>()},
+      .version = BELLJAR_VERSION,
+      .roots_are_workspace = !has_workspace};
+  const auto served = mcp::serve_stdio(std::move(options), std::move(stdio->first), std::move(stdio->second));
+  return served ? 0 : print_error(served.error());
+}
+
+void add_mcp(CLI::App& app, McpFlags& flags, int& exit_code) {
+  CLI::App* command = app.add_subcommand("mcp",
+                                         "Serve sandboxed tools to an agent: the Model Context Protocol over stdin and stdout. "
+                                         "Without --workspace the client's first root is "
+                                         "the workspace, and without roots the current directory");
+  add_policy_options(*command, flags.policy);
+  for (const char* name : {"--cwd", "--login"}) command->remove_option(command->get_option(name));  // each call says where it runs
+  command
+      ->add_option("--rules", flags.rules,
+                   "Command rules (TOML), beside the user's; what they ask about the client's user is asked")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option(
+          "--permission", flags.permission,
+          "default: ask for every change; auto-edit: as the rules say (the default here); plan: only read; yolo: never ask")
+      ->type_name("MODE");
+  command
+      ->add_option("--texts", flags.texts,
+                   "Tools and texts of the documents instead of our own: document-000, document-001, document-002")
+      ->type_name("WORDS");
+  command->callback([&] { exit_code = serve(flags); });
+}
+
+}  // namespace
+}  // namespace belljar::cli
+
+int main(int argc, char** argv) {
+  belljar::runtime::reopen_closed_stdio();
+  int exit_code = 0;
+  CLI::App app("belljar-mcp: sandboxed tools over the Model Context Protocol", "belljar");
+  app.require_subcommand(1);
+  belljar::cli::McpFlags flags;
+  belljar::cli::add_mcp(app, flags, exit_code);
+  // `belljar` passes its own words on: argv[0] is the first of them.
+  std::vector<std::string> words(argv, argv + argc);
+  const bool direct = words[0].find('/') != std::string::npos || words[0].starts_with("belljar");
+  std::vector<std::string> rest(words.begin() + (direct ? 1 : 0), words.end());
+  std::reverse(rest.begin(), rest.end());  // CLI11 takes them from the back
+  return belljar::cli::parse_and_run(app, [&] { app.parse(rest); }, exit_code);
+}

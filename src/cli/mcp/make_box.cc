@@ -1,0 +1,123 @@
+#include "cli/mcp/make_box.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/decorators.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/tools.h"
+#include "belljar/units.h"
+#include "cli/guard/rules_files.h"
+#include "cli/load.h"
+#include "cli/policy_flags.h"
+#include "guard/permission.h"
+#include "guard/permission_settings.h"
+#include "guard/rules.h"
+#include "mcp/boxes.h"
+#include "mcp/judge.h"
+#include "policy/explain.h"
+#include "policy/names.h"
+#include "policy/schema.h"
+
+namespace belljar::cli {
+namespace {
+
+// The flags with what a wish narrows. Errors: as find_workspace.
+Result<PolicyFlags> flags_for(const McpFlags& given, const mcp::BoxWish& wish) {
+  PolicyFlags flags = given.policy;
+  if (wish.workspace) flags.workspace = {*wish.workspace};
+  if (!wish.read_only) return flags;
+  // --policy with a mode is a mode; with a profile or a file it stays, and the mode is said besides.
+  if (flags.policy.empty() || policy::value_of<Mode>(flags.policy)) flags.policy = "read-only";
+  else flags.values.emplace_back(policy::find_key("mode"), std::vector<std::string>{"read-only"});
+  // By name: below a private /tmp it would not be seen otherwise.
+  const std::string workspace = BELLJAR_TRY(find_workspace(flags.workspace, variable("HOME")));
+  flags.values.emplace_back(policy::find_key("filesystem.readonly_paths"), std::vector<std::string>{workspace});
+  return flags;
+}
+
+Result<guard::RuleSet> load_rules(const McpFlags& flags, const Commands& commands, const std::string& workspace) {
+  guard::RuleSet set;
+  if (const std::string user = user_rules_file(); !user.empty()) BELLJAR_CHECK(add_rules_file(set, user, workspace, false));
+  for (const std::string& file : flags.rules) BELLJAR_CHECK(add_rules_file(set, file, workspace, true));
+  if (!commands.allow.empty() || !commands.deny.empty())
+    guard::join(set, BELLJAR_TRY(guard::rules_of(commands, Origin{"policy", "", 0})), guard::Trust::kUser);
+  BELLJAR_CHECK(add_rules_file(set, workspace + "/.belljar/rules.toml", workspace, false));
+  return set;
+}
+
+Result<guard::PermissionSettings> permission_of(const McpFlags& flags, const guard::RuleSet& rules, bool confined) {
+  guard::PermissionSettings settings = rules.permission.value_or(mcp::default_permission());
+  if (!flags.permission.empty()) {
+    settings.mode = BELLJAR_TRY(permission_mode_of(flags.permission));
+    if (!rules.permission) settings.auto_allow_bash_if_sandboxed = settings.mode != guard::PermissionMode::kDefault;
+  }
+  if (settings.sandbox != guard::SandboxState::kOn && confined)
+    return Error(Code::kInvalidArgument, "permission.sandbox says that there is no sandbox")
+        .reason("`belljar mcp` makes one")
+        .next("take it out of [permission]");
+  settings.sandbox = confined ? guard::SandboxState::kOn : guard::SandboxState::kOff;
+  return settings;
+}
+
+std::vector<std::string> warnings_of(const LoadedPolicy& loaded, const guard::PermissionSettings& settings, bool confined) {
+  std::vector<std::string> warnings = loaded.effective.warnings;
+  if (confined) return warnings;
+  const bool unasked = settings.mode == guard::PermissionMode::kYolo;
+  warnings.push_back(format("mode {}: no sandbox holds the commands{}", to_string(loaded.effective.policy.mode),
+                            unasked ? ", and nothing is asked: whatever is proposed runs with all rights of this user" : ""));
+  return warnings;
+}
+
+}  // namespace
+
+Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish) {
+  const PolicyFlags policy_flags = BELLJAR_TRY(flags_for(flags, wish));
+  LoadedPolicy loaded = BELLJAR_TRY(load_policy(policy_flags));
+  mcp::MadeBox made;
+  made.policy = policy::explain_json(loaded.effective);
+  SandboxConfig config{.policy = loaded.effective.policy, .workspace = loaded.context.workspace};
+  config.backend = config.policy.backend;
+  const bool confined = config.policy.mode != Mode::kDangerFullAccess && config.policy.mode != Mode::kExternalSandbox;
+  // Honoured here, before the sandbox: it has no other way to hold them.
+  const Commands commands = std::exchange(config.policy.commands, {});
+  const std::optional<Bytes> quota = std::exchange(config.policy.limits.write_quota, {});
+  guard::RuleSet rules = BELLJAR_TRY(load_rules(flags, commands, config.workspace));
+  guard::PermissionSettings settings = BELLJAR_TRY(permission_of(flags, rules, confined));
+  made.warnings = warnings_of(loaded, settings, confined);
+  made.judge = BELLJAR_TRY(mcp::make_judge(std::move(settings), std::move(rules)));
+  made.sandbox = BELLJAR_TRY(make_sandbox(config));
+  if (quota) made.sandbox = with_write_quota(made.sandbox, *quota);
+  return made;
+}
+
+Result<guard::PermissionMode> permission_mode_of(const std::string& word) {
+  static const std::map<std::string, guard::PermissionMode> kWords{{"default", guard::PermissionMode::kDefault},
+                                                                   {"auto-edit", guard::PermissionMode::kAutoEdit},
+                                                                   {"plan", guard::PermissionMode::kPlan},
+                                                                   {"yolo", guard::PermissionMode::kYolo}};
+  const auto found = kWords.find(word);
+  if (found != kWords.end()) return found->second;
+  return Error(Code::kInvalidArgument, format("--permission cannot be {}", belljar::quoted(word)))
+      .next("one of default, auto-edit, plan, yolo");
+}
+
+Result<ToolTexts> texts_of(const std::string& word) {
+  static const std::map<std::string, ToolTexts> kWords{{"belljar", ToolTexts::kBelljar},
+                                                       {"document-000", ToolTexts::kDocument000},
+                                                       {"document-001", ToolTexts::kDocument001},
+                                                       {"document-002", ToolTexts::kDocument002}};
+  const auto found = kWords.find(word);
+  if (found != kWords.end()) return found->second;
+  return Error(Code::kInvalidArgument, format("--texts cannot be {}", belljar::quoted(word)))
+      .next("one of belljar, document-000, document-001, document-002");
+}
+
+}  // namespace belljar::cli

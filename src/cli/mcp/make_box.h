@@ -1,0 +1,29 @@
+// From the command line to a sandbox of belljar mcp: policy, rules, permission.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "belljar/result.h"
+#include "belljar/tools.h"
+#include "cli/policy_flags.h"
+#include "guard/permission_settings.h"
+#include "mcp/boxes.h"
+
+namespace belljar::cli {
+
+struct McpFlags {
+  PolicyFlags policy;
+  std::vector<std::string> rules;  // --rules
+  std::string permission;          // --permission; empty: by the rules
+  std::string texts = "belljar";   // --texts
+};
+
+// Reads the policy files and rules anew each time: they may depend on the workspace. Errors: as load_policy; kInvalidArgument.
+Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish);
+
+// The words of --permission and --texts. Errors: kInvalidArgument.
+Result<guard::PermissionMode> permission_mode_of(const std::string& word);
+Result<ToolTexts> texts_of(const std::string& word);
+
+}  // namespace belljar::cli

@@ -1,0 +1,102 @@
+#include "mcp/boxes.h"
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "belljar/tools.h"
+
+namespace belljar::mcp {
+
+Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
+  if (closed_) return Error(Code::kCanceled, "cannot make a sandbox").reason("the client is gone");
+  if (boxes_.size() >= kMost) {
+    return Error(Code::kResourceExhausted, "cannot make another sandbox")
+        .reason(format("there are {} already", kMost))
+        .next("end one with sandbox_kill");
+  }
+  MadeBox made = BELLJAR_TRY(host_.make(wish));
+  for (std::string& warning : made.warnings) host_.log("warning", std::move(warning));
+  BELLJAR_CHECK(made.sandbox->start());
+  ToolOptions options = host_.tools;
+  options.hook = [judge = std::move(made.judge), decide = host_.decide](const ToolRequest& request) {
+    return decide(judge ? judge(request) : Opinion{}, request);
+  };
+  auto box = std::make_shared<Box>(Box{.id = id, .wish = wish, .sandbox = made.sandbox, .policy = std::move(made.policy)});
+  box->toolbox = std::make_unique<Toolbox>(box->sandbox, std::move(options));
+  box->created = std::chrono::system_clock::now();
+  boxes_[id] = box;
+  host_.log("info", format("sandbox {}: {}, workspace {}", id, box->sandbox->backend(), quoted(box->sandbox->workspace())));
+  return box;
+}
+
+// One that has ended (out of memory, idle for too long) is started anew: its processes and private files are gone, and the model is
+// told by the log alone. Its workspace is as it was.
+Result<std::shared_ptr<Box>> Boxes::alive(std::shared_ptr<Box> box) {
+  const auto health = box->sandbox->health();
+  if (health) return box;
+  host_.log("warning", format("sandbox {} is started anew: {}", box->id, health.error().line()));
+  (void)box->sandbox->stop();
+  BELLJAR_CHECK(box->sandbox->start());
+  return box;
+}
+
+Result<std::shared_ptr<Box>> Boxes::get_default(const BoxWish& wish) {
+  const std::string id(kDefault);
+  const std::lock_guard lock(mutex_);
+  const auto known = boxes_.find(id);
+  if (known == boxes_.end()) return make(id, wish);
+  if (known->second->wish == wish) return alive(known->second);
+  (void)known->second->sandbox->stop();
+  boxes_.erase(known);
+  return make(id, wish);
+}
+
+Result<std::shared_ptr<Box>> Boxes::get(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = boxes_.find(id); known != boxes_.end()) return alive(known->second);
+  return Error(Code::kNotFound, format("there is no sandbox {}", quoted(id.substr(0, 80))))
+      .next("sandbox_list shows those there are");
+}
+
+Result<std::shared_ptr<Box>> Boxes::create(const BoxWish& wish) {
+  const std::lock_guard lock(mutex_);
+  return make(format("s{}", ++serial_), wish);
+}
+
+std::vector<std::shared_ptr<Box>> Boxes::list() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Box>> boxes;
+  for (const auto& [id, box] : boxes_) boxes.push_back(box);
+  return boxes;
+}
+
+Result<void> Boxes::kill(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto known = boxes_.find(id);
+  if (known == boxes_.end())
+    return Error(Code::kNotFound, format("there is no sandbox {}", quoted(id.substr(0, 80))))
+        .next("sandbox_list shows those there are");
+  const std::shared_ptr<Box> box = known->second;
+  boxes_.erase(known);
+  return box->sandbox->stop();
+}
+
+void Boxes::kill_all() noexcept {
+  std::map<std::string, std::shared_ptr<Box>> boxes;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    boxes = std::exchange(boxes_, {});
+  }
+  for (const auto& [id, box] : boxes) (void)box->sandbox->stop();
+}
+
+}  // namespace belljar::mcp

@@ -1,0 +1,95 @@
+// The sandboxes of one client: the one that is there by default, and those it made itself.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/tools.h"
+
+namespace belljar::mcp {
+
+enum class Say { kRun, kAsk, kRefuse };
+struct Opinion {
+  Say say = Say::kRun;
+  std::string reason, next;
+};
+// What the rules say of an act, before anybody is asked. From any thread.
+using Judge = std::function<Opinion(const ToolRequest&)>;
+
+struct BoxWish {
+  std::optional<std::string> workspace;  // unset: what the command line says
+  bool read_only = false;                // narrower than the command line
+  bool operator==(const BoxWish&) const = default;
+};
+
+struct MadeBox {
+  std::shared_ptr<Sandbox> sandbox;  // not started
+  Judge judge;                       // empty: everything runs
+  std::string policy;                // JSON, for the resource
+  std::vector<std::string> warnings;
+};
+// Errors: as load_policy and make_sandbox.
+using BoxMaker = std::function<Result<MadeBox>(const BoxWish&)>;
+
+// Shared by the calls that use it. Its commands end with it.
+struct Box {
+  std::string id;
+  BoxWish wish;
+  std::shared_ptr<Sandbox> sandbox;
+  std::string policy;
+  std::unique_ptr<Toolbox> toolbox;  // last: ends before the sandbox
+  std::chrono::system_clock::time_point created;
+};
+
+struct BoxHost {
+  BoxMaker make;
+  ToolOptions tools;  // the hook is the host's
+  // Between the judge's word and the act.
+  std::function<ToolVerdict(const Opinion&, const ToolRequest&)> decide;
+  std::function<void(std::string_view level, std::string text)> log;
+};
+
+// Safe from any thread.
+class Boxes {
+ public:
+  static constexpr std::string_view kDefault = "default";
+  static constexpr std::size_t kMost = 8;
+
+  explicit Boxes(BoxHost host) : host_(std::move(host)) {}
+  ~Boxes() { kill_all(); }
+  Boxes(const Boxes&) = delete;
+  Boxes& operator=(const Boxes&) = delete;
+
+  // The default one, for this workspace; made when it is first asked for, and anew when the workspace is another or it has ended.
+  Result<std::shared_ptr<Box>> get_default(const BoxWish& wish);
+  // Started anew where it has ended. Errors: kNotFound.
+  Result<std::shared_ptr<Box>> get(const std::string& id);
+  Result<std::shared_ptr<Box>> create(const BoxWish& wish);
+  std::vector<std::shared_ptr<Box>> list() const;
+  Result<void> kill(const std::string& id);
+  void kill_all() noexcept;
+
+ private:
+  Result<std::shared_ptr<Box>> make(std::string id, const BoxWish& wish);
+  Result<std::shared_ptr<Box>> alive(std::shared_ptr<Box> box);
+
+  const BoxHost host_;
+  mutable std::mutex mutex_;
+  // guarded by mutex_
+  std::map<std::string, std::shared_ptr<Box>> boxes_;
+  unsigned serial_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace belljar::mcp

@@ -1,0 +1,285 @@
+// Session: tools and resources.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "base/rfc3339.h"
+#include "belljar/cancel.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/result.h"
+#include "belljar/tools.h"
+#include "mcp/boxes.h"
+#include "mcp/rpc.h"
+#include "mcp/session.h"
+
+namespace belljar::mcp {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct OwnTool {
+  std::string_view name, title, description, schema;
+  bool reads = false;
+};
+constexpr OwnTool kOwnTools[] = {
+    {"sandbox_create", "Make a sandbox",
+     "Makes a further sandbox: processes, /tmp and caches of its own. Its id goes into the argument `sandbox` of the other tools. "
+     "It has the policy of the default one, or less.",
+     R"({"type":"object","properties":{"workspace":{"type":"string","description":"One of the client's roots. Default: the workspace of the default sandbox, which the two then share"},"read_only":{"type":"boolean","description":"Its commands change nothing in the workspace"}},"additionalProperties":false})"},
+    {"sandbox_list", "List sandboxes", "Lists the sandboxes with their workspaces, processes and memory.",
+     R"({"type":"object","properties":{},"additionalProperties":false})", true},
+    {"sandbox_kill", "End a sandbox", "Ends a sandbox with everything that runs in it. What it wrote to the workspace stays.",
+     R"({"type":"object","properties":{"sandbox":{"type":"string","description":"Its id"}},"required":["sandbox"],"additionalProperties":false})"},
+};
+
+// Wanted by some, and not here: refused by name, with what there is instead.
+constexpr std::string_view kNotHere[] = {"snapshot", "rollback", "diff", "sandbox_snapshot", "sandbox_rollback", "sandbox_diff"};
+
+Json text_result(std::string_view text, bool failed) {
+  return {{"content", Json::array({{{"type", "text"}, {"text", text}}})}, {"isError", failed}};
+}
+
+std::string words_of(const Error& error) {
+  std::string text = "Error: " + error.what();
+  if (error.errnum() != 0) text += format(": {} ({})", std::strerror(error.errnum()), error.call());
+  if (!error.reason().empty()) text += "\nreason: " + error.reason();
+  if (!error.next().empty()) text += "\nnext: " + error.next();
+  return text;
+}
+
+Json spec_of(const ToolSpec& spec, bool with_sandbox) {
+  Json schema = Json::parse(spec.input_schema);
+  if (with_sandbox)
+    schema["properties"]["sandbox"] = {
+        {"type", "string"}, {"description", "The id of a sandbox that sandbox_create made. Default: the default sandbox"}};
+  const bool reads = spec.kind == ToolKind::kRead;
+  Json tool{{"name", spec.name}, {"title", spec.title}, {"description", spec.description}, {"inputSchema", std::move(schema)}};
+  if (!spec.output_schema.empty()) tool["outputSchema"] = Json::parse(spec.output_schema);
+  tool["annotations"] = {{"title", spec.title},
+                         {"readOnlyHint", reads},
+                         {"destructiveHint", !reads && spec.name != "bash_output"},
+                         {"openWorldHint", false}};
+  return tool;
+}
+
+// Tells the client that a command goes on: how many bytes it has written, and its last line. At most four times a second.
+class Progress {
+ public:
+  Progress(Json token, std::function<void(const Json&)> send) : token_(std::move(token)), send_(std::move(send)) {}
+  void operator()(std::string_view piece) {
+    const std::lock_guard lock(mutex_);
+    bytes_ += piece.size();
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) return;
+    next_ = now + milliseconds(250);
+    while (piece.ends_with('\n')) piece.remove_suffix(1);
+    const std::size_t begin = piece.rfind('\n') == std::string_view::npos ? 0 : piece.rfind('\n') + 1;
+    send_(make_notification("notifications/progress",
+                            {{"progressToken", token_}, {"progress", bytes_}, {"message", escaped(piece.substr(begin, 200))}}));
+  }
+
+ private:
+  const Json token_;
+  const std::function<void(const Json&)> send_;
+  std::mutex mutex_;
+  std::uint64_t bytes_ = 0;                     // guarded by mutex_
+  std::chrono::steady_clock::time_point next_;  // guarded by mutex_
+};
+
+std::string json_of(const EnforcementReport& report) {
+  Json clauses = Json::array();
+  for (const EnforcementClause& clause : report) {
+    clauses.push_back({{"clause", clause.clause},
+                       {"asked", clause.asked},
+                       {"mechanism", clause.mechanism},
+                       {"enforced", to_string(clause.enforced)},
+                       {"detail", clause.detail}});
+  }
+  return to_line(clauses);
+}
+
+Error wrong_type(std::string_view tool, std::string_view argument, std::string_view type) {
+  return Error(Code::kInvalidArgument, format("cannot call {}: the argument `{}` does not fit", tool, argument))
+      .reason(format("it must be of type {}", type));
+}
+
+}  // namespace
+
+bool Session::is_own_tool(std::string_view name) const {
+  return offers_boxes() && std::ranges::any_of(kOwnTools, [&](const OwnTool& tool) { return tool.name == name; });
+}
+
+Json Session::list_tools() const {
+  Json tools = Json::array();
+  for (const ToolSpec& spec : tool_specs(options_.tools.texts)) tools.push_back(spec_of(spec, offers_boxes()));
+  for (const OwnTool& tool : kOwnTools) {
+    if (!offers_boxes()) break;
+    tools.push_back({{"name", tool.name},
+                     {"title", tool.title},
+                     {"description", tool.description},
+                     {"inputSchema", Json::parse(tool.schema)},
+                     {"annotations",
+                      {{"title", tool.title},
+                       {"readOnlyHint", tool.reads},
+                       {"destructiveHint", tool.name == "sandbox_kill"},
+                       {"openWorldHint", false}}}});
+  }
+  return {{"tools", std::move(tools)}};
+}
+
+void Session::call_tool(const Message& request, const Reply& reply) {
+  const auto refused = [&](std::string why) {
+    reply(make_error({kInvalidParams, "Invalid params: " + std::move(why), request.id}));
+  };
+  const auto name = request.params.find("name");
+  if (name == request.params.end() || !name->is_string()) return refused("`name` must be a string");
+  const auto given = request.params.find("arguments");
+  if (given != request.params.end() && !given->is_object() && !given->is_null()) return refused("`arguments` must be an object");
+  const std::string tool = name->get<std::string>();
+  const std::vector<ToolSpec> specs = tool_specs(options_.tools.texts);
+  if (!is_own_tool(tool) && std::ranges::none_of(specs, [&](const ToolSpec& spec) { return spec.name == tool; })) {
+    const bool known = std::ranges::find(kNotHere, tool) != std::end(kNotHere);
+    return refused(format("Unknown tool: {}{}", escaped(tool.substr(0, 100)),
+                          known ? "; a transaction belongs to `belljar run --txn`, a live sandbox has none" : ""));
+  }
+  Json arguments = given == request.params.end() || given->is_null() ? Json::object() : *given;
+  in_background(request, reply,
+                [this, tool, arguments = std::move(arguments), params = request.params, id = request.id](
+                    const CancelToken& cancel) { return make_result(id, run_tool(tool, arguments, params, cancel)); });
+}
+
+Json Session::run_tool(const std::string& name, Json arguments, const Json& params, const CancelToken& cancel) {
+  if (is_own_tool(name)) {
+    auto done = run_own_tool(name, arguments, cancel);
+    if (!done) return text_result(words_of(done.error()), true);
+    Json result = text_result(to_line(*done), false);
+    result["structuredContent"] = *std::move(done);
+    return result;
+  }
+  const auto box = box_for(arguments, cancel);
+  if (!box) return text_result(words_of(box.error()), true);
+  if (offers_boxes()) arguments.erase("sandbox");
+  ToolContext context{.cancel = cancel};
+  const auto meta = params.find("_meta");
+  if (meta != params.end() && meta->is_object()) {
+    const auto token = meta->find("progressToken");
+    if (token != meta->end() && (token->is_string() || token->is_number_integer()))
+      context.on_output = [progress = std::make_shared<Progress>(*token, [this](const Json& json) { send(json); })](
+                              std::string_view piece) { (*progress)(piece); };
+  }
+  const ToolResult done = (*box)->toolbox->call(name, to_line(arguments), context);
+  remember(done.violations, (*box)->id);
+  Json result = text_result(done.text, done.failed);
+  if (!done.failed && offers_boxes()) result["structuredContent"] = Json::parse(done.structured);
+  return result;
+}
+
+Result<BoxWish> Session::default_wish(const CancelToken& cancel) {
+  if (!options_.roots_are_workspace || !client_.has_roots()) return BoxWish{};
+  const std::vector<std::string> roots = BELLJAR_TRY(client_.roots(cancel));
+  if (roots.empty()) return BoxWish{};
+  return BoxWish{.workspace = roots.front()};
+}
+
+Result<std::shared_ptr<Box>> Session::box_for(const Json& arguments, const CancelToken& cancel) {
+  const auto id = arguments.find("sandbox");
+  if (offers_boxes() && id != arguments.end() && !id->is_null()) {
+    if (!id->is_string()) return wrong_type("the tool", "sandbox", "string");
+    if (*id != Boxes::kDefault) return boxes_.get(id->get<std::string>());
+  }
+  return boxes_.get_default(BELLJAR_TRY(default_wish(cancel)));
+}
+
+Result<Json> Session::create_box(const Json& arguments, const CancelToken& cancel) {
+  BoxWish wish = BELLJAR_TRY(default_wish(cancel));
+  for (const auto& [name, value] : arguments.items()) {
+    if (name == "read_only" && value.is_boolean()) wish.read_only = value.get<bool>();
+    else if (name == "read_only") return wrong_type("sandbox_create", name, "boolean");
+    else if (name != "workspace")
+      return Error(Code::kInvalidArgument,
+                   format("cannot call sandbox_create: there is no argument {}", belljar::quoted(name.substr(0, 80))))
+          .next("sandbox_create takes workspace, read_only");
+    else if (!value.is_string()) return wrong_type("sandbox_create", name, "string");
+    else wish.workspace = value.get<std::string>();
+  }
+  if (arguments.contains("workspace")) {
+    // A model names it: only what the user has opened to this client, never what merely lies inside (its own rules would be left
+    // out).
+    const std::vector<std::string> roots = BELLJAR_TRY(client_.roots(cancel));
+    if (!options_.roots_are_workspace || std::ranges::find(roots, *wish.workspace) == roots.end()) {
+      return Error(Code::kPermissionDenied, format("cannot use the workspace {}", belljar::quoted(*wish.workspace)))
+          .reason(options_.roots_are_workspace ? "it is none of the client's roots" : "the workspace is given on the command line")
+          .next("leave `workspace` out, or let the user add it to the roots");
+    }
+  }
+  const std::shared_ptr<Box> box = BELLJAR_TRY(boxes_.create(wish));
+  return Json{{"sandbox", box->id}, {"workspace", box->sandbox->workspace()}, {"read_only", wish.read_only}};
+}
+
+Result<Json> Session::run_own_tool(const std::string& name, const Json& arguments, const CancelToken& cancel) {
+  if (name == "sandbox_create") return create_box(arguments, cancel);
+  if (name == "sandbox_list") {
+    Json list = Json::array();
+    for (const std::shared_ptr<Box>& box : boxes_.list()) {
+      Json row{{"sandbox", box->id},
+               {"backend", box->sandbox->backend()},
+               {"workspace", box->sandbox->workspace()},
+               {"read_only", box->wish.read_only},
+               {"created", rfc3339(box->created)}};
+      if (const auto stats = box->sandbox->stats()) {
+        row["processes"] = stats->processes;
+        row["memory"] = stats->memory.count;
+        row["commands"] = stats->execs;
+      } else {
+        row["ended"] = stats.error().line();
+      }
+      list.push_back(std::move(row));
+    }
+    return Json{{"sandboxes", std::move(list)}};
+  }
+  const auto id = arguments.find("sandbox");
+  if (id == arguments.end() || !id->is_string()) return wrong_type(name, "sandbox", "string");
+  BELLJAR_CHECK(boxes_.kill(id->get<std::string>()));
+  return Json{{"sandbox", *id}, {"ended", true}};
+}
+
+void Session::read_resource(const Message& request, const Reply& reply) {
+  const auto uri = request.params.find("uri");
+  if (uri == request.params.end() || !uri->is_string())
+    return reply(make_error({kInvalidParams, "Invalid params: `uri` must be a string", request.id}));
+  in_background(request, reply, [this, uri = uri->get<std::string>(), id = request.id](const CancelToken& cancel) {
+    auto found = resource(uri, cancel);
+    if (found) return make_result(id, {{"contents", Json::array({std::move(*found)})}});
+    const bool missing = found.error().code() == Code::kNotFound;
+    return make_error({missing ? kResourceNotFound : kInternalError, found.error().line(), id});
+  });
+}
+
+Result<Json> Session::resource(const std::string& uri, const CancelToken& cancel) {
+  const auto content = [&](std::string text) {
+    return Json{{"uri", uri}, {"mimeType", "application/json"}, {"text", std::move(text)}};
+  };
+  if (uri == "belljar://violations") {
+    const std::lock_guard lock(mutex_);
+    return content(to_line(Json(violations_)));
+  }
+  if (uri != "belljar://policy" && uri != "belljar://enforcement")
+    return Error(Code::kNotFound, format("Resource not found: {}", belljar::quoted(uri.substr(0, 200))))
+        .next("resources/list shows those there are");
+  const std::shared_ptr<Box> box = BELLJAR_TRY(box_for(Json::object(), cancel));
+  return content(uri == "belljar://policy" ? box->policy : json_of(box->sandbox->enforcement()));
+}
+
+}  // namespace belljar::mcp

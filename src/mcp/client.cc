@@ -1,0 +1,174 @@
+#include "mcp/client.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/cancel.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "belljar/tools.h"
+#include "mcp/boxes.h"
+#include "mcp/rpc.h"
+#include "mcp/uri.h"
+
+namespace belljar::mcp {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kRootsPatience = std::chrono::seconds(10);
+constexpr milliseconds kUserPatience = std::chrono::minutes(5);
+
+// What a model wrote, as a person is shown it: line by line, nothing hidden (bidi, escapes), not endless.
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 4000;
+  std::string result;
+  const std::string_view part = text.substr(0, kMost);
+  for (std::size_t at = 0; at <= part.size();) {
+    const std::size_t end = std::min(part.find('\n', at), part.size());
+    result += "    " + escaped(part.substr(at, end - at)) + "\n";
+    at = end + 1;
+  }
+  if (text.size() > kMost) result += format("    ... and {} bytes more\n", text.size() - kMost);
+  return result;
+}
+
+std::string act_of(const ToolRequest& request) {
+  if (request.kind == ToolKind::kExecute) return request.command;
+  std::string names;
+  for (const std::string& path : request.paths) names += path + "\n";
+  return names.empty() ? request.arguments : names;
+}
+
+}  // namespace
+
+void Client::set_capabilities(const Json& capabilities) {
+  const std::lock_guard lock(mutex_);
+  has_roots_ = capabilities.contains("roots") && capabilities["roots"].is_object();
+  // An empty object means forms, as it did before there were others (2025-11-25, Elicitation, Capabilities).
+  const auto asks = capabilities.find("elicitation");
+  can_be_asked_ = asks != capabilities.end() && asks->is_object() && (asks->empty() || asks->contains("form"));
+}
+
+bool Client::has_roots() const {
+  const std::lock_guard lock(mutex_);
+  return has_roots_;
+}
+
+bool Client::can_be_asked() const {
+  const std::lock_guard lock(mutex_);
+  return can_be_asked_;
+}
+
+Result<Json> Client::ask(std::string_view method, Json params, milliseconds patience, const CancelToken& cancel) {
+  std::unique_lock lock(mutex_);
+  if (closed_) return Error(Code::kCanceled, format("cannot ask the client: {}", method)).reason("it is gone");
+  const std::int64_t id = ++serial_;
+  pending_[id];
+  lock.unlock();
+  send_(make_request(id, method, std::move(params)));
+  lock.lock();
+  const auto over = [&] { return closed_ || cancel.cancelled() || pending_[id].answer.has_value(); };
+  changed_.wait_for(lock, patience, over);
+  Pending mine = std::move(pending_[id]);
+  pending_.erase(id);
+  const bool closed = closed_;
+  lock.unlock();
+  if (!mine.answer) {
+    if (closed) return Error(Code::kCanceled, format("cannot ask the client: {}", method)).reason("it is gone");
+    const bool cancelled = cancel.cancelled();
+    send_(make_notification("notifications/cancelled",
+                            {{"requestId", id}, {"reason", cancelled ? "the call was cancelled" : "no answer in time"}}));
+    return Error(cancelled ? Code::kCanceled : Code::kDeadlineExceeded, format("the client did not answer {}", method));
+  }
+  if (mine.answer->error.is_null()) return std::move(mine.answer->result);
+  return Error(Code::kUnknown, format("the client refused {}", method)).reason(escaped(to_line(mine.answer->error).substr(0, 400)));
+}
+
+void Client::take_response(Message&& message) {
+  const std::lock_guard lock(mutex_);
+  if (!message.id.is_number_integer()) return;
+  const auto known = pending_.find(message.id.get<std::int64_t>());
+  if (known == pending_.end()) return;  // too late, or never asked
+  known->second.answer = std::move(message);
+  changed_.notify_all();
+}
+
+void Client::wake() {
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
+}
+
+void Client::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+Result<std::vector<std::string>> Client::roots(const CancelToken& cancel) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!has_roots_) return std::vector<std::string>();
+    if (roots_) return *roots_;
+  }
+  const Json answer = BELLJAR_TRY(ask("roots/list", Json::object(), kRootsPatience, cancel));
+  std::vector<std::string> paths;
+  if (answer.is_object() && answer.contains("roots") && answer["roots"].is_array()) {
+    for (const Json& root : answer["roots"]) {
+      if (!root.is_object() || !root.contains("uri") || !root["uri"].is_string()) continue;
+      if (auto path = path_of_uri(root["uri"].get_ref<const std::string&>())) paths.push_back(*std::move(path));
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  roots_ = paths;
+  return paths;
+}
+
+void Client::roots_changed() {
+  const std::lock_guard lock(mutex_);
+  roots_.reset();
+}
+
+ToolVerdict Client::decide(const Opinion& opinion, const ToolRequest& request) {
+  if (opinion.say == Say::kRun) return {};
+  if (opinion.say == Say::kRefuse) return {false, opinion.reason, opinion.next};
+  const std::string act = act_of(request), key = request.tool + '\0' + act;
+  {
+    const std::lock_guard lock(mutex_);
+    if (approved_.contains(key)) return {};
+  }
+  if (!can_be_asked()) {
+    return {false, opinion.reason + "; it needs somebody's word, and this client cannot ask (it has no elicitation)",
+            "do it another way, or let the user allow it in a rules file (belljar mcp --rules)"};
+  }
+  const Json schema{{"type", "object"},
+                    {"properties",
+                     {{"remember",
+                       {{"type", "string"},
+                        {"title", "Remember"},
+                        {"description", "once: this time; session: the very same act, until the server ends"},
+                        {"enum", {"once", "session"}},
+                        {"default", "once"}}}}}};
+  const std::string message =
+      format("Let {} do this in the sandbox?\n\n{}\nWhy you are asked: {}", request.tool, shown(act), escaped(opinion.reason));
+  const auto answer = ask("elicitation/create", {{"message", message}, {"requestedSchema", schema}}, kUserPatience, request.cancel);
+  if (!answer) return {false, opinion.reason + "; " + answer.error().line(), ""};
+  if (!answer->is_object() || answer->value("action", Json()) != "accept")
+    return {false, "the user said no", "ask the user what to do instead"};
+  const auto content = answer->find("content");
+  if (content != answer->end() && content->is_object() && content->value("remember", Json()) == "session") {
+    const std::lock_guard lock(mutex_);
+    approved_.insert(key);
+  }
+  return {};
+}
+
+}  // namespace belljar::mcp

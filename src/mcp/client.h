@@ -1,0 +1,66 @@
+// What a session asks its client, and waits for: roots, approvals. The client's answers come in on another thread.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "belljar/cancel.h"
+#include "belljar/result.h"
+#include "belljar/tools.h"
+#include "mcp/boxes.h"
+#include "mcp/rpc.h"
+
+namespace belljar::mcp {
+
+// Safe from any thread.
+class Client {
+ public:
+  explicit Client(std::function<void(const Json&)> send) : send_(std::move(send)) {}
+
+  void set_capabilities(const Json& capabilities);
+  bool has_roots() const;
+  bool can_be_asked() const;
+
+  // Waits for the answer. Errors: kCanceled, the client is gone or the call was cancelled; kDeadlineExceeded; kUnknown, the client
+  // answered with an error.
+  Result<Json> ask(std::string_view method, Json params, std::chrono::milliseconds patience, const CancelToken& cancel);
+  void take_response(Message&& message);
+  // Who waits looks at its token again.
+  void wake();
+  // Whoever waits stops waiting, for good.
+  void close();
+
+  // The client's roots as paths of this machine. Asked once, and again after they have changed.
+  Result<std::vector<std::string>> roots(const CancelToken& cancel);
+  void roots_changed();
+
+  // What becomes of an act of which rules say this. Where it is to be asked about, the user decides through the client
+  // (elicitation); a client that cannot ask, no answer within five minutes and everything but "accept" mean no.
+  ToolVerdict decide(const Opinion& opinion, const ToolRequest& request);
+
+ private:
+  struct Pending {
+    std::optional<Message> answer;
+  };
+  std::function<void(const Json&)> send_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // guarded by mutex_
+  std::map<std::int64_t, Pending> pending_;
+  std::int64_t serial_ = 0;
+  bool closed_ = false, has_roots_ = false, can_be_asked_ = false;
+  std::optional<std::vector<std::string>> roots_;
+  std::set<std::string> approved_;  // for this session: the tool with what it is to do
+};
+
+}  // namespace belljar::mcp

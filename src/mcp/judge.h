@@ -1,0 +1,18 @@
+// Command rules and permission (guard/) as the judge of a sandbox.
+#pragma once
+
+#include "belljar/result.h"
+#include "guard/permission_settings.h"
+#include "guard/rules.h"
+#include "mcp/boxes.h"
+
+namespace belljar::mcp {
+
+// What holds where no [permission] says otherwise: files and commands inside the sandbox run unasked, unless a rule or a check
+// wants to ask. The sandbox holds them; the client asks its user besides, as clients do.
+guard::PermissionSettings default_permission();
+
+// Errors: kUnimplemented, settings that would run something outside of the sandbox.
+Result<Judge> make_judge(guard::PermissionSettings settings, guard::RuleSet rules);
+
+}  // namespace belljar::mcp

@@ -1,0 +1,93 @@
+#include "mcp/rpc.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace belljar::mcp {
+namespace {
+
+constexpr int kDeepest = 128;
+
+bool is_too_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      else if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kDeepest) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+bool is_id(const Json& id) { return id.is_string() || id.is_number_integer(); }
+
+}  // namespace
+
+std::variant<Json, RpcError> parse_text(std::string_view text) {
+  if (is_too_deep(text)) return RpcError{kInvalidRequest, "Invalid Request: arrays and objects are nested more than 128 deep"};
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) return RpcError{kParseError, "Parse error: the line is no JSON"};
+  return json;
+}
+
+std::variant<Message, RpcError> to_message(Json&& json) {
+  const auto refused = [](std::string why, Json id = nullptr) {
+    return RpcError{kInvalidRequest, "Invalid Request: " + std::move(why), std::move(id)};
+  };
+  if (!json.is_object()) return refused("a message is an object");
+  Message message;
+  const auto id = json.find("id");
+  const bool has_id = id != json.end();
+  if (has_id && is_id(*id)) message.id = *id;
+  const auto version = json.find("jsonrpc");
+  if (version == json.end() || *version != "2.0") return refused("`jsonrpc` must be \"2.0\"", message.id);
+  const auto method = json.find("method");
+  if (method != json.end()) {
+    if (!method->is_string()) return refused("`method` must be a string", message.id);
+    if (has_id && message.id.is_null()) return refused("`id` must be a string or an integer");
+    message.method = method->get<std::string>();
+    message.kind = has_id ? Message::Kind::kRequest : Message::Kind::kNotification;
+    if (const auto params = json.find("params"); params != json.end()) {
+      if (!params->is_object()) return RpcError{kInvalidParams, "Invalid params: `params` must be an object", message.id};
+      message.params = std::move(*params);
+    }
+    return message;
+  }
+  message.kind = Message::Kind::kResponse;
+  const auto result = json.find("result"), error = json.find("error");
+  if (!has_id || (result == json.end()) == (error == json.end()))
+    return refused("neither a `method` nor one of `result` and `error`", message.id);
+  if (result != json.end()) message.result = std::move(*result);
+  else message.error = std::move(*error);
+  return message;
+}
+
+Json make_result(const Json& id, Json result) { return {{"jsonrpc", "2.0"}, {"id", id}, {"result", std::move(result)}}; }
+
+Json make_error(const RpcError& error) {
+  return {{"jsonrpc", "2.0"}, {"id", error.id}, {"error", {{"code", error.code}, {"message", error.message}}}};
+}
+
+Json make_notification(std::string_view method, Json params) {
+  return {{"jsonrpc", "2.0"}, {"method", method}, {"params", std::move(params)}};
+}
+
+Json make_request(std::int64_t id, std::string_view method, Json params) {
+  return {{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}};
+}
+
+std::string to_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace belljar::mcp

@@ -1,0 +1,269 @@
+#include "mcp/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/cancel.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/tools.h"
+#include "mcp/boxes.h"
+#include "mcp/rpc.h"
+
+namespace belljar::mcp {
+namespace {
+
+constexpr std::size_t kMostInHand = 64;
+constexpr std::string_view kVersions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};  // newest first
+constexpr std::string_view kWithBatches = "2025-03-26";
+constexpr std::string_view kLevels[] = {"debug", "info",     "notice", "warning",
+                                        "error", "critical", "alert",  "emergency"};  // RFC 5424
+
+int level_of(std::string_view name) {
+  const auto* const found = std::ranges::find(kLevels, name);
+  return found == std::end(kLevels) ? -1 : static_cast<int>(found - std::begin(kLevels));
+}
+
+RpcError bad_params(const Json& id, std::string why) { return {kInvalidParams, "Invalid params: " + std::move(why), id}; }
+
+// The answers of a batch go out together.
+struct Batch {
+  std::mutex mutex;
+  // guarded by mutex
+  Json answers = Json::array();
+  std::size_t missing = 0;
+};
+
+}  // namespace
+
+Session::Session(SessionOptions options, std::function<void(std::string)> send)
+    : options_(std::move(options)),
+      send_(std::move(send)),
+      client_([this](const Json& json) { this->send(json); }),
+      boxes_({.make = options_.make,
+              .tools = options_.tools,
+              .decide = [this](const Opinion& opinion, const ToolRequest& request) { return client_.decide(opinion, request); },
+              .log = [this](std::string_view level, const std::string& text) { log(level, text); }}),
+      log_level_(level_of("info")) {}
+
+void Session::send(const Json& json) {
+  if (!closed_.load()) send_(to_line(json));
+}
+
+void Session::log(std::string_view level, std::string_view text) {
+  if (level_of(level) < log_level_.load()) return;
+  send(make_notification("notifications/message", {{"level", level}, {"logger", "belljar"}, {"data", text}}));
+}
+
+void Session::take(std::string_view line) {
+  auto parsed = parse_text(line);
+  if (const auto* wrong = std::get_if<RpcError>(&parsed)) return send(make_error(*wrong));
+  Json& json = std::get<Json>(parsed);
+  if (json.is_array()) return take_batch(std::move(json));
+  take_one(std::move(json), [this](const Json& answer) {
+    if (!answer.is_null()) send(answer);
+  });
+}
+
+void Session::line_too_long(std::size_t limit) {
+  send(make_error({kInvalidRequest, format("Invalid Request: a message is longer than {} bytes", limit)}));
+}
+
+void Session::take_batch(Json&& batch) {
+  if (protocol_ != kWithBatches)
+    return send(make_error({kInvalidRequest, format("Invalid Request: batches belong to protocol {} alone", kWithBatches)}));
+  if (batch.empty()) return send(make_error({kInvalidRequest, "Invalid Request: an empty batch"}));
+  if (batch.size() > kMostInHand)
+    return send(make_error({kInvalidRequest, format("Invalid Request: a batch of more than {}", kMostInHand)}));
+  const auto shared = std::make_shared<Batch>();
+  shared->missing = batch.size();
+  const Reply reply = [this, shared](Json answer) {
+    const std::lock_guard lock(shared->mutex);
+    if (!answer.is_null()) shared->answers.push_back(std::move(answer));
+    if (--shared->missing == 0 && !shared->answers.empty()) send(shared->answers);
+  };
+  for (Json& json : batch) take_one(std::move(json), reply);
+}
+
+void Session::take_one(Json&& json, const Reply& reply) {
+  auto read = to_message(std::move(json));
+  if (const auto* wrong = std::get_if<RpcError>(&read)) return reply(make_error(*wrong));
+  Message& message = std::get<Message>(read);
+  if (message.kind == Message::Kind::kRequest) return take_request(std::move(message), reply);
+  if (message.kind == Message::Kind::kResponse) client_.take_response(std::move(message));
+  else take_notification(message);
+  reply(nullptr);
+}
+
+void Session::take_request(Message&& request, const Reply& reply) {
+  const std::string& method = request.method;
+  if (method == "ping") return reply(make_result(request.id, Json::object()));
+  if (method == "initialize") {
+    if (!protocol_.empty())
+      return reply(make_error({kInvalidRequest, "Invalid Request: the session is initialized already", request.id}));
+    return reply(make_result(request.id, initialize(request.params)));
+  }
+  if (protocol_.empty()) return reply(make_error({kInvalidRequest, "Invalid Request: send `initialize` first", request.id}));
+  if (method == "tools/list") return reply(make_result(request.id, list_tools()));
+  if (method == "tools/call") return call_tool(request, reply);
+  if (method == "resources/read") return read_resource(request, reply);
+  if (method == "resources/templates/list") return reply(make_result(request.id, {{"resourceTemplates", Json::array()}}));
+  if (method == "resources/list") {
+    const auto one = [](std::string_view name, std::string_view doc) {
+      return Json{{"uri", format("belljar://{}", name)}, {"name", name}, {"description", doc}, {"mimeType", "application/json"}};
+    };
+    return reply(
+        make_result(request.id, {{"resources",
+                                  {one("policy", "What the default sandbox may do, and where each value comes from"),
+                                   one("enforcement", "What holds each clause of the policy on this machine, and how far"),
+                                   one("violations", "The acts that the policies refused in this session, oldest first")}}}));
+  }
+  if (method == "logging/setLevel") {
+    const auto level = request.params.find("level");
+    const int number = level != request.params.end() && level->is_string() ? level_of(level->get_ref<const std::string&>()) : -1;
+    if (number < 0)
+      return reply(make_error(
+          bad_params(request.id, "`level` must be one of debug, info, notice, warning, error, critical, alert, emergency")));
+    log_level_ = number;
+    return reply(make_result(request.id, Json::object()));
+  }
+  reply(make_error({kMethodNotFound, format("Method not found: {}", escaped(method.substr(0, 100))), request.id}));
+}
+
+Json Session::initialize(const Json& params) {
+  const Json asked = params.value("protocolVersion", Json());
+  protocol_ = kVersions[0];
+  for (const std::string_view version : kVersions) {
+    if (asked == version) protocol_ = version;
+  }
+  if (const auto capabilities = params.find("capabilities"); capabilities != params.end() && capabilities->is_object())
+    client_.set_capabilities(*capabilities);
+  return {{"protocolVersion", protocol_},
+          {"capabilities", {{"tools", Json::object()}, {"resources", Json::object()}, {"logging", Json::object()}}},
+          {"serverInfo", {{"name", "belljar"}, {"title", "Belljar"}, {"version", options_.version}}},
+          {"instructions",
+           "Everything runs in a sandbox that a policy limits. What it refuses is told with the rule that refused it: do not try "
+           "to get around it, tell the user. "
+           "Paths are relative to the workspace."}};
+}
+
+void Session::take_notification(const Message& message) {
+  if (message.method == "notifications/roots/list_changed") return client_.roots_changed();
+  if (message.method != "notifications/cancelled") return;
+  const auto id = message.params.find("requestId");
+  if (id == message.params.end()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = in_hand_.find(to_line(*id));
+    if (known == in_hand_.end()) return;
+    known->second.cancelled = true;
+    known->second.cancel.cancel();
+  }
+  client_.wake();
+}
+
+void Session::in_background(const Message& request, const Reply& reply, std::function<Json(const CancelToken&)> work) {
+  reap(false);
+  const std::string key = to_line(request.id);
+  auto token = CancelToken::create();
+  if (!token) return reply(make_error({kInternalError, token.error().line(), request.id}));
+  const std::lock_guard lock(mutex_);
+  if (in_hand_.size() >= kMostInHand)
+    return reply(make_error({kServerBusy, format("{} requests are in hand already", kMostInHand), request.id}));
+  if (!in_hand_.emplace(key, InHand{.cancel = *token}).second)
+    return reply(make_error({kInvalidRequest, "Invalid Request: a request with this id is in hand", request.id}));
+  Worker& worker = workers_.emplace_back();
+  try {
+    worker.thread = std::thread([this, &worker, key, token = *token, id = request.id, reply, work = std::move(work)] {
+      answer_in_thread(worker, key, id, reply, [&] { return work(token); });
+    });
+  } catch (const std::system_error&) {  // no more threads
+    workers_.pop_back();
+    in_hand_.erase(key);
+    reply(make_error({kServerBusy, "there is no room for another thread", request.id}));
+  }
+}
+
+void Session::answer_in_thread(Worker& worker, const std::string& key, const Json& id, const Reply& reply,
+                               const std::function<Json()>& work) {
+  Json answer;
+  try {
+    answer = work();
+  } catch (const std::exception& bug) {
+    answer = make_error({kInternalError, format("Internal error: {}", escaped(bug.what())), id});
+  }
+  bool cancelled = false;
+  {
+    const std::lock_guard guard(mutex_);
+    cancelled = in_hand_.extract(key).mapped().cancelled;
+  }
+  // "The receiver should not send a response for the cancelled request" (Cancellation, Behavior Requirements).
+  reply(cancelled ? Json() : std::move(answer));
+  const std::lock_guard guard(mutex_);
+  worker.done = true;
+  changed_.notify_all();
+}
+
+void Session::reap(bool all) {
+  std::list<Worker> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto at = workers_.begin(); at != workers_.end();) {
+      const auto next = std::next(at);
+      if (all || at->done) ended.splice(ended.end(), workers_, at);
+      at = next;
+    }
+  }
+  for (Worker& worker : ended) worker.thread.join();
+}
+
+bool Session::wait_idle(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(
+      lock, patience, [this] { return std::ranges::all_of(workers_, [](const Worker& worker) { return worker.done.load(); }); });
+}
+
+void Session::close() {
+  closed_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [id, request] : in_hand_) request.cancel.cancel();
+  }
+  client_.close();
+  boxes_.kill_all();
+  reap(true);
+}
+
+void Session::remember(const std::vector<Violation>& violations, const std::string& box) {
+  constexpr std::size_t kMostKept = 1000;
+  const std::lock_guard lock(mutex_);
+  for (const Violation& violation : violations) {
+    violations_.push_back({{"sandbox", box},
+                           {"operation", violation.operation},
+                           {"target", violation.target},
+                           {"program", violation.program},
+                           {"rule", violation.rule},
+                           {"origin", to_string(violation.origin)},
+                           {"allowed", violation.allowed},
+                           {"count", violation.count}});
+    if (violations_.size() > kMostKept) violations_.pop_front();
+  }
+}
+
+}  // namespace belljar::mcp

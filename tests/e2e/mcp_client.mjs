@@ -1,0 +1,147 @@
+// A session of the official client with `belljar mcp`: node mcp_client.mjs BELLJAR WORKSPACE RULES. Prints "ok NAME" for each part,
+// fails with the first assertion that does not hold.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { ElicitRequestSchema, ListRootsRequestSchema, LoggingMessageNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+
+const [belljar, workspace, rules] = process.argv.slice(2);
+
+async function open(capabilities, args, prepare = () => {}) {
+  const transport = new StdioClientTransport({ command: belljar, args: ['mcp', ...args], env: process.env, stderr: 'inherit', cwd: '/' });
+  const client = new Client({ name: 'test', version: '1' }, { capabilities });
+  prepare(client);
+  await client.connect(transport);
+  const call = (name, args, options) => client.callTool({ name, arguments: args }, undefined, options);
+  const text = async (name, args) => (await call(name, args)).content[0].text;
+  return { client, call, text, transport };
+}
+const parts = {};
+
+parts.tools = async () => {
+  const { client, call, text } = await open({}, ['--workspace', workspace]);
+  assert.equal(client.getServerVersion().name, 'belljar');
+  const names = (await client.listTools()).tools.map(tool => tool.name);
+  for (const name of ['bash', 'read_file', 'write_file', 'str_replace', 'list', 'glob', 'grep', 'delete', 'apply_patch', 'sandbox_create'])
+    assert.ok(names.includes(name), name);
+  assert.equal(await text('bash', { command: 'echo out; exit 3' }), 'out\n[exit code 3]');
+  assert.equal((await call('bash', { command: 'true' })).structuredContent.exit_code, 0);
+  assert.match(await text('write_file', { path: 'd/f', content: 'one\ntwo\n' }), /^wrote 8 bytes/);
+  assert.equal(fs.readFileSync(workspace + '/d/f', 'utf8'), 'one\ntwo\n');
+  assert.match(await text('str_replace', { path: 'd/f', old: 'two', new: 'zwei' }), /^replaced 1 place/);
+  assert.match(await text('apply_patch', { patch: '--- a/d/f\n+++ b/d/f\n@@ -1,2 +1,2 @@\n-one\n+eins\n zwei\n' }), /^M d\/f/);
+  assert.equal(await text('read_file', { path: 'd/f' }), 'eins\nzwei\n');
+  const refused = await call('read_file', { path: '/etc/passwd' });
+  assert.ok(refused.isError && refused.content[0].text.includes('path escapes workspace'));
+  const wrong = await call('bash', { command: 7 });
+  assert.ok(wrong.isError && wrong.content[0].text.includes('must be of type string'));
+  await assert.rejects(call('nothing', {}), /Unknown tool/);
+  await client.close();
+};
+
+parts.background = async () => {
+  const { client, call, text } = await open({}, ['--workspace', workspace]);
+  const { id } = (await call('bash', { command: 'echo up; sleep 300', background: true })).structuredContent;
+  assert.match(await text('bash_output', { id, wait_ms: 20000 }), /^up\n\[still running/);
+  assert.match(await text('bash_kill', { id }), /cancelled/);
+  await client.close();
+};
+
+parts.progress_and_cancellation = async () => {
+  const { client, call } = await open({}, ['--workspace', workspace]);
+  let progress = 0;
+  const abort = new AbortController();
+  const long = call('bash', { command: 'echo begun; touch begun; sleep 300' }, { signal: abort.signal, onprogress: () => { ++progress; abort.abort(); } });
+  await assert.rejects(long);
+  assert.equal(progress, 1);
+  await client.ping();
+  // The command is gone, not only its answer: nothing but init and the one who looks.
+  for (let i = 0; i < 200; ++i) {
+    const { content } = await call('bash', { command: 'pgrep -c sleep; true' });
+    if (content[0].text.startsWith('0')) break;
+    assert.ok(i < 199, content[0].text);
+  }
+  await client.close();
+};
+
+parts.concurrent = async () => {
+  const { client, text } = await open({}, ['--workspace', workspace]);
+  // Each waits for the other's file: one after the other they would never end.
+  const one = text('bash', { command: 'touch one; until [ -e two ]; do sleep 0.05; done; echo first', timeout_ms: 60000 });
+  const two = text('bash', { command: 'touch two; until [ -e one ]; do sleep 0.05; done; echo second', timeout_ms: 60000 });
+  assert.deepEqual(await Promise.all([one, two]), ['first\n[exit code 0]', 'second\n[exit code 0]']);
+  await client.close();
+};
+
+parts.resources_and_logging = async () => {
+  const logged = [];
+  const { client, text } = await open({}, ['--workspace', workspace], client => client.setNotificationHandler(LoggingMessageNotificationSchema, n => { logged.push(n.params); }));
+  assert.match(await text('bash', { command: 'touch /usr/no' }), /"write" of "\/usr\/no"/);
+  assert.match(await text('bash', { command: 'touch yes' }), /^\[exit code 0\]/);
+  const read = async name => JSON.parse((await client.readResource({ uri: 'belljar://' + name })).contents[0].text);
+  const violations = await read('violations');
+  assert.equal(violations.length, 1);
+  assert.equal(violations[0].target, '/usr/no');
+  assert.ok((await read('policy')).values.some(value => value.key === 'network.mode'));
+  assert.ok((await read('enforcement')).some(clause => clause.enforced === 'full'));
+  assert.equal((await client.listResources()).resources.length, 3);
+  assert.ok(logged.some(entry => entry.data.includes('sandbox default')));
+  await client.setLoggingLevel('error');
+  await client.close();
+};
+
+parts.elicitation = async () => {
+  const asked = [];
+  let action = 'decline';
+  const { client, call } = await open({ elicitation: {} }, ['--workspace', workspace, '--rules', rules], client =>
+    client.setRequestHandler(ElicitRequestSchema, request => { asked.push(request.params.message); return action === 'accept' ? { action, content: { remember: 'session' } } : { action }; }));
+  const refused = await call('bash', { command: 'touch asked' });
+  assert.ok(refused.isError && !fs.existsSync(workspace + '/asked'));
+  assert.match(asked[0], /touch asked[^]*wants to know/);
+  action = 'accept';
+  assert.ok(!(await call('bash', { command: 'touch asked' })).isError && fs.existsSync(workspace + '/asked'));
+  assert.ok(!(await call('bash', { command: 'touch asked' })).isError);
+  assert.equal(asked.length, 2, 'remembered for the session');
+  await client.close();
+  const mute = await open({}, ['--workspace', workspace, '--rules', rules]);
+  const unasked = await mute.call('bash', { command: 'touch other' });
+  assert.ok(unasked.isError && unasked.content[0].text.includes('cannot ask') && !fs.existsSync(workspace + '/other'));
+  await mute.client.close();
+};
+
+parts.roots = async () => {
+  let root = workspace;
+  const { client, text } = await open({ roots: { listChanged: true } }, [], client =>
+    client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: [{ uri: 'file://' + root }] })));
+  assert.equal(await text('bash', { command: 'pwd' }), workspace + '\n[exit code 0]');
+  root = workspace + '/d';
+  await client.sendRootsListChanged();
+  assert.equal(await text('bash', { command: 'pwd' }), root + '\n[exit code 0]');
+  await client.close();
+};
+
+parts.sandboxes = async () => {
+  const { client, call, text } = await open({}, ['--workspace', workspace]);
+  const { sandbox } = (await call('sandbox_create', { read_only: true })).structuredContent;
+  assert.match(await text('bash', { sandbox, command: 'touch never' }), /Read-only file system/);
+  assert.match(await text('bash', { sandbox, command: 'cat d/f' }), /zwei/);
+  assert.match(await text('bash', { command: 'touch ever' }), /^\[exit code 0\]/);
+  assert.equal((await call('sandbox_list', {})).structuredContent.sandboxes.length, 2);
+  assert.ok(!(await call('sandbox_kill', { sandbox })).isError);
+  assert.ok((await call('bash', { sandbox, command: 'true' })).isError);
+  await client.close();
+};
+
+parts.documents = async () => {
+  const { client, text } = await open({}, ['--workspace', workspace, '--texts', 'document-001']);
+  assert.deepEqual((await client.listTools()).tools.map(tool => tool.name), ['runCommand', 'readFile', 'writeFile', 'deleteFile', 'listFiles']);
+  assert.equal(await text('runCommand', { command: 'echo a; exit 2' }), 'Command failed (exit code 2):\na\n');
+  assert.equal(await text('readFile', { path: '/etc/passwd' }), 'Error: Path is outside the allowed workspace: /etc/passwd');
+  await client.close();
+};
+
+for (const [name, part] of Object.entries(parts)) {
+  await part();
+  console.log('ok', name);
+}

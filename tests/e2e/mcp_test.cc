@@ -1,0 +1,155 @@
+// belljar mcp: the real program, with the official client, and with clients that misbehave.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "e2e/support_run.h"
+#include "support/as_user.h"
+#include "support/leftovers.h"
+
+namespace belljar::test {
+namespace {
+
+constexpr const char* kSdk = "@modelcontextprotocol/sdk@1.32.2";
+constexpr const char* kBegin =
+    R"({"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}})"
+    "\n";
+
+class Mcp : public Run {
+ protected:
+  std::vector<std::string> command() const { return {BELLJAR_PROGRAM, "mcp", "--workspace", workspace_.path()}; }
+  Outcome talk(const std::string& input) const { return run(command(), {.input = input}); }
+  static std::string bash(int id, const std::string& text) {
+    return R"({"jsonrpc":"2.0","id":)" + std::to_string(id) +
+           R"(,"method":"tools/call","params":{"name":"bash","_meta":{"progressToken":1},"arguments":{"command":")" + text +
+           "\"}}}\n";
+  }
+};
+
+TEST_F(Mcp, TheOfficialClientUsesIt) {
+  BELLJAR_NEEDS(program("npm"));
+  const Leftovers left({workspace_.path()});
+  const TempDir place;
+  const std::string rules =
+      place.write("rules.toml", "[[rule]]\npattern = [\"touch\"]\ndecision = \"prompt\"\nreason = \"wants to know\"\n");
+  const std::string script = place.write("client.mjs", read_file(std::string(BELLJAR_SOURCE_DIR) + "/tests/e2e/mcp_client.mjs"));
+  const std::string npm = "cd " + place.path() + " && npm install --silent --no-audit --no-fund --no-update-notifier --cache " +
+                          (place / "cache") + " " + kSdk;
+  const Outcome installed = run({"/bin/sh", "-c", npm}, {.env = {{"HOME", place.path()}}, .timeout = std::chrono::minutes(4)});
+  ASSERT_EQ(installed.exit_code, 0) << installed;
+  const TempDir work;
+  if (is_root()) work.give_to(user_uid(), user_gid());
+  const Outcome outcome =
+      run({"node", script, BELLJAR_PROGRAM, work.path(), rules}, {.stdin_is = Input::kNull, .timeout = std::chrono::minutes(4)});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  for (const char* part : {"tools", "background", "progress_and_cancellation", "concurrent", "resources_and_logging", "elicitation",
+                           "roots", "sandboxes", "documents"})
+    EXPECT_NE(outcome.out.find(std::string("ok ") + part + "\n"), std::string::npos) << part << outcome;
+  EXPECT_EQ(left.report(), "");
+}
+
+TEST_F(Mcp, MalformedInputIsAnsweredAndStdoutIsProtocolOnly) {
+  const std::string huge = R"({"jsonrpc":"2.0","id":3,"method":"ping","params":{"x":")" + std::string(17U << 20, 'x') + "\"}}\n";
+  const std::string deep = std::string(100'000, '[') + "\n";
+  const Outcome outcome = talk(std::string("nonsense\n\xFF\xFE\n[]\n{}\n\n\r\n") + deep + huge + kBegin +
+                               R"({"jsonrpc":"2.0","id":1,"method":"no/such"})" + "\n" + bash(2, "echo fine; echo loud >&2"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < outcome.out.size();) {
+    const std::size_t end = outcome.out.find('\n', at);
+    ASSERT_NE(end, std::string::npos) << "a line that does not end";
+    lines.push_back(outcome.out.substr(at, end - at));
+    at = end + 1;
+  }
+  const auto count = [&](const std::string& part) {
+    int found = 0;
+    for (const std::string& line : lines) found += line.find(part) == std::string::npos ? 0 : 1;
+    return found;
+  };
+  EXPECT_EQ(count(R"("jsonrpc":"2.0")"), static_cast<int>(lines.size())) << outcome.out;
+  EXPECT_EQ(count(R"("code":-32700)"), 2);
+  EXPECT_EQ(count(R"("code":-32600)"), 4) << "a batch, an object that is no message, too deep, too long";
+  EXPECT_EQ(count(R"("code":-32601)"), 1);
+  EXPECT_EQ(count(R"([exit code 0])"), 1) << outcome.out;
+}
+
+TEST_F(Mcp, AClientThatGoesAwayLeavesNothing) {
+  const auto begin = [&](const char* command_text) {
+    auto running = std::make_unique<Running>(command(), test::RunOptions{.input = std::string(kBegin) + bash(1, command_text)});
+    EXPECT_TRUE(running->wait_for_output("notifications/progress")) << running->out() << running->err();
+    return running;
+  };
+  constexpr const char* kStubborn = "trap '' TERM; echo up; (setsid sleep 300 &); sleep 300";
+  const struct {
+    const char* how;
+    void (*act)(Running&);
+    int exit_code;
+  } kWays[] = {
+      {"closes our stdin", [](Running& running) { running.close_input(); }, 0},
+      {"reads no more", [](Running& running) { running.close_output(); }, 0},
+      {"sends SIGTERM", [](Running& running) { running.send(SIGTERM); }, 0},
+      {"kills us", [](Running& running) { running.send(SIGKILL); }, -1},
+  };
+  for (const auto& way : kWays) {
+    SCOPED_TRACE(way.how);
+    const Leftovers left({workspace_.path()});
+    const auto running = begin(kStubborn);
+    way.act(*running);
+    const Outcome outcome = running->wait();
+    EXPECT_EQ(outcome.exit_code, way.exit_code) << outcome;
+    EXPECT_FALSE(outcome.timed_out);
+    EXPECT_EQ(left.report(), "");
+  }
+}
+
+TEST_F(Mcp, WhatIsAskedBeforeTheEndOfInputIsStillAnswered) {
+  const Outcome outcome = talk(std::string(kBegin) + bash(1, "echo one") + bash(2, "echo two"));
+  EXPECT_NE(outcome.out.find("one\\n[exit code 0]"), std::string::npos) << outcome;
+  EXPECT_NE(outcome.out.find("two\\n[exit code 0]"), std::string::npos) << outcome;
+}
+
+TEST_F(Mcp, AWrongCommandLineIsToldAtOnce) {
+  const struct {
+    std::vector<std::string> args;
+    const char* words;
+  } kRows[] = {
+      {{"mcp", "--workspce", "x"}, "did you mean `--workspace`?"},
+      {{"mcp", "--memory", "lots"}, "--memory"},
+      {{"mcp", "--workspace", "/none"}, "cannot use workspace"},
+      {{"mcp", "--workspace", workspace_.path(), "--rules", "/none"}, "/none"},
+      {{"mcp", "--cwd", "x"}, "unknown option `--cwd`"},
+      {{"mcp", "--permission", "wild"}, "one of default, auto-edit, plan, yolo"},
+      {{"mcp", "--workspace", workspace_.path(), "--permission", "wild"}, "one of default, auto-edit, plan, yolo"},
+      {{"mcp", "--texts", "latin"}, "document-000"},
+      {{"mcp", "more"}, "was not expected here"},
+  };
+  for (const auto& row : kRows) {
+    const Outcome outcome = belljar(row.args);
+    EXPECT_EQ(outcome.exit_code, 125) << outcome;
+    EXPECT_EQ(outcome.out, "") << outcome;
+    EXPECT_NE(outcome.err.find(row.words), std::string::npos) << row.words << outcome;
+  }
+  EXPECT_EQ(talk(kBegin).exit_code, 0) << "the twin";
+}
+
+TEST_F(Mcp, ThePolicyOfTheCommandLineHolds) {
+  const auto with = [&](std::vector<std::string> options, const std::string& text) {
+    std::vector<std::string> line = command();
+    line.insert(line.end(), options.begin(), options.end());
+    return run(line, {.input = std::string(kBegin) + bash(1, text)}).out;
+  };
+  EXPECT_NE(with({}, "touch a && echo made").find("made\\n[exit code 0]"), std::string::npos);
+  EXPECT_NE(with({"--read", workspace_.path()}, "touch b || echo refused").find("refused\\n[exit code 0]"), std::string::npos);
+  EXPECT_NE(with({"--permission", "plan"}, "touch c").find("plan mode runs only"), std::string::npos);
+  EXPECT_NE(with({"--permission", "plan"}, "echo read").find("read\\n[exit code 0]"), std::string::npos);
+  EXPECT_NE(with({"--write-quota", "4"}, "echo fine").find("fine\\n[exit code 0]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace belljar::test

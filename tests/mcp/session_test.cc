@@ -1,0 +1,365 @@
+// The protocol, on sandboxes that execute nothing.
+#include "mcp/session.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/mock.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "mcp/judge.h"
+#include "mcp/uri.h"
+
+namespace belljar::mcp {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Collects what the session says, and waits for it.
+class Heard {
+ public:
+  void operator()(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    all_.push_back(Json::parse(line));
+    changed_.notify_all();
+  }
+  // The first message that fits, waited for.
+  template <class Fits>
+  Json wait(Fits fits) {
+    return wait_from(0, fits);
+  }
+  template <class Fits>
+  Json wait_from(std::size_t first, Fits fits) {
+    std::unique_lock lock(mutex_);
+    Json found;
+    changed_.wait_for(lock, 20s, [&] {
+      for (std::size_t i = first; i < all_.size(); ++i) {
+        if (fits(all_[i])) return found = all_[i], true;
+      }
+      return false;
+    });
+    return found;
+  }
+  Json answer(const Json& id) {
+    return wait([&](const Json& json) { return json.is_object() && !json.contains("method") && json.value("id", Json()) == id; });
+  }
+  Json method(const std::string& name) {
+    return wait([&](const Json& json) { return json.is_object() && json.value("method", Json()) == name; });
+  }
+  // The first request of this method behind the first `before` messages.
+  Json request_after(std::size_t before, const std::string& name) {
+    return wait_from(before, [&](const Json& json) { return json.is_object() && json.value("method", Json()) == name; });
+  }
+  std::vector<Json> all() {
+    const std::lock_guard lock(mutex_);
+    return all_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Json> all_;
+};
+
+class McpSession : public testing::Test {
+ protected:
+  McpSession() {
+    rules_ = guard::parse_rules("[[rule]]\npattern = [\"curl\"]\ndecision = \"prompt\"\nreason = \"talks\"\n", "rules.toml",
+                                guard::Trust::kUser)
+                 .value();
+  }
+
+  Result<MadeBox> make(const BoxWish& wish) {
+    wishes_.push_back(wish);
+    if (wish.workspace == "/none") return Error(Code::kNotFound, "there is no workspace");
+    auto mock = MockSandbox::create(wish.workspace.value_or("/workspace"));
+    mock->set_output("make", "ok\n");
+    mock->set_output("curl", "page\n");
+    mock->set_answer("wait*", [](const Command&, const ExecOptions& options) {
+      ExecResult result;
+      for (int i = 0; i < 2000 && !options.cancel.cancelled(); ++i) std::this_thread::sleep_for(10ms);
+      result.reason = options.cancel.cancelled() ? Reason::kCancelled : Reason::kExited;
+      return result;
+    });
+    mocks_.push_back(mock);
+    return MadeBox{.sandbox = mock, .judge = make_judge(default_permission(), rules_).value(), .policy = "{}"};
+  }
+
+  void begin(const std::string& capabilities = "{}", const std::string& version = "2025-11-25") {
+    say(R"({"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":")" + version + R"(","capabilities":)" +
+        capabilities + R"(,"clientInfo":{"name":"t","version":"1"}}})");
+    say(R"({"jsonrpc":"2.0","method":"notifications/initialized"})");
+  }
+  void say(const std::string& line) { session_.take(line); }
+  void call(const Json& id, const std::string& tool, const std::string& arguments) {
+    say(R"({"jsonrpc":"2.0","id":)" + id.dump() + R"(,"method":"tools/call","params":{"name":")" + tool + R"(","arguments":)" +
+        arguments + "}}");
+  }
+  std::string text(const Json& answer) { return answer["result"]["content"][0]["text"]; }
+  int code(const std::string& line) {
+    Heard heard;
+    Session session(options(), [&](const std::string& said) { heard(said); });
+    session.take(
+        R"({"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}})");
+    const std::size_t before = heard.all().size();
+    session.take(line);
+    const auto all = heard.all();
+    if (all.size() == before) return 0;
+    return all.back().contains("error") ? all.back()["error"]["code"].get<int>() : 1;
+  }
+  SessionOptions options() {
+    return {.make = [this](const BoxWish& wish) { return make(wish); }, .version = "9"};
+  }
+
+  guard::RuleSet rules_;
+  std::vector<BoxWish> wishes_;
+  std::vector<std::shared_ptr<MockSandbox>> mocks_;
+  Heard heard_;
+  Session session_{options(), [this](const std::string& line) { heard_(line); }};
+};
+
+TEST_F(McpSession, AgreesOnAVersion) {
+  begin();
+  const Json answer = heard_.answer("init");
+  EXPECT_EQ(answer["result"]["protocolVersion"], "2025-11-25");
+  EXPECT_EQ(answer["result"]["serverInfo"]["version"], "9");
+  EXPECT_TRUE(answer["result"]["capabilities"].contains("tools"));
+  for (const auto& [asked, got] : std::vector<std::pair<std::string, std::string>>{{"2024-11-05", "2024-11-05"},
+                                                                                   {"2025-06-18", "2025-06-18"},
+                                                                                   {"1999-01-01", "2025-11-25"},
+                                                                                   {"3000-01-01", "2025-11-25"}}) {
+    Heard heard;
+    Session session(options(), [&](const std::string& said) { heard(said); });
+    session.take(R"({"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":")" + asked +
+                 R"(","capabilities":{}}})");
+    EXPECT_EQ(heard.answer(1)["result"]["protocolVersion"], got);
+  }
+}
+
+TEST_F(McpSession, WrongMessagesAreAnsweredWithTheirCode) {
+  std::string deep(1000, '[');
+  const struct {
+    std::string line;
+    int code;  // 0: no answer, 1: a result
+  } kRows[] = {
+      {"{", kParseError},
+      {"nonsense", kParseError},
+      {"\xFF\xFE", kParseError},
+      {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"p\xFF\"}", kParseError},
+      {"42", kInvalidRequest},
+      {"null", kInvalidRequest},
+      {deep, kInvalidRequest},
+      {"[]", kInvalidRequest},
+      {R"([{"jsonrpc":"2.0","id":1,"method":"ping"}])", kInvalidRequest},
+      {"{}", kInvalidRequest},
+      {R"({"id":1,"method":"ping"})", kInvalidRequest},
+      {R"({"jsonrpc":"1.0","id":1,"method":"ping"})", kInvalidRequest},
+      {R"({"jsonrpc":"2.0","id":1})", kInvalidRequest},
+      {R"({"jsonrpc":"2.0","id":null,"method":"ping"})", kInvalidRequest},
+      {R"({"jsonrpc":"2.0","id":1.5,"method":"ping"})", kInvalidRequest},
+      {R"({"jsonrpc":"2.0","id":{},"method":"ping"})", kInvalidRequest},
+      {R"({"jsonrpc":"2.0","id":1,"method":7})", kInvalidRequest},
+      {R"({"jsonrpc":"2.0","id":1,"method":"ping","params":[1]})", kInvalidParams},
+      {R"({"jsonrpc":"2.0","id":1,"method":"ping"})", 1},
+      {R"({"jsonrpc":"2.0","id":1,"method":"nothing/like/it"})", kMethodNotFound},
+      {R"({"jsonrpc":"2.0","id":1,"method":"initialize","params":{}})", kInvalidRequest},
+      {R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}})", kInvalidParams},
+      {R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nothing"}})", kInvalidParams},
+      {R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"snapshot"}})", kInvalidParams},
+      {R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"bash","arguments":"x"}})", kInvalidParams},
+      {R"({"jsonrpc":"2.0","id":1,"method":"resources/read","params":{}})", kInvalidParams},
+      {R"({"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}})", kInvalidParams},
+      {R"({"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}})", 1},
+      {R"({"jsonrpc":"2.0","id":99,"result":{}})", 0},
+      {R"({"jsonrpc":"2.0","id":99,"error":{"code":1,"message":"x"}})", 0},
+      {R"({"jsonrpc":"2.0","method":"notifications/nothing"})", 0},
+      {R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[]}})", 0},
+  };
+  for (const auto& row : kRows) EXPECT_EQ(code(row.line), row.code) << row.line.substr(0, 100);
+}
+
+TEST_F(McpSession, NothingButPingBeforeInitialize) {
+  say(R"({"jsonrpc":"2.0","id":1,"method":"tools/list"})");
+  EXPECT_EQ(heard_.answer(1)["error"]["code"], kInvalidRequest);
+  say(R"({"jsonrpc":"2.0","id":2,"method":"ping"})");
+  EXPECT_TRUE(heard_.answer(2).contains("result"));
+  begin();
+  say(R"({"jsonrpc":"2.0","id":3,"method":"tools/list"})");
+  EXPECT_TRUE(heard_.answer(3).contains("result"));
+}
+
+TEST_F(McpSession, BatchesWhereTheProtocolHasThem) {
+  begin("{}", "2025-03-26");
+  say(R"([{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"},7,{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"bash","arguments":{"command":"make"}}}])");
+  const Json answers = heard_.wait([](const Json& json) { return json.is_array(); });
+  EXPECT_EQ(answers.size(), 3U) << answers.dump();
+  say("[]");
+  EXPECT_EQ(heard_.answer(nullptr)["error"]["code"], kInvalidRequest);
+}
+
+TEST_F(McpSession, ToolsAreListedAndCalled) {
+  begin();
+  say(R"({"jsonrpc":"2.0","id":1,"method":"tools/list"})");
+  const Json tools = heard_.answer(1)["result"]["tools"];
+  ASSERT_EQ(tools.size(), 14U);
+  EXPECT_EQ(tools[0]["name"], "bash");
+  EXPECT_TRUE(tools[0]["inputSchema"]["properties"].contains("sandbox"));
+  call(2, "bash", R"({"command":"make"})");
+  const Json answer = heard_.answer(2);
+  EXPECT_EQ(text(answer), "ok\n[exit code 0]");
+  EXPECT_EQ(answer["result"]["isError"], false);
+  EXPECT_EQ(answer["result"]["structuredContent"]["exit_code"], 0);
+  call("three", "bash", R"({"command":5})");
+  EXPECT_EQ(heard_.answer("three")["result"]["isError"], true);
+  call(4, "bash", R"({"command":"make","sandbox":5})");
+  EXPECT_TRUE(heard_.answer(4)["result"]["isError"]);
+  call(5, "bash", R"({"command":"make","sandbox":null})");
+  EXPECT_FALSE(heard_.answer(5)["result"]["isError"]);
+}
+
+TEST_F(McpSession, ALongCallHoldsUpNothingAndCanBeCancelled) {
+  begin();
+  call(1, "bash", R"({"command":"wait 1"})");
+  call(2, "bash", R"({"command":"wait 2"})");
+  say(R"({"jsonrpc":"2.0","id":3,"method":"ping"})");
+  EXPECT_TRUE(heard_.answer(3).contains("result"));
+  call(4, "bash", R"({"command":"make"})");
+  EXPECT_EQ(text(heard_.answer(4)), "ok\n[exit code 0]");
+  call(1, "bash", R"({"command":"make"})");
+  EXPECT_EQ(heard_.answer(1)["error"]["code"], kInvalidRequest) << "an id that is in hand";
+  say(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}})");
+  say(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}})");
+  EXPECT_TRUE(session_.wait_idle(20s));
+  for (const Json& json : heard_.all()) EXPECT_FALSE(json.value("id", Json()) == 2) << "a cancelled request is not answered";
+}
+
+TEST_F(McpSession, ClosingEndsWhatIsInHand) {
+  begin(R"({"elicitation":{}})");
+  call(1, "bash", R"({"command":"wait"})");
+  call(2, "bash", R"({"command":"curl x"})");
+  EXPECT_EQ(heard_.method("elicitation/create")["params"]["message"].get<std::string>().find("Let bash do this"), 0U);
+  session_.close();
+  EXPECT_TRUE(session_.wait_idle(0ms));
+}
+
+TEST_F(McpSession, WhatRulesAskAboutTheUserIsAsked) {
+  begin(R"({"elicitation":{}})");
+  const auto answer = [&](const char* id, const char* result) {
+    const std::size_t before = heard_.all().size();
+    call(id, "bash", R"({"command":"curl x"})");
+    const Json asked = heard_.request_after(before, "elicitation/create");
+    say(R"({"jsonrpc":"2.0","id":)" + asked["id"].dump() + R"(,"result":)" + result + "}");
+    return heard_.answer(id)["result"];
+  };
+  EXPECT_TRUE(answer("a", R"({"action":"decline"})")["isError"]);
+  EXPECT_TRUE(answer("b", R"({"action":"cancel"})")["isError"]);
+  EXPECT_TRUE(answer("c", R"("nonsense")")["isError"]);
+  EXPECT_TRUE(mocks_.at(0)->calls().empty() || mocks_[0]->calls().back().method != "exec") << "nothing was run";
+  EXPECT_FALSE(answer("d", R"({"action":"accept","content":{"remember":"once"}})")["isError"]);
+  EXPECT_FALSE(answer("e", R"({"action":"accept","content":{"remember":"session"}})")["isError"]);
+  call("f", "bash", R"({"command":"curl x"})");
+  EXPECT_FALSE(heard_.answer("f")["result"]["isError"]) << "remembered";
+}
+
+TEST_F(McpSession, AClientThatCannotAskGetsARefusal) {
+  begin();
+  call(1, "bash", R"({"command":"curl x"})");
+  const Json answer = heard_.answer(1);
+  EXPECT_TRUE(answer["result"]["isError"]);
+  EXPECT_NE(text(answer).find("this client cannot ask"), std::string::npos) << text(answer);
+  call(2, "bash", R"({"command":"make"})");
+  EXPECT_FALSE(heard_.answer(2)["result"]["isError"]) << "the twin";
+}
+
+TEST_F(McpSession, TheFirstRootIsTheWorkspace) {
+  begin(R"({"roots":{"listChanged":true}})");
+  call(1, "bash", R"({"command":"make"})");
+  const Json asked = heard_.method("roots/list");
+  say(R"({"jsonrpc":"2.0","id":)" + asked["id"].dump() +
+      R"(,"result":{"roots":[{"uri":"https://x/y"},{"uri":"file:///home/me/a%20b"},{"uri":"file:///second"}]}})");
+  EXPECT_FALSE(heard_.answer(1)["result"]["isError"]);
+  ASSERT_EQ(wishes_.size(), 1U);
+  EXPECT_EQ(wishes_[0].workspace, "/home/me/a b");
+  call(2, "sandbox_create", R"({"workspace":"/etc"})");
+  EXPECT_TRUE(heard_.answer(2)["result"]["isError"]) << "none of the roots";
+  call(3, "sandbox_create", R"({"workspace":"/home/me/a b/inside"})");
+  EXPECT_TRUE(heard_.answer(3)["result"]["isError"]) << "inside of one is not one";
+  call(4, "sandbox_create", R"({"workspace":"/second","read_only":true})");
+  const Json made = heard_.answer(4)["result"]["structuredContent"];
+  EXPECT_EQ(made["workspace"], "/second");
+  EXPECT_TRUE(wishes_.back().read_only);
+  call(5, "bash", R"({"command":"make","sandbox":"s1"})");
+  EXPECT_FALSE(heard_.answer(5)["result"]["isError"]);
+  say(R"({"jsonrpc":"2.0","method":"notifications/roots/list_changed"})");
+  const std::size_t before = heard_.all().size();
+  call(6, "bash", R"({"command":"make"})");
+  const Json again = heard_.request_after(before, "roots/list");
+  say(R"({"jsonrpc":"2.0","id":)" + again["id"].dump() + R"(,"result":{"roots":[{"uri":"file:///third"}]}})");
+  EXPECT_FALSE(heard_.answer(6)["result"]["isError"]);
+  EXPECT_EQ(wishes_.back().workspace, "/third");
+}
+
+TEST_F(McpSession, SandboxesAreMadeListedAndEnded) {
+  begin();
+  call(1, "sandbox_create", "{}");
+  EXPECT_EQ(heard_.answer(1)["result"]["structuredContent"]["sandbox"], "s1");
+  call(2, "sandbox_create", R"({"read_only":"yes"})");
+  EXPECT_TRUE(heard_.answer(2)["result"]["isError"]);
+  call(3, "sandbox_list", "{}");
+  EXPECT_EQ(heard_.answer(3)["result"]["structuredContent"]["sandboxes"].size(), 1U);
+  call(4, "sandbox_kill", R"({"sandbox":"s9"})");
+  EXPECT_TRUE(heard_.answer(4)["result"]["isError"]);
+  call(5, "sandbox_kill", R"({"sandbox":"s1"})");
+  EXPECT_FALSE(heard_.answer(5)["result"]["isError"]);
+  call(6, "bash", R"({"command":"make","sandbox":"s1"})");
+  EXPECT_TRUE(heard_.answer(6)["result"]["isError"]);
+  for (int i = 10; i < 18; ++i) call(i, "sandbox_create", "{}");
+  for (int i = 10; i < 18; ++i) EXPECT_FALSE(heard_.answer(i)["result"]["isError"]);
+  call(18, "sandbox_create", "{}");
+  EXPECT_TRUE(heard_.answer(18)["result"]["isError"]) << "the ninth";
+}
+
+TEST_F(McpSession, ResourcesAreReadAndOthersNot) {
+  begin();
+  say(R"({"jsonrpc":"2.0","id":1,"method":"resources/list"})");
+  EXPECT_EQ(heard_.answer(1)["result"]["resources"].size(), 3U);
+  int id = 2;
+  for (const char* name : {"policy", "enforcement", "violations"}) {
+    say(R"({"jsonrpc":"2.0","id":)" + std::to_string(id) + R"(,"method":"resources/read","params":{"uri":"belljar://)" + name +
+        R"("}})");
+    EXPECT_TRUE(Json::accept(heard_.answer(id)["result"]["contents"][0]["text"].get<std::string>())) << name;
+    ++id;
+  }
+  say(R"({"jsonrpc":"2.0","id":9,"method":"resources/read","params":{"uri":"file:///etc/passwd"}})");
+  EXPECT_EQ(heard_.answer(9)["error"]["code"], kResourceNotFound);
+}
+
+TEST(McpPaths, OnlyLocalFilesAreRoots) {
+  EXPECT_EQ(path_of_uri("file:///a/b%20c"), "/a/b c");
+  EXPECT_EQ(path_of_uri("file://localhost/a"), "/a");
+  for (const char* uri : {"file://host/a", "http://x/", "/a", "file:///a%2", "file:///a%zz", "file:///a%00", ""})
+    EXPECT_FALSE(path_of_uri(uri)) << uri;
+}
+
+TEST(McpJudge, NothingRunsOutside) {
+  guard::PermissionSettings settings = default_permission();
+  settings.excluded_commands = {"docker"};
+  EXPECT_FALSE(make_judge(settings, {}));
+  settings.excluded_commands.clear();
+  EXPECT_TRUE(make_judge(settings, {}));
+}
+
+}  // namespace
+}  // namespace belljar::mcp
