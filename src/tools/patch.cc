@@ -99,9 +99,9 @@ class Parser {
     at_ += 2;
     const bool is_new = *from == kNoFile, is_gone = *to == kNoFile;
     const bool prefixed = (is_new || from->starts_with("a/")) && (is_gone || to->starts_with("b/"));
-    const auto bare = [&](std::string name) { return prefixed ? without_first(name).value_or(name) : name; };
-    file.from = is_new ? std::nullopt : std::optional(bare(*std::move(from)));
-    file.to = is_gone ? std::nullopt : std::optional(bare(*std::move(to)));
+    const auto bare = [&](const std::string& name) { return prefixed ? without_first(name).value_or(name) : name; };
+    file.from = is_new ? std::nullopt : std::optional(bare(*from));
+    file.to = is_gone ? std::nullopt : std::optional(bare(*to));
     return {};
   }
 

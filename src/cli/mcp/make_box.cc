@@ -17,7 +17,6 @@
 #include "cli/guard/rules_files.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
-#include "guard/permission.h"
 #include "guard/permission_settings.h"
 #include "guard/rules.h"
 #include "mcp/boxes.h"
