@@ -272,6 +272,7 @@ void Core::finish() noexcept {
     command->gone = true;
     ring(command->wake);
   }
+  if (options_.on_end) options_.on_end();
 }
 
 // --- for the threads of callers

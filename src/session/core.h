@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -49,6 +50,7 @@ struct CoreOptions {
   std::optional<Filesystem> rules;  // for the file calls; unset: the mode has none
   std::optional<std::chrono::milliseconds> idle_timeout;
   std::shared_ptr<const runtime::Interception> interception;  // none: nothing is looked into
+  std::function<void()> on_end;                               // called when it has ended, whatever ended it; from any thread
 };
 
 class Core : public Served, public std::enable_shared_from_this<Core> {

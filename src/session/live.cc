@@ -28,6 +28,19 @@
 #include "txn/store.h"
 
 namespace belljar::session {
+namespace {
+
+RunRequest make_request(const Command& command, const SpawnOptions& options, const Limits& limits) {
+  RunRequest request;
+  request.command = command;
+  request.timeout = spawn_timeout(options, limits);
+  request.terminal = options.terminal;
+  request.cancel = options.cancel;
+  return request;
+}
+
+}  // namespace
+
 LiveSandbox::LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_ptr<const backend::Host> host,
                          runtime::Embedded embedded, Lifecycle lifecycle)
     : backend_(std::move(backend)), host_(std::move(host)), embedded_(std::move(embedded)), lifecycle_(lifecycle), id_(next_id()) {}
@@ -58,7 +71,8 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
       BELLJAR_TRY(runtime::Interception::create(options.policy, runtime::library_interceptor(), embedded_.caller_env, place));
   if (look) options.interception = std::make_shared<const runtime::Interception>(*std::move(look));
   for (;;) {
-    CoreOptions attempt{{}, options.policy, options.workspace, embedded_.rules, options.idle_timeout, options.interception};
+    CoreOptions attempt{{},     options.policy, options.workspace, embedded_.rules, options.idle_timeout, options.interception,
+                        on_end_};
     attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));
     attempt.prepared.report.push_back(timeout_clause(options.policy.limits));
     auto started = Core::start(std::move(attempt));
@@ -152,12 +166,8 @@ Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, cons
   BELLJAR_CHECK(check_timeout(options.timeout));
   const std::shared_ptr<Core> alive = BELLJAR_TRY(core());
   const Limits& limits = alive->policy().limits;
-  RunRequest request;
-  request.command = command;
-  request.timeout = spawn_timeout(options, limits);
+  RunRequest request = make_request(command, options, limits);
   request.stdin_pipe = options.input == SpawnInput::kPipe;
-  request.terminal = options.terminal;
-  request.cancel = options.cancel;
   request.on_stdout = options.on_stdout;
   request.on_stderr = options.on_stderr;
   request.output_bytes = kept_output(options.output_bytes, limits);
@@ -165,6 +175,25 @@ Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, cons
   ++execs_;
   auto spawned = std::make_shared<SpawnedCommand>(std::move(running), alive, options.terminal.has_value());
   return std::unique_ptr<Process>(std::make_unique<SpawnedProcess>(std::move(spawned), detached_));
+}
+
+Result<Handed> LiveSandbox::spawn_handed(const Command& command, const SpawnOptions& options, std::array<UniqueFd, 3> ends) {
+  BELLJAR_CHECK(check_command(command));
+  BELLJAR_CHECK(check_timeout(options.timeout));
+  const std::shared_ptr<Core> alive = BELLJAR_TRY(core());
+  RunRequest request = make_request(command, options, alive->policy().limits);
+  request.handed = std::move(ends);
+  auto running = BELLJAR_TRY(Running::start(alive, std::move(request)));
+  ++execs_;
+  UniqueFd master = running->take_master();
+  auto spawned = std::make_shared<SpawnedCommand>(std::move(running), alive, options.terminal.has_value());
+  return Handed{std::make_unique<SpawnedProcess>(std::move(spawned), detached_), std::move(master)};
+}
+
+std::vector<Violation> LiveSandbox::take_violations() {
+  const auto alive = core();
+  std::uint64_t dropped = 0;
+  return alive ? (*alive)->take_violations(dropped) : std::vector<Violation>();
 }
 
 template <class Act>

@@ -1,7 +1,9 @@
 // The Sandbox of every backend that can make a Plan: native, landlock, local.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,6 +20,12 @@
 namespace belljar::session {
 
 class SpawnedCommand;
+
+// A command whose streams somebody else serves.
+struct Handed {
+  std::unique_ptr<Process> process;
+  UniqueFd master;  // with a terminal: its other side
+};
 
 // What spawned commands share with the sandbox they came from: those that were detached, which it must outlive.
 struct Detached {
@@ -44,6 +52,15 @@ class LiveSandbox final : public Sandbox {
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override;
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override;
+  // As spawn(), but the command gets `ends` as they are (an invalid one: /dev/null), and nothing of its output comes back here.
+  // With options.terminal it gets a terminal, and `ends[2]`, when valid, as its stderr. Pipes only: what is handed in can be opened
+  // anew inside (runtime/stdio.h).
+  Result<Handed> spawn_handed(const Command& command, const SpawnOptions& options, std::array<UniqueFd, 3> ends);
+  // What was refused since the last command ended: of processes that run in the background.
+  std::vector<Violation> take_violations();
+  // Called when the sandbox has ended, by itself (idle, pid 1 killed) or by stop(): on any thread, and not to call back into it.
+  // To be set before start().
+  void on_end(std::function<void()> told) { on_end_ = std::move(told); }
   Result<std::string> read_file(const std::string& path, const ReadOptions& options) override;
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override;
   Result<std::vector<FileInfo>> list(const std::string& path) override;
@@ -67,6 +84,7 @@ class LiveSandbox final : public Sandbox {
   runtime::Embedded embedded_;
   Lifecycle lifecycle_;
   std::string id_;
+  std::function<void()> on_end_;
   std::shared_ptr<Detached> detached_ = std::make_shared<Detached>();
   std::atomic<std::uint64_t> execs_{0}, written_{0};
   mutable std::mutex mutex_;

@@ -66,7 +66,7 @@ Running::~Running() {
 
 Result<std::unique_ptr<Running>> Running::start(std::shared_ptr<Core> core, RunRequest given) {
   std::unique_ptr<Running> running(new Running(std::move(core), std::move(given)));
-  const RunRequest& wanted = running->request_;
+  RunRequest& wanted = running->request_;
   launch::ExecRequest request;
   request.argv = wanted.command.argv;
   request.cwd = BELLJAR_TRY(running->core_->files().find_cwd(wanted.command.cwd));
@@ -83,7 +83,20 @@ Result<std::unique_ptr<Running>> Running::start(std::shared_ptr<Core> core, RunR
   return running;
 }
 
+Result<void> Running::take_handed(launch::ExecRequest& request) {
+  const auto lent = core_->lent_identity();
+  for (int n = request_.terminal ? 2 : 0; n < 3; ++n) {
+    UniqueFd& end = (*request_.handed)[static_cast<std::size_t>(n)];
+    if (!end.valid() && request_.terminal) return {};
+    ends_[n] = std::move(end);
+    request.stdio[n] = ends_[n].get();
+    if (lent && ends_[n].valid() && ::fchown(ends_[n].get(), lent->first, lent->second) < 0) return no_descriptors("fchown");
+  }
+  return {};
+}
+
 Result<void> Running::open_streams(launch::ExecRequest& request) {
+  if (request_.handed) return take_handed(request);
   BELLJAR_CHECK(open_input(request));
   const auto lent = core_->lent_identity();
   for (int n = 1; n <= 2; ++n) {
@@ -134,6 +147,10 @@ Result<void> Running::open_terminal(launch::ExecRequest& request) {
   if (!ends_[0].valid()) return no_descriptors("TIOCGPTPEER");
   request.own_terminal = true;
   for (int& fd : request.stdio) fd = ends_[0].get();
+  if (request_.handed) {
+    handed_master_ = std::move(master);
+    return take_handed(request);
+  }
   input_ = UniqueFd(::fcntl(master.get(), F_DUPFD_CLOEXEC, 3));
   if (!input_.valid()) return no_descriptors("fcntl");
   out_.fd = std::move(master);

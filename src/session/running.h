@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -28,6 +29,9 @@ struct RunRequest {
   CancelToken cancel;
   OutputCallback on_stdout, on_stderr;
   std::uint64_t output_bytes = 0;
+  // Set: somebody else reads and writes these (src/keeper); the command gets them as they are, an invalid one is /dev/null. With a
+  // terminal only the last counts, when it is valid: stderr goes there.
+  std::optional<std::array<UniqueFd, 3>> handed;
 };
 
 class Running {
@@ -48,6 +52,8 @@ class Running {
   void detach() noexcept { detached_.store(true); }
 
   UniqueFd take_input() noexcept { return std::move(input_); }  // with stdin_pipe or a terminal
+  // With `handed` and a terminal: its other side, which nobody else reads.
+  UniqueFd take_master() noexcept { return std::move(handed_master_); }
   std::uint32_t id() const noexcept { return id_; }
 
  private:
@@ -63,6 +69,7 @@ class Running {
   Result<void> open_streams(launch::ExecRequest& request);
   Result<void> open_terminal(launch::ExecRequest& request);
   Result<void> open_input(launch::ExecRequest& request);
+  Result<void> take_handed(launch::ExecRequest& request);
   void look();
   void turn();
   void drain();
@@ -81,7 +88,7 @@ class Running {
   std::shared_ptr<CommandState> state_;
   UniqueFd ends_[3];  // the command's, until it has them
   UniqueFd input_;
-  std::optional<UniqueFd> master_;
+  UniqueFd handed_master_;
   Stream out_, err_;
   UniqueFd own_cancel_;
   std::atomic<bool> detached_{false};
