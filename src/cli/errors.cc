@@ -103,9 +103,10 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& refused) {
   const CLI::App& here = chosen(app);
   for (const std::string& extra : app.remaining(true)) {
     if (extra == "--") continue;
-    if (here.get_name() == "run" && !extra.starts_with('-')) {
+    if ((here.get_name() == "run" || here.get_name() == "exec") && !extra.starts_with('-')) {
       return Error(Code::kInvalidArgument, format("{} was not expected here", belljar::quoted(extra)))
-          .next(format("put `--` before the program: belljar run -- {} ...", escaped(extra)));
+          .next(format("put `--` before the program: belljar {}{} -- {} ...", here.get_name(),
+                       here.get_name() == "exec" ? " ID" : "", escaped(extra)));
     }
     return extra.size() > 1 && extra[0] == '-' ? unknown_option(here, extra) : unknown_command(here, extra);
   }

@@ -48,7 +48,11 @@ const char* other_program(std::span<char* const> argv) noexcept {
   const std::string_view word = argv[1];
   if (word == "bench") return "belljar-bench";
   if (word == "audit") return "belljar-audit";
-if (word == "mcp" "run" && means_container(argv)) return "belljar-container";
+  if (word == "mcp") return "belljar-mcp";
+  if (word == "run" && means_container(argv)) return "belljar-container";
+  for (const std::string_view verb : {"create", "exec", "ls", "kill", "logs", "stats"}) {
+    if (word == verb) return "belljar-sandbox";
+  }
   if (word == "rules" || word == "scan") return "belljar-guard";
   if (word == "policy" && argv.size() > 2 && std::string_view(argv[2]) == "import") return "belljar-guard";
   return nullptr;

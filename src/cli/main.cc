@@ -63,6 +63,12 @@ int main(int argc, char** argv) {
     app.add_subcommand("rules", "Judge shell commands by rules: allow, ask or forbid, part by part");
     app.add_subcommand("audit", "Show, verify or export the audit trail that `run --audit FILE` writes");
     app.add_subcommand("mcp", "Serve sandboxed tools to an agent: the Model Context Protocol over stdin and stdout");
+    app.add_subcommand("create", "Make a sandbox that stays, and print its id");
+    app.add_subcommand("exec", "Run a program in a sandbox that stays");
+    app.add_subcommand("ls", "Show your sandboxes that stay");
+    app.add_subcommand("kill", "End sandboxes that stay, with everything inside");
+    app.add_subcommand("logs", "What happened in a sandbox that stays");
+    app.add_subcommand("stats", "What a sandbox that stays uses now");
     app.add_subcommand("scan", "Look for instructions to a model in text that should be data");
   }
   return belljar::cli::parse_and_run(app, [&] { app.parse(argc, argv); }, exit_code);

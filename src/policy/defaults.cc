@@ -137,6 +137,7 @@ constexpr std::string_view kSystemSecrets[] = {
     "/etc/ssh/ssh_host_ecdsa_key",
     "/etc/ssh/ssh_host_ed25519_key",
     "/etc/krb5.keytab",
+    "/run/belljar",
     "/etc/NetworkManager/system-connections",
     "/etc/wpa_supplicant",
     "/etc/wireguard",
@@ -182,8 +183,8 @@ constexpr std::string_view kSystemSecrets[] = {
     "/var/backups",
 };
 
-constexpr std::string_view kRuntimeSecrets[] = {"keyring",          "gnupg", "bus",     "docker.sock", "podman", "containerd",
-                                                "ssh-agent.socket", "gcr",   "p11-kit", "pipewire-0"};
+constexpr std::string_view kRuntimeSecrets[] = {"keyring",    "belljar",          "gnupg", "bus",     "docker.sock", "podman",
+                                                "containerd", "ssh-agent.socket", "gcr",   "p11-kit", "pipewire-0"};
 
 constexpr std::string_view kCaches[] = {
     ".cache",

@@ -1,0 +1,101 @@
+// belljar create [options]: starts a keeper (keep.cc) and prints the id of the sandbox that it keeps.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "cli/errors.h"
+#include "cli/sandbox/ask.h"
+#include "cli/sandbox/commands.h"
+#include "cli/sandbox/create_flags.h"
+#include "keeper/wire.h"
+#include "launch/detached.h"
+
+namespace belljar::cli {
+namespace {
+
+using keeper::Json;
+
+// A keeper may take as long as the start of a sandbox with everything cold.
+constexpr std::chrono::milliseconds kPatience = std::chrono::minutes(2);
+
+std::string own_program() {
+  char path[PATH_MAX];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
+  const std::string file(path, size > 0 ? static_cast<std::size_t>(size) : 0);
+  return !file.empty() && ::access(file.c_str(), X_OK) == 0 ? file : "/proc/self/exe";  // replaced since we were started
+}
+
+// The keeper's own environment: where files are looked for, no more. What commands see comes with the words, as data.
+std::vector<std::string> keeper_environment() {
+  std::vector<std::string> environment;
+  for (const char* name : {"HOME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"}) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
+    if (value != nullptr) environment.push_back(format("{}={}", name, value));
+  }
+  return environment;
+}
+
+Json own_environment() {
+  Json variables = Json::object();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable = *entry;
+    const std::size_t equals = variable.find('=');
+    if (equals != std::string_view::npos) variables[std::string(variable.substr(0, equals))] = variable.substr(equals + 1);
+  }
+  return variables;
+}
+
+struct Created {
+  keeper::Channel channel;
+  Json ready;
+};
+
+Result<Created> start_keeper(const std::vector<std::string>& words) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+    return Error(Code::kResourceExhausted, "cannot talk to a keeper").sys(errno, "socketpair");
+  UniqueFd ours(ends[0]), theirs(ends[1]);
+  BELLJAR_CHECK(launch::start_detached(own_program(), {"belljar-sandbox", "keep"}, keeper_environment(), theirs.get()));
+  theirs.reset();
+  Created created{keeper::Channel(std::move(ours)), {}};
+  BELLJAR_CHECK(created.channel.send({{"words", words}, {"env", own_environment()}}));
+  created.ready = BELLJAR_TRY(next_answer(created.channel, kPatience)).message;
+  return created;
+}
+
+int create(const CreateFlags& flags, const std::vector<std::string>& words) {
+  if (const auto expiry = expiry_of(flags); !expiry) return print_error(expiry.error());
+  if (const auto sampling = sampling_of(flags); !sampling) return print_error(sampling.error());
+  auto created = start_keeper(words);
+  if (!created) return print_error(created.error());
+  const Json& ready = created->ready;
+  for (const Json& note : ready.at("notes")) print_note("warning: " + note.get<std::string>());
+  const std::string text = flags.json ? ready.at("about").get<std::string>() : ready.at("id").get<std::string>();
+  // Told first, kept then: a sandbox that nobody knows of ends at once.
+  if (const int failed = print_out(text + "\n"); failed != 0) return failed;
+  if (const auto kept = created->channel.send({{"keep", true}}); !kept) return print_error(kept.error());
+  return 0;
+}
+
+}  // namespace
+
+void add_create(CLI::App& app, std::vector<std::string> words, int& exit_code) {
+  CLI::App* command = app.add_subcommand("create", "Make a sandbox that stays, and print its id: belljar create [options]");
+  const auto flags = std::make_shared<CreateFlags>();
+  add_create_options(*command, *flags);
+  command->callback([flags, words = std::move(words), &exit_code] { exit_code = create(*flags, words); });
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,193 @@
+// belljar exec ID [options] -- PROGRAM ARG...      belljar exec ID [options] -c 'shell text'
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/redact.h"
+#include "belljar/result.h"
+#include "belljar/units.h"
+#include "cli/errors.h"
+#include "cli/sandbox/ask.h"
+#include "cli/sandbox/commands.h"
+#include "cli/sandbox/front.h"
+#include "keeper/directory.h"
+#include "keeper/wire.h"
+#include "runtime/json.h"
+#include "runtime/pump.h"
+#include "runtime/run.h"
+#include "runtime/stdio.h"
+
+namespace belljar::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kJsonOutputBytes = 200'000;  // of each stream
+
+struct Given {
+  std::string id, cwd;
+  std::optional<std::string> shell_text, timeout;
+  std::vector<std::string> env;
+  bool json = false, pty = false, no_pty = false;
+  std::vector<std::string> program;  // after `--`
+};
+
+Result<Command> find_command(const Given& given) {
+  Command command;
+  if (given.shell_text) command = shell_command(*given.shell_text);
+  // As `sh -c text NAME ARG...`.
+  command.argv.insert(command.argv.end(), given.program.begin(), given.program.end());
+  if (command.argv.empty() || command.argv[0].empty())
+    return Error(Code::kInvalidArgument, "there is no command to run")
+        .next("belljar exec ID -- PROGRAM ARGUMENTS, or belljar exec ID -c 'shell text'");
+  for (const std::string& pair : given.env) {
+    const std::size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      return Error(Code::kInvalidArgument, format("--env {} sets nothing", belljar::quoted(pair))).next("--env NAME=VALUE");
+    command.env[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  command.cwd = given.cwd;
+  return command;
+}
+
+// The words, without the values of variables that look like secrets: they go into the sandbox's log.
+std::string shown(const Given& given, const Command& command) {
+  std::map<std::string, std::string> variables = command.env;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable = *entry;
+    const std::size_t equals = variable.find('=');
+    if (equals != std::string_view::npos) variables.emplace(variable.substr(0, equals), variable.substr(equals + 1));
+  }
+  std::string text = given.shell_text.value_or("");
+  for (const std::string& word : given.program) text += (text.empty() ? "" : " ") + word;
+  return Redactor::from_environment(variables)(text);
+}
+
+Result<keeper::Json> make_call(const Given& given) {
+  const Command command = BELLJAR_TRY(find_command(given));
+  keeper::Json call = request("exec");
+  call["argv"] = command.argv;
+  call["env"] = command.env;
+  call["cwd"] = command.cwd;
+  call["shown"] = shown(given, command);
+  call["timeout_ms"] = nullptr;
+  if (given.timeout) {
+    const auto timeout = parse_duration(*given.timeout);
+    if (!timeout)
+      return Error(timeout.error().code(), format("--timeout: {}", timeout.error().what())).next(timeout.error().next());
+    call["timeout_ms"] = timeout->count();
+  }
+  return call;
+}
+
+runtime::StdioOptions streams_of(const Given& given) {
+  runtime::StdioOptions options;
+  options.watch = true;  // what goes on in the background has no claim on the caller's own pipes
+  if (given.json) {
+    options.output = runtime::OutputTo::kCapture;
+    options.cap = kJsonOutputBytes;
+  }
+  if (given.pty) options.pty = runtime::Pty::kYes;
+  if (given.no_pty) options.pty = runtime::Pty::kNo;
+  // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
+  if (given.shell_text && !given.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal) options.input = runtime::Input::kNull;
+  return options;
+}
+
+void add_stream(Json& object, const std::string& name, const Output& output) {
+  runtime::Utf8Text text = runtime::to_utf8(output.bytes);
+  object[name] = std::move(text.text);
+  object[name + "_bytes"] = output.total;
+  object[name + "_omitted"] = output.omitted;
+  object[name + "_replaced"] = text.replaced;
+}
+
+// The object of `run --json`: the keeper's result and the streams, which it never saw.
+std::string with_streams(const Json& result, const FrontEnd& end) {
+  Json object;
+  for (const auto& [name, value] : result.items()) {
+    if (name == "duration_ms") {
+      add_stream(object, "stdout", end.out);
+      add_stream(object, "stderr", end.err);
+    }
+    object[name] = value;
+    if (name == "limits_hit" && end.out.omitted + end.err.omitted > 0) object[name].push_back("output");
+  }
+  return object.dump() + "\n";
+}
+
+void tell_people(const Json& result, const std::string& id) {
+  const std::string reason = result.value("reason", ""), message = result.value("message", "");
+  if (reason != "exited" && reason != "signalled") print_note(escaped(message));
+  std::uint64_t acts = result.value("violations_dropped", std::uint64_t{0});
+  for (const Json& violation : result.at("violations")) {
+    if (violation.value("operation", "") != "limit") acts += violation.value("count", std::uint64_t{1});
+  }
+  if (acts == 0 || result.value("exit_code", 0) == 0) return;
+  print_note(format("{} {} refused; {}", acts, acts == 1 ? "act was" : "acts were",
+                    result.at("id").is_string() ? "belljar explain last" : "belljar logs " + id + " tells which"));
+}
+
+Result<int> exec(const Given& given) {
+  keeper::Json call = BELLJAR_TRY(make_call(given));
+  const keeper::Entry entry = BELLJAR_TRY(find_running(given.id));
+  keeper::Channel channel(BELLJAR_TRY(keeper::connect_to(entry)));
+  const FrontEnd end = BELLJAR_TRY(run_front(channel, std::move(call), streams_of(given)));
+  const Json result = Json::parse(end.result);
+  tell_people(result, entry.about.id);
+  for (const std::string& note : end.notes) print_note(note);
+  int exit_code = result.value("exit_code", 125);
+  // Lost output is no success, whatever the program said.
+  if (exit_code == 0 && !end.notes.empty()) exit_code = 125;
+  if (given.json) {
+    const int failed = print_out(with_streams(result, end));
+    if (exit_code == 0) exit_code = failed;
+  }
+  return exit_code;
+}
+
+int exec_or_tell(const Given& given) {
+  const auto done = exec(given);
+  if (done) return *done;
+  const int exit_code = print_error(done.error());
+  if (given.json) print_out(runtime::to_json(runtime::failed_start(done.error()), runtime::JsonStreams::kInclude) + "\n");
+  return exit_code;
+}
+
+}  // namespace
+
+void add_exec(CLI::App& app, std::vector<std::string> program, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("exec", "Run a program in a sandbox that stays: belljar exec ID [options] -- PROGRAM ARG...");
+  const auto given = std::make_shared<Given>();
+  given->program = std::move(program);
+  command->add_option("ID", given->id, "Its id or name")->required();
+  command->add_option("-c", given->shell_text, "Run this shell text with /bin/sh")->type_name("TEXT");
+  command->add_option("--cwd", given->cwd, "Where it starts, from the workspace on (default: the workspace)")->type_name("DIR");
+  command->add_option("--env", given->env, "Set a variable for this command")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--timeout", given->timeout, "Wall time (default: the policy's, else none)")->type_name("TIME");
+  command->add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
+  CLI::Option* const pty =
+      command->add_flag("--pty", given->pty, "Give it a terminal of its own (default: when stdin and stdout are terminals)");
+  command->add_flag("--no-pty", given->no_pty, "Give it pipes, whatever stdin and stdout are")->excludes(pty);
+  command->callback([given, &exit_code] { exit_code = exec_or_tell(*given); });
+}
+
+}  // namespace belljar::cli

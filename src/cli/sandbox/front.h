@@ -1,0 +1,26 @@
+// The front of one command in a kept sandbox: the caller's streams, signals and terminal, while the keeper waits for the end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "belljar/exec_result.h"
+#include "belljar/result.h"
+#include "keeper/wire.h"
+#include "runtime/stdio.h"
+
+namespace belljar::cli {
+
+struct FrontEnd {
+  std::string result;  // runtime/json.h, without streams
+  Output out, err;     // with captured output
+  std::uint64_t output_bytes = 0;
+  std::vector<std::string> notes;  // of output that was lost
+};
+
+// Sends `call` (keeper/serve.h) with the ends of new streams and serves them until the command has ended. Errors: as the keeper's
+// answer; kUnavailable, it is gone.
+Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const runtime::StdioOptions& options);
+
+}  // namespace belljar::cli

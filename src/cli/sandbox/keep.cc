@@ -1,0 +1,195 @@
+// The keeper's process: reads what `create` was told, makes the sandbox, answers, and keeps it (keeper/keeper.h).
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/events.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/state_dir.h"
+#include "cli/load.h"
+#include "cli/sandbox/ask.h"
+#include "cli/sandbox/commands.h"
+#include "cli/sandbox/create_flags.h"
+#include "keeper/about.h"
+#include "keeper/directory.h"
+#include "keeper/event_log.h"
+#include "keeper/keeper.h"
+#include "keeper/wire.h"
+#include "launch/detached.h"
+#include "policy/defaults.h"
+#include "policy/merge.h"
+#include "policy/names.h"
+#include "runtime/json.h"
+#include "session/live.h"
+
+namespace belljar::cli {
+namespace {
+
+using keeper::Json;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPatience{10'000};
+
+void block_signals() {
+  sigset_t taken;
+  sigemptyset(&taken);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) sigaddset(&taken, signal);
+  ::pthread_sigmask(SIG_BLOCK, &taken, nullptr);
+}
+
+// Each connection is a few descriptors here. After the start: commands inside keep the limit that the caller had.
+void allow_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Only what the policy passes on stays here: the keeper lives long.
+std::map<std::string, std::string> filtered(const Environment& rules, const std::map<std::string, std::string>& given) {
+  std::vector<std::string> all;
+  for (const auto& [name, text] : given) all.push_back(name + "=" + text);
+  std::map<std::string, std::string> kept;
+  for (const std::string& entry : policy::build_environment(rules, all)) {
+    const std::size_t equals = entry.find('=');
+    kept[entry.substr(0, equals)] = entry.substr(equals + 1);
+  }
+  // Where the policy's own paths are looked for; whether commands see them is the policy's.
+  for (const char* name : {"HOME", "TMPDIR", "XDG_RUNTIME_DIR"}) {
+    if (const auto found = given.find(name); found != given.end()) kept.insert(*found);
+  }
+  return kept;
+}
+
+// What is made of the words, step by step.
+struct Made {
+  CreateFlags flags;
+  std::optional<milliseconds> expires, sample_every;
+  std::optional<LoadedPolicy> loaded;
+  std::shared_ptr<session::LiveSandbox> sandbox;
+  std::vector<std::string> notes;
+};
+
+Result<Made> make(const Json& setup) {
+  Made made;
+  BELLJAR_CHECK(parse_create(setup.at("words").get<std::vector<std::string>>(), made.flags));
+  made.expires = BELLJAR_TRY(expiry_of(made.flags));
+  made.sample_every = BELLJAR_TRY(sampling_of(made.flags));
+  made.loaded = BELLJAR_TRY(load_policy(made.flags.policy));
+  made.notes = made.loaded->effective.warnings;
+  SandboxConfig config;
+  config.policy = made.loaded->effective.policy;
+  config.backend = config.policy.backend;
+  config.workspace = made.loaded->context.workspace;
+  config.caller_env = filtered(config.policy.environment, setup.at("env").get<std::map<std::string, std::string>>());
+  // Whatever else the policy says, the way to the keepers is nobody's inside.
+  policy::hide_state(config.policy.filesystem.entries, BELLJAR_TRY(keeper::sandboxes_path()));
+  made.sandbox = std::dynamic_pointer_cast<session::LiveSandbox>(BELLJAR_TRY(make_sandbox(config)));
+  if (made.sandbox == nullptr)
+    return Error(Code::kUnimplemented, format("a sandbox of backend {} cannot be kept", belljar::quoted(config.backend)));
+  return made;
+}
+
+keeper::About about_of(const Made& made) {
+  const Policy& policy = made.loaded->effective.policy;
+  keeper::About about;
+  about.name = made.flags.name;
+  about.workspace = made.sandbox->workspace();
+  about.policy = made.flags.policy.policy.empty() ? std::string(to_string(policy.mode)) : made.flags.policy.policy;
+  about.backend = made.sandbox->backend();
+  about.created_ms = now_ms();
+  if (made.expires) about.expires_ms = about.created_ms + made.expires->count();
+  if (policy.limits.idle_timeout) about.idle_timeout_ms = policy.limits.idle_timeout->count();
+  return about;
+}
+
+std::vector<std::string> accepted(const EnforcementReport& report, const Policy& policy) {
+  std::vector<std::string> notes;
+  for (const EnforcementClause& clause : report) {
+    const bool named = std::ranges::find(policy.accept, clause.clause) != policy.accept.end();
+    if (named && clause.enforced != Enforced::kFull)
+      notes.push_back(format("{} is {}, as accepted: {}", clause.clause, to_string(clause.enforced), clause.detail));
+  }
+  return notes;
+}
+
+Json ready_message(const Made& made, const keeper::About& about) {
+  std::vector<std::string> notes = made.notes;
+  const EnforcementReport report = made.sandbox->enforcement();
+  for (std::string& note : accepted(report, made.loaded->effective.policy)) notes.push_back(std::move(note));
+  for (std::string& note : notes) note = escaped(note);
+  ExecResult carrier;
+  carrier.enforcement = report;
+  nlohmann::ordered_json object = nlohmann::ordered_json::parse(keeper::to_json(about));
+  object["enforcement"] = nlohmann::ordered_json::parse(runtime::to_json(carrier, runtime::JsonStreams::kOmit)).at("enforcement");
+  return {{"id", about.id}, {"about", object.dump()}, {"notes", notes}};
+}
+
+// Until the sandbox has ended. An error before it runs is the caller's to tell.
+Result<void> keep_it(const Json& setup, std::optional<keeper::Channel>& channel) {
+  Made made = BELLJAR_TRY(make(setup));
+  const keeper::Directory directory = BELLJAR_TRY(keeper::Directory::open());
+  keeper::Claim claim = BELLJAR_TRY(directory.claim(about_of(made)));
+  const keeper::About about = claim.about;
+  const auto give_up = [&](Error error) {
+    directory.discard(about.id);
+    return error;
+  };
+  auto log = keeper::EventLog::open(UniqueFd(::fcntl(claim.directory.get(), F_DUPFD_CLOEXEC, 3)), about.id);
+  if (!log) return give_up(log.error());
+  const Policy& policy = made.loaded->effective.policy;
+  keeper::Keeper keeper({made.sandbox, *log, policy.limits, policy.network.mode, default_state_dir()}, std::move(claim), directory,
+                        made.expires);
+  EventOptions sampling{.sample_every = made.sample_every, .measure_disk = true, .alerts = {.memory_limit = policy.limits.memory}};
+  if (policy.limits.cpus) sampling.alerts.cpus = *policy.limits.cpus;
+  sampling.alerts.disk_limit = policy.limits.disk;
+  const auto watched = with_events(made.sandbox, *log, std::move(sampling));
+  if (auto started = watched->start(); !started) return give_up(started.error());
+  // Nobody's file system is held by us.
+  if (::chdir("/") != 0) return give_up(Error(Code::kInternal, "cannot leave the caller's directory"));
+  allow_descriptors();
+  const auto sent = channel->send(ready_message(made, about));
+  const auto word = sent ? channel->receive(kPatience) : Result<std::optional<keeper::Received>>(sent.error());
+  // Interrupted before anybody was told of it.
+  if (!word || !*word) return give_up(Error(Code::kCanceled, "nobody knows the sandbox"));
+  channel.reset();
+  keeper.run();
+  return {};
+}
+
+}  // namespace
+
+int keep() {
+  block_signals();
+  ::fcntl(launch::kDetachedChannel, F_SETFD, FD_CLOEXEC);
+  std::optional<keeper::Channel> channel(std::in_place, UniqueFd(launch::kDetachedChannel));
+  auto setup = channel->receive(kPatience);
+  if (!setup || !*setup) return 125;
+  std::optional<Error> failed;
+  try {
+    if (const auto kept = keep_it((*setup)->message, channel); !kept) failed = kept.error();
+  } catch (const std::exception& bug) {
+    failed = Error(Code::kInternal, escaped(bug.what()));
+  }
+  if (!failed) return 0;
+  if (channel) (void)channel->send({{"error", keeper::to_message(*failed)}}, {}, milliseconds(1000));
+  return failed->exit_code();
+}
+
+}  // namespace belljar::cli

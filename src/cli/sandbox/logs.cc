@@ -1,0 +1,135 @@
+// belljar logs ID [--follow] [--json]: what happened in a sandbox, also after its end.
+#include <fcntl.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/violation_text.h"
+#include "cli/errors.h"
+#include "cli/sandbox/ask.h"
+#include "cli/sandbox/commands.h"
+#include "keeper/directory.h"
+#include "keeper/event_log.h"
+#include "keeper/wire.h"
+#include "kernel/small_file.h"
+
+namespace belljar::cli {
+namespace {
+
+using keeper::Entry;
+using keeper::State;
+using Json = nlohmann::ordered_json;
+
+struct Given {
+  std::string id;
+  bool follow = false, json = false;
+};
+
+std::string execution_text(const Json& data) {
+  const std::string command = belljar::quoted(data.value("command", ""));
+  if (const std::string error = data.value("error", ""); !error.empty())
+    return format("{} did not run: {}", command, escaped(error));
+  return format("{} {} with exit code {} after {} ms, {} bytes of output", command, escaped(data.value("reason", "")),
+                data.value("exit_code", 0), data.value("duration_us", std::int64_t{0}) / 1000,
+                data.value("output_bytes", std::int64_t{0}));
+}
+
+std::string violation_text(const Json& data) {
+  const std::int64_t count = data.value("count", std::int64_t{1});
+  return format("refused: {} {} by {}: {} ({}){}", escaped(data.value("operation", "")), belljar::quoted(data.value("target", "")),
+                belljar::quoted(data.value("program", "")), errno_name(data.value("errno", 0)), escaped(data.value("rule", "")),
+                count > 1 ? format(", {} times", count) : "");
+}
+
+// What has no sentence of its own: name=value.
+std::string fields_text(const Json& data) {
+  std::string text;
+  for (const auto& [name, value] : data.items())
+    text += format("{}{}={}", text.empty() ? "" : " ", escaped(name), escaped(value.dump()));
+  return text;
+}
+
+std::string in_words(const std::string& line) {
+  const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!event.is_object() || !event.contains("data")) return format("damaged: {}\n", belljar::quoted(line.substr(0, 200)));
+  const Json& data = event["data"];
+  const std::string kind = event.value("kind", "");
+  std::string text = kind == "execution" ? execution_text(data) : kind == "violation" ? violation_text(data) : fields_text(data);
+  if (kind == "lifecycle") {
+    const std::string detail = data.value("detail", "");
+    text = escaped(data.value("what", "")) + (detail.empty() ? "" : ": " + escaped(detail));
+  }
+  return format("{}  {:<9}  {}\n", escaped(event.value("time", "")), escaped(kind), text);
+}
+
+int print_lines(const Given& given, const std::vector<std::string>& lines, std::uint64_t lost) {
+  std::string text;
+  if (lost > 0 && !given.json) text = format("({} earlier events are no longer kept)\n", lost);
+  for (const std::string& line : lines) text += given.json ? line + "\n" : in_words(line);
+  return text.empty() ? 0 : print_out(text);
+}
+
+// Of a sandbox that does not run any more.
+int show_kept(const Given& given, const Entry& entry) {
+  const UniqueFd directory(::open(entry.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  std::vector<std::string> lines;
+  for (const char* name : {keeper::kOlderLog, keeper::kLog}) {
+    const auto text = kernel::read_small_file(directory.get(), name);
+    std::string_view rest = text ? std::string_view(*text) : std::string_view();
+    while (!rest.empty()) lines.emplace_back(kernel::next_field(rest, '\n'));
+  }
+  const int failed = print_lines(given, lines, 0);
+  const std::string why = entry.state == State::kGone ? keeper::kKilled : entry.about.ended;
+  if (failed == 0) print_note(format("{} does not run any more: {}", entry.about.id, escaped(why)));
+  return failed;
+}
+
+Result<int> show_running(const Given& given, const Entry& entry) {
+  keeper::Channel channel(BELLJAR_TRY(keeper::connect_to(entry)));
+  keeper::Json question = request("logs");
+  question["follow"] = given.follow;
+  BELLJAR_CHECK(channel.send(question));
+  auto answer = BELLJAR_TRY(next_answer(channel, std::chrono::seconds(10)));
+  for (;;) {
+    const auto lines = answer.message.at("lines").get<std::vector<std::string>>();
+    const int failed = print_lines(given, lines, answer.message.value("lost", std::uint64_t{0}));
+    if (failed != 0 || !given.follow) return failed;
+    auto more = channel.receive(std::nullopt);
+    if (!more || !*more) return 0;  // the sandbox has ended
+    answer = **std::move(more);
+  }
+}
+
+int show(const Given& given) {
+  const auto directory = keeper::Directory::open();
+  if (!directory) return print_error(directory.error());
+  const auto entry = directory->find(given.id);
+  if (!entry) return print_error(entry.error());
+  if (entry->state != State::kRunning) return show_kept(given, *entry);
+  const auto shown = show_running(given, *entry);
+  return shown ? *shown : print_error(shown.error());
+}
+
+}  // namespace
+
+void add_logs(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("logs", "What happened in a sandbox, also after its end: belljar logs ID");
+  const auto given = std::make_shared<Given>();
+  command->add_option("ID", given->id, "Its id or name")->required();
+  command->add_flag("--follow", given->follow, "Go on until the sandbox ends");
+  command->add_flag("--json", given->json, "One JSON object a line");
+  command->callback([given, &exit_code] { exit_code = show(*given); });
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,46 @@
+// belljar-sandbox: sandboxes that stay. `belljar` replaces itself by it for create, exec, ls, kill, logs and stats, so that `run`
+// links none of it; the keeper that `create` starts is this program, too.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/errors.h"
+#include "cli/sandbox/commands.h"
+#include "runtime/stdio.h"
+
+namespace {
+
+// The words after the first `--` belong to the program; CLI11 would take a second `--` out of them.
+std::vector<std::string> split_program(std::vector<std::string>& words) {
+  const auto dashes = std::ranges::find(words, "--");
+  if (dashes == words.end()) return {};
+  std::vector<std::string> program(dashes + 1, words.end());
+  words.erase(dashes, words.end());
+  return program;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  belljar::runtime::reopen_closed_stdio();
+  std::vector<std::string> words(argv, argv + argc);
+  // `belljar` passes its own words on: argv[0] is the first of them.
+  if (!words.empty() && (words[0].find('/') != std::string::npos || words[0].starts_with("belljar"))) words.erase(words.begin());
+  if (words == std::vector<std::string>{"keep"}) return belljar::cli::keep();
+  int exit_code = 0;
+  CLI::App app("belljar-sandbox: sandboxes that stay", "belljar");
+  app.require_subcommand(1);
+  std::vector<std::string> program;
+  if (!words.empty() && words[0] == "exec") program = split_program(words);
+  belljar::cli::add_create(app, words.empty() ? words : std::vector<std::string>(words.begin() + 1, words.end()), exit_code);
+  belljar::cli::add_exec(app, std::move(program), exit_code);
+  belljar::cli::add_ls(app, exit_code);
+  belljar::cli::add_kill(app, exit_code);
+  belljar::cli::add_logs(app, exit_code);
+  belljar::cli::add_stats(app, exit_code);
+  std::ranges::reverse(words);  // CLI11 takes them from the back
+  return belljar::cli::parse_and_run(app, [&] { app.parse(words); }, exit_code);
+}

@@ -1,0 +1,68 @@
+// belljar stats ID [--json]
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/format.h"
+#include "cli/errors.h"
+#include "cli/sandbox/ask.h"
+#include "cli/sandbox/commands.h"
+
+namespace belljar::cli {
+namespace {
+
+using keeper::Json;
+
+constexpr std::chrono::milliseconds kPatience{10'000};
+
+std::string size_text(const Json& bytes) {
+  if (!bytes.is_number()) return "unknown";
+  const double count = bytes.get<double>();
+  if (count < 10 * 1024) return format("{:.0f} B", count);
+  if (count < 10 * 1024 * 1024) return format("{:.1f} KiB", count / 1024);
+  return format("{:.1f} MiB", count / 1024 / 1024);
+}
+
+std::string limit_text(const Json& limit, bool size) {
+  if (limit.is_null()) return "";
+  return format(" of {}", size ? size_text(limit) : limit.dump());
+}
+
+std::string in_words(const Json& used) {
+  std::string text = format("cpu        {:.1f} %{}, {:.0f} ms in all\n", used.at("cpu_percent").get<double>(),
+                            used.at("cpus_limit").is_null() ? "" : format(" (limit {} cpus)", used.at("cpus_limit").dump()),
+                            used.at("cpu_ms").get<double>());
+  text += format("memory     {}{}\n", size_text(used.at("memory_bytes")), limit_text(used.at("memory_limit_bytes"), true));
+  text += format("processes  {}{}\n", used.at("processes").dump(), limit_text(used.at("processes_limit"), false));
+  text += format("disk       {}{}\n", size_text(used.at("disk_bytes")), limit_text(used.at("disk_limit_bytes"), true));
+  text += format("network    {} in, {} out\n", size_text(used.at("network_in_bytes")), size_text(used.at("network_out_bytes")));
+  return text + format("commands   {}\n", used.at("execs").dump());
+}
+
+int show(const std::string& id, bool json) {
+  const auto entry = find_running(id);
+  if (!entry) return print_error(entry.error());
+  auto used = ask(*entry, request("stats"), kPatience);
+  if (!used) return print_error(used.error());
+  if (!json) return print_out(in_words(*used));
+  (*used)["id"] = entry->about.id;
+  return print_out(used->dump() + "\n");
+}
+
+}  // namespace
+
+void add_stats(CLI::App& app, int& exit_code) {
+  struct Given {
+    std::string id;
+    bool json = false;
+  };
+  CLI::App* command = app.add_subcommand("stats", "What a sandbox uses now: belljar stats ID");
+  const auto given = std::make_shared<Given>();
+  command->add_option("ID", given->id, "Its id or name")->required();
+  command->add_flag("--json", given->json, "As one JSON object; null: not known");
+  command->callback([given, &exit_code] { exit_code = show(given->id, given->json); });
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,82 @@
+#include "keeper/event_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+#include <variant>
+
+#include "base/format.h"
+
+namespace belljar::keeper {
+namespace {
+
+void shorten(std::string& text) {
+  if (text.size() <= kCommandBytes) return;
+  const std::size_t cut = text.size() - kCommandBytes;
+  text.resize(kCommandBytes);
+  text += format("... ({} bytes more)", cut);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<EventLog>> EventLog::open(UniqueFd directory, std::string sandbox) {
+  std::shared_ptr<EventLog> log(new EventLog(std::move(directory), std::move(sandbox)));
+  BELLJAR_CHECK(log->open_file());
+  return log;
+}
+
+Result<void> EventLog::open_file() {
+  file_ = UniqueFd(::openat(directory_.get(), kLog, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+  file_bytes_ = 0;
+  if (file_.valid()) return {};
+  return Error(Code::kUnavailable, "cannot make the sandbox's log").sys(errno, "openat");
+}
+
+void EventLog::publish(Event event) noexcept {
+  const std::lock_guard lock(mutex_);
+  event.sequence = next_++;
+  event.time = std::chrono::system_clock::now();
+  event.sandbox = sandbox_;
+  if (auto* execution = std::get_if<ExecutionEvent>(&event.body)) shorten(execution->command);
+  lines_.push_back(to_json(event));
+  memory_bytes_ += lines_.back().size();
+  write_line(lines_.back());
+  while (memory_bytes_ > kLogBytes && lines_.size() > 1) {
+    memory_bytes_ -= lines_.front().size();
+    lines_.pop_front();
+  }
+  grown_.notify_all();
+}
+
+void EventLog::write_line(const std::string& line) {
+  if (file_bytes_ > 0 && file_bytes_ + line.size() > kLogBytes) {
+    ::renameat(directory_.get(), kLog, directory_.get(), kOlderLog);
+    if (!open_file()) return;
+  }
+  const std::string text = line + "\n";
+  const ssize_t wrote = ::write(file_.get(), text.data(), text.size());
+  if (wrote > 0) file_bytes_ += static_cast<std::size_t>(wrote);
+}
+
+EventLog::Lines EventLog::read(std::uint64_t from, std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  grown_.wait_for(lock, patience, [&] { return next_ > from || closed_; });
+  const std::uint64_t first = next_ - lines_.size();
+  Lines result;
+  result.next = next_;
+  if (from < first) result.lost = first - std::exchange(from, first);
+  for (std::uint64_t n = from; n < next_; ++n) result.lines.push_back(lines_[static_cast<std::size_t>(n - first)]);
+  return result;
+}
+
+void EventLog::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  grown_.notify_all();
+}
+
+}  // namespace belljar::keeper

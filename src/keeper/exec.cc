@@ -1,0 +1,137 @@
+// One command of a kept sandbox, from a front in another process.
+
+#include <array>
+#include <map>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "keeper/serve.h"
+#include "runtime/json.h"
+#include "runtime/pump.h"
+#include "runtime/violation_store.h"
+
+namespace belljar::keeper {
+namespace {
+
+struct Call {
+  Command command;
+  SpawnOptions options;
+  std::array<UniqueFd, 3> ends;
+  std::string shown;  // the command as the log has it: without the caller's secrets
+};
+
+Result<std::array<UniqueFd, 3>> take_ends(const Json& streams, std::vector<UniqueFd> fds) {
+  std::array<UniqueFd, 3> ends;
+  std::size_t next = 0;
+  for (std::size_t n = 0; n < ends.size(); ++n) {
+    if (!streams.at(n).get<bool>()) continue;
+    if (next == fds.size()) return Error(Code::kInvalidArgument, "a stream of the command was announced and not sent");
+    if (!runtime::passes_through(runtime::fd_kind(fds[next].get())))
+      return Error(Code::kInvalidArgument, "a stream of the command is no pipe")
+          .reason("what is handed in can be opened anew inside, with other rights");
+    ends[n] = std::move(fds[next++]);
+  }
+  return ends;
+}
+
+Result<Call> parse_call(Received request, const Kept& kept) {
+  const Json& message = request.message;
+  Call call;
+  call.command.argv = message.at("argv").get<std::vector<std::string>>();
+  call.command.env = message.at("env").get<std::map<std::string, std::string>>();
+  call.command.cwd = message.at("cwd").get<std::string>();
+  if (!call.command.cwd.empty() && !call.command.cwd.starts_with('/'))
+    call.command.cwd = kept.sandbox->workspace() + "/" + call.command.cwd;
+  call.shown = message.at("shown").get<std::string>();
+  call.options.timeout = kept.limits.timeout;
+  if (const Json& timeout = message.at("timeout_ms"); !timeout.is_null())
+    call.options.timeout = std::chrono::milliseconds(timeout.get<std::int64_t>());
+  if (const Json& size = message.at("terminal"); !size.is_null())
+    call.options.terminal = TerminalSize{size.at(0).get<unsigned short>(), size.at(1).get<unsigned short>()};
+  call.options.cancel = BELLJAR_TRY(CancelToken::create());
+  call.ends = BELLJAR_TRY(take_ends(message.at("streams"), std::move(request.fds)));
+  return call;
+}
+
+// The front's answer, and what `belljar explain` keeps.
+void tell_front(Channel& channel, const Kept& kept, const Call& call, ExecResult& result) {
+  if (!result.violations.empty()) {
+    const runtime::ViolationStore store(kept.state_dir);
+    if (auto id = store.keep({call.command.argv[0], kept.sandbox->workspace(), result})) result.id = *std::move(id);
+  }
+  result.enforcement = kept.sandbox->enforcement();
+  (void)channel.send({{"result", runtime::to_json(result, runtime::JsonStreams::kOmit)}});
+}
+
+void tell_log(EventLog& log, const Call& call, const ExecResult& result, std::uint64_t output_bytes) {
+  for (const Violation& violation : result.violations) log.publish({.body = ViolationEvent{violation}});
+  const std::string error = result.reason == Reason::kStartFailed ? result.message : "";
+  log.publish({.body = ExecutionEvent{call.shown, result.duration, result.exit_code, result.reason, output_bytes, error}});
+}
+
+// What the front says while the command runs, until it tells, after the result, how much output there was; 0 when it went away
+// before. Returns when there is nothing more to hear.
+std::uint64_t take_words(Channel& channel, Process& process) {
+  for (;;) {
+    const auto words = channel.receive(std::nullopt);
+    if (!words || !*words) return 0;
+    const Json& message = (*words)->message;
+    if (message.contains("output_bytes")) return message["output_bytes"].get<std::uint64_t>();
+    if (const int number = message.value("signal", 0); number > 0) (void)process.signal(number);  // it may have ended
+  }
+}
+
+// Waits for the command's end on a thread of its own, which is joined whatever happens.
+class Waiter {
+ public:
+  template <class Work>
+  Waiter(Work work, CancelToken cancel) : cancel_(std::move(cancel)), thread_(std::move(work)) {}
+  ~Waiter() {
+    cancel_.cancel();
+    thread_.join();
+  }
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+
+ private:
+  CancelToken cancel_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+void serve_exec(Channel& channel, Received request, Kept& kept) {
+  const auto refuse = [&](const Error& error) { (void)channel.send({{"error", to_message(error)}}); };
+  auto call = parse_call(std::move(request), kept);
+  if (!call) return refuse(call.error());
+  auto handed = kept.sandbox->spawn_handed(call->command, call->options, std::move(call->ends));
+  if (!handed) {
+    kept.log->publish(
+        {.body = ExecutionEvent{call->shown, {}, handed.error().exit_code(), Reason::kStartFailed, 0, handed.error().line()}});
+    return refuse(handed.error());
+  }
+  const Json started = {{"started", handed->process->pid()}};
+  if (!(handed->master.valid() ? channel.send(started, {handed->master.get()}) : channel.send(started))) return;
+  handed->master.reset();
+  Process& process = *handed->process;
+  std::optional<ExecResult> result;
+  std::uint64_t output_bytes = 0;
+  {
+    // A front that goes away ends its command, as the front of `run` does.
+    const Waiter waiter(
+        [&] {
+          auto end = process.wait();
+          if (!end) return refuse(end.error());
+          result = **std::move(end);
+          tell_front(channel, kept, *call, *result);
+        },
+        call->options.cancel);
+    output_bytes = take_words(channel, process);
+  }
+  if (result) tell_log(*kept.log, *call, *result, output_bytes);
+}
+
+}  // namespace belljar::keeper

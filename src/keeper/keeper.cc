@@ -1,0 +1,181 @@
+#include "keeper/keeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <utility>
+
+#include "base/format.h"
+
+namespace belljar::keeper {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How often it is looked whether anybody can still find the socket.
+constexpr int kPlaceCheckMs = 30'000;
+constexpr const char* kByItself = "it ended by itself";
+
+bool same_namespace(pid_t pid) {
+  struct stat own{}, theirs{};
+  return ::stat("/proc/self/ns/user", &own) == 0 && ::stat(format("/proc/{}/ns/user", pid).c_str(), &theirs) == 0 &&
+         own.st_ino == theirs.st_ino && own.st_dev == theirs.st_dev;
+}
+
+// The directory is closed to other users; this is the second lock. The namespace is a third one, against what runs in a sandbox of
+// the same user and got hold of the socket; it looks at a pid, which could in theory be another's by now.
+bool is_owner(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid() && same_namespace(peer.pid);
+}
+
+}  // namespace
+
+Keeper::Keeper(Kept kept, Claim claim, const Directory& directory, std::optional<milliseconds> expires)
+    : kept_(std::move(kept)), claim_(std::move(claim)), directory_(directory), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  open_timer(expires);
+  sigset_t taken;
+  sigemptyset(&taken);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&taken, signal);
+  signals_ = UniqueFd(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+  kept_.sandbox->on_end([this] { end(kByItself); });
+}
+
+// What the sandbox tells of its end it tells to us.
+Keeper::~Keeper() { (void)kept_.sandbox->stop(); }
+
+// Time during which the machine was suspended counts.
+void Keeper::open_timer(std::optional<milliseconds> expires) {
+  if (!expires) return;
+  timer_ = UniqueFd(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+  itimerspec at{};
+  at.it_value = {static_cast<time_t>(expires->count() / 1000), static_cast<long>(expires->count() % 1000 * 1'000'000)};
+  if (expires->count() == 0) at.it_value.tv_nsec = 1;
+  ::timerfd_settime(timer_.get(), 0, &at, nullptr);
+}
+
+void Keeper::end(const std::string& why) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (why_.empty()) why_ = why;
+  }
+  const std::uint64_t one = 1;
+  if (::write(wake_.get(), &one, sizeof one) < 0) return;  // full: it is awake
+}
+
+bool Keeper::await_end(milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, patience, [this] { return stopped_; });
+}
+
+void Keeper::run() {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!why_.empty()) break;
+    }
+    turn();
+  }
+  stop();
+}
+
+void Keeper::turn() {
+  std::array<pollfd, 4> set = {
+      {{claim_.listener.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}, {timer_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
+  const int ready = ::poll(set.data(), set.size(), kPlaceCheckMs);
+  reap();
+  if (ready == 0) check_place();
+  if (ready <= 0) return;
+  if (set[0].revents != 0) accept_one();
+  if (set[2].revents != 0) end("it expired");
+  if (set[3].revents != 0) end("its keeper was told to end");
+}
+
+void Keeper::accept_one() {
+  UniqueFd socket(::accept4(claim_.listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!socket.valid() || !is_owner(socket.get())) return;
+  connections_.emplace_back(std::move(socket));
+  Connection& connection = connections_.back();
+  if (connections_.size() > kMostConnections) {
+    (void)connection.channel.send({{"error", to_message(Error(Code::kResourceExhausted, "the sandbox is busy")
+                                                            .reason(format("{} requests are served already", kMostConnections)))}},
+                                  {}, milliseconds(0));
+    connections_.pop_back();
+    return;
+  }
+  try {
+    connection.thread = std::thread([this, &connection] { serve_one(connection); });
+  } catch (const std::exception&) {  // no more threads: the connection closes
+    connections_.pop_back();
+  }
+}
+
+void Keeper::serve_one(Connection& connection) {
+  try {
+    serve(connection.channel, kept_, *this);
+  } catch (const std::exception& wrong) {  // a request of another shape than ours
+    (void)connection.channel.send(
+        {{"error", to_message(Error(Code::kInternal, "the sandbox's keeper does not understand").reason(escaped(wrong.what())))}});
+  }
+  // The other side sees the end now, not when this is reaped.
+  ::shutdown(connection.channel.fd(), SHUT_RDWR);
+  connection.done.store(true);
+  const std::uint64_t one = 1;
+  if (::write(wake_.get(), &one, sizeof one) < 0) return;  // full: it is awake
+}
+
+void Keeper::reap() {
+  std::uint64_t rung = 0;
+  if (::read(wake_.get(), &rung, sizeof rung) < 0) return;
+  for (auto at = connections_.begin(); at != connections_.end();) {
+    if (!at->done.load()) {
+      ++at;
+      continue;
+    }
+    at->thread.join();
+    at = connections_.erase(at);
+  }
+}
+
+// Whoever removes the directory (the runtime directory of a user who logged out) takes the way to us: nobody could end us any more.
+void Keeper::check_place() {
+  struct stat own{}, there{};
+  if (::fstat(claim_.directory.get(), &own) == 0 && ::stat(claim_.path.c_str(), &there) == 0 && own.st_ino == there.st_ino) return;
+  end("its directory was removed");
+}
+
+void Keeper::stop() {
+  std::string why;
+  {
+    const std::lock_guard lock(mutex_);
+    why = why_;
+  }
+  // Unused for too long, or its pid 1 was killed: it knows, as long as it was not stopped.
+  if (const auto told = kept_.sandbox->stats(); why == kByItself && !told && !told.error().reason().empty())
+    why = told.error().reason();
+  (void)kept_.sandbox->stop();
+  kept_.log->publish({.body = LifecycleEvent{Lifecycle::kStopped, why}});
+  directory_.retire(claim_.about.id, why, true);
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  kept_.log->close();
+  for (Connection& connection : connections_) connection.channel.stop_receiving();
+  for (Connection& connection : connections_) connection.thread.join();
+  connections_.clear();
+}
+
+}  // namespace belljar::keeper

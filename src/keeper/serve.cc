@@ -1,0 +1,79 @@
+#include "keeper/serve.h"
+
+#include <poll.h>
+
+#include <utility>
+
+#include "base/format.h"
+
+namespace belljar::keeper {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstWords{10'000};
+constexpr milliseconds kLookAgain{1000};
+
+bool peer_left(const Channel& channel) {
+  pollfd hung{channel.fd(), POLLIN | POLLRDHUP, 0};
+  return ::poll(&hung, 1, 0) != 0;  // after its request it has nothing more to say
+}
+
+Json answer_info(const Kept& kept) {
+  const auto stats = kept.sandbox->stats();
+  if (!stats) return {{"error", to_message(stats.error())}};
+  return {{"processes", stats->processes}, {"execs", stats->execs}};
+}
+
+// What background processes were refused since the last command ended.
+void log_violations(Kept& kept) {
+  for (Violation& violation : kept.sandbox->take_violations()) kept.log->publish({.body = ViolationEvent{std::move(violation)}});
+}
+
+void serve_logs(Channel& channel, bool follow, Kept& kept, Ending& ending) {
+  log_violations(kept);
+  EventLog::Lines lines = kept.log->read(0, milliseconds(0));
+  if (!channel.send({{"lines", lines.lines}, {"lost", lines.lost}})) return;
+  while (follow && !peer_left(channel)) {
+    const bool over = ending.await_end(milliseconds(0));
+    log_violations(kept);
+    lines = kept.log->read(lines.next, over ? milliseconds(0) : kLookAgain);
+    if (!lines.lines.empty() && !channel.send({{"lines", lines.lines}, {"lost", lines.lost}})) return;
+    if (over) return;
+  }
+}
+
+void serve_kill(Channel& channel, Ending& ending) {
+  ending.end("it was killed");
+  while (!ending.await_end(kLookAgain)) {
+  }
+  (void)channel.send({{"ended", true}});
+}
+
+}  // namespace
+
+void serve(Channel& channel, Kept& kept, Ending& ending) {
+  auto request = channel.receive(kFirstWords);
+  if (!request || !*request) return;
+  const Json& message = (*request)->message;
+  const std::string verb = message.value("verb", "");
+  if (message.value("protocol", 0) != kProtocol) {
+    (void)channel.send({{"error", to_message(Error(Code::kFailedPrecondition, "the sandbox was made by another version of belljar")
+                                                 .next("`belljar kill` ends it; then make it again"))}});
+  } else if (verb == "exec") {
+    serve_exec(channel, *std::move(*request), kept);
+  } else if (verb == "logs") {
+    serve_logs(channel, message.value("follow", false), kept, ending);
+  } else if (verb == "kill") {
+    serve_kill(channel, ending);
+  } else if (verb == "stats") {
+    (void)channel.send(measure(channel, kept));
+  } else if (verb == "info") {
+    (void)channel.send(answer_info(kept));
+  } else {
+    (void)channel.send(
+        {{"error", to_message(Error(Code::kUnimplemented, format("a sandbox's keeper cannot {}", belljar::quoted(verb))))}});
+  }
+}
+
+}  // namespace belljar::keeper

@@ -1,0 +1,150 @@
+#include "keeper/wire.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace belljar::keeper {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kHeader = 4;
+
+Error gone(int errnum, const char* call) {
+  return Error(Code::kUnavailable, "the sandbox's keeper is gone").sys(errnum, call).next("`belljar ls` shows what there is");
+}
+Error nonsense() { return Error(Code::kUnavailable, "the sandbox's keeper sent what is no message"); }
+
+int left(Clock::time_point end) {
+  const auto rest = std::chrono::duration_cast<milliseconds>(end - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(rest, 0, 1 << 30));
+}
+
+// The descriptors go with the first byte.
+ssize_t send_some(int socket, const std::string& frame, std::size_t at, std::initializer_list<int> fds) {
+  iovec part{const_cast<char*>(frame.data()) + at, frame.size() - at};  // sendmsg does not write to it
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))] = {};
+  if (at == 0 && fds.size() > 0) {
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(rights), fds.begin(), fds.size() * sizeof(int));
+  }
+  return ::sendmsg(socket, &header, MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+Channel::Channel(UniqueFd socket) noexcept : socket_(std::move(socket)) { ::fcntl(socket_.get(), F_SETFL, O_RDWR | O_NONBLOCK); }
+
+void Channel::stop_receiving() const noexcept { ::shutdown(socket_.get(), SHUT_RD); }
+
+Result<void> Channel::send(const Json& message, std::initializer_list<int> fds, milliseconds patience) {
+  std::string frame(kHeader, '\0');
+  Json::to_cbor(message, frame);
+  const std::size_t size = frame.size() - kHeader;
+  if (size > kMostBytes)
+    return Error(Code::kInvalidArgument, "cannot send the request to the sandbox")
+        .reason("arguments, environment and text are larger than 16 MiB together");
+  for (std::size_t i = 0; i < kHeader; ++i) frame[i] = static_cast<char>(size >> (8 * i) & 0xFFU);
+  const Clock::time_point end = Clock::now() + patience;
+  for (std::size_t at = 0; at < frame.size();) {
+    const ssize_t sent = send_some(socket_.get(), frame, at, fds);
+    if (sent > 0) at += static_cast<std::size_t>(sent);
+    if (sent >= 0 || errno == EINTR) continue;
+    if (errno != EAGAIN) return gone(errno, "sendmsg");
+    const int rest = left(end);
+    if (rest == 0) return Error(Code::kDeadlineExceeded, "the other side of the sandbox's socket does not read");
+    pollfd wait{socket_.get(), POLLOUT, 0};
+    ::poll(&wait, 1, rest);
+  }
+  return {};
+}
+
+Result<std::optional<Received>> Channel::receive(std::optional<milliseconds> patience) {
+  const Clock::time_point end = Clock::now() + patience.value_or(milliseconds(0));
+  for (;;) {
+    auto message = BELLJAR_TRY(take_message());
+    if (message) return message;
+    pollfd wait{socket_.get(), POLLIN, 0};
+    const int ready = ::poll(&wait, 1, patience ? left(end) : -1);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return std::optional<Received>();
+    BELLJAR_CHECK(take_bytes());
+  }
+}
+
+Result<void> Channel::take_bytes() {
+  char bytes[16384];
+  iovec part{bytes, sizeof bytes};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))];
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  const ssize_t got = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return {};
+  if (got <= 0) return gone(got < 0 ? errno : 0, got < 0 ? "recvmsg" : "");
+  buffer_.append(bytes, static_cast<std::size_t>(got));
+  for (cmsghdr* part_of = CMSG_FIRSTHDR(&header); part_of != nullptr; part_of = CMSG_NXTHDR(&header, part_of)) {
+    if (part_of->cmsg_level != SOL_SOCKET || part_of->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (part_of->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part_of) + i * sizeof(int), sizeof fd);
+      fds_.emplace_back(fd);
+    }
+  }
+  if ((header.msg_flags & MSG_CTRUNC) != 0 || fds_.size() > kMostDescriptors) return nonsense();
+  return {};
+}
+
+Result<std::optional<Received>> Channel::take_message() {
+  if (buffer_.size() < kHeader) return std::optional<Received>();
+  std::uint32_t size = 0;
+  for (std::size_t i = 0; i < kHeader; ++i) size |= static_cast<std::uint32_t>(static_cast<unsigned char>(buffer_[i])) << (8 * i);
+  if (size > kMostBytes) return nonsense();
+  if (buffer_.size() - kHeader < size) return std::optional<Received>();
+  const auto begin = buffer_.begin() + kHeader;
+  Received received{Json::from_cbor(begin, begin + size, /*strict=*/true, /*allow_exceptions=*/false), std::exchange(fds_, {})};
+  buffer_.erase(0, kHeader + size);
+  if (!received.message.is_object()) return nonsense();
+  return std::optional<Received>(std::move(received));
+}
+
+Json to_message(const Error& error) {
+  return {{"code", static_cast<int>(error.code())},
+          {"what", error.what()},
+          {"reason", error.reason()},
+          {"next", error.next()},
+          {"excerpt", error.excerpt()},
+          {"errno", error.errnum()},
+          {"call", error.call()},
+          {"exit_code", error.exit_code()}};
+}
+
+Error error_from(const Json& message) {
+  const auto text = [&](const char* key) { return message.value(key, std::string()); };
+  return Error(static_cast<Code>(message.value("code", static_cast<int>(Code::kUnknown))), text("what"))
+      .reason(text("reason"))
+      .next(text("next"))
+      .excerpt(text("excerpt"))
+      .sys(message.value("errno", 0), text("call"))
+      .exit_code(message.value("exit_code", 125));
+}
+
+}  // namespace belljar::keeper

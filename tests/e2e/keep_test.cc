@@ -1,0 +1,437 @@
+// belljar create | exec | ls | kill | logs | stats: sandboxes that outlive the command that made them.
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+namespace {
+
+bool has(const std::string& text, const std::string& piece) { return text.find(piece) != std::string::npos; }
+
+// The number behind "key": in a line of JSON; -1 when there is none.
+long number_of(const std::string& json, const std::string& key) {
+  const std::size_t at = json.find("\"" + key + "\":");
+  return at == std::string::npos ? -1 : std::strtol(json.c_str() + at + key.size() + 3, nullptr, 10);
+}
+
+// A runtime directory and a workspace of the test's own; what it makes and forgets ends with it.
+class Keep : public testing::Test {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(user_namespaces());
+    if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  }
+  void TearDown() override { call({"kill", "--all"}); }
+
+  RunOptions options(std::string input = {}) const {
+    RunOptions options{.input = std::move(input), .cwd = workspace_.path()};
+    options.env = {{"XDG_RUNTIME_DIR", runtime_.path()}};
+    return options;
+  }
+  Outcome call(std::vector<std::string> args, std::string input = {}) const { return belljar(std::move(args), options(input)); }
+  std::vector<std::string> words(std::vector<std::string> args) const {
+    args.insert(args.begin(), BELLJAR_PROGRAM);
+    return args;
+  }
+  // The id; fails the test when there is none.
+  std::string create(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), "create");
+    const Outcome made = call(more);
+    EXPECT_EQ(made.exit_code, 0) << made;
+    EXPECT_FALSE(made.output_held) << "the keeper holds the caller's streams";
+    return made.out.substr(0, made.out.find('\n'));
+  }
+  Outcome shell(const std::string& id, const std::string& text) const { return call({"exec", id, "-c", text}); }
+  std::string entry(const std::string& id) const { return runtime_ / ("belljar/" + id); }
+  pid_t keeper_of(const std::string& id) const {
+    std::string all = call({"ls", "--json"}).out;
+    all = all.substr(all.find(id));
+    return static_cast<pid_t>(number_of(all.substr(0, all.find('\n')), "keeper_pid"));
+  }
+
+  TempDir workspace_, runtime_;
+};
+
+TEST_F(Keep, WhatWasMadeIsFoundFromAnotherShellByIdAndName) {
+  const std::string id = create({"--name", "work", "--expires", "1h"});
+  ASSERT_TRUE(id.starts_with("sb-")) << id;
+  const Outcome shown = belljar({"ls"}, {.cwd = "/", .env = {{"XDG_RUNTIME_DIR", runtime_.path()}}});
+  EXPECT_TRUE(has(shown.out, id) && has(shown.out, "work") && has(shown.out, workspace_.path())) << shown;
+  EXPECT_EQ(shell("work", "echo by name").out, "by name\n");
+  EXPECT_EQ(shell(id, "pwd").out, workspace_.path() + "\n");
+}
+
+TEST_F(Keep, StateOfOneCommandIsThereForTheNext) {
+  const std::string id = create();
+  EXPECT_EQ(shell(id, "echo kept > /tmp/file; echo mine > in-workspace").exit_code, 0);
+  EXPECT_EQ(call({"exec", id, "--", "cat", "/tmp/file"}).out, "kept\n");
+  EXPECT_EQ(read_file(workspace_ / "in-workspace"), "mine\n");
+  EXPECT_FALSE(exists("/tmp/file"));
+  const Outcome left = shell(id, "sleep 4711 & echo $! > /tmp/pid");
+  EXPECT_EQ(left.exit_code, 0) << left;
+  EXPECT_FALSE(left.output_held) << "what runs in the background holds the caller's pipe";
+  EXPECT_EQ(shell(id, "kill -0 $(cat /tmp/pid) && echo alive").out, "alive\n");
+}
+
+TEST_F(Keep, AServerOnLoopbackServesLaterCommands) {
+  BELLJAR_NEEDS(program("python3"));
+  const std::string id = create();
+  const char* const server =
+      "python3 -c 'import socket,os\n"
+      "s = socket.create_server((\"127.0.0.1\", 4567))\n"
+      "if os.fork(): os._exit(0)\n"
+      "while True:\n"
+      "  c, _ = s.accept(); c.sendall(b\"served\"); c.close()' >/dev/null 2>&1";
+  EXPECT_EQ(shell(id, server).exit_code, 0);
+  const Outcome asked = call(
+      {"exec", id, "--", "python3", "-c", "import socket; print(socket.create_connection(('127.0.0.1', 4567)).recv(9).decode())"});
+  EXPECT_EQ(asked.out, "served\n") << asked;
+}
+
+TEST_F(Keep, StreamsAndExitCodesAreTheCommands) {
+  const std::string id = create();
+  const Outcome both = call({"exec", id, "-c", "cat; echo err >&2; exit 3"}, "in\n");
+  EXPECT_EQ(both.exit_code, 3) << both;
+  EXPECT_EQ(both.out, "in\n");
+  EXPECT_EQ(both.err, "err\n");
+  EXPECT_EQ(call({"exec", id, "--", "no-such-program"}).exit_code, 127);
+  EXPECT_EQ(call({"exec", id, "--", "/etc/passwd"}).exit_code, 126);
+  EXPECT_EQ(shell(id, "kill -9 $$").exit_code, 137);
+  const Outcome late = call({"exec", id, "--timeout", "200ms", "-c", "echo before; sleep 1000"});
+  EXPECT_EQ(late.exit_code, 124) << late;
+  EXPECT_EQ(late.out, "before\n");
+  const std::string large(3'000'000, 'x');
+  EXPECT_EQ(call({"exec", id, "--", "cat"}, large).out, large);
+  const std::string bytes("\xff\x00\xfe", 3);
+  EXPECT_EQ(call({"exec", id, "--", "cat"}, bytes).out, bytes);
+  EXPECT_EQ(call({"exec", id, "--env", "A=1", "--env", "B=\xff", "-c", "echo $A$B", "ignored"}).exit_code, 125);
+  EXPECT_EQ(call({"exec", id, "--env", "A=1", "--env", "B=\xff", "-c", "echo $A$B"}).out, "1\xff\n");
+}
+
+TEST_F(Keep, CwdIsInsideTheWorkspace) {
+  workspace_.make_dir("below");
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  const std::string id = create();
+  EXPECT_EQ(call({"exec", id, "--cwd", "below", "--", "pwd"}).out, workspace_ / "below" + "\n");
+  EXPECT_EQ(call({"exec", id, "--cwd", workspace_ / "below", "--", "pwd"}).out, workspace_ / "below" + "\n");
+  for (const char* outside : {"..", "/etc", "no-such"}) {
+    const Outcome refused = call({"exec", id, "--cwd", outside, "--", "pwd"});
+    EXPECT_EQ(refused.exit_code, 125) << outside << refused;
+    EXPECT_EQ(refused.out, "");
+  }
+}
+
+TEST_F(Keep, TwoCommandsRunAtOnce) {
+  const std::string id = create();
+  ASSERT_EQ(shell(id, "mkfifo /tmp/to /tmp/back").exit_code, 0);
+  Running first(words({"exec", id, "-c", "cat /tmp/to; echo answer > /tmp/back"}), options());
+  EXPECT_EQ(shell(id, "echo question > /tmp/to; cat /tmp/back").out, "answer\n");
+  EXPECT_EQ(first.wait().out, "question\n");
+}
+
+TEST_F(Keep, JsonHoldsWhatRunsJsonHolds) {
+  const std::string id = create();
+  const Outcome told = call({"exec", id, "--json", "-c", "echo out; echo err >&2; exit 4"});
+  EXPECT_EQ(told.exit_code, 4) << told;
+  for (const char* piece : {R"("exit_code":4)", R"("stdout":"out\n")", R"("stderr":"err\n")", R"("reason":"exited")",
+                            R"("violations":[])", R"("clause":"filesystem.)"})
+    EXPECT_TRUE(has(told.out, piece)) << piece << told;
+  const Outcome run = belljar({"run", "--json", "-c", "exit 4"}, options());
+  for (std::size_t at = 0; (at = run.out.find("\":", at)) != std::string::npos; ++at) {
+    const std::string key = run.out.substr(run.out.rfind('"', at - 1), at + 2 - run.out.rfind('"', at - 1));
+    EXPECT_TRUE(has(told.out, key)) << key;
+  }
+  const Outcome refused = call({"exec", "sb-none", "--json", "--", "true"});
+  EXPECT_TRUE(has(refused.out, R"("exit_code":125)")) << refused;
+}
+
+TEST_F(Keep, AFrontsSignalsReachTheCommand) {
+  const std::string id = create();
+  for (const auto& [signal, name] : {std::pair(SIGINT, "INT"), std::pair(SIGTERM, "TERM"), std::pair(SIGUSR1, "USR1")}) {
+    Running front(words({"exec", id, "-c",
+                         std::string("trap 'echo got ") + name + "; exit 7' " + name + "; echo up; while :; do sleep 0.05; done"}),
+                  options());
+    ASSERT_TRUE(front.wait_for_output("up"));
+    front.send(signal);
+    const Outcome ended = front.wait();
+    EXPECT_EQ(ended.exit_code, 7) << ended;
+    EXPECT_TRUE(has(ended.out, std::string("got ") + name)) << ended;
+  }
+}
+
+TEST_F(Keep, AFrontThatIsKilledTakesItsCommandAlongAndNotTheSandbox) {
+  const std::string id = create();
+  Running front(words({"exec", id, "-c", "echo up; sleep 4712"}), options());
+  ASSERT_TRUE(front.wait_for_output("up"));
+  Running log(words({"logs", id, "--follow"}), options());
+  front.send(SIGKILL);
+  EXPECT_TRUE(log.wait_for_output("cancelled")) << log.out();
+  log.send(SIGTERM);
+  EXPECT_NE(shell(id, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; done | grep '^sleep 471[2]'").exit_code, 0);
+}
+
+TEST_F(Keep, ATerminalOfItsOwn) {
+  const std::string id = create();
+  EXPECT_EQ(call({"exec", id, "--pty", "-c", "test -t 0 && test -t 1 && echo terminal"}).out, "terminal\r\n");
+  EXPECT_EQ(call({"exec", id, "-c", "test -t 1 || echo pipe"}).out, "pipe\n");
+}
+
+TEST_F(Keep, KillEndsTheWholeTree) {
+  const Leftovers left({workspace_.path()});
+  const std::string id = create({"--name", "doomed"});
+  ASSERT_EQ(shell(id, "setsid sh -c 'trap : TERM; while :; do sleep 1; done' >/dev/null 2>&1 & sleep 4713 >/dev/null &").exit_code,
+            0);
+  EXPECT_TRUE(exists(entry(id)));
+  const Outcome killed = call({"kill", "doomed"});
+  EXPECT_EQ(killed.exit_code, 0) << killed;
+  EXPECT_FALSE(exists(entry(id)));
+  EXPECT_EQ(left.report(), "");
+  EXPECT_FALSE(has(call({"ls"}).out, id));
+  EXPECT_TRUE(has(call({"ls", "--all"}).out, "ended: it was killed"));
+  const Outcome after = shell(id, "true");
+  EXPECT_EQ(after.exit_code, 125) << after;
+  EXPECT_TRUE(has(after.err, "it was killed")) << after;
+  EXPECT_TRUE(has(call({"logs", id}).out, "stopped: it was killed"));
+  EXPECT_EQ(call({"kill", "doomed"}).exit_code, 0) << "it has ended already";
+}
+
+TEST_F(Keep, KillEndsCommandsThatRun) {
+  const std::string id = create(), other = create();
+  Running front(words({"exec", id, "-c", "echo up; sleep 1000"}), options());
+  ASSERT_TRUE(front.wait_for_output("up"));
+  EXPECT_EQ(call({"kill", id}).exit_code, 0);
+  const Outcome ended = front.wait();
+  EXPECT_EQ(ended.exit_code, 137) << ended;
+  EXPECT_EQ(shell(other, "echo here").out, "here\n") << "nobody else's";
+  EXPECT_EQ(call({"kill", "--all"}).exit_code, 0);
+  EXPECT_EQ(shell(other, "true").exit_code, 125);
+}
+
+TEST_F(Keep, AKilledKeeperLeavesNothingRunning) {
+  const Leftovers left({workspace_.path()});
+  const std::string id = create({"--name", "victim", "--memory", "200MiB"});
+  ASSERT_EQ(shell(id, "sleep 4714 >/dev/null 2>&1 &").exit_code, 0);
+  const pid_t keeper = keeper_of(id);
+  ASSERT_GT(keeper, 1);
+  ASSERT_EQ(::kill(keeper, SIGKILL), 0);
+  EXPECT_EQ(left.report(), "");
+  const Outcome first = call({"ls"});
+  EXPECT_TRUE(has(first.out, "gone")) << first;
+  EXPECT_FALSE(has(call({"ls"}).out, id)) << "told once, then put away";
+  EXPECT_FALSE(exists(entry(id)));
+  EXPECT_TRUE(has(call({"ls", "--all"}).out, "its keeper was killed"));
+  EXPECT_EQ(call({"logs", id}).exit_code, 0);
+  create({"--name", "victim"});
+}
+
+TEST_F(Keep, AKeeperThatHangsIsKilledAllTheSame) {
+  const std::string id = create();
+  const pid_t keeper = keeper_of(id);
+  ASSERT_GT(keeper, 1);
+  ASSERT_EQ(::kill(keeper, SIGSTOP), 0);
+  EXPECT_TRUE(has(call({"ls"}).out, "no answer"));
+  EXPECT_EQ(call({"kill", id}).exit_code, 0);
+  EXPECT_FALSE(exists(entry(id)));
+}
+
+TEST_F(Keep, ItExpires) {
+  const std::string id = create({"--expires", "1s"}), other = create({"--expires", "never"});
+  const Outcome log = call({"logs", id, "--follow"});
+  EXPECT_TRUE(has(log.out, "stopped: it expired") || has(log.err, "it expired")) << log;
+  EXPECT_EQ(shell(id, "true").exit_code, 125);
+  EXPECT_FALSE(exists(entry(id)));
+  EXPECT_EQ(shell(other, "true").exit_code, 0);
+  EXPECT_TRUE(has(call({"ls"}).out, "never"));
+}
+
+TEST_F(Keep, UnusedItEnds) {
+  const std::string id = create({"--idle-timeout", "500ms"});
+  const Outcome log = call({"logs", id, "--follow"});
+  EXPECT_TRUE(has(log.out, "it was not used for 500ms") || has(log.err, "it was not used for 500ms")) << log;
+  EXPECT_FALSE(exists(entry(id)));
+}
+
+TEST_F(Keep, LogsTellCommandsAndRefusals) {
+  const std::string id = create({"--sample-every", "100ms"});
+  EXPECT_NE(call({"exec", id, "--", "touch", "/etc/belljar-test"}).exit_code, 0);
+  const Outcome secret =
+      belljar({"exec", id, "--", "echo", "a-t0ps3cret-b"},
+              {.cwd = workspace_.path(), .env = {{"XDG_RUNTIME_DIR", runtime_.path()}, {"DEPLOY_TOKEN", "t0ps3cret"}}});
+  EXPECT_EQ(secret.out, "a-t0ps3cret-b\n") << secret;
+  const Outcome log = call({"logs", id});
+  EXPECT_TRUE(has(log.out, "`touch /etc/belljar-test` exited with exit code 1")) << log;
+  EXPECT_TRUE(has(log.out, "refused: ") && has(log.out, "`/etc/belljar-test`")) << log;
+  EXPECT_TRUE(has(log.out, "[redacted:DEPLOY_TOKEN]") && !has(log.out, "t0ps3cret")) << log;
+  EXPECT_TRUE(has(log.out, "started")) << log;
+  Running follow(words({"logs", id, "--follow", "--json"}), options());
+  EXPECT_TRUE(follow.wait_for_output(R"("kind":"resource")"));
+  EXPECT_TRUE(follow.wait_for_output(R"("target":"/etc/belljar-test")"));
+  EXPECT_EQ(call({"kill", id}).exit_code, 0);
+  EXPECT_EQ(follow.wait().exit_code, 0);
+  EXPECT_TRUE(has(call({"explain", "last"}).out, "/etc/belljar-test"));
+}
+
+TEST_F(Keep, LogsAreBounded) {
+  const std::string id = create();
+  const std::string long_text = ": " + std::string(100'000, 'x');
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(shell(id, long_text).exit_code, 0);
+  const Outcome log = call({"logs", id, "--json"});
+  EXPECT_LT(log.out.size(), 20'000U);
+  EXPECT_TRUE(has(log.out, "bytes more)")) << log;
+}
+
+TEST_F(Keep, StatsTellWhatIsUsed) {
+  const std::string id = create({"--pids", "100"});
+  ASSERT_EQ(shell(id, "head -c 100000 /dev/zero > file; sleep 4715 >/dev/null 2>&1 &").exit_code, 0);
+  const Outcome json = call({"stats", id, "--json"});
+  EXPECT_EQ(json.exit_code, 0) << json;
+  EXPECT_EQ(number_of(json.out, "processes"), 2) << json;
+  EXPECT_EQ(number_of(json.out, "processes_limit"), 100) << json;
+  EXPECT_GE(number_of(json.out, "disk_bytes"), 100'000) << json;
+  EXPECT_GT(number_of(json.out, "memory_bytes"), 0) << json;
+  EXPECT_EQ(number_of(json.out, "execs"), 1) << json;
+  EXPECT_TRUE(has(json.out, R"("memory_limit_bytes":null)")) << json;
+  EXPECT_TRUE(has(call({"stats", id}).out, "processes  2 of 100"));
+}
+
+TEST_F(Keep, BadInputIsOneClearError) {
+  create({"--name", "builder"});
+  const auto refused = [&](const std::vector<std::string>& args, const std::string& why) {
+    const Outcome outcome = call(args);
+    EXPECT_EQ(outcome.exit_code, 125) << args[0] << outcome;
+    EXPECT_TRUE(has(outcome.err, why)) << why << outcome;
+  };
+  refused({"exec", "bulider", "--", "true"}, "did you mean `builder`?");
+  refused({"stats", "nothing-like-it"}, "there is no sandbox");
+  refused({"kill", "sb-00000000"}, "there is no sandbox");
+  refused({"logs", "../../etc"}, "is no name for a sandbox");
+  refused({"kill"}, "which sandbox is to end?");
+  refused({"kill", "builder", "--all"}, "either names or --all");
+  refused({"exec", "builder"}, "there is no command to run");
+  refused({"exec", "builder", "ls"}, "put `--` before the program");
+  refused({"exec", "builder", "--env", "=x", "--", "true"}, "--env");
+  refused({"exec", "builder", "--timeout", "-1s", "--", "true"}, "timeout");
+  refused({"exec", "builder", "--timeout", "soon", "--", "true"}, "--timeout");
+  refused({"create", "--name", "builder"}, "there is a sandbox `builder` already");
+  for (const char* name : {"../x", "a/b", "", "-x", ".", "..", "a b", "a\nb", "\xff"}) {
+    const Outcome outcome = call({"create", "--name=" + std::string(name)});
+    if (*name == '\0') continue;  // none
+    EXPECT_EQ(outcome.exit_code, 125) << name << outcome;
+  }
+  refused({"create", "--name", std::string(65, 'x')}, "at most 64");
+  refused({"create", "--expires", "soon"}, "--expires");
+  refused({"create", "--expires", "0s"}, "--expires");
+  refused({"create", "--policy", "no-such-profile"}, "no-such-profile");
+  refused({"create", "--cwd", "x"}, "unknown option `--cwd`");
+  refused({"create", "--workspace", "/no/such"}, "cannot use workspace");
+  refused({"create", "--nmae", "x"}, "did you mean `--name`?");
+  EXPECT_EQ(call({"ls"}).out.find("\n", call({"ls"}).out.find("builder")) + 1, call({"ls"}).out.size()) << "none of these stayed";
+}
+
+TEST_F(Keep, OfTwoCreatorsWithOneNameOneWins) {
+  for (int round = 0; round < 5; ++round) {
+    const std::string name = "race" + std::to_string(round);
+    Running one(words({"create", "--name", name}), options());
+    Running two(words({"create", "--name", name}), options());
+    EXPECT_EQ(one.wait().exit_code + two.wait().exit_code, 125);
+    EXPECT_EQ(shell(name, "true").exit_code, 0);
+  }
+}
+
+TEST_F(Keep, ThePolicyIsWhatCreateWasGiven) {
+  const TempDir other;
+  if (is_root()) other.give_to(user_uid(), user_gid());
+  const std::string open = create({"--write", other.path(), "--env", "GREETING=hello"}),
+                    closed = create({"--policy", "read-only", "--workspace", "/usr"});
+  EXPECT_EQ(shell(open, "echo $GREETING > " + other / "file").exit_code, 0);
+  EXPECT_EQ(read_file(other / "file"), "hello\n");
+  EXPECT_EQ(shell(closed, "pwd; echo x 2>/dev/null > belljar-test").out, "/usr\n");
+  EXPECT_FALSE(exists("/usr/belljar-test"));
+  EXPECT_TRUE(has(call({"ls"}).out, "read-only"));
+  const Outcome report = call({"create", "--json"});
+  EXPECT_TRUE(has(report.out, R"("clause":"filesystem.)")) << report;
+}
+
+TEST_F(Keep, TheKeeperInheritsNothing) {
+  RunOptions with_secret = options();
+  with_secret.env["DEPLOY_TOKEN"] = "t0ps3cret";
+  const Outcome made = run({"/bin/sh", "-c", "exec 9>held; trap '' TERM; exec \"$0\" create", BELLJAR_PROGRAM}, with_secret);
+  ASSERT_EQ(made.exit_code, 0) << made;
+  const std::string id = made.out.substr(0, made.out.find('\n'));
+  const std::string proc = "/proc/" + std::to_string(keeper_of(id));
+  EXPECT_FALSE(has(read_file(proc + "/environ"), "t0ps3cret"));
+  char target[4096];
+  const ssize_t cwd = ::readlink((proc + "/cwd").c_str(), target, sizeof target);
+  EXPECT_EQ(std::string(target, cwd > 0 ? static_cast<std::size_t>(cwd) : 0), "/");
+  DIR* const fds = ::opendir((proc + "/fd").c_str());
+  ASSERT_NE(fds, nullptr);
+  while (const dirent* entry = ::readdir(fds)) {
+    const ssize_t size = ::readlink((proc + "/fd/" + entry->d_name).c_str(), target, sizeof target);
+    EXPECT_FALSE(has(std::string(target, size > 0 ? static_cast<std::size_t>(size) : 0), "/held"));
+  }
+  ::closedir(fds);
+  const std::string status = read_file(proc + "/stat");
+  const std::string fields = status.substr(status.rfind(')') + 2);  // state ppid pgrp session tty_nr
+  int session = 0, terminal = -1;
+  ASSERT_EQ(std::sscanf(fields.c_str(), "%*c %*d %*d %d %d", &session, &terminal), 2);
+  EXPECT_EQ(session, keeper_of(id));
+  EXPECT_EQ(terminal, 0);
+  EXPECT_EQ(shell(id, "echo ${DEPLOY_TOKEN-unset}").out, "unset\n");
+}
+
+TEST_F(Keep, ACommandInsideCannotReachTheKeepers) {
+  BELLJAR_NEEDS(program("python3"));
+  const std::string id = create({"--allow-all-unix-sockets"});
+  const std::string connect =
+      "import socket; socket.socket(socket.AF_UNIX).connect('" + entry(id) + "/socket'); print('connected')";
+  const Outcome inside = call({"exec", id, "--", "python3", "-c", connect});
+  EXPECT_NE(inside.exit_code, 0) << inside;
+  EXPECT_FALSE(has(inside.out, "connected")) << inside;
+  const Outcome outside = run({"/usr/bin/env", "python3", "-c", connect});
+  EXPECT_EQ(outside.out, "connected\n") << outside;
+}
+
+TEST_F(Keep, AnotherUserNeitherSeesNorConnects) {
+  BELLJAR_NEEDS(as_root());
+  BELLJAR_NEEDS(program("python3"));
+  const std::string id = create();
+  // Even when the directories are open: the keeper asks the kernel who connects.
+  for (const std::string& path : {runtime_.path(), runtime_ / "belljar", entry(id)}) ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod((entry(id) + "/socket").c_str(), 0777), 0);
+  const std::string ask = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('" + entry(id) +
+                          R"(/socket'); s.settimeout(20); m = b'\xa2\x68protocol\x01\x64verb\x64info'
+s.sendall(len(m).to_bytes(4, 'little') + m); print('answered' if s.recv(99) else 'closed'))";
+  EXPECT_FALSE(has(run(as_user({"/usr/bin/env", "python3", "-c", ask})).out, "answered"));
+  EXPECT_EQ(run({"/usr/bin/env", "python3", "-c", ask}).out, "answered\n");
+  const Outcome refused = run(as_user(words({"exec", id, "--", "true"})), options());
+  EXPECT_EQ(refused.exit_code, 125) << refused;
+  for (const std::string& path : {runtime_.path(), runtime_ / "belljar", entry(id)}) ASSERT_EQ(::chmod(path.c_str(), 0700), 0);
+  EXPECT_FALSE(has(run(as_user(words({"ls"})), options()).out, id));
+  EXPECT_EQ(shell(id, "echo mine").out, "mine\n");
+}
+
+TEST_F(Keep, ADirectoryThatOthersMayEnterIsRefused) {
+  ASSERT_EQ(::mkdir((runtime_ / "belljar").c_str(), 0700), 0);
+  ASSERT_EQ(::chmod((runtime_ / "belljar").c_str(), 0755), 0);
+  const Outcome refused = call({"create"});
+  EXPECT_EQ(refused.exit_code, 125) << refused;
+  EXPECT_TRUE(has(refused.err, "others may enter it")) << refused;
+  ASSERT_EQ(::chmod((runtime_ / "belljar").c_str(), 0700), 0);
+  create();
+}
+
+}  // namespace
+}  // namespace belljar::test
