@@ -13,6 +13,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstWords{10'000};
 constexpr milliseconds kLookAgain{1000};
+constexpr std::size_t kPiece = 32U << 10;
 
 bool peer_left(const Channel& channel) {
   pollfd hung{channel.fd(), POLLIN | POLLRDHUP, 0};
@@ -30,15 +31,42 @@ void log_violations(Kept& kept) {
   for (Violation& violation : kept.sandbox->take_violations()) kept.log->publish({.body = ViolationEvent{std::move(violation)}});
 }
 
+// A reader may stand still (a pager): it is waited for, until the sandbox ends. False: it is gone, or nothing more is to come.
+bool await_room(const Channel& channel, Ending& ending) {
+  for (;;) {
+    pollfd room{channel.fd(), POLLOUT, 0};
+    if (::poll(&room, 1, static_cast<int>(kLookAgain.count())) > 0) return (room.revents & (POLLERR | POLLHUP)) == 0;
+    if (ending.await_end(milliseconds(0))) return false;
+  }
+}
+
+// In pieces that a socket takes at once where it has room.
+bool send_lines(Channel& channel, const EventLog::Lines& lines, Ending& ending) {
+  Json message = {{"lines", Json::array()}, {"lost", lines.lost}};
+  std::size_t bytes = 0;
+  const auto flush = [&] {
+    bytes = 0;
+    const bool sent = await_room(channel, ending) && channel.send(message);
+    message = {{"lines", Json::array()}, {"lost", 0}};
+    return sent;
+  };
+  for (const std::string& line : lines.lines) {
+    if (bytes > 0 && bytes + line.size() > kPiece && !flush()) return false;
+    bytes += line.size();
+    message["lines"].push_back(line);
+  }
+  return flush();
+}
+
 void serve_logs(Channel& channel, bool follow, Kept& kept, Ending& ending) {
   log_violations(kept);
   EventLog::Lines lines = kept.log->read(0, milliseconds(0));
-  if (!channel.send({{"lines", lines.lines}, {"lost", lines.lost}})) return;
+  if (!send_lines(channel, lines, ending)) return;
   while (follow && !peer_left(channel)) {
     const bool over = ending.await_end(milliseconds(0));
     log_violations(kept);
     lines = kept.log->read(lines.next, over ? milliseconds(0) : kLookAgain);
-    if (!lines.lines.empty() && !channel.send({{"lines", lines.lines}, {"lost", lines.lost}})) return;
+    if (!lines.lines.empty() && !send_lines(channel, lines, ending)) return;
     if (over) return;
   }
 }

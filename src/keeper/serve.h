@@ -2,7 +2,7 @@
 //
 //   {"protocol": 1, "verb": "info"}                     -> {"processes": N, "execs": N}
 //   {..., "verb": "stats"}                              -> what it uses now (stats.cc)
-//   {..., "verb": "logs", "follow": bool}               -> {"lines": [...], "lost": N}, more of them with follow until it ends
+//   {..., "verb": "logs", "follow": bool}               -> {"lines": [...], "lost": N}, in pieces; with follow until it ends
 //   {..., "verb": "kill"}                               -> {"ended": true}, when it has
 //   {..., "verb": "exec", "argv": [...], "env": {...}, "cwd": "", "timeout_ms": N, "shown": "", "terminal": [rows, columns],
 //    "streams": [bool, bool, bool]} with a descriptor for each true stream

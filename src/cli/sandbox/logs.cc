@@ -100,13 +100,13 @@ Result<int> show_running(const Given& given, const Entry& entry) {
   keeper::Json question = request("logs");
   question["follow"] = given.follow;
   BELLJAR_CHECK(channel.send(question));
-  auto answer = BELLJAR_TRY(next_answer(channel, std::chrono::seconds(10)));
+  keeper::Received answer = BELLJAR_TRY(next_answer(channel, std::chrono::seconds(10)));
   for (;;) {
     const auto lines = answer.message.at("lines").get<std::vector<std::string>>();
     const int failed = print_lines(given, lines, answer.message.value("lost", std::uint64_t{0}));
-    if (failed != 0 || !given.follow) return failed;
+    if (failed != 0) return failed;
     auto more = channel.receive(std::nullopt);
-    if (!more || !*more) return 0;  // the sandbox has ended
+    if (!more || !*more) return 0;  // that was all, or the sandbox has ended
     answer = **std::move(more);
   }
 }
