@@ -43,6 +43,19 @@ TEST(Example, KeepsASandbox) {
   EXPECT_EQ(left.report(), "");
 }
 
+TEST(Example, KeepsASandboxFromC) {
+  BELLJAR_NEEDS(user_namespaces());
+  const TempDir workspace;
+  const Leftovers left;
+  const Outcome outcome = run({kBuild + "/bin/keep_sandbox_c", workspace.path()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(outcome.out, "exited, exit code 0: 3\napple\npear\nplum\ntouch: exit code 1, refused\n") << outcome;
+  const Outcome nowhere = run({kBuild + "/bin/keep_sandbox_c", "/no/such"});
+  EXPECT_EQ(nowhere.exit_code, 125) << nowhere;
+  EXPECT_NE(nowhere.err.find("cannot use workspace"), std::string::npos) << nowhere;
+  EXPECT_EQ(left.report(), "");
+}
+
 // A program of somebody who decorates a sandbox, judges commands and posts alerts: all three archives, installed.
 constexpr const char* kProject = R"(
 cmake_minimum_required(VERSION 3.25)
@@ -110,6 +123,8 @@ TEST(Example, BuildsAgainstAnInstalledBelljar) {
   EXPECT_EQ(outcome.out, "installed\n");
   const Outcome kept = run({place / "build/keep_sandbox", place.make_dir("kept")});
   EXPECT_EQ(kept.exit_code, 0) << kept;
+  const Outcome from_c = run({place / "build/keep_sandbox_c", place.make_dir("from-c")});
+  EXPECT_EQ(from_c.exit_code, 0) << from_c;
 }
 
 }  // namespace

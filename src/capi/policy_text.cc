@@ -1,0 +1,50 @@
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <vector>
+
+#include "belljar/state_dir.h"
+#include "capi/values.h"
+#include "policy/merge.h"
+#include "policy/parse.h"
+#include "policy/profiles.h"
+#include "policy/schema.h"
+
+namespace belljar::capi {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): as default_state_dir() says
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+// Takes the name of the profile out of the layer.
+std::string take_profile(policy::Layer& layer) {
+  std::string name = "workspace-write";
+  for (const policy::Setting& setting : layer.settings) {
+    if (setting.key->name == "profile") name = std::get<std::string>(setting.value);
+  }
+  std::erase_if(layer.settings, [](const policy::Setting& setting) { return setting.key->name == "profile"; });
+  return name;
+}
+
+}  // namespace
+
+Result<Policy> policy_of(const char* toml, const std::string& workspace) {
+  if (toml == nullptr) return Policy();
+  policy::Layer own = BELLJAR_TRY(policy::parse_toml(toml, "policy_toml", "policy"));
+  const std::string profile = take_profile(own);
+  const std::vector<policy::Layer> layers = {BELLJAR_TRY(policy::profile_layer(profile)), std::move(own)};
+  policy::MergeContext context;
+  char real[PATH_MAX];
+  context.workspace = ::realpath(workspace.empty() ? "." : workspace.c_str(), real) == nullptr ? workspace : real;
+  context.home = variable("HOME");
+  context.tmpdir = variable("TMPDIR");
+  context.runtime_dir = variable("XDG_RUNTIME_DIR");
+  context.state_dir = default_state_dir();
+  return BELLJAR_TRY(policy::merge(layers, context)).policy;
+}
+
+}  // namespace belljar::capi
