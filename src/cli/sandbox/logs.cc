@@ -118,7 +118,10 @@ int show(const Given& given) {
   if (!entry) return print_error(entry.error());
   if (entry->state != State::kRunning) return show_kept(given, *entry);
   const auto shown = show_running(given, *entry);
-  return shown ? *shown : print_error(shown.error());
+  if (shown) return *shown;
+  // It may have ended just now, with our question unheard.
+  const auto again = directory->find(entry->about.id);
+  return again && again->state != State::kRunning ? show_kept(given, *again) : print_error(shown.error());
 }
 
 }  // namespace
