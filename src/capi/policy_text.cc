@@ -3,8 +3,13 @@
 
 #include <climits>
 #include <cstdlib>
+#include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "belljar/policy.h"
+#include "belljar/result.h"
 #include "belljar/state_dir.h"
 #include "capi/values.h"
 #include "policy/merge.h"

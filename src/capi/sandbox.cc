@@ -1,4 +1,7 @@
+#include "belljar/sandbox.h"
+
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -6,6 +9,10 @@
 #include <string>
 #include <utility>
 
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/result.h"
 #include "belljar/violation_text.h"
 #include "capi/values.h"
 

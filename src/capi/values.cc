@@ -1,11 +1,16 @@
 #include "capi/values.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <new>
 #include <utility>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/result.h"
 
 namespace belljar::capi {
 namespace {

@@ -1,7 +1,12 @@
 #include "keeper/about.h"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "runtime/json.h"
 
 namespace belljar::keeper {

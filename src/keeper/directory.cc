@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -12,14 +13,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "base/remove_tree.h"
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "belljar/state_dir.h"
 #include "keeper/about.h"
 #include "kernel/small_file.h"

@@ -1,15 +1,25 @@
 #include "keeper/event_log.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <utility>
 #include <variant>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/events.h"
+#include "belljar/result.h"
 
 namespace belljar::keeper {
 namespace {

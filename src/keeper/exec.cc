@@ -1,13 +1,26 @@
 // One command of a kept sandbox, from a front in another process.
 
 #include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/cancel.h"
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/events.h"
+#include "belljar/exec_result.h"
+#include "belljar/process.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
 #include "keeper/serve.h"
 #include "runtime/json.h"
 #include "runtime/pump.h"

@@ -12,10 +12,20 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/events.h"
+#include "belljar/exec_result.h"
 
 namespace belljar::keeper {
 namespace {
@@ -49,7 +59,11 @@ Keeper::Keeper(Kept kept, Claim claim, const Directory& directory, std::optional
   sigemptyset(&taken);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&taken, signal);
   signals_ = UniqueFd(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
-  kept_.sandbox->on_end([this] { end(kByItself); });
+  kept_.sandbox->on_end([this](const ExecResult& rest) {
+    for (const Violation& violation : rest.violations) kept_.log->publish({.body = ViolationEvent{violation}});
+    for (const EgressRecord& record : rest.egress) kept_.log->publish({.body = EgressEvent{record}});
+    end(kByItself);
+  });
 }
 
 // What the sandbox tells of its end it tells to us.

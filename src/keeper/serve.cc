@@ -2,9 +2,15 @@
 
 #include <poll.h>
 
+#include <chrono>
+#include <cstddef>
+#include <string>
 #include <utility>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/events.h"
+#include "belljar/exec_result.h"
 
 namespace belljar::keeper {
 namespace {

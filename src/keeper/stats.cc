@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <string>
 
 #include "base/unique_fd.h"
+#include "belljar/policy.h"
+#include "belljar/units.h"
 #include "keeper/serve.h"
 #include "kernel/disk_usage.h"
 

@@ -6,8 +6,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
+
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::keeper {
 namespace {

@@ -5,8 +5,12 @@
 #include <spawn.h>
 
 #include <cerrno>
+#include <string>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::launch {
 namespace {

@@ -272,7 +272,9 @@ void Core::finish() noexcept {
     command->gone = true;
     ring(command->wake);
   }
-  if (options_.on_end) options_.on_end();
+  unread.violations.insert(unread.violations.begin(), violations_.begin(), violations_.end());
+  // Not of a start that failed: who started it knows, and may try once more.
+  if (served_ && options_.on_end) options_.on_end(unread);
 }
 
 // --- for the threads of callers

@@ -50,7 +50,9 @@ struct CoreOptions {
   std::optional<Filesystem> rules;  // for the file calls; unset: the mode has none
   std::optional<std::chrono::milliseconds> idle_timeout;
   std::shared_ptr<const runtime::Interception> interception;  // none: nothing is looked into
-  std::function<void()> on_end;                               // called when it has ended, whatever ended it; from any thread
+  // Called when it has ended, whatever ended it, with what belongs to no single command: refusals nobody took, and what went
+  // through the proxy. From any thread.
+  std::function<void(const ExecResult&)> on_end;
 };
 
 class Core : public Served, public std::enable_shared_from_this<Core> {

@@ -58,9 +58,10 @@ class LiveSandbox final : public Sandbox {
   Result<Handed> spawn_handed(const Command& command, const SpawnOptions& options, std::array<UniqueFd, 3> ends);
   // What was refused since the last command ended: of processes that run in the background.
   std::vector<Violation> take_violations();
-  // Called when the sandbox has ended, by itself (idle, pid 1 killed) or by stop(): on any thread, and not to call back into it.
-  // To be set before start().
-  void on_end(std::function<void()> told) { on_end_ = std::move(told); }
+  // Called when the sandbox has ended, by itself (idle, pid 1 killed) or by stop(), with what belongs to no single command:
+  // refusals that nobody took, and what went through the proxy. On any thread, and not to call back into it. To be set before
+  // start().
+  void on_end(std::function<void(const ExecResult&)> told) { on_end_ = std::move(told); }
   Result<std::string> read_file(const std::string& path, const ReadOptions& options) override;
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override;
   Result<std::vector<FileInfo>> list(const std::string& path) override;
@@ -84,7 +85,7 @@ class LiveSandbox final : public Sandbox {
   runtime::Embedded embedded_;
   Lifecycle lifecycle_;
   std::string id_;
-  std::function<void()> on_end_;
+  std::function<void(const ExecResult&)> on_end_;
   std::shared_ptr<Detached> detached_ = std::make_shared<Detached>();
   std::atomic<std::uint64_t> execs_{0}, written_{0};
   mutable std::mutex mutex_;

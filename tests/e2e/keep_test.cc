@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -282,6 +284,19 @@ TEST_F(Keep, LogsTellCommandsAndRefusals) {
   EXPECT_EQ(call({"kill", id}).exit_code, 0);
   EXPECT_EQ(follow.wait().exit_code, 0);
   EXPECT_TRUE(has(call({"explain", "last"}).out, "/etc/belljar-test"));
+}
+
+TEST_F(Keep, WhatTheProxyRefusedIsInTheLogAtTheEnd) {
+  BELLJAR_NEEDS(program("python3"));
+  const std::string id = create({"--net", "proxy", "--allow-domain", "listed.invalid"});
+  const char* const ask =
+      "import urllib.request, urllib.error\n"
+      "try: urllib.request.urlopen('http://not-listed.invalid/')\n"
+      "except urllib.error.HTTPError as refused: print(refused.code)";
+  EXPECT_EQ(call({"exec", id, "--", "python3", "-c", ask}).out, "403\n");
+  EXPECT_EQ(call({"kill", id}).exit_code, 0);
+  const Outcome log = call({"logs", id, "--json"});
+  EXPECT_TRUE(has(log.out, R"("host":"not-listed.invalid")") && has(log.out, R"("operation":"egress")")) << log;
 }
 
 TEST_F(Keep, LogsAreBounded) {

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <string>
 #include <utility>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "cli/errors.h"
 
 namespace belljar::cli {

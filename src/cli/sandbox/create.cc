@@ -4,7 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <chrono>
 #include <climits>
+#include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -15,6 +17,7 @@
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
+#include "belljar/result.h"
 #include "cli/errors.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"

@@ -2,8 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "belljar/units.h"
 
 namespace belljar::cli {

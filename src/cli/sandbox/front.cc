@@ -8,11 +8,17 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "runtime/pump.h"
 #include "runtime/signals.h"
 #include "runtime/terminal.h"
