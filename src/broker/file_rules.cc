@@ -100,7 +100,9 @@ Ruling on_proc_ruling(Act act, std::string_view path) noexcept {
 std::size_t protected_length(std::string_view rest) {
   const char first = rest.empty() ? '\0' : rest.front();
   // What starts with none of these letters is no protected name, in either case (defaults.cc; a unit test holds it to that).
-  if (first != '.' && (first | 0x20) != 'o' && (first | 0x20) != 'l' && (first | 0x20) != 'm' && static_cast<unsigned char>(first) < 0x80) return 0;
+  if (first != '.' && (first | 0x20) != 'o' && (first | 0x20) != 'l' && (first | 0x20) != 'm' &&
+      static_cast<unsigned char>(first) < 0x80)
+    return 0;
   for (const std::string_view name : policy::protected_names()) {
     const std::size_t slash = name.find('/');
     const std::string_view part = rest.substr(0, rest.find('/'));
