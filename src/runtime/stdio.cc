@@ -62,8 +62,8 @@ unsigned reopen_closed_stdio() noexcept {
   for (int fd = 0; fd < 3; ++fd) {
     if (fcntl(fd, F_GETFD) != -1) continue;
     closed |= 1U << fd;
-    // The lowest free number is `fd`: those below it are open by now. Without /dev/null nothing else could work either. Writing to it
-    // fails with EBADF as it would have.
+    // The lowest free number is `fd`: those below it are open by now. Without /dev/null nothing else could work either. Writing to
+    // it fails with EBADF as it would have.
     if (::open("/dev/null", O_RDONLY) != fd) _exit(125);
   }
   return closed;
