@@ -109,7 +109,8 @@ class Normaliser {
       } else if (c == 0x1B) {
         at = skip_escape(at);
       } else {
-        other(next_code(text_, at), begin, at);
+        const std::uint32_t code = next_code(text_, at);  // first: it moves `at`
+        other(code, begin, at);
       }
     }
     plain_.text.resize(size_);
