@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "belljar/turn.h"
 #include "bench/rows.h"
 #include "guard/detect.h"
 #include "guard/judge.h"
@@ -45,6 +46,18 @@ void add(Report& report, const char* name, const Samples& samples, double target
   if (Row* row = report.find("guard", name)) row->target = target;
 }
 
+// Ten texts of 10 KB as an agent reads them, and a call whose every string is looked for in all of them.
+void bench_turn(const Setting& setting, Report& report, const std::string& text) {
+  Turn turn({.workspace = "/work/project"});
+  turn.entered({.source = TextSource::kUser, .name = "user", .text = "Run the tests and repair what fails in src/parse.cc."});
+  for (int i = 0; i < 10; ++i)
+    turn.entered({.source = TextSource::kWorkspace,
+                  .name = "doc" + std::to_string(i) + ".md",
+                  .text = text.substr(static_cast<std::size_t>(i) * 50'000, 10'000)});
+  add(report, "judge a command by provenance, 100 KB entered",
+      time_each(setting.runs, [&] { (void)turn.judge({.tool = "bash", .command = kCommand}); }), 1'000);
+}
+
 }  // namespace
 
 void bench_guard(const Setting& setting, Report& report) {
@@ -52,6 +65,7 @@ void bench_guard(const Setting& setting, Report& report) {
   add(report, "parse and judge a command of 200 characters", time_each(setting.runs, [&] { (void)judge.judge(kCommand); }), 100);
   const std::string text = megabyte_of_text();
   add(report, "scan 1 MB of documentation", time_each(std::max(setting.runs / 10, 5), [&] { (void)guard::scan(text); }), 10'000);
+  bench_turn(setting, report, text);
 }
 
 }  // namespace belljar::bench

@@ -53,7 +53,7 @@ const char* other_program(std::span<char* const> argv) noexcept {
   for (const std::string_view verb : {"create", "exec", "ls", "kill", "logs", "stats"}) {
     if (word == verb) return "belljar-sandbox";
   }
-  if (word == "rules" || word == "scan") return "belljar-guard";
+  if (word == "rules" || word == "scan" || word == "review") return "belljar-guard";
   if (word == "policy" && argv.size() > 2 && std::string_view(argv[2]) == "import") return "belljar-guard";
   return nullptr;
 }

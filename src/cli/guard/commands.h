@@ -14,6 +14,7 @@ namespace belljar::cli {
 void add_rules(CLI::App& app, int& exit_code);
 void add_scan(CLI::App& app, int& exit_code);
 void add_policy_import(CLI::App& app, int& exit_code);
+void add_review(CLI::App& app, int& exit_code);
 
 // stdout, whole or an error on stderr; the exit code.
 int print_out(const std::string& text);

@@ -9,7 +9,7 @@
 
 int main(int argc, char** argv) {
   int exit_code = 0;
-  CLI::App app("belljar-guard: command rules, foreign settings and injection detection", "belljar");
+  CLI::App app("belljar-guard: command rules, foreign settings, injection detection and reviews", "belljar");
   app.require_subcommand(1);
   // `belljar` passes its own words on: argv[0] is the first of them.
   std::vector<std::string> words(argv, argv + argc);
@@ -19,5 +19,6 @@ int main(int argc, char** argv) {
   belljar::cli::add_rules(app, exit_code);
   belljar::cli::add_scan(app, exit_code);
   belljar::cli::add_policy_import(app, exit_code);
+  belljar::cli::add_review(app, exit_code);
   return belljar::cli::parse_and_run(app, [&] { app.parse(rest); }, exit_code);
 }

@@ -1,0 +1,301 @@
+// Tools and their arguments; shell is in call_shell.cc.
+#include "guard/call.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/turn.h"
+#include "guard/lexicon.h"
+#include "guard/shell.h"
+#include "policy/document.h"
+
+namespace belljar::guard {
+namespace {
+
+using policy::Node;
+
+// A string of the arguments with the keys that lead to it.
+struct Field {
+  std::string key;  // the innermost, in lower case, letters only
+  std::string text;
+  bool number = false;
+};
+
+std::string plain_key(std::string_view key) {
+  std::string result;
+  for (const char c : key) {
+    if (c >= 'A' && c <= 'Z') result += static_cast<char>(c + 32);
+    else if (c >= 'a' && c <= 'z') result += c;
+  }
+  return result;
+}
+
+std::string number_text(double number) {
+  std::string text = format("{:.4f}", number);
+  while (text.ends_with('0')) text.pop_back();
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+void flatten(const Node& node, const std::string& key, std::vector<Field>& fields) {
+  switch (node.kind) {
+    case Node::Kind::kText:
+      return fields.push_back({key, node.text, false});
+    case Node::Kind::kInteger:
+      return fields.push_back({key, format("{}", node.integer), true});
+    case Node::Kind::kFloat:
+      return fields.push_back({key, number_text(node.number), true});
+    case Node::Kind::kList:
+      for (const Node& item : node.items) flatten(item, key, fields);
+      return;
+    case Node::Kind::kTable:
+      for (const policy::Member& member : node.members) flatten(member.value, plain_key(member.key), fields);
+      return;
+    default:
+      return;
+  }
+}
+
+bool is_one_of(std::string_view words, std::string_view word) noexcept {
+  return words.find(" " + std::string(word) + " ") != std::string_view::npos;
+}
+
+bool is_command_key(std::string_view key) noexcept { return is_one_of(" command cmd script shell commandline bash ", key); }
+bool is_code_key(std::string_view key) noexcept {
+  return is_one_of(" code source python javascript program query sql statement ", key);
+}
+bool is_path_key(std::string_view key) noexcept {
+  return key.find("path") != std::string_view::npos || key.find("file") != std::string_view::npos ||
+         is_one_of(" dir directory folder target source src dst dest from to ", key);
+}
+// Running text: what stands in it does not decide where the call goes.
+bool is_body_key(std::string_view key) noexcept {
+  return is_one_of(
+      " content contents body text message subject description title newstr oldstr newstring oldstring replacement patch diff "
+      "filetext "
+      "note comment reason summary html markdown prompt memo purpose caption old new ",
+      key);
+}
+bool carries_content(std::string_view key) noexcept {
+  return is_one_of(" body data payload content attachment attachments file files message text json form upload ", key);
+}
+bool is_method_key(std::string_view key) noexcept { return key == "method" || key == "verb"; }
+
+// What decides where an act goes: every string that is no running text.
+std::vector<Atom> deciding(const std::vector<Field>& fields) {
+  std::vector<Atom> atoms;
+  for (const Field& field : fields) {
+    if (is_body_key(field.key) || is_method_key(field.key) || field.text.size() < 2) continue;
+    if (field.text.size() > 512) continue;
+    std::vector<Atom> found = find_atoms(field.text);
+    const bool money = is_one_of(" amount sum total price value quantity ", field.key);
+    if (field.number) {
+      if (money || field.text.size() >= 4) atoms.push_back({Atom::Kind::kAmount, field.text});
+    } else if (found.empty() || (found.size() == 1 && found[0].kind == Atom::Kind::kAmount)) {
+      atoms.push_back({money ? Atom::Kind::kAmount : is_path_key(field.key) ? Atom::Kind::kPath : Atom::Kind::kName, field.text});
+    } else {
+      atoms.insert(atoms.end(), found.begin(), found.end());
+    }
+  }
+  return atoms;
+}
+
+std::string one_line(const ProposedCall& proposed) {
+  constexpr std::size_t kLongest = 160;
+  std::string line = proposed.tool + " " + proposed.arguments.substr(0, kLongest);
+  if (proposed.arguments.size() > kLongest) line += "...";
+  return line;
+}
+
+// What a written text would do where it is run or served later: hosts and addresses in it.
+void read_written(const std::vector<Field>& fields, std::string_view path, Call& call, Act& act) {
+  const bool runs = is_code_path(path) || is_persistent_path(path);
+  for (const Field& field : fields) {
+    if (!runs || !is_body_key(field.key) || field.key.starts_with("old")) continue;
+    for (const Atom& atom : find_atoms(std::string_view(field.text).substr(0, 64U << 10))) {
+      const bool outside = atom.kind == Atom::Kind::kUrl || atom.kind == Atom::Kind::kHost || atom.kind == Atom::Kind::kAddress;
+      if (outside && act.atoms.size() < kMostAtoms) act.atoms.push_back(atom);
+    }
+    if (field.text.find("\"postinstall\"") != std::string::npos || field.text.find("\"preinstall\"") != std::string::npos ||
+        field.text.find("\"prepare\"") != std::string::npos)
+      act.kind = CallClass::kPersistence;
+  }
+  (void)call;
+}
+
+CallClass class_of_write(std::string_view path) {
+  if (is_privilege_path(path)) return CallClass::kPrivilege;
+  if (is_persistent_path(path)) return CallClass::kPersistence;
+  return CallClass::kWriting;
+}
+
+std::string path_of(const std::vector<Field>& fields) {
+  for (const Field& field : fields) {
+    if (is_path_key(field.key) && !is_body_key(field.key)) return field.text;
+  }
+  return {};
+}
+
+// http_request, fetch: a method that changes, or content, makes it sending.
+bool sends(const std::vector<Field>& fields) {
+  return std::ranges::any_of(fields, [](const Field& field) {
+    if (is_method_key(field.key)) return field.text != "GET" && field.text != "HEAD" && field.text != "get";
+    return carries_content(field.key) && !field.text.empty();
+  });
+}
+
+bool changes_a_database(std::string_view text) {
+  constexpr std::string_view kStarts[] = {"drop ", "delete ", "truncate ", "grant ", "alter "};
+  std::string lower(text.substr(0, 4096));
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return std::ranges::any_of(kStarts, [&](std::string_view start) { return lower.find(start) != std::string::npos; });
+}
+
+void read_tool(const ProposedCall& proposed, const std::vector<Field>& fields, Call& call) {
+  Act act{.kind = class_of_tool(proposed.tool), .what = one_line(proposed), .atoms = deciding(fields)};
+  const std::string path = path_of(fields);
+  for (const Field& field : fields) {
+    if (is_code_key(field.key) && act.kind != CallClass::kRunning && changes_a_database(field.text))
+      read_code(field.text, act.what, call);
+  }
+  switch (act.kind) {
+    case CallClass::kRunning: {
+      for (const Field& field : fields) {
+        if (is_code_key(field.key)) read_code(field.text, act.what, call);
+      }
+      break;
+    }
+    case CallClass::kFetching:
+      if (sends(fields)) act.kind = CallClass::kSending, act.payload = true;
+      break;
+    case CallClass::kSending:
+      act.payload = true;
+      break;
+    case CallClass::kWriting:
+      act.kind = class_of_write(path);
+      read_written(fields, path, call, act);
+      break;
+    case CallClass::kReading:
+      for (const Field& field : fields) {
+        if (!is_body_key(field.key) && is_secret_path(field.text)) act.kind = CallClass::kSecretReading;
+      }
+      break;
+    default:
+      break;
+  }
+  call.acts.push_back(std::move(act));
+}
+
+void note_secrets(Call& call) {
+  for (const std::string& text : call.texts) {
+    for (const Atom& atom : find_atoms(std::string_view(text).substr(0, 64U << 10))) {
+      if (atom.kind == Atom::Kind::kPath && is_secret_path(atom.text) && call.secrets.size() < 64)
+        call.secrets.push_back(atom.text);
+    }
+  }
+}
+
+void read_shell(const std::string& text, ShellReader& reader, Call& call) {
+  const Script script = reader.read(text);
+  if (!script.unread.empty()) call.unread = script.unread[0].reason;
+  for (const Part& part : script.parts) read_part(script, part, call);
+}
+
+}  // namespace
+
+void add_write(std::string_view path, std::string what, Call& call) {
+  const CallClass kind = class_of_write(path);
+  call.acts.push_back({kind, std::move(what), {{Atom::Kind::kPath, std::string(path)}}});
+}
+
+// What SQL names: `drop table customers`. `code` in lower case with `_` for blanks.
+void add_identifiers(std::string_view code, std::vector<Atom>& atoms) {
+  for (const std::string_view word : {"table_", "from_", "into_", "database_", "schema_", "update_", "exists_"}) {
+    for (std::size_t at = code.find(word); at != std::string_view::npos && atoms.size() < 256; at = code.find(word, at + 1)) {
+      std::string_view name = code.substr(at + word.size());
+      name = name.substr(0, name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789"));
+      if (name.size() >= 3 && name != "table" && name != "exists") atoms.push_back({Atom::Kind::kName, std::string(name)});
+    }
+  }
+}
+
+void read_code(std::string_view code, std::string_view what, Call& call) {
+  struct Sign {
+    CallClass kind;
+    std::string_view words;
+  };
+  constexpr Sign kSigns[] = {
+      {CallClass::kDestructive,
+       "rmtree unlink os.remove rmdir rmsync fs.rm deletefile file.delete .unlink( remove_file truncate( truncate_table drop_table "
+       "delete_from"},
+      {CallClass::kSending,
+       "urlopen requests. fetch( http.request https.request socket smtplib axios sendmail net/http urllib http.client "
+       "xmlhttprequest"},
+      {CallClass::kPrivilege, "chmod setuid grant_ create_user alter_user alter_role"},
+      {CallClass::kRunning, "os.system subprocess child_process exec( popen system( spawn"}};
+  std::string lower(code.substr(0, 64U << 10));
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c == ' ' || c == '\n' || c == '\t' ? '_' : c;
+  const auto has = [&](std::string_view words) {
+    while (!words.empty()) {
+      const std::size_t end = std::min(words.find(' '), words.size());
+      if (lower.find(words.substr(0, end)) != std::string::npos) return true;
+      words.remove_prefix(std::min(end + 1, words.size()));
+    }
+    return false;
+  };
+  std::vector<Atom> atoms = find_atoms(code.substr(0, 64U << 10));
+  // "shutil.rmtree" reads like a host; what the code calls is no destination.
+  std::erase_if(atoms, [&](const Atom& atom) { return code.find(atom.text + "(") != std::string_view::npos; });
+  add_identifiers(lower, atoms);
+  bool known = false;
+  for (const Sign& sign : kSigns) {
+    if (!has(sign.words)) continue;
+    known = true;
+    call.acts.push_back({sign.kind, std::string(what), atoms, sign.kind == CallClass::kSending});
+  }
+  if (!known) call.acts.push_back({CallClass::kRunning, std::string(what), atoms});
+}
+
+Call read_call(const ProposedCall& proposed, ShellReader& reader) {
+  Call call;
+  if (proposed.arguments.size() > kMaxArguments || proposed.command.size() > kMaxArguments) {
+    call.unread = "the arguments are larger than 4 MiB";
+    return call;
+  }
+  std::vector<Field> fields;
+  if (!proposed.arguments.empty()) {
+    call.texts.push_back(proposed.arguments);
+    auto document = policy::parse_json_document({proposed.arguments, "arguments"});
+    if (document && document->kind == Node::Kind::kTable) {
+      call.texts.clear();
+      flatten(*document, "", fields);
+    } else {
+      call.unread = document ? "the arguments are no JSON object" : "the arguments are no JSON: " + document.error().what();
+      return call;
+    }
+  }
+  std::vector<std::string> commands;
+  if (!proposed.command.empty()) commands.push_back(proposed.command);
+  const CallClass kind = class_of_tool(proposed.tool);
+  for (const Field& field : fields) {
+    if (is_command_key(field.key) && (kind == CallClass::kRunning || kind == CallClass::kReading)) commands.push_back(field.text);
+    else call.texts.push_back(field.text);
+  }
+  for (const std::string& command : commands) {
+    call.texts.push_back(command);
+    read_shell(command, reader, call);
+  }
+  std::erase_if(fields, [](const Field& field) { return is_command_key(field.key); });
+  if (commands.empty() || kind != CallClass::kRunning) {
+    if (commands.empty() || !fields.empty()) read_tool(proposed, fields, call);
+  }
+  note_secrets(call);
+  return call;
+}
+
+}  // namespace belljar::guard

@@ -1,0 +1,376 @@
+// What a simple command of a shell would do, by the program's name and its words. What no table knows is kRunning.
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "belljar/turn.h"
+#include "guard/call.h"
+#include "guard/lexicon.h"
+#include "guard/read_only.h"
+#include "guard/shell.h"
+#include "guard/wrappers.h"
+
+namespace belljar::guard {
+namespace {
+
+// ` a b ` holds `word`.
+bool in(std::string_view words, std::string_view word) noexcept {
+  if (word.empty()) return false;
+  for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ')) return true;
+  }
+  return false;
+}
+
+// A program, with the sub-command that makes it so ("" any), and a word that must stand somewhere ("" none).
+struct Row {
+  CallClass kind;
+  std::string_view programs, subs, needs;
+};
+
+// The first row that fits counts.
+constexpr Row kRows[] = {
+    {CallClass::kDestructive, "rm rmdir unlink shred srm wipefs truncate blkdiscard mkswap", "", ""},
+    {CallClass::kDestructive, "git", "reset", "--hard"},
+    {CallClass::kDestructive, "git", "clean filter-branch filter-repo update-ref prune", ""},
+    {CallClass::kDestructive, "git", "push", "--force -f --delete -d --force-with-lease --mirror --prune"},
+    {CallClass::kDestructive, "git", "branch tag", "-D -d --delete"},
+    {CallClass::kDestructive, "git", "stash", "drop clear"},
+    {CallClass::kDestructive, "git", "checkout", "-- ."},
+    {CallClass::kDestructive, "git", "restore", ""},
+    {CallClass::kDestructive, "git", "worktree submodule remote", "remove rm deinit"},
+    {CallClass::kDestructive, "docker podman nerdctl", "rm rmi prune kill stop", ""},
+    {CallClass::kDestructive, "docker podman nerdctl", "system volume image container network compose", "prune rm remove down"},
+    {CallClass::kDestructive, "docker-compose", "down rm", ""},
+    {CallClass::kDestructive, "kubectl oc helm", "delete drain uninstall", ""},
+    {CallClass::kDestructive, "terraform tofu pulumi", "destroy", ""},
+    {CallClass::kDestructive, "aws gsutil gcloud az s3cmd rclone mc", "",
+     "rm rb delete del destroy purge remove terminate-instances delete-objects deletefile"},
+    {CallClass::kDestructive, "gh glab", "", "delete archive"},
+    {CallClass::kDestructive, "npm cargo gem", "unpublish yank", ""},
+    {CallClass::kDestructive, "systemctl service", "", "stop disable mask"},
+    {CallClass::kDestructive, "crontab", "", "-r"},
+    {CallClass::kDestructive,
+     "kill pkill killall dropdb dropuser lvremove vgremove pvremove userdel groupdel fdisk parted sgdisk swapoff", "", ""},
+    {CallClass::kDestructive, "redis-cli", "", "FLUSHALL FLUSHDB flushall flushdb DEL del"},
+    {CallClass::kDestructive, "find fd", "", "-delete"},
+    {CallClass::kPrivilege,
+     "sudo su doas pkexec usermod gpasswd adduser useradd addgroup groupadd visudo setcap passwd chpasswd setfacl ssh-copy-id "
+     "setenforce "
+     "ufw iptables nft firewall-cmd xhost chattr newgrp sudoedit",
+     "", ""},
+    {CallClass::kPrivilege, "chown chgrp", "", ""},
+    {CallClass::kPrivilege, "kubectl oc", "create", "clusterrolebinding rolebinding clusterrole role token"},
+    {CallClass::kPrivilege, "aws", "iam", ""},
+    {CallClass::kPrivilege, "aws", "", "put-bucket-policy put-bucket-acl authorize-security-group-ingress add-permission"},
+    {CallClass::kPrivilege, "gcloud gsutil", "", "add-iam-policy-binding set-iam-policy iam acl"},
+    {CallClass::kPrivilege, "az", "role", ""},
+    {CallClass::kPrivilege, "gh", "repo", "--visibility"},
+    {CallClass::kPrivilege, "gh", "ssh-key gpg-key secret variable", "add set"},
+    {CallClass::kPersistence, "at batch launchctl update-rc.d chkconfig systemd-run loginctl", "", ""},
+    {CallClass::kPersistence, "systemctl", "", "enable link edit"},
+    {CallClass::kPersistence, "git", "config",
+     "core.hooksPath core.sshCommand core.fsmonitor core.pager core.editor include.path alias.* credential.helper "
+     "--global --system core.hookspath core.sshcommand"},
+    {CallClass::kPersistence, "npm yarn pnpm pip pip3 poetry conda cargo", "config", ""},
+    {CallClass::kPersistence, "crontab", "", ""},
+    {CallClass::kPersistence, "ln", "", ""},
+    {CallClass::kCommitment, "gh glab", "pr mr release sponsors", "merge create"},
+    {CallClass::kCommitment, "stripe paypal", "", ""},
+    {CallClass::kCommitment, "aws", "ec2 rds", "run-instances create-db-instance purchase-reserved-instances-offering"},
+    {CallClass::kCommitment, "gcloud doctl hcloud linode-cli az heroku vultr-cli", "", "create resize addons:create upgrade"},
+    {CallClass::kSending, "git", "push", ""},
+    {CallClass::kSending, "git", "remote", "add set-url"},
+    {CallClass::kSending, "gh glab", "gist issue pr api", "create comment -X -f -F --method"},
+    {CallClass::kSending, "npm yarn pnpm cargo twine gem poetry", "publish upload push", ""},
+    {CallClass::kSending, "docker podman", "push login", ""},
+    {CallClass::kSending, "aws", "s3", "cp sync mv"},
+    {CallClass::kSending, "gsutil rclone s3cmd azcopy", "", ""},
+    {CallClass::kSending,
+     "nc ncat netcat socat telnet ssh scp sftp rsync ftp tftp mail mailx sendmail mutt swaks msmtp croc wormhole ngrok cloudflared "
+     "openssl dig nslookup host ping wscat websocat ab",
+     "", ""},
+    {CallClass::kInstalling, "npm pnpm yarn bun", "install i add", ""},
+    {CallClass::kInstalling,
+     "pip pip3 pipx gem cargo go brew apt apt-get dnf yum pacman snap flatpak conda mamba poetry apk composer",
+     "install add get -S", ""},
+    {CallClass::kInstalling, "uv", "pip add tool", ""},
+    {CallClass::kInstalling, "npx bunx uvx dlx", "", ""},
+    {CallClass::kInstalling, "docker podman", "pull run", ""},
+    {CallClass::kInstalling, "code", "", "--install-extension"},
+    {CallClass::kSecretReading, "printenv", "", ""},
+    {CallClass::kSecretReading, "gpg", "", "--export-secret-keys"},
+    {CallClass::kSecretReading, "pass security secret-tool keyring", "", ""},
+    {CallClass::kSecretReading, "gh", "auth", "token"},
+    {CallClass::kSecretReading, "aws", "configure", "get export-credentials"},
+    {CallClass::kSecretReading, "kubectl", "get", "secret secrets"},
+    {CallClass::kRunning, "make cmake ninja meson gradle mvn tox pytest jest vitest ctest", "", ""},
+};
+
+const Word* operand(const Part& part, std::size_t index) noexcept {
+  for (std::size_t i = 1; i < part.argv.size(); ++i) {
+    if (part.argv[i].text.starts_with('-')) continue;
+    if (index-- == 0) return &part.argv[i];
+  }
+  return nullptr;
+}
+
+bool has_word(const Part& part, std::string_view words) noexcept {
+  return std::ranges::any_of(part.argv.begin() + 1, part.argv.end(), [&](const Word& word) {
+    if (in(words, word.text)) return true;
+    return words.find("alias.*") != std::string_view::npos && word.text.starts_with("alias.");
+  });
+}
+
+std::optional<CallClass> class_by_table(const Part& part) noexcept {
+  const std::string_view name = program_name(part);
+  for (const Row& row : kRows) {
+    if (!in(row.programs, name)) continue;
+    if (!row.subs.empty()) {
+      const Word* sub = operand(part, 0);
+      const bool option = part.argv.size() > 1 && in(row.subs, part.argv[1].text);
+      if (!option && (sub == nullptr || !in(row.subs, sub->text))) continue;
+    }
+    if (!row.needs.empty() && !has_word(part, row.needs)) continue;
+    return row.kind;
+  }
+  if (name.starts_with("mkfs")) return CallClass::kDestructive;
+  return std::nullopt;
+}
+
+// What only says with what key or by whom, and is no payload: -i KEY, --cacert FILE.
+bool is_identity_option(std::string_view word) noexcept {
+  return in("-i --key --cert --cacert --identity --user -u --token -o -E -P -p -l", word);
+}
+
+// The words that decide: everything but the program, options and a sub-command.
+std::vector<Atom> atoms_of(const Part& part, bool has_sub) {
+  std::vector<Atom> atoms;
+  bool first = has_sub;
+  for (std::size_t i = 1; i < part.argv.size() && atoms.size() < kMostAtoms; ++i) {
+    const std::string& text = part.argv[i].text;
+    const std::size_t equals = text.find('=');
+    const bool option = text.starts_with('-');
+    if (option && equals == std::string::npos) {
+      // -oX, -Tfile: short options that carry their value.
+      if (text.size() > 3 && text[1] != '-') {
+        auto found = find_atoms(std::string_view(text).substr(2));
+        atoms.insert(atoms.end(), found.begin(), found.end());
+      }
+      continue;
+    }
+    if (first && !option) {
+      first = false;
+      continue;
+    }
+    std::vector<Atom> found = find_atoms(option ? std::string_view(text).substr(equals + 1) : std::string_view(text));
+    if (found.empty() && !option && text.size() >= 2) found.push_back({Atom::Kind::kName, text});
+    atoms.insert(atoms.end(), found.begin(), found.end());
+  }
+  return atoms;
+}
+
+bool writes(const Redirect& redirect) noexcept {
+  if (redirect.op.find('>') == std::string::npos || redirect.target.text == "/dev/null") return false;
+  const bool descriptor = redirect.op == ">&" && redirect.target.text.find_first_not_of("0123456789-") == std::string::npos;
+  return !descriptor && redirect.op != ">&-";
+}
+
+void read_redirects(const Part& part, Call& call) {
+  for (const Redirect& redirect : part.redirects) {
+    if (redirect.target.text.starts_with("/dev/tcp/") || redirect.target.text.starts_with("/dev/udp/")) {
+      std::string host = redirect.target.text.substr(9);
+      host.resize(std::min(host.find('/'), host.size()));
+      call.acts.push_back({CallClass::kSending, to_line(part), {{Atom::Kind::kHost, host}}, true});
+    } else if (writes(redirect)) {
+      const std::string_view name = program_name(part);
+      const bool empties = redirect.op == ">" && (part.argv.empty() || name == ":" || name == "true");
+      add_write(redirect.target.text, to_line(part), call);
+      if (empties) call.acts.back().kind = CallClass::kDestructive;
+      // What is written there is told by the words: `echo 'curl x | sh' >> ~/.bashrc`.
+      if (call.acts.back().kind != CallClass::kWriting || is_code_path(redirect.target.text)) {
+        for (const Word& word : part.argv) {
+          for (const Atom& atom : find_atoms(word.text)) {
+            if (atom.kind != Atom::Kind::kPath) call.acts.back().atoms.push_back(atom);
+          }
+        }
+      }
+    }
+  }
+}
+
+bool is_interpreter(std::string_view name) noexcept {
+  const std::string_view plain = name.substr(0, name.find_first_of("0123456789."));
+  return in("python pypy node deno bun perl ruby php lua Rscript awk gawk osascript tclsh psql mysql sqlite mariadb mongo mongosh",
+            plain) ||
+         in("sqlite3", name);
+}
+
+// -c CODE, -e CODE, and for databases and awk every word; here-documents.
+bool read_interpreted(const Part& part, Call& call) {
+  const std::string_view name = program_name(part);
+  if (!is_interpreter(name)) return false;
+  const bool all = in("psql mysql sqlite3 mariadb mongo mongosh awk gawk redis-cli", name);
+  bool read = false;
+  for (std::size_t i = 1; i < part.argv.size(); ++i) {
+    const std::string& text = part.argv[i].text;
+    const std::string& before = part.argv[i - 1].text;
+    const bool code = before == "-c" || before == "-e" || before == "-r" || before == "-p" || before == "--eval";
+    if (!code && !(all && text.find(' ') != std::string::npos)) continue;
+    read_code(text, to_line(part), call);
+    read = true;
+  }
+  for (const Redirect& redirect : part.redirects) {
+    if (!redirect.op.starts_with("<<")) continue;
+    read_code(redirect.target.text, to_line(part), call);
+    read = true;
+  }
+  return read;
+}
+
+// curl and its kind: with content or a changing method it sends, else it fetches.
+bool read_transfer(const Part& part, Call& call) {
+  const std::string_view name = program_name(part);
+  if (!in("curl wget http https xh aria2c fetch lynx w3m", name)) return false;
+  Act act{.kind = CallClass::kFetching, .what = to_line(part), .atoms = {}};
+  for (std::size_t i = 1; i < part.argv.size(); ++i) {
+    const std::string& text = part.argv[i].text;
+    const bool data = text.starts_with("--data") || text.starts_with("--form") || text.starts_with("--upload") ||
+                      text.starts_with("--post") || text.starts_with("--json") || text.starts_with("--body") ||
+                      (name == "curl" && (text.starts_with("-d") || text.starts_with("-F") || text.starts_with("-T")));
+    const bool method = in("POST PUT DELETE PATCH", text) || in("-XPOST -XPUT -XDELETE -XPATCH", text) ||
+                        (text.starts_with("--request=") || text.starts_with("--method="));
+    if (data || method) act.kind = CallClass::kSending, act.payload = true;
+    if (!part.argv[i].fixed && part.argv[i].expands) act.payload = true;  // curl "https://x/?$(...)"
+    for (Atom& atom : find_atoms(text)) {
+      if (atom.kind == Atom::Kind::kUrl || atom.kind == Atom::Kind::kHost || atom.kind == Atom::Kind::kAddress)
+        act.atoms.push_back(atom);
+    }
+  }
+  if (!part.upstream.empty()) act.payload = true;
+  call.acts.push_back(std::move(act));
+  return true;
+}
+
+bool touches_content(const Part& part) noexcept {
+  return !part.upstream.empty() || std::ranges::any_of(part.redirects, [](const Redirect& redirect) { return redirect.op == "<"; });
+}
+
+// cp, mv, tee, install, ln, sed -i: where they write.
+bool read_copy(const Part& part, Call& call) {
+  const std::string_view name = program_name(part);
+  if (name == "tee") {
+    for (std::size_t i = 1; i < part.argv.size(); ++i) {
+      if (!part.argv[i].text.starts_with('-')) add_write(part.argv[i].text, to_line(part), call);
+    }
+    return true;
+  }
+  const bool edits = name == "sed" && has_word(part, "-i --in-place -i.bak");
+  if (!in("cp mv install ln", name) && !edits) return false;
+  const Word* last = nullptr;
+  for (std::size_t i = 1; i < part.argv.size(); ++i) {
+    if (!part.argv[i].text.starts_with('-')) last = &part.argv[i];
+  }
+  if (last == nullptr) return true;
+  add_write(last->text, to_line(part), call);
+  Act& act = call.acts.back();
+  if (name == "mv" && in("/dev/null /tmp", last->text)) act.kind = CallClass::kDestructive, act.atoms = atoms_of(part, false);
+  if (act.kind != CallClass::kWriting) {
+    act.atoms = atoms_of(part, false);
+  }
+  return true;
+}
+
+bool raises_mode(const Part& part) noexcept {
+  const Word* mode = operand(part, 0);
+  if (program_name(part) != "chmod" || mode == nullptr) return false;
+  const std::string& text = mode->text;
+  const bool octal = text.find_first_not_of("01234567") == std::string::npos;
+  if (octal) return text.size() >= 4 ? text[text.size() - 4] != '0' : !text.empty() && ((text.back() - '0') & 2) != 0;
+  return text.find('s') != std::string::npos || text.find("a+w") != std::string::npos || text.find("o+w") != std::string::npos ||
+         text.find("o=") != std::string::npos || text.find("a=") != std::string::npos;
+}
+
+// `at`, `crontab -`: what comes through the pipe decides.
+void add_upstream(const Script& script, const Part& part, Act& act) {
+  for (const Range& range : part.upstream) {
+    for (std::size_t i = range.first; i < std::min(range.last, script.parts.size()); ++i) {
+      for (const Word& word : script.parts[i].argv) {
+        const auto atoms = find_atoms(word.text);
+        act.atoms.insert(act.atoms.end(), atoms.begin(), atoms.end());
+      }
+    }
+  }
+}
+
+bool reads_secret(const Part& part) {
+  return std::ranges::any_of(part.argv, [](const Word& word) { return is_secret_path(word.text); });
+}
+
+void note_secrets(const Part& part, Call& call) {
+  for (std::size_t i = 1; i < part.argv.size(); ++i) {
+    if (is_identity_option(part.argv[i - 1].text)) continue;
+    std::string_view text = part.argv[i].text;
+    text.remove_prefix(std::min(text.find_last_of("=@") + 1, text.size()));
+    if (is_secret_path(text)) call.secrets.emplace_back(text);
+  }
+  for (const Redirect& redirect : part.redirects) {
+    if (redirect.op == "<" && is_secret_path(redirect.target.text)) call.secrets.push_back(redirect.target.text);
+  }
+  const std::string_view name = program_name(part);
+  if (name == "printenv" || (name == "env" && part.argv.size() == 1)) call.secrets.emplace_back(name);
+}
+
+// A program of nobody's table: its name and first word may still say what it does ("./bank transfer").
+CallClass class_by_words(const Part& part) {
+  const std::string_view name = program_name(part);
+  CallClass kind = name.empty() || is_shell(name) ? CallClass::kRunning : class_of_tool(name.substr(0, name.find('.')));
+  const Word* sub = operand(part, 0);
+  if (sub != nullptr && sub->text.find_first_of("/. ") == std::string::npos) {
+    const CallClass by_sub = class_of_tool(sub->text);
+    if (by_sub == CallClass::kCommitment || by_sub == CallClass::kDestructive || by_sub == CallClass::kPrivilege ||
+        by_sub == CallClass::kSending)
+      return by_sub;
+  }
+  return kind == CallClass::kReading || kind == CallClass::kWriting ? CallClass::kRunning : kind;
+}
+
+}  // namespace
+
+void read_part(const Script& script, const Part& part, Call& call) {
+  read_redirects(part, call);
+  note_secrets(part, call);
+  if (part.argv.empty()) return;
+  if (read_transfer(part, call) || read_interpreted(part, call)) return;
+  const std::string line = to_line(part);
+  if (raises_mode(part)) return call.acts.push_back({CallClass::kPrivilege, line, atoms_of(part, true)});
+  const std::string_view name = program_name(part);
+  const bool lists = (name == "crontab" && has_word(part, "-l")) || (name == "ln" && !reads_secret(part));
+  if (const auto kind = class_by_table(part); kind && !lists) {
+    const bool has_sub =
+        in("git docker podman kubectl npm pnpm yarn pip pip3 cargo gem gh aws apt apt-get brew go uv terraform helm systemctl "
+           "gcloud az",
+           name);
+    Act act{*kind, line, atoms_of(part, has_sub)};
+    act.payload = *kind == CallClass::kSending && (touches_content(part) || in("scp rsync sftp aws gsutil rclone", name));
+    if (*kind == CallClass::kPersistence) add_upstream(script, part, act);
+    call.acts.push_back(std::move(act));
+    return;
+  }
+  if (read_copy(part, call)) return;
+  if (!part.starts_more && !why_not_read_only(part)) {
+    const CallClass kind = reads_secret(part) ? CallClass::kSecretReading : CallClass::kReading;
+    return call.acts.push_back({kind, line, atoms_of(part, false)});
+  }
+  if (part.starts_more) return;
+  const CallClass kind = class_by_words(part);
+  Act act{kind, line, atoms_of(part, kind != CallClass::kRunning)};
+  if (part.argv[0].text.find('/') != std::string::npos) act.atoms.push_back({Atom::Kind::kPath, part.argv[0].text});
+  call.acts.push_back(std::move(act));
+}
+
+}  // namespace belljar::guard

@@ -1,0 +1,354 @@
+#include "guard/trace.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "belljar/turn.h"
+#include "guard/call.h"
+#include "guard/detect.h"
+#include "guard/lexicon.h"
+#include "guard/normal.h"
+
+namespace belljar::guard {
+namespace {
+
+constexpr std::size_t kNear = 220;       // bytes around a place that belong to it
+constexpr std::size_t kMostPlaces = 64;  // of one string in one text
+
+bool is_alnum(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
+
+std::string plain_of(std::string_view text) {
+  Hidden hidden;
+  std::string plain = normalise(text, hidden).text;
+  while (!plain.empty() && (plain.back() == ' ' || plain.back() == '\n')) plain.pop_back();
+  return plain;
+}
+
+// [begin, end) is no piece of a longer word or path.
+bool stands_alone(std::string_view text, std::size_t begin, std::size_t end, bool below_counts) noexcept {
+  const auto at = [&](std::size_t i) { return i < text.size() ? text[i] : ' '; };
+  if (begin > 0 && is_alnum(text[begin]) && (is_alnum(text[begin - 1]) || text[begin - 1] == '-')) return false;
+  const char next = at(end);
+  if (is_alnum(next) && is_alnum(text[end - 1])) return false;
+  if (next == '-' && is_alnum(at(end + 1))) return false;
+  if (next == '.' && is_alnum(at(end + 1))) return false;
+  if (next == '@' && is_alnum(at(end + 1))) return false;
+  return below_counts || next != '/' || !(is_alnum(at(end + 1)) || at(end + 1) == '.');
+}
+
+// Calls `each(begin)` for each place; ends when it returns true.
+template <class Each>
+void places(std::string_view text, std::string_view word, bool below_counts, Each each) {
+  if (word.empty()) return;
+  std::size_t count = 0;
+  for (std::size_t at = text.find(word); at != std::string_view::npos && count < kMostPlaces; at = text.find(word, at + 1)) {
+    if (!stands_alone(text, at, at + word.size(), below_counts)) continue;
+    ++count;
+    if (each(at)) return;
+  }
+}
+
+bool holds(std::string_view text, std::string_view word, bool below_counts) {
+  bool found = false;
+  places(text, word, below_counts, [&](std::size_t) { return found = true; });
+  return found;
+}
+
+struct Window {
+  std::size_t begin, end;
+};
+// What belongs together: up to kNear bytes, not beyond an empty line.
+Window around(std::string_view text, std::size_t begin, std::size_t end) noexcept {
+  std::size_t from = begin > kNear ? begin - kNear : 0;
+  std::size_t to = std::min(end + kNear, text.size());
+  if (const std::size_t gap = text.rfind("\n\n", begin); gap != std::string_view::npos && gap >= from && gap < begin)
+    from = gap + 2;
+  if (const std::size_t gap = text.find("\n\n", end); gap != std::string_view::npos && gap < to) to = gap;
+  return {from, to};
+}
+
+std::string_view line_before(std::string_view text, std::size_t at) noexcept {
+  const std::size_t begin = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
+  const std::size_t from = begin == std::string_view::npos ? 0 : begin + 1;
+  return text.substr(from, at - from);
+}
+
+// Head lines of a mail say who wrote; they ask for nothing.
+bool is_header(std::string_view text, std::size_t at) noexcept {
+  const std::string_view line = line_before(text, at);
+  constexpr std::string_view kHeads[] = {
+      "from:", "to:", "cc:",   "reply-to:", "sender:", "von:",      "an:",     "de:",         "para:",
+      "a:",    "от:", "кому:", "发件人",    "收件人",  "\"from\":", "\"to\":", "\"sender\":", "author:"};
+  return std::ranges::any_of(kHeads, [&](std::string_view head) { return line.starts_with(head); });
+}
+
+bool speaks_of(std::string_view text, Window window, std::size_t begin, std::size_t end, const std::vector<CallClass>& words) {
+  const std::string_view near = text.substr(0, window.end);
+  for (const CallClass kind : words) {
+    for (std::size_t at = find_act_word(kind, near, window.begin); at != std::string_view::npos;
+         at = find_act_word(kind, near, at + 1)) {
+      if (at < begin || at >= end) return true;
+    }
+  }
+  return false;
+}
+
+std::string cut(std::string_view text, std::size_t begin, std::size_t end) {
+  constexpr std::size_t kLongest = 300;
+  while (begin < end && (static_cast<unsigned char>(text[begin]) & 0xC0U) == 0x80U) ++begin;
+  end = std::min(end, begin + kLongest);
+  while (end > begin && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return std::string(text.substr(begin, end - begin));
+}
+
+// The words around a place as the original has them.
+Found found_at(const Known& known, const Known::Layer& layer, std::size_t begin, std::size_t end) {
+  const bool hidden = layer.how != "text";
+  const Window window = around(layer.plain.text, begin, end);
+  std::size_t from = std::max(window.begin, begin > 120 ? begin - 120 : 0);
+  Found found{.known = &known, .hidden = hidden};
+  found.evidence = {.source = known.what.source, .name = known.what.name, .layer = layer.how};
+  const auto original = [&](std::size_t i) { return i < layer.plain.at.size() ? layer.plain.at[i] : known.what.text.size(); };
+  if (hidden) {
+    found.evidence.at = layer.at;
+    found.evidence.quote = cut(layer.plain.text, from, window.end);
+  } else {
+    found.evidence.at = original(begin);
+    found.evidence.quote = cut(known.what.text, original(from), original(window.end));
+  }
+  return found;
+}
+
+void add_tokens(Known& known) {
+  for (std::size_t at = 0; at < known.what.text.size() && known.tokens.size() < 256;) {
+    const std::size_t end = std::min(known.what.text.find_first_of(" \t\r\n=:\"',;", at), known.what.text.size());
+    const std::string_view token = std::string_view(known.what.text).substr(at, end - at);
+    const bool digits = token.find_first_of("0123456789") != std::string_view::npos;
+    if (token.size() >= 8 && token.size() <= 256 && digits) known.tokens.emplace_back(token);
+    at = end + 1;
+  }
+}
+
+void add(std::vector<std::string>& list, std::string text) {
+  if (text.size() >= 2 && std::ranges::find(list, text) == list.end()) list.push_back(std::move(text));
+}
+
+std::string host_of(std::string_view text) {
+  if (const std::size_t scheme = text.find("://"); scheme != std::string_view::npos) text.remove_prefix(scheme + 3);
+  text = text.substr(0, text.find_first_of("/?#"));
+  if (const std::size_t user = text.rfind('@'); user != std::string_view::npos) text.remove_prefix(user + 1);
+  return std::string(text.substr(0, text.find(':')));
+}
+
+// "api.x.example" -> "x.example".
+std::string parent_of(const std::string& host) {
+  const std::size_t last = host.rfind('.');
+  if (last == std::string::npos || last == 0) return host;
+  const std::size_t before = host.rfind('.', last - 1);
+  return before == std::string::npos ? host : host.substr(before + 1);
+}
+
+void add_path(std::vector<std::string>& list, std::string path, std::string_view workspace) {
+  while (path.ends_with("/*") || path.ends_with("/.")) path.resize(path.size() - 2);
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  add(list, path);
+  for (const std::string_view prefix : {std::string_view("./"), std::string_view("~/"), std::string_view("$home/"), workspace}) {
+    if (prefix.empty() || !path.starts_with(prefix)) continue;
+    path.erase(0, prefix.size());
+    while (path.starts_with('/')) path.erase(0, 1);
+    add(list, path);
+  }
+  const std::string name = path.substr(path.rfind('/') + 1);
+  if (name.size() >= 4) add(list, name);
+}
+
+}  // namespace
+
+Known read_text(Entered what, bool scanned) {
+  Known known{.what = std::move(what)};
+  Hidden hidden;
+  known.layers.push_back({"text", normalise(known.what.text, hidden), 0});
+  if (!scanned) return known;
+  for (Layer& layer : decode_layers(known.what.text)) {
+    if (layer.how == "rot13" || layer.how == "reversed") continue;  // of any text: the detector judges those
+    Hidden inner;
+    known.layers.push_back({layer.how, normalise(layer.text, inner), layer.begin});
+  }
+  known.suspicious = scan(known.what.text).suspicious();
+  known.secret = is_secret_path(known.what.name);
+  if (known.secret) add_tokens(known);
+  return known;
+}
+
+std::vector<std::string> spellings(const Atom& atom, std::string_view workspace) {
+  const std::string plain = plain_of(atom.text);
+  std::vector<std::string> list;
+  switch (atom.kind) {
+    case Atom::Kind::kPath:
+      add_path(list, plain, plain_of(workspace));
+      break;
+    case Atom::Kind::kUrl:
+    case Atom::Kind::kHost:
+      add(list, plain);
+      add(list, host_of(plain));
+      add(list, parent_of(host_of(plain)));
+      break;
+    case Atom::Kind::kAddress: {
+      add(list, plain);
+      const std::size_t at = plain.find('@');
+      std::string spoken = plain.substr(0, at) + " at " + plain.substr(at + 1);
+      add(list, spoken);
+      for (std::size_t dot = spoken.find('.'); dot != std::string::npos; dot = spoken.find('.', dot + 5))
+        spoken.replace(dot, 1, " dot ");
+      add(list, spoken);
+      break;
+    }
+    case Atom::Kind::kAmount:
+      add(list, plain);
+      add(list, plain + ".00");
+      if (plain.size() > 3 && plain.find_first_of(".,") == std::string::npos) {
+        for (const char* mark : {",", ".", " "}) {
+          std::string grouped = plain;
+          for (std::size_t i = plain.size(); i > 3; i -= 3) grouped.insert(i - 3, mark);
+          add(list, grouped);
+        }
+      }
+      break;
+    default:
+      add(list, plain);
+      break;
+  }
+  return list;
+}
+
+// The user named a directory above it: "the files in tmp/".
+bool is_below_named(std::string_view text, std::string_view path) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string_view::npos; slash = path.find('/', slash + 1)) {
+    bool found = false;
+    places(text, path.substr(0, slash + 1), true, [&](std::size_t at) {
+      const std::size_t end = at + slash + 1;
+      const bool dot = end < text.size() && text[end] == '.';
+      const std::size_t after = dot ? end + 1 : end;
+      return found = after >= text.size() || !is_alnum(text[after]);
+    });
+    if (found) return true;
+  }
+  return false;
+}
+
+bool is_named(const Known& user, const Atom& atom, const std::vector<std::string>& spelled) {
+  const bool path = atom.kind == Atom::Kind::kPath;
+  const std::string_view text = user.layers[0].plain.text;
+  if (path && std::ranges::any_of(spelled, [&](const std::string& word) { return is_below_named(text, word); })) return true;
+  return std::ranges::any_of(
+      spelled, [&](const std::string& word) { return holds(user.layers[0].plain.text, word, atom.kind != Atom::Kind::kPath); });
+}
+
+std::optional<Found> find_atom(const Known& known, const Atom& atom, const std::vector<std::string>& spelled,
+                               const std::vector<CallClass>& words) {
+  std::optional<Found> best;
+  for (const Known::Layer& layer : known.layers) {
+    const std::string_view text = layer.plain.text;
+    for (const std::string& word : spelled) {
+      places(text, word, true, [&](std::size_t at) {
+        const std::size_t end = at + word.size();
+        const bool instructed =
+            layer.how != "text" || (!is_header(text, at) && speaks_of(text, around(text, at, end), at, end, words));
+        if (best && !instructed) return false;
+        best = found_at(known, layer, at, end);
+        best->instructed = instructed;
+        best->evidence.text = atom.text;
+        best->evidence.kind = to_string(atom.kind);
+        return instructed;
+      });
+      if (best && best->instructed) return best;
+    }
+  }
+  return best;
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  constexpr std::size_t kMost = 64;
+  const std::string plain = plain_of(text.substr(0, 4096));
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin < plain.size() && words.size() < kMost;) {
+    std::size_t end = begin;
+    while (end < plain.size() && is_alnum(plain[end])) ++end;
+    if (end - begin >= 4) add(words, plain.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+std::optional<Spoken> find_act(const Known& known, CallClass kind, const std::vector<std::string>& words) {
+  std::optional<Spoken> best;
+  for (const Known::Layer& layer : known.layers) {
+    const std::string_view text = layer.plain.text;
+    std::size_t count = 0;
+    for (std::size_t at = find_act_word(kind, text); at != std::string_view::npos && count < kMostPlaces;
+         at = find_act_word(kind, text, at + 1), ++count) {
+      const Window window = around(text, at, at + 1);
+      const std::string_view near = text.substr(window.begin, window.end - window.begin);
+      const auto shared =
+          static_cast<std::size_t>(std::ranges::count_if(words, [&](const std::string& word) { return holds(near, word, true); }));
+      if (best && shared <= best->shared) continue;
+      best = Spoken{found_at(known, layer, at, at + 1), shared};
+      best->found.instructed = true;
+      best->found.evidence.kind = "act";
+    }
+  }
+  return best;
+}
+
+bool points_at(const Known& user, const Known& known) {
+  const std::string name = plain_of(known.what.name);
+  if (name.size() < 3) return false;
+  const std::string_view text = user.layers[0].plain.text;
+  if (holds(text, name, true)) return true;
+  if (name.find("://") != std::string::npos) return holds(text, host_of(name), true);
+  const std::string base = name.substr(name.rfind('/') + 1);
+  if (base.find('.') == std::string::npos && name.find('/') == std::string::npos) return false;
+  const std::string stem = base.substr(0, base.find('.'));
+  return holds(text, base, true) || (stem.size() >= 4 && holds(text, stem, true));
+}
+
+std::size_t count_of_kind(const Known& known, Atom::Kind kind) {
+  std::vector<std::string> seen;
+  const std::vector<Atom> atoms = find_atoms(known.what.text);
+  if (atoms.size() >= kMostAtoms) return kMostAtoms;  // there may be more
+  for (const Atom& atom : atoms) {
+    const bool host = kind == Atom::Kind::kHost || kind == Atom::Kind::kUrl;
+    if (host ? atom.kind == Atom::Kind::kHost || atom.kind == Atom::Kind::kUrl : atom.kind == kind)
+      add(seen, host ? host_of(atom.text) : atom.text);
+  }
+  return seen.size();
+}
+
+bool is_linked(const Known& user, const Found& found) {
+  const std::string quote = plain_of(found.evidence.quote);
+  const std::string place = plain_of(found.evidence.text);
+  const std::size_t at = quote.find(place);
+  if (at == std::string::npos) return false;
+  const std::size_t end = std::min(quote.find('\n', at), quote.size());
+  const std::string_view line =
+      std::string_view(quote).substr(at - line_before(quote, at).size(), end - at + line_before(quote, at).size());
+  for (std::size_t begin = 0; begin < line.size();) {
+    std::size_t stop = begin;
+    while (stop < line.size() && (is_alnum(line[stop]) || static_cast<unsigned char>(line[stop]) >= 0x80)) ++stop;
+    const std::string_view word = line.substr(begin, stop - begin);
+    constexpr std::string_view kCommon[] = {"the",  "and",  "for",  "from", "with",    "mail", "email",
+                                            "name", "send", "this", "that", "example", "com",  "org"};
+    if (word.size() >= 3 && std::ranges::find(kCommon, word) == std::end(kCommon) && holds(user.layers[0].plain.text, word, true))
+      return true;
+    begin = stop + 1;
+  }
+  return false;
+}
+
+}  // namespace belljar::guard

@@ -1,0 +1,65 @@
+// What entered a turn, and where a string of a call stands in it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/turn.h"
+#include "guard/call.h"
+#include "guard/normal.h"
+
+namespace belljar::guard {
+
+// One text, read once: as it is and with its hidden layers opened.
+struct Known {
+  struct Layer {
+    std::string how;  // "text", "base64"
+    Plain plain;
+    std::size_t at = 0;  // of a hidden layer: where it begins in the original
+  };
+  Entered what;
+  std::vector<Layer> layers;
+  bool suspicious = false;          // the detector finds an injection in it
+  bool secret = false;              // the content of a key or credential file
+  std::vector<std::string> tokens;  // of a secret: what would give it away
+};
+
+// How a string stands in a text.
+struct Found {
+  const Known* known = nullptr;
+  bool instructed = false;  // near words that speak of the act, or hidden
+  bool hidden = false;
+  Evidence evidence;
+};
+
+// `scanned`: look for hidden layers and injections as well.
+Known read_text(Entered what, bool scanned);
+
+// Spellings under which an atom may stand in a text, the fullest first; normalised. `workspace` without a final slash.
+std::vector<std::string> spellings(const Atom& atom, std::string_view workspace);
+
+// The user wrote it (or its last component, or its host).
+bool is_named(const Known& user, const Atom& atom, const std::vector<std::string>& spelled);
+// The best place of it in an untrusted text: one that is instructed before one that only mentions it. `words`: which acts' words
+// make an instruction of a mention.
+std::optional<Found> find_atom(const Known& known, const Atom& atom, const std::vector<std::string>& spelled,
+                               const std::vector<CallClass>& words);
+// The place that speaks of such an act and shares most words with the call; `shared` of the result says how many.
+struct Spoken {
+  Found found;
+  std::size_t shared = 0;
+};
+std::optional<Spoken> find_act(const Known& known, CallClass kind, const std::vector<std::string>& words);
+// Words of a text, normalised, of four letters and more.
+std::vector<std::string> words_of(std::string_view text);
+
+// The user's text names this text: its path, its file's name, its host.
+bool points_at(const Known& user, const Known& known);
+// How many different strings of this kind the text holds.
+std::size_t count_of_kind(const Known& known, Atom::Kind kind);
+// A word near the place of `found` that the user wrote as well: "Anna" before anna@firm.example.
+bool is_linked(const Known& user, const Found& found);
+
+}  // namespace belljar::guard
