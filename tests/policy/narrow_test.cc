@@ -107,6 +107,8 @@ const Case kCases[] = {
     {"network.transparent = false", "network.transparent = true", "network.transparent = false"},
     {"network.proxy_auth = true", "network.proxy_auth = false", "network.proxy_auth = true"},
     {"", "network.credentials = [\"K for h\"]", "network.credentials = []"},
+    {"network.tls_passthrough = [\"a.example\"]", "network.tls_passthrough = []", "network.tls_passthrough = [\"b.example\"]"},
+    {"", "network.tls_ca_file = \"/x.pem\"", "network.mode = \"none\""},
     {"", "commands.allow = [\"rm\"]", "commands.allow = []"},
     {"", "limits.cpu_request = 1.0", "limits.cpus = 1.0"},
     {"", "limits.memory_request = \"1GiB\"", "limits.memory = \"1GiB\""},
