@@ -231,7 +231,8 @@ TEST_F(EgressTls, AClientCertificatePassesByAnExceptionOnly) {
   const std::string ask = std::string(kCurl) + "--cert own.pem --cacert ca.pem https://client.test:4443/";
   const Outcome refused =
       shell(std::string(kCurl) + "--cert own.pem https://client.test:4443/", {"--allow-request", "GET client.test"});
-  EXPECT_TRUE(has(refused.out, "certificate required")) << refused;
+  // TLS 1.3 asks after the handshake: the server's alert comes with its end, and may be lost to it.
+  EXPECT_TRUE(has(refused.out, "certificate required") || has(refused.out, "gave no HTTP answer")) << refused;
   EXPECT_FALSE(has(refused.out, " at=")) << refused;
   const Outcome whole = shell(ask, {"--allow-domain", "client.test", "--net-methods", "full", "--tls-passthrough", "client.test"});
   EXPECT_EQ(whole.out, "GET / host=client.test:4443 at=93.184.0.88 body=0\n") << whole;
