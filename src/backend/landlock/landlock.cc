@@ -272,8 +272,9 @@ class Preparation {
     else add("identity", format("host id {}", plan_.outside_uid), "set before the command starts", Enforced::kFull);
     add("processes", "other processes out of reach", "Landlock domain: no ptrace" + std::string(abi_ >= 6 ? ", no signals" : ""),
         Enforced::kPartial,
-        abi_ >= 6 ? "they can be seen in /proc"
-                  : "they can be seen in /proc, and the user's own can be signalled (needs Landlock ABI 6)");
+        abi_ >= 6 ? "they can be seen in /proc, and the user's own can be given another priority or processor"
+                  : "they can be seen in /proc, and the user's own can be signalled (needs Landlock ABI 6), and given another "
+                    "priority or processor");
     add("kill", "nothing outlives the command or its front", "subreaper and sweep", Enforced::kPartial,
         "a fork bomb can outrun the sweep");
     add("privileges", "no capability, no set-id gain", "empty capability sets, no_new_privs", Enforced::kFull);
