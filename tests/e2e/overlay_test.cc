@@ -26,7 +26,7 @@ cp /etc/passwd passwd; echo "owner:x:21200:21200::$1/m/home:/bin/sh" >>passwd; m
 mkdir -p m/home/.ssh m/home/ws m/nobodys m/roots m/callers/.ssh
 echo key >m/home/.ssh/id_rsa; echo key >m/callers/.ssh/id_rsa; echo private >m/home/private; chmod 600 m/home/private
 chown -R 21200:21200 m/home; chmod 700 m/home m/callers; chown -R 21201:21201 m/nobodys; chmod 755 "$1" m
-export HOME="$1/m/callers"
+export HOME="${CALLERS_HOME:-$1/m/callers}"
 layers=$1/layers result=$1/result
 cd "$1/m/$2"; shift 2
 status=0; "$@" || status=$?
@@ -35,11 +35,11 @@ exit "$status"
 )");
   }
   // belljar run ARGUMENTS, with the workspace `folder` of the overlay.
-  Outcome run_at(const std::string& folder, std::vector<std::string> arguments) const {
+  Outcome run_at(const std::string& folder, std::vector<std::string> arguments, RunOptions options = {}) const {
     std::vector<std::string> words = {"unshare",         "--mount",    "--propagation", "private",       "sh",
                                       place_ / "inside", made_.path(), folder,          BELLJAR_PROGRAM, "run"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    return run(words);
+    return run(words, std::move(options));
   }
   TempDir place_, made_{"/var/tmp"};
 };
@@ -67,6 +67,11 @@ TEST_F(RootOnOverlay, TheOwnersSecretsAndTheCallersHomeAreOutOfReach) {
 TEST_F(RootOnOverlay, SecretsOpenedByNameAreTheTwin) {
   const Outcome outcome = run_at("home/ws", {"--read", made_ / "m/home/.ssh", "-c", "cat $HOME/.ssh/id_rsa"});
   EXPECT_EQ(outcome.out, "key\n") << outcome;
+}
+
+TEST_F(RootOnOverlay, ACallersHomeThatIsNotThereIsNoError) {
+  const Outcome outcome = run_at("home/ws", {"-c", "id -u"}, {.env = {{"CALLERS_HOME", "/nonexistent"}}});
+  EXPECT_EQ(outcome.out, "21200\n") << outcome;
 }
 
 TEST_F(RootOnOverlay, AnOwnerWithoutAnAccountWorksToo) {

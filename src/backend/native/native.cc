@@ -136,8 +136,8 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
     else if (!place.owner || !bind.readonly) return std::move(fd).error();  // read-only it is shown with the owner and mode it has
   }
   // Where nothing can be lent (native/owner.h) the caller's home is an empty one, unless others may enter it.
-  if (place.owner && !place.owner->callers_home.empty() && !lender.passable(place.owner->callers_home) &&
-      !is_private(place.owner->callers_home) && place.owner->callers_home != "/")
+  if (place.owner && place.owner->callers_home != "/" && host.facts(place.owner->callers_home).kind == PathKind::kDirectory &&
+      !lender.passable(place.owner->callers_home) && !is_private(place.owner->callers_home))
     view.private_dirs.push_back({place.owner->callers_home, 0755});
   if (!place.home.empty() && place.home != "/" && !view.masks.contains(place.home) && view.whole_root &&
       host.facts(place.home).kind == PathKind::kDirectory && !lender.passable(place.home) &&
