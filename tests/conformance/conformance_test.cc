@@ -516,8 +516,7 @@ INSTANTIATE_TEST_SUITE_P(Every, Conformance,
                          });
 
 // All rows with one engine, which takes a second to start.
-void check_containers(test::EngineKind kind, const std::string& column) {
-  test::Engine engine(kind);
+void check_containers(const test::Engine& engine, test::EngineKind kind, const std::string& column) {
   for (const Row& row : rows()) {
     // What needs no process is this machine's own code, and the same whichever engine there is.
     if (kind == test::EngineKind::kPodman && !row.needs_processes) continue;
@@ -545,13 +544,15 @@ void check_containers(test::EngineKind kind, const std::string& column) {
 }
 
 TEST(ContainerConformance, EveryRow) {
-  BELLJAR_NEEDS(container_engine());
-  check_containers(test::EngineKind::kDocker, "container");
+  std::unique_ptr<test::Engine> engine;
+  BELLJAR_NEEDS(start_engine(engine));
+  check_containers(*engine, test::EngineKind::kDocker, "container");
 }
 
 TEST(ContainerConformance, EveryRowWithPodman) {
-  BELLJAR_NEEDS(container_engine(belljar::test::EngineKind::kPodman));
-  check_containers(test::EngineKind::kPodman, "podman");
+  std::unique_ptr<test::Engine> engine;
+  BELLJAR_NEEDS(start_engine(engine, belljar::test::EngineKind::kPodman));
+  check_containers(*engine, test::EngineKind::kPodman, "podman");
 }
 
 // One program, all rows: CTest runs each test by itself, so the table is printed when the program is run as a whole.

@@ -28,8 +28,7 @@ using namespace std::chrono_literals;
 class ContainerBackend : public testing::Test {
  protected:
   void SetUp() override {
-    BELLJAR_NEEDS(container_engine());
-    engine_ = std::make_unique<test::Engine>();
+    BELLJAR_NEEDS(start_engine(engine_));
     work_ = std::make_unique<test::TempDir>();
     work_->give_to(test::user_uid(), test::user_gid());
     config_.backend = "container";

@@ -16,8 +16,7 @@ namespace {
 class RunInContainer : public testing::Test {
  protected:
   void SetUp() override {
-    BELLJAR_NEEDS(container_engine());
-    engine_ = std::make_unique<test::Engine>();
+    BELLJAR_NEEDS(start_engine(engine_));
     work_.give_to(test::user_uid(), test::user_gid());
   }
   test::Outcome run(std::vector<std::string> words, test::RunOptions options = {}) {

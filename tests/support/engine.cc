@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -34,7 +35,9 @@ void remove_cgroups() {
 
 }  // namespace
 
-std::string container_engine(EngineKind kind) {
+namespace {
+
+std::string why_none(EngineKind kind) {
   if (!is_root()) return "only as root";
   for (const char* name : {kind == EngineKind::kDocker ? "dockerd" : "podman", "docker", "unshare"}) {
     if (const std::string missing = program(name); !missing.empty() && !fs::exists(std::string("/usr/sbin/") + name))
@@ -43,14 +46,39 @@ std::string container_engine(EngineKind kind) {
   return fs::exists(kBusybox) ? "" : "needs the program busybox (./dev setup test)";
 }
 
+std::string last_line(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  return text.substr(text.rfind('\n') + 1).substr(0, 300);
+}
+
+}  // namespace
+
+// Whoever runs the tests may be in a container that lets no engine mount or make groups.
+std::string start_engine(std::unique_ptr<Engine>& engine, EngineKind kind) {
+  if (std::string why = why_none(kind); !why.empty()) return why;
+  try {
+    engine = std::make_unique<Engine>(kind);
+  } catch (const std::runtime_error& error) {
+    return "needs a container engine that starts: " + last_line(error.what());
+  }
+  return "";
+}
+
 Engine::Engine(EngineKind kind) : kind_(kind) {
   // Where the library keeps what containers need: not this machine's own.
   ::setenv("XDG_STATE_HOME", (directory_ / "state").c_str(), 1);
-  start();
-  import_image();
+  try {
+    start();
+    import_image();
+  } catch (...) {
+    end();
+    throw;
+  }
 }
 
-Engine::~Engine() {
+Engine::~Engine() { end(); }
+
+void Engine::end() {
   ::unsetenv("XDG_STATE_HOME");
   if (daemon_ != nullptr) stop();
   remove_cgroups();
@@ -110,6 +138,8 @@ void Engine::start() {
       argv, RunOptions{.stdin_is = Input::kNull, .env = {{"PATH", kPath}, {"CONTAINERS_CONF", limits}}, .timeout = 600s});
   for (int turn = 0; turn < 600; ++turn, std::this_thread::sleep_for(100ms)) {
     if (client({"version"}).exit_code == 0) return;
+    siginfo_t ended{};
+    if (::waitid(P_PID, static_cast<id_t>(daemon_->pid()), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0) break;
   }
   throw std::runtime_error("dockerd: " + read_file(log));
 }

@@ -1,9 +1,9 @@
 // A real container engine for a test: Debian's dockerd, or Podman's service, with a data root, a socket and namespaces of its own,
 // so that nothing of it outlives the test, whatever happens to the test. Only root can have one.
 //
-//   BELLJAR_NEEDS(container_engine());
-//   test::Engine engine;
-//   config.container = {.engine = engine.address(), .image = engine.image()};
+//   std::unique_ptr<test::Engine> engine;
+//   BELLJAR_NEEDS(start_engine(engine));
+//   config.container = {.engine = engine->address(), .image = engine->image()};
 #pragma once
 
 #include <memory>
@@ -40,12 +40,13 @@ class Engine {
   std::vector<std::string> dockerd() const;
   std::vector<std::string> podman() const;  // and its global options
   void import_image();
+  void end();
   EngineKind kind_;
   TempDir directory_;
   std::unique_ptr<Running> daemon_;
 };
 
-// Why there can be none here, or nothing.
-std::string container_engine(EngineKind kind = EngineKind::kDocker);
+// Why there can be none here, or nothing: then it runs.
+std::string start_engine(std::unique_ptr<Engine>& engine, EngineKind kind = EngineKind::kDocker);
 
 }  // namespace belljar::test
