@@ -24,13 +24,22 @@ namespace fs = std::filesystem;
 constexpr char kBusybox[] = "/bin/busybox";
 constexpr char kPath[] = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin";
 
+// With the groups of containers that outlived a killed engine: their processes are gone, their directories are not.
+void remove_group(const fs::path& group) {
+  std::error_code ignored;
+  for (const auto& below : fs::directory_iterator(group, ignored)) {
+    if (below.is_directory(ignored)) remove_group(below.path());
+  }
+  ::rmdir(group.c_str());
+}
+
 std::string cgroup_name() { return format("belljar-test-{}", ::getpid()); }
 
 void remove_cgroups() {
   std::error_code ignored;
   std::vector<fs::path> roots = {"/sys/fs/cgroup"};
   for (const auto& entry : fs::directory_iterator("/sys/fs/cgroup", ignored)) roots.push_back(entry.path());
-  for (const fs::path& root : roots) ::rmdir((root / cgroup_name()).c_str());
+  for (const fs::path& root : roots) remove_group(root / cgroup_name());
 }
 
 }  // namespace
