@@ -1,19 +1,28 @@
 #include "support/engine.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 #include "base/format.h"
 #include "support/identity.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
 
 namespace belljar::test {
 namespace {
