@@ -169,6 +169,19 @@ TEST_F(Run, TheTreeDiesWithItsFrontAndItsGroupToo) {
   EXPECT_EQ(left.report(std::chrono::seconds(15)), "");
 }
 
+// The fixture's workspace lies below /tmp, which is private to the command.
+TEST_F(Run, AReadOnlyWorkspaceBelowTmpIsShownAndNotWritable) {
+  workspace_.write("a", "kept");
+  for (const bool readonly : {true, false}) {
+    std::vector<std::string> args = {"-c", "cat a; echo x > b"};
+    if (readonly) args.insert(args.begin(), {"--policy", "read-only"});
+    const Outcome outcome = run_in(args);
+    EXPECT_EQ(outcome.out, "kept") << outcome;
+    EXPECT_EQ(outcome.exit_code == 0, !readonly) << outcome;
+    EXPECT_EQ(exists(workspace_.path() + "/b"), !readonly);
+  }
+}
+
 TEST_F(Run, LeavesNothingBehind) {
   const Leftovers left({workspace_.path()});
   EXPECT_EQ(shell("(setsid sleep 1000 &); echo x > /tmp/x; true").exit_code, 0);

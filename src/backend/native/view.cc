@@ -202,12 +202,18 @@ class Planner {
         continue;
       }
       if (writable(*real)) add_readonly(*real);
-      else if (is_private(*real) && !is_private_dir(*real) && !bound(*real)) {  // --read /tmp/x: shown through the private /tmp
-        view().binds.push_back(
-            {.source = *real, .target = *real, .readonly = true, .directory = kind_of(*real) == PathKind::kDirectory});
-      }
+      else show_through_private(*real);  // --read /tmp/x
+    }
+    // A workspace below /tmp that nobody made writable.
+    if (const FsEntry* rule = find_rule(fs_, place_.workspace); rule == nullptr || rule->access != Access::kNone) {
+      if (!writable(place_.workspace)) show_through_private(place_.workspace);
     }
     return {};
+  }
+
+  void show_through_private(const std::string& path) {
+    if (!is_private(path) || is_private_dir(path) || bound(path)) return;
+    view().binds.push_back({.source = path, .target = path, .readonly = true, .directory = kind_of(path) == PathKind::kDirectory});
   }
 
   void add_readonly(const std::string& path) {
