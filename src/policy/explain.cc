@@ -20,9 +20,18 @@ std::string_view leaf_of(std::string_view name) { return name.substr(name.find('
 // The short keys for entries are shown as the entries they became.
 bool shown(const Key& key) { return key.join != Join::kEntries || key.type == Type::kEntries; }
 
+// scheme://USER:PASSWORD@HOST without the password: what is shown ends in logs and bug reports.
+void hide_password(std::string& url) {
+  const std::size_t scheme = url.find("://"), at = url.rfind('@');
+  if (at == std::string::npos) return;
+  const std::size_t user = scheme == std::string::npos ? 0 : scheme + 3, colon = url.find(':', user);
+  if (colon < at) url.replace(colon + 1, at - colon - 1, "***");
+}
+
 std::optional<Value> value_to_show(const Key& key, const Policy& policy) {
   if (!shown(key)) return std::nullopt;
   std::optional<Value> value = load(key, policy);
+  if (value && key.name == "network.upstream_proxy") hide_password(std::get<std::string>(*value));
   // Lists that are empty by default say nothing; an emptied list of defaults does.
   if (value && key.fallback == "[]") {
     if (const auto* entries = std::get_if<std::vector<FsEntry>>(&*value); entries != nullptr && entries->empty())

@@ -78,6 +78,19 @@ TEST(Explain, WhatAnAttackerWroteComesOutEscaped) {
   EXPECT_FALSE(has(to_json_text(*effective), "\x1b"));
 }
 
+TEST(Explain, APasswordOfTheUpstreamProxyIsNotShown) {
+  const auto effective = merged({layer("user", "network.upstream_proxy = \"http://me:p%40ss:w@proxy.example:3128\"\n")});
+  ASSERT_TRUE(effective);
+  EXPECT_EQ(effective->policy.network.upstream_proxy, "http://me:p%40ss:w@proxy.example:3128");
+  for (const std::string& text :
+       {to_toml_text(*effective), to_json_text(*effective), explain_text(*effective), explain_json(*effective)}) {
+    EXPECT_TRUE(has(text, "http://me:***@proxy.example:3128")) << text;
+    EXPECT_FALSE(has(text, "ss:w")) << text;
+  }
+  const auto bare = merged({layer("user", "network.upstream_proxy = \"http://proxy.example:3128\"\n")});
+  EXPECT_TRUE(has(to_toml_text(*bare), "http://proxy.example:3128"));
+}
+
 TEST(Schema, NearestNames) {
   EXPECT_EQ(nearest_key("limits.memmory"), "limits.memory");
   EXPECT_EQ(nearest_key("memory"), "limits.memory");
