@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
+#include <string>
 
 #include "bench/report.h"
 #include "bench/rows.h"
@@ -49,6 +51,13 @@ std::string sibling() {
   const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path - 1);
   if (size <= 0) return "belljar";
   return (std::filesystem::path(std::string(path, static_cast<std::size_t>(size))).parent_path() / "belljar").string();
+}
+
+std::string read_file(const std::string& path) {
+  const std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 bool write_file(const std::string& path, const std::string& text) {
@@ -107,6 +116,6 @@ int main(int argc, char** argv) {
 
   std::fputs(to_table(report).c_str(), stdout);
   const bool written = write_file(options.json, to_json(report)) && write_file(options.svg, to_svg(report)) &&
-                       write_file(options.markdown, to_markdown(report, options.command));
+                       write_file(options.markdown, to_markdown(read_file(options.markdown), report, options.command));
   return written ? 0 : 125;
 }

@@ -41,6 +41,18 @@ std::string json_text(const std::string& text) {
   return result + '"';
 }
 
+// From "## name" to the next heading of that level, or at the end where there was none.
+void put_section(std::string& page, const std::string& name, const std::string& text) {
+  const std::string heading = "\n## " + name;
+  const std::size_t from = page.find(heading + "\n");
+  if (from == std::string::npos) {
+    page += heading + text;
+    return;
+  }
+  const std::size_t next = page.find("\n## ", from + 1);
+  page.replace(from, next == std::string::npos ? next : next - from, heading + text);
+}
+
 std::string padded(std::string text, std::size_t width) {
   text.resize(std::max(width, text.size()), ' ');
   return text;
@@ -116,23 +128,22 @@ std::string to_json(const Report& report) {
   return text + "]}\n";
 }
 
-std::string to_markdown(const Report& report, const std::string& command) {
-  std::string text =
-      "# Benchmarks\n\nMade by `" + command + "` on this machine: " + circumstances() +
-      ".\nRivals take turns in one run; a ratio compares medians of that run. Absolute times are orientation only.\n\n"
-      "![whole process, p50 and p99](bench.svg)\n";
-  std::string group;
-  for (const Row& row : report.rows) {
-    if (row.group != group) {
-      group = row.group;
-      text += "\n## " + group + "\n\n| what | p50 | p99 | runs | ratio | target |\n| --- | ---: | ---: | ---: | --- | --- |\n";
+std::string to_markdown(std::string page, const Report& report, const std::string& command) {
+  const std::string made = "\n\nMade by `" + command + "`: " + circumstances() + ".\n\n";
+  if (page.empty()) page = "# Benchmarks\n";
+  for (auto row = report.rows.begin(); row != report.rows.end();) {
+    const std::string group = row->group;
+    std::string text = made + "| what | p50 | p99 | runs | ratio | target |\n| --- | ---: | ---: | ---: | --- | --- |\n";
+    for (; row != report.rows.end() && row->group == group; ++row) {
+      text += format("| {} | {} | {} | {} | {} | {} |\n", row->name, quantity(row->p50, row->unit),
+                     row->runs > 1 ? quantity(row->p99, row->unit) : "", row->runs, ratio_text(*row), verdict(*row));
     }
-    text += format("| {} | {} | {} | {} | {} | {} |\n", row.name, quantity(row.p50, row.unit),
-                   row.runs > 1 ? quantity(row.p99, row.unit) : "", row.runs, ratio_text(row), verdict(row));
+    put_section(page, group, text);
   }
-  if (!report.left_out.empty()) text += "\nLeft out:\n\n";
-  for (const std::string& line : report.left_out) text += "- " + line + "\n";
-  return text;
+  std::string left_out;
+  for (const std::string& line : report.left_out) left_out += "- " + line + "\n";
+  if (!left_out.empty()) put_section(page, "left out", "\n\nOf the last run:\n\n" + left_out);
+  return page;
 }
 
 // One bar per program: p50 as the bar, p99 as the whisker.

@@ -12,7 +12,8 @@ std::string circumstances();
 
 std::string to_table(const Report& report);
 std::string to_json(const Report& report);
-std::string to_markdown(const Report& report, const std::string& command);
+// `page` with a section for each measured group, in place of the one it had; what else the page says stays.
+std::string to_markdown(std::string page, const Report& report, const std::string& command);
 std::string to_svg(const Report& report);  // whole processes; readable on light and on dark ground
 
 }  // namespace belljar::bench
