@@ -64,8 +64,13 @@ Result<Answer> read_000(Call& call) {
   return Answer{.text = text.empty() ? "(empty)" : std::move(text)};
 }
 
+// By a rule for commands (with_command_rules), before anything ran.
+bool blocked(const Error& error) { return error.code() == Code::kPermissionDenied && error.what().starts_with("the command "); }
+
 Result<Answer> run_001(Call& call) {
-  const ExecResult result = BELLJAR_TRY(run(call));
+  auto ran = run(call);
+  if (!ran && blocked(ran.error())) return Answer{.text = "Command blocked: " + ran.error().reason()};
+  const ExecResult result = BELLJAR_TRY(std::move(ran));
   const std::string output = result.out.bytes + result.err.bytes;
   if (result.exit_code != 0) return answer_of(format("Command failed (exit code {}):\n{}", result.exit_code, output), result);
   return answer_of(output.empty() ? "Command completed successfully (no output)" : output, result);
@@ -113,7 +118,9 @@ Result<Answer> list_001(Call& call) {
 }
 
 Result<Answer> run_002(Call& call) {
-  const ExecResult result = BELLJAR_TRY(run(call, kTimeout002));
+  auto ran = run(call, kTimeout002);
+  if (!ran && blocked(ran.error())) return Answer{.text = "Error: Dangerous command blocked"};
+  const ExecResult result = BELLJAR_TRY(std::move(ran));
   if (result.reason == Reason::kTimeout) return answer_of("Error: Timeout (120s)", result);
   const std::string output = result.out.bytes + result.err.bytes;
   const std::string_view text = first_characters(trim(output), kOutput002);

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "belljar/cancel.h"
+#include "belljar/command.h"
+#include "belljar/decorators.h"
 #include "belljar/error.h"
 #include "belljar/mock.h"
 #include "belljar/tools.h"
@@ -327,6 +329,20 @@ TEST_F(Tools, TheTextsOfTheDocuments) {
   mock_->set_delay("both", std::chrono::hours(1));
   EXPECT_EQ(call("bash", R"({"command": "both"})", first).text, "command timeout after 30000ms");
   EXPECT_EQ(call("run_bash", R"({"command": "both"})", third).text, "Error: Timeout (120s)");
+}
+
+TEST_F(Tools, ARefusedCommandReadsAsInTheDocuments) {
+  const auto ruled = with_command_rules(mock_, [](const Command& command) -> CommandVerdict {
+    if (command == shell_command("mkfs /dev/sda")) return {.allowed = false, .reason = "it formats a disk", .next = "do not"};
+    return {};
+  });
+  const auto text = [&](ToolTexts texts, std::string_view tool, std::string_view command) {
+    return Toolbox(ruled, {.texts = texts}).call(tool, R"({"command": ")" + std::string(command) + R"("})").text;
+  };
+  EXPECT_EQ(text(ToolTexts::kDocument001, "runCommand", "mkfs /dev/sda"), "Command blocked: it formats a disk");
+  EXPECT_EQ(text(ToolTexts::kDocument002, "run_bash", "mkfs /dev/sda"), "Error: Dangerous command blocked");
+  EXPECT_EQ(text(ToolTexts::kDocument001, "runCommand", "make"), "ok\n");
+  EXPECT_EQ(text(ToolTexts::kDocument002, "run_bash", "make"), "ok");
 }
 
 TEST_F(Tools, TheLimitsOfTheDocuments) {
