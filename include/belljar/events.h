@@ -139,7 +139,8 @@ struct EventOptions {
   // Measures the workspace on the host (a walk of its tree, on the sampling thread, at most a tenth of the time).
   bool measure_disk = false;
   AlertRules alerts;
-  // Called for each alert on the sampling thread, after it was published. For webhooks: belljar/webhook.h, which does not block.
+  // Called for each alert on the sampling thread, after it was published. It must not call stop() on the sandbox, which waits for
+  // that thread. For webhooks: belljar/webhook.h, which does not block.
   std::function<void(const Event&)> on_alert;
 };
 
