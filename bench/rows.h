@@ -48,9 +48,12 @@ void bench_work(const Setting& setting, Report& report);       // build, git sta
 void bench_files(const Setting& setting, Report& report);      // what a brokered call on files costs more, 1 and 8 writers
 void bench_trees(const Setting& setting, Report& report);      // clone, unpack; starts in large workspaces
 void bench_session(const Setting& setting, Report& report);    // the library's Sandbox: commands, files, many idle ones, a soak
+void bench_idle(const Setting& setting, Report& report);       // of group session: many that do nothing
 void bench_container(const Setting& setting, Report& report);  // containers beside the engine's own exec and run
 
 // What bench_files runs inside: writes its times to DIRECTORY/times. Returns an exit code.
 int files_inside(const std::string& directory, int writers, int rounds);
+// What bench_idle starts: holds `count` sandboxes until standard input ends, and writes what it saw to `notes`.
+int hold_idle(const std::string& directory, const std::string& notes, int count);
 
 }  // namespace belljar::bench

@@ -158,51 +158,6 @@ void add_value(Report& report, std::string name, std::string unit, double value,
   report.rows.push_back(std::move(row));
 }
 
-// MemAvailable is the whole machine's, and others come and go meanwhile: so it is looked at after every fifty, and the median
-// counts.
-void bench_idle(const Setting& setting, Report& report) {
-  if (setting.sandboxes == 0) return;
-  constexpr int kAtOnce = 50;
-  rlimit files{};
-  ::getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &files);
-  std::vector<std::shared_ptr<Sandbox>> idle;
-  Samples made;
-  Samples memory;
-  double available = value_in("/proc/meminfo", "MemAvailable:");
-  for (int i = 1; i <= setting.sandboxes; ++i) {
-    const double start = now_us();
-    auto sandbox = open_sandbox(setting);
-    if (!sandbox) {
-      leave_out(report, format("idle sandboxes, number {}", i), sandbox.error());
-      break;
-    }
-    made.us.push_back(now_us() - start);
-    idle.push_back(*std::move(sandbox));
-    if (i % kAtOnce != 0) continue;
-    ::usleep(100'000);  // the kernel frees some things a moment later
-    const double now = value_in("/proc/meminfo", "MemAvailable:");
-    memory.us.push_back((available - now) / 1024 / kAtOnce);
-    available = now;
-  }
-  if (idle.empty()) return;
-  report.add(kGroup, format("make one of {} that stay", idle.size()), made);
-  report.add(kGroup, format("memory of one of {} idle", idle.size()), memory);
-  report.rows.back().unit = "MiB";
-  report.rows.back().target = 0.75;
-  bool well = true;
-  for (const auto& sandbox : idle) well = well && sandbox->health().has_value();
-  if (!well) report.left_out.push_back("idle sandboxes: one of them was dead");
-  Samples end;
-  for (auto& sandbox : idle) {
-    const double start = now_us();
-    sandbox = nullptr;
-    end.us.push_back(now_us() - start);
-  }
-  report.add(kGroup, "end one of them", end);
-}
-
 void bench_pool(const Setting& setting, Report& report) {
   PoolOptions options;
   options.workspaces = setting.directory;

@@ -150,11 +150,10 @@ Result<Broker> Broker::create(UniqueFd listener, BrokerOptions options) {
   UniqueFd& timer = state->context->timer;
   timer = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer.valid()) return failed("cannot start the broker", "timerfd_create");
-  for (const int fd : {state->context->listener.get(), timer.get(), state->context->staged.event_fd()}) {
-    if (fd < 0) continue;  // no inotify: control files cannot be staged, and such opens say so
+  state->context->staged.tell(state->epoll.get());
+  for (const int fd : {state->context->listener.get(), timer.get()}) {
     epoll_event event{};
-    // The watch leaves notes of its own behind that nobody reads until the next file is staged.
-    event.events = fd == state->context->staged.event_fd() ? EPOLLIN | EPOLLET : EPOLLIN;
+    event.events = EPOLLIN;
     event.data.fd = fd;
     if (::epoll_ctl(state->epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) return failed("cannot start the broker", "epoll_ctl");
   }

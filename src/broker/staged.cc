@@ -1,6 +1,7 @@
 #include "broker/staged.h"
 
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,11 +54,24 @@ OrErrno<std::string> content_of(int fd, GitName kind) {
 
 }  // namespace
 
-StagedFiles::StagedFiles() : inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
+OrErrno<int> StagedFiles::inotify() {
+  const std::scoped_lock lock(mutex_);
+  if (inotify_.valid()) return inotify_.get();
+  UniqueFd made(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!made.valid()) return errno_is(EMFILE);
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;  // the watch leaves notes of its own behind that nobody reads until the next file is staged
+  event.data.fd = made.get();
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, made.get(), &event) != 0) return errno_is(EMFILE);
+  inotify_ = std::move(made);
+  return inotify_.get();
+}
 
 OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& ruling, std::uint64_t flags, mode_t mode,
                                     bool exists) {
-  if (!inotify_.valid() || count_ >= kMost) return errno_is(EMFILE);
+  if (count_ >= kMost) return errno_is(EMFILE);
+  const auto inotify = this->inotify();
+  if (!inotify) return errno_is(inotify.error());
   const std::string name(place.bare());
   auto staged = std::make_shared<Staged>();
   std::string content;
@@ -106,7 +120,7 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
   staged->pid = file.caller.pid_inside();
   staged->program = file.caller.program();
   if (staged->place.dir < 0) return errno_is(errno);
-  staged->watch = ::inotify_add_watch(inotify_.get(), own_link(staged->file.get()).c_str(), IN_CLOSE_WRITE);
+  staged->watch = ::inotify_add_watch(*inotify, own_link(staged->file.get()).c_str(), IN_CLOSE_WRITE);
   if (staged->watch < 0) return errno_is(errno == ENOSPC ? EMFILE : errno);
   const std::scoped_lock lock(mutex_);
   files_.push_back(std::move(staged));

@@ -30,9 +30,8 @@ class StagedFiles {
  public:
   static constexpr std::size_t kMost = 64;
 
-  StagedFiles();
-  // Readable when a staged file was closed; -1 when the kernel gives no inotify.
-  int event_fd() const noexcept { return inotify_.get(); }
+  // Becomes readable (by its edge) when a staged file was closed. Once, before the first open.
+  void tell(int epoll) noexcept { epoll_ = epoll; }
 
   // Stages the file at `place` for a caller that opens it with `flags` (openat(2)): a descriptor for it. -errno else.
   OrErrno<UniqueFd> open(FileCall& file, Place& place, const Ruling& ruling, std::uint64_t flags, mode_t mode, bool exists);
@@ -48,8 +47,11 @@ class StagedFiles {
  private:
   struct Staged;
   static void publish(Context& context, Staged& staged);
+  // Made for the first file: a user has 128 of them on most machines, and most sandboxes stage nothing. -errno.
+  OrErrno<int> inotify();
 
-  UniqueFd inotify_;
+  int epoll_ = -1;
+  UniqueFd inotify_;  // guarded by mutex_ until it is valid
   std::atomic<std::size_t> count_ = 0;
   std::mutex publishing_;     // before mutex_
   mutable std::mutex mutex_;  // guards what follows

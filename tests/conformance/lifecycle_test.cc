@@ -86,6 +86,32 @@ TEST_F(Lifecycle, AWorkspaceOfItsOwnGoesWithIt) {
   EXPECT_TRUE(fs::exists(kept->workspace() + "/f"));
 }
 
+std::size_t own_watches() {
+  std::size_t count = 0;
+  std::error_code gone;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    count += fs::read_symlink(entry, gone) == "anon_inode:inotify" ? 1 : 0;
+  }
+  return count;
+}
+
+// A user has 128 inotify instances on most machines, and may have more sandboxes.
+TEST_F(Lifecycle, AWatchIsMadeForTheFirstControlFileOnly) {
+  config_.workspace = place_.path();
+  const auto sandbox = start();
+  ASSERT_EQ(sandbox->exec("git init -q r && cat r/.git/config > copy").value().exit_code, 0);
+  EXPECT_EQ(own_watches(), 0U);
+  for (int i = 0; i < 2; ++i) {
+    // A shell's own printf ends by dup2, which nobody is asked about; mkdir is.
+    const auto written = sandbox->exec(
+        "printf '[user]\n\tname = D\n' >> r/.git/config && mkdir -p later && tail -n 1 r/.git/config");
+    EXPECT_EQ(written.value().out.bytes, "\tname = D\n");
+    EXPECT_EQ(own_watches(), 1U);
+  }
+  EXPECT_TRUE(sandbox->stop());
+  EXPECT_EQ(own_watches(), 0U);
+}
+
 TEST_F(Lifecycle, OneThatWasNeverStartedLeavesNothing) {
   config_.workspaces = place_.path();
   config_.on_stop = OnStop::kClean;
