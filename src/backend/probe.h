@@ -1,6 +1,7 @@
 // What this machine can do, found by trying: each probe does the thing in a throw-away child and reports what the kernel said.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,9 +30,17 @@ struct UsernsSettings {
 };
 UsernsSettings read_userns_settings();
 
+// What `belljar setup` does as root: writes `text` to `file`, so that it stays, and then either the setting or the command.
+struct Remedy {
+  std::string file, text;
+  std::string setting, value;        // a file below /proc/sys
+  std::vector<std::string> command;  // empty where there is a setting
+};
+
 struct Advice {
   std::string cause;
   std::vector<std::string> steps;  // lines to do, in order; may hold a file's text
+  std::optional<Remedy> remedy;
 };
 // Why user namespaces are refused and what to do about it. `program` is the path of belljar itself. A pure function.
 Advice advise_userns(const UsernsSettings& settings, int errnum, std::string_view program);

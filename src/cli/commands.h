@@ -19,6 +19,7 @@ namespace belljar::cli {
 void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code);
 void add_policy(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
+void add_setup(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 // `program`: as for add_run.
 void add_learn(CLI::App& app, std::vector<std::string> program, int& exit_code);

@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
     app.set_version_flag("--version", "belljar " BELLJAR_VERSION);
     belljar::cli::add_policy(app, exit_code);
     belljar::cli::add_doctor(app, exit_code);
+    belljar::cli::add_setup(app, exit_code);
     belljar::cli::add_explain(app, exit_code);
     belljar::cli::add_learn(app, std::move(program), exit_code);
     belljar::cli::add_diff(app, exit_code);

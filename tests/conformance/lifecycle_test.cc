@@ -103,8 +103,8 @@ TEST_F(Lifecycle, AWatchIsMadeForTheFirstControlFileOnly) {
   EXPECT_EQ(own_watches(), 0U);
   for (int i = 0; i < 2; ++i) {
     // A shell's own printf ends by dup2, which nobody is asked about; mkdir is.
-    const auto written = sandbox->exec(
-        "printf '[user]\n\tname = D\n' >> r/.git/config && mkdir -p later && tail -n 1 r/.git/config");
+    const auto written =
+        sandbox->exec("printf '[user]\n\tname = D\n' >> r/.git/config && mkdir -p later && tail -n 1 r/.git/config");
     EXPECT_EQ(written.value().out.bytes, "\tname = D\n");
     EXPECT_EQ(own_watches(), 1U);
   }

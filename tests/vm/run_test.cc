@@ -175,6 +175,40 @@ VM_CASE(Run, WhatNothingHoldsIsRefusedUnlessAccepted,
   EXPECT_TRUE(has(outcome.err, "warning: limits.cpus is none, as accepted")) << outcome;
 }
 
+// As the user nothing changes; as root it does, and `--undo` takes back what can be taken back.
+VM_CASE(Run, SetupLetsBelljarMakeUserNamespaces,
+        {.script = R"sh(
+  as_user() { setpriv --reuid agent --regid agent --clear-groups -- env HOME=/tmp "$@"; }
+  w=$(mktemp -d) && chown agent "$w" && cd "$w"
+  as_user belljar run -c 'echo ran' 2>said; echo "before $?"; grep -q unprivileged_userns_clone said && rm said && echo named
+  as_user belljar setup >/dev/null 2>user; echo "user $? $(grep -c 'sudo /' user)"; rm user
+  belljar setup --dry-run >/dev/null; echo "dry $? $(ls /etc/sysctl.d/90-belljar.conf 2>/dev/null)"
+  belljar setup >/dev/null; echo "setup $? $(tail -n 1 /etc/sysctl.d/90-belljar.conf)"
+  as_user belljar run -c 'echo ran'; echo "after $?"
+  belljar setup; echo "again $?"
+  belljar setup --undo; echo "undo $? $(ls /etc/sysctl.d/90-belljar.conf 2>/dev/null)"
+  echo kernel.sysrq=0 >/etc/sysctl.d/90-belljar.conf; sysctl -q kernel.unprivileged_userns_clone=0 2>/dev/null ||
+    echo 0 >/proc/sys/kernel/unprivileged_userns_clone
+  belljar setup >/dev/null; echo "foreign $? $(cat /etc/sysctl.d/90-belljar.conf)"; belljar setup --undo
+  rm -r /etc/sysctl.d/90-belljar.conf "$w")sh",
+         .sysctl = {{"kernel.unprivileged_userns_clone", "0"}}}) {
+  EXPECT_EQ(outcome.out, R"(before 125
+named
+user 125 1
+dry 0 
+setup 0 kernel.unprivileged_userns_clone=1
+ran
+after 0
+Nothing to set up: this machine lets its users make user namespaces.
+again 0
+Removing /etc/sysctl.d/90-belljar.conf.
+What the kernel was told stays until the machine starts again.
+undo 0 
+foreign 125 kernel.sysrq=0
+Nothing to undo.
+)") << outcome;
+}
+
 // What Ubuntu's rule does to a program, by a profile (docs/design/vm.md).
 VM_CASE(Run, AnAppArmorProfileIsNamedByDoctor,
         {.as = As::kUser,

@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -158,34 +159,56 @@ UsernsSettings read_userns_settings() {
           read_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"), std::move(profile)};
 }
 
+namespace {
+
+constexpr std::string_view kProfile = "/etc/apparmor.d/belljar", kSettings = "/etc/sysctl.d/90-belljar.conf";
+
+Advice set(std::string_view name, std::string_view value, std::string_view was) {
+  const std::string line = format("{}={}", name, value);
+  std::string path = "/proc/sys/" + std::string(name);
+  std::ranges::replace(path.begin() + 10, path.end(), '.', '/');
+  return {format("{} is {}", name, was),
+          {"sudo belljar setup", "or by hand: sudo sysctl " + line, format("to keep it: echo {} | sudo tee {}", line, kSettings)},
+          Remedy{std::string(kSettings), line + "\n", std::move(path), std::string(value), {}}};
+}
+
+// For the programs beside belljar, too, which it becomes (belljar-mcp, belljar-tls ...).
+std::string profile_for(std::string_view program) {
+  return format(
+      "abi <abi/4.0>,\ninclude <tunables/global>\nprofile belljar \"{}{{,-*}}\" flags=(unconfined) {{\n  userns,\n"
+      "  include if exists <local/belljar>\n}}\n",
+      program);
+}
+
+}  // namespace
+
 Advice advise_userns(const UsernsSettings& settings, int errnum, std::string_view program) {
-  if (settings.max_user_namespaces == "0") {
-    return {"user.max_user_namespaces is 0",
-            {"sudo sysctl user.max_user_namespaces=15000",
-             "to keep it: echo user.max_user_namespaces=15000 | sudo tee /etc/sysctl.d/90-belljar.conf"}};
-  }
-  if (settings.unprivileged_userns_clone == "0") {
-    return {"kernel.unprivileged_userns_clone is 0",
-            {"sudo sysctl kernel.unprivileged_userns_clone=1",
-             "to keep it: echo kernel.unprivileged_userns_clone=1 | sudo tee /etc/sysctl.d/90-belljar.conf"}};
-  }
+  if (settings.max_user_namespaces == "0") return set("user.max_user_namespaces", "15000", "0");
+  if (settings.unprivileged_userns_clone == "0") return set("kernel.unprivileged_userns_clone", "1", "0");
   if (settings.apparmor_restrict_unprivileged_userns == "1") {
-    return {"kernel.apparmor_restrict_unprivileged_userns is 1: AppArmor lets only named programs make user namespaces",
-            {"write this to /etc/apparmor.d/belljar:", "  abi <abi/4.0>,", "  include <tunables/global>",
-             format("  profile belljar \"{}\" flags=(unconfined) {{", program), "    userns,",
-             "    include if exists <local/belljar>", "  }", "then: sudo apparmor_parser -r /etc/apparmor.d/belljar"}};
+    const std::string file(kProfile), text = profile_for(program);
+    Advice advice{"kernel.apparmor_restrict_unprivileged_userns is 1: AppArmor lets only named programs make user namespaces",
+                  {"sudo belljar setup", format("or write this to {}:", file)},
+                  Remedy{file, text, {}, {}, {"apparmor_parser", "-r", file}}};
+    for (std::size_t from = 0, end = 0; (end = text.find('\n', from)) != std::string::npos; from = end + 1)
+      advice.steps.push_back("  " + text.substr(from, end - from));
+    advice.steps.push_back("then: sudo apparmor_parser -r " + file);
+    return advice;
   }
   if (!settings.apparmor_profile.empty())
     return {format("the AppArmor profile {} confines this program", escaped(settings.apparmor_profile)),
             {"allow it user namespaces, capabilities and mounts inside them, or take belljar out of the profile",
-             "or use --backend landlock"}};
+             "or use --backend landlock"},
+            {}};
   if (errnum == ENOSPC)
     return {"the limit on user namespaces is reached, or namespaces are nested too deep",
-            {"end other sandboxes, or raise user.max_user_namespaces"}};
+            {"end other sandboxes, or raise user.max_user_namespaces"},
+            {}};
   return {"an outer container or its seccomp filter refuses user namespaces, or this process is in a chroot",
           {"in Docker: run the container with --security-opt seccomp=unconfined, or a profile that allows clone with CLONE_NEWUSER "
            "and the mount calls",
-           "or use --backend landlock"}};
+           "or use --backend landlock"},
+          {}};
 }
 
 }  // namespace belljar::backend
