@@ -99,6 +99,10 @@ Result<void> apply(const backend::Remedy& remedy) {
   if (old && !old->starts_with(kMark))
     return Error(Code::kAlreadyExists, format("there is a {} that `belljar setup` did not write", belljar::quoted(remedy.file)))
         .next("put into it by hand what `belljar setup --dry-run` shows");
+  // In a profile these are a pattern, or end the name.
+  if (const std::string path = own_path(); !remedy.command.empty() && path.find_first_of("\"*?[]{}^\\@,#\n") != std::string::npos)
+    return Error(Code::kInvalidArgument, format("the name {} means something else in an AppArmor profile", belljar::quoted(path)))
+        .next("put belljar where the name has letters, digits, `.`, `-`, `_` and spaces only");
   std::string program;
   if (!remedy.command.empty()) program = BELLJAR_TRY(find_program(remedy.command[0]));
   BELLJAR_CHECK(write_file(remedy.file, std::string(kMark) + remedy.text));
