@@ -32,6 +32,7 @@
 #include "belljar/txn.h"
 #include "belljar/violation_text.h"
 #include "cli/audited.h"
+#include "cli/command_words.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
@@ -65,28 +66,6 @@ struct Given {
   std::vector<std::string> program;    // after `--`
   std::span<const char* const> words;  // argv
 };
-
-Result<Command> find_command(const Given& given) {
-  Command command;
-  if (given.shell_text) {
-    command = given.flags.login ? login_shell_command(*given.shell_text, variable("SHELL")) : shell_command(*given.shell_text);
-    // As `sh -c text NAME ARG...`.
-    command.argv.insert(command.argv.end(), given.program.begin(), given.program.end());
-    return command;
-  }
-  if (given.flags.login && given.program.empty()) {
-    const std::string shell = variable("SHELL");
-    return Command{.argv = {shell.empty() ? "/bin/sh" : shell, "-l"}};
-  }
-  if (given.flags.login)
-    return Error(Code::kInvalidArgument, "--login is for shells, and a program was given")
-        .next("use --login with -c 'shell text', or drop it");
-  if (given.program.empty() || given.program[0].empty())
-    return Error(Code::kInvalidArgument, "there is no command to run")
-        .next("belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'");
-  command.argv = given.program;
-  return command;
-}
 
 runtime::Session make_session(const Given& given, const policy::Effective& effective, const std::string& workspace) {
   const Policy& policy = effective.policy;
@@ -189,7 +168,8 @@ Result<LoadedPolicy> load_audited(const Given& given, RunAudit& audit) {
 }
 
 Result<runtime::Ran> run_it(const Given& given, UniqueFd& report, RunAudit& audit) {
-  Command command = BELLJAR_TRY(find_command(given));
+  Command command = BELLJAR_TRY(command_from(given.shell_text, given.program, given.flags.login,
+                                             "belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'"));
   LoadedPolicy loaded = BELLJAR_TRY(load_audited(given, audit));
   for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
   const Policy& policy = loaded.effective.policy;

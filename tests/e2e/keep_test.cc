@@ -123,6 +123,15 @@ TEST_F(Keep, StreamsAndExitCodesAreTheCommands) {
   EXPECT_EQ(call({"exec", id, "--env", "A=1", "--env", "B=\xff", "-c", "echo $A$B"}).out, "1\xff\n");
 }
 
+TEST_F(Keep, ALoginShellIsTheUsers) {
+  const std::string id = create();
+  RunOptions with_bash = options();
+  with_bash.env["SHELL"] = "/bin/bash";
+  const std::string text = "shopt -q login_shell && echo \"$0\"";
+  EXPECT_EQ(belljar({"exec", id, "--login", "-c", text}, with_bash).out, "/bin/bash\n");
+  EXPECT_NE(belljar({"exec", id, "-c", text}, with_bash).exit_code, 0) << "/bin/sh knows no shopt, or is no login shell";
+}
+
 TEST_F(Keep, CwdIsInsideTheWorkspace) {
   workspace_.make_dir("below");
   if (is_root()) workspace_.give_to(user_uid(), user_gid());
@@ -336,6 +345,7 @@ TEST_F(Keep, BadInputIsOneClearError) {
   refused({"kill"}, "which sandbox is to end?");
   refused({"kill", "builder", "--all"}, "either names or --all");
   refused({"exec", "builder"}, "there is no command to run");
+  refused({"exec", "builder", "--login", "--", "true"}, "--login is for shells");
   refused({"exec", "builder", "ls"}, "put `--` before the program");
   refused({"exec", "builder", "--env", "=x", "--", "true"}, "--env");
   refused({"exec", "builder", "--timeout", "-1s", "--", "true"}, "timeout");

@@ -20,6 +20,7 @@
 #include "belljar/redact.h"
 #include "belljar/result.h"
 #include "belljar/units.h"
+#include "cli/command_words.h"
 #include "cli/errors.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
@@ -42,18 +43,13 @@ struct Given {
   std::string id, cwd;
   std::optional<std::string> shell_text, timeout;
   std::vector<std::string> env;
-  bool json = false, pty = false, no_pty = false;
+  bool login = false, json = false, pty = false, no_pty = false;
   std::vector<std::string> program;  // after `--`
 };
 
 Result<Command> find_command(const Given& given) {
-  Command command;
-  if (given.shell_text) command = shell_command(*given.shell_text);
-  // As `sh -c text NAME ARG...`.
-  command.argv.insert(command.argv.end(), given.program.begin(), given.program.end());
-  if (command.argv.empty() || command.argv[0].empty())
-    return Error(Code::kInvalidArgument, "there is no command to run")
-        .next("belljar exec ID -- PROGRAM ARGUMENTS, or belljar exec ID -c 'shell text'");
+  Command command = BELLJAR_TRY(command_from(given.shell_text, given.program, given.login,
+                                             "belljar exec ID -- PROGRAM ARGUMENTS, or belljar exec ID -c 'shell text'"));
   for (const std::string& pair : given.env) {
     const std::size_t equals = pair.find('=');
     if (equals == 0 || equals == std::string::npos)
@@ -176,7 +172,8 @@ void add_exec(CLI::App& app, std::vector<std::string> program, int& exit_code) {
   const auto given = std::make_shared<Given>();
   given->program = std::move(program);
   command->add_option("ID", given->id, "Its id or name")->required();
-  command->add_option("-c", given->shell_text, "Run this shell text with /bin/sh")->type_name("TEXT");
+  command->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");
+  command->add_flag("--login", given->login, "Run the shell text in the user's login shell; without one, the shell itself");
   command->add_option("--cwd", given->cwd, "Where it starts, from the workspace on (default: the workspace)")->type_name("DIR");
   command->add_option("--env", given->env, "Set a variable for this command")
       ->type_name("NAME=VALUE")
