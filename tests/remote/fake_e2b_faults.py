@@ -1,0 +1,60 @@
+"""What fake_e2b.py does wrong in a stream of a process when it is told to."""
+import base64, struct, time
+
+
+class Cut(Exception):
+    """The connection ends here, in the middle of whatever."""
+
+
+def event(text):
+    return {"event": {"data": {"stdout": base64.b64encode(text).decode()}}}
+
+
+def stream_fault(handler, wrong, process=None):
+    if wrong.isdigit():
+        handler.reply(int(wrong), raw=b"a proxy's page, not ours", kind="text/html")
+        raise Cut()
+    if wrong == "html":
+        handler.reply(200, raw=b"<html>a portal</html>", kind="text/html")
+        raise Cut()
+    if wrong == "silent":  # not even headers
+        time.sleep(600)
+    if wrong == "nostart":
+        handler.frame(0, event(b"too early"))
+        raise Cut()
+    handler.frame(0, {"event": {"start": {"pid": process.pid}}})
+    if wrong == "stall":
+        handler.frame(0, event(b"before\n"))
+        time.sleep(600)
+    if wrong == "cut":
+        handler.frame(0, event(b"before\n"))
+        raise Cut()
+    if wrong == "cut_in_frame":
+        handler.frame(0, event(b"before\n"))
+        handler.chunk(struct.pack(">BI", 0, 100) + b'{"event"')
+        raise Cut()
+    if wrong == "flag":
+        handler.chunk(struct.pack(">BI", 1, 2) + b"{}")
+    if wrong == "huge":
+        handler.chunk(struct.pack(">BI", 0, 0xFFFFFFF0))
+    if wrong == "not_json":
+        handler.chunk(struct.pack(">BI", 0, 4) + b"\xff{x}")
+    if wrong == "not_base64":
+        handler.frame(0, {"event": {"data": {"stdout": "***"}}})
+    if wrong == "wrong_types":
+        handler.frame(0, {"event": [{"end": "yes"}]})
+    if wrong == "no_end_event":
+        handler.end_stream()
+    if wrong == "no_end_frame":
+        handler.frame(0, {"event": {"end": {"exited": True, "status": "exit status 0"}}})
+        raise Cut()
+    if wrong == "error":
+        handler.end_stream({"code": "internal", "message": "\x1b[31mboom\nsecond line"})
+    if wrong == "slow":  # one byte at a time
+        data = b'{"event":{"data":{"stdout":"c2xvdw=="}}}'
+        for byte in struct.pack(">BI", 0, len(data)) + data:
+            handler.chunk(bytes([byte]))
+            time.sleep(0.002)
+        handler.frame(0, {"event": {"end": {"exited": True, "status": "exit status 0"}}})
+        handler.end_stream()
+    raise Cut()
