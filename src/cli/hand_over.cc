@@ -21,27 +21,31 @@
 namespace belljar::cli {
 namespace {
 
-// `run` with an option that only containers have, or with their backend by name. The words after "--" are the program's.
-bool means_container(std::span<char* const> words) noexcept {
+// The program for `run` with a backend that has one of its own, or with an option that only containers have; null: this one. The
+// words after "--" are the program's.
+const char* program_of_run(std::span<char* const> words) noexcept {
   constexpr std::string_view kBackend = "--backend";
   const auto is = [](std::string_view word, std::string_view option) {
     return word.starts_with(option) && (word.size() == option.size() || word[option.size()] == '=');
   };
   for (std::size_t i = 2; i < words.size(); ++i) {
     const std::string_view word = words[i];
-    if (word == "--") return false;
-    if (is(word, "--image") || is(word, "--engine")) return true;
-    if (word == kBackend && i + 1 < words.size() && program_of_backend(words[i + 1]) != nullptr) return true;
-    if (word.starts_with(kBackend) && word.size() > kBackend.size() && word[kBackend.size()] == '=' &&
-        program_of_backend(word.substr(kBackend.size() + 1)) != nullptr)
-      return true;
+    if (word == "--") return nullptr;
+    if (is(word, "--image") || is(word, "--engine")) return program_of_backend("container");
+    const char* program = nullptr;
+    if (word == kBackend && i + 1 < words.size()) program = program_of_backend(words[i + 1]);
+    else if (is(word, kBackend) && word != kBackend) program = program_of_backend(word.substr(kBackend.size() + 1));
+    if (program != nullptr) return program;
   }
-  return false;
+  return nullptr;
 }
 
 }  // namespace
 
-const char* program_of_backend(std::string_view name) noexcept { return name == "container" ? "belljar-container" : nullptr; }
+const char* program_of_backend(std::string_view name) noexcept {
+  if (name == "container") return "belljar-container";
+  return name == "e2b" ? "belljar-e2b" : nullptr;
+}
 
 const char* other_program(std::span<char* const> argv) noexcept {
   if (argv.size() < 2) return nullptr;
@@ -49,7 +53,7 @@ const char* other_program(std::span<char* const> argv) noexcept {
   if (word == "bench") return "belljar-bench";
   if (word == "audit") return "belljar-audit";
   if (word == "mcp") return "belljar-mcp";
-  if (word == "run" && means_container(argv)) return "belljar-container";
+  if (word == "run") return program_of_run(argv);
   for (const std::string_view verb : {"create", "exec", "ls", "kill", "logs", "stats"}) {
     if (word == verb) return "belljar-sandbox";
   }

@@ -17,6 +17,7 @@ namespace belljar {
 namespace {
 
 constexpr std::string_view kContainer = "container";
+constexpr std::string_view kE2b = "e2b";
 
 Error contradiction(std::string_view what, std::string_view why) {
   return Error(Code::kInvalidArgument, std::string(what)).reason(std::string(why)).next("set one of them");
@@ -77,6 +78,10 @@ Result<std::shared_ptr<Sandbox>> make_sandbox(const SandboxConfig& config) {
   if (config.factory) return config.factory(config);
   constexpr std::string_view kMock = "mock";
   BELLJAR_CHECK(check_places(config));
+  if (kE2b == config.backend)
+    return Error(Code::kUnimplemented, "the e2b backend is a library of its own")
+        .reason("who asks no cloud links no HTTP client")
+        .next("link belljar::e2b, and set config.factory = e2b_backend() (belljar/e2b.h)");
   if (kMock != config.backend) {
     if (!config.workspaces.empty()) return make_in_new_workspace(config);
     return make_live(config, config.persistent_volume.empty() ? config.workspace : config.persistent_volume);

@@ -11,9 +11,11 @@
 #include <thread>
 
 #include "belljar/decorators.h"
+#include "belljar/e2b.h"
 #include "belljar/sandbox.h"
 #include "support/as_user.h"
 #include "support/engine.h"
+#include "support/fake_e2b.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
@@ -26,6 +28,7 @@ using namespace std::chrono_literals;
 struct Bench {
   std::shared_ptr<Sandbox> sandbox;
   std::string workspace;  // on the host; empty: nowhere
+  bool elsewhere = false;  // a machine of its own: what it takes is text, and links inside lead nowhere but there
 };
 
 // What a row came to.
@@ -36,6 +39,11 @@ struct Row {
   bool needs_processes;  // of a backend that executes nothing: not applicable
   std::function<Outcome(const Bench&)> check;
 };
+
+const char* to_text(Outcome outcome) {
+  if (outcome == Outcome::kSame) return "same";
+  return outcome == Outcome::kRefused ? "refused by name" : "not applicable";
+}
 
 std::map<std::string, std::map<std::string, std::string>>& table() {
   static std::map<std::string, std::map<std::string, std::string>> rows;
@@ -265,6 +273,11 @@ const std::vector<Row>& rows() {
        [](const Bench& bench) {
          Sandbox& sandbox = *bench.sandbox;
          run(bench, "ln -s /etc/passwd out; ln -s /etc outdir; ln -s ../.. up; echo x >real; ln -s real in");
+         if (bench.elsewhere) {
+           EXPECT_EQ(sandbox.read_file("in").value(), "x\n");
+           EXPECT_EQ(sandbox.stat("out")->target, "/etc/passwd");
+           return Outcome::kNotApplicable;  // that machine is the boundary
+         }
          expect_escape(sandbox.read_file("out"), "out");
          expect_escape(sandbox.write_file("out", "x"), "out");
          expect_escape(sandbox.write_file("outdir/x", "x"), "outdir/x");
@@ -356,6 +369,13 @@ const std::vector<Row>& rows() {
        [](const Bench& bench) {
          Sandbox& sandbox = *bench.sandbox;
          const std::string name = "n/new\nline \xff\xfe\x1b[31m";
+         if (bench.elsewhere) {
+           EXPECT_EQ(sandbox.write_file(name, "x").error().code(), Code::kUnimplemented);
+           EXPECT_EQ(sandbox.exec(Command{.argv = {"echo", "\xff"}}).error().code(), Code::kUnimplemented);
+           EXPECT_TRUE(sandbox.write_file("n/new\nline \u00e9\x1b[31m", "x"));
+           EXPECT_EQ(sandbox.list("n")->at(0).path, "new\nline \u00e9\x1b[31m");
+           return Outcome::kRefused;
+         }
          EXPECT_TRUE(sandbox.write_file(name, "x"));
          EXPECT_EQ(sandbox.read_file(name).value(), "x");
          const auto entries = sandbox.list("n");
@@ -500,7 +520,7 @@ TEST_P(Conformance, Row) {
     const auto started = (*sandbox)->start();
     ASSERT_TRUE(started) << started.error().line();
     const Outcome outcome = row.check({*sandbox, workspace.path()});
-    cell = HasFailure() ? "DIFFERENT" : outcome == Outcome::kSame ? "same" : "refused by name";
+    cell = HasFailure() ? "DIFFERENT" : to_text(outcome);
   }
   EXPECT_EQ(left.report(), "");
 }
@@ -535,9 +555,7 @@ void check_containers(const test::Engine& engine, test::EngineKind kind, const s
       ASSERT_TRUE(started) << started.error().line();
       const bool before = testing::Test::HasFailure();
       const Outcome outcome = row.check({*sandbox, workspace.path()});
-      table()[row.name][column] = testing::Test::HasFailure() && !before ? "DIFFERENT"
-                                  : outcome == Outcome::kSame            ? "same"
-                                                                         : "refused by name";
+      table()[row.name][column] = testing::Test::HasFailure() && !before ? "DIFFERENT" : to_text(outcome);
     }
     EXPECT_TRUE(engine.containers().empty());
   }
@@ -555,6 +573,32 @@ TEST(ContainerConformance, EveryRowWithPodman) {
   check_containers(*engine, test::EngineKind::kPodman, "podman");
 }
 
+// Every row, each with a sandbox of its own at a service of our own. Paused and not killed on stop, which is what keeps files.
+TEST(E2bConformance, EveryRow) {
+  BELLJAR_NEEDS(program("python3"));
+  const test::Leftovers left;
+  {
+    const test::FakeE2b fake;
+    for (const Row& row : rows()) {
+      SCOPED_TRACE(row.name);
+      const test::TempDir workspace;
+      SandboxConfig config;
+      config.workspace = workspace.path();
+      E2bOptions options = fake.options();
+      options.on_stop = E2bOnStop::kPause;
+      config.factory = e2b_backend(options);
+      const auto sandbox = make_sandbox(config);
+      ASSERT_TRUE(sandbox) << sandbox.error().line();
+      const auto started = (*sandbox)->start();
+      ASSERT_TRUE(started) << started.error().line();
+      const bool before = testing::Test::HasFailure();
+      const Outcome outcome = row.check({*sandbox, workspace.path(), true});
+      table()[row.name]["e2b"] = testing::Test::HasFailure() && !before ? "DIFFERENT" : to_text(outcome);
+    }
+  }
+  EXPECT_EQ(left.report(), "");
+}
+
 // One program, all rows: CTest runs each test by itself, so the table is printed when the program is run as a whole.
 class Table : public testing::Environment {
  public:
@@ -563,7 +607,7 @@ class Table : public testing::Environment {
     std::printf("%-55s", "row");
     std::vector<const char*> columns;
     for (const Kind& kind : kKinds) columns.push_back(kind.name);
-    columns.insert(columns.end(), {"container", "podman"});
+    columns.insert(columns.end(), {"container", "podman", "e2b"});
     for (const char* column : columns) std::printf(" | %-16s", column);
     std::printf("\n");
     for (const Row& row : rows()) {

@@ -8,7 +8,7 @@ against what others expect, too.
 Every line of DIRECTORY/faults is something that it does wrong, WHERE=WHAT; see `fault`. Every request is told in DIRECTORY/log.
 `/home/user` in a path means the sandbox's home.
 """
-import base64, fcntl, hashlib, json, os, queue, re, secrets, shutil, signal, socket, stat, struct, subprocess, sys, termios
+import base64, fcntl, hashlib, json, os, queue, re, resource, secrets, shutil, signal, socket, stat, struct, subprocess, sys, termios
 import threading, time, urllib.parse
 from email.parser import BytesParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -657,5 +657,7 @@ def main():
 
 
 threading.stack_size(256 << 10)
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 main()

@@ -1,0 +1,71 @@
+// Sandboxes of a cloud that speaks E2B's API: E2B itself, or what is compatible with it. A library of its own, belljar::e2b (needs
+// libcurl).
+//
+//   auto sandbox = BELLJAR_TRY(E2bSandbox::create());          // started; $E2B_API_KEY; ten minutes
+//   ExecResult result = BELLJAR_TRY(sandbox->exec("make test"));
+//
+// Or in place of any other backend, in one line:
+//
+//   config.factory = e2b_backend();
+//   auto sandbox = BELLJAR_TRY(make_sandbox(config));
+//
+// Nothing of this machine is there: `config.workspace` names a directory of the sandbox (empty: /home/user), files go there by
+// write_file, and of the environment only what the policy sets, includes or passes by name. docs/design/e2b.md says which clause of a
+// policy is held by what, and what is refused.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+
+namespace belljar {
+
+// What stop(), and the destructor, do with the sandbox in the cloud. Its commands end in any case.
+enum class E2bOnStop {
+  kKill,
+  kPause,  // start() resumes it, files as they were
+  kLeave,  // it lives on until its time is over; start() connects to it again
+};
+
+struct E2bOptions {
+  // Unset ones are taken from E2B_API_KEY, E2B_DOMAIN, E2B_API_URL and E2B_SANDBOX_URL of the caller's environment. https only, but
+  // for addresses of this machine.
+  std::string api_key;
+  std::string domain;       // "e2b.app"
+  std::string api_url;      // https://api.DOMAIN
+  std::string sandbox_url;  // one address for all sandboxes; by the domain otherwise
+  std::string template_id = "base";
+  // From start() to its end, used or not; set_timeout() moves the end.
+  std::chrono::milliseconds lifetime = std::chrono::minutes(10);
+  std::string sandbox_id;  // an existing one to connect to, instead of a new one
+  std::string user;        // of commands and files; empty: the template's own
+  std::map<std::string, std::string> metadata;
+  std::optional<E2bOnStop> on_stop;  // unset: kKill, and kLeave for one that was connected to
+  std::chrono::milliseconds request_timeout = std::chrono::seconds(60);  // for one answer of the service
+};
+
+class E2bSandbox : public Sandbox {
+ public:
+  // Creates one and starts it. Errors: kUnauthenticated, no key or a wrong one; kNotFound, no such template; kUnavailable;
+  // kResourceExhausted, the account's limits; else as make_sandbox() and start().
+  static Result<std::shared_ptr<E2bSandbox>> create(std::chrono::milliseconds lifetime = std::chrono::minutes(10),
+                                                    E2bOptions options = {}, const SandboxConfig& config = {});
+  // To one that exists, running or paused; its time is made longer to `lifetime` where it is shorter.
+  static Result<std::shared_ptr<E2bSandbox>> connect(const std::string& sandbox_id, E2bOptions options = {},
+                                                     const SandboxConfig& config = {});
+
+  virtual std::string sandbox_id() const = 0;  // the service's; empty: not started
+  // From now, longer or shorter. Errors: kFailedPrecondition, it does not run.
+  virtual Result<void> set_timeout(std::chrono::milliseconds lifetime) = 0;
+  // Whatever on_stop says. False: it was gone already.
+  virtual Result<bool> kill() = 0;
+};
+
+SandboxFactory e2b_backend(E2bOptions options = {});
+
+}  // namespace belljar

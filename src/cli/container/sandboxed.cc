@@ -1,0 +1,174 @@
+#include "cli/container/sandboxed.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/format.h"
+#include "cli/container/relay.h"
+#include "cli/errors.h"
+#include "cli/output_file.h"
+#include "runtime/json.h"
+#include "runtime/pump.h"
+#include "runtime/run.h"
+#include "runtime/stdio.h"
+
+namespace belljar::cli {
+namespace {
+
+constexpr std::uint64_t kJsonOutputBytes = 200'000;
+
+using Given = SandboxedRun;
+
+Result<Command> find_command(const Given& given, const SandboxedBackend& backend) {
+  if (given.txn || !given.txn_name.empty())
+    return Error(Code::kUnimplemented, format("the {} backend does not serve --txn", backend.name))
+        .reason("transactions are overlays of our own mount namespaces")
+        .next("use the native backend, or drop --txn");
+  if (given.flags.login && !given.shell_text)
+    return Error(Code::kInvalidArgument, "--login is for shell text here").next("use it with -c 'shell text'");
+  Command command;
+  if (given.shell_text) {
+    // The caller's $SHELL need not be there.
+    command = given.flags.login ? login_shell_command(*given.shell_text, "/bin/sh") : shell_command(*given.shell_text);
+    command.argv.insert(command.argv.end(), given.program.begin(), given.program.end());
+  } else {
+    command.argv = given.program;
+  }
+  if (command.argv.empty() || command.argv[0].empty())
+    return Error(Code::kInvalidArgument, "there is no command to run")
+        .next(backend.usage);
+  return command;
+}
+
+std::map<std::string, std::string> environment() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (const std::size_t equals = text.find('='); equals != std::string::npos)
+      variables.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return variables;
+}
+
+// `run` has no timeout unless one is given, whatever exec() of the library has.
+void tell_timeout(const Limits& limits, EnforcementReport& report) {
+  const auto clause = std::ranges::find(report, "limits.timeout", &EnforcementClause::clause);
+  if (clause == report.end()) return;
+  if (limits.timeout) clause->asked = to_string(*limits.timeout);
+  else report.erase(clause);
+}
+
+Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, RunAudit& audit, UniqueFd& report) {
+  Command command = BELLJAR_TRY(find_command(given, backend));
+  auto loaded = load_policy(given.flags);
+  audit = BELLJAR_TRY(RunAudit::open(given.audit, loaded ? &*loaded : nullptr));
+  if (!loaded) return loaded.error();
+  for (const std::string& warning : loaded->effective.warnings) print_note("warning: " + warning);
+  if (!given.report.empty()) report = BELLJAR_TRY(create_output(given.report, "the report", "--report", *loaded));
+  SandboxConfig config;
+  config.backend = backend.name;
+  config.policy = loaded->effective.policy;
+  config.caller_env = environment();
+  const auto sandbox = BELLJAR_TRY(backend.make(*loaded, config));
+  command.cwd = backend.find_cwd(given.flags.cwd, *loaded, *sandbox);
+  BELLJAR_CHECK(audit.start(command, *loaded));
+  BELLJAR_CHECK(sandbox->start());
+  const Limits& limits = config.policy.limits;
+  SpawnOptions options;
+  options.timeout = limits.timeout;
+  options.output_bytes = limits.output_bytes ? limits.output_bytes->count : given.json ? kJsonOutputBytes : 0;
+  const bool at_terminal = ::isatty(0) == 1 && ::isatty(1) == 1;
+  RelayOptions how{.terminal = given.pty || (at_terminal && !given.no_pty && !given.json), .capture = given.json};
+  // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
+  how.input = !(given.shell_text && !given.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal);
+  ExecResult result = BELLJAR_TRY(relay(*sandbox, command, options, how));
+  // Without a cap nothing was kept and nothing was lost.
+  if (!given.json && !limits.output_bytes) std::erase(result.limits_hit, "output");
+  result.enforcement = sandbox->enforcement();
+  tell_timeout(limits, result.enforcement);
+  BELLJAR_CHECK(sandbox->stop());
+  return result;
+}
+
+void tell(const ExecResult& result, bool verbose) {
+  if (result.reason != Reason::kExited && (result.reason != Reason::kSignalled || verbose)) print_note(result.message);
+  if (!verbose) return;
+  for (const EnforcementClause& clause : result.enforcement)
+    print_note(format("{}: {} ({}{}{}){}{}", clause.clause, to_string(clause.enforced), clause.asked,
+                      clause.mechanism.empty() ? "" : "; ", clause.mechanism, clause.detail.empty() ? "" : ": ",
+                      escaped(clause.detail)));
+}
+
+int run_command(const Given& given, const SandboxedBackend& backend) {
+  RunAudit audit;
+  UniqueFd report;
+  const auto ran = run_it(given, backend, audit, report);
+  if (ran) tell(*ran, given.verbose);
+  else print_error(ran.error());
+  const ExecResult result = ran ? *ran : runtime::failed_start(ran.error());
+  int exit_code = result.exit_code;
+  std::vector<std::string> words = given.program;
+  if (given.shell_text) words.insert(words.begin(), {"-c", *given.shell_text});
+  if (const auto recorded = ran ? audit.end(result) : audit.refused(words, ran.error()); !recorded) {
+    print_error(recorded.error());
+    if (exit_code == 0) exit_code = 125;
+  }
+  const auto deliver = [&](int fd, runtime::JsonStreams streams, std::string_view what) {
+    if (const auto wrote = write_line(fd, runtime::to_json(result, streams), what); !wrote) {
+      print_error(wrote.error());
+      if (exit_code == 0) exit_code = 125;
+    }
+  };
+  if (const auto whole = report.valid() ? check_report(report.get(), given.report) : Result<void>(); !whole) {
+    print_error(whole.error());
+    exit_code = 125;
+  } else if (report.valid()) {
+    deliver(report.get(), given.json ? runtime::JsonStreams::kInclude : runtime::JsonStreams::kOmit, "the report");
+  }
+  if (given.json) deliver(STDOUT_FILENO, runtime::JsonStreams::kInclude, "the result to stdout");
+  return exit_code;
+}
+
+void add_options(CLI::App& run, Given& given, const SandboxedBackend& backend) {
+  add_policy_options(run, given.flags);
+  backend.add_options(run);
+  run.add_option("-c", given.shell_text, "Run this shell text with /bin/sh")->type_name("TEXT");
+  run.add_flag("--json", given.json, "Capture both streams and print one JSON object at the end");
+  run.add_option("--report", given.report, "Write what came of it and what was enforced to FILE, as JSON")->type_name("FILE");
+  run.add_option("--audit", given.audit.file, "Append what is run, refused and what came of it to the audit trail FILE")
+      ->type_name("FILE");
+  run.add_option("--audit-rotate", given.audit.rotate, "Begin a new file of the trail when it has reached this size")
+      ->type_name("SIZE");
+  run.add_flag("--txn", given.txn, "Refused here: transactions are the native backend's");
+  run.add_option("--txn-name", given.txn_name, "Refused here")->type_name("NAME");
+  run.add_flag("--verbose", given.verbose, "Say on stderr what is enforced by what");
+  CLI::Option* const pty = run.add_flag("--pty", given.pty, "Give the command a terminal of its own (default: at a terminal)");
+  run.add_flag("--no-pty", given.no_pty, "Give it pipes, whatever stdin and stdout are")->excludes(pty);
+}
+
+}  // namespace
+
+int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend) {
+  runtime::reopen_closed_stdio();
+  // `belljar` passes its own words on: argv[0] is `run`. Run directly, `run` is the first argument.
+  std::vector<std::string> words(argv, argv + argc);
+  if (words.size() > 1 && words[0] != "run") words.erase(words.begin());
+  Given given;
+  if (const auto end = std::ranges::find(words, "--"); end != words.end()) {
+    given.program.assign(end + 1, words.end());
+    words.erase(end, words.end());
+  }
+  int exit_code = 0;
+  CLI::App app(format("belljar run --backend {}: {}", backend.name, backend.summary), "belljar");
+  app.require_subcommand(1);
+  CLI::App* run = app.add_subcommand("run", backend.usage);
+  add_options(*run, given, backend);
+  run->callback([&] { exit_code = run_command(given, backend); });
+  std::ranges::reverse(words);  // CLI11 takes them from the back
+  return parse_and_run(app, [&] { app.parse(words); }, exit_code);
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,47 @@
+// `belljar run` with a backend that is a Sandbox and not a plan for our launcher: one program each, the same options and the same end.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "cli/audited.h"
+#include "cli/load.h"
+#include "cli/policy_flags.h"
+
+namespace CLI {
+class App;
+}
+
+namespace belljar::cli {
+
+struct SandboxedRun {
+  PolicyFlags flags;
+  AuditFlags audit;
+  std::optional<std::string> shell_text;
+  bool json = false, verbose = false, txn = false, pty = false, no_pty = false;
+  std::string txn_name, report;
+  std::vector<std::string> program;
+};
+
+struct SandboxedBackend {
+  std::string_view name;        // "container"
+  const char* summary;          // of the program, and of `run`
+  const char* usage;
+  std::function<void(CLI::App&)> add_options;
+  // Its own options against the policy's backend, and the sandbox, not started.
+  std::function<Result<std::shared_ptr<Sandbox>>(const LoadedPolicy&, SandboxConfig)> make;
+  // Where the command works, as the sandbox calls it; empty: its workspace.
+  std::function<std::string(const std::string& asked, const LoadedPolicy&, const Sandbox&)> find_cwd;
+};
+
+// The whole of main().
+int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend);
+
+}  // namespace belljar::cli

@@ -1,0 +1,73 @@
+// belljar-e2b: `belljar run --backend e2b`, handed over by `belljar` (cli/hand_over.cc), so that no other program of ours links
+// libcurl.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/e2b.h"
+#include "belljar/sandbox.h"
+#include "belljar/units.h"
+#include "cli/container/sandboxed.h"
+#include "cli/load.h"
+
+namespace belljar::cli {
+namespace {
+
+// No flag for the key: words of a command line are everybody's to read.
+struct E2bFlags {
+  std::string template_id, api_url, sandbox_url, domain, sandbox, lifetime, user, workspace_at, on_stop;
+};
+
+void add_e2b_options(CLI::App& app, E2bFlags& flags) {
+  const auto option = [&](const char* name, std::string& to, const char* doc, const char* type) {
+    app.add_option(name, to, doc)->type_name(type)->group("E2B (the key comes from $E2B_API_KEY)");
+  };
+  option("--template", flags.template_id, "What the sandbox starts from (default: base)", "NAME");
+  option("--e2b-domain", flags.domain, "The service's domain (default: $E2B_DOMAIN, then e2b.app)", "HOST");
+  option("--e2b-api-url", flags.api_url, "Its control plane (default: $E2B_API_URL, then https://api.DOMAIN)", "URL");
+  option("--e2b-sandbox-url", flags.sandbox_url, "One address for all sandboxes (default: $E2B_SANDBOX_URL, then by the domain)", "URL");
+  option("--e2b-sandbox", flags.sandbox, "An existing sandbox, running or paused; it is left alive", "ID");
+  option("--e2b-user", flags.user, "Who the command is (default: the template's user)", "NAME");
+  option("--lifetime", flags.lifetime, "The service ends the sandbox then, used or not (default: 10m)", "TIME");
+  option("--workspace-at", flags.workspace_at, "The workspace there (default: /home/user)", "PATH");
+  option("--on-stop", flags.on_stop, "kill (default), pause or leave; the last two say which sandbox it was", "WHAT");
+}
+
+Error wrong(std::string_view option, std::string_view text, std::string next) {
+  return Error(Code::kInvalidArgument, format("{}: cannot use {}", option, quoted(text))).next(std::move(next));
+}
+
+Result<E2bOptions> e2b_options(const E2bFlags& flags) {
+  E2bOptions options{.domain = flags.domain, .api_url = flags.api_url, .sandbox_url = flags.sandbox_url, .sandbox_id = flags.sandbox};
+  options.user = flags.user;
+  if (!flags.template_id.empty()) options.template_id = flags.template_id;
+  if (!flags.lifetime.empty()) options.lifetime = BELLJAR_TRY(parse_duration(flags.lifetime));
+  if (flags.on_stop == "kill") options.on_stop = E2bOnStop::kKill;
+  else if (flags.on_stop == "pause") options.on_stop = E2bOnStop::kPause;
+  else if (flags.on_stop == "leave") options.on_stop = E2bOnStop::kLeave;
+  else if (!flags.on_stop.empty()) return wrong("--on-stop", flags.on_stop, "use kill, pause or leave");
+  return options;
+}
+
+}  // namespace
+}  // namespace belljar::cli
+
+int main(int argc, char** argv) {
+  using namespace belljar::cli;
+  E2bFlags flags;
+  return run_sandboxed(
+      argc, argv,
+      {.name = "e2b",
+       .summary = "run a program on a machine of E2B, or of a service that speaks its API",
+       .usage = "belljar run --backend e2b -- PROGRAM ARGUMENTS",
+       .add_options = [&](CLI::App& run) { add_e2b_options(run, flags); },
+       .make = [&](const LoadedPolicy&, belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
+         config.workspace = flags.workspace_at;
+         config.factory = belljar::e2b_backend(BELLJAR_TRY(e2b_options(flags)));
+         return belljar::make_sandbox(config);
+       },
+       .find_cwd = [](const std::string& asked, const LoadedPolicy&, const belljar::Sandbox&) { return asked; }});
+}

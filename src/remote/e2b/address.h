@@ -1,0 +1,28 @@
+// Whom to ask, and with which key. Values; no I/O.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "belljar/e2b.h"
+#include "belljar/result.h"
+
+namespace belljar::remote::e2b {
+
+struct Address {
+  std::string api_key, domain, api_url, sandbox_url;  // sandbox_url may be empty
+};
+
+// Options, then the environment, then E2B's own. Errors: kUnauthenticated, no key; kInvalidArgument: a URL that is none, or plain
+// http to another machine; a key that is no header. No error holds the key.
+Result<Address> find_address(const E2bOptions& options, const std::map<std::string, std::string>& environment);
+
+// The address of a sandbox's daemon. `domain`: what the service said, empty: the client's own. Errors: kDataLoss, the service
+// answered with something that is no id, no domain.
+Result<std::string> sandbox_address(const Address& address, std::string_view id, std::string_view domain);
+
+// `text` of a service without what is secret, escaped, and not endless.
+std::string shown(std::string_view text, const std::string& key, const std::string& token);
+
+}  // namespace belljar::remote::e2b

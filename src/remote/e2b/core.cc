@@ -1,0 +1,78 @@
+#include "remote/e2b/core.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/format.h"
+#include "remote/e2b/run.h"
+
+namespace belljar::remote::e2b {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Finds by the variable, which daemons and double forks inherit as well. KILL until nothing is found: what forks meanwhile, too.
+constexpr char kKillMarked[] = R"sh(turn=0
+while [ "$turn" -lt 50 ]; do
+  found=$(grep -lsF "BELLJAR_COMMAND=$1" /proc/[0-9]*/environ)
+  [ -n "$found" ] || exit 0
+  for file in $found; do pid=${file#/proc/}; kill "-$2" "${pid%/environ}" 2>/dev/null; done
+  [ "$2" = 9 ] || exit 0
+  turn=$((turn + 1))
+done
+exit 1)sh";
+
+}  // namespace
+
+Result<Helped> Core::help(std::vector<std::string> argv, std::string stdin_bytes, std::chrono::milliseconds patience,
+                          CancelToken cancel, std::uint64_t most) {
+  const std::string what = format("cannot run {} inside", argv.at(0));
+  RunRequest request;
+  request.command = {.argv = std::move(argv), .cwd = {}, .env = {{"LC_ALL", "C"}}};
+  request.cwd = "/";
+  request.timeout = patience;
+  request.stdin_bytes = std::move(stdin_bytes);
+  request.cancel = std::move(cancel);
+  request.output_bytes = most;
+  request.limits.kill_grace = 0ms;
+  request.marked = false;
+  const auto run = BELLJAR_TRY(Run::start(shared_from_this(), std::move(request)));
+  const ExecResult result = BELLJAR_TRY(run->finish());
+  switch (result.reason) {
+    case Reason::kExited:
+      return Helped{result.exit_code, result.out.bytes, result.err.bytes, result.out.omitted == 0};
+    case Reason::kTimeout:
+      return Error(Code::kDeadlineExceeded, what).reason(result.message);
+    case Reason::kStartFailed:
+      return Error(Code::kFailedPrecondition, what).reason(result.message).next("use a template that has it");
+    default:
+      return Error(ending() || !request.cancel.cancelled() ? Code::kUnavailable : Code::kCanceled, what).reason(result.message);
+  }
+}
+
+bool Core::kill_marked(const std::string& mark, int signal) {
+  const auto helped = help({"/bin/sh", "-c", kKillMarked, "sh", mark, std::to_string(signal)}, {}, 10s);
+  return helped && helped->exit_code == 0;
+}
+
+void Core::add(const std::shared_ptr<Run>& run) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(runs_, [](const auto& weak) { return weak.expired(); });
+  runs_.push_back(run);
+}
+
+void Core::end_commands() {
+  ending_ = true;
+  std::vector<std::weak_ptr<Run>> runs;
+  {
+    const std::lock_guard lock(mutex_);
+    runs = runs_;
+  }
+  for (const auto& weak : runs) {
+    if (const auto run = weak.lock()) run->cancel();
+  }
+}
+
+}  // namespace belljar::remote::e2b

@@ -1,0 +1,226 @@
+#include "remote/e2b/files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/format.h"
+#include "policy/paths.h"
+#include "runtime/json.h"
+
+namespace belljar::remote::e2b {
+namespace {
+
+using Json = nlohmann::json;
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kLargestRead = 256ULL << 20;
+
+std::string parent_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Error wrong_kind(std::string_view doing, const std::string& path, FileType type) {
+  return Error(Code::kFailedPrecondition, format("cannot {} {}", doing, quoted(path)))
+      .reason(type == FileType::kDirectory ? "it is a directory" : "it is a FIFO, a device or a socket, not a file");
+}
+
+Result<void> check_mode(std::optional<unsigned> mode) {
+  if (mode && (*mode & ~0777U) != 0)
+    return Error(Code::kInvalidArgument, format("cannot set mode {:o}", *mode))
+        .reason("setuid, setgid and sticky bits are never set from here")
+        .next("give permission bits between 0000 and 0777");
+  return {};
+}
+
+// What coreutils complain of: "cat: x: Permission denied".
+Error complaint_of(const std::string& err, std::string_view doing, const std::string& path) {
+  const auto says = [&](std::string_view text) { return err.find(text) != std::string::npos; };
+  const Code code = says("Permission denied") || says("not permitted") || says("Read-only") ? Code::kPermissionDenied
+                    : says("No such file")                                                 ? Code::kNotFound
+                    : says("not empty") || says("Is a directory") || says("Not a directory") ? Code::kFailedPrecondition
+                    : says("No space left") || says("quota")                               ? Code::kResourceExhausted
+                                                                                           : Code::kUnknown;
+  std::string line = err.substr(0, std::min<std::size_t>(err.find('\n'), 300));
+  return Error(code, format("cannot {} {}", doing, quoted(path))).reason(escaped(line));
+}
+
+}  // namespace
+
+// --- names
+
+Result<std::string> RemoteFiles::below(const std::string& path) const {
+  const std::string& top = core_->workspace();
+  if (path.find('\0') != std::string::npos)
+    return Error(Code::kInvalidArgument, format("cannot use path {}", quoted(path))).reason("it holds a NUL byte");
+  if (path.size() > policy::kMaxPath)
+    return Error(Code::kInvalidArgument, format("cannot use path {}", quoted(path.substr(0, 80) + "..."))).reason("it is too long");
+  std::string full = policy::normal(path.starts_with('/') ? path : top + "/" + path);
+  if (!policy::is_within(full, top))
+    return Error(Code::kInvalidArgument, format("path escapes workspace: {}", escaped(path)))
+        .next("name a path inside of the workspace");
+  if (runtime::to_utf8(full).replaced > 0)
+    return Error(Code::kUnimplemented, format("cannot use path {}", quoted(path)))
+        .reason("it is no UTF-8, and E2B takes names as JSON")
+        .next("use it from a command inside");
+  return full;
+}
+
+Result<std::string> RemoteFiles::named_below(const std::string& path) const {
+  std::string full = BELLJAR_TRY(below(path));
+  if (full != core_->workspace()) return full;
+  return Error(Code::kInvalidArgument, format("cannot use {} here", quoted(path)))
+      .reason("it is the workspace itself")
+      .next("name what is in it");
+}
+
+Result<std::string> RemoteFiles::call(const char* method, const std::string& json, std::string_view doing, const std::string& path) const {
+  const std::string name = std::string("filesystem.Filesystem/") + method;
+  return core_->envd().call(name.c_str(), json, format("cannot {} {}", doing, quoted(path)));
+}
+
+Result<Entry> RemoteFiles::look(const std::string& full, const std::string& path, std::string_view doing) const {
+  return parse_entry(BELLJAR_TRY(call("Stat", Json{{"path", full}}.dump(), doing, path)));
+}
+
+Result<std::string> RemoteFiles::find_cwd(const std::string& cwd) const {
+  if (cwd.empty()) return core_->workspace();
+  auto full = below(cwd);
+  if (!full && full.error().what().starts_with("path escapes"))
+    return Error(Code::kInvalidArgument, format("workdir escapes workspace: {}", escaped(cwd)))
+        .next("name a directory inside of the workspace");
+  // A missing one the daemon itself complains of.
+  return full;
+}
+
+Result<void> RemoteFiles::make_workspace() const {
+  const auto made = call("MakeDir", Json{{"path", core_->workspace()}}.dump(), "make the workspace", core_->workspace());
+  if (made || made.error().code() == Code::kAlreadyExists) return {};
+  return made.error();
+}
+
+// --- what changes nothing
+
+Result<FileInfo> RemoteFiles::stat(const std::string& path) const {
+  Entry entry = BELLJAR_TRY(look(BELLJAR_TRY(below(path)), path, "look at"));
+  entry.info.path = path;
+  return std::move(entry.info);
+}
+
+Result<std::string> RemoteFiles::read(const std::string& path, const ReadOptions& options) const {
+  const std::string full = BELLJAR_TRY(below(path));
+  const std::string what = format("cannot read {}", quoted(path));
+  // A FIFO would hold the answer until somebody writes to it.
+  const Entry entry = BELLJAR_TRY(look(full, path, "read"));
+  if (entry.info.type == FileType::kDirectory || entry.info.type == FileType::kOther) return wrong_kind("read", path, entry.info.type);
+  const std::uint64_t size = entry.info.size;
+  if (!options.limit && size > options.offset && size - options.offset > kLargestRead)
+    return Error(Code::kOutOfRange, what)
+        .reason(format("it has {} bytes, and at most {} are read at once", size, kLargestRead))
+        .next("read it in parts, with an offset and a limit");
+  if (options.offset == 0 && !options.limit) return core_->envd().read(full, {}, what);
+  const std::uint64_t most = std::min(options.limit.value_or(kLargestRead), kLargestRead);
+  if (most == 0) return std::string();
+  return core_->envd().read(full, std::pair(options.offset, options.offset + most - 1), what);
+}
+
+Result<std::vector<FileInfo>> RemoteFiles::list(const std::string& path) const {
+  const std::string full = BELLJAR_TRY(below(path));
+  const auto reply = call("ListDir", Json{{"path", full}, {"depth", 1}}.dump(), "list", path);
+  if (!reply && reply.error().code() == Code::kInvalidArgument)
+    return Error(Code::kFailedPrecondition, reply.error().what()).reason(reply.error().reason());
+  const auto entries = BELLJAR_TRY(parse_entries(BELLJAR_TRY(reply)));
+  std::vector<FileInfo> files;
+  for (const Entry& entry : entries) files.push_back(entry.info);
+  std::ranges::sort(files, {}, &FileInfo::path);
+  return files;
+}
+
+// --- what does
+
+Result<void> RemoteFiles::need_parent(const std::string& full, const std::string& path, std::string_view doing) const {
+  return look(parent_of(full), path, doing).map([](const Entry&) {});
+}
+
+Result<void> RemoteFiles::set_mode(const std::string& full, const std::string& path, unsigned mode) const {
+  const Helped helped = BELLJAR_TRY(core_->help({"chmod", format("{:04o}", mode), "--", full}));
+  if (helped.exit_code == 0) return {};
+  return complaint_of(helped.err, "set the mode of", path);
+}
+
+// By a command that opens it for appending: no copy of ours goes back and forth, so what others append meanwhile is not lost.
+Result<void> RemoteFiles::append(const std::string& full, const std::string& path, std::string_view bytes) const {
+  const Helped helped = BELLJAR_TRY(
+      core_->help({"/bin/sh", "-c", R"(mkdir -p -- "$(dirname -- "$1")" && exec cat >>"$1")", "sh", full}, std::string(bytes), 10min));
+  if (helped.exit_code == 0) return {};
+  return complaint_of(helped.err, "append to", path);
+}
+
+Result<void> RemoteFiles::replace(const std::string& full, const std::string& path, std::string_view bytes,
+                                  const WriteOptions& options, const Result<Entry>& before) const {
+  static std::atomic<unsigned> serial{0};
+  const std::string temporary = format("{}/.belljar-{}{}.tmp", parent_of(full), core_->nonce(), serial++);
+  const std::string what = format("cannot write {}", quoted(path));
+  auto done = core_->envd().write(temporary, bytes, what);
+  const bool keep = before && before->info.type == FileType::kFile;
+  if (done && (options.mode || keep)) done = set_mode(temporary, path, options.mode.value_or(keep ? before->info.mode & 0777U : 0));
+  if (done)
+    done = call("Move", Json{{"source", temporary}, {"destination", full}}.dump(), "write", path).map([](const std::string&) {});
+  if (!done) (void)call("Remove", Json{{"path", temporary}}.dump(), "remove", temporary);
+  return done;
+}
+
+Result<void> RemoteFiles::write(const std::string& path, std::string_view bytes, const WriteOptions& options) const {
+  BELLJAR_CHECK(check_mode(options.mode));
+  const std::string full = BELLJAR_TRY(named_below(path));
+  const auto before = look(full, path, "write");
+  // Only what is not there is made anew: any other failure would lose what is.
+  if (!before && before.error().code() != Code::kNotFound) return before.error();
+  const FileType type = before ? before->info.type : FileType::kFile;
+  if (path.ends_with('/') || type == FileType::kDirectory) return wrong_kind("write", path, FileType::kDirectory);
+  if (type == FileType::kOther) return wrong_kind("write", path, type);
+  if (!before && options.parents == Parents::kMustExist) BELLJAR_CHECK(need_parent(full, path, "write"));
+  if (options.how == WriteMode::kAtomic) return replace(full, path, bytes, options, before);
+  BELLJAR_CHECK(options.how == WriteMode::kAppend ? append(full, path, bytes)
+                                                  : core_->envd().write(full, bytes, format("cannot write {}", quoted(path))));
+  if (options.mode) return set_mode(full, path, *options.mode);
+  return {};
+}
+
+Result<void> RemoteFiles::make_dir(const std::string& path, const MakeDirOptions& options) const {
+  BELLJAR_CHECK(check_mode(options.mode));
+  const std::string full = BELLJAR_TRY(below(path));
+  const bool alone = options.parents == Parents::kMustExist;
+  if (alone) BELLJAR_CHECK(need_parent(full, path, "make directory"));
+  const auto made = call("MakeDir", Json{{"path", full}}.dump(), "make directory", path);
+  if (!made && made.error().code() == Code::kAlreadyExists && !alone) return {};
+  if (!made && made.error().code() == Code::kInvalidArgument)  // a file has the name
+    return Error(alone ? Code::kAlreadyExists : Code::kFailedPrecondition, made.error().what()).reason(made.error().reason());
+  if (!made) return made.error();
+  if (options.mode) return set_mode(full, path, *options.mode);
+  return {};
+}
+
+Result<void> RemoteFiles::rename(const std::string& from, const std::string& to) const {
+  const std::string source = BELLJAR_TRY(named_below(from));
+  const std::string target = BELLJAR_TRY(named_below(to));
+  BELLJAR_CHECK(need_parent(target, to, "rename"));  // the daemon would make it
+  return call("Move", Json{{"source", source}, {"destination", target}}.dump(), "rename", from).map([](const std::string&) {});
+}
+
+Result<void> RemoteFiles::remove(const std::string& path, const RemoveOptions& options) const {
+  const std::string full = BELLJAR_TRY(named_below(path));
+  const Entry entry = BELLJAR_TRY(look(full, path, "remove"));  // to the daemon what is not there is removed
+  if (entry.info.type != FileType::kDirectory || options.depth == Depth::kTree)
+    return call("Remove", Json{{"path", full}}.dump(), "remove", path).map([](const std::string&) {});
+  // The daemon removes whole trees, also one that was empty a moment ago.
+  const Helped helped = BELLJAR_TRY(core_->help({"rmdir", "--", full}));
+  if (helped.exit_code == 0) return {};
+  return complaint_of(helped.err, "remove", path);
+}
+
+}  // namespace belljar::remote::e2b

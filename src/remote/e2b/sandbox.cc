@@ -1,0 +1,318 @@
+#include "remote/e2b/sandbox.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <utility>
+
+#include "base/format.h"
+#include "policy/defaults.h"
+#include "policy/paths.h"
+#include "remote/e2b/process.h"
+#include "remote/e2b/report.h"
+#include "runtime/enforcement.h"
+#include "session/checks.h"
+
+namespace belljar::remote::e2b {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> environment_of(const SandboxConfig& config) {
+  std::vector<std::string> variables;
+  if (config.caller_env.empty()) {
+    for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
+  }
+  for (const auto& [name, text] : config.caller_env) variables.push_back(name + "=" + text);
+  return variables;
+}
+
+std::map<std::string, std::string> variables_of(const std::vector<std::string>& entries) {
+  std::map<std::string, std::string> variables;
+  for (const std::string& entry : entries) {
+    const std::size_t equals = entry.find('=');
+    if (equals != std::string::npos) variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return variables;
+}
+
+std::string make_nonce() {
+  std::random_device random;
+  return format("{:08x}{:08x}", random(), random());
+}
+
+Error not_running(std::string reason) {
+  return Error(Code::kFailedPrecondition, "the sandbox does not run").reason(std::move(reason)).next("start() it");
+}
+
+Result<std::shared_ptr<RemoteSandbox>> make(const SandboxConfig& config, E2bOptions options) {
+  const std::string workspace = config.workspace.empty() ? "/home/user" : config.workspace;
+  if (!workspace.starts_with('/') || workspace.find('\0') != std::string::npos)
+    return Error(Code::kInvalidArgument, format("cannot use workspace {}", quoted(workspace)))
+        .reason("it is a directory of the sandbox in the cloud, and not absolute")
+        .next("name one there, or none: /home/user");
+  if (options.lifetime.count() <= 0) return Error(Code::kInvalidArgument, "the lifetime of a sandbox must be positive");
+  if (options.request_timeout.count() <= 0) return Error(Code::kInvalidArgument, "the request timeout must be positive");
+  return std::make_shared<RemoteSandbox>(config, std::move(options), policy::normal(workspace));
+}
+
+}  // namespace
+
+RemoteSandbox::RemoteSandbox(SandboxConfig config, E2bOptions options, std::string workspace)
+    : config_(std::move(config)), options_(std::move(options)), id_(session::next_id()), workspace_(std::move(workspace)) {
+  if (!options_.on_stop) options_.on_stop = options_.sandbox_id.empty() ? E2bOnStop::kKill : E2bOnStop::kLeave;
+  remote_id_ = options_.sandbox_id;
+  // Nothing of this machine's environment is of use elsewhere, unless somebody names it.
+  Environment named = config_.policy.environment;
+  named.inherit = Inherit::kNone;
+  variables_ = variables_of(policy::build_environment(named, environment_of(config_)));
+}
+
+RemoteSandbox::~RemoteSandbox() { (void)stop(); }
+
+EnforcementReport RemoteSandbox::enforcement() const {
+  const std::lock_guard lock(mutex_);
+  return enforcement_;
+}
+
+std::string RemoteSandbox::sandbox_id() const {
+  const std::lock_guard lock(mutex_);
+  return remote_id_;
+}
+
+// --- life
+
+Result<Control> RemoteSandbox::find_service() {
+  BELLJAR_CHECK(check_served(config_.policy, config_));
+  const Address address = BELLJAR_TRY(find_address(options_, variables_of(environment_of(config_))));
+  const auto host = parse_url(address.api_url);
+  EnforcementReport report = report_remote(config_.policy, host ? host->host : "", workspace_);
+  BELLJAR_CHECK(runtime::check_required(report, config_.policy));
+  const std::lock_guard lock(mutex_);
+  enforcement_ = std::move(report);
+  return Control(http_, address, options_.request_timeout);
+}
+
+Result<Granted> RemoteSandbox::enter(const Control& control) {
+  if (const std::string before = sandbox_id(); !before.empty()) return control.connect(before, options_.lifetime);
+  return control.create({.template_id = options_.template_id,
+                         .lifetime = options_.lifetime,
+                         .metadata = options_.metadata,
+                         .variables = {},
+                         .internet = config_.policy.network.mode != NetMode::kNone});
+}
+
+Result<void> RemoteSandbox::start() {
+  const std::lock_guard one(starting_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (running_ != nullptr) return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
+  }
+  Control control = BELLJAR_TRY(find_service());
+  const bool made = sandbox_id().empty();
+  Granted granted = BELLJAR_TRY(enter(control));
+  const std::string remote = granted.id;
+  auto core = std::make_shared<Core>(
+      Envd(http_, std::move(granted), control.address().api_key, options_.user, options_.request_timeout), workspace_, make_nonce());
+  RemoteFiles files(core);
+  if (const auto there = files.make_workspace(); !there) {
+    if (made) (void)control.kill(remote);  // nobody would know of it
+    return there.error();
+  }
+  const std::lock_guard lock(mutex_);
+  remote_id_ = remote;
+  running_ = std::make_shared<const Running>(Running{std::move(control), std::move(core), std::move(files)});
+  return {};
+}
+
+RemoteSandbox::RunningPtr RemoteSandbox::leave() {
+  RunningPtr alive;
+  {
+    const std::lock_guard lock(mutex_);
+    alive = std::exchange(running_, nullptr);
+  }
+  if (alive != nullptr) alive->core->end_commands();
+  return alive;
+}
+
+Result<void> RemoteSandbox::stop() {
+  const std::lock_guard one(starting_);
+  const RunningPtr alive = leave();
+  if (alive == nullptr) return {};
+  const std::string remote = sandbox_id();
+  if (options_.on_stop != E2bOnStop::kKill) {
+    (void)alive->core->kill_marked(alive->core->nonce() + "-", SIGKILL);
+    if (options_.on_stop == E2bOnStop::kPause) BELLJAR_TRY(alive->control.pause(remote));
+    return {};
+  }
+  const auto killed = alive->control.kill(remote);
+  if (!killed) return killed.error();
+  const std::lock_guard lock(mutex_);
+  remote_id_.clear();
+  return {};
+}
+
+Result<bool> RemoteSandbox::kill() {
+  const std::lock_guard one(starting_);
+  const RunningPtr alive = leave();
+  const std::string remote = sandbox_id();
+  if (remote.empty()) return false;
+  const Control control = alive != nullptr ? alive->control : BELLJAR_TRY(find_service());
+  const bool killed = BELLJAR_TRY(control.kill(remote));
+  const std::lock_guard lock(mutex_);
+  remote_id_.clear();
+  return killed;
+}
+
+Result<void> RemoteSandbox::set_timeout(std::chrono::milliseconds lifetime) {
+  if (lifetime.count() <= 0) return Error(Code::kInvalidArgument, "the lifetime of a sandbox must be positive").next("kill() it");
+  const auto alive = BELLJAR_TRY(running());
+  return alive->control.set_timeout(sandbox_id(), lifetime);
+}
+
+Result<RemoteSandbox::RunningPtr> RemoteSandbox::running() const {
+  const std::lock_guard lock(mutex_);
+  if (running_ == nullptr) return not_running("it was not started, or it was stopped");
+  return running_;
+}
+
+Result<void> RemoteSandbox::health() {
+  const auto alive = running();
+  if (!alive) return Error(Code::kUnavailable, alive.error().what()).reason(alive.error().reason());
+  return (*alive)->core->envd().health();
+}
+
+Result<SandboxStats> RemoteSandbox::stats() {
+  const auto alive = BELLJAR_TRY(running());
+  const std::string reply = BELLJAR_TRY(alive->core->envd().call("process.Process/List", "{}", "cannot look at the sandbox"));
+  const Json json = Json::parse(reply, nullptr, false);
+  SandboxStats stats;
+  if (json.is_object() && json.contains("processes") && json["processes"].is_array()) stats.processes = json["processes"].size();
+  stats.execs = execs_.load();
+  stats.bytes_written = written_.load();
+  return stats;
+}
+
+// --- commands
+
+Result<RunRequest> RemoteSandbox::request_for(const RunningPtr& alive, const Command& command) const {
+  RunRequest request;
+  request.cwd = BELLJAR_TRY(alive->files.find_cwd(command.cwd));
+  request.command = command;
+  for (const auto& [name, text] : variables_) request.command.env.emplace(name, text);
+  request.limits = config_.policy.limits;
+  return request;
+}
+
+Result<ExecResult> RemoteSandbox::exec(const Command& command, const ExecOptions& options) {
+  BELLJAR_CHECK(session::check_command(command));
+  BELLJAR_CHECK(session::check_timeout(options.timeout));
+  const Limits& limits = config_.policy.limits;
+  const auto alive = BELLJAR_TRY(running());
+  RunRequest request = BELLJAR_TRY(request_for(alive, command));
+  if (options.cancel.cancelled()) {  // what would be ended at once is not sent
+    ExecResult result;
+    result.exit_code = 128 + SIGTERM;
+    result.signal = SIGTERM;
+    result.reason = Reason::kCancelled;
+    result.message = "cancelled by the caller";
+    return result;
+  }
+  request.timeout = session::exec_timeout(options, limits);
+  request.stdin_bytes = options.stdin_bytes;
+  request.cancel = options.cancel;
+  request.on_stdout = options.on_stdout;
+  request.on_stderr = options.on_stderr;
+  request.output_bytes = session::kept_output(options.output_bytes, limits);
+  const auto run = BELLJAR_TRY(Run::start(alive->core, std::move(request)));
+  ++execs_;
+  return run->finish();
+}
+
+Result<std::unique_ptr<Process>> RemoteSandbox::spawn(const Command& command, const SpawnOptions& options) {
+  BELLJAR_CHECK(session::check_command(command));
+  BELLJAR_CHECK(session::check_timeout(options.timeout));
+  const Limits& limits = config_.policy.limits;
+  const auto alive = BELLJAR_TRY(running());
+  RunRequest request = BELLJAR_TRY(request_for(alive, command));
+  request.timeout = session::spawn_timeout(options, limits);
+  request.stdin_pipe = options.input == SpawnInput::kPipe;
+  request.terminal = options.terminal;
+  request.cancel = options.cancel;
+  request.on_stdout = options.on_stdout;
+  request.on_stderr = options.on_stderr;
+  request.output_bytes = session::kept_output(options.output_bytes, limits);
+  request.backstop = false;
+  auto run = BELLJAR_TRY(Run::start(alive->core, std::move(request)));
+  ++execs_;
+  return std::unique_ptr<Process>(std::make_unique<RemoteProcess>(std::move(run)));
+}
+
+// --- files
+
+Result<std::string> RemoteSandbox::read_file(const std::string& path, const ReadOptions& options) {
+  return BELLJAR_TRY(running())->files.read(path, options);
+}
+Result<void> RemoteSandbox::write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) {
+  BELLJAR_CHECK(BELLJAR_TRY(running())->files.write(path, bytes, options));
+  written_ += bytes.size();
+  return {};
+}
+Result<std::vector<FileInfo>> RemoteSandbox::list(const std::string& path) { return BELLJAR_TRY(running())->files.list(path); }
+Result<FileInfo> RemoteSandbox::stat(const std::string& path) { return BELLJAR_TRY(running())->files.stat(path); }
+Result<void> RemoteSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
+  return BELLJAR_TRY(running())->files.make_dir(path, options);
+}
+Result<void> RemoteSandbox::rename(const std::string& from, const std::string& to) {
+  return BELLJAR_TRY(running())->files.rename(from, to);
+}
+Result<void> RemoteSandbox::remove(const std::string& path, const RemoveOptions& options) {
+  return BELLJAR_TRY(running())->files.remove(path, options);
+}
+Result<GlobResult> RemoteSandbox::glob(const std::string& pattern, const WalkOptions& options) {
+  return BELLJAR_TRY(running())->files.glob(pattern, options);
+}
+Result<GrepResult> RemoteSandbox::grep(const std::string& text, const GrepOptions& options) {
+  return BELLJAR_TRY(running())->files.grep(text, options);
+}
+
+}  // namespace belljar::remote::e2b
+
+namespace belljar {
+namespace {
+
+using remote::e2b::RemoteSandbox;
+
+Result<std::shared_ptr<E2bSandbox>> started(const SandboxConfig& config, E2bOptions options) {
+  auto sandbox = BELLJAR_TRY(remote::e2b::make(config, std::move(options)));
+  BELLJAR_CHECK(sandbox->start());
+  return std::shared_ptr<E2bSandbox>(std::move(sandbox));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<E2bSandbox>> E2bSandbox::create(std::chrono::milliseconds lifetime, E2bOptions options,
+                                                       const SandboxConfig& config) {
+  options.lifetime = lifetime;
+  options.sandbox_id.clear();
+  return started(config, std::move(options));
+}
+
+Result<std::shared_ptr<E2bSandbox>> E2bSandbox::connect(const std::string& sandbox_id, E2bOptions options,
+                                                        const SandboxConfig& config) {
+  if (sandbox_id.empty()) return Error(Code::kInvalidArgument, "cannot connect to a sandbox without its id");
+  options.sandbox_id = sandbox_id;
+  return started(config, std::move(options));
+}
+
+SandboxFactory e2b_backend(E2bOptions options) {
+  return [options = std::move(options)](const SandboxConfig& config) -> Result<std::shared_ptr<Sandbox>> {
+    auto sandbox = BELLJAR_TRY(remote::e2b::make(config, options));
+    return std::shared_ptr<Sandbox>(std::move(sandbox));
+  };
+}
+
+}  // namespace belljar

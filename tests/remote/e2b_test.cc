@@ -1,0 +1,349 @@
+// The e2b backend against a small E2B of our own, which the official SDK drives as well (tests/e2e/e2b_test.cc). That it is a Sandbox
+// like every other is tests/conformance.
+#include "belljar/e2b.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/fake_e2b.h"
+#include "support/identity.h"
+#include "support/leftovers.h"
+
+namespace belljar {
+namespace {
+
+using namespace std::chrono_literals;
+
+class E2b : public testing::Test {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(program("python3"));
+    left_ = std::make_unique<test::Leftovers>();
+    fake_ = std::make_unique<test::FakeE2b>();
+    config_.caller_env = {{"PATH", "/nowhere"}, {"LANG", "C.UTF-8"}, {"TOLD", "named"}};
+    config_.policy.limits.kill_grace = 200ms;
+  }
+  void TearDown() override {
+    if (fake_ == nullptr) return;
+    fake_.reset();
+    EXPECT_EQ(left_->report(), "") << "of a sandbox that was ended";
+  }
+
+  std::shared_ptr<E2bSandbox> create(E2bOptions options) const {
+    auto sandbox = E2bSandbox::create(10min, std::move(options), config_);
+    EXPECT_TRUE(sandbox) << sandbox.error().line();
+    return sandbox ? *sandbox : nullptr;
+  }
+  std::shared_ptr<E2bSandbox> create() const { return create(fake_->options()); }
+  Error refusal(E2bOptions options) const {
+    auto sandbox = E2bSandbox::create(10min, std::move(options), config_);
+    return sandbox ? Error(Code::kUnknown, "it was created") : sandbox.error();
+  }
+  Error refusal() const { return refusal(fake_->options()); }
+  static std::string out(Sandbox& sandbox, const std::string& text) {
+    auto result = sandbox.exec(text);
+    EXPECT_TRUE(result) << result.error().line();
+    return result ? result->out.bytes + result->err.bytes : "";
+  }
+
+  SandboxConfig config_;
+  std::unique_ptr<test::Leftovers> left_;
+  std::unique_ptr<test::FakeE2b> fake_;
+};
+
+// --- life
+
+TEST_F(E2b, CreateRunsForTenMinutesAndStopKills) {
+  const auto made = E2bSandbox::create(10min, fake_->options());
+  ASSERT_TRUE(made) << made.error().line();
+  const auto& sandbox = *made;
+  EXPECT_EQ(sandbox->workspace(), "/home/user");
+  EXPECT_NE(fake_->log().find(R"(\"timeout\":600)"), std::string::npos);
+  EXPECT_EQ(sandbox->exec("exit 3")->exit_code, 3) << "a result, where the SDK throws";
+  EXPECT_EQ(sandbox->exec("sleep 300", {.timeout = 200ms})->reason, Reason::kTimeout);
+  const std::string id = sandbox->sandbox_id();
+  EXPECT_TRUE(sandbox->set_timeout(1h));
+  EXPECT_TRUE(sandbox->stop());
+  EXPECT_EQ(sandbox->exec("true").error().code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(sandbox->kill().value()) << "it is gone already";
+  EXPECT_EQ(E2bSandbox::connect(id, fake_->options()).error().code(), Code::kNotFound);
+}
+
+TEST_F(E2b, OneLineChangesTheBackend) {
+  config_.factory = e2b_backend(fake_->options());
+  const auto sandbox = make_sandbox(config_);
+  ASSERT_TRUE(sandbox);
+  EXPECT_EQ((*sandbox)->exec("true").error().code(), Code::kFailedPrecondition) << "not started";
+  ASSERT_TRUE((*sandbox)->start());
+  EXPECT_EQ(out(**sandbox, "echo here"), "here\n");
+  config_.factory = {};
+  config_.backend = "e2b";
+  EXPECT_EQ(make_sandbox(config_).error().next(),
+            "link belljar::e2b, and set config.factory = e2b_backend() (belljar/e2b.h)");
+}
+
+TEST_F(E2b, ConnectLeavesWhatItFound) {
+  const auto first = create();
+  ASSERT_TRUE(first->write_file("file", "x"));
+  {
+    const auto second = E2bSandbox::connect(first->sandbox_id(), fake_->options(), config_);
+    ASSERT_TRUE(second) << second.error().line();
+    EXPECT_EQ((*second)->read_file("file").value(), "x");
+    auto sleeper = (*second)->spawn(shell_command("sleep 300"));
+    ASSERT_TRUE(sleeper);
+    EXPECT_TRUE((*second)->stop());
+    EXPECT_EQ((*sleeper)->wait()->value().reason, Reason::kCancelled);
+  }
+  EXPECT_EQ(first->stats()->processes, 0U) << "its commands ended";
+  EXPECT_EQ(out(*first, "cat file"), "x");
+}
+
+TEST_F(E2b, PauseKeepsFilesAndConnectResumes) {
+  E2bOptions options = fake_->options();
+  options.on_stop = E2bOnStop::kPause;
+  const auto sandbox = create(options);
+  const std::string id = sandbox->sandbox_id();
+  ASSERT_TRUE(sandbox->write_file("file", "kept"));
+  ASSERT_TRUE(sandbox->stop());
+  EXPECT_EQ(sandbox->health().error().code(), Code::kUnavailable);
+  ASSERT_TRUE(sandbox->start());
+  EXPECT_EQ(sandbox->sandbox_id(), id);
+  EXPECT_EQ(sandbox->read_file("file").value(), "kept");
+  EXPECT_TRUE(sandbox->kill().value());
+}
+
+TEST_F(E2b, ItsTimeIsALifetime) {
+  const auto sandbox = create();
+  auto sleeper = sandbox->spawn(shell_command("echo begun; sleep 300"));
+  ASSERT_TRUE(sleeper);
+  EXPECT_FALSE((*sleeper)->wait(100ms)->has_value());
+  ASSERT_TRUE(sandbox->set_timeout(1s));
+  std::this_thread::sleep_for(1100ms);
+  EXPECT_EQ(sandbox->health().error().code(), Code::kUnavailable);
+  const Error gone = sandbox->exec("true").error();
+  EXPECT_EQ(gone.code(), Code::kUnavailable);
+  EXPECT_NE(gone.reason().find("its time is over"), std::string::npos) << gone.line();
+  const ExecResult cut = (*sleeper)->wait()->value();
+  EXPECT_EQ(cut.reason, Reason::kCancelled);
+  EXPECT_EQ(cut.out.bytes, "begun\n") << "what came before is kept";
+}
+
+// --- policy
+
+TEST_F(E2b, WhatCannotBeHeldIsSaidAndRefused) {
+  const auto clause = [&](const std::string& name) {
+    const auto sandbox = create();
+    for (const EnforcementClause& found : sandbox->enforcement()) {
+      if (found.clause == name) return std::string(to_string(found.enforced));
+    }
+    return std::string("absent");
+  };
+  EXPECT_EQ(clause("filesystem.root"), "full");
+  EXPECT_EQ(clause("filesystem.write"), "none");
+  EXPECT_EQ(clause("network"), "partial");
+  config_.policy.require = {"filesystem.write"};
+  EXPECT_EQ(refusal().code(), Code::kFailedPrecondition);
+  config_.policy.require = {"filesystem.root"};
+  EXPECT_EQ(refusal().what(), "it was created");
+  config_.policy.require = {};
+  config_.policy.limits.memory = 512_MiB;
+  EXPECT_EQ(refusal().code(), Code::kFailedPrecondition);
+  config_.policy.accept = {"limits.memory"};
+  EXPECT_EQ(refusal().what(), "it was created");
+  config_.policy.filesystem.entries = {{.path = "/etc", .access = Access::kNone}};
+  EXPECT_EQ(refusal().code(), Code::kFailedPrecondition);
+  config_.policy.filesystem.entries = {};
+  config_.policy.filesystem.volumes = {{.source = "/etc", .target = "/data"}};
+  EXPECT_EQ(refusal().code(), Code::kUnimplemented);
+  config_.policy.filesystem.volumes = {};
+  config_.policy.network.mode = NetMode::kProxy;
+  EXPECT_EQ(refusal().code(), Code::kUnimplemented);
+  config_.policy.network.mode = NetMode::kNone;
+  config_.idle_timeout = 1s;
+  EXPECT_EQ(refusal().code(), Code::kUnimplemented);
+}
+
+TEST_F(E2b, OnlyWhatIsNamedLeavesThisMachine) {
+  const auto env = [&] { return out(*create(), "env"); };
+  EXPECT_EQ(env().find("C.UTF-8"), std::string::npos);
+  EXPECT_EQ(env().find("named"), std::string::npos);
+  config_.policy.environment.pass = {"TOLD"};
+  config_.policy.environment.set = {{"OWN", "value"}};
+  const std::string more = env();
+  EXPECT_NE(more.find("TOLD=named\n"), std::string::npos);
+  EXPECT_NE(more.find("OWN=value\n"), std::string::npos);
+  EXPECT_EQ(more.find("/nowhere"), std::string::npos);
+  EXPECT_NE(fake_->log().find(R"(\"allow_internet_access\":false)"), std::string::npos);
+}
+
+// --- commands
+
+TEST_F(E2b, ATimeoutFindsTheDaemonsOfTheCommandAndNoOthers) {
+  const auto sandbox = create();
+  ASSERT_TRUE(sandbox->exec("sleep 300 >/dev/null 2>&1 & echo $! >other"));
+  const std::string daemon = "(setsid sh -c 'trap \"\" TERM; echo $$ >daemon; sleep 300 & wait; sleep 300' >/dev/null 2>&1 &); sleep 300";
+  const ExecResult result = sandbox->exec(daemon, {.timeout = 1s}).value();
+  EXPECT_EQ(result.exit_code, 124);
+  EXPECT_EQ(result.message, "command timeout after 1000ms");
+  EXPECT_EQ(out(*sandbox, "test -s daemon; kill -0 $(cat daemon) 2>/dev/null || echo gone"), "gone\n");
+  EXPECT_EQ(out(*sandbox, "kill -0 $(cat other) && echo runs"), "runs\n");
+}
+
+TEST_F(E2b, TheDaemonHasTheTimeoutToo) {
+  const auto sandbox = create();
+  ASSERT_TRUE(sandbox->exec("true", {.timeout = 5s}));
+  EXPECT_NE(fake_->log().find(R"("Connect-Timeout-Ms": "35200")"), std::string::npos);
+}
+
+TEST_F(E2b, AppendKeepsWhatOthersAppend) {
+  const auto sandbox = create();
+  std::vector<std::thread> writers;
+  for (int i = 0; i < 8; ++i)
+    writers.emplace_back([&] {
+      for (int turn = 0; turn < 5; ++turn) EXPECT_TRUE(sandbox->write_file("log/lines", "one line\n", {.how = WriteMode::kAppend}));
+    });
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(out(*sandbox, "grep -cx 'one line' log/lines"), "40\n");
+}
+
+TEST_F(E2b, AFailedReadBeforeAnAppendLosesNothing) {
+  const auto sandbox = create();
+  ASSERT_TRUE(sandbox->write_file("file", "old"));
+  fake_->misbehave("envd=500");
+  EXPECT_FALSE(sandbox->write_file("file", " new", {.how = WriteMode::kAppend}));
+  EXPECT_FALSE(sandbox->write_file("file", "other", {.how = WriteMode::kAtomic}));
+  fake_->misbehave("");
+  EXPECT_EQ(sandbox->read_file("file").value(), "old");
+  EXPECT_EQ(sandbox->list()->size(), 1U) << "nor is anything left behind";
+  fake_->misbehave("files=507");
+  EXPECT_EQ(sandbox->write_file("other", "x").error().code(), Code::kResourceExhausted);
+}
+
+// --- a service that misbehaves
+
+TEST_F(E2b, ABrokenControlPlaneIsAnErrorWithAReason) {
+  const std::vector<std::pair<const char*, Code>> cases = {
+      {"control=500", Code::kUnavailable},  {"control=401", Code::kUnauthenticated}, {"control=403", Code::kPermissionDenied},
+      {"control=html", Code::kDataLoss},    {"control=429", Code::kResourceExhausted}, {"control=503", Code::kUnavailable}};
+  for (const auto& [fault, code] : cases) {
+    fake_->misbehave(fault);
+    const Error error = refusal();
+    EXPECT_EQ(error.code(), code) << fault << error.line();
+    EXPECT_FALSE(error.reason().empty()) << fault;
+  }
+  fake_->misbehave("control=503*2");
+  EXPECT_EQ(refusal().what(), "it was created") << "asked to try again, it does";
+  fake_->misbehave("");
+  E2bOptions options = fake_->options();
+  options.api_key = "e2b_wrong";
+  EXPECT_EQ(refusal(options).code(), Code::kUnauthenticated);
+  EXPECT_EQ(refusal(options).line().find("e2b_wrong"), std::string::npos);
+  options = fake_->options();
+  options.template_id = "missing";
+  EXPECT_EQ(refusal(options).code(), Code::kNotFound);
+  options.api_url = "http://127.0.0.1:1";
+  EXPECT_EQ(refusal(options).code(), Code::kUnavailable);
+}
+
+TEST_F(E2b, AnAnswerThatDoesNotComeIsNotWaitedForForEver) {
+  E2bOptions options = fake_->options();
+  options.request_timeout = 1s;
+  fake_->misbehave("control=silent");
+  EXPECT_EQ(refusal(options).code(), Code::kDeadlineExceeded);
+  fake_->misbehave("");
+  const auto sandbox = create(options);
+  fake_->misbehave("envd=silent");
+  EXPECT_EQ(sandbox->read_file("x").error().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(sandbox->exec("true").error().code(), Code::kUnavailable);
+  EXPECT_EQ(sandbox->exec("true", {.timeout = 200ms})->reason, Reason::kTimeout);
+  fake_->misbehave("");
+  EXPECT_EQ(out(*sandbox, "echo again"), "again\n");
+}
+
+TEST_F(E2b, AStreamThatStallsEndsByTheDeadline) {
+  const auto sandbox = create();
+  fake_->misbehave("stream=stall*1");
+  const ExecResult result = sandbox->exec("sleep 300", {.timeout = 300ms}).value();
+  EXPECT_EQ(result.reason, Reason::kTimeout);
+  EXPECT_EQ(result.exit_code, 124);
+  EXPECT_EQ(result.out.bytes, "before\n");
+  EXPECT_EQ(sandbox->stats()->processes, 0U) << "and so does the command";
+  fake_->misbehave("stream=stall*1");
+  const CancelToken cancel = *CancelToken::create();
+  const ExecResult cancelled =
+      sandbox->exec("sleep 300", {.cancel = cancel, .on_stdout = [&](std::string_view) { cancel.cancel(); }}).value();
+  EXPECT_EQ(cancelled.reason, Reason::kCancelled);
+  EXPECT_EQ(sandbox->stats()->processes, 0U);
+}
+
+TEST_F(E2b, ABrokenStreamEndsTheCommandAndKeepsWhatCame) {
+  const auto sandbox = create();
+  for (const char* fault : {"cut", "cut_in_frame", "flag", "huge", "not_json", "not_base64", "wrong_types", "no_end_event", "error"}) {
+    fake_->misbehave(std::string("stream=") + fault + "*1");
+    const auto result = sandbox->exec("sleep 300");
+    ASSERT_TRUE(result) << fault << result.error().line();
+    EXPECT_EQ(result->reason, Reason::kCancelled) << fault;
+    EXPECT_NE(result->exit_code, 0) << fault;
+    EXPECT_NE(result->message.find("the command was lost and ended: "), std::string::npos) << fault << result->message;
+    EXPECT_EQ(result->message.find('\x1b'), std::string::npos);
+    if (std::string(fault).starts_with("cut")) {
+      EXPECT_EQ(result->out.bytes, "before\n");
+    }
+    EXPECT_EQ(sandbox->stats()->processes, 0U) << fault;
+  }
+  EXPECT_EQ(out(*sandbox, "echo still here"), "still here\n");
+}
+
+TEST_F(E2b, WhatNeverBeganIsAnError) {
+  const auto sandbox = create();
+  for (const char* fault : {"500", "503", "html", "nostart"}) {
+    fake_->misbehave(std::string("stream=") + fault + "*1");
+    const auto result = sandbox->exec("sleep 300");
+    ASSERT_FALSE(result) << fault;
+    EXPECT_EQ(result.error().code(), Code::kUnavailable) << fault << result.error().line();
+  }
+  fake_->misbehave("envd=401");
+  EXPECT_EQ(sandbox->exec("true").error().code(), Code::kUnauthenticated);
+  EXPECT_EQ(sandbox->read_file("x").error().code(), Code::kUnauthenticated);
+  EXPECT_NE(sandbox->exec("true").error().next().find("start() it again"), std::string::npos);
+  fake_->misbehave("envd=502");
+  EXPECT_EQ(sandbox->exec("true").error().code(), Code::kUnavailable);
+  EXPECT_EQ(sandbox->health().error().code(), Code::kUnavailable);
+  fake_->misbehave("");
+  EXPECT_TRUE(sandbox->health());
+}
+
+TEST_F(E2b, FramesInPiecesAndAMissingLastOneAreFine) {
+  const auto sandbox = create();
+  fake_->misbehave("stream=slow*1");
+  EXPECT_EQ(sandbox->exec("true")->out.bytes, "slow");
+  fake_->misbehave("stream=no_end_frame*1");
+  EXPECT_EQ(sandbox->exec("true")->exit_code, 0) << "its end was told";
+}
+
+TEST_F(E2b, AFileThatIsCutOffIsNotTakenForTheWhole) {
+  const auto sandbox = create();
+  ASSERT_TRUE(sandbox->write_file("file", "content"));
+  fake_->misbehave("files=cut");
+  EXPECT_EQ(sandbox->read_file("file").error().code(), Code::kUnavailable);
+  fake_->misbehave("");
+  EXPECT_EQ(sandbox->read_file("file").value(), "content");
+}
+
+TEST_F(E2b, KeysAndTokensAreNoWordsOfACommand) {
+  const auto sandbox = create();
+  EXPECT_EQ(out(*sandbox, "env").find(test::FakeE2b::key()), std::string::npos);
+  std::string bodies;
+  for (const std::string& line : {fake_->log()}) bodies += line.substr(0, line.find("X-API-KEY"));
+  EXPECT_EQ(bodies.find(test::FakeE2b::key()), std::string::npos);
+}
+
+TEST_F(E2b, WatchingIsRefusedByName) { EXPECT_EQ(create()->watch().error().code(), Code::kUnimplemented); }
+
+}  // namespace
+}  // namespace belljar

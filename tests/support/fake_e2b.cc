@@ -1,0 +1,34 @@
+#include "support/fake_e2b.h"
+
+#include <chrono>
+#include <fstream>
+#include <stdexcept>
+
+namespace belljar::test {
+
+FakeE2b::FakeE2b() {
+  const std::string script = std::string(BELLJAR_SOURCE_DIR) + "/tests/support/fake_e2b.py";
+  server_ = std::make_unique<Running>(std::vector<std::string>{"python3", "-B", script, directory_.path()},
+                                      RunOptions{.timeout = std::chrono::minutes(15)});
+  if (!server_->wait_for_output("\n")) throw std::runtime_error("the fake E2B does not start: " + server_->err());
+  url_ = "http://127.0.0.1:" + server_->out().substr(0, server_->out().find('\n'));
+}
+
+FakeE2b::~FakeE2b() {
+  server_->close_input();  // it ends its sandboxes first
+  (void)server_->wait();
+}
+
+E2bOptions FakeE2b::options() const {
+  E2bOptions options;
+  options.api_key = key();
+  options.api_url = url_;
+  options.sandbox_url = url_;
+  return options;
+}
+
+void FakeE2b::misbehave(const std::string& fault) const { std::ofstream(directory_ / "faults") << fault; }
+
+std::string FakeE2b::log() const { return exists(directory_ / "log") ? read_file(directory_ / "log") : std::string(); }
+
+}  // namespace belljar::test
