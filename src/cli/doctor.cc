@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -120,6 +121,14 @@ Result<Findings> examine(const PolicyFlags& flags) {
   return findings;
 }
 
+// A key that is there may be wrong: only a start asks the service, and costs money.
+bool has_e2b_key() noexcept {
+  const char* const key = std::getenv("E2B_API_KEY");
+  return key != nullptr && *key != '\0';
+}
+constexpr char kE2bKey[] = "E2B_API_KEY is set; it was not tried (docs/design/e2b.md says what holds there)";
+constexpr char kNoE2bKey[] = "cannot be used here: E2B_API_KEY is not set";
+
 void print_text(const Findings& findings) {
   std::string text = format("belljar on {} {} ({}), uid {}\n\nThis machine, by trying:\n", findings.machine.sysname,
                             findings.machine.release, findings.machine.machine, findings.uid);
@@ -145,6 +154,7 @@ void print_text(const Findings& findings) {
       if (!clause.mechanism.empty() && !clause.detail.empty()) text += format("  {:<24}          {}\n", "", clause.detail);
     }
   }
+  text += format("\ne2b backend: {}\n", has_e2b_key() ? kE2bKey : kNoE2bKey);
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
@@ -171,6 +181,7 @@ void print_json(const Findings& findings) {
     }
     root["modes"].push_back(std::move(entry));
   }
+  root["e2b"] = {{"key", has_e2b_key()}, {"detail", has_e2b_key() ? kE2bKey : kNoE2bKey}};
   const std::string text = root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
 }

@@ -92,7 +92,7 @@ Result<Granted> Control::granted(const HttpReply& reply) const {
   const Json json = Json::parse(reply.body, nullptr, false);
   if (!json.is_object())
     return Error(Code::kDataLoss, "the E2B service answered with nonsense")
-        .reason(format("no JSON object, content type {}", quoted(reply.content_type.substr(0, 80))))
+        .reason(format("no JSON object, content type {}", belljar::quoted(reply.content_type.substr(0, 80))))
         .next("check E2B_API_URL");
   Granted granted{.id = text_in(json, "sandboxID"),
                   .token = text_in(json, "envdAccessToken"),
@@ -113,35 +113,35 @@ Result<Granted> Control::create(const Wanted& wanted) const {
   if (!wanted.variables.empty()) json["envVars"] = wanted.variables;
   const HttpReply reply = BELLJAR_TRY(ask("POST", "/sandboxes", dump(json)));
   if (reply.status == 201 || reply.status == 200) return granted(reply);
-  return refused(reply, format("cannot create a sandbox from the template {}", quoted(wanted.template_id)));
+  return refused(reply, format("cannot create a sandbox from the template {}", belljar::quoted(wanted.template_id)));
 }
 
 Result<Granted> Control::connect(const std::string& id, std::chrono::milliseconds lifetime) const {
   const HttpReply reply =
       BELLJAR_TRY(ask("POST", "/sandboxes/" + url_escaped(id) + "/connect", dump({{"timeout", seconds_of(lifetime)}})));
   if (reply.status == 201 || reply.status == 200) return granted(reply);
-  return refused(reply, format("cannot connect to the sandbox {}", quoted(id)));
+  return refused(reply, format("cannot connect to the sandbox {}", belljar::quoted(id)));
 }
 
 Result<bool> Control::kill(const std::string& id) const {
   const HttpReply reply = BELLJAR_TRY(ask("DELETE", "/sandboxes/" + url_escaped(id), ""));
   if (reply.status / 100 == 2) return true;
   if (reply.status == 404) return false;
-  return refused(reply, format("cannot end the sandbox {}", quoted(id)));
+  return refused(reply, format("cannot end the sandbox {}", belljar::quoted(id)));
 }
 
 Result<bool> Control::pause(const std::string& id) const {
   const HttpReply reply = BELLJAR_TRY(ask("POST", "/sandboxes/" + url_escaped(id) + "/pause", "{}"));
   if (reply.status / 100 == 2) return true;
   if (reply.status == 409) return false;
-  return refused(reply, format("cannot pause the sandbox {}", quoted(id)));
+  return refused(reply, format("cannot pause the sandbox {}", belljar::quoted(id)));
 }
 
 Result<void> Control::set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const {
   const HttpReply reply =
       BELLJAR_TRY(ask("POST", "/sandboxes/" + url_escaped(id) + "/timeout", dump({{"timeout", seconds_of(lifetime)}})));
   if (reply.status / 100 == 2) return {};
-  return refused(reply, format("cannot set the time of the sandbox {}", quoted(id)));
+  return refused(reply, format("cannot set the time of the sandbox {}", belljar::quoted(id)));
 }
 
 }  // namespace belljar::remote::e2b

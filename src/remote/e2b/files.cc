@@ -25,7 +25,7 @@ std::string parent_of(const std::string& path) {
 }
 
 Error wrong_kind(std::string_view doing, const std::string& path, FileType type) {
-  return Error(Code::kFailedPrecondition, format("cannot {} {}", doing, quoted(path)))
+  return Error(Code::kFailedPrecondition, format("cannot {} {}", doing, belljar::quoted(path)))
       .reason(type == FileType::kDirectory ? "it is a directory" : "it is a FIFO, a device or a socket, not a file");
 }
 
@@ -46,7 +46,7 @@ Error complaint_of(const std::string& err, std::string_view doing, const std::st
                     : says("No space left") || says("quota")                               ? Code::kResourceExhausted
                                                                                            : Code::kUnknown;
   std::string line = err.substr(0, std::min<std::size_t>(err.find('\n'), 300));
-  return Error(code, format("cannot {} {}", doing, quoted(path))).reason(escaped(line));
+  return Error(code, format("cannot {} {}", doing, belljar::quoted(path))).reason(escaped(line));
 }
 
 }  // namespace
@@ -56,15 +56,15 @@ Error complaint_of(const std::string& err, std::string_view doing, const std::st
 Result<std::string> RemoteFiles::below(const std::string& path) const {
   const std::string& top = core_->workspace();
   if (path.find('\0') != std::string::npos)
-    return Error(Code::kInvalidArgument, format("cannot use path {}", quoted(path))).reason("it holds a NUL byte");
+    return Error(Code::kInvalidArgument, format("cannot use path {}", belljar::quoted(path))).reason("it holds a NUL byte");
   if (path.size() > policy::kMaxPath)
-    return Error(Code::kInvalidArgument, format("cannot use path {}", quoted(path.substr(0, 80) + "..."))).reason("it is too long");
+    return Error(Code::kInvalidArgument, format("cannot use path {}", belljar::quoted(path.substr(0, 80) + "..."))).reason("it is too long");
   std::string full = policy::normal(path.starts_with('/') ? path : top + "/" + path);
   if (!policy::is_within(full, top))
     return Error(Code::kInvalidArgument, format("path escapes workspace: {}", escaped(path)))
         .next("name a path inside of the workspace");
   if (runtime::to_utf8(full).replaced > 0)
-    return Error(Code::kUnimplemented, format("cannot use path {}", quoted(path)))
+    return Error(Code::kUnimplemented, format("cannot use path {}", belljar::quoted(path)))
         .reason("it is no UTF-8, and E2B takes names as JSON")
         .next("use it from a command inside");
   return full;
@@ -73,14 +73,14 @@ Result<std::string> RemoteFiles::below(const std::string& path) const {
 Result<std::string> RemoteFiles::named_below(const std::string& path) const {
   std::string full = BELLJAR_TRY(below(path));
   if (full != core_->workspace()) return full;
-  return Error(Code::kInvalidArgument, format("cannot use {} here", quoted(path)))
+  return Error(Code::kInvalidArgument, format("cannot use {} here", belljar::quoted(path)))
       .reason("it is the workspace itself")
       .next("name what is in it");
 }
 
 Result<std::string> RemoteFiles::call(const char* method, const std::string& json, std::string_view doing, const std::string& path) const {
   const std::string name = std::string("filesystem.Filesystem/") + method;
-  return core_->envd().call(name.c_str(), json, format("cannot {} {}", doing, quoted(path)));
+  return core_->envd().call(name.c_str(), json, format("cannot {} {}", doing, belljar::quoted(path)));
 }
 
 Result<Entry> RemoteFiles::look(const std::string& full, const std::string& path, std::string_view doing) const {
@@ -106,14 +106,15 @@ Result<void> RemoteFiles::make_workspace() const {
 // --- what changes nothing
 
 Result<FileInfo> RemoteFiles::stat(const std::string& path) const {
-  Entry entry = BELLJAR_TRY(look(BELLJAR_TRY(below(path)), path, "look at"));
+  const std::string full = BELLJAR_TRY(below(path));
+  Entry entry = BELLJAR_TRY(look(full, path, "look at"));
   entry.info.path = path;
   return std::move(entry.info);
 }
 
 Result<std::string> RemoteFiles::read(const std::string& path, const ReadOptions& options) const {
   const std::string full = BELLJAR_TRY(below(path));
-  const std::string what = format("cannot read {}", quoted(path));
+  const std::string what = format("cannot read {}", belljar::quoted(path));
   // A FIFO would hold the answer until somebody writes to it.
   const Entry entry = BELLJAR_TRY(look(full, path, "read"));
   if (entry.info.type == FileType::kDirectory || entry.info.type == FileType::kOther) return wrong_kind("read", path, entry.info.type);
@@ -133,7 +134,8 @@ Result<std::vector<FileInfo>> RemoteFiles::list(const std::string& path) const {
   const auto reply = call("ListDir", Json{{"path", full}, {"depth", 1}}.dump(), "list", path);
   if (!reply && reply.error().code() == Code::kInvalidArgument)
     return Error(Code::kFailedPrecondition, reply.error().what()).reason(reply.error().reason());
-  const auto entries = BELLJAR_TRY(parse_entries(BELLJAR_TRY(reply)));
+  if (!reply) return reply.error();
+  const auto entries = BELLJAR_TRY(parse_entries(*reply));
   std::vector<FileInfo> files;
   for (const Entry& entry : entries) files.push_back(entry.info);
   std::ranges::sort(files, {}, &FileInfo::path);
@@ -155,7 +157,7 @@ Result<void> RemoteFiles::set_mode(const std::string& full, const std::string& p
 // By a command that opens it for appending: no copy of ours goes back and forth, so what others append meanwhile is not lost.
 Result<void> RemoteFiles::append(const std::string& full, const std::string& path, std::string_view bytes) const {
   const Helped helped = BELLJAR_TRY(
-      core_->help({"/bin/sh", "-c", R"(mkdir -p -- "$(dirname -- "$1")" && exec cat >>"$1")", "sh", full}, std::string(bytes), 10min));
+      core_->help({"/bin/sh", "-c", R"sh(mkdir -p -- "$(dirname -- "$1")" && exec cat >>"$1")sh", "sh", full}, std::string(bytes), 10min));
   if (helped.exit_code == 0) return {};
   return complaint_of(helped.err, "append to", path);
 }
@@ -164,7 +166,7 @@ Result<void> RemoteFiles::replace(const std::string& full, const std::string& pa
                                   const WriteOptions& options, const Result<Entry>& before) const {
   static std::atomic<unsigned> serial{0};
   const std::string temporary = format("{}/.belljar-{}{}.tmp", parent_of(full), core_->nonce(), serial++);
-  const std::string what = format("cannot write {}", quoted(path));
+  const std::string what = format("cannot write {}", belljar::quoted(path));
   auto done = core_->envd().write(temporary, bytes, what);
   const bool keep = before && before->info.type == FileType::kFile;
   if (done && (options.mode || keep)) done = set_mode(temporary, path, options.mode.value_or(keep ? before->info.mode & 0777U : 0));
@@ -186,7 +188,7 @@ Result<void> RemoteFiles::write(const std::string& path, std::string_view bytes,
   if (!before && options.parents == Parents::kMustExist) BELLJAR_CHECK(need_parent(full, path, "write"));
   if (options.how == WriteMode::kAtomic) return replace(full, path, bytes, options, before);
   BELLJAR_CHECK(options.how == WriteMode::kAppend ? append(full, path, bytes)
-                                                  : core_->envd().write(full, bytes, format("cannot write {}", quoted(path))));
+                                                  : core_->envd().write(full, bytes, format("cannot write {}", belljar::quoted(path))));
   if (options.mode) return set_mode(full, path, *options.mode);
   return {};
 }

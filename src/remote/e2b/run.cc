@@ -133,7 +133,7 @@ void Run::turn(bool until_started) {
     if (over()) return;
     if (!is_stream_) {
       refused_ = core_->envd().refusal(stream_->head(), body_, kNotStarted);
-      if (!refused_) lose("it answered with something else, of the type " + quoted(stream_->head().content_type.substr(0, 80)));
+      if (!refused_) lose("it answered with something else, of the type " + belljar::quoted(stream_->head().content_type.substr(0, 80)));
     } else {
       lose("the stream broke off");
     }
@@ -229,10 +229,10 @@ Error Run::explain(const Complaint& complaint) {
   Error said = core_->envd().refused(complaint, kNotStarted);
   if (complaint.code != Code::kInvalidArgument) return said;
   if (has(complaint.message, "cwd") && has(complaint.message, "does not exist"))
-    return Error(Code::kNotFound, format("cannot use as working directory {}", quoted(request_.cwd))).reason(said.reason());
+    return Error(Code::kNotFound, format("cannot use as working directory {}", belljar::quoted(request_.cwd))).reason(said.reason());
   not_run_ = true;
   const bool missing = has(complaint.message, "not found") || has(complaint.message, "no such file");
-  return Error(missing ? Code::kNotFound : Code::kPermissionDenied, format("cannot run {}", quoted(request_.command.argv[0])))
+  return Error(missing ? Code::kNotFound : Code::kPermissionDenied, format("cannot run {}", belljar::quoted(request_.command.argv[0])))
       .reason(said.reason())
       .next("check the name, or use a template that has it")
       .exit_code(missing ? 127 : 126);

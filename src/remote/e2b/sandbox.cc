@@ -51,7 +51,7 @@ Error not_running(std::string reason) {
 Result<std::shared_ptr<RemoteSandbox>> make(const SandboxConfig& config, E2bOptions options) {
   const std::string workspace = config.workspace.empty() ? "/home/user" : config.workspace;
   if (!workspace.starts_with('/') || workspace.find('\0') != std::string::npos)
-    return Error(Code::kInvalidArgument, format("cannot use workspace {}", quoted(workspace)))
+    return Error(Code::kInvalidArgument, format("cannot use workspace {}", belljar::quoted(workspace)))
         .reason("it is a directory of the sandbox in the cloud, and not absolute")
         .next("name one there, or none: /home/user");
   if (options.lifetime.count() <= 0) return Error(Code::kInvalidArgument, "the lifetime of a sandbox must be positive");
@@ -257,7 +257,8 @@ Result<std::string> RemoteSandbox::read_file(const std::string& path, const Read
   return BELLJAR_TRY(running())->files.read(path, options);
 }
 Result<void> RemoteSandbox::write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) {
-  BELLJAR_CHECK(BELLJAR_TRY(running())->files.write(path, bytes, options));
+  const auto alive = BELLJAR_TRY(running());
+  BELLJAR_CHECK(alive->files.write(path, bytes, options));
   written_ += bytes.size();
   return {};
 }

@@ -77,7 +77,7 @@ Result<GlobResult> RemoteFiles::glob(const std::string& pattern, const WalkOptio
 
 Result<GrepResult> RemoteFiles::grep(const std::string& text, const GrepOptions& options) const {
   if (text.empty() || text.find('\n') != std::string::npos || text.find('\0') != std::string::npos)
-    return Error(Code::kInvalidArgument, format("cannot search for {}", quoted(text)))
+    return Error(Code::kInvalidArgument, format("cannot search for {}", belljar::quoted(text)))
         .reason("it is empty or more than one line")
         .next("give a part of one line");
   BELLJAR_CHECK(policy::check_glob(options.files));

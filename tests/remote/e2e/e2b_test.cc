@@ -1,0 +1,103 @@
+// belljar run --backend e2b; and the official SDK against the server that our client is tested with.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/fake_e2b.h"
+#include "support/identity.h"
+#include "support/leftovers.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+namespace {
+
+constexpr const char* kSdk = "e2b@2.51.0";
+
+class RunOnE2b : public testing::Test {
+ protected:
+  void SetUp() override { BELLJAR_NEEDS(program("python3")); }
+
+  std::map<std::string, std::string> environment() const {
+    return {{"E2B_API_KEY", FakeE2b::key()}, {"E2B_API_URL", fake_.url()}, {"E2B_SANDBOX_URL", fake_.url()}};
+  }
+  Outcome run_on(std::vector<std::string> words, const std::string& input = {}) const {
+    words.insert(words.begin(), {"run", "--backend", "e2b"});
+    return belljar(words, {.input = input, .cwd = here_.path(), .env = environment()});
+  }
+
+  Leftovers left_;
+  TempDir here_;
+  FakeE2b fake_;
+};
+
+TEST_F(RunOnE2b, StreamsExitCodesAndInputPassThrough) {
+  const Outcome outcome = run_on({"--", "/bin/sh", "-c", "cat; echo err >&2; exit 7"}, "given\n");
+  EXPECT_EQ(outcome.exit_code, 7) << outcome;
+  EXPECT_EQ(outcome.out, "given\n");
+  EXPECT_EQ(outcome.err, "err\n");
+  EXPECT_EQ(run_on({"-c", "kill -9 $$"}).exit_code, 137);
+  EXPECT_EQ(run_on({"--", "no-such-program"}).exit_code, 127);
+  EXPECT_EQ(run_on({"--timeout", "300ms", "--", "sleep", "300"}).exit_code, 124);
+  EXPECT_NE(fake_.log().find(R"(["DELETE", "/sandboxes/)"), std::string::npos) << "ended with the command";
+}
+
+TEST_F(RunOnE2b, JsonTellsWhatIsHeld) {
+  const Outcome outcome = run_on({"--json", "-c", "echo out"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_NE(outcome.out.find(R"("stdout":"out\n")"), std::string::npos) << outcome;
+  EXPECT_NE(outcome.out.find(R"("clause":"filesystem.write","detail":"a machine elsewhere)"), std::string::npos) << outcome;
+}
+
+TEST_F(RunOnE2b, WhatIsMissingIsSaid) {
+  const Outcome keyless = belljar({"run", "--backend", "e2b", "--", "true"}, {.cwd = here_.path(), .env = {{"E2B_API_KEY", ""}}});
+  EXPECT_EQ(keyless.exit_code, 125);
+  EXPECT_NE(keyless.err.find("set E2B_API_KEY"), std::string::npos) << keyless;
+  const Outcome limited = run_on({"--memory", "512MiB", "--", "true"});
+  EXPECT_EQ(limited.exit_code, 125) << limited;
+  EXPECT_NE(limited.err.find("limits.memory"), std::string::npos) << limited;
+  EXPECT_EQ(run_on({"--memory", "512MiB", "--accept", "limits.memory", "--", "true"}).exit_code, 0);
+  const Outcome ruled = run_on({"--hide", "/etc/passwd", "--", "true"});
+  EXPECT_EQ(ruled.exit_code, 125) << ruled;
+  EXPECT_NE(ruled.err.find("filesystem.entries"), std::string::npos) << ruled;
+  EXPECT_EQ(run_on({"--txn", "--", "true"}).exit_code, 125);
+  fake_.misbehave("control=401");
+  const Outcome wrong = run_on({"--", "true"});
+  EXPECT_EQ(wrong.exit_code, 125);
+  EXPECT_EQ((wrong.out + wrong.err).find(FakeE2b::key()), std::string::npos) << wrong;
+}
+
+TEST_F(RunOnE2b, ATerminalIsThere) {
+  const Outcome outcome = run_on({"--pty", "-c", "test -t 0 && test -t 1 && echo terminal"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_NE(outcome.out.find("terminal"), std::string::npos) << outcome;
+}
+
+TEST_F(RunOnE2b, DoctorSaysWhetherThereIsAKey) {
+  const Outcome with = belljar({"doctor"}, {.cwd = here_.path(), .env = environment()});
+  EXPECT_NE(with.out.find("e2b backend: E2B_API_KEY is set"), std::string::npos) << with;
+  EXPECT_EQ(with.out.find(FakeE2b::key()), std::string::npos);
+  const Outcome without = belljar({"doctor"}, {.cwd = here_.path(), .env = {{"E2B_API_KEY", ""}}});
+  EXPECT_NE(without.out.find("e2b backend: cannot be used here"), std::string::npos) << without;
+}
+
+TEST_F(RunOnE2b, TheOfficialSdkFindsTheFakeFaithful) {
+  BELLJAR_NEEDS(program("npm"));
+  const TempDir place;
+  const std::string script =
+      place.write("client.mjs", read_file(std::string(BELLJAR_SOURCE_DIR) + "/tests/remote/e2e/e2b_client.mjs"));
+  const std::string npm = "cd " + place.path() + " && npm install --silent --no-audit --no-fund --no-update-notifier --cache " +
+                          (place / "cache") + " " + kSdk;
+  const Outcome installed = run({"/bin/sh", "-c", npm}, {.env = {{"HOME", place.path()}}, .timeout = std::chrono::minutes(4)});
+  ASSERT_EQ(installed.exit_code, 0) << installed;
+  const Outcome outcome =
+      run({"node", script}, {.stdin_is = Input::kNull, .env = environment(), .timeout = std::chrono::minutes(2)});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(outcome.out, "the SDK is content\n");
+}
+
+}  // namespace
+}  // namespace belljar::test
