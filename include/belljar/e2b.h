@@ -10,8 +10,8 @@
 //   auto sandbox = BELLJAR_TRY(make_sandbox(config));
 //
 // Nothing of this machine is there: `config.workspace` names a directory of the sandbox (empty: /home/user), files go there by
-// write_file, and of the environment only what the policy sets, includes or passes by name. docs/design/e2b.md says which clause of a
-// policy is held by what, and what is refused.
+// write_file, and of the environment only what the policy sets, includes or passes by name. docs/design/e2b.md says which clause of
+// a policy is held by what, and what is refused.
 #pragma once
 
 #include <chrono>
@@ -45,7 +45,7 @@ struct E2bOptions {
   std::string sandbox_id;  // an existing one to connect to, instead of a new one
   std::string user;        // of commands and files; empty: the template's own
   std::map<std::string, std::string> metadata;
-  std::optional<E2bOnStop> on_stop;  // unset: kKill, and kLeave for one that was connected to
+  std::optional<E2bOnStop> on_stop;                                      // unset: kKill, and kLeave for one that was connected to
   std::chrono::milliseconds request_timeout = std::chrono::seconds(60);  // for one answer of the service
 };
 

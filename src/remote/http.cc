@@ -85,7 +85,8 @@ void HttpStream::Line::set_body() {
         part, static_cast<curl_off_t>(request.body.size()),
         [](char* to, std::size_t size, std::size_t count, void* self) {
           Line& line = *static_cast<Line*>(self);
-          return line.request.body.copy(to, size * count, std::exchange(line.taken, std::min(line.taken + size * count, line.request.body.size())));
+          return line.request.body.copy(to, size * count,
+                                        std::exchange(line.taken, std::min(line.taken + size * count, line.request.body.size())));
         },
         [](void* self, curl_off_t offset, int origin) {
           if (origin != SEEK_SET) return static_cast<int>(CURL_SEEKFUNC_CANTSEEK);

@@ -1,5 +1,5 @@
-// HTTP for clients of clouds: every wait has a deadline and can be ended by a descriptor, replies may be read as they come, and what
-// a server sends has a limit. libcurl stays in http.cc.
+// HTTP for clients of clouds: every wait has a deadline and can be ended by a descriptor, replies may be read as they come, and
+// what a server sends has a limit. libcurl stays in http.cc.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ struct HttpRequest {
   std::string method = "GET", url;
   std::vector<std::string> headers;  // "Name: text"
   std::string body;
-  bool as_file = false;              // the body is the one file of a form, named "file"
+  bool as_file = false;                       // the body is the one file of a form, named "file"
   std::optional<Clock::time_point> deadline;  // of the whole; unset: the reader's waits have their own
   std::size_t most_reply = 64U << 20;         // all of it, also where it is read as it comes
 };

@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 struct Bench {
   std::shared_ptr<Sandbox> sandbox;
-  std::string workspace;  // on the host; empty: nowhere
+  std::string workspace;   // on the host; empty: nowhere
   bool elsewhere = false;  // a machine of its own: what it takes is text, and links inside lead nowhere but there
 };
 

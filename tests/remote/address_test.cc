@@ -13,7 +13,8 @@ Error refusal(const E2bOptions& options, const std::map<std::string, std::string
 }
 
 TEST(E2bAddress, OptionsThenEnvironmentThenE2b) {
-  const auto own = find_address({.api_key = "k1", .domain = "cloud.example"}, {{"E2B_API_KEY", "k2"}, {"E2B_DOMAIN", "other.example"}});
+  const auto own =
+      find_address({.api_key = "k1", .domain = "cloud.example"}, {{"E2B_API_KEY", "k2"}, {"E2B_DOMAIN", "other.example"}});
   ASSERT_TRUE(own);
   EXPECT_EQ(own->api_key, "k1");
   EXPECT_EQ(own->api_url, "https://api.cloud.example");
@@ -50,7 +51,8 @@ TEST(E2bAddress, OfOneSandbox) {
   EXPECT_EQ(sandbox_address(e2b, "i1", "cloud.example:8443").value(), "https://49983-i1.cloud.example:8443");
   EXPECT_EQ(sandbox_address({.sandbox_url = "http://127.0.0.1:1"}, "i1", "x.example").value(), "http://127.0.0.1:1");
   for (const char* id : {"", "../x", "a b", "a\r\nb", "a/b", "a.b"}) EXPECT_FALSE(sandbox_address(e2b, id, "")) << id;
-  for (const char* domain : {"evil.example/", "a@b", "a b", "x?y", "x#y"}) EXPECT_FALSE(sandbox_address(e2b, "i1", domain)) << domain;
+  for (const char* domain : {"evil.example/", "a@b", "a b", "x?y", "x#y"})
+    EXPECT_FALSE(sandbox_address(e2b, "i1", domain)) << domain;
 }
 
 TEST(E2bAddress, WhatAServiceSaysIsShownWithoutSecrets) {

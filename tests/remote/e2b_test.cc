@@ -1,5 +1,5 @@
-// The e2b backend against a small E2B of our own, which the official SDK drives as well (tests/e2e/e2b_test.cc). That it is a Sandbox
-// like every other is tests/conformance.
+// The e2b backend against a small E2B of our own, which the official SDK drives as well (tests/e2e/e2b_test.cc). That it is a
+// Sandbox like every other is tests/conformance.
 #include "belljar/e2b.h"
 
 #include <gtest/gtest.h>
@@ -83,8 +83,7 @@ TEST_F(E2b, OneLineChangesTheBackend) {
   EXPECT_EQ(out(**sandbox, "echo here"), "here\n");
   config_.factory = {};
   config_.backend = "e2b";
-  EXPECT_EQ(make_sandbox(config_).error().next(),
-            "link belljar::e2b, and set config.factory = e2b_backend() (belljar/e2b.h)");
+  EXPECT_EQ(make_sandbox(config_).error().next(), "link belljar::e2b, and set config.factory = e2b_backend() (belljar/e2b.h)");
 }
 
 TEST_F(E2b, ConnectLeavesWhatItFound) {
@@ -186,7 +185,8 @@ TEST_F(E2b, OnlyWhatIsNamedLeavesThisMachine) {
 TEST_F(E2b, ATimeoutFindsTheDaemonsOfTheCommandAndNoOthers) {
   const auto sandbox = create();
   ASSERT_TRUE(sandbox->exec("sleep 300 >/dev/null 2>&1 & echo $! >other"));
-  const std::string daemon = "(setsid sh -c 'trap \"\" TERM; echo $$ >daemon; sleep 300 & wait; sleep 300' >/dev/null 2>&1 &); sleep 300";
+  const std::string daemon =
+      "(setsid sh -c 'trap \"\" TERM; echo $$ >daemon; sleep 300 & wait; sleep 300' >/dev/null 2>&1 &); sleep 300";
   const ExecResult result = sandbox->exec(daemon, {.timeout = 1s}).value();
   EXPECT_EQ(result.exit_code, 124);
   EXPECT_EQ(result.message, "command timeout after 1000ms");
@@ -228,8 +228,8 @@ TEST_F(E2b, AFailedReadBeforeAnAppendLosesNothing) {
 
 TEST_F(E2b, ABrokenControlPlaneIsAnErrorWithAReason) {
   const std::vector<std::pair<const char*, Code>> cases = {
-      {"control=500", Code::kUnavailable},  {"control=401", Code::kUnauthenticated}, {"control=403", Code::kPermissionDenied},
-      {"control=html", Code::kDataLoss},    {"control=429", Code::kResourceExhausted}, {"control=503", Code::kUnavailable}};
+      {"control=500", Code::kUnavailable}, {"control=401", Code::kUnauthenticated},   {"control=403", Code::kPermissionDenied},
+      {"control=html", Code::kDataLoss},   {"control=429", Code::kResourceExhausted}, {"control=503", Code::kUnavailable}};
   for (const auto& [fault, code] : cases) {
     fake_->misbehave(fault);
     const Error error = refusal();
@@ -283,7 +283,8 @@ TEST_F(E2b, AStreamThatStallsEndsByTheDeadline) {
 
 TEST_F(E2b, ABrokenStreamEndsTheCommandAndKeepsWhatCame) {
   const auto sandbox = create();
-  for (const char* fault : {"cut", "cut_in_frame", "flag", "huge", "not_json", "not_base64", "wrong_types", "no_end_event", "error"}) {
+  for (const char* fault :
+       {"cut", "cut_in_frame", "flag", "huge", "not_json", "not_base64", "wrong_types", "no_end_event", "error"}) {
     fake_->misbehave(std::string("stream=") + fault + "*1");
     const auto result = sandbox->exec("sleep 300");
     ASSERT_TRUE(result) << fault << result.error().line();

@@ -37,10 +37,10 @@ TEST(Events, HowItEnded) {
 }
 
 TEST(Events, NonsenseIsAnError) {
-  for (const char* json : {"", "{", "[]", "{}", R"({"event":1})", R"({"event":{"start":{}}})", R"({"event":{"start":{"pid":-1}}})",
-                           R"({"event":{"start":{"pid":"x"}}})", R"({"event":{"data":{"stdout":"*"}}})",
-                           R"({"event":{"data":{"stdout":"ab"}}})", R"({"event":{"data":{"stdout":7}}})",
-                           R"({"event":{"end":{"exitCode":"no"}}})", "\xff"}) {
+  for (const char* json :
+       {"", "{", "[]", "{}", R"({"event":1})", R"({"event":{"start":{}}})", R"({"event":{"start":{"pid":-1}}})",
+        R"({"event":{"start":{"pid":"x"}}})", R"({"event":{"data":{"stdout":"*"}}})", R"({"event":{"data":{"stdout":"ab"}}})",
+        R"({"event":{"data":{"stdout":7}}})", R"({"event":{"end":{"exitCode":"no"}}})", "\xff"}) {
     EXPECT_FALSE(parse_event(json)) << json;
   }
 }

@@ -1,4 +1,5 @@
-// A small E2B on this machine (fake_e2b.py), and what it is to do wrong. Its commands run as whoever runs the test; with it they end.
+// A small E2B on this machine (fake_e2b.py), and what it is to do wrong. Its commands run as whoever runs the test; with it they
+// end.
 #pragma once
 
 #include <memory>

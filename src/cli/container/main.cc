@@ -40,20 +40,20 @@ Result<void> check_backend(const policy::Effective& effective) {
 int main(int argc, char** argv) {
   using namespace belljar::cli;
   ContainerFlags flags;
-  return run_sandboxed(
-      argc, argv,
-      {.name = "container",
-       .summary = "run a program in a container of an engine",
-       .usage = "belljar run --backend container --image NAME -- PROGRAM ARGUMENTS",
-       .add_options = [&](CLI::App& run) { add_container_options(run, flags); },
-       .make = [&](const LoadedPolicy& loaded, belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
-         BELLJAR_CHECK(check_backend(loaded.effective));
-         config.workspace = loaded.context.workspace;
-         config.container = BELLJAR_TRY(container_options(flags));
-         return belljar::make_sandbox(config);
-       },
-       .find_cwd =
-           [](const std::string& asked, const LoadedPolicy& loaded, const belljar::Sandbox& sandbox) {
-             return inside(cwd_of(asked, loaded.context), loaded.context, sandbox.workspace());
-           }});
+  return run_sandboxed(argc, argv,
+                       {.name = "container",
+                        .summary = "run a program in a container of an engine",
+                        .usage = "belljar run --backend container --image NAME -- PROGRAM ARGUMENTS",
+                        .add_options = [&](CLI::App& run) { add_container_options(run, flags); },
+                        .make = [&](const LoadedPolicy& loaded,
+                                    belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
+                          BELLJAR_CHECK(check_backend(loaded.effective));
+                          config.workspace = loaded.context.workspace;
+                          config.container = BELLJAR_TRY(container_options(flags));
+                          return belljar::make_sandbox(config);
+                        },
+                        .find_cwd =
+                            [](const std::string& asked, const LoadedPolicy& loaded, const belljar::Sandbox& sandbox) {
+                              return inside(cwd_of(asked, loaded.context), loaded.context, sandbox.workspace());
+                            }});
 }

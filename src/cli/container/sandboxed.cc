@@ -38,8 +38,7 @@ Result<Command> find_command(const Given& given, const SandboxedBackend& backend
     command.argv = given.program;
   }
   if (command.argv.empty() || command.argv[0].empty())
-    return Error(Code::kInvalidArgument, "there is no command to run")
-        .next(backend.usage);
+    return Error(Code::kInvalidArgument, "there is no command to run").next(backend.usage);
   return command;
 }
 

@@ -1,4 +1,5 @@
-// `belljar run` with a backend that is a Sandbox and not a plan for our launcher: one program each, the same options and the same end.
+// `belljar run` with a backend that is a Sandbox and not a plan for our launcher: one program each, the same options and the same
+// end.
 #pragma once
 
 #include <functional>
@@ -31,8 +32,8 @@ struct SandboxedRun {
 };
 
 struct SandboxedBackend {
-  std::string_view name;        // "container"
-  const char* summary;          // of the program, and of `run`
+  std::string_view name;  // "container"
+  const char* summary;    // of the program, and of `run`
   const char* usage;
   std::function<void(CLI::App&)> add_options;
   // Its own options against the policy's backend, and the sandbox, not started.

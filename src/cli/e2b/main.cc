@@ -28,7 +28,8 @@ void add_e2b_options(CLI::App& app, E2bFlags& flags) {
   option("--template", flags.template_id, "What the sandbox starts from (default: base)", "NAME");
   option("--e2b-domain", flags.domain, "The service's domain (default: $E2B_DOMAIN, then e2b.app)", "HOST");
   option("--e2b-api-url", flags.api_url, "Its control plane (default: $E2B_API_URL, then https://api.DOMAIN)", "URL");
-  option("--e2b-sandbox-url", flags.sandbox_url, "One address for all sandboxes (default: $E2B_SANDBOX_URL, then by the domain)", "URL");
+  option("--e2b-sandbox-url", flags.sandbox_url, "One address for all sandboxes (default: $E2B_SANDBOX_URL, then by the domain)",
+         "URL");
   option("--e2b-sandbox", flags.sandbox, "An existing sandbox, running or paused; it is left alive", "ID");
   option("--e2b-user", flags.user, "Who the command is (default: the template's user)", "NAME");
   option("--lifetime", flags.lifetime, "The service ends the sandbox then, used or not (default: 10m)", "TIME");
@@ -41,7 +42,8 @@ Error wrong(std::string_view option, std::string_view text, std::string next) {
 }
 
 Result<E2bOptions> e2b_options(const E2bFlags& flags) {
-  E2bOptions options{.domain = flags.domain, .api_url = flags.api_url, .sandbox_url = flags.sandbox_url, .sandbox_id = flags.sandbox};
+  E2bOptions options{
+      .domain = flags.domain, .api_url = flags.api_url, .sandbox_url = flags.sandbox_url, .sandbox_id = flags.sandbox};
   options.user = flags.user;
   if (!flags.template_id.empty()) options.template_id = flags.template_id;
   if (!flags.lifetime.empty()) options.lifetime = BELLJAR_TRY(parse_duration(flags.lifetime));

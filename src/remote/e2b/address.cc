@@ -52,7 +52,8 @@ Result<Address> find_address(const E2bOptions& options, const std::map<std::stri
                   .sandbox_url = choose(options.sandbox_url, "E2B_SANDBOX_URL")};
   if (address.domain.empty()) address.domain = kDomain;
   if (!is_name(address.domain, ".-:"))
-    return Error(Code::kInvalidArgument, format("cannot use the domain {}", belljar::quoted(address.domain))).next("name a host: e2b.app");
+    return Error(Code::kInvalidArgument, format("cannot use the domain {}", belljar::quoted(address.domain)))
+        .next("name a host: e2b.app");
   if (address.api_url.empty()) address.api_url = "https://api." + address.domain;
   for (std::string* url : {&address.api_url, &address.sandbox_url}) {
     while (url->ends_with('/')) url->pop_back();
@@ -70,7 +71,8 @@ Result<Address> find_address(const E2bOptions& options, const std::map<std::stri
 
 Result<std::string> sandbox_address(const Address& address, std::string_view id, std::string_view domain) {
   const auto wrong = [](std::string_view what, std::string_view text) {
-    return Error(Code::kDataLoss, "the E2B service answered with nonsense").reason(format("{} {}", what, belljar::quoted(text.substr(0, 80))));
+    return Error(Code::kDataLoss, "the E2B service answered with nonsense")
+        .reason(format("{} {}", what, belljar::quoted(text.substr(0, 80))));
   };
   if (!is_name(id, "-_")) return wrong("no sandbox has the id", id);
   if (!address.sandbox_url.empty()) return address.sandbox_url;

@@ -66,7 +66,8 @@ Code code_of_status(long status) noexcept {
 Error Control::refused(const HttpReply& reply, const std::string& what) const {
   const Json json = Json::parse(reply.body, nullptr, false);
   std::string said = json.is_object() ? text_in(json, "message") : std::string();
-  said = said.empty() ? format("status {}", reply.status) : format("status {}: {}", reply.status, shown(said, address_.api_key, ""));
+  said =
+      said.empty() ? format("status {}", reply.status) : format("status {}: {}", reply.status, shown(said, address_.api_key, ""));
   const Code code = code_of_status(reply.status);
   return Error(code, what).reason("the E2B service answered with " + said).next(next_of(code));
 }
@@ -74,7 +75,8 @@ Error Control::refused(const HttpReply& reply, const std::string& what) const {
 Result<HttpReply> Control::ask(const char* method, const std::string& path, const std::string& body) const {
   const auto deadline = Clock::now() + patience_;
   for (int turn = 1;; ++turn) {
-    HttpRequest request{.method = method, .url = address_.api_url + path, .body = body, .deadline = deadline, .most_reply = kMostAnswer};
+    HttpRequest request{
+        .method = method, .url = address_.api_url + path, .body = body, .deadline = deadline, .most_reply = kMostAnswer};
     request.headers = {"X-API-KEY: " + address_.api_key, "Content-Type: application/json"};
     auto reply = http_.ask(std::move(request));
     if (!reply)

@@ -29,8 +29,8 @@ class Control {
       : http_(http), address_(std::move(address)), patience_(patience) {}
   const Address& address() const noexcept { return address_; }
 
-  // Errors, of all: kUnauthenticated; kNotFound; kResourceExhausted; kUnavailable; kDeadlineExceeded; kDataLoss, the answer makes no
-  // sense. What the service asks to try again (429, 503) is tried again within the patience.
+  // Errors, of all: kUnauthenticated; kNotFound; kResourceExhausted; kUnavailable; kDeadlineExceeded; kDataLoss, the answer makes
+  // no sense. What the service asks to try again (429, 503) is tried again within the patience.
   Result<Granted> create(const Wanted& wanted) const;
   Result<Granted> connect(const std::string& id, std::chrono::milliseconds lifetime) const;
   Result<bool> kill(const std::string& id) const;   // false: there is none

@@ -61,7 +61,8 @@ Result<std::string> Envd::call(const char* method, const std::string& json, cons
 }
 
 Result<std::unique_ptr<HttpStream>> Envd::start(const std::string& json, std::optional<std::chrono::milliseconds> lives) const {
-  HttpRequest request{.method = "POST", .url = granted_.url + "/process.Process/Start", .headers = headers(), .body = make_frame(json)};
+  HttpRequest request{
+      .method = "POST", .url = granted_.url + "/process.Process/Start", .headers = headers(), .body = make_frame(json)};
   request.most_reply = SIZE_MAX;  // read as it comes, and capped there
   request.headers.insert(request.headers.end(), {"Content-Type: application/connect+json", "Connect-Protocol-Version: 1",
                                                  format("Keepalive-Ping-Interval: {}", kKeepalive.count())});
@@ -77,10 +78,7 @@ std::string Envd::files_url(const std::string& path) const {
 
 Result<std::string> Envd::read(const std::string& path, std::optional<std::pair<std::uint64_t, std::uint64_t>> part,
                                const std::string& what) const {
-  HttpRequest request{.url = files_url(path),
-                      .headers = headers(),
-                      .deadline = Clock::now() + patience_,
-                      .most_reply = kMostFile};
+  HttpRequest request{.url = files_url(path), .headers = headers(), .deadline = Clock::now() + patience_, .most_reply = kMostFile};
   if (part) request.headers.push_back(format("Range: bytes={}-{}", part->first, part->second));
   auto reply = http_.ask(std::move(request));
   if (!reply) return Error(reply.error().code(), what).reason(reply.error().reason()).next("check the network");

@@ -147,7 +147,7 @@ Result<Entry> entry_of(const Json& json) {
   const std::string type = text_in(json, "type");
   // The type is that of what a link leads to.
   const bool link = !entry.info.target.empty() || text_in(json, "permissions").starts_with('L');
-  entry.info.type = link                           ? FileType::kSymlink
+  entry.info.type = link                            ? FileType::kSymlink
                     : type == "FILE_TYPE_FILE"      ? FileType::kFile
                     : type == "FILE_TYPE_DIRECTORY" ? FileType::kDirectory
                     : type == "FILE_TYPE_SYMLINK"   ? FileType::kSymlink

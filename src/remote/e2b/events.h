@@ -39,7 +39,7 @@ struct Entry {
   std::string path;  // absolute
 };
 // Errors: kDataLoss.
-Result<Entry> parse_entry(std::string_view json);               // of {"entry": ...}
+Result<Entry> parse_entry(std::string_view json);                 // of {"entry": ...}
 Result<std::vector<Entry>> parse_entries(std::string_view json);  // of {"entries": [...]}
 
 std::string to_base64(std::string_view bytes);

@@ -40,11 +40,11 @@ Result<void> check_mode(std::optional<unsigned> mode) {
 // What coreutils complain of: "cat: x: Permission denied".
 Error complaint_of(const std::string& err, std::string_view doing, const std::string& path) {
   const auto says = [&](std::string_view text) { return err.find(text) != std::string::npos; };
-  const Code code = says("Permission denied") || says("not permitted") || says("Read-only") ? Code::kPermissionDenied
-                    : says("No such file")                                                 ? Code::kNotFound
+  const Code code = says("Permission denied") || says("not permitted") || says("Read-only")  ? Code::kPermissionDenied
+                    : says("No such file")                                                   ? Code::kNotFound
                     : says("not empty") || says("Is a directory") || says("Not a directory") ? Code::kFailedPrecondition
-                    : says("No space left") || says("quota")                               ? Code::kResourceExhausted
-                                                                                           : Code::kUnknown;
+                    : says("No space left") || says("quota")                                 ? Code::kResourceExhausted
+                                                                                             : Code::kUnknown;
   std::string line = err.substr(0, std::min<std::size_t>(err.find('\n'), 300));
   return Error(code, format("cannot {} {}", doing, belljar::quoted(path))).reason(escaped(line));
 }
@@ -58,7 +58,8 @@ Result<std::string> RemoteFiles::below(const std::string& path) const {
   if (path.find('\0') != std::string::npos)
     return Error(Code::kInvalidArgument, format("cannot use path {}", belljar::quoted(path))).reason("it holds a NUL byte");
   if (path.size() > policy::kMaxPath)
-    return Error(Code::kInvalidArgument, format("cannot use path {}", belljar::quoted(path.substr(0, 80) + "..."))).reason("it is too long");
+    return Error(Code::kInvalidArgument, format("cannot use path {}", belljar::quoted(path.substr(0, 80) + "...")))
+        .reason("it is too long");
   std::string full = policy::normal(path.starts_with('/') ? path : top + "/" + path);
   if (!policy::is_within(full, top))
     return Error(Code::kInvalidArgument, format("path escapes workspace: {}", escaped(path)))
@@ -78,7 +79,8 @@ Result<std::string> RemoteFiles::named_below(const std::string& path) const {
       .next("name what is in it");
 }
 
-Result<std::string> RemoteFiles::call(const char* method, const std::string& json, std::string_view doing, const std::string& path) const {
+Result<std::string> RemoteFiles::call(const char* method, const std::string& json, std::string_view doing,
+                                      const std::string& path) const {
   const std::string name = std::string("filesystem.Filesystem/") + method;
   return core_->envd().call(name.c_str(), json, format("cannot {} {}", doing, belljar::quoted(path)));
 }
@@ -117,7 +119,8 @@ Result<std::string> RemoteFiles::read(const std::string& path, const ReadOptions
   const std::string what = format("cannot read {}", belljar::quoted(path));
   // A FIFO would hold the answer until somebody writes to it.
   const Entry entry = BELLJAR_TRY(look(full, path, "read"));
-  if (entry.info.type == FileType::kDirectory || entry.info.type == FileType::kOther) return wrong_kind("read", path, entry.info.type);
+  if (entry.info.type == FileType::kDirectory || entry.info.type == FileType::kOther)
+    return wrong_kind("read", path, entry.info.type);
   const std::uint64_t size = entry.info.size;
   if (!options.limit && size > options.offset && size - options.offset > kLargestRead)
     return Error(Code::kOutOfRange, what)
@@ -156,8 +159,8 @@ Result<void> RemoteFiles::set_mode(const std::string& full, const std::string& p
 
 // By a command that opens it for appending: no copy of ours goes back and forth, so what others append meanwhile is not lost.
 Result<void> RemoteFiles::append(const std::string& full, const std::string& path, std::string_view bytes) const {
-  const Helped helped = BELLJAR_TRY(
-      core_->help({"/bin/sh", "-c", R"sh(mkdir -p -- "$(dirname -- "$1")" && exec cat >>"$1")sh", "sh", full}, std::string(bytes), 10min));
+  const Helped helped = BELLJAR_TRY(core_->help(
+      {"/bin/sh", "-c", R"sh(mkdir -p -- "$(dirname -- "$1")" && exec cat >>"$1")sh", "sh", full}, std::string(bytes), 10min));
   if (helped.exit_code == 0) return {};
   return complaint_of(helped.err, "append to", path);
 }
@@ -187,8 +190,9 @@ Result<void> RemoteFiles::write(const std::string& path, std::string_view bytes,
   if (type == FileType::kOther) return wrong_kind("write", path, type);
   if (!before && options.parents == Parents::kMustExist) BELLJAR_CHECK(need_parent(full, path, "write"));
   if (options.how == WriteMode::kAtomic) return replace(full, path, bytes, options, before);
-  BELLJAR_CHECK(options.how == WriteMode::kAppend ? append(full, path, bytes)
-                                                  : core_->envd().write(full, bytes, format("cannot write {}", belljar::quoted(path))));
+  BELLJAR_CHECK(options.how == WriteMode::kAppend
+                    ? append(full, path, bytes)
+                    : core_->envd().write(full, bytes, format("cannot write {}", belljar::quoted(path))));
   if (options.mode) return set_mode(full, path, *options.mode);
   return {};
 }

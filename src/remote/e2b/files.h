@@ -1,5 +1,5 @@
-// The file calls of a sandbox in the cloud. Paths are judged as text, below the workspace; what links inside lead to is the sandbox's
-// own affair: the boundary is the machine.
+// The file calls of a sandbox in the cloud. Paths are judged as text, below the workspace; what links inside lead to is the
+// sandbox's own affair: the boundary is the machine.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ class RemoteFiles {
   Result<void> make_workspace() const;
 
  private:
-  Result<std::string> below(const std::string& path) const;       // absolute
+  Result<std::string> below(const std::string& path) const;        // absolute
   Result<std::string> named_below(const std::string& path) const;  // and not the workspace itself
   Result<Entry> look(const std::string& full, const std::string& path, std::string_view doing) const;
   Result<std::string> call(const char* method, const std::string& json, std::string_view doing, const std::string& path) const;

@@ -12,7 +12,9 @@ namespace belljar::remote::e2b {
 namespace {
 
 Error unserved(std::string_view key, std::string reason, std::string next) {
-  return Error(Code::kUnimplemented, format("the e2b backend does not serve {}", key)).reason(std::move(reason)).next(std::move(next));
+  return Error(Code::kUnimplemented, format("the e2b backend does not serve {}", key))
+      .reason(std::move(reason))
+      .next(std::move(next));
 }
 
 constexpr char kElsewhere[] = "a machine elsewhere, whose users and modes decide";
@@ -72,10 +74,13 @@ Result<void> check_served(const Policy& policy, const SandboxConfig& config) {
     return unserved(format("mode {}", to_string(policy.mode)), "it is about this machine, which no command there reaches",
                     "use workspace-write");
   if (network.mode == NetMode::kProxy)
-    return unserved("network.mode = \"proxy\"", "our proxy is on this machine, the command is not", "use `--net none` or `--net host`");
-  if (!network.publish.empty() || !network.host_ports.empty() || !network.allow_unix_sockets.empty() || network.allow_all_unix_sockets)
+    return unserved("network.mode = \"proxy\"", "our proxy is on this machine, the command is not",
+                    "use `--net none` or `--net host`");
+  if (!network.publish.empty() || !network.host_ports.empty() || !network.allow_unix_sockets.empty() ||
+      network.allow_all_unix_sockets)
     return unserved("network.publish, host_ports and unix sockets", "they join the command with this machine", "drop the keys");
-  if (!policy.filesystem.volumes.empty()) return unserved("filesystem.volumes", "nothing of this machine is there", "use write_file");
+  if (!policy.filesystem.volumes.empty())
+    return unserved("filesystem.volumes", "nothing of this machine is there", "use write_file");
   if (!policy.filesystem.devices.empty()) return unserved("filesystem.devices", "nothing of this machine is there", "drop the key");
   if (policy.limits.cpu_request || policy.limits.memory_request)
     return unserved("limits.cpu_request and memory_request", "the template decides", "drop the keys");

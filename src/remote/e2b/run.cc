@@ -88,8 +88,7 @@ std::string Run::start_message() const {
   process["envs"] = request_.command.env;
   if (!mark_.empty()) process["envs"][kMark] = mark_;
   Json message = {{"process", std::move(process)}, {"stdin", request_.stdin_pipe || !request_.stdin_bytes.empty()}};
-  if (request_.terminal)
-    message["pty"] = {{"size", {{"cols", request_.terminal->columns}, {"rows", request_.terminal->rows}}}};
+  if (request_.terminal) message["pty"] = {{"size", {{"cols", request_.terminal->columns}, {"rows", request_.terminal->rows}}}};
   return message.dump();
 }
 
@@ -133,7 +132,8 @@ void Run::turn(bool until_started) {
     if (over()) return;
     if (!is_stream_) {
       refused_ = core_->envd().refusal(stream_->head(), body_, kNotStarted);
-      if (!refused_) lose("it answered with something else, of the type " + belljar::quoted(stream_->head().content_type.substr(0, 80)));
+      if (!refused_)
+        lose("it answered with something else, of the type " + belljar::quoted(stream_->head().content_type.substr(0, 80)));
     } else {
       lose("the stream broke off");
     }
@@ -229,10 +229,12 @@ Error Run::explain(const Complaint& complaint) {
   Error said = core_->envd().refused(complaint, kNotStarted);
   if (complaint.code != Code::kInvalidArgument) return said;
   if (has(complaint.message, "cwd") && has(complaint.message, "does not exist"))
-    return Error(Code::kNotFound, format("cannot use as working directory {}", belljar::quoted(request_.cwd))).reason(said.reason());
+    return Error(Code::kNotFound, format("cannot use as working directory {}", belljar::quoted(request_.cwd)))
+        .reason(said.reason());
   not_run_ = true;
   const bool missing = has(complaint.message, "not found") || has(complaint.message, "no such file");
-  return Error(missing ? Code::kNotFound : Code::kPermissionDenied, format("cannot run {}", belljar::quoted(request_.command.argv[0])))
+  return Error(missing ? Code::kNotFound : Code::kPermissionDenied,
+               format("cannot run {}", belljar::quoted(request_.command.argv[0])))
       .reason(said.reason())
       .next("check the name, or use a template that has it")
       .exit_code(missing ? 127 : 126);
@@ -289,9 +291,10 @@ void Run::end_tree(int signal) {
   const bool done = !mark_.empty() && core_->kill_marked(mark_, signal);
   if (pid_.load() == 0 || (done && signal != SIGKILL)) return;
   // Also when the helper did it: after a KILL through it the daemon ends the stream, whoever still holds the output.
-  (void)core_->envd().call("process.Process/SendSignal",
-                           format(R"({{"process":{},"signal":"{}"}})", selector(), signal == SIGKILL ? "SIGNAL_SIGKILL" : "SIGNAL_SIGTERM"),
-                           "cannot signal the command");
+  (void)core_->envd().call(
+      "process.Process/SendSignal",
+      format(R"({{"process":{},"signal":"{}"}})", selector(), signal == SIGKILL ? "SIGNAL_SIGKILL" : "SIGNAL_SIGTERM"),
+      "cannot signal the command");
 }
 
 // What cannot be seen any more must not run on.
@@ -356,8 +359,10 @@ void Run::feed() {
 }
 
 Result<void> Run::send_input(std::string_view bytes, milliseconds patience) {
-  const std::string message = format(R"({{"process":{},"input":{{"{}":"{}"}}}})", selector(), request_.terminal ? "pty" : "stdin", to_base64(bytes));
-  auto sent = core_->envd().call("process.Process/SendInput", message, "cannot write to the command's stdin", patience, done_.get());
+  const std::string message =
+      format(R"({{"process":{},"input":{{"{}":"{}"}}}})", selector(), request_.terminal ? "pty" : "stdin", to_base64(bytes));
+  auto sent =
+      core_->envd().call("process.Process/SendInput", message, "cannot write to the command's stdin", patience, done_.get());
   if (sent) return {};
   if (sent.error().code() == Code::kCanceled) return no_input("the command has ended");
   if (sent.error().code() == Code::kDeadlineExceeded)
@@ -383,7 +388,8 @@ Result<void> Run::close_input() {
   if (request_.terminal) return write("\x04", 30s);
   input_closed_ = true;
   return core_->envd()
-      .call("process.Process/CloseStdin", format(R"({{"process":{}}})", selector()), "cannot close the command's stdin", 30s, done_.get())
+      .call("process.Process/CloseStdin", format(R"({{"process":{}}})", selector()), "cannot close the command's stdin", 30s,
+            done_.get())
       .map([](const std::string&) {});
 }
 
@@ -391,14 +397,16 @@ Result<void> Run::resize(unsigned short rows, unsigned short columns) {
   if (!request_.terminal)
     return Error(Code::kFailedPrecondition, "cannot resize the terminal").reason("the command was spawned without one");
   return core_->envd()
-      .call("process.Process/Update", format(R"({{"process":{},"pty":{{"size":{{"cols":{},"rows":{}}}}}}})", selector(), columns, rows),
+      .call("process.Process/Update",
+            format(R"({{"process":{},"pty":{{"size":{{"cols":{},"rows":{}}}}}}})", selector(), columns, rows),
             "cannot resize the terminal")
       .map([](const std::string&) {});
 }
 
 Result<void> Run::signal(int number) {
   const std::string pid = std::to_string(pid_.load());
-  const auto helped = core_->help({"/bin/sh", "-c", R"(kill "-$1" -- "-$2" 2>/dev/null || kill "-$1" "$2")", "sh", std::to_string(number), pid});
+  const auto helped =
+      core_->help({"/bin/sh", "-c", R"(kill "-$1" -- "-$2" 2>/dev/null || kill "-$1" "$2")", "sh", std::to_string(number), pid});
   if (!helped) return helped.error();
   if (helped->exit_code == 0) return {};
   return Error(Code::kFailedPrecondition, "cannot signal the command").reason(escaped(helped->err.substr(0, 200)));

@@ -1,5 +1,5 @@
-// One command in a sandbox of the cloud: its stream of events, its clocks, its end. The waiter's thread does all of it; input, signals
-// and the size of a terminal may come from other threads.
+// One command in a sandbox of the cloud: its stream of events, its clocks, its end. The waiter's thread does all of it; input,
+// signals and the size of a terminal may come from other threads.
 #pragma once
 
 #include <atomic>
@@ -45,8 +45,8 @@ class Run {
 
   // Blocks until it is known whether the command was started; its pid inside, or 0.
   int await_start();
-  // Blocks until the end. What a callback threw comes out of here. Errors: kUnavailable, kUnauthenticated ...: the command was never
-  // started.
+  // Blocks until the end. What a callback threw comes out of here. Errors: kUnavailable, kUnauthenticated ...: the command was
+  // never started.
   Result<ExecResult> finish();
 
   // From any thread.

@@ -115,8 +115,9 @@ Result<void> RemoteSandbox::start() {
   const bool made = sandbox_id().empty();
   Granted granted = BELLJAR_TRY(enter(control));
   const std::string remote = granted.id;
-  auto core = std::make_shared<Core>(
-      Envd(http_, std::move(granted), control.address().api_key, options_.user, options_.request_timeout), workspace_, make_nonce());
+  auto core =
+      std::make_shared<Core>(Envd(http_, std::move(granted), control.address().api_key, options_.user, options_.request_timeout),
+                             workspace_, make_nonce());
   RemoteFiles files(core);
   if (const auto there = files.make_workspace(); !there) {
     if (made) (void)control.kill(remote);  // nobody would know of it

@@ -8,7 +8,6 @@
 
 #include "support/fake_e2b.h"
 #include "support/identity.h"
-#include "support/leftovers.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
 
@@ -19,8 +18,6 @@ constexpr const char* kSdk = "e2b@2.51.0";
 
 class RunOnE2b : public testing::Test {
  protected:
-  void SetUp() override { BELLJAR_NEEDS(program("python3")); }
-
   std::map<std::string, std::string> environment() const {
     return {{"E2B_API_KEY", FakeE2b::key()}, {"E2B_API_URL", fake_.url()}, {"E2B_SANDBOX_URL", fake_.url()}};
   }
@@ -29,7 +26,6 @@ class RunOnE2b : public testing::Test {
     return belljar(words, {.input = input, .cwd = here_.path(), .env = environment()});
   }
 
-  Leftovers left_;
   TempDir here_;
   FakeE2b fake_;
 };
