@@ -31,7 +31,7 @@ TEST(Events, HowItEnded) {
   EXPECT_EQ(end(R"("exited":true,"exitCode":3,"status":"exit status 3")").exit_code, 3);
   EXPECT_EQ(end(R"("exited":true,"exitCode":"3")").exit_code, 3) << "numbers may be text";
   EXPECT_EQ(end(R"("exitCode":-1,"status":"signal: killed")").signal, SIGKILL);
-  EXPECT_EQ(end(R"("exitCode":-1,"status":"signal: segmentation fault (core dumped)")").signal, SIGSEGV);
+  EXPECT_EQ(end(R"x("exitCode":-1,"status":"signal: segmentation fault (core dumped)")x").signal, SIGSEGV);
   EXPECT_EQ(end(R"("exitCode":-1,"status":"signal: signal 42")").exit_code, 128 + 42);
   EXPECT_EQ(end(R"("exited":true,"exitCode":1,"status":"signal: killed")").signal, 0) << "it says so of itself";
 }

@@ -220,6 +220,7 @@ class Box:
 
     def kill(self):
         self.state = "killed"
+        self.cut_streams()
         # What a machine that is switched off does to all of its processes.
         mark = b"E2B_SANDBOX_ID=" + self.id.encode() + b"\0"
         for _ in range(50):
@@ -234,7 +235,6 @@ class Box:
             if not found:
                 break
             time.sleep(0.01)
-        self.cut_streams()
         shutil.rmtree(self.home, ignore_errors=True)
 
 

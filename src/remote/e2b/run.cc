@@ -104,6 +104,7 @@ int Run::await_start() {
 Result<ExecResult> Run::finish() {
   while (!over()) turn(false);
   over_at_ = Clock::now();
+  if (ended_ && kill_at_ && !core_->ending()) end_tree(SIGKILL);  // its leader went at once, others may not have
   poke(done_);
   if (feeder_.joinable()) feeder_.join();
   // The connection serves the next command when this reply has been read to its end.
