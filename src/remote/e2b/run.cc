@@ -354,16 +354,15 @@ void Run::detach() noexcept {
 void Run::feed() {
   const std::string& bytes = request_.stdin_bytes;
   for (std::size_t at = 0; at < bytes.size(); at += kInputPiece) {
-    if (!send_input(std::string_view(bytes).substr(at, kInputPiece), session::kForever)) return;  // nobody reads it
+    if (!send_input(std::string_view(bytes).substr(at, kInputPiece), session::kForever, done_.get())) return;  // nobody reads it
   }
   (void)close_input();
 }
 
-Result<void> Run::send_input(std::string_view bytes, milliseconds patience) {
+Result<void> Run::send_input(std::string_view bytes, milliseconds patience, int cancel_fd) {
   const std::string message =
       format(R"({{"process":{},"input":{{"{}":"{}"}}}})", selector(), request_.terminal ? "pty" : "stdin", to_base64(bytes));
-  auto sent =
-      core_->envd().call("process.Process/SendInput", message, "cannot write to the command's stdin", patience, done_.get());
+  auto sent = core_->envd().call("process.Process/SendInput", message, "cannot write to the command's stdin", patience, cancel_fd);
   if (sent) return {};
   if (sent.error().code() == Code::kCanceled) return no_input("the command has ended");
   if (sent.error().code() == Code::kDeadlineExceeded)
@@ -379,7 +378,8 @@ Result<void> Run::write(std::string_view bytes, milliseconds patience) {
   const auto deadline = Clock::now() + session::bounded(patience);
   while (!bytes.empty()) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-    BELLJAR_CHECK(send_input(bytes.substr(0, kInputPiece), std::max(left, 1ms)));
+    // Not ended with the command: what made it end may be these bytes, and their answer be on its way.
+    BELLJAR_CHECK(send_input(bytes.substr(0, kInputPiece), std::max(left, 1ms), -1));
     bytes.remove_prefix(std::min(kInputPiece, bytes.size()));
   }
   return {};
@@ -388,10 +388,11 @@ Result<void> Run::write(std::string_view bytes, milliseconds patience) {
 Result<void> Run::close_input() {
   if (request_.terminal) return write("\x04", 30s);
   input_closed_ = true;
-  return core_->envd()
-      .call("process.Process/CloseStdin", format(R"({{"process":{}}})", selector()), "cannot close the command's stdin", 30s,
-            done_.get())
-      .map([](const std::string&) {});
+  const auto closed = core_->envd().call("process.Process/CloseStdin", format(R"({{"process":{}}})", selector()),
+                                         "cannot close the command's stdin", 30s, done_.get());
+  // The command may have ended because of it before the answer came.
+  if (closed || closed.error().code() == Code::kCanceled || closed.error().code() == Code::kNotFound) return {};
+  return closed.error();
 }
 
 Result<void> Run::resize(unsigned short rows, unsigned short columns) {

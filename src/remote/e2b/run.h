@@ -80,7 +80,7 @@ class Run {
   ExecResult result();
   void set_end(ExecResult& result) const;
   std::string selector() const;
-  Result<void> send_input(std::string_view bytes, std::chrono::milliseconds patience);
+  Result<void> send_input(std::string_view bytes, std::chrono::milliseconds patience, int cancel_fd);
 
   std::shared_ptr<Core> core_;
   RunRequest request_;
