@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,7 @@ struct ReviewRequest {
 
 struct ReviewDecision {
   ReviewAnswer answer = ReviewAnswer::kDeny;
-  std::string by;  // "person", "timeout", "approval" (an earlier answer)
+  std::string by;  // "person", "timeout", "approval" (an earlier answer); of record(): what the caller says, one word
 };
 
 enum class ReviewState { kWaiting, kAnswered, kExpired };  // kExpired: its time is over and nobody wrote an answer
@@ -66,6 +67,10 @@ class ReviewQueue {
   // The two halves of it, for who has a loop of its own. `id` of an approved call is empty.
   Result<std::string> submit(const ReviewRequest& request, std::chrono::milliseconds patience) const;
   Result<ReviewDecision> wait(const std::string& id) const;
+  // As wait(), and for this long at most: nullopt, it waits still. A descriptor that becomes readable ends the waiting, too.
+  Result<std::optional<ReviewDecision>> wait_for(const std::string& id, std::chrono::milliseconds patience, int stop = -1) const;
+  // What was decided without the queue: blocked by a validator, answered by other means. For those who look at it later.
+  Result<void> record(const ReviewRequest& request, const ReviewDecision& decision) const;
 
   Result<std::vector<ReviewItem>> list() const;  // the oldest first
   // Errors: kNotFound.
@@ -76,6 +81,7 @@ class ReviewQueue {
 
  private:
   explicit ReviewQueue(std::string directory) : directory_(std::move(directory)) {}
+  Result<std::string> put(const ReviewRequest& request, std::chrono::milliseconds patience) const;
   Result<void> decide(const std::string& id, ReviewDecision decision) const;
   Result<void> remember(const ReviewRequest& request, ReviewAnswer answer) const;
   void forget_old(std::vector<ReviewItem> items) const;

@@ -82,10 +82,18 @@ struct Judgement {
   std::vector<Evidence> evidence;  // of the row that decided
 };
 
+// Whether what the user writes reaches the Turn. kUnseen is for a server of tools, which hears the model and not the user: until
+// trusted text does enter, nobody knows what was wanted, so the rows that compare with it are left out (docs/design/guard.md).
+enum class UserWords { kSeen, kUnseen };
+enum class Overflow { kAsk, kForgetOldest };
+
 struct TurnSettings {
   std::string workspace;  // absolute; paths below it match as relative ones too
-  // Of all that entered. Beyond it the text that does not fit is not searched, and whatever is more than reading is asked about.
+  // Of all that entered. Beyond it, by `overflow`: the text that does not fit is not searched, and whatever is more than reading is
+  // asked about; or the oldest untrusted texts go, since they have left the model's context, too.
   std::size_t max_bytes = 8U << 20;
+  UserWords user_words = UserWords::kSeen;
+  Overflow overflow = Overflow::kAsk;
 };
 
 // One thread at a time. Texts are kept until the object goes: make one for each conversation, since a model remembers too.

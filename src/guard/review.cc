@@ -279,6 +279,10 @@ void ReviewQueue::forget_old(std::vector<ReviewItem> items) const {
 
 Result<std::string> ReviewQueue::submit(const ReviewRequest& request, milliseconds patience) const {
   if (is_approved(request)) return std::string();
+  return put(request, patience);
+}
+
+Result<std::string> ReviewQueue::put(const ReviewRequest& request, milliseconds patience) const {
   if (request.call.size() > kMostCall)
     return Error(Code::kResourceExhausted, "cannot keep a call for review")
         .reason(format("it has {} bytes, more than anybody reads", request.call.size()));
@@ -299,8 +303,18 @@ Result<void> ReviewQueue::decide(const std::string& id, ReviewDecision decision)
   return create_whole(directory_, directory_ + "/" + id + ".answer", format("{} {}\n", to_string(decision.answer), decision.by));
 }
 
+Result<void> ReviewQueue::record(const ReviewRequest& request, const ReviewDecision& decision) const {
+  return decide(BELLJAR_TRY(put(request, milliseconds(0))), decision);
+}
+
 Result<ReviewDecision> ReviewQueue::wait(const std::string& id) const {
-  if (id.empty()) return ReviewDecision{ReviewAnswer::kOnce, "approval"};
+  for (;;) {
+    if (auto decision = BELLJAR_TRY(wait_for(id, std::chrono::hours(24)))) return *std::move(decision);
+  }
+}
+
+Result<std::optional<ReviewDecision>> ReviewQueue::wait_for(const std::string& id, milliseconds limit, int stop) const {
+  if (id.empty()) return std::optional(ReviewDecision{ReviewAnswer::kOnce, "approval"});
   const UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!watch.valid() || ::inotify_add_watch(watch.get(), directory_.c_str(), IN_CREATE | IN_MOVED_TO) < 0)
     return Error(Code::kUnavailable, format("cannot watch {}", belljar::quoted(directory_))).sys(errno, "inotify_add_watch");
@@ -308,18 +322,21 @@ Result<ReviewDecision> ReviewQueue::wait(const std::string& id) const {
   std::optional<milliseconds> patience;
   for (;;) {
     const ReviewItem item = BELLJAR_TRY(find(id));
-    if (item.state == ReviewState::kAnswered) return item.decision;
+    if (item.state == ReviewState::kAnswered) return std::optional(item.decision);
     // The patience is of the steady clock: who turns the other one neither answers nor prolongs.
     if (!patience) patience = milliseconds(std::max<std::int64_t>(item.deadline_ms - now_ms(), 0));
-    const auto left = *patience - std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start);
-    if (left.count() <= 0) {
+    const auto past = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - start);
+    if (*patience <= past) {
       const auto denied = decide(id, {ReviewAnswer::kDeny, "timeout"});
-      if (denied) return ReviewDecision{ReviewAnswer::kDeny, "timeout"};
+      if (denied) return std::optional(ReviewDecision{ReviewAnswer::kDeny, "timeout"});
       if (denied.error().code() != Code::kAlreadyExists) return denied.error();
       continue;  // somebody answered in this moment
     }
-    pollfd ready{watch.get(), POLLIN, 0};
-    ::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left.count() + 1, 60'000)));
+    if (limit <= past) return std::optional<ReviewDecision>();
+    const auto left = std::min(*patience, limit) - past;
+    pollfd ready[] = {{watch.get(), POLLIN, 0}, {stop, POLLIN, 0}};
+    ::poll(ready, 2, static_cast<int>(std::min<std::int64_t>(left.count() + 1, 60'000)));
+    if (ready[1].revents != 0) return std::optional<ReviewDecision>();
     char events[4096];
     while (::read(watch.get(), events, sizeof events) > 0) {
     }

@@ -82,6 +82,19 @@ bool is_development(const Act& act) {
   });
 }
 
+// What a build makes anew: `make clean` and its like delete it every day.
+bool is_product(const Atom& atom, const std::string& workspace) {
+  constexpr std::string_view kNames[] = {
+      "build", "dist", "out",   "target", "node_modules", "__pycache__",   "coverage",          ".cache",
+      "bin",   "obj",  ".next", ".tox",   ".mypy_cache",  ".pytest_cache", "cmake-build-debug", "tmp"};
+  std::string_view path = atom.text;
+  if (!workspace.empty() && path.starts_with(workspace) && path.substr(workspace.size()).starts_with('/'))
+    path.remove_prefix(workspace.size() + 1);
+  while (path.starts_with("./")) path.remove_prefix(2);
+  while (path.ends_with('/') || path.ends_with('*')) path.remove_suffix(1);
+  return std::ranges::find(kNames, path) != std::end(kNames);
+}
+
 }  // namespace
 
 struct Turn::State {
@@ -92,6 +105,9 @@ struct Turn::State {
   bool full = false;
   guard::ShellReader reader;
 
+  // Nobody knows what the user asked for.
+  bool deaf() const { return settings.user_words == UserWords::kUnseen && user.empty(); }
+  void make_room(std::size_t wanted);
   bool named(const Atom& atom, const std::vector<std::string>& spelled) const {
     return std::ranges::any_of(user, [&](const Known& known) { return guard::is_named(known, atom, spelled); });
   }
@@ -206,7 +222,10 @@ Ruling Turn::State::judge_foreign(CallClass kind, std::vector<std::pair<Atom, Fo
     ruling.row = "foreign-suspicious";
   } else if (chosen || (kind == CallClass::kFetching && pointed_at(*first.known))) {
     return {.row = "delegated"};
-  } else if (!first.instructed && !is_harmful(kind)) {
+  } else if (deaf() && kind == CallClass::kDestructive &&
+             std::ranges::all_of(found, [&](const auto& each) { return is_product(each.first, settings.workspace); })) {
+    return {.row = "foreign-mentioned"};
+  } else if (!is_harmful(kind) ? !first.instructed || deaf() : !first.instructed && deaf()) {
     return {.row = "foreign-mentioned"};
   } else {
     ruling.row = first.instructed ? "foreign-instructed" : "foreign-mentioned";
@@ -235,6 +254,7 @@ Ruling Turn::State::judge_copied(const Act& act) const {
   if (act.what.find(' ') == std::string::npos || is_development(act)) return {.row = "development"};
   const auto found = find(command, guard::spellings(command, settings.workspace), CallClass::kRunning);
   if (!found || (!found->instructed && !found->known->suspicious)) return {.row = "own"};
+  if (deaf() && !found->known->suspicious && !found->hidden) return {.row = "own"};
   for (std::string_view rest = act.what; !rest.empty();) {
     const std::size_t end = std::min(rest.find(' '), rest.size());
     const Atom word{Atom::Kind::kName, std::string(rest.substr(0, end))};
@@ -291,8 +311,12 @@ Ruling Turn::State::judge_act(const Act& act, const Call& call) const {
   if (is_harmful(kind)) {
     // Where the user wants such acts, too, only a sentence that shares words with this one speaks of it.
     const bool wanted = intended(kind);
-    if (const auto place = spoken_of(kind, act); place && (!wanted || (named_count == 0 && place->shared > 0)))
-      return {.advice = place->found.known->suspicious && !wanted ? Advice::kBlock : Advice::kAsk,
+    const auto counts = [&](const guard::Spoken& place) {
+      if (deaf()) return place.found.known->suspicious || place.found.hidden;
+      return !wanted || (named_count == 0 && place.shared > 0);
+    };
+    if (const auto place = spoken_of(kind, act); place && counts(*place))
+      return {.advice = place->found.known->suspicious && !wanted && !deaf() ? Advice::kBlock : Advice::kAsk,
               .row = "act-spoken-of",
               .why = format("{} {} speaks of such an act, and the user does not", to_string(place->found.known->what.source),
                             quoted(place->found.known->what.name)),
@@ -303,6 +327,13 @@ Ruling Turn::State::judge_act(const Act& act, const Call& call) const {
             .row = "exfiltration",
             .why = "a secret would leave, and the user did not name both it and the receiver"};
   return {.row = "own"};
+}
+
+void Turn::State::make_room(std::size_t wanted) {
+  while (!foreign.empty() && wanted > settings.max_bytes - std::min(bytes, settings.max_bytes)) {
+    bytes -= foreign.front().what.text.size();
+    foreign.pop_front();
+  }
 }
 
 Turn::Turn(TurnSettings settings) : state_(std::make_unique<State>()) {
@@ -317,6 +348,7 @@ void Turn::entered(Entered what) {
   const bool trusted =
       what.trust == TextTrust::kTrusted || (what.trust == TextTrust::kBySource && what.source == TextSource::kUser);
   State& state = *state_;
+  if (state.settings.overflow == Overflow::kForgetOldest) state.make_room(what.text.size());
   const std::size_t room = state.settings.max_bytes - std::min(state.bytes, state.settings.max_bytes);
   if (what.text.size() > room) {
     what.text.resize(room);

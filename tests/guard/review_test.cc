@@ -1,7 +1,9 @@
 #include "belljar/review.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -50,6 +52,33 @@ TEST_F(Review, WaitsForAnAnswerAndGetsIt) {
   EXPECT_EQ(decision->answer, ReviewAnswer::kOnce);
   EXPECT_EQ(decision->by, "person");
   EXPECT_NE(*queue_.submit(request(), 1min), "") << "once is once";
+}
+
+TEST_F(Review, WhoWaitsALittleGetsNothingAndLaterTheAnswer) {
+  const std::string id = *queue_.submit(request(), 1min);
+  const auto none = queue_.wait_for(id, 1ms);
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(none->has_value());
+  EXPECT_EQ(queue_.find(id)->state, ReviewState::kWaiting) << "it can be answered still";
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(::write(ends[1], "x", 1), 1);
+  const auto stopped = queue_.wait_for(id, 1h, ends[0]);
+  ASSERT_TRUE(stopped);
+  EXPECT_FALSE(stopped->has_value());
+  ::close(ends[0]), ::close(ends[1]);
+  ASSERT_TRUE(queue_.answer(id, ReviewAnswer::kOnce));
+  const auto answered = queue_.wait_for(id, 0ms);
+  ASSERT_TRUE(answered && answered->has_value());
+  EXPECT_EQ((*answered)->answer, ReviewAnswer::kOnce);
+}
+
+TEST_F(Review, WhatWasDecidedElsewhereIsKeptForPeople) {
+  ASSERT_TRUE(queue_.record(request(), {ReviewAnswer::kDeny, "validator"}));
+  const ReviewItem item = queue_.list()->at(0);
+  EXPECT_EQ(item.state, ReviewState::kAnswered);
+  EXPECT_EQ(item.decision.by, "validator");
+  EXPECT_FALSE(queue_.is_approved(request()));
 }
 
 TEST_F(Review, WhatNobodyAnswersIsDenied) {
