@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "mcp/http_rules.h"
 #include "mcp/lines.h"
 #include "mcp/rpc.h"
 #include "mcp/uri.h"
@@ -25,12 +26,29 @@ std::vector<std::string> lines_of(std::string_view bytes, std::size_t piece) {
   return lines;
 }
 
+// Any headers: who has not the whole token is refused, whatever else is sent.
+void check_headers(const std::vector<std::string>& lines) {
+  const HttpRules rules{.port = 80, .token = "a token of this length", .hosts = {"box"}, .origins = {"http://ui"}};
+  const auto line = [&](std::size_t i) { return i < lines.size() ? lines[i] : std::string(); };
+  const HttpHead head{.method = "POST",
+                      .target = "/mcp",
+                      .host = line(0),
+                      .origin = line(1),
+                      .authorization = line(2),
+                      .accept = line(3),
+                      .content_type = line(4),
+                      .protocol = line(5)};
+  if (!check_head(rules, head) && head.authorization.find(rules.token) == std::string::npos) std::abort();
+  if (const auto address = parse_http_address(line(0)); address && address->address.empty()) std::abort();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const std::vector<std::string> lines = lines_of(bytes, size + 1);
   if (lines != lines_of(bytes, 3)) std::abort();
+  check_headers(lines);
   for (const std::string& line : lines) {
     auto json = parse_text(line);
     if (std::holds_alternative<RpcError>(json)) {

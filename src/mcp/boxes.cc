@@ -26,9 +26,8 @@ Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
   for (std::string& warning : made.warnings) host_.log("warning", std::move(warning));
   BELLJAR_CHECK(made.sandbox->start());
   ToolOptions options = host_.tools;
-  options.hook = [judge = std::move(made.judge), decide = host_.decide](const ToolRequest& request) {
-    return decide(judge ? judge(request) : Opinion{}, request);
-  };
+  options.hook = [judge = std::move(made.judge), decide = host_.decide, workspace = made.sandbox->workspace()](
+                     const ToolRequest& request) { return decide(judge ? judge(request) : Opinion{}, request, workspace); };
   auto box = std::make_shared<Box>(Box{.id = id, .wish = wish, .sandbox = made.sandbox, .policy = std::move(made.policy)});
   box->toolbox = std::make_unique<Toolbox>(box->sandbox, std::move(options));
   box->created = std::chrono::system_clock::now();

@@ -56,7 +56,7 @@ struct BoxHost {
   BoxMaker make;
   ToolOptions tools;  // the hook is the host's
   // Between the judge's word and the act.
-  std::function<ToolVerdict(const Opinion&, const ToolRequest&)> decide;
+  std::function<ToolVerdict(const Opinion&, const ToolRequest&, const std::string& workspace)> decide;
   std::function<void(std::string_view level, std::string text)> log;
 };
 

@@ -171,18 +171,26 @@ Json Session::run_tool(const std::string& name, Json arguments, const Json& para
   const auto box = box_for(arguments, cancel);
   if (!box) return text_result(words_of(box.error()), true);
   if (offers_boxes()) arguments.erase("sandbox");
+  note_meta(params);
   ToolContext context{.cancel = cancel};
   const auto meta = params.find("_meta");
   if (meta != params.end() && meta->is_object()) {
     const auto token = meta->find("progressToken");
     if (token != meta->end() && (token->is_string() || token->is_number_integer()))
-      context.on_output = [progress = std::make_shared<Progress>(*token, [this](const Json& json) { send(json); })](
-                              std::string_view piece) { (*progress)(piece); };
+      context.on_output = [progress = std::make_shared<Progress>(*token, [this, stream = stream_here()](const Json& json) {
+                             send(json, stream);
+                           })](std::string_view piece) { (*progress)(piece); };
   }
-  const ToolResult done = (*box)->toolbox->call(name, to_line(arguments), context);
+  ToolResult done = (*box)->toolbox->call(name, to_line(arguments), context);
   remember(done.violations, (*box)->id);
-  Json result = text_result(done.text, done.failed);
-  if (!done.failed && offers_boxes()) result["structuredContent"] = Json::parse(done.structured);
+  // What failed is told in our own words.
+  if (done.failed) return text_result(done.text, true);
+  const std::vector<ToolSpec> specs = tool_specs(options_.tools.texts);
+  const auto spec = std::ranges::find(specs, name, &ToolSpec::name);
+  ShownResult shown = defence_.show(*spec, arguments, std::move(done.text), Json::parse(done.structured));
+  for (const std::string& note : shown.notes) log("warning", format("{}: {}", name, note));
+  Json result = text_result(shown.text, false);
+  if (offers_boxes()) result["structuredContent"] = std::move(shown.structured);
   return result;
 }
 

@@ -1,7 +1,9 @@
 #include "mcp/rpc.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -87,6 +89,8 @@ Json make_notification(std::string_view method, Json params) {
 Json make_request(std::int64_t id, std::string_view method, Json params) {
   return {{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}};
 }
+
+bool is_known_version(std::string_view version) noexcept { return std::ranges::find(kVersions, version) != std::end(kVersions); }
 
 std::string to_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 

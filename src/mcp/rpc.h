@@ -41,6 +41,9 @@ Json make_result(const Json& id, Json result);
 Json make_error(const RpcError& error);
 Json make_notification(std::string_view method, Json params);
 Json make_request(std::int64_t id, std::string_view method, Json params);
+// Versions of the protocol that are spoken here, newest first.
+inline constexpr std::string_view kVersions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
+bool is_known_version(std::string_view version) noexcept;
 // On one line; bytes that are no UTF-8 become U+FFFD.
 std::string to_line(const Json& json);
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
@@ -24,6 +25,7 @@
 #include "belljar/tools.h"
 #include "mcp/boxes.h"
 #include "mcp/client.h"
+#include "mcp/defence.h"
 #include "mcp/rpc.h"
 
 namespace belljar::mcp {
@@ -34,18 +36,31 @@ struct SessionOptions {
   std::string version;
   // The first root of the client is the workspace. False: the command line names one.
   bool roots_are_workspace = true;
+  DefenceOptions defence;
+};
+
+// What a session says. `stream`: which take() it belongs to, 0 where it belongs to none; `last`: nothing more belongs to that one.
+// An empty `line` only says that.
+struct Outgoing {
+  std::string line;
+  std::uint64_t stream = 0;
+  bool last = false;
 };
 
 class Session {
  public:
   // `send`: one message, a line without its end; from any thread.
-  Session(SessionOptions options, std::function<void(std::string line)> send);
+  Session(SessionOptions options, std::function<void(Outgoing)> send);
   ~Session() { close(); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // From one thread. Never blocks for what a message asks.
-  void take(std::string_view line);
+  // From one thread. Never blocks for what a message asks. `stream`: any number but 0, for a transport that tells answers apart.
+  void take(std::string_view line, std::uint64_t stream = 1);
+  // The protocol's version, once it is agreed on. From the thread of take().
+  const std::string& protocol() const noexcept { return protocol_; }
+  // No call is in hand.
+  bool idle();
   void line_too_long(std::size_t limit);
   // True once no call is in hand.
   bool wait_idle(std::chrono::milliseconds patience);
@@ -54,6 +69,8 @@ class Session {
 
  private:
   using Reply = std::function<void(Json)>;  // null: nothing is answered
+  // While it lives, what this thread says belongs to that stream.
+  class Speaking;
   struct InHand {
     CancelToken cancel;
     bool cancelled = false;
@@ -63,7 +80,7 @@ class Session {
     std::atomic<bool> done{false};
   };
 
-  void take_batch(Json&& batch);
+  void take_batch(Json&& batch, const Reply& reply);
   void take_one(Json&& json, const Reply& reply);
   void take_request(Message&& request, const Reply& reply);
   void take_notification(const Message& message);
@@ -81,19 +98,26 @@ class Session {
   void answer_in_thread(Worker& worker, const std::string& key, const Json& id, const Reply& reply,
                         const std::function<Json()>& work);
   void reap(bool all);
-  void send(const Json& json);
+  void send(const Json& json) { send(json, stream_here()); }
+  void send(const Json& json, std::uint64_t stream);
+  std::uint64_t stream_here();
+  void note_meta(const Json& params);
+  ToolVerdict decide(const Opinion& opinion, const ToolRequest& request, const std::string& workspace);
   void log(std::string_view level, std::string_view text);
   void remember(const std::vector<Violation>& violations, const std::string& box);
   bool is_own_tool(std::string_view name) const;
   bool offers_boxes() const noexcept { return options_.tools.texts == ToolTexts::kBelljar; }
 
   const SessionOptions options_;
-  const std::function<void(std::string)> send_;
+  const std::function<void(Outgoing)> send_;
   Client client_;
+  Defence defence_;
   Boxes boxes_;
   std::string protocol_;  // of the reading thread: negotiated; empty before
   std::atomic<int> log_level_;
   std::atomic<bool> closed_{false};
+  std::mutex streams_mutex_;
+  std::map<std::thread::id, std::uint64_t> streams_;  // guarded by streams_mutex_: of who is at work
   std::mutex mutex_;
   std::condition_variable changed_;
   // guarded by mutex_

@@ -92,7 +92,9 @@ Result<void> serve_stdio(SessionOptions options, UniqueFd input, UniqueFd output
   if (!signals.valid() || !given_up.valid())
     return Error(Code::kResourceExhausted, "cannot serve").sys(errno, signals.valid() ? "eventfd" : "signalfd");
   LineWriter writer(std::move(output), std::move(given_up));
-  Session session(std::move(options), [&writer](std::string line) { writer.write(std::move(line)); });
+  Session session(std::move(options), [&writer](Outgoing said) {
+    if (!said.line.empty()) writer.write(std::move(said.line));
+  });
   LineReader lines(kLongestLine, [&](std::string_view line) { session.take(line); }, [&] { session.line_too_long(kLongestLine); });
   if (serve(input.get(), writer.fd(), signals.get(), lines) == End::kInputEnded) session.wait_idle(kLastCalls);
   writer.give_up();

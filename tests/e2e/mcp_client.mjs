@@ -1,20 +1,28 @@
 // A session of the official client with `belljar mcp`: node mcp_client.mjs BELLJAR WORKSPACE RULES. Prints "ok NAME" for each part,
 // fails with the first assertion that does not hold.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import fs from 'node:fs';
+import readline from 'node:readline';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { ElicitRequestSchema, ListRootsRequestSchema, LoggingMessageNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 
 const [belljar, workspace, rules] = process.argv.slice(2);
+// The delimiters of --defence are the matter of mcp_defence.py.
+const inside = text => text.replace(/^<tool_result_\w+ [^>]*>\n([^]*)\n<\/tool_result_\w+>$/, '$1');
 
 async function open(capabilities, args, prepare = () => {}) {
-  const transport = new StdioClientTransport({ command: belljar, args: ['mcp', ...args], env: process.env, stderr: 'inherit', cwd: '/' });
+  return use(new StdioClientTransport({ command: belljar, args: ['mcp', ...args], env: process.env, stderr: 'inherit', cwd: '/' }), capabilities, prepare);
+}
+
+async function use(transport, capabilities, prepare = () => {}) {
   const client = new Client({ name: 'test', version: '1' }, { capabilities });
   prepare(client);
   await client.connect(transport);
   const call = (name, args, options) => client.callTool({ name, arguments: args }, undefined, options);
-  const text = async (name, args) => (await call(name, args)).content[0].text;
+  const text = async (name, args) => inside((await call(name, args)).content[0].text);
   return { client, call, text, transport };
 }
 const parts = {};
@@ -59,7 +67,7 @@ parts.progress_and_cancellation = async () => {
   // The command is gone, not only its answer: nothing but init and the one who looks.
   for (let i = 0; i < 200; ++i) {
     const { content } = await call('bash', { command: 'pgrep -c sleep; true' });
-    if (content[0].text.startsWith('0')) break;
+    if (inside(content[0].text).startsWith('0')) break;
     assert.ok(i < 199, content[0].text);
   }
   await client.close();
@@ -131,6 +139,41 @@ parts.sandboxes = async () => {
   assert.ok(!(await call('sandbox_kill', { sandbox })).isError);
   assert.ok((await call('bash', { sandbox, command: 'true' })).isError);
   await client.close();
+};
+
+// Many clients of one server: each with a session, sandboxes, questions to its user.
+parts.http = async () => {
+  const server = spawn(belljar, ['mcp', '--http', '0', '--workspace', workspace, '--rules', rules], { stdio: ['ignore', 'ignore', 'pipe'] });
+  process.on('exit', () => server.kill('SIGKILL'));  // should something below fail
+  const lines = readline.createInterface({ input: server.stderr })[Symbol.asyncIterator]();
+  const url = new URL((await lines.next()).value.match(/http:.*$/)[0]);
+  const token = (await lines.next()).value.match(/token: (\w+)$/)[1];
+  const connect = (given, capabilities, prepare) =>
+    use(new StreamableHTTPClientTransport(url, { requestInit: { headers: { Authorization: `Bearer ${given}` } } }), capabilities, prepare);
+  await assert.rejects(connect('0'.repeat(64), {}));
+  const one = await connect(token, {}), two = await connect(token, {});
+  assert.notEqual(one.transport.sessionId, two.transport.sessionId);
+  assert.ok((await one.client.listTools()).tools.some(tool => tool.name === 'bash'));
+  assert.deepEqual(await Promise.all([one.text('bash', { command: 'echo x > /tmp/mine; echo one' }), two.text('bash', { command: 'echo two' })]),
+    ['one\n[exit code 0]', 'two\n[exit code 0]']);
+  assert.match(await two.text('bash', { command: 'ls /tmp/mine' }), /No such file/);
+  let progress = 0;
+  const abort = new AbortController();
+  await assert.rejects(one.call('bash', { command: 'echo begun; sleep 300' }, { signal: abort.signal, onprogress: () => { ++progress; abort.abort(); } }));
+  assert.equal(progress, 1);
+  assert.equal((await one.client.listResources()).resources.length, 3);
+  assert.ok(JSON.parse((await one.client.readResource({ uri: 'belljar://policy' })).contents[0].text).values.length > 0);
+  const asked = [];
+  const third = await connect(token, { elicitation: {} }, client =>
+    client.setRequestHandler(ElicitRequestSchema, request => { asked.push(request.params.message); return { action: 'accept', content: { remember: 'once' } }; }));
+  assert.ok(!(await third.call('bash', { command: 'touch by-http' })).isError && fs.existsSync(workspace + '/by-http'));
+  assert.match(asked[0], /touch by-http/);
+  await third.transport.terminateSession();
+  await assert.rejects(third.client.listTools());
+  assert.equal(await one.text('bash', { command: 'echo still' }), 'still\n[exit code 0]');
+  for (const each of [one, two, third]) await each.client.close();
+  server.kill('SIGTERM');
+  assert.equal(await new Promise(resolve => server.on('exit', resolve)), 0);
 };
 
 parts.documents = async () => {

@@ -30,9 +30,10 @@ using namespace std::chrono_literals;
 // Collects what the session says, and waits for it.
 class Heard {
  public:
-  void operator()(const std::string& line) {
+  void operator()(const Outgoing& said) {
+    if (said.line.empty()) return;
     const std::lock_guard lock(mutex_);
-    all_.push_back(Json::parse(line));
+    all_.push_back(Json::parse(said.line));
     changed_.notify_all();
   }
   // The first message that fits, waited for.
@@ -110,7 +111,7 @@ class McpSession : public testing::Test {
   std::string text(const Json& answer) { return answer["result"]["content"][0]["text"]; }
   int code(const std::string& line) {
     Heard heard;
-    Session session(options(), [&](const std::string& said) { heard(said); });
+    Session session(options(), [&](const Outgoing& said) { heard(said); });
     session.take(
         R"({"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}})");
     const std::size_t before = heard.all().size();
@@ -127,7 +128,7 @@ class McpSession : public testing::Test {
   std::vector<BoxWish> wishes_;
   std::vector<std::shared_ptr<MockSandbox>> mocks_;
   Heard heard_;
-  Session session_{options(), [this](const std::string& line) { heard_(line); }};
+  Session session_{options(), [this](const Outgoing& said) { heard_(said); }};
 };
 
 TEST_F(McpSession, AgreesOnAVersion) {
@@ -141,7 +142,7 @@ TEST_F(McpSession, AgreesOnAVersion) {
                                                                                    {"1999-01-01", "2025-11-25"},
                                                                                    {"3000-01-01", "2025-11-25"}}) {
     Heard heard;
-    Session session(options(), [&](const std::string& said) { heard(said); });
+    Session session(options(), [&](const Outgoing& said) { heard(said); });
     session.take(R"({"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":")" + asked +
                  R"(","capabilities":{}}})");
     EXPECT_EQ(heard.answer(1)["result"]["protocolVersion"], got);

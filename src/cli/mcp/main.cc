@@ -8,18 +8,24 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
 #include "cli/errors.h"
+#include "cli/mcp/defence_flags.h"
+#include "cli/mcp/http_flags.h"
 #include "cli/mcp/make_box.h"
 #include "cli/policy_flags.h"
 #include "mcp/boxes.h"
+#include "mcp/http.h"
+#include "mcp/http_rules.h"
 #include "mcp/session.h"
 #include "mcp/stdio.h"
 #include "runtime/stdio.h"
@@ -52,6 +58,27 @@ const std::vector<std::string>& shell() {
   return has_bash ? kBash : kPlain;
 }
 
+// The URL and a new token go to stderr: stdout is for results, and a client's log has both.
+void tell(const HttpSettings& settings, std::uint16_t port) {
+  const mcp::HttpAddress& place = settings.options.address;
+  const bool six = place.address.find(':') != std::string::npos;
+  print_note(format("serving at http://{}{}{}:{}{}", six ? "[" : "", place.address, six ? "]" : "", port, mcp::kHttpPath));
+  if (settings.made) print_note(format("token: {}", settings.options.rules.token));
+}
+
+int serve_many(const mcp::SessionOptions& options, HttpSettings settings) {
+  settings.options.ready = [settings](std::uint16_t port) { tell(settings, port); };
+  const auto served = mcp::serve_http(options, std::move(settings.options));
+  return served ? 0 : print_error(served.error());
+}
+
+int serve_one(mcp::SessionOptions options) {
+  auto stdio = take_stdio();
+  if (!stdio) return print_error(stdio.error());
+  const auto served = mcp::serve_stdio(std::move(options), std::move(stdio->first), std::move(stdio->second));
+  return served ? 0 : print_error(served.error());
+}
+
 int serve(const McpFlags& flags) {
   const auto texts = texts_of(flags.texts);
   if (!texts) return print_error(texts.error());
@@ -61,25 +88,30 @@ int serve(const McpFlags& flags) {
   // What is wrong with the command line is told now; what is wrong with a workspace that the client names, by the call that needs
   // it.
   if (const auto layer = flags_layer(flags.policy); !layer) return print_error(layer.error());
-  const bool has_workspace = !flags.policy.workspace.empty();
+  auto defence = defence_of(flags.defence, *texts);
+  if (!defence) return print_error(defence.error());
+  const bool http = !flags.http.address.empty();
+  Result<HttpSettings> settings = http ? http_of(flags.http) : HttpSettings{};
+  if (!settings) return print_error(settings.error());
+  // Over HTTP a client may be another machine's: it names no directory of this one.
+  const bool has_workspace = http || !flags.policy.workspace.empty();
   if (has_workspace) {
     if (const auto tried = make_box(flags, {}); !tried) return print_error(tried.error());
   }
   settle_signals();
-  auto stdio = take_stdio();
-  if (!stdio) return print_error(stdio.error());
   mcp::SessionOptions options{
       .make = [&flags](const mcp::BoxWish& wish) { return make_box(flags, wish); },
       .tools = {.texts = *texts, .shell = *texts == ToolTexts::kBelljar ? shell() : std::vector<std::string>()},
       .version = BELLJAR_VERSION,
-      .roots_are_workspace = !has_workspace};
-  const auto served = mcp::serve_stdio(std::move(options), std::move(stdio->first), std::move(stdio->second));
-  return served ? 0 : print_error(served.error());
+      .roots_are_workspace = !has_workspace,
+      .defence = *std::move(defence)};
+  return http ? serve_many(options, *std::move(settings)) : serve_one(std::move(options));
 }
 
 void add_mcp(CLI::App& app, McpFlags& flags, int& exit_code) {
   CLI::App* command = app.add_subcommand("mcp",
-                                         "Serve sandboxed tools to an agent: the Model Context Protocol over stdin and stdout. "
+                                         "Serve sandboxed tools to an agent: the Model Context Protocol over stdin and stdout, "
+                                         "or over HTTP. "
                                          "Without --workspace the client's first root is "
                                          "the workspace, and without roots the current directory");
   add_policy_options(*command, flags.policy);
@@ -99,6 +131,8 @@ void add_mcp(CLI::App& app, McpFlags& flags, int& exit_code) {
       ->add_option("--texts", flags.texts,
                    "Tools and texts of the documents instead of our own: document-000, document-001, document-002")
       ->type_name("WORDS");
+  add_defence_options(*command, flags.defence);
+  add_http_options(*command, flags.http);
   command->callback([&] { exit_code = serve(flags); });
 }
 

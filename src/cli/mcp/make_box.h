@@ -6,6 +6,8 @@
 
 #include "belljar/result.h"
 #include "belljar/tools.h"
+#include "cli/mcp/defence_flags.h"
+#include "cli/mcp/http_flags.h"
 #include "cli/policy_flags.h"
 #include "guard/permission_settings.h"
 #include "mcp/boxes.h"
@@ -17,6 +19,8 @@ struct McpFlags {
   std::vector<std::string> rules;  // --rules
   std::string permission;          // --permission; empty: by the rules
   std::string texts = "belljar";   // --texts
+  DefenceFlags defence;
+  HttpFlags http;
 };
 
 // Reads the policy files and rules anew each time: they may depend on the workspace. Errors: as load_policy; kInvalidArgument.

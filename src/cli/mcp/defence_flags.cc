@@ -1,0 +1,127 @@
+#include "cli/mcp/defence_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/format.h"
+#include "belljar/content_policy.h"
+#include "belljar/error.h"
+#include "belljar/guardian.h"
+#include "belljar/result.h"
+#include "belljar/state_dir.h"
+#include "belljar/tools.h"
+#include "belljar/turn.h"
+#include "belljar/units.h"
+#include "cli/load.h"
+#include "mcp/defence.h"
+
+namespace belljar::cli {
+namespace {
+
+constexpr const char* kKeyVariable = "BELLJAR_GUARDIAN_KEY";
+
+Error cannot_be(std::string_view option, std::string_view word, std::string_view words) {
+  return Error(Code::kInvalidArgument, format("{} cannot be {}", option, belljar::quoted(word))).next(format("one of {}", words));
+}
+
+Result<mcp::DefenceLevel> level_of(const std::string& word, ToolTexts texts) {
+  // The documents' texts are to the letter: no delimiters around them.
+  if (word.empty()) return texts == ToolTexts::kBelljar ? mcp::DefenceLevel::kOn : mcp::DefenceLevel::kJudge;
+  if (word == "on") return mcp::DefenceLevel::kOn;
+  if (word == "judge") return mcp::DefenceLevel::kJudge;
+  if (word == "off") return mcp::DefenceLevel::kOff;
+  return cannot_be("--defence", word, "on, judge, off");
+}
+
+Result<std::chrono::milliseconds> time_of(std::string_view option, const std::string& text) {
+  auto time = parse_duration(text);
+  if (time && time->count() >= 0) return time;
+  return Error(Code::kInvalidArgument, format("{} cannot be {}", option, belljar::quoted(text))).next("a time, such as 30s");
+}
+
+ContentPolicy default_content() {
+  const ContentRule rule{.action = ContentAction::kPass, .suspicious = ContentAction::kStrip};
+  return {.workspace = rule, .network = rule, .tool = rule};
+}
+
+// From a file, or from a variable that nothing started later finds.
+Result<std::string> key_of(const DefenceFlags& flags) {
+  std::string key = variable(kKeyVariable);
+  if (!flags.guardian_key_file.empty()) key = BELLJAR_TRY(read_policy_file(flags.guardian_key_file));
+  while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
+  return key;
+}
+
+Result<GuardianOptions> guardian_of(const DefenceFlags& flags) {
+  GuardianOptions options{.url = flags.guardian_url, .model = flags.guardian_model};
+  if (flags.guardian_wire == "anthropic") options.wire = GuardianWire::kAnthropic;
+  else if (flags.guardian_wire != "openai") return cannot_be("--guardian-wire", flags.guardian_wire, "openai, anthropic");
+  if (flags.guardian_failure == "ask") options.on_failure = Advice::kAsk;
+  else if (flags.guardian_failure != "block") return cannot_be("--guardian-failure", flags.guardian_failure, "block, ask");
+  options.timeout = BELLJAR_TRY(time_of("--guardian-timeout", flags.guardian_timeout));
+  options.key = BELLJAR_TRY(key_of(flags));
+  return options;
+}
+
+}  // namespace
+
+void add_defence_options(CLI::App& command, DefenceFlags& flags) {
+  command
+      .add_option(
+          "--defence", flags.level,
+          "Against instructions in what tools bring in. on (the default): results stand between delimiters, what reads like "
+          "an instruction is taken out, and calls are judged by where their strings came from: blocked, or put to a "
+          "person through the client or `belljar review`. judge: only the calls (the default with --texts). off")
+      ->type_name("LEVEL");
+  command
+      .add_option("--content", flags.content,
+                  "What a model sees of content, by source (TOML: [workspace], [network], [tool] with action, suspicious, max)")
+      ->type_name("FILE");
+  command
+      .add_option("--review-wait", flags.review_wait,
+                  "How long a call waits for `belljar review answer` where the client cannot ask; then it is refused, and the same "
+                  "call finds an answer given within ten minutes")
+      ->type_name("TIME")
+      ->capture_default_str();
+  command
+      .add_option("--guardian-url", flags.guardian_url,
+                  "A second model that looks at each command and change before it is done; it can only make a judgement stricter. "
+                  "The key is read from BELLJAR_GUARDIAN_KEY")
+      ->type_name("URL");
+  command.add_option("--guardian-model", flags.guardian_model, "Its name")->type_name("NAME");
+  command.add_option("--guardian-wire", flags.guardian_wire, "What it speaks: openai or anthropic")->type_name("WIRE");
+  command.add_option("--guardian-key-file", flags.guardian_key_file, "Its key, instead of the variable")->type_name("FILE");
+  command.add_option("--guardian-failure", flags.guardian_failure, "When it gives no verdict: block or ask")->type_name("ADVICE");
+  command.add_option("--guardian-timeout", flags.guardian_timeout, "How long it may take")->type_name("TIME");
+}
+
+Result<mcp::DefenceOptions> defence_of(const DefenceFlags& flags, ToolTexts texts) {
+  mcp::DefenceOptions options{.level = BELLJAR_TRY(level_of(flags.level, texts)), .content = default_content()};
+  options.review_wait = BELLJAR_TRY(time_of("--review-wait", flags.review_wait));
+  options.state_dir = default_state_dir();
+  if (!flags.content.empty()) {
+    const std::string text = BELLJAR_TRY(read_policy_file(flags.content));
+    options.content = BELLJAR_TRY(parse_content_policy(text, flags.content));
+  }
+  if (auto gate = ContentGate::create(options.content); !gate) return std::move(gate).error();
+  const bool off = options.level == mcp::DefenceLevel::kOff;
+  if (off && (!flags.content.empty() || !flags.guardian_url.empty()))
+    return Error(Code::kInvalidArgument, "--content and --guardian-url do nothing with --defence off").next("leave --defence out");
+  if (options.level == mcp::DefenceLevel::kJudge && !flags.content.empty())
+    return Error(Code::kInvalidArgument, "--content needs --defence on").reason("with judge, results are shown as they are");
+  if (flags.guardian_url.empty() && !flags.guardian_model.empty())
+    return Error(Code::kInvalidArgument, "--guardian-model needs --guardian-url");
+  if (!flags.guardian_url.empty()) {
+    GuardianOptions guardian = BELLJAR_TRY(guardian_of(flags));
+    options.guardian = BELLJAR_TRY(make_guardian(std::move(guardian)));
+    ::unsetenv(kKeyVariable);  // NOLINT(concurrency-mt-unsafe): before any thread
+  }
+  return options;
+}
+
+}  // namespace belljar::cli

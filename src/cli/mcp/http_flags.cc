@@ -1,0 +1,101 @@
+#include "cli/mcp/http_flags.h"
+
+#include <sys/random.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <string>
+
+#include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "belljar/units.h"
+#include "cli/load.h"
+#include "mcp/http.h"
+#include "mcp/http_rules.h"
+
+namespace belljar::cli {
+namespace {
+
+constexpr const char* kTokenVariable = "BELLJAR_MCP_TOKEN";
+constexpr std::size_t kShortestToken = 16;
+
+Result<std::string> make_token() {
+  std::array<unsigned char, 32> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return Error(Code::kUnavailable, "cannot make a token").sys(errno, "getrandom");
+  std::string token;
+  for (const unsigned char byte : bytes) token += format("{:02x}", byte);
+  return token;
+}
+
+Result<std::string> given_token(const HttpFlags& flags) {
+  std::string token = variable(kTokenVariable);
+  ::unsetenv(kTokenVariable);  // NOLINT(concurrency-mt-unsafe): before any thread; no command is to find it
+  if (!flags.token_file.empty()) token = BELLJAR_TRY(read_policy_file(flags.token_file));
+  while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
+  const bool printable = std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7F; });
+  if (token.empty() && flags.token_file.empty()) return token;
+  if (token.size() >= kShortestToken && printable) return token;
+  return Error(Code::kInvalidArgument, "cannot use this token")
+      .reason(format("it must have {} characters or more, and neither blanks nor others than ASCII", kShortestToken))
+      .next("openssl rand -hex 32 makes one");
+}
+
+}  // namespace
+
+void add_http_options(CLI::App& command, HttpFlags& flags) {
+  command
+      .add_option(
+          "--http", flags.address,
+          "Serve many clients over streamable HTTP at http://ADDR:PORT/mcp instead of one over stdin and stdout; ADDR is "
+          "127.0.0.1 unless given, port 0 is any. The workspace is --workspace or the current directory. Plain HTTP: put a proxy "
+          "with TLS in front of another address than loopback")
+      ->type_name("[ADDR:]PORT");
+  command
+      .add_option("--http-token-file", flags.token_file,
+                  "The bearer token that clients have to send. Default: BELLJAR_MCP_TOKEN, or a new one that is printed on stderr")
+      ->type_name("FILE");
+  command.add_flag("--http-no-token", flags.no_token, "Ask for none; at loopback alone. Every program of this machine may connect");
+  command.add_option("--http-host", flags.hosts, "A Host header that is ours besides localhost and addresses: box.example:8080")
+      ->type_name("NAME[:PORT]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--http-origin", flags.origins, "An Origin header that is welcome besides our own: https://ui.example")
+      ->type_name("ORIGIN")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--http-idle", flags.idle, "A session without requests, stream or call ends after this")
+      ->type_name("TIME")
+      ->capture_default_str();
+}
+
+Result<HttpSettings> http_of(const HttpFlags& flags) {
+  const auto address = mcp::parse_http_address(flags.address);
+  if (!address)
+    return Error(Code::kInvalidArgument, format("--http cannot be {}", belljar::quoted(flags.address)))
+        .next("a port, or an address with one: 8080, 127.0.0.1:8080, [::1]:8080");
+  HttpSettings settings;
+  settings.options.address = *address;
+  settings.options.rules.hosts = flags.hosts;
+  settings.options.rules.origins = flags.origins;
+  const auto idle = parse_duration(flags.idle);
+  if (!idle || idle->count() <= 0)
+    return Error(Code::kInvalidArgument, format("--http-idle cannot be {}", belljar::quoted(flags.idle)))
+        .next("a time, such as 30m");
+  settings.options.session_idle = *idle;
+  std::string token = BELLJAR_TRY(given_token(flags));
+  if (flags.no_token && !flags.token_file.empty())
+    return Error(Code::kInvalidArgument, "--http-no-token and --http-token-file say two things").next("leave one out");
+  if (flags.no_token) token.clear();
+  settings.made = token.empty() && !flags.no_token;
+  if (settings.made) token = BELLJAR_TRY(make_token());
+  settings.options.rules.token = std::move(token);
+  return settings;
+}
+
+}  // namespace belljar::cli

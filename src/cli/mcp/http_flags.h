@@ -1,0 +1,32 @@
+// The options of belljar mcp --http.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "belljar/result.h"
+#include "mcp/http.h"
+
+namespace CLI {
+class App;
+}
+
+namespace belljar::cli {
+
+struct HttpFlags {
+  std::string address;     // --http; empty: stdin and stdout
+  std::string token_file;  // --http-token-file
+  bool no_token = false;
+  std::vector<std::string> hosts, origins;
+  std::string idle = "30m";
+};
+
+void add_http_options(CLI::App& command, HttpFlags& flags);
+// Reads or makes the token. `made`: it is new, and has to be told to somebody. Errors: kInvalidArgument, naming the option.
+struct HttpSettings {
+  mcp::HttpOptions options;
+  bool made = false;
+};
+Result<HttpSettings> http_of(const HttpFlags& flags);
+
+}  // namespace belljar::cli

@@ -1,0 +1,90 @@
+// What stands between a model and what its tools bring in: results are shown as data, each call is judged by where its strings came
+// from, and what looks like an obeyed injection is blocked, or kept for a person. It holds nothing: the sandbox does.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/content_policy.h"
+#include "belljar/guardian.h"
+#include "belljar/result.h"
+#include "belljar/review.h"
+#include "belljar/tools.h"
+#include "belljar/turn.h"
+#include "guard/shell.h"
+#include "mcp/rpc.h"
+
+namespace belljar::mcp {
+
+// kJudge: calls are judged, results are shown as they are. kOn: results pass the content policy and stand between delimiters.
+enum class DefenceLevel { kOff, kJudge, kOn };
+
+struct DefenceOptions {
+  DefenceLevel level = DefenceLevel::kOff;
+  ContentPolicy content;  // one that ContentGate::create() takes
+  std::string state_dir;  // where reviews are kept; empty: nobody can answer any
+  // A call that waits for a person holds its client up this long; its review can be answered for as long as `review_open`, and the
+  // same call made again finds the answer.
+  std::chrono::milliseconds review_wait = std::chrono::seconds(45), review_open = std::chrono::minutes(10);
+  // A second model, asked about all but reading. May only make a judgement stricter, as belljar::guarded() does.
+  std::function<Judgement(const GuardianQuestion&)> guardian;
+};
+
+// What a result becomes.
+struct ShownResult {
+  std::string text;
+  Json structured;
+  std::vector<std::string> notes;  // for people
+};
+
+// Of one session. Safe from any thread.
+class Defence {
+ public:
+  explicit Defence(DefenceOptions options);
+
+  bool judges() const noexcept { return options_.level != DefenceLevel::kOff; }
+  // For the model, of how results are shown; empty: as they are.
+  std::string rules_for_model() const;
+
+  // What the client says beside a call (`_meta`): the user's words, and the conversation it belongs to. Another conversation begins
+  // with nothing in memory.
+  void heard(const std::string& conversation, const std::string& user_words);
+  Judgement judge(const ToolRequest& request, const std::string& workspace);
+  // A person's word by way of `belljar review`, waited for.
+  ToolVerdict review(const ToolRequest& request, const Judgement& judgement);
+  // Keeps for `belljar review` what was decided otherwise. `by`: one word.
+  void record(const ToolRequest& request, const Judgement& judgement, ReviewAnswer answer, std::string by);
+
+  // What a call brought is remembered as it is, and shown as the policy says.
+  ShownResult show(const ToolSpec& tool, const Json& arguments, std::string text, Json structured);
+
+ private:
+  ReviewRequest review_of(const ToolRequest& request, const Judgement& judgement) const;
+  TextSource source_of(const ToolSpec& tool, const std::string& arguments);
+  void act_on_parts(ContentAction done, const Entered& what, Json& structured) const;
+  void remember(const Entered& what, const Json& structured);
+
+  const DefenceOptions options_;
+  const std::string session_;  // its name in the queue
+  const Result<ContentGate> gate_;
+  std::mutex mutex_;
+  // guarded by mutex_
+  std::unique_ptr<Turn> turn_;  // made with the first workspace
+  std::vector<Entered> early_;  // before that
+  guard::ShellReader reader_;
+  std::string conversation_, user_words_;
+  std::map<std::string, std::string> waiting_;  // reviews by their call
+  std::mutex guardian_mutex_;                   // it serves one at a time
+};
+
+// The reason of a judgement and the quotes it rests on, escaped.
+std::string words_of(const Judgement& judgement);
+
+}  // namespace belljar::mcp

@@ -1,0 +1,63 @@
+// belljar mcp and injected instructions: the real program, and a client that obeys whatever it reads.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "e2e/support_run.h"
+#include "support/leftovers.h"
+
+namespace belljar::test {
+namespace {
+
+class McpDefence : public Run {};
+
+TEST_F(McpDefence, AClientThatObeysWhatItReads) {
+  BELLJAR_NEEDS(program("python3"));
+  const Leftovers left;
+  const std::string script = std::string(BELLJAR_SOURCE_DIR) + "/tests/e2e/mcp_defence.py";
+  const Outcome outcome = run({"python3", "-B", script, BELLJAR_PROGRAM, workspace_.path()},
+                              {.stdin_is = Input::kNull, .timeout = std::chrono::minutes(4)});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  for (const char* part :
+       {"a_poisoned_file_is_shown_as_data_and_what_obeys_it_is_blocked", "the_clean_twin_is_not",
+        "what_is_suspicious_waits_for_a_person", "and_in_the_clean_twin_nobody_is_asked",
+        "an_answer_that_comes_while_the_call_waits_counts", "a_client_that_can_ask_asks_its_user",
+        "what_the_user_wrote_is_heard_where_the_client_tells_it", "another_conversation_begins_with_nothing",
+        "the_levels_are_what_they_say", "a_content_policy_holds_by_source", "a_guardian_only_makes_it_stricter_and_fails_closed"})
+    EXPECT_NE(outcome.out.find(std::string("ok ") + part + "\n"), std::string::npos) << part << outcome;
+  EXPECT_EQ(left.report(), "");
+}
+
+TEST_F(McpDefence, AWrongOptionIsToldAtOnce) {
+  const TempDir place;
+  const std::string summary = place.write("content.toml", "[network]\naction = \"summarise\"\n");
+  const std::string fine = place.write("fine.toml", "[network]\naction = \"refuse\"\n");
+  const struct {
+    std::vector<std::string> args;
+    const char* words;
+  } kRows[] = {
+      {{"--defence", "loud"}, "one of on, judge, off"},
+      {{"--content", "/none.toml"}, "/none.toml"},
+      {{"--content", summary}, "cannot summarise content of the source `network`"},
+      {{"--content", fine, "--defence", "off"}, "do nothing with --defence off"},
+      {{"--content", fine, "--defence", "judge"}, "--content needs --defence on"},
+      {{"--review-wait", "soon"}, "--review-wait cannot be"},
+      {{"--guardian-model", "m"}, "needs --guardian-url"},
+      {{"--guardian-url", "http://far.example", "--guardian-model", "m"}, "far.example"},
+      {{"--guardian-url", "http://127.0.0.1:1", "--guardian-model", "m", "--guardian-failure", "allow"}, "one of block, ask"},
+      {{"--guardian-url", "http://127.0.0.1:1", "--guardian-model", "m", "--guardian-wire", "smoke"}, "one of openai, anthropic"},
+  };
+  for (const auto& row : kRows) {
+    std::vector<std::string> args{"mcp", "--workspace", workspace_.path()};
+    args.insert(args.end(), row.args.begin(), row.args.end());
+    const Outcome outcome = belljar(args);
+    EXPECT_EQ(outcome.exit_code, 125) << outcome;
+    EXPECT_NE(outcome.err.find(row.words), std::string::npos) << row.words << outcome;
+  }
+  EXPECT_EQ(belljar({"mcp", "--workspace", workspace_.path(), "--content", fine, "--defence", "on"}).exit_code, 0) << "the twin";
+}
+
+}  // namespace
+}  // namespace belljar::test

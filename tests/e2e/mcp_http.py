@@ -1,0 +1,221 @@
+# `belljar mcp --http` by hand: mcp_http.py BELLJAR WORKSPACE. Each refusal has a twin that succeeds. Prints "ok NAME" for each part.
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+belljar, workspace = sys.argv[1:3]
+BOTH = 'application/json, text/event-stream'
+parts = {}
+
+
+def part(work):
+    parts[work.__name__] = work
+
+
+class Server:
+    def __init__(self, *options, env=None):
+        self.process = subprocess.Popen([belljar, 'mcp', '--workspace', workspace, '--http', '0', *options], stdin=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
+        self.token, self.port = None, None
+        url = re.search(r'http://(.*):(\d+)/mcp', self.line())
+        self.port = int(url[2])
+        if '--http-no-token' not in options and '--http-token-file' not in options and not env:
+            self.token = re.search(r'token: (\w{64})$', self.line())[1]
+
+    def line(self):
+        line = self.process.stderr.readline()
+        assert line, 'the server has ended'
+        return line.rstrip('\n')
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(60) == 0
+        self.process.stderr.close()
+
+    def ask(self, method='POST', body=None, path='/mcp', **changes):
+        headers = {'Host': f'127.0.0.1:{self.port}', 'Accept': BOTH, 'Content-Type': 'application/json',
+                   'Authorization': f'Bearer {self.token}'}
+        for name, value in changes.items():
+            name = name.replace('_', '-')
+            headers.pop(name, None)
+            if value is not None:
+                headers[name] = value
+        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=60)
+        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b''
+        if method == 'POST':
+            connection.putheader('Content-Length', str(len(data)))
+        try:
+            connection.endheaders(data)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it answers before it has read all
+        response = connection.getresponse()
+        response.connection = connection
+        return response
+
+    def status(self, *args, **more):
+        response = self.ask(*args, **more)
+        response.read()
+        response.connection.close()
+        return response.status
+
+    def begin(self):
+        response = self.ask(body=initialize())
+        assert response.status == 200, response.read()
+        body = response.read()
+        response.connection.close()
+        return response.headers['Mcp-Session-Id'], json.loads(body)['result']
+
+    def call(self, session, tool, number=7, **arguments):
+        response = self.ask(body={'jsonrpc': '2.0', 'id': number, 'method': 'tools/call', 'params': {'name': tool, 'arguments': arguments}},
+                            Mcp_Session_Id=session)
+        assert response.status == 200 and response.headers['Content-Type'] == 'text/event-stream', response.read()
+        events = [json.loads(data) for data in re.findall(r'^data: (.*)$', response.read().decode(), re.M)]
+        assert events[-1]['id'] == number and all('id' not in event for event in events[:-1]), events
+        return events[-1]['result']
+
+
+def initialize(version='2025-06-18'):
+    return {'jsonrpc': '2.0', 'id': 1, 'method': 'initialize',
+            'params': {'protocolVersion': version, 'capabilities': {}, 'clientInfo': {'name': 't', 'version': '1'}}}
+
+
+PING = {'jsonrpc': '2.0', 'id': 2, 'method': 'ping'}
+
+
+@part
+def who_is_refused_and_its_twin():
+    with Server('--http-host', 'box.example:8080', '--http-origin', 'https://ui.example') as server:
+        port = server.port
+        rows = [
+            (401, {'Authorization': None}), (401, {'Authorization': 'Bearer'}), (401, {'Authorization': 'Bearer ' + '0' * 64}),
+            (401, {'Authorization': 'Bearer ' + server.token[:-1]}), (401, {'Authorization': 'Basic ' + server.token}),
+            (200, {'Authorization': 'bearer ' + server.token}),
+            (403, {'Host': f'evil.example:{port}'}), (403, {'Host': f'127.0.0.1:{port + 1}'}), (403, {'Host': None}),
+            (403, {'Host': f'localhost.evil.example:{port}'}), (403, {'Host': 'box.example'}),
+            (200, {'Host': f'LOCALHOST:{port}'}), (200, {'Host': f'[::1]:{port}'}), (200, {'Host': 'box.example:8080'}),
+            (403, {'Origin': 'http://evil.example'}), (403, {'Origin': 'null'}), (403, {'Origin': f'http://127.0.0.1:{port + 1}'}),
+            (403, {'Origin': f'https://evil.example:{port}'}),
+            (200, {'Origin': f'http://127.0.0.1:{port}'}), (200, {'Origin': 'https://ui.example'}),
+            (404, {'path': '/'}), (404, {'path': '/mcp/../x'}), (405, {'method': 'PUT'}), (405, {'method': 'OPTIONS'}),
+            (415, {'Content-Type': 'text/plain'}), (415, {'Content-Type': None}),
+            (200, {'Content-Type': 'application/json; charset=utf-8'}),
+            (406, {'Accept': 'application/json'}), (406, {'Accept': None}), (200, {'Accept': '*/*'}),
+            (400, {'MCP-Protocol-Version': '1999-01-01'}), (200, {'MCP-Protocol-Version': '2025-03-26'}),
+            (400, {'body': b'nonsense'}), (400, {'body': PING}), (404, {'Mcp-Session-Id': 'f' * 48}), (200, {}),
+        ]
+        for status, changes in rows:
+            assert server.status(**{'body': initialize(), **changes}) == status, (status, changes)
+        refused = server.ask(body=initialize(), Authorization=None)
+        assert refused.headers['WWW-Authenticate'] == 'Bearer' and 'error' in json.loads(refused.read())
+
+
+@part
+def what_is_too_large_is_refused_and_the_next_is_served():
+    with Server() as server:
+        session, _ = server.begin()
+        big = json.dumps({**PING, 'params': {'x': 'y' * (17 << 20)}}).encode()
+        assert server.status(body=big, Mcp_Session_Id=session) == 413
+        assert server.status(body=big, Authorization=None) == 401
+        fits = json.dumps({**PING, 'params': {'x': 'y' * (15 << 20)}}).encode()
+        assert server.status(body=fits, Mcp_Session_Id=session) == 200
+        assert server.status(body=PING, Mcp_Session_Id=session, X_Much='y' * 20000) == 431
+        with socket.create_connection(('127.0.0.1', server.port), timeout=60) as raw:
+            raw.sendall(b'\x16\x03\x01 hello\r\n\r\n')
+            assert raw.recv(100).startswith(b'HTTP/1.1 400')
+        assert server.status(body=PING, Mcp_Session_Id=session) == 200
+
+
+@part
+def sessions_begin_work_apart_and_end():
+    with Server() as server:
+        (one, result), (two, _) = server.begin(), server.begin()
+        assert result['protocolVersion'] == '2025-06-18' and re.fullmatch(r'\w{48}', one) and one != two
+        assert server.status(body={'jsonrpc': '2.0', 'method': 'notifications/initialized'}, Mcp_Session_Id=one) == 202
+        assert server.status(body=PING, Mcp_Session_Id=one) == 200
+        assert 'hello' in server.call(one, 'bash', command='echo hello; touch /tmp/mine')['content'][0]['text']
+        assert server.call(two, 'bash', command='ls /tmp/mine')['structuredContent']['exit_code'] != 0, 'a /tmp of its own'
+        assert server.status('DELETE', Mcp_Session_Id=one) == 200
+        assert server.status(body=PING, Mcp_Session_Id=one) == 404 and server.status('DELETE', Mcp_Session_Id=one) == 404
+        assert server.status('GET', Mcp_Session_Id=one) == 404 and server.status('GET') == 400
+        assert server.status(body=PING, Mcp_Session_Id=two) == 200
+        assert server.status(body=initialize(), Mcp_Session_Id=two) == 200, 'answered, with an error of the protocol'
+
+
+@part
+def who_listens_hears_the_end_of_its_session():
+    with Server() as server:
+        session, _ = server.begin()
+        stream = server.ask('GET', Mcp_Session_Id=session)
+        assert stream.status == 200 and stream.headers['Content-Type'] == 'text/event-stream'
+        assert server.status('GET', Mcp_Session_Id=session, Accept='application/json') == 406
+        assert server.status('DELETE', Mcp_Session_Id=session) == 200
+        assert stream.read() == b''
+
+
+@part
+def a_session_that_nobody_uses_ends():
+    with Server('--http-idle', '1s') as server:
+        session, _ = server.begin()
+        deadline = time.monotonic() + 120
+        # Asking would be use: wait first.
+        while server.status(body=PING, Mcp_Session_Id=session) != 404:
+            assert time.monotonic() < deadline
+            time.sleep(3)
+
+
+@part
+def when_all_places_are_taken_the_oldest_goes():
+    with Server() as server:
+        first, _ = server.begin()
+        rest = [server.begin()[0] for _ in range(64)]
+        assert server.status(body=PING, Mcp_Session_Id=first) == 404
+        assert all(server.status(body=PING, Mcp_Session_Id=session) == 200 for session in rest)
+
+
+@part
+def tokens_come_from_a_file_or_the_environment():
+    token = 'a-token-of-my-own-choice'
+    path = os.path.join(workspace, '..', os.path.basename(workspace) + '.token')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(token + '\n')
+    try:
+        for options, env in ((('--http-token-file', path), None), ((), {'BELLJAR_MCP_TOKEN': token})):
+            with Server(*options, env=env) as server:
+                assert server.status(body=initialize()) == 401
+                server.token = token
+                session, _ = server.begin()
+                assert token not in json.dumps(server.call(session, 'bash', command='env; cat /proc/1/environ'))
+    finally:
+        os.unlink(path)
+    with Server('--http-no-token') as server:
+        assert server.status(body=initialize(), Authorization=None) == 200
+        assert server.status(body=initialize(), Authorization=None, Origin='http://evil.example') == 403
+
+
+@part
+def beyond_loopback_only_with_a_token():
+    command = [belljar, 'mcp', '--workspace', workspace, '--http', '0.0.0.0:0']
+    refused = subprocess.run([*command, '--http-no-token'], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 125 and 'without a token' in refused.stderr, refused
+    twin = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert 'serving at http://0.0.0.0:' in twin.stderr.readline()
+    twin.terminate()
+    assert twin.wait(60) == 0
+    twin.stderr.close()
+
+
+for name, work in parts.items():
+    work()
+    print('ok', name, flush=True)
