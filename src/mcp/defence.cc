@@ -146,7 +146,9 @@ void Defence::record(const ToolRequest& request, const Judgement& judgement, Rev
 
 ToolVerdict Defence::review(const ToolRequest& request, const Judgement& judgement) {
   const std::string why = words_of(judgement);
-  const auto refused = [&](std::string more, std::string next) { return ToolVerdict{false, why + "; " + more, std::move(next)}; };
+  const auto refused = [&](const std::string& more, std::string next) {
+    return ToolVerdict{false, why + "; " + more, std::move(next)};
+  };
   const auto queue = ReviewQueue::open(options_.state_dir);
   if (!queue)
     return refused("it needs a person's word, and there is no way to ask: " + queue.error().line(), "tell the user what happened");
