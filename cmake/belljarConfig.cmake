@@ -1,6 +1,7 @@
 # find_package(belljar): the imported target belljar::belljar, a static library with everything that include/belljar declares but these headers:
 # webhook.h is belljar::webhook (install component library-webhook, needs libcurl); e2b.h is belljar::e2b (library-e2b, needs libcurl); command_rules.h, turn.h, content_policy.h and review.h are
-# belljar::guard (library-guard, needs tree-sitter); guardian.h is belljar::guardian (library-guardian, needs both).
+# belljar::guard (library-guard, needs tree-sitter); guardian.h is belljar::guardian (library-guardian, needs both); agent.h and agent_model.h
+# are belljar::agent (library-agent, needs belljar::guardian).
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(OpenSSL COMPONENTS Crypto SSL)
@@ -18,4 +19,7 @@ endif()
 if(TARGET belljar::guard AND EXISTS ${CMAKE_CURRENT_LIST_DIR}/belljarGuardianTargets.cmake)
   find_dependency(CURL)
   include(${CMAKE_CURRENT_LIST_DIR}/belljarGuardianTargets.cmake)
+endif()
+if(TARGET belljar::guardian AND EXISTS ${CMAKE_CURRENT_LIST_DIR}/belljarAgentTargets.cmake)
+  include(${CMAKE_CURRENT_LIST_DIR}/belljarAgentTargets.cmake)
 endif()

@@ -43,7 +43,7 @@ const CLI::App& chosen(const CLI::App& app) {
 
 bool takes_policy(const CLI::App& app) {
   constexpr std::string_view kNames[] = {"belljar run", "belljar learn", "belljar policy show", "belljar policy explain",
-                                         "belljar mcp"};
+                                         "belljar mcp", "belljar agent"};
   return std::ranges::find(kNames, full_name(app)) != std::end(kNames);
 }
 
@@ -57,7 +57,7 @@ Error unknown_option(const CLI::App& app, const std::string& wrong) {
   // Options of the policy may not have been built (add_policy_options): those that were not asked for are right names all the same.
   if (takes_policy(app)) {
     names.insert(names.end(), {"--policy", "--workspace"});
-    if (app.get_name() != "mcp") names.insert(names.end(), {"--cwd", "--login"});
+    if (app.get_name() != "mcp" && app.get_name() != "agent") names.insert(names.end(), {"--cwd", "--login"});
     for (const policy::Key& key : policy::keys()) {
       if (!key.flag.empty()) names.push_back(key.flag);
     }

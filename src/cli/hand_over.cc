@@ -53,6 +53,7 @@ const char* other_program(std::span<char* const> argv) noexcept {
   if (word == "bench") return "belljar-bench";
   if (word == "audit") return "belljar-audit";
   if (word == "mcp") return "belljar-mcp";
+  if (word == "agent") return "belljar-agent";
   if (word == "run") return program_of_run(argv);
   for (const std::string_view verb : {"create", "exec", "ls", "kill", "logs", "stats"}) {
     if (word == verb) return "belljar-sandbox";

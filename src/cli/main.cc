@@ -64,6 +64,7 @@ int main(int argc, char** argv) {
     app.add_subcommand("rules", "Judge shell commands by rules: allow, ask or forbid, part by part");
     app.add_subcommand("audit", "Show, verify or export the audit trail that `run --audit FILE` writes");
     app.add_subcommand("mcp", "Serve sandboxed tools to an agent: the Model Context Protocol over stdin and stdout, or HTTP");
+    app.add_subcommand("agent", "Let a model work on a task, with tools in a sandbox");
     app.add_subcommand("create", "Make a sandbox that stays, and print its id");
     app.add_subcommand("exec", "Run a program in a sandbox that stays");
     app.add_subcommand("ls", "Show your sandboxes that stay");

@@ -1,0 +1,44 @@
+#include "agent/sse.h"
+
+#include <string_view>
+
+namespace belljar::agent {
+
+bool SseReader::feed(std::string_view bytes) {
+  for (const char c : bytes) {
+    if (ended_) return false;
+    const bool second_half = after_cr_ && c == '\n';
+    after_cr_ = c == '\r';
+    if (second_half) continue;
+    if (c == '\n' || c == '\r') ended_ = !end_line();
+    else if (line_.size() + event_.data.size() >= most_) ended_ = true;
+    else line_ += c;
+  }
+  return !ended_;
+}
+
+bool SseReader::end_line() {
+  std::string_view line = line_;
+  if (at_start_ && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
+  at_start_ = false;
+  bool go_on = true;
+  if (line.empty()) {
+    if (has_data_) go_on = take_(event_);
+    event_ = {};
+    has_data_ = false;
+  } else {
+    const std::string_view field = line.substr(0, line.find(':'));
+    std::string_view value = field.size() == line.size() ? std::string_view() : line.substr(field.size() + 1);
+    if (value.starts_with(' ')) value.remove_prefix(1);
+    if (field == "event") event_.name = value;
+    if (field == "data") {
+      if (has_data_) event_.data += '\n';
+      event_.data += value;
+      has_data_ = true;
+    }
+  }
+  line_.clear();
+  return go_on;
+}
+
+}  // namespace belljar::agent

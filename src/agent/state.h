@@ -1,0 +1,53 @@
+// What an agent keeps from one run to the next, and what its sub-agents share with it.
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/agent.h"
+#include "belljar/content_policy.h"
+#include "belljar/tools.h"
+#include "belljar/turn.h"
+
+namespace belljar::agent {
+
+struct State {
+  explicit State(AgentOptions given);
+
+  // The hook of the toolbox: everything that may be said about a call before it is made.
+  ToolVerdict judge(const ToolRequest& request);
+  ToolVerdict ask(const ToolRequest& request, std::string reason, std::vector<Evidence> evidence);
+  // A call from its proposal to the message for the model.
+  ChatMessage answer(AgentRun& run, const ToolUse& call);
+  MiddlewareAnswer make_call(AgentRun& run, const ToolUse& call);
+  // As data, through the content policy, between delimiters.
+  std::string shown(const ToolUse& call, const ToolResult& result);
+  AgentMiddleware* owner_of(std::string_view tool) const;
+  std::string system_prompt() const;
+  std::vector<ToolSpec> specs(bool may_delegate) const;
+  void tell(AgentEvent event) const {
+    if (options.on_event) options.on_event(event);
+  }
+  void changed() const {
+    if (options.on_change) options.on_change(messages);
+  }
+
+  AgentOptions options;
+  ContentGate gate;
+  Turn turn;
+  Toolbox toolbox;
+  std::vector<ChatMessage> messages;
+  std::string user;  // what the user wrote, for the guardian
+  std::set<std::string> approved;
+  TokenUse use;
+  unsigned runs = 0;
+  std::string speaking;  // the sub-agent that makes the call
+};
+
+// The run of an agent or a sub-agent to its end.
+AgentResult run_loop(State& state, AgentRun& run, bool may_delegate);
+
+}  // namespace belljar::agent

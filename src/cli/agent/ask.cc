@@ -1,0 +1,85 @@
+#include "cli/agent/ask.h"
+
+#include <poll.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/format.h"
+#include "belljar/agent.h"
+#include "belljar/agent_model.h"
+#include "belljar/cancel.h"
+#include "belljar/turn.h"
+#include "cli/agent/show.h"
+
+namespace belljar::cli {
+namespace {
+
+constexpr std::size_t kMostShown = 6000, kMostEvidence = 4;
+
+void put(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(STDERR_FILENO, text.data(), text.size());
+    if (wrote <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+}
+
+std::string indented(const std::string& text) {
+  std::string out = "      ";
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += "      ";
+  }
+  return out + "\n";
+}
+
+std::string question_text(const AgentQuestion& question, bool colour) {
+  const ToolRequest& request = question.request;
+  const std::string& act = request.command.empty() ? request.arguments : request.command;
+  std::string text = colour ? "\033[1m? \033[0m" : "? ";
+  text += format("{} wants to do this:\n", escaped(request.tool));
+  // In whole characters: the cut end of one would be escaped, which is fine.
+  text += indented(printable(act.substr(0, kMostShown)));
+  if (act.size() > kMostShown) text += format("      ... and {} bytes more that are not shown\n", act.size() - kMostShown);
+  if (!question.reason.empty()) text += format("  why: {}\n", escaped(question.reason));
+  for (std::size_t i = 0; i < std::min(question.evidence.size(), kMostEvidence); ++i) {
+    const Evidence& each = question.evidence[i];
+    text += format("  {} stands in {} {}: {}\n", belljar::quoted(each.text), to_string(each.source), belljar::quoted(each.name),
+                   belljar::quoted(each.quote));
+  }
+  return text + "  y: yes, once   s: yes, this very call for the session   anything else: no > ";
+}
+
+// Empty: the end of input, or cancelled.
+std::string read_line(const CancelToken& cancel) {
+  std::string line;
+  for (;;) {
+    pollfd look[] = {{STDIN_FILENO, POLLIN, 0}, {cancel.fd(), POLLIN, 0}};
+    if (::poll(look, 2, -1) < 0) continue;
+    if (look[1].revents != 0) return {};
+    char c = 0;
+    if (::read(STDIN_FILENO, &c, 1) != 1) return {};
+    if (c == '\n') return line;
+    if (line.size() < 80) line += c;
+  }
+}
+
+}  // namespace
+
+bool can_ask() noexcept { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1; }
+
+AgentAnswer ask_on_terminal(const AgentQuestion& question, bool colour) {
+  (void)::tcflush(STDIN_FILENO, TCIFLUSH);
+  put(question_text(question, colour));
+  const std::string line = read_line(question.request.cancel);
+  if (line == "y" || line == "yes") return AgentAnswer::kOnce;
+  if (line == "s" || line == "session") return AgentAnswer::kSession;
+  return AgentAnswer::kNo;
+}
+
+}  // namespace belljar::cli

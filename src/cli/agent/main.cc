@@ -1,0 +1,252 @@
+// belljar agent: a program of its own, handed over by `belljar` (cli/hand_over.cc), so that `run` links none of it.
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/agent.h"
+#include "belljar/agent_model.h"
+#include "belljar/cancel.h"
+#include "belljar/content_policy.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/tools.h"
+#include "cli/agent/ask.h"
+#include "cli/agent/flags.h"
+#include "cli/agent/show.h"
+#include "cli/errors.h"
+#include "cli/load.h"
+#include "cli/mcp/make_box.h"
+#include "mcp/boxes.h"
+#include "runtime/stdio.h"
+
+namespace belljar::cli {
+namespace {
+
+// The first SIGINT, SIGTERM or SIGHUP cancels the run, the second ends the process: the sandbox dies with it.
+class Signals {
+ public:
+  static sigset_t ours() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, number);
+    return set;
+  }
+  Signals(CancelToken cancel, CancelToken done) : cancel_(std::move(cancel)), done_(std::move(done)) {
+    const sigset_t set = ours();
+    fd_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC));
+    thread_ = std::thread([this] { watch(); });
+  }
+  ~Signals() {
+    done_.cancel();
+    thread_.join();
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+ private:
+  void watch() const {
+    for (;;) {
+      pollfd look[] = {{fd_.get(), POLLIN, 0}, {done_.fd(), POLLIN, 0}};
+      if (::poll(look, 2, -1) < 0) continue;
+      if (look[1].revents != 0) return;
+      signalfd_siginfo info{};
+      if (::read(fd_.get(), &info, sizeof info) != sizeof info) continue;
+      if (cancel_.cancelled()) ::_exit(128 + static_cast<int>(info.ssi_signo));
+      cancel_.cancel();
+    }
+  }
+  const CancelToken cancel_, done_;
+  UniqueFd fd_;
+  std::thread thread_;
+};
+
+AgentPermit permit_of(mcp::Judge judge) {
+  return [judge = std::move(judge)](const ToolRequest& request) {
+    mcp::Opinion opinion = judge(request);
+    const AgentSay say = opinion.say == mcp::Say::kRun   ? AgentSay::kRun
+                         : opinion.say == mcp::Say::kAsk ? AgentSay::kAsk
+                                                         : AgentSay::kRefuse;
+    return AgentOpinion{say, std::move(opinion.reason), std::move(opinion.next)};
+  };
+}
+
+ShowOptions show_options(const AgentFlags& flags) {
+  const bool dumb = variable("TERM") == "dumb" || !variable("NO_COLOR").empty();
+  const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  return {.json = flags.json,
+          .live = ::isatty(STDOUT_FILENO) == 1,
+          .status = terminal && variable("TERM") != "dumb",
+          .colour = terminal && !dumb};
+}
+
+std::vector<std::string> shell_of() {
+  const bool has_bash = ::access("/bin/bash", X_OK) == 0 || ::access("/usr/bin/bash", X_OK) == 0;
+  return has_bash ? std::vector<std::string>{"bash", "-c"} : std::vector<std::string>();
+}
+
+Result<std::shared_ptr<AgentMiddleware>> make_log(const std::string& path) {
+  const auto file = std::make_shared<UniqueFd>(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file->valid())
+    return Error(Code::kPermissionDenied, format("cannot write the log {}", belljar::quoted(path))).sys(errno, "open");
+  return run_log([file](std::string line) {
+    line += '\n';
+    if (::write(file->get(), line.data(), line.size()) < 0) return;  // the run matters more than its log
+  });
+}
+
+Result<std::vector<std::shared_ptr<AgentMiddleware>>> make_middleware(const AgentFlags& flags) {
+  std::vector<std::shared_ptr<AgentMiddleware>> all;
+  if (!flags.log.empty()) all.push_back(BELLJAR_TRY(make_log(flags.log)));
+  all.push_back(loop_detection());
+  all.push_back(summary());
+  all.push_back(todo_list());
+  all.push_back(sub_agents());
+  const std::string directory = flags.skills_directory.empty() ? variable("HOME") + "/.agents/skills" : flags.skills_directory;
+  if (!flags.no_skills) all.push_back(skills(directory, [](const std::string& text) { print_note(text); }));
+  return all;
+}
+
+Result<std::optional<ContentGate>> make_gate(const AgentFlags& flags) {
+  if (flags.content.empty()) return std::optional<ContentGate>();
+  const std::string text = BELLJAR_TRY(read_policy_file(flags.content));
+  const ContentPolicy policy = BELLJAR_TRY(parse_content_policy(text, flags.content));
+  return std::optional<ContentGate>(BELLJAR_TRY(ContentGate::create(policy)));
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+int exit_code_of(const AgentResult& result) {
+  if (result.end == AgentEnd::kDone) return 0;
+  if (result.end == AgentEnd::kCancelled) return 128 + SIGINT;
+  return result.error ? 125 : 1;
+}
+
+void print_end(const AgentResult& result, const ShowOptions& show, const std::string& kept) {
+  if (!show.json && !show.live && !result.text.empty()) {
+    const std::string text = result.text + (result.text.ends_with('\n') ? "" : "\n");
+    if (::write(STDOUT_FILENO, text.data(), text.size()) < 0) return;
+  }
+  if (result.error) (void)print_error(*result.error);
+  else if (result.end != AgentEnd::kDone)
+    print_note(format("the agent ended ({}): {}", to_string(result.end), escaped(result.reason)));
+  if (result.end != AgentEnd::kDone && !kept.empty())
+    print_note(format("the conversation is kept; go on with --conversation {}", belljar::quoted(kept)));
+}
+
+struct Parts {
+  std::shared_ptr<ModelProvider> model;
+  mcp::MadeBox box;
+  std::optional<ContentGate> gate;
+  std::vector<std::shared_ptr<AgentMiddleware>> middleware;
+  std::string conversation;
+  std::vector<ChatMessage> earlier;
+};
+
+Result<Parts> make_parts(const AgentFlags& flags) {
+  Parts parts;
+  if (const auto mode = permission_mode_of(flags.box.permission); !mode) return mode.error();
+  // First of all: the sandbox takes its environment from ours.
+  parts.model = BELLJAR_TRY(make_model(flags));
+  parts.gate = BELLJAR_TRY(make_gate(flags));
+  parts.box = BELLJAR_TRY(make_box(flags.box, {}));
+  parts.middleware = BELLJAR_TRY(make_middleware(flags));
+  if (flags.conversation.empty()) return parts;
+  parts.conversation = BELLJAR_TRY(conversation_path(flags.conversation, parts.box.sandbox->workspace()));
+  auto earlier = load_conversation(parts.conversation);
+  if (!earlier && earlier.error().code() != Code::kNotFound) return earlier.error();
+  if (earlier) parts.earlier = std::move(*earlier);
+  return parts;
+}
+
+AgentOptions agent_options(const AgentFlags& flags, Parts& parts, Show& show, const ShowOptions& how) {
+  AgentOptions options{.model = parts.model,
+                       .sandbox = parts.box.sandbox,
+                       .tools = {.shell = shell_of()},
+                       .permit = permit_of(std::move(parts.box.judge)),
+                       .content = std::move(parts.gate),
+                       .max_turns = flags.max_turns,
+                       .token_budget = flags.token_budget,
+                       .max_output = flags.max_output,
+                       .middleware = std::move(parts.middleware),
+                       .on_event = [&show](const AgentEvent& event) { show(event); }};
+  if (can_ask())
+    options.ask = [&show, colour = how.colour](const AgentQuestion& question) {
+      show.end_line();
+      return ask_on_terminal(question, colour);
+    };
+  if (!parts.conversation.empty())
+    options.on_change = [path = parts.conversation, told = false](const std::vector<ChatMessage>& messages) mutable {
+      const auto saved = save_conversation(path, messages);
+      if (!saved && !std::exchange(told, true)) (void)print_error(saved.error());
+    };
+  return options;
+}
+
+int work(const AgentFlags& flags) {
+  auto made = make_parts(flags);
+  if (!made) return print_error(made.error());
+  for (const std::string& warning : made->box.warnings) print_note(warning);
+  ::signal(SIGPIPE, SIG_IGN);
+  const sigset_t set = Signals::ours();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  const auto cancel = CancelToken::create(), done = CancelToken::create();
+  if (!cancel || !done) return print_error(cancel ? done.error() : cancel.error());
+  const std::shared_ptr<Sandbox> sandbox = made->box.sandbox;
+  if (const auto started = sandbox->start(); !started) return print_error(started.error());
+  const ShowOptions how = show_options(flags);
+  Show show(how);
+  const std::string kept = made->conversation;
+  AgentResult result;
+  {
+    const Signals signals(*cancel, *done);
+    Agent agent(agent_options(flags, *made, show, how));
+    agent.resume(std::move(made->earlier));
+    result = agent.run(joined(flags.task), *cancel);
+  }
+  (void)sandbox->stop();
+  print_end(result, how, kept);
+  return exit_code_of(result);
+}
+
+}  // namespace
+}  // namespace belljar::cli
+
+int main(int argc, char** argv) {
+  belljar::runtime::reopen_closed_stdio();
+  int exit_code = 0;
+  CLI::App app("belljar-agent: a model works on a task, with tools in a sandbox", "belljar");
+  app.require_subcommand(1);
+  belljar::cli::AgentFlags flags;
+  CLI::App* command = app.add_subcommand("agent", "Let a model work on a task in the current directory, with tools in a sandbox");
+  belljar::cli::add_agent_options(*command, flags);
+  command->callback([&] { exit_code = belljar::cli::work(flags); });
+  // `belljar` passes its own words on: argv[0] is the first of them.
+  std::vector<std::string> words(argv, argv + argc);
+  const bool direct = words[0].find('/') != std::string::npos || words[0].starts_with("belljar");
+  std::vector<std::string> rest(words.begin() + (direct ? 1 : 0), words.end());
+  std::reverse(rest.begin(), rest.end());  // CLI11 takes them from the back
+  return belljar::cli::parse_and_run(app, [&] { app.parse(rest); }, exit_code);
+}
