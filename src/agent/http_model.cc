@@ -95,14 +95,13 @@ Failure HttpModel::refused(const http::Reply& reply) const {
   const Code code = reply.status == 401 || reply.status == 403 ? Code::kUnauthenticated
                     : may_help(reply.status)                   ? Code::kUnavailable
                                                                : Code::kInvalidArgument;
-  Failure failure{Error(code, format("{} does not answer", belljar::quoted(options_.model))).reason(reason), may_help(reply.status),
-                  wish_of(reply.retry_after)};
-  if (code == Code::kUnauthenticated) failure.error = std::move(failure.error).next("check the key and what it may use");
-  if (failure.again && failure.at_least > options_.longest_wait) {
-    failure.again = false;
-    failure.error = std::move(failure.error).next(format("ask again in {} s", failure.at_least.count() / 1000));
-  }
-  return failure;
+  const milliseconds wish = wish_of(reply.retry_after);
+  const bool too_long = wish > options_.longest_wait;
+  std::string next;
+  if (code == Code::kUnauthenticated) next = "check the key and what it may use";
+  if (may_help(reply.status) && too_long) next = format("ask again in {} s", wish.count() / 1000);
+  Error error = Error(code, format("{} does not answer", belljar::quoted(options_.model))).reason(reason).next(std::move(next));
+  return {std::move(error), may_help(reply.status) && !too_long, wish};
 }
 
 Attempt HttpModel::attempt(const std::string& body, const ModelContext& context) const {

@@ -89,7 +89,7 @@ TEST_F(Middleware, TwoCallsInTurnsAreALoopAndDifferentResultsAreNone) {
   int count = 0;
   sandbox_->set_answer("*", [&](const Command&, const ExecOptions&) {
     ExecResult result;
-    result.stdout_bytes = std::string(static_cast<std::size_t>(++count), 'x');
+    result.out.bytes = std::string(static_cast<std::size_t>(++count), 'x');
     return result;
   });
   Agent waits(with(loop_detection(),
