@@ -100,8 +100,8 @@ Failure HttpModel::refused(const http::Reply& reply) const {
   std::string next;
   if (code == Code::kUnauthenticated) next = "check the key and what it may use";
   if (may_help(reply.status) && too_long) next = format("ask again in {} s", wish.count() / 1000);
-  Error error = Error(code, format("{} does not answer", belljar::quoted(options_.model))).reason(reason).next(std::move(next));
-  return {std::move(error), may_help(reply.status) && !too_long, wish};
+  Error told = Error(code, format("{} does not answer", belljar::quoted(options_.model))).reason(reason).next(std::move(next));
+  return {std::move(told), may_help(reply.status) && !too_long, wish};
 }
 
 Attempt HttpModel::attempt(const std::string& body, const ModelContext& context) const {
