@@ -80,7 +80,7 @@ struct AgentEvent {
   Kind kind = Kind::kNote;
   std::string agent;  // empty: the agent itself; else its sub-agent's name
   std::string
-      text;      // kText: a piece; kRetry, kNote: a sentence; kToolEnds: the whole result, raw; kTodo: the list; kEnd: the reason
+      text;      // kText: a piece; kRetry, kNote: a sentence; kToolEnds: the whole result, raw; kTodo: the list; kEnd: the last words, or the reason
   ToolUse call;  // of kToolBegins and kToolEnds
   bool failed = false;
   AgentEnd end = AgentEnd::kDone;
@@ -123,7 +123,7 @@ class AgentMiddleware {
   virtual ~AgentMiddleware() = default;
 
   // At the end of the system prompt.
-  virtual std::string system() const { return {}; }
+  virtual std::string prompt() const { return {}; }
   virtual void before_run(AgentRun& /*run*/) {}
   virtual void after_run(AgentRun& /*run*/, AgentResult& /*result*/) {}
   virtual void before_model(AgentRun& /*run*/) {}

@@ -93,7 +93,11 @@ AgentResult Agent::run(std::string task, const CancelToken& cancel) {
     return run_sub_agent(state, std::move(name), prompt, cancel);
   };
   AgentResult result = agent::run_loop(state, run, true);
-  state.tell({.kind = AgentEvent::Kind::kEnd, .text = result.reason, .end = result.end, .use = state.use, .turn = result.turns});
+  state.tell({.kind = AgentEvent::Kind::kEnd,
+              .text = result.end == AgentEnd::kDone ? result.text : result.reason,
+              .end = result.end,
+              .use = state.use,
+              .turn = result.turns});
   return result;
 }
 

@@ -123,6 +123,8 @@ Attempt HttpModel::attempt(const std::string& body, const ModelContext& context)
   if (!reply) return failure(reply.error());
   if (reply->status != 200) return {std::nullopt, refused(*reply)};
   auto answer = decoder->finish();
+  if (!answer && reply->content_type.find("event-stream") == std::string::npos)
+    return {std::nullopt, Failure{malformed(format("it is {}, and no stream of events", belljar::quoted(reply->content_type)))}};
   if (!answer) return failure(answer.error());
   return {std::move(*answer), std::nullopt};
 }

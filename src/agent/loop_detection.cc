@@ -47,6 +47,7 @@ std::size_t LoopDetection::repeats(const std::deque<std::size_t>& seen) {
 }
 
 void LoopDetection::after_tool(AgentRun& run, const ToolUse& call, ToolResult& result) {
+  if (call.name == "bash_output") return;  // waiting for something is no loop
   std::deque<std::size_t>& seen = seen_[run.id];
   seen.push_back(print_of(call, result.text));
   if (seen.size() > kLongestCycle * kEndAt) seen.pop_front();

@@ -68,7 +68,7 @@ class Skills final : public AgentMiddleware {
  public:
   explicit Skills(std::vector<Skill> all) : all_(std::move(all)) {}
 
-  std::string system() const override {
+  std::string prompt() const override {
     if (all_.empty()) return {};
     std::string text =
         "The user keeps skills: how certain work is to be done. When a description fits the task, read that skill with the tool "

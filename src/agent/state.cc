@@ -33,7 +33,7 @@ State::State(AgentOptions given)
         return tools;
       }()) {
   for (const auto& middleware : options.middleware) {
-    if (std::string words = middleware->system(); !words.empty())
+    if (std::string words = middleware->prompt(); !words.empty())
       turn.entered({.source = TextSource::kUser, .name = "system prompt", .text = std::move(words), .trust = TextTrust::kTrusted});
   }
 }
@@ -57,7 +57,7 @@ std::string State::system_prompt() const {
   text += guard::system_prompt_rules();
   text += gate.system_prompt_rules();
   for (const auto& middleware : options.middleware) {
-    if (const std::string words = middleware->system(); !words.empty()) text += "\n" + words;
+    if (const std::string words = middleware->prompt(); !words.empty()) text += "\n" + words;
   }
   return text;
 }

@@ -114,6 +114,10 @@ TEST(HttpModel, WhatWillNotPassIsNotAskedAgainAndNoErrorHoldsTheKey) {
     EXPECT_TRUE(has(asked.reply.error().line(), "[key]")) << asked.reply.error().line();
     EXPECT_EQ(asked.reply.error().code() == Code::kUnauthenticated, status == 401 || status == 403);
   }
+  const ModelServer whole(std::vector<ModelAnswer>{{.pieces = {"{}"}, .type = "application/json"}});
+  const Asked no_stream = ask(whole);
+  EXPECT_EQ(whole.requests().size(), 1U);
+  EXPECT_TRUE(has(no_stream.reply.error().line(), "no stream of events")) << no_stream.reply.error().line();
   const ModelServer patient({{.status = 429, .headers = {"retry-after: 3600"}}});
   const Asked asked = ask(patient);
   EXPECT_EQ(patient.requests().size(), 1U);

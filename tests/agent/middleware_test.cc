@@ -86,6 +86,9 @@ TEST_F(Middleware, TwoCallsInTurnsAreALoopAndDifferentResultsAreNone) {
       loop_detection(),
       R"([{"calls": [{"name": "bash", "arguments": {"command": "a"}}, {"name": "bash", "arguments": {"command": "b"}}], "times": 50}])"));
   EXPECT_EQ(turns.run("go").end, AgentEnd::kLoop);
+  Agent polls(with(loop_detection(),
+                   R"([{"calls": [{"name": "bash_output", "arguments": {"id": "b1"}}], "times": 12}, {"text": "ready"}])"));
+  EXPECT_EQ(polls.run("go").end, AgentEnd::kDone) << "waiting is no loop";
   int count = 0;
   sandbox_->set_answer("*", [&](const Command&, const ExecOptions&) {
     ExecResult result;

@@ -70,7 +70,7 @@ TEST_F(SkillsTest, WithoutAnyThereIsNoTool) {
   for (const std::string& directory : {place.path(), place / "absent"}) {
     const auto none = skills(directory);
     EXPECT_TRUE(none->tools().empty());
-    EXPECT_EQ(none->system(), "");
+    EXPECT_EQ(none->prompt(), "");
   }
 }
 

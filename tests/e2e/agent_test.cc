@@ -43,7 +43,7 @@ class AgentProgram : public Run {
 };
 
 TEST_F(AgentProgram, AScriptedModelWorksInASandbox) {
-  const Leftovers left({workspace_.path()});
+  const Leftovers left;
   const Outcome outcome = scripted(R"([
     {"calls": [{"name": "write_file", "arguments": {"path": "hello.txt", "content": "Hello AgentSDK"}}]},
     {"calls": [{"name": "bash", "arguments": {"command": "cat hello.txt; ls ~/.ssh; id -u"}}, {"name": "bash", "arguments": {"command": "touch /etc/planted"}}]},

@@ -113,7 +113,7 @@ bool ModelServer::read_request(int fd, std::string& text) const {
 // True: the connection is to stay.
 bool ModelServer::answer(int fd, const ModelAnswer& what) const {
   std::string head = format("HTTP/1.1 {} x\r\nContent-Type: {}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n", what.status,
-                            what.status == 200 ? "text/event-stream" : "application/json");
+                            what.status == 200 ? what.type : "application/json");
   for (const std::string& line : what.headers) head += line + "\r\n";
   if (!send_all(fd, head + "\r\n")) return false;
   for (const std::string& piece : what.pieces) {

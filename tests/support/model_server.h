@@ -21,9 +21,10 @@ namespace belljar::test {
 struct ModelAnswer {
   int status = 200;
   std::vector<std::string> headers;
-  std::vector<std::string> pieces;  // each a chunk of its own
-  bool cut = false;                 // the connection ends before the last chunk does
-  bool hang = false;                // nothing more comes, and the connection stays
+  std::vector<std::string> pieces;         // each a chunk of its own
+  std::string type = "text/event-stream";  // of status 200
+  bool cut = false;                        // the connection ends before the last chunk does
+  bool hang = false;                       // nothing more comes, and the connection stays
 };
 
 // Asked more often than there are answers it gives the last one again.
