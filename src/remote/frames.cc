@@ -1,9 +1,14 @@
 #include "remote/frames.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::remote {
 namespace {

@@ -1,12 +1,29 @@
 #include "remote/http.h"
 
 #include <curl/curl.h>
+#include <curl/easy.h>
+#include <curl/header.h>
+#include <curl/multi.h>
+#include <curl/system.h>
+#include <curl/urlapi.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::remote {
 namespace {
@@ -61,11 +78,10 @@ struct HttpStream::Line {
 
   bool usable() const noexcept { return multi != nullptr && easy != nullptr; }
   bool add_header(const std::string& text) {
-    curl_slist* longer = curl_slist_append(headers.get(), text.c_str());
-    if (longer == nullptr) return false;
-    (void)headers.release();
-    headers.reset(longer);
-    return true;
+    curl_slist* const before = headers.release();
+    curl_slist* const longer = curl_slist_append(before, text.c_str());
+    headers.reset(longer != nullptr ? longer : before);
+    return longer != nullptr;
   }
   void set_body();
   bool begin();

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
+
+#include "belljar/e2b.h"
+#include "belljar/error.h"
 
 namespace belljar::remote::e2b {
 namespace {

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
 #include <string>
+
+#include "belljar/error.h"
+#include "belljar/files.h"
 
 namespace belljar::remote::e2b {
 namespace {

@@ -2,7 +2,12 @@
 
 #include <chrono>
 #include <fstream>
+#include <memory>
 #include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "belljar/e2b.h"
 
 namespace belljar::test {
 

@@ -1,12 +1,18 @@
 // belljar-container: `belljar run --backend container`, handed over by `belljar` (cli/hand_over.cc), so that a plain run links no
 // HTTP.
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "cli/container/flags.h"
 #include "cli/container/sandboxed.h"
 #include "cli/load.h"
+#include "policy/merge.h"
 #include "runtime/run.h"
 
 namespace belljar::cli {

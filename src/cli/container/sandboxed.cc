@@ -4,9 +4,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
 #include "cli/container/relay.h"
 #include "cli/errors.h"
 #include "cli/output_file.h"

@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/format.h"
 #include "belljar/e2b.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
 #include "cli/container/sandboxed.h"

@@ -2,9 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
+#include "belljar/e2b.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "remote/http.h"
 
 namespace belljar::remote::e2b {

@@ -1,11 +1,19 @@
 #include "remote/e2b/control.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "remote/e2b/address.h"
+#include "remote/http.h"
 
 namespace belljar::remote::e2b {
 namespace {

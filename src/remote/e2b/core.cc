@@ -3,9 +3,19 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/cancel.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/result.h"
 #include "remote/e2b/run.h"
 
 namespace belljar::remote::e2b {

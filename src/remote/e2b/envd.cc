@@ -1,8 +1,23 @@
 #include "remote/e2b/envd.h"
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "remote/e2b/address.h"
+#include "remote/e2b/control.h"
+#include "remote/e2b/events.h"
+#include "remote/frames.h"
+#include "remote/http.h"
 
 namespace belljar::remote::e2b {
 namespace {

@@ -8,11 +8,21 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/files.h"
+#include "belljar/result.h"
 
 namespace belljar::remote::e2b {
 namespace {

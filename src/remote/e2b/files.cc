@@ -4,11 +4,23 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/files.h"
+#include "belljar/result.h"
 #include "policy/paths.h"
+#include "remote/e2b/core.h"
+#include "remote/e2b/events.h"
 #include "runtime/json.h"
 
 namespace belljar::remote::e2b {

@@ -2,9 +2,20 @@
 
 #include <signal.h>
 
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/result.h"
+#include "remote/e2b/run.h"
 #include "session/patience.h"
 
 namespace belljar::remote::e2b {

@@ -2,9 +2,16 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/units.h"
 #include "runtime/unserved.h"
 #include "session/checks.h"
 

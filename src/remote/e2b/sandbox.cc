@@ -4,15 +4,39 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/command.h"
+#include "belljar/e2b.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/files.h"
+#include "belljar/policy.h"
+#include "belljar/process.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
+#include "remote/e2b/address.h"
+#include "remote/e2b/control.h"
+#include "remote/e2b/core.h"
+#include "remote/e2b/envd.h"
+#include "remote/e2b/files.h"
 #include "remote/e2b/process.h"
 #include "remote/e2b/report.h"
+#include "remote/e2b/run.h"
+#include "remote/http.h"
 #include "runtime/enforcement.h"
 #include "session/checks.h"
 

@@ -1,12 +1,24 @@
 // glob and grep: the daemon lists the tree, grep inside reads the files.
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/files.h"
+#include "belljar/result.h"
 #include "policy/paths.h"
+#include "remote/e2b/events.h"
 #include "remote/e2b/files.h"
+#include "remote/http.h"
 #include "session/patience.h"
 
 namespace belljar::remote::e2b {
