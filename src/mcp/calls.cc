@@ -21,6 +21,7 @@
 #include "belljar/result.h"
 #include "belljar/tools.h"
 #include "mcp/boxes.h"
+#include "mcp/defence.h"
 #include "mcp/rpc.h"
 #include "mcp/session.h"
 

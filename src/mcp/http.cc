@@ -16,7 +16,10 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <iterator>
@@ -22,8 +23,11 @@
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
+#include "belljar/review.h"
 #include "belljar/tools.h"
+#include "belljar/turn.h"
 #include "mcp/boxes.h"
+#include "mcp/defence.h"
 #include "mcp/rpc.h"
 
 namespace belljar::mcp {

@@ -1,9 +1,9 @@
 #include "cli/mcp/defence_flags.h"
 
+#include <stdlib.h>
+
 #include <CLI/CLI.hpp>
-#include <array>
 #include <chrono>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,5 +1,6 @@
 #include "cli/mcp/http_flags.h"
 
+#include <stdlib.h>
 #include <sys/random.h>
 
 #include <CLI/CLI.hpp>
@@ -7,8 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "base/format.h"
 #include "belljar/error.h"
