@@ -11,13 +11,12 @@
 #include "base/format.h"
 #include "belljar/agent_model.h"
 #include "belljar/cancel.h"
-#include "belljar/tools.h"
 #include "belljar/turn.h"
 
 namespace belljar {
 namespace {
 
-AgentRun make_run(agent::State& state, std::string name, std::string task, std::vector<ChatMessage>& messages,
+AgentRun make_run(agent::State& state, const std::string& name, std::string task, std::vector<ChatMessage>& messages,
                   const CancelToken& cancel) {
   return {.id = ++state.runs,
           .agent = name,

@@ -1,5 +1,4 @@
 // Anthropic's messages (https://docs.anthropic.com/en/api/messages-streaming).
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -10,9 +9,7 @@
 #include "agent/json.h"
 #include "agent/sse.h"
 #include "agent/wire.h"
-#include "base/format.h"
 #include "belljar/agent_model.h"
-#include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
 

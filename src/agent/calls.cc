@@ -1,9 +1,7 @@
 // One call: judged, asked about, made, shown to the model.
 #include <sys/random.h>
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
 #include <optional>
 #include <ranges>
 #include <string>

@@ -5,8 +5,8 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "agent/json.h"

@@ -9,7 +9,6 @@
 #include "agent/sse.h"
 #include "agent/wire.h"
 #include "belljar/agent_model.h"
-#include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
 

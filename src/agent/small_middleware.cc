@@ -94,7 +94,7 @@ class RunLog final : public AgentMiddleware {
   }
 
  private:
-  void put(const AgentRun& run, const char* event, Json more) const {
+  void put(const AgentRun& run, const char* event, const Json& more) const {
     Json line{{"event", event}, {"run", run.id}, {"agent", run.agent}, {"turn", run.turn}};
     if (more.is_object()) line.update(more);
     write_(agent::dump(line));

@@ -28,7 +28,7 @@ struct State {
   AgentMiddleware* owner_of(std::string_view tool) const;
   std::string system_prompt() const;
   std::vector<ToolSpec> specs(bool may_delegate) const;
-  void tell(AgentEvent event) const {
+  void tell(const AgentEvent& event) const {
     if (options.on_event) options.on_event(event);
   }
   void changed() const {

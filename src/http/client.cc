@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 #include <curl/easy.h>
+#include <curl/header.h>
 #include <curl/multi.h>
 #include <curl/system.h>
 #include <curl/urlapi.h>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/format.h"
 #include "belljar/error.h"

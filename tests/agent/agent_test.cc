@@ -8,7 +8,14 @@
 #include <vector>
 
 #include "agent/support_agent.h"
+#include "belljar/agent_model.h"
+#include "belljar/cancel.h"
+#include "belljar/command.h"
+#include "belljar/exec_result.h"
 #include "belljar/guardian.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/tools.h"
 #include "belljar/turn.h"
 
 namespace belljar::test {

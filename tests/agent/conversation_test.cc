@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/support_agent.h"
 #include "belljar/agent.h"
+#include "belljar/agent_model.h"
+#include "belljar/error.h"
 #include "support/temp_dir.h"
 
 namespace belljar::test {

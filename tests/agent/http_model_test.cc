@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "agent/support_agent.h"
 #include "belljar/agent_model.h"
 #include "belljar/cancel.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "support/model_server.h"
 
 namespace belljar::test {

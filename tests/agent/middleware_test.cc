@@ -1,12 +1,21 @@
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "agent/support_agent.h"
 #include "belljar/agent.h"
+#include "belljar/agent_model.h"
+#include "belljar/command.h"
+#include "belljar/exec_result.h"
+#include "belljar/mock.h"
+#include "belljar/sandbox.h"
+#include "belljar/tools.h"
 
 namespace belljar::test {
 namespace {

@@ -2,14 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/json.h"
 #include "agent/sse.h"
 #include "base/format.h"
+#include "belljar/agent_model.h"
 #include "belljar/error.h"
+#include "belljar/result.h"
 #include "support/model_server.h"
 
 namespace belljar::agent {

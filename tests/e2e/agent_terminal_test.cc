@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "base/unique_fd.h"
 #include "e2e/support_run.h"
 #include "support/leftovers.h"
+#include "support/temp_dir.h"
 
 namespace belljar::test {
 namespace {

@@ -1,16 +1,18 @@
 // belljar agent: the real program, with a scripted model and with a service that speaks as the providers do.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "e2e/support_run.h"
+#include "support/as_user.h"
+#include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/model_server.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
 
 namespace belljar::test {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "base/format.h"
 #include "belljar/agent.h"
-#include "belljar/agent_model.h"
 #include "belljar/cancel.h"
+#include "belljar/tools.h"
 #include "belljar/turn.h"
 #include "cli/agent/show.h"
 

@@ -1,7 +1,7 @@
 #include "cli/agent/flags.h"
 
+#include <stdlib.h>
 #include <string.h>  // NOLINT(modernize-deprecated-headers): explicit_bzero
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <climits>

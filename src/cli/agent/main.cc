@@ -1,7 +1,6 @@
 // belljar agent: a program of its own, handed over by `belljar` (cli/hand_over.cc), so that `run` links none of it.
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -14,7 +13,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -231,6 +229,12 @@ int work(const AgentFlags& flags) {
   return exit_code_of(result);
 }
 
+void add_agent(CLI::App& app, AgentFlags& flags, int& exit_code) {
+  CLI::App* command = app.add_subcommand("agent", "Let a model work on a task in the current directory, with tools in a sandbox");
+  add_agent_options(*command, flags);
+  command->callback([&] { exit_code = work(flags); });
+}
+
 }  // namespace
 }  // namespace belljar::cli
 
@@ -240,9 +244,7 @@ int main(int argc, char** argv) {
   CLI::App app("belljar-agent: a model works on a task, with tools in a sandbox", "belljar");
   app.require_subcommand(1);
   belljar::cli::AgentFlags flags;
-  CLI::App* command = app.add_subcommand("agent", "Let a model work on a task in the current directory, with tools in a sandbox");
-  belljar::cli::add_agent_options(*command, flags);
-  command->callback([&] { exit_code = belljar::cli::work(flags); });
+  belljar::cli::add_agent(app, flags, exit_code);
   // `belljar` passes its own words on: argv[0] is the first of them.
   std::vector<std::string> words(argv, argv + argc);
   const bool direct = words[0].find('/') != std::string::npos || words[0].starts_with("belljar");
