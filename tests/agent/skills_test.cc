@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/skill_file.h"
