@@ -79,9 +79,9 @@ struct AgentEvent {
   enum class Kind { kModelBegins, kText, kRetry, kModelEnds, kToolBegins, kToolEnds, kNote, kTodo, kEnd };
   Kind kind = Kind::kNote;
   std::string agent;  // empty: the agent itself; else its sub-agent's name
-  std::string
-      text;      // kText: a piece; kRetry, kNote: a sentence; kToolEnds: the whole result, raw; kTodo: the list; kEnd: the last words, or the reason
-  ToolUse call;  // of kToolBegins and kToolEnds
+  std::string text;  // kText: a piece; kRetry, kNote: a sentence; kToolEnds: the whole result, raw; kTodo: the list; kEnd: the last
+                     // words, or the reason
+  ToolUse call;      // of kToolBegins and kToolEnds
   bool failed = false;
   AgentEnd end = AgentEnd::kDone;
   std::chrono::milliseconds wait{0};  // of kRetry
