@@ -1,8 +1,5 @@
 #include "remote/e2b/core.h"
 
-#include <signal.h>
-
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -44,7 +41,7 @@ Result<Helped> Core::help(std::vector<std::string> argv, std::string stdin_bytes
   request.cwd = "/";
   request.timeout = patience;
   request.stdin_bytes = std::move(stdin_bytes);
-  request.cancel = std::move(cancel);
+  request.cancel = cancel;
   request.output_bytes = most;
   request.limits.kill_grace = 0ms;
   request.marked = false;
@@ -58,7 +55,7 @@ Result<Helped> Core::help(std::vector<std::string> argv, std::string stdin_bytes
     case Reason::kStartFailed:
       return Error(Code::kFailedPrecondition, what).reason(result.message).next("use a template that has it");
     default:
-      return Error(ending() || !request.cancel.cancelled() ? Code::kUnavailable : Code::kCanceled, what).reason(result.message);
+      return Error(ending() || !cancel.cancelled() ? Code::kUnavailable : Code::kCanceled, what).reason(result.message);
   }
 }
 

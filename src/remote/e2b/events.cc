@@ -19,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/files.h"
 #include "belljar/result.h"

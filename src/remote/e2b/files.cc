@@ -1,7 +1,5 @@
 #include "remote/e2b/files.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>

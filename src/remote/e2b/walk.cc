@@ -114,7 +114,6 @@ Result<GrepResult> RemoteFiles::grep(const std::string& text, const GrepOptions&
     if (!result.complete) break;
   }
   BELLJAR_CHECK(flush());
-  std::ranges::stable_sort(result.matches, {}, &GrepMatch::path);
   return result;
 }
 
