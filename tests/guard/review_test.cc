@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
+#include <cstddef>
 #include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "belljar/error.h"
+#include "belljar/turn.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
 

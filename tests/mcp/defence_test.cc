@@ -3,12 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <cstddef>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "belljar/cancel.h"
 #include "belljar/content_policy.h"
 #include "belljar/guardian.h"
 #include "belljar/review.h"
