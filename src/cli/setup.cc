@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -72,7 +74,7 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   const UniqueFd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!file.valid()) return failed("open");
   if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::fchmod(file.get(), 0644) != 0 ||
-      ::rename(fresh.c_str(), path.c_str()) != 0) {
+      ::fsync(file.get()) != 0 || ::rename(fresh.c_str(), path.c_str()) != 0) {
     auto error = failed("rename");
     ::unlink(fresh.c_str());
     return error;
@@ -94,11 +96,25 @@ Result<void> check_root(std::string_view words) {
       .next(format("sudo {}{}", own_path(), words));
 }
 
+// A profile is for a name, and whoever can put a file there gets what it allows.
+Result<void> check_place(const backend::Remedy& remedy) {
+  if (remedy.command.empty()) return {};
+  for (std::string path = own_path();; path.resize(std::max<std::size_t>(path.rfind('/'), 1))) {
+    struct stat facts{};
+    if (::stat(path.c_str(), &facts) != 0 || facts.st_uid != 0 || (facts.st_mode & 0022U) != 0)
+      return Error(Code::kFailedPrecondition, format("others than root may write {}", belljar::quoted(path)))
+          .reason("an AppArmor profile names a path: whoever can put a program there could use it")
+          .next("install belljar where only root writes, as `cmake --install` does, and run that one");
+    if (path == "/") return {};
+  }
+}
+
 Result<void> apply(const backend::Remedy& remedy) {
   const auto old = content_of(remedy.file);
   if (old && !old->starts_with(kMark))
     return Error(Code::kAlreadyExists, format("there is a {} that `belljar setup` did not write", belljar::quoted(remedy.file)))
         .next("put into it by hand what `belljar setup --dry-run` shows");
+  BELLJAR_CHECK(check_place(remedy));
   // In a profile these are a pattern, or end the name.
   if (const std::string path = own_path(); !remedy.command.empty() && path.find_first_of("\"*?[]{}^\\@,#\n") != std::string::npos)
     return Error(Code::kInvalidArgument, format("the name {} means something else in an AppArmor profile", belljar::quoted(path)))
@@ -140,9 +156,9 @@ Result<void> set_up(const Given& given) {
   return apply(*advice.remedy);
 }
 
-// Both files, whichever is there: what stood in the way once says nothing of what was done.
+// All of them, whichever is there: what stood in the way once says nothing of what was done.
 Result<void> undo(const Given& given) {
-  const backend::UsernsSettings kinds[] = {{"1", "0", ""}, {"1", "1", "1"}};
+  const backend::UsernsSettings kinds[] = {{"1", "0", ""}, {"0", "1", ""}, {"1", "1", "1"}};
   bool found = false;
   for (const backend::UsernsSettings& kind : kinds) {
     const backend::Remedy remedy = *backend::advise_userns(kind, 0, own_path()).remedy;

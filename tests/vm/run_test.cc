@@ -182,15 +182,15 @@ VM_CASE(Run, SetupLetsBelljarMakeUserNamespaces,
   w=$(mktemp -d) && chown agent "$w" && cd "$w"
   as_user belljar run -c 'echo ran' 2>said; echo "before $?"; grep -q unprivileged_userns_clone said && rm said && echo named
   as_user belljar setup >/dev/null 2>user; echo "user $? $(grep -c 'sudo /' user)"; rm user
-  belljar setup --dry-run >/dev/null; echo "dry $? $(ls /etc/sysctl.d/90-belljar.conf 2>/dev/null)"
-  belljar setup >/dev/null; echo "setup $? $(tail -n 1 /etc/sysctl.d/90-belljar.conf)"
+  belljar setup --dry-run >/dev/null; echo "dry $? $(ls /etc/sysctl.d/90-belljar-kernel.unprivileged_userns_clone.conf 2>/dev/null)"
+  belljar setup >/dev/null; echo "setup $? $(tail -n 1 /etc/sysctl.d/90-belljar-kernel.unprivileged_userns_clone.conf)"
   as_user belljar run -c 'echo ran'; echo "after $?"
   belljar setup; echo "again $?"
-  belljar setup --undo; echo "undo $? $(ls /etc/sysctl.d/90-belljar.conf 2>/dev/null)"
-  echo kernel.sysrq=0 >/etc/sysctl.d/90-belljar.conf; sysctl -q kernel.unprivileged_userns_clone=0 2>/dev/null ||
+  belljar setup --undo; echo "undo $? $(ls /etc/sysctl.d/90-belljar-kernel.unprivileged_userns_clone.conf 2>/dev/null)"
+  echo kernel.sysrq=0 >/etc/sysctl.d/90-belljar-kernel.unprivileged_userns_clone.conf; sysctl -q kernel.unprivileged_userns_clone=0 2>/dev/null ||
     echo 0 >/proc/sys/kernel/unprivileged_userns_clone
-  belljar setup >/dev/null; echo "foreign $? $(cat /etc/sysctl.d/90-belljar.conf)"; belljar setup --undo
-  rm -r /etc/sysctl.d/90-belljar.conf "$w")sh",
+  belljar setup >/dev/null; echo "foreign $? $(cat /etc/sysctl.d/90-belljar-kernel.unprivileged_userns_clone.conf)"; belljar setup --undo
+  rm -r /etc/sysctl.d/90-belljar-kernel.unprivileged_userns_clone.conf "$w")sh",
          .sysctl = {{"kernel.unprivileged_userns_clone", "0"}}}) {
   EXPECT_EQ(outcome.out, R"(before 125
 named
@@ -201,7 +201,7 @@ ran
 after 0
 Nothing to set up: this machine lets its users make user namespaces.
 again 0
-Removing /etc/sysctl.d/90-belljar.conf.
+Removing /etc/sysctl.d/90-belljar-kernel.unprivileged_userns_clone.conf.
 What the kernel was told stays until the machine starts again.
 undo 0 
 foreign 125 kernel.sysrq=0

@@ -161,15 +161,16 @@ UsernsSettings read_userns_settings() {
 
 namespace {
 
-constexpr std::string_view kProfile = "/etc/apparmor.d/belljar", kSettings = "/etc/sysctl.d/90-belljar.conf";
+constexpr std::string_view kProfile = "/etc/apparmor.d/belljar";
 
 Advice set(std::string_view name, std::string_view value, std::string_view was) {
-  const std::string line = format("{}={}", name, value);
+  // A file for each: both may stand in the way.
+  const std::string line = format("{}={}", name, value), file = format("/etc/sysctl.d/90-belljar-{}.conf", name);
   std::string path = "/proc/sys/" + std::string(name);
   std::ranges::replace(path.begin() + 10, path.end(), '.', '/');
   return {format("{} is {}", name, was),
-          {"sudo belljar setup", "or by hand: sudo sysctl " + line, format("to keep it: echo {} | sudo tee {}", line, kSettings)},
-          Remedy{std::string(kSettings), line + "\n", std::move(path), std::string(value), {}}};
+          {"sudo belljar setup", "or by hand: sudo sysctl " + line, format("to keep it: echo {} | sudo tee {}", line, file)},
+          Remedy{file, line + "\n", std::move(path), std::string(value), {}}};
 }
 
 // For the programs beside belljar, too, which it becomes (belljar-mcp, belljar-tls ...).
