@@ -415,6 +415,8 @@ class Handler(BaseHTTPRequestHandler):
         if act is None and self.command == "GET":
             return self.reply(200, {**box.info(), "envdAccessToken": box.token, "domain": None})
         if act is None and self.command == "DELETE":
+            if fault("kill"):
+                return self.fail(500, "told to fail")
             box.kill()
             return self.reply(204)
         if act == "timeout":

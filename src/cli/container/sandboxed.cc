@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,7 +74,9 @@ void tell_timeout(const Limits& limits, EnforcementReport& report) {
   else report.erase(clause);
 }
 
-Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, RunAudit& audit, UniqueFd& report) {
+// `unstopped`: what came of the command is known, but the sandbox could not be ended.
+Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, RunAudit& audit, UniqueFd& report,
+                          std::optional<Error>& unstopped) {
   Command command = BELLJAR_TRY(find_command(given, backend));
   auto loaded = load_policy(given.flags);
   audit = BELLJAR_TRY(RunAudit::open(given.audit, loaded ? &*loaded : nullptr));
@@ -101,7 +104,7 @@ Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, R
   if (!given.json && !limits.output_bytes) std::erase(result.limits_hit, "output");
   result.enforcement = sandbox->enforcement();
   tell_timeout(limits, result.enforcement);
-  BELLJAR_CHECK(sandbox->stop());
+  if (const auto stopped = sandbox->stop(); !stopped) unstopped = stopped.error();
   return result;
 }
 
@@ -117,11 +120,16 @@ void tell(const ExecResult& result, bool verbose) {
 int run_command(const Given& given, const SandboxedBackend& backend) {
   RunAudit audit;
   UniqueFd report;
-  const auto ran = run_it(given, backend, audit, report);
+  std::optional<Error> unstopped;
+  const auto ran = run_it(given, backend, audit, report, unstopped);
   if (ran) tell(*ran, given.verbose);
   else print_error(ran.error());
   const ExecResult result = ran ? *ran : runtime::failed_start(ran.error());
   int exit_code = result.exit_code;
+  if (unstopped) {
+    print_error(*unstopped);
+    if (exit_code == 0) exit_code = 125;
+  }
   std::vector<std::string> words = given.program;
   if (given.shell_text) words.insert(words.begin(), {"-c", *given.shell_text});
   if (const auto recorded = ran ? audit.end(result) : audit.refused(words, ran.error()); !recorded) {

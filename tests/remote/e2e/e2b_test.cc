@@ -51,6 +51,17 @@ TEST_F(RunOnE2b, JsonTellsWhatIsHeld) {
       << outcome;
 }
 
+TEST_F(RunOnE2b, AFailedStopKeepsWhatCameOfTheCommand) {
+  fake_.misbehave("kill=500");
+  const Outcome failed = run_on({"--json", "-c", "echo out; exit 3"});
+  EXPECT_EQ(failed.exit_code, 3) << failed;
+  EXPECT_NE(failed.out.find(R"("stdout":"out\n")"), std::string::npos) << failed;
+  EXPECT_NE(failed.err.find("cannot end the sandbox"), std::string::npos) << failed;
+  const Outcome fine = run_on({"-c", "echo out"});
+  EXPECT_EQ(fine.exit_code, 125) << fine;
+  EXPECT_EQ(fine.out, "out\n");
+}
+
 TEST_F(RunOnE2b, WhatIsMissingIsSaid) {
   const Outcome keyless = belljar({"run", "--backend", "e2b", "--", "true"}, {.cwd = here_.path(), .env = {{"E2B_API_KEY", ""}}});
   EXPECT_EQ(keyless.exit_code, 125);
