@@ -149,8 +149,10 @@ void Run::turn(bool until_started) {
   const auto came = stream_->wait(next_deadline(), wake);
   if (!came) return lose(came.error().reason());
   if (*came == HttpStream::Came::kSomething) {
-    heard_ = Clock::now();
     take_bytes();
+    heard_ = Clock::now();  // after the callbacks: what the caller's reader takes is no silence of the command
+  } else if (*came == HttpStream::Came::kNothing) {
+    check_silence(Clock::now());
   } else if (*came == HttpStream::Came::kEnd) {
     if (!begun_) take_head();
     if (over()) return;
@@ -198,7 +200,7 @@ void Run::handle(const Event& event) {
   switch (event.kind) {
     case EventKind::kStart:
       if (started_) return;
-      started_ = heard_;
+      started_ = Clock::now();
       pid_ = static_cast<int>(event.pid);
       if (!request_.stdin_bytes.empty()) feeder_ = std::thread([this] { feed(); });
       if (cause_) end_tree(kill_at_ ? SIGTERM : SIGKILL);
@@ -285,9 +287,14 @@ void Run::check_deadlines(Clock::time_point now) {
     lose("its end was not told");
   } else if (!cause_ && request_.timeout && now >= started_.value_or(sent_) + *request_.timeout) {
     stop(Reason::kTimeout, format("command timeout after {}ms", request_.timeout->count()), request_.limits.kill_grace);
-  } else {
-    lose(started_ ? "nothing was heard of it, not even that it lives" : "no answer in time");
   }
+}
+
+// Only when nothing waits to be read.
+void Run::check_silence(Clock::time_point now) {
+  if (over()) return;
+  if (started_ && now >= heard_ + 3 * kKeepalive) lose("nothing was heard of it, not even that it lives");
+  else if (!started_ && (now >= sent_ + core_->envd().patience() || now >= heard_ + 3 * kKeepalive)) lose("no answer in time");
 }
 
 void Run::look_at_wishes() {

@@ -70,6 +70,7 @@ class Run {
   void output(runtime::Capture& capture, const OutputCallback& callback, const std::string& bytes);
   void look_at_wishes();
   void check_deadlines(Clock::time_point now);
+  void check_silence(Clock::time_point now);
   Clock::time_point next_deadline() const;
   void stop(Reason reason, std::string message, std::chrono::milliseconds grace);
   void end_tree(int signal);
