@@ -263,6 +263,10 @@ TEST_F(E2b, ABrokenControlPlaneIsAnErrorWithAReason) {
   }
   fake_->misbehave("control=503*2");
   EXPECT_EQ(refusal().what(), "it was created") << "asked to try again, it does";
+  for (const char* after : {"3600", "9223372036854775807", "9223372036", "99999999999999999999999"}) {
+    fake_->misbehave(std::string("control=429:") + after);
+    EXPECT_EQ(refusal().code(), Code::kResourceExhausted) << after;
+  }
   fake_->misbehave("");
   E2bOptions options = fake_->options();
   options.api_key = "e2b_wrong";

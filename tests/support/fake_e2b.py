@@ -368,8 +368,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def control(self, path, data):
         wrong = fault("control")
+        wrong, _, after = wrong.partition(":")
         if wrong.isdigit():
-            headers = [("Retry-After", "0")] if wrong in ("429", "503") else []
+            headers = [("Retry-After", after or "0")] if wrong in ("429", "503") else []
             return self.reply(int(wrong), {"code": int(wrong), "message": "told to fail"}, headers=headers)
         if wrong == "html":
             return self.reply(200, raw=b"<html>a portal</html>", kind="text/html")

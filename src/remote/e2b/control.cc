@@ -92,9 +92,11 @@ Result<HttpReply> Control::ask(const char* method, const std::string& path, cons
           .reason(reply.error().reason())
           .next("check the network, E2B_API_URL and E2B_DOMAIN");
     if ((reply->status != 429 && reply->status != 503) || turn == kTries) return reply;
-    const auto pause = reply->retry_after ? std::chrono::seconds(*reply->retry_after) : turn * 1s;
-    if (Clock::now() + pause >= deadline) return reply;
-    std::this_thread::sleep_for(pause);
+    // Compared as numbers: what a server names may be more than a clock can count.
+    const std::int64_t pause = reply->retry_after.value_or(turn);
+    const auto left = std::chrono::floor<std::chrono::seconds>(deadline - Clock::now()).count();
+    if (pause < 0 || pause >= left) return reply;
+    std::this_thread::sleep_for(std::chrono::seconds(pause));
   }
 }
 
