@@ -186,6 +186,11 @@ TEST_F(E2b, WhatCannotBeHeldIsSaidAndRefused) {
   config_.policy.network.mode = NetMode::kProxy;
   EXPECT_EQ(refusal().code(), Code::kUnimplemented);
   config_.policy.network.mode = NetMode::kNone;
+  config_.policy.network.allow_local_binding = false;
+  EXPECT_EQ(refusal().code(), Code::kUnimplemented);
+  config_.policy.network.allow_local_binding = true;
+  EXPECT_EQ(refusal().what(), "it was created");
+  config_.policy.network.allow_local_binding = {};
   config_.idle_timeout = 1s;
   EXPECT_EQ(refusal().code(), Code::kUnimplemented);
 }
@@ -201,6 +206,7 @@ TEST_F(E2b, OnlyWhatIsNamedLeavesThisMachine) {
   EXPECT_NE(more.find("OWN=value\n"), std::string::npos);
   EXPECT_EQ(more.find("/nowhere"), std::string::npos);
   EXPECT_NE(fake_->log().find(R"(\"allow_internet_access\":false)"), std::string::npos);
+  EXPECT_NE(fake_->log().find(R"(\"network\":{\"allowPublicTraffic\":false})"), std::string::npos) << "nor in from outside";
 }
 
 // --- commands

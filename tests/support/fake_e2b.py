@@ -399,10 +399,13 @@ class Handler(BaseHTTPRequestHandler):
             return self.fail(404, f"template '{request.get('templateID')}' not found")
         if request.get("timeout", 15) <= 0:
             return self.fail(400, "timeout must be positive")
+        if type(request.get("network", {}).get("allowPublicTraffic", True)) is not bool:
+            return self.fail(400, "network.allowPublicTraffic is no boolean")
         box = Box(request)
         with boxes_lock:
             boxes[box.id] = box
-        self.reply(201, box.answer())
+        closed = not request.get("network", {}).get("allowPublicTraffic", True)
+        self.reply(201, {**box.answer(), **({"trafficAccessToken": secrets.token_hex(8)} if closed else {})})
 
     def list_boxes(self):
         states = self.query.get("state", "running,paused").split(",")

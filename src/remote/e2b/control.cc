@@ -121,6 +121,8 @@ Result<Granted> Control::create(const Wanted& wanted) const {
                {"timeout", seconds_of(wanted.lifetime)},
                {"secure", true},
                {"allow_internet_access", wanted.internet}};
+  // Nor in from outside: ports inside are served to everybody otherwise.
+  if (!wanted.internet) json["network"] = {{"allowPublicTraffic", false}};
   if (!wanted.metadata.empty()) json["metadata"] = wanted.metadata;
   if (!wanted.variables.empty()) json["envVars"] = wanted.variables;
   const HttpReply reply = BELLJAR_TRY(ask("POST", "/sandboxes", dump(json)));

@@ -86,6 +86,8 @@ Result<void> check_served(const Policy& policy, const SandboxConfig& config) {
   if (!network.publish.empty() || !network.host_ports.empty() || !network.allow_unix_sockets.empty() ||
       network.allow_all_unix_sockets)
     return unserved("network.publish, host_ports and unix sockets", "they join the command with this machine", "drop the keys");
+  if (network.allow_local_binding == false)
+    return unserved("network.allow_local_binding = false", "ports of its own loopback are open there", "drop the key");
   if (!policy.filesystem.volumes.empty())
     return unserved("filesystem.volumes", "nothing of this machine is there", "use write_file");
   if (!policy.filesystem.devices.empty()) return unserved("filesystem.devices", "nothing of this machine is there", "drop the key");
@@ -119,7 +121,8 @@ EnforcementReport report_remote(const Policy& policy, const std::string& host, c
                  "who drops the variable, or is there when this machine dies, lives until the sandbox ends");
   report.not_here("seccomp", "kernel surface reduced", "a kernel elsewhere, which is not shared with anything of ours");
   if (policy.network.mode == NetMode::kNone)
-    report.partial("network", "none", "allow_internet_access = false", "the service holds it, and nothing here checks");
+    report.partial("network", "none", "allow_internet_access = false, network.allowPublicTraffic = false",
+                   "the service holds both, and nothing here checks");
   else report.full("network", "the service's network", "no restriction asked for");
   report_limits(policy.limits, report);
   EnforcementReport clauses = report.take();
