@@ -155,6 +155,23 @@ TEST_F(E2b, ItsTimeIsALifetime) {
   EXPECT_EQ(cut.out.bytes, "begun\n") << "what came before is kept";
 }
 
+TEST_F(E2b, WhatWasMadeAndCannotBeUsedIsEnded) {
+  const auto ended = [&] { return fake_->log().find(R"(["DELETE", "/sandboxes/)") != std::string::npos; };
+  config_.workspace = "/home/\xff";
+  EXPECT_EQ(refusal().code(), Code::kUnimplemented);
+  EXPECT_EQ(fake_->log(), "") << "before one is made";
+  config_.workspace = work_.path();
+  fake_->misbehave("grant=wrong*1");
+  EXPECT_EQ(refusal().code(), Code::kDataLoss);
+  EXPECT_TRUE(ended()) << fake_->log();
+  fake_->misbehave("mkdir=403*1\nkill=500*1");
+  const Error unended = refusal();
+  EXPECT_EQ(unended.code(), Code::kPermissionDenied);
+  EXPECT_NE(unended.next().find("end the sandbox \"i"), std::string::npos) << unended.line();
+  fake_->misbehave("");
+  EXPECT_EQ(refusal().what(), "it was created");
+}
+
 // --- policy
 
 TEST_F(E2b, WhatCannotBeHeldIsSaidAndRefused) {

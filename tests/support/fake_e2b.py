@@ -276,6 +276,8 @@ def files_call(box, method, request):
     if method == "Stat":
         return {"entry": entry_of(path)}
     if method == "MakeDir":
+        if fault("mkdir"):
+            raise Refused("permission_denied", "told to fail")
         if os.path.isdir(path):
             raise Refused("already_exists", f"directory already exists: {path}")
         if os.path.lexists(path):
@@ -405,7 +407,8 @@ class Handler(BaseHTTPRequestHandler):
         with boxes_lock:
             boxes[box.id] = box
         closed = not request.get("network", {}).get("allowPublicTraffic", True)
-        self.reply(201, {**box.answer(), **({"trafficAccessToken": secrets.token_hex(8)} if closed else {})})
+        token = {"envdAccessToken": "no\nheader"} if fault("grant") else {}
+        self.reply(201, {**box.answer(), **token, **({"trafficAccessToken": secrets.token_hex(8)} if closed else {})})
 
     def list_boxes(self):
         states = self.query.get("state", "running,paused").split(",")

@@ -33,6 +33,17 @@ std::string text_in(const Json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+// Empty: what is there could lead anywhere, in a path.
+std::string id_in(const HttpReply& reply) {
+  const Json json = Json::parse(reply.body, nullptr, false);
+  std::string id = json.is_object() ? text_in(json, "sandboxID") : std::string();
+  const auto is_plain = [](char letter) {
+    return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+           letter == '-' || letter == '_';
+  };
+  return std::ranges::all_of(id, is_plain) ? id : std::string();
+}
+
 // Bytes that are no UTF-8 cannot be in JSON: they become U+FFFD, where callers may not rely on them.
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -126,8 +137,19 @@ Result<Granted> Control::create(const Wanted& wanted) const {
   if (!wanted.metadata.empty()) json["metadata"] = wanted.metadata;
   if (!wanted.variables.empty()) json["envVars"] = wanted.variables;
   const HttpReply reply = BELLJAR_TRY(ask("POST", "/sandboxes", dump(json)));
-  if (reply.status == 201 || reply.status == 200) return granted(reply);
+  if (reply.status == 201 || reply.status == 200) {
+    auto made = granted(reply);
+    return made ? std::move(made) : abandon(id_in(reply), made.error());
+  }
   return refused(reply, format("cannot create a sandbox from the template {}", belljar::quoted(wanted.template_id)));
+}
+
+Error Control::abandon(const std::string& id, const Error& why) const {
+  if (id.empty() || kill(id)) return why;
+  // Nobody else would know of it.
+  return Error(why.code(), why.what())
+      .reason(why.reason())
+      .next(format("end the sandbox {}, which could not be ended from here", belljar::quoted(id)));
 }
 
 Result<Granted> Control::connect(const std::string& id, std::chrono::milliseconds lifetime) const {

@@ -33,6 +33,8 @@ class Control {
   // no sense. What the service asks to try again (429, 503) is tried again within the patience.
   Result<Granted> create(const Wanted& wanted) const;
   Result<Granted> connect(const std::string& id, std::chrono::milliseconds lifetime) const;
+  // Ends a sandbox that was made and cannot be used: `why`, and where it lives on, its id as well.
+  Error abandon(const std::string& id, const Error& why) const;
   Result<bool> kill(const std::string& id) const;   // false: there is none
   Result<bool> pause(const std::string& id) const;  // false: it is paused already
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const;

@@ -37,6 +37,7 @@
 #include "remote/e2b/run.h"
 #include "remote/http.h"
 #include "runtime/enforcement.h"
+#include "runtime/json.h"
 #include "session/checks.h"
 
 namespace belljar::remote::e2b {
@@ -77,6 +78,10 @@ Result<std::shared_ptr<RemoteSandbox>> make(const SandboxConfig& config, E2bOpti
     return Error(Code::kInvalidArgument, format("cannot use workspace {}", belljar::quoted(workspace)))
         .reason("it is a directory of the sandbox in the cloud, and not absolute")
         .next("name one there, or none: /home/user");
+  if (runtime::to_utf8(workspace).replaced > 0)
+    return Error(Code::kUnimplemented, format("cannot use workspace {}", belljar::quoted(workspace)))
+        .reason("it is no UTF-8, and E2B takes names as JSON")
+        .next("name another");
   if (options.lifetime.count() <= 0) return Error(Code::kInvalidArgument, "the lifetime of a sandbox must be positive");
   if (options.request_timeout.count() <= 0) return Error(Code::kInvalidArgument, "the request timeout must be positive");
   return std::make_shared<RemoteSandbox>(config, std::move(options), policy::normal(workspace));
@@ -143,8 +148,7 @@ Result<void> RemoteSandbox::start() {
                              workspace_, make_nonce());
   RemoteFiles files(core);
   if (const auto there = files.make_workspace(); !there) {
-    if (made) (void)control.kill(remote);  // nobody would know of it
-    return there.error();
+    return made ? control.abandon(remote, there.error()) : there.error();
   }
   const std::lock_guard lock(mutex_);
   remote_id_ = remote;
