@@ -155,6 +155,27 @@ TEST_F(E2b, ItsTimeIsALifetime) {
   EXPECT_EQ(cut.out.bytes, "begun\n") << "what came before is kept";
 }
 
+TEST_F(E2b, AStopThatFailedIsTriedAgain) {
+  for (const E2bOnStop on_stop : {E2bOnStop::kKill, E2bOnStop::kPause}) {
+    E2bOptions options = fake_->options();
+    options.on_stop = on_stop;
+    const auto sandbox = create(options);
+    fake_->misbehave("control=500*2");
+    EXPECT_EQ(sandbox->stop().error().code(), Code::kUnavailable);
+    EXPECT_EQ(sandbox->stop().error().code(), Code::kUnavailable);
+    EXPECT_TRUE(sandbox->stop());
+    const std::string id = sandbox->sandbox_id();
+    EXPECT_EQ(id.empty(), on_stop == E2bOnStop::kKill);
+    if (!id.empty()) {
+      EXPECT_NE(fake_->log().find(id + "/pause"), std::string::npos);
+      EXPECT_TRUE(sandbox->kill().value());
+    }
+    fake_->misbehave("control=500");
+    EXPECT_TRUE(sandbox->stop()) << "nothing is left to be ended";
+    fake_->misbehave("");
+  }
+}
+
 TEST_F(E2b, WhatWasMadeAndCannotBeUsedIsEnded) {
   const auto ended = [&] { return fake_->log().find(R"(["DELETE", "/sandboxes/)") != std::string::npos; };
   config_.workspace = "/home/\xff";

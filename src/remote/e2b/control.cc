@@ -139,7 +139,8 @@ Result<Granted> Control::create(const Wanted& wanted) const {
   const HttpReply reply = BELLJAR_TRY(ask("POST", "/sandboxes", dump(json)));
   if (reply.status == 201 || reply.status == 200) {
     auto made = granted(reply);
-    return made ? std::move(made) : abandon(id_in(reply), made.error());
+    if (!made) return abandon(id_in(reply), made.error());
+    return made;
   }
   return refused(reply, format("cannot create a sandbox from the template {}", belljar::quoted(wanted.template_id)));
 }

@@ -150,6 +150,7 @@ Result<void> RemoteSandbox::start() {
   if (const auto there = files.make_workspace(); !there) {
     return made ? control.abandon(remote, there.error()) : there.error();
   }
+  unended_ = nullptr;  // it runs again
   const std::lock_guard lock(mutex_);
   remote_id_ = remote;
   running_ = std::make_shared<const Running>(Running{std::move(control), std::move(core), std::move(files)});
@@ -168,16 +169,19 @@ RemoteSandbox::RunningPtr RemoteSandbox::leave() {
 
 Result<void> RemoteSandbox::stop() {
   const std::lock_guard one(starting_);
-  const RunningPtr alive = leave();
-  if (alive == nullptr) return {};
+  if (RunningPtr left = leave()) unended_ = std::move(left);
+  if (unended_ == nullptr) return {};
+  const RunningPtr alive = unended_;
   const std::string remote = sandbox_id();
   if (options_.on_stop != E2bOnStop::kKill) {
     (void)alive->core->kill_marked(alive->core->nonce() + "-", SIGKILL);
     if (options_.on_stop == E2bOnStop::kPause) BELLJAR_TRY(alive->control.pause(remote));
+    unended_ = nullptr;
     return {};
   }
   const auto killed = alive->control.kill(remote);
   if (!killed) return killed.error();
+  unended_ = nullptr;
   const std::lock_guard lock(mutex_);
   remote_id_.clear();
   return {};
@@ -185,11 +189,13 @@ Result<void> RemoteSandbox::stop() {
 
 Result<bool> RemoteSandbox::kill() {
   const std::lock_guard one(starting_);
-  const RunningPtr alive = leave();
+  RunningPtr alive = leave();
+  if (alive == nullptr) alive = unended_;
   const std::string remote = sandbox_id();
   if (remote.empty()) return false;
   const Control control = alive != nullptr ? alive->control : BELLJAR_TRY(find_service());
   const bool killed = BELLJAR_TRY(control.kill(remote));
+  unended_ = nullptr;
   const std::lock_guard lock(mutex_);
   remote_id_.clear();
   return killed;

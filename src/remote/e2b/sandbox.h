@@ -67,6 +67,7 @@ class RemoteSandbox final : public E2bSandbox {
   HttpClient http_;
   std::atomic<std::uint64_t> execs_{0}, written_{0};
   std::mutex starting_;  // start, stop and kill, one at a time; before mutex_
+  RunningPtr unended_;   // guarded by starting_; stop() failed, and the next one tries again
   mutable std::mutex mutex_;
   RunningPtr running_;             // guarded by mutex_
   std::string remote_id_;          // guarded by mutex_; what start() goes back to
