@@ -373,6 +373,19 @@ TEST_F(E2b, ABrokenStreamEndsTheCommandAndKeepsWhatCame) {
   EXPECT_EQ(out(*sandbox, "echo still here"), "still here\n");
 }
 
+TEST_F(E2b, InputThatDoesNotGetThereIsNoEndOfIt) {
+  const auto sandbox = create();
+  for (const char* fault : {"SendInput", "CloseStdin"}) {
+    fake_->misbehave(std::string("input=") + fault);
+    const ExecResult result = sandbox->exec("cat; sleep 300", {.stdin_bytes = "given"}).value();
+    EXPECT_EQ(result.reason, Reason::kCancelled) << fault;
+    EXPECT_NE(result.message.find("its stdin broke off: "), std::string::npos) << fault << result.message;
+    EXPECT_EQ(processes_left(*sandbox), 0U) << fault;
+  }
+  fake_->misbehave("");
+  EXPECT_EQ(sandbox->exec("cat", {.stdin_bytes = "given"})->out.bytes, "given");
+}
+
 TEST_F(E2b, WhatNeverBeganIsAnError) {
   const auto sandbox = create();
   for (const char* fault : {"500", "503", "html", "nostart"}) {

@@ -502,6 +502,11 @@ class Handler(BaseHTTPRequestHandler):
             rows = [{"config": p.config, "pid": p.pid, **({"tag": p.tag} if p.tag else {})} for p in list(box.processes.values()) if not p.end]
             return self.reply(200, {"processes": rows})
         process = self.select(box, request)
+        wrong = fault("input") if method in ("SendInput", "CloseStdin") else ""
+        if wrong == "silent":
+            time.sleep(600)
+        if wrong == method or wrong.isdigit():
+            return self.fail(503 if wrong == method else int(wrong), "told to fail")
         if method == "SendInput":
             given = request["input"]
             if "pty" in given:

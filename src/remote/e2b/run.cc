@@ -300,7 +300,14 @@ void Run::check_silence(Clock::time_point now) {
 void Run::look_at_wishes() {
   std::uint64_t count = 0;
   if (::read(wishes_.get(), &count, sizeof count) < 0) count = 0;
-  if (detached_.load()) detached_seen_ = true;
+  std::string no_input;
+  {
+    const std::lock_guard lock(input_mutex_);
+    no_input = input_lost_;
+  }
+  // To the command it would be an end of its input that nobody meant, or none at all.
+  if (!no_input.empty()) lose("its stdin broke off: " + no_input);
+  else if (detached_.load()) detached_seen_ = true;
   else if (core_->ending() && request_.marked) stop(Reason::kCancelled, "the sandbox ended before the command did", 0ms);
   else if (cancelled_.load() || request_.cancel.cancelled())
     stop(Reason::kCancelled, "cancelled by the caller", request_.limits.kill_grace);
@@ -389,6 +396,14 @@ void Run::feed() {
   (void)close_input();
 }
 
+void Run::lose_input(const std::string& why) {
+  {
+    const std::lock_guard lock(input_mutex_);
+    if (input_lost_.empty()) input_lost_ = why.empty() ? "the service gave no reason" : why;
+  }
+  poke(wishes_);
+}
+
 Result<void> Run::send_input(std::string_view bytes, milliseconds patience, int cancel_fd) {
   const std::string message =
       format(R"({{"process":{},"input":{{"{}":"{}"}}}})", selector(), request_.terminal ? "pty" : "stdin", to_base64(bytes));
@@ -398,7 +413,11 @@ Result<void> Run::send_input(std::string_view bytes, milliseconds patience, int 
   if (sent.error().code() == Code::kDeadlineExceeded)
     return Error(Code::kDeadlineExceeded, "cannot write to the command's stdin")
         .reason(format("it did not read for {}", to_string(patience)));
-  if (sent.error().code() == Code::kUnavailable || sent.error().code() == Code::kUnauthenticated) return sent.error();
+  const Code code = sent.error().code();
+  if (code == Code::kUnavailable || code == Code::kUnauthenticated || code == Code::kResourceExhausted) {
+    lose_input(sent.error().reason());
+    return sent.error();
+  }
   return no_input("nobody reads it any more: " + sent.error().reason());
 }
 
@@ -417,11 +436,12 @@ Result<void> Run::write(std::string_view bytes, milliseconds patience) {
 
 Result<void> Run::close_input() {
   if (request_.terminal) return write("\x04", 30s);
-  input_closed_ = true;
+  if (input_closed_.exchange(true)) return {};
   const auto closed = core_->envd().call("process.Process/CloseStdin", format(R"({{"process":{}}})", selector()),
                                          "cannot close the command's stdin", 30s, done_.get());
   // The command may have ended because of it before the answer came.
   if (closed || closed.error().code() == Code::kCanceled || closed.error().code() == Code::kNotFound) return {};
+  if (closed.error().code() != Code::kInternal) lose_input(closed.error().reason());  // kInternal: it was closed already
   return closed.error();
 }
 

@@ -81,6 +81,7 @@ class Run {
   ExecResult result();
   void set_end(ExecResult& result) const;
   std::string selector() const;
+  void lose_input(const std::string& why);
   Result<void> send_input(std::string_view bytes, std::chrono::milliseconds patience, int cancel_fd);
 
   std::shared_ptr<Core> core_;
@@ -89,6 +90,8 @@ class Run {
   UniqueFd wishes_, done_;  // readable: somebody wants its end, or leaves it; it is over
   std::atomic<bool> cancelled_{false}, detached_{false}, input_closed_{false};
   std::atomic<int> pid_{0};
+  std::mutex input_mutex_;
+  std::string input_lost_;  // guarded by input_mutex_; why what was to be read did not get there
 
   // the waiter's
   std::unique_ptr<HttpStream> stream_;
