@@ -386,6 +386,21 @@ TEST_F(E2b, InputThatDoesNotGetThereIsNoEndOfIt) {
   EXPECT_EQ(sandbox->exec("cat", {.stdin_bytes = "given"})->out.bytes, "given");
 }
 
+TEST_F(E2b, AWriteEndsWithTheCommand) {
+  const auto sandbox = create();
+  auto process = sandbox->spawn(shell_command("read line; exit 3"), {.input = SpawnInput::kPipe});
+  ASSERT_TRUE(process);
+  ASSERT_TRUE((*process)->write_stdin("", 1s));
+  fake_->misbehave("input=silent*1");
+  std::thread ender([&] {
+    while (fake_->log().find("SendInput") == std::string::npos) std::this_thread::sleep_for(10ms);
+    EXPECT_TRUE((*process)->signal(SIGKILL));
+  });
+  EXPECT_EQ((*process)->write_stdin("given\n", std::chrono::milliseconds::max()).error().code(), Code::kFailedPrecondition);
+  ender.join();
+  EXPECT_EQ((*process)->wait()->value().exit_code, 137);
+}
+
 TEST_F(E2b, WhatNeverBeganIsAnError) {
   const auto sandbox = create();
   for (const char* fault : {"500", "503", "html", "nostart"}) {

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,8 +11,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -51,6 +54,7 @@ constexpr std::size_t kMostPage = 64U << 10;  // kept of a reply that is no stre
 constexpr milliseconds kHopeless = 5s;        // after the last signal: its end is not waited for any more
 constexpr milliseconds kBackstop = 30s;
 constexpr milliseconds kLastWords = 500ms;  // for the rest of a stream whose command has ended
+constexpr std::chrono::seconds kLastAnswer{2};  // for what was sent to the stdin of a command that has ended
 constexpr char kNotStarted[] = "cannot start the command in the sandbox";
 
 void poke(const UniqueFd& fd) noexcept {
@@ -81,6 +85,7 @@ Run::Run(std::shared_ptr<Core> core, RunRequest request)
       request_(std::move(request)),
       wishes_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       done_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      past_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
       out_(request_.output_bytes),
       err_(request_.output_bytes) {}
 
@@ -92,8 +97,8 @@ Run::~Run() {
 Result<std::shared_ptr<Run>> Run::start(std::shared_ptr<Core> core, RunRequest request) {
   BELLJAR_CHECK(check_text(request.command));
   std::shared_ptr<Run> run(new Run(std::move(core), std::move(request)));
-  if (!run->wishes_.valid() || !run->done_.valid())
-    return Error(Code::kResourceExhausted, "cannot start the command").sys(errno, "eventfd").next("run fewer at once");
+  if (!run->wishes_.valid() || !run->done_.valid() || !run->past_.valid())
+    return Error(Code::kResourceExhausted, "cannot start the command").sys(errno, "eventfd or timerfd").next("run fewer at once");
   if (run->request_.marked) run->mark_ = run->core_->next_mark();
   const auto& timeout = run->request_.timeout;
   std::optional<milliseconds> lives;
@@ -129,6 +134,8 @@ Result<ExecResult> Run::finish() {
   over_at_ = Clock::now();
   if (ended_ && kill_at_ && !core_->ending()) end_tree(SIGKILL);  // its leader went at once, others may not have
   poke(done_);
+  const itimerspec soon{.it_interval = {}, .it_value = {.tv_sec = kLastAnswer.count(), .tv_nsec = 0}};
+  ::timerfd_settime(past_.get(), 0, &soon, nullptr);
   if (feeder_.joinable()) feeder_.join();
   // The connection serves the next command when this reply has been read to its end.
   for (const auto until = Clock::now() + kLastWords; ended_ && Clock::now() < until;) {
@@ -427,8 +434,8 @@ Result<void> Run::write(std::string_view bytes, milliseconds patience) {
   const auto deadline = Clock::now() + session::bounded(patience);
   while (!bytes.empty()) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-    // Not ended with the command: what made it end may be these bytes, and their answer be on its way.
-    BELLJAR_CHECK(send_input(bytes.substr(0, kInputPiece), std::max(left, 1ms), -1));
+    // Not ended at once with the command: what made it end may be these bytes, and their answer be on its way.
+    BELLJAR_CHECK(send_input(bytes.substr(0, kInputPiece), std::max(left, 1ms), past_.get()));
     bytes.remove_prefix(std::min(kInputPiece, bytes.size()));
   }
   return {};

@@ -88,6 +88,7 @@ class Run {
   RunRequest request_;
   std::string mark_;
   UniqueFd wishes_, done_;  // readable: somebody wants its end, or leaves it; it is over
+  UniqueFd past_;           // readable: it is over, and for long enough
   std::atomic<bool> cancelled_{false}, detached_{false}, input_closed_{false};
   std::atomic<int> pid_{0};
   std::mutex input_mutex_;
