@@ -280,6 +280,23 @@ TEST_F(E2b, AppendKeepsWhatOthersAppend) {
   EXPECT_EQ(out(*sandbox, "grep -cx 'one line' log/lines"), "40\n");
 }
 
+TEST_F(E2b, AppendGoesWhereTheNameSays) {
+  const auto sandbox = create();
+  ASSERT_TRUE(sandbox->write_file("odd\n/file", "x", {.how = WriteMode::kAppend}));
+  EXPECT_EQ(sandbox->read_file("odd\n/file").value(), "x");
+}
+
+TEST_F(E2b, AGrepThatFailsIsNoEmptyResult) {
+  const auto sandbox = create();
+  ASSERT_TRUE(sandbox->write_file("file", "content"));
+  EXPECT_EQ(sandbox->grep("content")->matches.size(), 1U);
+  EXPECT_TRUE(sandbox->grep("other")->matches.empty());
+  fake_->misbehave("stream=usage*1");
+  const auto failed = sandbox->grep("content");
+  ASSERT_FALSE(failed);
+  EXPECT_NE(failed.error().reason().find("unknown option"), std::string::npos) << failed.error().line();
+}
+
 TEST_F(E2b, AFailedReadBeforeAnAppendLosesNothing) {
   const auto sandbox = create();
   ASSERT_TRUE(sandbox->write_file("file", "old"));

@@ -50,6 +50,10 @@ def stream_fault(handler, wrong, process=None):
         raise Cut()
     if wrong == "error":
         handler.end_stream({"code": "internal", "message": "\x1b[31mboom\nsecond line"})
+    if wrong == "usage":  # a grep that knows no such option
+        handler.frame(0, {"event": {"data": {"stderr": base64.b64encode(b"unknown option\n").decode()}}})
+        handler.frame(0, {"event": {"end": {"exited": True, "exitCode": 2, "status": "exit status 2", "error": "exit status 2"}}})
+        handler.end_stream()
     if wrong == "slow":  # one byte at a time
         data = b'{"event":{"data":{"stdout":"c2xvdw=="}}}'
         for byte in struct.pack(">BI", 0, len(data)) + data:

@@ -91,6 +91,7 @@ Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, R
   command.cwd = backend.find_cwd(given.flags.cwd, *loaded, *sandbox);
   BELLJAR_CHECK(audit.start(command, *loaded));
   BELLJAR_CHECK(sandbox->start());
+  if (backend.started) backend.started(*sandbox);
   const Limits& limits = config.policy.limits;
   SpawnOptions options;
   options.timeout = limits.timeout;

@@ -40,6 +40,7 @@ struct SandboxedBackend {
   std::function<Result<std::shared_ptr<Sandbox>>(const LoadedPolicy&, SandboxConfig)> make;
   // Where the command works, as the sandbox calls it; empty: its workspace.
   std::function<std::string(const std::string& asked, const LoadedPolicy&, const Sandbox&)> find_cwd;
+  std::function<void(const Sandbox&)> started = {};  // unset: nothing is to be said
 };
 
 // The whole of main().

@@ -15,6 +15,7 @@
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
 #include "cli/container/sandboxed.h"
+#include "cli/errors.h"
 #include "cli/load.h"
 
 namespace belljar::cli {
@@ -58,6 +59,13 @@ Result<E2bOptions> e2b_options(const E2bFlags& flags) {
   return options;
 }
 
+// At the start: whatever comes then, it is known which one lives on.
+void tell_id(const E2bFlags& flags, const Sandbox& sandbox) {
+  if (flags.on_stop != "pause" && flags.on_stop != "leave") return;
+  if (const auto* const there = dynamic_cast<const E2bSandbox*>(&sandbox))
+    print_note(format("the sandbox is {} (--e2b-sandbox enters it again)", escaped(there->sandbox_id())));
+}
+
 }  // namespace
 }  // namespace belljar::cli
 
@@ -75,5 +83,6 @@ int main(int argc, char** argv) {
          config.factory = belljar::e2b_backend(BELLJAR_TRY(e2b_options(flags)));
          return belljar::make_sandbox(config);
        },
-       .find_cwd = [](const std::string& asked, const LoadedPolicy&, const belljar::Sandbox&) { return asked; }});
+       .find_cwd = [](const std::string& asked, const LoadedPolicy&, const belljar::Sandbox&) { return asked; },
+       .started = [&](const belljar::Sandbox& sandbox) { tell_id(flags, sandbox); }});
 }

@@ -68,6 +68,7 @@ void Core::add(const std::shared_ptr<Run>& run) {
   const std::lock_guard lock(mutex_);
   std::erase_if(runs_, [](const auto& weak) { return weak.expired(); });
   runs_.push_back(run);
+  if (ending_) run->cancel();  // it came too late for end_commands()
 }
 
 void Core::end_commands() {

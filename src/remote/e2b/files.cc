@@ -170,7 +170,7 @@ Result<void> RemoteFiles::set_mode(const std::string& full, const std::string& p
 // By a command that opens it for appending: no copy of ours goes back and forth, so what others append meanwhile is not lost.
 Result<void> RemoteFiles::append(const std::string& full, const std::string& path, std::string_view bytes) const {
   const Helped helped = BELLJAR_TRY(core_->help(
-      {"/bin/sh", "-c", R"sh(mkdir -p -- "$(dirname -- "$1")" && exec cat >>"$1")sh", "sh", full}, std::string(bytes), 10min));
+      {"/bin/sh", "-c", R"sh(up=${1%/*}; mkdir -p -- "${up:-/}" && exec cat >>"$1")sh", "sh", full}, std::string(bytes), 10min));
   if (helped.exit_code == 0) return {};
   return complaint_of(helped.err, "append to", path);
 }

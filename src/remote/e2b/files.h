@@ -44,8 +44,8 @@ class RemoteFiles {
   Result<void> set_mode(const std::string& full, const std::string& path, unsigned mode) const;
   Result<void> need_parent(const std::string& full, const std::string& path, std::string_view doing) const;
   Result<std::vector<Entry>> tree(const WalkOptions& options, bool& complete) const;
-  bool search(const std::vector<std::string>& files, const std::string& text, const GrepOptions& options,
-              std::chrono::milliseconds left, GrepResult& result) const;
+  Result<bool> search(const std::vector<std::string>& files, const std::string& text, const GrepOptions& options,
+                      std::chrono::milliseconds left, GrepResult& result) const;
 
   std::shared_ptr<Core> core_;
 };

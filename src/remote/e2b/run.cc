@@ -463,6 +463,8 @@ Result<void> Run::resize(unsigned short rows, unsigned short columns) {
 }
 
 Result<void> Run::signal(int number) {
+  if (pid_.load() == 0)  // to kill(1) our own group
+    return Error(Code::kFailedPrecondition, "cannot signal the command").reason("it was not started");
   const std::string pid = std::to_string(pid_.load());
   const auto helped =
       core_->help({"/bin/sh", "-c", R"(kill "-$1" -- "-$2" 2>/dev/null || kill "-$1" "$2")", "sh", std::to_string(number), pid});

@@ -101,7 +101,7 @@ Result<GrepResult> RemoteFiles::grep(const std::string& text, const GrepOptions&
   std::size_t size = 0;
   const auto flush = [&]() -> Result<void> {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-    if (!batch.empty()) result.complete = search(batch, text, options, left, result) && result.complete;
+    if (!batch.empty()) result.complete = BELLJAR_TRY(search(batch, text, options, left, result)) && result.complete;
     batch.clear();
     size = 0;
     return {};
@@ -118,15 +118,20 @@ Result<GrepResult> RemoteFiles::grep(const std::string& text, const GrepOptions&
 }
 
 // False: not all of it could be searched, or it is enough.
-bool RemoteFiles::search(const std::vector<std::string>& files, const std::string& text, const GrepOptions& options,
-                         std::chrono::milliseconds left, GrepResult& result) const {
+Result<bool> RemoteFiles::search(const std::vector<std::string>& files, const std::string& text, const GrepOptions& options,
+                                 std::chrono::milliseconds left, GrepResult& result) const {
   if (left.count() <= 0 || options.walk.cancel.cancelled()) return false;
-  std::vector<std::string> argv = {"grep", "-nHZaF", "-D", "skip"};
+  std::vector<std::string> argv = {"grep", "-nHZaFs", "-D", "skip"};
   if (options.letters == Case::kIgnoreAscii) argv.emplace_back("-i");
   argv.insert(argv.end(), {"-e", text, "--"});
   argv.insert(argv.end(), files.begin(), files.end());
   const auto helped = core_->help(std::move(argv), {}, left, options.walk.cancel, kMostFound);
   if (!helped) return false;
+  // With -s it is silent about files that went away or may not be read; status 2 alone is about them.
+  if (helped->out.empty() && (helped->exit_code > 2 || (helped->exit_code == 2 && !helped->err.empty())))
+    return Error(Code::kFailedPrecondition, "cannot search the workspace")
+        .reason(format("grep inside failed: {}", escaped(helped->err.substr(0, 200))))
+        .next("use a template that has GNU grep");
   std::string_view rest = helped->out;
   while (!rest.empty()) {
     // The name may hold a line end, the line may not.
@@ -138,7 +143,7 @@ bool RemoteFiles::search(const std::vector<std::string>& files, const std::strin
     result.matches.push_back(std::move(match));
     rest.remove_prefix(end + 1);
   }
-  return helped->complete;  // status 2 is about files that went away or may not be read
+  return helped->complete;
 }
 
 }  // namespace belljar::remote::e2b

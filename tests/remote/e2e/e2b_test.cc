@@ -62,6 +62,19 @@ TEST_F(RunOnE2b, AFailedStopKeepsWhatCameOfTheCommand) {
   EXPECT_EQ(fine.out, "out\n");
 }
 
+TEST_F(RunOnE2b, WhatLivesOnIsNamed) {
+  for (const char* on_stop : {"pause", "leave"}) {
+    const Outcome first = run_on({"--on-stop", on_stop, "-c", "echo kept >file"});
+    EXPECT_EQ(first.exit_code, 0) << first;
+    const std::string before = "belljar: the sandbox is ";
+    ASSERT_TRUE(first.err.starts_with(before)) << first;
+    const std::string id = first.err.substr(before.size(), first.err.find(' ', before.size()) - before.size());
+    const Outcome second = run_on({"--e2b-sandbox", id, "--on-stop", "kill", "-c", "cat file"});
+    EXPECT_EQ(second.out, "kept\n") << second;
+    EXPECT_EQ(second.err, "") << second;
+  }
+}
+
 TEST_F(RunOnE2b, WhatIsMissingIsSaid) {
   const Outcome keyless = belljar({"run", "--backend", "e2b", "--", "true"}, {.cwd = here_.path(), .env = {{"E2B_API_KEY", ""}}});
   EXPECT_EQ(keyless.exit_code, 125);
