@@ -188,7 +188,7 @@ TEST_F(E2b, WhatWasMadeAndCannotBeUsedIsEnded) {
   fake_->misbehave("mkdir=403*1\nkill=500*1");
   const Error unended = refusal();
   EXPECT_EQ(unended.code(), Code::kPermissionDenied);
-  EXPECT_NE(unended.next().find("end the sandbox \"i"), std::string::npos) << unended.line();
+  EXPECT_NE(unended.next().find("end the sandbox `i"), std::string::npos) << unended.line();
   fake_->misbehave("");
   EXPECT_EQ(refusal().what(), "it was created");
 }

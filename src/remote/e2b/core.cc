@@ -59,8 +59,8 @@ Result<Helped> Core::help(std::vector<std::string> argv, std::string stdin_bytes
   }
 }
 
-bool Core::kill_marked(const std::string& mark, int signal) {
-  const auto helped = help({"/bin/sh", "-c", kKillMarked, "sh", mark, std::to_string(signal)}, {}, 10s);
+bool Core::kill_marked(const std::string& mark, int signal, std::chrono::milliseconds patience) {
+  const auto helped = help({"/bin/sh", "-c", kKillMarked, "sh", mark, std::to_string(signal)}, {}, patience);
   return helped && helped->exit_code == 0;
 }
 

@@ -52,6 +52,8 @@ using std::chrono::milliseconds;
 constexpr std::size_t kInputPiece = 256U << 10;
 constexpr std::size_t kMostPage = 64U << 10;  // kept of a reply that is no stream
 constexpr milliseconds kHopeless = 5s;        // after the last signal: its end is not waited for any more
+constexpr milliseconds kEnding = 5s;          // for all that is asked of the service to end a command
+constexpr milliseconds kHelperEnding = 1s;    // the same, of a helper, whose own end others wait for
 constexpr milliseconds kBackstop = 30s;
 constexpr milliseconds kLastWords = 500ms;  // for the rest of a stream whose command has ended
 constexpr std::chrono::seconds kLastAnswer{2};  // for what was sent to the stdin of a command that has ended
@@ -158,6 +160,7 @@ void Run::turn(bool until_started) {
   if (*came == HttpStream::Came::kSomething) {
     take_bytes();
     heard_ = Clock::now();  // after the callbacks: what the caller's reader takes is no silence of the command
+    if (hopeless_ && heard_ >= *hopeless_ + kLastWords) lose("its end was not told");  // it talks on, and is not to be ended
   } else if (*came == HttpStream::Came::kNothing) {
     check_silence(Clock::now());
   } else if (*came == HttpStream::Came::kEnd) {
@@ -290,8 +293,7 @@ void Run::check_deadlines(Clock::time_point now) {
   if (kill_at_ && now >= *kill_at_) {
     kill_at_.reset();
     end_tree(SIGKILL);
-  } else if (hopeless_ && now >= *hopeless_) {
-    lose("its end was not told");
+    hopeless_ = Clock::now() + patience_of_end();
   } else if (!cause_ && request_.timeout && now >= started_.value_or(sent_) + *request_.timeout) {
     stop(Reason::kTimeout, format("command timeout after {}ms", request_.timeout->count()), request_.limits.kill_grace);
   }
@@ -300,7 +302,8 @@ void Run::check_deadlines(Clock::time_point now) {
 // Only when nothing waits to be read.
 void Run::check_silence(Clock::time_point now) {
   if (over()) return;
-  if (started_ && now >= heard_ + 3 * kKeepalive) lose("nothing was heard of it, not even that it lives");
+  if (hopeless_ && now >= *hopeless_) lose("its end was not told");
+  else if (started_ && now >= heard_ + 3 * kKeepalive) lose("nothing was heard of it, not even that it lives");
   else if (!started_ && (now >= sent_ + core_->envd().patience() || now >= heard_ + 3 * kKeepalive)) lose("no answer in time");
 }
 
@@ -327,20 +330,26 @@ void Run::stop(Reason reason, std::string message, milliseconds grace) {
   if (over()) return;
   const bool gently = grace > 0ms && !core_->ending();
   if (gently) kill_at_ = Clock::now() + grace;
-  hopeless_ = Clock::now() + std::max(grace, 0ms) + kHopeless;
   if (started_ && !core_->ending()) end_tree(gently ? SIGTERM : SIGKILL);
+  hopeless_ = std::max(Clock::now(), kill_at_.value_or(Clock::time_point())) + patience_of_end();
 }
 
 // The daemon signals one process; a helper finds the others.
 void Run::end_tree(int signal) {
-  const bool done = !mark_.empty() && core_->kill_marked(mark_, signal);
+  if (kill_failed_) return;  // it was waited for once
+  const auto until = Clock::now() + (request_.marked ? kEnding : kHelperEnding);
+  const bool done = !mark_.empty() && core_->kill_marked(mark_, signal, kEnding);
   if (pid_.load() == 0 || (done && signal != SIGKILL)) return;
+  const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
   // Also when the helper did it: after a KILL through it the daemon ends the stream, whoever still holds the output.
-  (void)core_->envd().call(
+  const auto sent = core_->envd().call(
       "process.Process/SendSignal",
       format(R"({{"process":{},"signal":"{}"}})", selector(), signal == SIGKILL ? "SIGNAL_SIGKILL" : "SIGNAL_SIGTERM"),
-      "cannot signal the command");
+      "cannot signal the command", std::max(left, kHelperEnding), -1);
+  kill_failed_ = signal == SIGKILL && !done && !sent;
 }
+
+milliseconds Run::patience_of_end() const noexcept { return request_.marked ? kHopeless : kHelperEnding; }
 
 // What cannot be seen any more must not run on.
 void Run::lose(std::string why) {

@@ -74,6 +74,7 @@ class Run {
   Clock::time_point next_deadline() const;
   void stop(Reason reason, std::string message, std::chrono::milliseconds grace);
   void end_tree(int signal);
+  std::chrono::milliseconds patience_of_end() const noexcept;
   void lose(std::string why);
   bool over() const noexcept { return ended_ || refused_ || gone_ || detached_seen_; }
   void feed();
@@ -106,6 +107,7 @@ class Run {
   std::optional<Event> ended_;
   std::optional<Error> refused_;
   bool not_run_ = false;  // refused_ is about the program: a result, not an error
+  bool kill_failed_ = false;  // nothing of the service took a KILL
   std::string lost_;
   std::optional<Reason> cause_;
   std::string message_;
