@@ -138,6 +138,7 @@ bool HttpStream::Line::begin() {
   curl_easy_setopt(handle, CURLOPT_USERAGENT, "belljar");
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, request.only_once ? 1L : 0L);
   curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, &Line::write);
   curl_easy_setopt(handle, CURLOPT_WRITEDATA, this);
   added = ready && curl_multi_add_handle(multi.get(), handle) == CURLM_OK;

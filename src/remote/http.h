@@ -22,6 +22,8 @@ struct HttpRequest {
   std::string method = "GET", url;
   std::vector<std::string> headers;  // "Name: text"
   std::string body;
+  // On a connection of its own: libcurl sends again, POST or not, what an old one swallowed without an answer.
+  bool only_once = false;
   bool as_file = false;                       // the body is the one file of a form, named "file"
   std::optional<Clock::time_point> deadline;  // of the whole; unset: the reader's waits have their own
   std::size_t most_reply = 64U << 20;         // all of it, also where it is read as it comes

@@ -322,8 +322,10 @@ TEST_F(E2b, ABrokenControlPlaneIsAnErrorWithAReason) {
     EXPECT_EQ(error.code(), code) << fault << error.line();
     EXPECT_FALSE(error.reason().empty()) << fault;
   }
-  fake_->misbehave("control=503*2");
+  fake_->misbehave("control=429*2");
   EXPECT_EQ(refusal().what(), "it was created") << "asked to try again, it does";
+  fake_->misbehave("control=503*1");
+  EXPECT_EQ(refusal().code(), Code::kUnavailable) << "one may have been made";
   for (const char* after : {"3600", "9223372036854775807", "9223372036", "99999999999999999999999"}) {
     fake_->misbehave(std::string("control=429:") + after);
     EXPECT_EQ(refusal().code(), Code::kResourceExhausted) << after;
@@ -416,6 +418,16 @@ TEST_F(E2b, AWriteEndsWithTheCommand) {
   EXPECT_EQ((*process)->write_stdin("given\n", std::chrono::milliseconds::max()).error().code(), Code::kFailedPrecondition);
   ender.join();
   EXPECT_EQ((*process)->wait()->value().exit_code, 137);
+}
+
+TEST_F(E2b, InputIsNotSentTwice) {
+  const auto sandbox = create();
+  auto process = sandbox->spawn(shell_command("cat"), {.input = SpawnInput::kPipe});
+  ASSERT_TRUE(process);
+  ASSERT_TRUE((*process)->write_stdin("one\n", 10s));  // leaves connections for the next
+  fake_->misbehave("input=cut*1");
+  EXPECT_EQ((*process)->write_stdin("two\n", 10s).error().code(), Code::kUnavailable);
+  EXPECT_EQ((*process)->wait()->value().out.bytes.find("two\ntwo\n"), std::string::npos);
 }
 
 TEST_F(E2b, WhatNeverBeganIsAnError) {

@@ -505,8 +505,11 @@ class Handler(BaseHTTPRequestHandler):
         wrong = fault("input") if method in ("SendInput", "CloseStdin") else ""
         if wrong == "silent":
             time.sleep(600)
-        if wrong == method or wrong.isdigit():
-            return self.fail(503 if wrong == method else int(wrong), "told to fail")
+        if wrong == method:
+            return self.fail(503, "told to fail")
+        if wrong == "cut":  # taken, and not answered
+            process.write(base64.b64decode(request["input"]["stdin"]))
+            raise Cut()
         if method == "SendInput":
             given = request["input"]
             if "pty" in given:

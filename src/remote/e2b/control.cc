@@ -93,16 +93,19 @@ Error Control::refused(const HttpReply& reply, const std::string& what) const {
 
 Result<HttpReply> Control::ask(const char* method, const std::string& path, const std::string& body) const {
   const auto deadline = Clock::now() + patience_;
+  // 503 does not say that none was made; 429 does.
+  const bool creates = path == "/sandboxes";
   for (int turn = 1;; ++turn) {
     HttpRequest request{
         .method = method, .url = address_.api_url + path, .body = body, .deadline = deadline, .most_reply = kMostAnswer};
+    request.only_once = creates;
     request.headers = {"X-API-KEY: " + address_.api_key, "Content-Type: application/json"};
     auto reply = http_.ask(std::move(request));
     if (!reply)
       return Error(reply.error().code(), "cannot reach the E2B service")
           .reason(reply.error().reason())
           .next("check the network, E2B_API_URL and E2B_DOMAIN");
-    if ((reply->status != 429 && reply->status != 503) || turn == kTries) return reply;
+    if ((reply->status != 429 && (reply->status != 503 || creates)) || turn == kTries) return reply;
     // Compared as numbers: what a server names may be more than a clock can count.
     const std::int64_t pause = reply->retry_after.value_or(turn);
     const auto left = std::chrono::floor<std::chrono::seconds>(deadline - Clock::now()).count();

@@ -30,7 +30,7 @@ class Control {
   const Address& address() const noexcept { return address_; }
 
   // Errors, of all: kUnauthenticated; kNotFound; kResourceExhausted; kUnavailable; kDeadlineExceeded; kDataLoss, the answer makes
-  // no sense. What the service asks to try again (429, 503) is tried again within the patience.
+  // no sense. What the service asks to try again (429; 503, but for create) is tried again within the patience.
   Result<Granted> create(const Wanted& wanted) const;
   Result<Granted> connect(const std::string& id, std::chrono::milliseconds lifetime) const;
   // Ends a sandbox that was made and cannot be used: `why`, and where it lives on, its id as well.

@@ -68,6 +68,7 @@ Result<std::string> Envd::call(const char* method, const std::string& json, cons
                       .body = json,
                       .deadline = Clock::now() + patience,
                       .most_reply = kMostAnswer};
+  request.only_once = std::string_view(method) == "process.Process/SendInput";  // input twice is other input
   request.headers.insert(request.headers.end(), {"Content-Type: application/json", "Connect-Protocol-Version: 1"});
   auto reply = http_.ask(std::move(request), cancel_fd);
   if (!reply) return Error(reply.error().code(), what).reason(reply.error().reason()).next("check the network");
