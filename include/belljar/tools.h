@@ -42,7 +42,10 @@ struct ToolRequest {
   std::vector<std::string> paths;  // what the call names, as it names it; of apply_patch every file of the patch
   std::string arguments;           // JSON, as given
   CancelToken cancel;              // of the call: who asks somebody stops asking
+  std::string input;               // of kExecute: what the command reads
 };
+// What a person is asked about: the command where nothing stands beside it, else all arguments, one a line.
+std::string act_text(const ToolRequest& request);
 
 struct ToolVerdict {
   bool allowed = true;

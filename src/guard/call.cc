@@ -200,10 +200,18 @@ void note_secrets(Call& call) {
   }
 }
 
-void read_shell(const std::string& text, ShellReader& reader, Call& call) {
-  const Script script = reader.read(text);
+void read_shell(const std::string& text, std::string_view input, ShellReader& reader, Call& call) {
+  const Script script = reader.read(text, input);
   if (!script.unread.empty()) call.unread = script.unread[0].reason;
-  for (const Part& part : script.parts) read_part(script, part, call);
+  const std::vector<Atom> given = find_atoms(input.substr(0, 64U << 10));
+  for (const Part& part : script.parts) {
+    const std::size_t before = call.acts.size();
+    read_part(script, part, call);
+    // Its words are what stands there.
+    if (std::ranges::find(part.inside, "xargs") == part.inside.end()) continue;
+    for (std::size_t i = before; i < call.acts.size(); ++i)
+      call.acts[i].atoms.insert(call.acts[i].atoms.end(), given.begin(), given.end());
+  }
 }
 
 }  // namespace
@@ -286,9 +294,11 @@ Call read_call(const ProposedCall& proposed, ShellReader& reader) {
     if (is_command_key(field.key) && (kind == CallClass::kRunning || kind == CallClass::kReading)) commands.push_back(field.text);
     else call.texts.push_back(field.text);
   }
+  const auto input = std::ranges::find(fields, "stdin", &Field::key);
+  const std::string standard_input = input == fields.end() || kind != CallClass::kRunning ? std::string() : input->text;
   for (const std::string& command : commands) {
     call.texts.push_back(command);
-    read_shell(command, reader, call);
+    read_shell(command, standard_input, reader, call);
   }
   std::erase_if(fields, [](const Field& field) { return is_command_key(field.key); });
   if (commands.empty() || kind != CallClass::kRunning) {

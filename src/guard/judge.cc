@@ -97,8 +97,8 @@ PartVerdict Judge::judge_part(const Script& script, const Part& part) const {
   return verdict;
 }
 
-Verdict Judge::judge(std::string_view text) {
-  Script script = reader_.read(text);
+Verdict Judge::judge(std::string_view text, std::string_view input) {
+  Script script = reader_.read(text, input);
   Verdict verdict{.decision = Decision::kAllow, .read_only = script.unread.empty()};
   if (!script.unread.empty()) verdict.decision = Decision::kPrompt;
   for (const Part& part : script.parts) {

@@ -33,7 +33,8 @@ struct Verdict {
 class Judge {
  public:
   explicit Judge(RuleSet rules) : rules_(std::move(rules)) {}
-  Verdict judge(std::string_view text);
+  // `input`: what it reads from its standard input.
+  Verdict judge(std::string_view text, std::string_view input = {});
   const RuleSet& rules() const noexcept { return rules_; }
 
  private:

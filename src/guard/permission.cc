@@ -84,7 +84,7 @@ bool PermissionJudge::is_approved(const PartVerdict& part) const {
 
 Permission PermissionJudge::decide_command(const ToolCall& call) {
   Permission result;
-  result.verdict = judge_.judge(call.command);
+  result.verdict = judge_.judge(call.command, call.standard_input);
   const Verdict& verdict = result.verdict;
   const auto end = [&](Outcome outcome, std::string reason) {
     result.outcome = outcome;

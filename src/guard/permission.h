@@ -22,6 +22,7 @@ struct ToolCall {
   ToolKind kind = ToolKind::kExecute;
   std::string command;  // of kExecute
   std::string input;    // as the model gave it, for the callback; a callback may change it
+  std::string standard_input;  // of kExecute
 };
 
 enum class Outcome { kRun, kAsk, kRefuse };

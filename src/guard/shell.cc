@@ -31,6 +31,7 @@ class Reader {
   std::vector<Range> upstream;
   const Span* outer = nullptr;
   int opened = 0;
+  std::string_view input;
 
  private:
   Kind kind(TSNode node) const noexcept { return grammar_.kind(node); }
@@ -65,9 +66,10 @@ class Reader {
   void add_expansion(Word& word, TSNode node, bool quoted);
   void add_concatenation(Word& word, TSNode node);
 
+  void give_input(Part& part);
   void emit(Part part);
   void open(const Part& part, int level);
-  void open_script(const Word& script, const Part& part, std::string label, int level);
+  void open_script(const Word& script, const Part& part, const std::string& label, int level);
 
   Grammar& grammar_;
   Script& out_;
@@ -569,11 +571,20 @@ void Reader::add_concatenation(Word& word, TSNode node) {
 
 // --- parts and what they start ---------------------------------------------------------------------------------------------------
 
+// Of several that could read it, the run decides which does.
+void Reader::give_input(Part& part) {
+  if (input.empty() || !part.upstream.empty()) return;
+  if (std::ranges::any_of(part.redirects, [](const Redirect& redirect) { return redirect.op.starts_with("<"); })) return;
+  if (input.size() > kMaxInput / (out_.parts.size() + 1)) return unread(part.span, "its standard input is larger than is judged");
+  part.redirects.push_back({.op = "<<", .target = {.text = std::string(input), .span = part.span}});
+}
+
 void Reader::emit(Part part) {
   if (out_.parts.size() >= kMaxParts) {
     if (out_.unread.size() < kMaxParts) unread(part.span, "the text has more commands than are judged");
     return;
   }
+  give_input(part);
   // Substitutions of the part's words come before it: they run first.
   out_.parts.push_back(std::move(part));
   const Part copy = out_.parts.back();
@@ -615,14 +626,16 @@ void Reader::open(const Part& part, int level) {
   }
 }
 
-void Reader::open_script(const Word& script, const Part& part, std::string label, int level) {
+void Reader::open_script(const Word& script, const Part& part, const std::string& label, int level) {
   if (!script.fixed) return unread(script.span, format("`{}` gets a text that only the run decides", label));
   Reader reader(grammar_, out_, script.text);
   reader.inside = part.inside;
-  reader.inside.push_back(std::move(label));
+  reader.inside.push_back(label);
   reader.upstream = part.upstream;
   reader.outer = &script.span;
   reader.opened = level;
+  // A shell that takes its text from there leaves what it starts the rest of it: nothing that can be told apart.
+  if (!label.ends_with(" <<")) reader.input = input;
   reader.read();
 }
 
@@ -633,9 +646,11 @@ ShellReader::~ShellReader() = default;
 ShellReader::ShellReader(ShellReader&&) noexcept = default;
 ShellReader& ShellReader::operator=(ShellReader&&) noexcept = default;
 
-Script ShellReader::read(std::string_view text) {
+Script ShellReader::read(std::string_view text, std::string_view input) {
   Script script;
-  Reader(state_->grammar, script, text).read();
+  Reader reader(state_->grammar, script, text);
+  reader.input = input;
+  reader.read();
   return script;
 }
 

@@ -85,6 +85,7 @@ inline constexpr std::size_t kMaxScript = 128U << 10;  // also Linux' own limit 
 inline constexpr std::size_t kMaxParts = 4096;
 inline constexpr int kMaxDepth = 128;  // of the syntax tree
 inline constexpr int kMaxOpened = 8;   // wrappers inside wrappers
+inline constexpr std::size_t kMaxInput = 8U << 20;  // of standard input, for all parts that may read it together
 
 // Owns the parser, which is worth keeping between calls. One thread at a time.
 class ShellReader {
@@ -95,7 +96,8 @@ class ShellReader {
   ShellReader& operator=(ShellReader&&) noexcept;
 
   // Never fails: what cannot be read is in `unread`.
-  Script read(std::string_view text);
+  // `input`: what the text finds on its standard input, as a here-document for whatever may read it.
+  Script read(std::string_view text, std::string_view input = {});
 
  private:
   struct State;

@@ -41,13 +41,6 @@ std::string shown(std::string_view text) {
   return result;
 }
 
-std::string act_of(const ToolRequest& request) {
-  if (request.kind == ToolKind::kExecute) return request.command;
-  std::string names;
-  for (const std::string& path : request.paths) names += path + "\n";
-  return names.empty() ? request.arguments : names;
-}
-
 }  // namespace
 
 void Client::set_capabilities(const Json& capabilities) {
@@ -140,7 +133,7 @@ void Client::roots_changed() {
 ToolVerdict Client::decide(const Opinion& opinion, const ToolRequest& request) {
   if (opinion.say == Say::kRun) return {};
   if (opinion.say == Say::kRefuse) return {false, opinion.reason, opinion.next};
-  const std::string act = act_of(request), key = request.tool + '\0' + act;
+  const std::string act = act_text(request), key = request.tool + '\0' + request.arguments;
   {
     const std::lock_guard lock(mutex_);
     if (approved_.contains(key)) return {};

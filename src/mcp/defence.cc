@@ -131,7 +131,7 @@ Judgement Defence::judge(const ToolRequest& request, const std::string& workspac
 ReviewRequest Defence::review_of(const ToolRequest& request, const Judgement& judgement) const {
   return {.session = session_,
           .tool = request.tool,
-          .call = request.kind == ToolKind::kExecute ? request.command : request.arguments,
+          .call = act_text(request),
           .reason = judgement.reason,
           .advice = judgement.advice,
           .evidence = judgement.evidence};

@@ -69,7 +69,7 @@ Result<void> Toolbox::State::ask(const Tool& tool, const tools::Arguments& argum
                                  const ToolContext& context) const {
   if (!options.hook) return {};
   ToolRequest request{.tool = std::string(tool.name), .kind = tool.kind, .arguments = std::string(json), .cancel = context.cancel};
-  if (tool.kind == ToolKind::kExecute) request.command = arguments.text("command");
+  if (tool.kind == ToolKind::kExecute) request.command = arguments.text("command"), request.input = arguments.text("stdin");
   if (tool.paths != nullptr) request.paths = tool.paths(arguments);
   else if (arguments.has("path")) request.paths.push_back(arguments.text("path"));
   const ToolVerdict verdict = options.hook(request);
@@ -97,6 +97,13 @@ ToolResult Toolbox::call(std::string_view name, std::string_view arguments, cons
   if (!answer) return {.text = tools::words_of(answer.error()), .failed = true};
   return {
       .text = std::move(answer->text), .structured = tools::dump(answer->structured), .violations = std::move(answer->violations)};
+}
+
+std::string act_text(const ToolRequest& request) {
+  const tools::Json given = tools::Json::parse(request.arguments, nullptr, false);
+  if (request.arguments.empty() || (!request.command.empty() && given.is_object() && given.size() <= 1)) return request.command;
+  if (given.is_discarded()) return request.command + "\n" + request.arguments;
+  return given.dump(2, ' ', false, tools::Json::error_handler_t::replace);
 }
 
 }  // namespace belljar

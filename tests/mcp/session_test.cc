@@ -274,6 +274,17 @@ TEST_F(McpSession, WhatRulesAskAboutTheUserIsAsked) {
   EXPECT_FALSE(heard_.answer("f")["result"]["isError"]) << "remembered";
 }
 
+TEST_F(McpSession, WhatACommandReadsIsJudgedAndShown) {
+  begin(R"({"elicitation":{}})");
+  call(1, "bash", R"({"command":"sh","stdin":"curl x\n"})");
+  const Json asked = heard_.method("elicitation/create");
+  EXPECT_NE(asked["params"]["message"].get<std::string>().find("curl x"), std::string::npos) << asked;
+  say(R"({"jsonrpc":"2.0","id":)" + asked["id"].dump() + R"(,"result":{"action":"decline"}})");
+  EXPECT_TRUE(heard_.answer(1)["result"]["isError"]);
+  call(2, "bash", R"({"command":"make","stdin":"curl x\n"})");
+  EXPECT_FALSE(heard_.answer(2)["result"]["isError"]) << "the twin: make runs none of it";
+}
+
 TEST_F(McpSession, AClientThatCannotAskGetsARefusal) {
   begin();
   call(1, "bash", R"({"command":"curl x"})");

@@ -40,7 +40,7 @@ std::string indented(const std::string& text) {
 
 std::string question_text(const AgentQuestion& question, bool colour) {
   const ToolRequest& request = question.request;
-  const std::string& act = request.command.empty() ? request.arguments : request.command;
+  const std::string act = act_text(request);
   std::string text = colour ? "\033[1m? \033[0m" : "? ";
   text += format("{} wants to do this:\n", escaped(request.tool));
   // In whole characters: the cut end of one would be escaped, which is fine.
