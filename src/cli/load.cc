@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdlib.h>
+#include <string.h>  // NOLINT(modernize-deprecated-headers): explicit_bzero
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -176,6 +177,15 @@ Result<Layer> base_layer(std::vector<Layer>& layers, const PolicyFlags& flags) {
 std::string variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread, before anything starts
   return value == nullptr ? std::string() : std::string(value);
+}
+
+std::string take_variable(const char* name) {
+  char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): as above
+  if (value == nullptr) return {};
+  std::string text = value;
+  ::explicit_bzero(value, text.size());
+  ::unsetenv(name);  // NOLINT(concurrency-mt-unsafe)
+  return text;
 }
 
 Result<std::string> read_policy_file(const std::string& path) { return read_all(BELLJAR_TRY(open_policy(path)).file, path); }

@@ -26,6 +26,9 @@ Result<std::string> find_workspace(const std::vector<std::string>& given, const 
 // A variable of our own environment; empty when it is not set. One thread, before anything starts.
 std::string variable(const char* name);
 
+// A secret, taken out of the environment; overwritten where it stood, since /proc/PID/environ shows that memory.
+std::string take_variable(const char* name);
+
 // The whole text of a policy file. Never blocks: a FIFO, a device or more than 8 MiB is an error.
 Result<std::string> read_policy_file(const std::string& path);
 

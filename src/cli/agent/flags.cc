@@ -1,11 +1,9 @@
 #include "cli/agent/flags.h"
 
 #include <stdlib.h>
-#include <string.h>  // NOLINT(modernize-deprecated-headers): explicit_bzero
 
 #include <CLI/CLI.hpp>
 #include <climits>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,16 +31,6 @@ const std::map<std::string, Service>& services() {
       {"openai", {ModelWire::kOpenAiChat, "https://api.openai.com", "OPENAI_API_KEY"}},
       {"openai-responses", {ModelWire::kOpenAiResponses, "https://api.openai.com", "OPENAI_API_KEY"}}};
   return kAll;
-}
-
-// Where it stood is overwritten: /proc/PID/environ shows that memory.
-std::string take_key(const std::string& variable_name) {
-  char* value = std::getenv(variable_name.c_str());  // NOLINT(concurrency-mt-unsafe): before anything starts
-  if (value == nullptr) return {};
-  std::string key = value;
-  ::explicit_bzero(value, key.size());
-  ::unsetenv(variable_name.c_str());  // NOLINT(concurrency-mt-unsafe)
-  return key;
 }
 
 }  // namespace
@@ -93,7 +81,7 @@ Result<std::shared_ptr<ModelProvider>> make_model(const AgentFlags& flags) {
         .next("one of anthropic, openai, openai-responses, scripted");
   if (flags.model.empty()) return Error(Code::kInvalidArgument, "the model is not named").next("--model NAME");
   const std::string name = flags.key_variable.empty() ? service->second.key_variable : flags.key_variable;
-  std::string key = take_key(name);
+  std::string key = take_variable(name.c_str());
   const bool needs_key = flags.base_url.empty() || !flags.key_variable.empty();
   if (key.empty() && needs_key)
     return Error(Code::kUnauthenticated, format("there is no key for {}", flags.provider))

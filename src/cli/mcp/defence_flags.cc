@@ -1,7 +1,5 @@
 #include "cli/mcp/defence_flags.h"
 
-#include <stdlib.h>
-
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <string>
@@ -119,8 +117,9 @@ Result<mcp::DefenceOptions> defence_of(const DefenceFlags& flags, ToolTexts text
   if (!flags.guardian_url.empty()) {
     GuardianOptions guardian = BELLJAR_TRY(guardian_of(flags));
     options.guardian = BELLJAR_TRY(make_guardian(std::move(guardian)));
-    ::unsetenv(kKeyVariable);  // NOLINT(concurrency-mt-unsafe): before any thread
   }
+  // Only now: make_guardian() may have replaced this program by one that needs it.
+  (void)take_variable(kKeyVariable);
   return options;
 }
 

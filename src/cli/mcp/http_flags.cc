@@ -1,6 +1,5 @@
 #include "cli/mcp/http_flags.h"
 
-#include <stdlib.h>
 #include <sys/random.h>
 
 #include <CLI/CLI.hpp>
@@ -35,8 +34,7 @@ Result<std::string> make_token() {
 }
 
 Result<std::string> given_token(const HttpFlags& flags) {
-  std::string token = variable(kTokenVariable);
-  ::unsetenv(kTokenVariable);  // NOLINT(concurrency-mt-unsafe): before any thread; no command is to find it
+  std::string token = take_variable(kTokenVariable);
   if (!flags.token_file.empty()) token = BELLJAR_TRY(read_policy_file(flags.token_file));
   while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
   const bool printable = std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7F; });
@@ -74,6 +72,8 @@ void add_http_options(CLI::App& command, HttpFlags& flags) {
       ->type_name("TIME")
       ->capture_default_str();
 }
+
+void forget_token() { (void)take_variable(kTokenVariable); }
 
 Result<HttpSettings> http_of(const HttpFlags& flags) {
   const auto address = mcp::parse_http_address(flags.address);

@@ -27,6 +27,8 @@ struct HttpSettings {
   mcp::HttpOptions options;
   bool made = false;
 };
+// Where none is needed: no command is to find it.
+void forget_token();
 Result<HttpSettings> http_of(const HttpFlags& flags);
 
 }  // namespace belljar::cli
