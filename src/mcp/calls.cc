@@ -75,10 +75,12 @@ Json spec_of(const ToolSpec& spec, bool with_sandbox) {
   return tool;
 }
 
-// Tells the client that a command goes on: how many bytes it has written, and its last line. At most four times a second.
+// Tells the client that a command goes on: how many bytes it has written, and its last line where that may be told. At most four
+// times a second.
 class Progress {
  public:
-  Progress(Json token, std::function<void(const Json&)> send) : token_(std::move(token)), send_(std::move(send)) {}
+  Progress(Json token, bool with_text, std::function<void(const Json&)> send)
+      : token_(std::move(token)), with_text_(with_text), send_(std::move(send)) {}
   void operator()(std::string_view piece) {
     const std::lock_guard lock(mutex_);
     bytes_ += piece.size();
@@ -87,12 +89,14 @@ class Progress {
     next_ = now + milliseconds(250);
     while (piece.ends_with('\n')) piece.remove_suffix(1);
     const std::size_t begin = piece.rfind('\n') == std::string_view::npos ? 0 : piece.rfind('\n') + 1;
-    send_(make_notification("notifications/progress",
-                            {{"progressToken", token_}, {"progress", bytes_}, {"message", escaped(piece.substr(begin, 200))}}));
+    Json params{{"progressToken", token_}, {"progress", bytes_}};
+    if (with_text_) params["message"] = escaped(piece.substr(begin, 200));
+    send_(make_notification("notifications/progress", std::move(params)));
   }
 
  private:
   const Json token_;
+  const bool with_text_;  // what no policy has seen is told only where it would change nothing
   const std::function<void(const Json&)> send_;
   std::mutex mutex_;
   std::uint64_t bytes_ = 0;                     // guarded by mutex_
@@ -178,20 +182,22 @@ Json Session::run_tool(const std::string& name, Json arguments, const Json& para
   if (meta != params.end() && meta->is_object()) {
     const auto token = meta->find("progressToken");
     if (token != meta->end() && (token->is_string() || token->is_number_integer()))
-      context.on_output = [progress = std::make_shared<Progress>(*token, [this, stream = stream_here()](const Json& json) {
-                             send(json, stream);
-                           })](std::string_view piece) { (*progress)(piece); };
+      context.on_output =
+          [progress = std::make_shared<Progress>(*token, defence_.passes_all(), [this, stream = stream_here()](const Json& json) {
+             send(json, stream);
+           })](std::string_view piece) { (*progress)(piece); };
   }
   ToolResult done = (*box)->toolbox->call(name, to_line(arguments), context);
   remember(done.violations, (*box)->id);
-  // What failed is told in our own words.
-  if (done.failed) return text_result(done.text, true);
+  // A refusal is in our own words; what failed otherwise may quote what it met.
+  if (done.failed && was_refused_here()) return text_result(done.text, true);
   const std::vector<ToolSpec> specs = tool_specs(options_.tools.texts);
   const auto spec = std::ranges::find(specs, name, &ToolSpec::name);
-  ShownResult shown = defence_.show(*spec, arguments, std::move(done.text), Json::parse(done.structured));
+  Json structured = done.failed ? Json::object() : Json::parse(done.structured);
+  ShownResult shown = defence_.show(*spec, arguments, std::move(done.text), std::move(structured), done.failed);
   for (const std::string& note : shown.notes) log("warning", format("{}: {}", name, note));
-  Json result = text_result(shown.text, false);
-  if (offers_boxes()) result["structuredContent"] = std::move(shown.structured);
+  Json result = text_result(shown.text, done.failed);
+  if (offers_boxes() && !done.failed) result["structuredContent"] = std::move(shown.structured);
   return result;
 }
 
@@ -281,8 +287,12 @@ Result<Json> Session::resource(const std::string& uri, const CancelToken& cancel
     return Json{{"uri", uri}, {"mimeType", "application/json"}, {"text", std::move(text)}};
   };
   if (uri == "belljar://violations") {
-    const std::lock_guard lock(mutex_);
-    return content(to_line(Json(violations_)));
+    Json list;
+    {
+      const std::lock_guard lock(mutex_);
+      list = Json(violations_);
+    }
+    return content(to_line(defence_.clean(std::move(list))));
   }
   if (uri != "belljar://policy" && uri != "belljar://enforcement")
     return Error(Code::kNotFound, format("Resource not found: {}", belljar::quoted(uri.substr(0, 200))))

@@ -130,10 +130,11 @@ void Client::roots_changed() {
   roots_.reset();
 }
 
-ToolVerdict Client::decide(const Opinion& opinion, const ToolRequest& request) {
+ToolVerdict Client::decide(const Opinion& opinion, const ToolRequest& request, const Question& question) {
   if (opinion.say == Say::kRun) return {};
   if (opinion.say == Say::kRefuse) return {false, opinion.reason, opinion.next};
-  const std::string act = act_text(request), key = request.tool + '\0' + request.arguments;
+  // An answer holds for the question it was given to.
+  const std::string key = question.workspace + '\0' + request.tool + '\0' + request.arguments + '\0' + opinion.reason;
   {
     const std::lock_guard lock(mutex_);
     if (approved_.contains(key)) return {};
@@ -150,8 +151,9 @@ ToolVerdict Client::decide(const Opinion& opinion, const ToolRequest& request) {
                         {"description", "once: this time; session: the very same act, until the server ends"},
                         {"enum", {"once", "session"}},
                         {"default", "once"}}}}}};
-  const std::string message =
-      format("Let {} do this in the sandbox?\n\n{}\nWhy you are asked: {}", request.tool, shown(act), escaped(opinion.reason));
+  const std::string message = format("Let {} do this in the sandbox{}?\n\n{}\nWhy you are asked: {}", request.tool,
+                                     question.workspace.empty() ? "" : " of " + belljar::quoted(question.workspace),
+                                     shown(act_text(request)), escaped(opinion.reason + question.evidence));
   const auto answer = ask("elicitation/create", {{"message", message}, {"requestedSchema", schema}}, kUserPatience, request.cancel);
   if (!answer) return {false, opinion.reason + "; " + answer.error().line(), ""};
   if (!answer->is_object() || answer->value("action", Json()) != "accept")

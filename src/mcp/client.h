@@ -22,6 +22,12 @@
 
 namespace belljar::mcp {
 
+// What belongs to a question besides the act and the reason.
+struct Question {
+  std::string workspace;
+  std::string evidence;  // for the person alone: what it quotes may speak to a model
+};
+
 // Safe from any thread.
 class Client {
  public:
@@ -46,7 +52,7 @@ class Client {
 
   // What becomes of an act of which rules say this. Where it is to be asked about, the user decides through the client
   // (elicitation); a client that cannot ask, no answer within five minutes and everything but "accept" mean no.
-  ToolVerdict decide(const Opinion& opinion, const ToolRequest& request);
+  ToolVerdict decide(const Opinion& opinion, const ToolRequest& request, const Question& question);
 
  private:
   struct Pending {
@@ -60,7 +66,7 @@ class Client {
   std::int64_t serial_ = 0;
   bool closed_ = false, has_roots_ = false, can_be_asked_ = false;
   std::optional<std::vector<std::string>> roots_;
-  std::set<std::string> approved_;  // for this session: the tool with what it is to do
+  std::set<std::string> approved_;  // for this session: workspace, tool, arguments and reason
 };
 
 }  // namespace belljar::mcp

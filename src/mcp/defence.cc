@@ -46,11 +46,19 @@ bool is_content_key(std::string_view key) noexcept {
   return std::ranges::find(kKeys, key) != std::end(kKeys);
 }
 
-void each_content(Json& json, const std::function<void(std::string&)>& use) {
-  if (!json.is_structured()) return;
-  for (auto& [key, value] : json.items()) {
-    if (value.is_string() && is_content_key(key)) use(value.get_ref<std::string&>());
-    else each_content(value, use);
+// Our own words, from short lists.
+bool is_own_key(std::string_view key) noexcept {
+  constexpr std::string_view kKeys[] = {"id", "reason", "origin", "operation", "type", "encoding"};
+  return std::ranges::find(kKeys, key) != std::end(kKeys);
+}
+
+// Every string that is none of those, with its key; in a list that of the list.
+void each_string(Json& json, const std::string& key, const std::function<void(const std::string& key, std::string&)>& use) {
+  if (json.is_string() && !is_own_key(key)) use(key, json.get_ref<std::string&>());
+  if (json.is_array()) {
+    for (Json& item : json) each_string(item, key, use);
+  } else if (json.is_object()) {
+    for (auto& [name, value] : json.items()) each_string(value, name, use);
   }
 }
 
@@ -128,45 +136,56 @@ Judgement Defence::judge(const ToolRequest& request, const std::string& workspac
   return options_.guardian(question);
 }
 
-ReviewRequest Defence::review_of(const ToolRequest& request, const Judgement& judgement) const {
+ReviewRequest Defence::review_of(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) const {
+  // All of it is compared when an earlier answer is looked for.
+  std::string call = act_text(request);
+  if (!around.workspace.empty()) call += "\n[workspace: " + belljar::quoted(around.workspace) + "]";
+  if (!around.rule.empty()) call += "\n[rules ask, too: " + escaped(around.rule) + "]";
   return {.session = session_,
           .tool = request.tool,
-          .call = act_text(request),
-          .reason = judgement.reason,
+          .call = std::move(call),
+          .reason = around.rule.empty() ? judgement.reason : around.rule + "; " + judgement.reason,
           .advice = judgement.advice,
           .evidence = judgement.evidence};
 }
 
-void Defence::record(const ToolRequest& request, const Judgement& judgement, ReviewAnswer answer, std::string by) {
+void Defence::record(const ToolRequest& request, const Judgement& judgement, ReviewAnswer answer, std::string by,
+                     const Circumstances& around) {
   if (options_.state_dir.empty()) return;
   // What cannot be recorded was decided all the same.
   if (const auto queue = ReviewQueue::open(options_.state_dir))
-    (void)queue->record(review_of(request, judgement), {answer, std::move(by)});
+    (void)queue->record(review_of(request, judgement, around), {answer, std::move(by)});
 }
 
-ToolVerdict Defence::review(const ToolRequest& request, const Judgement& judgement) {
-  const std::string why = words_of(judgement);
+// The review that waits for the same call, or a new one. Empty: it was approved before.
+Result<std::string> Defence::ask_for(const ReviewQueue& queue, const ReviewRequest& asked, const std::string& key) {
+  const std::lock_guard one(review_mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = waiting_.find(key); known != waiting_.end()) return known->second;
+  }
+  std::string id = BELLJAR_TRY(queue.submit(asked, options_.review_open));
+  if (id.empty()) return id;
+  const std::lock_guard lock(mutex_);
+  if (waiting_.size() >= ReviewQueue::kMostKept) waiting_.clear();
+  waiting_.insert_or_assign(key, id);
+  return id;
+}
+
+ToolVerdict Defence::review(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) {
+  const ReviewRequest wanted = review_of(request, judgement, around);
+  const std::string& why = wanted.reason;
   const auto refused = [&](const std::string& more, std::string next) {
     return ToolVerdict{false, why + "; " + more, std::move(next)};
   };
   const auto queue = ReviewQueue::open(options_.state_dir);
   if (!queue)
     return refused("it needs a person's word, and there is no way to ask: " + queue.error().line(), "tell the user what happened");
-  const std::string key = request.tool + '\0' + request.arguments;
-  std::string id;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = waiting_.find(key); known != waiting_.end()) id = known->second;
-  }
-  if (id.empty()) {
-    auto asked = queue->submit(review_of(request, judgement), options_.review_open);
-    if (!asked) return refused("it needs a person's word: " + asked.error().line(), "tell the user what happened");
-    if (asked->empty()) return {};  // approved before
-    id = *std::move(asked);
-    const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= ReviewQueue::kMostKept) waiting_.clear();
-    waiting_.insert_or_assign(key, id);
-  }
+  const std::string key = request.tool + '\0' + wanted.call;
+  const auto asked = ask_for(*queue, wanted, key);
+  if (!asked) return refused("it needs a person's word: " + asked.error().line(), "tell the user what happened");
+  if (asked->empty()) return {};  // approved before
+  const std::string& id = *asked;
   const auto decision = queue->wait_for(id, options_.review_wait, request.cancel.fd());
   if (decision && !decision->has_value())
     return refused(
@@ -174,26 +193,45 @@ ToolVerdict Defence::review(const ToolRequest& request, const Judgement& judgeme
         format("tell the user to look at it with `belljar review show {}` and to answer with `belljar review answer {} once` "
                "(or session, always, deny); then make the very same call again",
                id, id));
+  bool first = false;
   {
     const std::lock_guard lock(mutex_);
-    waiting_.erase(key);
+    const auto mine = waiting_.find(key);
+    first = mine != waiting_.end() && mine->second == id;
+    if (first) waiting_.erase(mine);
   }
   if (!decision) return refused("its review was lost: " + decision.error().line(), "tell the user what happened");
+  if ((*decision)->answer == ReviewAnswer::kOnce && !first)
+    return refused("its review was answered with once, and another such call has used that", "make the call again");
   if ((*decision)->answer != ReviewAnswer::kDeny) return {};
   return refused((*decision)->by == "timeout" ? "nobody answered its review in time" : "the review was answered with deny",
                  "do not try it another way; tell the user what the content says");
 }
 
-// What was found in the whole is acted on in each part, found there again or not.
-void Defence::act_on_parts(ContentAction done, const Entered& what, Json& structured) const {
+// Each string on its own; and what was found in the whole is acted on in each part of the content, found there again or not.
+void Defence::act_on_parts(const ContentShown& whole, const Entered& what, Json& structured,
+                           std::vector<std::string>& notes) const {
+  const ContentAction done = whole.done;
   const ContentPolicy& given = options_.content;
   const ContentRule& of_source = what.source == TextSource::kNetwork     ? given.network
                                  : what.source == TextSource::kWorkspace ? given.workspace
                                                                          : given.tool;
   const ContentRule rule{.action = done, .suspicious = done, .max_bytes = of_source.max_bytes};
+  // A name is told as long as nothing is found in it: without it nobody knows what was left out.
+  const ContentRule names{.action = std::min(of_source.action, ContentAction::kStrip),
+                          .suspicious = std::max(of_source.action, of_source.suspicious),
+                          .max_bytes = of_source.max_bytes};
   const auto gate = ContentGate::create({.workspace = rule, .network = rule, .tool = rule, .mark = given.mark});
-  each_content(structured, [&](std::string& part) {
-    part = gate ? gate->apply({.source = what.source, .name = what.name, .text = part}).text : std::string();
+  const auto name_gate = ContentGate::create({.workspace = names, .network = names, .tool = names, .mark = given.mark});
+  if (!gate || !name_gate) return structured.clear();
+  each_string(structured, "", [&](const std::string& key, std::string& part) {
+    const Entered entered{.source = what.source, .name = what.name, .text = part};
+    const bool content = is_content_key(key);
+    ContentShown shown = content ? gate_->apply(entered) : name_gate->apply(entered);
+    if (content && done > shown.done) shown = gate->apply(entered);
+    // Said once, of the whole or of its first part.
+    if (notes.empty() && shown.done != ContentAction::kPass) notes = std::move(shown.notes);
+    part = std::move(shown.text);
   });
 }
 
@@ -211,7 +249,7 @@ void Defence::remember(const Entered& what, const Json& structured) {
   // Of a long output the text shows head and tail, the structured result the beginning.
   constexpr std::size_t kWorthIt = 16;
   Json copy = structured;
-  each_content(copy, [&](const std::string& part) {
+  each_string(copy, "", [&](const std::string& /*key*/, const std::string& part) {
     if (part.size() < kWorthIt || what.text.find(part) != std::string::npos) return;
     all.push_back(what);
     all.back().text = part;
@@ -222,9 +260,25 @@ void Defence::remember(const Entered& what, const Json& structured) {
   }
 }
 
-ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, std::string text, Json structured) {
-  // Writing tools answer in our own words.
-  if (!judges() || tool.kind == ToolKind::kWrite) return {std::move(text), std::move(structured), {}};
+Json Defence::clean(Json content) const {
+  if (options_.level != DefenceLevel::kOn) return content;
+  if (!gate_) return Json::array();
+  std::vector<std::string> notes;
+  act_on_parts({}, {.source = TextSource::kTool, .name = "violations"}, content, notes);
+  return content;
+}
+
+bool Defence::passes_all() const noexcept {
+  const auto passes = [](const ContentRule& rule) {
+    return rule.action == ContentAction::kPass && rule.suspicious == ContentAction::kPass;
+  };
+  return options_.level != DefenceLevel::kOn ||
+         (passes(options_.content.tool) && passes(options_.content.network) && passes(options_.content.workspace));
+}
+
+ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, std::string text, Json structured, bool failed) {
+  // Writing tools answer in our own words, until they fail and quote.
+  if (!judges() || (tool.kind == ToolKind::kWrite && !failed)) return {std::move(text), std::move(structured), {}};
   Entered what{.name = name_of(tool, arguments), .text = std::move(text)};
   {
     const std::lock_guard lock(mutex_);
@@ -235,8 +289,8 @@ ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, std::stri
   const std::string nonce = random_name();
   if (!gate_ || nonce.empty()) return {"[The content is withheld: it cannot be wrapped.]", Json::object(), {}};
   ContentShown shown = gate_->apply(what);
-  ShownResult result{.structured = std::move(structured), .notes = std::move(shown.notes)};
-  if (shown.done != ContentAction::kPass || shown.left_out != 0) act_on_parts(shown.done, what, result.structured);
+  ShownResult result{.structured = std::move(structured), .notes = shown.notes};
+  act_on_parts(shown, what, result.structured, result.notes);
   result.text =
       guard::wrap_result({.tool = tool.name, .source = static_cast<guard::Source>(what.source), .content = shown.text}, nonce);
   return result;

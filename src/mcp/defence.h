@@ -44,6 +44,11 @@ struct ShownResult {
   std::vector<std::string> notes;  // for people
 };
 
+// What a review says beside the act; an answer holds for all of it together.
+struct Circumstances {
+  std::string workspace, rule;  // `rule`: why the rules ask, too
+};
+
 // Of one session. Safe from any thread.
 class Defence {
  public:
@@ -58,17 +63,23 @@ class Defence {
   void heard(const std::string& conversation, const std::string& user_words);
   Judgement judge(const ToolRequest& request, const std::string& workspace);
   // A person's word by way of `belljar review`, waited for.
-  ToolVerdict review(const ToolRequest& request, const Judgement& judgement);
+  ToolVerdict review(const ToolRequest& request, const Judgement& judgement, const Circumstances& around = {});
   // Keeps for `belljar review` what was decided otherwise. `by`: one word.
-  void record(const ToolRequest& request, const Judgement& judgement, ReviewAnswer answer, std::string by);
+  void record(const ToolRequest& request, const Judgement& judgement, ReviewAnswer answer, std::string by,
+              const Circumstances& around = {});
+  // Content of no call: each string as the policy has it.
+  Json clean(Json content) const;
+  // Raw output may be told as it comes.
+  bool passes_all() const noexcept;
 
   // What a call brought is remembered as it is, and shown as the policy says.
-  ShownResult show(const ToolSpec& tool, const Json& arguments, std::string text, Json structured);
+  ShownResult show(const ToolSpec& tool, const Json& arguments, std::string text, Json structured, bool failed = false);
 
  private:
-  ReviewRequest review_of(const ToolRequest& request, const Judgement& judgement) const;
+  ReviewRequest review_of(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) const;
+  Result<std::string> ask_for(const ReviewQueue& queue, const ReviewRequest& asked, const std::string& key);
   TextSource source_of(const ToolSpec& tool, const std::string& arguments);
-  void act_on_parts(ContentAction done, const Entered& what, Json& structured) const;
+  void act_on_parts(const ContentShown& whole, const Entered& what, Json& structured, std::vector<std::string>& notes) const;
   void remember(const Entered& what, const Json& structured);
 
   const DefenceOptions options_;
@@ -81,6 +92,7 @@ class Defence {
   guard::ShellReader reader_;
   std::string conversation_, user_words_;
   std::map<std::string, std::string> waiting_;  // reviews by their call
+  std::mutex review_mutex_;                     // of two equal calls one asks
   std::mutex guardian_mutex_;                   // it serves one at a time
 };
 

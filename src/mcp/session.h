@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -101,6 +102,7 @@ class Session {
   void send(const Json& json) { send(json, stream_here()); }
   void send(const Json& json, std::uint64_t stream);
   std::uint64_t stream_here();
+  bool was_refused_here();  // the call of this thread
   void note_meta(const Json& params);
   ToolVerdict decide(const Opinion& opinion, const ToolRequest& request, const std::string& workspace);
   void log(std::string_view level, std::string_view text);
@@ -117,7 +119,9 @@ class Session {
   std::atomic<int> log_level_;
   std::atomic<bool> closed_{false};
   std::mutex streams_mutex_;
-  std::map<std::thread::id, std::uint64_t> streams_;  // guarded by streams_mutex_: of who is at work
+  // guarded by streams_mutex_
+  std::map<std::thread::id, std::uint64_t> streams_;  // of who is at work
+  std::set<std::thread::id> refused_;
   std::mutex mutex_;
   std::condition_variable changed_;
   // guarded by mutex_

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "belljar/content_policy.h"
@@ -68,6 +71,21 @@ TEST_F(McpDefenceTest, WhatIsTakenOutIsTakenOutOfBothForms) {
   EXPECT_EQ(shown.structured["path"], "notes.md");
   EXPECT_FALSE(shown.notes.empty());
   EXPECT_TRUE(read(defence, "Monday\n").notes.empty()) << "the twin";
+}
+
+// Of a long output the text holds head and tail; names are not in it as they are.
+TEST_F(McpDefenceTest, WhatOnlyTheStructuredResultHoldsIsTakenOut) {
+  Defence defence(options());
+  const std::string middle = std::string("Monday\n") + kPoison + "\n";
+  for (const Json& structured : {Json{{"stdout", middle}}, Json{{"paths", {"a", middle}}}, Json{{"entries", {{{"name", middle}}}}},
+                                 Json{{"violations", {{{"target", middle}}}}}}) {
+    const ShownResult shown = defence.show(spec("bash"), {{"command", "make"}}, "head and tail", structured);
+    EXPECT_EQ(shown.structured.dump().find("evil"), std::string::npos) << shown.structured;
+    EXPECT_NE(shown.structured.dump().find("Monday"), std::string::npos) << shown.structured;
+    EXPECT_FALSE(shown.notes.empty());
+  }
+  const Json fine{{"stdout", "Monday\n"}, {"paths", {"a", "b"}}};
+  EXPECT_EQ(defence.show(spec("bash"), {{"command", "make"}}, "x", fine).structured, fine) << "the twin";
 }
 
 TEST_F(McpDefenceTest, TheSourceOfACommandIsWhatItTalksTo) {
@@ -148,6 +166,63 @@ TEST_F(McpDefenceTest, AReviewIsAskedOnceAndItsAnswerFound) {
   ASSERT_TRUE(queue->answer(id, ReviewAnswer::kOnce));
   EXPECT_TRUE(defence.review(request, judgement).allowed);
   EXPECT_FALSE(defence.review(request, judgement).allowed) << "once is once";
+}
+
+TEST_F(McpDefenceTest, AnAnswerHoldsForThisQuestionAlone) {
+  Defence defence(options());
+  const auto queue = ReviewQueue::open(state_.path());
+  ASSERT_TRUE(queue);
+  ToolRequest request = bash("sh");
+  request.arguments = R"({"command":"sh","stdin":"ls"})";
+  const Judgement judgement{.advice = Advice::kAsk, .reason = "why"};
+  EXPECT_FALSE(defence.review(request, judgement, {.workspace = "/a"}).allowed);
+  ASSERT_EQ(queue->list()->size(), 1U);
+  EXPECT_NE(queue->list()->at(0).request.call.find("ls"), std::string::npos) << "a person sees what is read";
+  ASSERT_TRUE(queue->answer(queue->list()->at(0).id, ReviewAnswer::kSession));
+  EXPECT_TRUE(defence.review(request, judgement, {.workspace = "/a"}).allowed);
+  EXPECT_FALSE(defence.review(request, judgement, {.workspace = "/b"}).allowed);
+  EXPECT_FALSE(defence.review(request, judgement, {.workspace = "/a", .rule = "talks"}).allowed) << "rules ask, too";
+  request.arguments = R"({"command":"sh","stdin":"rm a"})";
+  EXPECT_FALSE(defence.review(request, judgement, {.workspace = "/a"}).allowed);
+}
+
+TEST_F(McpDefenceTest, OnceIsOnceForSeveralWhoWait) {
+  DefenceOptions given = options();
+  given.review_wait = 20s;
+  Defence defence(given);
+  const auto queue = ReviewQueue::open(state_.path());
+  ASSERT_TRUE(queue);
+  std::atomic<int> allowed{0};
+  std::vector<std::thread> calls;
+  for (int i = 0; i < 4; ++i)
+    calls.emplace_back([&] { allowed += defence.review(bash("make"), {.advice = Advice::kAsk, .reason = "why"}).allowed ? 1 : 0; });
+  while (queue->list()->empty()) std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(queue->answer(queue->list()->at(0).id, ReviewAnswer::kOnce));
+  // Who comes later asks anew.
+  const auto deny_rest = [&] {
+    const auto all = queue->list();
+    for (const ReviewItem& item : *all) (void)queue->answer(item.id, ReviewAnswer::kDeny);
+  };
+  std::atomic<bool> over{false};
+  std::thread denier([&] {
+    while (!over) deny_rest(), std::this_thread::sleep_for(5ms);
+  });
+  for (std::thread& call : calls) call.join();
+  over = true;
+  denier.join();
+  EXPECT_EQ(allowed, 1);
+}
+
+TEST_F(McpDefenceTest, FailuresAndWhatBelongsToNoCallPassThePolicy) {
+  Defence defence(options());
+  const std::string said = std::string("the patch does not fit:\n") + kPoison + "\n";
+  const ShownResult shown = defence.show(spec("apply_patch"), {{"patch", "x"}}, said, Json::object(), true);
+  EXPECT_EQ(shown.text.find("evil"), std::string::npos) << shown.text;
+  EXPECT_NE(shown.text.find("does not fit"), std::string::npos) << shown.text;
+  EXPECT_EQ(defence.clean(Json::array({Json{{"target", kPoison}}})).dump().find("evil"), std::string::npos);
+  EXPECT_NE(defence.clean(Json::array({Json{{"target", "/etc/x"}}})).dump().find("/etc/x"), std::string::npos) << "the twin";
+  EXPECT_FALSE(defence.passes_all());
+  EXPECT_TRUE(Defence(options(DefenceLevel::kJudge)).passes_all());
 }
 
 TEST_F(McpDefenceTest, WithoutAQueueNobodyCanAnswer) {

@@ -150,7 +150,9 @@ TEST_F(McpSession, AgreesOnAVersion) {
 }
 
 TEST_F(McpSession, WrongMessagesAreAnsweredWithTheirCode) {
-  std::string deep(1000, '[');
+  std::string deep(1000, '['), many = R"({"jsonrpc":"2.0","id":1,"method":"ping","params":{)", fits = many;
+  for (int i = 0; i < 10'001; ++i) many += "\"" + std::to_string(i) + "\":1,";
+  fits += R"("a":",)" + std::string(20'000, ',') + R"("}})";
   const struct {
     std::string line;
     int code;  // 0: no answer, 1: a result
@@ -162,6 +164,8 @@ TEST_F(McpSession, WrongMessagesAreAnsweredWithTheirCode) {
       {"42", kInvalidRequest},
       {"null", kInvalidRequest},
       {deep, kInvalidRequest},
+      {many + R"("x":1}})", kInvalidRequest},
+      {fits, 1},
       {"[]", kInvalidRequest},
       {R"([{"jsonrpc":"2.0","id":1,"method":"ping"}])", kInvalidRequest},
       {"{}", kInvalidRequest},
@@ -272,6 +276,20 @@ TEST_F(McpSession, WhatRulesAskAboutTheUserIsAsked) {
   EXPECT_FALSE(answer("e", R"({"action":"accept","content":{"remember":"session"}})")["isError"]);
   call("f", "bash", R"({"command":"curl x"})");
   EXPECT_FALSE(heard_.answer("f")["result"]["isError"]) << "remembered";
+}
+
+TEST_F(McpSession, RememberedIsTheWholeCall) {
+  begin(R"({"elicitation":{}})");
+  call(1, "bash", R"({"command":"curl x"})");
+  const Json asked = heard_.method("elicitation/create");
+  say(R"({"jsonrpc":"2.0","id":)" + asked["id"].dump() + R"(,"result":{"action":"accept","content":{"remember":"session"}}})");
+  EXPECT_FALSE(heard_.answer(1)["result"]["isError"]);
+  const std::size_t before = heard_.all().size();
+  call(2, "bash", R"({"command":"curl x","cwd":"other"})");
+  const Json again = heard_.request_after(before, "elicitation/create");
+  EXPECT_NE(again["params"]["message"].get<std::string>().find("other"), std::string::npos) << again;
+  say(R"({"jsonrpc":"2.0","id":)" + again["id"].dump() + R"(,"result":{"action":"decline"}})");
+  EXPECT_TRUE(heard_.answer(2)["result"]["isError"]);
 }
 
 TEST_F(McpSession, WhatACommandReadsIsJudgedAndShown) {
