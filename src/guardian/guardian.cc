@@ -109,7 +109,9 @@ Result<GuardianVerdict> parse_guardian_reply(GuardianWire wire, std::string_view
 
 Judgement guarded(Guardian& guardian, const GuardianQuestion& question) {
   Judgement judgement = question.judgement;
-  auto verdict = guardian.review(question);
+  // What it would not see in whole it cannot speak of.
+  const bool cut = std::max(question.call.arguments.size(), question.call.command.size()) > kMostText;
+  auto verdict = cut ? Result<GuardianVerdict>(no_verdict("the call is larger than 32 KiB")) : guardian.review(question);
   if (!verdict) verdict = GuardianVerdict{guardian.on_failure(), verdict.error().line()};
   if (verdict->advice <= judgement.advice) return judgement;
   judgement.advice = verdict->advice;

@@ -187,6 +187,17 @@ TEST(Guardian, ItOnlyMakesStricterAndFailsClosed) {
   EXPECT_EQ(after(fails, Advice::kAllow, Advice::kAsk), Advice::kAsk);
 }
 
+TEST(Guardian, OfACallThatItWouldSeeAPartOfThereIsNoVerdict) {
+  const Endpoint allows(http(200, openai(kAllow)));
+  const auto guardian = http_guardian({.url = allows.url(), .model = "m", .on_failure = Advice::kBlock});
+  ASSERT_TRUE(guardian);
+  GuardianQuestion large = question();
+  large.call.command.insert(0, 40'000, ' ');
+  EXPECT_EQ(guarded(**guardian, large).advice, Advice::kBlock);
+  large.call.command = "make";
+  EXPECT_EQ(guarded(**guardian, large).advice, Advice::kAllow) << "the twin";
+}
+
 TEST(Guardian, WrongOptionsAreRefused) {
   EXPECT_FALSE(http_guardian({.url = "http://api.example", .model = "m", .key = "k"})) << "plain http to another machine";
   EXPECT_TRUE(http_guardian({.url = "https://api.example", .model = "m", .key = "k"}));
