@@ -191,7 +191,9 @@ std::shared_ptr<AgentMiddleware> sub_agents();  // a tool `task`
 std::shared_ptr<AgentMiddleware> run_log(std::function<void(std::string line)> write);
 
 // Markdown files with front matter (`name`, `description`): DIRECTORY/NAME/SKILL.md or DIRECTORY/NAME.md. The model is told names
-// and descriptions, and reads one with the tool `skill`. Files that others may write are passed over; `warn` is told of what was.
-std::shared_ptr<AgentMiddleware> skills(const std::string& directory, const std::function<void(std::string)>& warn = {});
+// and descriptions, and reads one with the tool `skill`. Files that others may write are passed over, and those that really lie in
+// `workspace` (canonical), where commands of an agent can write them; `warn` is told of what was.
+std::shared_ptr<AgentMiddleware> skills(const std::string& directory, const std::function<void(std::string)>& warn = {},
+                                        const std::string& workspace = "");
 
 }  // namespace belljar

@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -31,7 +33,7 @@ using agent::Skill;
 constexpr std::size_t kMostSkills = 100, kMostBytes = 256U << 10;
 
 // What it says counts as the user's words, so nobody else may be able to write it.
-Result<std::string> read_own(const std::string& path) {
+Result<std::string> read_own(const std::string& path, const std::string& workspace) {
   const auto failed = [&] { return Error(Code::kPermissionDenied, "cannot read " + belljar::quoted(path)); };
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about{};
@@ -39,6 +41,11 @@ Result<std::string> read_own(const std::string& path) {
     return failed().reason("it is no file that we may read");
   if ((about.st_uid != ::geteuid() && about.st_uid != 0) || (about.st_mode & 022) != 0)
     return failed().reason("somebody else may write it");
+  // Of what was opened: links were followed.
+  char real[PATH_MAX];
+  const ssize_t size = ::readlink(format("/proc/self/fd/{}", file.get()).c_str(), real, sizeof real);
+  if (!workspace.empty() && (size <= 0 || std::string_view(real, static_cast<std::size_t>(size)).starts_with(workspace + "/")))
+    return failed().reason("it lies in the workspace, where a command may have written it");
   std::string text(kMostBytes + 1, '\0');
   const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
   if (got < 0 || static_cast<std::size_t>(got) > kMostBytes) return failed().reason("it is larger than 256 KiB");
@@ -101,13 +108,14 @@ class Skills final : public AgentMiddleware {
 
 }  // namespace
 
-std::shared_ptr<AgentMiddleware> skills(const std::string& directory, const std::function<void(std::string)>& warn) {
+std::shared_ptr<AgentMiddleware> skills(const std::string& directory, const std::function<void(std::string)>& warn,
+                                        const std::string& workspace) {
   const auto tell = [&](const std::string& what) {
     if (warn) warn(what);
   };
   std::vector<Skill> all;
   for (const std::string& file : files_in(directory)) {
-    const auto text = read_own(file);
+    const auto text = read_own(file, workspace);
     const auto skill = text ? agent::parse_skill(*text) : Result<Skill>(text.error());
     const bool known = skill && std::any_of(all.begin(), all.end(), [&](const Skill& other) { return other.name == skill->name; });
     if (!skill) tell(format("skill {} is passed over: {}", belljar::quoted(file), skill.error().reason()));

@@ -20,8 +20,8 @@ enum class ToolKind { kRead, kWrite, kExecute };
 struct ToolCall {
   std::string tool;  // "bash", "write_file"
   ToolKind kind = ToolKind::kExecute;
-  std::string command;  // of kExecute
-  std::string input;    // as the model gave it, for the callback; a callback may change it
+  std::string command;         // of kExecute
+  std::string input;           // as the model gave it, for the callback; a callback may change it
   std::string standard_input;  // of kExecute
 };
 

@@ -83,8 +83,8 @@ struct Script {
 // Far above what a person or a model writes; beyond, the text is unread as a whole or from there on.
 inline constexpr std::size_t kMaxScript = 128U << 10;  // also Linux' own limit for one argument, MAX_ARG_STRLEN
 inline constexpr std::size_t kMaxParts = 4096;
-inline constexpr int kMaxDepth = 128;  // of the syntax tree
-inline constexpr int kMaxOpened = 8;   // wrappers inside wrappers
+inline constexpr int kMaxDepth = 128;               // of the syntax tree
+inline constexpr int kMaxOpened = 8;                // wrappers inside wrappers
 inline constexpr std::size_t kMaxInput = 8U << 20;  // of standard input, for all parts that may read it together
 
 // Owns the parser, which is worth keeping between calls. One thread at a time.

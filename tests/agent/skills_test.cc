@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 #include <utility>
@@ -43,6 +44,20 @@ TEST(SkillFile, WhatIsNoneIsRefused) {
 }
 
 class SkillsTest : public AgentTest {};
+
+TEST_F(SkillsTest, WhatLiesInTheWorkspaceIsPassedOver) {
+  const TempDir place, workspace;
+  const char* text = "---\nname: style\ndescription: The style of code\n---\nTwo blanks.\n";
+  place.write("own.md", text);
+  workspace.write("evil.md", text);
+  ASSERT_EQ(::symlink((workspace / "evil.md").c_str(), (place / "linked.md").c_str()), 0);
+  std::vector<std::string> warnings;
+  const auto warn = [&](std::string warning) { warnings.push_back(std::move(warning)); };
+  EXPECT_NE(skills(place.path(), warn, workspace.path())->prompt().find("style"), std::string::npos) << "our own is taken";
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("linked.md"), std::string::npos) << warnings[0];
+  EXPECT_EQ(skills(workspace.path(), {}, workspace.path())->prompt(), "");
+}
 
 TEST_F(SkillsTest, DescriptionsAreToldAndBodiesReadOnDemand) {
   const TempDir place;

@@ -111,7 +111,7 @@ Result<std::shared_ptr<AgentMiddleware>> make_log(const std::string& path) {
   });
 }
 
-Result<std::vector<std::shared_ptr<AgentMiddleware>>> make_middleware(const AgentFlags& flags) {
+Result<std::vector<std::shared_ptr<AgentMiddleware>>> make_middleware(const AgentFlags& flags, const std::string& workspace) {
   std::vector<std::shared_ptr<AgentMiddleware>> all;
   if (!flags.log.empty()) all.push_back(BELLJAR_TRY(make_log(flags.log)));
   all.push_back(loop_detection());
@@ -119,7 +119,7 @@ Result<std::vector<std::shared_ptr<AgentMiddleware>>> make_middleware(const Agen
   all.push_back(todo_list());
   all.push_back(sub_agents());
   const std::string directory = flags.skills_directory.empty() ? variable("HOME") + "/.agents/skills" : flags.skills_directory;
-  if (!flags.no_skills) all.push_back(skills(directory, [](const std::string& text) { print_note(text); }));
+  if (!flags.no_skills) all.push_back(skills(directory, [](const std::string& text) { print_note(text); }, workspace));
   return all;
 }
 
@@ -170,7 +170,7 @@ Result<Parts> make_parts(const AgentFlags& flags) {
   parts.model = BELLJAR_TRY(make_model(flags));
   parts.gate = BELLJAR_TRY(make_gate(flags));
   parts.box = BELLJAR_TRY(make_box(flags.box, {}));
-  parts.middleware = BELLJAR_TRY(make_middleware(flags));
+  parts.middleware = BELLJAR_TRY(make_middleware(flags, parts.box.sandbox->workspace()));
   if (flags.conversation.empty()) return parts;
   parts.conversation = BELLJAR_TRY(conversation_path(flags.conversation, parts.box.sandbox->workspace()));
   auto earlier = load_conversation(parts.conversation);
