@@ -161,11 +161,14 @@ void Session::call_tool(const Message& request, const Reply& reply) {
   }
   Json arguments = given == request.params.end() || given->is_null() ? Json::object() : *given;
   in_background(request, reply,
-                [this, tool, arguments = std::move(arguments), params = request.params, id = request.id](
-                    const CancelToken& cancel) { return make_result(id, run_tool(tool, arguments, params, cancel)); });
+                [this, tool, arguments = std::move(arguments), params = request.params, id = request.id,
+                 conversation = note_meta(request.params)](const CancelToken& cancel) {
+                  return make_result(id, run_tool(tool, arguments, params, cancel, conversation));
+                });
 }
 
-Json Session::run_tool(const std::string& name, Json arguments, const Json& params, const CancelToken& cancel) {
+Json Session::run_tool(const std::string& name, Json arguments, const Json& params, const CancelToken& cancel,
+                       const std::string& conversation) {
   if (is_own_tool(name)) {
     auto done = run_own_tool(name, arguments, cancel);
     if (!done) return text_result(words_of(done.error()), true);
@@ -176,7 +179,10 @@ Json Session::run_tool(const std::string& name, Json arguments, const Json& para
   const auto box = box_for(arguments, cancel);
   if (!box) return text_result(words_of(box.error()), true);
   if (offers_boxes()) arguments.erase("sandbox");
-  note_meta(params);
+  {
+    const std::lock_guard lock(streams_mutex_);
+    conversations_[std::this_thread::get_id()] = conversation;
+  }
   ToolContext context{.cancel = cancel};
   const auto meta = params.find("_meta");
   if (meta != params.end() && meta->is_object()) {
@@ -194,7 +200,7 @@ Json Session::run_tool(const std::string& name, Json arguments, const Json& para
   const std::vector<ToolSpec> specs = tool_specs(options_.tools.texts);
   const auto spec = std::ranges::find(specs, name, &ToolSpec::name);
   Json structured = done.failed ? Json::object() : Json::parse(done.structured);
-  ShownResult shown = defence_.show(*spec, arguments, std::move(done.text), std::move(structured), done.failed);
+  ShownResult shown = defence_.show(*spec, arguments, std::move(done.text), std::move(structured), done.failed, conversation);
   for (const std::string& note : shown.notes) log("warning", format("{}: {}", name, note));
   Json result = text_result(shown.text, done.failed);
   if (offers_boxes() && !done.failed) result["structuredContent"] = std::move(shown.structured);

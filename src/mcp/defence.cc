@@ -30,6 +30,7 @@ namespace {
 
 // More than the context of a model holds: what entered before has left it.
 constexpr std::size_t kMostRemembered = 2U << 20;
+constexpr std::size_t kMostConversations = 16, kMostForgotten = 4096;
 
 // Empty when the kernel gives no randomness.
 std::string random_name() {
@@ -99,36 +100,55 @@ std::string Defence::rules_for_model() const {
   return std::string(guard::system_prompt_rules()) + (gate_ ? gate_->system_prompt_rules() : "");
 }
 
-void Defence::heard(const std::string& conversation, const std::string& user_words) {
-  const std::lock_guard lock(mutex_);
-  if (!conversation.empty() && conversation != conversation_) {
-    conversation_ = conversation;
-    user_words_.clear();
-    early_.clear();
-    turn_.reset();
+// With mutex_ held.
+Defence::Memory& Defence::memory_of(const std::string& conversation) {
+  const std::string& name = conversation.empty() ? conversation_ : conversation;
+  const auto known = memories_.find(name);
+  if (known == memories_.end() && memories_.size() >= kMostConversations) {
+    const auto oldest = std::ranges::min_element(memories_, {}, [](const auto& each) { return each.second.used; });
+    if (forgotten_.size() < kMostForgotten) forgotten_.insert(std::hash<std::string>{}(oldest->first));
+    memories_.erase(oldest);
   }
-  if (user_words.empty() || user_words == user_words_) return;
-  user_words_ = user_words;
-  Entered words{.source = TextSource::kUser, .name = "user", .text = user_words};
-  if (turn_) turn_->entered(std::move(words));
-  else early_.push_back(std::move(words));
+  Memory& memory = memories_[name];
+  if (known == memories_.end())
+    memory.was_forgotten = forgotten_.size() >= kMostForgotten || forgotten_.contains(std::hash<std::string>{}(name));
+  memory.used = ++clock_;
+  return memory;
 }
 
-Judgement Defence::judge(const ToolRequest& request, const std::string& workspace) {
+std::string Defence::heard(const std::string& conversation, const std::string& user_words) {
+  const std::lock_guard lock(mutex_);
+  if (!conversation.empty()) conversation_ = conversation;
+  Memory& memory = memory_of(conversation_);
+  if (user_words.empty() || user_words == memory.user_words) return conversation_;
+  memory.user_words = user_words;
+  Entered words{.source = TextSource::kUser, .name = "user", .text = user_words};
+  if (memory.turn) memory.turn->entered(std::move(words));
+  else memory.early.push_back(std::move(words));
+  return conversation_;
+}
+
+Judgement Defence::judge(const ToolRequest& request, const std::string& workspace, const std::string& conversation) {
   if (!judges() || request.kind == ToolKind::kControl) return {};
   GuardianQuestion question{.call = call_of(request)};
   {
     const std::lock_guard lock(mutex_);
-    if (!turn_) {
-      turn_ = std::make_unique<Turn>(TurnSettings{.workspace = workspace,
-                                                  .max_bytes = kMostRemembered,
-                                                  .user_words = UserWords::kUnseen,
-                                                  .overflow = Overflow::kForgetOldest});
-      for (Entered& each : early_) turn_->entered(std::move(each));
-      early_.clear();
+    Memory& memory = memory_of(conversation);
+    if (!memory.turn) {
+      memory.turn = std::make_unique<Turn>(TurnSettings{.workspace = workspace,
+                                                        .max_bytes = kMostRemembered,
+                                                        .user_words = UserWords::kUnseen,
+                                                        .overflow = Overflow::kForgetOldest});
+      for (Entered& each : memory.early) memory.turn->entered(std::move(each));
+      memory.early.clear();
     }
-    question.judgement = turn_->judge(question.call);
-    question.user = user_words_.empty() ? "(not known here: judge by the call and the evidence)" : user_words_;
+    question.judgement = memory.turn->judge(question.call);
+    if (memory.was_forgotten && request.kind != ToolKind::kRead && question.judgement.advice == Advice::kAllow) {
+      question.judgement.advice = Advice::kAsk;
+      question.judgement.row = "forgotten";
+      question.judgement.reason = "what this conversation read earlier is forgotten: too many others came between";
+    }
+    question.user = memory.user_words.empty() ? "(not known here: judge by the call and the evidence)" : memory.user_words;
   }
   if (!options_.guardian || request.kind == ToolKind::kRead || question.judgement.advice == Advice::kBlock)
     return question.judgement;
@@ -244,7 +264,7 @@ TextSource Defence::source_of(const ToolSpec& tool, const std::string& arguments
   return talks ? TextSource::kNetwork : TextSource::kTool;
 }
 
-void Defence::remember(const Entered& what, const Json& structured) {
+void Defence::remember(Memory& memory, const Entered& what, const Json& structured) {
   std::vector<Entered> all{what};
   // Of a long output the text shows head and tail, the structured result the beginning.
   constexpr std::size_t kWorthIt = 16;
@@ -255,8 +275,8 @@ void Defence::remember(const Entered& what, const Json& structured) {
     all.back().text = part;
   });
   for (Entered& each : all) {
-    if (turn_) turn_->entered(std::move(each));
-    else early_.push_back(std::move(each));
+    if (memory.turn) memory.turn->entered(std::move(each));
+    else memory.early.push_back(std::move(each));
   }
 }
 
@@ -276,14 +296,15 @@ bool Defence::passes_all() const noexcept {
          (passes(options_.content.tool) && passes(options_.content.network) && passes(options_.content.workspace));
 }
 
-ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, std::string text, Json structured, bool failed) {
+ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, std::string text, Json structured, bool failed,
+                          const std::string& conversation) {
   // Writing tools answer in our own words, until they fail and quote.
   if (!judges() || (tool.kind == ToolKind::kWrite && !failed)) return {std::move(text), std::move(structured), {}};
   Entered what{.name = name_of(tool, arguments), .text = std::move(text)};
   {
     const std::lock_guard lock(mutex_);
     what.source = source_of(tool, to_line(arguments));
-    remember(what, structured);
+    remember(memory_of(conversation), what, structured);
   }
   if (options_.level != DefenceLevel::kOn) return {std::move(what.text), std::move(structured), {}};
   const std::string nonce = random_name();

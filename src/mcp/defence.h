@@ -3,11 +3,14 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,10 +61,10 @@ class Defence {
   // For the model, of how results are shown; empty: as they are.
   std::string rules_for_model() const;
 
-  // What the client says beside a call (`_meta`): the user's words, and the conversation it belongs to. Another conversation begins
-  // with nothing in memory.
-  void heard(const std::string& conversation, const std::string& user_words);
-  Judgement judge(const ToolRequest& request, const std::string& workspace);
+  // What the client says beside a call (`_meta`): the user's words, and the conversation it belongs to; empty: the one last named.
+  // Each has a memory of its own; one that was forgotten for others is asked about. Returns its name, for the rest of the call.
+  std::string heard(const std::string& conversation, const std::string& user_words);
+  Judgement judge(const ToolRequest& request, const std::string& workspace, const std::string& conversation = "");
   // A person's word by way of `belljar review`, waited for.
   ToolVerdict review(const ToolRequest& request, const Judgement& judgement, const Circumstances& around = {});
   // Keeps for `belljar review` what was decided otherwise. `by`: one word.
@@ -73,24 +76,35 @@ class Defence {
   bool passes_all() const noexcept;
 
   // What a call brought is remembered as it is, and shown as the policy says.
-  ShownResult show(const ToolSpec& tool, const Json& arguments, std::string text, Json structured, bool failed = false);
+  ShownResult show(const ToolSpec& tool, const Json& arguments, std::string text, Json structured, bool failed = false,
+                   const std::string& conversation = "");
 
  private:
   ReviewRequest review_of(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) const;
   Result<std::string> ask_for(const ReviewQueue& queue, const ReviewRequest& asked, const std::string& key);
   TextSource source_of(const ToolSpec& tool, const std::string& arguments);
   void act_on_parts(const ContentShown& whole, const Entered& what, Json& structured, std::vector<std::string>& notes) const;
-  void remember(const Entered& what, const Json& structured);
+  // Of one conversation.
+  struct Memory {
+    std::unique_ptr<Turn> turn;  // made with the first workspace
+    std::vector<Entered> early;  // before that
+    std::string user_words;
+    bool was_forgotten = false;
+    std::uint64_t used = 0;
+  };
+  Memory& memory_of(const std::string& conversation);
+  static void remember(Memory& memory, const Entered& what, const Json& structured);
 
   const DefenceOptions options_;
   const std::string session_;  // its name in the queue
   const Result<ContentGate> gate_;
   std::mutex mutex_;
   // guarded by mutex_
-  std::unique_ptr<Turn> turn_;  // made with the first workspace
-  std::vector<Entered> early_;  // before that
+  std::map<std::string, Memory> memories_;
+  std::set<std::size_t> forgotten_;  // hashes of their names
+  std::uint64_t clock_ = 0;
   guard::ShellReader reader_;
-  std::string conversation_, user_words_;
+  std::string conversation_;                    // last named
   std::map<std::string, std::string> waiting_;  // reviews by their call
   std::mutex review_mutex_;                     // of two equal calls one asks
   std::mutex guardian_mutex_;                   // it serves one at a time

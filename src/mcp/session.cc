@@ -65,6 +65,7 @@ class Session::Speaking {
     const std::lock_guard lock(session_.streams_mutex_);
     session_.streams_.erase(std::this_thread::get_id());
     session_.refused_.erase(std::this_thread::get_id());
+    session_.conversations_.erase(std::this_thread::get_id());
   }
   Speaking(const Speaking&) = delete;
   Speaking& operator=(const Speaking&) = delete;
@@ -89,6 +90,12 @@ Session::Session(SessionOptions options, std::function<void(Outgoing)> send)
                   },
               .log = [this](std::string_view level, const std::string& text) { log(level, text); }}),
       log_level_(level_of("info")) {}
+
+std::string Session::conversation_here() {
+  const std::lock_guard lock(streams_mutex_);
+  const auto mine = conversations_.find(std::this_thread::get_id());
+  return mine == conversations_.end() ? std::string() : mine->second;
+}
 
 bool Session::was_refused_here() {
   const std::lock_guard lock(streams_mutex_);
@@ -304,7 +311,7 @@ void Session::close() {
 // In the order of document 001: what the validator finds, and only then a person.
 ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, const std::string& workspace) {
   if (opinion.say == Say::kRefuse || !defence_.judges()) return client_.decide(opinion, request, {.workspace = workspace});
-  const Judgement judgement = defence_.judge(request, workspace);
+  const Judgement judgement = defence_.judge(request, workspace, conversation_here());
   if (judgement.advice == Advice::kAllow) return client_.decide(opinion, request, {.workspace = workspace});
   const std::string words = words_of(judgement), rule = opinion.say == Say::kAsk ? opinion.reason : "";
   log("warning", format("{} looks like an obeyed injection, {}: {}", request.tool, to_string(judgement.advice), words));
@@ -321,14 +328,14 @@ ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, 
   return verdict;
 }
 
-void Session::note_meta(const Json& params) {
+std::string Session::note_meta(const Json& params) {
   const auto meta = params.find("_meta");
-  if (meta == params.end() || !meta->is_object()) return;
+  if (meta == params.end() || !meta->is_object()) return defence_.heard({}, {});
   const auto text = [&](const char* key) {
     const auto found = meta->find(key);
     return found != meta->end() && found->is_string() ? found->get<std::string>() : std::string();
   };
-  defence_.heard(text("belljar/conversation"), text("belljar/user"));
+  return defence_.heard(text("belljar/conversation"), text("belljar/user"));
 }
 
 void Session::remember(const std::vector<Violation>& violations, const std::string& box) {

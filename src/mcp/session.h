@@ -88,7 +88,8 @@ class Session {
   Json initialize(const Json& params);
   Json list_tools() const;
   void call_tool(const Message& request, const Reply& reply);
-  Json run_tool(const std::string& name, Json arguments, const Json& params, const CancelToken& cancel);
+  Json run_tool(const std::string& name, Json arguments, const Json& params, const CancelToken& cancel,
+                const std::string& conversation);
   Result<Json> run_own_tool(const std::string& name, const Json& arguments, const CancelToken& cancel);
   Result<std::shared_ptr<Box>> box_for(const Json& arguments, const CancelToken& cancel);
   Result<BoxWish> default_wish(const CancelToken& cancel);
@@ -103,7 +104,8 @@ class Session {
   void send(const Json& json, std::uint64_t stream);
   std::uint64_t stream_here();
   bool was_refused_here();  // the call of this thread
-  void note_meta(const Json& params);
+  std::string note_meta(const Json& params);
+  std::string conversation_here();
   ToolVerdict decide(const Opinion& opinion, const ToolRequest& request, const std::string& workspace);
   void log(std::string_view level, std::string_view text);
   void remember(const std::vector<Violation>& violations, const std::string& box);
@@ -122,6 +124,7 @@ class Session {
   // guarded by streams_mutex_
   std::map<std::thread::id, std::uint64_t> streams_;  // of who is at work
   std::set<std::thread::id> refused_;
+  std::map<std::thread::id, std::string> conversations_;
   std::mutex mutex_;
   std::condition_variable changed_;
   // guarded by mutex_

@@ -151,6 +151,19 @@ TEST_F(McpDefenceTest, AnotherConversationRemembersNothing) {
   EXPECT_EQ(defence.judge(bash("rm -rf archive"), "/work").advice, Advice::kAllow);
 }
 
+TEST_F(McpDefenceTest, SwitchingConversationsForgetsNothingSilently) {
+  Defence defence(options());
+  defence.heard("a", "");
+  (void)read(defence, kRunbook);
+  defence.heard("b", "");
+  EXPECT_EQ(defence.judge(bash("rm -rf archive"), "/work").advice, Advice::kAllow) << "b has not read it";
+  EXPECT_EQ(defence.judge(bash("rm -rf archive"), "/work", "a").advice, Advice::kAsk) << "a call that began before";
+  for (int i = 0; i < 20; ++i) defence.heard("c" + std::to_string(i), "");
+  EXPECT_EQ(defence.judge(bash("rm -rf archive"), "/work").advice, Advice::kAllow) << "never seen before";
+  defence.heard("a", "");
+  EXPECT_EQ(defence.judge(bash("make"), "/work").row, "forgotten");
+}
+
 TEST_F(McpDefenceTest, AReviewIsAskedOnceAndItsAnswerFound) {
   Defence defence(options());
   const auto queue = ReviewQueue::open(state_.path());
