@@ -403,6 +403,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.fail(400, "timeout must be positive")
         if type(request.get("network", {}).get("allowPublicTraffic", True)) is not bool:
             return self.fail(400, "network.allowPublicTraffic is no boolean")
+        while fault("hold"):
+            time.sleep(0.02)
         box = Box(request)
         with boxes_lock:
             boxes[box.id] = box

@@ -108,8 +108,8 @@ class Relay {
 
 }  // namespace
 
-Result<ExecResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, const RelayOptions& how) {
-  runtime::Signals signals = BELLJAR_TRY(runtime::Signals::open(runtime::Signals::Take::kForwarded));
+Result<ExecResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, const RelayOptions& how,
+                         runtime::Signals& signals) {
   std::atomic<bool> lost{false};
   const auto to = [&](int fd) {
     return [fd, &lost](std::string_view bytes) {

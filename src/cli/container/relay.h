@@ -3,6 +3,7 @@
 
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "runtime/signals.h"
 
 namespace belljar::cli {
 
@@ -13,6 +14,7 @@ struct RelayOptions {
 };
 
 // Errors: as Sandbox::spawn; kUnavailable, our output could not be written.
-Result<ExecResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, const RelayOptions& how);
+Result<ExecResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, const RelayOptions& how,
+                         runtime::Signals& signals);
 
 }  // namespace belljar::cli

@@ -1,5 +1,6 @@
 #include "cli/container/sandboxed.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -27,6 +28,7 @@
 #include "runtime/json.h"
 #include "runtime/pump.h"
 #include "runtime/run.h"
+#include "runtime/signals.h"
 #include "runtime/stdio.h"
 
 namespace belljar::cli {
@@ -74,6 +76,24 @@ void tell_timeout(const Limits& limits, EnforcementReport& report) {
   else report.erase(clause);
 }
 
+// The first that came and would have ended us; takes all of them.
+std::optional<int> asked_to_end(runtime::Signals& signals) {
+  std::optional<int> first;
+  while (const auto number = signals.next()) {
+    if (!first && (*number == SIGINT || *number == SIGTERM || *number == SIGHUP || *number == SIGQUIT)) first = number;
+  }
+  return first;
+}
+
+ExecResult ended_before(int number) {
+  ExecResult result;
+  result.exit_code = 128 + number;
+  result.signal = number;
+  result.reason = Reason::kCancelled;
+  result.message = "a signal came before the command was started";
+  return result;
+}
+
 // `unstopped`: what came of the command is known, but the sandbox could not be ended.
 Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, RunAudit& audit, UniqueFd& report,
                           std::optional<Error>& unstopped) {
@@ -87,11 +107,17 @@ Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, R
   config.backend = backend.name;
   config.policy = loaded->effective.policy;
   config.caller_env = environment();
+  // Longer than the sandbox: a signal while it starts or stops would leave it behind.
+  runtime::Signals signals = BELLJAR_TRY(runtime::Signals::open(runtime::Signals::Take::kForwarded));
   const auto sandbox = BELLJAR_TRY(backend.make(*loaded, config));
   command.cwd = backend.find_cwd(given.flags.cwd, *loaded, *sandbox);
   BELLJAR_CHECK(audit.start(command, *loaded));
   BELLJAR_CHECK(sandbox->start());
   if (backend.started) backend.started(*sandbox);
+  if (const auto number = asked_to_end(signals)) {
+    if (const auto stopped = sandbox->stop(); !stopped) unstopped = stopped.error();
+    return ended_before(*number);
+  }
   const Limits& limits = config.policy.limits;
   SpawnOptions options;
   options.timeout = limits.timeout;
@@ -100,12 +126,13 @@ Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, R
   RelayOptions how{.terminal = given.pty || (at_terminal && !given.no_pty && !given.json), .capture = given.json};
   // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
   how.input = !(given.shell_text && !given.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal);
-  ExecResult result = BELLJAR_TRY(relay(*sandbox, command, options, how));
+  ExecResult result = BELLJAR_TRY(relay(*sandbox, command, options, how, signals));
   // Without a cap nothing was kept and nothing was lost.
   if (!given.json && !limits.output_bytes) std::erase(result.limits_hit, "output");
   result.enforcement = sandbox->enforcement();
   tell_timeout(limits, result.enforcement);
   if (const auto stopped = sandbox->stop(); !stopped) unstopped = stopped.error();
+  (void)asked_to_end(signals);  // too late for the command, and its result is to be told
   return result;
 }
 

@@ -55,7 +55,7 @@ constexpr milliseconds kHopeless = 5s;        // after the last signal: its end 
 constexpr milliseconds kEnding = 5s;          // for all that is asked of the service to end a command
 constexpr milliseconds kHelperEnding = 1s;    // the same, of a helper, whose own end others wait for
 constexpr milliseconds kBackstop = 30s;
-constexpr milliseconds kLastWords = 500ms;  // for the rest of a stream whose command has ended
+constexpr milliseconds kLastWords = 500ms;      // for the rest of a stream whose command has ended
 constexpr std::chrono::seconds kLastAnswer{2};  // for what was sent to the stdin of a command that has ended
 constexpr char kNotStarted[] = "cannot start the command in the sandbox";
 

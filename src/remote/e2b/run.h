@@ -106,7 +106,7 @@ class Run {
   Clock::time_point over_at_;
   std::optional<Event> ended_;
   std::optional<Error> refused_;
-  bool not_run_ = false;  // refused_ is about the program: a result, not an error
+  bool not_run_ = false;      // refused_ is about the program: a result, not an error
   bool kill_failed_ = false;  // nothing of the service took a KILL
   std::string lost_;
   std::optional<Reason> cause_;

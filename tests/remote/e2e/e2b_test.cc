@@ -1,9 +1,11 @@
 // belljar run --backend e2b; and the official SDK against the server that our client is tested with.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <chrono>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/fake_e2b.h"
@@ -73,6 +75,19 @@ TEST_F(RunOnE2b, WhatLivesOnIsNamed) {
     EXPECT_EQ(second.out, "kept\n") << second;
     EXPECT_EQ(second.err, "") << second;
   }
+}
+
+TEST_F(RunOnE2b, ASignalDuringTheStartLeavesNoSandbox) {
+  fake_.misbehave("hold=1");
+  Running run({BELLJAR_PROGRAM, "run", "--backend", "e2b", "--", "true"}, {.cwd = here_.path(), .env = environment()});
+  for (int turn = 0; turn < 2000 && fake_.log().find(R"(["POST", "/sandboxes")") == std::string::npos; ++turn)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  run.send(SIGINT);
+  fake_.misbehave("");
+  const Outcome outcome = run.wait();
+  EXPECT_EQ(outcome.exit_code, 130) << outcome;
+  EXPECT_NE(fake_.log().find(R"(["DELETE", "/sandboxes/)"), std::string::npos) << "made, and ended";
+  EXPECT_EQ(fake_.log().find("process.Process/Start"), std::string::npos) << "nothing was run";
 }
 
 TEST_F(RunOnE2b, WhatIsMissingIsSaid) {
