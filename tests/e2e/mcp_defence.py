@@ -73,8 +73,9 @@ def a_poisoned_file_is_shown_as_data_and_what_obeys_it_is_blocked():
         assert any('the detector finds an injection' in line for line in peer.logged), peer.logged
         refused = peer.call('bash', command=STEAL)
         assert refused['isError'], refused
-        for piece in ('was not allowed', 'collect.evil.example', 'notes.md', 'ignore all previous instructions'):
+        for piece in ('was not allowed', 'collect.evil.example', 'notes.md'):
             assert piece in words(refused), (piece, words(refused))
+        assert 'ignore all previous instructions' not in words(refused).lower(), 'quotes are for people'
         assert not peer.call('bash', command='echo other work')['isError']
     assert re.search(r'deny \(validator\)\s+bash .*collect.evil', review('list', '--all'))
 
@@ -98,7 +99,7 @@ def what_is_suspicious_waits_for_a_person():
         refused = peer.call('bash', command='rm -rf archive')
         assert refused['isError'] and is_kept()
         told = re.search(r'belljar review answer (\w{12}) once', words(refused))
-        assert told and 'delete archive' in words(refused), words(refused)
+        assert told and 'delete archive' not in words(refused), words(refused)
         assert 'delete archive' in review('show', told[1])
         assert words(peer.call('bash', command='rm -rf archive')).count(told[1]), 'it is the same review'
         review('answer', told[1], 'once')
