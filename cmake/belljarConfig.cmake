@@ -1,5 +1,5 @@
 # find_package(belljar): the imported target belljar::belljar, a static library with everything that include/belljar declares but these headers:
-# webhook.h is belljar::webhook (install component library-webhook, needs libcurl); e2b.h is belljar::e2b (library-e2b, needs libcurl); command_rules.h, turn.h, content_policy.h and review.h are
+# webhook.h is belljar::webhook (install component library-webhook, needs libcurl); e2b.h is belljar::e2b (library-e2b, needs libcurl); aliyun.h is belljar::aliyun (library-aliyun, needs libcurl); volcengine.h is belljar::volcengine (library-volcengine, needs libcurl); command_rules.h, turn.h, content_policy.h and review.h are
 # belljar::guard (library-guard, needs tree-sitter); guardian.h is belljar::guardian (library-guardian, needs both); agent.h and agent_model.h
 # are belljar::agent (library-agent, needs belljar::guardian).
 include(CMakeFindDependencyMacro)
@@ -15,6 +15,14 @@ endif()
 if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/belljarE2bTargets.cmake)
   find_dependency(CURL)
   include(${CMAKE_CURRENT_LIST_DIR}/belljarE2bTargets.cmake)
+endif()
+if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/belljarVolcengineTargets.cmake)
+  find_dependency(CURL)
+  include(${CMAKE_CURRENT_LIST_DIR}/belljarVolcengineTargets.cmake)
+endif()
+if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/belljarAliyunTargets.cmake)
+  find_dependency(CURL)
+  include(${CMAKE_CURRENT_LIST_DIR}/belljarAliyunTargets.cmake)
 endif()
 if(TARGET belljar::guard AND EXISTS ${CMAKE_CURRENT_LIST_DIR}/belljarGuardianTargets.cmake)
   find_dependency(CURL)

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "remote/base64.h"
 #include "remote/e2b/events.h"
 #include "remote/frames.h"
 
@@ -47,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const Seen whole = take(bytes, size);
   if (!(whole == take(bytes, 1)) || !(whole == take(bytes, 1 + data[0] % 16))) std::abort();
-  if (e2b::from_base64(e2b::to_base64(bytes)) != bytes) std::abort();
-  (void)e2b::from_base64(bytes);
+  if (from_base64(to_base64(bytes)) != bytes) std::abort();
+  (void)from_base64(bytes);
   return 0;
 }

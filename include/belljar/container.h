@@ -31,10 +31,18 @@ struct RegistryLogin {
   std::string server;  // "registry.example.com"; empty: the engine's default
 };
 
+// kShared: an engine on another machine sees the same directories at the same paths (a shared volume); otherwise one that is not on
+// this machine is refused, because it would show the command a directory of its own.
+enum class EngineFiles { kOfThisMachine, kShared };
+enum class PlainTcp { kLoopback, kAnywhere };  // where TCP without TLS may go
+
 struct ContainerOptions {
-  // "unix:///run/docker.sock", or the path alone. Empty: $DOCKER_HOST; else the first that is there of
+  // "unix:///run/docker.sock", or the path alone; "tcp://host:2376", with TLS where DOCKER_TLS_VERIFY is set (ca.pem, cert.pem and
+  // key.pem in DOCKER_CERT_PATH, else ~/.docker). Empty: $DOCKER_HOST; else the first that is there of
   // $XDG_RUNTIME_DIR/docker.sock, /var/run/docker.sock, $XDG_RUNTIME_DIR/podman/podman.sock, /run/podman/podman.sock.
   std::string engine;
+  EngineFiles engine_files = EngineFiles::kOfThisMachine;
+  PlainTcp plain_tcp = PlainTcp::kLoopback;
   std::string image = "node:20-slim";
   PullPolicy pull = PullPolicy::kIfNotPresent;
   std::optional<RegistryLogin> login;

@@ -61,6 +61,10 @@ class SandboxDecorator : public Sandbox {
   Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override {
     return inner_->watch(path, options);
   }
+  Result<void> set_network_rules(const NetworkRules& rules) override { return inner_->set_network_rules(rules); }
+  Result<std::vector<txn::Change>> changes() override { return inner_->changes(); }
+  Result<void> snapshot(const std::string& name) override { return inner_->snapshot(name); }
+  Result<void> rollback(const std::string& snapshot) override { return inner_->rollback(snapshot); }
 
  protected:
   Sandbox& inner() const noexcept { return *inner_; }
@@ -75,9 +79,9 @@ class SandboxDecorator : public Sandbox {
 // One call, told after it has come back, whether it succeeded, failed or was refused.
 struct AuditEntry {
   std::string kind;     // "exec", "spawn", "readFile", "writeFile", "list", "stat", "makeDir", "rename", "remove", "glob", "grep",
-                        // "watch", "start", "stop"
-  std::string subject;  // the command (shell text, or argv joined by spaces), the path, the pattern
-  std::string target;   // of rename: the new path
+                        // "watch", "setNetworkRules", "snapshot", "rollback", "start", "stop"
+  std::string subject;  // the command (shell text, or argv joined by spaces), the path, the pattern, the rules
+  std::string target;   // of rename: the new path; exec, spawn: "allowed HOST, ...", what is opened for it
   int exit_code = 0;    // exec, spawn
   std::string reason;   // exec, spawn: "exited", "timeout", ...
   std::uint64_t bytes = 0;  // exec, spawn: of stdout and stderr, dropped ones included; files: of the content

@@ -20,17 +20,13 @@
 #include <optional>
 #include <string>
 
+#include "belljar/cloud.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 
 namespace belljar {
 
-// What stop(), and the destructor, do with the sandbox in the cloud. Its commands end in any case.
-enum class E2bOnStop {
-  kKill,
-  kPause,  // start() resumes it, files as they were
-  kLeave,  // it lives on until its time is over; start() connects to it again
-};
+using E2bOnStop = CloudOnStop;
 
 struct E2bOptions {
   // Unset ones are taken from E2B_API_KEY, E2B_DOMAIN, E2B_API_URL and E2B_SANDBOX_URL of the caller's environment. https only, but
@@ -49,7 +45,7 @@ struct E2bOptions {
   std::chrono::milliseconds request_timeout = std::chrono::seconds(60);  // for one answer of the service
 };
 
-class E2bSandbox : public Sandbox {
+class E2bSandbox : public CloudSandbox {
  public:
   // Creates one and starts it. Errors: kUnauthenticated, no key or a wrong one; kNotFound, no such template; kUnavailable;
   // kResourceExhausted, the account's limits; else as make_sandbox() and start().
@@ -58,12 +54,6 @@ class E2bSandbox : public Sandbox {
   // To one that exists, running or paused; its time is made longer to `lifetime` where it is shorter.
   static Result<std::shared_ptr<E2bSandbox>> connect(const std::string& sandbox_id, E2bOptions options = {},
                                                      const SandboxConfig& config = {});
-
-  virtual std::string sandbox_id() const = 0;  // the service's; empty: not started
-  // From now, longer or shorter. Errors: kFailedPrecondition, it does not run.
-  virtual Result<void> set_timeout(std::chrono::milliseconds lifetime) = 0;
-  // Whatever on_stop says. False: it was gone already.
-  virtual Result<bool> kill() = 0;
 };
 
 SandboxFactory e2b_backend(E2bOptions options = {});

@@ -59,10 +59,10 @@ struct EgressEvent {
   EgressRecord record;
 };
 
-enum class Lifecycle { kStarted, kStartFailed, kStopped };
+enum class Lifecycle { kStarted, kStartFailed, kStopped, kRulesChanged };
 struct LifecycleEvent {
   Lifecycle what = Lifecycle::kStarted;
-  std::string detail;  // the Error's line
+  std::string detail;  // the Error's line; kRulesChanged: the rules for hosts
 };
 
 // In the order of the alternatives of Event::body.

@@ -65,8 +65,8 @@ struct EgressRecord {
   std::uint16_t port = 0;
   std::string address;  // dialled; empty when none was
   bool allowed = false;
-  std::string reason;  // "allowed", or why it was refused or failed: "not-listed", "denied", "not-public", "dns", "dial", ...
-  std::string rule;    // as written in the policy; empty when none decided
+  std::string reason;  // "allowed", or why it was refused or failed: "not-listed", "denied", "not-public", "dns", "rules" ...
+  std::string rule;  // as written in the policy; empty when none decided
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // as the command sees it
   std::chrono::microseconds duration{0};
   bool operator==(const EgressRecord&) const = default;
@@ -87,6 +87,13 @@ struct Output {
   bool operator==(const Output&) const = default;
 };
 
+// A backend that was to be used and could not be.
+struct TriedBackend {
+  std::string backend;
+  std::string why;  // one line
+  bool operator==(const TriedBackend&) const = default;
+};
+
 struct ExecResult {
   int exit_code = 0;  // the program's own; 124 timed out; 128+n signal n; 125, 126, 127 could not start
   std::optional<int> signal;
@@ -101,9 +108,11 @@ struct ExecResult {
   std::uint64_t violations_dropped = 0;  // refused as well, for which there was no room
   std::uint64_t violations_hidden = 0;   // refused as well, and kept out by ignore_violations
   std::string id;                        // for `belljar explain ID`; empty when nothing was kept
-  std::vector<EgressRecord> egress;      // with network.mode = "proxy"
+  std::vector<EgressRecord> egress;      // with network.mode = "proxy"; of a live sandbox: what ended since the last result
   std::uint64_t egress_dropped = 0;      // records that found the list full
   EnforcementReport enforcement;
+  std::string backend;              // that ran it, where a choice was made; else empty
+  std::vector<TriedBackend> tried;  // before it, in order (Policy::fallback)
 };
 
 }  // namespace belljar

@@ -164,6 +164,10 @@ struct IgnoreViolations {
   bool operator==(const IgnoreViolations&) const = default;
 };
 
+// What stands between a command and this machine, weakest first. A container shares this kernel as namespaces do, and shows nothing
+// of this machine's tree; vm has a kernel of its own, in a virtual machine or (gVisor) in user space.
+enum class Isolation { kNone, kGuardRails, kLandlock, kNamespace, kContainer, kVm };
+
 struct Policy {
   std::string profile;  // name of the profile it started from
   Mode mode = Mode::kWorkspaceWrite;
@@ -173,7 +177,9 @@ struct Policy {
   Limits limits;
   Commands commands;
   IgnoreViolations ignore_violations;
-  std::string backend = "native";  // native | landlock | auto
+  std::string backend = "native";          // native | landlock | container | e2b | aliyun | volcengine | auto
+  std::vector<std::string> fallback;       // backends to try, in this order, when `backend` cannot start
+  Isolation isolation = Isolation::kNone;  // at least this, or the start fails; `accept` does not help it
   bool enable_weaker_nested_sandbox = false;
   bool allow_nested_userns = false;
   bool allow_root_uid = false;
@@ -186,6 +192,7 @@ std::string_view to_string(Mode mode) noexcept;
 std::string_view to_string(Access access) noexcept;
 std::string_view to_string(NetMode mode) noexcept;
 std::string_view to_string(Protect protect) noexcept;
+std::string_view to_string(Isolation isolation) noexcept;
 
 // The access that `filesystem.entries` give to an absolute, lexically normal path: the most specific entry wins (longest path,
 // whole components), ties resolve none > write > read. nullptr when no entry covers it.

@@ -30,6 +30,7 @@
 #include "belljar/policy.h"
 #include "belljar/process.h"
 #include "belljar/result.h"
+#include "belljar/txn.h"
 #include "belljar/watch.h"
 
 namespace belljar {
@@ -49,6 +50,10 @@ struct ExecOptions {
   // Bytes kept of each stream. Unset: the policy's, else 200 000. The rest is read, counted and dropped, or ends the command where
   // the policy's output_action says so.
   std::optional<std::uint64_t> output_bytes;
+  // Hosts beside the policy's that may be reached from the start of the command to its end (network.mode proxy; the forms of
+  // allowed_domains). The proxy does not tell commands apart: others that run meanwhile reach them, too. Denied ones stay denied.
+  // Errors of the call: kInvalidArgument, what is no rule; kFailedPrecondition, another mode; kUnimplemented, by this backend.
+  std::vector<std::string> allowed_domains;
 };
 
 enum class SpawnInput { kNull, kPipe };
@@ -64,6 +69,13 @@ struct SpawnOptions {
   CancelToken cancel;
   OutputCallback on_stdout, on_stderr;  // on a thread of the process's own
   std::optional<std::uint64_t> output_bytes;
+  std::vector<std::string> allowed_domains;  // as of ExecOptions, to the end of the command itself
+};
+
+// What the proxy lets through, as the policy's keys of these names say it.
+struct NetworkRules {
+  std::vector<std::string> allowed_domains, denied_domains, allowed_requests;
+  bool operator==(const NetworkRules&) const = default;
 };
 
 // What a sandbox uses now.
@@ -126,6 +138,33 @@ class Sandbox {
         .reason("nobody tells this backend what changes")
         .next("use backend native, landlock or local, or list the files again");
   }
+
+  // Other rules for hosts than the policy's, from now until stop() (network.mode proxy). What is under way and refused by them is
+  // refused, or cut where an answer has begun: then its record says `rules`. Whoever may call this decides alone, as who makes the
+  // policy. Errors: kInvalidArgument, what is no rule, and nothing has changed; kFailedPrecondition, it does not run, its mode is
+  // another, or rules for requests where the policy had none; kUnimplemented, by this backend.
+  virtual Result<void> set_network_rules([[maybe_unused]] const NetworkRules& rules) {
+    return Error(Code::kUnimplemented, "cannot change the hosts that may be reached")
+        .reason("no proxy of ours serves this backend")
+        .next("use backend native, or make another sandbox");
+  }
+
+  // Of a sandbox whose workspace is a transaction (SandboxConfig::transaction). What it changed, sorted by path; the host has none
+  // of that. Errors, of all three: kUnimplemented, it has no transaction; kFailedPrecondition, it does not run.
+  virtual Result<std::vector<txn::Change>> changes() { return no_transaction(); }
+  // Keeps the workspace as it is now under this name, or returns to it; without a name to how the host has it. The sandbox is made
+  // anew for that: processes, which are not ended but refused by name, /tmp, caches, ports and watches are not kept. Calls of other
+  // threads wait meanwhile. Errors: kFailedPrecondition, something runs in it; kAlreadyExists, kInvalidArgument and kNotFound, the
+  // name; as start(), and it does not run then.
+  virtual Result<void> snapshot([[maybe_unused]] const std::string& name) { return no_transaction(); }
+  virtual Result<void> rollback([[maybe_unused]] const std::string& snapshot = {}) { return no_transaction(); }
+
+ private:
+  static Error no_transaction() {
+    return Error(Code::kUnimplemented, "the workspace is no transaction")
+        .reason("its changes are made to the directory itself")
+        .next("set SandboxConfig::transaction, with backend native");
+  }
 };
 
 enum class OnStop { kKeep, kClean };
@@ -136,8 +175,13 @@ using SandboxFactory = std::function<Result<std::shared_ptr<Sandbox>>(const Sand
 
 struct SandboxConfig {
   // Decides alone: policy.backend is for belljar::run and the command line. native, landlock: locked down by the kernel. container:
-  // by a container engine. local: guard rails only, and says so. mock: nothing is executed.
+  // by a container engine. local: guard rails only, and says so. mock: nothing is executed. Clouds: by `factory` or `factories`.
+  // auto: native, then landlock where that cannot start; and then a container where policy.isolation asks for more than namespaces.
   std::string backend = "native";
+  // Tried in this order when `backend` cannot start, at each start() anew; like `backend` it decides alone. Each is held to the
+  // same policy, `require` and `isolation` included, before anything runs. local and mock are refused here. enforcement() is that
+  // of the one in use, and ExecResult::tried tells of those before it; when none starts, the error does.
+  std::vector<std::string> fallback;
   Policy policy;
   std::string workspace;                          // empty: the current directory
   std::map<std::string, std::string> caller_env;  // what the policy's environment is taken from; empty: this process's own
@@ -152,8 +196,14 @@ struct SandboxConfig {
   // in it is removed at each start.
   std::string persistent_volume;
   OnStart on_start = OnStart::kRestore;
+  // Not empty: the workspace is a transaction of that name (belljar/txn.h). From start() to stop() the sandbox alone may change it,
+  // then txn::commit() gives its changes to the host, or txn::rollback() drops them. Backend native, mode workspace-write.
+  std::string transaction;
+  std::string state_dir;       // where transactions are kept; empty: default_state_dir()
   ContainerOptions container;  // for backend container: engine, image ...
   SandboxFactory factory;      // one's own instead of a backend's name
+  // For names in `backend` and `fallback` that libraries of their own serve: {"e2b", e2b_backend()}.
+  std::map<std::string, SandboxFactory> factories;
 };
 
 // Errors: as belljar::run for policy and workspace; kUnimplemented, there is no such backend.

@@ -27,7 +27,7 @@ AgentRun make_run(agent::State& state, const std::string& name, std::string task
           .tell =
               [&state, name](AgentEvent event) {
                 event.agent = name;
-                state.tell(std::move(event));
+                state.tell(event);
               },
           .delegate = {},
           .stop = {}};

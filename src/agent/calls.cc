@@ -1,7 +1,4 @@
 // One call: judged, asked about, made, shown to the model.
-#include <sys/random.h>
-
-#include <array>
 #include <optional>
 #include <ranges>
 #include <string>
@@ -12,33 +9,18 @@
 #include "agent/json.h"
 #include "agent/state.h"
 #include "base/format.h"
+#include "base/random.h"
 #include "belljar/agent.h"
 #include "belljar/agent_model.h"
 #include "belljar/content_policy.h"
 #include "belljar/guardian.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
+#include "guard/call.h"
 #include "guard/detect.h"
 
 namespace belljar::agent {
 namespace {
-
-// Which content a result is: a file of the workspace, by its path, or whatever a command said.
-Entered entered_of(const ToolUse& call, std::string text) {
-  const std::string path = text_of(arguments_of(call), "path");
-  const bool file = call.name == "read_file" || call.name == "readFile";
-  if (file && !path.empty()) return {.source = TextSource::kWorkspace, .name = path, .text = std::move(text)};
-  const bool names = call.name == "list" || call.name == "glob" || call.name == "grep" || call.name == "listFiles";
-  return {.source = names ? TextSource::kWorkspace : TextSource::kTool, .name = call.name, .text = std::move(text)};
-}
-
-std::string new_nonce() {
-  std::array<unsigned char, 12> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
-  std::string nonce;
-  for (const unsigned char byte : bytes) nonce += format("{:02x}", byte);
-  return nonce;
-}
 
 AgentOpinion default_opinion(const ToolRequest& request) {
   if (request.kind == ToolKind::kRead) return {.say = AgentSay::kRun};
@@ -95,15 +77,26 @@ ToolVerdict State::judge(const ToolRequest& request) {
   return {};
 }
 
-std::string State::shown(const ToolUse& call, const ToolResult& result) {
-  const Entered entered = entered_of(call, result.text);
+// Which content a result is: a file of the workspace, by its path, what came over the network, or whatever else a command said.
+Entered State::entered_of(const ToolUse& call, std::string text) {
+  const std::string path = text_of(arguments_of(call), "path");
+  const bool file = call.name == "read_file" || call.name == "readFile";
+  if (file && !path.empty()) return {.source = TextSource::kWorkspace, .name = path, .text = std::move(text)};
+  const bool names = call.name == "list" || call.name == "glob" || call.name == "grep" || call.name == "listFiles";
+  const auto source = names                                                                    ? TextSource::kWorkspace
+                      : guard::talks({.tool = call.name, .arguments = call.arguments}, reader) ? TextSource::kNetwork
+                                                                                               : TextSource::kTool;
+  return {.source = source, .name = call.name, .text = std::move(text)};
+}
+
+std::string State::shown(const ToolUse& call, const Entered& entered) const {
   const ContentShown shown = gate.apply(entered);
   for (const std::string& note : shown.notes)
     tell({.kind = AgentEvent::Kind::kNote, .agent = speaking, .text = format("{}: {}", call.name, note)});
-  const std::string nonce = new_nonce();
+  const std::string nonce = random_hex(12);
   if (nonce.empty()) return "the result cannot be shown: this machine gives no random numbers";
-  const auto source = entered.source == TextSource::kWorkspace ? guard::Source::kWorkspace : guard::Source::kTool;
-  return guard::wrap_result({.tool = call.name, .source = source, .content = shown.text}, nonce);
+  return guard::wrap_result({.tool = call.name, .source = static_cast<guard::Source>(entered.source), .content = shown.text},
+                            nonce);
 }
 
 MiddlewareAnswer State::make_call(AgentRun& run, const ToolUse& call) {
@@ -125,9 +118,9 @@ ChatMessage State::answer(AgentRun& run, const ToolUse& call) {
             .use = use,
             .turn = run.turn});
   ChatMessage message{.role = ChatRole::kTool, .call_id = call.id, .tool = call.name, .failed = result.failed};
-  message.text = answer.trusted ? result.text : shown(call, result);
   // The raw text: what was taken out for the model is still where the call's strings may have come from.
   Entered entered = entered_of(call, result.text);
+  message.text = answer.trusted ? result.text : shown(call, entered);
   if (answer.trusted) entered.trust = TextTrust::kTrusted;
   turn.entered(std::move(entered));
   return message;

@@ -15,6 +15,7 @@
 #include "agent/json.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "belljar/agent.h"
 #include "belljar/agent_model.h"
 #include "belljar/error.h"
@@ -106,16 +107,6 @@ Result<std::string> read_whole(const std::string& path) {
   }
   text.resize(have);
   return text;
-}
-
-Result<void> write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t put = ::write(fd, text.data(), text.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return Error(Code::kResourceExhausted, "cannot write").sys(errno, "write");
-    text.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return {};
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "http/client.h"
+#include "http/post.h"
 
 namespace belljar {
 namespace agent {

@@ -7,36 +7,18 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json_shape.h"
 #include "belljar/agent_model.h"
 
 namespace belljar::agent {
 namespace {
 
-constexpr int kDeepest = 128;
-
-bool is_too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      else if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kDeepest) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
+constexpr std::size_t kDeepest = 128;
 
 }  // namespace
 
 std::optional<Json> parse_json(std::string_view text) {
-  if (is_too_deep(text)) return std::nullopt;
+  if (json_shape(text).deepest > kDeepest) return std::nullopt;
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) return std::nullopt;
   return json;

@@ -11,6 +11,7 @@
 #include "belljar/content_policy.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
+#include "guard/shell.h"
 
 namespace belljar::agent {
 
@@ -23,8 +24,9 @@ struct State {
   // A call from its proposal to the message for the model.
   ChatMessage answer(AgentRun& run, const ToolUse& call);
   MiddlewareAnswer make_call(AgentRun& run, const ToolUse& call);
+  Entered entered_of(const ToolUse& call, std::string text);
   // As data, through the content policy, between delimiters.
-  std::string shown(const ToolUse& call, const ToolResult& result);
+  std::string shown(const ToolUse& call, const Entered& entered) const;
   AgentMiddleware* owner_of(std::string_view tool) const;
   std::string system_prompt() const;
   std::vector<ToolSpec> specs(bool may_delegate) const;
@@ -38,6 +40,7 @@ struct State {
   AgentOptions options;
   ContentGate gate;
   Turn turn;
+  guard::ShellReader reader;
   Toolbox toolbox;
   std::vector<ChatMessage> messages;
   std::string user;  // what the user wrote, for the guardian

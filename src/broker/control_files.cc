@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/write_all.h"
 #include "broker/git_judge.h"
 
 namespace belljar::broker {
@@ -137,15 +138,6 @@ bool leads_further(const std::string& relative) { return is_git_layout(relative 
 OrErrno<Next> proceed(int status, Next next) { return status == 0 ? OrErrno<Next>(next) : errno_is(-status); }
 
 }  // namespace
-
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t size = ::write(fd, text.data(), text.size());
-    if (size < 0 && errno != EINTR) return false;
-    if (size > 0) text.remove_prefix(static_cast<std::size_t>(size));
-  }
-  return true;
-}
 
 OrErrno<UniqueFd> make_private(int dir, mode_t mode, std::string& name) {
   name = reserved_name();

@@ -37,7 +37,6 @@ std::optional<std::string> objection_to(const FileRules& rules, const std::strin
 int place_fresh(const Place& place, const Fresh& fresh);
 // A new private file beside `place`, open for reading and writing. `name` is its reserved name.
 OrErrno<UniqueFd> make_private(int dir, mode_t mode, std::string& name);
-bool write_all(int fd, std::string_view text);
 
 // The act on `place` completes a git directory: all its control files are judged and replaced by fresh ones. `ruling` was asked
 // with the directories owned. 0: go on with the act.

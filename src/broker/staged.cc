@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/write_all.h"
 #include "broker/control_files.h"
 #include "broker/file_call.h"
 #include "broker/git_judge.h"

@@ -38,6 +38,7 @@ Result<void> create(const belljar_options* given, belljar_sandbox** sandbox) {
   if (options.workspace != nullptr) config.workspace = options.workspace;
   config.policy = BELLJAR_TRY(policy_of(options.policy_toml, config.workspace));
   config.backend = options.backend != nullptr ? options.backend : config.policy.backend;
+  config.fallback = config.policy.fallback;
   if (options.idle_timeout_ms < 0) return Error(Code::kInvalidArgument, "idle_timeout_ms is negative");
   if (options.idle_timeout_ms > 0) config.idle_timeout = std::chrono::milliseconds(options.idle_timeout_ms);
   auto made = BELLJAR_TRY(make_sandbox(config));

@@ -3,17 +3,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/format.h"
 #include "base/rfc3339.h"
 #include "belljar/audit.h"
@@ -29,20 +32,11 @@
 #include "policy/paths.h"
 
 namespace belljar::cli {
+
 namespace {
 
-std::map<std::string, std::string> own_environment() {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view variable = *entry;
-    const std::size_t equals = variable.find('=');
-    if (equals != std::string_view::npos) variables.emplace(variable.substr(0, equals), variable.substr(equals + 1));
-  }
-  return variables;
-}
-
 std::vector<std::string> without_secrets(const std::vector<std::string>& argv) {
-  const Redactor redactor = Redactor::from_environment(own_environment());
+  const Redactor redactor = Redactor::from_environment(by_name(own_environment()));
   std::vector<std::string> result;
   for (const std::string& word : argv) result.push_back(redactor(word));
   return result;
@@ -54,7 +48,7 @@ Result<std::string> place_of(const std::string& file) {
   const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
   char real[PATH_MAX];
   if (::realpath(directory.c_str(), real) == nullptr)
-    return Error(Code::kNotFound, format("cannot write to the audit trail {}", quoted(file)))
+    return Error(Code::kNotFound, format("cannot write to the audit trail {}", belljar::quoted(file)))
         .sys(errno, "realpath")
         .next("its directory must exist");
   const std::string name = slash == std::string::npos ? file : file.substr(slash + 1);
@@ -65,7 +59,7 @@ Result<std::string> place_of(const std::string& file) {
 Result<void> keep_away(const std::string& file, LoadedPolicy& loaded) {
   const Policy& policy = loaded.effective.policy;
   const auto refuse = [&](std::string why) {
-    return Error(Code::kInvalidArgument, format("cannot write to the audit trail {}", quoted(file)))
+    return Error(Code::kInvalidArgument, format("cannot write to the audit trail {}", belljar::quoted(file)))
         .reason(std::move(why))
         .next("put it in a directory of its own below ~/.local/state/belljar, which no sandbox sees");
   };
@@ -133,16 +127,28 @@ AuditFields fields_of(const EgressRecord& record) {
 
 }  // namespace
 
-Result<RunAudit> RunAudit::open(const AuditFlags& flags, LoadedPolicy* loaded) {
-  RunAudit audit;
+void add_audit_options(CLI::App& command, AuditFlags& flags) {
+  command.add_option("--audit", flags.file, "Append what is run, refused and what came of it to the audit trail FILE")
+      ->type_name("FILE");
+  command
+      .add_option("--audit-rotate", flags.rotate, "Begin a new file of the trail when it has reached this size (default: never)")
+      ->type_name("SIZE");
+}
+
+Result<std::optional<AuditTrail>> open_trail(const AuditFlags& flags, LoadedPolicy* loaded) {
   if (flags.file.empty() && !flags.rotate.empty())
     return Error(Code::kInvalidArgument, "--audit-rotate is for an audit trail, and there is none").next("add --audit FILE");
-  if (flags.file.empty()) return audit;
+  if (flags.file.empty()) return std::optional<AuditTrail>();
   AuditOptions options;
   if (!flags.rotate.empty()) options.rotate_at = BELLJAR_TRY(parse_bytes(flags.rotate));
   const std::string file = BELLJAR_TRY(place_of(flags.file));
   if (loaded != nullptr) BELLJAR_CHECK(keep_away(file, *loaded));
-  audit.trail_ = BELLJAR_TRY(AuditTrail::open(file, std::move(options)));
+  return std::optional<AuditTrail>(BELLJAR_TRY(AuditTrail::open(file, std::move(options))));
+}
+
+Result<RunAudit> RunAudit::open(const AuditFlags& flags, LoadedPolicy* loaded) {
+  RunAudit audit;
+  audit.trail_ = BELLJAR_TRY(open_trail(flags, loaded));
   return audit;
 }
 

@@ -1,6 +1,7 @@
 // What `run --audit FILE` writes: before the start, and when all is over.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,10 @@
 #include "belljar/exec_result.h"
 #include "cli/load.h"
 
+namespace CLI {
+class App;
+}
+
 namespace belljar::cli {
 
 struct AuditFlags {
@@ -17,9 +22,15 @@ struct AuditFlags {
   std::string rotate;  // --audit-rotate
 };
 
+void add_audit_options(CLI::App& command, AuditFlags& flags);
+
+// The trail, out of the command's sight and reach; none without --audit. Errors: as AuditTrail::open; kInvalidArgument, a place
+// that the command could write to.
+Result<std::optional<AuditTrail>> open_trail(const AuditFlags& flags, LoadedPolicy* loaded);
+
 class RunAudit {
  public:
-  // Without --audit: does nothing, ever. Errors: as AuditTrail::open; kInvalidArgument, a place that the command could write to.
+  // Without --audit: does nothing, ever. Errors: as open_trail.
   static Result<RunAudit> open(const AuditFlags& flags, LoadedPolicy* loaded);
 
   // "run.start", before anything runs; a trail that has no room refuses the run. Errors: as AuditTrail::append.

@@ -34,10 +34,6 @@ void add_recover(CLI::App& app, int& exit_code);
 
 // Commands that another program of ours does, beside this one, so that `run` stays small: its name, or nullptr when we do it here.
 const char* other_program(std::span<char* const> argv) noexcept;
-// The same for `run` with a backend that a program of its own serves.
-const char* program_of_backend(std::string_view name) noexcept;
-// Replaces this process by `program`, `argv` from our command's word on. Returns only when that fails.
-Error replace_by(const char* program, char* const* argv);
 // Replaces this process by `program`. `argv`: from our command's word on. Does not return unless it fails.
 int hand_over(const char* program, char** argv);
 

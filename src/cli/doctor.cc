@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <climits>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,9 +22,11 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/units.h"
+#include "cli/backends.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/own_program.h"
 #include "cli/policy_flags.h"
 #include "policy/merge.h"
 #include "runtime/limits.h"
@@ -44,9 +44,8 @@ struct ModeReport {
 };
 
 std::string own_path() {
-  char path[PATH_MAX];
-  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
-  return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "/usr/bin/belljar";
+  const std::string path = own_program();
+  return path.empty() ? "/usr/bin/belljar" : path;
 }
 
 // What every limit would be held with here: asked for at once, with values that cost nothing.
@@ -88,6 +87,7 @@ struct Findings {
   std::vector<backend::Probe> probes;
   std::optional<backend::Advice> advice;
   std::vector<ModeReport> modes;
+  std::vector<BackendState> backends;
 };
 
 // What keeps the native backend from starting; empty: nothing.
@@ -118,16 +118,9 @@ Result<Findings> examine(const PolicyFlags& flags) {
     findings.modes.push_back(std::move(report));
   }
   findings.modes.push_back(report_mode(landlock, policy, Mode::kWorkspaceWrite, loaded.context));
+  findings.backends = find_backends({findings.modes.front().refusal, findings.modes.back().refusal});
   return findings;
 }
-
-// A key that is there may be wrong: only a start asks the service, and costs money.
-bool has_e2b_key() noexcept {
-  const char* const key = std::getenv("E2B_API_KEY");
-  return key != nullptr && *key != '\0';
-}
-constexpr char kE2bKey[] = "E2B_API_KEY is set; it was not tried (docs/design/e2b.md says what holds there)";
-constexpr char kNoE2bKey[] = "cannot be used here: E2B_API_KEY is not set";
 
 void print_text(const Findings& findings) {
   std::string text = format("belljar on {} {} ({}), uid {}\n\nThis machine, by trying:\n", findings.machine.sysname,
@@ -154,7 +147,7 @@ void print_text(const Findings& findings) {
       if (!clause.mechanism.empty() && !clause.detail.empty()) text += format("  {:<24}          {}\n", "", clause.detail);
     }
   }
-  text += format("\ne2b backend: {}\n", has_e2b_key() ? kE2bKey : kNoE2bKey);
+  text += backends_text(findings.backends);
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
@@ -181,7 +174,7 @@ void print_json(const Findings& findings) {
     }
     root["modes"].push_back(std::move(entry));
   }
-  root["e2b"] = {{"key", has_e2b_key()}, {"detail", has_e2b_key() ? kE2bKey : kNoE2bKey}};
+  root["backends"] = backends_json(findings.backends);
   const std::string text = root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
 }

@@ -11,6 +11,7 @@
 #include "backend/find.h"
 #include "backend/native/host.h"
 #include "base/format.h"
+#include "base/write_all.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
@@ -42,17 +43,11 @@ Result<UniqueFd> open_output(const std::string& path, const LoadedPolicy& loaded
   return own;
 }
 
-Result<void> write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(fd, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0)
-      return Error(Code::kUnavailable, "cannot write the policy")
-          .sys(errno, "write")
-          .next("free some space, or choose another --output FILE");
-    text.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  return {};
+Result<void> write_policy(int fd, std::string_view text) {
+  if (write_all(fd, text)) return {};
+  return Error(Code::kUnavailable, "cannot write the policy")
+      .sys(errno, "write")
+      .next("free some space, or choose another --output FILE");
 }
 
 std::string in_words(const std::optional<policy::Value>& value) { return value ? escaped(policy::to_toml(*value)) : "unset"; }
@@ -94,12 +89,7 @@ Result<int> learn_it(const Given& given) {
   const policy::MergeContext& context = loaded.context;
   const backend::RealHost host;
   const auto backend = BELLJAR_TRY(backend::find_backend(loaded.effective.policy.backend, host));
-  std::vector<std::string> caller_env;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const bool secret = !loaded.effective.policy.network.credentials.empty() &&
-                        policy::is_credential_source(loaded.effective.policy.network, *entry);
-    if (!secret) caller_env.emplace_back(*entry);
-  }
+  std::vector<std::string> caller_env = caller_environment(loaded.effective.policy.network);
   std::string cwd = given.flags.cwd;
   if (!cwd.empty() && !cwd.starts_with('/')) cwd = context.cwd + "/" + cwd;
   if (cwd.empty() && runtime::find_cwd(context.workspace, context.cwd)) cwd = context.cwd;
@@ -126,7 +116,7 @@ Result<int> learn_it(const Given& given) {
   input.program = command.argv[0];
   input.result = std::move(ran.result);
   const policy::Learned learned = policy::learn(input, loaded.effective, context);
-  BELLJAR_CHECK(write_all(output.get(), learned.toml));
+  BELLJAR_CHECK(write_policy(output.get(), learned.toml));
   BELLJAR_CHECK(tell_difference(learned.toml, loaded));
   for (const std::string& risk : learned.risks) print_note("risk: " + escaped(risk));
   if (!given.output.empty())

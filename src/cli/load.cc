@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
@@ -25,6 +26,7 @@
 #include "belljar/state_dir.h"
 #include "cli/policy_flags.h"
 #include "policy/layer.h"
+#include "policy/look.h"
 #include "policy/merge.h"
 #include "policy/names.h"
 #include "policy/parse.h"
@@ -177,6 +179,13 @@ Result<Layer> base_layer(std::vector<Layer>& layers, const PolicyFlags& flags) {
 std::string variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread, before anything starts
   return value == nullptr ? std::string() : std::string(value);
+}
+
+std::vector<std::string> caller_environment(const Network& network) {
+  std::vector<std::string> entries = own_environment();
+  if (!network.credentials.empty())
+    std::erase_if(entries, [&](const std::string& entry) { return policy::is_credential_source(network, entry); });
+  return entries;
 }
 
 std::string take_variable(const char* name) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "belljar/policy.h"
 #include "belljar/result.h"
 #include "cli/policy_flags.h"
 #include "policy/merge.h"
@@ -25,6 +26,9 @@ Result<std::string> find_workspace(const std::vector<std::string>& given, const 
 
 // A variable of our own environment; empty when it is not set. One thread, before anything starts.
 std::string variable(const char* name);
+
+// Our environment for a command, without the variables that credentials of the proxy come from.
+std::vector<std::string> caller_environment(const Network& network);
 
 // A secret, taken out of the environment; overwritten where it stood, since /proc/PID/environ shows that memory.
 std::string take_variable(const char* name);

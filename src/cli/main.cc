@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
     app.add_subcommand("kill", "End sandboxes that stay, with everything inside");
     app.add_subcommand("logs", "What happened in a sandbox that stays");
     app.add_subcommand("stats", "What a sandbox that stays uses now");
+    app.add_subcommand("network", "Show or change the hosts that a sandbox that stays may reach");
     app.add_subcommand("scan", "Look for instructions to a model in text that should be data");
     app.add_subcommand("review", "Calls of an agent that wait for a person");
   }

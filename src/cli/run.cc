@@ -32,6 +32,8 @@
 #include "belljar/txn.h"
 #include "belljar/violation_text.h"
 #include "cli/audited.h"
+#include "cli/beside.h"
+#include "cli/choose.h"
 #include "cli/command_words.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
@@ -40,6 +42,7 @@
 #include "cli/policy_flags.h"
 #include "cli/tls_parts.h"
 #include "launch/launcher.h"
+#include "policy/backends.h"
 #include "policy/look.h"
 #include "policy/merge.h"
 #include "runtime/json.h"
@@ -63,6 +66,7 @@ struct Given {
   bool pty = false, no_pty = false;
   std::string report;
   AuditFlags audit;
+  ChooseFlags choose;
   std::vector<std::string> program;    // after `--`
   std::span<const char* const> words;  // argv
 };
@@ -167,24 +171,44 @@ Result<LoadedPolicy> load_audited(const Given& given, RunAudit& audit) {
   return loaded;
 }
 
-Result<runtime::Ran> run_it(const Given& given, UniqueFd& report, RunAudit& audit) {
+// Tries one backend after the other; nothing runs before one has said that it holds what the policy requires.
+Result<runtime::Ran> run_first(const Given& given, Choice& choice, LoadedPolicy& loaded, Command& command,
+                               const backend::Workplace& place, const std::vector<std::string>& caller_env, RunAudit& audit) {
+  const backend::RealHost host;
+  runtime::Session session = make_session(given, loaded.effective, place.workspace);
+  session.on_ready = [&, told = session.on_ready](const EnforcementReport& report) {
+    if (!choice.tried().empty()) print_note(policy::fallback_note(loaded.effective.policy.backend, choice.tried()));
+    told(report);
+  };
+  bool launched = false;
+  session.launched = &launched;
+  for (std::string name = choice.next(); !name.empty(); name = choice.next()) {
+    if (program_of_backend(name) != nullptr && given.words.size() > 1) {
+      choice.failed(choice.hand_on(name, given.words.subspan(1), given.program));
+      continue;
+    }
+    loaded.effective.policy.backend = name;
+    const auto backend = BELLJAR_TRY(backend::find_backend(name, host));
+    BELLJAR_CHECK(audit.start(command, loaded));
+    auto ran = runtime::run(*backend, loaded.effective.policy, command, place, caller_env, session);
+    if (ran) ran->result.backend = name;
+    if (ran || launched || !policy::is_worth_another(ran.error())) return ran;
+    choice.failed(ran.error());
+    if (!choice.next().empty()) BELLJAR_CHECK(audit.refused(words_of(given), ran.error()));
+  }
+  return choice.refusal();
+}
+
+Result<runtime::Ran> run_it(const Given& given, UniqueFd& report, RunAudit& audit, std::vector<TriedBackend>& tried) {
   Command command = BELLJAR_TRY(command_from(given.shell_text, given.program, given.flags.login,
                                              "belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'"));
   LoadedPolicy loaded = BELLJAR_TRY(load_audited(given, audit));
   for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
   const Policy& policy = loaded.effective.policy;
-  // A policy file named it: with --backend this program was not even begun.
-  if (const char* other = program_of_backend(policy.backend); other != nullptr && given.words.size() > 1)
-    return replace_by(other, const_cast<char* const*>(given.words.data() + 1));
+  Choice choice = BELLJAR_TRY(Choice::make(given.choose, loaded.effective, ""));
   // Made before the start, so that a wrong place is an error before anything ran.
   if (!given.report.empty()) report = BELLJAR_TRY(create_output(given.report, "the report", "--report", loaded));
-  const backend::RealHost host;
-  const auto backend = BELLJAR_TRY(backend::find_backend(policy.backend, host));
-  std::vector<std::string> caller_env;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const bool secret = !policy.network.credentials.empty() && policy::is_credential_source(policy.network, *entry);
-    if (!secret) caller_env.emplace_back(*entry);
-  }
+  std::vector<std::string> caller_env = caller_environment(policy.network);
   const policy::MergeContext& context = loaded.context;
   // A relative --cwd is seen from the caller's directory, like any path on a command line; without one the command starts where the
   // caller is, if that is inside the workspace.
@@ -192,14 +216,13 @@ Result<runtime::Ran> run_it(const Given& given, UniqueFd& report, RunAudit& audi
   if (!cwd.empty() && !cwd.starts_with('/')) cwd = context.cwd + "/" + cwd;
   if (cwd.empty() && runtime::find_cwd(context.workspace, context.cwd)) cwd = context.cwd;
   command.cwd = cwd;
-  BELLJAR_CHECK(audit.start(command, loaded));
-  auto ran = runtime::run(*backend, policy, command,
-                          {.workspace = context.workspace,
-                           .cwd = cwd,
-                           .home = context.home,
-                           .tmpdir = context.tmpdir,
-                           .runtime_dir = context.runtime_dir},
-                          caller_env, make_session(given, loaded.effective, context.workspace));
+  const backend::Workplace place{.workspace = context.workspace,
+                                 .cwd = cwd,
+                                 .home = context.home,
+                                 .tmpdir = context.tmpdir,
+                                 .runtime_dir = context.runtime_dir};
+  auto ran = run_first(given, choice, loaded, command, place, caller_env, audit);
+  tried = choice.tried();
   if (ran) keep_refusals(ran->result, given, command.argv[0], context.workspace);
   return ran;
 }
@@ -207,12 +230,15 @@ Result<runtime::Ran> run_it(const Given& given, UniqueFd& report, RunAudit& audi
 int run_command(const Given& given) {
   UniqueFd report;
   RunAudit audit;
-  auto ran = run_it(given, report, audit);
+  std::vector<TriedBackend> tried;
+  auto ran = run_it(given, report, audit, tried);
   ExecResult failed;
   if (!ran) {
     print_error(ran.error());
     failed = runtime::failed_start(ran.error());
+    failed.tried = std::move(tried);
   } else {
+    ran->result.tried = std::move(tried);
     tell_people(*ran, given.verbose);
     tell_refusals(ran->result, given.verbose);
   }
@@ -251,18 +277,18 @@ void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std:
   run->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");
   run->add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
   run->add_option("--report", given->report, "Write what came of it and what was enforced to FILE, as JSON")->type_name("FILE");
-  run->add_option("--audit", given->audit.file, "Append what is run, refused and what came of it to the audit trail FILE")
-      ->type_name("FILE");
-  run->add_option("--audit-rotate", given->audit.rotate,
-                  "Begin a new file of the trail when it has reached this size (default: never)")
-      ->type_name("SIZE");
+  add_audit_options(*run, given->audit);
   run->add_flag("--txn", given->txn, "Keep what the command writes to the workspace until `belljar commit` or `rollback`");
   run->add_option("--txn-name", given->txn_name, "The transaction's name (default: `default`); implies --txn")->type_name("NAME");
   run->add_flag("--verbose", given->verbose, "Say on stderr what is enforced by what, and where the time went");
   CLI::Option* const pty =
       run->add_flag("--pty", given->pty, "Give the command a terminal of its own (default: when stdin and stdout are terminals)");
   run->add_flag("--no-pty", given->no_pty, "Give it pipes, whatever stdin and stdout are")->excludes(pty);
-  run->callback([given, &exit_code] { exit_code = run_command(*given); });
+  add_choose_options(*run, given->choose, words);
+  run->callback([given, run, &exit_code] {
+    note_given(*run, given->choose);
+    exit_code = run_command(*given);
+  });
 }
 
 }  // namespace belljar::cli

@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstddef>
 #include <cstdio>
 #include <fstream>
@@ -25,6 +24,7 @@
 #include "belljar/result.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
+#include "cli/own_program.h"
 
 namespace belljar::cli {
 namespace {
@@ -36,9 +36,8 @@ struct Given {
 };
 
 std::string own_path() {
-  char path[PATH_MAX];
-  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
-  return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "/usr/bin/belljar";
+  const std::string path = own_program();
+  return path.empty() ? "/usr/bin/belljar" : path;
 }
 
 std::optional<std::string> content_of(const std::string& path) {

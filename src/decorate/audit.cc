@@ -191,11 +191,12 @@ class Audited final : public SandboxDecorator {
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
     return record(
-        {.kind = "exec", .subject = decorate::text_of(command)}, [&] { return inner().exec(command, options); },
-        [](AuditEntry& entry, const ExecResult& result) { take(entry, result); });
+        {.kind = "exec", .subject = decorate::text_of(command), .target = decorate::text_of(options.allowed_domains, "allowed ")},
+        [&] { return inner().exec(command, options); }, [](AuditEntry& entry, const ExecResult& result) { take(entry, result); });
   }
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
-    AuditEntry entry{.kind = "spawn", .subject = decorate::text_of(command)};
+    AuditEntry entry{
+        .kind = "spawn", .subject = decorate::text_of(command), .target = decorate::text_of(options.allowed_domains, "allowed ")};
     const std::int64_t number = BELLJAR_TRY(recorder_->begin(entry));
     const auto begun = Clock::now();
     auto process = inner().spawn(command, options);
@@ -237,6 +238,16 @@ class Audited final : public SandboxDecorator {
   }
   Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override {
     return record({.kind = "watch", .subject = path}, [&] { return inner().watch(path, options); });
+  }
+  Result<void> set_network_rules(const NetworkRules& rules) override {
+    return record({.kind = "setNetworkRules", .subject = decorate::text_of(rules)},
+                  [&] { return inner().set_network_rules(rules); });
+  }
+  Result<void> snapshot(const std::string& name) override {
+    return record({.kind = "snapshot", .subject = name}, [&] { return inner().snapshot(name); });
+  }
+  Result<void> rollback(const std::string& snapshot) override {
+    return record({.kind = "rollback", .subject = snapshot}, [&] { return inner().rollback(snapshot); });
   }
 
  private:

@@ -41,6 +41,8 @@ class Cached final : public SandboxDecorator {
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
     if (!options_.pure || !options_.pure(command)) return writing([&] { return inner().exec(command, options); });
+    // While a host is open for it, others see another world.
+    if (!options.allowed_domains.empty()) return writing([&] { return inner().exec(command, options); });
     // A call that was cancelled already is not answered from here: it says that it was.
     if (options.cancel.cancelled()) return inner().exec(command, options);
     Key key{command, options.stdin_bytes, options.timeout, options.output_bytes};
@@ -72,6 +74,12 @@ class Cached final : public SandboxDecorator {
   }
   Result<void> remove(const std::string& path, const RemoveOptions& options) override {
     return writing([&] { return inner().remove(path, options); });
+  }
+  Result<void> set_network_rules(const NetworkRules& rules) override {
+    return writing([&] { return inner().set_network_rules(rules); });
+  }
+  Result<void> rollback(const std::string& snapshot) override {
+    return writing([&] { return inner().rollback(snapshot); });
   }
 
  private:

@@ -10,4 +10,18 @@ std::string text_of(const Command& command) {
   return text;
 }
 
+std::string text_of(const NetworkRules& rules) {
+  std::string text = text_of(rules.allowed_domains, "allowed ");
+  for (const std::string& part : {text_of(rules.denied_domains, "denied "), text_of(rules.allowed_requests, "requests ")}) {
+    if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
+  }
+  return text.empty() ? "no host" : text;
+}
+
+std::string text_of(const std::vector<std::string>& hosts, std::string_view title) {
+  std::string text;
+  for (const std::string& host : hosts) text += (text.empty() ? std::string(title) : ", ") + host;
+  return text;
+}
+
 }  // namespace belljar::decorate

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "belljar/process.h"
 #include "belljar/sandbox.h"
@@ -11,6 +13,9 @@ namespace belljar::decorate {
 
 // Shell text as it is, or argv joined by spaces.
 std::string text_of(const Command& command);
+std::string text_of(const NetworkRules& rules);
+// "TITLE a, b", or nothing of none.
+std::string text_of(const std::vector<std::string>& hosts, std::string_view title);
 
 class ForwardedProcess : public Process {
  public:

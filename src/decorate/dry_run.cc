@@ -361,6 +361,12 @@ class DryRun final : public SandboxDecorator {
   Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override {
     return Sandbox::watch(path, options);
   }
+  // Refused: nothing runs that could reach them.
+  Result<void> set_network_rules(const NetworkRules& rules) override { return Sandbox::set_network_rules(rules); }
+  // Refused as well: what is pretended is in no layer.
+  Result<std::vector<txn::Change>> changes() override { return Sandbox::changes(); }
+  Result<void> snapshot(const std::string& name) override { return Sandbox::snapshot(name); }
+  Result<void> rollback(const std::string& snapshot) override { return Sandbox::rollback(snapshot); }
 
  private:
   static Result<void> check(const Command& command) {

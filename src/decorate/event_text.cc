@@ -9,6 +9,7 @@ namespace belljar {
 namespace {
 
 std::string_view to_string_of(Lifecycle what) {
+  if (what == Lifecycle::kRulesChanged) return "rules_changed";
   return what == Lifecycle::kStarted ? "started" : what == Lifecycle::kStopped ? "stopped" : "start_failed";
 }
 

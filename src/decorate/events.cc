@@ -192,6 +192,11 @@ class Watched final : public SandboxDecorator {
     teller_->tell(LifecycleEvent{Lifecycle::kStopped, stopped ? "" : stopped.error().line()});
     return stopped;
   }
+  Result<void> set_network_rules(const NetworkRules& rules) override {
+    auto changed = inner().set_network_rules(rules);
+    if (changed) teller_->tell(LifecycleEvent{Lifecycle::kRulesChanged, decorate::text_of(rules)});
+    return changed;
+  }
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
     auto result = inner().exec(command, options);

@@ -91,6 +91,22 @@ class RateLimited final : public SandboxDecorator {
     BELLJAR_CHECK(wait_turn(options.cancel));
     return inner().watch(path, options);
   }
+  Result<std::vector<txn::Change>> changes() override {
+    BELLJAR_CHECK(wait_turn());
+    return inner().changes();
+  }
+  Result<void> set_network_rules(const NetworkRules& rules) override {
+    BELLJAR_CHECK(wait_turn());
+    return inner().set_network_rules(rules);
+  }
+  Result<void> snapshot(const std::string& name) override {
+    BELLJAR_CHECK(wait_turn());
+    return inner().snapshot(name);
+  }
+  Result<void> rollback(const std::string& snapshot) override {
+    BELLJAR_CHECK(wait_turn());
+    return inner().rollback(snapshot);
+  }
 
  private:
   // A turn is taken even when it lies ahead, so callers that wait come one after another.

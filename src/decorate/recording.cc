@@ -171,6 +171,12 @@ class Recorded final : public SandboxDecorator {
   Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override {
     return Sandbox::watch(path, options);
   }
+  // Refused as well: a replay reaches nobody.
+  Result<void> set_network_rules(const NetworkRules& rules) override { return Sandbox::set_network_rules(rules); }
+  // Refused as well: a replay has no layers.
+  Result<std::vector<txn::Change>> changes() override { return Sandbox::changes(); }
+  Result<void> snapshot(const std::string& name) override { return Sandbox::snapshot(name); }
+  Result<void> rollback(const std::string& snapshot) override { return Sandbox::rollback(snapshot); }
 
  private:
   template <class Call>

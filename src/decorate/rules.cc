@@ -48,6 +48,9 @@ class ReadOnly final : public Checked {
   Result<void> make_dir(const std::string& path, const MakeDirOptions&) override { return refuse("make", path); }
   Result<void> rename(const std::string& from, const std::string&) override { return refuse("rename", from); }
   Result<void> remove(const std::string& path, const RemoveOptions&) override { return refuse("remove", path); }
+  Result<void> rollback(const std::string&) override {
+    return Error(Code::kPermissionDenied, "cannot roll back").reason("this sandbox is read-only");
+  }
 
  private:
   static Error refuse(std::string_view doing, const std::string& path) {

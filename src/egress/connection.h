@@ -31,6 +31,7 @@ class Connection {
   void on_event(Side side, std::uint32_t events);
   void on_resolved(const Resolved& resolved);
   void on_socket(UniqueFd socket);  // an answer of Context::inner
+  void on_rules();                  // those of Context::options are others now
   // Does what can be done. True: there is more to do at once, others come first.
   bool progress();
   bool waits_for_credit() const noexcept { return starved_; }
@@ -108,6 +109,10 @@ class Connection {
   bool refuse(Problem problem);
   bool refuse(HttpFault fault);
   bool refuse(const policy::HostVerdict& verdict);
+  Problem problem_of(const policy::HostVerdict& verdict) const;
+  std::optional<policy::HostVerdict> find_refusal();
+  // Not joined with a port of one loopback: the rules for hosts are about it.
+  bool leaves() const noexcept { return way_ == Way::kProxy || way_ == Way::kDirect; }
   bool by_upstream() const;
   bool find_upstream();
   bool take_upstream(const Resolved& resolved);

@@ -22,16 +22,21 @@ bool Connection::refuse(HttpFault fault) {
   return refuse(Problem{.reason = "malformed", .refusal = {fault.status, "http_protocol_error", std::move(fault.reason), ""}});
 }
 
-bool Connection::refuse(const policy::HostVerdict& verdict) {
-  const bool address = verdict.reason == policy::HostReason::kNotPublic || verdict.reason == policy::HostReason::kOwnAddress;
-  return refuse(
-      Problem{.reason = std::string(policy::to_string(verdict.reason)),
-              .refusal = {403, address ? "destination_ip_prohibited" : "http_request_denied",
-                          policy::explain_verdict(verdict, asked_.destination), policy::next_step(verdict, asked_.destination)},
-              .violation = true,
-              .rule_key = verdict.reason == policy::HostReason::kDenied ? "network.denied_domains" : "network.allowed_domains",
-              .rule = verdict.rule});
+Connection::Problem Connection::problem_of(const policy::HostVerdict& verdict) const {
+  using policy::HostReason;
+  const bool address = verdict.reason == HostReason::kNotPublic || verdict.reason == HostReason::kOwnAddress;
+  const bool request = verdict.reason == HostReason::kRequests;
+  return {.reason = request ? "request" : std::string(policy::to_string(verdict.reason)),
+          .refusal = {403, address ? "destination_ip_prohibited" : "http_request_denied",
+                      policy::explain_verdict(verdict, asked_.destination), policy::next_step(verdict, asked_.destination)},
+          .violation = true,
+          .rule_key = request                                 ? "network.allowed_requests"
+                      : verdict.reason == HostReason::kDenied ? "network.denied_domains"
+                                                              : "network.allowed_domains",
+          .rule = verdict.rule};
 }
+
+bool Connection::refuse(const policy::HostVerdict& verdict) { return refuse(problem_of(verdict)); }
 
 // The limit of bytes: what is under way is cut, since it is known to be more than may pass.
 bool Connection::refuse_spent() {
@@ -45,6 +50,48 @@ bool Connection::refuse_spent() {
   note_violation(problem);
   end_record("egress_bytes");
   return give_up();
+}
+
+// What the rules say of what this connection is about now: of its host, of the address it has, of the request under way.
+std::optional<policy::HostVerdict> Connection::find_refusal() {
+  const auto& rules = context_.options.rules;
+  policy::HostVerdict verdict = policy::decide_host(rules, asked_.destination);
+  if (!verdict.allowed()) return verdict;
+  const auto address = by_upstream() ? std::nullopt : policy::parse_ip(record_.address);
+  if (address) {
+    policy::HostVerdict there = policy::decide_address(rules, asked_.destination, *address, context_.is_own(*address));
+    if (!there.allowed()) return there;
+  }
+  if (verdict.reason != policy::HostReason::kRequests) return {};
+  if (phase_ == Phase::kTunnel) return verdict;  // nobody looks into it
+  const bool carrier = protocol_ != Protocol::kHttp && protocol_ != Protocol::kHttps;
+  if (carrier) return can_look() ? std::nullopt : std::optional(verdict);
+  const bool passes = !asked_.upgrade && policy::find_request(rules, asked_.destination, asked_.method, asked_.path) != nullptr;
+  return passes ? std::nullopt : std::optional(verdict);
+}
+
+// Requests that are still to come are judged anew anyhow.
+void Connection::on_rules() {
+  if (!recording_ || !leaves() || phase_ == Phase::kClosing || phase_ == Phase::kOver) return;
+  // Those that are still to be tried were checked by the rules before.
+  if (!by_upstream())
+    std::erase_if(addresses_, [this](const policy::Ip& ip) {
+      return !policy::decide_address(context_.options.rules, asked_.destination, ip, context_.is_own(ip)).allowed();
+    });
+  const auto verdict = find_refusal();
+  if (!verdict) return;
+  // Its client is done with it, and nothing was refused to anybody: a command whose hosts are closed at its end.
+  if (client_.eof || client_.hung || client_.broken) return (void)give_up();
+  // The client has had its 200, or the head of an answer.
+  const bool begun = phase_ == Phase::kTunnel || phase_ == Phase::kPeek || phase_ == Phase::kClientTls ||
+                     (tunnel_ && protocol_ == Protocol::kSocks) || (phase_ == Phase::kExchange && answer_->head_done());
+  if (!begun) return (void)refuse(*verdict);
+  Problem problem = problem_of(*verdict);
+  problem.refusal.reason = "the rules changed: " + problem.refusal.reason;
+  note_violation(problem);
+  record_.rule = problem.rule;
+  end_record("rules");
+  (void)give_up();
 }
 
 bool Connection::refuse(Problem problem) {
@@ -167,7 +214,7 @@ void Connection::end_record(std::string reason) {
   if (down_) record_.bytes_received += down_->bytes();
   record_.time = std::chrono::system_clock::now();
   record_.duration = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun_);
-  record_.allowed = (up_.has_value() || reason == "allowed") && reason != "egress_bytes";
+  record_.allowed = (up_.has_value() || reason == "allowed") && reason != "egress_bytes" && reason != "rules";
   record_.reason = record_.allowed ? "allowed" : std::move(reason);
   spent_ = 0;
   context_.add(std::move(record_));

@@ -138,8 +138,7 @@ void Connection::on_resolved(const Resolved& resolved) {
 
 bool Connection::by_upstream() const {
   const auto& upstream = context_.options.upstream;
-  const bool leaves = way_ == Way::kProxy || way_ == Way::kDirect;
-  return upstream && leaves && !leaves_without(*upstream, asked_.destination);
+  return upstream && leaves() && !leaves_without(*upstream, asked_.destination);
 }
 
 bool Connection::find_upstream() {

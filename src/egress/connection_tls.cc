@@ -22,7 +22,7 @@ const std::string* coding_of(const HttpHead& head) {
 
 bool Connection::can_look() const {
   const auto& options = context_.options;
-  if (options.interceptor == nullptr || (way_ != Way::kProxy && way_ != Way::kDirect)) return false;
+  if (options.interceptor == nullptr || !leaves()) return false;
   return policy::decide_look(options.rules, options.look, asked_.destination).looks();
 }
 

@@ -17,7 +17,7 @@
 
 namespace belljar::egress {
 
-inline constexpr std::size_t kMaxHead = 64 * 1024;
+inline constexpr std::size_t kMaxHead = 64U << 10;
 
 struct HttpField {
   std::string name;

@@ -11,6 +11,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <functional>
+#include <future>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -26,7 +29,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Tokens of epoll events below kFirstId * 2 are these; others are a connection's.
-enum Token : std::uint64_t { kStop = 0, kAnswers = 1, kDns = 2, kInner = 3, kFirstDoor = 8 };
+enum Token : std::uint64_t { kStop = 0, kAnswers = 1, kDns = 2, kInner = 3, kAsked = 4, kFirstDoor = 8 };
 constexpr std::uint64_t kMostDoors = 64;
 constexpr std::uint16_t kDnsPort = 53;
 constexpr std::uint64_t kFirstId = (kFirstDoor + kMostDoors) / 2;
@@ -59,9 +62,20 @@ struct Proxy::State {
   std::uint64_t next_id = kFirstId;
   bool paused = false;  // no more connections or descriptors: the listeners wait
   bool more_dns = false;
+  bool rung = false;  // something is asked for
   Clock::time_point next_sweep = Clock::time_point::max();
   pthread_t thread{};
   bool running = false;
+
+  // What other threads want done on ours.
+  struct Asked {
+    const std::function<void()>& act;
+    std::promise<void> done;
+  };
+  std::mutex asked_mutex;
+  std::vector<Asked*> asked;  // guarded by asked_mutex
+  bool closed = true;         // guarded by asked_mutex: nobody will do it
+  UniqueFd bell;
 
   void loop();
   int patience() const;
@@ -75,6 +89,8 @@ struct Proxy::State {
   void take_answers();
   void advance(std::uint64_t id);
   void sweep();
+  void do_asked();
+  void set_rules(policy::HostRules rules);
   void watch(int fd, std::uint64_t token) const;
 };
 
@@ -104,16 +120,46 @@ void Proxy::State::loop() {
     if (!starved.empty() && context.has_credit()) ready.merge(starved);
     for (const std::uint64_t id : std::exchange(ready, {})) advance(id);
     if (Clock::now() >= next_sweep) sweep();
+    if (rung) do_asked();
   }
   connections.clear();  // writes their records
+  {
+    const std::lock_guard lock(asked_mutex);
+    closed = true;
+  }
+  do_asked();
+}
+
+// After the events that came with it: what a client did before the question is in the answer.
+void Proxy::State::do_asked() {
+  rung = false;
+  std::vector<Asked*> all;
+  {
+    const std::lock_guard lock(asked_mutex);
+    all.swap(asked);
+  }
+  for (Asked* const one : all) {
+    one->act();
+    one->done.set_value();
+  }
+}
+
+void Proxy::State::set_rules(policy::HostRules rules) {
+  context.options.rules = std::move(rules);
+  for (const auto& [id, connection] : connections) {
+    connection->on_rules();
+    ready.insert(id);
+  }
 }
 
 void Proxy::State::dispatch(const epoll_event& event, bool& stopping) {
   const std::uint64_t token = event.data.u64;
+  eventfd_t rings = 0;
   if (token == kStop) stopping = true;
   else if (token == kAnswers) take_answers();
   else if (token == kDns) serve_dns();
   else if (token == kInner) take_inner();
+  else if (token == kAsked) rung = ::eventfd_read(bell.get(), &rings) == 0 || rung;
   else if (token < kFirstDoor + kMostDoors) accept_all(listeners[token - kFirstDoor]);
   if (token < kFirstDoor + kMostDoors) return;
   const std::uint64_t id = token / 2;
@@ -241,7 +287,8 @@ Result<std::unique_ptr<Proxy>> Proxy::start(Doors doors, ProxyOptions options) {
   state->epoll = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!state->epoll.valid()) return failed("epoll_create1");
   state->stop = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!state->stop.valid()) return failed("eventfd");
+  state->bell = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!state->stop.valid() || !state->bell.valid()) return failed("eventfd");
   Context& context = state->context;
   context.options = std::move(options);
   context.epoll = state->epoll.get();
@@ -257,7 +304,9 @@ Result<std::unique_ptr<Proxy>> Proxy::start(Doors doors, ProxyOptions options) {
   context.credited = Clock::now();
   state->resume();
   state->watch(state->stop.get(), kStop);
+  state->watch(state->bell.get(), kAsked);
   state->watch(context.lookups->poll_fd(), kAnswers);
+  state->closed = false;
   // Signals are the program's own threads' affair; SIGPIPE of a splice stays pending here for ever.
   sigset_t all, before;
   ::sigfillset(&all);
@@ -277,18 +326,50 @@ Result<std::unique_ptr<Proxy>> Proxy::start(Doors doors, ProxyOptions options) {
   return std::unique_ptr<Proxy>(new Proxy(std::move(state)));
 }
 
+namespace {
+
+// The log as it is handed out.
+EgressLog take(EgressLog& kept) {
+  EgressLog log = std::exchange(kept, {});
+  std::uint64_t sequence = 0;
+  for (Violation& violation : log.violations) {
+    violation.sequence = sequence;
+    sequence += violation.count;
+  }
+  return log;
+}
+
+}  // namespace
+
 EgressLog Proxy::stop() {
   if (!std::exchange(state_->running, false)) return {};
   ::eventfd_write(state_->stop.get(), 1);
   ::pthread_join(state_->thread, nullptr);
   state_->listeners.clear();
   state_->dns.reset();
-  EgressLog log = std::move(state_->context.log);
-  std::uint64_t sequence = 0;
-  for (Violation& violation : log.violations) {
-    violation.sequence = sequence;
-    sequence += violation.count;
+  return take(state_->context.log);
+}
+
+bool Proxy::on_thread(const std::function<void()>& act) {
+  State::Asked one{act, {}};
+  auto done = one.done.get_future();
+  {
+    const std::lock_guard lock(state_->asked_mutex);
+    if (state_->closed) return false;
+    state_->asked.push_back(&one);
   }
+  ::eventfd_write(state_->bell.get(), 1);
+  done.wait();
+  return true;
+}
+
+void Proxy::set_rules(policy::HostRules rules) {
+  (void)on_thread([&] { state_->set_rules(std::move(rules)); });
+}
+
+EgressLog Proxy::take_log() {
+  EgressLog log;
+  (void)on_thread([&] { log = take(state_->context.log); });
   return log;
 }
 

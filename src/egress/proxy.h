@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -91,7 +92,7 @@ struct Doors {
 struct EgressLog {
   std::vector<EgressRecord> records;  // in the order they ended
   std::uint64_t records_dropped = 0;
-  std::vector<Violation> violations;  // sequence from 0
+  std::vector<Violation> violations;  // sequence from 0, of each log anew
   std::uint64_t violations_dropped = 0;
 };
 
@@ -106,11 +107,20 @@ class Proxy {
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  // Closes the door and every connection, and hands out what happened.
+  // Closes the door and every connection, and hands out what happened since the last take_log().
   EgressLog stop();
+
+  // The next two from any thread, also beside stop(); they return when it is done.
+  // From now on these rules hold: connections that they refuse are refused, or cut where an answer has begun; then the record says
+  // `rules`.
+  void set_rules(policy::HostRules rules);
+  // What happened since the last take_log(): connections that have ended, and those whose client has closed its end. Empty after
+  // stop(). Neither is to be called on the proxy's own thread.
+  EgressLog take_log();
 
  private:
   struct State;
+  bool on_thread(const std::function<void()>& act);  // false: it has stopped
   explicit Proxy(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
 };

@@ -308,4 +308,10 @@ Call read_call(const ProposedCall& proposed, ShellReader& reader) {
   return call;
 }
 
+bool talks(const ProposedCall& call, ShellReader& reader) {
+  const Call parts = read_call(call, reader);
+  return std::ranges::any_of(parts.acts,
+                             [](const Act& act) { return act.kind == CallClass::kFetching || act.kind == CallClass::kSending; });
+}
+
 }  // namespace belljar::guard

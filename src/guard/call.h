@@ -37,6 +37,8 @@ struct Call {
 inline constexpr std::size_t kMaxArguments = 4U << 20;
 
 Call read_call(const ProposedCall& call, ShellReader& reader);
+// It fetches or sends: what it says may have come over the network.
+bool talks(const ProposedCall& call, ShellReader& reader);
 
 // URLs, addresses, hosts, paths, amounts and account numbers in running text, the first kMostAtoms.
 inline constexpr std::size_t kMostAtoms = 256;

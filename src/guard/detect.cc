@@ -1,10 +1,18 @@
 #include "guard/detect.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "guard/normal.h"
 #include "guard/signs.h"
+#include "guard/speech.h"
 
 namespace belljar::guard {
 namespace {
@@ -13,39 +21,23 @@ constexpr int kMaxDepth = 3;
 constexpr std::size_t kMaxOfOne = 24;
 constexpr std::size_t kTogether = 700;  // signs this near to each other count as one group
 
-// Lexemes and phrases by their first two bytes: one look-up decides nearly every word. Built once.
+// Phrases by their first two bytes. Built once.
 struct Tables {
-  std::vector<std::uint16_t> words = std::vector<std::uint16_t>(1U << 16);  // index into `lists`, 0: none
-  std::vector<std::uint16_t> starts = std::vector<std::uint16_t>(1U << 16);
-  std::vector<std::vector<const Lexeme*>> lists{{}};
+  std::vector<std::uint16_t> starts = std::vector<std::uint16_t>(1U << 16);  // index into `found`, 0: none
   std::vector<std::vector<const Phrase*>> found{{}};
 
   Tables() {
-    for (const Lexeme& lexeme : lexemes()) place(words, lists, key(lexeme.word.data())).push_back(&lexeme);
-    for (const Phrase& phrase : phrases()) place(starts, found, key(phrase.text.data())).push_back(&phrase);
-  }
-  template <class Lists>
-  static typename Lists::value_type& place(std::vector<std::uint16_t>& index, Lists& all, std::uint32_t at) {
-    if (index[at] == 0) {
-      index[at] = static_cast<std::uint16_t>(all.size());
-      all.emplace_back();
+    for (const Phrase& phrase : phrases()) {
+      std::uint16_t& list = starts[key(phrase.text)];
+      if (list == 0) {
+        list = static_cast<std::uint16_t>(found.size());
+        found.emplace_back();
+      }
+      found[list].push_back(&phrase);
     }
-    return all[index[at]];
   }
-  static std::uint32_t key(const char* text) noexcept {
+  static std::uint32_t key(std::string_view text) noexcept {
     return static_cast<unsigned char>(text[0]) | (static_cast<std::uint32_t>(static_cast<unsigned char>(text[1])) << 8U);
-  }
-  std::uint32_t roles(std::string_view word) const noexcept {
-    if (word.size() < 2) return 0;
-    std::uint32_t result = 0;
-    for (const Lexeme* lexeme : lists[words[key(word.data())]]) {
-      std::string_view text = lexeme->word;
-      const bool open = text.ends_with('*');
-      if (open) text.remove_suffix(1);
-      if (text.size() > 2 && word.size() > 2 && text[2] != word[2]) continue;
-      if (open ? word.starts_with(text) : word == text) result |= lexeme->roles;
-    }
-    return result;
   }
 };
 
@@ -53,28 +45,6 @@ const Tables& tables() {
   static const Tables made;
   return made;
 }
-
-struct Token {
-  std::uint32_t roles;
-  std::uint32_t begin, end;  // of the plain text
-  std::uint32_t sentence;
-};
-
-struct WordTable {
-  bool word[256];
-  constexpr WordTable() : word{} {
-    for (int c = 0; c < 256; ++c) word[c] = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '\'' || c >= 0x80;
-  }
-};
-constexpr WordTable kWords;
-
-bool is_word(char c) noexcept { return kWords.word[static_cast<unsigned char>(c)]; }
-
-// Words that mean something to a sign; the others only count as distance.
-struct Sentence {
-  std::vector<Token> tokens;
-  std::vector<std::uint32_t> position;  // of each token, in words
-};
 
 class Reader {
  public:
@@ -85,8 +55,12 @@ class Reader {
     Hidden hidden;
     plain_ = normalise(text_, hidden);
     add_hidden(hidden);
+    const Speech speech(plain_.text);
+    talk_ = speech.talk();
     find_phrases();
-    find_patterns();
+    for (const Saying& saying : speech.sayings())
+      add(saying.sign, mention(saying.weight, saying.begin, saying.end), saying.begin, saying.end);
+    find_images();
     if (depth >= kMaxDepth) return;
     for (const Layer& layer : decode_layers(text_)) {
       Layer inner = layer;
@@ -179,18 +153,17 @@ class Reader {
     return false;
   }
   int mention(int weight, std::size_t begin, std::size_t end) const noexcept {
-    if (talk_ < 2) return weight;
-    if (is_quoted(begin, end)) return weight / 4;
+    if (talk_ == 0) return weight;
+    if (is_quoted(begin, end)) return talk_ < 2 ? weight / 2 : weight / 4;
     return talk_ >= 4 ? weight / 2 : weight;
   }
 
   void find_phrases() {
     const std::string_view text = plain_.text;
-    tokenise();
     const Tables& known = tables();
     const std::uint16_t* const starts = known.starts.data();
     for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-      const std::uint16_t list = starts[Tables::key(text.data() + i)];
+      const std::uint16_t list = starts[Tables::key(text.substr(i, 2))];
       if (list == 0) continue;
       for (const Phrase* phrase : known.found[list]) {
         if (i + 2 < text.size() && phrase->text[2] != text[i + 2]) continue;
@@ -201,99 +174,19 @@ class Reader {
     }
   }
 
-  void tokenise() {
+  // A picture whose address is to be filled in: what is filled in leaves with it.
+  void find_images() {
     const std::string_view text = plain_.text;
-    const Tables& known = tables();
-    std::uint32_t sentence = 0;
-    std::uint32_t index = 0;
-    for (std::size_t i = 0; i < text.size();) {
-      if (!is_word(text[i])) {
-        const char c = text[i++];
-        const bool stops =
-            (c == '.' || c == '!' || c == '?' || c == ';') && (i == text.size() || text[i] == ' ' || text[i] == '\n');
-        if (stops || (c == '\n' && i < text.size() && (text[i] == '\n' || text[i] == '-' || text[i] == '#'))) ++sentence;
-        continue;
-      }
-      const std::size_t begin = i;
-      while (i < text.size() && is_word(text[i])) ++i;
-      const std::uint32_t roles = known.roles(text.substr(begin, i - begin));
-      ++index;
-      if (roles == 0) continue;
-      if ((roles & kTalk) != 0) ++talk_;
-      words_.tokens.push_back({roles, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(i), sentence});
-      words_.position.push_back(index);
-    }
-  }
-
-  // `first` then `second` (then `third`) in one sentence, with at most `gap` words between; the index of the last, or 0.
-  std::size_t follows(std::size_t from, std::uint32_t roles, std::uint32_t gap) const noexcept {
-    const auto& tokens = words_.tokens;
-    for (std::size_t i = from + 1;
-         i < tokens.size() && tokens[i].sentence == tokens[from].sentence && words_.position[i] - words_.position[from] <= gap;
-         ++i) {
-      if ((tokens[i].roles & roles) != 0) return i;
-    }
-    return 0;
-  }
-  void pattern(std::string_view name, int weight, std::size_t first, std::size_t last) {
-    const std::size_t begin = words_.tokens[first].begin;
-    const std::size_t end = words_.tokens[last].end;
-    add(name, mention(weight, begin, end), begin, end);
-  }
-  bool has_destination(std::size_t first) const noexcept {
-    const std::string_view near = std::string_view(plain_.text).substr(words_.tokens[first].begin, 200);
-    return near.find("http") != std::string_view::npos || near.find('@') != std::string_view::npos ||
-           near.find("webhook") != std::string_view::npos;
-  }
-  bool negated(std::size_t at) const noexcept {
-    return at > 0 && words_.tokens[at - 1].sentence == words_.tokens[at].sentence &&
-           words_.position[at] - words_.position[at - 1] <= 1 && (words_.tokens[at - 1].roles & kNot) != 0;
-  }
-  // It begins a sentence or follows a person it speaks to: an order, not a report.
-  bool is_order(std::size_t at) const noexcept {
-    const std::size_t begin = words_.tokens[at].begin;
-    if (begin == 0) return true;
-    std::size_t i = begin;
-    while (i > 0 &&
-           (plain_.text[i - 1] == ' ' || plain_.text[i - 1] == '*' || plain_.text[i - 1] == '"' || plain_.text[i - 1] == '-'))
-      --i;
-    if (i == 0) return true;
-    const char c = plain_.text[i - 1];
-    const std::string_view before = std::string_view(plain_.text).substr(0, i);
-    return c == '.' || c == ':' || c == '\n' || c == '!' || c == ',' || c == '>' || before.ends_with("please") ||
-           before.ends_with("must") || before.ends_with("should") || before.ends_with("and") || before.ends_with("then") ||
-           before.ends_with("now");
-  }
-
-  void find_patterns() {
-    const auto& tokens = words_.tokens;
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      const std::uint32_t roles = tokens[i].roles;
-      if ((roles & kDrop) != 0 && !negated(i)) {
-        const std::size_t earlier = follows(i, kEarlier, 4);
-        const std::size_t orders = follows(i, kOrders, 6);
-        if (orders != 0 && earlier != 0 && is_order(i)) pattern("override", 60, i, orders);
-        else if (orders != 0 && earlier != 0) pattern("override", 35, i, orders);
-        else if (orders != 0 && is_order(i)) pattern("override", 30, i, orders);
-      }
-      if ((roles & kSend) != 0) {
-        const std::size_t secret = follows(i, kSecret, 8);
-        if (secret != 0) pattern("exfiltrate", has_destination(i) ? (is_order(i) ? 50 : 30) : 15, i, secret);
-      }
-      if ((roles & kReveal) != 0) {
-        const std::size_t prompt = follows(i, kPrompt, 5);
-        if (prompt != 0 && follows(i, kEarlier, 5) != 0) pattern("reveal-prompt", is_order(i) ? 45 : 20, i, prompt);
-      }
-      if ((roles & kNot) != 0) {
-        const std::size_t hide = follows(i, kHide, 2);
-        if (hide != 0 && follows(hide, kPerson, 4) != 0) pattern("conceal", 40, i, follows(hide, kPerson, 4));
-      }
-      if ((roles & kModel) != 0 && follows(i, kMust, 3) != 0 && follows(i, kAct | kSend | kDrop, 6) != 0)
-        pattern("addresses-assistant", 40, i, follows(i, kMust, 3));
-      if ((roles & kAct) != 0 && is_order(i)) {
-        const std::size_t target = follows(i, kTarget, 5);
-        if (target != 0) pattern("orders", 10, i, target);
-      }
+    for (std::size_t at = text.find("!["); at != std::string_view::npos; at = text.find("![", at + 2)) {
+      const std::size_t close = text.substr(at, 120).find("](");
+      if (close == std::string_view::npos) continue;
+      const std::size_t address = at + close;
+      const std::string_view rest = text.substr(address + 2, 200);
+      const std::size_t question = rest.find('?');
+      const std::size_t value = question == std::string_view::npos ? question : rest.find('=', question);
+      if (value == std::string_view::npos || value + 1 >= rest.size() || rest.find(')') < value) continue;
+      if (std::string_view("{[<%$").find(rest[value + 1]) == std::string_view::npos) continue;
+      add("image", mention(50, at, address + 2 + value), at, address + 2 + value);
     }
   }
 
@@ -302,7 +195,6 @@ class Reader {
   Scan& scan_;
   const Layer* outer_;
   Plain plain_;
-  Sentence words_;
   int talk_ = 0;
 };
 
@@ -339,7 +231,10 @@ Scan scan(std::string_view text) {
   Scan result;
   Reader(text, "text", result, nullptr).read(0);
   result.score = strongest_group(result.signs);
-  std::ranges::stable_sort(result.signs, std::greater{}, &Sign::weight);
+  std::ranges::sort(result.signs, [](const Sign& left, const Sign& right) {
+    return std::tuple(-left.weight, left.begin, std::string_view(left.name)) <
+           std::tuple(-right.weight, right.begin, std::string_view(right.name));
+  });
   return result;
 }
 

@@ -31,6 +31,9 @@ struct Hidden {
 // spaces.
 Plain normalise(std::string_view text, Hidden& hidden);
 
+// The code point at `at`, which moves behind it; a blank for a byte that is not UTF-8.
+std::uint32_t next_code(std::string_view text, std::size_t& at) noexcept;
+
 // A layer that was encoded inside the text.
 struct Layer {
   std::string how;  // "base64"

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/inotify.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +26,9 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/random.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/turn.h"
@@ -44,23 +45,21 @@ using std::chrono::milliseconds;
 constexpr std::array<std::string_view, 4> kAnswers{"once", "session", "always", "deny"};
 constexpr std::array<std::string_view, 3> kStates{"waiting", "answered", "expired"};
 constexpr std::size_t kMostEvidence = 16;
+constexpr std::size_t kIdBytes = 6;
 constexpr const char* kApprovals = "/approvals.jsonl";
 
 std::int64_t now_ms() {
   return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-Result<std::string> random_id() {
-  unsigned char bytes[6];
-  if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes))
-    return Error(Code::kInternal, "cannot make a name for a review").sys(errno, "getrandom");
-  std::string id;
-  for (const unsigned char byte : bytes) id += format("{:02x}", byte);
+Result<std::string> make_id() {
+  std::string id = random_hex(kIdBytes);
+  if (id.empty()) return Error(Code::kInternal, "cannot make a name for a review").sys(errno, "getrandom");
   return id;
 }
 
 bool is_id(std::string_view id) noexcept {
-  return id.size() == 12 && id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return id.size() == 2 * kIdBytes && id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 std::optional<std::string> read_file(const std::string& path) {
@@ -78,22 +77,17 @@ std::optional<std::string> read_file(const std::string& path) {
   }
 }
 
-Result<void> write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = ::write(file, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Error(Code::kUnavailable, "cannot write a review").sys(errno, "write");
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
+Result<void> write_review(int file, std::string_view text) {
+  if (!write_all(file, text)) return Error(Code::kUnavailable, "cannot write a review").sys(errno, "write");
   return {};
 }
 
 // `path` with this content, unless it exists. Errors: kAlreadyExists.
 Result<void> create_whole(const std::string& directory, const std::string& path, std::string_view text) {
-  const std::string aside = directory + "/.new." + BELLJAR_TRY(random_id());
+  const std::string aside = directory + "/.new." + BELLJAR_TRY(make_id());
   const UniqueFd file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.valid()) return Error(Code::kUnavailable, format("cannot write {}", belljar::quoted(aside))).sys(errno, "open");
-  Result<void> written = write_all(file.get(), text);
+  Result<void> written = write_review(file.get(), text);
   if (written && ::fsync(file.get()) != 0) written = Error(Code::kUnavailable, "cannot write a review").sys(errno, "fsync");
   if (written && ::link(aside.c_str(), path.c_str()) != 0)
     written = Error(errno == EEXIST ? Code::kAlreadyExists : Code::kUnavailable, format("cannot write {}", belljar::quoted(path)))
@@ -263,9 +257,9 @@ Result<void> ReviewQueue::remember(const ReviewRequest& request, ReviewAnswer an
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.valid()) return Error(Code::kUnavailable, format("cannot write {}", belljar::quoted(path))).sys(errno, "open");
   // One write, so that two who append at once do not mix.
-  return write_all(file.get(), format(R"({{"scope":"{}","session":{},"tool":{},"call":{}}})", to_string(answer),
-                                      json_text(request.session), json_text(request.tool), json_text(request.call)) +
-                                   "\n");
+  return write_review(file.get(), format(R"({{"scope":"{}","session":{},"tool":{},"call":{}}})", to_string(answer),
+                                         json_text(request.session), json_text(request.tool), json_text(request.call)) +
+                                      "\n");
 }
 
 void ReviewQueue::forget_old(std::vector<ReviewItem> items) const {
@@ -293,7 +287,7 @@ Result<std::string> ReviewQueue::put(const ReviewRequest& request, milliseconds 
         .reason(format("{} wait already", waiting))
         .next("answer them: `belljar review list`");
   forget_old(std::move(items));
-  std::string id = BELLJAR_TRY(random_id());
+  std::string id = BELLJAR_TRY(make_id());
   const std::int64_t now = now_ms();
   BELLJAR_CHECK(create_whole(directory_, directory_ + "/" + id + ".json", to_json(request, now, now + patience.count())));
   return id;

@@ -7,7 +7,7 @@
 #include "belljar/guardian.h"
 #include "belljar/result.h"
 #include "belljar/turn.h"
-#include "http/client.h"
+#include "http/post.h"
 
 namespace belljar {
 namespace {

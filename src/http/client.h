@@ -1,12 +1,13 @@
-// One POST over HTTP or HTTPS, by libcurl: for who asks a service (a model) and reads its answer whole or as it comes.
-//
-// Certificates are verified, redirects are not followed, nothing but http and https is spoken. Safe from any thread; each call
-// blocks its own. Writes no log; no error repeats a header or the body.
+// HTTP for clients of services: every wait has a deadline and can be ended by a descriptor, replies may be read as they come, and
+// what a server sends has a limit. Certificates are verified, redirects are not followed. libcurl stays in client.cc.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,32 +16,72 @@
 
 namespace belljar::http {
 
-struct Post {
-  std::string url;
-  std::vector<std::string> headers;  // "name: value", without line ends
+using Clock = std::chrono::steady_clock;
+
+struct Request {
+  std::string method = "GET", url;
+  std::vector<std::string> headers;  // "Name: text"
   std::string body;
-  std::chrono::milliseconds timeout{0};  // of the whole exchange; 0: none
-  std::chrono::milliseconds silence{0};  // without a byte from the other end; 0: any
-  std::size_t most_bytes = 1U << 20;     // of the answer
-  int cancel_fd = -1;                    // readable: the exchange ends
+  // On a connection of its own: libcurl sends again, POST or not, what an old one swallowed without an answer.
+  bool only_once = false;
+  bool as_file = false;                       // the body is the one file of a form, named "file"
+  std::optional<Clock::time_point> deadline;  // of the whole; unset: the reader's waits have their own
+  std::size_t most_reply = 64U << 20;         // all of it, also where it is read as it comes
+  std::chrono::seconds connect_within{20};
 };
 
 struct Reply {
   long status = 0;
   std::string content_type;
-  std::string retry_after;  // as the service wrote it
-  std::string body;         // without what went to `take`
+  std::string retry_after;            // as the service wrote it
+  std::optional<long> retry_seconds;  // what that means
+  std::string body;
 };
 
-// Each piece of an answer with status 200, as it comes. False ends the exchange with kAborted.
-using Take = std::function<bool(std::string_view piece)>;
+// Where it leads: what is in a URL. nullopt: no URL of http or https.
+struct UrlParts {
+  std::string scheme, host;
+  bool has_user = false;  // or a password
+};
+std::optional<UrlParts> parse_url(const std::string& url);
+bool is_this_machine(std::string_view host) noexcept;
+// RFC 3986: all but the unreserved and what is in `kept`.
+std::string url_escaped(std::string_view text, std::string_view kept = "/");
 
-// Any status is a Reply. Errors: kUnavailable, no connection, or it broke before the end of the answer; kDeadlineExceeded;
-// kResourceExhausted, more than most_bytes; kCanceled; kAborted.
-Result<Reply> post(const Post& what, const Take& take = {});
+// A reply under way. One thread at a time. The destructor ends the transfer.
+class Stream {
+ public:
+  enum class Came { kSomething, kEnd, kNothing };  // kNothing: the deadline passed, or a descriptor of `wake` is readable
 
-// `what` is for the sentence: "a guardian". Errors: kInvalidArgument, no http(s) URL; plain http to another machine, where
-// everybody on the way would read key and content.
-Result<void> check_endpoint(const std::string& url, std::string_view what);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // Errors: kUnavailable, the connection broke; kDeadlineExceeded, the request's own; kResourceExhausted, more than most_reply.
+  Result<Came> wait(Clock::time_point until, std::span<const int> wake);
+  std::string take();  // the body's bytes since the last call
+  long status() const;
+  Reply head() const;  // without the body
+
+ private:
+  friend class Client;
+  struct Line;
+  class Lines;
+  Stream(std::shared_ptr<Lines> lines, std::unique_ptr<Line> line);
+  std::shared_ptr<Lines> lines_;
+  std::unique_ptr<Line> line_;
+};
+
+// Keeps connections for the next request. Safe from any thread.
+class Client {
+ public:
+  Client();
+  Result<std::unique_ptr<Stream>> open(Request request) const;
+  // The whole reply, whatever its status. Errors: as Stream::wait; kCanceled, `cancel_fd` (-1: none) became readable.
+  Result<Reply> ask(Request request, int cancel_fd = -1) const;
+
+ private:
+  std::shared_ptr<Stream::Lines> lines_;
+};
 
 }  // namespace belljar::http

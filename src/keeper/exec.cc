@@ -64,6 +64,7 @@ Result<Call> parse_call(Received request, const Kept& kept) {
     call.options.timeout = std::chrono::milliseconds(timeout.get<std::int64_t>());
   if (const Json& size = message.at("terminal"); !size.is_null())
     call.options.terminal = TerminalSize{size.at(0).get<unsigned short>(), size.at(1).get<unsigned short>()};
+  call.options.allowed_domains = message.at("allowed_domains").get<std::vector<std::string>>();
   call.options.cancel = BELLJAR_TRY(CancelToken::create());
   call.ends = BELLJAR_TRY(take_ends(message.at("streams"), std::move(request.fds)));
   return call;
@@ -79,10 +80,10 @@ void tell_front(Channel& channel, const Kept& kept, const Call& call, ExecResult
   (void)channel.send({{"result", runtime::to_json(result, runtime::JsonStreams::kOmit)}});
 }
 
-void tell_log(EventLog& log, const Call& call, const ExecResult& result, std::uint64_t output_bytes) {
-  for (const Violation& violation : result.violations) log.publish({.body = ViolationEvent{violation}});
+void tell_log(const Kept& kept, const Call& call, const ExecResult& result, std::uint64_t output_bytes) {
+  tell_seen(kept, result.violations, result.egress);
   const std::string error = result.reason == Reason::kStartFailed ? result.message : "";
-  log.publish({.body = ExecutionEvent{call.shown, result.duration, result.exit_code, result.reason, output_bytes, error}});
+  kept.log->publish({.body = ExecutionEvent{call.shown, result.duration, result.exit_code, result.reason, output_bytes, error}});
 }
 
 // What the front says while the command runs, until it tells, after the result, how much output there was; 0 when it went away
@@ -144,7 +145,7 @@ void serve_exec(Channel& channel, Received request, Kept& kept) {
         call->options.cancel);
     output_bytes = take_words(channel, process);
   }
-  if (result) tell_log(*kept.log, *call, *result, output_bytes);
+  if (result) tell_log(kept, *call, *result, output_bytes);
 }
 
 }  // namespace belljar::keeper

@@ -60,8 +60,7 @@ Keeper::Keeper(Kept kept, Claim claim, const Directory& directory, std::optional
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&taken, signal);
   signals_ = UniqueFd(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
   kept_.sandbox->on_end([this](const ExecResult& rest) {
-    for (const Violation& violation : rest.violations) kept_.log->publish({.body = ViolationEvent{violation}});
-    for (const EgressRecord& record : rest.egress) kept_.log->publish({.body = EgressEvent{record}});
+    tell_seen(kept_, rest.violations, rest.egress);
     end(kByItself);
   });
 }

@@ -32,11 +32,6 @@ Json answer_info(const Kept& kept) {
   return {{"processes", stats->processes}, {"execs", stats->execs}};
 }
 
-// What background processes were refused since the last command ended.
-void log_violations(Kept& kept) {
-  for (Violation& violation : kept.sandbox->take_violations()) kept.log->publish({.body = ViolationEvent{std::move(violation)}});
-}
-
 // A reader may stand still (a pager): it is waited for, until the sandbox ends. False: it is gone, or nothing more is to come.
 bool await_room(const Channel& channel, Ending& ending) {
   for (;;) {
@@ -65,12 +60,12 @@ bool send_lines(Channel& channel, const EventLog::Lines& lines, Ending& ending) 
 }
 
 void serve_logs(Channel& channel, bool follow, Kept& kept, Ending& ending) {
-  log_violations(kept);
+  tell_background(kept);
   EventLog::Lines lines = kept.log->read(0, milliseconds(0));
   if (!send_lines(channel, lines, ending)) return;
   while (follow && !peer_left(channel)) {
     const bool over = ending.await_end(milliseconds(0));
-    log_violations(kept);
+    tell_background(kept);
     lines = kept.log->read(lines.next, over ? milliseconds(0) : kLookAgain);
     if (!lines.lines.empty() && !send_lines(channel, lines, ending)) return;
     if (over) return;
@@ -85,6 +80,20 @@ void serve_kill(Channel& channel, Ending& ending) {
 }
 
 }  // namespace
+
+void tell_seen(const Kept& kept, const std::vector<Violation>& violations, const std::vector<EgressRecord>& egress) {
+  for (const Violation& violation : violations) kept.log->publish({.body = ViolationEvent{violation}});
+  for (const EgressRecord& record : egress) {
+    kept.traffic->in += record.bytes_received;
+    kept.traffic->out += record.bytes_sent;
+    kept.log->publish({.body = EgressEvent{record}});
+  }
+}
+
+void tell_background(const Kept& kept) {
+  const ExecResult seen = kept.sandbox->take_seen();
+  tell_seen(kept, seen.violations, seen.egress);
+}
 
 void serve(Channel& channel, Kept& kept, Ending& ending) {
   auto request = channel.receive(kFirstWords);
@@ -102,6 +111,8 @@ void serve(Channel& channel, Kept& kept, Ending& ending) {
     serve_kill(channel, ending);
   } else if (verb == "stats") {
     (void)channel.send(measure(channel, kept));
+  } else if (verb == "network") {
+    (void)channel.send(serve_network(message, kept));
   } else if (verb == "info") {
     (void)channel.send(answer_info(kept));
   } else {

@@ -1,10 +1,13 @@
 // What a connection to a keeper may ask, one request each:
 //
-//   {"protocol": 1, "verb": "info"}                     -> {"processes": N, "execs": N}
+//   {"protocol": 2, "verb": "info"}                     -> {"processes": N, "execs": N}
 //   {..., "verb": "stats"}                              -> what it uses now (stats.cc)
+//   {..., "verb": "network", "allowed_domains": [...], "denied_domains": [...], "allowed_requests": [...], "drop": [...],
+//    "reset": bool}                                    -> the rules in force, changed so (network.cc)
 //   {..., "verb": "logs", "follow": bool}               -> {"lines": [...], "lost": N}, in pieces; with follow until it ends
 //   {..., "verb": "kill"}                               -> {"ended": true}, when it has
-//   {..., "verb": "exec", "argv": [...], "env": {...}, "cwd": "", "timeout_ms": N, "shown": "", "terminal": [rows, columns],
+//   {..., "verb": "exec", "argv": [...], "env": {...}, "cwd": "", "timeout_ms": N, "shown": "", "allowed_domains": [...],
+//    "terminal": [rows, columns],
 //    "streams": [bool, bool, bool]} with a descriptor for each true stream
 //       -> {"started": PID}, with the terminal's other side; then {"result": "..."} (runtime/json.h, without the streams)
 //       meanwhile taken: {"signal": N}; after the result: {"output_bytes": N}, for the log. A connection that closes ends the
@@ -13,9 +16,13 @@
 // Or {"error": {...}}.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "keeper/event_log.h"
 #include "keeper/wire.h"
@@ -23,13 +30,25 @@
 
 namespace belljar::keeper {
 
+// Through the proxy, by connections that have ended; without records that found the proxy's list full.
+struct Traffic {
+  std::atomic<std::uint64_t> in{0}, out{0};
+};
+
 struct Kept {
   std::shared_ptr<session::LiveSandbox> sandbox;
   std::shared_ptr<EventLog> log;
   Limits limits;  // of the policy
   NetMode network = NetMode::kNone;
   std::string state_dir;  // for `belljar explain`
+  std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
+  std::shared_ptr<std::mutex> changing = std::make_shared<std::mutex>();  // one change of the rules at a time
 };
+
+// Into the log, and counted: what was refused and what went through the proxy.
+void tell_seen(const Kept& kept, const std::vector<Violation>& violations, const std::vector<EgressRecord>& egress);
+// The same of background processes, since the last command ended.
+void tell_background(const Kept& kept);
 
 // Who can end the keeper.
 class Ending {
@@ -49,5 +68,6 @@ void serve(Channel& channel, Kept& kept, Ending& ending);
 // For serve(): each in a file of its own.
 void serve_exec(Channel& channel, Received request, Kept& kept);
 Json measure(Channel& channel, Kept& kept);
+Json serve_network(const Json& message, const Kept& kept);
 
 }  // namespace belljar::keeper

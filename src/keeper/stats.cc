@@ -36,8 +36,8 @@ Json disk_of(const std::string& workspace) {
   return scan.advance(kMostWalk) ? Json(scan.result().used.count) : Json(nullptr);
 }
 
-// Known where nothing leaves. What goes through the proxy is counted at its end, and the host's network by nobody.
-Json network_of(NetMode mode) { return mode == NetMode::kNone ? Json(0) : Json(nullptr); }
+// A connection through the proxy is counted when it has ended, the host's network by nobody.
+Json network_of(NetMode mode, std::uint64_t bytes) { return mode == NetMode::kHost ? Json(nullptr) : Json(bytes); }
 
 }  // namespace
 
@@ -47,6 +47,7 @@ Json measure(Channel& channel, Kept& kept) {
   pollfd wait{channel.fd(), POLLRDHUP, 0};
   ::poll(&wait, 1, static_cast<int>(kBetween.count()));
   const auto stats = kept.sandbox->stats();
+  tell_background(kept);
   if (!before) return {{"error", to_message(before.error())}};
   if (!stats) return {{"error", to_message(stats.error())}};
   const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
@@ -60,8 +61,8 @@ Json measure(Channel& channel, Kept& kept) {
           {"processes_limit", or_null(kept.limits.pids)},
           {"disk_bytes", disk_of(kept.sandbox->workspace())},
           {"disk_limit_bytes", count_or_null(kept.limits.disk)},
-          {"network_in_bytes", network_of(kept.network)},
-          {"network_out_bytes", network_of(kept.network)},
+          {"network_in_bytes", network_of(kept.network, kept.traffic->in.load())},
+          {"network_out_bytes", network_of(kept.network, kept.traffic->out.load())},
           {"execs", stats->execs}};
 }
 

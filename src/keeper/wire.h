@@ -21,7 +21,7 @@ namespace belljar::keeper {
 using Json = nlohmann::json;
 
 // What both sides must agree on; a keeper may be older than the program that talks to it.
-inline constexpr int kProtocol = 1;
+inline constexpr int kProtocol = 2;
 // More than execve takes of arguments and environment together.
 inline constexpr std::uint32_t kMostBytes = 16U << 20;
 inline constexpr std::size_t kMostDescriptors = 4;

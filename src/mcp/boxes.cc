@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/random.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
@@ -28,7 +29,17 @@ Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
   ToolOptions options = host_.tools;
   options.hook = [judge = std::move(made.judge), decide = host_.decide, workspace = made.sandbox->workspace()](
                      const ToolRequest& request) { return decide(judge ? judge(request) : Opinion{}, request, workspace); };
-  auto box = std::make_shared<Box>(Box{.id = id, .wish = wish, .sandbox = made.sandbox, .policy = std::move(made.policy)});
+  const auto box = std::make_shared<Box>();
+  box->id = id;
+  box->wish = wish;
+  box->sandbox = made.sandbox;
+  box->policy = std::move(made.policy);
+  box->hook = options.hook;
+  // What is in the transaction already is somebody's work: a rollback ends there.
+  if (const auto before = box->sandbox->changes(); before && !before->empty()) {
+    box->base = "mcp-" + random_hex(6);
+    BELLJAR_CHECK(box->sandbox->snapshot(box->base));
+  }
   box->toolbox = std::make_unique<Toolbox>(box->sandbox, std::move(options));
   box->created = std::chrono::system_clock::now();
   boxes_[id] = box;
@@ -67,7 +78,9 @@ Result<std::shared_ptr<Box>> Boxes::get(const std::string& id) {
 
 Result<std::shared_ptr<Box>> Boxes::create(const BoxWish& wish) {
   const std::lock_guard lock(mutex_);
-  return make(format("s{}", ++serial_), wish);
+  BoxWish numbered = wish;
+  numbered.number = ++serial_;
+  return make(format("s{}", serial_), numbered);
 }
 
 std::vector<std::shared_ptr<Box>> Boxes::list() const {

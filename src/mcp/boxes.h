@@ -30,6 +30,7 @@ using Judge = std::function<Opinion(const ToolRequest&)>;
 struct BoxWish {
   std::optional<std::string> workspace;  // unset: what the command line says
   bool read_only = false;                // narrower than the command line
+  unsigned number = 0;                   // of those the client made; 0: the default one
   bool operator==(const BoxWish&) const = default;
 };
 
@@ -48,6 +49,11 @@ struct Box {
   BoxWish wish;
   std::shared_ptr<Sandbox> sandbox;
   std::string policy;
+  std::function<ToolVerdict(const ToolRequest&)> hook;  // what is asked before a change
+  // Of its transaction: what this client may return to. `base`: where it began; empty: as the host has it.
+  std::string base;
+  std::vector<std::string> snapshots;  // oldest first; one call at a time uses them (layers_mutex)
+  std::mutex layers_mutex;
   std::unique_ptr<Toolbox> toolbox;  // last: ends before the sandbox
   std::chrono::system_clock::time_point created;
 };

@@ -20,6 +20,7 @@
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
+#include "belljar/txn.h"
 #include "mcp/boxes.h"
 #include "mcp/defence.h"
 #include "mcp/rpc.h"
@@ -33,6 +34,7 @@ using std::chrono::milliseconds;
 struct OwnTool {
   std::string_view name, title, description, schema;
   bool reads = false;
+  bool layers = false;  // needs SessionOptions::transactions
 };
 constexpr OwnTool kOwnTools[] = {
     {"sandbox_create", "Make a sandbox",
@@ -43,10 +45,37 @@ constexpr OwnTool kOwnTools[] = {
      R"({"type":"object","properties":{},"additionalProperties":false})", true},
     {"sandbox_kill", "End a sandbox", "Ends a sandbox with everything that runs in it. What it wrote to the workspace stays.",
      R"({"type":"object","properties":{"sandbox":{"type":"string","description":"Its id"}},"required":["sandbox"],"additionalProperties":false})"},
+    {"sandbox_snapshot", "Keep the workspace's state",
+     "Keeps the workspace as it is now under a name, to which sandbox_rollback returns. Nothing may run meanwhile; /tmp is "
+     "emptied.",
+     R"({"type":"object","properties":{"name":{"type":"string","description":"1 to 64 letters, digits, '.', '_' or '-'"},"sandbox":{"type":"string","description":"Default: the default sandbox"}},"required":["name"],"additionalProperties":false})",
+     false, true},
+    {"sandbox_rollback", "Return to a state",
+     "Drops what was changed in the workspace since a snapshot, or all of it. Nothing may run meanwhile; /tmp is emptied.",
+     R"({"type":"object","properties":{"snapshot":{"type":"string","description":"Default: where this sandbox began"},"sandbox":{"type":"string","description":"Default: the default sandbox"}},"additionalProperties":false})",
+     false, true},
+    {"sandbox_diff", "What was changed", "Lists what was changed in the workspace and is not committed.",
+     R"({"type":"object","properties":{"sandbox":{"type":"string","description":"Default: the default sandbox"}},"additionalProperties":false})",
+     true, true},
 };
 
-// Wanted by some, and not here: refused by name, with what there is instead.
-constexpr std::string_view kNotHere[] = {"snapshot", "rollback", "diff", "sandbox_snapshot", "sandbox_rollback", "sandbox_diff"};
+bool is_offered(const OwnTool& tool, bool transactions) noexcept { return transactions || !tool.layers; }
+
+constexpr std::size_t kMostChanges = 1000;
+
+Json list_of(const std::vector<txn::Change>& changes) {
+  constexpr std::string_view kKinds[] = {"added", "modified", "deleted", "renamed"};
+  Json list = Json::array();
+  for (const txn::Change& change : changes) {
+    if (list.size() == kMostChanges) break;
+    Json row{{"change", kKinds[static_cast<std::size_t>(change.kind)]}, {"path", escaped(change.path)}};
+    if (!change.from.empty()) row["from"] = escaped(change.from);
+    const txn::FileState& shown = change.kind == txn::ChangeKind::kDeleted ? change.before : change.after;
+    if (shown.kind == txn::FileKind::kFile) row["bytes"] = shown.size;
+    list.push_back(std::move(row));
+  }
+  return {{"changes", std::move(list)}, {"count", changes.size()}};
+}
 
 Json text_result(std::string_view text, bool failed) {
   return {{"content", Json::array({{{"type", "text"}, {"text", text}}})}, {"isError", failed}};
@@ -123,7 +152,9 @@ Error wrong_type(std::string_view tool, std::string_view argument, std::string_v
 }  // namespace
 
 bool Session::is_own_tool(std::string_view name) const {
-  return offers_boxes() && std::ranges::any_of(kOwnTools, [&](const OwnTool& tool) { return tool.name == name; });
+  return offers_boxes() && std::ranges::any_of(kOwnTools, [&](const OwnTool& tool) {
+           return tool.name == name && is_offered(tool, options_.transactions);
+         });
 }
 
 Json Session::list_tools() const {
@@ -131,6 +162,7 @@ Json Session::list_tools() const {
   for (const ToolSpec& spec : tool_specs(options_.tools.texts)) tools.push_back(spec_of(spec, offers_boxes()));
   for (const OwnTool& tool : kOwnTools) {
     if (!offers_boxes()) break;
+    if (!is_offered(tool, options_.transactions)) continue;
     tools.push_back({{"name", tool.name},
                      {"title", tool.title},
                      {"description", tool.description},
@@ -138,7 +170,7 @@ Json Session::list_tools() const {
                      {"annotations",
                       {{"title", tool.title},
                        {"readOnlyHint", tool.reads},
-                       {"destructiveHint", tool.name == "sandbox_kill"},
+                       {"destructiveHint", tool.name == "sandbox_kill" || tool.name == "sandbox_rollback"},
                        {"openWorldHint", false}}}});
   }
   return {{"tools", std::move(tools)}};
@@ -155,9 +187,9 @@ void Session::call_tool(const Message& request, const Reply& reply) {
   const std::string tool = name->get<std::string>();
   const std::vector<ToolSpec> specs = tool_specs(options_.tools.texts);
   if (!is_own_tool(tool) && std::ranges::none_of(specs, [&](const ToolSpec& spec) { return spec.name == tool; })) {
-    const bool known = std::ranges::find(kNotHere, tool) != std::end(kNotHere);
+    const bool known = std::ranges::any_of(kOwnTools, [&](const OwnTool& own) { return own.layers && own.name == tool; });
     return refused(format("Unknown tool: {}{}", escaped(tool.substr(0, 100)),
-                          known ? "; a transaction belongs to `belljar run --txn`, a live sandbox has none" : ""));
+                          known ? "; it is there when the server is started with `belljar mcp --txn`" : ""));
   }
   Json arguments = given == request.params.end() || given->is_null() ? Json::object() : *given;
   in_background(request, reply,
@@ -249,8 +281,60 @@ Result<Json> Session::create_box(const Json& arguments, const CancelToken& cance
   return Json{{"sandbox", box->id}, {"workspace", box->sandbox->workspace()}, {"read_only", wish.read_only}};
 }
 
+// Snapshots, their rollback, what was changed.
+Result<Json> Session::run_layers_tool(const std::string& name, const Json& arguments, const CancelToken& cancel) {
+  const std::string_view own = name == "sandbox_snapshot" ? "name" : name == "sandbox_rollback" ? "snapshot" : "";
+  std::string given;
+  for (const auto& [key, value] : arguments.items()) {
+    if (key == "sandbox") continue;  // box_for() looks at it
+    if (key != own)
+      return Error(Code::kInvalidArgument,
+                   format("cannot call {}: there is no argument {}", name, belljar::quoted(key.substr(0, 80))));
+    if (!value.is_string()) return wrong_type(name, key, "string");
+    given = value.get<std::string>();
+  }
+  const std::shared_ptr<Box> box = BELLJAR_TRY(box_for(arguments, cancel));
+  if (name == "sandbox_diff") {
+    const auto changes = BELLJAR_TRY(box->sandbox->changes());
+    return defence_.clean(list_of(changes));
+  }
+  if (ToolVerdict verdict = box->hook({.tool = name, .kind = ToolKind::kWrite, .arguments = to_line(arguments), .cancel = cancel});
+      !verdict.allowed)
+    return Error(Code::kPermissionDenied, format("{} was not allowed", name))
+        .reason(std::move(verdict.reason))
+        .next(std::move(verdict.next));
+  return name == "sandbox_snapshot" ? take_snapshot(*box, given) : roll_back(*box, given);
+}
+
+Result<Json> Session::take_snapshot(Box& box, const std::string& name) {
+  constexpr std::size_t kMostSnapshots = 32;
+  const std::lock_guard lock(box.layers_mutex);
+  if (box.snapshots.size() >= kMostSnapshots)
+    return Error(Code::kResourceExhausted, "cannot take another snapshot")
+        .reason(format("there are {} already", kMostSnapshots))
+        .next("return to one of them");
+  BELLJAR_CHECK(box.sandbox->snapshot(name));
+  box.snapshots.push_back(name);
+  return Json{{"sandbox", box.id}, {"snapshot", name}};
+}
+
+// Not to what others have kept: what came after it is somebody's work.
+Result<Json> Session::roll_back(Box& box, const std::string& to) {
+  const std::lock_guard lock(box.layers_mutex);
+  const auto found = std::ranges::find(box.snapshots, to);
+  if (!to.empty() && found == box.snapshots.end())
+    return Error(Code::kNotFound, format("cannot find the snapshot {}", belljar::quoted(to)))
+        .reason("sandbox_snapshot has made none of that name here")
+        .next("leave `snapshot` out to return to where this sandbox began");
+  BELLJAR_CHECK(box.sandbox->rollback(to.empty() ? box.base : to));
+  box.snapshots.erase(to.empty() ? box.snapshots.begin() : found + 1, box.snapshots.end());
+  return Json{{"sandbox", box.id}, {"now_at", to.empty() ? "where this sandbox began" : to}};
+}
+
 Result<Json> Session::run_own_tool(const std::string& name, const Json& arguments, const CancelToken& cancel) {
   if (name == "sandbox_create") return create_box(arguments, cancel);
+  const auto tool = std::ranges::find(kOwnTools, name, &OwnTool::name);
+  if (tool->layers) return run_layers_tool(name, arguments, cancel);
   if (name == "sandbox_list") {
     Json list = Json::array();
     for (const std::shared_ptr<Box>& box : boxes_.list()) {

@@ -1,7 +1,5 @@
 #include "mcp/defence.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/random.h"
 #include "belljar/content_policy.h"
 #include "belljar/error.h"
 #include "belljar/guardian.h"
@@ -31,15 +30,6 @@ namespace {
 // More than the context of a model holds: what entered before has left it.
 constexpr std::size_t kMostRemembered = 2U << 20;
 constexpr std::size_t kMostConversations = 16, kMostForgotten = 4096;
-
-// Empty when the kernel gives no randomness.
-std::string random_name() {
-  std::array<unsigned char, 12> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
-  std::string name;
-  for (const unsigned char byte : bytes) name += format("{:02x}", byte);
-  return name;
-}
 
 // The strings of a structured result that hold what was read, not what it is called.
 bool is_content_key(std::string_view key) noexcept {
@@ -93,7 +83,7 @@ std::string words_of(const Judgement& judgement) {
 }
 
 Defence::Defence(DefenceOptions options)
-    : options_(std::move(options)), session_("mcp-" + random_name()), gate_(ContentGate::create(options_.content)) {}
+    : options_(std::move(options)), session_("mcp-" + random_hex(12)), gate_(ContentGate::create(options_.content)) {}
 
 std::string Defence::rules_for_model() const {
   if (options_.level != DefenceLevel::kOn) return {};
@@ -258,9 +248,7 @@ void Defence::act_on_parts(const ContentShown& whole, const Entered& what, Json&
 TextSource Defence::source_of(const ToolSpec& tool, const std::string& arguments) {
   if (tool.kind == ToolKind::kRead) return TextSource::kWorkspace;
   if (tool.kind != ToolKind::kExecute) return TextSource::kTool;
-  const guard::Call call = guard::read_call({.tool = tool.name, .arguments = arguments}, reader_);
-  const bool talks = std::ranges::any_of(
-      call.acts, [](const guard::Act& act) { return act.kind == CallClass::kFetching || act.kind == CallClass::kSending; });
+  const bool talks = guard::talks({.tool = tool.name, .arguments = arguments}, reader_);
   return talks ? TextSource::kNetwork : TextSource::kTool;
 }
 
@@ -307,7 +295,7 @@ ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, std::stri
     remember(memory_of(conversation), what, structured);
   }
   if (options_.level != DefenceLevel::kOn) return {std::move(what.text), std::move(structured), {}};
-  const std::string nonce = random_name();
+  const std::string nonce = random_hex(12);
   if (!gate_ || nonce.empty()) return {"[The content is withheld: it cannot be wrapped.]", Json::object(), {}};
   ContentShown shown = gate_->apply(what);
   ShownResult result{.structured = std::move(structured), .notes = shown.notes};

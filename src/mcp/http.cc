@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 
 #include <algorithm>
@@ -29,6 +28,7 @@
 #include <variant>
 
 #include "base/format.h"
+#include "base/random.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "mcp/http_rules.h"
@@ -44,15 +44,6 @@ using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kTick = std::chrono::seconds(5);
 constexpr std::size_t kMostUndelivered = 256;
-
-// Empty when the kernel gives no randomness.
-std::string random_id() {
-  std::array<unsigned char, 24> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
-  std::string id;
-  for (const unsigned char byte : bytes) id += format("{:02x}", byte);
-  return id;
-}
 
 bool is_initialize(const Json& json) { return json.is_object() && json.value("method", Json()) == "initialize"; }
 
@@ -208,7 +199,7 @@ void HttpServer::deliver(const std::string& session_id, const Outgoing& said) {
 
 void HttpServer::begin_session(const std::shared_ptr<HttpConnection>& connection, std::string_view body) {
   if (!make_room()) return connection->refuse({503, "Service Unavailable: too many sessions"});
-  const std::string id = random_id();
+  const std::string id = random_hex(24);
   if (id.empty()) return connection->refuse({500, "Internal Server Error: no randomness"});
   Served& served = sessions_[id];
   served.used = Clock::now();

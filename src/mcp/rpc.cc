@@ -9,51 +9,24 @@
 #include <utility>
 #include <variant>
 
+#include "base/json_shape.h"
+
 namespace belljar::mcp {
 namespace {
 
-constexpr int kDeepest = 128;
+constexpr std::size_t kDeepest = 128;
 // Each member of an object is looked for among those before it. No tool has arguments with so many.
 constexpr std::size_t kMostMembers = 10'000;
-
-bool has_too_many(std::string_view text) {
-  std::size_t count = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string && c == '\\') ++i;
-    else if (c == '"') in_string = !in_string;
-    else if (!in_string && c == ',' && ++count > kMostMembers) return true;
-  }
-  return false;
-}
-
-bool is_too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      else if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kDeepest) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
 
 bool is_id(const Json& id) { return id.is_string() || id.is_number_integer(); }
 
 }  // namespace
 
 std::variant<Json, RpcError> parse_text(std::string_view text) {
-  if (is_too_deep(text)) return RpcError{kInvalidRequest, "Invalid Request: arrays and objects are nested more than 128 deep"};
-  if (has_too_many(text))
+  const JsonShape shape = json_shape(text);
+  if (shape.deepest > kDeepest)
+    return RpcError{kInvalidRequest, "Invalid Request: arrays and objects are nested more than 128 deep"};
+  if (shape.commas > kMostMembers)
     return RpcError{kInvalidRequest, "Invalid Request: arrays and objects have more than 10000 members together"};
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) return RpcError{kParseError, "Parse error: the line is no JSON"};

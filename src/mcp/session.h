@@ -37,6 +37,8 @@ struct SessionOptions {
   std::string version;
   // The first root of the client is the workspace. False: the command line names one.
   bool roots_are_workspace = true;
+  // The sandboxes have transactions: the tools that take snapshots are offered.
+  bool transactions = false;
   DefenceOptions defence;
 };
 
@@ -91,6 +93,9 @@ class Session {
   Json run_tool(const std::string& name, Json arguments, const Json& params, const CancelToken& cancel,
                 const std::string& conversation);
   Result<Json> run_own_tool(const std::string& name, const Json& arguments, const CancelToken& cancel);
+  static Result<Json> take_snapshot(Box& box, const std::string& name);
+  static Result<Json> roll_back(Box& box, const std::string& to);
+  Result<Json> run_layers_tool(const std::string& name, const Json& arguments, const CancelToken& cancel);
   Result<std::shared_ptr<Box>> box_for(const Json& arguments, const CancelToken& cancel);
   Result<BoxWish> default_wish(const CancelToken& cancel);
   Result<Json> create_box(const Json& arguments, const CancelToken& cancel);

@@ -18,6 +18,7 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/units.h"
+#include "policy/backends.h"
 #include "policy/defaults.h"
 #include "policy/ignore.h"
 #include "policy/layer.h"
@@ -27,6 +28,10 @@
 
 namespace belljar::policy {
 namespace {
+
+Error at_origin(const Origin& origin, const Error& error) {
+  return Error(error.code(), format("{}: {}", to_string(origin), error.what())).reason(error.reason()).next(error.next());
+}
 
 // A rule as some layer gave it.
 struct Rule {
@@ -67,6 +72,7 @@ class Merger {
     Layer resolved = layer;
     for (Setting& setting : resolved.settings) BELLJAR_CHECK(resolve(setting, layer));
     if (layer.narrow_only) {
+      narrowed_ = narrowed_ || !resolved.settings.empty();
       // Judged against what the layers below say, not against what this layer has said two lines up.
       Policy in_force = policy_;
       in_force.filesystem.entries = complete_entries().entries;
@@ -85,9 +91,6 @@ class Merger {
   // Paths become absolute; lists of paths under the three short keys become entries.
   Result<void> resolve(Setting& setting, const Layer& layer) const {
     const std::string& base = layer.name == "flag" && !context_.cwd.empty() ? context_.cwd : context_.workspace;
-    const auto at_origin = [](const Origin& origin, const Error& error) {
-      return Error(error.code(), format("{}: {}", to_string(origin), error.what())).reason(error.reason()).next(error.next());
-    };
     const auto fix = [&](std::string& path, const Origin& origin) -> Result<void> {
       auto full = absolute(path, context_.home, base);
       if (!full) return at_origin(origin, full.error());
@@ -146,7 +149,8 @@ class Merger {
     const std::string name(setting.key->name);
     if (name == "network.mode") net_layer_ = layer_;
     if (setting.key->join == Join::kEntries) return join_entries(setting);
-    origins_[name] = setting.origin;
+    // What a project's file may only repeat is still nobody's but who said it first.
+    if (!narrow || setting.key->narrow != Narrow::kNever) origins_[name] = setting.origin;
     if (setting.key->join == Join::kReplace) return store(*setting.key, policy_, setting.value);
     const bool whole = narrow && setting.key->narrow == Narrow::kSubset;  // a narrowed grant is the whole grant
     Field field = setting.key->field(policy_);
@@ -290,9 +294,23 @@ class Merger {
     return !is_within(context_.workspace, path) && (context_.home.empty() || !is_within(normal(context_.home), path));
   }
 
+  // A file of the workspace may make the others fail: it must not thereby send the command to a machine elsewhere.
+  void keep_here() {
+    const auto is_elsewhere = [](const std::string& name) {
+      const BackendKind* const kind = find_backend_kind(name);
+      return kind != nullptr && kind->elsewhere;
+    };
+    if (!narrowed_ || is_elsewhere(policy_.backend)) return;
+    if (std::erase_if(policy_.fallback, is_elsewhere) > 0)
+      warnings_.push_back("the workspace has a policy file: its commands fall back to no machine elsewhere");
+  }
+
   Result<Effective> finish() {
     BELLJAR_CHECK(check_mode());
+    keep_here();
     BELLJAR_CHECK(check_clauses());
+    if (const auto order = backend_order(policy_.backend, policy_.fallback, policy_.isolation); !order)
+      return at_origin(origin("fallback"), order.error());
     if (drops_rules(policy_.mode)) {
       if (!rules_.empty())
         warnings_.push_back(format("mode {} drops {} file rules of lower layers", to_string(policy_.mode), rules_.size()));
@@ -393,6 +411,7 @@ class Merger {
   std::vector<std::string> warnings_;
   std::size_t layer_ = 0;  // the layer being joined, from 1
   std::size_t mode_layer_ = 0, net_layer_ = 0;
+  bool narrowed_ = false;  // a file of the workspace has a say
 };
 
 }  // namespace

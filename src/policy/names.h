@@ -34,6 +34,9 @@ template <>
 inline constexpr std::array<std::string_view, 2> kNames<NetMethods>{"full", "limited"};
 template <>
 inline constexpr std::array<std::string_view, 2> kNames<OutputAction>{"drain", "kill"};
+template <>
+inline constexpr std::array<std::string_view, 6> kNames<Isolation>{"none",      "guard-rails", "landlock",
+                                                                   "namespace", "container",   "vm"};
 
 template <class E>
 constexpr std::string_view name_of(E value) noexcept {

@@ -55,7 +55,7 @@ using Field = std::variant<bool*, std::optional<bool>*, double*, std::optional<d
                            std::optional<Bytes>*, std::chrono::milliseconds*, std::optional<std::chrono::milliseconds>*,
                            std::string*, std::optional<std::string>*, std::vector<std::string>*, std::vector<PortPair>*,
                            std::map<std::string, std::string>*, std::vector<Volume>*, std::vector<FsEntry>*, Mode*, Protect*,
-                           Secrets*, Tmp*, Caches*, Inherit*, NetMode*, NetMethods*, OutputAction*>;
+                           Secrets*, Tmp*, Caches*, Inherit*, NetMode*, NetMethods*, OutputAction*, Isolation*>;
 
 struct Key {
   std::string_view name;    // dotted: "limits.memory"

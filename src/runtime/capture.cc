@@ -13,6 +13,11 @@ void Capture::append(std::string_view bytes) {
   output_.omitted = output_.total - output_.bytes.size();
 }
 
+void Capture::skip(std::uint64_t bytes) noexcept {
+  output_.total += bytes;
+  output_.omitted += bytes;
+}
+
 Output Capture::finish() && {
   if (output_.omitted > 0) {
     output_.bytes.resize(output_.bytes.size() - incomplete_tail(output_.bytes));

@@ -14,6 +14,8 @@ class Capture {
   explicit Capture(std::uint64_t cap) noexcept : cap_(cap) {}
 
   void append(std::string_view bytes);
+  // Of a stream that is over its cap: bytes that nobody has, but that were counted elsewhere.
+  void skip(std::uint64_t bytes) noexcept;
   bool over() const noexcept { return output_.total > cap_; }
   // Ends the stream: what was kept never ends inside a UTF-8 sequence that the cap cut.
   Output finish() &&;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/environment.h"
 #include "base/format.h"
 #include "policy/merge.h"
 #include "policy/names.h"
@@ -17,16 +18,6 @@
 
 namespace belljar::runtime {
 namespace {
-
-std::vector<std::string> environment_of(const std::map<std::string, std::string>& given) {
-  std::vector<std::string> variables;
-  if (given.empty()) {
-    for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
-  } else {
-    for (const auto& [name, text] : given) variables.push_back(name + "=" + text);
-  }
-  return variables;
-}
 
 std::string variable(const std::vector<std::string>& variables, std::string_view name) {
   for (const std::string& entry : variables) {
@@ -82,7 +73,7 @@ void complete(Policy& policy, Policy base) {
 
 Result<Embedded> embed(const Policy& policy, const std::string& workspace, const std::map<std::string, std::string>& caller_env) {
   Embedded embedded;
-  embedded.caller_env = environment_of(caller_env);
+  embedded.caller_env = entries_or_own(caller_env);
   policy::MergeContext context;
   context.home = variable(embedded.caller_env, "HOME");
   context.workspace = BELLJAR_TRY(find_workspace(workspace, context.home));

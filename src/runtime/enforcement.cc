@@ -27,9 +27,22 @@ Error refuse(const EnforcementClause& clause, std::string_view what, std::string
       .next(std::move(next));
 }
 
+// A backend that says nothing of it holds none.
+Result<void> check_isolation(const EnforcementReport& report, Isolation wanted) {
+  if (wanted == Isolation::kNone) return {};
+  const auto clause =
+      std::find_if(report.begin(), report.end(), [](const EnforcementClause& c) { return c.clause == "isolation"; });
+  if (clause != report.end() && clause->enforced == Enforced::kFull) return {};
+  const std::string held = clause == report.end() ? std::string("this backend does not say what it isolates with") : clause->detail;
+  return Error(Code::kFailedPrecondition, format("isolation {} is required, and is not to be had here", to_string(wanted)))
+      .reason(clause == report.end() || clause->mechanism.empty() ? held : format("{} ({})", held, clause->mechanism))
+      .next("name another backend (`belljar doctor` lists them), or ask for less isolation");
+}
+
 }  // namespace
 
 Result<void> check_required(const EnforcementReport& report, const Policy& policy) {
+  BELLJAR_CHECK(check_isolation(report, policy.isolation));
   for (const std::string& name : policy.require) {
     const auto clause = std::find_if(report.begin(), report.end(), [&](const EnforcementClause& c) { return c.clause == name; });
     if (clause == report.end())

@@ -67,6 +67,8 @@ Json json_of(const EnforcementClause& clause) {
           {"detail", to_utf8(clause.detail).text}};
 }
 
+Json json_of(const TriedBackend& tried) { return {{"backend", to_utf8(tried.backend).text}, {"why", to_utf8(tried.why).text}}; }
+
 template <class List>
 Json json_list(const List& list) {
   Json array = Json::array();
@@ -140,6 +142,8 @@ std::string to_json(const ExecResult& result, JsonStreams streams) {
   object["egress"] = json_list(result.egress);
   object["egress_dropped"] = result.egress_dropped;
   object["enforcement"] = json_list(result.enforcement);
+  object["backend"] = result.backend.empty() ? Json(nullptr) : Json(to_utf8(result.backend).text);
+  object["tried"] = json_list(result.tried);
   return object.dump();
 }
 

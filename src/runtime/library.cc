@@ -1,13 +1,56 @@
 // belljar::run: what an embedder calls. Puts together what the command line puts together from files and flags.
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "backend/find.h"
 #include "backend/native/host.h"
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
 #include "belljar/run.h"
 #include "belljar/state_dir.h"
+#include "belljar/txn.h"
+#include "policy/backends.h"
 #include "runtime/embed.h"
 #include "runtime/run.h"
 #include "runtime/stdio.h"
 
 namespace belljar {
+namespace {
+
+Result<runtime::Ran> run_on(const std::string& name, const runtime::Embedded& embedded, const Command& command,
+                            const runtime::Session& session) {
+  const Policy& policy = embedded.policy;
+  if (!policy::too_weak(name, policy.isolation).empty()) return policy::too_weak_error(name, policy.isolation);
+  const backend::RealHost host;
+  const auto backend = BELLJAR_TRY(backend::find_backend(name, host));
+  return runtime::run(*backend, policy, command, embedded.place, embedded.caller_env, session);
+}
+
+// The first backend that starts. Those that are no plan for our launcher (containers, clouds) have no place here.
+Result<ExecResult> run_first(const runtime::Embedded& embedded, const Command& command, runtime::Session& session) {
+  const Policy& policy = embedded.policy;
+  const std::vector<std::string> order = BELLJAR_TRY(policy::backend_order(policy.backend, policy.fallback, policy.isolation));
+  std::vector<TriedBackend> tried;
+  bool launched = false;
+  session.launched = &launched;
+  for (const std::string& name : order) {
+    auto ran = run_on(name, embedded, command, session);
+    if (ran) {
+      ran->result.backend = name;
+      ran->result.tried = std::move(tried);
+      return std::move(ran->result);
+    }
+    if (order.size() == 1 || launched || !policy::is_worth_another(ran.error())) return ran.error();
+    tried.push_back({name, ran.error().line()});
+  }
+  return policy::none_starts(tried);
+}
+
+}  // namespace
 
 Result<ExecResult> run(const Policy& given, const Command& command, const RunOptions& options) {
   const runtime::Embedded embedded = BELLJAR_TRY(runtime::embed(given, options.workspace, options.caller_env));
@@ -22,10 +65,7 @@ Result<ExecResult> run(const Policy& given, const Command& command, const RunOpt
                    .pty = runtime::Pty::kNo,
                    .cap = options.output_bytes.count,
                    .host = {options.input_fd, -1, -1}};
-  const backend::RealHost host;
-  const auto backend = BELLJAR_TRY(backend::find_backend(embedded.policy.backend, host));
-  runtime::Ran ran = BELLJAR_TRY(runtime::run(*backend, embedded.policy, command, embedded.place, embedded.caller_env, session));
-  return std::move(ran.result);
+  return run_first(embedded, command, session);
 }
 
 }  // namespace belljar

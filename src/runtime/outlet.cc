@@ -1,7 +1,6 @@
 #include "runtime/outlet.h"
 
 #include <netinet/in.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -9,10 +8,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
 #include "base/format.h"
+#include "base/random.h"
 #include "egress/environment.h"
 #include "policy/defaults.h"
 #include "policy/ignore.h"
@@ -22,15 +23,6 @@ namespace {
 
 constexpr std::size_t kMostPorts = 16;
 constexpr std::string_view kTransparent = "network.transparent";
-
-Result<std::string> make_credential() {
-  std::array<std::uint8_t, 16> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return Error(Code::kUnavailable, "cannot make a credential for the proxy").sys(errno, "getrandom");
-  std::string text = "belljar:";
-  for (const std::uint8_t byte : bytes) text += format("{:02x}", byte);
-  return text;
-}
 
 std::vector<std::string>::iterator find_variable(std::vector<std::string>& env, std::string_view name) {
   return std::ranges::find_if(env, [name](const std::string& entry) {
@@ -99,6 +91,10 @@ std::string count(std::size_t rules) { return format("{} rule{}", rules, rules =
 
 }  // namespace
 
+std::string describe_domains(const std::vector<std::string>& allowed, const std::vector<std::string>& denied) {
+  return format("{} allowed, {} denied; public addresses only unless listed", count(allowed.size()), count(denied.size()));
+}
+
 Result<void> Outlet::plan(launch::Plan& plan, EnforcementReport& report) {
   const Network& network = policy_.network;
   BELLJAR_CHECK(plan_ports(report));
@@ -109,7 +105,11 @@ Result<void> Outlet::plan(launch::Plan& plan, EnforcementReport& report) {
     report.push_back({"network.upstream_proxy", to_string(upstream_->place), "egress proxy: everything that leaves goes through it",
                       Enforced::kPartial, "it resolves names again: which address it dials is not seen here"});
   }
-  if (network.proxy_auth) credential_ = BELLJAR_TRY(make_credential());
+  if (network.proxy_auth) {
+    const std::string secret = random_hex(16);
+    if (secret.empty()) return Error(Code::kUnavailable, "cannot make a credential for the proxy").sys(errno, "getrandom");
+    credential_ = "belljar:" + secret;
+  }
   const auto java = find_variable(plan.env, "JAVA_TOOL_OPTIONS");
   const auto port = static_cast<std::uint16_t>(network.http_proxy_port.value_or(policy::kProxyPort));
   const std::string java_options = java == plan.env.end() ? "" : java->substr(java->find('=') + 1);
@@ -120,9 +120,7 @@ Result<void> Outlet::plan(launch::Plan& plan, EnforcementReport& report) {
     else plan.env.push_back(name + "=" + value);
   }
   if (interception_ != nullptr) interception_->plan(policy_, command_, plan.env, report);
-  report.push_back({"network.domains",
-                    format("{} allowed, {} denied; public addresses only unless listed", count(network.allowed_domains.size()),
-                           count(network.denied_domains.size())),
+  report.push_back({std::string(kDomainsClause), describe_domains(network.allowed_domains, network.denied_domains),
                     "egress proxy: names judged before they are looked up, addresses before they are dialled", Enforced::kFull,
                     "what an allowed tunnel carries is not looked at, where no rule needs it"});
   if (network.transparent)
@@ -237,6 +235,28 @@ void Outlet::close(ExecResult& result) {
   if (proxy_ == nullptr) return;
   egress::EgressLog log = proxy_->stop();
   proxy_.reset();
+  add(std::move(log), result);
+}
+
+void Outlet::take(ExecResult& result) {
+  if (proxy_ != nullptr) add(proxy_->take_log(), result);
+}
+
+Result<void> Outlet::set_hosts(const Network& network) {
+  if (policy_.network.mode != NetMode::kProxy || proxy_ == nullptr)
+    return Error(Code::kFailedPrecondition, "cannot change the hosts that may be reached")
+        .reason("no proxy of ours serves this sandbox")
+        .next("start it with network.mode = \"proxy\"");
+  policy::HostRules rules = BELLJAR_TRY(policy::make_host_rules(network));
+  if (!rules.requests.empty() && interception_ == nullptr && policy::wants_look(network))
+    return Error(Code::kFailedPrecondition, "cannot use rules for requests")
+        .reason("the sandbox was started without a look into TLS")
+        .next("start it with network.allowed_requests, or allow the whole host");
+  proxy_->set_rules(std::move(rules));
+  return {};
+}
+
+void Outlet::add(egress::EgressLog log, ExecResult& result) const {
   std::uint64_t next = result.violations_dropped + result.violations_hidden;
   for (const Violation& violation : result.violations) next += violation.count;
   for (Violation& violation : log.violations) {
@@ -248,8 +268,8 @@ void Outlet::close(ExecResult& result) {
     result.violations.push_back(std::move(violation));
   }
   result.violations_dropped += log.violations_dropped;
-  result.egress = std::move(log.records);
-  result.egress_dropped = log.records_dropped;
+  std::ranges::move(log.records, std::back_inserter(result.egress));
+  result.egress_dropped += log.records_dropped;
 }
 
 }  // namespace belljar::runtime

@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "belljar/command.h"
 #include "belljar/exec_result.h"
@@ -15,7 +17,11 @@
 
 namespace belljar::runtime {
 
-// Of one run; where nothing leaves and nothing is joined every step does nothing. One thread.
+// The clause of the enforcement report that tells of the hosts, and what it says was asked.
+inline constexpr std::string_view kDomainsClause = "network.domains";
+std::string describe_domains(const std::vector<std::string>& allowed, const std::vector<std::string>& denied);
+
+// Of one run; where nothing leaves and nothing is joined every step does nothing. One thread at a time.
 class Outlet {
  public:
   // `interception`: what was made for it before the backend prepared; none where nothing is looked into.
@@ -31,10 +37,16 @@ class Outlet {
   // After it: serves from now on. Until then clients wait in the socket's backlog. `spare_descriptors`: this process is the front
   // of the run and nothing else, so its soft limit of open files may go up.
   Result<void> open(launch::Sandbox& sandbox, const launch::Plan& plan, EnforcementReport& report, bool spare_descriptors);
+  // While it serves: adds what happened since the last time.
+  void take(ExecResult& result);
+  // While it serves, from any thread: these hosts from now on. Errors: kInvalidArgument, what is no rule; kFailedPrecondition, the
+  // mode has no proxy, or rules for requests need a look into TLS that nothing was made for.
+  Result<void> set_hosts(const Network& network);
   // The command has ended: closes what is open, and adds records and violations.
   void close(ExecResult& result);
 
  private:
+  void add(egress::EgressLog log, ExecResult& result) const;
   Result<void> plan_ports(EnforcementReport& report);
   void report_limits(EnforcementReport& report) const;
   Result<void> check_transparent(const launch::Sandbox& sandbox, EnforcementReport& report) const;

@@ -61,7 +61,7 @@ class Pump {
   void source_ended();
   void lose_sink(int errnum) noexcept;
 
-  static constexpr std::size_t kBuffer = 128 * 1024;
+  static constexpr std::size_t kBuffer = 128U << 10;
 
   UniqueFd source_, sink_;
   UniqueFd reader_, file_;  // for give_back

@@ -29,6 +29,7 @@
 #include "runtime/start_failure.h"
 #include "runtime/supervise.h"
 #include "runtime/terminal.h"
+#include "runtime/transaction.h"
 #include "runtime/unserved.h"
 #include "txn/base.h"
 #include "txn/store.h"
@@ -99,6 +100,7 @@ class Run {
     launch::Sandbox sandbox =
         BELLJAR_TRY(launch::start(prepared_.plan, &request, {.one_shot = true, .time_steps = session_.time_steps}));
     const Clock::time_point started = Clock::now();
+    if (session_.launched != nullptr) *session_.launched = true;
     ran_.times.start = started - starting;
     stdio.close_command_ends();
     if (stdio.pty()) {
@@ -236,44 +238,15 @@ Result<Ran> run_prepared(backend::Prepared prepared, const Policy& policy, const
 
 namespace {
 
-Result<void> check_mode(const Policy& policy) {
-  if (policy.mode == Mode::kWorkspaceWrite) return {};
-  return Error(Code::kInvalidArgument, "cannot run in a transaction (--txn)")
-      .reason(policy.mode == Mode::kReadOnly ? "in read-only mode nothing is written"
-                                             : "in this mode the command writes anywhere, around every layer")
-      .next("use --policy workspace-write, or drop --txn");
-}
-
-backend::WorkspaceLayers to_layers(const txn::Layers& layers) {
-  backend::WorkspaceLayers result;
-  result.pool = layers.pool;
-  for (const txn::LayerId id : layers.lower) result.lower.push_back(format("{}/up", id));
-  result.upper = format("{}/up", layers.upper);
-  result.work = format("{}/work", layers.upper);
-  return result;
-}
-
-// What a file system says that cannot hold layers, in words.
-Error explain_overlay(Error error, const txn::Place& place) {
-  if (!error.call().starts_with("tree: overlay")) return error;
-  const int errnum = error.errnum();
-  return Error(error.code(), "cannot run in a transaction (--txn)")
-      .sys(errnum, error.call())
-      .reason(format("the file system of {} cannot take what overlayfs writes (overlayfs itself and network file systems cannot)",
-                     quoted(place.state_dir)))
-      .next("set XDG_STATE_HOME to a directory on ext4, xfs, btrfs or tmpfs");
-}
-
 Result<Ran> run_in_transaction(backend::Backend& backend, const Policy& policy, const Command& command, backend::Workplace place,
                                const Session& session, const Interception* interception, Clock::time_point begun) {
   const txn::Place& where = *session.transaction;
-  BELLJAR_CHECK(check_mode(policy));
+  BELLJAR_CHECK(check_transaction_mode(policy));
   txn::Transaction transaction = BELLJAR_TRY(txn::Transaction::open(where, txn::Store::Open::kCreate, txn::Access::kChange));
   const txn::Layers layers = BELLJAR_TRY(txn::begin_run(transaction));
   place.layers = to_layers(layers);
   backend::Prepared prepared = BELLJAR_TRY(backend.prepare(policy, place));
-  prepared.report.push_back({"transaction", where.name, "overlayfs: the workspace's changes stay in layers until `belljar commit`",
-                             Enforced::kFull, "other writable paths are written directly"});
+  prepared.report.push_back(transaction_clause(where));
   const std::string growing = layers.pool + "/" + place.layers->upper;
   auto ran = Run(std::move(prepared), policy, command, growing, session, interception).go(begun);
   if (!ran) return explain_overlay(std::move(ran).error(), where);

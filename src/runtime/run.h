@@ -31,6 +31,7 @@ struct Session {
   const Filesystem* complete = nullptr;                    // policy::Effective::complete, likewise; must outlive the run
   std::optional<txn::Place> transaction;                   // run in it; begun when there is none of that name
   broker::Observer observer;                               // `belljar learn`: see broker/observation.h
+  bool* launched = nullptr;                                // set when there is a process: from here on nothing else may be tried
   std::function<void(int init_pid)> on_started;            // with a process tree to look at
   bool front_ends = false;                                 // this process exits with the result: launch::Sandbox::let_go()
   egress::MakeInterceptor interceptor = nullptr;           // what looks into TLS; none: a policy that needs it is refused

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/write_all.h"
 
 namespace belljar::runtime {
 namespace {
@@ -63,16 +64,6 @@ Result<UniqueFd> own_directory(int parent, const std::string& name, const std::s
         .reason("the directory belongs to another user, or others may write there")
         .next(format("give it to yourself, with mode 700: {}", escaped(shown)));
   return directory;
-}
-
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(fd, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  return true;
 }
 
 // 0, or the errno; EEXIST: another run has this name.

@@ -12,6 +12,7 @@
 
 #include "base/format.h"
 #include "base/remove_tree.h"
+#include "base/write_all.h"
 #include "broker/control_files.h"
 #include "broker/file_call.h"
 #include "session/act_as.h"
@@ -35,13 +36,8 @@ Result<void> check_mode(std::optional<unsigned> mode) {
   return {};
 }
 
-Result<void> write_all(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return file_error(errno, "write", path, "write");
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
+Result<void> write_whole(int fd, std::string_view bytes, const std::string& path) {
+  if (!write_all(fd, bytes)) return file_error(errno, "write", path, "write");
   return {};
 }
 
@@ -170,7 +166,7 @@ Result<bool> Files::write_once(const std::string& path, std::string_view bytes, 
   if (!fd.valid()) return file_error(errno, "write", path, "openat");
   BELLJAR_CHECK(need_regular(fd.get(), path, "write"));
   if (options.mode && ::fchmod(fd.get(), *options.mode) < 0) return file_error(errno, "set the mode of", path, "fchmod");
-  const auto written = write_all(fd.get(), bytes, path);
+  const auto written = write_whole(fd.get(), bytes, path);
   if (append == 0) {
     const off_t end = written ? static_cast<off_t>(bytes.size()) : ::lseek(fd.get(), 0, SEEK_CUR);
     BELLJAR_CHECK(cut_at(fd.get(), static_cast<std::size_t>(std::max<off_t>(end, 0)), path));
@@ -213,7 +209,7 @@ Result<void> Files::replace(const std::string& path, const Site& site, std::stri
   const UniqueFd fd(
       ::openat(parent, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, options.mode.value_or(0666)));
   if (!fd.valid()) return file_error(errno, "write", path, "open");
-  auto done = write_all(fd.get(), bytes, path);
+  auto done = write_whole(fd.get(), bytes, path);
   const std::optional<unsigned> mode = options.mode ? options.mode
                                        : keep       ? std::optional(before->mode & kPermissionBits)
                                                     : std::nullopt;

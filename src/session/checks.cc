@@ -44,6 +44,13 @@ Result<void> check_timeout(std::optional<milliseconds> timeout) {
       .next("give a positive one, or none");
 }
 
+Result<void> check_no_hosts(const std::vector<std::string>& allowed_domains) {
+  if (allowed_domains.empty()) return {};
+  return Error(Code::kUnimplemented, "cannot open hosts for one command")
+      .reason("no proxy of ours serves this backend")
+      .next("use backend native with network.mode = \"proxy\", or name the hosts in the policy");
+}
+
 milliseconds exec_timeout(const ExecOptions& options, const Limits& limits) {
   return bounded(
       std::min(options.timeout.value_or(limits.timeout.value_or(kShortTask)), limits.max_timeout.value_or(kLongestTimeout)));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "belljar/sandbox.h"
 
@@ -14,6 +15,9 @@ namespace belljar::session {
 Result<void> check_command(const Command& command);
 // Errors: kInvalidArgument, it is not positive.
 Result<void> check_timeout(std::optional<std::chrono::milliseconds> timeout);
+
+// For a backend that has no proxy of ours. Errors: kUnimplemented, hosts are to be opened for one command.
+Result<void> check_no_hosts(const std::vector<std::string>& allowed_domains);
 
 std::chrono::milliseconds exec_timeout(const ExecOptions& options, const Limits& limits);
 std::optional<std::chrono::milliseconds> spawn_timeout(const SpawnOptions& options, const Limits& limits);

@@ -4,15 +4,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <utility>
 
 #include "backend/container/inside.h"
 #include "backend/container/report.h"
+#include "backend/container/runtimes.h"
 #include "backend/native/host.h"
+#include "base/environment.h"
 #include "base/format.h"
 #include "base/remove_tree.h"
 #include "belljar/state_dir.h"
+#include "policy/backends.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
 #include "runtime/enforcement.h"
@@ -36,20 +41,22 @@ namespace {
 
 using namespace backend::container;
 
-std::map<std::string, std::string> variables_of(const std::vector<std::string>& entries) {
-  std::map<std::string, std::string> variables;
-  for (const std::string& entry : entries) {
-    const std::size_t equals = entry.find('=');
-    if (equals != std::string::npos) variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
-  }
-  return variables;
-}
-
 Result<void> check_lifecycle(const Policy& policy, const Lifecycle& lifecycle) {
   if (!policy.limits.idle_timeout && !lifecycle.idle_timeout) return {};
   return Error(Code::kUnimplemented, "the container backend does not serve limits.idle_timeout")
       .reason("nothing watches whether a container is used")
       .next("drop the key, or use another backend");
+}
+
+// Over TCP an engine may be anywhere, also behind a tunnel from our loopback.
+Result<void> check_same_machine(const Address& address, const EngineFacts& facts, const ContainerOptions& options) {
+  if (!address.path.empty() || options.engine_files == EngineFiles::kShared) return {};
+  std::array<char, HOST_NAME_MAX + 1> ours{};
+  ::gethostname(ours.data(), HOST_NAME_MAX);
+  if (is_loopback(address) && facts.machine == ours.data()) return {};
+  return Error(Code::kUnimplemented, format("cannot show the workspace to the container engine at {}", quoted(to_string(address))))
+      .reason(format("bind mounts are directories of its own machine, {}", quoted(facts.machine)))
+      .next("use an engine of this machine, or say --shared-files where both see the same directories at the same paths");
 }
 
 }  // namespace
@@ -72,13 +79,19 @@ EnforcementReport ContainedSandbox::enforcement() const {
 
 Result<Planned> ContainedSandbox::plan(const Policy& policy, const Engine& engine) {
   const EngineFacts facts = BELLJAR_TRY(engine.facts());
+  BELLJAR_CHECK(check_same_machine(engine.address(), facts, options_));
   backend::Workplace place = embedded_.place;
   place.cwd = place.workspace;
   place.env = embedded_.caller_env;
   const backend::RealHost host;
   const Installed installed = BELLJAR_TRY(install_inside(default_state_dir() + "/container"));
-  Planned planned = BELLJAR_TRY(plan_container(host, policy, place, options_, installed, facts.rootless));
+  ContainerOptions options = options_;
+  options.runtime = choose_runtime(facts, options_.runtime, policy.isolation);
+  Planned planned = BELLJAR_TRY(plan_container(host, policy, place, options, installed, facts.rootless));
   report_limits(policy, facts.memory_limit, facts.cpu_quota, facts.pids_limit, planned.report);
+  const std::string& runtime = options.runtime.empty() ? facts.default_runtime : options.runtime;
+  policy::report_isolation(policy, isolation_of_runtime(facts, options.runtime), format("runtime {}", escaped(runtime)),
+                           planned.report);
   planned.report.push_back(timeout_clause(policy.limits));
   BELLJAR_CHECK(runtime::check_required(planned.report, policy));
   planned.spec.labels[kOwnerLabel] = owner_label();
@@ -109,7 +122,7 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
   BELLJAR_CHECK(check_lifecycle(policy, lifecycle_));
   policy::hide_state(policy.filesystem.entries, default_state_dir());
   const auto exists = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };
-  Address address = BELLJAR_TRY(find_engine(options_.engine, variables_of(embedded_.caller_env), exists));
+  Address address = BELLJAR_TRY(find_engine(options_, by_name(embedded_.caller_env), exists));
   Engine engine = BELLJAR_TRY(Engine::connect(std::move(address)));
   Planned planned = BELLJAR_TRY(plan(policy, engine));
   (void)remove_orphans(engine);
@@ -225,6 +238,7 @@ Result<std::unique_ptr<ContainedRun>> ContainedSandbox::begin(const Command& com
 Result<ExecResult> ContainedSandbox::exec(const Command& command, const ExecOptions& options) {
   BELLJAR_CHECK(check_command(command));
   BELLJAR_CHECK(check_timeout(options.timeout));
+  BELLJAR_CHECK(check_no_hosts(options.allowed_domains));
   const Limits& limits = embedded_.policy.limits;
   ContainedRequest request;
   request.timeout = exec_timeout(options, limits);
@@ -240,6 +254,7 @@ Result<ExecResult> ContainedSandbox::exec(const Command& command, const ExecOpti
 Result<std::unique_ptr<Process>> ContainedSandbox::spawn(const Command& command, const SpawnOptions& options) {
   BELLJAR_CHECK(check_command(command));
   BELLJAR_CHECK(check_timeout(options.timeout));
+  BELLJAR_CHECK(check_no_hosts(options.allowed_domains));
   const Limits& limits = embedded_.policy.limits;
   ContainedRequest request;
   request.timeout = spawn_timeout(options, limits);

@@ -5,17 +5,13 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/thread.h"
 #include "session/patience.h"
 
 namespace belljar::session {
 
 ContainedCommand::ContainedCommand(std::unique_ptr<ContainedRun> run) : run_(std::move(run)), pid_(run_->await_start()) {
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread_ = std::thread(&ContainedCommand::follow, this);
-  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  thread_ = start_thread([this] { follow(); });
 }
 
 ContainedCommand::~ContainedCommand() { thread_.join(); }

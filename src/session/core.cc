@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "base/format.h"
@@ -94,7 +95,7 @@ Result<void> Core::prepare() {
   launch::Plan& plan = options_.prepared.plan;
   const Policy& policy = options_.policy;
   limits_ =
-      BELLJAR_TRY(runtime::LimitSet::create(policy.limits, runtime::limit_context(options_.prepared, policy, options_.workspace)));
+      BELLJAR_TRY(runtime::LimitSet::create(policy.limits, runtime::limit_context(options_.prepared, policy, options_.growing)));
   EnforcementReport& report = options_.prepared.report;
   report.insert(report.end(), limits_->clauses().begin(), limits_->clauses().end());
   plan.rlimits.insert(plan.rlimits.end(), limits_->rlimits().begin(), limits_->rlimits().end());
@@ -259,9 +260,13 @@ void Core::finish() noexcept {
   }
   if (broker_) take_notices();
   broker_.reset();
-  ExecResult unread;  // what came through the proxy belongs to no single command
-  if (outlet_) outlet_->close(unread);
-  outlet_.reset();
+  ExecResult unread;  // what no result has told yet: refusals, and what went through the proxy
+  {
+    const std::lock_guard lock(outlet_mutex_);
+    unread.egress = std::exchange(untold_, {});
+    if (outlet_) outlet_->close(unread);
+    outlet_.reset();
+  }
   limits_.reset();
   for (const std::string& path : options_.prepared.remove_after) (void)remove_tree(path);
   options_.prepared.remove_after.clear();
@@ -273,6 +278,7 @@ void Core::finish() noexcept {
     ring(command->wake);
   }
   unread.violations.insert(unread.violations.begin(), violations_.begin(), violations_.end());
+  violations_.clear();
   // Not of a start that failed: who started it knows, and may try once more.
   if (served_ && options_.on_end) options_.on_end(unread);
 }
@@ -332,10 +338,75 @@ void Core::signal(std::uint32_t id, int number) noexcept {
   if (running_.load()) sandbox_.signal(id, number);
 }
 
-std::vector<Violation> Core::take_violations(std::uint64_t& dropped) {
-  const std::lock_guard lock(mutex_);
-  dropped = std::exchange(violations_dropped_, 0);
-  return std::exchange(violations_, {});
+void Core::take_seen(ExecResult& result) {
+  {
+    const std::lock_guard lock(mutex_);
+    result.violations_dropped += std::exchange(violations_dropped_, 0);
+    std::ranges::move(std::exchange(violations_, {}), std::back_inserter(result.violations));
+  }
+  std::uint64_t next = 0;  // broker and proxy count each for itself
+  for (Violation& violation : result.violations) {
+    violation.sequence = next;
+    next += violation.count;
+  }
+  const std::lock_guard lock(outlet_mutex_);
+  std::ranges::move(std::exchange(untold_, {}), std::back_inserter(result.egress));
+  if (outlet_) outlet_->take(result);
+}
+
+void Core::give_back(ExecResult& unread) {
+  {
+    const std::lock_guard lock(mutex_);
+    violations_dropped_ += std::exchange(unread.violations_dropped, 0);
+    std::vector<Violation> first = std::exchange(unread.violations, {});
+    std::ranges::move(violations_, std::back_inserter(first));
+    violations_ = std::move(first);
+  }
+  const std::lock_guard lock(outlet_mutex_);
+  std::ranges::move(std::exchange(unread.egress, {}), std::back_inserter(untold_));
+}
+
+// --- the hosts that may be reached
+
+void apply(const NetworkRules& rules, Network& network) {
+  network.allowed_domains = rules.allowed_domains;
+  network.denied_domains = rules.denied_domains;
+  network.allowed_requests = rules.allowed_requests;
+}
+
+Result<void> Core::set_network_rules(const NetworkRules& rules) {
+  const std::lock_guard lock(outlet_mutex_);
+  auto before = std::exchange(network_rules_, rules);
+  auto done = apply_hosts();
+  if (!done) network_rules_ = std::move(before);
+  return done;
+}
+
+Result<std::unique_ptr<Core::Opened>> Core::open_hosts(const std::vector<std::string>& domains) {
+  if (domains.empty()) return std::unique_ptr<Opened>();
+  const std::lock_guard lock(outlet_mutex_);
+  const std::uint64_t id = ++next_opened_;
+  opened_hosts_[id] = domains;
+  if (const auto done = apply_hosts(); !done) {
+    opened_hosts_.erase(id);
+    return done.error();
+  }
+  return std::make_unique<Opened>(shared_from_this(), id);
+}
+
+void Core::close_hosts(std::uint64_t id) noexcept {
+  const std::lock_guard lock(outlet_mutex_);
+  opened_hosts_.erase(id);
+  (void)apply_hosts();  // rules that held before
+}
+
+Result<void> Core::apply_hosts() {
+  if (!outlet_) return not_running();
+  Network network = options_.policy.network;
+  if (network_rules_) apply(*network_rules_, network);
+  for (const auto& [id, domains] : opened_hosts_)
+    network.allowed_domains.insert(network.allowed_domains.end(), domains.begin(), domains.end());
+  return outlet_->set_hosts(network);
 }
 
 std::optional<runtime::Hit> Core::hit() const {

@@ -43,15 +43,18 @@ struct CommandState {
   bool gone = false;  // the sandbox ended before the command did
 };
 
+void apply(const NetworkRules& rules, Network& network);
+
 struct CoreOptions {
   backend::Prepared prepared;
   Policy policy;  // complete
   std::string workspace;
+  std::string growing;              // the directory of the host that limits.disk is about
   std::optional<Filesystem> rules;  // for the file calls; unset: the mode has none
   std::optional<std::chrono::milliseconds> idle_timeout;
   std::shared_ptr<const runtime::Interception> interception;  // none: nothing is looked into
-  // Called when it has ended, whatever ended it, with what belongs to no single command: refusals nobody took, and what went
-  // through the proxy. From any thread.
+  // Called when it has ended, whatever ended it, with what no result has told: refusals nobody took, and what went through the
+  // proxy. From any thread.
   std::function<void(const ExecResult&)> on_end;
 };
 
@@ -81,13 +84,35 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   void signal(std::uint32_t id, int number) noexcept;
 
   int init_pid() const noexcept { return init_pid_; }
+  bool in_use() const noexcept { return users_.load() > 0; }
   const Policy& policy() const noexcept { return options_.policy; }
   const EnforcementReport& enforcement() const noexcept { return options_.prepared.report; }
   // The sandbox's environment with `overrides` on top, for one command.
   std::vector<std::string> environment_with(const std::map<std::string, std::string>& overrides) const;
   const Files& files() const noexcept { return *files_; }
   std::optional<std::pair<uid_t, gid_t>> lent_identity() const noexcept;
-  std::vector<Violation> take_violations(std::uint64_t& dropped);
+  // Adds what was refused and what went through the proxy since the last time, whichever command it was of.
+  void take_seen(ExecResult& result);
+  // Takes that back from a result that nobody will read.
+  void give_back(ExecResult& unread);
+  // The hosts that may be reached from now on: `rules` instead of the policy's. Errors: as Outlet::set_hosts; kFailedPrecondition,
+  // it does not run.
+  Result<void> set_network_rules(const NetworkRules& rules);
+
+  // Opens hosts for as long as it lives.
+  class Opened {
+   public:
+    Opened(std::shared_ptr<Core> core, std::uint64_t id) noexcept : core_(std::move(core)), id_(id) {}
+    ~Opened() { core_->close_hosts(id_); }
+    Opened(const Opened&) = delete;
+    Opened& operator=(const Opened&) = delete;
+
+   private:
+    std::shared_ptr<Core> core_;
+    std::uint64_t id_;
+  };
+  // Of no domains, in whatever mode: null. Errors: as of set_network_rules.
+  Result<std::unique_ptr<Opened>> open_hosts(const std::vector<std::string>& domains);
   // The limit for which everything inside was ended last, if that happened.
   std::optional<runtime::Hit> hit() const;
 
@@ -118,13 +143,20 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   std::optional<Clock::time_point> next_deadline() const;
   bool idle(Clock::time_point now);
   void finish() noexcept;
+  void close_hosts(std::uint64_t id) noexcept;
+  Result<void> apply_hosts();  // with outlet_mutex_ held
 
   CoreOptions options_;
   std::optional<runtime::LimitSet> limits_;
   launch::Sandbox sandbox_;
   std::optional<broker::Broker> broker_;
-  const Command no_command_;  // the outlet's: each command brings its own variables
-  std::optional<runtime::Outlet> outlet_;
+  const Command no_command_;                                        // the outlet's: each command brings its own variables
+  std::mutex outlet_mutex_;                                         // once it serves; before mutex_
+  std::optional<runtime::Outlet> outlet_;                           // guarded by outlet_mutex_, as the next three
+  std::optional<NetworkRules> network_rules_;                       // unset: the policy's
+  std::map<std::uint64_t, std::vector<std::string>> opened_hosts_;  // by commands that run
+  std::uint64_t next_opened_ = 0;
+  std::vector<EgressRecord> untold_;  // given back
   std::optional<Files> files_;
   int init_pid_ = -1;
   Loop* loop_ = nullptr;

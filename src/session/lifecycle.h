@@ -6,6 +6,7 @@
 #include <string>
 
 #include "belljar/result.h"
+#include "belljar/txn.h"
 
 namespace belljar::session {
 
@@ -13,6 +14,7 @@ struct Lifecycle {
   std::optional<std::chrono::milliseconds> idle_timeout;
   bool remove_workspace = false;  // on stop; the sandbox made it and makes it again at the next start
   bool empty_workspace = false;   // on start
+  std::optional<txn::Place> transaction;
 };
 
 // Before a start. Errors: the workspace cannot be made or emptied.

@@ -6,7 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "base/remove_tree.h"
@@ -20,11 +26,13 @@
 #include "runtime/embed.h"
 #include "runtime/interception.h"
 #include "runtime/parts.h"
+#include "runtime/transaction.h"
 #include "runtime/unserved.h"
 #include "session/checks.h"
 #include "session/patience.h"
 #include "session/spawned.h"
 #include "session/watch.h"
+#include "txn/base.h"
 #include "txn/store.h"
 
 namespace belljar::session {
@@ -36,7 +44,31 @@ RunRequest make_request(const Command& command, const SpawnOptions& options, con
   request.timeout = spawn_timeout(options, limits);
   request.terminal = options.terminal;
   request.cancel = options.cancel;
+  request.allowed_domains = options.allowed_domains;
   return request;
+}
+
+// What runs in it besides its pid 1, by name; empty: nothing.
+std::string names_of_processes(int init_pid) {
+  constexpr std::size_t kMost = 5;
+  const std::vector<int> pids = kernel::list_tree(init_pid);
+  std::string names;
+  for (std::size_t i = 1; i < pids.size() && i <= kMost; ++i) {
+    std::ifstream file(format("/proc/{}/comm", pids[i]));
+    std::string name;
+    if (!std::getline(file, name)) continue;  // it is gone
+    names += (names.empty() ? "" : ", ") + escaped(name);
+  }
+  if (pids.size() > kMost + 1) names += format(" and {} more", pids.size() - 1 - kMost);
+  return names;
+}
+
+Result<void> check_quiet(const Core& core) {
+  const Error refused = Error(Code::kFailedPrecondition, "cannot change the layers of the workspace");
+  if (const std::string names = names_of_processes(core.init_pid()); !names.empty())
+    return Error(refused).reason(format("processes run in the sandbox: {}", names)).next("end them, or stop() the sandbox");
+  if (!core.in_use()) return {};
+  return Error(refused).reason("a call of another thread is under way").next("wait for its end");
 }
 
 }  // namespace
@@ -55,6 +87,7 @@ EnforcementReport LiveSandbox::enforcement() const {
 Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
   CoreOptions options;
   options.policy = embedded_.policy;
+  if (network_rules_) apply(*network_rules_, options.policy.network);  // made anew while they hold
   BELLJAR_CHECK(runtime::check_served(options.policy));
   Limits& limits = options.policy.limits;
   options.idle_timeout = limits.idle_timeout ? limits.idle_timeout : lifecycle_.idle_timeout;
@@ -63,41 +96,76 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
   if (limits.disk) options.policy.filesystem.tmp_size = std::min(options.policy.filesystem.tmp_size, *limits.disk);
   backend::Workplace place = embedded_.place;
   place.cwd = place.workspace;
-  policy::hide_state(options.policy.filesystem.entries, default_state_dir());
+  policy::hide_state(options.policy.filesystem.entries,
+                     lifecycle_.transaction ? lifecycle_.transaction->state_dir : default_state_dir());
   place.env = policy::build_environment(options.policy.environment, embedded_.caller_env);
   policy::hide_credentials(options.policy.filesystem.entries, options.policy.network, place.home);
-  options.workspace = place.workspace;
-  auto look =
-      BELLJAR_TRY(runtime::Interception::create(options.policy, runtime::library_interceptor(), embedded_.caller_env, place));
+  options.workspace = options.growing = place.workspace;
+  if (lifecycle_.transaction) {
+    BELLJAR_CHECK(runtime::check_transaction_mode(options.policy));
+    if (!transaction_)
+      transaction_ = BELLJAR_TRY(txn::Transaction::open(*lifecycle_.transaction, txn::Store::Open::kCreate, txn::Access::kChange));
+    const txn::Layers layers = BELLJAR_TRY(txn::begin_run(*transaction_));
+    place.layers = runtime::to_layers(layers);
+    options.growing = layers.pool + "/" + place.layers->upper;
+  }
+  Policy looked_into = options.policy;  // rules may return to what they were
+  looked_into.network = embedded_.policy.network;
+  auto look = BELLJAR_TRY(runtime::Interception::create(looked_into, runtime::library_interceptor(), embedded_.caller_env, place));
   if (look) options.interception = std::make_shared<const runtime::Interception>(*std::move(look));
   for (;;) {
-    CoreOptions attempt{{},     options.policy, options.workspace, embedded_.rules, options.idle_timeout, options.interception,
-                        on_end_};
+    CoreOptions attempt{
+        {},     options.policy, options.workspace, options.growing, embedded_.rules, options.idle_timeout, options.interception,
+        on_end_};
     attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));
     attempt.prepared.report.push_back(timeout_clause(options.policy.limits));
+    if (transaction_) attempt.prepared.report.push_back(runtime::transaction_clause(*lifecycle_.transaction));
     auto started = Core::start(std::move(attempt));
+    if (!started && transaction_ && started.error().call().starts_with("tree: overlay"))
+      return runtime::explain_overlay(started.error(), *lifecycle_.transaction);
     if (started || !runtime::give_way(started.error(), place)) return started;
   }
 }
 
+// What the host has now under the names that changed is noted, while it is fresh; the rest can be told later from times.
+void LiveSandbox::leave_transaction() noexcept {
+  if (transaction_) (void)txn::observe(*transaction_);
+  transaction_.reset();
+}
+
 Result<void> LiveSandbox::start() {
+  const std::lock_guard life(life_);
   const std::lock_guard lock(mutex_);
   if (core_ != nullptr && core_->running())
     return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
+  if (core_ != nullptr) core_->stop();  // it ended by itself, perhaps just now
   core_ = nullptr;
+  network_rules_.reset();
+  leave_transaction();
   BELLJAR_CHECK(ready_workspace(workspace(), lifecycle_));
-  core_ = BELLJAR_TRY(make_core());
+  auto made = make_core();
+  if (!made) {
+    leave_transaction();
+    return made.error();
+  }
+  core_ = *std::move(made);
   enforcement_ = core_->enforcement();
   return {};
 }
 
 Result<void> LiveSandbox::stop() {
+  const std::lock_guard life(life_);
   std::shared_ptr<Core> core;
   {
     const std::lock_guard lock(mutex_);
     core = std::exchange(core_, nullptr);
+    network_rules_.reset();
   }
   if (core != nullptr) core->stop();
+  {
+    const std::lock_guard lock(mutex_);
+    leave_transaction();
+  }
   std::vector<std::shared_ptr<SpawnedCommand>> detached;
   {
     const std::lock_guard lock(detached_->mutex);
@@ -107,14 +175,25 @@ Result<void> LiveSandbox::stop() {
   return {};
 }
 
-Result<std::shared_ptr<Core>> LiveSandbox::core() const {
-  const std::lock_guard lock(mutex_);
+Result<std::shared_ptr<Core>> LiveSandbox::running_core() const {
   if (core_ == nullptr)
     return Error(Code::kFailedPrecondition, "the sandbox does not run")
         .reason("it was not started, or it was stopped")
         .next("start() it");
   if (!core_->running()) return core_->not_running();
   return core_;
+}
+
+Result<std::shared_ptr<Core>> LiveSandbox::seen_core() const {
+  const std::lock_guard lock(mutex_);
+  return running_core();
+}
+
+Result<LiveSandbox::InUse> LiveSandbox::core() const {
+  const std::lock_guard lock(mutex_);
+  auto alive = BELLJAR_TRY(running_core());
+  auto use = std::make_unique<Core::Use>(*alive);
+  return InUse{std::move(alive), std::move(use)};
 }
 
 // A program that cannot be there: init's answer proves that it takes requests and can make a process.
@@ -124,21 +203,22 @@ Result<void> LiveSandbox::health() {
   RunRequest request;
   request.command.argv = {"/dev/null/health"};
   request.timeout = std::chrono::seconds(5);
-  auto running = Running::start(*alive, std::move(request));
+  auto running = Running::start(alive->core, std::move(request));
   if (!running) return Error(Code::kUnavailable, "the sandbox takes no commands").reason(running.error().line());
-  const ExecResult result = (*running)->finish();
+  ExecResult result = (*running)->finish();
+  alive->core->give_back(result);
   if (result.reason == Reason::kStartFailed && (result.exit_code == 127 || result.exit_code == 126)) return {};
   return Error(Code::kUnavailable, "the sandbox takes no commands").reason(result.message);
 }
 
 Result<void> LiveSandbox::answer() {
-  const auto alive = core();
+  const auto alive = seen_core();
   if (alive && (*alive)->answers(std::chrono::seconds(5))) return {};
   return Error(Code::kUnavailable, "the sandbox does not answer");
 }
 
 Result<SandboxStats> LiveSandbox::stats() {
-  const std::shared_ptr<Core> alive = BELLJAR_TRY(core());
+  const std::shared_ptr<Core> alive = BELLJAR_TRY(seen_core());
   const kernel::TreeUsage usage = kernel::measure_tree(kernel::list_tree(alive->init_pid()), true);
   return SandboxStats{usage.cpu, usage.memory, usage.tasks, execs_.load(), written_.load()};
 }
@@ -146,7 +226,7 @@ Result<SandboxStats> LiveSandbox::stats() {
 Result<ExecResult> LiveSandbox::exec(const Command& command, const ExecOptions& options) {
   BELLJAR_CHECK(check_command(command));
   BELLJAR_CHECK(check_timeout(options.timeout));
-  std::shared_ptr<Core> alive = BELLJAR_TRY(core());
+  const auto [alive, use] = BELLJAR_TRY(core());
   const Limits& limits = alive->policy().limits;
   RunRequest request;
   request.command = command;
@@ -156,7 +236,8 @@ Result<ExecResult> LiveSandbox::exec(const Command& command, const ExecOptions& 
   request.on_stdout = options.on_stdout;
   request.on_stderr = options.on_stderr;
   request.output_bytes = kept_output(options.output_bytes, limits);
-  auto running = BELLJAR_TRY(Running::start(std::move(alive), std::move(request)));
+  request.allowed_domains = options.allowed_domains;
+  auto running = BELLJAR_TRY(Running::start(alive, std::move(request)));
   ++execs_;
   return running->finish();
 }
@@ -164,7 +245,7 @@ Result<ExecResult> LiveSandbox::exec(const Command& command, const ExecOptions& 
 Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, const SpawnOptions& options) {
   BELLJAR_CHECK(check_command(command));
   BELLJAR_CHECK(check_timeout(options.timeout));
-  const std::shared_ptr<Core> alive = BELLJAR_TRY(core());
+  const auto [alive, use] = BELLJAR_TRY(core());
   const Limits& limits = alive->policy().limits;
   RunRequest request = make_request(command, options, limits);
   request.stdin_pipe = options.input == SpawnInput::kPipe;
@@ -180,7 +261,7 @@ Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, cons
 Result<Handed> LiveSandbox::spawn_handed(const Command& command, const SpawnOptions& options, std::array<UniqueFd, 3> ends) {
   BELLJAR_CHECK(check_command(command));
   BELLJAR_CHECK(check_timeout(options.timeout));
-  const std::shared_ptr<Core> alive = BELLJAR_TRY(core());
+  const auto [alive, use] = BELLJAR_TRY(core());
   RunRequest request = make_request(command, options, alive->policy().limits);
   request.handed = std::move(ends);
   auto running = BELLJAR_TRY(Running::start(alive, std::move(request)));
@@ -190,16 +271,15 @@ Result<Handed> LiveSandbox::spawn_handed(const Command& command, const SpawnOpti
   return Handed{std::make_unique<SpawnedProcess>(std::move(spawned), detached_), std::move(master)};
 }
 
-std::vector<Violation> LiveSandbox::take_violations() {
-  const auto alive = core();
-  std::uint64_t dropped = 0;
-  return alive ? (*alive)->take_violations(dropped) : std::vector<Violation>();
+ExecResult LiveSandbox::take_seen() {
+  ExecResult seen;
+  if (const auto alive = seen_core()) (*alive)->take_seen(seen);
+  return seen;
 }
 
 template <class Act>
 auto LiveSandbox::with_files(Act act) const -> decltype(act(std::declval<const Files&>())) {
-  const std::shared_ptr<Core> alive = BELLJAR_TRY(core());
-  const Core::Use use(*alive);
+  const auto [alive, use] = BELLJAR_TRY(core());
   return act(alive->files());
 }
 
@@ -233,9 +313,74 @@ Result<GrepResult> LiveSandbox::grep(const std::string& text, const GrepOptions&
   return with_files([&](const Files& files) { return files.grep(text, options); });
 }
 Result<std::unique_ptr<FileWatch>> LiveSandbox::watch(const std::string& path, const WatchOptions& options) {
-  const std::shared_ptr<Core> alive = BELLJAR_TRY(core());
-  const Core::Use use(*alive);
+  const auto [alive, use] = BELLJAR_TRY(core());
   return open_watch(alive, path, options);
+}
+
+// --- the hosts that may be reached
+
+Result<void> LiveSandbox::set_network_rules(const NetworkRules& rules) {
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<Core> alive = BELLJAR_TRY(running_core());
+  BELLJAR_CHECK(alive->set_network_rules(rules));
+  network_rules_ = rules;
+  for (EnforcementClause& clause : enforcement_) {
+    if (clause.clause == runtime::kDomainsClause)
+      clause.asked = runtime::describe_domains(rules.allowed_domains, rules.denied_domains);
+  }
+  return {};
+}
+
+NetworkRules LiveSandbox::rules_of_policy() const {
+  const Network& network = embedded_.policy.network;
+  return {network.allowed_domains, network.denied_domains, network.allowed_requests};
+}
+
+Result<NetworkRules> LiveSandbox::network_rules() const {
+  const std::lock_guard lock(mutex_);
+  BELLJAR_CHECK(running_core());
+  return network_rules_.value_or(rules_of_policy());
+}
+
+// --- layers
+
+Result<std::vector<txn::Change>> LiveSandbox::changes() {
+  if (!lifecycle_.transaction) return Sandbox::changes();
+  BELLJAR_CHECK(seen_core());
+  return txn::diff(*lifecycle_.transaction);
+}
+
+Result<void> LiveSandbox::change_layers(const std::function<Result<void>(const txn::Transaction&)>& check,
+                                        const std::function<Result<void>(txn::Transaction&)>& act) {
+  const std::lock_guard life(life_);
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<Core> alive = BELLJAR_TRY(running_core());
+  BELLJAR_CHECK(check(*transaction_));
+  BELLJAR_CHECK(check_quiet(*alive));
+  core_ = nullptr;
+  alive->stop();
+  const Result<void> done = act(*transaction_);
+  auto made = make_core();
+  if (!made) {
+    leave_transaction();
+    return made.error();
+  }
+  core_ = *std::move(made);
+  enforcement_ = core_->enforcement();
+  (void)txn::sweep(*lifecycle_.transaction);
+  return done;
+}
+
+Result<void> LiveSandbox::snapshot(const std::string& name) {
+  if (!lifecycle_.transaction) return Sandbox::snapshot(name);
+  return change_layers([&](const txn::Transaction& transaction) { return txn::check_new_snapshot(transaction, name); },
+                       [&](txn::Transaction& transaction) { return txn::take_snapshot(transaction, name); });
+}
+
+Result<void> LiveSandbox::rollback(const std::string& snapshot) {
+  if (!lifecycle_.transaction) return Sandbox::rollback(snapshot);
+  return change_layers([&](const txn::Transaction& transaction) { return txn::check_snapshot(transaction, snapshot); },
+                       [&](txn::Transaction& transaction) { return txn::roll_back(transaction, snapshot); });
 }
 
 }  // namespace belljar::session

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "session/core.h"
 #include "session/lifecycle.h"
 #include "session/running.h"
+#include "txn/store.h"
 
 namespace belljar::session {
 
@@ -56,9 +58,12 @@ class LiveSandbox final : public Sandbox {
   // With options.terminal it gets a terminal, and `ends[2]`, when valid, as its stderr. Pipes only: what is handed in can be opened
   // anew inside (runtime/stdio.h).
   Result<Handed> spawn_handed(const Command& command, const SpawnOptions& options, std::array<UniqueFd, 3> ends);
-  // What was refused since the last command ended: of processes that run in the background.
-  std::vector<Violation> take_violations();
-  // Called when the sandbox has ended, by itself (idle, pid 1 killed) or by stop(), with what belongs to no single command:
+  // The rules for hosts in force, without what single commands opened. Errors: kFailedPrecondition, it does not run.
+  Result<NetworkRules> network_rules() const;
+  NetworkRules rules_of_policy() const;
+  // What was refused, and what went through the proxy, since the last command ended: of processes that run in the background.
+  ExecResult take_seen();
+  // Called when the sandbox has ended, by itself (idle, pid 1 killed) or by stop(), with what no result has told:
   // refusals that nobody took, and what went through the proxy. On any thread, and not to call back into it. To be set before
   // start().
   void on_end(std::function<void(const ExecResult&)> told) { on_end_ = std::move(told); }
@@ -72,10 +77,27 @@ class LiveSandbox final : public Sandbox {
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override;
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override;
   Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override;
+  Result<void> set_network_rules(const NetworkRules& rules) override;
+  Result<std::vector<txn::Change>> changes() override;
+  Result<void> snapshot(const std::string& name) override;
+  Result<void> rollback(const std::string& snapshot) override;
 
  private:
-  Result<std::shared_ptr<Core>> core() const;
+  // It counts as in use from before anybody else may change it.
+  struct InUse {
+    std::shared_ptr<Core> core;
+    std::unique_ptr<Core::Use> use;
+  };
+  Result<InUse> core() const;
+  // For a look that is no use of it.
+  Result<std::shared_ptr<Core>> seen_core() const;
+  // The next three with mutex_ held.
+  Result<std::shared_ptr<Core>> running_core() const;
   Result<std::shared_ptr<Core>> make_core();
+  void leave_transaction() noexcept;
+  // Ends the sandbox, does `act` to its transaction, starts it again. `check`: whether act can be done, beforehand.
+  Result<void> change_layers(const std::function<Result<void>(const txn::Transaction&)>& check,
+                             const std::function<Result<void>(txn::Transaction&)>& act);
   // Runs `act(files)` while the sandbox counts as in use.
   template <class Act>
   auto with_files(Act act) const -> decltype(act(std::declval<const Files&>()));
@@ -88,9 +110,12 @@ class LiveSandbox final : public Sandbox {
   std::function<void(const ExecResult&)> on_end_;
   std::shared_ptr<Detached> detached_ = std::make_shared<Detached>();
   std::atomic<std::uint64_t> execs_{0}, written_{0};
+  std::mutex life_;  // start and stop, one at a time; before mutex_
   mutable std::mutex mutex_;
-  std::shared_ptr<Core> core_;     // guarded by mutex_; null: not started, or stopped
-  EnforcementReport enforcement_;  // guarded by mutex_; of the last start
+  std::shared_ptr<Core> core_;                   // guarded by mutex_; null: not started, or stopped
+  std::optional<txn::Transaction> transaction_;  // guarded by mutex_; from start() to stop()
+  EnforcementReport enforcement_;                // guarded by mutex_; of the last start
+  std::optional<NetworkRules> network_rules_;    // guarded by mutex_; until stop()
 };
 
 }  // namespace belljar::session

@@ -2,22 +2,37 @@
 #include <stdlib.h>
 
 #include <cerrno>
-#include <functional>
+#include <map>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "backend/find.h"
+#include "backend/native/host.h"
 #include "base/format.h"
 #include "base/remove_tree.h"
+#include "belljar/container.h"
+#include "belljar/error.h"
 #include "belljar/mock.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "belljar/state_dir.h"
+#include "belljar/units.h"
+#include "policy/backends.h"
+#include "runtime/embed.h"
+#include "session/chosen.h"
 #include "session/contained.h"
+#include "session/lifecycle.h"
 #include "session/live.h"
 
 namespace belljar {
 namespace {
 
-constexpr std::string_view kContainer = "container";
-constexpr std::string_view kE2b = "e2b";
+constexpr std::string_view kNative = "native", kContainer = "container";
+constexpr std::string_view kMock = "mock";
 
 Error contradiction(std::string_view what, std::string_view why) {
   return Error(Code::kInvalidArgument, std::string(what)).reason(std::string(why)).next("set one of them");
@@ -33,6 +48,9 @@ Result<void> check_places(const SandboxConfig& config) {
   if (config.on_stop == OnStop::kClean && config.workspaces.empty())
     return contradiction("cannot clean the workspace on stop",
                          "only one that the sandbox made itself is removed: see `workspaces`");
+  if (!config.transaction.empty() && (!config.workspaces.empty() || config.on_start == OnStart::kEmpty))
+    return contradiction("cannot begin a transaction",
+                         "a transaction goes on from what the workspace holds, and this one is made anew");
   if (config.on_start == OnStart::kEmpty && config.persistent_volume.empty())
     return contradiction("cannot empty the workspace on start", "only a `persistent_volume` is emptied");
   return {};
@@ -47,11 +65,22 @@ Result<std::string> make_workspace(const std::string& parent) {
   return path;
 }
 
+Result<void> check_transaction(const SandboxConfig& config) {
+  if (config.transaction.empty() || kNative == config.backend) return {};
+  return Error(Code::kUnimplemented, format("the {} backend has no transactions", config.backend))
+      .reason("they are overlays in mount namespaces of our own")
+      .next("use backend native, or drop `transaction`");
+}
+
 Result<std::shared_ptr<Sandbox>> make_live(const SandboxConfig& config, const std::string& workspace) {
   runtime::Embedded embedded = BELLJAR_TRY(runtime::embed(config.policy, workspace, config.caller_env));
-  const session::Lifecycle lifecycle{.idle_timeout = config.idle_timeout,
-                                     .remove_workspace = config.on_stop == OnStop::kClean,
-                                     .empty_workspace = config.on_start == OnStart::kEmpty};
+  session::Lifecycle lifecycle{.idle_timeout = config.idle_timeout,
+                               .remove_workspace = config.on_stop == OnStop::kClean,
+                               .empty_workspace = config.on_start == OnStart::kEmpty,
+                               .transaction = {}};
+  if (!config.transaction.empty())
+    lifecycle.transaction =
+        txn::Place{embedded.place.workspace, config.state_dir.empty() ? default_state_dir() : config.state_dir, config.transaction};
   if (kContainer == config.backend)
     return std::shared_ptr<Sandbox>(std::make_shared<session::ContainedSandbox>(std::move(embedded), config.container, lifecycle));
   auto host = std::make_shared<backend::RealHost>();
@@ -65,32 +94,64 @@ struct Stage {
 };
 constexpr Stage kStages[] = {{"development", "local"}, {"test", "mock"}, {"production", "native"}};
 
-Result<std::shared_ptr<Sandbox>> make_in_new_workspace(const SandboxConfig& config) {
-  const std::string workspace = BELLJAR_TRY(make_workspace(config.workspaces));
-  auto sandbox = make_live(config, workspace);
-  if (!sandbox) (void)remove_tree(workspace);
-  return sandbox;
-}
-
-}  // namespace
-
-Result<std::shared_ptr<Sandbox>> make_sandbox(const SandboxConfig& config) {
+// One backend, by its name.
+Result<std::shared_ptr<Sandbox>> make_one(const SandboxConfig& config) {
   if (config.factory) return config.factory(config);
-  constexpr std::string_view kMock = "mock";
-  BELLJAR_CHECK(check_places(config));
-  if (kE2b == config.backend)
-    return Error(Code::kUnimplemented, "the e2b backend is a library of its own")
+  BELLJAR_CHECK(check_transaction(config));
+  if (const auto own = config.factories.find(config.backend); own != config.factories.end()) return own->second(config);
+  if (!policy::too_weak(config.backend, config.policy.isolation).empty())
+    return policy::too_weak_error(config.backend, config.policy.isolation);
+  if (const auto* const kind = policy::find_backend_kind(config.backend); kind != nullptr && kind->elsewhere)
+    return Error(Code::kUnimplemented, format("the {} backend is a library of its own", config.backend))
         .reason("who asks no cloud links no HTTP client")
-        .next("link belljar::e2b, and set config.factory = e2b_backend() (belljar/e2b.h)");
-  if (kMock != config.backend) {
-    if (!config.workspaces.empty()) return make_in_new_workspace(config);
+        .next(format("`belljar run --backend {0}`; from code link belljar::{0}, and set config.factory = {0}_backend() "
+                     "(belljar/{0}.h), or config.factories",
+                     config.backend));
+  if (kMock != config.backend)
     return make_live(config, config.persistent_volume.empty() ? config.workspace : config.persistent_volume);
-  }
   if (!config.workspaces.empty() || !config.persistent_volume.empty())
     return Error(Code::kUnimplemented, "cannot put the files of the mock backend anywhere")
         .reason("they live in memory")
         .next("drop `workspaces` and `persistent_volume`, or use another backend");
   return std::shared_ptr<Sandbox>(MockSandbox::create(config.workspace.empty() ? "/workspace" : config.workspace));
+}
+
+Result<std::shared_ptr<Sandbox>> make_first_of(const std::vector<std::string>& order, const SandboxConfig& config) {
+  std::vector<session::ChosenSandbox::Candidate> candidates;
+  std::vector<TriedBackend> unmade;
+  for (const std::string& name : order) {
+    SandboxConfig one = config;
+    one.backend = name;
+    one.fallback.clear();
+    if (!candidates.empty()) one.factory = {};  // it stands for `backend`
+    auto made = make_one(one);
+    if (!made && !policy::is_worth_another(made.error())) return made.error();
+    if (!made) unmade.push_back({name, made.error().line()});
+    if (made) candidates.push_back({std::string((*made)->backend()), *std::move(made), ""});
+    else candidates.push_back({name, nullptr, unmade.back().why});
+  }
+  if (unmade.size() == candidates.size()) return policy::none_starts(unmade);
+  return std::shared_ptr<Sandbox>(std::make_shared<session::ChosenSandbox>(std::move(candidates)));
+}
+
+Result<std::shared_ptr<Sandbox>> make_named(const SandboxConfig& config) {
+  const std::string first = config.factory ? "factory" : config.backend;
+  const std::vector<std::string> order = BELLJAR_TRY(policy::backend_order(first, config.fallback, config.policy.isolation));
+  if (order.size() > 1) return make_first_of(order, config);
+  return make_one(config);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Sandbox>> make_sandbox(const SandboxConfig& config) {
+  if (config.factory && config.fallback.empty()) return config.factory(config);
+  BELLJAR_CHECK(check_places(config));
+  if (config.workspaces.empty() || kMock == config.backend) return make_named(config);
+  SandboxConfig placed = config;
+  placed.workspace = BELLJAR_TRY(make_workspace(config.workspaces));
+  auto sandbox = make_named(placed);
+  if (!sandbox) (void)remove_tree(placed.workspace);
+  return sandbox;
 }
 
 Result<SandboxConfig> sandbox_config_from(const std::map<std::string, std::string>& environment) {

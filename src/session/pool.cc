@@ -1,7 +1,5 @@
 #include "belljar/pool.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -18,6 +16,7 @@
 
 #include "base/format.h"
 #include "base/remove_tree.h"
+#include "base/thread.h"
 #include "session/live.h"
 #include "session/patience.h"
 
@@ -151,12 +150,7 @@ Result<void> PoolState::start() {
     waiting_.push_back({*std::move(first), now, now});
     stats_.made = 1;
   }
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread_ = std::thread(&PoolState::serve, this);
-  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  thread_ = start_thread([this] { serve(); });
   return {};
 }
 

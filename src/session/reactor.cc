@@ -1,7 +1,5 @@
 #include "session/reactor.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -10,6 +8,8 @@
 #include <array>
 #include <cerrno>
 
+#include "base/thread.h"
+
 namespace belljar::session {
 namespace {
 
@@ -17,18 +17,6 @@ using std::chrono::milliseconds;
 
 constexpr unsigned kTagBits = 5;
 constexpr milliseconds kLongestWait{60'000};
-
-// Takes no part in the host program's signals.
-template <class Work>
-std::thread start_thread(Work work) {
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::thread thread(std::move(work));
-  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  return thread;
-}
 
 Error no_descriptors(const char* call) {
   return Error(Code::kResourceExhausted, "cannot serve a sandbox").sys(errno, call).next("raise `ulimit -n`, or keep fewer");

@@ -54,7 +54,7 @@ std::chrono::microseconds micro(const timeval& time) { return std::chrono::micro
 
 Running::Running(std::shared_ptr<Core> core, RunRequest request)
     : core_(std::move(core)),
-      use_(*core_),
+      use_(std::in_place, *core_),
       request_(std::move(request)),
       out_{{}, runtime::Capture(request_.output_bytes), &request_.on_stdout},
       err_{{}, runtime::Capture(request_.output_bytes), &request_.on_stderr},
@@ -75,6 +75,7 @@ Result<std::unique_ptr<Running>> Running::start(std::shared_ptr<Core> core, RunR
   if (!running->own_cancel_.valid()) return no_descriptors("eventfd");
   if (wanted.terminal) BELLJAR_CHECK(running->open_terminal(request));
   else BELLJAR_CHECK(running->open_streams(request));
+  running->opened_ = BELLJAR_TRY(running->core_->open_hosts(wanted.allowed_domains));
   running->sent_ = Clock::now();
   Core::Started started = BELLJAR_TRY(running->core_->exec(request));
   running->id_ = started.id;
@@ -185,6 +186,9 @@ ExecResult Running::finish() {
   while (!exited_ && !failed_ && !gone_) turn();
   drain();
   ExecResult end = result();
+  if (thrown_) core_->give_back(end);
+  opened_.reset();
+  use_.reset();
   if (thrown_) std::rethrow_exception(thrown_);
   return end;
 }
@@ -310,7 +314,7 @@ ExecResult Running::result() {
     ExecResult failed = runtime::failed_start(
         runtime::explain_start_failure(failed_->errnum, failed_->failed_call, request_.command.argv[0],
                                        request_.command.cwd.empty() ? core_->files().workspace() : request_.command.cwd));
-    failed.violations = core_->take_violations(failed.violations_dropped);
+    core_->take_seen(failed);
     return failed;
   }
   ExecResult result;
@@ -320,7 +324,7 @@ ExecResult Running::result() {
   result.out = std::move(out_.capture).finish();
   result.err = std::move(err_.capture).finish();
   if (result.out.omitted > 0 || result.err.omitted > 0) result.limits_hit.emplace_back("output");
-  result.violations = core_->take_violations(result.violations_dropped);
+  core_->take_seen(result);
   return result;
 }
 

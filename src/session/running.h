@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "belljar/sandbox.h"
@@ -29,6 +30,7 @@ struct RunRequest {
   CancelToken cancel;
   OutputCallback on_stdout, on_stderr;
   std::uint64_t output_bytes = 0;
+  std::vector<std::string> allowed_domains;
   // Set: somebody else reads and writes these (src/keeper); the command gets them as they are, an invalid one is /dev/null. With a
   // terminal only the last counts, when it is valid: stderr goes there.
   std::optional<std::array<UniqueFd, 3>> handed;
@@ -82,7 +84,8 @@ class Running {
   void set_end(ExecResult& result);
 
   std::shared_ptr<Core> core_;
-  Core::Use use_;
+  std::optional<Core::Use> use_;  // until the command's end, however long the handle is held; so the next
+  std::unique_ptr<Core::Opened> opened_;
   RunRequest request_;
   std::uint32_t id_ = 0;
   std::shared_ptr<CommandState> state_;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/thread.h"
 #include "session/patience.h"
 
 namespace belljar::session {
@@ -49,15 +50,13 @@ SpawnedCommand::SpawnedCommand(std::unique_ptr<Running> running, std::shared_ptr
       terminal_(terminal),
       pid_(running_->await_start()),
       input_(running_->take_input()) {
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread_ = std::thread(&SpawnedCommand::follow, this);
-  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  thread_ = start_thread([this] { follow(); });
 }
 
-SpawnedCommand::~SpawnedCommand() { thread_.join(); }
+SpawnedCommand::~SpawnedCommand() {
+  thread_.join();
+  if (result_ && !told_) core_->give_back(*result_);
+}
 
 void SpawnedCommand::follow() {
   std::optional<ExecResult> result;
@@ -84,6 +83,7 @@ Result<std::optional<ExecResult>> SpawnedCommand::wait(std::optional<std::chrono
   if (!patience) changed_.wait(lock, over);
   else if (!changed_.wait_for(lock, bounded(*patience), over)) return std::optional<ExecResult>();
   if (thrown_) std::rethrow_exception(thrown_);
+  told_ = true;
   return result_;
 }
 

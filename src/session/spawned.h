@@ -44,6 +44,7 @@ class SpawnedCommand {
   std::condition_variable changed_;
   std::optional<ExecResult> result_;  // guarded by mutex_
   std::exception_ptr thrown_;         // guarded by mutex_
+  bool told_ = false;                 // guarded by mutex_; somebody has had the result
   std::thread thread_;
 };
 

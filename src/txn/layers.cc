@@ -54,30 +54,42 @@ Result<void> drop_damaged(const Place& place) {
 
 }  // namespace
 
-Result<void> rollback(const Place& place, const std::string& to) {
-  auto opened = Transaction::open(place, Store::Open::kExisting, Access::kChange);
-  if (!opened && opened.error().code() == Code::kDataLoss && to.empty()) return drop_damaged(place);
-  Transaction transaction = BELLJAR_TRY(std::move(opened));
-  if (to.empty()) return transaction.end();
+Result<void> check_snapshot(const Transaction& transaction, const std::string& to) {
+  const Meta& meta = transaction.meta();
+  if (to.empty() || std::ranges::find(meta.snapshots, to, &Snapshot::name) != meta.snapshots.end()) return {};
+  return no_snapshot(meta, to);
+}
+
+Result<void> roll_back(Transaction& transaction, const std::string& to) {
+  BELLJAR_CHECK(check_snapshot(transaction, to));
   Meta meta = transaction.meta();
   const auto found = std::ranges::find(meta.snapshots, to, &Snapshot::name);
-  if (found == meta.snapshots.end()) return no_snapshot(meta, to);
   const UniqueFd pool = BELLJAR_TRY(transaction.store().lock_pool());
-  meta.chain = found->chain;
+  meta.chain = to.empty() ? std::vector<LayerId>() : found->chain;
   meta.chain.push_back(BELLJAR_TRY(transaction.store().make_layer()));
-  meta.snapshots.erase(found + 1, meta.snapshots.end());
+  meta.snapshots.erase(to.empty() ? meta.snapshots.begin() : found + 1, meta.snapshots.end());
   meta.pending_since = 0;
   BELLJAR_CHECK(transaction.save(std::move(meta)));
   return transaction.store().drop_unused_layers();
 }
 
-Result<void> snapshot(const Place& place, const std::string& name) {
+Result<void> rollback(const Place& place, const std::string& to) {
+  auto opened = Transaction::open(place, Store::Open::kExisting, Access::kChange);
+  if (!opened && opened.error().code() == Code::kDataLoss && to.empty()) return drop_damaged(place);
+  Transaction transaction = BELLJAR_TRY(std::move(opened));
+  return to.empty() ? transaction.end() : roll_back(transaction, to);
+}
+
+Result<void> check_new_snapshot(const Transaction& transaction, const std::string& name) {
   BELLJAR_CHECK(check_name(name, "snapshot"));
-  Transaction transaction = BELLJAR_TRY(Transaction::open(place, Store::Open::kExisting, Access::kChange));
-  if (std::ranges::find(transaction.meta().snapshots, name, &Snapshot::name) != transaction.meta().snapshots.end())
-    return Error(Code::kAlreadyExists, format("cannot make the snapshot {}", quoted(name)))
-        .reason("the transaction has one of that name")
-        .next("choose another name");
+  if (std::ranges::find(transaction.meta().snapshots, name, &Snapshot::name) == transaction.meta().snapshots.end()) return {};
+  return Error(Code::kAlreadyExists, format("cannot make the snapshot {}", quoted(name)))
+      .reason("the transaction has one of that name")
+      .next("choose another name");
+}
+
+Result<void> take_snapshot(Transaction& transaction, const std::string& name) {
+  BELLJAR_CHECK(check_new_snapshot(transaction, name));
   BELLJAR_CHECK(observe(transaction));
   const UniqueFd pool = BELLJAR_TRY(transaction.store().lock_pool());
   const std::vector<LayerId> frozen = transaction.meta().chain;
@@ -86,6 +98,12 @@ Result<void> snapshot(const Place& place, const std::string& name) {
   meta.snapshots.push_back({name, frozen});
   meta.chain.push_back(BELLJAR_TRY(transaction.store().make_layer()));
   return transaction.save(std::move(meta));
+}
+
+Result<void> snapshot(const Place& place, const std::string& name) {
+  BELLJAR_CHECK(check_name(name, "snapshot"));
+  Transaction transaction = BELLJAR_TRY(Transaction::open(place, Store::Open::kExisting, Access::kChange));
+  return take_snapshot(transaction, name);
 }
 
 Result<void> make_fork(const Place& place, const std::string& name) {

@@ -102,4 +102,12 @@ struct Layers {
 // Notes the time, so that what happens from now on can be told from what was before.
 Result<Layers> begin_run(Transaction& transaction);
 
+// As snapshot() and rollback() of belljar/txn.h, for who holds the lock. No run is under way; begin_run() comes next. roll_back()
+// to nothing leaves the transaction as if it had just begun.
+Result<void> take_snapshot(Transaction& transaction, const std::string& name);
+Result<void> roll_back(Transaction& transaction, const std::string& to);
+// What either would refuse, beforehand.
+Result<void> check_new_snapshot(const Transaction& transaction, const std::string& name);
+Result<void> check_snapshot(const Transaction& transaction, const std::string& to);
+
 }  // namespace belljar::txn

@@ -11,6 +11,7 @@
 #include "belljar/agent_model.h"
 #include "belljar/cancel.h"
 #include "belljar/command.h"
+#include "belljar/content_policy.h"
 #include "belljar/exec_result.h"
 #include "belljar/guardian.h"
 #include "belljar/result.h"
@@ -38,6 +39,24 @@ TEST_F(AgentTest, AToolIsCalledAndItsResultSeen) {
   const std::string shown = last_result(agent);
   EXPECT_TRUE(shown.starts_with("<tool_result_")) << shown;
   EXPECT_TRUE(has(shown, "trust=\"data\"")) << shown;
+}
+
+TEST_F(AgentTest, WhatComesOverTheNetworkHasARuleOfItsOwn) {
+  sandbox_->set_output("curl -s https://page.example/", "a page of somebody\n");
+  sandbox_->set_output("make test", "12 passed\n");
+  AgentOptions given = options(R"([
+    {"calls": [{"name": "bash", "arguments": {"command": "curl -s https://page.example/"}}, {"name": "bash", "arguments": {"command": "make test"}}]},
+    {"expect": "12 passed", "text": "done"}])");
+  const ContentRule pass{.action = ContentAction::kPass}, refuse{.action = ContentAction::kRefuse};
+  auto gate = ContentGate::create({.workspace = pass, .network = refuse, .tool = pass});
+  ASSERT_TRUE(gate);
+  given.content = *std::move(gate);
+  Agent agent(std::move(given));
+  EXPECT_EQ(agent.run("look at https://page.example/ and run the tests").text, "done");
+  std::string all;
+  for (const ChatMessage& message : agent.messages()) all += message.text + "\n";
+  EXPECT_FALSE(has(all, "a page of somebody")) << all;
+  EXPECT_TRUE(has(all, "source=\"network\"") && has(all, "source=\"tool\"")) << all;
 }
 
 TEST_F(AgentTest, ItGoesOnWithTheConversation) {

@@ -10,14 +10,21 @@
 #include <map>
 #include <thread>
 
+#include "belljar/aliyun.h"
+#include "belljar/cloud.h"
 #include "belljar/decorators.h"
 #include "belljar/e2b.h"
 #include "belljar/sandbox.h"
+#include "belljar/volcengine.h"
+#include "remote/shell/sandbox.h"
 #include "support/as_user.h"
 #include "support/engine.h"
+#include "support/fake_aliyun.h"
 #include "support/fake_e2b.h"
+#include "support/fake_volcengine.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
+#include "support/local_shell.h"
 #include "support/temp_dir.h"
 
 namespace belljar {
@@ -28,7 +35,10 @@ using namespace std::chrono_literals;
 struct Bench {
   std::shared_ptr<Sandbox> sandbox;
   std::string workspace;   // on the host; empty: nowhere
-  bool elsewhere = false;  // a machine of its own: what it takes is text, and links inside lead nowhere but there
+  bool elsewhere = false;  // a machine of its own: links inside lead nowhere but there
+  bool text_only = false;  // names and words that are no UTF-8 are refused
+  bool terminals = true;
+  int at_once = 1000;  // commands
 };
 
 // What a row came to.
@@ -325,6 +335,11 @@ const std::vector<Row>& rows() {
        [](const Bench& bench) {
          auto process = bench.sandbox->spawn(shell_command("stty size; test -t 0 && read line && echo got $line; stty size"),
                                              {.terminal = TerminalSize{30, 100}});
+         if (!bench.terminals) {
+           EXPECT_EQ(process.error().code(), Code::kUnimplemented);
+           EXPECT_TRUE(bench.sandbox->spawn(shell_command("true")));
+           return Outcome::kRefused;
+         }
          EXPECT_TRUE(process) << process.error().line();
          if (!process) return Outcome::kSame;
          EXPECT_TRUE((*process)->resize(40, 120));
@@ -369,7 +384,7 @@ const std::vector<Row>& rows() {
        [](const Bench& bench) {
          Sandbox& sandbox = *bench.sandbox;
          const std::string name = "n/new\nline \xff\xfe\x1b[31m";
-         if (bench.elsewhere) {
+         if (bench.text_only) {
            EXPECT_EQ(sandbox.write_file(name, "x").error().code(), Code::kUnimplemented);
            EXPECT_EQ(sandbox.exec(Command{.argv = {"echo", "\xff"}}).error().code(), Code::kUnimplemented);
            EXPECT_TRUE(sandbox.write_file("n/new\nline \u00e9\x1b[31m", "x"));
@@ -412,7 +427,7 @@ const std::vector<Row>& rows() {
          EXPECT_TRUE(bench.sandbox->glob("**", {.timeout = kAbsurd})->complete);
          return Outcome::kSame;
        }},
-      {"a thousand commands at once", true,
+      {"very many commands at once", true,
        [](const Bench& bench) {
          rlimit files{};
          ::getrlimit(RLIMIT_NOFILE, &files);
@@ -420,7 +435,7 @@ const std::vector<Row>& rows() {
          ::setrlimit(RLIMIT_NOFILE, &files);
          std::atomic<int> good{0}, refused{0}, wrong{0};
          std::vector<std::thread> threads;
-         for (int i = 0; i < 1000; ++i)
+         for (int i = 0; i < bench.at_once; ++i)
            threads.emplace_back([&, i] {
              const std::string word = std::to_string(i);
              const auto result = bench.sandbox->exec(Command{.argv = {"/bin/echo", word}}, {.timeout = 240s});
@@ -519,7 +534,7 @@ TEST_P(Conformance, Row) {
     ASSERT_TRUE(sandbox) << sandbox.error().line();
     const auto started = (*sandbox)->start();
     ASSERT_TRUE(started) << started.error().line();
-    const Outcome outcome = row.check({*sandbox, workspace.path()});
+    const Outcome outcome = row.check({.sandbox = *sandbox, .workspace = workspace.path()});
     cell = HasFailure() ? "DIFFERENT" : to_text(outcome);
   }
   EXPECT_EQ(left.report(), "");
@@ -554,7 +569,7 @@ void check_containers(const test::Engine& engine, test::EngineKind kind, const s
       const auto started = (*sandbox)->start();
       ASSERT_TRUE(started) << started.error().line();
       const bool before = testing::Test::HasFailure();
-      const Outcome outcome = row.check({*sandbox, workspace.path()});
+      const Outcome outcome = row.check({.sandbox = *sandbox, .workspace = workspace.path()});
       table()[row.name][column] = testing::Test::HasFailure() && !before ? "DIFFERENT" : to_text(outcome);
     }
     EXPECT_TRUE(engine.containers().empty());
@@ -573,28 +588,80 @@ TEST(ContainerConformance, EveryRowWithPodman) {
   check_containers(*engine, test::EngineKind::kPodman, "podman");
 }
 
-// Every row, each with a sandbox of its own at a service of our own. Paused and not killed on stop, which is what keeps files.
+// Every row, each with a sandbox of its own at a service of our own. `place`: what is known of its machine.
+void check_cloud(const SandboxFactory& factory, const char* column, Bench place) {
+  place.elsewhere = true;
+  place.at_once = 250;  // a service of our own has the processors of this machine, and more processes for each of them
+  for (const Row& row : rows()) {
+    SCOPED_TRACE(row.name);
+    const test::TempDir workspace;
+    SandboxConfig config;
+    config.workspace = workspace.path();
+    config.factory = factory;
+    const auto sandbox = make_sandbox(config);
+    ASSERT_TRUE(sandbox) << sandbox.error().line();
+    const auto started = (*sandbox)->start();
+    ASSERT_TRUE(started) << started.error().line();
+    place.sandbox = *sandbox;
+    place.workspace = workspace.path();
+    const bool before = testing::Test::HasFailure();
+    const Outcome outcome = row.check(place);
+    table()[row.name][column] = testing::Test::HasFailure() && !before ? "DIFFERENT" : to_text(outcome);
+    place.sandbox = nullptr;
+  }
+}
+
+// Paused and not killed on stop, which is what keeps files; so the others.
 TEST(E2bConformance, EveryRow) {
   BELLJAR_NEEDS(program("python3"));
   const test::Leftovers left;
   {
     const test::FakeE2b fake;
-    for (const Row& row : rows()) {
-      SCOPED_TRACE(row.name);
-      const test::TempDir workspace;
-      SandboxConfig config;
-      config.workspace = workspace.path();
-      E2bOptions options = fake.options();
-      options.on_stop = E2bOnStop::kPause;
-      config.factory = e2b_backend(options);
-      const auto sandbox = make_sandbox(config);
-      ASSERT_TRUE(sandbox) << sandbox.error().line();
-      const auto started = (*sandbox)->start();
-      ASSERT_TRUE(started) << started.error().line();
-      const bool before = testing::Test::HasFailure();
-      const Outcome outcome = row.check({*sandbox, workspace.path(), true});
-      table()[row.name]["e2b"] = testing::Test::HasFailure() && !before ? "DIFFERENT" : to_text(outcome);
-    }
+    E2bOptions options = fake.options();
+    options.on_stop = E2bOnStop::kPause;
+    check_cloud(e2b_backend(options), "e2b", {.text_only = true});
+  }
+  EXPECT_EQ(left.report(), "");
+}
+
+// The core of the clouds that only run shell text, on one that does so on this machine.
+TEST(ShellConformance, EveryRow) {
+  const test::Leftovers left;
+  {
+    const auto cloud = std::make_shared<test::LocalCloud>();
+    const auto factory = [&](const SandboxConfig& asked) -> Result<std::shared_ptr<Sandbox>> {
+      auto made = BELLJAR_TRY(remote::shell::ShellSandbox::make(
+          cloud, asked, {.type = "ShellOptions", .sandbox_id = {}, .lifetime = {}, .on_stop = CloudOnStop::kPause}));
+      return std::shared_ptr<Sandbox>(std::move(made));
+    };
+    check_cloud(factory, "shell", {.terminals = false});
+    EXPECT_EQ(cloud->private_dirs(), std::vector<std::string>());
+  }
+  EXPECT_EQ(left.report(), "");
+}
+
+TEST(AliyunConformance, EveryRow) {
+  BELLJAR_NEEDS(program("python3"));
+  const test::Leftovers left;
+  {
+    const test::FakeAliyun fake;
+    AliyunOptions options = fake.options();
+    options.on_stop = CloudOnStop::kPause;
+    options.policy_id = "closed";  // without one nobody closes the network, and a start says so
+    check_cloud(aliyun_backend(options), "aliyun", {.terminals = false});
+  }
+  EXPECT_EQ(left.report(), "");
+}
+
+// The same core at Volcengine's gateway: commands by its calls, files by its own or the same.
+TEST(VolcengineConformance, EveryRow) {
+  BELLJAR_NEEDS(program("python3"));
+  const test::Leftovers left;
+  {
+    const test::FakeVolcengine fake;
+    VolcengineOptions options = fake.options();
+    options.on_stop = CloudOnStop::kPause;
+    check_cloud(volcengine_backend(options), "volcengine", {.terminals = false});
   }
   EXPECT_EQ(left.report(), "");
 }
@@ -607,7 +674,7 @@ class Table : public testing::Environment {
     std::printf("%-55s", "row");
     std::vector<const char*> columns;
     for (const Kind& kind : kKinds) columns.push_back(kind.name);
-    columns.insert(columns.end(), {"container", "podman", "e2b"});
+    columns.insert(columns.end(), {"container", "podman", "e2b", "shell", "aliyun", "volcengine"});
     for (const char* column : columns) std::printf(" | %-16s", column);
     std::printf("\n");
     for (const Row& row : rows()) {

@@ -127,6 +127,75 @@ TEST_F(AgentProgram, AConversationGoesOn) {
   EXPECT_TRUE(has(inside.err, "it lies in the workspace")) << inside;
 }
 
+TEST_F(AgentProgram, AWorkspaceThatIsATransaction) {
+  const TempDir work("/var/tmp"), state(layers_base("/var/tmp"));
+  if (is_root()) work.give_to(user_uid(), user_gid());
+  RunOptions where = options();
+  where.cwd = work.path();
+  where.env["XDG_STATE_HOME"] = state.path();
+  const std::string script = place_.write(
+      "txn.json", R"([{"calls": [{"name": "write_file", "arguments": {"path": "a", "content": "x"}}]}, {"text": "done"}])");
+  const Outcome outcome = run(words({"--provider", "scripted", "--script", script, "--mode", "yolo", "--txn", "go"}), where);
+  EXPECT_EQ(outcome.out, "done\n") << outcome;
+  EXPECT_FALSE(exists(work / "a"));
+  EXPECT_EQ(run({BELLJAR_PROGRAM, "diff"}, where).out, "A a\n");
+  EXPECT_EQ(run({BELLJAR_PROGRAM, "commit"}, where).exit_code, 0);
+  EXPECT_TRUE(exists(work / "a"));
+}
+
+TEST_F(AgentProgram, WhatItDidIsInTheAuditTrail) {
+  constexpr const char* kScript = R"([{"calls": [{"name": "bash", "arguments": {"command": "echo audited"}}]}, {"text": "done"}])";
+  const std::string trail = place_ / "trail.jsonl";
+  const Outcome outcome = scripted(kScript, {"--mode", "yolo", "--audit", trail, "go"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_TRUE(has(read_file(trail), "echo audited"));
+  EXPECT_EQ(belljar({"audit", "verify", trail}).exit_code, 0);
+  const Outcome inside = scripted(kScript, {"--mode", "yolo", "--audit", workspace_ / "trail.jsonl", "go"});
+  EXPECT_EQ(inside.exit_code, 125);
+  EXPECT_TRUE(has(inside.err, "the command may write there")) << inside;
+}
+
+TEST_F(AgentProgram, AGuardianMakesItStricterAndFailsClosed) {
+  constexpr const char* kScript = R"([
+    {"calls": [{"name": "bash", "arguments": {"command": "touch planted"}}]}, {"text": "tried"}])";
+  const auto verdict = [](const std::string& word) {
+    return ModelAnswer{.pieces = {R"({"choices":[{"message":{"content":"{\"decision\":\")" + word +
+                                  R"(\",\"reason\":\"as told\"}"},"finish_reason":"stop"}]})"},
+                       .type = "application/json"};
+  };
+  const auto with = [&](const std::string& url) {
+    return scripted(kScript, {"--mode", "yolo", "--guardian-url", url, "--guardian-model", "g", "go"});
+  };
+  const ModelServer strict({verdict("block")}), mild({verdict("allow")});
+  const Outcome blocked = with(strict.url());
+  EXPECT_EQ(blocked.out, "tried\n") << blocked;
+  EXPECT_TRUE(has(blocked.err, "was blocked") && has(blocked.err, "as told")) << blocked;
+  EXPECT_FALSE(exists(workspace_ / "planted"));
+  EXPECT_EQ(with("http://127.0.0.1:1").out, "tried\n");
+  EXPECT_FALSE(exists(workspace_ / "planted"));
+  EXPECT_EQ(with(mild.url()).out, "tried\n");
+  EXPECT_TRUE(exists(workspace_ / "planted"));
+  const Outcome wrong = scripted(kScript, {"--guardian-model", "g", "go"});
+  EXPECT_EQ(wrong.exit_code, 125);
+  EXPECT_TRUE(has(wrong.err, "--guardian-model needs --guardian-url")) << wrong;
+}
+
+TEST_F(AgentProgram, WithoutATerminalAReviewIsWaitedFor) {
+  const std::string script = place_.write(
+      "review.json", R"([{"calls": [{"name": "write_file", "arguments": {"path": "x", "content": "y"}}]}, {"text": "tried"}])");
+  const auto asked = [&](const char* answer) {
+    Running agent(words({"--provider", "scripted", "--script", script, "--review-wait", "20s", "go"}), options());
+    EXPECT_TRUE(agent.wait_for_output("belljar review answer ")) << agent.err();
+    const std::size_t at = agent.err().find("belljar review answer ") + 22;
+    EXPECT_EQ(belljar({"review", "answer", agent.err().substr(at, 12), answer}, options()).exit_code, 0);
+    return agent.wait();
+  };
+  EXPECT_EQ(asked("deny").out, "tried\n");
+  EXPECT_FALSE(exists(workspace_ / "x"));
+  EXPECT_EQ(asked("once").out, "tried\n");
+  EXPECT_TRUE(exists(workspace_ / "x"));
+}
+
 TEST_F(AgentProgram, EventsAsJson) {
   const Outcome outcome = scripted(
       R"([{"text": "I look", "calls": [{"name": "list", "arguments": {}}], "input_tokens": 5, "output_tokens": 6}, {"text": "done"}])",

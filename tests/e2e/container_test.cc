@@ -92,12 +92,33 @@ TEST_F(RunInContainer, WhatIsNotServedIsRefusedByName) {
   EXPECT_EQ(run(with_image({"--", "true"})).exit_code, 0) << "the twin";
   EXPECT_EQ(refusal({"--net", "proxy"}), "belljar: the container backend does not serve network.mode = \"proxy\"");
   EXPECT_EQ(refusal({"--txn"}), "belljar: the container backend does not serve --txn");
-  EXPECT_EQ(refusal({"--backend", "native"}), "belljar: cannot use an image with the backend `native`");
+  EXPECT_EQ(refusal({"--backend", "native"}), "belljar: cannot use --image with the backend `native`");
   EXPECT_EQ(
       refusal({"--require", "protect.absent"}),
       "belljar: protect.absent is required, but this machine enforces it only as `none` (control names that do not exist yet)");
-  EXPECT_EQ(refusal({"--engine", "tcp://127.0.0.1:2375"}), "belljar: cannot reach the container engine at `tcp://127.0.0.1:2375`");
+  EXPECT_EQ(refusal({"--engine", "tcp://10.0.0.1:2375"}),
+            "belljar: will not speak to the container engine at `tcp://10.0.0.1:2375`");
+  EXPECT_EQ(refusal({"--engine", "ssh://host"}), "belljar: cannot reach the container engine at `ssh://host`");
+  EXPECT_EQ(refusal({"--isolation", "vm"}), "belljar: isolation vm is required, and is not to be had here");
   EXPECT_EQ(refusal({"--tmpfs", "relative"}), "belljar: --tmpfs: cannot use `relative`");
+}
+
+// Named first, and what it is fallen back to.
+TEST_F(RunInContainer, AFallbackMayBeOne) {
+  const auto outcome = run(with_image({"--backend", "landlock", "--isolation", "container", "--fallback", "container", "-c",
+                                       "test -e /.belljar/inside && cat"}),
+                           {.input = "in"});
+  EXPECT_EQ(outcome.out, "in") << outcome;
+  EXPECT_NE(outcome.err.find("the container backend holds this run, by fallback: landlock: isolation container is required"),
+            std::string::npos)
+      << outcome;
+  const auto chosen = run(with_image({"--backend", "auto", "--isolation", "container", "--json", "--", "true"}));
+  EXPECT_NE(chosen.out.find(R"("backend":"container")"), std::string::npos) << chosen;
+  EXPECT_NE(chosen.out.find(
+                R"("clause":"isolation","asked":"at least container","mechanism":"container: runtime runc","enforced":"full")"),
+            std::string::npos)
+      << chosen;
+  EXPECT_TRUE(engine_->containers().empty());
 }
 
 TEST(RunInNoContainer, WithoutAnEngineThereIsOneClearError) {

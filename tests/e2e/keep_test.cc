@@ -1,4 +1,4 @@
-// belljar create | exec | ls | kill | logs | stats: sandboxes that outlive the command that made them.
+// belljar create | exec | ls | kill | logs | stats | network: sandboxes that outlive the command that made them.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,6 +15,7 @@
 #include "support/as_user.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
+#include "support/model_server.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
 
@@ -74,6 +75,38 @@ TEST_F(Keep, WhatWasMadeIsFoundFromAnotherShellByIdAndName) {
   EXPECT_TRUE(has(shown.out, id) && has(shown.out, "work") && has(shown.out, workspace_.path())) << shown;
   EXPECT_EQ(shell("work", "echo by name").out, "by name\n");
   EXPECT_EQ(shell(id, "pwd").out, workspace_.path() + "\n");
+}
+
+TEST_F(Keep, HostsAreOpenedAndClosedWhileItRuns) {
+  BELLJAR_NEEDS(program("curl"));
+  const ModelServer server(std::vector<ModelAnswer>{{.pieces = {"hello"}, .type = "text/plain"}});
+  const std::string place = server.url().substr(7);
+  const std::string text = "curl -s -d x -m 20 --noproxy '' -x 127.0.0.1:3128 http://" + place + "/";
+  const std::string id = create({"--net", "proxy", "--allow-domain", "a.example"});
+  EXPECT_NE(shell(id, text).out, "hello");
+  EXPECT_EQ(call({"exec", id, "--allow-domain", place, "-c", text}).out, "hello");
+  EXPECT_NE(shell(id, text).out, "hello");
+  EXPECT_EQ(call({"network", id}).out, "allowed   a.example\n");
+  EXPECT_EQ(call({"network", id, "--allow-domain", place, "--drop", "a.example"}).out, "allowed   " + place + "\n");
+  EXPECT_EQ(shell(id, text).out, "hello");
+  EXPECT_TRUE(has(call({"network", id, "--deny-domain", "127.0.0.1"}).out, "denied    127.0.0.1\n"));
+  EXPECT_NE(shell(id, text).out, "hello");
+  EXPECT_EQ(call({"network", id, "--reset", "--json"}).out,
+            R"({"allowed_domains":["a.example"],"allowed_requests":[],"denied_domains":[]})"
+            "\n");
+  const Outcome missing = call({"network", id, "--drop", "b.example"});
+  EXPECT_EQ(missing.exit_code, 125);
+  EXPECT_TRUE(has(missing.err, "there is no rule `b.example`")) << missing;
+  EXPECT_TRUE(has(call({"network", id, "--allow-domain", "a b"}).err, "a b"));
+  EXPECT_EQ(call({"exec", id, "--allow-domain", "a b", "-c", "true"}).exit_code, 125);
+  EXPECT_GT(number_of(call({"stats", id, "--json"}).out, "network_in_bytes"), 0);
+  const std::string log = call({"logs", id}).out;
+  EXPECT_TRUE(has(log, "rules_changed") && has(log, "allowed " + place)) << log;
+
+  const std::string closed = create({"--name", "closed"});
+  EXPECT_TRUE(has(call({"network", "closed", "--allow-domain", "a.example"}).err, "no proxy of ours serves this sandbox"));
+  EXPECT_TRUE(
+      has(call({"exec", "closed", "--allow-domain", "a.example", "-c", "true"}).err, "no proxy of ours serves this sandbox"));
 }
 
 TEST_F(Keep, StateOfOneCommandIsThereForTheNext) {

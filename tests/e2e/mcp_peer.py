@@ -42,13 +42,13 @@ class Peer:
                 assert 'result' in message, message
                 return message['result']
 
-    def call(self, name, meta=None, **arguments):
+    def call(self, name, /, meta=None, **arguments):
         params = {'name': name, 'arguments': arguments}
         if meta:
             params['_meta'] = meta
         return self.request('tools/call', params)
 
-    def text(self, name, **arguments):
+    def text(self, name, /, **arguments):
         return self.call(name, **arguments)['content'][0]['text']
 
 

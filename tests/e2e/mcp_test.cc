@@ -12,6 +12,7 @@
 #include "e2e/support_run.h"
 #include "support/as_user.h"
 #include "support/leftovers.h"
+#include "support/temp_dir.h"
 
 namespace belljar::test {
 namespace {
@@ -51,6 +52,20 @@ TEST_F(Mcp, TheOfficialClientUsesIt) {
   for (const char* part : {"tools", "background", "progress_and_cancellation", "concurrent", "resources_and_logging", "elicitation",
                            "roots", "sandboxes", "http", "documents"})
     EXPECT_NE(outcome.out.find(std::string("ok ") + part + "\n"), std::string::npos) << part << outcome;
+  EXPECT_EQ(left.report(), "");
+}
+
+TEST_F(Mcp, AWorkspaceThatIsATransaction) {
+  BELLJAR_NEEDS(program("python3"));
+  const Leftovers left;
+  const TempDir work("/var/tmp"), state(layers_base("/var/tmp"));
+  if (is_root()) work.give_to(user_uid(), user_gid());
+  const std::string script = std::string(BELLJAR_SOURCE_DIR) + "/tests/e2e/mcp_layers.py";
+  const Outcome outcome =
+      run({"python3", "-B", script, BELLJAR_PROGRAM, work.path()},
+          {.stdin_is = Input::kNull, .env = {{"XDG_STATE_HOME", state.path()}}, .timeout = std::chrono::minutes(2)});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(outcome.out, "ok\n") << outcome;
   EXPECT_EQ(left.report(), "");
 }
 

@@ -26,11 +26,17 @@ using test::Server;
 struct Names {
   std::mutex mutex;
   std::map<std::string, std::vector<std::string>> answers;
+  std::map<std::string, std::vector<std::string>> both;  // all at once
   std::vector<std::string> asked;
 
   Resolved resolve(const std::string& name) {
     const std::scoped_lock lock(mutex);
     asked.push_back(name);
+    if (const auto all = both.find(name); all != both.end()) {
+      Resolved resolved{.addresses = {}, .error = {}, .keep = std::chrono::seconds(0)};
+      for (const std::string& address : all->second) resolved.addresses.push_back(policy::parse_ip(address).value());
+      return resolved;
+    }
     const auto found = answers.find(name);
     if (found == answers.end()) return {.addresses = {}, .error = "the name does not exist", .keep = {}};
     const std::string address = found->second.front();

@@ -182,7 +182,7 @@ TEST_F(McpSession, WrongMessagesAreAnsweredWithTheirCode) {
       {R"({"jsonrpc":"2.0","id":1,"method":"initialize","params":{}})", kInvalidRequest},
       {R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}})", kInvalidParams},
       {R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nothing"}})", kInvalidParams},
-      {R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"snapshot"}})", kInvalidParams},
+      {R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sandbox_snapshot"}})", kInvalidParams},
       {R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"bash","arguments":"x"}})", kInvalidParams},
       {R"({"jsonrpc":"2.0","id":1,"method":"resources/read","params":{}})", kInvalidParams},
       {R"({"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}})", kInvalidParams},

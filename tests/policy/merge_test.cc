@@ -31,12 +31,42 @@ TEST(Merge, EveryReplaceableKeyIsStored) {
     std::string last(key.values.substr(key.values.rfind('|') + 1)), first(key.values.substr(0, key.values.find('|')));
     if (key.type == Type::kEnum) text = first == key.fallback ? last : first;
     if (key.type == Type::kText) text = "x";
+    if (key.name == "fallback") text = "landlock";
     Layer one{"user", false, {{&key, *value_from_text(key, text), {"user", "u.toml", 1}, {}}}, {}};
     const auto with = merged({one}), without = merged({});
     ASSERT_TRUE(with) << key.name << with.error().line();
     EXPECT_FALSE(with->policy == without->policy) << key.name;
     EXPECT_EQ(origin_of(*with, std::string(key.name)), "user u.toml:1") << key.name;
   }
+}
+
+TEST(Merge, AFileOfTheWorkspaceSendsNothingElsewhere) {
+  const auto user = layer("user", "fallback = [\"landlock\", \"e2b\"]\n");
+  const auto project = [](const std::string& text) { return layer("project", text); };
+  EXPECT_EQ(merged({user})->policy.fallback, (std::vector<std::string>{"landlock", "e2b"}));
+  const auto with = merged({user, project("require = [\"network\"]\n")});
+  ASSERT_TRUE(with) << with.error().line();
+  EXPECT_EQ(with->policy.fallback, std::vector<std::string>{"landlock"});
+  ASSERT_EQ(with->warnings.size(), 1U);
+  EXPECT_NE(with->warnings[0].find("no machine elsewhere"), std::string::npos);
+  EXPECT_FALSE(merged({user, project("isolation = \"vm\"\n")})) << "the way to it";
+  // Who is elsewhere by the user's own word may fall back to another there.
+  const auto away = layer("user", "backend = \"e2b\"\nfallback = [\"aliyun\"]\n");
+  EXPECT_EQ(merged({away, project("require = [\"network\"]\n")})->policy.fallback, std::vector<std::string>{"aliyun"});
+  // Repeating what holds anyway is no choice.
+  const auto same = merged({project("backend = \"native\"\n")});
+  ASSERT_TRUE(same) << same.error().line();
+  EXPECT_EQ(same->origins.count("backend"), 0U);
+}
+
+TEST(Merge, AnOrderOfBackendsIsReplacedAsAWhole) {
+  const auto effective =
+      merged({layer("system", "fallback = [\"container\", \"landlock\"]\n"), layer("user", "fallback = [\"e2b\"]\n")});
+  EXPECT_EQ(effective->policy.fallback, std::vector<std::string>{"e2b"});
+  EXPECT_TRUE(merged({layer("system", "fallback = [\"e2b\"]\n"), layer("user", "fallback = []\n")})->policy.fallback.empty());
+  const auto wrong = merged({layer("user", "\nfallback = [\"local\"]\n")});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().what(), "user user.toml:2: cannot fall back to `local`");
 }
 
 TEST(Merge, ListsGrowAndAnEmptyListClears) {

@@ -21,6 +21,9 @@ const Case kCases[] = {
     {"", "mode = \"danger-full-access\"", "mode = \"read-only\""},
     {"mode = \"danger-full-access\"", "mode = \"external-sandbox\"", "mode = \"workspace-write\""},
     {"", "backend = \"landlock\"", "backend = \"native\""},
+    // Also what is stricter: it could send a command elsewhere.
+    {"fallback = [\"landlock\"]", "fallback = []", "fallback = [\"landlock\"]"},
+    {"isolation = \"namespace\"", "isolation = \"vm\"", "isolation = \"namespace\""},
     {"require = [\"a\"]", "require = []", "require = [\"b\"]"},
     {"accept = [\"a\"]", "accept = [\"b\"]", "accept = []"},
     {"", "accept = [\"a\"]", "accept = []"},

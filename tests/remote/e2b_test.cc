@@ -106,7 +106,7 @@ TEST_F(E2b, OneLineChangesTheBackend) {
   EXPECT_EQ(out(**sandbox, "echo here"), "here\n");
   config_.factory = {};
   config_.backend = "e2b";
-  EXPECT_EQ(make_sandbox(config_).error().next(), "link belljar::e2b, and set config.factory = e2b_backend() (belljar/e2b.h)");
+  EXPECT_NE(make_sandbox(config_).error().next().find("set config.factory = e2b_backend() (belljar/e2b.h)"), std::string::npos);
 }
 
 TEST_F(E2b, ConnectLeavesWhatItFound) {

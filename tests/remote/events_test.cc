@@ -8,6 +8,7 @@
 
 #include "belljar/error.h"
 #include "belljar/files.h"
+#include "remote/base64.h"
 
 namespace belljar::remote::e2b {
 namespace {

@@ -22,6 +22,7 @@
 #include "backend/container/http.h"
 #include "backend/container/records.h"
 #include "base/format.h"
+#include "base/thread.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -78,12 +79,8 @@ Result<std::shared_ptr<Channel>> Channel::open(Upgraded attached) {
   std::shared_ptr<Channel> channel(new Channel(*std::move(attached.stream), std::move(stop)));
   auto inbox = std::make_shared<Inbox>(make_event());
   channel->inboxes_.emplace(kNobody, std::move(inbox));
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  channel->thread_ = std::thread(&Channel::follow, channel.get(), std::move(attached.early));
-  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  channel->thread_ =
+      start_thread([raw = channel.get(), early = std::move(attached.early)]() mutable { raw->follow(std::move(early)); });
   return channel;
 }
 

@@ -162,13 +162,14 @@ Error missing_image(const std::string& image, std::string reason) {
 
 }  // namespace
 
-Result<Engine> Engine::connect(Address address) {
-  const Reply reply = BELLJAR_TRY(fetch(address, {.target = "/_ping", .patience = std::chrono::seconds(10)}));
+Result<Engine> Engine::connect(Address address, std::chrono::milliseconds patience) {
+  const Reply reply = BELLJAR_TRY(fetch(address, {.target = "/_ping", .patience = patience}));
   if (reply.status != 200) return refused("cannot use the container engine", reply);
   const auto found = reply.headers.find("api-version");
   const std::optional<int> minor = found == reply.headers.end() ? std::nullopt : minor_of(found->second);
   if (!minor)
-    return Error(Code::kFailedPrecondition, format("what listens at {} is no container engine", belljar::quoted(address.path)))
+    return Error(Code::kFailedPrecondition,
+                 format("what listens at {} is no container engine", belljar::quoted(to_string(address))))
         .reason("its answer names no API version")
         .next("name the socket of Docker or of Podman's service");
   if (*minor < kOldest)
@@ -182,8 +183,8 @@ Result<Reply> Engine::call(Method method, const std::string& path, std::string j
   return fetch(address_, {.method = method, .target = version_ + path, .json = std::move(json)});
 }
 
-Result<EngineFacts> Engine::facts() const {
-  const Reply reply = BELLJAR_TRY(call(Method::kGet, "/info"));
+Result<EngineFacts> Engine::facts(std::chrono::milliseconds patience) const {
+  const Reply reply = BELLJAR_TRY(fetch(address_, {.target = version_ + "/info", .patience = patience}));
   if (reply.status != 200) return refused("cannot ask the container engine what it can do", reply);
   const Json json = BELLJAR_TRY(parsed(reply, "what the container engine can do"));
   EngineFacts facts;
@@ -193,6 +194,13 @@ Result<EngineFacts> Engine::facts() const {
   if (const auto options = json.find("SecurityOptions"); options != json.end() && options->is_array()) {
     facts.rootless = std::ranges::any_of(
         *options, [](const Json& option) { return option.is_string() && option.get<std::string>().starts_with("name=rootless"); });
+  }
+  facts.default_runtime = value_in(json, {"DefaultRuntime"}, std::string());
+  facts.machine = value_in(json, {"Name"}, std::string());
+  facts.version = value_in(json, {"ServerVersion"}, std::string());
+  if (const auto runtimes = json.find("Runtimes"); runtimes != json.end() && runtimes->is_object()) {
+    for (const auto& [name, runtime] : runtimes->items())
+      facts.runtimes[name] = value_in(runtime, {"runtimeType"}, value_in(runtime, {"path"}, std::string()));
   }
   return facts;
 }

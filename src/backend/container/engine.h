@@ -18,6 +18,9 @@ namespace belljar::backend::container {
 struct EngineFacts {
   bool rootless = false;
   bool memory_limit = false, cpu_quota = false, pids_limit = false;  // what the engine says it can hold
+  std::string default_runtime;
+  std::map<std::string, std::string> runtimes;  // name -> its program, or the type of its shim
+  std::string version, machine;                 // of the engine; its host's name
 };
 
 struct ContainerStats {
@@ -34,9 +37,10 @@ struct Listed {
 class Engine {
  public:
   // Asks the engine for its version. Errors: as fetch; kFailedPrecondition, it is too old.
-  static Result<Engine> connect(Address address);
+  static Result<Engine> connect(Address address, std::chrono::milliseconds patience = std::chrono::seconds(10));
 
-  Result<EngineFacts> facts() const;
+  Result<EngineFacts> facts(std::chrono::milliseconds patience = std::chrono::seconds(30)) const;
+  const Address& address() const noexcept { return address_; }
   Result<bool> has_image(const std::string& image) const;
   // Errors: kNotFound, kUnauthenticated, kUnavailable: what the engine said, also when it said it in the middle of a success.
   Result<void> pull(const ContainerOptions& options) const;

@@ -76,13 +76,17 @@ class Stream {
   Connection::Deadline deadline_;
 };
 
-Error failure(const Request& request, const error_code& failed) {
+Error failure(const Request& request, const error_code& failed, const Connection& connection) {
   const std::string what =
       format("the container engine did not finish {}", quoted(request.target.substr(0, request.target.find('?'))));
   if (failed == error_code(ETIMEDOUT, boost::system::system_category()))
     return Error(Code::kDeadlineExceeded, what)
         .reason(format("no answer for {} s", request.patience.count() / 1000))
         .next("look at the engine's log; restart it if it hangs");
+  if (const std::string why = connection.why(); !why.empty())
+    return Error(Code::kUnauthenticated, what)
+        .reason("TLS: " + why)
+        .next("check our cert.pem and key.pem in DOCKER_CERT_PATH: the engine must know who signed them");
   return Error(
              failed == http::error::end_of_stream || failed == error_code(asio::error::eof) ? Code::kUnavailable : Code::kDataLoss,
              what)
@@ -150,13 +154,13 @@ Result<Reply> fetch(const Address& address, const Request& request) {
   error_code failed;
   http::write(stream, message, failed);
   // An engine may answer before it has read all, and close: then its words are there to be read.
-  if (failed && failed != error_code(EPIPE, boost::system::system_category())) return failure(request, failed);
+  if (failed && failed != error_code(EPIPE, boost::system::system_category())) return failure(request, failed, connection);
   boost::beast::flat_buffer buffer;
   http::response_parser<http::buffer_body> parser;
   parser.header_limit(kLargestHeader);
   parser.body_limit(boost::none);
   http::read_header(stream, buffer, parser, failed);
-  if (failed) return failure(request, failed);
+  if (failed) return failure(request, failed, connection);
   Reply reply = reply_of(parser.get());
   const bool streamed = request.on_body && is_success(reply.status);
   failed = read_body(stream, buffer, parser, request, [&](std::string_view piece) {
@@ -164,7 +168,7 @@ Result<Reply> fetch(const Address& address, const Request& request) {
     else reply.body += piece;
     return reply.body.size() <= kLargestBody;
   });
-  if (failed) return failure(request, failed);
+  if (failed) return failure(request, failed, connection);
   return reply;
 }
 
@@ -178,12 +182,12 @@ Result<Upgraded> upgrade(const Address& address, const Request& request) {
   error_code failed;
   http::write(stream, message, failed);
   // An engine may answer before it has read all, and close: then its words are there to be read.
-  if (failed && failed != error_code(EPIPE, boost::system::system_category())) return failure(request, failed);
+  if (failed && failed != error_code(EPIPE, boost::system::system_category())) return failure(request, failed, connection);
   boost::beast::flat_buffer buffer;
   http::response_parser<http::buffer_body> parser;
   parser.header_limit(kLargestHeader);
   http::read_header(stream, buffer, parser, failed);
-  if (failed) return failure(request, failed);
+  if (failed) return failure(request, failed, connection);
   Upgraded upgraded;
   upgraded.reply = reply_of(parser.get());
   // 101, or 200 from engines that do not know the upgrade: what follows is the stream either way.
@@ -197,7 +201,7 @@ Result<Upgraded> upgrade(const Address& address, const Request& request) {
     upgraded.reply.body += piece;
     return upgraded.reply.body.size() <= kLargestBody;
   });
-  if (failed) return failure(request, failed);
+  if (failed) return failure(request, failed, connection);
   return upgraded;
 }
 

@@ -35,6 +35,7 @@
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "launch/plan.h"
+#include "policy/backends.h"
 #include "policy/defaults.h"
 
 namespace belljar::backend {
@@ -263,6 +264,7 @@ class Preparation {
   void report() {
     add("mode", std::string(to_string(policy_.mode)),
         brokered_ ? "Landlock, seccomp and broker, no namespaces" : "Landlock and seccomp, no namespaces", Enforced::kFull);
+    policy::report_isolation(policy_, Isolation::kLandlock, "Landlock and seccomp, no namespaces", prepared_.report);
     report_files();
     add("filesystem.tmp", "private temporary directory", "a directory of this run, named by TMPDIR", Enforced::kPartial,
         "/tmp itself is closed, and the size is not limited");

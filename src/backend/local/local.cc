@@ -1,6 +1,7 @@
 #include "backend/local/local.h"
 
 #include "base/format.h"
+#include "policy/backends.h"
 
 namespace belljar::backend {
 
@@ -22,6 +23,7 @@ Result<Prepared> LocalBackend::prepare(const Policy& policy, const Workplace& pl
       policy.network.mode == NetMode::kHost ? Enforced::kFull : Enforced::kNone,
       policy.network.mode == NetMode::kHost ? "" : "commands reach whatever you reach");
   add("kill", "nothing outlives the sandbox", "subreaper and sweep", Enforced::kPartial, "a fork bomb can outrun the sweep");
+  policy::report_isolation(policy, Isolation::kGuardRails, "a rule for file calls", prepared.report);
   return prepared;
 }
 

@@ -130,6 +130,13 @@ class Mock final : public MockSandbox {
         Error(Code::kUnimplemented, "cannot spawn a process").reason("the mock backend has none").next("use exec, or local"));
   }
 
+  Result<void> set_network_rules(const NetworkRules& rules) override {
+    const std::lock_guard lock(mutex_);
+    std::string hosts;
+    for (const std::string& host : rules.allowed_domains) hosts += (hosts.empty() ? "" : " ") + host;
+    return enter_running("set_network_rules", hosts);
+  }
+
   Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
     const std::lock_guard lock(mutex_);
     const Node* node = BELLJAR_TRY(find("read_file", "read", path));

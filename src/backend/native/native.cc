@@ -31,6 +31,7 @@
 #include "launch/early.h"
 #include "launch/idmap.h"
 #include "launch/plan.h"
+#include "policy/backends.h"
 #include "policy/defaults.h"
 
 namespace belljar::backend {
@@ -200,6 +201,7 @@ Result<Prepared> prepare_full_access(const Host& host, const Policy& policy, con
     plan.subreaper = true;
     plan.drop_privileges = false;
     prepared.report = report_external();
+    policy::report_isolation(policy, Isolation::kNone, "nothing", prepared.report);
     return prepared;
   }
   // The kill guarantee and the result format stay: a pid namespace, and the /proc that belongs to it.
@@ -217,6 +219,7 @@ Result<Prepared> prepare_full_access(const Host& host, const Policy& policy, con
   prepared.pid_namespace = true;
   prepared.user_namespace = host.uid() != 0;
   prepared.report = report_full_access(host.uid() == 0);
+  policy::report_isolation(policy, Isolation::kGuardRails, "a pid namespace for the kill guarantee", prepared.report);
   return prepared;
 }
 
@@ -287,6 +290,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   if (place.listener && !policy.allow_nested_userns) prepared.file_rules = make_file_rules(policy, paths);
   confine(host_, policy, place, paths, prepared);
   prepared.report = report_native(host_, policy, place, paths, prepared);
+  policy::report_isolation(policy, Isolation::kNamespace, "namespaces of its own on this kernel", prepared.report);
   return prepared;
 }
 

@@ -5,13 +5,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/format.h"
+#include "base/random.h"
 #include "belljar/agent.h"
 #include "belljar/cancel.h"
+#include "belljar/result.h"
+#include "belljar/review.h"
+#include "belljar/state_dir.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
 #include "cli/agent/show.h"
@@ -80,6 +87,38 @@ AgentAnswer ask_on_terminal(const AgentQuestion& question, bool colour) {
   if (line == "y" || line == "yes") return AgentAnswer::kOnce;
   if (line == "s" || line == "session") return AgentAnswer::kSession;
   return AgentAnswer::kNo;
+}
+
+Result<AgentAsk> ask_by_review(std::chrono::milliseconds patience, std::function<void(const std::string&)> tell) {
+  const ReviewQueue queue = BELLJAR_TRY(ReviewQueue::open(default_state_dir()));
+  return AgentAsk([queue, patience, tell = std::move(tell), session = "agent-" + random_hex(12)](const AgentQuestion& question) {
+    const ToolRequest& request = question.request;
+    const ReviewRequest wanted{.session = session,
+                               .tool = request.tool,
+                               .call = request.command.empty() ? request.arguments : request.command,
+                               .reason = question.reason,
+                               .advice = Advice::kAsk,
+                               .evidence = question.evidence};
+    const auto id = queue.submit(wanted, patience);
+    if (id && id->empty()) return AgentAnswer::kOnce;  // approved before
+    if (!id) {
+      tell(id.error().line());
+      return AgentAnswer::kNo;
+    }
+    tell(format("{} waits for `belljar review answer {} once` (or session, always, deny)", request.tool, *id));
+    const auto decision = queue.wait_for(*id, patience, request.cancel.fd());
+    if (!decision || !*decision) return AgentAnswer::kNo;
+    switch ((*decision)->answer) {
+      case ReviewAnswer::kOnce:
+        return AgentAnswer::kOnce;
+      case ReviewAnswer::kSession:
+      case ReviewAnswer::kAlways:
+        return AgentAnswer::kSession;
+      case ReviewAnswer::kDeny:
+        break;
+    }
+    return AgentAnswer::kNo;
+  });
 }
 
 }  // namespace belljar::cli

@@ -1,7 +1,12 @@
-// Asks the user on the terminal.
+// Asks the user: on the terminal, or where `belljar review` looks.
 #pragma once
 
+#include <chrono>
+#include <functional>
+#include <string>
+
 #include "belljar/agent.h"
+#include "belljar/result.h"
 
 namespace belljar::cli {
 
@@ -9,5 +14,8 @@ namespace belljar::cli {
 bool can_ask() noexcept;
 // Waits for a line. What was typed before the question counts for nothing; the end of input and a cancelled call mean no.
 AgentAnswer ask_on_terminal(const AgentQuestion& question, bool colour);
+
+// By `belljar review`, for a session of this agent's own. Errors: as ReviewQueue::open.
+Result<AgentAsk> ask_by_review(std::chrono::milliseconds patience, std::function<void(const std::string&)> tell);
 
 }  // namespace belljar::cli

@@ -13,7 +13,10 @@
 #include "belljar/agent_model.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "cli/audited.h"
+#include "cli/guardian_flags.h"
 #include "cli/load.h"
+#include "cli/mcp/make_box.h"
 #include "cli/policy_flags.h"
 
 namespace belljar::cli {
@@ -57,6 +60,11 @@ void add_agent_options(CLI::App& command, AgentFlags& flags) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   text("--content", flags.content, "FILE", "What the model is shown of results (TOML): pass, strip, datamark or refuse, by source");
+  add_guardian_options(command, flags.guardian);
+  text("--review-wait", flags.review_wait, "TIME",
+       "Without a terminal: what is to be asked waits so long for `belljar review answer`. Default: it is refused at once");
+  add_txn_options(command, flags.box);
+  add_audit_options(command, flags.box.audit);
   text("--conversation", flags.conversation, "FILE",
        "Goes on with this conversation, and keeps it there. Not inside the workspace");
   text("--skills", flags.skills_directory, "DIR", "Where skills are. Default: ~/.agents/skills");

@@ -9,6 +9,7 @@
 #include "belljar/agent.h"
 #include "belljar/agent_model.h"
 #include "belljar/result.h"
+#include "cli/guardian_flags.h"
 #include "cli/mcp/make_box.h"
 
 namespace CLI {
@@ -20,7 +21,8 @@ namespace belljar::cli {
 struct AgentFlags {
   McpFlags box{.permission = "default"};  // policy, rules, mode
   std::string provider = "anthropic", model, base_url, key_variable, script;
-  std::string conversation, skills_directory, content, log;
+  std::string conversation, skills_directory, content, log, review_wait;
+  GuardianFlags guardian;
   std::size_t max_turns = 100;
   std::uint64_t token_budget = 0, max_output = 8192;
   unsigned attempts = 5;

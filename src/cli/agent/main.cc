@@ -24,6 +24,7 @@
 #include "belljar/cancel.h"
 #include "belljar/content_policy.h"
 #include "belljar/error.h"
+#include "belljar/guardian.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/tools.h"
@@ -31,6 +32,7 @@
 #include "cli/agent/flags.h"
 #include "cli/agent/show.h"
 #include "cli/errors.h"
+#include "cli/guardian_flags.h"
 #include "cli/load.h"
 #include "cli/mcp/make_box.h"
 #include "mcp/boxes.h"
@@ -158,6 +160,8 @@ struct Parts {
   std::shared_ptr<ModelProvider> model;
   mcp::MadeBox box;
   std::optional<ContentGate> gate;
+  std::shared_ptr<Guardian> guardian;
+  AgentAsk ask;  // where there is no terminal; may be empty
   std::vector<std::shared_ptr<AgentMiddleware>> middleware;
   std::string conversation;
   std::vector<ChatMessage> earlier;
@@ -168,6 +172,13 @@ Result<Parts> make_parts(const AgentFlags& flags) {
   if (const auto mode = permission_mode_of(flags.box.permission); !mode) return mode.error();
   // First of all: the sandbox takes its environment from ours.
   parts.model = BELLJAR_TRY(make_model(flags));
+  std::optional<GuardianOptions> guardian = BELLJAR_TRY(guardian_of(flags.guardian));
+  if (guardian) parts.guardian = BELLJAR_TRY(http_guardian(*std::move(guardian)));
+  (void)take_variable(kGuardianKey);
+  if (!flags.review_wait.empty()) {
+    const auto patience = BELLJAR_TRY(time_of("--review-wait", flags.review_wait));
+    parts.ask = BELLJAR_TRY(ask_by_review(patience, print_note));
+  }
   parts.gate = BELLJAR_TRY(make_gate(flags));
   parts.box = BELLJAR_TRY(make_box(flags.box, {}));
   parts.middleware = BELLJAR_TRY(make_middleware(flags, parts.box.sandbox->workspace()));
@@ -184,12 +195,14 @@ AgentOptions agent_options(const AgentFlags& flags, Parts& parts, Show& show, co
                        .sandbox = parts.box.sandbox,
                        .tools = {.shell = shell_of()},
                        .permit = permit_of(std::move(parts.box.judge)),
+                       .guardian = parts.guardian,
                        .content = std::move(parts.gate),
                        .max_turns = flags.max_turns,
                        .token_budget = flags.token_budget,
                        .max_output = flags.max_output,
                        .middleware = std::move(parts.middleware),
                        .on_event = [&show](const AgentEvent& event) { show(event); }};
+  options.ask = parts.ask;
   if (can_ask())
     options.ask = [&show, colour = how.colour](const AgentQuestion& question) {
       show.end_line();

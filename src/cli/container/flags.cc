@@ -33,7 +33,8 @@ void add_container_options(CLI::App& app, ContainerFlags& flags) {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
   option("--image", flags.image, "The image (default: node:20-slim)", "NAME");
-  option("--engine", flags.engine, "The engine's socket (default: $DOCKER_HOST, then the usual places)", "unix://PATH");
+  option("--engine", flags.engine, "The engine's socket, or tcp://HOST:PORT (default: $DOCKER_HOST, then the usual places)",
+         "unix://PATH");
   option("--pull", flags.pull, "missing (default), always or never", "WHEN");
   option("--registry-user", flags.registry_user, "User at the registry", "NAME");
   option("--registry-password-file", flags.registry_password_file, "File with the password: its first line", "FILE");
@@ -45,6 +46,10 @@ void add_container_options(CLI::App& app, ContainerFlags& flags) {
   list("--tmpfs", flags.tmpfs, "A further private directory: PATH or PATH:OPTIONS", "PATH");
   list("--cap-add", flags.cap_add, "A capability to give back; all are dropped", "NAME");
   list("--label", flags.labels, "A label on the container", "NAME=TEXT");
+  app.add_flag("--plain-tcp", flags.plain_tcp, "Speak to the engine without TLS also beyond this machine's loopback")
+      ->group("Container");
+  app.add_flag("--shared-files", flags.shared_files, "The engine is elsewhere and sees the same directories at the same paths")
+      ->group("Container");
   app.add_flag("--writable-root", flags.writable_root, "Let the command write to the image's tree; it goes with the container")
       ->group("Container");
 }
@@ -52,6 +57,8 @@ void add_container_options(CLI::App& app, ContainerFlags& flags) {
 Result<ContainerOptions> container_options(const ContainerFlags& flags) {
   ContainerOptions options;
   options.engine = flags.engine;
+  if (flags.plain_tcp) options.plain_tcp = PlainTcp::kAnywhere;
+  if (flags.shared_files) options.engine_files = EngineFiles::kShared;
   if (!flags.image.empty()) options.image = flags.image;
   options.pull = BELLJAR_TRY(parse_pull(flags.pull));
   options.user = flags.user;

@@ -17,7 +17,7 @@ namespace belljar::cli {
 struct ContainerFlags {
   std::string engine, image, pull, user, workspace_at, network, runtime, registry_user, registry_password_file, registry_server;
   std::vector<std::string> tmpfs, cap_add, labels;
-  bool writable_root = false;
+  bool writable_root = false, plain_tcp = false, shared_files = false;
 };
 
 void add_container_options(CLI::App& app, ContainerFlags& flags);

@@ -1,15 +1,17 @@
 // belljar-container: `belljar run --backend container`, handed over by `belljar` (cli/hand_over.cc), so that a plain run links no
 // HTTP.
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "cli/container/flags.h"
+#include "cli/container/probe.h"
 #include "cli/container/sandboxed.h"
 #include "cli/load.h"
 #include "policy/merge.h"
@@ -30,21 +32,13 @@ std::string inside(std::string cwd, const policy::MergeContext& context, const s
   return cwd;
 }
 
-// --image with the backend of another name would be two wishes.
-Result<void> check_backend(const policy::Effective& effective) {
-  constexpr std::string_view kOurs = "container";
-  const auto said = effective.origins.find("backend");
-  if (said == effective.origins.end() || kOurs == effective.policy.backend) return {};
-  return Error(Code::kInvalidArgument, format("cannot use an image with the backend {}", belljar::quoted(effective.policy.backend)))
-      .reason(format("backend comes from {}", to_string(said->second)))
-      .next("say --backend container, or drop --image and --engine");
-}
-
 }  // namespace
 }  // namespace belljar::cli
 
 int main(int argc, char** argv) {
   using namespace belljar::cli;
+  const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
+  if (words.size() > 1 && std::string_view(words[1]) == "probe") return probe_engines(words.subspan(2));
   ContainerFlags flags;
   return run_sandboxed(argc, argv,
                        {.name = "container",
@@ -53,7 +47,6 @@ int main(int argc, char** argv) {
                         .add_options = [&](CLI::App& run) { add_container_options(run, flags); },
                         .make = [&](const LoadedPolicy& loaded,
                                     belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
-                          BELLJAR_CHECK(check_backend(loaded.effective));
                           config.workspace = loaded.context.workspace;
                           config.container = BELLJAR_TRY(container_options(flags));
                           return belljar::make_sandbox(config);

@@ -9,11 +9,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/command.h"
@@ -22,9 +25,15 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "belljar/units.h"
+#include "cli/audited.h"
+#include "cli/choose.h"
 #include "cli/container/relay.h"
 #include "cli/errors.h"
+#include "cli/load.h"
 #include "cli/output_file.h"
+#include "cli/policy_flags.h"
+#include "policy/backends.h"
 #include "runtime/json.h"
 #include "runtime/pump.h"
 #include "runtime/run.h"
@@ -58,16 +67,6 @@ Result<Command> find_command(const Given& given, const SandboxedBackend& backend
   return command;
 }
 
-std::map<std::string, std::string> environment() {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    if (const std::size_t equals = text.find('='); equals != std::string::npos)
-      variables.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return variables;
-}
-
 // `run` has no timeout unless one is given, whatever exec() of the library has.
 void tell_timeout(const Limits& limits, EnforcementReport& report) {
   const auto clause = std::ranges::find(report, "limits.timeout", &EnforcementClause::clause);
@@ -94,31 +93,74 @@ ExecResult ended_before(int number) {
   return result;
 }
 
+// A sandbox that runs, and what is to run in it.
+struct Begun {
+  Command command;
+  std::shared_ptr<Sandbox> sandbox;
+};
+
+Result<Begun> begin(const Given& given, const SandboxedBackend& backend, const LoadedPolicy& loaded, RunAudit& audit) {
+  Begun begun{BELLJAR_TRY(find_command(given, backend)), nullptr};
+  SandboxConfig config;
+  config.backend = backend.name;
+  config.policy = loaded.effective.policy;
+  config.caller_env = by_name(own_environment());
+  begun.sandbox = BELLJAR_TRY(backend.make(loaded, config));
+  begun.command.cwd = backend.find_cwd(given.flags.cwd, loaded, *begun.sandbox);
+  BELLJAR_CHECK(audit.start(begun.command, loaded));
+  BELLJAR_CHECK(begun.sandbox->start());
+  return begun;
+}
+
+std::vector<std::string> words_of(const Given& given) {
+  std::vector<std::string> words = given.program;
+  if (given.shell_text) words.insert(words.begin(), {"-c", *given.shell_text});
+  return words;
+}
+
+// This program's backend if its turn comes, or what the next ones make of the run.
+Result<Begun> begin_first(const Given& given, const SandboxedBackend& backend, Choice& choice, LoadedPolicy& loaded,
+                          RunAudit& audit, std::optional<runtime::Signals>& signals) {
+  std::vector<const char*> words;
+  for (const std::string& word : given.words) words.push_back(word.c_str());
+  for (std::string name = choice.next(); !name.empty(); name = choice.next()) {
+    if (name != backend.name) {
+      choice.failed(choice.hand_on(name, words, given.program));
+      continue;
+    }
+    // Longer than the sandbox: a signal while it starts or stops would leave it behind. Not in what we hand on to.
+    signals.emplace(BELLJAR_TRY(runtime::Signals::open(runtime::Signals::Take::kForwarded)));
+    loaded.effective.policy.backend = name;
+    auto begun = begin(given, backend, loaded, audit);
+    if (begun && !choice.tried().empty()) print_note(policy::fallback_note(name, choice.tried()));
+    if (begun || !policy::is_worth_another(begun.error())) return begun;
+    signals.reset();
+    choice.failed(begun.error());
+    if (!choice.next().empty()) BELLJAR_CHECK(audit.refused(words_of(given), begun.error()));
+  }
+  return choice.refusal();
+}
+
 // `unstopped`: what came of the command is known, but the sandbox could not be ended.
 Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, RunAudit& audit, UniqueFd& report,
-                          std::optional<Error>& unstopped) {
-  Command command = BELLJAR_TRY(find_command(given, backend));
+                          std::optional<Error>& unstopped, std::vector<TriedBackend>& tried) {
   auto loaded = load_policy(given.flags);
   audit = BELLJAR_TRY(RunAudit::open(given.audit, loaded ? &*loaded : nullptr));
   if (!loaded) return loaded.error();
   for (const std::string& warning : loaded->effective.warnings) print_note("warning: " + warning);
   if (!given.report.empty()) report = BELLJAR_TRY(create_output(given.report, "the report", "--report", *loaded));
-  SandboxConfig config;
-  config.backend = backend.name;
-  config.policy = loaded->effective.policy;
-  config.caller_env = environment();
-  // Longer than the sandbox: a signal while it starts or stops would leave it behind.
-  runtime::Signals signals = BELLJAR_TRY(runtime::Signals::open(runtime::Signals::Take::kForwarded));
-  const auto sandbox = BELLJAR_TRY(backend.make(*loaded, config));
-  command.cwd = backend.find_cwd(given.flags.cwd, *loaded, *sandbox);
-  BELLJAR_CHECK(audit.start(command, *loaded));
-  BELLJAR_CHECK(sandbox->start());
+  Choice choice = BELLJAR_TRY(Choice::make(given.choose, loaded->effective, backend.name));
+  std::optional<runtime::Signals> signals;
+  auto begun = begin_first(given, backend, choice, *loaded, audit, signals);
+  tried = choice.tried();
+  if (!begun) return begun.error();
+  const auto& [command, sandbox] = *begun;
   if (backend.started) backend.started(*sandbox);
-  if (const auto number = asked_to_end(signals)) {
+  if (const auto number = asked_to_end(*signals)) {
     if (const auto stopped = sandbox->stop(); !stopped) unstopped = stopped.error();
     return ended_before(*number);
   }
-  const Limits& limits = config.policy.limits;
+  const Limits& limits = loaded->effective.policy.limits;
   SpawnOptions options;
   options.timeout = limits.timeout;
   options.output_bytes = limits.output_bytes ? limits.output_bytes->count : given.json ? kJsonOutputBytes : 0;
@@ -126,13 +168,14 @@ Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, R
   RelayOptions how{.terminal = given.pty || (at_terminal && !given.no_pty && !given.json), .capture = given.json};
   // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
   how.input = !(given.shell_text && !given.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal);
-  ExecResult result = BELLJAR_TRY(relay(*sandbox, command, options, how, signals));
+  ExecResult result = BELLJAR_TRY(relay(*sandbox, command, options, how, *signals));
   // Without a cap nothing was kept and nothing was lost.
   if (!given.json && !limits.output_bytes) std::erase(result.limits_hit, "output");
   result.enforcement = sandbox->enforcement();
   tell_timeout(limits, result.enforcement);
   if (const auto stopped = sandbox->stop(); !stopped) unstopped = stopped.error();
-  (void)asked_to_end(signals);  // too late for the command, and its result is to be told
+  (void)asked_to_end(*signals);  // too late for the command, and its result is to be told
+  result.backend = backend.name;
   return result;
 }
 
@@ -149,18 +192,18 @@ int run_command(const Given& given, const SandboxedBackend& backend) {
   RunAudit audit;
   UniqueFd report;
   std::optional<Error> unstopped;
-  const auto ran = run_it(given, backend, audit, report, unstopped);
+  std::vector<TriedBackend> tried;
+  const auto ran = run_it(given, backend, audit, report, unstopped, tried);
   if (ran) tell(*ran, given.verbose);
   else print_error(ran.error());
-  const ExecResult result = ran ? *ran : runtime::failed_start(ran.error());
+  ExecResult result = ran ? *ran : runtime::failed_start(ran.error());
+  result.tried = std::move(tried);
   int exit_code = result.exit_code;
   if (unstopped) {
     print_error(*unstopped);
     if (exit_code == 0) exit_code = 125;
   }
-  std::vector<std::string> words = given.program;
-  if (given.shell_text) words.insert(words.begin(), {"-c", *given.shell_text});
-  if (const auto recorded = ran ? audit.end(result) : audit.refused(words, ran.error()); !recorded) {
+  if (const auto recorded = ran ? audit.end(result) : audit.refused(words_of(given), ran.error()); !recorded) {
     print_error(recorded.error());
     if (exit_code == 0) exit_code = 125;
   }
@@ -186,10 +229,7 @@ void add_options(CLI::App& run, Given& given, const SandboxedBackend& backend) {
   run.add_option("-c", given.shell_text, "Run this shell text with /bin/sh")->type_name("TEXT");
   run.add_flag("--json", given.json, "Capture both streams and print one JSON object at the end");
   run.add_option("--report", given.report, "Write what came of it and what was enforced to FILE, as JSON")->type_name("FILE");
-  run.add_option("--audit", given.audit.file, "Append what is run, refused and what came of it to the audit trail FILE")
-      ->type_name("FILE");
-  run.add_option("--audit-rotate", given.audit.rotate, "Begin a new file of the trail when it has reached this size")
-      ->type_name("SIZE");
+  add_audit_options(run, given.audit);
   run.add_flag("--txn", given.txn, "Refused here: transactions are the native backend's");
   run.add_option("--txn-name", given.txn_name, "Refused here")->type_name("NAME");
   run.add_flag("--verbose", given.verbose, "Say on stderr what is enforced by what");
@@ -214,7 +254,14 @@ int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend) {
   app.require_subcommand(1);
   CLI::App* run = app.add_subcommand("run", backend.usage);
   add_options(*run, given, backend);
-  run->callback([&] { exit_code = run_command(given, backend); });
+  given.words = words;
+  std::vector<const char*> known;
+  for (const std::string& word : given.words) known.push_back(word.c_str());
+  add_choose_options(*run, given.choose, known);
+  run->callback([&] {
+    note_given(*run, given.choose);
+    exit_code = run_command(given, backend);
+  });
   std::ranges::reverse(words);  // CLI11 takes them from the back
   return parse_and_run(app, [&] { app.parse(words); }, exit_code);
 }

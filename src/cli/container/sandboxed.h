@@ -13,6 +13,7 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "cli/audited.h"
+#include "cli/choose.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
 
@@ -28,7 +29,9 @@ struct SandboxedRun {
   std::optional<std::string> shell_text;
   bool json = false, verbose = false, txn = false, pty = false, no_pty = false;
   std::string txn_name, report;
-  std::vector<std::string> program;
+  ChooseFlags choose;
+  std::vector<std::string> words;    // from `run` on, without `--` and what follows
+  std::vector<std::string> program;  // that
 };
 
 struct SandboxedBackend {

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,8 +22,6 @@
 namespace belljar::cli {
 namespace {
 
-constexpr const char* kKeyVariable = "BELLJAR_GUARDIAN_KEY";
-
 Error cannot_be(std::string_view option, std::string_view word, std::string_view words) {
   return Error(Code::kInvalidArgument, format("{} cannot be {}", option, belljar::quoted(word))).next(format("one of {}", words));
 }
@@ -36,34 +35,9 @@ Result<mcp::DefenceLevel> level_of(const std::string& word, ToolTexts texts) {
   return cannot_be("--defence", word, "on, judge, off");
 }
 
-Result<std::chrono::milliseconds> time_of(std::string_view option, const std::string& text) {
-  auto time = parse_duration(text);
-  if (time && time->count() >= 0) return time;
-  return Error(Code::kInvalidArgument, format("{} cannot be {}", option, belljar::quoted(text))).next("a time, such as 30s");
-}
-
 ContentPolicy default_content() {
   const ContentRule rule{.action = ContentAction::kPass, .suspicious = ContentAction::kStrip};
   return {.workspace = rule, .network = rule, .tool = rule};
-}
-
-// From a file, or from a variable that nothing started later finds.
-Result<std::string> key_of(const DefenceFlags& flags) {
-  std::string key = variable(kKeyVariable);
-  if (!flags.guardian_key_file.empty()) key = BELLJAR_TRY(read_policy_file(flags.guardian_key_file));
-  while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
-  return key;
-}
-
-Result<GuardianOptions> guardian_of(const DefenceFlags& flags) {
-  GuardianOptions options{.url = flags.guardian_url, .model = flags.guardian_model};
-  if (flags.guardian_wire == "anthropic") options.wire = GuardianWire::kAnthropic;
-  else if (flags.guardian_wire != "openai") return cannot_be("--guardian-wire", flags.guardian_wire, "openai, anthropic");
-  if (flags.guardian_failure == "ask") options.on_failure = Advice::kAsk;
-  else if (flags.guardian_failure != "block") return cannot_be("--guardian-failure", flags.guardian_failure, "block, ask");
-  options.timeout = BELLJAR_TRY(time_of("--guardian-timeout", flags.guardian_timeout));
-  options.key = BELLJAR_TRY(key_of(flags));
-  return options;
 }
 
 }  // namespace
@@ -86,16 +60,7 @@ void add_defence_options(CLI::App& command, DefenceFlags& flags) {
                   "call finds an answer given within ten minutes")
       ->type_name("TIME")
       ->capture_default_str();
-  command
-      .add_option("--guardian-url", flags.guardian_url,
-                  "A second model that looks at each command and change before it is done; it can only make a judgement stricter. "
-                  "The key is read from BELLJAR_GUARDIAN_KEY")
-      ->type_name("URL");
-  command.add_option("--guardian-model", flags.guardian_model, "Its name")->type_name("NAME");
-  command.add_option("--guardian-wire", flags.guardian_wire, "What it speaks: openai or anthropic")->type_name("WIRE");
-  command.add_option("--guardian-key-file", flags.guardian_key_file, "Its key, instead of the variable")->type_name("FILE");
-  command.add_option("--guardian-failure", flags.guardian_failure, "When it gives no verdict: block or ask")->type_name("ADVICE");
-  command.add_option("--guardian-timeout", flags.guardian_timeout, "How long it may take")->type_name("TIME");
+  add_guardian_options(command, flags.guardian);
 }
 
 Result<mcp::DefenceOptions> defence_of(const DefenceFlags& flags, ToolTexts texts) {
@@ -108,18 +73,14 @@ Result<mcp::DefenceOptions> defence_of(const DefenceFlags& flags, ToolTexts text
   }
   if (auto gate = ContentGate::create(options.content); !gate) return std::move(gate).error();
   const bool off = options.level == mcp::DefenceLevel::kOff;
-  if (off && (!flags.content.empty() || !flags.guardian_url.empty()))
+  if (off && (!flags.content.empty() || !flags.guardian.url.empty()))
     return Error(Code::kInvalidArgument, "--content and --guardian-url do nothing with --defence off").next("leave --defence out");
   if (options.level == mcp::DefenceLevel::kJudge && !flags.content.empty())
     return Error(Code::kInvalidArgument, "--content needs --defence on").reason("with judge, results are shown as they are");
-  if (flags.guardian_url.empty() && !flags.guardian_model.empty())
-    return Error(Code::kInvalidArgument, "--guardian-model needs --guardian-url");
-  if (!flags.guardian_url.empty()) {
-    GuardianOptions guardian = BELLJAR_TRY(guardian_of(flags));
-    options.guardian = BELLJAR_TRY(make_guardian(std::move(guardian)));
-  }
+  std::optional<GuardianOptions> guardian = BELLJAR_TRY(guardian_of(flags.guardian));
+  if (guardian) options.guardian = BELLJAR_TRY(make_guardian(*std::move(guardian)));
   // Only now: make_guardian() may have replaced this program by one that needs it.
-  (void)take_variable(kKeyVariable);
+  (void)take_variable(kGuardianKey);
   return options;
 }
 

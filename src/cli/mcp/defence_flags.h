@@ -7,6 +7,7 @@
 #include "belljar/guardian.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
+#include "cli/guardian_flags.h"
 #include "mcp/defence.h"
 
 namespace CLI {
@@ -19,8 +20,7 @@ struct DefenceFlags {
   std::string level;    // --defence; empty: on, and judge with texts of the documents
   std::string content;  // --content
   std::string review_wait = "45s";
-  std::string guardian_url, guardian_model, guardian_key_file;
-  std::string guardian_wire = "openai", guardian_failure = "block", guardian_timeout = "10s";
+  GuardianFlags guardian;
 };
 
 void add_defence_options(CLI::App& command, DefenceFlags& flags);

@@ -1,7 +1,5 @@
 #include "cli/mcp/http_flags.h"
 
-#include <sys/random.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/random.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/units.h"
@@ -22,16 +21,7 @@ namespace belljar::cli {
 namespace {
 
 constexpr const char* kTokenVariable = "BELLJAR_MCP_TOKEN";
-constexpr std::size_t kShortestToken = 16;
-
-Result<std::string> make_token() {
-  std::array<unsigned char, 32> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return Error(Code::kUnavailable, "cannot make a token").sys(errno, "getrandom");
-  std::string token;
-  for (const unsigned char byte : bytes) token += format("{:02x}", byte);
-  return token;
-}
+constexpr std::size_t kShortestToken = 16, kMadeToken = 32;
 
 Result<std::string> given_token(const HttpFlags& flags) {
   std::string token = take_variable(kTokenVariable);
@@ -94,7 +84,8 @@ Result<HttpSettings> http_of(const HttpFlags& flags) {
     return Error(Code::kInvalidArgument, "--http-no-token and --http-token-file say two things").next("leave one out");
   if (flags.no_token) token.clear();
   settings.made = token.empty() && !flags.no_token;
-  if (settings.made) token = BELLJAR_TRY(make_token());
+  if (settings.made) token = random_hex(kMadeToken);
+  if (settings.made && token.empty()) return Error(Code::kUnavailable, "cannot make a token").sys(errno, "getrandom");
   settings.options.rules.token = std::move(token);
   return settings;
 }

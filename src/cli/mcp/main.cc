@@ -18,6 +18,7 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
+#include "cli/audited.h"
 #include "cli/errors.h"
 #include "cli/mcp/defence_flags.h"
 #include "cli/mcp/http_flags.h"
@@ -105,6 +106,7 @@ int serve(const McpFlags& flags) {
       .tools = {.texts = *texts, .shell = *texts == ToolTexts::kBelljar ? shell() : std::vector<std::string>()},
       .version = BELLJAR_VERSION,
       .roots_are_workspace = !has_workspace,
+      .transactions = has_transaction(flags),
       .defence = *std::move(defence)};
   return http ? serve_many(options, *std::move(settings)) : serve_one(std::move(options));
 }
@@ -132,6 +134,8 @@ void add_mcp(CLI::App& app, McpFlags& flags, int& exit_code) {
       ->add_option("--texts", flags.texts,
                    "Tools and texts of the documents instead of our own: document-000, document-001, document-002")
       ->type_name("WORDS");
+  add_txn_options(*command, flags);
+  add_audit_options(*command, flags.audit);
   add_defence_options(*command, flags.defence);
   add_http_options(*command, flags.http);
   command->callback([&] { exit_code = serve(flags); });

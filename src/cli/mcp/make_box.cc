@@ -1,19 +1,25 @@
 #include "cli/mcp/make_box.h"
 
+#include <CLI/CLI.hpp>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/format.h"
+#include "belljar/audit.h"
 #include "belljar/decorators.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
+#include "belljar/redact.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/tools.h"
 #include "belljar/units.h"
+#include "cli/audited.h"
 #include "cli/guard/rules_files.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
@@ -77,13 +83,27 @@ std::vector<std::string> warnings_of(const LoadedPolicy& loaded, const guard::Pe
 
 }  // namespace
 
+void add_txn_options(CLI::App& command, McpFlags& flags) {
+  command.add_flag("--txn", flags.txn, "The workspace is a transaction: the host sees its changes after `belljar commit`");
+  command.add_option("--txn-name", flags.txn_name, "The transaction's name (default: `default`); implies --txn")->type_name("NAME");
+}
+
+bool has_transaction(const McpFlags& flags) noexcept { return flags.txn || !flags.txn_name.empty(); }
+
 Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   const PolicyFlags policy_flags = BELLJAR_TRY(flags_for(flags, wish));
   LoadedPolicy loaded = BELLJAR_TRY(load_policy(policy_flags));
+  std::optional<AuditTrail> trail = BELLJAR_TRY(open_trail(flags.audit, &loaded));
   mcp::MadeBox made;
   made.policy = policy::explain_json(loaded.effective);
   SandboxConfig config{.policy = loaded.effective.policy, .workspace = loaded.context.workspace};
   config.backend = config.policy.backend;
+  config.fallback = config.policy.fallback;
+  // One that only reads has nothing to hold back, and sees the directory itself.
+  if (has_transaction(flags) && !wish.read_only) {
+    config.transaction = flags.txn_name.empty() ? "default" : flags.txn_name;
+    if (wish.number != 0) config.transaction += format("-s{}", wish.number);
+  }
   const bool confined = config.policy.mode != Mode::kDangerFullAccess && config.policy.mode != Mode::kExternalSandbox;
   // Honoured here, before the sandbox: it has no other way to hold them.
   const Commands commands = std::exchange(config.policy.commands, {});
@@ -94,6 +114,9 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   made.judge = BELLJAR_TRY(mcp::make_judge(std::move(settings), std::move(rules)));
   made.sandbox = BELLJAR_TRY(make_sandbox(config));
   if (quota) made.sandbox = with_write_quota(made.sandbox, *quota);
+  if (trail)
+    made.sandbox = with_audit(made.sandbox, std::make_shared<AuditTrail>(*std::move(trail)),
+                              std::make_shared<Redactor>(Redactor::from_environment(by_name(own_environment()))));
   return made;
 }
 

@@ -6,11 +6,16 @@
 
 #include "belljar/result.h"
 #include "belljar/tools.h"
+#include "cli/audited.h"
 #include "cli/mcp/defence_flags.h"
 #include "cli/mcp/http_flags.h"
 #include "cli/policy_flags.h"
 #include "guard/permission_settings.h"
 #include "mcp/boxes.h"
+
+namespace CLI {
+class App;
+}
 
 namespace belljar::cli {
 
@@ -21,7 +26,14 @@ struct McpFlags {
   std::string texts = "belljar";   // --texts
   DefenceFlags defence;
   HttpFlags http;
+  bool txn = false;
+  std::string txn_name;  // not empty: txn
+  AuditFlags audit;
 };
+
+// --txn and --txn-name.
+void add_txn_options(CLI::App& command, McpFlags& flags);
+bool has_transaction(const McpFlags& flags) noexcept;
 
 // Reads the policy files and rules anew each time: they may depend on the workspace. Errors: as load_policy; kInvalidArgument.
 Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish);

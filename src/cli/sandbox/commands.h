@@ -1,5 +1,5 @@
-// belljar create | exec | ls | kill | logs | stats: a program of its own, handed over by `belljar` (cli/hand_over.cc). One file a
-// command, as in cli/commands.h.
+// belljar create | exec | ls | kill | logs | stats | network: a program of its own, handed over by `belljar` (cli/hand_over.cc).
+// One file a command, as in cli/commands.h.
 #pragma once
 
 #include <string>
@@ -19,6 +19,7 @@ void add_ls(CLI::App& app, int& exit_code);
 void add_kill(CLI::App& app, int& exit_code);
 void add_logs(CLI::App& app, int& exit_code);
 void add_stats(CLI::App& app, int& exit_code);
+void add_network(CLI::App& app, int& exit_code);
 
 // What the process that `create` starts does: keep the sandbox. Returns its exit code, which nobody reads.
 int keep();

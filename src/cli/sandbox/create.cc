@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
@@ -19,6 +18,7 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "cli/errors.h"
+#include "cli/own_program.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
 #include "cli/sandbox/create_flags.h"
@@ -33,10 +33,8 @@ using keeper::Json;
 // A keeper may take as long as the start of a sandbox with everything cold.
 constexpr std::chrono::milliseconds kPatience = std::chrono::minutes(2);
 
-std::string own_program() {
-  char path[PATH_MAX];
-  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
-  const std::string file(path, size > 0 ? static_cast<std::size_t>(size) : 0);
+std::string keeper_program() {
+  const std::string file = own_program();
   return !file.empty() && ::access(file.c_str(), X_OK) == 0 ? file : "/proc/self/exe";  // replaced since we were started
 }
 
@@ -70,7 +68,7 @@ Result<Created> start_keeper(const std::vector<std::string>& words) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
     return Error(Code::kResourceExhausted, "cannot talk to a keeper").sys(errno, "socketpair");
   UniqueFd ours(ends[0]), theirs(ends[1]);
-  BELLJAR_CHECK(launch::start_detached(own_program(), {"belljar-sandbox", "keep"}, keeper_environment(), theirs.get()));
+  BELLJAR_CHECK(launch::start_detached(keeper_program(), {"belljar-sandbox", "keep"}, keeper_environment(), theirs.get()));
   theirs.reset();
   Created created{keeper::Channel(std::move(ours)), {}};
   BELLJAR_CHECK(created.channel.send({{"words", words}, {"env", own_environment()}}));

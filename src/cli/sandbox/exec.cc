@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/format.h"
 #include "belljar/command.h"
 #include "belljar/error.h"
@@ -42,7 +43,7 @@ constexpr std::uint64_t kJsonOutputBytes = 200'000;  // of each stream
 struct Given {
   std::string id, cwd;
   std::optional<std::string> shell_text, timeout;
-  std::vector<std::string> env;
+  std::vector<std::string> env, hosts;
   bool login = false, json = false, pty = false, no_pty = false;
   std::vector<std::string> program;  // after `--`
 };
@@ -63,11 +64,7 @@ Result<Command> find_command(const Given& given) {
 // The words, without the values of variables that look like secrets: they go into the sandbox's log.
 std::string shown(const Given& given, const Command& command) {
   std::map<std::string, std::string> variables = command.env;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view variable = *entry;
-    const std::size_t equals = variable.find('=');
-    if (equals != std::string_view::npos) variables.emplace(variable.substr(0, equals), variable.substr(equals + 1));
-  }
+  variables.merge(by_name(own_environment()));
   std::string text = given.shell_text.value_or("");
   for (const std::string& word : given.program) text += (text.empty() ? "" : " ") + word;
   return Redactor::from_environment(variables)(text);
@@ -80,6 +77,7 @@ Result<keeper::Json> make_call(const Given& given) {
   call["env"] = command.env;
   call["cwd"] = command.cwd;
   call["shown"] = shown(given, command);
+  call["allowed_domains"] = given.hosts;
   call["timeout_ms"] = nullptr;
   if (given.timeout) {
     const auto timeout = parse_duration(*given.timeout);
@@ -177,6 +175,12 @@ void add_exec(CLI::App& app, std::vector<std::string> program, int& exit_code) {
   command->add_option("--cwd", given->cwd, "Where it starts, from the workspace on (default: the workspace)")->type_name("DIR");
   command->add_option("--env", given->env, "Set a variable for this command")
       ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option("--allow-domain", given->hosts,
+                   "A host that may be reached until this command ends, by everything inside (repeatable)")
+      ->type_name("RULE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--timeout", given->timeout, "Wall time (default: the policy's, else none)")->type_name("TIME");

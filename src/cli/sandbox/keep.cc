@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "backend/find.h"
+#include "backend/native/host.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/events.h"
@@ -95,7 +97,12 @@ Result<Made> make(const Json& setup) {
   made.notes = made.loaded->effective.warnings;
   SandboxConfig config;
   config.policy = made.loaded->effective.policy;
-  config.backend = config.policy.backend;
+  // Not `fallback`: a sandbox that stays is one of our own processes.
+  const backend::RealHost host;
+  const auto backend = backend::find_backend(config.policy.backend, host);
+  if (!backend)
+    return Error(Code::kUnimplemented, format("a sandbox of backend {} cannot be kept", belljar::quoted(config.policy.backend)));
+  config.backend = (*backend)->name();
   config.workspace = made.loaded->context.workspace;
   config.caller_env = filtered(config.policy.environment, setup.at("env").get<std::map<std::string, std::string>>());
   // Whatever else the policy says, the way to the keepers is nobody's inside.

@@ -1,5 +1,5 @@
-// belljar-sandbox: sandboxes that stay. `belljar` replaces itself by it for create, exec, ls, kill, logs and stats, so that `run`
-// links none of it; the keeper that `create` starts is this program, too.
+// belljar-sandbox: sandboxes that stay. `belljar` replaces itself by it for create, exec, ls, kill, logs, stats and network, so
+// that `run` links none of it; the keeper that `create` starts is this program, too.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   belljar::cli::add_kill(app, exit_code);
   belljar::cli::add_logs(app, exit_code);
   belljar::cli::add_stats(app, exit_code);
+  belljar::cli::add_network(app, exit_code);
   std::ranges::reverse(words);  // CLI11 takes them from the back
   return belljar::cli::parse_and_run(app, [&] { app.parse(words); }, exit_code);
 }

@@ -22,7 +22,4 @@ Result<Address> find_address(const E2bOptions& options, const std::map<std::stri
 // answered with something that is no id, no domain.
 Result<std::string> sandbox_address(const Address& address, std::string_view id, std::string_view domain);
 
-// `text` of a service without what is secret, escaped, and not endless.
-std::string shown(std::string_view text, const std::string& key, const std::string& token);
-
 }  // namespace belljar::remote::e2b

@@ -6,16 +6,20 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "http/client.h"
+#include "remote/address.h"
 #include "remote/e2b/address.h"
-#include "remote/http.h"
+#include "remote/json.h"
+#include "remote/retry.h"
 
 namespace belljar::remote::e2b {
+
+using http::Clock;
 namespace {
 
 using Json = nlohmann::json;
@@ -28,24 +32,12 @@ std::int64_t seconds_of(std::chrono::milliseconds time) {
   return std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(time).count(), 1);
 }
 
-std::string text_in(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 // Empty: what is there could lead anywhere, in a path.
-std::string id_in(const HttpReply& reply) {
+std::string id_in(const http::Reply& reply) {
   const Json json = Json::parse(reply.body, nullptr, false);
-  std::string id = json.is_object() ? text_in(json, "sandboxID") : std::string();
-  const auto is_plain = [](char letter) {
-    return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-           letter == '-' || letter == '_';
-  };
-  return std::ranges::all_of(id, is_plain) ? id : std::string();
+  std::string id = text_in(json, "sandboxID");
+  return consists_of(id, "-_") ? id : std::string();
 }
-
-// Bytes that are no UTF-8 cannot be in JSON: they become U+FFFD, where callers may not rely on them.
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 const char* next_of(Code code) noexcept {
   switch (code) {
@@ -82,21 +74,20 @@ Code code_of_status(long status) noexcept {
   }
 }
 
-Error Control::refused(const HttpReply& reply, const std::string& what) const {
+Error Control::refused(const http::Reply& reply, const std::string& what) const {
   const Json json = Json::parse(reply.body, nullptr, false);
-  std::string said = json.is_object() ? text_in(json, "message") : std::string();
-  said =
-      said.empty() ? format("status {}", reply.status) : format("status {}: {}", reply.status, shown(said, address_.api_key, ""));
+  std::string said = text_in(json, "message");
+  said = said.empty() ? format("status {}", reply.status) : format("status {}: {}", reply.status, shown(said, {address_.api_key}));
   const Code code = code_of_status(reply.status);
   return Error(code, what).reason("the E2B service answered with " + said).next(next_of(code));
 }
 
-Result<HttpReply> Control::ask(const char* method, const std::string& path, const std::string& body) const {
+Result<http::Reply> Control::ask(const char* method, const std::string& path, const std::string& body) const {
   const auto deadline = Clock::now() + patience_;
   // 503 does not say that none was made; 429 does.
   const bool creates = path == "/sandboxes";
   for (int turn = 1;; ++turn) {
-    HttpRequest request{
+    http::Request request{
         .method = method, .url = address_.api_url + path, .body = body, .deadline = deadline, .most_reply = kMostAnswer};
     request.only_once = creates;
     request.headers = {"X-API-KEY: " + address_.api_key, "Content-Type: application/json"};
@@ -105,16 +96,12 @@ Result<HttpReply> Control::ask(const char* method, const std::string& path, cons
       return Error(reply.error().code(), "cannot reach the E2B service")
           .reason(reply.error().reason())
           .next("check the network, E2B_API_URL and E2B_DOMAIN");
-    if ((reply->status != 429 && (reply->status != 503 || creates)) || turn == kTries) return reply;
-    // Compared as numbers: what a server names may be more than a clock can count.
-    const std::int64_t pause = reply->retry_after.value_or(turn);
-    const auto left = std::chrono::floor<std::chrono::seconds>(deadline - Clock::now()).count();
-    if (pause < 0 || pause >= left) return reply;
-    std::this_thread::sleep_for(std::chrono::seconds(pause));
+    const bool again = reply->status == 429 || (reply->status == 503 && !creates);
+    if (!again || turn == kTries || !rest(turn, *reply, deadline)) return reply;
   }
 }
 
-Result<Granted> Control::granted(const HttpReply& reply) const {
+Result<Granted> Control::granted(const http::Reply& reply) const {
   const Json json = Json::parse(reply.body, nullptr, false);
   if (!json.is_object())
     return Error(Code::kDataLoss, "the E2B service answered with nonsense")
@@ -139,7 +126,7 @@ Result<Granted> Control::create(const Wanted& wanted) const {
   if (!wanted.internet) json["network"] = {{"allowPublicTraffic", false}};
   if (!wanted.metadata.empty()) json["metadata"] = wanted.metadata;
   if (!wanted.variables.empty()) json["envVars"] = wanted.variables;
-  const HttpReply reply = BELLJAR_TRY(ask("POST", "/sandboxes", dump(json)));
+  const http::Reply reply = BELLJAR_TRY(ask("POST", "/sandboxes", dump(json)));
   if (reply.status == 201 || reply.status == 200) {
     auto made = granted(reply);
     if (!made) return abandon(id_in(reply), made.error());
@@ -157,29 +144,29 @@ Error Control::abandon(const std::string& id, const Error& why) const {
 }
 
 Result<Granted> Control::connect(const std::string& id, std::chrono::milliseconds lifetime) const {
-  const HttpReply reply =
-      BELLJAR_TRY(ask("POST", "/sandboxes/" + url_escaped(id) + "/connect", dump({{"timeout", seconds_of(lifetime)}})));
+  const http::Reply reply =
+      BELLJAR_TRY(ask("POST", "/sandboxes/" + http::url_escaped(id) + "/connect", dump({{"timeout", seconds_of(lifetime)}})));
   if (reply.status == 201 || reply.status == 200) return granted(reply);
   return refused(reply, format("cannot connect to the sandbox {}", belljar::quoted(id)));
 }
 
 Result<bool> Control::kill(const std::string& id) const {
-  const HttpReply reply = BELLJAR_TRY(ask("DELETE", "/sandboxes/" + url_escaped(id), ""));
+  const http::Reply reply = BELLJAR_TRY(ask("DELETE", "/sandboxes/" + http::url_escaped(id), ""));
   if (reply.status / 100 == 2) return true;
   if (reply.status == 404) return false;
   return refused(reply, format("cannot end the sandbox {}", belljar::quoted(id)));
 }
 
 Result<bool> Control::pause(const std::string& id) const {
-  const HttpReply reply = BELLJAR_TRY(ask("POST", "/sandboxes/" + url_escaped(id) + "/pause", "{}"));
+  const http::Reply reply = BELLJAR_TRY(ask("POST", "/sandboxes/" + http::url_escaped(id) + "/pause", "{}"));
   if (reply.status / 100 == 2) return true;
   if (reply.status == 409) return false;
   return refused(reply, format("cannot pause the sandbox {}", belljar::quoted(id)));
 }
 
 Result<void> Control::set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const {
-  const HttpReply reply =
-      BELLJAR_TRY(ask("POST", "/sandboxes/" + url_escaped(id) + "/timeout", dump({{"timeout", seconds_of(lifetime)}})));
+  const http::Reply reply =
+      BELLJAR_TRY(ask("POST", "/sandboxes/" + http::url_escaped(id) + "/timeout", dump({{"timeout", seconds_of(lifetime)}})));
   if (reply.status / 100 == 2) return {};
   return refused(reply, format("cannot set the time of the sandbox {}", belljar::quoted(id)));
 }

@@ -7,8 +7,8 @@
 
 #include "belljar/e2b.h"
 #include "belljar/result.h"
+#include "http/client.h"
 #include "remote/e2b/address.h"
-#include "remote/http.h"
 
 namespace belljar::remote::e2b {
 
@@ -25,7 +25,7 @@ struct Wanted {
 
 class Control {
  public:
-  Control(const HttpClient& http, Address address, std::chrono::milliseconds patience)
+  Control(const http::Client& http, Address address, std::chrono::milliseconds patience)
       : http_(http), address_(std::move(address)), patience_(patience) {}
   const Address& address() const noexcept { return address_; }
 
@@ -40,11 +40,11 @@ class Control {
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const;
 
  private:
-  Result<HttpReply> ask(const char* method, const std::string& path, const std::string& body) const;
-  Result<Granted> granted(const HttpReply& reply) const;
-  Error refused(const HttpReply& reply, const std::string& what) const;
+  Result<http::Reply> ask(const char* method, const std::string& path, const std::string& body) const;
+  Result<Granted> granted(const http::Reply& reply) const;
+  Error refused(const http::Reply& reply, const std::string& what) const;
 
-  HttpClient http_;
+  http::Client http_;
   Address address_;
   std::chrono::milliseconds patience_;
 };

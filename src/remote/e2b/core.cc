@@ -14,22 +14,12 @@
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "remote/e2b/run.h"
+#include "remote/marked.h"
 
 namespace belljar::remote::e2b {
 namespace {
 
 using namespace std::chrono_literals;
-
-// Finds by the variable, which daemons and double forks inherit as well. KILL until nothing is found: what forks meanwhile, too.
-constexpr char kKillMarked[] = R"sh(turn=0
-while [ "$turn" -lt 50 ]; do
-  found=$(grep -lsF "BELLJAR_COMMAND=$1" /proc/[0-9]*/environ)
-  [ -n "$found" ] || exit 0
-  for file in $found; do pid=${file#/proc/}; kill "-$2" "${pid%/environ}" 2>/dev/null; done
-  [ "$2" = 9 ] || exit 0
-  turn=$((turn + 1))
-done
-exit 1)sh";
 
 }  // namespace
 
@@ -60,7 +50,7 @@ Result<Helped> Core::help(std::vector<std::string> argv, std::string stdin_bytes
 }
 
 bool Core::kill_marked(const std::string& mark, int signal, std::chrono::milliseconds patience) {
-  const auto helped = help({"/bin/sh", "-c", kKillMarked, "sh", mark, std::to_string(signal)}, {}, patience);
+  const auto helped = help({"/bin/sh", "-c", kEndMarked, "sh", mark, std::to_string(signal)}, {}, patience);
   return helped && helped->exit_code == 0;
 }
 

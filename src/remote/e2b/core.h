@@ -12,19 +12,11 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "remote/e2b/envd.h"
+#include "remote/search.h"
 
 namespace belljar::remote::e2b {
 
 class Run;
-
-// The variable that a command and all it starts carry, so that its tree can be found: the daemon signals one process and no more.
-inline constexpr char kMark[] = "BELLJAR_COMMAND";
-
-struct Helped {
-  int exit_code = 0;
-  std::string out, err;
-  bool complete = true;  // false: more was said than asked for
-};
 
 class Core : public std::enable_shared_from_this<Core> {
  public:

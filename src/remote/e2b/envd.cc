@@ -13,13 +13,17 @@
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "http/client.h"
+#include "remote/address.h"
+#include "remote/base64.h"
 #include "remote/e2b/address.h"
 #include "remote/e2b/control.h"
 #include "remote/e2b/events.h"
 #include "remote/frames.h"
-#include "remote/http.h"
 
 namespace belljar::remote::e2b {
+
+using http::Clock;
 namespace {
 
 constexpr std::size_t kMostAnswer = 64U << 20;
@@ -42,7 +46,7 @@ std::vector<std::string> Envd::headers() const {
 
 Error Envd::refused(const Complaint& complaint, const std::string& what) const {
   if (complaint.code == Code::kUnavailable) return gone(what);
-  std::string said = shown(complaint.message, api_key_, granted_.token);
+  std::string said = shown(complaint.message, {api_key_, granted_.token});
   if (complaint.code == Code::kUnauthenticated)
     return Error(Code::kUnauthenticated, what)
         .reason("the sandbox takes the access token no more: " + said)
@@ -50,7 +54,7 @@ Error Envd::refused(const Complaint& complaint, const std::string& what) const {
   return Error(complaint.code, what).reason(said.empty() ? std::string(to_string(complaint.code)) : std::move(said));
 }
 
-std::optional<Error> Envd::refusal(const HttpReply& head, const std::string& body, const std::string& what) const {
+std::optional<Error> Envd::refusal(const http::Reply& head, const std::string& body, const std::string& what) const {
   if (head.status == 502) return gone(what);
   if (head.status / 100 == 2) return {};
   Complaint complaint = parse_complaint(body).value_or(Complaint{Code::kUnknown, format("status {}", head.status)});
@@ -62,12 +66,12 @@ std::optional<Error> Envd::refusal(const HttpReply& head, const std::string& bod
 
 Result<std::string> Envd::call(const char* method, const std::string& json, const std::string& what,
                                std::chrono::milliseconds patience, int cancel_fd) const {
-  HttpRequest request{.method = "POST",
-                      .url = granted_.url + "/" + method,
-                      .headers = headers(),
-                      .body = json,
-                      .deadline = Clock::now() + patience,
-                      .most_reply = kMostAnswer};
+  http::Request request{.method = "POST",
+                        .url = granted_.url + "/" + method,
+                        .headers = headers(),
+                        .body = json,
+                        .deadline = Clock::now() + patience,
+                        .most_reply = kMostAnswer};
   request.only_once = std::string_view(method) == "process.Process/SendInput";  // input twice is other input
   request.headers.insert(request.headers.end(), {"Content-Type: application/json", "Connect-Protocol-Version: 1"});
   auto reply = http_.ask(std::move(request), cancel_fd);
@@ -76,8 +80,8 @@ Result<std::string> Envd::call(const char* method, const std::string& json, cons
   return std::move(reply->body);
 }
 
-Result<std::unique_ptr<HttpStream>> Envd::start(const std::string& json, std::optional<std::chrono::milliseconds> lives) const {
-  HttpRequest request{
+Result<std::unique_ptr<http::Stream>> Envd::start(const std::string& json, std::optional<std::chrono::milliseconds> lives) const {
+  http::Request request{
       .method = "POST", .url = granted_.url + "/process.Process/Start", .headers = headers(), .body = make_frame(json)};
   request.most_reply = SIZE_MAX;  // read as it comes, and capped there
   request.headers.insert(request.headers.end(), {"Content-Type: application/connect+json", "Connect-Protocol-Version: 1",
@@ -87,14 +91,15 @@ Result<std::unique_ptr<HttpStream>> Envd::start(const std::string& json, std::op
 }
 
 std::string Envd::files_url(const std::string& path) const {
-  std::string url = granted_.url + "/files?path=" + url_escaped(path);
-  if (!user_.empty()) url += "&username=" + url_escaped(user_);
+  std::string url = granted_.url + "/files?path=" + http::url_escaped(path);
+  if (!user_.empty()) url += "&username=" + http::url_escaped(user_);
   return url;
 }
 
 Result<std::string> Envd::read(const std::string& path, std::optional<std::pair<std::uint64_t, std::uint64_t>> part,
                                const std::string& what) const {
-  HttpRequest request{.url = files_url(path), .headers = headers(), .deadline = Clock::now() + patience_, .most_reply = kMostFile};
+  http::Request request{
+      .url = files_url(path), .headers = headers(), .deadline = Clock::now() + patience_, .most_reply = kMostFile};
   if (part) request.headers.push_back(format("Range: bytes={}-{}", part->first, part->second));
   auto reply = http_.ask(std::move(request));
   if (!reply) return Error(reply.error().code(), what).reason(reply.error().reason()).next("check the network");
@@ -109,13 +114,13 @@ Result<std::string> Envd::read(const std::string& path, std::optional<std::pair<
 }
 
 Result<void> Envd::write(const std::string& path, std::string_view bytes, const std::string& what) const {
-  HttpRequest request{.method = "POST",
-                      .url = files_url(path),
-                      .headers = headers(),
-                      .body = std::string(bytes),
-                      .as_file = true,
-                      .deadline = Clock::now() + patience_,
-                      .most_reply = kMostAnswer};
+  http::Request request{.method = "POST",
+                        .url = files_url(path),
+                        .headers = headers(),
+                        .body = std::string(bytes),
+                        .as_file = true,
+                        .deadline = Clock::now() + patience_,
+                        .most_reply = kMostAnswer};
   auto reply = http_.ask(std::move(request));
   if (!reply) return Error(reply.error().code(), what).reason(reply.error().reason()).next("check the network");
   if (auto error = refusal(*reply, reply->body, what)) return *std::move(error);
@@ -123,7 +128,7 @@ Result<void> Envd::write(const std::string& path, std::string_view bytes, const 
 }
 
 Result<void> Envd::health() const {
-  HttpRequest request{.url = granted_.url + "/health", .headers = headers(), .deadline = Clock::now() + patience_};
+  http::Request request{.url = granted_.url + "/health", .headers = headers(), .deadline = Clock::now() + patience_};
   const auto reply = http_.ask(std::move(request));
   const std::string what = "the sandbox takes no commands";
   if (!reply) return Error(Code::kUnavailable, what).reason(reply.error().reason());

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "belljar/result.h"
+#include "http/client.h"
 #include "remote/e2b/control.h"
 #include "remote/e2b/events.h"
 #include "remote/frames.h"
-#include "remote/http.h"
 
 namespace belljar::remote::e2b {
 
@@ -19,7 +19,7 @@ inline constexpr std::chrono::seconds kKeepalive{50};  // a stream says somethin
 
 class Envd {
  public:
-  Envd(const HttpClient& http, Granted granted, std::string api_key, std::string user, std::chrono::milliseconds patience)
+  Envd(const http::Client& http, Granted granted, std::string api_key, std::string user, std::chrono::milliseconds patience)
       : http_(http), granted_(std::move(granted)), api_key_(std::move(api_key)), user_(std::move(user)), patience_(patience) {}
 
   const Granted& granted() const noexcept { return granted_; }
@@ -33,9 +33,9 @@ class Envd {
   Result<std::string> call(const char* method, const std::string& json, const std::string& what, std::chrono::milliseconds patience,
                            int cancel_fd) const;
   // A stream of events. `lives`: the daemon kills the process after that.
-  Result<std::unique_ptr<HttpStream>> start(const std::string& json, std::optional<std::chrono::milliseconds> lives) const;
+  Result<std::unique_ptr<http::Stream>> start(const std::string& json, std::optional<std::chrono::milliseconds> lives) const;
   // nullopt: the stream has begun as it should. Else why it did not.
-  std::optional<Error> refusal(const HttpReply& head, const std::string& body, const std::string& what) const;
+  std::optional<Error> refusal(const http::Reply& head, const std::string& body, const std::string& what) const;
   Error refused(const Complaint& complaint, const std::string& what) const;
 
   // `first` and `last` byte, or all. Errors: as call(); kDataLoss, less came than was said.
@@ -48,7 +48,7 @@ class Envd {
   std::vector<std::string> headers() const;
   std::string files_url(const std::string& path) const;
 
-  HttpClient http_;
+  http::Client http_;
   Granted granted_;
   std::string api_key_, user_;
   std::chrono::milliseconds patience_;

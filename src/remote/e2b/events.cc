@@ -1,6 +1,5 @@
 #include "remote/e2b/events.h"
 
-#include <openssl/evp.h>
 #include <signal.h>
 #include <time.h>
 
@@ -22,6 +21,8 @@
 #include "belljar/error.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
+#include "remote/base64.h"
+#include "remote/json.h"
 
 namespace belljar::remote::e2b {
 namespace {
@@ -36,10 +37,6 @@ const Json* member(const Json& object, const char* name) {
   if (!object.is_object()) return nullptr;
   const auto found = object.find(name);
   return found == object.end() ? nullptr : &*found;
-}
-std::string text_in(const Json& object, const char* name) {
-  const Json* found = member(object, name);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
 }
 // 64 bits come as text, and as numbers from others.
 std::optional<std::int64_t> number_in(const Json& object, const char* name) {
@@ -211,30 +208,6 @@ Result<std::vector<Entry>> parse_entries(std::string_view text) {
   if (!list->is_array()) return nonsense("no entries");
   for (const Json& entry : *list) entries.push_back(BELLJAR_TRY(entry_of(entry)));
   return entries;
-}
-
-std::string to_base64(std::string_view bytes) {
-  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                   reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
-  text.resize(static_cast<std::size_t>(size));
-  return text;
-}
-
-std::optional<std::string> from_base64(std::string_view text) {
-  if (text.size() % 4 != 0 || text.size() > (64U << 20)) return {};
-  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
-  const bool plain = std::ranges::all_of(text.substr(0, text.size() - padding), [](char letter) {
-    return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-           letter == '+' || letter == '/';
-  });
-  if (!plain) return {};  // EVP_DecodeBlock would take some of it
-  std::string bytes(text.size() / 4 * 3, '\0');
-  if (EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()), reinterpret_cast<const unsigned char*>(text.data()),
-                      static_cast<int>(text.size())) < 0)
-    return {};
-  bytes.resize(bytes.size() - padding);
-  return bytes;
 }
 
 }  // namespace belljar::remote::e2b

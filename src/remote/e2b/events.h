@@ -42,7 +42,4 @@ struct Entry {
 Result<Entry> parse_entry(std::string_view json);                 // of {"entry": ...}
 Result<std::vector<Entry>> parse_entries(std::string_view json);  // of {"entries": [...]}
 
-std::string to_base64(std::string_view bytes);
-std::optional<std::string> from_base64(std::string_view text);
-
 }  // namespace belljar::remote::e2b

@@ -16,9 +16,9 @@
 #include "belljar/error.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
-#include "policy/paths.h"
 #include "remote/e2b/core.h"
 #include "remote/e2b/events.h"
+#include "remote/paths.h"
 #include "runtime/json.h"
 
 namespace belljar::remote::e2b {
@@ -29,51 +29,12 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kLargestRead = 256ULL << 20;
 
-std::string parent_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-Error wrong_kind(std::string_view doing, const std::string& path, FileType type) {
-  return Error(Code::kFailedPrecondition, format("cannot {} {}", doing, belljar::quoted(path)))
-      .reason(type == FileType::kDirectory ? "it is a directory" : "it is a FIFO, a device or a socket, not a file");
-}
-
-Result<void> check_mode(std::optional<unsigned> mode) {
-  if (mode && (*mode & ~0777U) != 0)
-    return Error(Code::kInvalidArgument, format("cannot set mode {:o}", *mode))
-        .reason("setuid, setgid and sticky bits are never set from here")
-        .next("give permission bits between 0000 and 0777");
-  return {};
-}
-
-// What coreutils complain of: "cat: x: Permission denied".
-Error complaint_of(const std::string& err, std::string_view doing, const std::string& path) {
-  const auto says = [&](std::string_view text) { return err.find(text) != std::string::npos; };
-  const Code code = says("Permission denied") || says("not permitted") || says("Read-only")  ? Code::kPermissionDenied
-                    : says("No such file")                                                   ? Code::kNotFound
-                    : says("not empty") || says("Is a directory") || says("Not a directory") ? Code::kFailedPrecondition
-                    : says("No space left") || says("quota")                                 ? Code::kResourceExhausted
-                                                                                             : Code::kUnknown;
-  std::string line = err.substr(0, std::min<std::size_t>(err.find('\n'), 300));
-  return Error(code, format("cannot {} {}", doing, belljar::quoted(path))).reason(escaped(line));
-}
-
 }  // namespace
 
 // --- names
 
-Result<std::string> RemoteFiles::below(const std::string& path) const {
-  const std::string& top = core_->workspace();
-  if (path.find('\0') != std::string::npos)
-    return Error(Code::kInvalidArgument, format("cannot use path {}", belljar::quoted(path))).reason("it holds a NUL byte");
-  if (path.size() > policy::kMaxPath)
-    return Error(Code::kInvalidArgument, format("cannot use path {}", belljar::quoted(path.substr(0, 80) + "...")))
-        .reason("it is too long");
-  std::string full = policy::normal(path.starts_with('/') ? path : top + "/" + path);
-  if (!policy::is_within(full, top))
-    return Error(Code::kInvalidArgument, format("path escapes workspace: {}", escaped(path)))
-        .next("name a path inside of the workspace");
+// The daemon's names are JSON.
+Result<std::string> RemoteFiles::as_text(const std::string& path, std::string full) {
   if (runtime::to_utf8(full).replaced > 0)
     return Error(Code::kUnimplemented, format("cannot use path {}", belljar::quoted(path)))
         .reason("it is no UTF-8, and E2B takes names as JSON")
@@ -81,12 +42,12 @@ Result<std::string> RemoteFiles::below(const std::string& path) const {
   return full;
 }
 
+Result<std::string> RemoteFiles::below(const std::string& path) const {
+  return as_text(path, BELLJAR_TRY(remote::below(core_->workspace(), path)));
+}
+
 Result<std::string> RemoteFiles::named_below(const std::string& path) const {
-  std::string full = BELLJAR_TRY(below(path));
-  if (full != core_->workspace()) return full;
-  return Error(Code::kInvalidArgument, format("cannot use {} here", belljar::quoted(path)))
-      .reason("it is the workspace itself")
-      .next("name what is in it");
+  return as_text(path, BELLJAR_TRY(remote::named_below(core_->workspace(), path)));
 }
 
 Result<std::string> RemoteFiles::call(const char* method, const std::string& json, std::string_view doing,
@@ -100,13 +61,8 @@ Result<Entry> RemoteFiles::look(const std::string& full, const std::string& path
 }
 
 Result<std::string> RemoteFiles::find_cwd(const std::string& cwd) const {
-  if (cwd.empty()) return core_->workspace();
-  auto full = below(cwd);
-  if (!full && full.error().what().starts_with("path escapes"))
-    return Error(Code::kInvalidArgument, format("workdir escapes workspace: {}", escaped(cwd)))
-        .next("name a directory inside of the workspace");
   // A missing one the daemon itself complains of.
-  return full;
+  return as_text(cwd, BELLJAR_TRY(cwd_below(core_->workspace(), cwd)));
 }
 
 Result<void> RemoteFiles::make_workspace() const {

@@ -36,6 +36,7 @@ class RemoteFiles {
  private:
   Result<std::string> below(const std::string& path) const;        // absolute
   Result<std::string> named_below(const std::string& path) const;  // and not the workspace itself
+  static Result<std::string> as_text(const std::string& path, std::string full);
   Result<Entry> look(const std::string& full, const std::string& path, std::string_view doing) const;
   Result<std::string> call(const char* method, const std::string& json, std::string_view doing, const std::string& path) const;
   Result<void> append(const std::string& full, const std::string& path, std::string_view bytes) const;

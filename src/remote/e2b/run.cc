@@ -32,10 +32,12 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
+#include "http/client.h"
+#include "remote/base64.h"
 #include "remote/e2b/core.h"
 #include "remote/e2b/envd.h"
 #include "remote/e2b/events.h"
-#include "remote/http.h"
+#include "remote/marked.h"
 #include "runtime/capture.h"
 #include "runtime/json.h"
 #include "runtime/run.h"
@@ -142,7 +144,7 @@ Result<ExecResult> Run::finish() {
   // The connection serves the next command when this reply has been read to its end.
   for (const auto until = Clock::now() + kLastWords; ended_ && Clock::now() < until;) {
     const auto came = stream_->wait(until, {});
-    if (!came || *came != HttpStream::Came::kSomething) break;
+    if (!came || *came != http::Stream::Came::kSomething) break;
     (void)stream_->take();
   }
   stream_.reset();
@@ -157,13 +159,13 @@ void Run::turn(bool until_started) {
   const std::array<int, 2> wake = {wishes_.get(), cause_ ? -1 : request_.cancel.fd()};
   const auto came = stream_->wait(next_deadline(), wake);
   if (!came) return lose(came.error().reason());
-  if (*came == HttpStream::Came::kSomething) {
+  if (*came == http::Stream::Came::kSomething) {
     take_bytes();
     heard_ = Clock::now();  // after the callbacks: what the caller's reader takes is no silence of the command
     if (hopeless_ && heard_ >= *hopeless_ + kLastWords) lose("its end was not told");  // it talks on, and is not to be ended
-  } else if (*came == HttpStream::Came::kNothing) {
+  } else if (*came == http::Stream::Came::kNothing) {
     check_silence(Clock::now());
-  } else if (*came == HttpStream::Came::kEnd) {
+  } else if (*came == http::Stream::Came::kEnd) {
     if (!begun_) take_head();
     if (over()) return;
     if (!is_stream_) {
@@ -174,12 +176,12 @@ void Run::turn(bool until_started) {
       lose("the stream broke off");
     }
   }
-  if (!until_started || *came == HttpStream::Came::kNothing) look_at_wishes();
+  if (!until_started || *came == http::Stream::Came::kNothing) look_at_wishes();
 }
 
 void Run::take_head() {
   begun_ = true;
-  const HttpReply head = stream_->head();
+  const http::Reply head = stream_->head();
   is_stream_ = head.status == 200 && head.content_type.starts_with("application/connect+json");
 }
 

@@ -16,6 +16,7 @@
 #include "remote/e2b/core.h"
 #include "remote/e2b/events.h"
 #include "remote/frames.h"
+#include "remote/process.h"
 #include "runtime/capture.h"
 
 namespace belljar::remote::e2b {
@@ -35,27 +36,22 @@ struct RunRequest {
   bool backstop = true;  // the daemon ends it, too, should we be gone by then; what may be detached has none
 };
 
-class Run {
+class Run final : public Followed {
  public:
   // Sends the command. Errors: kResourceExhausted; kInvalidArgument, words that are no UTF-8.
   static Result<std::shared_ptr<Run>> start(std::shared_ptr<Core> core, RunRequest request);
-  ~Run();
+  ~Run() override;
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  // Blocks until it is known whether the command was started; its pid inside, or 0.
-  int await_start();
-  // Blocks until the end. What a callback threw comes out of here. Errors: kUnavailable, kUnauthenticated ...: the command was
-  // never started.
-  Result<ExecResult> finish();
-
-  // From any thread.
-  void cancel() noexcept;
-  void detach() noexcept;
-  Result<void> write(std::string_view bytes, std::chrono::milliseconds patience);
-  Result<void> close_input();
-  Result<void> resize(unsigned short rows, unsigned short columns);
-  Result<void> signal(int number);
+  int await_start() override;
+  Result<ExecResult> finish() override;
+  void cancel() noexcept override;
+  void detach() noexcept override;
+  Result<void> write(std::string_view bytes, std::chrono::milliseconds patience) override;
+  Result<void> close_input() override;
+  Result<void> resize(unsigned short rows, unsigned short columns) override;
+  Result<void> signal(int number) override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -96,7 +92,7 @@ class Run {
   std::string input_lost_;  // guarded by input_mutex_; why what was to be read did not get there
 
   // the waiter's
-  std::unique_ptr<HttpStream> stream_;
+  std::unique_ptr<http::Stream> stream_;
   FrameParser frames_;
   std::string body_;  // of a reply that is no stream
   bool begun_ = false, is_stream_ = false, gone_ = false, detached_seen_ = false;

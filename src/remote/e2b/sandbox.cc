@@ -9,13 +9,13 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/format.h"
+#include "base/random.h"
 #include "belljar/command.h"
 #include "belljar/e2b.h"
 #include "belljar/error.h"
@@ -25,17 +25,17 @@
 #include "belljar/process.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
-#include "policy/defaults.h"
-#include "policy/paths.h"
+#include "http/client.h"
 #include "remote/e2b/address.h"
 #include "remote/e2b/control.h"
 #include "remote/e2b/core.h"
 #include "remote/e2b/envd.h"
 #include "remote/e2b/files.h"
-#include "remote/e2b/process.h"
-#include "remote/e2b/report.h"
 #include "remote/e2b/run.h"
-#include "remote/http.h"
+#include "remote/environment.h"
+#include "remote/paths.h"
+#include "remote/process.h"
+#include "remote/report.h"
 #include "runtime/enforcement.h"
 #include "runtime/json.h"
 #include "session/checks.h"
@@ -45,46 +45,26 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::vector<std::string> environment_of(const SandboxConfig& config) {
-  std::vector<std::string> variables;
-  if (config.caller_env.empty()) {
-    for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
-  }
-  for (const auto& [name, text] : config.caller_env) variables.push_back(name + "=" + text);
-  return variables;
-}
-
-std::map<std::string, std::string> variables_of(const std::vector<std::string>& entries) {
-  std::map<std::string, std::string> variables;
-  for (const std::string& entry : entries) {
-    const std::size_t equals = entry.find('=');
-    if (equals != std::string::npos) variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
-  }
-  return variables;
-}
-
-std::string make_nonce() {
-  std::random_device random;
-  return format("{:08x}{:08x}", random(), random());
-}
-
 Error not_running(std::string reason) {
   return Error(Code::kFailedPrecondition, "the sandbox does not run").reason(std::move(reason)).next("start() it");
 }
 
+Holds held(std::string_view clause) {
+  if (clause != "network") return {};
+  return {.enforced = Enforced::kPartial,
+          .mechanism = "allow_internet_access = false, network.allowPublicTraffic = false",
+          .detail = "the service holds both, and nothing here checks"};
+}
+
 Result<std::shared_ptr<RemoteSandbox>> make(const SandboxConfig& config, E2bOptions options) {
-  const std::string workspace = config.workspace.empty() ? "/home/user" : config.workspace;
-  if (!workspace.starts_with('/') || workspace.find('\0') != std::string::npos)
-    return Error(Code::kInvalidArgument, format("cannot use workspace {}", belljar::quoted(workspace)))
-        .reason("it is a directory of the sandbox in the cloud, and not absolute")
-        .next("name one there, or none: /home/user");
+  std::string workspace = BELLJAR_TRY(workspace_elsewhere(config.workspace, "/home/user"));
   if (runtime::to_utf8(workspace).replaced > 0)
     return Error(Code::kUnimplemented, format("cannot use workspace {}", belljar::quoted(workspace)))
         .reason("it is no UTF-8, and E2B takes names as JSON")
         .next("name another");
   if (options.lifetime.count() <= 0) return Error(Code::kInvalidArgument, "the lifetime of a sandbox must be positive");
   if (options.request_timeout.count() <= 0) return Error(Code::kInvalidArgument, "the request timeout must be positive");
-  return std::make_shared<RemoteSandbox>(config, std::move(options), policy::normal(workspace));
+  return std::make_shared<RemoteSandbox>(config, std::move(options), std::move(workspace));
 }
 
 }  // namespace
@@ -93,10 +73,7 @@ RemoteSandbox::RemoteSandbox(SandboxConfig config, E2bOptions options, std::stri
     : config_(std::move(config)), options_(std::move(options)), id_(session::next_id()), workspace_(std::move(workspace)) {
   if (!options_.on_stop) options_.on_stop = options_.sandbox_id.empty() ? E2bOnStop::kKill : E2bOnStop::kLeave;
   remote_id_ = options_.sandbox_id;
-  // Nothing of this machine's environment is of use elsewhere, unless somebody names it.
-  Environment named = config_.policy.environment;
-  named.inherit = Inherit::kNone;
-  variables_ = variables_of(policy::build_environment(named, environment_of(config_)));
+  variables_ = variables_elsewhere(config_);
 }
 
 RemoteSandbox::~RemoteSandbox() { (void)stop(); }
@@ -114,10 +91,18 @@ std::string RemoteSandbox::sandbox_id() const {
 // --- life
 
 Result<Control> RemoteSandbox::find_service() {
-  BELLJAR_CHECK(check_served(config_.policy, config_));
-  const Address address = BELLJAR_TRY(find_address(options_, variables_of(environment_of(config_))));
-  const auto host = parse_url(address.api_url);
-  EnforcementReport report = report_remote(config_.policy, host ? host->host : "", workspace_);
+  Elsewhere place = {.backend = "e2b",
+                     .options = "E2bOptions",
+                     .image = "template",
+                     .host = {},
+                     .workspace = workspace_,
+                     .isolation = Isolation::kVm,
+                     .clock = "this client: TERM, then KILL of the command's tree; the daemon kills exec's command later by itself",
+                     .holds = held};
+  BELLJAR_CHECK(check_elsewhere(config_.policy, config_, place));
+  const Address address = BELLJAR_TRY(find_address(options_, caller_variables(config_)));
+  if (const auto url = http::parse_url(address.api_url)) place.host = url->host;
+  EnforcementReport report = report_elsewhere(config_.policy, place);
   BELLJAR_CHECK(runtime::check_required(report, config_.policy));
   const std::lock_guard lock(mutex_);
   enforcement_ = std::move(report);
@@ -145,7 +130,7 @@ Result<void> RemoteSandbox::start() {
   const std::string remote = granted.id;
   auto core =
       std::make_shared<Core>(Envd(http_, std::move(granted), control.address().api_key, options_.user, options_.request_timeout),
-                             workspace_, make_nonce());
+                             workspace_, random_hex(8));
   RemoteFiles files(core);
   if (const auto there = files.make_workspace(); !there) {
     return made ? control.abandon(remote, there.error()) : there.error();
@@ -244,6 +229,7 @@ Result<RunRequest> RemoteSandbox::request_for(const RunningPtr& alive, const Com
 Result<ExecResult> RemoteSandbox::exec(const Command& command, const ExecOptions& options) {
   BELLJAR_CHECK(session::check_command(command));
   BELLJAR_CHECK(session::check_timeout(options.timeout));
+  BELLJAR_CHECK(session::check_no_hosts(options.allowed_domains));
   const Limits& limits = config_.policy.limits;
   const auto alive = BELLJAR_TRY(running());
   RunRequest request = BELLJAR_TRY(request_for(alive, command));
@@ -269,6 +255,7 @@ Result<ExecResult> RemoteSandbox::exec(const Command& command, const ExecOptions
 Result<std::unique_ptr<Process>> RemoteSandbox::spawn(const Command& command, const SpawnOptions& options) {
   BELLJAR_CHECK(session::check_command(command));
   BELLJAR_CHECK(session::check_timeout(options.timeout));
+  BELLJAR_CHECK(session::check_no_hosts(options.allowed_domains));
   const Limits& limits = config_.policy.limits;
   const auto alive = BELLJAR_TRY(running());
   RunRequest request = BELLJAR_TRY(request_for(alive, command));

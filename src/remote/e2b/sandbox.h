@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "belljar/e2b.h"
+#include "http/client.h"
 #include "remote/e2b/control.h"
 #include "remote/e2b/core.h"
 #include "remote/e2b/files.h"
 #include "remote/e2b/run.h"
-#include "remote/http.h"
 
 namespace belljar::remote::e2b {
 
@@ -64,7 +64,7 @@ class RemoteSandbox final : public E2bSandbox {
   E2bOptions options_;
   std::string id_, workspace_;
   std::map<std::string, std::string> variables_;  // of every command
-  HttpClient http_;
+  http::Client http_;
   std::atomic<std::uint64_t> execs_{0}, written_{0};
   std::mutex starting_;  // start, stop and kill, one at a time; before mutex_
   RunningPtr unended_;   // guarded by starting_; stop() failed, and the next one tries again

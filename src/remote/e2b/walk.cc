@@ -15,38 +15,21 @@
 #include "belljar/error.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
+#include "http/client.h"
 #include "policy/paths.h"
 #include "remote/e2b/events.h"
 #include "remote/e2b/files.h"
-#include "remote/http.h"
+#include "remote/search.h"
 #include "session/patience.h"
 
 namespace belljar::remote::e2b {
+
+using http::Clock;
 namespace {
 
 using Json = nlohmann::json;
 
 constexpr unsigned kDeepest = 200;
-constexpr std::size_t kLongestLine = 1000;
-constexpr std::size_t kMostNames = 96U << 10;  // of the arguments of one grep: the kernel takes 128 KiB at least
-constexpr std::uint64_t kMostFound = 32U << 20;
-
-Result<void> check_walk(const WalkOptions& options) {
-  if (options.timeout <= std::chrono::milliseconds(0))
-    return Error(Code::kInvalidArgument, "cannot search the workspace").reason("the timeout is not positive");
-  return {};
-}
-
-// One "name NUL line : text" of `grep -Z -n`. False: it is none.
-bool parse_match(std::string_view found, const std::string& top, GrepMatch& match) {
-  const std::size_t nul = found.find('\0');
-  const std::size_t colon = nul == std::string_view::npos ? nul : found.find(':', nul);
-  if (colon == std::string_view::npos || !found.starts_with(top + "/")) return false;
-  match.path = found.substr(top.size() + 1, nul - top.size() - 1);
-  if (std::from_chars(found.data() + nul + 1, found.data() + colon, match.line).ec != std::errc()) return false;
-  match.text = found.substr(colon + 1, kLongestLine);
-  return true;
-}
 
 }  // namespace
 
@@ -88,10 +71,7 @@ Result<GlobResult> RemoteFiles::glob(const std::string& pattern, const WalkOptio
 }
 
 Result<GrepResult> RemoteFiles::grep(const std::string& text, const GrepOptions& options) const {
-  if (text.empty() || text.find('\n') != std::string::npos || text.find('\0') != std::string::npos)
-    return Error(Code::kInvalidArgument, format("cannot search for {}", belljar::quoted(text)))
-        .reason("it is empty or more than one line")
-        .next("give a part of one line");
+  BELLJAR_CHECK(check_text(text));
   BELLJAR_CHECK(policy::check_glob(options.files));
   std::string rest = BELLJAR_TRY(below(options.files)).substr(core_->workspace().size());
   rest.erase(0, 1);
@@ -121,29 +101,11 @@ Result<GrepResult> RemoteFiles::grep(const std::string& text, const GrepOptions&
 Result<bool> RemoteFiles::search(const std::vector<std::string>& files, const std::string& text, const GrepOptions& options,
                                  std::chrono::milliseconds left, GrepResult& result) const {
   if (left.count() <= 0 || options.walk.cancel.cancelled()) return false;
-  std::vector<std::string> argv = {"grep", "-nHZaFs", "-D", "skip"};
-  if (options.letters == Case::kIgnoreAscii) argv.emplace_back("-i");
-  argv.insert(argv.end(), {"-e", text, "--"});
+  std::vector<std::string> argv = grep_words(text, options.letters);
   argv.insert(argv.end(), files.begin(), files.end());
   const auto helped = core_->help(std::move(argv), {}, left, options.walk.cancel, kMostFound);
   if (!helped) return false;
-  // With -s it is silent about files that went away or may not be read; status 2 alone is about them.
-  if (helped->out.empty() && (helped->exit_code > 2 || (helped->exit_code == 2 && !helped->err.empty())))
-    return Error(Code::kFailedPrecondition, "cannot search the workspace")
-        .reason(format("grep inside failed: {}", escaped(helped->err.substr(0, 200))))
-        .next("use a template that has GNU grep");
-  std::string_view rest = helped->out;
-  while (!rest.empty()) {
-    // The name may hold a line end, the line may not.
-    const std::size_t nul = rest.find('\0');
-    const std::size_t end = nul == std::string_view::npos ? nul : rest.find('\n', nul);
-    GrepMatch match;
-    if (end == std::string_view::npos || !parse_match(rest.substr(0, end), core_->workspace(), match)) return false;
-    if (result.matches.size() >= options.walk.max_results) return false;
-    result.matches.push_back(std::move(match));
-    rest.remove_prefix(end + 1);
-  }
-  return helped->complete;
+  return take_found(*helped, core_->workspace(), options.walk.max_results, result);
 }
 
 }  // namespace belljar::remote::e2b

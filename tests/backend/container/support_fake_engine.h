@@ -35,7 +35,7 @@ class FakeEngine {
     ::shutdown(listener_.get(), SHUT_RDWR);
     thread_.join();
   }
-  Address address() const { return {directory_ / "sock"}; }
+  Address address() const { return {.path = directory_ / "sock"}; }
 
   // For a request whose first line holds `part`. Later ones win.
   void answer(std::string part, std::string bytes, Then then = Then::kClose) {

@@ -116,10 +116,10 @@ TEST_F(RunOnE2b, ATerminalIsThere) {
 
 TEST_F(RunOnE2b, DoctorSaysWhetherThereIsAKey) {
   const Outcome with = belljar({"doctor"}, {.cwd = here_.path(), .env = environment()});
-  EXPECT_NE(with.out.find("e2b backend: E2B_API_KEY is set"), std::string::npos) << with;
+  EXPECT_NE(with.out.find("E2B_API_KEY is set; it was not tried"), std::string::npos) << with;
   EXPECT_EQ(with.out.find(FakeE2b::key()), std::string::npos);
   const Outcome without = belljar({"doctor"}, {.cwd = here_.path(), .env = {{"E2B_API_KEY", ""}}});
-  EXPECT_NE(without.out.find("e2b backend: cannot be used here"), std::string::npos) << without;
+  EXPECT_NE(without.out.find("cannot be used here: E2B_API_KEY is not set"), std::string::npos) << without;
 }
 
 TEST_F(RunOnE2b, TheOfficialSdkFindsTheFakeFaithful) {

@@ -1,0 +1,12 @@
+// Names and tokens that nobody guesses.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace belljar {
+
+// `bytes` (256 at most) of the kernel's randomness, as twice as many hexadecimal digits; getrandom(2). Empty: a filter forbids it.
+std::string random_hex(std::size_t bytes);
+
+}  // namespace belljar

@@ -1,0 +1,118 @@
+// belljar-aliyun: `belljar run --backend aliyun`, handed over by `belljar` (cli/hand_over.cc), so that `belljar` links no libcurl.
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/aliyun.h"
+#include "belljar/cloud.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/units.h"
+#include "cli/container/sandboxed.h"
+#include "cli/errors.h"
+#include "cli/load.h"
+
+namespace belljar::cli {
+namespace {
+
+// No flag for a key: words of a command line are everybody's to read.
+struct AliyunFlags {
+  std::string route, image, endpoint, region, session, policy, network, idle_release, workspace_at, on_stop;
+  std::vector<std::string> contexts, labels;
+};
+
+void add_aliyun_options(CLI::App& app, AliyunFlags& flags) {
+  const std::string group = "Aliyun (keys come from $AGENTBAY_API_KEY, or $ALIYUN_ACCESS_KEY_ID and $ALIYUN_ACCESS_KEY_SECRET)";
+  const auto option = [&](const char* name, auto& to, const char* doc, const char* type) {
+    return app.add_option(name, to, doc)->type_name(type)->group(group);
+  };
+  option("--aliyun-route", flags.route, "agentbay, or gateway: the machine behind $ALIYUN_MCP_ENDPOINT (default: whose key is set)",
+         "WHAT");
+  option("--aliyun-image", flags.image, "What the session is made of (default: linux_latest)", "NAME");
+  option("--aliyun-region", flags.region, "cn-... or one abroad (default: $AGENTBAY_REGION_ID, $ALIYUN_REGION, then China)",
+         "NAME");
+  option("--aliyun-endpoint", flags.endpoint, "AgentBay's address (default: $AGENTBAY_ENDPOINT, then the region's)", "HOST");
+  option("--aliyun-session", flags.session, "An existing session, running or paused; it is left alive", "ID");
+  option("--aliyun-policy", flags.policy, "A policy of the account: what closes the session's network", "ID");
+  option("--aliyun-network", flags.network, "A network of the account", "ID");
+  option("--aliyun-context", flags.contexts, "A persistent context of the account, and where it is; may be repeated", "ID:PATH")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  option("--aliyun-label", flags.labels, "A label of the session; may be repeated", "NAME=TEXT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  option("--idle-release", flags.idle_release, "The service ends a session that is not used for so long (default: 10m)", "TIME");
+  option("--workspace-at", flags.workspace_at, "The workspace there (default: /home/wuying, or /workspace of a code image)",
+         "PATH");
+  option("--on-stop", flags.on_stop, "kill (default), pause or leave; the last two say which session it was", "WHAT");
+}
+
+Error wrong(std::string_view option, std::string_view text, std::string next) {
+  return Error(Code::kInvalidArgument, format("{}: cannot use {}", option, quoted(text))).next(std::move(next));
+}
+
+Result<void> set_lists(const AliyunFlags& flags, AliyunOptions& options) {
+  for (const std::string& context : flags.contexts) {
+    const std::size_t colon = context.find(":/");
+    if (colon == std::string::npos || colon == 0) return wrong("--aliyun-context", context, "use ID:/PATH");
+    options.contexts.push_back({.context_id = context.substr(0, colon), .path = context.substr(colon + 1), .sync_policy = {}});
+  }
+  for (const std::string& label : flags.labels) {
+    const std::size_t equals = label.find('=');
+    if (equals == std::string::npos || equals == 0) return wrong("--aliyun-label", label, "use NAME=TEXT");
+    options.labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+  return {};
+}
+
+Result<AliyunOptions> aliyun_options(const AliyunFlags& flags) {
+  AliyunOptions options{.region = flags.region, .endpoint = flags.endpoint};
+  options.policy_id = flags.policy;
+  options.network_id = flags.network;
+  options.session_id = flags.session;
+  if (!flags.image.empty()) options.image_id = flags.image;
+  if (!flags.idle_release.empty()) options.idle_release = BELLJAR_TRY(parse_duration(flags.idle_release));
+  if (flags.route == "agentbay") options.route = AliyunRoute::kAgentBay;
+  else if (flags.route == "gateway") options.route = AliyunRoute::kGateway;
+  else if (!flags.route.empty()) return wrong("--aliyun-route", flags.route, "use agentbay or gateway");
+  if (flags.on_stop == "kill") options.on_stop = CloudOnStop::kKill;
+  else if (flags.on_stop == "pause") options.on_stop = CloudOnStop::kPause;
+  else if (flags.on_stop == "leave") options.on_stop = CloudOnStop::kLeave;
+  else if (!flags.on_stop.empty()) return wrong("--on-stop", flags.on_stop, "use kill, pause or leave");
+  BELLJAR_CHECK(set_lists(flags, options));
+  return options;
+}
+
+// At the start: whatever comes then, it is known which one lives on.
+void tell_id(const AliyunFlags& flags, const Sandbox& sandbox) {
+  if (flags.on_stop != "pause" && flags.on_stop != "leave") return;
+  if (const auto* const there = dynamic_cast<const CloudSandbox*>(&sandbox))
+    print_note(format("the session is {} (--aliyun-session enters it again)", escaped(there->sandbox_id())));
+}
+
+}  // namespace
+}  // namespace belljar::cli
+
+int main(int argc, char** argv) {
+  using namespace belljar::cli;
+  AliyunFlags flags;
+  return run_sandboxed(
+      argc, argv,
+      {.name = "aliyun",
+       .summary = "run a program on a machine of Aliyun (AgentBay)",
+       .usage = "belljar run --backend aliyun -- PROGRAM ARGUMENTS",
+       .add_options = [&](CLI::App& run) { add_aliyun_options(run, flags); },
+       .make = [&](const LoadedPolicy&, belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
+         config.workspace = flags.workspace_at;
+         config.factory = belljar::aliyun_backend(BELLJAR_TRY(aliyun_options(flags)));
+         return belljar::make_sandbox(config);
+       },
+       .find_cwd = [](const std::string& asked, const LoadedPolicy&, const belljar::Sandbox&) { return asked; },
+       .started = [&](const belljar::Sandbox& sandbox) { tell_id(flags, sandbox); }});
+}

@@ -1,0 +1,197 @@
+#include "cli/choose.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "base/format.h"
+#include "cli/beside.h"
+#include "policy/backends.h"
+
+namespace belljar::cli {
+namespace {
+
+constexpr std::string_view kTried = "--tried", kNoneTried = "none";
+constexpr std::string_view kContainer = "container";
+
+struct BackendOption {
+  std::string_view name, backends;  // "container e2b"
+  bool is_flag = false;
+};
+constexpr BackendOption kOptions[] = {
+    {"--image", "container"},
+    {"--engine", "container"},
+    {"--pull", "container"},
+    {"--registry-user", "container"},
+    {"--registry-server", "container"},
+    {"--registry-password-file", "container"},
+    {"--user", "container"},
+    {"--workspace-at", "container e2b aliyun volcengine"},
+    {"--runtime", "container"},
+    {"--container-network", "container"},
+    {"--tmpfs", "container"},
+    {"--cap-add", "container"},
+    {"--label", "container"},
+    {"--writable-root", "container", true},
+    {"--plain-tcp", "container", true},
+    {"--shared-files", "container", true},
+    {"--template", "e2b"},
+    {"--lifetime", "e2b volcengine"},
+    {"--e2b-domain", "e2b"},
+    {"--e2b-api-url", "e2b"},
+    {"--e2b-sandbox-url", "e2b"},
+    {"--e2b-sandbox", "e2b"},
+    {"--e2b-user", "e2b"},
+    {"--on-stop", "e2b aliyun volcengine"},
+    {"--aliyun-route", "aliyun"},
+    {"--aliyun-image", "aliyun"},
+    {"--aliyun-region", "aliyun"},
+    {"--aliyun-endpoint", "aliyun"},
+    {"--aliyun-session", "aliyun"},
+    {"--aliyun-policy", "aliyun"},
+    {"--aliyun-network", "aliyun"},
+    {"--aliyun-context", "aliyun"},
+    {"--aliyun-label", "aliyun"},
+    {"--idle-release", "aliyun"},
+    {"--volcengine-region", "volcengine"},
+    {"--volcengine-function", "volcengine"},
+    {"--volcengine-endpoint", "volcengine"},
+    {"--volcengine-hosts", "volcengine"},
+    {"--volcengine-image", "volcengine"},
+    {"--volcengine-sandbox", "volcengine"},
+    {"--instance-type", "volcengine"},
+    {"--aio-url", "volcengine"},
+};
+
+bool is(std::string_view word, std::string_view option) noexcept {
+  return word.starts_with(option) && (word.size() == option.size() || word[option.size()] == '=');
+}
+
+bool occurs(std::span<const char* const> words, std::string_view option) noexcept {
+  for (const std::string_view word : words) {
+    if (word == "--") return false;
+    if (is(word, option)) return true;
+  }
+  return false;
+}
+
+std::string joined(std::span<const std::string> names) {
+  std::string text;
+  for (const std::string& name : names) text += format("{}{}", text.empty() ? "" : ", ", belljar::quoted(name));
+  return text;
+}
+
+bool serves(const BackendOption& option, std::string_view backend) {
+  const std::size_t at = option.backends.find(backend);
+  return at != std::string_view::npos && !backend.empty();
+}
+
+Result<void> check_given(const ChooseFlags& flags, std::span<const std::string> order) {
+  for (const BackendOption& option : kOptions) {
+    if (std::ranges::find(flags.given, option.name) == flags.given.end()) continue;
+    if (std::ranges::any_of(order, [&](const std::string& backend) { return serves(option, backend); })) continue;
+    return Error(Code::kInvalidArgument,
+                 format("cannot use {} with the backend{} {}", option.name, order.size() > 1 ? "s" : "", joined(order)))
+        .reason(format("it is an option of {}", option.backends))
+        .next("say --backend or --fallback with that backend, or drop the option");
+  }
+  return {};
+}
+
+// "NAME: WHY" each; "none" says no more than that the policy decides.
+Result<std::vector<TriedBackend>> parse_tried(std::span<const std::string> words) {
+  std::vector<TriedBackend> tried;
+  for (const std::string& word : words) {
+    if (word == kNoneTried) continue;
+    const std::size_t colon = word.find(": ");
+    if (colon == std::string::npos) return Error(Code::kInvalidArgument, "--tried is not for people").next("drop it");
+    tried.push_back({word.substr(0, colon), word.substr(colon + 2)});
+  }
+  return tried;
+}
+
+// Who says --image and no backend means a container, unless containers are what is fallen back to.
+std::string_view implied_backend(const ChooseFlags& flags, const policy::Effective& effective, std::string_view ours) {
+  if (effective.origins.contains("backend")) return effective.policy.backend;
+  const auto given = [&](std::string_view name) { return std::ranges::find(flags.given, name) != flags.given.end(); };
+  const std::vector<std::string>& fallback = effective.policy.fallback;
+  if (given("--image") || given("--engine"))
+    return std::ranges::find(fallback, kContainer) == fallback.end() ? kContainer : effective.policy.backend;
+  return !flags.tried.empty() || ours.empty() ? std::string_view(effective.policy.backend) : ours;
+}
+
+}  // namespace
+
+void add_choose_options(CLI::App& run, ChooseFlags& flags, std::span<const char* const> words) {
+  const auto list = [&run](std::string_view name, std::vector<std::string>& to) {
+    run.add_option(std::string(name), to)->group("")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  };
+  if (occurs(words, kTried)) list(kTried, flags.tried);
+  for (const BackendOption& option : kOptions) {
+    const std::string name(option.name);
+    if (!occurs(words, option.name) || run.get_option_no_throw(name) != nullptr) continue;
+    if (option.is_flag) {
+      run.add_flag(name)->group("");
+      continue;
+    }
+    list(name, flags.ignored);
+  }
+}
+
+void note_given(const CLI::App& run, ChooseFlags& flags) {
+  for (const BackendOption& option : kOptions) {
+    const CLI::Option* const known = run.get_option_no_throw(std::string(option.name));
+    if (known != nullptr && known->count() > 0) flags.given.push_back(option.name);
+  }
+}
+
+bool policy_chooses(std::span<const char* const> words) noexcept { return occurs(words, kTried) || occurs(words, "--fallback"); }
+
+Result<Choice> Choice::make(const ChooseFlags& flags, const policy::Effective& effective, std::string_view ours) {
+  const Policy& policy = effective.policy;
+  Choice choice(BELLJAR_TRY(policy::backend_order(implied_backend(flags, effective, ours), policy.fallback, policy.isolation)),
+                policy.isolation);
+  BELLJAR_CHECK(check_given(flags, choice.order_));
+  choice.tried_ = BELLJAR_TRY(parse_tried(flags.tried));
+  return choice;
+}
+
+std::string Choice::next() {
+  while (tried_.size() < order_.size()) {
+    const std::string& name = order_[tried_.size()];
+    if (policy::too_weak(name, wanted_).empty()) return name;
+    last_ = policy::too_weak_error(name, wanted_);
+    tried_.push_back({name, policy::too_weak(name, wanted_)});
+  }
+  return {};
+}
+
+void Choice::failed(const Error& error) {
+  if (tried_.size() < order_.size()) tried_.push_back({order_[tried_.size()], error.line()});
+  last_ = error;
+}
+
+Error Choice::refusal() const { return order_.size() == 1 && last_ ? *last_ : policy::none_starts(tried_); }
+
+Error Choice::hand_on(const std::string& backend, std::span<const char* const> words, std::span<const std::string> program) const {
+  const char* const other = program_of_backend(backend);
+  std::vector<std::string> all;
+  if (other == nullptr) all.emplace_back("belljar");
+  all.emplace_back("run");
+  for (const TriedBackend& one : tried_) all.insert(all.end(), {std::string(kTried), one.backend + ": " + one.why});
+  if (tried_.empty()) all.insert(all.end(), {std::string(kTried), std::string(kNoneTried)});
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (word == kTried) ++i;
+    else if (!is(word, kTried)) all.emplace_back(word);
+  }
+  if (!program.empty()) {
+    all.emplace_back("--");
+    all.insert(all.end(), program.begin(), program.end());
+  }
+  std::vector<char*> argv;
+  for (std::string& word : all) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  return replace_by(other == nullptr ? "belljar" : other, argv.data());
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,35 @@
+// The options that name a second model, which looks at calls before they are made.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "belljar/guardian.h"
+#include "belljar/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace belljar::cli {
+
+// The variable with its key.
+inline constexpr const char* kGuardianKey = "BELLJAR_GUARDIAN_KEY";
+
+struct GuardianFlags {
+  std::string url, model, key_file;
+  std::string wire = "openai", failure = "block", timeout = "10s";
+};
+
+void add_guardian_options(CLI::App& command, GuardianFlags& flags);
+
+// None without --guardian-url. The key's variable stays: take it out when nobody else needs it. Errors: kInvalidArgument, naming
+// the option; kNotFound, the file.
+Result<std::optional<GuardianOptions>> guardian_of(const GuardianFlags& flags);
+
+// The word of an option that is a time, not negative.
+Result<std::chrono::milliseconds> time_of(std::string_view option, const std::string& text);
+
+}  // namespace belljar::cli

@@ -1,0 +1,34 @@
+#include "cli/own_program.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace belljar::cli {
+
+std::string own_program() {
+  char path[PATH_MAX];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
+  return {path, size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+void become(const std::string& file) {
+  // CLI11 has the words in pieces by now.
+  std::string words;
+  const UniqueFd given(::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC));
+  char buffer[4096];
+  ssize_t got = 0;
+  while ((got = ::read(given.get(), buffer, sizeof buffer)) > 0) words.append(buffer, static_cast<std::size_t>(got));
+  std::vector<char*> argv;
+  for (std::size_t at = 0; at < words.size(); at = words.find('\0', at) + 1) argv.push_back(words.data() + at);
+  argv.push_back(nullptr);
+  ::execv(file.c_str(), argv.data());
+}
+
+}  // namespace belljar::cli

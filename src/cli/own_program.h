@@ -1,0 +1,14 @@
+// The program that runs, as a file: its neighbours stand beside it.
+#pragma once
+
+#include <string>
+
+namespace belljar::cli {
+
+// readlink(2) of /proc/self/exe; empty where that is hidden. A file that was replaced meanwhile ends in " (deleted)".
+std::string own_program();
+
+// Becomes that file with the same words, the first included. Comes back only when it cannot be started, with errno of execve(2).
+void become(const std::string& file);
+
+}  // namespace belljar::cli

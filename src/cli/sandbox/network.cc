@@ -1,0 +1,74 @@
+// belljar network ID [--allow-domain RULE]... [--deny-domain RULE]... [--drop RULE]... [--reset]
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/result.h"
+#include "cli/errors.h"
+#include "cli/sandbox/ask.h"
+#include "cli/sandbox/commands.h"
+#include "keeper/directory.h"
+#include "keeper/wire.h"
+
+namespace belljar::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{10'000};
+
+struct Given {
+  std::string id;
+  std::vector<std::string> allow, deny, requests, drop;
+  bool reset = false, json = false;
+};
+
+std::string in_words(const keeper::Json& rules) {
+  std::string text;
+  const auto add = [&](const char* title, const keeper::Json& list) {
+    for (const keeper::Json& rule : list) text += format("{:<9} {}\n", title, escaped(rule.get<std::string>()));
+  };
+  add("denied", rules.at("denied_domains"));
+  add("allowed", rules.at("allowed_domains"));
+  add("requests", rules.at("allowed_requests"));
+  return text.empty() ? "no host may be reached\n" : text;
+}
+
+Result<int> network(const Given& given) {
+  keeper::Json message = request("network");
+  message["allowed_domains"] = given.allow;
+  message["denied_domains"] = given.deny;
+  message["allowed_requests"] = given.requests;
+  message["drop"] = given.drop;
+  message["reset"] = given.reset;
+  const keeper::Entry entry = BELLJAR_TRY(find_running(given.id));
+  const keeper::Json rules = BELLJAR_TRY(ask(entry, message, kPatience));
+  return print_out(given.json ? rules.dump() + "\n" : in_words(rules));
+}
+
+int network_or_tell(const Given& given) {
+  const auto done = network(given);
+  return done ? *done : print_error(done.error());
+}
+
+}  // namespace
+
+void add_network(CLI::App& app, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("network", "Show or change the hosts that a sandbox that stays may reach: belljar network ID [options]");
+  const auto given = std::make_shared<Given>();
+  const auto rules = [&](const char* name, std::vector<std::string>& list, const char* help) {
+    command->add_option(name, list, help)->type_name("RULE")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  };
+  command->add_option("ID", given->id, "Its id or name")->required();
+  rules("--allow-domain", given->allow, "May be reached from now on (repeatable; as of `run`)");
+  rules("--deny-domain", given->deny, "May not, whatever else says so; what is connected to it is cut");
+  rules("--allow-request", given->requests, "These requests may go there; where the sandbox was made with such rules");
+  rules("--drop", given->drop, "Takes a rule away, as `belljar network ID` shows it; what it had opened is cut");
+  command->add_flag("--reset", given->reset, "First back to what the sandbox was made with");
+  command->add_flag("--json", given->json, "One JSON object");
+  command->callback([given, &exit_code] { exit_code = network_or_tell(*given); });
+}
+
+}  // namespace belljar::cli

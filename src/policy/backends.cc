@@ -1,0 +1,124 @@
+#include "policy/backends.h"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+
+namespace belljar::policy {
+namespace {
+
+constexpr BackendKind kKinds[] = {
+    {"native", Isolation::kNamespace, true},
+    {"landlock", Isolation::kLandlock, true},
+    {"container", Isolation::kVm, true},  // with a runtime that has a kernel of its own; else a container
+    {"local", Isolation::kGuardRails, false},
+    {"mock", Isolation::kNone, false},
+    {"e2b", Isolation::kVm, true, true},
+    {"aliyun", Isolation::kContainer, true, true},
+    {"volcengine", Isolation::kContainer, true, true},
+};
+
+constexpr std::string_view kAuto = "auto";
+
+std::string names_for_fallback() {
+  std::string names;
+  for (const BackendKind& kind : kKinds) {
+    if (kind.by_fallback) names += format("{}{}", names.empty() ? "" : ", ", kind.name);
+  }
+  return names;
+}
+
+Error no_fallback(std::string_view name, std::string reason) {
+  return Error(Code::kInvalidArgument, format("cannot fall back to {}", quoted(name)))
+      .reason(std::move(reason))
+      .next("use some of " + names_for_fallback());
+}
+
+Result<void> check_fallback(std::string_view name) {
+  if (name == kAuto) return no_fallback(name, "auto is a list of its own");
+  const BackendKind* const kind = name.empty() ? nullptr : find_backend_kind(name);
+  if (kind == nullptr) return no_fallback(name, "there is no such backend");
+  if (!kind->by_fallback) return no_fallback(name, "it holds a command back as good as nothing, so it is never chosen by fallback");
+  return {};
+}
+
+std::string joined(std::span<const TriedBackend> tried) {
+  std::string text;
+  for (const TriedBackend& one : tried) text += format("{}{}: {}", text.empty() ? "" : "; ", escaped(one.backend), one.why);
+  return text;
+}
+
+}  // namespace
+
+std::span<const BackendKind> backend_kinds() noexcept { return kKinds; }
+
+const BackendKind* find_backend_kind(std::string_view name) noexcept {
+  const auto* const found = std::ranges::find(kKinds, name.empty() ? "native" : name, &BackendKind::name);
+  return found == std::end(kKinds) ? nullptr : found;
+}
+
+Result<std::vector<std::string>> backend_order(std::string_view backend, std::span<const std::string> fallback, Isolation wanted) {
+  std::vector<std::string> order;
+  if (backend != kAuto) order.emplace_back(backend.empty() ? "native" : backend);
+  else if (wanted <= Isolation::kNamespace) order = {"native", "landlock"};
+  else order = {"native", "landlock", "container"};
+  for (const std::string& name : fallback) {
+    BELLJAR_CHECK(check_fallback(name));
+    if (std::ranges::find(order, name) == order.end()) order.push_back(name);
+  }
+  return order;
+}
+
+std::string too_weak(std::string_view backend, Isolation wanted) {
+  const BackendKind* const kind = find_backend_kind(backend);
+  if (kind == nullptr || kind->most >= wanted) return {};
+  return format("isolation {} is required, and it has {} at most", to_string(wanted), to_string(kind->most));
+}
+
+Error too_weak_error(std::string_view backend, Isolation wanted) {
+  return Error(Code::kFailedPrecondition, format("the {} backend is too weak", escaped(backend)))
+      .reason(too_weak(backend, wanted))
+      .next("name another (`belljar doctor` lists them, with what each isolates with), or ask for less isolation");
+}
+
+bool is_worth_another(const Error& error) noexcept {
+  constexpr Code kOfTheBackend[] = {Code::kUnimplemented,    Code::kFailedPrecondition, Code::kUnavailable,
+                                    Code::kPermissionDenied, Code::kNotFound,           Code::kUnauthenticated,
+                                    Code::kDeadlineExceeded, Code::kResourceExhausted};
+  return std::ranges::find(kOfTheBackend, error.code()) != std::end(kOfTheBackend);
+}
+
+Error none_starts(std::span<const TriedBackend> tried) {
+  std::string names;
+  for (const TriedBackend& one : tried) names += format("{}{}", names.empty() ? "" : ", ", escaped(one.backend));
+  return Error(Code::kFailedPrecondition, format("no backend can start this: tried {}", names))
+      .reason(joined(tried))
+      .next("`belljar doctor` says what each needs here");
+}
+
+std::string fallback_note(std::string_view backend, std::span<const TriedBackend> tried) {
+  return format("warning: the {} backend holds this run, by fallback: {}", escaped(backend), joined(tried));
+}
+
+void report_isolation(const Policy& policy, Isolation held, std::string with, EnforcementReport& report) {
+  if (policy.isolation == Isolation::kNone) return;
+  EnforcementClause clause{"isolation", format("at least {}", to_string(policy.isolation)), format("{}: {}", to_string(held), with),
+                           Enforced::kFull, ""};
+  if (held < policy.isolation) {
+    clause.enforced = Enforced::kNone;
+    clause.detail = format("what isolates here is {} at most", to_string(held));
+  }
+  report.push_back(std::move(clause));
+}
+
+}  // namespace belljar::policy

@@ -1,0 +1,45 @@
+// Which backends there are, what each isolates with at most, and which are tried in which order. Values; no system calls.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+
+namespace belljar::policy {
+
+struct BackendKind {
+  std::string_view name;
+  Isolation most;          // a start may find less: the report says what holds
+  bool by_fallback;        // false: only who names it as the backend gets it
+  bool elsewhere = false;  // on a machine of somebody else
+};
+std::span<const BackendKind> backend_kinds() noexcept;
+const BackendKind* find_backend_kind(std::string_view name) noexcept;
+
+// The backends to try, in order, each once. `auto` is native, then landlock; and then a container where `wanted` is more than
+// namespaces are: an image's tree is another place, not only another lock. An unknown `backend` passes: who makes it refuses it by
+// name. Errors: kInvalidArgument, `fallback` names something that is never fallen back to, or that there is not.
+Result<std::vector<std::string>> backend_order(std::string_view backend, std::span<const std::string> fallback, Isolation wanted);
+
+// Why `backend` cannot hold `wanted` on any machine; empty: it may.
+std::string too_weak(std::string_view backend, Isolation wanted);
+// That as an Error, for where there is no other to try.
+Error too_weak_error(std::string_view backend, Isolation wanted);
+
+// Whether another backend may do better: not when what was asked makes no sense anywhere.
+bool is_worth_another(const Error& error) noexcept;
+// All that were tried, in one message.
+Error none_starts(std::span<const TriedBackend> tried);
+// For people, when a later one is used.
+std::string fallback_note(std::string_view backend, std::span<const TriedBackend> tried);
+
+// Appends the report's clause `isolation` where `policy` asks for one. `with`: "namespaces of its own on this kernel".
+void report_isolation(const Policy& policy, Isolation held, std::string with, EnforcementReport& report);
+
+}  // namespace belljar::policy

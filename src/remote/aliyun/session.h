@@ -1,0 +1,80 @@
+// One session of AgentBay that runs: commands go to it by its own address where it has one, by the control plane else.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "belljar/result.h"
+#include "http/client.h"
+#include "remote/aliyun/rpc.h"
+#include "remote/aliyun/tools.h"
+#include "remote/aliyun/wire.h"
+#include "remote/shell/machine.h"
+
+namespace belljar::remote::aliyun {
+
+// What the service says of a session.
+struct Granted {
+  std::string id, status;                      // status may be empty
+  std::string link_url, token;                 // empty: only the control plane leads there
+  std::map<std::string, std::string> servers;  // of each tool
+};
+
+// Data of CreateMcpSession and GetSession. An address over plain http is as none: a token does not go there. Errors: kDataLoss, an
+// id or a token that is none.
+Result<Granted> parse_granted(const Json& data);
+
+class SessionTools final : public Tools {
+ public:
+  SessionTools(Rpc rpc, Granted granted) : rpc_(std::move(rpc)), id_(granted.id), granted_(std::move(granted)) {}
+  const std::string& id() const noexcept { return id_; }
+  const Rpc& rpc() const noexcept { return rpc_; }
+  Result<Content> call(const std::string& tool, const Json& arguments, std::chrono::milliseconds patience,
+                       int cancel_fd) const override;
+
+ private:
+  struct Way {
+    std::string url, token, server;  // url empty: by the control plane
+  };
+  Way way_to(const std::string& tool) const;
+  Result<Content> call_directly(Way way, const std::string& tool, const Json& arguments, http::Clock::time_point deadline,
+                                int cancel_fd) const;
+  Result<Content> call_by_rpc(const std::string& server, const std::string& tool, const Json& arguments,
+                              std::chrono::milliseconds patience, int cancel_fd) const;
+  // Another token for the one that expired. Errors: kUnauthenticated, it is the same.
+  Result<void> renew(const std::string& expired) const;
+  Error refused(long status, const std::string& token) const;
+
+  Rpc rpc_;
+  std::string id_;
+  mutable std::mutex mutex_;
+  mutable Granted granted_;  // guarded by mutex_
+};
+
+class Session final : public shell::Machine {
+ public:
+  // `idle`: after how long without use the service ends it.
+  Session(Rpc rpc, Granted granted, std::chrono::milliseconds idle) : tools_(std::move(rpc), std::move(granted)), idle_(idle) {}
+  const std::string& id() const noexcept override { return tools_.id(); }
+  Result<shell::Said> run(const std::string& script, std::chrono::milliseconds patience, int cancel_fd) const override;
+  Result<void> health() const override;
+  Limits limits() const noexcept override;
+
+ private:
+  void keep_alive(std::chrono::milliseconds patience, int cancel_fd) const;
+
+  SessionTools tools_;
+  std::chrono::milliseconds idle_;
+  mutable std::mutex mutex_;
+  mutable http::Clock::time_point refreshed_ = http::Clock::now();  // guarded by mutex_
+};
+
+// Runs `script` by the tool `shell`, which ends it after `longest`. Errors: as Machine::run; kUnimplemented, it is no UTF-8.
+Result<shell::Said> run_by_shell(const Tools& tools, const std::string& script, std::chrono::milliseconds longest,
+                                 std::chrono::milliseconds patience, int cancel_fd);
+
+}  // namespace belljar::remote::aliyun

@@ -1,0 +1,40 @@
+// What of a policy holds on a machine that is not ours, said clause by clause; and what of it makes no sense there.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+
+namespace belljar::remote {
+
+// How far a clause of the policy is held by the service (`held`), and what of it says so.
+struct Holds {
+  Enforced enforced = Enforced::kNone;
+  std::string mechanism, detail;
+};
+
+// Whose machine it is.
+struct Elsewhere {
+  std::string_view backend;  // "e2b"
+  std::string_view options;  // the type that has its on_stop, for people
+  std::string_view image;    // what a sandbox is made of there: "template", "image"
+  std::string host;          // whom we ask
+  std::string workspace;
+  // Between the command and this machine, by the service's word.
+  Isolation isolation = Isolation::kContainer;
+  std::string_view clock;  // what ends a command that takes too long
+  // Of "network" (when the policy asks for none), "limits.memory", "limits.cpus", "limits.disk".
+  std::function<Holds(std::string_view clause)> holds;
+};
+
+// Errors: kUnimplemented, by name.
+Result<void> check_elsewhere(const Policy& policy, const SandboxConfig& config, const Elsewhere& place);
+
+EnforcementReport report_elsewhere(const Policy& policy, const Elsewhere& place);
+
+}  // namespace belljar::remote

@@ -1,0 +1,89 @@
+// What a cloud has to offer to be a Sandbox when all it can do is to run shell text and say, at the end, what was said: the port
+// between sandbox.cc, which makes commands, streams, timeouts and files of it, and the services (remote/aliyun, remote/volcengine).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "remote/report.h"
+
+namespace belljar::remote::shell {
+
+// What one call came to. Text: a service may pass it through JSON, cut it and mend its UTF-8, so bytes travel as base64.
+struct Said {
+  int exit_code = 0;
+  std::string out, err;
+};
+
+// One sandbox that runs. All methods from any thread, several at a time.
+class Machine {
+ public:
+  virtual ~Machine() = default;
+
+  virtual const std::string& id() const noexcept = 0;  // the service's
+
+  // Runs `script` by sh to its end, with no stdin, in whatever directory. The service itself ends it after `longest`, or earlier.
+  // Exactly once: what may have begun is not sent again. Errors: kUnavailable, the sandbox or the way to it is gone;
+  // kUnauthenticated; kNotFound, no such sandbox; kResourceExhausted, asked too often (after the tries within `patience`);
+  // kDeadlineExceeded, no answer within `patience`; kCanceled, `cancel_fd` (-1: none) became readable; kDataLoss, the answer makes
+  // no sense.
+  virtual Result<Said> run(const std::string& script, std::chrono::milliseconds patience, int cancel_fd) const = 0;
+  // Nothing but a look at whether it could run something now. Errors: kUnavailable.
+  virtual Result<void> health() const = 0;
+
+  // Whole files, binary, by calls of the service's own. nullopt: it has none that are better than run(). Errors as of run(), and
+  // kPermissionDenied, kFailedPrecondition, kResourceExhausted of the file system there.
+  virtual std::optional<Result<std::string>> read([[maybe_unused]] const std::string& path) const { return std::nullopt; }
+  virtual std::optional<Result<void>> write([[maybe_unused]] const std::string& path,
+                                            [[maybe_unused]] std::string_view bytes) const {
+    return std::nullopt;
+  }
+
+  // What one call of run() carries.
+  struct Limits {
+    std::chrono::milliseconds longest;  // that it may last
+    std::size_t script = 0;             // bytes of script
+    std::size_t output = 0;             // characters of `out` that come back whole
+  };
+  virtual Limits limits() const noexcept = 0;
+};
+
+using remote::Holds;
+
+// The control plane of one cloud: sandboxes made, found, paused, ended. All methods from any thread.
+class Service {
+ public:
+  virtual ~Service() = default;
+
+  virtual std::string_view name() const noexcept = 0;       // "aliyun": the backend's name, for people and messages
+  virtual std::string_view workspace() const noexcept = 0;  // where a sandbox works unless the configuration says otherwise
+  virtual std::string host() const = 0;                     // whom it asks, for the enforcement report; no secret in it
+
+  // Refuses by name what of the policy the service cannot take, beyond what no machine elsewhere can (report.h).
+  virtual Result<void> check_served(const Policy& policy) const = 0;
+  // Of "network", "limits.memory", "limits.cpus", "limits.disk": what create() asks the service to hold.
+  virtual Holds holds(const Policy& policy, std::string_view clause) const = 0;
+  // What stands between its sandboxes and this machine, by its word; kNone: nobody gives one.
+  virtual Isolation isolation() const { return Isolation::kContainer; }
+
+  // A sandbox that runs; returns when commands can be run. What was made and cannot be used is ended, or named in the error.
+  // A create is at most once: tried again only when nothing can have been made. Errors: kUnauthenticated; kNotFound, no such image;
+  // kResourceExhausted; kUnavailable; kDeadlineExceeded; kDataLoss.
+  virtual Result<std::shared_ptr<const Machine>> create(const Policy& policy) const = 0;
+  virtual Result<std::shared_ptr<const Machine>> connect(const std::string& id) const = 0;  // to one that runs or is paused
+  virtual Result<bool> kill(const std::string& id) const = 0;                               // false: there is none
+  virtual Result<void> pause(const std::string& id) const = 0;                              // kUnimplemented: the service cannot
+  virtual Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const = 0;
+};
+
+}  // namespace belljar::remote::shell

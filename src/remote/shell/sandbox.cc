@@ -1,0 +1,293 @@
+#include "remote/shell/sandbox.h"
+
+#include <signal.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "base/random.h"
+#include "belljar/cloud.h"
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/files.h"
+#include "belljar/policy.h"
+#include "belljar/process.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "remote/environment.h"
+#include "remote/paths.h"
+#include "remote/process.h"
+#include "remote/report.h"
+#include "remote/shell/core.h"
+#include "remote/shell/files.h"
+#include "remote/shell/machine.h"
+#include "remote/shell/run.h"
+#include "runtime/enforcement.h"
+#include "session/checks.h"
+
+namespace belljar::remote::shell {
+namespace {
+
+constexpr char kClock[] =
+    "inside: TERM, then KILL of the command's tree, also when nobody looks any more; this client a while later";
+
+Error not_running(std::string reason) {
+  return Error(Code::kFailedPrecondition, "the sandbox does not run").reason(std::move(reason)).next("start() it");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ShellSandbox>> ShellSandbox::make(std::shared_ptr<Service> service, const SandboxConfig& config,
+                                                         ShellOptions options) {
+  std::string workspace = BELLJAR_TRY(workspace_elsewhere(config.workspace, service->workspace()));
+  if (options.lifetime && options.lifetime->count() <= 0)
+    return Error(Code::kInvalidArgument, "the lifetime of a sandbox must be positive");
+  if (options.request_timeout.count() <= 0) return Error(Code::kInvalidArgument, "the request timeout must be positive");
+  return std::shared_ptr<ShellSandbox>(new ShellSandbox(std::move(service), config, std::move(options), std::move(workspace)));
+}
+
+ShellSandbox::ShellSandbox(std::shared_ptr<Service> service, SandboxConfig config, ShellOptions options, std::string workspace)
+    : service_(std::move(service)),
+      config_(std::move(config)),
+      options_(std::move(options)),
+      id_(session::next_id()),
+      workspace_(std::move(workspace)),
+      variables_(variables_elsewhere(config_)),
+      remote_id_(options_.sandbox_id) {
+  if (!options_.on_stop) options_.on_stop = options_.sandbox_id.empty() ? CloudOnStop::kKill : CloudOnStop::kLeave;
+}
+
+ShellSandbox::~ShellSandbox() { (void)ShellSandbox::stop(); }
+
+EnforcementReport ShellSandbox::enforcement() const {
+  const std::lock_guard lock(mutex_);
+  return enforcement_;
+}
+
+std::string ShellSandbox::sandbox_id() const {
+  const std::lock_guard lock(mutex_);
+  return remote_id_;
+}
+
+// --- life
+
+Result<void> ShellSandbox::check() {
+  const Elsewhere place = {.backend = service_->name(),
+                           .options = options_.type,
+                           .image = "image",
+                           .host = service_->host(),
+                           .workspace = workspace_,
+                           .isolation = service_->isolation(),
+                           .clock = kClock,
+                           .holds = [this](std::string_view clause) { return service_->holds(config_.policy, clause); }};
+  BELLJAR_CHECK(check_elsewhere(config_.policy, config_, place));
+  BELLJAR_CHECK(service_->check_served(config_.policy));
+  EnforcementReport report = report_elsewhere(config_.policy, place);
+  BELLJAR_CHECK(runtime::check_required(report, config_.policy));
+  const std::lock_guard lock(mutex_);
+  enforcement_ = std::move(report);
+  return {};
+}
+
+Result<std::shared_ptr<const Machine>> ShellSandbox::enter() const {
+  const std::string before = sandbox_id();
+  if (before.empty()) return service_->create(config_.policy);
+  auto machine = BELLJAR_TRY(service_->connect(before));
+  if (options_.lifetime) BELLJAR_CHECK(service_->set_timeout(before, *options_.lifetime));
+  return machine;
+}
+
+// What was made and cannot be used is ended, or named.
+Error ShellSandbox::abandon(const std::string& remote, Error error) const {
+  if (service_->kill(remote)) return error;
+  const std::string next = format("end the sandbox {}, which could not be ended from here", belljar::quoted(remote));
+  return Error(error.code(), error.what()).reason(error.reason()).next(next);
+}
+
+Result<void> ShellSandbox::start() {
+  const std::lock_guard one(starting_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (running_ != nullptr) return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
+  }
+  BELLJAR_CHECK(check());
+  const bool made = sandbox_id().empty();
+  const auto machine = BELLJAR_TRY(enter());
+  const std::string remote = machine->id();
+  auto core = std::make_shared<Core>(machine, workspace_, random_hex(8), options_.request_timeout);
+  if (const auto settled = core->settle(); !settled) {
+    if (made) return abandon(remote, settled.error());
+    core->clear();
+    return settled.error();
+  }
+  unended_ = nullptr;  // it runs again
+  const std::lock_guard lock(mutex_);
+  remote_id_ = remote;
+  running_ = std::make_shared<const Running>(Running{.core = core, .files = ShellFiles(core)});
+  return {};
+}
+
+ShellSandbox::RunningPtr ShellSandbox::leave() {
+  RunningPtr alive;
+  {
+    const std::lock_guard lock(mutex_);
+    alive = std::exchange(running_, nullptr);
+  }
+  if (alive != nullptr) alive->core->end_commands();
+  return alive;
+}
+
+Result<void> ShellSandbox::stop() {
+  const std::lock_guard one(starting_);
+  if (RunningPtr left = leave()) unended_ = std::move(left);
+  if (unended_ == nullptr) return {};
+  const std::string remote = sandbox_id();
+  if (options_.on_stop != CloudOnStop::kKill) {
+    unended_->core->clear();
+    if (options_.on_stop == CloudOnStop::kPause) BELLJAR_CHECK(service_->pause(remote));
+    unended_ = nullptr;
+    return {};
+  }
+  const auto killed = service_->kill(remote);
+  if (!killed) return killed.error();
+  unended_ = nullptr;
+  const std::lock_guard lock(mutex_);
+  remote_id_.clear();
+  return {};
+}
+
+Result<bool> ShellSandbox::kill() {
+  const std::lock_guard one(starting_);
+  if (RunningPtr left = leave()) unended_ = std::move(left);
+  const std::string remote = sandbox_id();
+  if (remote.empty()) return false;
+  const bool killed = BELLJAR_TRY(service_->kill(remote));
+  unended_ = nullptr;
+  const std::lock_guard lock(mutex_);
+  remote_id_.clear();
+  return killed;
+}
+
+Result<void> ShellSandbox::set_timeout(std::chrono::milliseconds lifetime) {
+  if (lifetime.count() <= 0) return Error(Code::kInvalidArgument, "the lifetime of a sandbox must be positive").next("kill() it");
+  BELLJAR_CHECK(running());
+  return service_->set_timeout(sandbox_id(), lifetime);
+}
+
+Result<ShellSandbox::RunningPtr> ShellSandbox::running() const {
+  const std::lock_guard lock(mutex_);
+  if (running_ == nullptr) return not_running("it was not started, or it was stopped");
+  return running_;
+}
+
+Result<void> ShellSandbox::health() {
+  const auto alive = running();
+  if (!alive) return Error(Code::kUnavailable, alive.error().what()).reason(alive.error().reason());
+  return (*alive)->core->machine().health();
+}
+
+Result<SandboxStats> ShellSandbox::stats() {
+  const auto alive = BELLJAR_TRY(running());
+  SandboxStats stats;
+  stats.processes = BELLJAR_TRY(alive->core->count_marked());
+  stats.execs = execs_.load();
+  stats.bytes_written = written_.load();
+  return stats;
+}
+
+// --- commands
+
+Result<RunRequest> ShellSandbox::request_for(const Command& command) const {
+  RunRequest request;
+  request.cwd = BELLJAR_TRY(cwd_below(workspace_, command.cwd));
+  request.command = command;
+  for (const auto& [name, text] : variables_) request.command.env.emplace(name, text);
+  request.limits = config_.policy.limits;
+  return request;
+}
+
+Result<ExecResult> ShellSandbox::exec(const Command& command, const ExecOptions& options) {
+  BELLJAR_CHECK(session::check_command(command));
+  BELLJAR_CHECK(session::check_timeout(options.timeout));
+  BELLJAR_CHECK(session::check_no_hosts(options.allowed_domains));
+  const Limits& limits = config_.policy.limits;
+  const auto alive = BELLJAR_TRY(running());
+  RunRequest request = BELLJAR_TRY(request_for(command));
+  if (options.cancel.cancelled()) {  // what would be ended at once is not sent
+    ExecResult result;
+    result.exit_code = 128 + SIGTERM;
+    result.signal = SIGTERM;
+    result.reason = Reason::kCancelled;
+    result.message = "cancelled by the caller";
+    return result;
+  }
+  request.timeout = session::exec_timeout(options, limits);
+  request.stdin_bytes = options.stdin_bytes;
+  request.cancel = options.cancel;
+  request.on_stdout = options.on_stdout;
+  request.on_stderr = options.on_stderr;
+  request.output_bytes = session::kept_output(options.output_bytes, limits);
+  const auto run = BELLJAR_TRY(Run::start(alive->core, std::move(request)));
+  ++execs_;
+  return run->finish();
+}
+
+Result<std::unique_ptr<Process>> ShellSandbox::spawn(const Command& command, const SpawnOptions& options) {
+  BELLJAR_CHECK(session::check_command(command));
+  BELLJAR_CHECK(session::check_timeout(options.timeout));
+  BELLJAR_CHECK(session::check_no_hosts(options.allowed_domains));
+  const Limits& limits = config_.policy.limits;
+  const auto alive = BELLJAR_TRY(running());
+  if (options.terminal)
+    return Error(Code::kUnimplemented, format("the {} backend does not serve terminals", service_->name()))
+        .reason("the service runs shell text, and has no terminal for it")
+        .next("spawn it with a pipe, or by script(1) inside");
+  RunRequest request = BELLJAR_TRY(request_for(command));
+  request.timeout = session::spawn_timeout(options, limits);
+  request.stdin_pipe = options.input == SpawnInput::kPipe;
+  request.cancel = options.cancel;
+  request.on_stdout = options.on_stdout;
+  request.on_stderr = options.on_stderr;
+  request.output_bytes = session::kept_output(options.output_bytes, limits);
+  auto run = BELLJAR_TRY(Run::start(alive->core, std::move(request)));
+  ++execs_;
+  return std::unique_ptr<Process>(std::make_unique<RemoteProcess>(std::move(run)));
+}
+
+// --- files
+
+Result<std::string> ShellSandbox::read_file(const std::string& path, const ReadOptions& options) {
+  return BELLJAR_TRY(running())->files.read(path, options);
+}
+Result<void> ShellSandbox::write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) {
+  const auto alive = BELLJAR_TRY(running());
+  BELLJAR_CHECK(alive->files.write(path, bytes, options));
+  written_ += bytes.size();
+  return {};
+}
+Result<std::vector<FileInfo>> ShellSandbox::list(const std::string& path) { return BELLJAR_TRY(running())->files.list(path); }
+Result<FileInfo> ShellSandbox::stat(const std::string& path) { return BELLJAR_TRY(running())->files.stat(path); }
+Result<void> ShellSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
+  return BELLJAR_TRY(running())->files.make_dir(path, options);
+}
+Result<void> ShellSandbox::rename(const std::string& from, const std::string& to) {
+  return BELLJAR_TRY(running())->files.rename(from, to);
+}
+Result<void> ShellSandbox::remove(const std::string& path, const RemoveOptions& options) {
+  return BELLJAR_TRY(running())->files.remove(path, options);
+}
+Result<GlobResult> ShellSandbox::glob(const std::string& pattern, const WalkOptions& options) {
+  return BELLJAR_TRY(running())->files.glob(pattern, options);
+}
+Result<GrepResult> ShellSandbox::grep(const std::string& text, const GrepOptions& options) {
+  return BELLJAR_TRY(running())->files.grep(text, options);
+}
+
+}  // namespace belljar::remote::shell

@@ -1,0 +1,187 @@
+#include "remote/volcengine/control.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "http/client.h"
+#include "remote/address.h"
+#include "remote/json.h"
+#include "remote/retry.h"
+#include "remote/volcengine/address.h"
+#include "remote/volcengine/reply.h"
+#include "remote/volcengine/sign.h"
+
+namespace belljar::remote::volcengine {
+
+using http::Clock;
+namespace {
+
+using Json = nlohmann::json;
+using Milliseconds = std::chrono::milliseconds;
+
+constexpr int kTries = 4;
+constexpr std::size_t kMostAnswer = 4U << 20;
+constexpr char kUnit[] = "second";
+
+std::int64_t seconds_of(Milliseconds time) { return std::chrono::ceil<std::chrono::seconds>(time).count(); }
+
+std::pair<const char*, const char*> service_of(std::string_view action) noexcept {
+  return action == "ListRoutes" ? std::pair{"apig", "2022-11-12"} : std::pair{"vefaas", "2024-06-06"};
+}
+
+// As ListSandboxes has it.
+bool is_of_session(const Json& sandbox, const std::string& session) {
+  if (text_in(member(sandbox, "Metadata"), "session") == session) return true;
+  return std::ranges::any_of(member(sandbox, "MetadataList"), [&](const Json& entry) {
+    return text_in(entry, "MetaKey") == "session" && text_in(entry, "MetaValue") == session;
+  });
+}
+
+}  // namespace
+
+Result<Json> Control::call(const char* action, const Json& body, const std::string& what, Times times) const {
+  const auto [service, version] = service_of(action);
+  const std::string url = address_.url_of(service);
+  Call call{.service = service,
+            .region = address_.region,
+            .authority = authority_of(url),
+            .query = {{"Action", action}, {"Version", version}},
+            .content_type = "application/json; charset=utf-8",
+            .body = dump(body),
+            .now = {}};
+  const auto deadline = Clock::now() + patience_;
+  for (int turn = 1;; ++turn) {
+    call.now = now_();  // a signature is good for some minutes only
+    const auto reply = http_.ask({.method = "POST",
+                                  .url = url + "/?" + canonical_query(call.query),
+                                  .headers = sign(call, address_.keys).headers,
+                                  .body = call.body,
+                                  .only_once = times == Times::kOnce,
+                                  .deadline = deadline,
+                                  .most_reply = kMostAnswer});
+    if (!reply)
+      return Error(reply.error().code(), what)
+          .reason("Volcengine gave no answer: " + reply.error().reason())
+          .next("check the network, and VOLCENGINE_API_URL");
+    const auto refusal = find_refusal(*reply);
+    const bool again =
+        refusal && (asked_too_often(reply->status, refusal->code) || (times == Times::kMany && reply->status >= 500));
+    if (!again || turn == kTries || !rest(turn, *reply, deadline)) return parse_reply(*reply, what, address_.secrets());
+  }
+}
+
+Result<Json> Control::call_on(const char* action, const std::string& id, Json more, const char* doing) const {
+  more["FunctionId"] = address_.function_id;
+  more["SandboxId"] = id;
+  return call(action, more, format("cannot {} the sandbox {}", doing, belljar::quoted(id)));
+}
+
+// --- made and found
+
+Result<std::string> Control::create(const Wanted& wanted) const {
+  std::map<std::string, std::string> metadata = wanted.metadata;
+  metadata["made_by"] = "belljar";
+  metadata["session"] = wanted.session;
+  Json body = {{"FunctionId", address_.function_id},
+               {"Timeout", seconds_of(wanted.lifetime)},
+               {"TimeoutUnit", kUnit},
+               {"Metadata", metadata}};
+  if (wanted.cpu_milli) body["CpuMilli"] = *wanted.cpu_milli;
+  if (wanted.memory_mb) body["MemoryMB"] = *wanted.memory_mb;
+  if (!wanted.image.empty()) body["InstanceImageInfo"] = {{"Image", wanted.image}};
+  for (const auto& [name, value] : wanted.envs) body["Envs"].push_back({{"Key", name}, {"Value", value}});
+  if (wanted.closed) body["NetworkRules"] = {{"AllowEgressAccess", false}};
+  const auto made = call("CreateSandbox", body, "cannot create a sandbox", Times::kOnce);
+  if (!made) return lost(wanted.session, made.error());
+  std::string id = text_in(*made, "SandboxId");
+  if (is_id(id)) return id;
+  return lost(wanted.session, Error(Code::kDataLoss, "cannot create a sandbox")
+                                  .reason(format("Volcengine answered without its id, {}", belljar::quoted(id.substr(0, 80)))));
+}
+
+// An answer that did not come, or made no sense, does not say that nothing was made. What was is found by its metadata.
+Error Control::lost(const std::string& session, const Error& why) const {
+  if (why.code() != Code::kUnavailable && why.code() != Code::kDeadlineExceeded && why.code() != Code::kDataLoss) return why;
+  const Json body = {
+      {"FunctionId", address_.function_id}, {"Metadata", {{"session", session}}}, {"PageNumber", 1}, {"PageSize", 100}};
+  const auto found = call("ListSandboxes", body, "cannot list the sandboxes");
+  bool all_ended = found.has_value();
+  if (found) {
+    for (const Json& sandbox : member(*found, "Sandboxes")) {
+      if (!is_of_session(sandbox, session)) continue;
+      const std::string id = text_in(sandbox, "Id");
+      all_ended = is_id(id) && kill(id) && all_ended;
+    }
+  }
+  if (all_ended) return why;
+  return Error(why.code(), why.what())
+      .reason(why.reason())
+      .next(format("end the sandbox with the metadata session={}, if there is one: it could not be looked for", session));
+}
+
+Error Control::abandon(const std::string& id, const Error& why) const {
+  if (kill(id)) return why;
+  // Nobody else would know of it.
+  return Error(why.code(), why.what())
+      .reason(why.reason())
+      .next(format("end the sandbox {}, which could not be ended from here", belljar::quoted(id)));
+}
+
+Result<Description> Control::describe(const std::string& id) const {
+  Description found = parse_description(BELLJAR_TRY(call_on("DescribeSandbox", id, Json::object(), "find")));
+  found.error = shown(found.error, address_.secrets());
+  return found;
+}
+
+Result<std::string> Control::find_endpoint() const {
+  if (!address_.endpoint.empty()) return address_.endpoint;
+  const char* const what = "cannot find where the sandboxes answer";
+  const Json triggers = BELLJAR_TRY(call("ListTriggers", {{"FunctionId", address_.function_id}}, what));
+  const std::string upstream = find_upstream(triggers);
+  const std::string url =
+      upstream.empty()
+          ? std::string()
+          : find_route(BELLJAR_TRY(call("ListRoutes", {{"UpstreamId", upstream}, {"PageNumber", 1}, {"PageSize", 100}}, what)));
+  if (url.empty())
+    return Error(Code::kFailedPrecondition, what)
+        .reason(upstream.empty() ? "no API gateway stands in front of the application" : "its gateway has no route with a domain")
+        .next("add one in the console of veFaaS, or set SANDBOX_ENDPOINT");
+  return volcengine::check_url("the address of the sandboxes that Volcengine named", url);
+}
+
+// --- their life
+
+Result<bool> Control::kill(const std::string& id) const {
+  const auto killed = call_on("KillSandbox", id, Json::object(), "end");
+  if (killed) return true;
+  if (killed.error().code() == Code::kNotFound) return false;
+  return killed.error();
+}
+
+Result<void> Control::pause(const std::string& id) const {
+  return call_on("PauseSandbox", id, Json::object(), "pause").map([](const Json&) {});
+}
+
+Result<void> Control::resume(const std::string& id, Milliseconds lifetime) const {
+  return call_on("ResumeSandbox", id, {{"Timeout", seconds_of(lifetime)}, {"TimeoutUnit", kUnit}}, "resume").map([](const Json&) {
+  });
+}
+
+Result<void> Control::set_timeout(const std::string& id, Milliseconds lifetime) const {
+  return call_on("SetSandboxTimeout", id, {{"Timeout", seconds_of(lifetime)}, {"TimeoutUnit", kUnit}}, "set the time of")
+      .map([](const Json&) {});
+}
+
+}  // namespace belljar::remote::volcengine

@@ -1,0 +1,114 @@
+#include "remote/volcengine/sign.h"
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "http/client.h"
+
+namespace belljar::remote::volcengine {
+namespace {
+
+std::string hex(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) text += format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+std::string sha256(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
+  return {digest.begin(), digest.begin() + size};
+}
+
+std::string hmac(std::string_view key, std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+       digest.data(), &size);
+  return {digest.begin(), digest.begin() + size};
+}
+
+std::string stamp(std::chrono::system_clock::time_point now) {
+  const std::time_t time = std::chrono::system_clock::to_time_t(now);
+  std::tm utc{};
+  ::gmtime_r(&time, &utc);
+  std::array<char, 20> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &utc)};
+}
+
+// As the Host header has it: a default port is not told.
+std::string host_of(std::string_view authority) {
+  for (const std::string_view port : {":80", ":443"}) {
+    if (authority.ends_with(port)) authority.remove_suffix(port.size());
+  }
+  return std::string(authority);
+}
+
+std::string joined(const std::vector<std::string_view>& names) {
+  std::string all;
+  for (const std::string_view name : names) all += (all.empty() ? "" : ";") + std::string(name);
+  return all;
+}
+
+}  // namespace
+
+std::string canonical_query(std::vector<std::pair<std::string, std::string>> query) {
+  std::ranges::sort(query);
+  std::string text;
+  for (const auto& [name, value] : query)
+    text += (text.empty() ? "" : "&") + http::url_escaped(name, "") + "=" + http::url_escaped(value, "");
+  return text;
+}
+
+Signature sign(const Call& call, const Keys& keys, const std::vector<std::string_view>& names) {
+  Signature made;
+  made.date = stamp(call.now);
+  made.body_hash = hex(sha256(call.body));
+  const auto text_of = [&](std::string_view name) -> std::string {
+    if (name == "content-type") return call.content_type;
+    if (name == "host") return host_of(call.authority);
+    if (name == "x-content-sha256") return made.body_hash;
+    return name == "x-date" ? made.date : keys.token;
+  };
+  made.canonical = "POST\n/\n" + canonical_query(call.query) + "\n";
+  for (const std::string_view name : names) made.canonical += std::string(name) + ":" + text_of(name) + "\n";
+  made.canonical += "\n" + joined(names) + "\n" + made.body_hash;
+  made.canonical_hash = hex(sha256(made.canonical));
+  const std::string day = made.date.substr(0, 8);
+  made.scope = day + "/" + call.region + "/" + call.service + "/request";
+
+  const std::string key_date = hmac(keys.secret, day);
+  const std::string key_region = hmac(key_date, call.region);
+  const std::string key_service = hmac(key_region, call.service);
+  const std::string key_signing = hmac(key_service, "request");
+  made.key_date = hex(key_date);
+  made.key_region = hex(key_region);
+  made.key_service = hex(key_service);
+  made.key_signing = hex(key_signing);
+  made.signature = hex(hmac(key_signing, "HMAC-SHA256\n" + made.date + "\n" + made.scope + "\n" + made.canonical_hash));
+
+  made.headers = {"Content-Type: " + call.content_type, "X-Date: " + made.date, "X-Content-Sha256: " + made.body_hash,
+                  "Authorization: HMAC-SHA256 Credential=" + keys.id + "/" + made.scope + ", SignedHeaders=" + joined(names) +
+                      ", Signature=" + made.signature};
+  if (!keys.token.empty()) made.headers.push_back("X-Security-Token: " + keys.token);
+  return made;
+}
+
+Signature sign(const Call& call, const Keys& keys) {
+  std::vector<std::string_view> names = {"content-type", "host", "x-content-sha256", "x-date"};
+  if (!keys.token.empty()) names.emplace_back("x-security-token");
+  return sign(call, keys, names);
+}
+
+}  // namespace belljar::remote::volcengine

@@ -1,0 +1,45 @@
+#include "runtime/transaction.h"
+
+#include <string>
+#include <utility>
+
+#include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+
+namespace belljar::runtime {
+
+Result<void> check_transaction_mode(const Policy& policy) {
+  if (policy.mode == Mode::kWorkspaceWrite) return {};
+  return Error(Code::kInvalidArgument, "cannot run in a transaction (--txn)")
+      .reason(policy.mode == Mode::kReadOnly ? "in read-only mode nothing is written"
+                                             : "in this mode the command writes anywhere, around every layer")
+      .next("use --policy workspace-write, or drop --txn");
+}
+
+backend::WorkspaceLayers to_layers(const txn::Layers& layers) {
+  backend::WorkspaceLayers result;
+  result.pool = layers.pool;
+  for (const txn::LayerId id : layers.lower) result.lower.push_back(format("{}/up", id));
+  result.upper = format("{}/up", layers.upper);
+  result.work = format("{}/work", layers.upper);
+  return result;
+}
+
+Error explain_overlay(Error error, const txn::Place& place) {
+  if (!error.call().starts_with("tree: overlay")) return error;
+  const int errnum = error.errnum();
+  return Error(error.code(), "cannot run in a transaction (--txn)")
+      .sys(errnum, error.call())
+      .reason(format("the file system of {} cannot take what overlayfs writes (overlayfs itself and network file systems cannot)",
+                     quoted(place.state_dir)))
+      .next("set XDG_STATE_HOME to a directory on ext4, xfs, btrfs or tmpfs");
+}
+
+EnforcementClause transaction_clause(const txn::Place& place) {
+  return {"transaction", place.name, "overlayfs: the workspace's changes stay in layers until `belljar commit`", Enforced::kFull,
+          "other writable paths are written directly"};
+}
+
+}  // namespace belljar::runtime

@@ -1,0 +1,92 @@
+// `belljar doctor`: every backend, usable or not, and why.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "support/as_user.h"
+#include "support/engine.h"
+#include "support/identity.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
+
+namespace belljar {
+namespace {
+
+using namespace std::chrono_literals;
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+class Doctor : public testing::Test {
+ protected:
+  Doctor() { place_.give_to(test::user_uid(), test::user_gid()); }
+  test::Outcome doctor(std::map<std::string, std::string> env, const std::vector<std::string>& more = {}) const {
+    env.emplace("XDG_RUNTIME_DIR", place_.path());
+    std::vector<std::string> words = {"doctor"};
+    words.insert(words.end(), more.begin(), more.end());
+    return test::belljar(words, {.cwd = place_.path(), .env = env});
+  }
+  UniqueFd listen_at(const std::string& path) const {
+    UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    std::strncpy(name.sun_path, path.c_str(), sizeof name.sun_path - 1);
+    EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+    EXPECT_EQ(::listen(fd.get(), 16), 0);
+    return fd;
+  }
+  const test::TempDir place_;
+};
+
+TEST_F(Doctor, ListsEveryBackendWithItsIsolation) {
+  const auto outcome = doctor({{"DOCKER_HOST", "unix:///nonexistent/sock"}, {"E2B_API_KEY", ""}});
+  for (const char* row : {"  native      yes  namespace ", "  landlock    yes  landlock ", "  container   no   container ",
+                          "  local       yes  guard-rails ", "  mock        yes  none ", "  e2b         no   vm ",
+                          "  aliyun      no   container ", "  volcengine  no   container "})
+    EXPECT_TRUE(has(outcome.out, row)) << row << outcome;
+  EXPECT_TRUE(has(outcome.out, "/nonexistent/sock: cannot reach the container engine at `/nonexistent/sock`")) << outcome;
+  EXPECT_TRUE(has(outcome.out, "next: start the engine")) << outcome;
+  EXPECT_TRUE(has(outcome.out, "isolation vm is not to be had")) << outcome;
+  const auto json = doctor({{"DOCKER_HOST", "unix:///nonexistent/sock"}}, {"--json"});
+  EXPECT_TRUE(has(json.out, R"("name": "container",
+      "usable": false,
+      "isolation": "container")"))
+      << json;
+}
+
+TEST_F(Doctor, ShowsNoKey) {
+  const std::map<std::string, std::string> keys = {{"E2B_API_KEY", "e2b_secretsecret"},
+                                                   {"AGENTBAY_API_KEY", "akm-secretsecret"},
+                                                   {"VOLC_ACCESS_KEY_ID", "AKsecretsecret"},
+                                                   {"VOLC_SECRET_ACCESS_KEY", "secretsecret"}};
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--json"}}) {
+    const auto outcome = doctor(keys, more);
+    EXPECT_FALSE(has(outcome.out + outcome.err, "secretsecret")) << outcome;
+    EXPECT_TRUE(has(outcome.out, "SANDBOX_APP_ID and VOLC_ACCESS_KEY_ID and VOLC_SECRET_ACCESS_KEY")) << outcome;
+  }
+}
+
+TEST_F(Doctor, WaitsNotLongForAnEngineThatIsSilent) {
+  const UniqueFd silent = listen_at(place_ / "docker.sock");
+  const auto outcome = doctor({{"DOCKER_HOST", ""}});
+  EXPECT_TRUE(has(outcome.out, (place_ / "docker.sock") + ": the container engine did not finish")) << outcome;
+  EXPECT_TRUE(has(outcome.out, "no answer for 2 s")) << outcome;
+  EXPECT_LT(outcome.duration, 20s);
+}
+
+TEST_F(Doctor, AsksTheEnginesThatAreThere) {
+  std::unique_ptr<test::Engine> engine;
+  BELLJAR_NEEDS(start_engine(engine));
+  const auto outcome = doctor({{"DOCKER_HOST", engine->address()}});
+  EXPECT_TRUE(has(outcome.out, "  container   yes  container    " + engine->socket() + ": engine ")) << outcome;
+  EXPECT_TRUE(has(outcome.out, "no runtime with a kernel of its own")) << outcome;
+}
+
+}  // namespace
+}  // namespace belljar

@@ -1,0 +1,76 @@
+# The tools of `belljar mcp --txn`: mcp_layers.py BELLJAR WORKSPACE. Prints "ok" at the end.
+import json
+import os
+import subprocess
+import sys
+
+from mcp_peer import Peer
+
+belljar, workspace = sys.argv[1:3]
+SERVER = [belljar, 'mcp', '--workspace', workspace, '--permission', 'yolo']
+
+
+def paths(peer, **arguments):
+    listed = peer.call('sandbox_diff', **arguments)['structuredContent']
+    assert listed['count'] == len(listed['changes']), listed
+    return sorted(row['change'] + ' ' + row['path'] for row in listed['changes'])
+
+
+def said(peer, text, **arguments):
+    result = peer.call('bash', command=text, **arguments)
+    assert not result['isError'], result
+    return result['content'][0]['text']
+
+
+def refused(peer, name, part, /, **arguments):
+    result = peer.call(name, **arguments)
+    assert result['isError'] and part in result['content'][0]['text'], result
+
+
+with Peer(SERVER) as peer:
+    names = [tool['name'] for tool in peer.request('tools/list', {})['tools']]
+    assert 'sandbox_create' in names and 'sandbox_snapshot' not in names, names
+
+with Peer(SERVER + ['--txn']) as peer:
+    tools = {tool['name']: tool for tool in peer.request('tools/list', {})['tools']}
+    assert tools['sandbox_rollback']['annotations']['destructiveHint'] and tools['sandbox_diff']['annotations']['readOnlyHint']
+    said(peer, 'echo one > a; mkdir d')
+    assert paths(peer) == ['added a', 'added d'], paths(peer)
+    assert not os.listdir(workspace)
+    assert not peer.call('sandbox_snapshot', name='first')['isError']
+    said(peer, r"echo two > a; touch $'b\x1b[31m'")
+    assert paths(peer) == ['added a', 'added b\\x1b[31m', 'added d'], paths(peer)
+    refused(peer, 'sandbox_snapshot', 'has one of that name', name='first')
+    refused(peer, 'sandbox_snapshot', 'does not fit', name=1)
+    refused(peer, 'sandbox_rollback', 'cannot find the snapshot', snapshot='second')
+    refused(peer, 'sandbox_rollback', 'there is no argument', to='first')
+    refused(peer, 'sandbox_diff', 'there is no sandbox', sandbox='s9')
+    said(peer, 'sleep 100', background=True)
+    said(peer, 'until pgrep -x sleep; do :; done')
+    refused(peer, 'sandbox_rollback', 'sleep', snapshot='first')
+    said(peer, 'pkill sleep; while pgrep -x sleep; do :; done')
+    assert not peer.call('sandbox_rollback', snapshot='first')['isError']
+    assert 'one' in said(peer, 'cat a; ls')
+    # A further sandbox has a transaction of its own; one that only reads has none.
+    other = peer.call('sandbox_create')['structuredContent']['sandbox']
+    said(peer, 'touch other', sandbox=other)
+    assert paths(peer, sandbox=other) == ['added other'] and paths(peer) == ['added a', 'added d']
+    reader = peer.call('sandbox_create', read_only=True)['structuredContent']['sandbox']
+    refused(peer, 'sandbox_diff', 'is no transaction', sandbox=reader)
+
+# Another server's model cannot drop that: it returns to where its own sandbox began, and not unjudged.
+with Peer([belljar, 'mcp', '--workspace', workspace, '--permission', 'plan', '--txn']) as peer:
+    refused(peer, 'sandbox_rollback', 'plan')
+    refused(peer, 'sandbox_snapshot', 'plan', name='x')
+with Peer(SERVER + ['--txn']) as peer:
+    said(peer, 'touch mine')
+    refused(peer, 'sandbox_rollback', 'cannot find the snapshot', snapshot='first')
+    assert not peer.call('sandbox_rollback')['isError']
+    assert paths(peer) == ['added a', 'added d'], paths(peer)
+
+# What the agent did is in a transaction as any other.
+listed = subprocess.run([belljar, 'diff', '--json', '--workspace', workspace], capture_output=True, check=True).stdout
+assert sorted(json.loads(line)['path'] for line in listed.splitlines()) == ['a', 'd'], listed
+subprocess.run([belljar, 'commit', '--all', '--workspace', workspace], check=True, stdout=subprocess.DEVNULL)
+assert sorted(os.listdir(workspace)) == ['a', 'd'], os.listdir(workspace)
+print('ok')

@@ -1,0 +1,257 @@
+// What the detector finds and what it flags wrongly, on texts written for it: tests/guard/corpus. Of attacks and documents every
+// second one, from the first on, is for tuning; the others are only measured. docs/design/guard.md cites the table.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <ios>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "guard/detect.h"
+#include "guard/support_disguises.h"
+
+namespace belljar::guard {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path source_dir() { return BELLJAR_SOURCE_DIR; }
+fs::path corpus() { return source_dir() / "tests/guard/corpus"; }
+
+struct Rate {
+  int hits = 0, all = 0;
+  void add(bool hit) { hits += hit ? 1 : 0, ++all; }
+  void add(const Rate& other) { hits += other.hits, all += other.all; }
+  double share() const { return all == 0 ? 0 : 100.0 * hits / all; }
+};
+
+// The score interval of Wilson, 95 %, in per cent.
+std::pair<double, double> interval(const Rate& rate) {
+  if (rate.all == 0) return {0, 100};
+  constexpr double kZ = 1.96;
+  const double n = rate.all, p = rate.hits / n, zz = kZ * kZ;
+  const double middle = (p + zz / (2 * n)) / (1 + zz / n);
+  const double reach = kZ * std::sqrt(p * (1 - p) / n + zz / (4 * n * n)) / (1 + zz / n);
+  return {std::max(0.0, 100 * (middle - reach)), std::min(100.0, 100 * (middle + reach))};
+}
+
+std::string shown(const Rate& rate) {
+  const auto [low, high] = interval(rate);
+  char text[64];
+  std::snprintf(text, sizeof text, "%4d of %4d %5.1f %% (%.1f-%.1f)", rate.hits, rate.all, rate.share(), low, high);
+  return text;
+}
+
+struct Halves {
+  Rate tuned, held;
+  void add(std::size_t number, bool hit) { (number % 2 == 0 ? tuned : held).add(hit); }
+  void add(const Halves& other) { tuned.add(other.tuned), held.add(other.held); }
+};
+
+using Table = std::map<std::string, Halves>;
+
+Halves total(const Table& table) {
+  Halves sum;
+  for (const auto& [name, halves] : table) sum.add(halves);
+  return sum;
+}
+
+void print(const char* title, const Table& table) {
+  std::printf("%s\n", title);
+  for (const auto& [name, halves] : table)
+    std::printf("  %-18s tuned on %-34s held out %s\n", name.c_str(), shown(halves.tuned).c_str(), shown(halves.held).c_str());
+  const Halves sum = total(table);
+  std::printf("  %-18s tuned on %-34s held out %s\n", "all", shown(sum.tuned).c_str(), shown(sum.held).c_str());
+}
+
+// --- attacks ---------------------------------------------------------------------------------------------------------------------
+
+struct Attack {
+  std::string family, language, text, twin;
+};
+
+std::string unescaped(std::string_view cell) {
+  constexpr std::string_view kLetters = "nrea\\", kMeant = "\n\r\x1b\a\\";
+  std::string text;
+  for (std::size_t i = 0; i < cell.size(); ++i) {
+    const std::size_t letter = cell[i] == '\\' && i + 1 < cell.size() ? kLetters.find(cell[i + 1]) : std::string_view::npos;
+    text += letter == std::string_view::npos ? cell[i] : kMeant[letter];
+    if (letter != std::string_view::npos) ++i;
+  }
+  return text;
+}
+
+std::vector<Attack> attacks() {
+  std::vector<Attack> result;
+  std::ifstream file(corpus() / "attacks.tsv");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) continue;
+    std::vector<std::string> cells;
+    for (std::size_t at = 0; at <= line.size();) {
+      const std::size_t tab = std::min(line.find('\t', at), line.size());
+      cells.push_back(unescaped(std::string_view(line).substr(at, tab - at)));
+      at = tab + 1;
+    }
+    EXPECT_EQ(cells.size(), 4U) << line;
+    if (cells.size() == 4) result.push_back({cells[0], cells[1], cells[2], cells[3]});
+  }
+  return result;
+}
+
+// Spelled as what it is: plain overrides, and text that speaks to the assistant.
+bool is_separable(const Attack& attack) { return attack.family == "override" || attack.family == "address"; }
+
+struct Attacks {
+  Table families, languages, twins, hidden, hidden_twins;
+};
+
+void add_disguises(const Attack& attack, std::size_t number, Attacks& measured) {
+  for (const Disguise& disguise : disguises()) {
+    if (disguise.latin_only && attack.language != "en") continue;
+    measured.hidden[disguise.name].add(number, scan(disguise.apply(attack.text)).suspicious());
+    if (!disguise.sign_by_itself) measured.hidden_twins[disguise.name].add(number, scan(disguise.apply(attack.twin)).suspicious());
+  }
+}
+
+Attacks measure_attacks() {
+  Attacks measured;
+  std::size_t number = 0;
+  for (const Attack& attack : attacks()) {
+    const bool found = scan(attack.text).suspicious();
+    measured.families[attack.family].add(number, found);
+    measured.languages[attack.language].add(number, found);
+    measured.twins[attack.language].add(number, scan(attack.twin).suspicious());
+    if (is_separable(attack)) add_disguises(attack, number, measured);
+    ++number;
+  }
+  return measured;
+}
+
+TEST(Detector, RatesOnTheCorpus) {
+  const Attacks measured = measure_attacks();
+  print("attacks, by family", measured.families);
+  print("attacks, by language", measured.languages);
+  print("clean twins that are flagged, by language", measured.twins);
+  print("plain overrides and addresses in disguise", measured.hidden);
+  print("their clean twins in disguise that are flagged", measured.hidden_twins);
+
+  const Rate found = total(measured.families).held, wrong = total(measured.twins).held;
+  std::printf("net, held out: %.1f %% - %.1f %% = %.1f %%\n", found.share(), wrong.share(), found.share() - wrong.share());
+  EXPECT_GE(total(measured.families).tuned.all + found.all, 420);
+  EXPECT_GE(measured.families.size(), 20U);
+  EXPECT_EQ(measured.languages.size(), 6U);
+  for (const auto& [language, halves] : measured.languages) EXPECT_GE(halves.tuned.all + halves.held.all, 40) << language;
+  // Below the measured rates; what was aimed at and what was reached stands in docs/design/guard.md.
+  EXPECT_GE(found.share() - wrong.share(), 50);
+  EXPECT_LE(wrong.share(), 3);
+  Rate separable = measured.families.at("override").held;
+  separable.add(measured.families.at("address").held);
+  EXPECT_GE(separable.share(), 60);
+  // What is found in plain is found in disguise.
+  EXPECT_GE(total(measured.hidden).held.share(), separable.share());
+  EXPECT_GE(total(measured.hidden).tuned.share(), 95);
+  EXPECT_LE(total(measured.hidden_twins).held.share(), 1);
+}
+
+// --- what is no attack -----------------------------------------------------------------------------------------------------------
+
+struct Document {
+  std::string kind, text;
+};
+
+// `=== kind language` begins each.
+std::vector<Document> documents(const fs::path& path) {
+  std::vector<Document> result;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("=== ")) {
+      result.push_back({.kind = line.substr(4, line.find(' ', 4) - 4), .text = {}});
+      continue;
+    }
+    EXPECT_FALSE(result.empty()) << path;
+    if (!result.empty()) result.back().text += line + "\n";
+  }
+  return result;
+}
+
+std::vector<Document> talk() {
+  std::vector<Document> result = documents(corpus() / "benign/security.txt");
+  std::ifstream file(corpus() / "talk.txt");
+  for (std::string line; std::getline(file, line);) result.push_back({.kind = "security", .text = line});
+  return result;
+}
+
+std::vector<Document> written() {
+  std::vector<Document> result;
+  for (const char* language : {"en", "es", "fr", "de", "ru", "zh"}) {
+    for (Document& document : documents(corpus() / "benign" / ("documents." + std::string(language) + ".txt")))
+      result.push_back(std::move(document));
+  }
+  return result;
+}
+
+// The classic attack, as it stands in tests of other rooms that show what it leads to.
+bool holds_attack(std::string_view text) {
+  return text.find("gnore all previous instructions") != std::string_view::npos ||
+         text.find("gnore previous instructions") != std::string_view::npos;
+}
+
+// The files of this project, without those that hold attacks because of what they are for: the guard's, and some tests.
+std::vector<Document> own_files() {
+  std::set<fs::path> paths;
+  for (const char* folder : {"src", "include", "docs", "tests", "bench", "tools", "profiles", "examples"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(source_dir() / folder)) {
+      const std::string path = entry.path().lexically_relative(source_dir()).string();
+      if (entry.is_regular_file() && path.find("guard") == std::string::npos) paths.insert(path);
+    }
+  }
+  std::vector<Document> result;
+  for (const fs::path& path : paths) {
+    std::ifstream file(source_dir() / path, std::ios::binary);
+    Document document{.kind = path.begin()->string() + "/", .text = {std::istreambuf_iterator<char>(file), {}}};
+    if (!holds_attack(document.text)) result.push_back(std::move(document));
+  }
+  return result;
+}
+
+Table flagged(const std::vector<Document>& documents) {
+  Table table;
+  std::size_t number = 0;
+  for (const Document& document : documents) {
+    const Scan found = scan(document.text);
+    if (found.suspicious() && number % 2 == 0)
+      std::printf("  flagged (%s, score %d): %s\n", document.kind.c_str(), found.score, document.text.substr(0, 80).c_str());
+    table[document.kind].add(number++, found.suspicious());
+  }
+  return table;
+}
+
+TEST(Detector, OrdinaryTextsAreNotFlagged) {
+  const Table files = flagged(written()), own = flagged(own_files()), security = flagged(talk());
+  print("documents that are flagged, by kind", files);
+  print("files of this project that are flagged", own);
+  print("talk about attacks and deletion that is flagged", security);
+
+  Rate ordinary = total(files).held, all = total(files).tuned;
+  ordinary.add(total(own).held), all.add(total(own).tuned), all.add(ordinary);
+  std::printf("ordinary, held out: %s; all: %s\n", shown(ordinary).c_str(), shown(all).c_str());
+  EXPECT_GE(all.all, 1000);
+  EXPECT_LE(all.share(), 1);
+  EXPECT_LE(ordinary.share(), 2);
+  Rate about = total(security).tuned;
+  about.add(total(security).held);
+  EXPECT_GE(about.all, 100);
+  EXPECT_LE(about.share(), 3);
+}
+
+}  // namespace
+}  // namespace belljar::guard
