@@ -60,7 +60,9 @@ struct Volume {
 enum class Protect { kDefault, kAll, kNone };  // kNone is a danger setting
 enum class Secrets { kDefault, kNone };        // the built-in list of hidden paths; kNone drops it
 enum class Tmp { kPrivate, kShared };
-enum class Caches { kPrivate, kOff };  // writable layer over the host's caches, discarded at the end; or no layer (read-only)
+// The caches of the host under a writable layer that is discarded at the end, or kept for the next command in the same workspace;
+// or no layer (read-only).
+enum class Caches { kPrivate, kOff, kWorkspace };
 
 struct Filesystem {
   std::vector<FsEntry> entries;  // merged order; the most specific wins, of equals none > write > read

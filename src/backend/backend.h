@@ -31,6 +31,14 @@ struct WorkspaceLayers {
   std::string upper, work;         // "N/up", "N/work"
 };
 
+// filesystem.caches = "workspace": where the writable layers of this workspace's caches lie between two commands
+// (runtime/kept_caches.h).
+struct KeptCaches {
+  std::string pool;            // a directory of the host, absolute; empty: nothing can be kept this time
+  std::string why_not;         // then, one clause
+  std::shared_ptr<void> lock;  // nobody else uses `pool` while this lives
+};
+
 // Where the command works, and what the caller knows of itself. Absolute, canonical paths.
 struct Workplace {
   std::string workspace;
@@ -45,6 +53,7 @@ struct Workplace {
   bool listener = true;
   std::optional<Owner> owner;             // set by the native backend only
   std::optional<WorkspaceLayers> layers;  // set: run in a transaction. kUnimplemented from a backend that cannot
+  std::optional<KeptCaches> kept_caches;  // of the native backend; the others say in their reports that they keep none
   std::vector<std::string> env;           // the environment for the command, "K=V", already filtered by the policy
   // Shown inside, read-only, instead of what is there: path and contents. A path that the host lacks is left out, but for one below
   // /dev. By the native backend; who needs them refuses the others.
@@ -58,6 +67,7 @@ struct Prepared {
   std::vector<broker::ListedSocket> sockets;            // of the host, opened by path; for the broker
   std::vector<std::string> warnings;                    // what the policy grants that is more than it looks like, a sentence each
   std::vector<std::string> remove_after;  // directories made for this run: whoever runs the plan removes them at its end
+  std::shared_ptr<void> held;             // let go of when the sandbox has ended
   bool sockets_held = false;              // BrokerOptions::sockets_held
   bool own_network = false;               // its own network namespace
   bool pid_namespace = false;             // pid 1's death ends the tree

@@ -21,6 +21,7 @@ void add_policy(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_setup(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
+void add_caches(CLI::App& app, int& exit_code);
 // `program`: as for add_run.
 void add_learn(CLI::App& app, std::vector<std::string> program, int& exit_code);
 

@@ -70,7 +70,7 @@ struct MountOp {
   std::string data;
   uid_t uid = 0;
   gid_t gid = 0;
-  int clause = -1;  // index of the enforcement clause this op serves, for reports when kOptional fails
+  std::string_view clause;  // of the enforcement report that this operation serves, lowered when a kOptional one fails
 };
 
 struct LandlockRule {

@@ -117,9 +117,12 @@ std::string note_for(const Policy& policy, const MergeContext& context, std::str
       return format("`{}` is a protected name: inside a writable root it stays read-only (filesystem.protect)", name);
     }
   }
-  if (access == Access::kRead && filesystem.caches == Caches::kPrivate) {
+  if (access == Access::kRead && filesystem.caches != Caches::kOff) {
     for (const std::string& cache : filesystem.cache_dirs) {
-      if (is_within(path, cache)) return "a cache: writes go to a layer of the sandbox and are discarded at the end";
+      if (is_within(path, cache))
+        return filesystem.caches == Caches::kWorkspace
+                   ? "a cache: writes go to a layer of the sandbox, which is kept for the workspace's next command"
+                   : "a cache: writes go to a layer of the sandbox and are discarded at the end";
     }
   }
   return {};

@@ -74,7 +74,7 @@ class Learner {
     return within_any(path, kTmp) || (!context_.runtime_dir.empty() && is_within(path, context_.runtime_dir));
   }
   bool is_cache(std::string_view path) const {
-    if (policy_.filesystem.caches != Caches::kPrivate) return false;
+    if (policy_.filesystem.caches == Caches::kOff) return false;
     return std::ranges::any_of(policy_.filesystem.cache_dirs, [&](const std::string& cache) { return is_within(path, cache); });
   }
   Access access_of(std::string_view path) const {

@@ -320,7 +320,7 @@ class Merger {
     clamp_timeout();
     set_tmpdir();
     // "Empty list means none": no cache directories, no cache layer.
-    if (policy_.filesystem.cache_dirs.empty() && policy_.filesystem.caches == Caches::kPrivate) {
+    if (policy_.filesystem.cache_dirs.empty() && policy_.filesystem.caches != Caches::kOff) {
       policy_.filesystem.caches = Caches::kOff;
       origins_["filesystem.caches"] = origin("filesystem.cache_dirs");
     }

@@ -25,7 +25,7 @@ inline constexpr std::array<std::string_view, 2> kNames<Secrets>{"default", "non
 template <>
 inline constexpr std::array<std::string_view, 2> kNames<Tmp>{"private", "shared"};
 template <>
-inline constexpr std::array<std::string_view, 2> kNames<Caches>{"private", "off"};
+inline constexpr std::array<std::string_view, 3> kNames<Caches>{"private", "off", "workspace"};
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<Inherit>{"none", "core", "all"};
 template <>

@@ -130,6 +130,9 @@ EnforcementReport report_elsewhere(const Policy& policy, const Elsewhere& place)
   if (const auto own = std::ranges::count_if(policy.filesystem.entries, is_own); own > 0)
     report.none("filesystem.entries", format("{} rules for paths", own), kElsewhere);
   report.not_here("filesystem.tmp", "private, of a limited size", kElsewhere);
+  if (policy.filesystem.caches == Caches::kWorkspace)
+    report.not_here("filesystem.caches", "a layer over this machine's caches, kept for the workspace",
+                    "nothing of this machine is there");
   if (policy.filesystem.protect != Protect::kNone)
     report.not_here("protect.existing", "control names read-only", "no broker looks into a machine elsewhere");
   report.partial("environment", "what the policy passes", "only what is set, included or passed by name leaves this machine",

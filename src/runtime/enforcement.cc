@@ -60,4 +60,18 @@ Result<void> check_required(const EnforcementReport& report, const Policy& polic
   return {};
 }
 
+void lower_skipped(const launch::Plan& plan, const std::vector<launch::SkippedOp>& skipped, EnforcementReport& report) {
+  for (const launch::SkippedOp& failed : skipped) {
+    const launch::MountOp& op = plan.mounts[static_cast<std::size_t>(failed.op)];
+    const auto clause =
+        std::ranges::find_if(report, [&](const EnforcementClause& c) { return !op.clause.empty() && c.clause == op.clause; });
+    if (clause == report.end()) continue;
+    if (clause->enforced == Enforced::kFull) clause->enforced = Enforced::kPartial;
+    const std::string what = op.target.empty() ? op.source : op.target;
+    std::string detail = format("{} could not be mounted (errno {})", what.empty() ? "a layer" : quoted(what), failed.errnum);
+    if (clause->detail.ends_with(detail)) continue;
+    clause->detail += (clause->detail.empty() ? "" : "; ") + detail;
+  }
+}
+
 }  // namespace belljar::runtime

@@ -1,8 +1,12 @@
 // The rule that nothing weakens in silence, for a whole enforcement report.
 #pragma once
 
+#include <vector>
+
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
+#include "launch/launcher.h"
+#include "launch/plan.h"
 
 namespace belljar::runtime {
 
@@ -10,5 +14,9 @@ namespace belljar::runtime {
 // not help it). So must `isolation` where the policy asks for one. `partial` passes: the report says so. The first clause that
 // fails is the error (kFailedPrecondition): its name, why, what to do.
 Result<void> check_required(const EnforcementReport& report, const Policy& policy);
+
+// Takes from `report` what optional operations of `plan` that failed were to hold: their clauses are `partial` then, with the
+// reason.
+void lower_skipped(const launch::Plan& plan, const std::vector<launch::SkippedOp>& skipped, EnforcementReport& report);
 
 }  // namespace belljar::runtime

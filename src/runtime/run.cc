@@ -23,6 +23,7 @@
 #include "policy/paths.h"
 #include "runtime/enforcement.h"
 #include "runtime/interception.h"
+#include "runtime/kept_caches.h"
 #include "runtime/limits.h"
 #include "runtime/outlet.h"
 #include "runtime/parts.h"
@@ -203,19 +204,7 @@ class Run {
       ran_.start_failure = std::move(failure);
     }
     ran_.result.enforcement = std::move(prepared_.report);
-    lower_skipped(sandbox);
-  }
-
-  // An optional mount that failed takes its clause along.
-  void lower_skipped(const launch::Sandbox& sandbox) {
-    for (const launch::SkippedOp& skipped : sandbox.skipped()) {
-      const launch::MountOp& op = prepared_.plan.mounts[static_cast<std::size_t>(skipped.op)];
-      if (op.clause < 0 || static_cast<std::size_t>(op.clause) >= ran_.result.enforcement.size()) continue;
-      EnforcementClause& clause = ran_.result.enforcement[static_cast<std::size_t>(op.clause)];
-      if (clause.enforced == Enforced::kFull) clause.enforced = Enforced::kPartial;
-      clause.detail += format("{}{} could not be mounted (errno {})", clause.detail.empty() ? "" : "; ",
-                              quoted(op.target.empty() ? op.source : op.target), skipped.errnum);
-    }
+    lower_skipped(prepared_.plan, sandbox.skipped(), ran_.result.enforcement);
   }
 
   backend::Prepared prepared_;
@@ -270,6 +259,8 @@ Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& 
   place.env = policy::build_environment(policy.environment, caller_env, command.env);
   place.cwd = BELLJAR_TRY(find_cwd(place.workspace, place.cwd.empty() ? command.cwd : place.cwd));
   policy::hide_state(sized.filesystem.entries, session.transaction ? session.transaction->state_dir : default_state_dir());
+  place.kept_caches =
+      keep_caches(sized, place.workspace, session.transaction ? session.transaction->state_dir : default_state_dir());
   std::optional<Interception> interception;
   if (policy.network.mode == NetMode::kProxy) {
     policy::hide_credentials(sized.filesystem.entries, sized.network, place.home);

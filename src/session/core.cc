@@ -114,6 +114,7 @@ Result<void> Core::launch() {
   sandbox_ = BELLJAR_TRY(launch::start(plan, nullptr, {.one_shot = false}));
   init_pid_ = sandbox_.init_pid();
   limits_->attach(init_pid_);
+  runtime::lower_skipped(plan, sandbox_.skipped(), options_.prepared.report);
   BELLJAR_CHECK(outlet_->open(sandbox_, plan, options_.prepared.report, false));
   if (UniqueFd listener = sandbox_.take_listener(); listener.valid()) {
     broker::BrokerOptions rules = runtime::broker_options(options_.prepared, options_.policy, nullptr);
@@ -271,6 +272,7 @@ void Core::finish() noexcept {
   for (const std::string& path : options_.prepared.remove_after) (void)remove_tree(path);
   options_.prepared.remove_after.clear();
   options_.prepared.plan.kept_fds.clear();
+  options_.prepared.held.reset();
   const std::lock_guard lock(mutex_);
   for (const auto& [id, command] : commands_) {
     const std::lock_guard inner(command->mutex);

@@ -25,6 +25,7 @@
 #include "policy/paths.h"
 #include "runtime/embed.h"
 #include "runtime/interception.h"
+#include "runtime/kept_caches.h"
 #include "runtime/parts.h"
 #include "runtime/transaction.h"
 #include "runtime/unserved.h"
@@ -100,6 +101,9 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
                      lifecycle_.transaction ? lifecycle_.transaction->state_dir : default_state_dir());
   place.env = policy::build_environment(options.policy.environment, embedded_.caller_env);
   policy::hide_credentials(options.policy.filesystem.entries, options.policy.network, place.home);
+  if (!lifecycle_.remove_workspace)  // nothing comes after it
+    place.kept_caches = runtime::keep_caches(options.policy, place.workspace,
+                                             lifecycle_.transaction ? lifecycle_.transaction->state_dir : default_state_dir());
   options.workspace = options.growing = place.workspace;
   if (lifecycle_.transaction) {
     BELLJAR_CHECK(runtime::check_transaction_mode(options.policy));

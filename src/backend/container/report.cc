@@ -68,8 +68,11 @@ void report_tmp(const Policy& policy, const Paths& paths, Clauses& report) {
   if (!paths.view.private_dirs.empty())
     full(report, "filesystem.tmp", format("private, {} each", to_string(policy.filesystem.tmp_size)),
          "tmpfs; /dev/shm is the engine's own");
-  if (policy.filesystem.caches == Caches::kPrivate)
-    none(report, "filesystem.caches", "a writable layer over this machine's caches", "a container has its image's own", true);
+  if (policy.filesystem.caches != Caches::kOff)
+    none(report, "filesystem.caches",
+         policy.filesystem.caches == Caches::kWorkspace ? "a layer over this machine's caches, kept for the workspace"
+                                                        : "a writable layer over this machine's caches",
+         "a container has its image's own", true);
 }
 
 void report_protect(const Policy& policy, const Paths& paths, Clauses& report) {

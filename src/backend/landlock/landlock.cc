@@ -268,6 +268,9 @@ class Preparation {
     report_files();
     add("filesystem.tmp", "private temporary directory", "a directory of this run, named by TMPDIR", Enforced::kPartial,
         "/tmp itself is closed, and the size is not limited");
+    if (policy_.filesystem.caches == Caches::kWorkspace)
+      add("filesystem.caches", "a writable layer over the caches, kept for the workspace's next command", "", Enforced::kNone,
+          "without mounts of its own a command has no layers: the caches are read-only", true);
     if (plan_.identity == launch::Identity::kKeep && host_.uid() == 0)
       add("identity", "host root is never held", "", Enforced::kPartial,
           "allow_root_uid: the command keeps host uid 0, without capabilities");

@@ -17,6 +17,7 @@
 #include "backend/backend.h"
 #include "backend/native/confine.h"
 #include "backend/native/host.h"
+#include "backend/native/kept.h"
 #include "backend/native/live_rules.h"
 #include "backend/native/network.h"
 #include "backend/native/owner.h"
@@ -70,6 +71,17 @@ class Lender {
     };
     layered.workspace_fd = BELLJAR_TRY(take(layered.path, kQuiet | MOUNT_ATTR_RDONLY));
     layered.pool_fd = BELLJAR_TRY(take(layered.layers.pool, kQuiet));
+    return {};
+  }
+
+  // Layers of caches belong on disk to whom the workspace belongs, too.
+  Result<void> lend_kept(launch::Plan& plan, const std::string& workspace, KeptPool& kept) {
+    const PathFacts facts = host_.facts(workspace);
+    if (facts.uid == uid_) return {};
+    const UniqueFd idmap = BELLJAR_TRY(launch::make_idmap(facts.uid, facts.gid, uid_, gid_, launch::Zero::kMapped));
+    plan.kept_fds.push_back(
+        BELLJAR_TRY(launch::capture_idmapped(kept.path, idmap, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, launch::Below::kAlone)));
+    kept.fd = plan.kept_fds.back().get();
     return {};
   }
 
@@ -150,6 +162,7 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
   }
   open_way(place.workspace);
   if (view.layered) BELLJAR_CHECK(lender.lend_layers(plan, *view.layered));
+  if (view.kept_pool) BELLJAR_CHECK(lender.lend_kept(plan, place.workspace, *view.kept_pool));
   view.binds.insert(view.binds.begin(), std::make_move_iterator(extra.begin()), std::make_move_iterator(extra.end()));
   return {};
 }
@@ -268,6 +281,12 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
 
   Paths paths = BELLJAR_TRY(plan_paths(host_, policy, place));
   paths.view.proc_optional = policy.enable_weaker_nested_sandbox;
+  if (place.kept_caches && !place.kept_caches->pool.empty() && !paths.view.caches.empty()) {
+    prepared.held = place.kept_caches->lock;
+    const PathFacts owner = host_.facts(place.workspace);
+    BELLJAR_CHECK(find_kept_layers(place.kept_caches->pool, owner.uid, owner.gid, paths.view.caches));
+    paths.view.kept_pool = KeptPool{place.kept_caches->pool};
+  }
   if (prepared.own_network) plan_network(host_, policy.network, plan, paths.view);
   for (const auto& [path, contents] : place.files) {
     const auto real = path.starts_with("/dev/") ? path : host_.canonical(path);

@@ -62,6 +62,7 @@ class Builder {
       add({.kind = MountOpKind::kSetAttr, .flags = launch::kRecursive, .attr_set = kQuiet, .target = "/"});
     }
     make_stage();
+    make_kept_pool();
     make_layered();
     make_hiding_places();
     make_private_dirs();
@@ -147,15 +148,17 @@ class Builder {
 
   bool in_layered(const std::string& path) const { return view_.layered && is_under(path, view_.layered->path); }
 
-  // Both halves of a transaction's overlay, before the stage covers /tmp, which may hold them.
+  int take(int fd, const std::string& source, std::uint64_t attributes) {
+    const int to = slot();
+    if (fd >= 0) add({.kind = MountOpKind::kTakeFd, .slot = to, .fd = fd});
+    else add({.kind = MountOpKind::kCapture, .slot = to, .attr_set = attributes, .source = source});
+    return to;
+  }
+
+  // Both halves of a transaction's overlay, and the layers of caches, before the stage covers /tmp, which may hold them.
   void capture_layers() {
+    if (view_.kept_pool) kept_slot_ = take(view_.kept_pool->fd, view_.kept_pool->path, kQuiet);
     if (!view_.layered) return;
-    const auto take = [&](int fd, const std::string& source, std::uint64_t attributes) {
-      const int to = slot();
-      if (fd >= 0) add({.kind = MountOpKind::kTakeFd, .slot = to, .fd = fd});
-      else add({.kind = MountOpKind::kCapture, .slot = to, .attr_set = attributes, .source = source});
-      return to;
-    };
     below_slot_ = take(view_.layered->workspace_fd, view_.layered->path, MOUNT_ATTR_RDONLY | kQuiet);
     pool_slot_ = take(view_.layered->pool_fd, view_.layered->layers.pool, kQuiet);
     // An overlay shows one file system only: what the host has mounted below is put back, read-only, since no layer can hold it.
@@ -244,14 +247,19 @@ class Builder {
     }
   }
 
+  void put(int from, std::string_view name) {
+    mkdir(stage(name), 0755);
+    add({.kind = MountOpKind::kAttach, .flags = launch::kOwnPlace, .slot = from, .target = stage(name)});
+  }
+
+  void make_kept_pool() {
+    if (view_.kept_pool) put(kept_slot_, "kept");
+  }
+
   // The workspace as the transaction has it, and everything of it that the policy treats apart: taken out of the overlay, so that
   // no bind leads around the layers.
   void make_layered() {
     if (!view_.layered) return;
-    const auto put = [&](int from, std::string_view name) {
-      mkdir(stage(name), 0755);
-      add({.kind = MountOpKind::kAttach, .flags = launch::kOwnPlace, .slot = from, .target = stage(name)});
-    };
     put(below_slot_, "below");
     put(pool_slot_, "layers");
     const int overlay = slot();
@@ -375,7 +383,7 @@ class Builder {
   std::vector<const Cache*> caches_of(const std::string& folder) const {
     std::vector<const Cache*> found;
     for (const Cache& cache : view_.caches) {
-      if (is_under(cache.path, folder) && cache.path != folder) found.push_back(&cache);
+      if (cache.kept.empty() && is_under(cache.path, folder) && cache.path != folder) found.push_back(&cache);
     }
     return found;
   }
@@ -408,10 +416,14 @@ class Builder {
     return path;
   }
 
-  // Caches outside of masked folders: an overlay each.
+  // Caches outside of masked folders, and those that are kept: an overlay each.
   void make_caches() {
     int number = 0;
     for (const Cache& cache : view_.caches) {
+      if (!cache.kept.empty()) {
+        make_kept_cache(cache, number++);
+        continue;
+      }
       if (std::any_of(view_.masks.begin(), view_.masks.end(),
                       [&](const auto& mask) { return is_under(cache.path, mask.first) && cache.path != mask.first; }))
         continue;
@@ -424,6 +436,48 @@ class Builder {
            .data = "lowerdir=" + escape_layer(reachable(cache.path)) + '\0' + layers});
       place(cache.path, to, true, launch::kOptional);
     }
+  }
+
+  // One overlay for one cache, so that its layer holds nothing else, whatever the policy of the next command says. Where the layer
+  // cannot be mounted (its file system is an overlay or a network's), what is written is discarded, and the report says so.
+  void make_kept_cache(const Cache& cache, int number) {
+    std::string lower;
+    for (const std::string& path : floors_of(cache)) lower += (lower.empty() ? "lowerdir=" : ":") + escape_layer(path);
+    lower.push_back('\0');
+    const std::string layer = stage("kept/" + cache.kept);
+    std::string kept = "upperdir=" + layer + "/up" + '\0' + "workdir=" + layer + "/work" + '\0';
+    // As for a transaction: the same for root, and no index, so that the layer fits whatever the host has in the cache by then.
+    kept += std::string("userxattr") + '\0' + "index=off" + '\0';
+    const int to = slot();
+    add({.kind = MountOpKind::kOverlay,
+         .flags = launch::kOptional,
+         .slot = to,
+         .attr_set = kQuiet,
+         .data = lower + kept,
+         .clause = "filesystem.caches"});
+    const std::string discarded = make_upper(format("own-cache{}", number));
+    add({.kind = MountOpKind::kOverlay,
+         .flags = launch::kOptional | launch::kIfEmpty,
+         .slot = to,
+         .attr_set = kQuiet,
+         .data = lower + discarded});
+    place(cache.path, to, true, launch::kOptional);
+  }
+
+  // What lies below a cache's layer, top first: hidden names in it, then the host's.
+  std::vector<std::string> floors_of(const Cache& cache) const {
+    std::vector<std::string> floors;
+    int number = 0;
+    for (const auto& [folder, mask] : view_.masks) {
+      const std::string names = names_of(number++);
+      if (!is_under(cache.path, folder) || cache.path == folder) continue;
+      const std::string relative = relative_to(cache.path, folder);
+      const auto within = [&](const std::string& name) { return is_under(folder + "/" + name, cache.path); };
+      if (std::ranges::any_of(mask.hidden, within) || std::ranges::any_of(mask.ghosts, within))
+        floors.push_back(names + "/" + relative);
+    }
+    if (cache.exists) floors.push_back(reachable(cache.path));
+    return floors;
   }
 
   // The writable half of an overlay, as option pairs.
@@ -591,7 +645,7 @@ class Builder {
   launch::Plan& plan_;
   int slots_;
   int proc_slot_ = -1;
-  int below_slot_ = -1, pool_slot_ = -1;
+  int below_slot_ = -1, pool_slot_ = -1, kept_slot_ = -1;
   std::vector<Placement> placements_;
   std::map<std::string, std::string> own_;                     // private target -> its path on the stage
   std::map<std::string, std::pair<int, std::string>> floors_;  // masked folder -> slot, path on the stage

@@ -50,6 +50,13 @@ struct Mask {
 struct Cache {
   std::string path;
   bool exists = true;
+  std::string kept;  // name of its layer below View::kept_pool; empty: discarded at the end
+};
+
+// Where layers of caches are kept between two commands.
+struct KeptPool {
+  std::string path;
+  int fd = -1;  // already captured by the parent (root only: idmapped beforehand)
 };
 
 // The workspace in a transaction: an overlay of it. Binds whose source lies in the workspace are taken out of the overlay.
@@ -68,6 +75,7 @@ struct View {
   std::vector<std::string> hide_dirs, hide_files;  // existing paths outside of masks
   std::map<std::string, Mask> masks;
   std::vector<Cache> caches;
+  std::optional<KeptPool> kept_pool;
   std::optional<LayeredWorkspace> layered;
   std::vector<std::string> devices;
   std::vector<std::pair<std::string, std::string>> files;  // target -> contents

@@ -1,0 +1,108 @@
+// belljar caches [--json] | rm [--workspace DIR | --gone | --all]
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/format.h"
+#include "base/rfc3339.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "belljar/state_dir.h"
+#include "belljar/units.h"
+#include "cli/commands.h"
+#include "cli/errors.h"
+#include "cli/load.h"
+#include "policy/json.h"
+#include "runtime/kept_caches.h"
+
+namespace belljar::cli {
+namespace {
+
+using runtime::KeptPoolInfo;
+
+struct Given {
+  bool json = false, gone = false, all = false;
+  std::vector<std::string> workspace;
+};
+
+int print(const std::string& text) {
+  const bool fine = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return fine ? 0 : print_error(Error(Code::kUnavailable, "cannot write to stdout").sys(errno, "write"));
+}
+
+std::string json_of(const KeptPoolInfo& pool) {
+  std::string caches;
+  for (const std::string& cache : pool.caches) caches += (caches.empty() ? "" : ",") + policy::json_text(cache);
+  return format(R"({{"workspace":{},"present":{},"in_use":{},"bytes":{},"last_used":{},"caches":[{}]}})"
+                "\n",
+                policy::json_text(pool.workspace), pool.present, pool.in_use, pool.bytes,
+                policy::json_text(rfc3339(pool.last_used)), caches);
+}
+
+std::string line_of(const KeptPoolInfo& pool) {
+  const std::string state = pool.in_use ? "in use" : pool.present ? "kept" : "gone";
+  return format("{:>9}  {:<6}  {}  {}\n", to_string(Bytes{pool.bytes}), state, rfc3339(pool.last_used), escaped(pool.workspace));
+}
+
+int list(const Given& given) {
+  const auto pools = runtime::list_kept_caches(default_state_dir());
+  if (!pools) return print_error(pools.error());
+  std::string text;
+  for (const KeptPoolInfo& pool : *pools) text += given.json ? json_of(pool) : line_of(pool);
+  if (text.empty() && !given.json) print_note("no caches are kept (filesystem.caches = \"workspace\" keeps them)");
+  return print(text);
+}
+
+Result<void> remove(const Given& given) {
+  if (!given.workspace.empty() && (given.gone || given.all))
+    return Error(Code::kInvalidArgument, "cannot remove caches").reason("--workspace, --gone and --all exclude each other");
+  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): one thread
+  std::string workspace;
+  if (!given.gone && !given.all) workspace = BELLJAR_TRY(find_workspace(given.workspace, home == nullptr ? "" : home));
+  std::vector<KeptPoolInfo> pools = BELLJAR_TRY(runtime::list_kept_caches(default_state_dir()));
+  std::erase_if(pools, [&](const KeptPoolInfo& pool) {
+    if (given.all) return false;
+    return given.gone ? pool.present : pool.workspace != workspace;
+  });
+  if (pools.empty()) {
+    if (workspace.empty()) return {};
+    return Error(Code::kNotFound, format("no caches are kept for {}", belljar::quoted(workspace)))
+        .next("`belljar caches` shows for which workspaces some are");
+  }
+  Result<void> result;  // one that is in use does not keep the others
+  for (const KeptPoolInfo& pool : pools) {
+    if (auto removed = runtime::remove_kept_caches(pool); !removed) result = std::move(removed);
+    else print_note(format("removed the caches of {} ({})", escaped(pool.workspace), to_string(Bytes{pool.bytes})));
+  }
+  return result;
+}
+
+}  // namespace
+
+void add_caches(CLI::App& app, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("caches", "Show or remove the caches kept for workspaces (filesystem.caches = \"workspace\")");
+  const auto given = std::make_shared<Given>();
+  command->add_flag("--json", given->json, "One JSON object a line");
+  CLI::App* rm = command->add_subcommand("rm", "Remove those of a workspace");
+  rm->add_option("--workspace", given->workspace, "The workspace (default: the current directory)")
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  rm->add_flag("--gone", given->gone, "Of all workspaces that are no more");
+  rm->add_flag("--all", given->all, "Of all workspaces");
+  rm->callback([given, &exit_code] {
+    if (const auto done = remove(*given); !done) exit_code = print_error(done.error());
+  });
+  command->callback([command, rm, given, &exit_code] {
+    if (!command->got_subcommand(rm)) exit_code = list(*given);
+  });
+}
+
+}  // namespace belljar::cli

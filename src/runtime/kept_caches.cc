@@ -1,0 +1,163 @@
+#include "runtime/kept_caches.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/format.h"
+#include "base/remove_tree.h"
+#include "base/unique_fd.h"
+#include "base/write_all.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "kernel/disk_usage.h"
+#include "txn/files.h"
+
+namespace belljar::runtime {
+namespace {
+
+constexpr std::string_view kGone = "gone-";  // a pool that is being removed
+
+std::string pools_of(const std::string& state_dir) { return state_dir + "/caches"; }
+
+std::string read_path(const std::string& file) {
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  char text[PATH_MAX];
+  const ssize_t size = fd.valid() ? ::read(fd.get(), text, sizeof text) : 0;
+  return {text, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
+// Invalid with errno: EWOULDBLOCK, a sandbox has it.
+UniqueFd lock_pool(const std::string& pool) {
+  UniqueFd lock(::open((pool + "/lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!lock.valid()) return lock;
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) < 0) {
+    if (errno == EINTR) continue;
+    const int error = errno;
+    lock.reset();
+    errno = error;
+    break;
+  }
+  return lock;
+}
+
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), ::closedir);
+  if (!stream) return names;
+  while (const dirent* entry = ::readdir(stream.get())) {  // NOLINT(concurrency-mt-unsafe): a stream of our own
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// An inode number is given again once its directory is gone: what another workspace left there is thrown away.
+bool is_for(const std::string& pool, const std::string& workspace) {
+  const std::string name = pool + "/workspace";
+  if (read_path(name) == workspace) return true;
+  for (const std::string& entry : names_in(pool)) {
+    const std::string path = pool + "/" + entry;
+    if (entry != "lock" && ::unlink(path.c_str()) < 0 && !remove_tree(path)) return false;
+  }
+  const UniqueFd file(::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  return file.valid() && write_all(file.get(), workspace);
+}
+
+backend::KeptCaches not_kept(std::string why) { return {"", std::move(why), nullptr}; }
+
+}  // namespace
+
+std::optional<backend::KeptCaches> keep_caches(const Policy& policy, const std::string& workspace, const std::string& state_dir) {
+  if (policy.filesystem.caches != Caches::kWorkspace || policy.mode == Mode::kDangerFullAccess ||
+      policy.mode == Mode::kExternalSandbox)
+    return {};
+  if (policy.limits.disk) return not_kept("limits.disk would not count them");
+  if (state_dir.empty()) return not_kept("there is no state directory: set XDG_STATE_HOME or HOME");
+  struct stat status{};
+  if (::stat(workspace.c_str(), &status) < 0)
+    return not_kept(format("the workspace: {}", std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+  const std::string pool = format("{}/{:x}-{}", pools_of(state_dir), status.st_dev, status.st_ino);
+  if (const auto made = txn::make_directories(pool); !made) return not_kept(made.error().line());
+  UniqueFd lock = lock_pool(pool);
+  if (!lock.valid())
+    return not_kept(errno == EWOULDBLOCK
+                        ? "another sandbox of this workspace has them"
+                        : format("{} cannot be locked: {}", pool, std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+  if (!is_for(pool, workspace)) return not_kept(format("{} cannot be written", pool));
+  ::utimensat(AT_FDCWD, pool.c_str(), nullptr, 0);  // when it was last used
+  return backend::KeptCaches{pool, "", std::make_shared<UniqueFd>(std::move(lock))};
+}
+
+Result<std::vector<KeptPoolInfo>> list_kept_caches(const std::string& state_dir) {
+  std::vector<KeptPoolInfo> found;
+  const std::string pools = pools_of(state_dir);
+  if (::access(pools.c_str(), R_OK | X_OK) < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return found;
+    return Error(Code::kPermissionDenied, format("cannot list the caches kept in {}", quoted(pools))).sys(errno, "access");
+  }
+  for (const std::string& name : names_in(pools)) {
+    if (name.starts_with(kGone)) continue;
+    KeptPoolInfo info;
+    info.path = pools + "/" + name;
+    struct stat status{};
+    if (::stat(info.path.c_str(), &status) < 0 || !S_ISDIR(status.st_mode)) continue;
+    info.last_used = std::chrono::system_clock::from_time_t(status.st_mtim.tv_sec);
+    info.workspace = read_path(info.path + "/workspace");
+    info.present = !info.workspace.empty() && ::stat(info.workspace.c_str(), &status) == 0 &&
+                   name == format("{:x}-{}", status.st_dev, status.st_ino);
+    info.in_use = !lock_pool(info.path).valid() && errno == EWOULDBLOCK;
+    for (const std::string& layer : names_in(info.path)) {
+      if (std::string cache = read_path(info.path + "/" + layer + "/path"); !cache.empty()) info.caches.push_back(std::move(cache));
+    }
+    std::ranges::sort(info.caches);
+    if (const UniqueFd root(::open(info.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); root.valid()) {
+      kernel::DiskScan scan(root.get());
+      while (!scan.advance(std::chrono::seconds(1))) {
+      }
+      info.bytes = scan.result().used.count;
+    }
+    found.push_back(std::move(info));
+  }
+  std::ranges::sort(found, {}, &KeptPoolInfo::workspace);
+  return found;
+}
+
+Result<void> remove_kept_caches(const KeptPoolInfo& pool) {
+  const Error failed(Code::kFailedPrecondition, format("cannot remove the caches of {}", quoted(pool.workspace)));
+  const UniqueFd lock = lock_pool(pool.path);
+  if (!lock.valid()) {
+    if (errno == ENOENT) return {};
+    if (errno == EWOULDBLOCK)
+      return Error(failed).reason("a sandbox uses them").next("end it first: `belljar ls` shows those that stay");
+    return Error(failed).sys(errno, "flock");
+  }
+  // Out of the way first: whoever comes now makes a pool of their own.
+  const std::string pools = pool.path.substr(0, pool.path.rfind('/'));
+  const std::string gone = format("{}/{}{}-{}", pools, kGone, ::getpid(), pool.path.substr(pools.size() + 1));
+  if (::rename(pool.path.c_str(), gone.c_str()) < 0 && errno != ENOENT) return Error(failed).sys(errno, "rename");
+  Result<void> result;
+  for (const std::string& name : names_in(pools)) {  // also what an earlier removal was kept from finishing
+    if (!name.starts_with(kGone)) continue;
+    if (auto removed = remove_tree(pools + "/" + name); !removed) result = std::move(removed);
+  }
+  return result;
+}
+
+}  // namespace belljar::runtime
