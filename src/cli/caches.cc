@@ -60,8 +60,10 @@ int list(const Given& given) {
 }
 
 Result<void> remove(const Given& given) {
-  if (!given.workspace.empty() && (given.gone || given.all))
-    return Error(Code::kInvalidArgument, "cannot remove caches").reason("--workspace, --gone and --all exclude each other");
+  if (static_cast<int>(!given.workspace.empty()) + static_cast<int>(given.gone) + static_cast<int>(given.all) > 1)
+    return Error(Code::kInvalidArgument, "cannot remove caches")
+        .reason("--workspace, --gone and --all exclude each other")
+        .next("name one of them");
   const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): one thread
   std::string workspace;
   if (!given.gone && !given.all) workspace = BELLJAR_TRY(find_workspace(given.workspace, home == nullptr ? "" : home));

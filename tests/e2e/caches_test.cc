@@ -145,7 +145,7 @@ TEST_F(KeptCaches, TheyAreListedAndRemoved) {
       << call({"caches", "--json"});
   const Outcome removed = call({"caches", "rm"});
   EXPECT_EQ(removed.exit_code, 0) << removed;
-  EXPECT_NE(removed.err.find("(2.9MiB)"), std::string::npos) << removed;
+  EXPECT_NE(removed.err.find("removed the caches of " + (home_ / "ws") + " ("), std::string::npos) << removed;
   EXPECT_EQ(shell("ls ~/.cache/pip").out, "host\n");
   EXPECT_EQ(call({"caches", "rm", "--gone"}).exit_code, 0);  // none is
   EXPECT_NE(call({"caches"}).out.find(home_ / "other"), std::string::npos);
@@ -154,7 +154,7 @@ TEST_F(KeptCaches, TheyAreListedAndRemoved) {
   EXPECT_EQ(call({"caches"}).out.find(home_ / "other"), std::string::npos) << call({"caches"});
   EXPECT_EQ(call({"caches", "rm", "--all"}).exit_code, 0);
   EXPECT_EQ(call({"caches"}).out, "");
-  EXPECT_TRUE(describe_tree(state() + "/belljar/caches").empty());
+  EXPECT_NE(rmdir((state() + "/belljar/caches").c_str()), -1);  // nothing is left in it
   EXPECT_EQ(call({"caches", "rm"}).exit_code, 125);
   EXPECT_EQ(call({"caches", "rm", "--all", "--gone"}).exit_code, 125);
 }
@@ -167,7 +167,7 @@ TEST_F(KeptCaches, AnotherWorkspaceOfTheSameInodeInheritsNothing) {
 }
 
 TEST_F(KeptCaches, NothingIsLeftBehindByOneThatIsKilled) {
-  const Leftovers left({});
+  const Leftovers left;
   {
     Running one(command({"run", "--caches", "workspace", "-c", "echo x > ~/.cache/pip/half; echo ready; sleep 60"}),
                 {.cwd = home_ / "ws", .env = environment()});
