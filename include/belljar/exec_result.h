@@ -66,7 +66,7 @@ struct EgressRecord {
   std::string address;  // dialled; empty when none was
   bool allowed = false;
   std::string reason;  // "allowed", or why it was refused or failed: "not-listed", "denied", "not-public", "dns", "rules" ...
-  std::string rule;  // as written in the policy; empty when none decided
+  std::string rule;    // as written in the policy; empty when none decided
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // as the command sees it
   std::chrono::microseconds duration{0};
   bool operator==(const EgressRecord&) const = default;
