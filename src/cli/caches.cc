@@ -45,9 +45,11 @@ std::string json_of(const KeptPoolInfo& pool) {
                 policy::json_text(rfc3339(pool.last_used)), caches);
 }
 
+std::string size_of(const KeptPoolInfo& pool) { return (pool.at_least ? "> " : "") + to_string(Bytes{pool.bytes}); }
+
 std::string line_of(const KeptPoolInfo& pool) {
   const std::string state = pool.in_use ? "in use" : pool.present ? "kept" : "gone";
-  return format("{:>9}  {:<6}  {}  {}\n", to_string(Bytes{pool.bytes}), state, rfc3339(pool.last_used), escaped(pool.workspace));
+  return format("{:>9}  {:<6}  {}  {}\n", size_of(pool), state, rfc3339(pool.last_used), escaped(pool.workspace));
 }
 
 int list(const Given& given) {
@@ -73,14 +75,14 @@ Result<void> remove(const Given& given) {
     return given.gone ? pool.present : pool.workspace != workspace;
   });
   if (pools.empty()) {
-    if (workspace.empty()) return {};
+    if (workspace.empty()) return runtime::sweep_kept_caches(default_state_dir());
     return Error(Code::kNotFound, format("no caches are kept for {}", belljar::quoted(workspace)))
         .next("`belljar caches` shows for which workspaces some are");
   }
   Result<void> result;  // one that is in use does not keep the others
   for (const KeptPoolInfo& pool : pools) {
     if (auto removed = runtime::remove_kept_caches(pool); !removed) result = std::move(removed);
-    else print_note(format("removed the caches of {} ({})", escaped(pool.workspace), to_string(Bytes{pool.bytes})));
+    else print_note(format("removed the caches of {} ({})", escaped(pool.workspace), size_of(pool)));
   }
   return result;
 }

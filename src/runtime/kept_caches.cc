@@ -36,25 +36,49 @@ constexpr std::string_view kGone = "gone-";  // a pool that is being removed
 
 std::string pools_of(const std::string& state_dir) { return state_dir + "/caches"; }
 
-std::string read_path(const std::string& file) {
+// Up to the first NUL; empty: there is no such file. nullopt: it cannot be read.
+std::optional<std::string> read_path(const std::string& file) {
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return errno == ENOENT || errno == ENOTDIR ? std::optional<std::string>("") : std::nullopt;
   char text[PATH_MAX];
-  const ssize_t size = fd.valid() ? ::read(fd.get(), text, sizeof text) : 0;
-  return {text, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+  const ssize_t size = ::read(fd.get(), text, sizeof text);
+  if (size < 0) return std::nullopt;
+  const std::string read(text, static_cast<std::size_t>(size));
+  return read.substr(0, read.find('\0'));
 }
 
 // Invalid with errno: EWOULDBLOCK, a sandbox has it.
 UniqueFd lock_pool(const std::string& pool) {
-  UniqueFd lock(::open((pool + "/lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!lock.valid()) return lock;
-  while (::flock(lock.get(), LOCK_EX | LOCK_NB) < 0) {
-    if (errno == EINTR) continue;
-    const int error = errno;
-    lock.reset();
-    errno = error;
-    break;
+  const std::string name = pool + "/lock";
+  for (;;) {
+    UniqueFd lock(::open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!lock.valid()) return lock;
+    int status = 0;
+    do status = ::flock(lock.get(), LOCK_EX | LOCK_NB);
+    while (status < 0 && errno == EINTR);
+    if (status < 0) {
+      const int error = errno;
+      lock.reset();
+      errno = error;
+      return lock;
+    }
+    // Whoever removes the pool moves it away first: a lock that the name does not lead to any more locks nothing.
+    struct stat held{};
+    struct stat named{};
+    if (::fstat(lock.get(), &held) == 0 && ::stat(name.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
+        held.st_dev == named.st_dev)
+      return lock;
   }
-  return lock;
+}
+
+// Whoever lists pools or removes one has a lock for a moment.
+UniqueFd lock_pool_patiently(const std::string& pool) {
+  constexpr int kTries = 3;
+  for (int i = 1;; ++i) {
+    UniqueFd lock = lock_pool_patiently(pool);
+    if (lock.valid() || errno != EWOULDBLOCK || i == kTries) return lock;
+    ::usleep(2000);
+  }
 }
 
 std::vector<std::string> names_in(const std::string& directory) {
@@ -71,7 +95,9 @@ std::vector<std::string> names_in(const std::string& directory) {
 // An inode number is given again once its directory is gone: what another workspace left there is thrown away.
 bool is_for(const std::string& pool, const std::string& workspace) {
   const std::string name = pool + "/workspace";
-  if (read_path(name) == workspace) return true;
+  const std::optional<std::string> was = read_path(name);
+  if (!was) return false;
+  if (*was == workspace) return true;
   for (const std::string& entry : names_in(pool)) {
     const std::string path = pool + "/" + entry;
     if (entry != "lock" && ::unlink(path.c_str()) < 0 && !remove_tree(path)) return false;
@@ -119,19 +145,22 @@ Result<std::vector<KeptPoolInfo>> list_kept_caches(const std::string& state_dir)
     struct stat status{};
     if (::stat(info.path.c_str(), &status) < 0 || !S_ISDIR(status.st_mode)) continue;
     info.last_used = std::chrono::system_clock::from_time_t(status.st_mtim.tv_sec);
-    info.workspace = read_path(info.path + "/workspace");
+    info.workspace = read_path(info.path + "/workspace").value_or("");
     info.present = !info.workspace.empty() && ::stat(info.workspace.c_str(), &status) == 0 &&
                    name == format("{:x}-{}", status.st_dev, status.st_ino);
     info.in_use = !lock_pool(info.path).valid() && errno == EWOULDBLOCK;
     for (const std::string& layer : names_in(info.path)) {
-      if (std::string cache = read_path(info.path + "/" + layer + "/path"); !cache.empty()) info.caches.push_back(std::move(cache));
+      if (std::string cache = read_path(info.path + "/" + layer + "/for").value_or(""); !cache.empty())
+        info.caches.push_back(std::move(cache));
     }
     std::ranges::sort(info.caches);
+    info.caches.erase(std::unique(info.caches.begin(), info.caches.end()), info.caches.end());
     if (const UniqueFd root(::open(info.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); root.valid()) {
       kernel::DiskScan scan(root.get());
       while (!scan.advance(std::chrono::seconds(1))) {
       }
       info.bytes = scan.result().used.count;
+      info.at_least = scan.result().unseen > 0;
     }
     found.push_back(std::move(info));
   }
@@ -152,8 +181,13 @@ Result<void> remove_kept_caches(const KeptPoolInfo& pool) {
   const std::string pools = pool.path.substr(0, pool.path.rfind('/'));
   const std::string gone = format("{}/{}{}-{}", pools, kGone, ::getpid(), pool.path.substr(pools.size() + 1));
   if (::rename(pool.path.c_str(), gone.c_str()) < 0 && errno != ENOENT) return Error(failed).sys(errno, "rename");
+  return sweep_kept_caches(pools.substr(0, pools.rfind('/')));
+}
+
+Result<void> sweep_kept_caches(const std::string& state_dir) {
   Result<void> result;
-  for (const std::string& name : names_in(pools)) {  // also what an earlier removal was kept from finishing
+  const std::string pools = pools_of(state_dir);
+  for (const std::string& name : names_in(pools)) {
     if (!name.starts_with(kGone)) continue;
     if (auto removed = remove_tree(pools + "/" + name); !removed) result = std::move(removed);
   }

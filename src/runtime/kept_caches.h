@@ -26,6 +26,7 @@ struct KeptPoolInfo {
   bool in_use = false;
   std::vector<std::string> caches;
   std::uint64_t bytes = 0;  // on disk
+  bool at_least = false;    // the size of a part cannot be asked
   std::chrono::system_clock::time_point last_used;
 };
 
@@ -34,5 +35,7 @@ Result<std::vector<KeptPoolInfo>> list_kept_caches(const std::string& state_dir)
 
 // Errors: kFailedPrecondition, a sandbox uses them; of the file system.
 Result<void> remove_kept_caches(const KeptPoolInfo& pool);
+// What an earlier removal was kept from finishing.
+Result<void> sweep_kept_caches(const std::string& state_dir);
 
 }  // namespace belljar::runtime

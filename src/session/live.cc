@@ -101,7 +101,9 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
                      lifecycle_.transaction ? lifecycle_.transaction->state_dir : default_state_dir());
   place.env = policy::build_environment(options.policy.environment, embedded_.caller_env);
   policy::hide_credentials(options.policy.filesystem.entries, options.policy.network, place.home);
-  if (!lifecycle_.remove_workspace)  // nothing comes after it
+  if (lifecycle_.remove_workspace && options.policy.filesystem.caches == Caches::kWorkspace)
+    place.kept_caches = backend::KeptCaches{"", "the workspace goes with the sandbox", nullptr};
+  else
     place.kept_caches = runtime::keep_caches(options.policy, place.workspace,
                                              lifecycle_.transaction ? lifecycle_.transaction->state_dir : default_state_dir());
   options.workspace = options.growing = place.workspace;

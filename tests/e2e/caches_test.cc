@@ -99,6 +99,49 @@ TEST_F(KeptCaches, HiddenNamesStayHidden) {
   EXPECT_NE(outcome.err.find("denied"), std::string::npos) << outcome;
 }
 
+// What a layer has is shown over everything below it: under stricter rules it is not this layer.
+TEST_F(KeptCaches, WhatWasReadBeforeIsHiddenAfterwards) {
+  const std::string secret = cache("pip/host");
+  EXPECT_EQ(shell("touch ~/.cache/pip/host; echo n > ~/.cache/pip/new").exit_code, 0);
+  const Outcome hidden = shell("cat ~/.cache/pip/host; cat ~/.cache/pip/new", "ws", {"--hide", secret});
+  EXPECT_EQ(hidden.out, "") << hidden;
+  EXPECT_EQ(shell("echo more > ~/.cache/pip/more; ls ~/.cache/pip", "ws", {"--hide", secret}).out.find("new"), std::string::npos);
+  // The twin: under the rules of before what was kept is there.
+  EXPECT_EQ(shell("cat ~/.cache/pip/host ~/.cache/pip/new").out, "the host's\nn\n");
+}
+
+TEST_F(KeptCaches, HiddenNamesRightInACacheOfOnesOwnStayHidden) {
+  home_.write("tools/host", "x\n");
+  home_.write("tools/secret", "s\n");
+  hand_over();
+  home_.write("policy.toml", "[filesystem]\ncache_dirs = [\"" + (home_ / "tools") + "\"]\n");
+  for (const char* caches : {"private", "workspace"}) {
+    const std::vector<std::string> words = {"run",
+                                            "--policy",
+                                            home_ / "policy.toml",
+                                            "--caches",
+                                            caches,
+                                            "--hide",
+                                            home_ / "tools/secret",
+                                            "-c",
+                                            "echo w > ~/tools/made; cat ~/tools/secret; cat ~/tools/host ~/tools/made"};
+    const Outcome outcome = call(words);
+    EXPECT_EQ(outcome.out, "x\nw\n") << caches << outcome;
+  }
+}
+
+// The home as a cache would be shown around the rules for what is in it.
+TEST_F(KeptCaches, AHomeIsNoCache) {
+  home_.write(".npmrc", "token\n");
+  hand_over();
+  home_.write("policy.toml", "[filesystem]\ncache_dirs = [\"" + home_.path() + "\"]\n");
+  for (const char* caches : {"private", "workspace"}) {
+    const Outcome outcome = call({"run", "--policy", home_ / "policy.toml", "--caches", caches, "-c", "cat ~/.npmrc"});
+    EXPECT_EQ(outcome.out, "") << caches << outcome;
+    EXPECT_NE(outcome.err.find("denied"), std::string::npos) << caches << outcome;
+  }
+}
+
 // A layer holds one cache: what was written there does not come back at a place that the policy names no more.
 TEST_F(KeptCaches, ACacheThatIsNamedNoMoreIsTheHosts) {
   home_.write("tools/host", "x\n");

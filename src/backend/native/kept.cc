@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,8 @@
 namespace belljar::backend {
 namespace {
 
+constexpr std::string_view kEnd = "end\n";
+
 Error failed(std::string_view call, const std::string& path) {
   const int error = errno;
   return Error(error == ENOSPC || error == EDQUOT ? Code::kResourceExhausted : Code::kInternal,
@@ -36,16 +39,37 @@ Error failed(std::string_view call, const std::string& path) {
       .next("mend it, or set filesystem.caches = \"private\"");
 }
 
-// The path in `file`, or nothing: a layer that was not finished has none.
-std::string path_in(const std::string& file) {
-  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  char text[PATH_MAX];
-  const ssize_t size = fd.valid() ? ::read(fd.get(), text, sizeof text) : 0;
-  return {text, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+// What the layer is for; empty when it was not finished. nullopt: it cannot be read.
+std::optional<std::string> purpose_of(const std::string& layer) {
+  const UniqueFd fd(::open((layer + "/for").c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return errno == ENOENT ? std::optional<std::string>("") : std::nullopt;
+  std::string text;
+  char buffer[4096];
+  for (ssize_t size = 0; (size = ::read(fd.get(), buffer, sizeof buffer)) != 0;) {
+    if (size < 0) return std::nullopt;
+    text.append(buffer, static_cast<std::size_t>(size));
+  }
+  return text.ends_with(kEnd) ? text : std::string();
 }
 
-// The name is written last: what was cut short is made anew by the next.
-Result<void> make_layer(const std::string& dir, const Cache& cache, uid_t uid, gid_t gid) {
+std::string purpose(const Cache& cache, const View& view, uid_t uid, gid_t gid) {
+  std::vector<std::string> hidden;
+  const auto add = [&](const std::string& path) {
+    if (is_under(path, cache.path)) hidden.push_back(path);
+  };
+  for (const auto& [folder, mask] : view.masks) {
+    for (const std::string& name : mask.hidden) add(folder + "/" + name);
+  }
+  for (const std::string& path : view.hide_dirs) add(path);
+  for (const std::string& path : view.hide_files) add(path);
+  std::ranges::sort(hidden);
+  std::string text = cache.path + '\0' + format("{}:{}", uid, gid) + '\0';
+  for (const std::string& path : hidden) text += path + '\0';
+  return text + std::string(kEnd);
+}
+
+// `for` is written last: what was cut short is made anew by the next.
+Result<void> make_layer(const std::string& dir, const Cache& cache, const std::string& what_for, uid_t uid, gid_t gid) {
   BELLJAR_CHECK(remove_tree(dir));
   const std::string up = dir + "/up";
   for (const std::string& path : {dir, up, dir + "/work"}) {
@@ -56,32 +80,39 @@ Result<void> make_layer(const std::string& dir, const Cache& cache, uid_t uid, g
   const mode_t mode = cache.exists && ::stat(cache.path.c_str(), &status) == 0 ? (status.st_mode & 07777U) | S_IRWXU : 0755;
   if (::chmod(up.c_str(), mode) < 0) return failed("chmod", up);
   if (::geteuid() == 0 && ::chown(up.c_str(), uid, gid) < 0) return failed("chown", up);
-  const std::string name = dir + "/path";
+  const std::string name = dir + "/for";
   const UniqueFd file(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file.valid() || !write_all(file.get(), cache.path)) return failed("open", name);
+  if (!file.valid() || !write_all(file.get(), what_for)) return failed("open", name);
   return {};
 }
 
 }  // namespace
 
-Result<void> find_kept_layers(const std::string& pool, uid_t uid, gid_t gid, std::vector<Cache>& caches) {
+Result<void> find_kept_layers(const std::string& pool, uid_t uid, gid_t gid, View& view) {
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(pool.c_str()), ::closedir);
   if (!stream) return failed("opendir", pool);
-  std::map<std::string, std::string> known;  // path -> N
+  std::map<std::string, std::string> known;  // what for -> N
+  std::vector<std::string> unfinished;
   unsigned next = 1;
   while (const dirent* entry = ::readdir(stream.get())) {  // NOLINT(concurrency-mt-unsafe): a stream of our own
     const std::string name = entry->d_name;
     if (name.find_first_not_of("0123456789") != std::string::npos || name.size() > 6) continue;
     next = std::max(next, static_cast<unsigned>(std::strtoul(name.c_str(), nullptr, 10)) + 1);
-    if (std::string path = path_in(pool + "/" + name + "/path"); !path.empty()) known.emplace(std::move(path), name);
+    std::optional<std::string> what_for = purpose_of(pool + "/" + name);
+    if (!what_for) return failed("open", pool + "/" + name);
+    if (what_for->empty()) unfinished.push_back(name);
+    else known.emplace(*std::move(what_for), name);
   }
-  for (Cache& cache : caches) {
-    if (const auto found = known.find(cache.path); found != known.end()) {
+  for (Cache& cache : view.caches) {
+    const std::string what_for = purpose(cache, view, uid, gid);
+    if (const auto found = known.find(what_for); found != known.end()) {
       cache.kept = found->second;
       continue;
     }
-    cache.kept = format("{}", next++);
-    BELLJAR_CHECK(make_layer(pool + "/" + cache.kept, cache, uid, gid));
+    if (unfinished.empty()) unfinished.push_back(format("{}", next++));
+    cache.kept = unfinished.back();
+    unfinished.pop_back();
+    BELLJAR_CHECK(make_layer(pool + "/" + cache.kept, cache, what_for, uid, gid));
   }
   return {};
 }

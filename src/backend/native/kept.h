@@ -1,12 +1,12 @@
-// Layers of caches that outlive a command (filesystem.caches = "workspace"), one for each cache: `POOL/N` with `path`, the cache's
-// path; `up`, what was written; `work`, overlayfs's own. One for each, so that a cache that the policy names no more is not shown
-// through another's layer.
+// Layers of caches that outlive a command (filesystem.caches = "workspace"), one for each cache: `POOL/N` with `for`, what it is
+// for; `up`, what was written; `work`, overlayfs's own. What a layer is for is the cache's path and, since a layer shows what it
+// has over everything below it, the names in the cache that were hidden then and who owns it: under other rules another layer is
+// made, and a cache that the policy names no more is not shown through another's.
 #pragma once
 
 #include <sys/types.h>
 
 #include <string>
-#include <vector>
 
 #include "backend/native/tree.h"
 #include "belljar/result.h"
@@ -15,6 +15,6 @@ namespace belljar::backend {
 
 // Finds the layer of each cache, or makes it, owned by `uid` and `gid` when we are root; sets Cache::kept. The caller holds the
 // pool's lock. Errors: of the file system.
-Result<void> find_kept_layers(const std::string& pool, uid_t uid, gid_t gid, std::vector<Cache>& caches);
+Result<void> find_kept_layers(const std::string& pool, uid_t uid, gid_t gid, View& view);
 
 }  // namespace belljar::backend

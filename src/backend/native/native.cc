@@ -114,6 +114,28 @@ std::vector<std::string> closed_ancestors(const Host& host, const Lender& lender
   return closed;
 }
 
+// What is written into the caches is discarded this time.
+void keep_none(View& view, std::string why) {
+  view.kept_pool.reset();
+  view.not_kept = std::move(why);
+  for (Cache& cache : view.caches) cache.kept.clear();
+}
+
+void plan_kept_caches(const Host& host, const Policy& policy, const Workplace& place, View& view, Prepared& prepared) {
+  if (!place.kept_caches) return;
+  if (view.caches.empty()) {
+    view.not_kept = "no cache is layered: the policy makes them writable, hides them, or there are none";
+    return;
+  }
+  if (place.kept_caches->pool.empty()) return keep_none(view, place.kept_caches->why_not);
+  const PathFacts owner = host.facts(place.workspace);
+  if (const auto found = find_kept_layers(place.kept_caches->pool, owner.uid, owner.gid, view); !found)
+    return keep_none(view, found.error().line());
+  const bool required = std::ranges::find(policy.require, "filesystem.caches") != policy.require.end();
+  view.kept_pool = KeptPool{.path = place.kept_caches->pool, .required = required};
+  prepared.held = place.kept_caches->lock;
+}
+
 Result<void> lend_everything(const Host& host, const Workplace& place, Paths& paths, launch::Plan& plan) {
   Lender lender(host, plan.outside_uid, plan.outside_gid);
   View& view = paths.view;
@@ -162,7 +184,9 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
   }
   open_way(place.workspace);
   if (view.layered) BELLJAR_CHECK(lender.lend_layers(plan, *view.layered));
-  if (view.kept_pool) BELLJAR_CHECK(lender.lend_kept(plan, place.workspace, *view.kept_pool));
+  if (view.kept_pool) {
+    if (const auto lent = lender.lend_kept(plan, place.workspace, *view.kept_pool); !lent) keep_none(view, lent.error().line());
+  }
   view.binds.insert(view.binds.begin(), std::make_move_iterator(extra.begin()), std::make_move_iterator(extra.end()));
   return {};
 }
@@ -281,12 +305,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
 
   Paths paths = BELLJAR_TRY(plan_paths(host_, policy, place));
   paths.view.proc_optional = policy.enable_weaker_nested_sandbox;
-  if (place.kept_caches && !place.kept_caches->pool.empty() && !paths.view.caches.empty()) {
-    prepared.held = place.kept_caches->lock;
-    const PathFacts owner = host_.facts(place.workspace);
-    BELLJAR_CHECK(find_kept_layers(place.kept_caches->pool, owner.uid, owner.gid, paths.view.caches));
-    paths.view.kept_pool = KeptPool{place.kept_caches->pool};
-  }
+  plan_kept_caches(host_, policy, place, paths.view, prepared);
   if (prepared.own_network) plan_network(host_, policy.network, plan, paths.view);
   for (const auto& [path, contents] : place.files) {
     const auto real = path.starts_with("/dev/") ? path : host_.canonical(path);

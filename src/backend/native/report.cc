@@ -54,20 +54,20 @@ constexpr std::string_view kNoListener =
     "command rearrange its mounts";
 constexpr char kBroker[] = "broker: the call is performed outside, by name at any depth";
 
-void report_caches(const std::string& names, const Workplace& place, const Paths& paths, Report& report) {
-  if (paths.view.kept_pool) {
-    report.full("filesystem.caches", format("writes below {} kept for the workspace's next command", names),
-                "an overlay each, its layer below the state directory");
-  } else if (place.kept_caches) {
-    report.partial("filesystem.caches", format("writes below {} kept for the workspace's next command", names),
-                   "overlay on the private tmpfs", format("discarded this time: {}", escaped(place.kept_caches->why_not)));
-  } else {
-    report.full("filesystem.caches", format("writes below {} discarded", names), "overlay on the private tmpfs");
-  }
+void report_caches(const Paths& paths, Report& report) {
+  const View& view = paths.view;
+  std::vector<std::string> names;
+  for (const Cache& cache : view.caches) names.push_back(cache.path);
+  const std::string kept = format("writes below {} kept for the workspace's next command", names.empty() ? "caches" : list(names));
+  if (view.kept_pool) report.full("filesystem.caches", kept, "an overlay each, its layer below the state directory");
+  else if (!view.not_kept.empty() && names.empty()) report.later("filesystem.caches", kept, view.not_kept);
+  else if (!view.not_kept.empty())
+    report.partial("filesystem.caches", kept, "overlay on the private tmpfs", format("discarded this time: {}", view.not_kept));
+  else if (!names.empty())
+    report.full("filesystem.caches", format("writes below {} discarded", list(names)), "overlay on the private tmpfs");
 }
 
-void report_files(const Host& host, const Policy& policy, const Workplace& place, const Paths& paths, bool brokered,
-                  Report& report) {
+void report_files(const Host& host, const Policy& policy, const Paths& paths, bool brokered, Report& report) {
   const bool landlock = host.landlock_abi() > 0;
   // What the broker performs is outside of the command's Landlock domain: one lock.
   const std::string second = landlock && !brokered ? " and Landlock" : "";
@@ -105,11 +105,7 @@ void report_files(const Host& host, const Policy& policy, const Workplace& place
     report.full("filesystem.tmp", format("private {}, {} together", list(names), to_string(policy.filesystem.tmp_size)),
                 "one tmpfs of that size");
   }
-  if (!paths.view.caches.empty()) {
-    std::vector<std::string> names;
-    for (const Cache& cache : paths.view.caches) names.push_back(cache.path);
-    report_caches(list(names), place, paths, report);
-  }
+  report_caches(paths, report);
 }
 
 void report_protect_by_mounts(const Paths& paths, Report& report) {
@@ -192,7 +188,7 @@ EnforcementReport report_native(const Host& host, const Policy& policy, const Wo
   Report report;
   report.full("mode", std::string(to_string(policy.mode)), "namespaces, mounts, Landlock, seccomp");
   const bool brokered = prepared.file_rules != nullptr;
-  report_files(host, policy, place, paths, brokered, report);
+  report_files(host, policy, paths, brokered, report);
   report_protect(policy, paths, brokered, report);
   report_processes(place, prepared, report);
   report_network(host, policy, prepared, report);

@@ -433,7 +433,7 @@ class Builder {
            .flags = launch::kOptional,
            .slot = to,
            .attr_set = kQuiet,
-           .data = "lowerdir=" + escape_layer(reachable(cache.path)) + '\0' + layers});
+           .data = lower_of(cache) + layers});
       place(cache.path, to, true, launch::kOptional);
     }
   }
@@ -441,16 +441,14 @@ class Builder {
   // One overlay for one cache, so that its layer holds nothing else, whatever the policy of the next command says. Where the layer
   // cannot be mounted (its file system is an overlay or a network's), what is written is discarded, and the report says so.
   void make_kept_cache(const Cache& cache, int number) {
-    std::string lower;
-    for (const std::string& path : floors_of(cache)) lower += (lower.empty() ? "lowerdir=" : ":") + escape_layer(path);
-    lower.push_back('\0');
+    const std::string lower = lower_of(cache);
     const std::string layer = stage("kept/" + cache.kept);
     std::string kept = "upperdir=" + layer + "/up" + '\0' + "workdir=" + layer + "/work" + '\0';
     // As for a transaction: the same for root, and no index, so that the layer fits whatever the host has in the cache by then.
     kept += std::string("userxattr") + '\0' + "index=off" + '\0';
     const int to = slot();
     add({.kind = MountOpKind::kOverlay,
-         .flags = launch::kOptional,
+         .flags = view_.kept_pool->required ? 0U : static_cast<std::uint32_t>(launch::kOptional),
          .slot = to,
          .attr_set = kQuiet,
          .data = lower + kept,
@@ -464,12 +462,20 @@ class Builder {
     place(cache.path, to, true, launch::kOptional);
   }
 
+  std::string lower_of(const Cache& cache) const {
+    std::string lower;
+    for (const std::string& path : floors_of(cache)) lower += (lower.empty() ? "lowerdir=" : ":") + escape_layer(path);
+    lower.push_back('\0');
+    return lower;
+  }
+
   // What lies below a cache's layer, top first: hidden names in it, then the host's.
   std::vector<std::string> floors_of(const Cache& cache) const {
     std::vector<std::string> floors;
     int number = 0;
     for (const auto& [folder, mask] : view_.masks) {
       const std::string names = names_of(number++);
+      if (cache.path == folder) floors.push_back(names);
       if (!is_under(cache.path, folder) || cache.path == folder) continue;
       const std::string relative = relative_to(cache.path, folder);
       const auto within = [&](const std::string& name) { return is_under(folder + "/" + name, cache.path); };

@@ -56,7 +56,8 @@ struct Cache {
 // Where layers of caches are kept between two commands.
 struct KeptPool {
   std::string path;
-  int fd = -1;  // already captured by the parent (root only: idmapped beforehand)
+  int fd = -1;            // already captured by the parent (root only: idmapped beforehand)
+  bool required = false;  // the start fails where a layer cannot be mounted; else what is written there is discarded
 };
 
 // The workspace in a transaction: an overlay of it. Binds whose source lies in the workspace are taken out of the overlay.
@@ -76,6 +77,7 @@ struct View {
   std::map<std::string, Mask> masks;
   std::vector<Cache> caches;
   std::optional<KeptPool> kept_pool;
+  std::string not_kept;  // why there is none although the policy asks for one
   std::optional<LayeredWorkspace> layered;
   std::vector<std::string> devices;
   std::vector<std::pair<std::string, std::string>> files;  // target -> contents

@@ -454,6 +454,8 @@ class Planner {
       return;
     const auto consider = [&](const std::string& path) {
       if (writable(path) || is_under(place_.workspace, path) || !paths_.view.whole_root) return;
+      // The home as a whole would be shown around its own rules, and below a private directory nothing is the host's.
+      if (is_under(place_.home, path) || (is_private(path) && !in_shown_home(path) && !bound(path))) return;
       if (const FsEntry* rule = find_rule(fs_, path);
           rule != nullptr && is_under(rule->path, place_.home) && rule->access != Access::kWrite)
         return;

@@ -94,7 +94,8 @@ TEST_F(RunOnVolcengine, AContainerNeedsNoAccount) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
   EXPECT_EQ(outcome.out, "here\n");
   EXPECT_EQ(run_in({"--on-stop", "kill", "--", "true"}).exit_code, 125);
-  EXPECT_EQ(run_in({"--on-stop", "leave", "--", "true"}).exit_code, 0);
+  const Outcome left = run_in({"--on-stop", "leave", "--", "true"});
+  EXPECT_EQ(left.exit_code, 0) << left;
 }
 
 TEST_F(RunOnVolcengine, WhatIsMissingIsSaid) {
