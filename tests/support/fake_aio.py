@@ -31,7 +31,7 @@ class Command:
         self.id, self.text, self.status, self.exit_code = secrets.token_hex(6), text, "running", None
         self.streams = {"stdout": bytearray(), "stderr": bytearray()}
         self.changed = threading.Condition()
-        env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": box.home, "USER": "gem", "AIO_BOX": box.id, **box.envs, **env}
+        env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": box.home, "USER": "gem", "AIO_BOX": box.mark, **box.envs, **env}
         # A pipe of stdin that stays open, as the server has it.
         self.popen = subprocess.Popen(["/bin/bash", "-c", text.replace("/home/gem", box.home)], cwd=cwd, env=env, bufsize=0,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
@@ -94,12 +94,13 @@ class AioBox:
 
     def __init__(self, box_id, home, envs=()):
         self.id, self.home, self.envs = box_id, home, dict(envs)
+        self.mark = f"{box_id}.{os.getpid()}"  # of this server alone: others that run beside it have a box of that name, too
         os.makedirs(home, exist_ok=True)
         self.sessions, self.lock = {}, threading.Lock()
 
     def kill(self):
         """What a machine that is switched off does to all of its processes."""
-        mark = b"AIO_BOX=" + self.id.encode() + b"\0"
+        mark = b"AIO_BOX=" + self.mark.encode() + b"\0"
         for _ in range(50):
             found = 0
             for entry in os.listdir("/proc"):
