@@ -4,14 +4,25 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
 #include "egress/connection.h"
+#include "egress/http.h"
 #include "egress/names.h"
+#include "egress/proxy.h"
+#include "egress/resolve.h"
+#include "egress/socks.h"
+#include "egress/upstream.h"
+#include "policy/domains.h"
+#include "policy/host.h"
+#include "policy/ip.h"
 
 namespace belljar::egress {
 namespace {

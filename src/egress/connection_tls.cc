@@ -2,11 +2,17 @@
 // with the server, and the credentials that are put in on the way.
 #include <sys/socket.h>
 
-#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/format.h"
 #include "egress/connection.h"
+#include "egress/credentials.h"
+#include "egress/http.h"
+#include "egress/intercept.h"
+#include "policy/domains.h"
+#include "policy/host.h"
+#include "policy/look.h"
 
 namespace belljar::egress {
 namespace {

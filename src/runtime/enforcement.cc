@@ -1,6 +1,7 @@
 #include "runtime/enforcement.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "launch/launcher.h"
+#include "launch/plan.h"
 
 namespace belljar::runtime {
 namespace {

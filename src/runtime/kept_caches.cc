@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -75,7 +76,7 @@ UniqueFd lock_pool(const std::string& pool) {
 UniqueFd lock_pool_patiently(const std::string& pool) {
   constexpr int kTries = 3;
   for (int i = 1;; ++i) {
-    UniqueFd lock = lock_pool_patiently(pool);
+    UniqueFd lock = lock_pool(pool);
     if (lock.valid() || errno != EWOULDBLOCK || i == kTries) return lock;
     ::usleep(2000);
   }
@@ -121,7 +122,7 @@ std::optional<backend::KeptCaches> keep_caches(const Policy& policy, const std::
     return not_kept(format("the workspace: {}", std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
   const std::string pool = format("{}/{:x}-{}", pools_of(state_dir), status.st_dev, status.st_ino);
   if (const auto made = txn::make_directories(pool); !made) return not_kept(made.error().line());
-  UniqueFd lock = lock_pool(pool);
+  UniqueFd lock = lock_pool_patiently(pool);
   if (!lock.valid())
     return not_kept(errno == EWOULDBLOCK
                         ? "another sandbox of this workspace has them"

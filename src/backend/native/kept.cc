@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "backend/native/host.h"
+#include "backend/native/tree.h"
 #include "base/format.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"

@@ -33,7 +33,6 @@
 #include "launch/idmap.h"
 #include "launch/plan.h"
 #include "policy/backends.h"
-#include "policy/defaults.h"
 
 namespace belljar::backend {
 namespace {
