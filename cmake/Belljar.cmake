@@ -7,7 +7,9 @@ target_compile_options(belljar_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-g
 # std::stable_sort of libstdc++ 12 uses its own deprecated get_temporary_buffer, which clang 19 reports. Remove with libstdc++ 13.
 target_compile_options(belljar_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
 if(BELLJAR_HARDEN)
-  target_compile_options(belljar_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fPIE)
+  target_compile_options(belljar_flags INTERFACE -fstack-protector-strong -fPIE)
+  # Fortifying needs an optimizer; the tests' own code goes without (tests/CMakeLists.txt).
+  target_compile_options(belljar_flags INTERFACE "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:BELLJAR_UNOPTIMIZED>>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3>")
   target_compile_definitions(belljar_flags INTERFACE _GLIBCXX_ASSERTIONS)
   target_link_options(belljar_flags INTERFACE -Wl,-z,relro,-z,now)
 endif()
