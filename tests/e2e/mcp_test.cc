@@ -164,6 +164,10 @@ TEST_F(Mcp, ThePolicyOfTheCommandLineHolds) {
             std::string::npos);
   EXPECT_NE(with({"--permission", "plan"}, "touch c").find("plan mode runs only"), std::string::npos);
   EXPECT_NE(with({"--permission", "plan"}, "echo read").find("read\\n[exit code 0]"), std::string::npos);
+  // What plan mode takes for harmless runs where nothing can be changed.
+  const std::string asked = "test -w . && echo writable || echo held";
+  EXPECT_NE(with({"--permission", "plan"}, asked).find("held\\n[exit code 0]"), std::string::npos);
+  EXPECT_NE(with({}, asked).find("writable\\n[exit code 0]"), std::string::npos);
   EXPECT_NE(with({"--write-quota", "4"}, "echo fine").find("fine\\n[exit code 0]"), std::string::npos);
 }
 

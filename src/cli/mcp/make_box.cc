@@ -81,6 +81,30 @@ std::vector<std::string> warnings_of(const LoadedPolicy& loaded, const guard::Pe
   return warnings;
 }
 
+// What flags and files say of a sandbox and of what is asked before it is used.
+struct Plan {
+  LoadedPolicy loaded;
+  SandboxConfig config;
+  guard::RuleSet rules;
+  guard::PermissionSettings settings;
+  bool confined = false;
+};
+
+Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
+  const PolicyFlags policy_flags = BELLJAR_TRY(flags_for(flags, wish));
+  Plan plan{.loaded = BELLJAR_TRY(load_policy(policy_flags))};
+  plan.config.policy = plan.loaded.effective.policy;
+  plan.config.workspace = plan.loaded.context.workspace;
+  plan.config.backend = plan.config.policy.backend;
+  plan.config.fallback = plan.config.policy.fallback;
+  plan.confined = plan.config.policy.mode != Mode::kDangerFullAccess && plan.config.policy.mode != Mode::kExternalSandbox;
+  // Honoured here, before the sandbox: it has no other way to hold them.
+  const Commands commands = std::exchange(plan.config.policy.commands, {});
+  plan.rules = BELLJAR_TRY(load_rules(flags, commands, plan.config.workspace));
+  plan.settings = BELLJAR_TRY(permission_of(flags, plan.rules, plan.confined));
+  return plan;
+}
+
 }  // namespace
 
 void add_txn_options(CLI::App& command, McpFlags& flags) {
@@ -91,25 +115,23 @@ void add_txn_options(CLI::App& command, McpFlags& flags) {
 bool has_transaction(const McpFlags& flags) noexcept { return flags.txn || !flags.txn_name.empty(); }
 
 Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish) {
-  const PolicyFlags policy_flags = BELLJAR_TRY(flags_for(flags, wish));
-  LoadedPolicy loaded = BELLJAR_TRY(load_policy(policy_flags));
+  Plan plan = BELLJAR_TRY(plan_box(flags, wish));
+  // Plan mode runs what is known to only read; what that knowledge misses, the kernel refuses. A transaction holds it back anyway.
+  if (plan.settings.mode == guard::PermissionMode::kPlan && plan.confined && !wish.read_only && !has_transaction(flags)) {
+    mcp::BoxWish narrower = wish;
+    narrower.read_only = true;
+    plan = BELLJAR_TRY(plan_box(flags, narrower));
+  }
+  auto& [loaded, config, rules, settings, confined] = plan;
   std::optional<AuditTrail> trail = BELLJAR_TRY(open_trail(flags.audit, &loaded));
   mcp::MadeBox made;
   made.policy = policy::explain_json(loaded.effective);
-  SandboxConfig config{.policy = loaded.effective.policy, .workspace = loaded.context.workspace};
-  config.backend = config.policy.backend;
-  config.fallback = config.policy.fallback;
   // One that only reads has nothing to hold back, and sees the directory itself.
   if (has_transaction(flags) && !wish.read_only) {
     config.transaction = flags.txn_name.empty() ? "default" : flags.txn_name;
     if (wish.number != 0) config.transaction += format("-s{}", wish.number);
   }
-  const bool confined = config.policy.mode != Mode::kDangerFullAccess && config.policy.mode != Mode::kExternalSandbox;
-  // Honoured here, before the sandbox: it has no other way to hold them.
-  const Commands commands = std::exchange(config.policy.commands, {});
   const std::optional<Bytes> quota = std::exchange(config.policy.limits.write_quota, {});
-  guard::RuleSet rules = BELLJAR_TRY(load_rules(flags, commands, config.workspace));
-  guard::PermissionSettings settings = BELLJAR_TRY(permission_of(flags, rules, confined));
   made.warnings = warnings_of(loaded, settings, confined);
   made.judge = BELLJAR_TRY(mcp::make_judge(std::move(settings), std::move(rules)));
   made.sandbox = BELLJAR_TRY(make_sandbox(config));
