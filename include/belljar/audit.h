@@ -26,7 +26,9 @@
 namespace belljar {
 
 // The fields of one record, in this order. Text is bytes: what is no UTF-8 becomes U+FFFD, and "NAME_hex" holds the bytes as they
-// are; of more than kMaxText bytes the start is kept, and "NAME_bytes" says how many there were.
+// are; of more than kMaxText bytes the start is kept, and "NAME_bytes" says how many there were. Texts are one list to that limit:
+// what does not fit is cut in the middle of an element, "NAME_omitted" counts those after it, and "NAME_sha256" is that of all
+// elements, each followed by a NUL byte as in /proc/PID/cmdline. It is of what was given here: without secrets, where those went.
 class AuditFields {
  public:
   static constexpr std::size_t kMaxText = 16'384;

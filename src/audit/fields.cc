@@ -1,4 +1,12 @@
 // The fields of a record, as JSON.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "audit/line.h"
 #include "base/format.h"
 #include "belljar/audit.h"
 #include "policy/json.h"
@@ -34,28 +42,39 @@ AuditFields& AuditFields::text(std::string_view field, std::string_view value) &
   const std::string json = policy::json_text(kept);
   name(field);
   members_ += json;
-  const bool cut = kept.size() < value.size();
-  if (!cut && holds_replaced(json)) {
+  if (holds_replaced(json)) {
     name(std::string(field) + "_hex");
     members_ += "\"" + hexadecimal(kept) + "\"";
   }
-  if (cut) number(std::string(field) + "_bytes", static_cast<std::int64_t>(value.size()));
+  if (kept.size() < value.size()) number(std::string(field) + "_bytes", static_cast<std::int64_t>(value.size()));
   return *this;
 }
 
+// What is cut is still vouched for: by how long the whole was, and by a hash of it.
 AuditFields& AuditFields::texts(std::string_view field, const std::vector<std::string>& values) & {
-  name(field);
-  members_ += '[';
-  std::size_t room = kMaxText, shown = 0;
+  std::string shown, hex, whole;
+  std::size_t room = kMaxText, count = 0;
+  bool cut = false;
   for (const std::string& value : values) {
-    if (value.size() > room) break;
-    room -= value.size();
-    if (shown++ > 0) members_ += ',';
-    members_ += policy::json_text(value);
+    whole.append(value).push_back('\0');
+    if (cut || room == 0) continue;
+    const std::string_view kept = std::string_view(value).substr(0, room);
+    const char* const comma = count++ > 0 ? "," : "";
+    shown += comma + policy::json_text(kept);
+    hex += comma + ('"' + hexadecimal(kept) + '"');
+    cut = kept.size() < value.size();
+    room -= std::min(room, kept.size() + 1);  // so that there is an end of empty ones, too
   }
-  members_ += ']';
-  if (shown < values.size()) number(std::string(field) + "_omitted", static_cast<std::int64_t>(values.size() - shown));
-  return *this;
+  name(field);
+  members_ += "[" + shown + "]";
+  if (holds_replaced(shown)) {
+    name(std::string(field) + "_hex");
+    members_ += "[" + hex + "]";
+  }
+  if (!cut && count == values.size()) return *this;
+  if (count < values.size()) number(std::string(field) + "_omitted", static_cast<std::int64_t>(values.size() - count));
+  number(std::string(field) + "_bytes", static_cast<std::int64_t>(whole.size() - values.size()));
+  return text(std::string(field) + "_sha256", audit::sha256(whole));
 }
 
 AuditFields& AuditFields::number(std::string_view field, std::int64_t value) & {

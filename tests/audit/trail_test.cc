@@ -302,7 +302,23 @@ TEST(AuditFields, TextIsBytesAndLongTextIsCutWithItsLength) {
   const std::string json = AuditFields().text("a", std::string(20'000, 'x')).json();
   EXPECT_TRUE(json.ends_with(R"(x","a_bytes":20000})"));
   EXPECT_LT(json.size(), 17'000U);
-  EXPECT_EQ(AuditFields().texts("v", {"a", std::string(20'000, 'x'), "b"}).json(), R"({"v":["a"],"v_omitted":2})");
+  EXPECT_TRUE(AuditFields().text("a", "\xff" + std::string(20'000, 'x')).json().starts_with(R"({"a":"\ufffdxx)"));
+  EXPECT_NE(AuditFields().text("a", "\xff" + std::string(20'000, 'x')).json().find(R"("a_hex":"ff7878)"), std::string::npos);
+}
+
+// What ran must not leave the record by being long.
+TEST(AuditFields, OfALongListTheStartIsKeptWithTheSizeAndAHashOfAll) {
+  EXPECT_EQ(AuditFields().texts("v", {"sh", "-c", "true"}).json(), R"({"v":["sh","-c","true"]})");
+  EXPECT_EQ(AuditFields().texts("v", {"a", "\xff"}).json(), R"({"v":["a","\ufffd"],"v_hex":["61","ff"]})");
+  const std::string json = AuditFields().texts("v", {"rm", std::string(20'000, 'x'), "b"}).json();
+  EXPECT_TRUE(json.starts_with(R"({"v":["rm","xxx)")) << json.substr(0, 50);
+  // printf 'rm\0' ; 20000 x ; printf '\0b\0' : sha256sum
+  EXPECT_TRUE(json.ends_with(
+      R"(xxx"],"v_omitted":1,"v_bytes":20003,"v_sha256":"ddc1fbd1da0b7481d824f18ae896428d534fa79f02be6c91dd7bf077d2477ede"})"))
+      << json.substr(json.size() - 150);
+  EXPECT_LT(AuditFields().texts("v", std::vector<std::string>(500'000)).json().size(), 100'000U) << "empty ones, too";
+  const std::string fits(AuditFields::kMaxText, 'x');
+  EXPECT_EQ(AuditFields().texts("v", {fits}).json(), R"({"v":[")" + fits + R"("]})");
 }
 
 TEST(AuditTrail, AKindIsAWord) {
