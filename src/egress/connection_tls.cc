@@ -19,11 +19,6 @@ namespace {
 
 constexpr unsigned char kTlsHandshake = 22;  // the first byte of a ClientHello, RFC 8446 section 5.1
 
-const std::string* coding_of(const HttpHead& head) {
-  const std::string* const coding = find_field(head, "Content-Encoding");
-  return coding != nullptr && !same_name(*coding, "identity") && !coding->empty() ? coding : nullptr;
-}
-
 }  // namespace
 
 bool Connection::can_look() const {
@@ -169,8 +164,8 @@ void Connection::begin_answer() {
 
 // False: refused. What cannot be read could bring the credential back.
 bool Connection::check_answer() {
-  const std::string* const coding = restorer_ ? coding_of(answer_->head()) : nullptr;
-  if (coding == nullptr || asked_.method == "HEAD") return true;
+  const auto coding = restorer_ && asked_.method != "HEAD" ? find_coding(answer_->head()) : std::nullopt;
+  if (!coding) return true;
   return refuse(Problem{
              .reason = "server",
              .refusal = {502, "http_protocol_error",

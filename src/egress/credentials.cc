@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "base/format.h"
+#include "egress/spelling.h"
 
 namespace belljar::egress {
 namespace {
@@ -37,16 +37,6 @@ std::string hex(std::string_view text, bool upper) {
   for (const char c : text) {
     if (upper) result += format("{:02X}", static_cast<unsigned char>(c));
     else result += format("{:02x}", static_cast<unsigned char>(c));
-  }
-  return result;
-}
-
-std::string escaped_with(std::string_view text, std::span<const std::pair<char, std::string_view>> escapes) {
-  std::string result;
-  for (const char c : text) {
-    const auto found = std::ranges::find(escapes, c, &std::pair<char, std::string_view>::first);
-    if (found == escapes.end()) result += c;
-    else result += found->second;
   }
   return result;
 }
@@ -132,17 +122,10 @@ std::string make_placeholder(std::string_view value, std::string_view random) {
 }
 
 Restorer::Restorer(const std::vector<const Credential*>& credentials) {
-  constexpr std::pair<char, std::string_view> kJson[] = {{'"', "\\\""}, {'\\', "\\\\"}};
-  constexpr std::pair<char, std::string_view> kJsonSlash[] = {{'"', "\\\""}, {'\\', "\\\\"}, {'/', "\\/"}};
-  constexpr std::pair<char, std::string_view> kHtml[] = {
-      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
   for (const Credential* credential : credentials) {
     const std::string &value = credential->value, &instead = credential->placeholder;
     add_forms(value, instead);
     for (const bool upper : {true, false}) add_forms(percent_encoded(value, upper), instead);  // as it stood in a query
-    add(escaped_with(value, kJson), instead);
-    add(escaped_with(value, kJsonSlash), instead);
-    add(escaped_with(value, kHtml), instead);
   }
   std::ranges::stable_sort(spellings_, std::ranges::greater{}, [](const Spelling& spelling) { return spelling.value.size(); });
 }
@@ -162,7 +145,7 @@ void Restorer::add_forms(const std::string& value, std::string instead) {
 void Restorer::add(std::string value, std::string instead) {
   if (std::ranges::find(spellings_, value, &Spelling::value) != spellings_.end()) return;
   instead.resize(value.size(), '*');
-  first_[static_cast<unsigned char>(value[0])] = true;
+  for (unsigned c = 0; c < first_.size(); ++c) first_[c] = first_[c] || may_begin(value, static_cast<char>(c));
   spellings_.push_back({std::move(value), std::move(instead)});
 }
 
@@ -178,13 +161,11 @@ std::string Restorer::change(std::string_view bytes, bool last, std::size_t& tak
     }
     const std::string_view rest = bytes.substr(at);
     const Spelling* whole = nullptr;
+    Fitting found;
     for (const Spelling& spelling : spellings_) {
-      if (rest.size() < spelling.value.size()) {
-        if (last || !std::string_view(spelling.value).starts_with(rest)) continue;
-        copy();
-        return taken = at, result;
-      }
-      if (!rest.starts_with(spelling.value)) continue;
+      found = fit_spelling(spelling.value, rest);
+      if (found.fit == Fit::kMore && !last) return copy(), taken = at, result;
+      if (found.fit != Fit::kWhole) continue;
       whole = &spelling;
       break;
     }
@@ -194,7 +175,8 @@ std::string Restorer::change(std::string_view bytes, bool last, std::size_t& tak
     }
     copy();
     result += whole->instead;
-    copied = at += whole->value.size();
+    result.append(found.size - whole->value.size(), '*');
+    copied = at += found.size;
   }
   copy();
   return taken = at, result;

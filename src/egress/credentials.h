@@ -3,7 +3,8 @@
 //
 // A placeholder has the length of its value, so that taking the value out of an answer changes no length and no framing. What a
 // server makes of a value before it sends it back (compressed, encrypted, in pieces) is beyond that: a host that gets the value is
-// trusted with it. Known spellings are found: as it is, in base64, percent-encoded, in hex, as JSON and HTML escape it.
+// trusted with it. Known spellings are found: as it is, in base64 and in hex, each with any of its letters escaped as URLs, JSON
+// and HTML do (spelling.h).
 #pragma once
 
 #include <array>
@@ -41,7 +42,7 @@ class Restorer {
 
  private:
   struct Spelling {
-    std::string value, instead;  // of one length
+    std::string value, instead;  // of one length; any letter of the value may be escaped where it stands
   };
   void add_forms(const std::string& value, std::string instead);
   void add(std::string value, std::string instead);

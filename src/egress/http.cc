@@ -115,15 +115,24 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Whether a comma list holds `token`.
-bool lists(std::string_view list, std::string_view token) {
+// Whether a member of a comma list is one that `fits`.
+template <class Fits>
+bool any_listed(std::string_view list, Fits fits) {
   for (;;) {
     const std::size_t comma = list.find(',');
-    if (same_name(trimmed(list.substr(0, comma)), token)) return true;
+    if (fits(trimmed(list.substr(0, comma)))) return true;
     if (comma == std::string_view::npos) return false;
     list.remove_prefix(comma + 1);
   }
 }
+
+bool lists(std::string_view list, std::string_view token) {
+  return any_listed(list, [token](std::string_view member) { return same_name(member, token); });
+}
+
+bool is_coding(std::string_view member) { return !member.empty() && !same_name(member, "identity"); }
+
+bool is_chunked(const HttpHead& head) { return same_name(trimmed(*find_field(head, "Transfer-Encoding")), "chunked"); }
 
 std::optional<HttpFault> odd_framing(const HttpHead& head) {
   const auto codings = count_fields(head, "Transfer-Encoding"), lengths = count_fields(head, "Content-Length");
@@ -132,8 +141,7 @@ std::optional<HttpFault> odd_framing(const HttpHead& head) {
     return HttpFault{400, "Content-Length is no number"};  // Beast takes "3, 3"
   if (codings == 0) return std::nullopt;
   if (lengths > 0) return HttpFault{400, "Content-Length beside Transfer-Encoding"};
-  if (!same_name(trimmed(*find_field(head, "Transfer-Encoding")), "chunked"))
-    return HttpFault{501, "a transfer coding other than chunked"};
+  if (!is_chunked(head)) return HttpFault{501, "a transfer coding other than chunked"};
   if (head.version < 11) return HttpFault{400, "HTTP/1.0 knows no Transfer-Encoding"};
   return std::nullopt;
 }
@@ -191,8 +199,7 @@ bool read_target(const HttpHead& head, ProxyRequest& request, HttpFault& fault, 
   return true;
 }
 
-bool check_host_field(const HttpHead& head, const ProxyRequest& request, HttpFault& fault) {
-  const std::uint16_t usual = request.secure ? kHttpsPort : kHttpPort;
+bool check_host_field(const HttpHead& head, const ProxyRequest& request, HttpFault& fault, bool fixed) {
   const auto hosts = count_fields(head, "Host");
   if (hosts == 0 && head.version == 10) return true;
   if (hosts == 0 && request.connect) return true;  // Java's and old Python's CONNECT have none; the target says it all
@@ -200,7 +207,9 @@ bool check_host_field(const HttpHead& head, const ProxyRequest& request, HttpFau
     fault = {400, hosts == 0 ? "there is no Host field" : "there are two Host fields"};
     return false;
   }
-  const auto named = policy::parse_destination(*find_field(head, "Host"), request.connect ? request.destination.port : usual);
+  // Where the place is known a Host without a port is that place: cargo's git leaves the port out, whichever it is.
+  const auto named =
+      policy::parse_destination(*find_field(head, "Host"), request.connect || fixed ? request.destination.port : kHttpPort);
   // With CONNECT many clients leave the port out of Host, or write 443 for it.
   const bool same =
       named && named->host == request.destination.host && (request.connect || named->port == request.destination.port);
@@ -213,6 +222,17 @@ bool check_host_field(const HttpHead& head, const ProxyRequest& request, HttpFau
 const std::string* find_field(const HttpHead& head, std::string_view name) {
   const auto found = std::ranges::find_if(head.fields, [name](const HttpField& field) { return same_name(field.name, name); });
   return found == head.fields.end() ? nullptr : &found->value;
+}
+
+// Every field and every member of its list: a client undoes them all.
+std::optional<std::string> find_coding(const HttpHead& head) {
+  const auto encoded = std::ranges::find_if(head.fields, [](const HttpField& field) {
+    return same_name(field.name, "Content-Encoding") && any_listed(field.value, is_coding);
+  });
+  if (encoded != head.fields.end()) return encoded->value;
+  const auto codings = count_fields(head, "Transfer-Encoding");
+  if (codings > 1) return "more than one Transfer-Encoding";
+  return codings == 1 && !is_chunked(head) ? std::optional(*find_field(head, "Transfer-Encoding")) : std::nullopt;
 }
 
 struct HttpReader::State {
@@ -302,7 +322,7 @@ std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive,
   request.keep_alive = keeps_alive;
   if (head.version != 10 && head.version != 11) return fault = {505, "HTTP/1.0 and HTTP/1.1 are served"}, std::nullopt;
   if (head.method == "TRACE") return fault = {405, "TRACE is not passed on"}, std::nullopt;
-  if (!read_target(head, request, fault, direct) || !check_host_field(head, request, fault)) return std::nullopt;
+  if (!read_target(head, request, fault, direct) || !check_host_field(head, request, fault, direct != nullptr)) return std::nullopt;
   if (request.connect && (find_field(head, "Content-Length") != nullptr || find_field(head, "Transfer-Encoding") != nullptr))
     return fault = {400, "CONNECT with a body"}, std::nullopt;
   if (const std::string* field = find_field(head, "Proxy-Authorization")) request.authorization = *field;

@@ -80,7 +80,7 @@ struct ProxyRequest {
 };
 
 // Judges a request head as a whole. `direct`: the client thinks that it talks to that place itself, so its targets are paths;
-// `secure`: and through TLS, so that a Host without a port means 443.
+// so may a Host without a port; `secure`: and through TLS.
 std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive, HttpFault& fault,
                                          const policy::Destination* direct = nullptr, bool secure = false);
 
@@ -88,6 +88,9 @@ std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive,
 // another proxy (`upstream`, "user:password" or empty) the target is a whole URL.
 std::string forwarded_head(const HttpHead& head, const ProxyRequest& request, const std::string* upstream = nullptr);
 std::string to_base64(std::string_view bytes);
+// What the body of an answer went through, one `chunked` aside: who reads its bytes does not see what it says. The field's value;
+// nullopt: nothing.
+std::optional<std::string> find_coding(const HttpHead& head);
 // The field of that name, if there is exactly one or more: the first.
 const std::string* find_field(const HttpHead& head, std::string_view name);
 // "Proxy-Authorization: Basic ...\r\n" for "user:password"; nothing for nothing.

@@ -94,12 +94,41 @@ TEST(Restorer, FindsAValueAcrossEveryBorderOfPieces) {
   }
 }
 
+// Lengths are kept, so what a spelling is longer than the placeholder is filled with stars.
+TEST(Restorer, FindsAnEscapedValueAcrossEveryBorderOfPieces) {
+  const Credential key = make("KEY for api.test", "p@ss&word<1>quo'te");
+  for (const std::string spelled :
+       {"p@ss&word%3C1%3Equo'te", "p%40ss%26word%3C1%3Equo%27te", "p@ss\\u0026word\\u003c1\\u003equo'te",
+        "p@ss&amp;word&lt;1&gt;quo&#x27;te", "p@ss&amp;word&lt;1&gt;quo&#39;te"}) {
+    const std::string text = "\"" + spelled + "\" p@ss&amp;word%3C2 &";
+    const std::string wanted =
+        "\"" + key.placeholder + std::string(spelled.size() - key.value.size(), '*') + "\" p@ss&amp;word%3C2 &";
+    for (std::size_t first = 0; first <= text.size(); ++first) {
+      Restorer restorer({&key});
+      std::string out = restorer.feed(text.substr(0, first), false);
+      out += restorer.feed(text.substr(first), true);
+      ASSERT_EQ(out, wanted) << first;
+    }
+  }
+}
+
+TEST(Restorer, KnowsTheEncodedFormsWithLettersEscaped) {
+  const Credential key = make("KEY for api.test", "AKbase64/Value+withABC??");
+  const Restorer restorer({&key});
+  EXPECT_EQ(restorer.restore("/AKbase64/Value%2BwithABC%3F%3F").find("AKbase64"), std::string::npos) << "as Python quotes a path";
+  EXPECT_EQ(restorer.restore("QUtiYXNlNjQvVmFsdWUrd2l0aEFCQz8%2F").find("QUti"), std::string::npos) << "base64 in a query";
+  EXPECT_EQ(restorer.restore("QUtiYXNlNjQvVmFsdWUrd2l0aEFCQz8\\/").find("QUti"), std::string::npos) << "base64 in JSON";
+  EXPECT_EQ(restorer.restore("/AKbase64/Value%2Bwith%3F%3F"), "/AKbase64/Value%2Bwith%3F%3F") << "not all of it";
+}
+
 TEST(Restorer, KeepsBackNoMoreThanWhatCouldBeAValue) {
   const Credential key = make("KEY for api.test");
   Restorer restorer({&key});
   EXPECT_EQ(restorer.feed("data: 1\n\n", false), "data: 1\n\n") << "a stream of events is not held up";
   EXPECT_EQ(restorer.feed("x s3c", false), "x ");
   EXPECT_EQ(restorer.feed("urity", false), "s3curity");
+  for (const char* event : {"data: Q&A\n\n", "data: 5%\n\n", "data: {\"a\":\"b\\n\"}\n\n"})
+    EXPECT_EQ(restorer.feed(event, false), event);
 }
 
 TEST(Restorer, KnowsTheSpellingsThatServersMakeOfAValue) {

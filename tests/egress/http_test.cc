@@ -102,6 +102,36 @@ HttpHead head_of(std::string_view text, HttpReader::Kind kind) {
   return reader.head();
 }
 
+TEST(Http, EveryCodingOfAnAnswerIsSeen) {
+  const auto coding = [](const std::string& fields) {
+    return find_coding(head_of("HTTP/1.1 200 OK\r\n" + fields + "\r\n", HttpReader::Kind::kResponse));
+  };
+  for (const char* fields : {"", "Content-Length: 3\r\n", "Content-Encoding: identity\r\n", "Content-Encoding: \r\n",
+                             "Content-Encoding: Identity\r\nContent-Encoding: ,identity\r\n", "Transfer-Encoding: Chunked \r\n"})
+    EXPECT_EQ(coding(fields), std::nullopt) << fields;
+  for (const char* fields :
+       {"Content-Encoding: gzip\r\n", "Content-Encoding: identity\r\nContent-Encoding: gzip\r\n",
+        "content-encoding:\r\nContent-Encoding: br\r\n", "Content-Encoding: identity, gzip\r\n",
+        "Content-Encoding: identity\r\n gzip\r\n", "Transfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding: gzip\r\n",
+        "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Encoding: x\r\n"})
+    EXPECT_NE(coding(fields), std::nullopt) << fields;
+}
+
+TEST(Http, WhereThePlaceIsKnownAHostNeedsNoPort) {
+  const policy::Destination place = policy::parse_destination("git.example:8443").value();
+  HttpFault fault;
+  const auto taken = [&](const std::string& host, bool secure) {
+    const HttpHead head = head_of("GET /x HTTP/1.1\r\nHost: " + host + "\r\n\r\n", HttpReader::Kind::kRequest);
+    return read_request(head, true, fault, &place, secure).has_value();
+  };
+  for (const bool secure : {true, false}) {
+    EXPECT_TRUE(taken("git.example", secure));
+    EXPECT_TRUE(taken("git.example:8443", secure));
+    for (const char* other : {"git.example:443", "git.example:80", "other.example", "other.example:8443"})
+      EXPECT_FALSE(taken(other, secure)) << other;
+  }
+}
+
 TEST(Http, FieldsOfTheConnectionStay) {
   const HttpHead head = head_of(
       "GET http://a.example/x HTTP/1.1\r\nHost: a.example\r\nProxy-Authorization: Basic eDp5\r\nProxy-Connection: "

@@ -1,0 +1,122 @@
+#include "egress/spelling.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace belljar::egress {
+namespace {
+
+// An escape at the beginning of a text: how long it is and what it stands for. No size: there is none.
+struct Escape {
+  std::size_t size = 0;
+  std::string letter;
+  bool more = false;  // the text ends inside of it, perhaps
+};
+
+constexpr std::size_t kLongestEntity = 10;  // &#0000038;
+
+std::optional<std::uint32_t> number_of(std::string_view digits, std::uint32_t base) {
+  if (digits.empty()) return std::nullopt;
+  std::uint32_t number = 0;
+  for (const char c : digits) {
+    const std::uint32_t digit = c >= '0' && c <= '9'   ? static_cast<std::uint32_t>(c - '0')
+                                : c >= 'a' && c <= 'f' ? static_cast<std::uint32_t>(c - 'a' + 10)
+                                : c >= 'A' && c <= 'F' ? static_cast<std::uint32_t>(c - 'A' + 10)
+                                                       : base;
+    if (digit >= base) return std::nullopt;
+    number = number * base + digit;
+  }
+  return number;
+}
+
+std::string utf8(std::uint32_t letter) {
+  const auto tail = [letter](unsigned shift) { return static_cast<char>(0x80U | (letter >> shift & 0x3FU)); };
+  if (letter < 0x80) return {static_cast<char>(letter)};
+  if (letter < 0x800) return {static_cast<char>(0xC0U | letter >> 6), tail(0)};
+  if (letter < 0x10000) return {static_cast<char>(0xE0U | letter >> 12), tail(6), tail(0)};
+  return {static_cast<char>(0xF0U | (letter >> 18 & 7U)), tail(12), tail(6), tail(0)};
+}
+
+// `before` characters, then `count` hex digits: one byte, or with more than two digits one letter.
+Escape read_hex(std::string_view text, std::size_t before, std::size_t count) {
+  const std::string_view digits = text.substr(before, count);
+  const auto number = number_of(digits, 16);
+  if (digits.size() < count) return {.more = digits.empty() || number.has_value()};
+  if (!number) return {};
+  return {.size = before + count, .letter = count == 2 ? std::string(1, static_cast<char>(*number)) : utf8(*number)};
+}
+
+Escape read_backslash(std::string_view text) {
+  if (text.size() == 1) return {.more = true};
+  const char c = text[1];
+  if (c == 'u') return read_hex(text, 2, 4);
+  if (c == 'x') return read_hex(text, 2, 2);
+  const bool mark = c > ' ' && c < 0x7F && !(c >= '0' && c <= '9') && !(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z');
+  return mark ? Escape{.size = 2, .letter = {c}} : Escape{};
+}
+
+std::optional<std::uint32_t> read_number(std::string_view name) {
+  const bool hex = name.starts_with("#x") || name.starts_with("#X");
+  return number_of(name.substr(hex ? 2 : 1), hex ? 16 : 10);
+}
+
+Escape read_entity(std::string_view text) {
+  constexpr std::pair<std::string_view, char> kNamed[] = {{"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};
+  const std::size_t end = text.substr(0, kLongestEntity).find(';');
+  const std::string_view name = text.substr(1, end - 1);
+  if (end == std::string_view::npos) {  // an event stream is not held up by any other word
+    const bool begun = name.empty() || name == "#" || name == "#x" || name == "#X" || (name[0] == '#' && read_number(name)) ||
+                       std::ranges::any_of(kNamed, [name](const auto& named) { return named.first.starts_with(name); });
+    return {.more = begun && text.size() < kLongestEntity};
+  }
+  const auto* const named = std::ranges::find(kNamed, name, &std::pair<std::string_view, char>::first);
+  if (named != std::end(kNamed)) return {.size = end + 1, .letter = {named->second}};
+  const auto number = name.starts_with('#') ? read_number(name) : std::nullopt;
+  return number ? Escape{.size = end + 1, .letter = utf8(*number)} : Escape{};
+}
+
+Escape read_escape(std::string_view text) {
+  if (text.empty()) return {.more = true};
+  if (text[0] == '%') return read_hex(text, 1, 2);
+  if (text[0] == '\\') return read_backslash(text);
+  return text[0] == '&' ? read_entity(text) : Escape{};
+}
+
+bool begins_escape(char c) noexcept { return c == '%' || c == '\\' || c == '&'; }
+
+bool is_itself(char c, char letter) noexcept { return c == letter || (c == '+' && letter == ' '); }  // as forms write it
+
+}  // namespace
+
+bool may_begin(std::string_view value, char c) noexcept { return begins_escape(c) || is_itself(c, value[0]); }
+
+Fitting fit_spelling(std::string_view value, std::string_view text) {
+  using State = std::pair<std::size_t, std::size_t>;  // how far in the value, how far in the text
+  State now{0, 0};
+  std::vector<State> others;  // where a letter can be read as itself and as the beginning of its own escape
+  std::set<State> forks;      // those were seen: each is followed once
+  bool more = false;
+  for (;;) {
+    const auto [have, at] = now;
+    if (have == value.size()) return {Fit::kWhole, at};
+    const bool itself = at < text.size() && is_itself(text[at], value[have]);
+    const bool plain = itself && !begins_escape(value[have]);
+    const Escape escape = plain ? Escape{} : read_escape(text.substr(at));
+    more = more || escape.more;
+    const bool escaped = escape.size != 0 && value.substr(have).starts_with(escape.letter);
+    const bool fork = itself && escaped, known = fork && !forks.insert(now).second;
+    const State after{have + escape.letter.size(), at + escape.size};
+    if (fork && !known) others.push_back(after);
+    if (itself && !known) now = {have + 1, at + 1};
+    else if (escaped && !known) now = after;
+    else if (others.empty()) return {more ? Fit::kMore : Fit::kNo, 0};
+    else now = others.back(), others.pop_back();
+  }
+}
+
+}  // namespace belljar::egress
