@@ -13,6 +13,12 @@
 namespace belljar::egress {
 namespace {
 
+// A method is a token, RFC 9110 section 5.6.2.
+bool begins_request(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+         std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+
 bool is_limited(const std::string& method) { return method == "GET" || method == "HEAD" || method == "OPTIONS"; }
 
 }  // namespace
@@ -141,21 +147,47 @@ bool Connection::first_byte() {
     return close_politely();
   }
   request_.emplace(HttpReader::Kind::kRequest);
-  enter(byte == 5 && !tunnel_ ? Phase::kSocksGreeting : Phase::kHead, context_.options.timeouts.head);
+  const bool socks = byte == 5 && !tunnel_;
+  if (!socks && !begins_request(client_.in[0])) {  // it would wait for our answer as we for the end of its head
+    begin_unread();
+    return refuse(HttpFault{400, "what is said is neither HTTP nor SOCKS5 (a proxy named as https:// speaks TLS; write http://)"});
+  }
+  enter(socks ? Phase::kSocksGreeting : Phase::kHead, context_.options.timeouts.head);
   return true;
+}
+
+// Where requests go whatever they say.
+const policy::Destination* Connection::fixed_place() const {
+  return tunnel_ ? &*tunnel_ : way_ == Way::kDirect ? &direct_ : nullptr;
+}
+
+// A client that has resolved the name by itself means the name.
+void Connection::take_name() {
+  auto& host = asked_.destination.host;
+  const bool number = way_ == Way::kProxy && host.ip && !host.ip->v6;
+  const std::string* const name = number ? context_.fakes.find_name(policy::ipv4_number(*host.ip)) : nullptr;
+  if (name != nullptr) host = {.name = *name, .ip = {}};
+}
+
+// The record of a request that could not be read: nothing of the one before is in it.
+void Connection::begin_unread() {
+  asked_ = {};
+  asked_.method = request_->head().method;
+  if (const auto* const place = fixed_place()) asked_.destination = *place;
+  begin_record(client_.secure != nullptr ? Protocol::kHttps : Protocol::kHttp);
 }
 
 bool Connection::read_head() {
   client_.read(kMaxHead + 1);
   const std::size_t taken = request_->feed(client_.in);
   client_.in.erase(0, taken);
-  if (request_->fault()) return refuse(*request_->fault());
+  if (request_->fault()) return begin_unread(), refuse(*request_->fault());
   if (!request_->head_done()) return (client_.eof || client_.broken) && leave();
   HttpFault fault;
-  const policy::Destination* const place = tunnel_ ? &*tunnel_ : way_ == Way::kDirect ? &direct_ : nullptr;
-  auto asked = read_request(request_->head(), request_->keeps_alive(), fault, place, client_.secure != nullptr);
-  if (!asked) return refuse(std::move(fault));
+  auto asked = read_request(request_->head(), request_->keeps_alive(), fault, fixed_place(), client_.secure != nullptr);
+  if (!asked) return begin_unread(), refuse(std::move(fault));
   asked_ = *std::move(asked);
+  take_name();
   const std::string dialled = dialled_ahead_ ? record_.address : "";
   begin_record(asked_.connect ? Protocol::kConnect : asked_.secure ? Protocol::kHttps : Protocol::kHttp);
   record_.address = dialled;
@@ -227,6 +259,7 @@ bool Connection::socks_request() {
   if (request.parse == Parse::kMore) return (client_.eof || client_.broken) && leave();
   asked_ = {};
   asked_.destination = std::move(request.destination);
+  take_name();
   begin_record(Protocol::kSocks);
   if (request.parse == Parse::kBad)
     return refuse(

@@ -81,6 +81,9 @@ class Connection {
   bool is_inspected() const;
   bool first_byte();
   bool read_head();
+  const policy::Destination* fixed_place() const;
+  void take_name();
+  void begin_unread();
   bool socks_greeting();
   bool socks_password();
   bool socks_request();
@@ -114,6 +117,7 @@ class Connection {
   // Not joined with a port of one loopback: the rules for hosts are about it.
   bool leaves() const noexcept { return way_ == Way::kProxy || way_ == Way::kDirect; }
   bool by_upstream() const;
+  bool asks_upstream() const;  // in words of HTTP, and not for a tunnel
   bool find_upstream();
   bool take_upstream(const Resolved& resolved);
   bool handshake();

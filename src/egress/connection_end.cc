@@ -18,7 +18,6 @@ constexpr std::uint16_t kHttpPort = 80;  // a client that meant another place ca
 // --- the end
 
 bool Connection::refuse(HttpFault fault) {
-  begin_record(Protocol::kHttp);
   return refuse(Problem{.reason = "malformed", .refusal = {fault.status, "http_protocol_error", std::move(fault.reason), ""}});
 }
 
@@ -161,7 +160,7 @@ void Connection::on_deadline() {
       else (void)dial_next();
       break;
     case Phase::kHead:
-      begin_record(Protocol::kHttp);
+      begin_unread();
       (void)refuse(Problem{.reason = "slow", .refusal = {408, "http_request_error", "the request did not arrive in time", ""}});
       break;
     case Phase::kServerTls:

@@ -256,21 +256,27 @@ bool Connection::begin_passing() {
 }
 
 bool Connection::fail_dial(int error) {
+  const bool upstream = by_upstream();
+  const policy::Destination& place = upstream ? context_.options.upstream->place : asked_.destination;
   const char* const type = error == ECONNREFUSED ? "connection_refused"
                            : error == ETIMEDOUT  ? "connection_timeout"
                                                  : "destination_unavailable";
-  return refuse(Problem{.reason = "dial",
+  return refuse(Problem{.reason = upstream ? "upstream" : "dial",
                         .refusal = {error == ETIMEDOUT ? 504 : 502, type,
-                                    format("cannot connect to {}: {}", to_string(asked_.destination), std::strerror(error)),
+                                    format("cannot connect to {}{}: {}", upstream ? "the upstream proxy " : "", to_string(place),
+                                           std::strerror(error)),
                                     ""},  // NOLINT(concurrency-mt-unsafe)
                         .socks = socks_of(error)});
 }
 
 // --- a request that is passed on
 
+bool Connection::asks_upstream() const {
+  return by_upstream() && !asked_.secure && !tunnel_ && context_.options.upstream->kind == Upstream::Kind::kHttp;
+}
+
 bool Connection::begin_exchange() {
-  const bool whole = by_upstream() && !asked_.secure && !tunnel_ && context_.options.upstream->kind == Upstream::Kind::kHttp;
-  server_.out = forwarded_head(head_, asked_, whole ? &context_.options.upstream->credential : nullptr);
+  server_.out = forwarded_head(head_, asked_, asks_upstream() ? &context_.options.upstream->credential : nullptr);
   begin_answer();
   keep_client_ = false;
   enter(Phase::kExchange, context_.options.timeouts.answer);
@@ -352,6 +358,14 @@ bool Connection::pass_answer() {
 bool Connection::answer_head() {
   if (!check_answer()) return false;
   HttpHead head = answer_->head();
+  constexpr int kProxyAuthentication = 407;  // asked of us, by the upstream proxy itself
+  if (head.status == kProxyAuthentication && asks_upstream())
+    return refuse(Problem{.reason = "upstream",
+                          .refusal = {502, "http_request_error",
+                                      format("the upstream proxy {} refuses: {} {}", to_string(context_.options.upstream->place),
+                                             head.status, escaped(head.phrase)),
+                                      "network.upstream_proxy names user and password"}}),
+           false;
   if (restorer_) {
     head.phrase = restorer_->restore(head.phrase);
     for (HttpField& field : head.fields) field.value = restorer_->restore(field.value);

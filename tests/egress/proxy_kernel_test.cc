@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include "base/format.h"
 #include "egress/proxy.h"
@@ -189,6 +191,106 @@ TEST_F(ProxyTest, ASmuggledRequestReachesNobody) {
   // The twin: well formed, and the second request is one of its own.
   EXPECT_TRUE(talk(head + "Content-Length: 0\r\n\r\n" + hidden).starts_with("HTTP/1.1 200 OK"));
   EXPECT_EQ(seen.find("169.254.169.254"), std::string::npos) << seen;
+}
+
+TEST_F(ProxyTest, ARequestThatCannotBeReadIsNotRecordedAsTheOneBefore) {
+  const Server server(answer_hello);
+  start({"127.0.0.1"});
+  for (const std::string bad :
+       {"GET / HTTP/1.1\r\n\r\n", "POST http://a.example/ HTTP/1.1\r\nHost: b.example\r\n\r\n", "\x16\x03\x01"}) {
+    const UniqueFd fd = connect_loopback(port_);
+    send_all(fd.get(), format("HEAD http://{0}/ HTTP/1.1\r\nHost: {0}\r\n\r\n", address(server)));
+    EXPECT_TRUE(read_until(fd.get(), "\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    send_all(fd.get(), bad);
+    EXPECT_TRUE(read_all(fd.get()).ends_with("\n")) << "the reason as a body: it was no HEAD";
+  }
+  const auto records = proxy_->stop().records;
+  ASSERT_EQ(records.size(), 6U);
+  for (std::size_t i = 0; i < records.size(); i += 2) {
+    EXPECT_EQ(records[i].reason, "allowed");
+    EXPECT_EQ(records[i].port, server.port());
+    EXPECT_EQ(records[i + 1].reason, "malformed");
+    EXPECT_EQ(records[i + 1].host, "");
+    EXPECT_EQ(records[i + 1].port, 0);
+  }
+  EXPECT_EQ(records[1].method, "GET");
+  EXPECT_EQ(records[3].method, "POST");
+  EXPECT_EQ(records[5].method, "");
+}
+
+// A body that turns out malformed was sent as far as it went: it counts, and stays in the one record.
+TEST_F(ProxyTest, ABodyThatBreaksOffIsRecordedWithWhatWasSent) {
+  std::atomic<bool> arrived = false;
+  const Server server([&](int fd) {
+    arrived = read_until(fd, "x\r\n").ends_with("x\r\n");
+    (void)read_all(fd);
+  });
+  start({"127.0.0.1"});
+  const UniqueFd fd = connect_loopback(port_);
+  send_all(fd.get(), format("POST http://{0}/ HTTP/1.1\r\nHost: {0}\r\nTransfer-Encoding: chunked\r\n\r\n3E8\r\n{1}\r\n",
+                            address(server), std::string(1000, 'x')));
+  while (!arrived) std::this_thread::yield();
+  send_all(fd.get(), "-1\r\n");
+  EXPECT_TRUE(read_all(fd.get()).starts_with("HTTP/1.1 400 "));
+  const auto records = proxy_->stop().records;
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].reason, "malformed");
+  EXPECT_EQ(records[0].address, "127.0.0.1");
+  EXPECT_GE(records[0].bytes_sent, 1000U);
+}
+
+TEST_F(ProxyTest, WhatIsNeitherHttpNorSocksIsToldAtOnce) {
+  start({"127.0.0.1"});
+  for (const std::string& first : {"\x16\x03\x01\x02"s, "\0"s, "\r\n"s, "\x80"s}) {
+    const UniqueFd fd = connect_loopback(port_);
+    send_all(fd.get(), first);  // and says no more
+    const std::string answer = read_until(fd.get(), "\r\n\r\n");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 what is said is neither HTTP nor SOCKS5")) << answer;
+  }
+  EXPECT_EQ(talk("x-own http://other.example/ HTTP/1.1\r\nHost: other.example\r\n\r\n").substr(0, 13), "HTTP/1.1 403 ")
+      << "any token is a method";
+}
+
+TEST_F(ProxyTest, WhatTheUpstreamProxyRefusesIsNoAnswerOfTheServer) {
+  int status = 407;
+  const Server upstream([&](int fd) {
+    read_until(fd, "\r\n\r\n");
+    send_all(fd, format("HTTP/1.1 {} Who are you\r\nContent-Length: 2\r\n\r\nno", status));
+  });
+  names_.answers["web.example"] = {"93.184.0.80"};
+  start({"web.example"}, {}, {.upstream = parse_upstream(format("http://me:secret@{}", address(upstream)), {}).value()});
+  const std::string refused = get("web.example");
+  EXPECT_TRUE(refused.starts_with(format("HTTP/1.1 502 the upstream proxy {} refuses: 407 Who are you\r\n", address(upstream))))
+      << refused;
+  EXPECT_EQ(refused.find("secret"), std::string::npos);
+  status = 403;  // whose that is nobody can tell
+  EXPECT_TRUE(get("web.example").starts_with("HTTP/1.1 403 Who are you\r\n"));
+  const auto records = proxy_->stop().records;
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].reason, "upstream");
+  EXPECT_FALSE(records[0].allowed);
+  EXPECT_TRUE(records[1].allowed);
+}
+
+TEST_F(ProxyTest, AnUpstreamProxyThatIsGoneIsNamed) {
+  std::uint16_t closed = 0;
+  {
+    const UniqueFd gone = test::listen_loopback(closed);
+  }
+  names_.answers["web.example"] = {"93.184.0.80"};
+  start({"web.example", "127.0.0.1"}, {},
+        {.upstream = parse_upstream(format("http://me:secret@127.0.0.1:{}", closed), {"127.0.0.1"}).value()});
+  const std::string reason =
+      format("HTTP/1.1 502 cannot connect to the upstream proxy 127.0.0.1:{}: Connection refused\r\n", closed);
+  EXPECT_TRUE(get("web.example").starts_with(reason));
+  EXPECT_TRUE(talk("CONNECT web.example:443 HTTP/1.1\r\n\r\n").starts_with(reason));
+  EXPECT_TRUE(get(format("127.0.0.1:{}", closed)).starts_with(format("HTTP/1.1 502 cannot connect to 127.0.0.1:{}:", closed)))
+      << "without it";
+  const auto records = proxy_->stop().records;
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[0].reason, "upstream");
+  EXPECT_EQ(records[1].reason, "upstream");
+  EXPECT_EQ(records[2].reason, "dial");
 }
 
 TEST_F(ProxyTest, ACutAnswerIsSeenAsCut) {
