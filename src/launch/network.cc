@@ -130,6 +130,9 @@ int open_datagram(int fd, const sockaddr_in& address) noexcept {
 
 int open_listener(int fd, const sockaddr_in& address) noexcept {
   constexpr int kBacklog = 4096;
+  // A redirected connection holds its port at our end: a server inside may still listen there, socket(7).
+  const int on = 1;
+  if (::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0) return -errno;
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) < 0) return -errno;
   return ::listen(fd, kBacklog) < 0 ? -errno : 0;
 }
