@@ -64,6 +64,24 @@ bool is_below(std::string_view name, std::string_view zone) noexcept {
   return name.size() > zone.size() + 1 && name[name.size() - zone.size() - 1] == '.' && name.ends_with(zone);
 }
 
+int hex_digit(char c) {
+  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+// `rest` follows a percent sign. Refused: what is no escape (%u002e, too, is one to some), controls, what separates or steps once
+// it is decoded, and the longer UTF-8 forms of such letters, RFC 3629 section 10.
+bool is_ambiguous_escape(std::string_view rest) {
+  const int high = rest.size() < 2 ? -1 : hex_digit(rest[0]), low = rest.size() < 2 ? -1 : hex_digit(rest[1]);
+  if (high < 0 || low < 0) return true;
+  const int byte = high * 16 + low;
+  constexpr int kDelete = 0x7F, kTwoBytes = 0xC0, kThreeBytes = 0xE0, kFourBytes = 0xF0;
+  if (byte < ' ' || byte == kDelete || byte == kTwoBytes || byte == kTwoBytes + 1) return true;
+  if (byte < kDelete && std::string_view("./\\%;").find(static_cast<char>(byte)) != std::string_view::npos) return true;
+  const std::string_view next = rest.substr(2);
+  return (byte == kThreeBytes && (next.starts_with("%8") || next.starts_with("%9"))) ||
+         (byte == kFourBytes && next.starts_with("%8"));
+}
+
 // Servers differ in what they make of it.
 bool is_ambiguous(std::string_view path) {
   path = path.substr(0, path.find('?'));
@@ -73,10 +91,7 @@ bool is_ambiguous(std::string_view path) {
   }
   if (path.ends_with("/.") || path.ends_with("/..")) return true;
   for (std::size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at + 1)) {
-    const std::string_view code = path.substr(at + 1, 2);
-    for (const std::string_view risky : {"2e", "2E", "2f", "2F", "5c", "5C", "25", "00"}) {
-      if (code.size() < 2 || code == risky) return true;
-    }
+    if (is_ambiguous_escape(path.substr(at + 1))) return true;
   }
   return false;
 }

@@ -154,9 +154,37 @@ TEST(Requests, ARuleCoversItsMethodsAndWhatIsBelowItsPath) {
   };
   EXPECT_TRUE(may("web.test:8080", "GET", "/docs"));
   EXPECT_TRUE(may("web.test:8080", "HEAD", "/docs/a?q=/../b"));
-  for (const char* path : {"/", "/docsx", "/docs/../x", "/docs/..", "/docs/.", "//docs/a", "/docs//a", "/docs/%2e%2e/x",
-                           "/docs/%2Fx", "/docs/%252e", "/docs/%5cx", "/docs/a\\b", "/docs/a;b", "/docs/%0", "/Docs/a"})
+  for (const char* path : {"/",
+                           "/docsx",
+                           "/docs/../x",
+                           "/docs/..",
+                           "/docs/.",
+                           "//docs/a",
+                           "/docs//a",
+                           "/docs/%2e%2e/x",
+                           "/docs/%2Fx",
+                           "/docs/%252e",
+                           "/docs/%5cx",
+                           "/docs/a\\b",
+                           "/docs/a;b",
+                           "/docs/%0",
+                           "/Docs/a",
+                           "/docs/%zz",
+                           "/docs/%2",
+                           "/docs/%u002e",
+                           "/docs/%0a",
+                           "/docs/%1F",
+                           "/docs/%7f",
+                           "/docs/%3b",
+                           "/docs/%3Bx",
+                           "/docs/%c0%ae",
+                           "/docs/%C1%9c",
+                           "/docs/%e0%80%ae",
+                           "/docs/%f0%80%80%ae"})
     EXPECT_FALSE(may("web.test:8080", "GET", path)) << path;
+  for (const char* path :
+       {"/docs/a%20b", "/docs/%C3%A9", "/docs/%e0%a4%85", "/docs/%F0%9F%98%80", "/docs/%3a%40", "/docs/a?%zz%2e"})
+    EXPECT_TRUE(may("web.test:8080", "GET", path)) << path;
   EXPECT_FALSE(may("web.test:8080", "POST", "/docs"));
   EXPECT_FALSE(may("web.test:8080", "get", "/docs")) << "methods are as they are written, RFC 9110 section 9.1";
   EXPECT_FALSE(may("web.test:80", "GET", "/docs"));
