@@ -29,6 +29,7 @@
 #include "belljar/units.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 #include "policy/paths.h"
 
 namespace belljar::cli {
@@ -128,10 +129,10 @@ AuditFields fields_of(const EgressRecord& record) {
 }  // namespace
 
 void add_audit_options(CLI::App& command, AuditFlags& flags) {
-  command.add_option("--audit", flags.file, "Append what is run, refused and what came of it to the audit trail FILE")
+  not_empty(command.add_option("--audit", flags.file, "Append what is run, refused and what came of it to the audit trail FILE"))
       ->type_name("FILE");
-  command
-      .add_option("--audit-rotate", flags.rotate, "Begin a new file of the trail when it has reached this size (default: never)")
+  not_empty(command.add_option("--audit-rotate", flags.rotate,
+                               "Begin a new file of the trail when it has reached this size (default: never)"))
       ->type_name("SIZE");
 }
 

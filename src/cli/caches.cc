@@ -18,6 +18,7 @@
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 #include "policy/json.h"
 #include "runtime/kept_caches.h"
 
@@ -95,10 +96,7 @@ void add_caches(CLI::App& app, int& exit_code) {
   const auto given = std::make_shared<Given>();
   command->add_flag("--json", given->json, "One JSON object a line");
   CLI::App* rm = command->add_subcommand("rm", "Remove those of a workspace");
-  rm->add_option("--workspace", given->workspace, "The workspace (default: the current directory)")
-      ->type_name("DIR")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(rm->add_option("--workspace", given->workspace, "The workspace (default: the current directory)"))->type_name("DIR");
   rm->add_flag("--gone", given->gone, "Of all workspaces that are no more");
   rm->add_flag("--all", given->all, "Of all workspaces");
   rm->callback([given, &exit_code] {

@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "cli/beside.h"
+#include "cli/option_values.h"
 #include "policy/backends.h"
 
 namespace belljar::cli {
@@ -123,7 +124,7 @@ std::string_view implied_backend(const ChooseFlags& flags, const policy::Effecti
 
 void add_choose_options(CLI::App& run, ChooseFlags& flags, std::span<const char* const> words) {
   const auto list = [&run](std::string_view name, std::vector<std::string>& to) {
-    run.add_option(std::string(name), to)->group("")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(run.add_option(std::string(name), to))->group("");
   };
   if (occurs(words, kTried)) list(kTried, flags.tried);
   for (const BackendOption& option : kOptions) {

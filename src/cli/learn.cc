@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
 #include "cli/tls_parts.h"
@@ -133,8 +134,8 @@ void add_learn(CLI::App& app, std::vector<std::string> program, int& exit_code) 
   auto given = std::make_shared<Given>();
   given->program = std::move(program);
   learn->preparse_callback([given, learn](std::size_t) { add_policy_options(*learn, given->flags); });
-  learn
-      ->add_option("--output", given->output, "Write the policy to FILE (default: stdout, and the program's stdout goes to stderr)")
+  not_empty(learn->add_option("--output", given->output,
+                              "Write the policy to FILE (default: stdout, and the program's stdout goes to stderr)"))
       ->type_name("FILE");
   learn->callback([given, &exit_code] {
     auto learned = learn_it(*given);

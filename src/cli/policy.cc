@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 #include "cli/policy_flags.h"
 #include "policy/explain.h"
 #include "policy/layer.h"
@@ -111,9 +112,10 @@ void add_policy(CLI::App& app, int& exit_code) {
   CLI::App* explaining = command("explain", "Each effective value and the line it came from", explain);
   explaining->add_flag("--json", given->json, "As one JSON object");
   CLI::Option* const path =
-      explaining->add_option("--path", given->path, "What one path allows, and the rule that decides")->type_name("PATH");
-  explaining
-      ->add_option("--host", given->host, "Whether this host may be reached (port 443 unless given), and the rule that decides")
+      not_empty(explaining->add_option("--path", given->path, "What one path allows, and the rule that decides"))
+          ->type_name("PATH");
+  not_empty(explaining->add_option("--host", given->host,
+                                   "Whether this host may be reached (port 443 unless given), and the rule that decides"))
       ->type_name("HOST[:PORT]")
       ->excludes(path);
   command("check", "Check policy files", check)

@@ -12,6 +12,7 @@
 
 #include "base/format.h"
 #include "belljar/result.h"
+#include "cli/option_values.h"
 #include "policy/layer.h"
 #include "policy/paths.h"
 #include "policy/schema.h"
@@ -108,15 +109,16 @@ Result<policy::Value> value_of_flag(const Key& key, const std::string& text) {
 void add_policy_options(CLI::App& app, PolicyFlags& flags, std::span<const char* const> words) {
   const auto wanted = [words](std::string_view name) { return words.empty() || occurs(words, name); };
   if (wanted("--policy"))
-    app.add_option("--policy", flags.policy, "A mode, a profile or a file")->type_name("MODE|PROFILE|FILE")->group("Policy");
+    not_empty(app.add_option("--policy", flags.policy, "A mode, a profile or a file"))
+        ->type_name("MODE|PROFILE|FILE")
+        ->group("Policy");
   if (wanted("--workspace")) {
-    app.add_option("--workspace", flags.workspace, "The directory the command works in (default: the current one)")
+    repeatable(app.add_option("--workspace", flags.workspace, "The directory the command works in (default: the current one)"))
         ->type_name("DIR")
-        ->group("Policy")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        ->group("Policy");
   }
-  if (wanted("--cwd")) app.add_option("--cwd", flags.cwd, "Where the command starts, inside the workspace")->type_name("DIR");
+  if (wanted("--cwd"))
+    not_empty(app.add_option("--cwd", flags.cwd, "Where the command starts, inside the workspace"))->type_name("DIR");
   if (wanted("--login")) app.add_flag("--login", flags.login, "Run the shell text in the user's login shell");
   for (const Key& key : policy::keys()) {
     if (!key.flag.empty() && wanted(key.flag)) add_one(app, flags, key);

@@ -38,6 +38,7 @@
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
 #include "cli/tls_parts.h"
@@ -276,10 +277,12 @@ void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std:
   add_policy_options(*run, given->flags, words);
   run->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");
   run->add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
-  run->add_option("--report", given->report, "Write what came of it and what was enforced to FILE, as JSON")->type_name("FILE");
+  not_empty(run->add_option("--report", given->report, "Write what came of it and what was enforced to FILE, as JSON"))
+      ->type_name("FILE");
   add_audit_options(*run, given->audit);
   run->add_flag("--txn", given->txn, "Keep what the command writes to the workspace until `belljar commit` or `rollback`");
-  run->add_option("--txn-name", given->txn_name, "The transaction's name (default: `default`); implies --txn")->type_name("NAME");
+  not_empty(run->add_option("--txn-name", given->txn_name, "The transaction's name (default: `default`); implies --txn"))
+      ->type_name("NAME");
   run->add_flag("--verbose", given->verbose, "Say on stderr what is enforced by what, and where the time went");
   CLI::Option* const pty =
       run->add_flag("--pty", given->pty, "Give the command a terminal of its own (default: when stdin and stdout are terminals)");

@@ -1,6 +1,8 @@
 #include "cli/txn_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -9,10 +11,12 @@
 #include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/state_dir.h"
 #include "belljar/txn.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 
 namespace belljar::cli {
 namespace {
@@ -55,13 +59,26 @@ std::string with_slash(const std::string& path, const txn::FileState& state) {
   return escaped(path.empty() ? "." : path) + (state.kind == txn::FileKind::kDirectory ? "/" : "");
 }
 
+// A directory without a transaction, below one that has: where people stand is not the workspace. What cannot be told is none.
+Result<void> check_above(const txn::Place& place) {
+  txn::Place above = place;
+  while (above.workspace.size() > 1) {
+    above.workspace.resize(std::max<std::size_t>(above.workspace.rfind('/'), 1));
+    const auto all = txn::list(above);
+    if (!all || all->empty()) continue;
+    return Error(Code::kNotFound, format("cannot find a transaction of {}", belljar::quoted(place.workspace)))
+        .reason(format("it has none; {} above it has one", belljar::quoted(above.workspace)))
+        .next(format("give --workspace {}, or go there", belljar::quoted(above.workspace)));
+  }
+  return {};
+}
+
 }  // namespace
 
 void add_txn_options(CLI::App& command, TxnFlags& flags) {
-  command.add_option("--workspace", flags.workspace, "The workspace of the transaction (default: the current directory)")
-      ->type_name("DIR")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(
+      command.add_option("--workspace", flags.workspace, "The workspace of the transaction (default: the current directory)"))
+      ->type_name("DIR");
   command.add_option("--txn-name", flags.name, "Which transaction (default: `default`, or the only one)")->type_name("NAME");
 }
 
@@ -70,11 +87,12 @@ Result<txn::Place> find_place(const TxnFlags& flags) {
   txn::Place place;
   place.workspace = BELLJAR_TRY(find_workspace(flags.workspace, home == nullptr ? "" : home));
   place.state_dir = default_state_dir();
+  const std::vector<txn::Info> all = BELLJAR_TRY(txn::list(place));
+  if (all.empty()) BELLJAR_CHECK(check_above(place));
   if (flags.name) {
     place.name = *flags.name;
     return place;
   }
-  const std::vector<txn::Info> all = BELLJAR_TRY(txn::list(place));
   bool has_default = false;
   for (const txn::Info& one : all) has_default = has_default || one.name == place.name;
   if (!has_default && all.size() == 1) place.name = all.front().name;

@@ -384,11 +384,11 @@ TEST_F(Keep, BadInputIsOneClearError) {
   refused({"exec", "builder", "--timeout", "-1s", "--", "true"}, "timeout");
   refused({"exec", "builder", "--timeout", "soon", "--", "true"}, "--timeout");
   refused({"create", "--name", "builder"}, "there is a sandbox `builder` already");
-  for (const char* name : {"../x", "a/b", "", "-x", ".", "..", "a b", "a\nb", "\xff"}) {
+  for (const char* name : {"../x", "a/b", "-x", ".", "..", "a b", "a\nb", "\xff"}) {
     const Outcome outcome = call({"create", "--name=" + std::string(name)});
-    if (*name == '\0') continue;  // none
     EXPECT_EQ(outcome.exit_code, 125) << name << outcome;
   }
+  refused({"create", "--name", ""}, "--name: its value is empty");
   refused({"create", "--name", std::string(65, 'x')}, "at most 64");
   refused({"create", "--expires", "soon"}, "--expires");
   refused({"create", "--expires", "0s"}, "--expires");
@@ -397,6 +397,25 @@ TEST_F(Keep, BadInputIsOneClearError) {
   refused({"create", "--workspace", "/no/such"}, "cannot use workspace");
   refused({"create", "--nmae", "x"}, "did you mean `--name`?");
   EXPECT_EQ(call({"ls"}).out.find("\n", call({"ls"}).out.find("builder")) + 1, call({"ls"}).out.size()) << "none of these stayed";
+}
+
+TEST_F(Keep, AnOptionTakesOneValueAndLeavesThePositionalThatFollows) {
+  const std::string id = create({"--net", "proxy"});
+  EXPECT_EQ(call({"exec", "--allow-domain", "a.example", id, "-c", "echo fine"}).out, "fine\n");
+  EXPECT_EQ(call({"exec", "--env", "A=1", id, "-c", "echo $A"}).out, "1\n");
+  EXPECT_EQ(call({"exec", "--env", "A=1", "--env", "B=2", id, "-c", "echo $A$B"}).out, "12\n");
+  EXPECT_EQ(call({"network", "--allow-domain", "a.example", id}).out, "allowed   a.example\n");
+  EXPECT_EQ(call({"network", "--deny-domain", "b.example", id}).exit_code, 0);
+  EXPECT_EQ(call({"network", "--drop", "b.example", id}).exit_code, 0);
+  EXPECT_TRUE(has(call({"network", "--allow-request", "GET c.example", id}).err, "allow")) << "its ID was taken";
+  EXPECT_TRUE(has(call({"commit", "--workspace", workspace_.path(), "q"}).err, "the transaction")) << "`q` was taken";
+  EXPECT_TRUE(has(call({"fork", "--workspace", workspace_.path(), "q"}).err, "the transaction")) << "`q` was taken";
+  EXPECT_TRUE(has(call({"snapshot", "--workspace", workspace_.path(), "q"}).err, "the transaction")) << "`q` was taken";
+  EXPECT_EQ(call({"rules", "check", "--exclude", "make", "ls"}).exit_code, 0);
+  const std::string rules = workspace_.write("rules.toml", "");
+  EXPECT_EQ(call({"rules", "check", "--rules", rules, "ls"}).exit_code, 0);
+  EXPECT_TRUE(has(call({"policy", "import", "--without", "x", "no-such.json"}).err, "no-such.json"));
+  EXPECT_TRUE(has(call({"agent", "--provider", "scripted", "--rules", "/no/rules", "task"}).err, "/no/rules"));
 }
 
 TEST_F(Keep, OfTwoCreatorsWithOneNameOneWins) {

@@ -17,6 +17,7 @@
 #include "cli/guardian_flags.h"
 #include "cli/load.h"
 #include "cli/mcp/make_box.h"
+#include "cli/option_values.h"
 #include "cli/policy_flags.h"
 
 namespace belljar::cli {
@@ -42,7 +43,7 @@ void add_agent_options(CLI::App& command, AgentFlags& flags) {
   add_policy_options(command, flags.box.policy);
   for (const char* name : {"--cwd", "--login"}) command.remove_option(command.get_option(name));
   const auto text = [&](const char* name, std::string& to, const char* type, const char* help) {
-    command.add_option(name, to, help)->type_name(type);
+    not_empty(command.add_option(name, to, help))->type_name(type);
   };
   text("--provider", flags.provider, "NAME",
        "anthropic (default), openai, openai-responses, or scripted: a model that says what --script says");
@@ -55,10 +56,8 @@ void add_agent_options(CLI::App& command, AgentFlags& flags) {
        "default: ask before each change and command; auto-edit: as the rules say; plan: only read; yolo: only ask about calls that "
        "follow what a file or a page says. Without a "
        "terminal to ask on, asking means no");
-  command.add_option("--rules", flags.box.rules, "Command rules (TOML), beside the user's")
-      ->type_name("FILE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(not_empty(command.add_option("--rules", flags.box.rules, "Command rules (TOML), beside the user's")))
+      ->type_name("FILE");
   text("--content", flags.content, "FILE", "What the model is shown of results (TOML): pass, strip, datamark or refuse, by source");
   add_guardian_options(command, flags.guardian);
   text("--review-wait", flags.review_wait, "TIME",

@@ -17,6 +17,7 @@
 #include "cli/container/sandboxed.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 
 namespace belljar::cli {
 namespace {
@@ -30,7 +31,7 @@ struct AliyunFlags {
 void add_aliyun_options(CLI::App& app, AliyunFlags& flags) {
   const std::string group = "Aliyun (keys come from $AGENTBAY_API_KEY, or $ALIYUN_ACCESS_KEY_ID and $ALIYUN_ACCESS_KEY_SECRET)";
   const auto option = [&](const char* name, auto& to, const char* doc, const char* type) {
-    return app.add_option(name, to, doc)->type_name(type)->group(group);
+    return not_empty(app.add_option(name, to, doc))->type_name(type)->group(group);
   };
   option("--aliyun-route", flags.route, "agentbay, or gateway: the machine behind $ALIYUN_MCP_ENDPOINT (default: whose key is set)",
          "WHAT");
@@ -41,12 +42,9 @@ void add_aliyun_options(CLI::App& app, AliyunFlags& flags) {
   option("--aliyun-session", flags.session, "An existing session, running or paused; it is left alive", "ID");
   option("--aliyun-policy", flags.policy, "A policy of the account: what closes the session's network", "ID");
   option("--aliyun-network", flags.network, "A network of the account", "ID");
-  option("--aliyun-context", flags.contexts, "A persistent context of the account, and where it is; may be repeated", "ID:PATH")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  option("--aliyun-label", flags.labels, "A label of the session; may be repeated", "NAME=TEXT")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(option("--aliyun-context", flags.contexts, "A persistent context of the account, and where it is; may be repeated",
+                    "ID:PATH"));
+  repeatable(option("--aliyun-label", flags.labels, "A label of the session; may be repeated", "NAME=TEXT"));
   option("--idle-release", flags.idle_release, "The service ends a session that is not used for so long (default: 10m)", "TIME");
   option("--workspace-at", flags.workspace_at, "The workspace there (default: /home/wuying, or /workspace of a code image)",
          "PATH");

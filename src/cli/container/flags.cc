@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 
 namespace belljar::cli {
 namespace {
@@ -23,14 +24,10 @@ Result<PullPolicy> parse_pull(const std::string& text) {
 
 void add_container_options(CLI::App& app, ContainerFlags& flags) {
   const auto option = [&](const char* name, std::string& to, const char* doc, const char* type) {
-    app.add_option(name, to, doc)->type_name(type)->group("Container");
+    not_empty(app.add_option(name, to, doc))->type_name(type)->group("Container");
   };
   const auto list = [&](const char* name, std::vector<std::string>& to, const char* doc, const char* type) {
-    app.add_option(name, to, doc)
-        ->type_name(type)
-        ->group("Container")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(not_empty(app.add_option(name, to, doc)))->type_name(type)->group("Container");
   };
   option("--image", flags.image, "The image (default: node:20-slim)", "NAME");
   option("--engine", flags.engine, "The engine's socket, or tcp://HOST:PORT (default: $DOCKER_HOST, then the usual places)",

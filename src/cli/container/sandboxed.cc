@@ -1,10 +1,14 @@
 #include "cli/container/sandboxed.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,12 +17,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/environment.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "belljar/cancel.h"
 #include "belljar/command.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
@@ -31,6 +37,7 @@
 #include "cli/container/relay.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
 #include "policy/backends.h"
@@ -75,14 +82,55 @@ void tell_timeout(const Limits& limits, EnforcementReport& report) {
   else report.erase(clause);
 }
 
-// The first that came and would have ended us; takes all of them.
-std::optional<int> asked_to_end(runtime::Signals& signals) {
-  std::optional<int> first;
-  while (const auto number = signals.next()) {
-    if (!first && (*number == SIGINT || *number == SIGTERM || *number == SIGHUP || *number == SIGQUIT)) first = number;
+bool ends_us(int number) { return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT; }
+
+// Watches the signals while a sandbox starts, which may take as long as an image is pulled: the first that would have ended us
+// cancels the start.
+class StartWatch {
+ public:
+  static Result<std::unique_ptr<StartWatch>> begin(runtime::Signals& signals) {
+    UniqueFd over(::eventfd(0, EFD_CLOEXEC));
+    if (!over.valid())
+      return Error(Code::kResourceExhausted, "cannot watch for signals").sys(errno, "eventfd").next("close some descriptors");
+    return std::unique_ptr<StartWatch>(new StartWatch(signals, BELLJAR_TRY(CancelToken::create()), std::move(over)));
   }
-  return first;
-}
+  ~StartWatch() { (void)end(); }
+  StartWatch(const StartWatch&) = delete;
+  StartWatch& operator=(const StartWatch&) = delete;
+
+  const CancelToken& token() const noexcept { return token_; }
+  // The signal that came, of all until now.
+  std::optional<int> end() {
+    const std::uint64_t one = 1;
+    if (thread_.joinable() && ::write(over_.get(), &one, sizeof one) > 0) thread_.join();
+    take();
+    return first_;
+  }
+
+ private:
+  StartWatch(runtime::Signals& signals, CancelToken token, UniqueFd over)
+      : signals_(signals), token_(std::move(token)), over_(std::move(over)), thread_([this] { watch(); }) {}
+  void take() {
+    while (const auto number = signals_.next()) {
+      if (!first_ && ends_us(*number)) first_ = number;
+    }
+  }
+  void watch() {
+    for (;;) {
+      std::array<pollfd, 2> set = {{{signals_.fd(), POLLIN, 0}, {over_.get(), POLLIN, 0}}};
+      if (::poll(set.data(), set.size(), -1) < 0) continue;
+      if (set[1].revents != 0) return;
+      take();
+      if (first_) return token_.cancel();
+    }
+  }
+
+  runtime::Signals& signals_;
+  CancelToken token_;
+  UniqueFd over_;
+  std::optional<int> first_;  // of the thread, until it is joined
+  std::thread thread_;
+};
 
 ExecResult ended_before(int number) {
   ExecResult result;
@@ -99,12 +147,14 @@ struct Begun {
   std::shared_ptr<Sandbox> sandbox;
 };
 
-Result<Begun> begin(const Given& given, const SandboxedBackend& backend, const LoadedPolicy& loaded, RunAudit& audit) {
+Result<Begun> begin(const Given& given, const SandboxedBackend& backend, const LoadedPolicy& loaded, RunAudit& audit,
+                    const CancelToken& cancel) {
   Begun begun{BELLJAR_TRY(find_command(given, backend)), nullptr};
   SandboxConfig config;
   config.backend = backend.name;
   config.policy = loaded.effective.policy;
   config.caller_env = by_name(own_environment());
+  config.cancel = cancel;
   begun.sandbox = BELLJAR_TRY(backend.make(loaded, config));
   begun.command.cwd = backend.find_cwd(given.flags.cwd, loaded, *begun.sandbox);
   BELLJAR_CHECK(audit.start(begun.command, loaded));
@@ -118,9 +168,9 @@ std::vector<std::string> words_of(const Given& given) {
   return words;
 }
 
-// This program's backend if its turn comes, or what the next ones make of the run.
+// This program's backend if its turn comes, or what the next ones make of the run. `ended`: a signal that came meanwhile.
 Result<Begun> begin_first(const Given& given, const SandboxedBackend& backend, Choice& choice, LoadedPolicy& loaded,
-                          RunAudit& audit, std::optional<runtime::Signals>& signals) {
+                          RunAudit& audit, std::optional<runtime::Signals>& signals, std::optional<int>& ended) {
   std::vector<const char*> words;
   for (const std::string& word : given.words) words.push_back(word.c_str());
   for (std::string name = choice.next(); !name.empty(); name = choice.next()) {
@@ -131,7 +181,10 @@ Result<Begun> begin_first(const Given& given, const SandboxedBackend& backend, C
     // Longer than the sandbox: a signal while it starts or stops would leave it behind. Not in what we hand on to.
     signals.emplace(BELLJAR_TRY(runtime::Signals::open(runtime::Signals::Take::kForwarded)));
     loaded.effective.policy.backend = name;
-    auto begun = begin(given, backend, loaded, audit);
+    const auto watch = BELLJAR_TRY(StartWatch::begin(*signals));
+    auto begun = begin(given, backend, loaded, audit, watch->token());
+    ended = watch->end();
+    if (ended) return begun;
     if (begun && !choice.tried().empty()) print_note(policy::fallback_note(name, choice.tried()));
     if (begun || !policy::is_worth_another(begun.error())) return begun;
     signals.reset();
@@ -151,14 +204,16 @@ Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, R
   if (!given.report.empty()) report = BELLJAR_TRY(create_output(given.report, "the report", "--report", *loaded));
   Choice choice = BELLJAR_TRY(Choice::make(given.choose, loaded->effective, backend.name));
   std::optional<runtime::Signals> signals;
-  auto begun = begin_first(given, backend, choice, *loaded, audit, signals);
+  std::optional<int> ended;
+  auto begun = begin_first(given, backend, choice, *loaded, audit, signals, ended);
   tried = choice.tried();
+  if (!begun && ended) return ended_before(*ended);
   if (!begun) return begun.error();
   const auto& [command, sandbox] = *begun;
   if (backend.started) backend.started(*sandbox);
-  if (const auto number = asked_to_end(*signals)) {
+  if (ended) {
     if (const auto stopped = sandbox->stop(); !stopped) unstopped = stopped.error();
-    return ended_before(*number);
+    return ended_before(*ended);
   }
   const Limits& limits = loaded->effective.policy.limits;
   SpawnOptions options;
@@ -174,7 +229,8 @@ Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, R
   result.enforcement = sandbox->enforcement();
   tell_timeout(limits, result.enforcement);
   if (const auto stopped = sandbox->stop(); !stopped) unstopped = stopped.error();
-  (void)asked_to_end(*signals);  // too late for the command, and its result is to be told
+  while (signals->next()) {  // too late for the command, and its result is to be told
+  }
   result.backend = backend.name;
   return result;
 }
@@ -228,7 +284,8 @@ void add_options(CLI::App& run, Given& given, const SandboxedBackend& backend) {
   backend.add_options(run);
   run.add_option("-c", given.shell_text, "Run this shell text with /bin/sh")->type_name("TEXT");
   run.add_flag("--json", given.json, "Capture both streams and print one JSON object at the end");
-  run.add_option("--report", given.report, "Write what came of it and what was enforced to FILE, as JSON")->type_name("FILE");
+  not_empty(run.add_option("--report", given.report, "Write what came of it and what was enforced to FILE, as JSON"))
+      ->type_name("FILE");
   add_audit_options(run, given.audit);
   run.add_flag("--txn", given.txn, "Refused here: transactions are the native backend's");
   run.add_option("--txn-name", given.txn_name, "Refused here")->type_name("NAME");

@@ -16,6 +16,7 @@
 #include "cli/container/sandboxed.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 
 namespace belljar::cli {
 namespace {
@@ -27,7 +28,7 @@ struct E2bFlags {
 
 void add_e2b_options(CLI::App& app, E2bFlags& flags) {
   const auto option = [&](const char* name, std::string& to, const char* doc, const char* type) {
-    app.add_option(name, to, doc)->type_name(type)->group("E2B (the key comes from $E2B_API_KEY)");
+    not_empty(app.add_option(name, to, doc))->type_name(type)->group("E2B (the key comes from $E2B_API_KEY)");
   };
   option("--template", flags.template_id, "What the sandbox starts from (default: base)", "NAME");
   option("--e2b-domain", flags.domain, "The service's domain (default: $E2B_DOMAIN, then e2b.app)", "HOST");

@@ -8,6 +8,7 @@
 #include "cli/errors.h"
 #include "cli/guard/commands.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 #include "guard/foreign.h"
 #include "policy/json.h"
 
@@ -69,7 +70,7 @@ void add_policy_import(CLI::App& app, int& exit_code) {
   command->add_option("FILE", given->file, "*.toml is Codex; JSON is told apart by its fields")->required();
   command->add_option("--part", given->part, "policy (default) or permission: what to print")
       ->check(CLI::IsMember({"policy", "permission"}));
-  command->add_option("--without", given->without, "A refused field to give up")->type_name("FIELD");
+  repeatable(command->add_option("--without", given->without, "A refused field to give up"))->type_name("FIELD");
   command->add_flag("--json", given->json, "Both parts and the fate of each field as one JSON object");
   command->callback([given, &exit_code] { exit_code = import_file(*given); });
 }

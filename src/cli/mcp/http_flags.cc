@@ -14,6 +14,7 @@
 #include "belljar/result.h"
 #include "belljar/units.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 #include "mcp/http.h"
 #include "mcp/http_rules.h"
 
@@ -45,19 +46,17 @@ void add_http_options(CLI::App& command, HttpFlags& flags) {
           "127.0.0.1 unless given, port 0 is any. The workspace is --workspace or the current directory. Plain HTTP: put a proxy "
           "with TLS in front of another address than loopback")
       ->type_name("[ADDR:]PORT");
-  command
-      .add_option("--http-token-file", flags.token_file,
-                  "The bearer token that clients have to send. Default: BELLJAR_MCP_TOKEN, or a new one that is printed on stderr")
+  not_empty(command.add_option(
+                "--http-token-file", flags.token_file,
+                "The bearer token that clients have to send. Default: BELLJAR_MCP_TOKEN, or a new one that is printed on stderr"))
       ->type_name("FILE");
   command.add_flag("--http-no-token", flags.no_token, "Ask for none; at loopback alone. Every program of this machine may connect");
-  command.add_option("--http-host", flags.hosts, "A Host header that is ours besides localhost and addresses: box.example:8080")
-      ->type_name("NAME[:PORT]")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_option("--http-origin", flags.origins, "An Origin header that is welcome besides our own: https://ui.example")
-      ->type_name("ORIGIN")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(command.add_option("--http-host", flags.hosts,
+                                "A Host header that is ours besides localhost and addresses: box.example:8080"))
+      ->type_name("NAME[:PORT]");
+  repeatable(
+      command.add_option("--http-origin", flags.origins, "An Origin header that is welcome besides our own: https://ui.example"))
+      ->type_name("ORIGIN");
   command.add_option("--http-idle", flags.idle, "A session without requests, stream or call ends after this")
       ->type_name("TIME")
       ->capture_default_str();

@@ -23,6 +23,7 @@
 #include "cli/mcp/defence_flags.h"
 #include "cli/mcp/http_flags.h"
 #include "cli/mcp/make_box.h"
+#include "cli/option_values.h"
 #include "cli/policy_flags.h"
 #include "mcp/boxes.h"
 #include "mcp/http.h"
@@ -119,12 +120,10 @@ void add_mcp(CLI::App& app, McpFlags& flags, int& exit_code) {
                                          "the workspace, and without roots the current directory");
   add_policy_options(*command, flags.policy);
   for (const char* name : {"--cwd", "--login"}) command->remove_option(command->get_option(name));  // each call says where it runs
-  command
-      ->add_option("--rules", flags.rules,
-                   "Command rules (TOML), beside the user's; what they ask about the client's user is asked")
-      ->type_name("FILE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeatable(
+      not_empty(command->add_option("--rules", flags.rules,
+                                    "Command rules (TOML), beside the user's; what they ask about the client's user is asked")))
+      ->type_name("FILE");
   command
       ->add_option(
           "--permission", flags.permission,

@@ -22,6 +22,7 @@
 #include "cli/audited.h"
 #include "cli/guard/rules_files.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 #include "cli/policy_flags.h"
 #include "guard/permission_settings.h"
 #include "guard/rules.h"
@@ -109,7 +110,8 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
 
 void add_txn_options(CLI::App& command, McpFlags& flags) {
   command.add_flag("--txn", flags.txn, "The workspace is a transaction: the host sees its changes after `belljar commit`");
-  command.add_option("--txn-name", flags.txn_name, "The transaction's name (default: `default`); implies --txn")->type_name("NAME");
+  not_empty(command.add_option("--txn-name", flags.txn_name, "The transaction's name (default: `default`); implies --txn"))
+      ->type_name("NAME");
 }
 
 bool has_transaction(const McpFlags& flags) noexcept { return flags.txn || !flags.txn_name.empty(); }

@@ -11,6 +11,7 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/units.h"
+#include "cli/option_values.h"
 
 namespace belljar::cli {
 namespace {
@@ -33,10 +34,11 @@ void add_create_options(CLI::App& app, CreateFlags& flags) {
   // Of a command: `exec` has them.
   app.remove_option(app.get_option("--cwd"));
   app.remove_option(app.get_option("--login"));
-  app.add_option("--name", flags.name, "A name beside its id: letters, digits, `.`, `_`, `-`")->type_name("NAME");
+  not_empty(app.add_option("--name", flags.name, "A name beside its id: letters, digits, `.`, `_`, `-`"))->type_name("NAME");
   app.add_option("--expires", flags.expires, "When it ends by itself, from now; `never`: only by `belljar kill` (default: 24h)")
       ->type_name("TIME");
-  app.add_option("--sample-every", flags.sample_every, "Write what it uses into its log this often (default: not)")
+  not_empty(app.add_option("--sample-every", flags.sample_every,
+                           "Write what it uses into its log this often, at most every 100ms (default: not)"))
       ->type_name("TIME");
   app.add_flag("--json", flags.json, "Print one JSON object: what was made, and what is enforced by what");
 }

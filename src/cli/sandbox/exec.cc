@@ -23,6 +23,7 @@
 #include "belljar/units.h"
 #include "cli/command_words.h"
 #include "cli/errors.h"
+#include "cli/option_values.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
 #include "cli/sandbox/front.h"
@@ -172,17 +173,12 @@ void add_exec(CLI::App& app, std::vector<std::string> program, int& exit_code) {
   command->add_option("ID", given->id, "Its id or name")->required();
   command->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");
   command->add_flag("--login", given->login, "Run the shell text in the user's login shell; without one, the shell itself");
-  command->add_option("--cwd", given->cwd, "Where it starts, from the workspace on (default: the workspace)")->type_name("DIR");
-  command->add_option("--env", given->env, "Set a variable for this command")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command
-      ->add_option("--allow-domain", given->hosts,
-                   "A host that may be reached until this command ends, by everything inside (repeatable)")
-      ->type_name("RULE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  not_empty(command->add_option("--cwd", given->cwd, "Where it starts, from the workspace on (default: the workspace)"))
+      ->type_name("DIR");
+  repeatable(command->add_option("--env", given->env, "Set a variable for this command"))->type_name("NAME=VALUE");
+  repeatable(command->add_option("--allow-domain", given->hosts,
+                                 "A host that may be reached until this command ends, by everything inside (repeatable)"))
+      ->type_name("RULE");
   command->add_option("--timeout", given->timeout, "Wall time (default: the policy's, else none)")->type_name("TIME");
   command->add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
   CLI::Option* const pty =

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "belljar/result.h"
 #include "cli/errors.h"
+#include "cli/option_values.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
 #include "keeper/directory.h"
@@ -59,7 +60,7 @@ void add_network(CLI::App& app, int& exit_code) {
       app.add_subcommand("network", "Show or change the hosts that a sandbox that stays may reach: belljar network ID [options]");
   const auto given = std::make_shared<Given>();
   const auto rules = [&](const char* name, std::vector<std::string>& list, const char* help) {
-    command->add_option(name, list, help)->type_name("RULE")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    repeatable(command->add_option(name, list, help))->type_name("RULE");
   };
   command->add_option("ID", given->id, "Its id or name")->required();
   rules("--allow-domain", given->allow, "May be reached from now on (repeatable; as of `run`)");

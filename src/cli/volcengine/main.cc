@@ -16,6 +16,7 @@
 #include "cli/container/sandboxed.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 
 namespace belljar::cli {
 namespace {
@@ -27,7 +28,7 @@ struct VolcengineFlags {
 
 void add_volcengine_options(CLI::App& app, VolcengineFlags& flags) {
   const auto option = [&](const char* name, std::string& to, const char* doc, const char* type) {
-    app.add_option(name, to, doc)
+    not_empty(app.add_option(name, to, doc))
         ->type_name(type)
         ->group("Volcengine (the key comes from $VOLC_ACCESS_KEY_ID and $VOLC_SECRET_ACCESS_KEY)");
   };
