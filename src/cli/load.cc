@@ -25,6 +25,7 @@
 #include "belljar/result.h"
 #include "belljar/state_dir.h"
 #include "cli/policy_flags.h"
+#include "kernel/account.h"
 #include "policy/layer.h"
 #include "policy/look.h"
 #include "policy/merge.h"
@@ -144,6 +145,7 @@ policy::MergeContext make_context(std::string workspace, std::string home) {
   if (!config.starts_with('/')) config = context.home.empty() ? "" : context.home + "/.config";
   if (!config.empty()) context.config_dir = policy::normal(config + "/belljar");
   context.state_dir = default_state_dir();
+  context.account_home = kernel::home_of_caller();
   return context;
 }
 

@@ -427,6 +427,13 @@ std::vector<std::string> default_secret_paths(std::string_view home, std::string
   return result;
 }
 
+std::vector<std::string> home_secret_paths(std::string_view home) {
+  std::vector<std::string> result;
+  result.reserve(std::size(kHomeSecrets));
+  append(result, home, kHomeSecrets);
+  return result;
+}
+
 std::vector<std::string> default_cache_dirs(std::string_view home) {
   std::vector<std::string> result;
   result.reserve(std::size(kCaches));

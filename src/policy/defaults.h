@@ -15,6 +15,9 @@ namespace belljar::policy {
 // not exist: a hidden path that appears after start is hidden too.
 std::vector<std::string> default_secret_paths(std::string_view home, std::string_view runtime_dir = {});
 
+// Those of `home` alone.
+std::vector<std::string> home_secret_paths(std::string_view home);
+
 // Caches of package managers and compilers below `home`, absolute.
 std::vector<std::string> default_cache_dirs(std::string_view home);
 

@@ -127,7 +127,7 @@ class Learner {
 
   // A secret that was opened opens as a whole: a rule below it cannot be served.
   std::string secret_around(const std::string& path) const {
-    for (std::string& secret : default_secret_paths(context_.home, context_.runtime_dir)) {
+    for (std::string& secret : secret_paths(context_)) {
       if (is_within(path, secret)) return std::move(secret);
     }
     return "";
@@ -163,7 +163,7 @@ class Learner {
 
   // Only for what a layer opened: secrets are closed by default.
   std::string risk_of_read(const std::string& path) const {
-    for (const std::string& secret : default_secret_paths(context_.home, context_.runtime_dir)) {
+    for (const std::string& secret : secret_paths(context_)) {
       if (is_within(path, secret) || is_within(secret, path)) return "keys or tokens can be read";
     }
     return "";

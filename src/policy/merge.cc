@@ -148,7 +148,7 @@ class Merger {
   void join(const Setting& setting, bool narrow) {
     const std::string name(setting.key->name);
     if (name == "network.mode") net_layer_ = layer_;
-    if (setting.key->join == Join::kEntries) return join_entries(setting);
+    if (setting.key->join == Join::kEntries) return join_entries(setting, narrow);
     // What a project's file may only repeat is still nobody's but who said it first.
     if (!narrow || setting.key->narrow != Narrow::kNever) origins_[name] = setting.origin;
     if (setting.key->join == Join::kReplace) return store(*setting.key, policy_, setting.value);
@@ -196,13 +196,14 @@ class Merger {
   }
 
   // The same path again replaces a lower layer's rule; inside one layer the stricter rule stands.
-  void join_entries(const Setting& setting) {
+  void join_entries(const Setting& setting, bool narrow) {
     const auto& added = std::get<std::vector<FsEntry>>(setting.value);
     if (added.empty()) {
       std::erase_if(rules_, [&](const Rule& rule) { return rule.key == setting.key && rule.layer < layer_; });
       index_rules();
     }
-    for (const FsEntry& entry : added) {
+    for (FsEntry entry : added) {
+      if (narrow) entry.kind = RuleKind::kNarrowing;
       const auto [found, fresh] = rule_at_.try_emplace(rule_name(entry), rules_.size());
       if (fresh) {
         rules_.push_back({entry, setting.key, layer_});
@@ -210,6 +211,7 @@ class Merger {
       }
       Rule& have = rules_[found->second];
       if (have.layer == layer_ && strictness(have.entry.access) >= strictness(entry.access)) continue;
+      if (narrow && have.entry.access == entry.access) continue;  // a repetition: it is still whose it was
       have = {entry, setting.key, layer_};
     }
   }
@@ -262,8 +264,19 @@ class Merger {
     if (!policy_.network.credentials.empty()) hide_credentials(entries, policy_.network, context_.home);
     if (auto kept = keep_config(entries)) entries.push_back(*std::move(kept));
     hide_state(entries, context_.state_dir);
+    if (policy_.filesystem.secrets == Secrets::kDefault) hide_account(entries);
     const std::size_t own = entries.size() - given;
     return {std::move(entries), own};
+  }
+
+  // Backends know the secrets of $HOME by themselves. Those of the account's home are rules, so that an empty or foreign $HOME
+  // opens none of them.
+  void hide_account(std::vector<FsEntry>& entries) const {
+    if (context_.account_home == context_.home) return;
+    for (std::string& path : home_secret_paths(context_.account_home)) {
+      if (!rule_at_.contains("p" + path))
+        entries.push_back({std::move(path), false, Access::kNone, {"default secrets", "", 0}, RuleKind::kDefaultSecret});
+    }
   }
 
   // Who may write ~/.config must not thereby write the policy of the next start. Only ever takes away: a hidden directory stays so.
@@ -420,6 +433,14 @@ void hide_state(std::vector<FsEntry>& entries, const std::string& state_dir) {
   const std::string path = state_dir.empty() ? "" : normal(state_dir);
   if (path.empty() || std::ranges::any_of(entries, [&](const FsEntry& entry) { return !entry.glob && entry.path == path; })) return;
   entries.push_back({path, false, Access::kNone, {"state directory", "", 0}, RuleKind::kDefaultSecret});
+}
+
+std::vector<std::string> secret_paths(const MergeContext& context) {
+  std::vector<std::string> paths = default_secret_paths(context.home, context.runtime_dir);
+  if (context.account_home == context.home) return paths;
+  const std::vector<std::string> more = home_secret_paths(context.account_home);
+  paths.insert(paths.end(), more.begin(), more.end());
+  return paths;
 }
 
 Result<Effective> merge(std::span<const Layer> layers, const MergeContext& context) { return Merger(context).run(layers); }

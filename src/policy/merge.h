@@ -28,13 +28,14 @@ namespace belljar::policy {
 
 // What the caller knows of the place: absolute paths, or empty where there is none.
 struct MergeContext {
-  std::string workspace;    // canonical
-  std::string home;         // $HOME
-  std::string tmpdir;       // $TMPDIR of the caller
-  std::string cwd;          // of the caller: flags resolve relative paths against it; empty: the workspace
-  std::string runtime_dir;  // $XDG_RUNTIME_DIR: sockets and keyrings below it are secrets
-  std::string config_dir;   // $XDG_CONFIG_HOME/belljar: the user's policy stays read-only inside a writable ~/.config
-  std::string state_dir;    // default_state_dir(): what Belljar keeps of earlier runs is hidden
+  std::string workspace;     // canonical
+  std::string home;          // $HOME
+  std::string tmpdir;        // $TMPDIR of the caller
+  std::string cwd;           // of the caller: flags resolve relative paths against it; empty: the workspace
+  std::string runtime_dir;   // $XDG_RUNTIME_DIR: sockets and keyrings below it are secrets
+  std::string config_dir;    // $XDG_CONFIG_HOME/belljar: the user's policy stays read-only inside a writable ~/.config
+  std::string state_dir;     // default_state_dir(): what Belljar keeps of earlier runs is hidden
+  std::string account_home;  // of the caller's account: $HOME may be empty or elsewhere, the keys lie there all the same
 };
 
 struct Effective {
@@ -55,6 +56,8 @@ Result<Effective> merge(std::span<const Layer> layers, const MergeContext& conte
 // rule speaks of that very path. merge() does it for MergeContext::state_dir; a start does it again for a policy that was not
 // merged.
 void hide_state(std::vector<FsEntry>& entries, const std::string& state_dir);
+// Every default secret of the place: of $HOME and of the account's home.
+std::vector<std::string> secret_paths(const MergeContext& context);
 // The same for files that hold a credential (network.credentials), whatever else is said of them.
 void hide_credentials(std::vector<FsEntry>& entries, const Network& network, const std::string& home);
 

@@ -11,6 +11,7 @@
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "kernel/account.h"
 #include "policy/merge.h"
 #include "policy/names.h"
 #include "policy/profiles.h"
@@ -79,6 +80,7 @@ Result<Embedded> embed(const Policy& policy, const std::string& workspace, const
   context.workspace = BELLJAR_TRY(find_workspace(workspace, context.home));
   context.tmpdir = variable(embedded.caller_env, "TMPDIR");
   context.runtime_dir = variable(embedded.caller_env, "XDG_RUNTIME_DIR");
+  context.account_home = kernel::home_of_caller();
   embedded.policy = policy;
   if (policy.mode != Mode::kDangerFullAccess && policy.mode != Mode::kExternalSandbox) {
     policy::Effective base = BELLJAR_TRY(base_of(policy, context));

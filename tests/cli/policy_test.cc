@@ -1,6 +1,7 @@
 // The policy commands as people call them: the real program, real files in a directory of our own.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <string_view>
 
 namespace {
 
@@ -32,9 +35,10 @@ class PolicyCommand : public testing::Test {
     std::string out, err;
   };
   // `belljar ARGS` in the workspace; a shell puts stderr into a file.
-  Outcome belljar(const std::string& arguments) const {
+  Outcome belljar(const std::string& arguments) const { return outcome_of(BELLJAR_PROGRAM " " + arguments); }
+  Outcome outcome_of(const std::string& line) const {
     const std::string command = "cd '" + (root_ / "w").string() + "' && env -i PATH=/usr/bin:/bin HOME='" +
-                                (root_ / "home").string() + "' timeout 20 " + BELLJAR_PROGRAM " " + arguments + " >../out 2>../err";
+                                (root_ / "home").string() + "' timeout 20 " + line + " >../out 2>../err";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
   }
@@ -272,6 +276,18 @@ TEST_F(PolicyCommand, ExplainPathAndJson) {
       json.out,
       R"("access":"none","rule":{"path":"/x","glob":false,"access":"none","origin":{"layer":"flag --hide","file":"","line":0}})"))
       << json.out;
+}
+
+TEST_F(PolicyCommand, AnEmptyHomeHidesTheSecretsOfTheAccount) {
+  const passwd* const account = getpwuid(getuid());  // NOLINT(concurrency-mt-unsafe): one thread
+  if (account == nullptr || std::string_view(account->pw_dir) == "/") GTEST_SKIP() << "needs an account with a home directory";
+  const std::string secret = "/" + std::string(account->pw_dir).substr(1) + "/.ssh", rule = "none  " + secret + "  #";
+  // A later HOME= of env(1) counts.
+  for (const char* home : {"HOME=", "HOME=/nosuch", "-u HOME"}) {
+    const Outcome explained = outcome_of(std::string("env ") + home + " " BELLJAR_PROGRAM " policy explain");
+    EXPECT_TRUE(has(explained.out, rule)) << home << explained.out << explained.err;
+  }
+  EXPECT_TRUE(has(outcome_of("env HOME= " BELLJAR_PROGRAM " policy explain --path " + secret + " --read " + secret).out, ": read"));
 }
 
 TEST_F(PolicyCommand, StdoutClosedEarlyIsAnErrorAndNoCrash) {

@@ -135,11 +135,40 @@ TEST(Merge, SamePathInAHigherLayerReplacesAndInOneLayerTheStricterStands) {
   EXPECT_EQ(access_of(merged({layer("user", "readonly_paths = [\".\"]\n")}), "/w/f"), "read");
 }
 
+// What a file in the workspace says is judged again where the tree is known; what it only repeats is its owner's.
+TEST(Merge, AnEntryOfTheProjectIsMarkedUnlessSomebodyElseSaidIt) {
+  const auto kind = [](const std::string& users) {
+    const auto effective = merged({layer("user", users), layer("project", "[filesystem]\nreadonly_paths = [\"/tmp/f\"]\n")});
+    return effective ? effective->policy.filesystem.entries.front().kind : RuleKind::kDefaultSecret;
+  };
+  EXPECT_EQ(kind(""), RuleKind::kNarrowing);
+  EXPECT_EQ(kind("[filesystem]\nreadonly_paths = [\"/tmp/f\"]\n"), RuleKind::kGiven);
+}
+
 TEST(Merge, WriteInsideHiddenAndHiddenInsideWriteGoByTheMostSpecific) {
   const auto effective = merged({layer("user", "blocked_paths = [\"/a\", \"/a/b/c\"]\nwritable_roots = [\"/a/b\"]\n")});
   EXPECT_EQ(access_of(effective, "/a/x"), "none");
   EXPECT_EQ(access_of(effective, "/a/b/x"), "write");
   EXPECT_EQ(access_of(effective, "/a/b/c/x"), "none");
+}
+
+TEST(Merge, SecretsOfTheAccountsHomeAreHiddenWhateverHomeSays) {
+  MergeContext context = place();
+  context.account_home = "/home/account";
+  for (const char* home : {"", "/nowhere"}) {
+    context.home = home;
+    const auto effective = merged({}, context);
+    EXPECT_EQ(access_of(effective, "/home/account/.ssh/id"), "none") << home;
+    EXPECT_EQ(access_of(effective, "/home/account/notes"), "read") << home;
+    // For the backend, which knows $HOME alone.
+    ASSERT_TRUE(effective);
+    EXPECT_EQ(std::ranges::count(effective->policy.filesystem.entries, "/home/account/.ssh", &FsEntry::path), 1) << home;
+  }
+  EXPECT_EQ(access_of(merged({layer("policy", "readonly_paths = ['/home/account/.ssh']")}, context), "/home/account/.ssh/id"),
+            "read");
+  EXPECT_EQ(access_of(merged({layer("policy", "[filesystem]\nsecrets = 'none'")}, context), "/home/account/.ssh/id"), "read");
+  context.home = context.account_home;  // the list for $HOME is enough
+  EXPECT_TRUE(merged({}, context)->policy.filesystem.entries.empty());
 }
 
 TEST(Merge, SecretsAreHiddenUnlessNamedOrDropped) {
