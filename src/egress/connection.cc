@@ -4,11 +4,23 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "egress/context.h"
+#include "egress/dns.h"
+#include "egress/http.h"
 #include "egress/names.h"
+#include "egress/proxy.h"
+#include "egress/socks.h"
+#include "policy/domains.h"
+#include "policy/host.h"
+#include "policy/ip.h"
 
 namespace belljar::egress {
 namespace {

@@ -1,10 +1,22 @@
 // Refusals, records, and how a connection is left.
-#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/exec_result.h"
 #include "egress/connection.h"
+#include "egress/culprit.h"
+#include "egress/http.h"
+#include "egress/socks.h"
+#include "policy/domains.h"
+#include "policy/host.h"
+#include "policy/ip.h"
 
 namespace belljar::egress {
 namespace {

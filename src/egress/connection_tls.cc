@@ -2,7 +2,9 @@
 // with the server, and the credentials that are put in on the way.
 #include <sys/socket.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"

@@ -1,12 +1,19 @@
 #include "egress/credentials.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "egress/http.h"
 #include "egress/spelling.h"
+#include "policy/domains.h"
+#include "policy/host.h"
 
 namespace belljar::egress {
 namespace {

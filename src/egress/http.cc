@@ -2,9 +2,16 @@
 
 #include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
+#include "policy/host.h"
 
 namespace belljar::egress {
 namespace {

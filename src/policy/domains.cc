@@ -1,8 +1,19 @@
 #include "policy/domains.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "policy/host.h"
+#include "policy/ip.h"
 
 namespace belljar::policy {
 namespace {
