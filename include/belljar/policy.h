@@ -34,8 +34,9 @@ struct Origin {
 std::string to_string(const Origin& origin);
 
 // Who stands behind a rule. The built-in list of secrets, and what Belljar keeps itself, yield to a rule for the very same path,
-// and a workspace may lie inside; what somebody wrote down does not yield.
-enum class RuleKind { kGiven, kDefaultSecret };
+// and a workspace may lie inside; what somebody wrote down does not yield. What a file in the workspace wrote down may only narrow:
+// names are judged when layers are merged, what they lead to where the tree is known.
+enum class RuleKind { kGiven, kDefaultSecret, kNarrowing };
 
 // One rule of the file system. `path` is absolute and lexically normal after merging ("~" and relative paths are resolved against
 // home and workspace); with `glob` it is a pattern (`**/.env`) that also covers files which appear later.

@@ -131,7 +131,7 @@ std::vector<std::pair<std::string, std::string>> tmpfs_of(const Paths& paths, co
                                                           const ContainerOptions& options) {
   std::vector<std::pair<std::string, std::string>> mounts;
   for (const PrivateDir& dir : paths.view.private_dirs) {
-    if (dir.target != "/dev/shm")
+    if (dir.target != "/dev/shm" && !dir.readonly)  // the image's own is as empty of this machine, and as read-only
       mounts.emplace_back(dir.target, format("rw,exec,nosuid,nodev,size={},mode=1777", policy.filesystem.tmp_size.count));
   }
   for (const auto& [path, text] : options.tmpfs) mounts.emplace_back(path, text);

@@ -67,7 +67,9 @@ void add_rules(const Paths& paths, std::uint64_t all, std::uint64_t on_roots, la
     for (const std::string& path : paths.readable) allow(path, kRead);
   }
   for (const std::string& path : paths.writable) allow(path, on_roots);
-  for (const PrivateDir& dir : view.private_dirs) allow(dir.target, all);
+  for (const PrivateDir& dir : view.private_dirs) {
+    if (!dir.readonly) allow(dir.target, all);
+  }
   for (const Cache& cache : view.caches) allow(cache.path, all);
   for (const Bind& bind : view.binds) {
     if (!bind.readonly) allow(bind.target, in_root(paths, bind.target) ? on_roots : all);

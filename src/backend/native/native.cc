@@ -149,7 +149,8 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
     for (const std::string& folder : closed_ancestors(host, lender, target)) {
       const bool known =
           is_private(folder) ||
-          std::any_of(view.binds.begin(), view.binds.end(), [&](const Bind& bind) { return is_under(folder, bind.target); }) ||
+          std::any_of(view.binds.begin(), view.binds.end(),
+                      [&](const Bind& bind) { return bind.lend && is_under(folder, bind.target); }) ||
           std::any_of(view.masks.begin(), view.masks.end(), [&](const auto& mask) { return is_under(folder, mask.first); }) ||
           folder == place.home;
       if (!known) view.private_dirs.push_back({folder, 0755});
@@ -163,7 +164,7 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
   for (Bind& bind : view.binds) {
     open_way(bind.target);
     if (view.layered && is_under(bind.source, view.layered->path)) continue;  // shown out of the overlay, which is lent as a whole
-    const bool lent = view.whole_root || !bind.readonly;
+    const bool lent = bind.lend && (view.whole_root || !bind.readonly);
     if (bind.detached_fd >= 0 || !lent) continue;
     auto fd = lender.lend(plan, bind.source, bind.readonly);
     if (fd) bind.detached_fd = *fd;
@@ -175,7 +176,8 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
     view.private_dirs.push_back({place.owner->callers_home, 0755});
   if (!place.home.empty() && place.home != "/" && !view.masks.contains(place.home) && view.whole_root &&
       host.facts(place.home).kind == PathKind::kDirectory && !lender.passable(place.home) &&
-      std::none_of(view.binds.begin(), view.binds.end(), [&](const Bind& bind) { return is_under(place.home, bind.target); })) {
+      std::none_of(view.binds.begin(), view.binds.end(),
+                   [&](const Bind& bind) { return bind.lend && is_under(place.home, bind.target); })) {
     extra.push_back({.source = place.home,
                      .target = place.home,
                      .readonly = true,

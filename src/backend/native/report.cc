@@ -74,8 +74,15 @@ void report_files(const Host& host, const Policy& policy, const Paths& paths, bo
   report.full("filesystem.root",
               paths.view.whole_root ? "the host's tree read-only" : format("only {} readable", list(paths.readable)),
               paths.view.whole_root ? "read-only mounts" + second : "a tree of its own" + second);
-  if (!paths.writable.empty())
-    report.full("filesystem.write", format("write below {} only", list(paths.writable)), "mounts" + second);
+  std::vector<std::string> left_out;
+  for (const Gap& gap : paths.gaps) {
+    if (gap.clause == "filesystem.absent_writable") left_out.push_back(gap.what);
+  }
+  if (!paths.writable.empty() || !left_out.empty()) {
+    std::string asked = paths.writable.empty() ? "no writing" : format("write below {} only", list(paths.writable));
+    if (!left_out.empty()) asked += format("; of the profile's directories {} do not exist and are left out", list(left_out));
+    report.full("filesystem.write", std::move(asked), "mounts" + second);
+  }
   if (!paths.readonly.empty()) {
     report.full("filesystem.readonly", format("{} read-only inside writable directories", list(paths.readonly)),
                 "read-only mounts (Landlock cannot carve holes: one lock)");

@@ -15,7 +15,7 @@ using launch::MountOp;
 using launch::MountOpKind;
 
 constexpr std::uint64_t kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-constexpr std::string_view kStage = "/tmp";  // exists everywhere; covered by a private directory or put back at the end
+constexpr std::string_view kStage = "/tmp";                          // exists everywhere; always covered at the end (cover_stage)
 constexpr std::string_view kHiddenPlace = "/dev/hidden-by-belljar";  // a directory of mode 000
 struct Node {
   std::string_view name;
@@ -71,6 +71,7 @@ class Builder {
     if (view_.fresh_proc) make_proc();
     make_masks();
     make_caches();
+    cover_stage();
     BELLJAR_CHECK(make_mount_points());
     attach_all();
     plan_.slots = slots_;
@@ -511,12 +512,21 @@ class Builder {
 
   void make_private_dirs() {
     int number = 0;
-    for (const PrivateDir& dir : view_.private_dirs) {
-      const std::string name = format("private{}", number++);
-      mkdir(stage(name), dir.mode, dir.mode == 0700);
-      place(dir.target, capture_own(stage(name), kQuiet));
-      own_[dir.target] = stage(name);
-    }
+    for (const PrivateDir& dir : view_.private_dirs) make_private_dir(dir, format("private{}", number++));
+  }
+
+  void make_private_dir(const PrivateDir& dir, const std::string& name) {
+    mkdir(stage(name), dir.mode, dir.mode == 0700);
+    place(dir.target, capture_own(stage(name), kQuiet | (dir.readonly ? MOUNT_ATTR_RDONLY : 0)));
+    own_[dir.target] = stage(name);
+  }
+
+  // Whoever reaches the stage un-hides every name on it. A view that shows nothing over it gets an empty directory there; a
+  // restricted root is pivoted away from it.
+  void cover_stage() {
+    const bool covered = std::ranges::any_of(
+        placements_, [](const Placement& placement) { return placement.target == kStage && placement.flags == 0; });
+    if (view_.whole_root && !covered) make_private_dir({std::string(kStage), 0755, true}, "cover");
   }
 
   void make_files() {

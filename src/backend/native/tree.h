@@ -28,6 +28,7 @@ namespace belljar::backend {
 struct PrivateDir {
   std::string target;
   mode_t mode = 0700;
+  bool readonly = false;  // empty but for mount points, and it stays so
 };
 
 // Something of the host shown at `target`.
@@ -37,6 +38,7 @@ struct Bind {
   int idmap_fd = -1;     // user namespace whose map the mount gets (root only)
   int detached_fd = -1;  // already captured by the parent (root only: idmapped beforehand)
   bool directory = true;
+  bool lend = true;  // root: shown as the owner's own; else as everybody sees it
 };
 
 // Names below `folder` that nobody may touch, and directories that must exist there as mount points.

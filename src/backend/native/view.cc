@@ -1,7 +1,11 @@
 #include "backend/native/view.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +19,7 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "policy/defaults.h"
+#include "policy/paths.h"
 
 namespace belljar::backend {
 namespace {
@@ -42,6 +47,7 @@ class Planner {
     BELLJAR_CHECK(plan_volumes());
     plan_protected();
     BELLJAR_CHECK(plan_hidden());
+    BELLJAR_CHECK(check_volumes());
     plan_caches();
     show_home();
     BELLJAR_CHECK(plan_devices());
@@ -66,16 +72,18 @@ class Planner {
   }
   void gap(std::string clause, std::string what) { paths_.gaps.push_back({std::move(clause), std::move(what)}); }
 
-  void add_private(const std::string& path, mode_t mode) {
+  void add_private(const std::string& path, mode_t mode, bool readonly = false) {
     if (path.empty() || path == "/" || is_under(path, place_.workspace)) return;  // inside the workspace it is as writable as that
     const bool known = std::any_of(view().private_dirs.begin(), view().private_dirs.end(),
                                    [&](const PrivateDir& dir) { return dir.target == path; });
-    if (!known && (kind_of(path) == PathKind::kDirectory || path.starts_with("/dev/"))) view().private_dirs.push_back({path, mode});
+    if (!known && (kind_of(path) == PathKind::kDirectory || path.starts_with("/dev/")))
+      view().private_dirs.push_back({path, mode, readonly});
   }
 
   void plan_private() {
     if (fs_.tmp == Tmp::kPrivate) {
-      if (!fs_.exclude_slash_tmp) add_private("/tmp", 01777);
+      // Excluded it is nobody's, not the host's: the key may only take away.
+      add_private("/tmp", fs_.exclude_slash_tmp ? 0755 : 01777, fs_.exclude_slash_tmp);
       add_private("/var/tmp", 01777);
       add_private("/dev/shm", 01777);
       add_private(place_.runtime_dir, 0700);
@@ -107,6 +115,22 @@ class Planner {
     return *real;
   }
 
+  // A shipped profile lists what a machine may have: what this one lacks is left out by name. A list of one's own means what it
+  // says.
+  bool left_out(const FsEntry& entry) {
+    const bool shipped = entry.origin.file == entry.origin.layer + ".toml";
+    if (!shipped || host_.canonical(entry.path)) return false;
+    gap("filesystem.absent_writable", entry.path);
+    return true;
+  }
+
+  // /tmp/x that is not there: the private /tmp is writable as it is. A home or a workspace below /tmp is the host's.
+  bool private_anyway(const std::string& path) const {
+    if (kind_of(path) != PathKind::kAbsent || in_shown_home(path) || is_under(path, place_.workspace)) return false;
+    return std::ranges::any_of(paths_.view.private_dirs,
+                               [&](const PrivateDir& dir) { return !dir.readonly && is_under(path, dir.target); });
+  }
+
   Result<void> add_writable(const std::string& path) {
     if (path == "/proc" || path == "/sys" || path == "/dev" || path.starts_with("/proc/") || path.starts_with("/sys/") ||
         path.starts_with("/dev/")) {
@@ -129,22 +153,21 @@ class Planner {
     }
     if (fs_.tmp == Tmp::kShared) {
       for (const char* path : {"/tmp", "/var/tmp", "/dev/shm"}) {
-        if (kind_of(path) != PathKind::kDirectory || (fs_.exclude_slash_tmp && std::string_view(path) == "/tmp")) continue;
-        if (std::string_view(path).starts_with("/dev/"))
+        if (kind_of(path) != PathKind::kDirectory) continue;
+        // The stage lies over it meanwhile (tree.cc): what is not writable is put back read-only.
+        if (fs_.exclude_slash_tmp && std::string_view(path) == "/tmp")
+          view().binds.push_back({.source = path, .target = path, .readonly = true, .lend = false});
+        else if (std::string_view(path).starts_with("/dev/"))
           view().binds.push_back({.source = path, .target = path, .readonly = false});
         else BELLJAR_CHECK(add_writable(path));
       }
       if (!fs_.exclude_tmpdir_env_var && !place_.tmpdir.empty() && kind_of(place_.tmpdir) == PathKind::kDirectory &&
           !writable(place_.tmpdir))
         BELLJAR_CHECK(add_writable(place_.tmpdir));
-    } else if (fs_.exclude_slash_tmp) {
-      view().binds.push_back({.source = "/tmp", .target = "/tmp", .readonly = true});
     }
     if (fs_.temp_dir) BELLJAR_CHECK(add_writable(BELLJAR_TRY(settle(*fs_.temp_dir, "filesystem.temp_dir"))));
     for (const FsEntry& entry : fs_.entries) {
-      if (entry.glob || entry.access != Access::kWrite || entry.path == place_.workspace) continue;
-      if (is_private(entry.path) && kind_of(entry.path) == PathKind::kAbsent)
-        continue;  // /tmp/x: the private /tmp is writable as it is
+      if (entry.glob || entry.access != Access::kWrite || private_anyway(entry.path) || left_out(entry)) continue;
       const std::string real = BELLJAR_TRY(settle(entry.path, to_string(entry.origin)));
       const FsEntry* parent = nullptr;
       for (std::string up = parent_of(real);; up = parent_of(up)) {
@@ -170,9 +193,10 @@ class Planner {
   // Restricted root: only what is named can be seen.
   Result<void> plan_readable() {
     if (paths_.view.whole_root) return {};
-    const auto show = [&](const std::string& path) -> Result<void> {
+    const auto show = [&](const std::string& path, const FsEntry* entry) -> Result<void> {
       const auto real = host_.canonical(path);
       if (!real) return {};
+      if (entry != nullptr) BELLJAR_CHECK(check_opens_nothing(*entry, *real));
       if (*real != path && kind_of(path) == PathKind::kSymlink) view().root_links.emplace_back(path, *real);
       const bool shown = std::any_of(paths_.readable.begin(), paths_.readable.end(),
                                      [&](const std::string& other) { return is_under(*real, other); });
@@ -183,9 +207,9 @@ class Planner {
       return {};
     };
     for (const FsEntry& entry : fs_.entries) {
-      if (!entry.glob && entry.access == Access::kRead && entry.path != "/") BELLJAR_CHECK(show(entry.path));
+      if (!entry.glob && entry.access == Access::kRead && entry.path != "/") BELLJAR_CHECK(show(entry.path, &entry));
     }
-    if (policy_.mode == Mode::kReadOnly || !writable(place_.workspace)) BELLJAR_CHECK(show(place_.workspace));
+    if (!writable(place_.workspace)) BELLJAR_CHECK(show(place_.workspace, nullptr));
     return {};
   }
 
@@ -201,6 +225,7 @@ class Planner {
         if (writable(entry.path)) gap("filesystem.absent_readonly", entry.path);
         continue;
       }
+      BELLJAR_CHECK(check_opens_nothing(entry, *real));
       if (writable(*real)) add_readonly(*real);
       else show_through_private(*real);  // --read /tmp/x
     }
@@ -209,6 +234,24 @@ class Planner {
       if (!writable(place_.workspace)) show_through_private(place_.workspace);
     }
     return {};
+  }
+
+  // An entry of the workspace's file shows nothing: not through a link that the command made, not from below a private directory.
+  Result<void> check_opens_nothing(const FsEntry& entry, const std::string& real) const {
+    if (entry.kind != RuleKind::kNarrowing) return {};
+    Filesystem others;
+    std::ranges::copy_if(fs_.entries, std::back_inserter(others.entries),
+                         [](const FsEntry& other) { return other.kind != RuleKind::kNarrowing; });
+    const FsEntry* rule = find_rule(others, real);
+    if (is_under(real, place_.workspace) && (rule == nullptr || !is_under(rule->path, place_.workspace))) return {};
+    const bool open = rule == nullptr || rule->access != Access::kNone;
+    const bool through =
+        is_private(real) && !in_shown_home(real) && (rule == nullptr || !is_private(rule->path) || is_private_dir(rule->path));
+    if (open && !through) return {};
+    return Error(Code::kPermissionDenied,
+                 format("{}: a project file may not make {} readable", to_string(entry.origin), quoted(real)))
+        .reason(open ? "it lies below a directory that is private to the sandbox" : "nothing else makes it readable")
+        .next("say it in your own policy file or on the command line");
   }
 
   void show_through_private(const std::string& path) {
@@ -243,8 +286,41 @@ class Planner {
                               .readonly = volume.readonly,
                               .directory = kind_of(*source) == PathKind::kDirectory});
       if (!volume.readonly) paths_.writable.push_back(volume.target);
+      if (*source != volume.target) elsewhere_.emplace_back(*source, &volume);
     }
     return {};
+  }
+
+  // Rules name paths as the host does: what a volume shows under another name they would not hold.
+  Result<void> check_volumes() const {
+    for (const auto& [source, volume] : elsewhere_) {
+      for (const std::string& path : hidden_) {
+        if (is_under(path, source) || is_under(source, path)) return leads_around(*volume, "hidden", path);
+      }
+      for (const FsEntry& entry : fs_.entries) {
+        if (entry.access == Access::kWrite || entry.path == "/" || (entry.access == Access::kRead && volume->readonly)) continue;
+        const bool within = entry.glob ? glob_meets(entry.path, source) : is_under(entry.path, source);
+        if (within) return leads_around(*volume, entry.access == Access::kNone ? "hidden" : "read-only", entry.path);
+      }
+    }
+    return {};
+  }
+
+  // Could the pattern mean something at or below `source` that it does not mean below another directory? `**/NAME` does not, unless
+  // it covers `source` itself.
+  static bool glob_meets(const std::string& glob, const std::string& source) {
+    if (policy::glob_covers(glob, source)) return true;
+    const std::size_t start = glob.find("**/") == 0 ? 3 : glob.find("/**/") == 0 ? 4 : std::string::npos;
+    if (start != std::string::npos && glob.find('/', start) == std::string::npos) return false;
+    const std::string fixed = parent_of(glob.substr(0, glob.find_first_of("*?[") + 1));
+    return is_under(fixed, source) || is_under(source, fixed);
+  }
+
+  static Error leads_around(const Volume& volume, std::string_view kept, const std::string& path) {
+    return Error(Code::kInvalidArgument, format("cannot mount volume {} at {}", quoted(volume.source), quoted(volume.target)))
+        .reason(
+            format("the rule that keeps {} {} would not hold there (volume from {})", quoted(path), kept, to_string(volume.origin)))
+        .next("name a directory beside it, or mount it at its own path");
   }
 
   // Existing control names at each writable root, as whole directories. Git's are the broker's where there is one, since git itself
@@ -378,11 +454,13 @@ class Planner {
   void hide_at(const std::string& path, PathKind kind, Source source) {
     ++paths_.hidden;
     const bool absent = kind == PathKind::kAbsent;
+    // Absent system paths are held by nobody at their own place either.
+    if (!elsewhere_.empty() && (!absent || source == Source::kEntry || is_under(path, place_.home))) hidden_.push_back(path);
     if (is_private(path) && !in_shown_home(path) && !bound(path)) return;  // not there inside at all
     if (!paths_.view.whole_root && !shown(path)) return;
     const std::string& home = place_.home;
     if (!home.empty() && home != "/" && is_under(path, home) && path != home && !writable(home) &&
-        kind_of(home) == PathKind::kDirectory && !link_between(home, path)) {
+        kind_of(home) == PathKind::kDirectory && !link_between(home, path) && !bound_below(home, path)) {
       // By its own name, never by its folder's: a program that reads other files there (`~/.config/git/ignore`,
       // `~/.cargo/config.toml`) must find them absent, not forbidden.
       mask(home, path);
@@ -419,6 +497,12 @@ class Planner {
   bool bound(const std::string& path) const {
     return std::any_of(paths_.view.binds.begin(), paths_.view.binds.end(),
                        [&](const Bind& bind) { return is_under(path, bind.target); });
+  }
+  // Something between the two is shown by a mount of its own, which lies over a mask of the folder.
+  bool bound_below(const std::string& folder, const std::string& path) const {
+    return std::ranges::any_of(paths_.view.binds, [&](const Bind& bind) {
+      return bind.target != folder && is_under(bind.target, folder) && is_under(path, bind.target);
+    });
   }
   bool in_shown_home(const std::string& path) const { return !place_.home.empty() && is_under(path, place_.home); }
   bool shown(const std::string& path) const {
@@ -511,8 +595,29 @@ class Planner {
         return Error(Code::kNotFound, format("cannot open the device {}", quoted(device)))
             .reason("this machine has none of that name")
             .next("check the name, or drop it from `devices`");
+      BELLJAR_CHECK(check_device(device));
       view().devices.push_back(device);
     }
+    return {};
+  }
+
+  // What is opened is writable and lies over everything else at its place, so it has to be a device: no file, no directory of
+  // files.
+  Result<void> check_device(const std::string& device) const {
+    const auto refused = [&](std::string reason) {
+      return Error(Code::kInvalidArgument, format("cannot open the device {}", quoted(device)))
+          .reason(std::move(reason))
+          .next("name a character or block device, or a directory of them below /dev");
+    };
+    const PathFacts facts = host_.facts(device);
+    if (const auto real = host_.canonical(device); real != device)
+      return refused(format("there is a symbolic link on the way, to {}", quoted(real.value_or(""))));
+    // /dev/shm, /dev/pts and the like are file systems of their own.
+    const bool directory =
+        facts.kind == PathKind::kDirectory && device != "/dev" && is_under(device, "/dev") && facts.dev == host_.facts("/dev").dev;
+    if (!directory && !S_ISCHR(facts.mode) && !S_ISBLK(facts.mode)) return refused("it is none");
+    if (const FsEntry* rule = find_rule(fs_, device); rule != nullptr && rule->access == Access::kNone && rule->path != "/")
+      return refused(format("{} is hidden ({})", quoted(rule->path), to_string(rule->origin)));
     return {};
   }
 
@@ -521,6 +626,8 @@ class Planner {
   const Filesystem& fs_;
   const Workplace& place_;
   Paths paths_;
+  std::vector<std::pair<std::string, const Volume*>> elsewhere_;  // canonical sources of volumes that have another name inside
+  std::vector<std::string> hidden_;                               // what check_volumes() looks for
 };
 
 }  // namespace

@@ -29,6 +29,16 @@ class FakeHost : public Host {
     links_[path] = target;
     return *this;
   }
+  FakeHost& node(const std::string& path) {
+    dir(parent_of(path));
+    facts_[path] = {PathKind::kOther, 0, 0, 0020666, 1};
+    return *this;
+  }
+  // Another file system than the rest.
+  FakeHost& mounted(const std::string& path) {
+    dir(path).facts_[path].dev = 2;
+    return *this;
+  }
   // The command's id may not enter or read it, by its owner and mode.
   FakeHost& close(const std::string& path) {
     closed_.insert(path);

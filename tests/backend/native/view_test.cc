@@ -62,6 +62,34 @@ TEST(PlanPaths, WorkspaceIsWritableInWorkspaceWriteOnly) {
   EXPECT_TRUE(plan(usual_host(), {.mode = Mode::kReadOnly}).writable.empty());
 }
 
+TEST(PlanPaths, AnEntryForTheWorkspaceCountsInReadOnly) {
+  Policy policy = with({.path = "/home/u/ws", .access = Access::kWrite});
+  policy.mode = Mode::kReadOnly;
+  EXPECT_EQ(plan(usual_host(), policy).writable, std::vector<std::string>{"/home/u/ws"});
+}
+
+// What may be hidden lies on the stage, which lies over /tmp while the tree is built.
+TEST(BuildTree, TheStageIsCoveredInEveryView) {
+  FakeHost host = usual_host();
+  host.dir("/tmp/ws");
+  for (const Tmp tmp : {Tmp::kPrivate, Tmp::kShared}) {
+    for (const bool exclude : {false, true}) {
+      for (const Mode mode : {Mode::kWorkspaceWrite, Mode::kReadOnly}) {
+        for (const std::string workspace : {"/home/u/ws", "/tmp/ws", "/tmp", "/"}) {
+          const Policy policy{.mode = mode, .filesystem = {.tmp = tmp, .exclude_slash_tmp = exclude}};
+          const Workplace place{.workspace = workspace, .cwd = workspace, .home = "/home/u"};
+          launch::Plan made;
+          ASSERT_TRUE(build_tree_ops(host, plan(host, policy, place).view, made));
+          const bool covered = std::ranges::any_of(made.mounts, [](const launch::MountOp& op) {
+            return op.kind == launch::MountOpKind::kAttach && op.target == "/tmp" && op.flags == 0;
+          });
+          EXPECT_TRUE(covered) << workspace << " " << to_string(mode) << (exclude ? " excluded" : "");
+        }
+      }
+    }
+  }
+}
+
 TEST(PlanPaths, AWriteEntryThroughALinkInTheWorkspaceIsRefused) {
   FakeHost host = usual_host();
   host.link("/home/u/ws/out", "/etc");
@@ -74,6 +102,31 @@ TEST(PlanPaths, AWriteEntryThroughALinkInTheWorkspaceIsRefused) {
 TEST(PlanPaths, AnAbsentWriteEntryIsRefusedByName) {
   EXPECT_NE(refusal(usual_host(), with({.path = "/srv/none", .access = Access::kWrite})).find("cannot make `/srv/none` writable"),
             std::string::npos);
+}
+
+// A home below a private /tmp is shown as the host has it: nothing of it is writable by itself.
+TEST(PlanPaths, AnAbsentWriteEntryIsPrivateOnlyWhereNothingOfTheHostIsShown) {
+  FakeHost host = usual_host();
+  host.dir("/tmp/home");
+  const Workplace place{.workspace = "/home/u/ws", .cwd = "/home/u/ws", .home = "/tmp/home"};
+  EXPECT_NE(refusal(host, with({.path = "/tmp/home/new", .access = Access::kWrite}), place).find("it does not exist"),
+            std::string::npos);
+  EXPECT_EQ(refusal(host, with({.path = "/tmp/new", .access = Access::kWrite}), place), "");
+  Policy excluded = with({.path = "/tmp/new", .access = Access::kWrite});
+  excluded.filesystem.exclude_slash_tmp = true;
+  EXPECT_NE(refusal(host, excluded, place).find("it does not exist"), std::string::npos);
+}
+
+TEST(PlanPaths, WhatAShippedProfileListsMayBeAbsent) {
+  FakeHost host = usual_host();
+  host.dir("/home/u/.npm");
+  Policy policy = with({.path = "/home/u/.m2", .access = Access::kWrite, .origin = {"build", "build.toml", 8}});
+  policy.filesystem.entries.push_back({.path = "/home/u/.npm", .access = Access::kWrite, .origin = {"build", "build.toml", 9}});
+  const Paths paths = plan(host, policy);
+  EXPECT_EQ(paths.writable, (std::vector<std::string>{"/home/u/ws", "/home/u/.npm"}));
+  EXPECT_TRUE(has_gap(paths, "filesystem.absent_writable"));
+  policy.filesystem.entries[0].origin = {"policy", "build.toml", 8};
+  EXPECT_NE(refusal(host, policy).find("cannot make `/home/u/.m2` writable"), std::string::npos);
 }
 
 TEST(PlanPaths, SecretsAreHiddenWhetherTheyExistOrNot) {
@@ -102,6 +155,73 @@ TEST(PlanPaths, AnEntryThatIsOneOfTheDefaultSecretsTakesNoOtherAway) {
   }
 }
 
+// The mount that makes a directory writable lies over a mask of the home.
+TEST(PlanPaths, ASecretBelowAWritableDirectoryOfTheHomeIsCovered) {
+  FakeHost host = usual_host();
+  host.dir("/home/u/.config").dir("/home/u/.config/gh").dir("/home/u/.aws");
+  const Paths paths = plan(host, with({.path = "/home/u/.config", .access = Access::kWrite}));
+  EXPECT_TRUE(std::ranges::count(paths.view.hide_dirs, "/home/u/.config/gh"));
+  EXPECT_TRUE(has_gap(paths, "filesystem.hidden_absent"));
+  EXPECT_FALSE(std::ranges::count(paths.view.hide_dirs, "/home/u/.aws"));
+  EXPECT_TRUE(hides(paths, "/home/u/.aws"));
+}
+
+// A volume shows its source where no rule for a path of the host is looked for.
+TEST(PlanPaths, AVolumeThatLeadsAroundARuleIsRefused) {
+  FakeHost host = usual_host();
+  host.dir("/mnt").dir("/home/u/.ssh").dir("/home/u/src").dir("/home/u/src/keys").dir("/home/u/src/lib").dir("/srv/data");
+  const auto refused = [&](const std::string& source, bool readonly, FsEntry entry) {
+    Policy policy = with(std::move(entry));
+    policy.filesystem.volumes.push_back({.source = source, .target = "/mnt", .readonly = readonly});
+    return refusal(host, policy);
+  };
+  const FsEntry hidden{.path = "/home/u/src/keys", .access = Access::kNone};
+  EXPECT_NE(refused("/home/u", true, hidden).find("keeps `/home/u/.ssh` hidden"), std::string::npos);
+  EXPECT_NE(refused("/home/u/.ssh", true, hidden).find("keeps `/home/u/.ssh` hidden"), std::string::npos);
+  EXPECT_NE(refused("/home/u/src", true, hidden).find("keeps `/home/u/src/keys` hidden"), std::string::npos);
+  EXPECT_NE(refused("/home/u/src/keys/sub", true, hidden), "");
+  EXPECT_EQ(refused("/home/u/src/lib", true, hidden), "");
+  EXPECT_EQ(refused("/srv/data", false, hidden), "");
+
+  const FsEntry kept{.path = "/home/u/src/lib", .access = Access::kRead};
+  EXPECT_NE(refused("/home/u/src", false, kept).find("keeps `/home/u/src/lib` read-only"), std::string::npos);
+  EXPECT_EQ(refused("/home/u/src", true, kept), "");
+
+  const FsEntry anchored{.path = "/home/u/src/*.pem", .glob = true, .access = Access::kNone};
+  EXPECT_NE(refused("/home/u/src", true, anchored), "");
+  EXPECT_EQ(refused("/srv/data", true, anchored), "");
+  const FsEntry anywhere{.path = "**/.env", .glob = true, .access = Access::kNone};
+  EXPECT_EQ(refused("/home/u/src", true, anywhere), "");
+}
+
+// The list of a file in the workspace may only narrow: what its names lead to is known here alone.
+TEST(PlanPaths, AnEntryOfTheWorkspacesFileShowsNothing) {
+  FakeHost host = usual_host();
+  host.file("/tmp/f").file("/home/u/ws/lib").link("/home/u/ws/evil", "/tmp/f");
+  const auto refused = [&](const std::string& path, Policy policy = {}) {
+    policy.filesystem.entries.push_back({.path = path, .access = Access::kRead, .kind = RuleKind::kNarrowing});
+    return refusal(host, policy);
+  };
+  EXPECT_NE(refused("/tmp/f").find("a project file may not make `/tmp/f` readable"), std::string::npos);
+  EXPECT_NE(refused("/home/u/ws/evil").find("a project file may not make `/tmp/f` readable"), std::string::npos);
+  EXPECT_EQ(refused("/home/u/ws/lib"), "");
+  EXPECT_EQ(refused("/tmp/f", with({.path = "/tmp/f", .access = Access::kRead})), "");
+  EXPECT_EQ(refusal(host, with({.path = "/tmp/f", .access = Access::kRead})), "");
+}
+
+TEST(PlanPaths, WhereLittleIsReadableAnEntryOfTheWorkspacesFileShowsNoMore) {
+  FakeHost host = usual_host();
+  host.file("/srv/f").link("/home/u/ws/evil", "/srv/f");
+  const auto refused = [&](Access access) {
+    Policy policy = with({.path = "/", .access = Access::kNone});
+    policy.filesystem.entries.push_back({.path = "/srv", .access = access});
+    policy.filesystem.entries.push_back({.path = "/home/u/ws/evil", .access = Access::kRead, .kind = RuleKind::kNarrowing});
+    return refusal(host, policy);
+  };
+  EXPECT_NE(refused(Access::kNone).find("nothing else makes it readable"), std::string::npos);
+  EXPECT_EQ(refused(Access::kRead), "");
+}
+
 // Root lends what a bind shows to the command's id, whoever owns it: then the mode holds nothing.
 TEST(PlanPaths, ASecretThatItsModeHoldsIsHiddenWhereABindWouldOpenIt) {
   FakeHost host = usual_host();
@@ -126,6 +246,26 @@ TEST(PlanPaths, ADeviceThatIsNotThereIsNamed) {
   EXPECT_NE(refusal(host, policy).find("cannot open the device `/dev/dri`"), std::string::npos);
   host.dir("/dev/dri");
   EXPECT_EQ(refusal(host, policy), "");
+}
+
+// It is shown writable and over everything else.
+TEST(PlanPaths, OnlyADeviceIsOpenedAsOne) {
+  FakeHost host = usual_host();
+  host.node("/dev/fuse").node("/dev/dri/card0").node("/srv/loop").mounted("/dev/pts").dir("/home/u/.ssh").file("/etc/hostname");
+  host.link("/dev/render", "/dev/dri/card0");
+  const auto refused = [&](const std::string& device, std::vector<FsEntry> entries = {}) {
+    Policy policy;
+    policy.filesystem.devices = {device};
+    policy.filesystem.entries = std::move(entries);
+    return refusal(host, policy);
+  };
+  for (const std::string device : {"/home/u/.ssh", "/etc/hostname", "/dev", "/", "/dev/pts", "/dev/render", "/home/u/ws"})
+    EXPECT_NE(refused(device).find("cannot open the device"), std::string::npos) << device;
+  for (const std::string device : {"/dev/fuse", "/dev/dri", "/dev/dri/card0", "/srv/loop"})
+    EXPECT_EQ(refused(device), "") << device;
+  EXPECT_NE(refused("/dev/dri/card0", {{.path = "/dev/dri", .access = Access::kNone}}).find("`/dev/dri` is hidden"),
+            std::string::npos);
+  EXPECT_EQ(refused("/dev/fuse", {{.path = "/dev/dri", .access = Access::kNone}}), "");
 }
 
 TEST(PlanPaths, ASecretThatIsALinkHidesItsTargetToo) {
@@ -215,6 +355,23 @@ TEST(PlanPaths, TmpIsPrivateUnlessShared) {
   EXPECT_FALSE(is_private(plan(usual_host(), shared)));
 }
 
+// The key takes away: a file in the workspace may set it.
+TEST(PlanPaths, AnExcludedTmpShowsNothingOfTheHostsUnlessShared) {
+  Policy policy;
+  policy.filesystem.exclude_slash_tmp = true;
+  const auto shown = [&](const Paths& paths) {
+    return std::ranges::count_if(paths.view.binds, [](const Bind& bind) { return bind.target == "/tmp"; });
+  };
+  const Paths excluded = plan(usual_host(), policy);
+  EXPECT_EQ(shown(excluded), 0);
+  EXPECT_TRUE(
+      std::ranges::any_of(excluded.view.private_dirs, [](const PrivateDir& dir) { return dir.target == "/tmp" && dir.readonly; }));
+  policy.filesystem.tmp = Tmp::kShared;
+  const Paths shared = plan(usual_host(), policy);
+  EXPECT_EQ(shown(shared), 1);
+  EXPECT_FALSE(std::ranges::count(shared.writable, "/tmp"));
+}
+
 Workplace in_transaction() {
   Workplace place = kPlace;
   place.layers =
@@ -225,7 +382,7 @@ Workplace in_transaction() {
 TEST(PlanPaths, ATransactionNeedsAWritableWorkspaceAndNoWayAround) {
   FakeHost host = usual_host();
   Policy policy;
-  policy.filesystem.volumes.push_back({.source = "/home/u", .target = "/mnt", .readonly = false});
+  policy.filesystem.volumes.push_back({.source = "/home/u/ws", .target = "/mnt", .readonly = false});
   host.dir("/mnt");
   EXPECT_NE(refusal(host, policy, in_transaction()).find("shows the workspace a second time"), std::string::npos);
   EXPECT_EQ(refusal(host, policy), "");
