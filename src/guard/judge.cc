@@ -1,9 +1,18 @@
 #include "guard/judge.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "guard/hazards.h"
 #include "guard/read_only.h"
+#include "guard/rules.h"
+#include "guard/shell.h"
 #include "policy/json.h"
 
 namespace belljar::guard {
@@ -16,15 +25,6 @@ std::string pattern_text(const Rule& rule) {
     for (std::size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : "|") + words[i];
   }
   return text;
-}
-
-bool writes_a_file(const Part& part) noexcept {
-  return std::ranges::any_of(part.redirects, [](const Redirect& redirect) {
-    const bool to_descriptor =
-        redirect.op == ">&-" || (redirect.op == ">&" && redirect.target.text.find_first_not_of("0123456789-") == std::string::npos);
-    return (redirect.op.find('>') != std::string::npos) && !to_descriptor &&
-           !(redirect.target.fixed && redirect.target.text == "/dev/null");
-  });
 }
 
 void add_rules(const RuleSet& rules, const Part& part, std::vector<Finding>& findings) {
@@ -78,17 +78,15 @@ PartVerdict Judge::judge_part(const Script& script, const Part& part) const {
   add_rules(rules_, part, verdict.findings);
   const Decision redirects = rules_.redirects.value_or(Decision::kPrompt);
   const Decision unmatched = rules_.unmatched.value_or(Decision::kPrompt);
-  const bool writes = writes_a_file(part);
+  const bool writes = std::ranges::any_of(part.redirects, writes_a_file);
   if (writes) verdict.findings.push_back({.decision = redirects, .rule = "redirects", .reason = "a redirection writes a file"});
-  if (part.starts_more && !writes) {
-    verdict.read_only = true;
+  verdict.not_read_only = (part.starts_more ? why_not_surroundings(part) : why_not_read_only(part)).value_or("");
+  verdict.read_only = verdict.not_read_only.empty();
+  // What a wrapper sets reaches a command that passes as reading. A list of what may run lets nothing pass as that.
+  if (part.starts_more && !writes && (verdict.read_only || unmatched == Decision::kForbid)) {
     verdict.findings.push_back({.decision = Decision::kAllow, .rule = "wrapper", .reason = "only starts what is judged by itself"});
-  } else {
-    verdict.not_read_only = why_not_read_only(part).value_or("");
-    verdict.read_only = verdict.not_read_only.empty();
-    // A list of what may run means just that: reading is no exception.
-    if (verdict.read_only && unmatched != Decision::kForbid)
-      verdict.findings.push_back({.decision = Decision::kAllow, .rule = "read-only", .reason = "is known to only read"});
+  } else if (!part.starts_more && verdict.read_only && unmatched != Decision::kForbid) {
+    verdict.findings.push_back({.decision = Decision::kAllow, .rule = "read-only", .reason = "is known to only read"});
   }
   if (verdict.findings.empty() && !part.argv.empty())
     verdict.findings.push_back({.decision = unmatched, .rule = "unmatched", .reason = "no rule speaks about it"});

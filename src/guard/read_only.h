@@ -13,11 +13,16 @@ namespace belljar::guard {
 
 // Why `part` is not known to only read; nullopt when it is.
 std::optional<std::string> why_not_read_only(const Part& part);
+// The same of its redirections and assignments alone: for a wrapper, whose command is judged by itself.
+std::optional<std::string> why_not_surroundings(const Part& part);
+
+// Whether it opens a file for writing, as far as is known before the run: no descriptor, not /dev/null.
+bool writes_a_file(const Redirect& redirect) noexcept;
 
 // The programs that are known, and what is refused of each, for `belljar rules list`.
 struct ReadOnlyProgram {
   std::string_view name;
-  std::string_view refused;  // options (`-o`, `--output`), separated by spaces; "" nothing
+  std::string_view refused;  // options (`-o`, `--output`), separated by spaces; "" nothing; in words where the check is of its own
   std::string_view only;     // if not empty: the first operand must be one of these sub-commands
 };
 const std::vector<ReadOnlyProgram>& read_only_programs();

@@ -4,6 +4,10 @@
 
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace belljar::guard {
 namespace {
@@ -234,7 +238,7 @@ TEST(ReadOnly, KnownReadersPassAndEverythingElseDoesNot) {
   for (const char* text :
        {"ls -la", "cat a | grep b | wc -l", "git log --oneline -5", "git -P log", "find . -name '*.cc'", "sed -n 1,20p f",
         "rg foo src", "sort x | uniq -c", "env ls", "ls 2>/dev/null || true", "for f in *.c; do wc -l \"$f\"; done", "timeout 5 ls",
-        "sh -c 'ls'", "cargo --version", "cat *.md", "find src* -type f", "sort a*"})
+        "sh -c 'ls'", "python3 --version", "cat *.md", "find src* -type f", "sort a*"})
     EXPECT_EQ(read_only(text) == "reads", std::string_view(text) != "git -P log") << text << ": " << read_only(text);
   for (const char* text : {"python x.py",
                            "curl x",
@@ -271,9 +275,67 @@ TEST(ReadOnly, KnownReadersPassAndEverythingElseDoesNot) {
                            "tee x",
                            "xargs rm",
                            "make",
-                           "cargo --version build",
+                           "python3 --version x",
                            "printf -v PATH x"})
     EXPECT_NE(read_only(text), "reads") << text;
+}
+
+// What one word more or less makes of a reader: left a command that writes, runs or sends, right one that does not.
+TEST(ReadOnly, OperandsOptionsAndRedirectionsThatWriteAreSeen) {
+  for (const auto& [writes, reads] : std::vector<std::pair<const char*, const char*>>{
+           {"uniq a b", "uniq a"},
+           {"uniq -- -f a", "uniq -cf1 a"},
+           {"uniq -c $x", "uniq -c \"$x\""},
+           {"uniq a*", "cat x | uniq"},
+           {"hostname evil", "hostname"},
+           {"hostname --fi=x", "hostname -f"},
+           {"date 010112002026", "date +%F"},
+           {"date --s=2026-01-01", "date -u --iso-8601=seconds"},
+           {"date \"$x\"", "date -d \"$x\" +%s"},
+           {"sort --o=f a", "sort -rn a"},
+           {"sort --co=./evil a", "sort --check a"},
+           {"sort -T -- -o out a", "sort -k 2 -- a"},
+           {"file --co -m x", "file --brief -m x"},
+           {"git grep --op='touch x;:' foo", "git grep foo"},
+           {"git grep -e foo --or -e -- -O'touch evil;:'", "git grep -e foo --or -e x -- src"},
+           {"git cat-file --filters HEAD:a", "git cat-file -p HEAD:a"},
+           {"git log --format=%G?", "git log --format=%h"},
+           {"git log --show-signature", "git log --stat"},
+           {"rg -e -- --pre ./evil x", "rg -e x -- src"},
+           {"x=evil; echo hi >&$x", "echo hi >&2"},
+           {"echo hi >&1$x", "echo hi 2>&1"},
+           {"echo hi >/dev/null$x", "echo hi >/dev/null"},
+           {"x=/dev/tcp/h/1; cat <$x", "cat <x"},
+           {"x=w; sed -n \"${x}1p\" f", "sed -n 1p f"},
+           {"x=-v; printf $x PATH 1", "printf '%s' \"$x\""},
+           {"diff -l a b", "diff -u a b"},
+           {"A=1 ls", "LANG=C ls"},
+           {"x=1 RIPGREP_CONFIG_PATH=c rg y", "LANG=C rg y"},
+           {"RIPGREP_CONFIG_PATH=c timeout 5 rg y", "LANG=C timeout 5 rg y"},
+           {"x='; -delete -exec ls'; find d -exec ls $x \\;", "find d -exec ls {} \\;"},
+           {"find d -exec ls \"$x\" -delete \\;", "find d -exec ls {} + -name x"},
+           {"find d -exec sort a + -o b \\;", "find d -exec wc {} +"},
+           {"echo '\\; -delete' | xargs find d -exec ls", "echo '\\; -delete' | cat"},
+       }) {
+    EXPECT_NE(read_only(writes), "reads") << writes;
+    EXPECT_EQ(read_only(reads), "reads") << reads;
+  }
+}
+
+// A toolchain file of the workspace names the program that a shim starts, or has it fetched.
+TEST(ReadOnly, ShimsAndBuildToolsAreNotKnown) {
+  for (const char* text : {"go env -w GOFLAGS=-x", "go env -u A", "go list -toolexec=./evil ./...", "go list -mod=mod",
+                           "go version", "rustc --version", "cargo tree --config build.rustc=./evil", "cargo metadata",
+                           "cargo --version", "npm view x", "docker info"})
+    EXPECT_NE(read_only(text), "reads") << text;
+  for (const char* text : {"docker ps", "node --version", "gcc --version"}) EXPECT_EQ(read_only(text), "reads") << text;
+}
+
+TEST(Judge, AWrapperHandsOnWhatItSets) {
+  EXPECT_EQ(judged("RIPGREP_CONFIG_PATH=c timeout 5 rg y").substr(0, 6), "prompt");
+  auto only = rules_of({.allow = {"make"}, .deny = {}}, {});
+  ASSERT_TRUE(only);
+  EXPECT_EQ(judged("V=1 timeout 5 make", *only).substr(0, 5), "allow");
 }
 
 TEST(Judge, JsonNamesEachPart) {
