@@ -157,7 +157,15 @@ Result<std::optional<Interception>> Interception::create(const Policy& policy, e
   const bool drops = policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox;
   if (policy.network.mode != NetMode::kProxy || drops) return std::optional<Interception>();
   const policy::LookRules rules = BELLJAR_TRY(policy::make_look_rules(policy.network));
-  if (!policy::wants_look(policy.network)) return std::optional<Interception>();
+  if (!policy::wants_look(policy.network)) {
+    // No rule needs it now. A wrong name is told all the same, before the day one does.
+    const auto& file = policy.network.tls_ca_file;
+    if (file && ::access(file->c_str(), R_OK) != 0)
+      return Error(Code::kFailedPrecondition, format("cannot use the certificates in {}", quoted(*file)))
+          .sys(errno, "access")
+          .next("name a file with certificates as PEM: network.tls_ca_file");
+    return std::optional<Interception>();
+  }
   if (make == nullptr)
     return Error(Code::kUnimplemented, "cannot look into TLS").reason("this program holds no TLS").next("use `belljar run`");
   Interception made;

@@ -1,8 +1,15 @@
 #include "runtime/unserved.h"
 
-#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "policy/defaults.h"
 
 namespace belljar::runtime {
 namespace {
@@ -12,6 +19,41 @@ Error unserved(std::string what, std::string reason, std::string next) {
 }
 
 constexpr std::uint64_t kDnsPort = 53;  // the resolver's
+
+// A published proxy would serve every user of the machine as this sandbox; a port that is taken inside fails as a bare errno.
+Result<void> check_ports(const Network& network) {
+  std::set<std::uint64_t> taken;
+  if (network.mode == NetMode::kProxy)
+    taken = {kDnsPort, policy::kProxyPort, network.http_proxy_port.value_or(policy::kProxyPort),
+             network.socks_proxy_port.value_or(policy::kProxyPort)};
+  const auto refuse = [](const char* key, const PortPair& ports, const char* why) {
+    return Error(Code::kInvalidArgument, format("cannot serve {} {}", key, to_string(ports)))
+        .reason(format("{} inside {}", ports.inside, why))
+        .next("name another port INSIDE");
+  };
+  constexpr char kOurs[] = "is the proxy's or the resolver's own";
+  for (const PortPair& ports : network.publish) {
+    if (taken.contains(ports.inside)) return refuse("network.publish (--publish)", ports, kOurs);
+  }
+  std::set<std::uint64_t> joined;
+  for (const PortPair& ports : network.host_ports) {
+    if (taken.contains(ports.inside)) return refuse("network.host_ports (--host-port)", ports, kOurs);
+    if (!joined.insert(ports.inside).second) return refuse("network.host_ports (--host-port)", ports, "is joined twice");
+  }
+  return {};
+}
+
+// As for limits that are counts: none is said by leaving the key out, and no network by network.mode.
+Result<void> check_amounts(const Limits& limits) {
+  for (const auto& [key, amount] :
+       {std::pair("limits.egress_bytes", limits.egress_bytes), {"limits.egress_rate", limits.egress_rate}}) {
+    if (amount && amount->count == 0)
+      return Error(Code::kInvalidArgument, format("{} is 0", key))
+          .reason("it limits what passes, to 1 byte at least")
+          .next("leave the key out for no limit; `--net none` lets nothing pass");
+  }
+  return {};
+}
 
 Result<void> check_network(const Network& network) {
   const bool proxy = network.mode == NetMode::kProxy;
@@ -42,7 +84,7 @@ Result<void> check_network(const Network& network) {
       return unserved("network.http_proxy_port and network.socks_proxy_port", format("{} is no port that is free", *port),
                       "name another from 1 to 65535");
   }
-  return {};
+  return check_ports(network);
 }
 
 }  // namespace
@@ -53,6 +95,7 @@ Result<void> check_served(const Policy& policy) {
   if (policy.network.mode != NetMode::kProxy && (limits.egress_bytes || limits.egress_connections || limits.egress_rate))
     return unserved("limits.egress_bytes, egress_connections and egress_rate", "only the proxy counts what passes",
                     "use `--net proxy`, or drop the keys");
+  BELLJAR_CHECK(check_amounts(limits));
   const bool unfiltered = policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox;
   if (unfiltered && (!policy.network.publish.empty() || !policy.network.host_ports.empty()))
     return unserved("network.publish and network.host_ports", format("mode {} drops network rules", to_string(policy.mode)),

@@ -91,6 +91,38 @@ TEST_F(EgressPorts, AHostPortIsReachedOnlyWhenListed) {
   EXPECT_NE(shell(echo, {"--net", "none", "--host-port", "8:7007"}).err.find("reset"), std::string::npos) << "nobody listens there";
 }
 
+TEST_F(EgressPorts, APortOfOursInsideIsNotJoined) {
+  const auto said = [&](std::vector<std::string> more) { return proxied("true", std::move(more)).err; };
+  for (const char* inside : {"3128", "53", "4000"}) {
+    for (const char* option : {"--publish", "--host-port"}) {
+      const std::string err = said({option, std::string("18124:") + inside, "--http-proxy-port", "4000"});
+      EXPECT_NE(err.find(std::string(option) + ") 18124:" + inside), std::string::npos) << err;
+      EXPECT_NE(err.find(std::string(inside) + " inside is the proxy's or the resolver's own"), std::string::npos) << err;
+    }
+  }
+  EXPECT_NE(
+      said({"--host-port", "18124:9", "--host-port", "18125:9"}).find("(--host-port) 18125:9\n  reason: 9 inside is joined twice"),
+      std::string::npos);
+  // The twins: other ports, and these where there is no proxy.
+  EXPECT_EQ(said({"--publish", "18124:3000", "--host-port", "18125:9", "--host-port", "18125:10"}), "");
+  EXPECT_EQ(shell("true", {"--net", "none", "--publish", "18124:3128", "--host-port", "18125:53"}).exit_code, 0);
+}
+
+TEST_F(EgressPorts, NoLimitOfEgressIsNothing) {
+  for (const char* option : {"--egress-bytes", "--egress-rate", "--egress-connections"}) {
+    EXPECT_EQ(proxied("true", {option, "0"}).exit_code, 125) << option;
+    EXPECT_EQ(proxied("true", {option, "1"}).exit_code, 0) << option;
+  }
+}
+
+TEST_F(EgressPorts, AFileOfRootsThatIsNotThereIsToldBeforeARuleNeedsIt) {
+  const Outcome missing = proxied("true", {"--tls-ca-file", "/nope"});
+  EXPECT_EQ(missing.exit_code, 125);
+  EXPECT_NE(missing.err.find("cannot use the certificates in `/nope`"), std::string::npos) << missing;
+  world_.workspace.write("roots.pem", "");
+  EXPECT_EQ(proxied("true", {"--tls-ca-file", world_.workspace / "roots.pem"}).exit_code, 0);
+}
+
 TEST_F(EgressPorts, BytesBeyondTheLimitDoNotPass) {
   world_.files.write("files/big", std::string(24U << 20, 'x'));
   const std::string get = "curl -sS http://web.test/big | wc -c";
