@@ -313,6 +313,58 @@ TEST_F(EgressTls, BasicAndQueryCarryItAndNoEchoBringsItBack) {
   EXPECT_TRUE(has(encoded.out, "is encoded (gzip)")) << encoded;
 }
 
+TEST_F(EgressTls, AnAnswerThatIsEncodedInAnyWayIsRefusedWithACredential) {
+  for (const char* query :
+       {"gzip", "gzip&field=Content-Encoding:identity&field=Content-Encoding:gzip",
+        "gzip&field=Content-Encoding:&field=Content-Encoding:gzip", "gzip&field=Content-Encoding:identity,gzip",
+        "field=Transfer-Encoding:gzip,%20chunked", "field=Transfer-Encoding:gzip&field=Transfer-Encoding:chunked"}) {
+    const Outcome sent = with_key(std::string(kCurl) +
+                                  "--raw -o answer -w '%{http_code}' -H \"X-Key: $API_KEY\" 'https://echo.test/?" + query + "'");
+    EXPECT_EQ(sent.out, "502") << query << sent;
+  }
+  // The twin: what is not encoded passes, said once or twice.
+  const Outcome sent =
+      with_key(std::string(kCurl) +
+               "-H \"X-Key: $API_KEY\" 'https://echo.test/?chunked&field=Content-Encoding:identity&field=Content-Encoding:'");
+  EXPECT_TRUE(has(sent.out, "X-Key: ghp_belljar")) << sent;
+}
+
+TEST_F(EgressTls, NoOrdinarySpellingBringsACredentialBack) {
+  for (const char* query : {"", "?chunked"}) {
+    const Outcome sent = with_key(std::string(kCurl) + "-i -H \"Authorization: Bearer $API_KEY\" https://echo.test/" + query);
+    EXPECT_TRUE(has(sent.out, "X-Spelled: Bearer%20ghp_belljar")) << sent;
+    EXPECT_TRUE(has(sent.out, "Authorization%3A%20Bearer%20ghp_belljar")) << sent;
+    EXPECT_TRUE(has(sent.out, "Authorization: Bearer ghp_belljar")) << sent;
+    EXPECT_FALSE(has(sent.out, "0realSecret")) << sent;
+  }
+}
+
+// As cargo's git asks.
+TEST_F(EgressTls, AHostWithoutItsPortIsThePlaceOfTheTunnel) {
+  const std::vector<std::string> rules{"--allow-request", "GET web.test:8443/a"};
+  for (const std::string& before : {std::string(), std::string(kNoProxy)}) {
+    const std::string get = before + kCurl + "https://web.test:8443/a -H Host:";
+    EXPECT_TRUE(has(shell(get + "web.test", rules).out, "GET /a host=web.test:8443"));
+    EXPECT_TRUE(has(shell(get + "web.test:8443", rules).out, "GET /a host=web.test:8443"));
+    for (const char* other : {"web.test:443", "other.test"})
+      EXPECT_TRUE(has(shell(get + other, rules).out, "Host names another place than the target")) << other;
+  }
+}
+
+// A client that resolves by itself and then asks the proxy.
+TEST_F(EgressTls, AResolvedNameIsTheNameAtTheProxyToo) {
+  const std::string number = "A=$(python3 -c 'import socket; print(socket.gethostbyname(\"web.test\"))'); ";
+  for (const char* how : {"-x socks5://127.0.0.1:3128 http://web.test/a", "-x socks5://127.0.0.1:3128 https://web.test/a",
+                          "-p --connect-to web.test:80:$A:80 http://web.test/a", "http://$A/a"}) {
+    const Outcome sent = shell(number + kCurl + how, rules_);
+    EXPECT_TRUE(has(sent.out, "GET /a host=web.test at=93.184.0.80")) << how << sent;
+  }
+  const Outcome path = shell(number + kCurl + "-x socks5://127.0.0.1:3128 https://web.test/b", rules_);
+  EXPECT_TRUE(has(path.out, "GET of that path is not among the requests that may go to web.test:443")) << path;
+  const Outcome nobody = shell(std::string(kCurl) + "-x socks5://127.0.0.1:3128 http://198.19.77.77/a", rules_);
+  EXPECT_EQ(nobody.exit_code, 97) << nobody;
+}
+
 TEST_F(EgressTls, APlaceholderElsewhereIsRefusedAndTold) {
   const Outcome clear = with_key(std::string(kCurl) + "-H \"X-Key: $API_KEY\" http://web.test/", {"--json"});
   EXPECT_TRUE(has(clear.out, "the credential API_KEY is not for web.test:80 in the clear")) << clear;

@@ -243,6 +243,20 @@ TEST_F(EgressWorld, WebsocketsPass) {
   EXPECT_EQ(python(client).out, "True 11\nTrue 11\nTrue 11\n");
 }
 
+TEST_F(EgressWorld, AnOpenConnectionLeavesItsPortToServersInside) {
+  const std::string text =
+      "import os, socket\n"
+      "out = socket.create_connection(('web.test', 8081))\n"
+      "inside = socket.create_server(('0.0.0.0', 8081))\n"
+      "asks = socket.create_connection(('127.0.0.1', 8081)); inside.accept()[0].sendall(b'inside'); print(asks.recv(9))\n"
+      "out.sendall(b'GET /a HTTP/1.0\\r\\nHost: web.test:8081\\r\\n\\r\\n'); print(out.makefile().read().split('\\n')[-2])\n"
+      "try: socket.create_server(('0.0.0.0', 3128)); print('taken over')\n"
+      "except OSError as error: print(os.strerror(error.errno))\n";
+  world_.workspace.write("both.py", text);
+  EXPECT_EQ(direct("python3 both.py", {"--allow-domain", "web.test"}).out,
+            "b'inside'\nGET /a host=web.test:8081 at=93.184.0.80 body=0\nAddress already in use\n");
+}
+
 TEST_F(EgressWorld, TlsWithAndWithoutTheProxy) {
   BELLJAR_NEEDS(program("openssl"));
   ASSERT_EQ(run({"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",

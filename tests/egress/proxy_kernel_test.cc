@@ -222,7 +222,7 @@ TEST_F(ProxyTest, ARequestThatCannotBeReadIsNotRecordedAsTheOneBefore) {
 TEST_F(ProxyTest, ABodyThatBreaksOffIsRecordedWithWhatWasSent) {
   std::atomic<bool> arrived = false;
   const Server server([&](int fd) {
-    arrived = read_until(fd, "x\r\n").ends_with("x\r\n");
+    arrived = !read_until(fd, std::string(1000, 'x')).empty();
     (void)read_all(fd);
   });
   start({"127.0.0.1"});

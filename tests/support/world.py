@@ -1,12 +1,12 @@
 """A small internet for one command: `unshare ... python3 world.py DIR -- COMMAND...`, in network and mount namespaces of its own.
 
 Every address of 93.184.0.0/16 is served here, though none belongs to the machine: to Belljar they are public. Names end in .test
-and are answered by a name server on 93.184.0.53; what was asked is written to DIR/asked. Servers: HTTP on 80 and 8081, TLS on 443
-when DIR holds cert.pem and key.pem (tls/NAME.pem for SNI NAME), on 4443 one that asks for a client certificate of ca.pem, an echo on 7, one that says its line first on 25, an HTTP proxy on
+and are answered by a name server on 93.184.0.53; what was asked is written to DIR/asked. Servers: HTTP on 80 and 8081, TLS on 443 and
+8443 when DIR holds cert.pem and key.pem (tls/NAME.pem for SNI NAME), on 4443 one that asks for a client certificate of ca.pem, an echo on 7, one that says its line first on 25, an HTTP proxy on
 3129, a SOCKS5 proxy on 1081. Each HTTP answer tells method, target, Host,
 the address it was reached at. Ends with the command's exit code.
 """
-import base64, ctypes, hashlib, http.server, os, socket, ssl, struct, subprocess, sys, threading
+import base64, ctypes, gzip, hashlib, html, http.server, json, os, socket, ssl, struct, subprocess, sys, threading, urllib.parse
 
 directory, command = sys.argv[1], sys.argv[sys.argv.index('--') + 1:]
 NAMES = {
@@ -94,6 +94,7 @@ class Web(http.server.BaseHTTPRequestHandler):
         if self.command != 'HEAD':
             self.wfile.write(data)
 
+    # `?field=NAME:VALUE` answers with that field, `gzip` compressed, `chunked` in pieces.
     def echo(self, body):
         shown = '%s\n%s\n%s' % (self.path, self.headers, body.decode('latin1'))
         seen = open(os.path.join(directory, 'seen'), 'a')
@@ -101,13 +102,23 @@ class Web(http.server.BaseHTTPRequestHandler):
         seen.close()
         plain = shown.encode()
         data = plain + base64.b64encode(plain) + b'\n' + plain.hex().encode() + b'\n'
+        escaped = json.dumps(shown).replace('/', '\\/').replace('+', '\\u002b')
+        for text in (urllib.parse.quote(shown), urllib.parse.quote(shown, safe="/;,?:@&=+$-_.!~*'()#"), escaped, html.escape(shown).replace('+', '&#43;')):
+            data += b'spelled: ' + text.encode() + b'\n'
         query = self.path.partition('?')[2]
+        fields = [value.split(':', 1) for name, value in urllib.parse.parse_qsl(query) if name == 'field']
         self.send_response(200)
+        for field in fields:
+            self.send_header(*field)
+        self.send_header('X-Spelled', urllib.parse.quote(self.headers.get('Authorization', 'none')))
         self.send_header('X-Echo', self.headers.get('Authorization', 'none'))
         if 'gzip' in query:
-            self.send_header('Content-Encoding', 'gzip')
+            data = gzip.compress(data)
+            if not fields:
+                self.send_header('Content-Encoding', 'gzip')
         if 'chunked' in query:  # cut everywhere
-            self.send_header('Transfer-Encoding', 'chunked')
+            if not any(name == 'Transfer-Encoding' for name, _ in fields):
+                self.send_header('Transfer-Encoding', 'chunked')
             self.end_headers()
             for i in range(0, len(data), 3):
                 self.wfile.write(b'%x\r\n%s\r\n' % (len(data[i:i + 3]), data[i:i + 3]))
@@ -236,7 +247,7 @@ run('mount', '--bind', os.path.join(directory, 'resolv.conf'), os.path.realpath(
 threading.Thread(target=serve_dns, daemon=True).start()
 web(80), web(8081), lines(7, echo), lines(25, greet), lines(3129, http_proxy), lines(1081, socks_proxy)
 if os.path.exists(os.path.join(directory, 'cert.pem')):
-    web(443, tls=True)
+    web(443, tls=True), web(8443, tls=True)
 if os.path.exists(os.path.join(directory, 'ca.pem')):
     web(4443, tls=True, wants_client=True)
 # The command is an ordinary one: what this process holds over its namespaces is not passed on.
