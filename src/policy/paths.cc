@@ -56,6 +56,11 @@ Result<void> check_glob(std::string_view glob) {
           .reason("a backslash escapes nothing here")
           .next("write [*] for a literal star");
     }
+    if (glob[i] == '{' || glob[i] == '}') {
+      return Error(Code::kInvalidArgument, format("{} cannot be a pattern", quoted(glob)))
+          .reason("braces mean nothing here: no name but one with braces would match")
+          .next("write two entries; write [{] or [}] for a literal brace");
+    }
     if (glob[i] != '[') continue;
     const std::size_t close = glob.find(']', i + (i + 1 < glob.size() && glob[i + 1] == '!' ? 3 : 2));
     const std::size_t slash = glob.find('/', i);

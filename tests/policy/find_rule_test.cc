@@ -63,6 +63,16 @@ TEST(Glob, Syntax) {
   EXPECT_FALSE(glob_match(literal_glob("/a[*]?"), "/a*x"));
 }
 
+TEST(Glob, BracesAreRefusedByNameAndMeanThemselvesInBrackets) {
+  const auto braces = check_glob("**/{x,y}.cfg");
+  ASSERT_FALSE(braces);
+  EXPECT_NE(braces.error().reason().find("braces mean nothing here"), std::string::npos) << braces.error().line();
+  EXPECT_FALSE(check_glob("**/a}"));
+  // The twin.
+  EXPECT_TRUE(check_glob("**/[{]x[}].cfg"));
+  EXPECT_TRUE(glob_match("**/[{]x[}].cfg", "/w/{x}.cfg"));
+}
+
 TEST(Glob, HostilePatternsEndSoon) {
   std::string pattern, path;
   for (int i = 0; i < 300; ++i) pattern += "/**/*a*", path += "/aaaaaaaa";
