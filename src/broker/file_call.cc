@@ -46,7 +46,7 @@ std::string_view operation_of(Act act) {
   return "file";
 }
 
-bool may_be_policy(int errnum) { return errnum == EROFS || errnum == EACCES || errnum == EPERM; }
+bool may_be_policy(int errnum) { return errnum == EROFS || errnum == EACCES || errnum == EPERM || errnum == EBUSY; }
 
 }  // namespace
 
@@ -208,11 +208,12 @@ int FileCall::refuse(Act act, std::string target, const Ruling& ruling, std::str
   violation.allowed = because.empty() ? std::string(ruling.allowed) : format("{}: {}", because, ruling.allowed);
   const int status = -violation.errnum;
   context.violations.add(std::move(violation));
+  told_ = true;
   return status;
 }
 
 int FileCall::explain(Act act, Place& place, int status) {
-  if (!context.options.explain || !may_be_policy(-status)) return status;
+  if (told_ || !context.options.explain || !may_be_policy(-status)) return status;
   // On a read-only mount the kernel says EROFS before it looks for the name: what is not there was refused to nobody.
   const bool takes_away = act == Act::kUnlink || act == Act::kRmdir;
   if (takes_away && !exists_at(place.dir, std::string(place.bare()))) return status;

@@ -68,7 +68,8 @@ class FileCall {
   int judge_object(Act act, int object, std::string_view below = {});
   // Records a violation and returns -errnum.
   int refuse(Act act, std::string target, const Ruling& ruling, std::string_view because = {});
-  // What the kernel said about an act on `place`: when a rule of the policy explains it, a violation. Returns `status`.
+  // What the kernel said about an act on `place`: when a rule of the policy explains it, a violation, unless this call was told of
+  // already. Returns `status`.
   int explain(Act act, Place& place, int status);
 
   // This thread's umask is the caller's from here on.
@@ -84,6 +85,7 @@ class FileCall {
   template <class Ask>
   Ruling ask(Place& place, Ask ask) const;
 
+  bool told_ = false;  // one act, one violation
   UniqueFd own_root_;
   std::optional<AsCaller> permissions_;
   std::optional<Places> places_;

@@ -251,7 +251,8 @@ int open_place(Opening& opening, Place& place) {
   const bool free = rule_on(opening, place, false).answer == Answer::kAllow;
   const int status = free ? open_name(opening, place) : open_ruled(opening, place);
   if (status != -ELOOP || !opening.follows() || (opening.resolve & RESOLVE_NO_SYMLINKS) != 0) {
-    return status < 0 && status != -kRestart ? file.explain(act_of(opening, true), place, status) : status;
+    if (status >= 0 || status == -kRestart) return status;
+    return file.explain(act_of(opening, exists_at(place.dir, std::string(place.bare()))), place, status);
   }
   return kFollow;
 }

@@ -114,7 +114,7 @@ int place_copy(Rename& rename, const Ruling& ruling) {
   }
   if (type_at(rename.to) == S_IFDIR) return perform(rename);  // EISDIR
   const std::string name(rename.from.bare());
-  if (is_mount_point(rename.from.dir, name)) return -EBUSY;
+  if (is_mount_point(rename.from.dir, name)) return file.explain(Act::kRenameFrom, rename.from, -EBUSY);
   const auto content = read_control_file(rename.from.dir, name, ruling.git);
   if (!content) return file.refuse(Act::kRenameTo, rename.to.path(), ruling, "git's control files are read up to a size");
   const UniqueFd like(::openat(rename.from.dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
@@ -170,7 +170,9 @@ int judge_and_perform(Rename& rename) {
     if (status != 0) return status == 1 ? 0 : status;
   }
   const int status = perform(rename);
-  return rename.missing != 0 ? status : file.explain(Act::kRenameTo, rename.to, status);
+  if (rename.missing != 0) return status;
+  if (status == -EBUSY && rename.from_mount) return file.explain(Act::kRenameFrom, rename.from, status);
+  return file.explain(Act::kRenameTo, rename.to, status);
 }
 
 }  // namespace

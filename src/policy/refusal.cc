@@ -29,6 +29,22 @@ std::string key_of(const FsEntry& rule, std::string_view key_of_default) {
   return rule.origin.layer == "built-in" ? std::string(key_of_default) : "filesystem.entries";
 }
 
+// A mount point keeps its name: that of an entry, the ancestors of one, and what `protect` covers. Any other is the host's own.
+std::optional<FileRefusal> find_held_name(const Filesystem& complete, const Origin& protect_origin, const FsEntry& rule,
+                                          std::string_view path) {
+  constexpr std::string_view kAllowed = "leaving the name where it is";
+  if (rule.access != Access::kWrite && rule.path == path)
+    return FileRefusal{std::string(entry_key(rule)), rule.origin, std::string(kAllowed)};
+  if (rule.access != Access::kWrite) return std::nullopt;
+  if (has_protected_name(path)) return FileRefusal{"filesystem.protect", protect_origin, std::string(kAllowed)};
+  const auto below = std::ranges::find_if(complete.entries, [&](const FsEntry& entry) {
+    return !entry.glob && entry.access != Access::kWrite && is_within(entry.path, path);
+  });
+  if (below == complete.entries.end()) return std::nullopt;
+  return FileRefusal{std::string(entry_key(*below)), below->origin,
+                     format("leaving the name where it is: {} lies below", below->path)};
+}
+
 }  // namespace
 
 std::string_view entry_key(const FsEntry& entry) noexcept {
@@ -42,6 +58,7 @@ std::optional<FileRefusal> find_refusal(const Filesystem& complete, const Origin
   }
   const FsEntry* rule = find_rule(complete, path);
   if (rule == nullptr) return std::nullopt;
+  if (errnum == EBUSY) return use == FileUse::kWrite ? find_held_name(complete, protect_origin, *rule, path) : std::nullopt;
   if (rule->access == Access::kNone && errnum == EACCES) {
     return FileRefusal{std::string(entry_key(*rule)), rule->origin, format("nothing below {}: it is hidden", rule->path)};
   }

@@ -3,7 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -176,6 +180,73 @@ TEST_F(Violations, SecretsOfTheCommandLineAreNotKept) {
   python("token = 'hunter2-in-argv'\n" + std::string(kConnect), {"--env", "NAME=hunter2-in-env"});
   EXPECT_NE(explain({"--json"}).out.find("host.sock"), std::string::npos);
   EXPECT_EQ(explain({"--json"}).out.find("hunter2"), std::string::npos);
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+constexpr char kOperation[] = "\"operation\":\"";
+
+TEST_F(Violations, OneRefusedOpenIsOneViolation) {
+  base_.write("ws/a/.env", "SECRET");
+  base_.write("ws/p.pem", "old");
+  const std::string file = base_.write("p.toml",
+                                       "[[filesystem.entries]]\nglob = \"**/.env\"\naccess = \"none\"\n"
+                                       "[[filesystem.entries]]\nglob = \"**/*.pem\"\naccess = \"read\"\n");
+  const auto told = [&](const std::string& act) {
+    python("try:\n " + act + "\nexcept OSError: sys.exit(1)", {"--policy", file});
+    return explain({"--json"}).out;
+  };
+  for (const auto& [act, operation] : {std::pair{"open('a/.env')", "read"},
+                                       {"open('new.pem', 'w')", "create"},
+                                       {"open('p.pem', 'w')", "write"},
+                                       {"open('.vscode/x', 'w')", "create"}}) {
+    if (std::string_view(act).find("vscode") != std::string_view::npos) base_.make_dir("ws/.vscode");
+    const std::string all = told(act);
+    EXPECT_EQ(count_of(all, kOperation), 1U) << act << all;
+    EXPECT_NE(all.find(kOperation + std::string(operation) + '"'), std::string::npos) << act << all;
+  }
+  EXPECT_EQ(read_file(base_ / "ws/p.pem"), "old");
+  // Two acts are two.
+  EXPECT_EQ(count_of(told("\n  try: open('a/.env')\n  except OSError: pass\n  open('new.pem', 'w')"), kOperation), 2U);
+}
+
+TEST_F(Violations, WhatExplainAdvisesForANewFilePermitsIt) {
+  base_.make_dir("data");
+  const std::string make = "open('" + (base_ / "data/new") + "', 'w').write('MADE')";
+  EXPECT_NE(python(make).exit_code, 0);
+  const std::string words = explain().out;
+  EXPECT_NE(words.find("--write " + (base_ / "data") + "\n"), std::string::npos) << words;
+  EXPECT_EQ(python(make, {"--write", base_ / "data"}).exit_code, 0);
+  EXPECT_EQ(read_file(base_ / "data/new"), "MADE");
+  // What is there is permitted by itself.
+  EXPECT_NE(python(make).exit_code, 0);
+  EXPECT_NE(explain().out.find("--write " + (base_ / "data/new") + "\n"), std::string::npos) << explain().out;
+}
+
+TEST_F(Violations, NamesThatAreMountPointsAreToldWhenTheyAreMovedOrRemoved) {
+  for (const char* dir : {"ws/ro", "ws/up/ro", "ws/hid", "ws/free"}) base_.make_dir(dir);
+  const std::vector<std::string> flags = {"--read", base_ / "ws/ro", "--read", base_ / "ws/up/ro", "--hide", base_ / "ws/hid"};
+  const auto told = [&](const std::string& act) {
+    const Outcome refused = python("import os\ntry: " + act + "\nexcept OSError as e: print(e.errno); sys.exit(1)", flags);
+    EXPECT_EQ(refused.out, "16\n") << act << refused;
+    return explain({"--json"}).out;
+  };
+  for (const auto& [act, operation, target] : {std::tuple{"os.rename('ro', 'r2')", "rename", "ws/ro"},
+                                               {"os.rename('hid', 'h2')", "rename", "ws/hid"},
+                                               {"os.rename('up', 'u2')", "rename", "ws/up"},
+                                               {"os.rename('free', 'ro')", "rename", "ws/ro"},
+                                               {"os.rmdir('ro')", "delete", "ws/ro"},
+                                               {"os.rmdir('hid')", "delete", "ws/hid"}}) {
+    const std::string all = told(act);
+    EXPECT_EQ(count_of(all, kOperation), 1U) << act << all;
+    EXPECT_NE(all.find(kOperation + std::string(operation) + '"'), std::string::npos) << act << all;
+    EXPECT_NE(all.find((base_ / target) + '"'), std::string::npos) << act << all;
+  }
+  // The twin.
+  EXPECT_EQ(python("import os; os.rename('free', 'f2'); os.rmdir('f2')", flags).exit_code, 0);
 }
 
 }  // namespace

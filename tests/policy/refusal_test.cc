@@ -27,6 +27,18 @@ TEST(Refusal, AHiddenPathIsItsRule) {
   EXPECT_EQ(rule(FileUse::kRead, "/srv/x", EACCES, "blocked_paths = [\"/srv\"]"), "filesystem.entries user user.toml:1");
 }
 
+TEST(Refusal, ANameThatThePolicyMountedSomethingOnIsItsRule) {
+  EXPECT_EQ(rule(FileUse::kWrite, "/w/ro", EBUSY, "readonly_paths = [\"ro\"]"), "filesystem.entries user user.toml:1");
+  EXPECT_EQ(rule(FileUse::kWrite, "/w/hid", EBUSY, "blocked_paths = [\"hid\"]"), "filesystem.entries user user.toml:1");
+  EXPECT_EQ(rule(FileUse::kWrite, "/w/a", EBUSY, "readonly_paths = [\"a/b/ro\"]"), "filesystem.entries user user.toml:1");
+  EXPECT_EQ(rule(FileUse::kWrite, "/w/.vscode", EBUSY), "filesystem.protect user p:9");
+  // The twins: the host's own mounts.
+  EXPECT_EQ(rule(FileUse::kWrite, "/w/other", EBUSY, "readonly_paths = [\"ro\"]"), "none");
+  EXPECT_EQ(rule(FileUse::kWrite, "/w/ro/below", EBUSY, "readonly_paths = [\"ro\"]"), "none");
+  EXPECT_EQ(rule(FileUse::kWrite, "/srv/disk", EBUSY), "none");
+  EXPECT_EQ(rule(FileUse::kRead, "/w/ro", EBUSY, "readonly_paths = [\"ro\"]"), "none");
+}
+
 TEST(Refusal, OrdinaryFailuresAreNobodys) {
   EXPECT_EQ(rule(FileUse::kWrite, "/etc/hosts", EACCES), "none");  // its mode
   EXPECT_EQ(rule(FileUse::kRead, "/etc/shadow.old", EACCES), "none");
