@@ -32,6 +32,11 @@ enum class Kind : std::uint8_t {
   kAnsiC,
   kConcatenation,
   kExpansion,
+  kParameter,   // ${...}
+  kArithmetic,  // $((...)), $[...]
+  kSubscript,   // a[...]
+  kArray,       // (a b c)
+  kOperation,   // of arithmetic and of tests
   kSubstitution,
   kName,
   kCommandName,
@@ -46,6 +51,11 @@ constexpr bool is_word(Kind kind) noexcept {
     case Kind::kAnsiC:
     case Kind::kConcatenation:
     case Kind::kExpansion:
+    case Kind::kParameter:
+    case Kind::kArithmetic:
+    case Kind::kSubscript:
+    case Kind::kArray:
+    case Kind::kOperation:
     case Kind::kSubstitution:
       return true;
     default:
@@ -71,6 +81,8 @@ class Grammar {
 };
 
 bool is_blank(std::string_view gap) noexcept;
+// An expansion without the blanks before it, which the grammar counts to it inside "...".
+std::string_view without_blanks(std::string_view expansion) noexcept;
 // Why `text` must not be read at all; nullptr when it may.
 const char* unreadable(std::string_view text) noexcept;
 

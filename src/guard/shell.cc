@@ -1,9 +1,12 @@
 #include "guard/shell.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/format.h"
 #include "guard/grammar.h"
+#include "guard/letters.h"
+#include "guard/numbers.h"
 #include "guard/words.h"
 #include "guard/wrappers.h"
 
@@ -32,6 +35,7 @@ class Reader {
   const Span* outer = nullptr;
   int opened = 0;
   std::string_view input;
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::now() + kMaxTime;
 
  private:
   Kind kind(TSNode node) const noexcept { return grammar_.kind(node); }
@@ -41,20 +45,31 @@ class Reader {
   std::string_view raw(TSNode node) const noexcept { return between(ts_node_start_byte(node), ts_node_end_byte(node)); }
   std::string_view between(std::size_t begin, std::size_t end) const noexcept { return text_.substr(begin, end - begin); }
   void unread(Span where, std::string reason) { out_.unread.push_back({std::move(reason), where}); }
+  void check(const Letters& letters);
   bool full(TSNode node);
   std::vector<Child> children(TSNode node, bool blank_between = true);
 
   void statement(TSNode node);
   void statements(TSNode node);
   void loop(TSNode node);
+  bool loops_over_numbers(const std::vector<Child>& kids) const noexcept;
   void pipeline(TSNode node);
   void redirected(TSNode node);
   void function(TSNode node);
   void declaration(TSNode node);
   void command(TSNode node, std::vector<Redirect> redirects, std::vector<Word> more);
   void expression(TSNode node);
+  void parameter(TSNode node);
+  void test(TSNode node);
+  void test_pieces(TSNode node, std::vector<TSNode>& pieces);
+  void evaluated(TSNode node);
+  void evaluated_letters(TSNode node);
+  Word test_word(TSNode node, const Word& word);
+  bool is_number(TSNode node) const noexcept { return kind(node) == Kind::kArithmetic || is_count(without_blanks(raw(node))); }
+  void doubt(TSNode node) { unread(span(node), "the shell evaluates a text that only the run decides"); }
 
   Assignment assignment(TSNode node);
+  void array(TSNode node);
   void redirect(TSNode node, std::vector<Redirect>& redirects, std::vector<Word>& more);
   void here_document(TSNode node, std::vector<Redirect>& redirects, std::vector<Word>& more, std::vector<TSNode>& behind);
   Word here_body(TSNode node, bool literal, bool strip);
@@ -75,6 +90,8 @@ class Reader {
   Script& out_;
   std::string_view text_;
   int depth_ = 0;
+  Numbers numbers_;
+  std::vector<std::uint32_t> substitutions_;  // where those that were read begin
 };
 
 // A label around what is read in this scope.
@@ -106,7 +123,8 @@ void Reader::read() {
     unread(outer != nullptr ? *outer : Span{0, end}, reason);
     return;
   }
-  TSTree* tree = grammar_.parse(text_);
+  const bool late = std::chrono::steady_clock::now() > deadline;
+  TSTree* tree = late ? nullptr : grammar_.parse(text_);
   if (tree == nullptr) {
     unread(outer != nullptr ? *outer : Span{0, static_cast<std::uint32_t>(text_.size())}, "the text takes too long to parse");
     return;
@@ -115,17 +133,46 @@ void Reader::read() {
   // The root spans what it holds; what lies around it must be blank too.
   const bool placed = kind(root) == Kind::kGroup && is_blank(between(0, ts_node_start_byte(root))) &&
                       is_blank(between(ts_node_end_byte(root), text_.size()));
-  if (!placed) unread(span(root), "the shell's grammar does not cover this");
-  else statements(root);
+  if (!placed) {
+    unread(span(root), "the shell's grammar does not cover this");
+  } else {
+    const Letters letters = read_letters(grammar_, root, text_);
+    statements(root);
+    check(letters);
+  }
   ts_tree_delete(tree);
+}
+
+// Nothing that the shell may run is left: not as letters, not in a node that this file passed by, not in a variable.
+void Reader::check(const Letters& letters) {
+  const auto place = [&](Span inside_text) { return outer != nullptr ? *outer : inside_text; };
+  if (letters.hidden) unread(place(*letters.hidden), "the shell may run what the grammar takes for letters");
+  std::ranges::sort(substitutions_);
+  for (const std::uint32_t begin : letters.substitutions) {
+    if (std::ranges::binary_search(substitutions_, begin)) continue;
+    unread(place({begin, begin + 1}), "a substitution stands where none is read");
+    break;
+  }
+  if (outer != nullptr) numbers_.doubt_all();  // the text around it may have assigned something else
+  if (const auto where = numbers_.doubtful(out_))
+    unread(*where, "arithmetic evaluates what a variable holds, and only the run decides that");
 }
 
 bool Reader::full(TSNode node) {
   const bool deep = depth_ > kMaxDepth;
-  if (!deep && out_.parts.size() < kMaxParts) return false;
+  const bool late = std::chrono::steady_clock::now() > deadline;
+  if (!deep && !late && out_.parts.size() < kMaxParts) return false;
   if (out_.unread.size() < kMaxParts)
-    unread(span(node), deep ? "the text nests deeper than is judged" : "the text has more commands than are judged");
+    unread(span(node), deep   ? "the text nests deeper than is judged"
+                       : late ? "the text takes too long to judge"
+                              : "the text has more commands than are judged");
   return true;
+}
+
+// The kinds whose children are told apart by field: the tree finds a field by counting, so the time grows with the square.
+bool has_fields(Kind kind) noexcept {
+  return kind == Kind::kLoop || kind == Kind::kFunction || kind == Kind::kAssignment || kind == Kind::kFileRedirect ||
+         kind == Kind::kHereDoc || kind == Kind::kHereString;
 }
 
 // In the order written; what stands between them must be blank, and what the grammar could not place is unread.
@@ -133,12 +180,18 @@ std::vector<Child> Reader::children(TSNode node, bool blank_between) {
   std::vector<Child> found;
   TSTreeCursor cursor = ts_tree_cursor_new(node);
   std::uint32_t end = ts_node_start_byte(node);
+  const bool fields = has_fields(kind(node));
+  const bool one_word = kind(node) == Kind::kConcatenation || kind(node) == Kind::kString;
   bool more = ts_tree_cursor_goto_first_child(&cursor);
   for (; more; more = ts_tree_cursor_goto_next_sibling(&cursor)) {
+    if (found.size() >= (fields ? kMaxFields : kMaxChildren)) {
+      unread(span(node), "the text has more words than are judged");
+      break;
+    }
     const TSNode child = ts_tree_cursor_current_node(&cursor);
-    const char* field = ts_tree_cursor_current_field_name(&cursor);
+    const char* field = fields ? ts_tree_cursor_current_field_name(&cursor) : nullptr;
     const std::uint32_t begin = ts_node_start_byte(child);
-    if (blank_between && begin > end && !is_blank(between(end, begin)))
+    if (blank_between && begin > end && (!is_blank(between(end, begin)) || (!one_word && is_glued(text_, end, begin))))
       unread(span(child), "shell and grammar read the blanks here differently");
     end = std::max(end, ts_node_end_byte(child));
     const bool error = ts_node_symbol(child) == static_cast<TSSymbol>(-1) || ts_node_is_missing(child);
@@ -164,6 +217,7 @@ void Reader::statement(TSNode node) {
         unread(span(node), "shell and grammar disagree where a comment begins");
       return;
     case Kind::kGroup:
+      if (raw(node).starts_with("((")) doubt(node);  // arithmetic to the shell
       return statements(node);
     case Kind::kLoop:
       return loop(node);
@@ -183,10 +237,11 @@ void Reader::statement(TSNode node) {
       return emit(std::move(part));
     }
     case Kind::kTest:
+      return test(node);
     case Kind::kName:
       return expression(node);
     default:
-      // `for x in WORDS`, `case WORD in`, `[ ... ]`: only their substitutions run anything
+      // `for x in WORDS`, `case WORD in`: only their substitutions run anything
       if (is_word(kind(node))) return expression(node);
       unread(span(node), "the shell's grammar does not cover this");
   }
@@ -200,6 +255,8 @@ void Reader::expression(TSNode node) {
   const Deeper deeper(depth_);
   if (full(node)) return;
   if (kind(node) == Kind::kSubstitution) {
+    substitutions_.push_back(ts_node_start_byte(node));
+    if (without_blanks(raw(node)).starts_with("$((")) doubt(node);  // arithmetic to the shell
     const Inside label(inside, "substitution");
     auto outside = std::exchange(upstream, {});
     statements(node);
@@ -208,17 +265,153 @@ void Reader::expression(TSNode node) {
   }
   if (kind(node) == Kind::kRedirected || kind(node) == Kind::kCommand)
     return statement(node);  // `[[ a < b ]]` as the grammar sees it
+  if (kind(node) == Kind::kParameter) parameter(node);
   for (const Child& child : children(node)) {
     if (kind(child.node) == Kind::kOther && ts_node_child_count(child.node) > 0)
       unread(span(child.node), "the shell's grammar does not cover this");
     else if (ts_node_child_count(child.node) > 0) expression(child.node);
+    // What a[...] and $((...)) hold is evaluated, and `[x]=` at the front of an array's element.
+    if (kind(child.node) == Kind::kToken) continue;
+    const bool index = kind(node) == Kind::kSubscript && ts_node_start_byte(child.node) > ts_node_start_byte(node);
+    if (kind(node) == Kind::kArithmetic || (index && raw(child.node) != "@" && raw(child.node) != "*")) evaluated(child.node);
   }
+}
+
+// ${x@P} expands what x holds like a prompt, ${!x} what it names, ${x:=y} assigns, ${x:y:z} evaluates y and z.
+void Reader::parameter(TSNode node) {
+  const std::string_view text = without_blanks(raw(node));
+  const auto names = [&](std::string_view ending) {  // ${!x@}, ${!x[@]}: names and subscripts, which run nothing
+    return text.ends_with(ending) && text.size() > 3 + ending.size() && is_name(text.substr(3, text.size() - 3 - ending.size()));
+  };
+  if (text.ends_with("@P}")) return doubt(node);
+  if (text.starts_with("${!") && !names("@}") && !names("*}") && !names("[@]}") && !names("[*]}")) return doubt(node);
+  std::string_view name;
+  bool offset = false;
+  for (const Child& child : children(node)) {
+    const std::string_view letters = raw(child.node);
+    if (kind(child.node) == Kind::kToken) {
+      offset = offset || letters == ":";
+      if (letters == "=" || letters == ":=") numbers_.assign(name, false);
+    } else if (offset) {
+      evaluated(child.node);
+    } else if (name.empty()) {
+      name = letters.substr(0, letters.find('['));
+    }
+  }
+}
+
+// --- arithmetic and tests --------------------------------------------------------------------------------------------------------
+
+// `node` is evaluated: numbers, names that hold numbers for sure, and operators between them.
+void Reader::evaluated(TSNode node) {
+  const Deeper deeper(depth_);
+  if (full(node) || is_number(node)) return;
+  std::string_view text = without_blanks(raw(node));
+  if (text.starts_with('$')) {
+    text.remove_prefix(1);
+    if (text.starts_with('{') && text.ends_with('}')) text = text.substr(1, text.size() - 2);
+    return is_name(text) ? numbers_.evaluate(text, span(node)) : doubt(node);
+  }
+  if (ts_node_child_count(node) == 0) return evaluated_letters(node);
+  switch (kind(node)) {
+    case Kind::kOperation:
+    case Kind::kString:
+    case Kind::kAssignment: {
+      std::uint32_t end = UINT32_MAX;  // of the piece before: `a$i` is one name
+      for (const Child& child : children(node)) {
+        if (kind(child.node) == Kind::kToken) continue;
+        if (ts_node_start_byte(child.node) == end) return doubt(node);
+        end = ts_node_end_byte(child.node);
+        evaluated(child.node);
+      }
+      return;
+    }
+    default:
+      doubt(node);
+  }
+}
+
+void Reader::evaluated_letters(TSNode node) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789#";
+  constexpr std::string_view kOperators = "+-*/%<>=!&|^~?:,() \t\n";
+  std::string_view rest = raw(node);
+  while (!rest.empty()) {
+    const std::size_t length = std::min(rest.find_first_not_of(kLetters), rest.size());
+    const std::string_view name = rest.substr(0, length);
+    if (is_name(name)) numbers_.evaluate(name, span(node));
+    else if (length == 0 ? kOperators.find(rest[0]) == std::string_view::npos : !is_integer(name.substr(0, 1))) return doubt(node);
+    rest.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+}
+
+void Reader::test_pieces(TSNode node, std::vector<TSNode>& pieces) {
+  const Deeper deeper(depth_);
+  if (full(node)) return;
+  for (const Child& child : children(node)) {
+    if (kind(child.node) == Kind::kOperation) test_pieces(child.node, pieces);
+    else pieces.push_back(child.node);
+  }
+}
+
+// The word as `test` looks at it: what is a number for sure cannot become an operator.
+Word Reader::test_word(TSNode node, const Word& word) {
+  const std::string_view text = raw(node);
+  if (!is_number(node)) {
+    if (!word.splits || !text.starts_with('$') || !is_name(text.substr(1))) return word;
+    numbers_.evaluate(text.substr(1), span(node));
+  }
+  return {.text = "0"};
+}
+
+void Reader::test(TSNode node) {
+  std::vector<TSNode> pieces;
+  test_pieces(node, pieces);
+  if (raw(node).starts_with("((")) {
+    for (const TSNode piece : pieces) {
+      if (kind(piece) != Kind::kToken) evaluated(piece);
+    }
+    return expression(node);
+  }
+  if (!raw(node).starts_with("[[")) {
+    std::vector<Word> words;
+    for (const TSNode piece : pieces) {
+      if (is_word(kind(piece))) {
+        words.push_back(test_word(piece, word(piece)));
+      } else {
+        words.push_back({.text = std::string(raw(piece))});
+        if (ts_node_child_count(piece) > 0) statement(piece);
+      }
+    }
+    return looks_up_subscript(words) ? doubt(node) : void();
+  }
+  constexpr std::string_view kArithmetic[] = {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"};
+  for (std::size_t i = 1; i + 1 < pieces.size(); ++i) {
+    const std::string_view text = raw(pieces[i]);
+    if (text == "-v" && !is_name(raw(pieces[i + 1]))) doubt(pieces[i + 1]);
+    if (std::ranges::find(kArithmetic, text) == std::end(kArithmetic)) continue;
+    evaluated(pieces[i - 1]);
+    evaluated(pieces[i + 1]);
+  }
+  expression(node);
+}
+
+// `for i in 1 2 {3..5}`
+bool Reader::loops_over_numbers(const std::vector<Child>& kids) const noexcept {
+  const auto is_value = [&](const Child& child) { return is_word(kind(child.node)); };
+  constexpr std::string_view kNumbers = "0123456789{}.,";
+  return std::ranges::any_of(kids, is_value) && std::ranges::all_of(kids, [&](const Child& child) {
+           return !is_value(child) || raw(child.node).find_first_not_of(kNumbers) == std::string_view::npos;
+         });
 }
 
 void Reader::loop(TSNode node) {
   const Inside label(inside, "loop");
-  for (const Child& child : children(node)) {
+  const auto kids = children(node);
+  const bool counts = std::ranges::any_of(kids, [&](const Child& child) { return raw(child.node) == "(("; });
+  for (const Child& child : kids) {
+    if (counts && (is_word(kind(child.node)) || kind(child.node) == Kind::kAssignment)) evaluated(child.node);
     if (child.field == "variable") {  // `for PATH in ...` sets it like any assignment
+      numbers_.assign(raw(child.node), loops_over_numbers(kids));
       Part part{.inside = inside, .span = span(child.node)};
       part.assignments.push_back({std::string(raw(child.node)), {.fixed = false, .span = span(child.node)}});
       emit(std::move(part));
@@ -316,15 +509,26 @@ void Reader::declaration(TSNode node) {
       part.argv.push_back(word(child.node));
     }
   }
+  const bool options = std::any_of(part.argv.begin() + !part.argv.empty(), part.argv.end(),
+                                   [](const Word& word) { return !word.fixed || word.text.starts_with('-'); });
+  for (const Assignment& assignment : part.assignments) {
+    if (options) numbers_.assign(assignment.name, false);  // `declare -n i=x`: another variable's value
+  }
   emit(std::move(part));
 }
 
 void Reader::command(TSNode node, std::vector<Redirect> redirects, std::vector<Word> more) {
+  const auto kids = children(node);
+  if (kids.size() == 1 && redirects.empty() && more.empty() && raw(node).starts_with("((")) {  // `if ((i < 3))`
+    for (const Child& name : children(kids[0].node)) expression(name.node);
+    return;
+  }
   Part part{.upstream = upstream, .inside = inside, .span = span(node)};
   std::vector<Redirect> own;
   std::vector<Word> late;
-  std::vector<TSNode> behind;
-  for (const Child& child : children(node)) {
+  std::vector<Word> tested{{}};  // `test` and its arguments
+  bool is_test = false;
+  for (const Child& child : kids) {
     switch (kind(child.node)) {
       case Kind::kAssignment:
         part.assignments.push_back(assignment(child.node));
@@ -336,7 +540,10 @@ void Reader::command(TSNode node, std::vector<Redirect> redirects, std::vector<W
         here_string(child.node, own);
         break;
       case Kind::kCommandName:
+        if (is_reserved(raw(child.node)))
+          unread(span(child.node), "the grammar takes a word of the shell's own grammar for a command");
         for (const Child& name : children(child.node)) part.argv.push_back(word(name.node));
+        is_test = program_name(part) == "test" || program_name(part) == "[";
         break;
       case Kind::kToken:  // a lone `$`, `==`
         part.argv.push_back({.text = std::string(raw(child.node)), .span = span(child.node)});
@@ -346,11 +553,13 @@ void Reader::command(TSNode node, std::vector<Redirect> redirects, std::vector<W
       default:
         if (is_word(kind(child.node))) {
           part.argv.push_back(word(child.node));
+          if (is_test) tested.push_back(test_word(child.node, part.argv.back()));
           break;
         }
         unread(span(child.node), "the shell's grammar does not cover this");
     }
   }
+  if (looks_up_subscript(tested)) doubt(node);
   if (!late.empty()) unread(part.span, "words stand between a redirection and the command");
   part.redirects = std::move(own);
   std::ranges::move(redirects, std::back_inserter(part.redirects));
@@ -360,22 +569,45 @@ void Reader::command(TSNode node, std::vector<Redirect> redirects, std::vector<W
 
 // --- redirections and assignments ------------------------------------------------------------------------------------------------
 
+// `([x]=1)`: x is evaluated.
+void Reader::array(TSNode node) {
+  for (const Child& child : children(node)) {
+    const std::string_view text = raw(child.node);
+    const std::size_t end = text.find(']');
+    if (text.starts_with('[') && end != std::string_view::npos && !is_integer(text.substr(1, end - 1))) doubt(child.node);
+  }
+}
+
 Assignment Reader::assignment(TSNode node) {
   Assignment result;
+  bool integer = true;  // `x=` is 0 to arithmetic
   for (const Child& child : children(node)) {
     if (child.field == "name") {
       result.name = raw(child.node).substr(0, raw(child.node).find('['));
-      if (kind(child.node) == Kind::kExpansion) expression(child.node);
+      if (kind(child.node) == Kind::kSubscript) expression(child.node);
     } else if (child.field == "value") {
       result.value = word(child.node);
+      integer = is_number(child.node) || (result.value.fixed && is_integer(result.value.text));
+      if (kind(child.node) == Kind::kArray) array(child.node);
     }
   }
+  numbers_.assign(result.name, integer);
   return result;
+}
+
+// `{fd}<file`, `{a[x]}<file`: the shell evaluates the subscript. `${x}<file` and `{ a; }<file` are none.
+bool names_descriptor(std::string_view before) noexcept {
+  if (before.size() < 2 || !before.ends_with('}')) return false;
+  const char last = before[before.size() - 2];
+  if (last != ']' && !is_name(std::string("x") + last)) return false;
+  const std::size_t open = before.rfind("${");
+  return open == std::string_view::npos || !is_name("x" + std::string(before.substr(open + 2, before.size() - open - 3)));
 }
 
 void Reader::redirect(TSNode node, std::vector<Redirect>& redirects, std::vector<Word>& more) {
   Redirect result;
   bool has_target = false;
+  if (names_descriptor(text_.substr(0, ts_node_start_byte(node)))) doubt(node);
   for (const Child& child : children(node)) {
     if (child.field == "descriptor") continue;
     if (kind(child.node) == Kind::kToken) {
@@ -507,10 +739,8 @@ void Reader::add_word(Word& word, TSNode node) {
       return add_string(word, node);
     case Kind::kConcatenation:
       return add_concatenation(word, node);
-    case Kind::kExpansion:
-    case Kind::kSubstitution:
-      return add_expansion(word, node, false);
     default:
+      if (is_word(kind(node))) return add_expansion(word, node, false);
       unread(span(node), "the shell's grammar does not cover this");
       add_dynamic(word, false);
   }
@@ -617,6 +847,9 @@ void Reader::open(const Part& part, int level) {
                  .inside = part.inside,
                  .span = part.span};
       inner.inside.push_back(what.label);
+      const std::string_view name = program_name(inner);
+      if ((name == "test" || name == "[") && looks_up_subscript(inner.argv))
+        unread(inner.span, "the shell evaluates a text that only the run decides");
       for (const Redirect& redirect : part.redirects) {
         if (redirect.op.starts_with("<<")) inner.redirects.push_back(redirect);
       }
@@ -628,7 +861,10 @@ void Reader::open(const Part& part, int level) {
 
 void Reader::open_script(const Word& script, const Part& part, const std::string& label, int level) {
   if (!script.fixed) return unread(script.span, format("`{}` gets a text that only the run decides", label));
+  // `eval` and `trap` run in this shell and may assign what they like.
+  if (!is_shell(program_name(part)) && !label.ends_with("-c")) numbers_.doubt_all();
   Reader reader(grammar_, out_, script.text);
+  reader.deadline = deadline;
   reader.inside = part.inside;
   reader.inside.push_back(label);
   reader.upstream = part.upstream;

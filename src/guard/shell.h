@@ -9,6 +9,7 @@
 // This guides asking. It is no boundary: a program can run other programs without any shell, and only the sandbox holds it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -81,11 +82,15 @@ struct Script {
 };
 
 // Far above what a person or a model writes; beyond, the text is unread as a whole or from there on.
-inline constexpr std::size_t kMaxScript = 128U << 10;  // also Linux' own limit for one argument, MAX_ARG_STRLEN
+// tree-sitter counts the children of a node in 16 bits and frees the wrong memory beyond: so many bytes cannot have more.
+inline constexpr std::size_t kMaxScript = (64U << 10) - 1;
 inline constexpr std::size_t kMaxParts = 4096;
 inline constexpr int kMaxDepth = 128;               // of the syntax tree
-inline constexpr int kMaxOpened = 8;                // wrappers inside wrappers
-inline constexpr std::size_t kMaxInput = 8U << 20;  // of standard input, for all parts that may read it together
+inline constexpr std::size_t kMaxChildren = 16384;  // of one node of the tree
+inline constexpr std::size_t kMaxFields = 1024;     // where children are told apart by field, for example the words of `for`
+inline constexpr std::chrono::milliseconds kMaxTime{1000};  // for the text and all that it opens
+inline constexpr int kMaxOpened = 8;                        // wrappers inside wrappers
+inline constexpr std::size_t kMaxInput = 8U << 20;          // of standard input, for all parts that may read it together
 
 // Owns the parser, which is worth keeping between calls. One thread at a time.
 class ShellReader {

@@ -31,7 +31,6 @@ constexpr Wrapper kWrappers[] = {
     {"chroot", "", "", "skip-chdir", "userspec groups", 1, false, false},
     {"chrt", "abfiorRvm", "TPD", "batch fifo idle other rr deadline reset-on-fork verbose", "", 1},
     {"command", "p", "", "", ""},
-    {"coproc", "", "", "", ""},
     {"doas", "nLs", "uCa", "", "", 0, true, false},
     {"env", "iv0", "uC", "ignore-environment debug null", "unset chdir", 0, true},
     {"exec", "cl", "a", "", ""},
@@ -45,11 +44,34 @@ constexpr Wrapper kWrappers[] = {
     {"taskset", "a", "c", "all-tasks", "cpu-list", 1},
     {"time", "pvaq", "f", "portability verbose append quiet", "format"},
     {"timeout", "v", "ks", "preserve-status foreground verbose", "kill-after signal", 1},
+    {"toybox", "", "", "", ""},
     {"xargs", "0rtxpo", "dEILnPsa", "null no-run-if-empty verbose exit interactive open-tty", "delimiter max-args max-procs max-chars max-lines replace arg-file", 0, false},
 };
 // clang-format on
 
 constexpr std::array<std::string_view, 8> kShells{"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash"};
+
+// They start a program by rules of their own, which no table here has.
+constexpr std::string_view kLaunchers[] = {
+    "aarch64",   "at",          "batch",      "bwrap",       "capsh",
+    "cgexec",    "chpst",       "crontab",    "dbus-launch", "dbus-run-session",
+    "entr",      "expect",      "fakechroot", "fakeroot",    "faketime",
+    "firejail",  "gosu",        "i386",       "linux32",     "linux64",
+    "ltrace",    "nsenter",     "numactl",    "parallel",    "pkexec",
+    "prlimit",   "proot",       "rlwrap",     "run-parts",   "run0",
+    "screen",    "script",      "scriptlive", "setarch",     "setpriv",
+    "setuidgid", "sg",          "softlimit",  "ssh-agent",   "start-stop-daemon",
+    "su-exec",   "systemd-run", "tmux",       "uname26",     "unbuffer",
+    "unshare",   "valgrind",    "x86_64",     "xvfb-run",
+};
+
+bool is_launcher(std::string_view name) noexcept {
+  const bool loader = name.starts_with("ld.so") || name.starts_with("ld-linux") || name.starts_with("ld-musl");
+  return loader || std::ranges::find(kLaunchers, name) != std::end(kLaunchers);
+}
+
+// Where a script comes from when it is not a file.
+bool is_stdin(std::string_view path) noexcept { return path == "/dev/stdin" || path == "/dev/fd/0" || path == "/proc/self/fd/0"; }
 
 bool has_word(std::string_view list, std::string_view word) noexcept {
   for (std::size_t at = list.find(word); at != std::string_view::npos; at = list.find(word, at + 1)) {
@@ -89,7 +111,10 @@ bool is_assignment(std::string_view word) noexcept {
 // Index of the first word of the inner command; nullopt: cannot be told.
 std::optional<std::size_t> skip_options(const Wrapper& wrapper, Words argv) noexcept {
   std::size_t at = 1;
-  while (at < argv.size() && argv[at].fixed && argv[at].text.size() > 1 && argv[at].text[0] == '-') {
+  const auto is_option = [&](const std::string& text) {
+    return text.starts_with('-') && (text.size() > 1 || wrapper.name == "env");  // `env -` is `env -i`
+  };
+  while (at < argv.size() && argv[at].fixed && is_option(argv[at].text)) {
     if (argv[at].text == "--") {
       ++at;
       break;
@@ -136,6 +161,8 @@ Opening open_plain(const Wrapper& wrapper, Words argv) {
     ++at;
   }
   if (at >= argv.size()) return {};  // nothing is started: judged by its own name
+  // `time` is a word of the shell's grammar: any compound command may follow.
+  if (name == "time" && is_reserved(argv[at].text)) return {{unread("`time` is followed by more than a simple command")}, false};
   opened.argv.assign(argv.begin() + static_cast<std::ptrdiff_t>(at), argv.end());
   if (name == "xargs") add_xargs_input(opened, argv.first(at));
   return {{std::move(opened)}, wrapper.transparent};
@@ -154,35 +181,82 @@ Opening open_joined(Words words, std::string label) {
   return {{std::move(opened)}, true};
 }
 
-// sh [options] -c TEXT [NAME ARG...]
-Opening open_shell(const Part& part, const std::string& name) {
-  constexpr std::string_view kHarmless = "celux";
-  constexpr std::string_view kLong = "login norc noprofile posix";
-  const Words argv = part.argv;
-  for (std::size_t i = 1; i < argv.size(); ++i) {
-    const std::string& text = argv[i].text;
-    if (!argv[i].fixed) return {{unread(format("an option of `{}` is only known at run time", name))}, false};
-    if (text.starts_with("--") && text.size() > 2) {
-      if (!has_word(kLong, std::string_view(text).substr(2)))
-        return {{unread(format("`{}` has an option that is not known here", name))}, false};
-      continue;
+// sh [options] [-c TEXT | FILE] [NAME ARG...], bash(1), dash(1).
+struct ShellCall {
+  bool known = true;        // every option before the first operand
+  bool command = false;     // -c
+  bool input = false;       // -s
+  std::size_t operand = 1;  // index of the first
+};
+
+ShellCall shell_call(Words argv) noexcept {
+  constexpr std::string_view kFlags = "abefhklmnpstuvxBCEHPTcoO";
+  constexpr std::string_view kLong = "--login --noediting --noprofile --norc --posix --verbose";
+  ShellCall call;
+  for (; call.operand < argv.size(); ++call.operand) {
+    const std::string_view text = argv[call.operand].text;
+    if (!argv[call.operand].fixed) break;
+    if (text == "-" || text == "--") {
+      ++call.operand;
+      break;
     }
-    if (text.size() < 2 || text[0] != '-') return {};  // a script file, or `-`
-    if (text.find_first_not_of(kHarmless, 1) != std::string::npos) return {};
-    if (text.find('c') == std::string::npos) continue;
-    if (i + 1 == argv.size()) return {};
-    return {{{.kind = Opened::Kind::kScript, .label = name + " -c", .script = argv[i + 1]}}, true};
+    if (has_word(kLong, text)) continue;
+    if (text.size() < 2 || (text[0] != '-' && text[0] != '+')) break;
+    const std::string_view flags = text.substr(1);
+    call.known = call.known && flags.find_first_not_of(kFlags) == std::string_view::npos;
+    call.command = call.command || flags.find('c') != std::string_view::npos;
+    call.input = call.input || flags.find('s') != std::string_view::npos;
+    call.operand += static_cast<std::size_t>(std::ranges::count_if(flags, [](char c) { return c == 'o' || c == 'O'; }));
   }
-  return {};
+  call.operand = std::min(call.operand, argv.size());
+  return call;
 }
 
-// su [-] [USER] -c TEXT
-Opening open_su(Words argv) {
-  for (std::size_t i = 1; i + 1 < argv.size(); ++i) {
-    if (argv[i].text == "-c" || argv[i].text == "--command")
-      return {{{.kind = Opened::Kind::kScript, .label = "su -c", .script = argv[i + 1]}}, false};
+Opening open_shell(const Part& part, const std::string& name) {
+  const Words argv = part.argv;
+  const ShellCall call = shell_call(argv);
+  if (!call.known) return {{unread(format("`{}` has an option that is not known here", name))}, false};
+  for (std::size_t i = 1; i < std::min(call.operand + (call.command ? 0 : 1), argv.size()); ++i) {
+    if (!argv[i].fixed) return {{unread(format("an option of `{}` is only known at run time", name))}, false};
   }
-  return {};
+  if (!call.command || call.operand == argv.size()) return {};  // a script file, or standard input
+  if (argv[call.operand].splits && !argv[call.operand].fixed)
+    return {{unread(format("an option of `{}` is only known at run time", name))}, false};
+  return {{{.kind = Opened::Kind::kScript, .label = name + " -c", .script = argv[call.operand]}}, true};
+}
+
+// su [-] [USER] -c TEXT; otherwise it starts a shell or, as runuser -u USER, a program.
+Opening open_su(Words argv, const std::string& name) {
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    if ((argv[i].text == "-c" || argv[i].text == "--command") && i + 1 < argv.size())
+      return {{{.kind = Opened::Kind::kScript, .label = name + " -c", .script = argv[i + 1]}}, false};
+  }
+  return {{unread(format("`{}` starts what its options say", name))}, false};
+}
+
+// trap [--] TEXT SIGNAL...
+Opening open_trap(Words argv) {
+  Words words = argv.subspan(1);
+  if (!words.empty() && words[0].text == "--") words = words.subspan(1);
+  else if (!words.empty() && words[0].fixed && words[0].text.starts_with('-')) return {};  // lists or resets
+  if (words.size() < 2 || (words[0].fixed && words[0].text == "-")) return {};
+  return open_joined(words.first(1), "trap");
+}
+
+// . FILE: what standard input holds is opened by reads_script_from_stdin.
+Opening open_source(Words argv, const std::string& name) {
+  const std::size_t file = argv.size() > 1 && argv[1].text == "--" ? 2 : 1;
+  if (file >= argv.size() || argv[file].fixed) return {};
+  return {{unread(format("`{}` runs a file that only the run decides", name))}, false};
+}
+
+// mapfile -C TEXT: evaluated for every so many lines.
+Opening open_mapfile(Words argv, const std::string& name) {
+  const bool calls = std::ranges::any_of(argv.subspan(1), [](const Word& word) {
+    return !word.fixed || (word.text.starts_with('-') && word.text.find('C') != std::string::npos);
+  });
+  if (!calls) return {};
+  return {{unread(format("`{}` may run what `-C` names", name))}, false};
 }
 
 // Every -exec, -execdir, -ok and -okdir up to `;` or `+`.
@@ -237,16 +311,19 @@ Opening open_watch(Words argv) {
 
 bool is_shell(std::string_view program) noexcept { return std::ranges::find(kShells, program) != kShells.end(); }
 
+bool is_reserved(std::string_view word) noexcept {
+  constexpr std::string_view kWords = "! { } if then elif else fi do done while until for select case esac function coproc [[ ((";
+  return !word.empty() && has_word(kWords, word);
+}
+
 bool reads_script_from_stdin(const Part& part) noexcept {
-  if (!is_shell(program_name(part))) return false;
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const std::string& text = part.argv[i].text;
-    if (text == "-" || text == "-s" || text == "/dev/stdin") return true;
-    if (text.size() < 2 || text[0] != '-') return false;  // a script file
-    if (text[1] != '-' && text.find('c') != std::string::npos) return false;
-    if (text[1] != '-' && text.find('s') != std::string::npos) return true;
-  }
-  return true;
+  const std::string_view name = program_name(part);
+  const Words argv = part.argv;
+  if (name == "." || name == "source") return std::ranges::any_of(argv, [](const Word& word) { return is_stdin(word.text); });
+  if (!is_shell(name)) return false;
+  const ShellCall call = shell_call(argv);
+  if (call.command) return false;
+  return call.input || call.operand == argv.size() || is_stdin(argv[call.operand].text);
 }
 
 Opening open_wrapper(const Part& part) {
@@ -254,9 +331,12 @@ Opening open_wrapper(const Part& part) {
   const Words argv = part.argv;
   if (name.empty()) return {};
   if (is_shell(name)) return open_shell(part, name);
-  if (name == "eval") return open_joined(argv.subspan(1), "eval");
-  if (name == "trap" && argv.size() > 2) return open_joined(argv.subspan(1, 1), "trap");
-  if (name == "su" || name == "runuser") return open_su(argv);
+  if (name == "eval") return open_joined(argv.subspan(argv.size() > 1 && argv[1].text == "--" ? 2 : 1), "eval");
+  if (name == "trap") return open_trap(argv);
+  if (name == "." || name == "source") return open_source(argv, name);
+  if (name == "mapfile" || name == "readarray") return open_mapfile(argv, name);
+  if (name == "su" || name == "runuser") return open_su(argv, name);
+  if (is_launcher(name)) return {{unread(format("`{}` starts another program by rules of its own", name))}, false};
   if (name == "find") return open_find(argv);
   if (name == "flock") return open_flock(argv);
   if (name == "alias") return open_alias(argv);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "guard/shell.h"
@@ -32,7 +33,9 @@ struct Opening {
 
 // A shell by name: sh, bash, dash, zsh, ksh, ash, mksh, busybox sh is opened as a wrapper first.
 bool is_shell(std::string_view program) noexcept;
-// `part` is a shell that reads its script from standard input.
+// A word that the shell's own grammar gives a meaning where a command's name stands: `if`, `{`, `coproc` ... but `time`.
+bool is_reserved(std::string_view word) noexcept;
+// `part` is a shell, or `.`, that reads its script from standard input.
 bool reads_script_from_stdin(const Part& part) noexcept;
 
 Opening open_wrapper(const Part& part);

@@ -36,7 +36,94 @@ TEST(Shell, SubstitutionsAreParts) {
   EXPECT_EQ(parts("x=$(b)"), "b | substitution\nx=...\n");
   EXPECT_EQ(parts("for i in $(b); do :; done"), "i=... | loop\nb | loop | substitution\n: | loop\n");
   EXPECT_EQ(parts("[ -n \"$(b)\" ] && [[ $(c) == x ]]"), "b | substitution\nc | substitution\n");
-  EXPECT_EQ(parts("echo ${x:-$(b)} $((1+$(c)))"), "b | substitution\nc | substitution\necho ... ...\n");
+  EXPECT_EQ(parts("echo ${x:-$(b)} $((1+$(c)))"),
+            "b | substitution\nc | substitution\necho ... ...\n? the shell evaluates a text that only the run decides\n");
+}
+
+bool is_unread(std::string_view text) { return parts(text).find("? ") != std::string::npos; }
+
+TEST(Shell, SubstitutionsThatTheGrammarTakesForLettersAreUnread) {
+  for (const char* text :
+       {"cat <<E\nx `cmd` y\nE\n", "echo ${a:-`cmd`}", "echo \"${a:-`cmd`}\"", "echo ${a-b `cmd`}", "echo ${q^^`cmd`}",
+        "echo ${a/`cmd`/b}", "echo $((${q:-`cmd`}))", "echo ${q:-<(cmd)}", "echo \"${q:-'$(cmd)'}\"", "echo ${a#`cmd`}",
+        "echo ${a%%$(cmd)}", "echo `echo \\`cmd\\``", "echo `echo \\$(cmd)`", "echo \"$\\\n(cmd)\"", "cat <<E\n$((cmd))\nE\n"})
+    EXPECT_TRUE(is_unread(text)) << text;
+  // The twins: letters to the shell, too, and substitutions that the tree shows.
+  for (const char* text : {"cat <<'E'\nx `cmd` $(cmd)\nE\n", "cat <<E\nx \\`cmd\\` $y it's\nE\n",
+                           "echo ${a:-b} ${a%/*} ${a##*.} \"${a:+b c}\"", "echo '`cmd`' $'$(cmd)' \"\\$(x) \\`y\\`\"", "a # `cmd`",
+                           "echo \"x=>(y) <(z)\"", "a `b` $(c) <(d) \"`e` $(f)\"", "grep 'a$' \"b$\""})
+    EXPECT_FALSE(is_unread(text)) << text;
+}
+
+// Wherever it is planted, a command that the shell would run is a part, or the text is unread.
+TEST(Shell, APlantedCommandIsNeverPassedBy) {
+  constexpr const char* kTexts[] = {
+      "echo a \"b c\" ${d:-e} ${f#g} ${h/i/j} ${k^^l} $((1+2)) m{n,o}p >q <r",
+      "cat <<E\na ${b:-c} \"d\" $((1))\nE\n",
+      "cat <<< \"a b\"; x=(c [1]=d \"e\"); y[1]=2; export z=3",
+      "[[ a == b && c =~ d ]] || [ e = f ]; ((1 < 2))",
+      "case a in b|\"c\") d;; *) e;; esac",
+      "for i in a \"b\"; do c $i; done; while d; do e; done; for ((i=0;i<3;i++)); do f; done",
+      "f() { a; } >b; (c; d) | e && ! g; if h; then i; fi",
+      "echo $(a b) $(c \"d\") <(e) ${f[1]} ${g:1:2} \"${h}\"",
+  };
+  for (const std::string_view text : kTexts) {
+    for (const char* planted : {"`marker`", "$(marker)", "${z:-`marker`}", "${z#$(marker)}"}) {
+      for (std::size_t at = 0; at <= text.size(); ++at) {
+        std::string whole(text);
+        whole.insert(at, planted);
+        const std::string read = parts(whole);
+        EXPECT_TRUE(read.find("? ") != std::string::npos || read.find("marker |") != std::string::npos) << whole << '\n' << read;
+      }
+    }
+  }
+}
+
+TEST(Shell, WhatArithmeticWouldEvaluateIsUnread) {
+  for (const char* text : {"[[ 'a[$(b)]' -eq 1 ]]",
+                           "[[ -n $y && ( $x -gt 1 ) ]]",
+                           "[[ -v $x ]]",
+                           "test -v 'a[$(b)]'",
+                           "[ -v 'a[$(b)]' ]",
+                           "[ $x ]",
+                           "test -n $x",
+                           "x=-v; [ \"$x\" 'a[$(b)]' ]",
+                           "command test -v 'a[$(b)]'",
+                           "x='a[$(b)]'; echo $((x))",
+                           "echo $(($x))",
+                           "echo $[x]",
+                           "((x))",
+                           "if ((x)); then a; fi",
+                           "for ((i=x;i<1;i++)); do a; done",
+                           "echo ${y:x}",
+                           "echo ${y:1:x}",
+                           "echo ${y[x]}",
+                           "y[x]=1",
+                           "y=([x]=1)",
+                           "echo ${x@P}",
+                           "echo \"${x@P}\"",
+                           "echo ${!x}",
+                           "cat <<E\n${!x}\nE\n",
+                           "cat {a['$(b)']}</dev/null",
+                           "echo $((a[1]))",
+                           "i=0; i=$x; echo $((i))",
+                           "i=0; read i; echo $((i))",
+                           "i=0; printf -v i %s $x; echo $((i))",
+                           "i=0; eval 'i=\"a[\\$(b)]\"'; echo $((i))",
+                           "i=0; declare -n i=j; echo $((i))",
+                           "i=0; : ${i:=$x}; echo $((i))",
+                           "a=0; i=1; echo $((a$i))",
+                           "for i in $x; do echo $((i)); done",
+                           "i=0; sh -c 'echo $((i))'"})
+    EXPECT_TRUE(is_unread(text)) << text;
+  for (const char* text :
+       {"echo $((1 + 2 * 3)) $((0x1F))", "i=5; echo $((i+1)) $(($i)) $[i]", "n=0; while read -r line; do n=$((n+1)); done",
+        "for ((i=0;i<10;i++)); do a $i; done", "for i in 1 2 {3..5}; do echo $((i)) ${a[i]} ${y:i}; done",
+        "i=0; while [ $i -lt 3 ]; do ((i++)); done", "i=0; if ((i < 3)); then a; fi", "[ $? -eq 0 ] && [ $# -lt 2 ]",
+        "[[ $# -gt ${#y} ]]", "rc=$?; [[ $rc -ne 0 ]]",
+        "echo ${y:1:2} ${y: -1} ${y[0]} ${y[@]} ${#y[@]} \"${!y[@]}\" ${!y@} ${x@Q}", "y[1]=2; y=([1]=a b)",
+        "[ -n \"$x\" ] && [ \"$x\" = y ] && test -f a", "[[ -v x ]] || [ -v x ]", "echo ${x}>/dev/null; { a; }>/dev/null"})
+    EXPECT_FALSE(is_unread(text)) << text << '\n' << parts(text);
 }
 
 TEST(Shell, QuotesAndEscapesAreTakenAway) {
@@ -70,6 +157,34 @@ TEST(Shell, WrappersAreOpened) {
   EXPECT_EQ(parts("flock /x -c 'a'; watch -n 1 b c"), "flock /x -c a\na | flock -c\nwatch -n 1 b c\nb c | watch\n");
 }
 
+TEST(Shell, OptionsOfAShellAreSkipped) {
+  for (const char* text : {"bash -eo pipefail -c 'a b'", "bash -o pipefail -c 'a b'", "bash -O extglob -c 'a b'",
+                           "bash +x -c 'a b'", "bash -c -- 'a b'", "bash -c -e 'a b'", "bash --norc -c 'a b'"})
+    EXPECT_NE(parts(text).find("\na b | bash -c\n"), std::string::npos) << text << '\n' << parts(text);
+  for (const char* text :
+       {"bash +x <<< 'a b'", "bash -eo pipefail <<< 'a b'", ". /dev/stdin <<< 'a b'", "source /dev/fd/0 <<< 'a b'"})
+    EXPECT_NE(parts(text).find("\na b | "), std::string::npos) << text << '\n' << parts(text);
+  EXPECT_TRUE(is_unread("bash --rcfile x -c 'a'"));
+  EXPECT_EQ(parts("bash -e script.sh -c a"), "bash -e script.sh -c a\n") << "a script file: the rest is its own";
+  EXPECT_EQ(parts("env - a b; trap -- 'c d' EXIT; eval -- e"),
+            "env - a b\na b | env\ntrap -- 'c d' EXIT\nc d | trap\neval -- e\ne | eval\n");
+  EXPECT_EQ(parts("trap - EXIT; . ./file; mapfile -t a"), "trap - EXIT\n. ./file\nmapfile -t a\n");
+}
+
+TEST(Shell, ProgramsThatStartOthersByRulesOfTheirOwnAreUnread) {
+  for (const char* text : {"coproc N { a; }", "time ! a", "time { a; }", "source <(a)", ". \"$x\"", "mapfile -C 'a' b", "unshare a",
+                           "setpriv a", "nsenter a", "script -c a", "parallel a", "systemd-run a", "runuser -u n -- a", "prlimit a",
+                           "setarch a", "/lib64/ld-linux-x86-64.so.2 /bin/a"})
+    EXPECT_TRUE(is_unread(text)) << text;
+  EXPECT_EQ(parts("toybox a b; time -p a"), "toybox a b\na b | toybox\ntime -p a\na | time\n");
+}
+
+TEST(Shell, AWordIsJoinedAcrossAnEscapedNewlineOrUnread) {
+  for (const char* text : {"tou\\\nch x", "echo <\\\n(a)", "echo $\\\n(a)", "i\\\nf a; then b; fi", "{\\\na; }", "x=\\\ny"})
+    EXPECT_TRUE(is_unread(text)) << text;
+  EXPECT_EQ(parts("a b \\\n  c &&\\\nd\\\n| e"), "a b c\nd\ne\n");
+}
+
 TEST(Shell, WhatIsOnlyKnownAtRunTimeIsUnread) {
   EXPECT_EQ(parts("eval \"$x\""), "eval ...\n? `eval` gets a text that only the run decides\n");
   EXPECT_EQ(parts("sh -c \"$x\""), "sh -c ...\n? `sh -c` gets a text that only the run decides\n");
@@ -99,13 +214,19 @@ TEST(Shell, HugeDeepAndBrokenTextNeitherCrashesNorHangs) {
     for (std::size_t i = 0; i < count; ++i) text += piece;
     return text;
   };
-  EXPECT_EQ(parts(repeat("a;", 1U << 19)), "? the text is longer than 128 KiB\n");
+  EXPECT_EQ(parts(repeat("a;", 1U << 19)), "? the text is 64 KiB long or longer\n");
   EXPECT_EQ(parts(std::string("a\0b", 3)), "? the text holds a control character\n");
   EXPECT_EQ(parts("a \xFF\xFE"), "? the text is not UTF-8\n");
   EXPECT_NE(parts("echo " + repeat("$(", 10'000) + "a" + repeat(")", 10'000)).find("? "), std::string::npos);
   for (const char* piece : {"$(", "(", "{ ", "`", "\"$(", "if ", "<<E ", "a|", "${", "$((", "[[ ", "f() "})
     EXPECT_NE(parts(repeat(piece, 5'000)).find("? "), std::string::npos) << piece;
   EXPECT_NE(parts(repeat("a;", 5'000)).find("? "), std::string::npos);
+  // Each took seconds or worse: a field asked for at every sibling, columns counted anew, more children than 16 bits can count.
+  for (const std::string& text : {"print('" + repeat("{a,", 20'000) + "')", "for i in " + repeat("a ", 30'000) + "; do b; done",
+                                  "cat <<E\n" + repeat("a b ", 15'000) + "\nE\n", repeat("((", 60'000)})
+    EXPECT_TRUE(is_unread(text)) << text.substr(0, 20);
+  EXPECT_FALSE(is_unread("cat <<E\n" + repeat("a line\n", 5'000) + "E\n"));
+  EXPECT_FALSE(is_unread("echo" + repeat(" word", 1'500)));
 }
 
 TEST(Shell, WrappersInsideWrappersEnd) {

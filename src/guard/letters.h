@@ -1,0 +1,26 @@
+// Where grammar and shell must agree which bytes are plain letters.
+//
+// The grammar takes some substitutions for letters: back-quotes in a here-document, "${a:-`b`}", "${a:-'$(b)'}", ${a%%$(b)}. So
+// each opening of a substitution in the text must be a node of the tree: whatever else looks like one is hidden from the reader.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "guard/grammar.h"
+#include "guard/shell.h"
+
+namespace belljar::guard {
+
+struct Letters {
+  std::optional<Span> hidden;                // the first place that the shell may run and the tree does not show
+  std::vector<std::uint32_t> substitutions;  // where those of the tree begin, in order: the reader must come by each
+};
+
+Letters read_letters(const Grammar& grammar, TSNode root, std::string_view text);
+
+// [begin, end) holds escaped newlines only, and the shell joins what stands around them into one word or operator.
+bool is_glued(std::string_view text, std::size_t begin, std::size_t end) noexcept;
+
+}  // namespace belljar::guard

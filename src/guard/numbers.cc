@@ -1,0 +1,85 @@
+#include "guard/numbers.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+namespace belljar::guard {
+namespace {
+
+constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+constexpr std::string_view kDigits = "0123456789";
+
+// Builtins that give the variables which their arguments name another value.
+bool sets_arguments(const Part& part) noexcept {
+  constexpr std::string_view kSetters[] = {"read",  "readarray", "mapfile", "getopts",  "let",   "wait",
+                                           "local", "declare",   "typeset", "readonly", "export"};
+  const std::string_view name = program_name(part);
+  if (name == "printf") return part.argv.size() > 1 && (!part.argv[1].fixed || part.argv[1].text.starts_with("-v"));
+  return std::ranges::find(kSetters, name) != std::end(kSetters);
+}
+
+}  // namespace
+
+bool is_integer(std::string_view text) noexcept {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return text.find_first_not_of(kDigits) == std::string_view::npos;
+}
+
+bool is_name(std::string_view text) noexcept {
+  return !text.empty() && kDigits.find(text[0]) == std::string_view::npos &&
+         text.find_first_not_of(kLetters) == std::string_view::npos;
+}
+
+bool is_count(std::string_view text) noexcept {
+  if (text.size() > 2 && text.starts_with('"') && text.ends_with('"')) text = text.substr(1, text.size() - 2);
+  if (text == "$?" || text == "$#" || text == "$$" || text == "$!") return true;
+  if (!text.starts_with("${#") || !text.ends_with('}')) return false;
+  std::string_view name = text.substr(3, text.size() - 4);
+  for (const std::string_view all : {"[@]", "[*]"}) {
+    if (name.ends_with(all)) name.remove_suffix(all.size());
+  }
+  return name.find_first_not_of(kLetters) == std::string_view::npos;
+}
+
+bool looks_up_subscript(std::span<const Word> argv) noexcept {
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const Word& word = argv[i];
+    const bool begins_open =
+        word.expands || word.text.empty() || std::string_view("-*?[{").find(word.text[0]) != std::string_view::npos;
+    if (word.splits && begins_open) return true;
+    // Of "$x" and "-$x" the text is what is fixed.
+    const bool looks_up =
+        word.fixed ? word.text == "-v" : word.expands && std::string_view("-v").find(word.text) != std::string_view::npos;
+    if (looks_up && i + 1 < argv.size() && !(argv[i + 1].fixed && argv[i + 1].text.find('[') == std::string::npos)) return true;
+  }
+  return false;
+}
+
+void Numbers::assign(std::string_view name, bool integer) {
+  const auto [place, is_new] = assigned_.try_emplace(std::string(name), integer);
+  if (!is_new) place->second = place->second && integer;
+}
+
+void Numbers::evaluate(std::string_view name, Span where) { evaluated_.try_emplace(std::string(name), where); }
+
+std::optional<Span> Numbers::doubtful(const Script& script) const {
+  if (evaluated_.empty()) return std::nullopt;
+  std::set<std::string_view> set;
+  bool any = doubt_all_;
+  for (const Part& part : script.parts) {
+    if (!part.argv.empty() && program_name(part).empty()) any = true;
+    if (!sets_arguments(part)) continue;
+    for (std::size_t i = 1; i < part.argv.size(); ++i) {
+      any = any || !part.argv[i].fixed;
+      set.insert(part.argv[i].text);
+    }
+  }
+  for (const auto& [name, where] : evaluated_) {
+    const auto found = assigned_.find(name);
+    if (any || found == assigned_.end() || !found->second || set.contains(name)) return where;
+  }
+  return std::nullopt;
+}
+
+}  // namespace belljar::guard
