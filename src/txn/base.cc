@@ -1,12 +1,22 @@
+#define OPENSSL_SUPPRESS_DEPRECATED  // SHA-256 by the small interface, as in patch.cc
 #include "txn/base.h"
 
 #include <fcntl.h>
+#include <openssl/sha.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "txn/compare.h"
@@ -20,7 +30,7 @@ constexpr std::uint64_t kMostTable = 1U << 30;
 
 Json to_json(const Base& base) {
   return Json::array({static_cast<int>(base.was), base.layer, base.since, base.mode, base.ino, base.size, base.mtime, base.ctime,
-                      base.attributes, base.content});
+                      base.attributes, base.content, base.digest});
 }
 
 Base base_of(const Json& json) {
@@ -35,14 +45,14 @@ Base base_of(const Json& json) {
   base.ctime = json.at(7);
   base.attributes = json.at(8).get<std::map<std::string, std::string>>();
   base.content = json.at(9).get<std::string>();
+  base.digest = json.at(10).get<std::string>();
   return base;
 }
 
 bool same_file(const Base& base, const struct stat& now) {
-  if (base.mode != now.st_mode) return false;
-  if (S_ISDIR(now.st_mode)) return true;  // its times change with every name in it
-  return base.ino == now.st_ino && base.size == static_cast<std::uint64_t>(now.st_size) && base.mtime == nanoseconds(now.st_mtim) &&
-         base.ctime == nanoseconds(now.st_ctim);
+  if (S_ISDIR(now.st_mode)) return false;  // its times change with every name in it
+  return base.mode == now.st_mode && base.ino == now.st_ino && base.size == static_cast<std::uint64_t>(now.st_size) &&
+         base.mtime == nanoseconds(now.st_mtim) && base.ctime == nanoseconds(now.st_ctim);
 }
 
 std::int64_t born(const Store& store, const Delta& delta) {
@@ -53,71 +63,55 @@ std::int64_t born(const Store& store, const Delta& delta) {
   return status.stx_btime.tv_sec * 1'000'000'000 + status.stx_btime.tv_nsec;
 }
 
-class Observer {
+class Digest {
  public:
-  Observer(Transaction& transaction, Bases& bases) : transaction_(transaction), store_(transaction.store()), bases_(bases) {}
-
-  void note(const Delta& delta) {
-    const Meta& meta = transaction_.meta();
-    const auto known = bases_.find(delta.path);
-    if (known != bases_.end() && meta.holds(known->second.layer)) return;
-    Base base;
-    if (!delta.lower) {
-      base.was = Base::Was::kAbsent;
-    } else {
-      const std::int64_t changed = nanoseconds(delta.lower->st_ctim);
-      const bool before = changed < meta.pending_since || (delta.layer != 0 && changed < born(store_, delta));
-      if (before || S_ISDIR(delta.lower->st_mode)) base = remember(delta);
-    }
-    base.layer = delta.layer != 0 ? delta.layer : meta.chain.back();
-    base.since = meta.pending_since;
-    bases_[delta.path] = std::move(base);
+  Digest() { SHA256_Init(&context_); }
+  void add(std::string_view bytes) { SHA256_Update(&context_, bytes.data(), bytes.size()); }
+  std::string take() {
+    std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+    SHA256_Final(digest.data(), &context_);
+    std::string text;
+    for (const unsigned char byte : digest) text += format("{:02x}", byte);
+    return text;
   }
 
  private:
-  Base remember(const Delta& delta) {
-    Base base = base_from(*delta.lower);
-    const FileKind kind = kind_of(delta.lower);
-    if (kind != FileKind::kFile && kind != FileKind::kDirectory) return base;
-    const UniqueFd file = open_lower(store_, delta.path);
-    if (!file.valid()) return base;
-    base.attributes = read_attributes(file.get());
-    if (kind == FileKind::kFile && kind_of(delta.upper) == FileKind::kFile && base.size <= kMostMergeable)
-      keep_content(delta.path, base);
-    return base;
-  }
-
-  // Best effort: without it a change on both sides is a conflict and not a merge.
-  void keep_content(const std::string& path, Base& base) {
-    const auto text = read_whole(store_.workspace(), path, kMostMergeable);
-    if (!text || text->find('\0') != std::string::npos) return;
-    ::mkdirat(transaction_.dir(), "bases", 0700);
-    const UniqueFd folder(open_beneath(transaction_.dir(), "bases", O_RDONLY | O_DIRECTORY));
-    if (!folder.valid()) return;
-    const std::string name = format("{}-{}", transaction_.meta().chain.back(), base.ino);
-    if (!write_whole(folder.get(), name, *text)) return;
-    const auto spot = find_spot(store_.workspace(), path);
-    const auto after = spot ? find_status(spot->parent.get(), spot->name) : std::nullopt;
-    if (after && same_file(base, *after)) base.content = name;  // nobody wrote while we read
-  }
-
-  Transaction& transaction_;
-  const Store& store_;
-  Bases& bases_;
+  SHA256_CTX context_;
 };
 
-bool content_is(const Store& store, int transaction_dir, const Base& base, const std::string& path) {
-  if (base.content.empty()) return false;
-  const auto now = read_whole(store.workspace(), path, kMostMergeable);
-  const auto then = read_whole(transaction_dir, "bases/" + base.content, kMostMergeable);
-  return now && then && *now == *then;
+std::string digest_of(std::string_view bytes) {
+  Digest digest;
+  digest.add(bytes);
+  return digest.take();
 }
 
-}  // namespace
-
-std::int64_t nanoseconds(const timespec& time) noexcept {
-  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+// Of a file, a link or a device; empty: it cannot be read.
+std::string digest_at(int root, const std::string& path, const struct stat& status) {
+  if (S_ISLNK(status.st_mode)) {
+    const auto spot = find_spot(root, path);
+    return spot ? digest_of(read_link(spot->parent.get(), spot->name)) : std::string();
+  }
+  if (!S_ISREG(status.st_mode)) return digest_of(format("{}", status.st_rdev));
+  const UniqueFd file(open_beneath(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  Digest digest;
+  std::array<char, 1U << 16> buffer;
+  for (;;) {
+    const ssize_t got = file.valid() ? ::read(file.get(), buffer.data(), buffer.size()) : -1;
+    if (got < 0) return {};
+    if (got == 0) return digest.take();
+    digest.add({buffer.data(), static_cast<std::size_t>(got)});
+  }
 }
+
+bool has_content(const Base& base, int root, const std::string& path, const struct stat& now) {
+  if (base.was != Base::Was::kKnown || (base.mode & S_IFMT) != (now.st_mode & S_IFMT)) return false;
+  if (S_ISDIR(now.st_mode)) return true;
+  if (base.digest.empty()) return false;
+  if (S_ISREG(now.st_mode) && base.size != static_cast<std::uint64_t>(now.st_size)) return false;
+  return base.digest == digest_at(root, path, now);
+}
+
+bool has_attributes(FileKind kind) { return kind == FileKind::kFile || kind == FileKind::kDirectory; }
 
 Base base_from(const struct stat& status) {
   Base base;
@@ -130,14 +124,132 @@ Base base_from(const struct stat& status) {
   return base;
 }
 
-Result<Bases> load_bases(int transaction_dir) {
+// By content, so that no name means two texts. Best effort: without a copy a change on both sides is a conflict and not a merge.
+void keep_copy(int transaction_dir, Base& base, std::string_view text) {
+  if (text.find('\0') != std::string_view::npos) return;
+  ::mkdirat(transaction_dir, "bases", 0700);
+  const UniqueFd folder(open_beneath(transaction_dir, "bases", O_RDONLY | O_DIRECTORY));
+  if (folder.valid() && write_whole(folder.get(), base.digest, text)) base.content = base.digest;
+}
+
+// The base of the nearest directory above that has one.
+const Base* base_above(const Bases& bases, std::string_view path) {
+  while (!path.empty()) {
+    path = parent_path(path);
+    if (const auto found = bases.find(std::string(path)); found != bases.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+// Nothing was below it.
+bool was_no_directory(const Base& base) {
+  return base.was == Base::Was::kAbsent || (base.was == Base::Was::kKnown && !S_ISDIR(base.mode));
+}
+
+class Observer {
+ public:
+  Observer(Transaction& transaction, Bases& bases) : transaction_(transaction), store_(transaction.store()), bases_(bases) {}
+
+  void note(const Delta& delta) {
+    const Meta& meta = transaction_.meta();
+    if (bases_.contains(delta.path)) return;
+    // What the host has made since below a directory of the transaction's, no command has seen.
+    const Base* above = base_above(bases_, delta.path);
+    const bool below_new = above != nullptr && was_no_directory(*above);
+    Base base;
+    if (!delta.lower || below_new) {
+      base.was = Base::Was::kAbsent;
+    } else {
+      const std::int64_t changed = nanoseconds(delta.lower->st_ctim);
+      const bool before = changed < meta.pending_since || (delta.layer != 0 && changed < born(store_, delta));
+      if (before || S_ISDIR(delta.lower->st_mode)) base = remember(delta);
+    }
+    base.layer = below_new ? above->layer : delta.layer != 0 ? delta.layer : meta.chain.back();
+    base.since = below_new ? above->since : meta.pending_since;
+    bases_[delta.path] = std::move(base);
+  }
+
+ private:
+  Base remember(const Delta& delta) {
+    Base base = base_from(*delta.lower);
+    const FileKind kind = kind_of(delta.lower);
+    if (!has_attributes(kind)) return base;
+    const UniqueFd file = open_lower(store_, delta.path);
+    if (!file.valid()) return base;
+    base.attributes = read_attributes(file.get());
+    if (kind == FileKind::kFile && kind_of(delta.upper) == FileKind::kFile && base.size <= kMostMergeable)
+      keep_content(delta.path, base);
+    return base;
+  }
+
+  void keep_content(const std::string& path, Base& base) {
+    const auto text = read_whole(store_.workspace(), path, kMostMergeable);
+    if (!text) return;
+    const auto spot = find_spot(store_.workspace(), path);
+    const auto after = spot ? find_status(spot->parent.get(), spot->name) : std::nullopt;
+    if (!after || !same_file(base, *after)) return;  // somebody wrote while we read
+    base.digest = digest_of(*text);
+    keep_copy(transaction_.dir(), base, *text);
+  }
+
+  Transaction& transaction_;
+  const Store& store_;
+  Bases& bases_;
+};
+
+// As the layers show it. kUnknown: it cannot be read.
+Base base_of_layer(const Transaction& transaction, const Delta& delta) {
+  const Store& store = transaction.store();
+  const std::string path = layer_path(delta.layer, delta.path);
+  Base base;
+  base.mode = delta.upper->st_mode;
+  base.size = static_cast<std::uint64_t>(delta.upper->st_size);
+  const FileKind kind = kind_of(delta.upper);
+  if (has_attributes(kind)) {
+    const UniqueFd file = open_upper(store, delta);
+    if (!file.valid()) return base;
+    base.attributes = read_attributes(file.get());
+  }
+  if (kind != FileKind::kDirectory) {
+    base.digest = digest_at(store.layers(), path, *delta.upper);
+    if (base.digest.empty()) return base;
+  }
+  base.was = Base::Was::kKnown;
+  if (kind != FileKind::kFile || base.size > kMostMergeable) return base;
+  if (const auto text = read_whole(store.layers(), path, kMostMergeable)) keep_copy(transaction.dir(), base, *text);
+  return base;
+}
+
+bool is_settled(const Store& store, const Bases& bases, const Delta& delta) {
+  const auto found = bases.find(delta.path);
+  if (found == bases.end()) {
+    const Base* above = base_above(bases, delta.path);
+    return !delta.upper && above != nullptr && was_no_directory(*above);
+  }
+  const Base& base = found->second;
+  if (base.was == Base::Was::kUnknown) return false;
+  if (!delta.upper || base.was == Base::Was::kAbsent) return !delta.upper && base.was == Base::Was::kAbsent;
+  if (base.mode != delta.upper->st_mode || !layer_has_content(store, base, delta)) return false;
+  if (!has_attributes(kind_of(delta.upper))) return true;
+  const UniqueFd file = open_upper(store, delta);
+  return file.valid() && base.attributes == read_attributes(file.get());
+}
+
+}  // namespace
+
+std::int64_t nanoseconds(const timespec& time) noexcept {
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+Result<Bases> load_bases(const Transaction& transaction) {
   Bases bases;
-  auto table = read_replaced(transaction_dir, "base", kMostTable);
+  auto table = read_replaced(transaction.dir(), "base", kMostTable);
   if (!table && table.error().code() == Code::kNotFound) return bases;
   const std::string bytes = BELLJAR_TRY(std::move(table));
   try {
     const Json root = Json::from_cbor(bytes);
     for (const auto& [path, base] : root.items()) bases.emplace(path, base_of(base));
+    std::erase_if(bases, [&](const auto& one) { return !transaction.meta().holds(one.second.layer); });
   } catch (const std::exception&) {
     return Error(Code::kDataLoss, "cannot read what the host had before the transaction")
         .reason("the file is damaged, or of another version of belljar")
@@ -168,8 +280,7 @@ Result<void> copy_bases(int from_dir, int to_dir, const Bases& bases) {
 Result<void> observe(Transaction& transaction) {
   if (transaction.meta().pending_since == 0) return {};
   const std::vector<Delta> deltas = BELLJAR_TRY(walk(transaction.store(), transaction.meta().chain, Descend::kWhereTheHostHasOne));
-  Bases bases = BELLJAR_TRY(load_bases(transaction.dir()));
-  std::erase_if(bases, [&](const auto& one) { return !transaction.meta().holds(one.second.layer); });
+  Bases bases = BELLJAR_TRY(load_bases(transaction));
   Observer observer(transaction, bases);
   for (const Delta& delta : deltas) observer.note(delta);
   BELLJAR_CHECK(save_bases(transaction.dir(), bases));
@@ -178,7 +289,73 @@ Result<void> observe(Transaction& transaction) {
   return transaction.save(std::move(meta));
 }
 
-HostSide judge_host(const Store& store, int transaction_dir, const Bases& bases, const Delta& delta) {
+Result<void> renew_bases(const Transaction& transaction, const std::vector<std::string>& paths) {
+  const std::vector<Delta> deltas = BELLJAR_TRY(walk(transaction.store(), transaction.meta().chain));
+  Bases bases = BELLJAR_TRY(load_bases(transaction));
+  std::map<std::string_view, const Delta*> by_path;
+  for (const Delta& delta : deltas) {
+    by_path[delta.path] = &delta;
+    // Written out before the directory above is there for both: what stays in the transaction is still new.
+    const Base* above = base_above(bases, delta.path);
+    if (above == nullptr || !was_no_directory(*above)) continue;
+    Base base = *above;
+    base.was = Base::Was::kAbsent;
+    bases.try_emplace(delta.path, std::move(base));
+  }
+  for (const std::string& path : paths) {
+    const auto known = bases.find(path);
+    const Base* place = known != bases.end() ? &known->second : base_above(bases, path);
+    const auto delta = by_path.find(path);
+    Base base;
+    if (delta == by_path.end() || !delta->second->upper) base.was = Base::Was::kAbsent;
+    else base = base_of_layer(transaction, *delta->second);
+    // The lowest layer that may hold it, so that a rollback to a snapshot does not forget what was committed.
+    base.layer = place != nullptr ? place->layer : transaction.meta().chain.front();
+    base.since = place != nullptr ? place->since : 0;
+    bases[path] = std::move(base);
+  }
+  return save_bases(transaction.dir(), bases);
+}
+
+std::vector<Delta> drop_settled(const Store& store, const Bases& bases, std::vector<Delta> deltas) {
+  std::vector<bool> settled(deltas.size(), false);
+  std::map<std::string_view, std::size_t> by_path;
+  std::optional<std::string_view> going;  // a directory that the transaction takes away: nothing of the host's can stay in it
+  for (std::size_t i = 0; i < deltas.size(); ++i) {
+    const Delta& delta = deltas[i];
+    by_path[delta.path] = i;
+    if (going && within(delta.path, *going)) continue;
+    settled[i] = is_settled(store, bases, delta);
+    const bool goes = kind_of(delta.lower) == FileKind::kDirectory && kind_of(delta.upper) != FileKind::kDirectory;
+    if (goes && !settled[i]) going = delta.path;
+  }
+  // A directory that the host removed is wanted again by what is to be put into it.
+  for (std::size_t i = deltas.size(); i-- > 0;) {
+    if (settled[i] || !deltas[i].upper || deltas[i].path.empty()) continue;
+    const auto above = by_path.find(parent_path(deltas[i].path));
+    if (above != by_path.end() && kind_of(deltas[above->second].lower) != FileKind::kDirectory) settled[above->second] = false;
+  }
+  std::vector<Delta> kept;
+  for (std::size_t i = 0; i < deltas.size(); ++i) {
+    if (!settled[i]) kept.push_back(std::move(deltas[i]));
+  }
+  return kept;
+}
+
+Result<std::vector<Delta>> walk_unsettled(const Transaction& transaction) {
+  std::vector<Delta> deltas = BELLJAR_TRY(walk(transaction.store(), transaction.meta().chain));
+  return drop_settled(transaction.store(), load_bases(transaction).value_or(Bases()), std::move(deltas));
+}
+
+bool layer_has_content(const Store& store, const Base& base, const Delta& delta) {
+  return delta.upper && has_content(base, store.layers(), layer_path(delta.layer, delta.path), *delta.upper);
+}
+
+bool host_has_content(const Store& store, const Base& base, const Delta& delta) {
+  return delta.lower && has_content(base, store.workspace(), delta.path, *delta.lower);
+}
+
+HostSide judge_host(const Store& store, const Bases& bases, const Delta& delta) {
   auto found = bases.find(delta.path);
   if (found != bases.end()) {
     const Base& base = found->second;
@@ -187,8 +364,10 @@ HostSide judge_host(const Store& store, int transaction_dir, const Bases& bases,
     if (!delta.lower) return HostSide::kChanged;
     if (same_file(base, *delta.lower)) return HostSide::kUnchanged;
     // A link made to it, or bytes written back: nothing is lost by going on.
-    const bool same = base.mode == delta.lower->st_mode && content_is(store, transaction_dir, base, delta.path);
-    return same ? HostSide::kUnchanged : HostSide::kChanged;
+    if (base.mode != delta.lower->st_mode || !host_has_content(store, base, delta)) return HostSide::kChanged;
+    if (!has_attributes(kind_of(delta.lower))) return HostSide::kUnchanged;
+    const UniqueFd file = open_lower(store, delta.path);
+    return file.valid() && base.attributes == read_attributes(file.get()) ? HostSide::kUnchanged : HostSide::kChanged;
   }
   // Below a directory that was new, removed or replaced as a whole.
   for (std::string_view up = delta.path; !up.empty();) {

@@ -1,12 +1,18 @@
 #include "txn/commit.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "txn/apply.h"
@@ -27,7 +33,30 @@ constexpr std::uint64_t kMostJudged = 256U << 20;
 struct Plan {
   CommitResult result;
   std::vector<Chosen> chosen;
+  std::vector<std::string> paths;  // all that were asked for, also those that the host has already
 };
+
+// A list for access control goes with the mode, whose group bits are its mask, acl(5).
+struct Rights {
+  std::pair<std::uint32_t, std::map<std::string, std::string>> access;
+  std::map<std::string, std::string> attributes;
+};
+
+Rights rights_of(std::uint32_t mode, std::map<std::string, std::string> attributes) {
+  Rights rights{{mode & 07777U, {}}, std::move(attributes)};
+  for (auto at = rights.attributes.begin(); at != rights.attributes.end();) {
+    const auto one = at++;
+    if (one->first.starts_with("system.")) rights.access.second.insert(rights.attributes.extract(one));
+  }
+  return rights;
+}
+
+// nullopt: both changed it, in different ways.
+template <typename Value>
+std::optional<Value> take_changed(const Value& then, const Value& ours, const Value& theirs) {
+  if (ours == then || ours == theirs) return theirs;
+  return theirs == then ? std::optional(ours) : std::nullopt;
+}
 
 class Planner {
  public:
@@ -36,12 +65,12 @@ class Planner {
 
   Result<Plan> run() {
     deltas_ = BELLJAR_TRY(walk(store_, transaction_.meta().chain));
-    bases_ = BELLJAR_TRY(load_bases(transaction_.dir()));
+    bases_ = BELLJAR_TRY(load_bases(transaction_));
     BELLJAR_CHECK(check_paths());
     for (const Delta& delta : deltas_) {
       if (delta.upper) shown_.insert(delta.path);
     }
-    for (const Delta& delta : deltas_) BELLJAR_CHECK(consider(delta));
+    for (const Delta& delta : drop_settled(store_, bases_, deltas_)) BELLJAR_CHECK(consider(delta));
     return std::move(plan_);
   }
 
@@ -69,6 +98,7 @@ class Planner {
 
   Result<void> consider(const Delta& delta) {
     if (!is_chosen(delta)) return {};
+    plan_.paths.push_back(delta.path);
     const auto change = compare(store_, delta);
     if (!change) return {};
     plan_.result.changes.push_back(*change);
@@ -111,31 +141,56 @@ class Planner {
 
   // Why it cannot be applied, or nothing; what a merge gives goes into `chosen`.
   Result<std::optional<std::string>> three_way(const Delta& delta, Chosen& chosen) const {
-    const HostSide side = judge_host(store_, transaction_.dir(), bases_, delta);
+    const HostSide side = judge_host(store_, bases_, delta);
     if (side == HostSide::kUnchanged) return std::optional<std::string>();
     const auto base = bases_.find(delta.path);
     if (side == HostSide::kUnknown)
       return std::optional<std::string>("it was changed on the host while the command ran, or just before");
-    const bool files = kind_of(delta.upper) == FileKind::kFile && kind_of(delta.lower) == FileKind::kFile;
-    if (files && chosen.content && base != bases_.end() && !base->second.content.empty()) {
-      const std::string then = BELLJAR_TRY(read_whole(transaction_.dir(), "bases/" + base->second.content, kMostMergeable));
-      auto merged = merge_with(then, delta);
-      if (merged) {
-        chosen.merged = *std::move(merged);
-        return std::optional<std::string>();
-      }
-      return std::optional<std::string>("the same lines were changed on the host meanwhile, in another way");
+    if (base != bases_.end() && base->second.was == Base::Was::kKnown && delta.upper && delta.lower) {
+      const mode_t type = delta.upper->st_mode & S_IFMT;
+      const bool same_type = type == (delta.lower->st_mode & S_IFMT) && type == (base->second.mode & S_IFMT);
+      if (same_type && (type == S_IFREG || type == S_IFDIR)) return merge_both(base->second, chosen);
     }
     if (!delta.lower) return std::optional<std::string>("it was removed on the host meanwhile");
     const bool made = base != bases_.end() && base->second.was == Base::Was::kAbsent;
     return std::optional<std::string>(made ? "it was made on the host meanwhile" : "it was changed on the host meanwhile");
   }
 
-  std::optional<std::string> merge_with(const std::string& then, const Delta& delta) const {
+  // Content, rights and attributes each by itself: of a side that is as it was then, the other one is taken.
+  Result<std::optional<std::string>> merge_both(const Base& base, Chosen& chosen) const {
+    const Delta& delta = chosen.delta;
+    const UniqueFd upper = open_upper(store_, delta);
+    const UniqueFd lower = open_lower(store_, delta.path);
+    if (!upper.valid() || !lower.valid()) return std::optional<std::string>("it cannot be read, and the host changed it meanwhile");
+    const Rights then = rights_of(base.mode, base.attributes);
+    const Rights ours = rights_of(delta.upper->st_mode, read_attributes(upper.get()));
+    const Rights theirs = rights_of(delta.lower->st_mode, read_attributes(lower.get()));
+    const auto access = take_changed(then.access, ours.access, theirs.access);
+    if (!access) return std::optional<std::string>("its mode was changed on the host meanwhile, in another way");
+    const auto attributes = take_changed(then.attributes, ours.attributes, theirs.attributes);
+    if (!attributes) return std::optional<std::string>("its attributes were changed on the host meanwhile, in another way");
+    Merged merged{.text = std::nullopt, .mode = access->first, .attributes = *attributes};
+    merged.attributes.insert(access->second.begin(), access->second.end());
+    if (chosen.content && layer_has_content(store_, base, delta)) chosen.content = false;
+    if (chosen.content && !host_has_content(store_, base, delta)) {
+      merged.text = merge_text(base, delta);
+      if (!merged.text) {
+        const bool text = !base.content.empty();
+        return std::optional<std::string>(text ? "the same lines were changed on the host meanwhile, in another way"
+                                               : "it was changed on the host meanwhile");
+      }
+    }
+    chosen.merged = std::move(merged);
+    return std::optional<std::string>();
+  }
+
+  std::optional<std::string> merge_text(const Base& base, const Delta& delta) const {
+    if (base.content.empty()) return std::nullopt;
+    const auto then = read_whole(transaction_.dir(), "bases/" + base.content, kMostMergeable);
     const auto ours = read_whole(store_.layers(), layer_path(delta.layer, delta.path), kMostMergeable);
     const auto theirs = read_whole(store_.workspace(), delta.path, kMostMergeable);
-    if (!ours || !theirs || is_binary(*ours) || is_binary(*theirs) || is_binary(then)) return std::nullopt;
-    return merge(then, *ours, *theirs);
+    if (!then || !ours || !theirs || is_binary(*ours) || is_binary(*theirs) || is_binary(*then)) return std::nullopt;
+    return merge(*then, *ours, *theirs);
   }
 
   const Transaction& transaction_;
@@ -147,22 +202,6 @@ class Planner {
   Bases bases_;
   Plan plan_;
 };
-
-// What was committed in part is what the host has; the layers show the same and diff() finds nothing there.
-Result<void> renew_bases(const Transaction& transaction, const std::vector<std::string>& paths) {
-  Bases bases = BELLJAR_TRY(load_bases(transaction.dir()));
-  for (const std::string& path : paths) {
-    const auto known = bases.find(path);
-    Base base;
-    base.was = Base::Was::kAbsent;
-    const auto spot = find_spot(transaction.store().workspace(), path);
-    if (const auto now = spot ? find_status(spot->parent.get(), spot->name) : std::nullopt) base = base_from(*now);
-    base.layer = known != bases.end() ? known->second.layer : transaction.meta().chain.back();
-    base.since = known != bases.end() ? known->second.since : 0;
-    bases[path] = std::move(base);
-  }
-  return save_bases(transaction.dir(), bases);
-}
 
 // Everything is in place.
 Result<void> retire(Transaction& transaction, Journal& journal, const Record& record) {
@@ -207,14 +246,14 @@ Result<std::vector<Op>> stage_all(const Transaction& transaction, const Journal&
   return stager.take();
 }
 
-Result<void> carry_out(Transaction& transaction, const std::vector<Chosen>& chosen, bool whole) {
+Result<void> carry_out(Transaction& transaction, Plan plan, bool whole) {
   Journal journal = BELLJAR_TRY(Journal::begin(transaction));
-  auto ops = stage_all(transaction, journal, chosen, whole);
+  auto ops = stage_all(transaction, journal, plan.chosen, whole);
   Record record;
   if (ops) {
     record.ops = *std::move(ops);
     record.whole = whole;
-    for (const Chosen& one : chosen) record.paths.push_back(one.delta.path);
+    record.paths = std::move(plan.paths);
     if (auto written = journal.write(record)) return finish(transaction, journal, record);
     else ops = std::move(written).error();
   }
@@ -254,9 +293,10 @@ Result<CommitResult> commit_with(const Place& place, const CommitOptions& option
   for (const Chosen& one : plan.chosen) {
     if (one.merged) plan.result.merged.push_back(one.delta.path);
   }
-  BELLJAR_CHECK(carry_out(transaction, plan.chosen, options.paths.empty()));
-  plan.result.applied = true;
-  return std::move(plan.result);
+  CommitResult result = std::move(plan.result);
+  BELLJAR_CHECK(carry_out(transaction, std::move(plan), options.paths.empty()));
+  result.applied = true;
+  return result;
 }
 
 Result<std::vector<Recovered>> recover(const Place& place) {

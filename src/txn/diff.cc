@@ -1,4 +1,5 @@
 #include "belljar/txn.h"
+#include "txn/base.h"
 #include "txn/compare.h"
 #include "txn/store.h"
 #include "txn/walk.h"
@@ -7,7 +8,7 @@ namespace belljar::txn {
 
 Result<std::vector<Change>> diff(const Place& place) {
   const Transaction transaction = BELLJAR_TRY(Transaction::open(place, Store::Open::kExisting, Access::kRead));
-  const std::vector<Delta> deltas = BELLJAR_TRY(walk(transaction.store(), transaction.meta().chain));
+  const std::vector<Delta> deltas = BELLJAR_TRY(walk_unsettled(transaction));
   return find_renames(transaction.store(), deltas, compare_all(transaction.store(), deltas));
 }
 

@@ -22,7 +22,7 @@ namespace belljar::txn {
 struct Record {
   std::vector<Op> ops;
   bool whole = false;              // everything: the transaction ends
-  std::vector<std::string> paths;  // else: names whose base is what the host has now
+  std::vector<std::string> paths;  // else: names of which the base is what the layers show
   bool operator==(const Record&) const = default;
 };
 std::string encode(const Record& record);

@@ -127,7 +127,7 @@ Result<void> make_fork(const Place& place, const std::string& name) {
   (void)remove_tree(store.path() + "/" + beside);
   if (::mkdirat(store.root(), beside.c_str(), 0700) < 0) return call_failed(errno, "mkdirat", "make the transaction", name);
   const UniqueFd dir = BELLJAR_TRY(open_directory(store.path() + "/" + beside));
-  BELLJAR_CHECK(copy_bases(transaction.dir(), dir.get(), BELLJAR_TRY(load_bases(transaction.dir()))));
+  BELLJAR_CHECK(copy_bases(transaction.dir(), dir.get(), BELLJAR_TRY(load_bases(transaction))));
   BELLJAR_CHECK(write_whole(dir.get(), "meta", encode(other)));
   if (::renameat2(store.root(), beside.c_str(), store.txns_fd(), name.c_str(), RENAME_NOREPLACE) < 0)
     return call_failed(errno, "renameat2", "make the transaction", name);

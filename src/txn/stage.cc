@@ -38,12 +38,12 @@ Result<void> Stager::add(const Chosen& chosen) {
   }
   if (!delta.upper) return remove(delta);
   const bool both_directories = delta.lower && S_ISDIR(delta.lower->st_mode) && S_ISDIR(delta.upper->st_mode);
-  return both_directories || !chosen.content ? meta(delta) : put(chosen);
+  return both_directories || !chosen.content ? meta(chosen) : put(chosen);
 }
 
 Result<void> Stager::put(const Chosen& chosen) {
   Op op = next_op(Op::Kind::kPut, chosen.delta);
-  op.mode = chosen.delta.upper->st_mode & 07777U;
+  op.mode = chosen.merged ? chosen.merged->mode : chosen.delta.upper->st_mode & 07777U;
   op.staged = BELLJAR_TRY(make(chosen, stage_, format("n{}", op.number)));
   ops_.push_back(std::move(op));
   return {};
@@ -63,7 +63,8 @@ Result<void> Stager::remove(const Delta& delta) {
   return {};
 }
 
-Result<void> Stager::meta(const Delta& delta) {
+Result<void> Stager::meta(const Chosen& chosen) {
+  const Delta& delta = chosen.delta;
   Op op = next_op(Op::Kind::kMeta, delta);
   op.mode = delta.upper->st_mode & 07777U;
   const UniqueFd lower = open_lower(store_, delta.path);
@@ -72,6 +73,7 @@ Result<void> Stager::meta(const Delta& delta) {
     op.old_attributes = read_attributes(lower.get());
     op.attributes = read_attributes(upper.get());
   }
+  if (chosen.merged) op.mode = chosen.merged->mode, op.attributes = chosen.merged->attributes;
   ops_.push_back(std::move(op));
   return {};
 }
@@ -134,16 +136,17 @@ Result<std::vector<Op>> Stager::take() {
   return std::move(ops_);
 }
 
-// The text of both sides; owner, mode and attributes of the transaction's file.
 Result<void> Stager::make_merged(const Chosen& chosen, int parent, const std::string& name) {
   const Delta& delta = chosen.delta;
-  const UniqueFd file(::openat(parent, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const UniqueFd file(::openat(parent, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   const UniqueFd source = open_upper(store_, delta);
   if (!file.valid() || !source.valid()) return call_failed(errno, "openat", "prepare", delta.path);
-  BELLJAR_CHECK(write_bytes(file.get(), *chosen.merged, delta.path));
-  give_owner(file.get(), *delta.upper);
-  if (::fchmod(file.get(), delta.upper->st_mode & 07777U) < 0) return call_failed(errno, "fchmod", "prepare", delta.path);
-  return write_attributes(file.get(), read_attributes(source.get()), delta.path);
+  const Merged& merged = *chosen.merged;
+  BELLJAR_CHECK(merged.text ? write_bytes(file.get(), *merged.text, delta.path) : copy_bytes(source.get(), file.get(), delta.path));
+  give_owner(file.get(), *delta.lower);
+  BELLJAR_CHECK(write_attributes(file.get(), merged.attributes, delta.path));
+  if (::fchmod(file.get(), merged.mode) < 0) return call_failed(errno, "fchmod", "prepare", delta.path);
+  return {};
 }
 
 }  // namespace belljar::txn

@@ -41,11 +41,18 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
+// What comes of a file or directory that the host changed too. The owner is the host's: no command can give a file away.
+struct Merged {
+  std::optional<std::string> text;  // of both; none: the layer's bytes
+  std::uint32_t mode = 0;           // permission bits
+  std::map<std::string, std::string> attributes;
+};
+
 // One change that is to be applied.
 struct Chosen {
   Delta delta;
-  bool content = true;                // false: mode and attributes only
-  std::optional<std::string> merged;  // text of a three-way merge, in place of the layer's
+  bool content = true;  // false: mode and attributes only
+  std::optional<Merged> merged;
 };
 
 class Stager {
@@ -63,7 +70,7 @@ class Stager {
   Op next_op(Op::Kind kind, const Delta& delta) const;
   Result<void> put(const Chosen& chosen);
   Result<void> remove(const Delta& delta);
-  Result<void> meta(const Delta& delta);
+  Result<void> meta(const Chosen& chosen);
   Result<Identity> make(const Chosen& chosen, int parent, const std::string& name);
   Result<void> make_file(const Delta& delta, int parent, const std::string& name);
   Result<void> make_directory(const Delta& delta, int parent, const std::string& name);
