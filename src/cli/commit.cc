@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,19 +73,46 @@ void add_emptied(const std::vector<txn::Change>& changes, std::vector<std::strin
   }
 }
 
-// One question for each change but directories, which follow from what is in them; the answer is a line on stdin. `q` or the end of
-// input takes none of what is left.
+// A line of stdin without its end; nothing: there is no whole line any more.
+std::optional<std::string> read_answer() {
+  std::string line;
+  for (int c = std::getchar(); c != EOF; c = std::getchar()) {
+    if (c == '\n') return line;
+    line += static_cast<char>(c);
+  }
+  return std::nullopt;
+}
+
+enum class Answer { kYes, kNo, kQuit };
+
+// Asks until the answer is one. The end of the input is none: whoever went away has not chosen.
+Result<Answer> ask_about(const txn::Change& change) {
+  std::string line = change_line(change);
+  line.pop_back();
+  for (;;) {
+    std::fprintf(stderr, "%s  commit? [y/n/q] ", line.c_str());
+    const auto answer = read_answer();
+    if (!answer)
+      return Error(Code::kAborted, "cannot commit what was chosen")
+          .reason("the input ended before all questions were answered; nothing was committed")
+          .next("answer `q` to leave out the rest, or name what you want: `belljar commit PATH...`");
+    if (answer == "y" || answer == "yes") return Answer::kYes;
+    if (answer == "n" || answer == "no") return Answer::kNo;
+    if (answer == "q" || answer == "quit") return Answer::kQuit;
+    print_note("y: commit it, n: leave it in the transaction, q: leave it and all that follow");
+  }
+}
+
+// One question for each change but directories, which follow from what is in them; the answer is a line on stdin. `q` takes none of
+// what is left.
 Result<std::vector<std::string>> ask(const txn::Place& place) {
   std::vector<std::string> chosen;
   const std::vector<txn::Change> changes = BELLJAR_TRY(txn::diff(place));
   for (const txn::Change& change : changes) {
     if (has_changes_below(changes, change.path)) continue;
-    std::string line = change_line(change);
-    line.pop_back();
-    std::fprintf(stderr, "%s  commit? [y/n/q] ", line.c_str());
-    char answer[64];
-    if (std::fgets(answer, sizeof answer, stdin) == nullptr || answer[0] == 'q') break;
-    if (answer[0] != 'y') continue;
+    const Answer answer = BELLJAR_TRY(ask_about(change));
+    if (answer == Answer::kQuit) break;
+    if (answer == Answer::kNo) continue;
     chosen.push_back(change.path);
     if (change.kind == txn::ChangeKind::kRenamed) chosen.push_back(change.from);
   }

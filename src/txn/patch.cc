@@ -15,6 +15,7 @@
 
 #include "base/format.h"
 #include "belljar/txn.h"
+#include "txn/base.h"
 #include "txn/compare.h"
 #include "txn/files.h"
 #include "txn/lines.h"
@@ -96,6 +97,7 @@ class Writer {
     const Delta& delta = *by_path_.at(change.path);
     if (change.attributes) leave_out(change.path, "its extended attributes");
     if (!git_knows(change.path, change.before) || !git_knows(change.path, change.after)) return {};
+    if (!git_knows_mode(change)) leave_out(change.path, "git has no word for the mode");
     if (change.kind == ChangeKind::kRenamed) return add_rename(change);
     const bool before = is_blob(change.before);
     const bool after = is_blob(change.after);
@@ -133,6 +135,14 @@ class Writer {
     return true;
   }
 
+  // Git knows 644 and 755, and where a file stays the one or the other, its mode is left as it is.
+  static bool git_knows_mode(const Change& change) {
+    if (change.after.kind != FileKind::kFile) return true;
+    const bool runs = (change.after.mode & S_IXUSR) != 0;
+    const bool stays = change.before.kind == FileKind::kFile && ((change.before.mode & S_IXUSR) != 0) == runs;
+    return change.after.mode == (stays ? change.before.mode : runs ? 0755U : 0644U);
+  }
+
   Result<Side> old_side(const std::string& path, const FileState& state) { return side(store_.workspace(), path, state); }
   Result<Side> new_side(const Delta& delta, const FileState& state) {
     return side(store_.layers(), layer_path(delta.layer, delta.path), state);
@@ -164,7 +174,7 @@ class Writer {
   void put(const std::string& path, const Side& left, const Side& right) {
     const std::string old_name = git_name("a/", path);
     const std::string new_name = git_name("b/", path);
-    if (left.mode == right.mode && left.content == right.content) return leave_out(path, "git has no word for the mode");
+    if (left.mode == right.mode && left.content == right.content) return;
     std::string& text = patch_.text;
     text += format("diff --git {} {}\n", old_name, new_name);
     if (left.mode.empty()) text += format("new file mode {}\n", right.mode);
@@ -212,7 +222,7 @@ void note_directories(const std::vector<Change>& changes, Patch& patch) {
 
 Result<Patch> patch(const Place& place) {
   const Transaction transaction = BELLJAR_TRY(Transaction::open(place, Store::Open::kExisting, Access::kRead));
-  const std::vector<Delta> deltas = BELLJAR_TRY(walk(transaction.store(), transaction.meta().chain));
+  const std::vector<Delta> deltas = BELLJAR_TRY(walk_unsettled(transaction));
   const std::vector<Change> changes = find_renames(transaction.store(), deltas, compare_all(transaction.store(), deltas));
   Writer writer(transaction.store(), deltas);
   for (const Change& change : changes) BELLJAR_CHECK(writer.add(change));
