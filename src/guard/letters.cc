@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace belljar::guard {
 namespace {
@@ -10,7 +11,6 @@ namespace {
 struct Around {
   TSNode node;
   bool quoted = false;       // inside "..." or a here-document, where a single quote is a letter
-  bool parameter = false;    // inside ${...}
   bool back_quoted = false;  // inside `...`, where the shell takes backslashes away before it parses
   bool literal = false;      // a here-document with a quoted delimiter
 };
@@ -32,6 +32,8 @@ class Walk {
   void take(TSNode node) { std::fill(left_.begin() + ts_node_start_byte(node), left_.begin() + ts_node_end_byte(node), ' '); }
   bool enter(TSNode node);
   void leaf(TSNode node, const Around& parent);
+  void quote(TSNode node);
+  void unquote(TSNode node);
   void back_quotes(TSNode node);
   void scan();
 
@@ -60,21 +62,24 @@ void Walk::leaf(TSNode node, const Around& parent) {
   const Kind above = grammar_.kind(parent.node);
   const bool opens =
       above == Kind::kSubstitution || above == Kind::kParameter || above == Kind::kArithmetic || above == Kind::kExpansion;
-  if (kind == Kind::kComment || ((kind == Kind::kRawString || kind == Kind::kAnsiC) && !parent.quoted)) return take(node);
-  if (kind == Kind::kToken) {
-    const bool first = ts_node_start_byte(node) == ts_node_start_byte(parent.node);
-    const std::string_view token = without_blanks(raw(node));
-    if (opens && (token == "`" || (first && token.starts_with('$')))) take(node);
-    return;
-  }
-  if (parent.quoted && !parent.parameter) return;  // <( and >( are letters there
-  const std::string_view letters = raw(node);
-  for (std::size_t i = 0; i + 1 < letters.size(); ++i) {
-    if (letters[i] == '\\') ++i;
-    else if ((letters[i] == '<' || letters[i] == '>') && letters[i + 1] == '(')
-      hide(ts_node_start_byte(node) + i, ts_node_end_byte(node));
-  }
+  const std::size_t begin = ts_node_start_byte(node);
+  // A `#` inside a word is a letter to the shell.
+  const bool comment =
+      kind == Kind::kComment && (begin == 0 || std::string_view(" \t\n;&|()").find(text_[begin - 1]) != std::string_view::npos);
+  const bool plain = (kind == Kind::kRawString || kind == Kind::kAnsiC) && !parent.quoted;
+  const std::string_view token = without_blanks(raw(node));
+  const bool first =
+      begin == ts_node_start_byte(parent.node) && std::string_view("$<>").find(token.substr(0, 1)) != std::string_view::npos;
+  if (comment || plain || (kind == Kind::kToken && opens && (first || token == "`"))) take(node);
 }
+
+// In double quotes and here-documents <( and >( are letters, but not in a substitution there.
+void Walk::quote(TSNode node) {
+  const auto end = left_.begin() + ts_node_end_byte(node);
+  std::replace_if(left_.begin() + ts_node_start_byte(node), end, [](char c) { return c == '<' || c == '>'; }, ' ');
+}
+
+void Walk::unquote(TSNode node) { left_.replace(ts_node_start_byte(node), raw(node).size(), raw(node)); }
 
 // Whether to look at its children.
 bool Walk::enter(TSNode node) {
@@ -84,6 +89,7 @@ bool Walk::enter(TSNode node) {
     take(node);
     return false;
   }
+  if (type == "heredoc_body") quote(node);
   if (ts_node_child_count(node) == 0) {
     leaf(node, around_.back());
     return false;
@@ -91,41 +97,35 @@ bool Walk::enter(TSNode node) {
   Around here = around_.back();
   here.node = node;
   here.literal = false;
-  switch (grammar_.kind(node)) {
-    case Kind::kSubstitution:
-      result_.substitutions.push_back(ts_node_start_byte(node));
-      here.quoted = here.parameter = false;
-      if (without_blanks(raw(node)).starts_with('`') && !here.back_quoted) {
-        here.back_quoted = true;
-        back_quotes(node);
-      }
-      break;
-    case Kind::kParameter:
-      here.parameter = true;
-      break;
-    case Kind::kString:
-      here.quoted = true;
-      here.parameter = false;
-      break;
-    default:
-      if (type == "heredoc_body") here.quoted = true;
+  const Kind kind = grammar_.kind(node);
+  if (kind == Kind::kString) quote(node);
+  if (kind == Kind::kString || type == "heredoc_body") here.quoted = true;
+  if (kind == Kind::kSubstitution) {
+    result_.substitutions.push_back(ts_node_start_byte(node));
+    if (std::exchange(here.quoted, false)) unquote(node);
+    if (without_blanks(raw(node)).starts_with('`') && !here.back_quoted) {
+      here.back_quoted = true;
+      back_quotes(node);
+    }
   }
   around_.push_back(here);
   return true;
 }
 
-// What is left: a back-quote, or a dollar with a bracket, with escaped newlines between them or not.
+// What is left: a back-quote, or a dollar or an angle with a bracket, with escaped newlines between them or not.
 void Walk::scan() {
-  bool dollar = false;
+  char before = 0;
   for (std::size_t i = 0; i < left_.size(); ++i) {
-    if (left_[i] == '\\') {
-      if (!is_escape(left_, i, "\n")) dollar = false;
+    const char c = left_[i];
+    if (c == '\\') {
+      if (!is_escape(left_, i, "\n")) before = 0;
       ++i;
       continue;
     }
-    if (left_[i] == '`' || (dollar && std::string_view("({[").find(left_[i]) != std::string_view::npos))
-      return hide(i, std::min(i + 1, left_.size()));
-    dollar = left_[i] == '$';
+    const bool opens = (before == '$' && std::string_view("({[").find(c) != std::string_view::npos) ||
+                       ((before == '<' || before == '>') && c == '(');
+    if (c == '`' || opens) return hide(i, i + 1);
+    before = c;
   }
 }
 

@@ -46,12 +46,13 @@ TEST(Shell, SubstitutionsThatTheGrammarTakesForLettersAreUnread) {
   for (const char* text :
        {"cat <<E\nx `cmd` y\nE\n", "echo ${a:-`cmd`}", "echo \"${a:-`cmd`}\"", "echo ${a-b `cmd`}", "echo ${q^^`cmd`}",
         "echo ${a/`cmd`/b}", "echo $((${q:-`cmd`}))", "echo ${q:-<(cmd)}", "echo \"${q:-'$(cmd)'}\"", "echo ${a#`cmd`}",
-        "echo ${a%%$(cmd)}", "echo `echo \\`cmd\\``", "echo `echo \\$(cmd)`", "echo \"$\\\n(cmd)\"", "cat <<E\n$((cmd))\nE\n"})
+        "echo ${a%%$(cmd)}", "echo `echo \\`cmd\\``", "echo `echo \\$(cmd)`", "echo \"$\\\n(cmd)\"", "cat <<E\n$((cmd))\nE\n",
+        "[ -n x <(cmd) ]", "[[ a < b<(cmd) ]]"})
     EXPECT_TRUE(is_unread(text)) << text;
   // The twins: letters to the shell, too, and substitutions that the tree shows.
   for (const char* text : {"cat <<'E'\nx `cmd` $(cmd)\nE\n", "cat <<E\nx \\`cmd\\` $y it's\nE\n",
                            "echo ${a:-b} ${a%/*} ${a##*.} \"${a:+b c}\"", "echo '`cmd`' $'$(cmd)' \"\\$(x) \\`y\\`\"", "a # `cmd`",
-                           "echo \"x=>(y) <(z)\"", "a `b` $(c) <(d) \"`e` $(f)\"", "grep 'a$' \"b$\""})
+                           "echo \"x=>(y) <(z)\"", "cat <<E\nx=>(y) <(z)\nE\n", "a `b` $(c) <(d) \"`e` $(f)\"", "grep 'a$' \"b$\""})
     EXPECT_FALSE(is_unread(text)) << text;
 }
 
@@ -68,7 +69,7 @@ TEST(Shell, APlantedCommandIsNeverPassedBy) {
       "echo $(a b) $(c \"d\") <(e) ${f[1]} ${g:1:2} \"${h}\"",
   };
   for (const std::string_view text : kTexts) {
-    for (const char* planted : {"`marker`", "$(marker)", "${z:-`marker`}", "${z#$(marker)}"}) {
+    for (const char* planted : {"`marker`", "$(marker)", "${z:-`marker`}", "${z#$(marker)}", "\"$(marker)\""}) {
       for (std::size_t at = 0; at <= text.size(); ++at) {
         std::string whole(text);
         whole.insert(at, planted);
