@@ -66,7 +66,7 @@ std::vector<std::string> hidden_paths(const Paths& paths) {
     for (const std::string& name : mask.hidden) hidden.push_back(folder + "/" + name);
   }
   for (const Gap& gap : paths.gaps) {
-    if (gap.clause == "filesystem.hidden_absent") hidden.push_back(gap.what);
+    if (gap.clause == "filesystem.hidden_absent") hidden.push_back(gap.where);
   }
   return hidden;
 }
@@ -324,10 +324,7 @@ class Preparation {
           "that they exist, their sizes, times and link texts can be asked for (stat, readlink)");
     }
     for (const Gap& gap : paths_.gaps) {
-      const bool glob = gap.clause == "filesystem.globs";
-      if (glob || gap.clause == "filesystem.absent_readonly")
-        add(gap.clause, glob ? format("rule for {}", escaped(gap.what)) : format("{} read-only once it exists", escaped(gap.what)),
-            kBroker, Enforced::kFull);
+      if (gap.clause != "filesystem.hidden_absent" && is_held_by_rules(paths_, gap)) prepared_.report.push_back(held_clause(gap));
     }
     if (!paths_.readonly.empty())
       add("filesystem.readonly", format("{} read-only inside writable directories", escaped(paths_.readonly.front())), kBroker,

@@ -2,15 +2,19 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "backend/native/tree.h"
 #include "backend/native/view.h"
+#include "base/format.h"
+#include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "broker/file_rules.h"
 #include "kernel/seccomp.h"
@@ -18,6 +22,10 @@
 
 namespace belljar::backend {
 namespace {
+
+constexpr std::string_view kGlobs = "filesystem.globs";
+constexpr std::string_view kAbsentHidden = "filesystem.hidden_absent";
+constexpr std::string_view kAbsentReadonly = "filesystem.absent_readonly";
 
 bool has_globs(const Filesystem& filesystem) noexcept {
   for (const FsEntry& entry : filesystem.entries) {
@@ -28,14 +36,18 @@ bool has_globs(const Filesystem& filesystem) noexcept {
 
 // A path that does not exist yet has nothing to mount over: a pattern that matches it alone holds it.
 void hold_absent(const Paths& paths, Filesystem& filesystem) {
-  for (FsEntry& entry : filesystem.entries) {
-    if (entry.glob || entry.access != Access::kRead) continue;
-    for (const Gap& gap : paths.gaps) {
-      if (gap.clause != "filesystem.absent_readonly" || gap.what != entry.path) continue;
-      entry.path = policy::literal_glob(entry.path);
-      entry.glob = true;
-      break;
-    }
+  const std::vector<FsEntry> given = filesystem.entries;
+  for (const Gap& gap : paths.gaps) {
+    if (gap.clause == kGlobs || !is_held_by_rules(paths, gap)) continue;
+    const auto entry = std::ranges::find_if(given, [&](const FsEntry& one) { return !one.glob && one.path == gap.what; });
+    FsEntry held;
+    if (entry != given.end()) held = *entry;
+    else held.origin = {.layer = "default secrets", .file = "", .line = 0}, held.kind = RuleKind::kDefaultSecret;
+    held.path = policy::literal_glob(gap.where);
+    held.glob = true;
+    held.access = gap.clause == kAbsentHidden ? Access::kNone : Access::kRead;
+    std::erase_if(filesystem.entries, [&](const FsEntry& one) { return !one.glob && one.path == gap.where; });
+    filesystem.entries.push_back(std::move(held));
   }
 }
 
@@ -57,6 +69,39 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
   for (const Cache& cache : paths.view.caches) options.exempt.push_back(cache.path);
   auto rules = std::make_shared<const broker::FileRules>(std::move(options));
   return rules->any() ? rules : nullptr;
+}
+
+bool is_held_by_rules(const Paths& paths, const Gap& gap) {
+  if (gap.clause == kGlobs || gap.clause == kAbsentReadonly) return true;
+  return gap.clause == kAbsentHidden &&
+         std::ranges::any_of(paths.writable, [&](const std::string& root) { return policy::is_within(gap.where, root); });
+}
+
+EnforcementClause held_clause(const Gap& gap) {
+  EnforcementClause clause{gap.clause, "", "broker: the call is performed outside, by name at any depth", Enforced::kPartial, ""};
+  Access access = gap.access;
+  if (gap.clause == kGlobs) {
+    clause.asked = format("rule for {}", escaped(gap.what));
+  } else {
+    access = gap.clause == kAbsentHidden ? Access::kNone : Access::kRead;
+    clause.asked = format("{} {} once it exists", escaped(gap.what), access == Access::kNone ? "hidden" : "read-only");
+  }
+  switch (access) {
+    case Access::kNone:
+      clause.detail =
+          "opens, listings and changes of names are refused; the file can still be run as a program, and its attributes asked for "
+          "(stat, readlink, extended attributes) and, by its owner, changed (times, owner, extended attributes)";
+      break;
+    case Access::kRead:
+      clause.detail =
+          "content and name are held; its owner can still change times, owner and extended attributes and, by a descriptor, the "
+          "mode";
+      break;
+    case Access::kWrite:
+      clause.enforced = Enforced::kFull;
+      break;
+  }
+  return clause;
 }
 
 kernel::FileCalls file_calls(const broker::FileRules* rules) noexcept {

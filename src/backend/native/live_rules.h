@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "backend/native/view.h"
+#include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "broker/file_rules.h"
 #include "kernel/seccomp.h"
@@ -15,6 +16,13 @@ namespace belljar::backend {
 // paths (second tier), so all of them are the broker's; without it names, patterns and contents are.
 std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, const Paths& paths,
                                                          std::optional<broker::HeldPaths> held = std::nullopt);
+
+// A name that is not there yet, or a pattern, which these rules hold where there is a broker. Hidden names only below what is
+// writable: elsewhere the command cannot make them, and every open of every file would pay for what the host may make.
+bool is_held_by_rules(const Paths& paths, const Gap& gap);
+
+// What they hold of it, and what goes around them: a supervisor cannot perform exec, and what it lets go on can be exchanged.
+EnforcementClause held_clause(const Gap& gap);
 
 // The calls that the filter sends to the broker for these rules.
 kernel::FileCalls file_calls(const broker::FileRules* rules) noexcept;

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/native/host.h"
+#include "backend/native/live_rules.h"
 #include "backend/native/tree.h"
 #include "backend/native/view.h"
 #include "base/format.h"
@@ -34,10 +35,10 @@ class Report {
   void none(std::string clause, std::string asked, std::string detail) {
     add({std::move(clause), std::move(asked), "", Enforced::kNone, std::move(detail)});
   }
+  void add(EnforcementClause clause) { clauses_.push_back(std::move(clause)); }
   EnforcementReport take() { return std::move(clauses_); }
 
  private:
-  void add(EnforcementClause clause) { clauses_.push_back(std::move(clause)); }
   EnforcementReport clauses_;
 };
 
@@ -88,8 +89,9 @@ void report_files(const Host& host, const Policy& policy, const Paths& paths, bo
                 "read-only mounts (Landlock cannot carve holes: one lock)");
   }
   if (paths.hidden > 0) {
-    const auto missing = std::find_if(paths.gaps.begin(), paths.gaps.end(), [](const Gap& gap) {
-      return gap.clause == "filesystem.hidden_absent" || gap.clause == "filesystem.hidden_files";
+    const auto missing = std::find_if(paths.gaps.begin(), paths.gaps.end(), [&](const Gap& gap) {
+      const bool hidden = gap.clause == "filesystem.hidden_absent" || gap.clause == "filesystem.hidden_files";
+      return hidden && !(brokered && is_held_by_rules(paths, gap));
     });
     const std::string asked = format("{} names hidden", paths.hidden);
     if (missing == paths.gaps.end())
@@ -100,11 +102,10 @@ void report_files(const Host& host, const Policy& policy, const Paths& paths, bo
                             escaped(missing->what)));
   }
   for (const Gap& gap : paths.gaps) {
-    const bool glob = gap.clause == "filesystem.globs";
-    if (!glob && gap.clause != "filesystem.absent_readonly") continue;
-    std::string asked = glob ? format("rule for {}", escaped(gap.what)) : format("{} read-only once it exists", escaped(gap.what));
-    if (brokered) report.full(gap.clause, std::move(asked), kBroker);
-    else report.none(gap.clause, std::move(asked), std::string(kNoListener));
+    if (!is_held_by_rules(paths, gap) || (!brokered && gap.clause == "filesystem.hidden_absent")) continue;
+    EnforcementClause clause = held_clause(gap);
+    if (brokered) report.add(std::move(clause));
+    else report.none(std::move(clause.clause), std::move(clause.asked), std::string(kNoListener));
   }
   if (!paths.view.private_dirs.empty()) {
     std::vector<std::string> names;

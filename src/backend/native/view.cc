@@ -70,7 +70,17 @@ class Planner {
     return std::any_of(paths_.view.private_dirs.begin(), paths_.view.private_dirs.end(),
                        [&](const PrivateDir& dir) { return dir.target == path; });
   }
-  void gap(std::string clause, std::string what) { paths_.gaps.push_back({std::move(clause), std::move(what)}); }
+  void gap(std::string clause, const std::string& what) { gap(std::move(clause), what, what); }
+  void gap(std::string clause, std::string what, std::string where) {
+    paths_.gaps.push_back({.clause = std::move(clause), .what = std::move(what), .where = std::move(where)});
+  }
+  // Of a name that is not there: where it would be made.
+  std::string where_made(const std::string& path) const {
+    std::string above = parent_of(path);
+    while (above != "/" && !host_.canonical(above)) above = parent_of(above);
+    const std::string real = host_.canonical(above).value_or(above);
+    return (real == "/" ? "" : real) + path.substr(above == "/" ? 0 : above.size());
+  }
 
   void add_private(const std::string& path, mode_t mode, bool readonly = false) {
     if (path.empty() || path == "/" || is_under(path, place_.workspace)) return;  // inside the workspace it is as writable as that
@@ -216,13 +226,18 @@ class Planner {
   Result<void> plan_readonly() {
     for (const FsEntry& entry : fs_.entries) {
       if (entry.glob) {
-        gap("filesystem.globs", format("{} ({})", entry.path, to_string(entry.access)));
+        paths_.gaps.push_back({.clause = "filesystem.globs",
+                               .what = format("{} ({})", entry.path, to_string(entry.access)),
+                               .where = {},
+                               .access = entry.access});
         continue;
       }
       if (entry.access != Access::kRead) continue;
       const auto real = host_.canonical(entry.path);
       if (!real) {
-        if (writable(entry.path)) gap("filesystem.absent_readonly", entry.path);
+        const std::string where = where_made(entry.path);
+        if (writable(entry.path)) gap("filesystem.absent_readonly", entry.path, entry.path);
+        if (where != entry.path && writable(where)) gap("filesystem.absent_readonly", entry.path, where);
         continue;
       }
       BELLJAR_CHECK(check_opens_nothing(entry, *real));
@@ -444,14 +459,17 @@ class Planner {
     const PathKind kind = kind_of(path);
     if (kind == PathKind::kSymlink) {
       // The name and what it stands for: an alias must not lead around the rule (CVE-2026-25724).
-      if (const auto real = host_.canonical(path)) hide_at(*real, kind_of(*real), source);
+      if (const auto real = host_.canonical(path)) hide_at(path, *real, kind_of(*real), source);
     } else if (kind != PathKind::kAbsent) {
-      if (const auto real = host_.canonical(path); real && *real != path) return hide_at(*real, kind, source);
+      if (const auto real = host_.canonical(path); real && *real != path) return hide_at(path, *real, kind, source);
+    } else if (const std::string where = where_made(path); where != path) {
+      hide_at(path, where, kind, source);
     }
-    hide_at(path, kind, source);
+    hide_at(path, path, kind, source);
   }
 
-  void hide_at(const std::string& path, PathKind kind, Source source) {
+  // `path`: what the policy's `asked` leads to.
+  void hide_at(const std::string& asked, const std::string& path, PathKind kind, Source source) {
     ++paths_.hidden;
     const bool absent = kind == PathKind::kAbsent;
     // Absent system paths are held by nobody at their own place either.
@@ -487,7 +505,7 @@ class Planner {
     std::string base = parent_of(path);
     while (base != "/" && kind_of(base) == PathKind::kAbsent) base = parent_of(base);
     if (base == "/" || writable(base) || kind_of(base) != PathKind::kDirectory) {
-      gap("filesystem.hidden_absent", path);
+      gap("filesystem.hidden_absent", asked, path);
       return;
     }
     mask(base, path);

@@ -7,13 +7,16 @@
 #include "backend/backend.h"
 #include "backend/native/native.h"
 #include "backend/native/tree.h"
+#include "belljar/policy.h"
 
 namespace belljar::backend {
 
 // A wish that no mount can hold, for the report.
 struct Gap {
   std::string clause;
-  std::string what;
+  std::string what;               // as the policy names it
+  std::string where = {};         // an absent name: where it would stand, links on the way resolved
+  Access access = Access::kRead;  // of a pattern
 };
 
 struct Paths {

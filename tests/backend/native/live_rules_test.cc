@@ -1,0 +1,77 @@
+#include "backend/native/live_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "backend/native/fake_host.h"
+#include "backend/native/view.h"
+#include "belljar/policy.h"
+#include "broker/file_rules.h"
+#include "kernel/seccomp.h"
+
+namespace belljar::backend {
+namespace {
+
+class Nothing final : public broker::Surroundings {
+ public:
+  bool exists(int, std::string_view) const override { return false; }
+};
+
+struct Planned {
+  Paths paths;
+  std::shared_ptr<const broker::FileRules> rules;
+
+  bool refuses(broker::Act act, std::string_view path) const {
+    return rules->rule_for(act, path, false, Nothing()).answer == broker::Answer::kRefuse;
+  }
+};
+
+Planned plan(const FsEntry& entry) {
+  test::FakeHost host;
+  host.dir("/home/u/ws/real").dir("/home/u/ro").link("/home/u/ws/link", "/home/u/ws/real");
+  Policy policy;
+  policy.filesystem.entries = {{.path = "/", .access = Access::kRead}, entry};
+  auto paths = plan_paths(host, policy, {.workspace = "/home/u/ws", .cwd = "/home/u/ws", .home = "/home/u"});
+  EXPECT_TRUE(paths);
+  auto rules = make_file_rules(policy, *paths);
+  return {*std::move(paths), std::move(rules)};
+}
+
+TEST(LiveRules, AHiddenNameThatIsAbsentBelowWhatIsWritableIsHeldByTheBroker) {
+  const Planned planned = plan({.path = "/home/u/ws/later", .access = Access::kNone});
+  for (const broker::Act act : {broker::Act::kRead, broker::Act::kCreate, broker::Act::kMkdir, broker::Act::kRenameTo}) {
+    EXPECT_TRUE(planned.refuses(act, "/home/u/ws/later"));
+    EXPECT_TRUE(planned.refuses(act, "/home/u/ws/later/x"));
+    EXPECT_FALSE(planned.refuses(act, "/home/u/ws/later2"));
+  }
+  EXPECT_EQ(file_calls(planned.rules.get()), kernel::FileCalls::kAll);
+  // Elsewhere the command makes nothing, and opens are not asked about.
+  EXPECT_EQ(file_calls(plan({.path = "/home/u/ro/later", .access = Access::kNone}).rules.get()), kernel::FileCalls::kWrites);
+}
+
+TEST(LiveRules, AnAbsentNameIsHeldWhereALinkOnTheWayLeads) {
+  const Planned hidden = plan({.path = "/home/u/ws/link/later", .access = Access::kNone});
+  EXPECT_TRUE(hidden.refuses(broker::Act::kRead, "/home/u/ws/real/later"));
+  EXPECT_TRUE(hidden.refuses(broker::Act::kCreate, "/home/u/ws/link/later"));  // were the link a directory by then
+  EXPECT_FALSE(hidden.refuses(broker::Act::kRead, "/home/u/ws/real/other"));
+  const Planned readonly = plan({.path = "/home/u/ws/link/later", .access = Access::kRead});
+  EXPECT_TRUE(readonly.refuses(broker::Act::kCreate, "/home/u/ws/real/later"));
+  EXPECT_FALSE(readonly.refuses(broker::Act::kRead, "/home/u/ws/real/later"));
+}
+
+TEST(LiveRules, WhatGoesAroundAHeldPatternIsNamed) {
+  const Planned planned = plan({.path = "**/*.bin", .glob = true, .access = Access::kNone});
+  const auto gap = std::ranges::find(planned.paths.gaps, "filesystem.globs", &Gap::clause);
+  ASSERT_NE(gap, planned.paths.gaps.end());
+  const EnforcementClause clause = held_clause(*gap);
+  EXPECT_EQ(clause.enforced, Enforced::kPartial);
+  EXPECT_NE(clause.detail.find("run as a program"), std::string::npos);
+  const Planned granted = plan({.path = "**/*.out", .glob = true, .access = Access::kWrite});
+  const auto grant = std::ranges::find(granted.paths.gaps, "filesystem.globs", &Gap::clause);
+  EXPECT_EQ(held_clause(*grant).enforced, Enforced::kFull);
+}
+
+}  // namespace
+}  // namespace belljar::backend
