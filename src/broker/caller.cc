@@ -91,6 +91,10 @@ OrErrno<UniqueFd> Caller::open_memory() const {
   return memory;
 }
 
+int tracer_of(int process_dir) {
+  return number<int>(field(slurp(format("/proc/self/fd/{}/status", process_dir)), "TracerPid"), 10);
+}
+
 bool write_memory(int memory, std::uint64_t address, std::span<const std::byte> bytes) {
   return ::pwrite(memory, bytes.data(), bytes.size(), static_cast<off_t>(address)) == static_cast<ssize_t>(bytes.size());
 }

@@ -69,6 +69,9 @@ class Caller {
   UniqueFd pidfd_;
 };
 
+// Which thread traces the process (or thread) whose directory on a /proc that is, numbered as there; 0: none.
+int tracer_of(int process_dir);
+
 // Into what open_memory() gave. False: not all of it can be written.
 bool write_memory(int memory, std::uint64_t address, std::span<const std::byte> bytes);
 

@@ -162,8 +162,12 @@ int open_object(Opening& opening, int object) {
 // Whoever opens mem, maps and their like in its own /proc/self is asked for no ptrace access (fs/proc, ptrace_may_access of one's
 // own thread group); we are. So CAP_SYS_PTRACE comes back for that open alone, where the directory is the caller's own process. The
 // file's owner and mode hold as before: what is not dumpable stays shut.
-int open_own_process(Opening& opening, const Place& place) {
-  if (!opening.file.places().is_own_process(place.dir)) return -EACCES;
+//
+// The same for a process that the calling thread traces, as a debugger writes its breakpoints: to let it attach the kernel asked
+// for the same access, and that memory is open to it by ptrace(2) anyway. The directory is held, so it is that process or none.
+int open_process_file(Opening& opening, const Place& place) {
+  Places& places = opening.file.places();
+  if (!places.is_own_process(place.dir) && !places.is_traced_process(place.dir)) return -EACCES;
   const AsCaller reader(opening.file.context.options.uid, Identity::kReader);
   if (!reader.ok()) return -EACCES;
   return open_at(place.dir, place.name.c_str(), opening.flags | O_NONBLOCK, opening.mode,
@@ -177,7 +181,7 @@ int open_name(Opening& opening, const Place& place) {
   opening.file.take_umask();
   int fd = open_at(place.dir, place.name.c_str(), opening.flags | O_NONBLOCK, opening.mode, opening.resolve | RESOLVE_NO_SYMLINKS);
   if (fd == -EACCES || fd == -EPERM) {
-    if (const int own = open_own_process(opening, place); own >= 0) fd = own;
+    if (const int own = open_process_file(opening, place); own >= 0) fd = own;
   }
   if (fd >= 0) {
     opening.opened = UniqueFd(fd);

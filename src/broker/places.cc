@@ -82,6 +82,18 @@ std::string_view take_component(std::string_view& rest) {
   return component;
 }
 
+// N of /proc/N and /proc/N/task/M; empty for all else.
+std::string process_of(int dir) {
+  const std::string path = on_proc(dir) ? path_of(dir) : "";
+  std::string_view rest = path;
+  if (!rest.starts_with("/proc/")) return {};
+  rest.remove_prefix(5);
+  const std::string_view process = take_component(rest);
+  if (!is_number(process)) return {};
+  const bool whole = rest.empty() || (take_component(rest) == "task" && is_number(take_component(rest)) && rest.empty());
+  return whole ? std::string(process) : std::string();
+}
+
 bool protected_symlinks() {
   static const bool on = [] {
     const UniqueFd file(::open("/proc/sys/fs/protected_symlinks", O_RDONLY | O_CLOEXEC));
@@ -273,15 +285,11 @@ OrErrno<Places::ProcLink> Places::proc_link(int dir, const std::string& name) {
   return link;
 }
 
-bool Places::is_own_process(int dir) {
-  if (!on_proc(dir)) return false;
-  const std::string path = path_of(dir);
-  std::string_view rest = path;
-  if (!rest.starts_with("/proc/")) return false;
-  rest.remove_prefix(5);
-  if (take_component(rest) != format("{}", caller_.ids_inside().tgid)) return false;
-  if (rest.empty()) return true;
-  return take_component(rest) == "task" && is_number(take_component(rest)) && rest.empty();
+bool Places::is_own_process(int dir) { return process_of(dir) == format("{}", caller_.ids_inside().tgid); }
+
+bool Places::is_traced_process(int dir) {
+  const int tracer = process_of(dir).empty() ? 0 : tracer_of(dir);
+  return tracer != 0 && tracer == caller_.ids_inside().tid;
 }
 
 // The caller's own only. The kernel would judge our ptrace access to the others, not the caller's.

@@ -88,6 +88,8 @@ class Places {
 
   // `dir` is /proc/PID or /proc/PID/task/TID of the caller's own process, in the caller's view.
   bool is_own_process(int dir);
+  // ... or of a process that the calling thread traces.
+  bool is_traced_process(int dir);
 
   // openat2(2) RESOLVE_* that the caller asked for: NO_XDEV, NO_SYMLINKS, NO_MAGICLINKS. EXDEV and ELOOP come from them.
   void restrict_to(std::uint64_t resolve) { extra_ = resolve; }
