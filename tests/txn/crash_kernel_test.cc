@@ -21,6 +21,7 @@
 #include "belljar/txn.h"
 #include "support/identity.h"
 #include "support/must.h"
+#include "support/temp_dir.h"
 #include "txn/support_layers.h"
 
 namespace belljar::test {
@@ -249,6 +250,38 @@ TEST(Crash, ARecoveryThatIsKilledIsRecoveredFrom) {
       expect_whole(bench, trees, format("killed at {}, then at {}", at, second));
     }
   }
+}
+
+// After the mark `done` nothing is left but to note what was committed: an edit in that gap is the host's.
+TEST(Crash, AnEditBetweenAPartialCommitAndItsRecoveryStays) {
+  const std::string lines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+  const std::string merged = "one\n2\n3\n4\n5\n6\n7\n8\nnine\n";
+  const std::string edited = "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n";
+  int edits = 0;
+  for (int at = 0;; ++at) {
+    const Workbench bench("/dev/shm");
+    bench.write("merge", lines);
+    bench.in_layer([&](const std::string& up) {
+      Workbench::put(up, "merge", "one" + lines.substr(1));
+      Workbench::put(up, "rest", "r\n");
+    });
+    bench.write("merge", lines.substr(0, 16) + "nine\n");
+    const auto part = [&] {
+      const auto done = txn::commit(bench.place(), {.paths = {"merge"}});
+      return done && done->applied ? 0 : 1;
+    };
+    if (!run_killed(part, at, Where::kAfter).killed) break;
+    // Only where it is in place: before, the edit would be one of those that a commit is undone for.
+    const bool in_place = read_file(bench.ws("merge")) == merged;
+    if (in_place) bench.write("merge", edited), ++edits;
+    const auto recovered = txn::recover(bench.place());
+    ASSERT_TRUE(recovered) << at << recovered.error().line();
+    const auto rest = txn::commit(bench.place(), {});
+    ASSERT_TRUE(rest && rest->applied) << at;
+    EXPECT_EQ(read_file(bench.ws("merge")), in_place ? edited : merged) << at;
+    EXPECT_EQ(read_file(bench.ws("rest")), "r\n") << at;
+  }
+  EXPECT_GE(edits, 5);
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/format.h"
 #include "belljar/txn.h"
@@ -188,6 +189,185 @@ TEST_F(Layers, DamagedStateIsSaidAndCanBeDropped) {
   EXPECT_NE(bench_.changes().find("cannot read the state of a transaction"), std::string::npos);
   EXPECT_TRUE(txn::rollback(bench_.place()));
   EXPECT_NE(bench_.changes().find("cannot find the transaction"), std::string::npos);
+}
+
+std::string numbers(const std::string& second, const std::string& eighth) {
+  return "1\n" + second + "\n3\n4\n5\n6\n7\n" + eighth + "\n9\n";
+}
+
+TEST_F(Layers, AMergedPartIsNotTakenBackByTheRest) {
+  bench_.write("m", numbers("2", "8"));
+  bench_.in_layer([](const std::string& up) {
+    Workbench::put(up, "m", numbers("two", "8"));
+    Workbench::put(up, "k", "k");
+  });
+  bench_.write("m", numbers("2", "eight"));
+  EXPECT_EQ(committed({.paths = {"m"}}), "applied\nmerged m\n");
+  EXPECT_EQ(bench_.changes(), "A k\n");
+  // An edit after the commit is the host's alone, too.
+  bench_.write("m", numbers("two", "acht"));
+  EXPECT_EQ(bench_.changes(), "A k\n");
+  EXPECT_EQ(committed(), "applied\n");
+  EXPECT_EQ(read("m"), numbers("two", "acht"));
+  EXPECT_EQ(read("k"), "k");
+}
+
+TEST_F(Layers, WhatIsWrittenAfterAPartWasCommittedIsAChangeAgain) {
+  bench_.write("m", numbers("2", "8"));
+  bench_.in_layer([](const std::string& up) {
+    Workbench::put(up, "m", numbers("two", "8"));
+    Workbench::put(up, "k", "k");
+  });
+  bench_.write("m", numbers("2", "eight"));
+  EXPECT_EQ(committed({.paths = {"m"}}), "applied\nmerged m\n");
+  bench_.in_layer([](const std::string& up) { Workbench::put(up, "m", numbers("zwei", "8")); });
+  EXPECT_EQ(bench_.changes(), "A k\nM m\n");
+  EXPECT_EQ(committed({.paths = {"m"}}), "applied\nmerged m\n");
+  EXPECT_EQ(read("m"), numbers("zwei", "eight"));
+  // The twin: in the same line it is a conflict.
+  bench_.in_layer([](const std::string& up) { Workbench::put(up, "m", numbers("zwei", "acht")); });
+  EXPECT_EQ(committed(), "conflict m: the same lines were changed on the host meanwhile, in another way\n");
+  EXPECT_EQ(read("m"), numbers("zwei", "eight"));
+}
+
+TEST_F(Layers, ARollbackAfterAPartWasCommittedTakesNothingOfTheHostsBack) {
+  bench_.write("m", numbers("2", "8"));
+  bench_.in_layer([](const std::string& up) { Workbench::put(up, "m", numbers("two", "8")); });
+  ASSERT_TRUE(txn::snapshot(bench_.place(), "s"));
+  bench_.write("m", numbers("2", "eight"));
+  EXPECT_EQ(committed({.paths = {"m"}}), "applied\nmerged m\n");
+  ASSERT_TRUE(txn::rollback(bench_.place(), "s"));
+  bench_.in_layer([](const std::string& up) { Workbench::put(up, "k", "k"); });
+  EXPECT_EQ(bench_.changes(), "A k\n");
+  EXPECT_EQ(committed(), "applied\n");
+  EXPECT_EQ(read("m"), numbers("two", "eight"));
+}
+
+TEST_F(Layers, WhateverWasCommittedInPartBelongsToTheHost) {
+  const std::string binary("a\0b", 3);
+  bench_.write("binary", "text");
+  bench_.write("gone", "1");
+  bench_.write("tree/a", "1");
+  bench_.write("rest", "1");
+  bench_.in_layer([&](const std::string& up) {
+    Workbench::put(up, "binary", binary);
+    Workbench::white_out(up, "gone");
+    Workbench::white_out(up, "tree");
+    Workbench::put(up, "rest", "2");
+    must(::symlink("one", (up + "/link").c_str()));
+  });
+  EXPECT_EQ(committed({.paths = {"binary", "gone", "tree", "link"}}), "applied\n");
+  EXPECT_EQ(bench_.changes(), "M rest\n");
+  // All of it is made anew on the host: the transaction has nothing to say about it.
+  bench_.write("binary", std::string("c\0d", 3));
+  bench_.write("gone", "back");
+  bench_.write("tree/b", "back");
+  must(::unlink(bench_.ws("link").c_str()));
+  must(::symlink("other", bench_.ws("link").c_str()));
+  EXPECT_EQ(bench_.changes(), "M rest\n");
+  EXPECT_EQ(committed(), "applied\n");
+  EXPECT_EQ(read("binary"), std::string("c\0d", 3));
+  EXPECT_EQ(read("gone"), "back");
+  EXPECT_EQ(read("tree/b"), "back");
+  EXPECT_EQ(read("rest"), "2");
+  EXPECT_EQ(std::filesystem::read_symlink(bench_.ws("link")), "other");
+}
+
+TEST_F(Layers, WhatTheHostMakesInANewDirectoryIsNotOverwritten) {
+  bench_.in_layer([](const std::string& up) {
+    Workbench::make_dir(up, "n", true);
+    Workbench::put(up, "n/a", "ours");
+    Workbench::put(up, "n/b", "ours");
+  });
+  EXPECT_EQ(committed({.paths = {"n/a"}}), "applied\n");
+  bench_.write("n/b", "theirs");
+  bench_.in_layer([](const std::string&) {});
+  EXPECT_EQ(committed(), "conflict n/b: it was made on the host meanwhile\n");
+  EXPECT_EQ(read("n/b"), "theirs");
+  // The twin: without it the rest follows.
+  must(::unlink(bench_.ws("n/b").c_str()));
+  EXPECT_EQ(committed(), "applied\n");
+  EXPECT_EQ(read("n/b"), "ours");
+}
+
+TEST_F(Layers, ADirectoryThatTheHostRemovedAfterAPartIsAConflict) {
+  bench_.in_layer([](const std::string& up) {
+    Workbench::make_dir(up, "n", true);
+    Workbench::put(up, "n/a", "ours");
+    Workbench::put(up, "n/b", "ours");
+  });
+  EXPECT_EQ(committed({.paths = {"n/a"}}), "applied\n");
+  std::filesystem::remove_all(bench_.ws("n"));
+  EXPECT_EQ(committed(), "conflict n: it was removed on the host meanwhile\n");
+  EXPECT_EQ(bench_.tree().size(), 1U);
+}
+
+TEST_F(Layers, AModeOfTheHostsSurvivesAMerge) {
+  bench_.write("s", numbers("2", "8"));
+  bench_.write("only_mode", "1");
+  bench_.in_layer([](const std::string& up) {
+    Workbench::put(up, "s", numbers("two", "8"));
+    Workbench::put(up, "only_mode", "2");
+  });
+  bench_.write("s", numbers("2", "SECRET"), 0600);
+  must(::setxattr(bench_.ws("s").c_str(), "user.note", "hi", 2, 0));
+  must(::chmod(bench_.ws("only_mode").c_str(), 0600));
+  EXPECT_EQ(committed(), "applied\nmerged only_mode\nmerged s\n");
+  EXPECT_EQ(read("s"), numbers("two", "SECRET"));
+  EXPECT_EQ(read("only_mode"), "2");
+  struct stat status{};
+  must(::stat(bench_.ws("s").c_str(), &status));
+  EXPECT_EQ(status.st_mode & 07777U, 0600U);
+  must(::stat(bench_.ws("only_mode").c_str(), &status));
+  EXPECT_EQ(status.st_mode & 07777U, 0600U);
+  char value[8] = {};
+  EXPECT_EQ(::getxattr(bench_.ws("s").c_str(), "user.note", value, sizeof value), 2);
+}
+
+TEST_F(Layers, AModeOfTheTransactionsSurvivesAMergeAndTwoAreAConflict) {
+  bench_.write("s", numbers("2", "8"));
+  bench_.write("t", numbers("2", "8"));
+  bench_.in_layer([](const std::string& up) {
+    Workbench::put(up, "s", numbers("two", "8"), 0755);
+    Workbench::put(up, "t", numbers("two", "8"), 0755);
+  });
+  bench_.write("s", numbers("2", "eight"));
+  bench_.write("t", numbers("2", "eight"), 0600);
+  EXPECT_EQ(committed(), "conflict t: its mode was changed on the host meanwhile, in another way\n");
+  EXPECT_EQ(committed({.paths = {"s"}}), "applied\nmerged s\n");
+  EXPECT_EQ(read("s"), numbers("two", "eight"));
+  struct stat status{};
+  must(::stat(bench_.ws("s").c_str(), &status));
+  EXPECT_EQ(status.st_mode & 07777U, 0755U);
+}
+
+TEST_F(Layers, AttributesOfBothSidesThatDifferAreAConflict) {
+  bench_.write("f", numbers("2", "8"));
+  bench_.in_layer([](const std::string& up) {
+    Workbench::put(up, "f", numbers("two", "8"));
+    must(::setxattr((up + "/f").c_str(), "user.note", "hi", 2, 0));
+  });
+  must(::setxattr(bench_.ws("f").c_str(), "user.note", "ho", 2, 0));
+  EXPECT_EQ(committed(), "conflict f: its attributes were changed on the host meanwhile, in another way\n");
+  // The twin: set alike by both.
+  must(::setxattr(bench_.ws("f").c_str(), "user.note", "hi", 2, 0));
+  EXPECT_EQ(committed(), "applied\nmerged f\n");
+  EXPECT_EQ(read("f"), numbers("two", "8"));
+}
+
+TEST_F(Layers, APatchNamesTheModesItDoesNotCarry) {
+  bench_.write("edited", "a\n", 0755);
+  bench_.write("plain", "a\n", 0755);
+  bench_.in_layer([](const std::string& up) {
+    Workbench::put(up, "edited", "b\n", 0700);
+    Workbench::put(up, "plain", "b\n", 0755);
+    Workbench::put(up, "new", "n\n", 0600);
+    Workbench::put(up, "usual", "u\n", 0644);
+  });
+  const auto patch = txn::patch(bench_.place());
+  ASSERT_TRUE(patch);
+  const std::vector<std::string> wanted = {"edited: git has no word for the mode", "new: git has no word for the mode"};
+  EXPECT_EQ(patch->left_out, wanted);
 }
 
 // A workspace on a file system that fills up while the commit is prepared.
