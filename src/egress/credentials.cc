@@ -152,7 +152,7 @@ void Restorer::add_forms(const std::string& value, std::string instead) {
 void Restorer::add(std::string value, std::string instead) {
   if (std::ranges::find(spellings_, value, &Spelling::value) != spellings_.end()) return;
   instead.resize(value.size(), '*');
-  for (unsigned c = 0; c < first_.size(); ++c) first_[c] = first_[c] || may_begin(value, static_cast<char>(c));
+  first_[static_cast<unsigned char>(value[0])] = true;
   spellings_.push_back({std::move(value), std::move(instead)});
 }
 
@@ -162,11 +162,11 @@ std::string Restorer::change(std::string_view bytes, bool last, std::size_t& tak
   std::size_t at = 0, copied = 0;
   const auto copy = [&] { result.append(bytes, copied, at - copied); };
   while (at < bytes.size()) {
-    if (!first_[static_cast<unsigned char>(bytes[at])]) {
+    const std::string_view rest = bytes.substr(at);
+    if (!may_begin(rest, first_)) {
       ++at;
       continue;
     }
-    const std::string_view rest = bytes.substr(at);
     const Spelling* whole = nullptr;
     Fitting found;
     for (const Spelling& spelling : spellings_) {

@@ -1,6 +1,7 @@
 #include "egress/spelling.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -96,7 +97,13 @@ bool is_itself(char c, char letter) noexcept { return c == letter || (c == '+' &
 
 }  // namespace
 
-bool may_begin(std::string_view value, char c) noexcept { return begins_escape(c) || is_itself(c, value[0]); }
+bool may_begin(std::string_view text, const std::array<bool, 256>& letters) {
+  const auto wanted = [&letters](char c) { return letters[static_cast<unsigned char>(c)]; };
+  if (wanted(text[0]) || (text[0] == '+' && wanted(' '))) return true;
+  if (!begins_escape(text[0])) return false;
+  const Escape escape = read_escape(text);
+  return escape.more || (escape.size != 0 && wanted(escape.letter[0]));
+}
 
 Fitting fit_spelling(std::string_view value, std::string_view text) {
   using State = std::pair<std::size_t, std::size_t>;  // how far in the value, how far in the text

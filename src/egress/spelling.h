@@ -2,6 +2,7 @@
 // HTML (&amp; &#38; &#x26;) do. Who escapes chooses letter by letter, so that whole spellings could not be counted. Pure.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string_view>
 
@@ -18,7 +19,7 @@ struct Fitting {
 // and with their product only for values made of the very characters that begin an escape.
 Fitting fit_spelling(std::string_view value, std::string_view text);
 
-// Whether a spelling of `value` may begin with it.
-bool may_begin(std::string_view value, char c) noexcept;
+// Whether `text`, which is not empty, may begin with a spelling of one of these letters: a quick look before the others.
+bool may_begin(std::string_view text, const std::array<bool, 256>& letters);
 
 }  // namespace belljar::egress
