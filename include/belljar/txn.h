@@ -42,7 +42,7 @@ struct FileState {
   bool operator==(const FileState&) const = default;
 };
 
-// One name that differs from the workspace as it is on the host now.
+// One name that differs from the workspace as it is on the host now. What only the host changed is none.
 struct Change {
   ChangeKind kind = ChangeKind::kModified;
   std::string path;  // relative to the workspace; bytes as they are on disk: quote them before you show them
@@ -57,7 +57,7 @@ struct Change {
 Result<std::vector<Change>> diff(const Place& place);
 
 // The same as text that `git apply` takes, binary files included. What git cannot express (an empty directory, a mode other than
-// 644 and 755, an extended attribute, a device) is left out and named in `left_out`.
+// 644 and 755, an extended attribute, a device) is left out and named in `left_out`, even where the rest is in `text`.
 struct Patch {
   std::string text;
   std::vector<std::string> left_out;
@@ -84,7 +84,7 @@ struct Refused {
 struct CommitResult {
   bool applied = false;
   std::vector<Change> changes;      // applied, or that would have been
-  std::vector<std::string> merged;  // of these: text that was changed on the host too, and merged
+  std::vector<std::string> merged;  // of these: text, mode or attributes that were changed on the host too, and merged
   std::vector<Refused> conflicts;   // changed on the host meanwhile
   std::vector<Refused> refused;     // by the rules or the judge
 };
