@@ -1,14 +1,25 @@
 #include "guard/foreign.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "guard/permission_settings.h"
 #include "guard/rules.h"
 #include "policy/document.h"
 #include "policy/json.h"
 #include "policy/parse.h"
+#include "policy/paths.h"
 
 namespace belljar::guard {
 namespace {
@@ -26,7 +37,7 @@ enum class How {
   kUpstream,    // a port of the host's loopback where another proxy listens; `target` is its scheme
   kText,        // a text
   kMap,         // a table of text
-  kReadable,    // a list of paths that become entries with access read
+  kReadable,    // a list of paths that are readable again inside of hidden ones
   kEnabled,     // the sandbox itself
   kPermission,  // one of PermissionSettings
   kRefused,     // by name; `detail` says why
@@ -44,6 +55,7 @@ struct Meaning {
   std::string_view target;  // a policy key, or why not
 };
 
+constexpr std::string_view kWorkspaceWrite = "sandbox_workspace_write.";
 constexpr std::string_view kMac = "concerns macOS, which this build does not serve";
 constexpr std::string_view kOwn = "belljar starts no helper programs";
 constexpr std::string_view kNoChain = "write another proxy as network.upstream_proxy in a policy; hosts stay judged here";
@@ -75,7 +87,7 @@ constexpr Meaning kSandboxSettings[] = {
     {"filesystem.allowWrite", How::kPaths, "filesystem.writable_roots"},
     {"filesystem.denyWrite", How::kPaths, "filesystem.readonly_paths"},
     {"filesystem.denyRead", How::kPaths, "filesystem.blocked_paths"},
-    {"filesystem.allowRead", How::kReadable, "filesystem.entries"},
+    {"filesystem.allowRead", How::kReadable, ""},
     {"filesystem.disabled", How::kOnlyFalse, "it drops all file rules; choose mode = \"danger-full-access\" in a policy, aloud"},
     {"filesystem.allowManagedReadPathsOnly", How::kRefused,
      "managed settings are the file of the system, /etc/belljar/policy.toml"},
@@ -110,7 +122,7 @@ constexpr Meaning kSrt[] = {
     {"network.requireHostMatch", How::kOnlyFalse, kNoTls},
     {"network.ambiguousRequestTarget", How::kOnlyFalse, kNoTls},
     {"filesystem.denyRead", How::kPaths, "filesystem.blocked_paths"},
-    {"filesystem.allowRead", How::kReadable, "filesystem.entries"},
+    {"filesystem.allowRead", How::kReadable, ""},
     {"filesystem.allowWrite", How::kPaths, "filesystem.writable_roots"},
     {"filesystem.denyWrite", How::kPaths, "filesystem.readonly_paths"},
     {"filesystem.allowGitConfig", How::kNotNeeded,
@@ -149,6 +161,7 @@ constexpr Meaning kCodex[] = {
     {"shell_environment_policy.ignore_default_excludes", How::kOnlyFalse,
      "variables that look like secrets stay out; name the ones that are needed under environment.pass"},
     {"approval_policy", How::kApproval, ""},
+    {"profile", How::kNotNeeded, "its sandbox_mode and approval_policy are taken for those of the file"},
     {"default_permissions", How::kRefused, "permission profiles are written as policies of belljar"},
     {"permissions", How::kRefused, "permission profiles are written as policies of belljar"},
 };
@@ -174,7 +187,9 @@ class Importer {
   Importer(policy::Source source, Dialect dialect) : source_(source) { result_.dialect = dialect; }
 
   Result<void> table(const Node& node, const std::string& prefix);
-  void other(const Member& member) { note(member.key, Fate::kOther, "is no setting of a sandbox"); }
+  Result<void> apply_profile(Node& root);
+  Result<void> deny_rules(const Node& permissions);
+  void other(const std::string& name) { note(name, Fate::kOther, "is no setting of a sandbox"); }
   Result<Imported> finish(const std::vector<std::string>& without);
 
  private:
@@ -184,6 +199,11 @@ class Importer {
   Result<void> domains(const Meaning& meaning, const Member& member, const std::string& name);
   Result<void> upstream(const Meaning& meaning, const Member& member, const std::string& name);
   Result<void> readable(const Member& member, const std::string& name);
+  void deny_rule(std::string_view rule);
+  void add_paths(std::string_view key, const std::vector<std::string>& paths, const std::string& name);
+  void refuse_holes();
+  void drop_workspace_write();
+  Result<void> check_values() const;
   Result<std::vector<std::string>> texts(const Member& member, bool paths) const;
   Result<bool> flag(const Member& member) const;
 
@@ -195,13 +215,18 @@ class Importer {
   void say(std::string_view key, std::string value, const std::string& name) {
     note(name, Fate::kPolicy, format("{} = {}", key, value));
     lines_[std::string(key)] = std::move(value);
+    places_[std::string(key)] = at_;
   }
   void refuse(const std::string& name, std::string_view why) { note(name, Fate::kRefused, std::string(why)); }
   std::string policy_text() const;
 
   policy::Source source_;
   Imported result_;
-  std::map<std::string, std::string> lines_;  // policy key -> TOML value
+  std::map<std::string, std::string> lines_;        // policy key -> TOML value
+  std::map<std::string, policy::Position> places_;  // of the fields they come from
+  policy::Position at_;                             // of the field that is read
+  std::map<std::string, std::vector<std::string>, std::less<>> paths_;
+  std::vector<std::string> holes_;  // paths that are to be readable inside of hidden ones
 };
 
 std::string toml_list(const std::vector<std::string>& texts) {
@@ -254,12 +279,117 @@ Result<void> Importer::upstream(const Meaning& meaning, const Member& member, co
   return {};
 }
 
+// Several fields may fill one list: denyRead and rules Read(...).
+void Importer::add_paths(std::string_view key, const std::vector<std::string>& paths, const std::string& name) {
+  auto& list = paths_[std::string(key)];
+  list.insert(list.end(), paths.begin(), paths.end());
+  say(key, toml_list(list), name);
+}
+
+// Not access = "read": that would make a writable place read-only. Whether it lies in a hidden one is known at the end.
 Result<void> Importer::readable(const Member& member, const std::string& name) {
-  std::string entries = "[";
-  for (const std::string& path : BELLJAR_TRY(texts(member, true)))
-    entries += format("{}{{path = {}, access = \"read\"}}", entries.size() > 1 ? ", " : "", policy::json_text(path));
-  say("filesystem.entries", entries + "]", name);
+  holes_ = BELLJAR_TRY(texts(member, true));
+  note(name, Fate::kNotNeeded, "what denyRead does not hide can be read anyway");
   return {};
+}
+
+std::string_view without_dot(std::string_view path) noexcept { return path.starts_with("./") ? path.substr(2) : path; }
+
+void Importer::refuse_holes() {
+  const auto list = paths_.find("filesystem.blocked_paths");
+  if (list == paths_.end()) return;
+  const auto lies_in = [](std::string_view hole, std::string_view hidden) {
+    return hidden.find_first_of("*?[") != std::string_view::npos || hidden == "." || policy::is_within(hole, without_dot(hidden));
+  };
+  for (Field& field : result_.fields) {
+    if (field.name != "filesystem.allowRead") continue;
+    for (const std::string& hole : holes_) {
+      const auto hidden = std::ranges::find_if(list->second, [&](const auto& path) { return lies_in(without_dot(hole), path); });
+      if (hidden == list->second.end()) continue;
+      field.fate = Fate::kRefused;
+      field.detail = format("{} may lie in {}, and what is hidden has no readable places in it; hide what is beside it",
+                            quoted(hole), quoted(*hidden));
+    }
+  }
+}
+
+// Codex reads that table in one mode only.
+void Importer::drop_workspace_write() {
+  const auto mode = lines_.find("mode");
+  if (result_.dialect != Dialect::kCodex || (mode != lines_.end() && mode->second == "\"workspace-write\"")) return;
+  for (Field& field : result_.fields) {
+    const auto meaning = std::ranges::find(kCodex, field.name, &Meaning::name);
+    if (!field.name.starts_with(kWorkspaceWrite) || meaning == std::end(kCodex)) continue;
+    lines_.erase(std::string(meaning->target));
+    field.fate = Fate::kNotNeeded;
+    field.detail = "counts only with sandbox_mode = \"workspace-write\"";
+  }
+}
+
+// The profile that is chosen comes before the file's own words.
+Result<void> Importer::apply_profile(Node& root) {
+  const auto chosen = std::ranges::find(root.members, "profile", &Member::key);
+  if (chosen == root.members.end()) return {};
+  if (chosen->value.kind != Node::Kind::kText) return wrong(*chosen, "text");
+  const std::string name = "profiles." + chosen->value.text;
+  const Node* profiles = find(root, "profiles");
+  const Node* profile = profiles != nullptr ? find(*profiles, chosen->value.text) : nullptr;
+  if (profile == nullptr) {
+    refuse("profile", format("there is no [{}]", escaped(name)));
+    root.members.erase(chosen);
+    return {};
+  }
+  for (const Member& member : std::vector<Member>(profile->members)) {
+    if (member.key == "sandbox_mode" || member.key == "approval_policy") {
+      std::erase_if(root.members, [&](const Member& own) { return own.key == member.key; });
+      root.members.push_back(member);
+    } else if (std::ranges::any_of(kCodex, [&](const Meaning& known) {
+                 return known.name == member.key || known.name.starts_with(member.key + ".");
+               })) {
+      refuse(name + "." + member.key, "is not taken from a profile; write it for the whole file");
+    }
+  }
+  return {};
+}
+
+// Claude's rules for its own tools: what they keep a path from, a command is kept from too.
+Result<void> Importer::deny_rules(const Node& permissions) {
+  if (permissions.kind != Node::Kind::kTable)
+    return policy::error_at(source_, permissions.at, format("`permissions` is {}, not a table", policy::describe(permissions)));
+  for (const Member& member : permissions.members) {
+    if (member.key != "deny") {
+      other("permissions." + member.key);
+      continue;
+    }
+    for (const Node& rule : member.value.items) at_ = rule.at, deny_rule(rule.text);
+    if (member.value.kind != Node::Kind::kList ||
+        std::ranges::any_of(member.value.items, [](const Node& rule) { return rule.kind != Node::Kind::kText; }))
+      return wrong(member, "a list of text");
+  }
+  return {};
+}
+
+// Read(//x) is /x, Read(~/x) in the home, Read(./x) where the command starts, Read(x) a name at any depth, as in .gitignore.
+void Importer::deny_rule(std::string_view rule) {
+  const std::string name = format("permissions.deny {}", rule);
+  const std::size_t open = std::min(rule.find('('), rule.size());
+  const std::string_view tool = rule.substr(0, open);
+  const bool reads = tool == "Read";
+  if (!reads && tool != "Edit" && tool != "Write") return note(name, Fate::kOther, "keeps no path from a command");
+  std::string_view inside = rule.substr(std::min(open + 1, rule.size()));
+  if (inside.ends_with(')')) inside.remove_suffix(1);
+  const bool any_depth = inside.find('/') == std::string_view::npos;
+  if (inside.ends_with("/**")) inside.remove_suffix(3);
+  std::string path(without_dot(inside));
+  if (inside.starts_with("//")) path.erase(0, 1);
+  else if (inside.starts_with('/')) return refuse(name, "where the file lies decides what it means; begin it with //, ~/ or ./");
+  else if (any_depth) path = "**/" + path;
+  const bool names_all = path.find_first_not_of("*./~") == std::string::npos;
+  const bool half_pattern =
+      path.find('*') == std::string::npos && path.find_first_of("?[") != std::string::npos;  // a name to a policy
+  if (names_all || half_pattern || inside.starts_with('!') || !policy::check_glob(path))
+    return refuse(name, "is not a path or pattern of a policy");
+  add_paths(reads ? "filesystem.blocked_paths" : "filesystem.readonly_paths", {path}, name);
 }
 
 Result<void> Importer::permission(const Meaning& meaning, const Member& member, const std::string& name) {
@@ -306,7 +436,7 @@ Result<void> Importer::field(const Meaning& meaning, const Member& member, const
       say(meaning.target, toml_list(BELLJAR_TRY(texts(member, false))), name);
       return {};
     case How::kPaths:
-      say(meaning.target, toml_list(BELLJAR_TRY(texts(member, true))), name);
+      add_paths(meaning.target, BELLJAR_TRY(texts(member, true)), name);
       return {};
     case How::kReadable:
       return readable(member, name);
@@ -361,15 +491,17 @@ Result<void> Importer::field(const Meaning& meaning, const Member& member, const
 
 Result<void> Importer::table(const Node& node, const std::string& prefix) {
   if (node.kind != Node::Kind::kTable)
-    return policy::error_at(source_, node.at, format("`{}` is {}, not a table", escaped(prefix), policy::describe(node)));
+    return policy::error_at(
+        source_, node.at, format("`{}` is {}, not a table", prefix.empty() ? "sandbox" : escaped(prefix), policy::describe(node)));
   const auto known = meanings(result_.dialect);
   for (const Member& member : node.members) {
     const std::string name = prefix.empty() ? member.key : prefix + "." + member.key;
     const auto found = std::ranges::find(known, name, &Meaning::name);
     const bool is_group = std::ranges::any_of(known, [&](const Meaning& meaning) { return meaning.name.starts_with(name + "."); });
+    at_ = member.value.at;
     if (found != known.end()) BELLJAR_CHECK(field(*found, member, name));
     else if (is_group) BELLJAR_CHECK(table(member.value, name));
-    else if (result_.dialect == Dialect::kCodex && prefix.empty()) other(member);
+    else if (result_.dialect == Dialect::kCodex && prefix.empty()) other(member.key);
     else refuse(name, "is not a field that is known here");
   }
   return {};
@@ -391,9 +523,27 @@ std::string Importer::policy_text() const {
   return text + sections;
 }
 
+// Each value by itself, so that an error names the place in the file that was given, not one in a text that nobody wrote.
+Result<void> Importer::check_values() const {
+  for (const auto& [key, value] : lines_) {
+    auto parsed = policy::parse_toml(format("{} = {}\n", key, value), "policy", "import");
+    if (parsed) continue;
+    const std::string& what = parsed.error().what();
+    const std::size_t behind = what.find(": ");  // "policy:1:2: ..."
+    const auto at = places_.find(key);
+    return policy::error_at(source_, at == places_.end() ? policy::Position() : at->second,
+                            behind == std::string::npos ? what : what.substr(behind + 2))
+        .reason(parsed.error().reason())
+        .next(parsed.error().next());
+  }
+  return {};
+}
+
 Result<Imported> Importer::finish(const std::vector<std::string>& without) {
   // srt writes nowhere but where allowWrite says; here the workspace is writable unless the mode says otherwise.
   if (result_.dialect == Dialect::kSrt) lines_["mode"] = "\"read-only\"";
+  refuse_holes();
+  drop_workspace_write();
   std::string refused;
   for (const Field& field : result_.fields) {
     if (field.fate != Fate::kRefused || std::ranges::find(without, field.name) != without.end()) continue;
@@ -404,14 +554,9 @@ Result<Imported> Importer::finish(const std::vector<std::string>& without) {
         .reason(std::move(refused))
         .next("take the field out, or give it up by name: --without FIELD");
   }
+  BELLJAR_CHECK(check_values());
   result_.policy = policy_text();
-  auto parsed = policy::parse_toml(result_.policy, source_.file, "import");
-  if (!parsed) {
-    return Error(Code::kInvalidArgument,
-                 format("cannot import {}: a value is not one that a policy may hold", quoted(source_.file)))
-        .reason(parsed.error().line())
-        .next("mend the value");
-  }
+  BELLJAR_CHECK(policy::parse_toml(result_.policy, source_.file, "import"));
   return std::move(result_);
 }
 
@@ -447,7 +592,9 @@ Result<Imported> import_settings(std::string_view text, std::string_view file, c
   BELLJAR_CHECK(policy::check_text(source));
   if (file.ends_with(".toml")) {
     Importer importer(source, Dialect::kCodex);
-    BELLJAR_CHECK(importer.table(BELLJAR_TRY(policy::parse_toml_document(source)), ""));
+    Node root = BELLJAR_TRY(policy::parse_toml_document(source));
+    BELLJAR_CHECK(importer.apply_profile(root));
+    BELLJAR_CHECK(importer.table(root, ""));
     return importer.finish(without);
   }
   const Node root = BELLJAR_TRY(policy::parse_json_document(source));
@@ -462,7 +609,8 @@ Result<Imported> import_settings(std::string_view text, std::string_view file, c
   Importer importer(source, Dialect::kSandboxSettings);
   if (sandbox != nullptr) {
     for (const Member& member : root.members) {
-      if (member.key != "sandbox") importer.other(member);
+      if (member.key == "permissions") BELLJAR_CHECK(importer.deny_rules(member.value));
+      else if (member.key != "sandbox") importer.other(member.key);
     }
   }
   BELLJAR_CHECK(importer.table(sandbox != nullptr ? *sandbox : root, ""));

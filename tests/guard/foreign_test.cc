@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace belljar::guard {
 namespace {
 
@@ -82,9 +86,8 @@ TEST(Import, WholeSettingsFileNamesWhatItLeavesOut) {
 
 TEST(Import, SrtSettings) {
   EXPECT_EQ(policy_of(R"({"network": {"allowedDomains": ["example.org", "*.example.com"], "deniedDomains": []},
-    "filesystem": {"denyRead": ["~/.ssh"], "allowWrite": [".", "/data/**"], "denyWrite": [".env"], "allowRead": [{"path": "~/.ssh/known_hosts", "literal": true}]}})"),
-            "mode = \"read-only\"\n\n[filesystem]\nblocked_paths = [\"~/.ssh\"]\nentries = [{path = \"~/.ssh/known_hosts\", access "
-            "= \"read\"}]\nreadonly_paths = [\".env\"]\nwritable_roots = "
+    "filesystem": {"denyRead": ["~/.ssh"], "allowWrite": [".", "/data/**"], "denyWrite": [".env"], "allowRead": ["/usr/share"]}})"),
+            "mode = \"read-only\"\n\n[filesystem]\nblocked_paths = [\"~/.ssh\"]\nreadonly_paths = [\".env\"]\nwritable_roots = "
             "[\".\", \"/data\"]\n\n[network]\nallowed_domains = [\"example.org\", \"*.example.com\"]\ndenied_domains = []\nmode = "
             "\"proxy\"\n");
   // CVE-2025-66479: an empty list is none, not all.
@@ -99,6 +102,72 @@ TEST(Import, SrtSettings) {
   EXPECT_NE(
       policy_of(R"({"network": {}, "filesystem": {"denyRead": []}, "ignoreViolations": {"*": ["x"]}})").find("`ignoreViolations`"),
       std::string::npos);
+}
+
+std::vector<Field> fields_of(std::string_view text, std::string_view file = "settings.json") {
+  auto imported = import_settings(text, file, {});
+  EXPECT_TRUE(imported) << imported.error().line();
+  return imported ? imported->fields : std::vector<Field>();
+}
+
+// srt's allowRead reads again inside of denyRead. It never takes away that something may be written.
+TEST(Import, WhatIsReadableInsideOfWhatIsHiddenIsRefused) {
+  EXPECT_EQ(policy_of(R"({"sandbox": {"enabled": true, "filesystem": {"allowRead": ["/ws"]}}})"), "");
+  const auto fields = fields_of(R"({"filesystem": {"denyRead": ["/a"], "allowRead": ["/ab", "/b"]}})");
+  ASSERT_EQ(fields.size(), 2U);
+  EXPECT_EQ(fields[1].fate, Field::Fate::kNotNeeded);
+  for (const char* text : {R"({"filesystem": {"denyRead": ["/a"], "allowRead": ["/b", "/a/x"]}})",
+                           R"({"filesystem": {"allowRead": ["/a"], "denyRead": ["/a"]}})",
+                           R"({"filesystem": {"denyRead": ["./a"], "allowRead": ["a/x"]}})",
+                           R"({"filesystem": {"denyRead": ["."], "allowRead": ["x"]}})",
+                           R"({"filesystem": {"denyRead": ["/**/x"], "allowRead": ["/b"]}})"})
+    EXPECT_NE(policy_of(text).find("`filesystem.allowRead`"), std::string::npos) << text;
+}
+
+TEST(Import, ClaudesDenyRulesKeepPathsFromCommands) {
+  EXPECT_EQ(policy_of(
+                R"j({"sandbox": {"filesystem": {"denyRead": ["/k"]}}, "permissions": {"allow": ["Read(./x)"], "deny":
+    ["Read(./.env)", "Read(secrets/**)", "Read(.npmrc)", "Read(~/.aws/*)", "Read(//etc/shadow)", "Edit(./Makefile)", "Bash(curl:*)"]}})j"),
+            "\n[filesystem]\nblocked_paths = [\".env\", \"secrets\", \"**/.npmrc\", \"~/.aws/*\", \"/etc/shadow\", \"/k\"]\n"
+            "readonly_paths = [\"Makefile\"]\n");
+  const auto fields = fields_of(R"j({"sandbox": {}, "permissions": {"deny": ["Bash(curl:*)"], "allow": []}})j");
+  ASSERT_EQ(fields.size(), 2U);
+  EXPECT_EQ(fields[0], (Field{"permissions.deny Bash(curl:*)", Field::Fate::kOther, "keeps no path from a command"}));
+  for (const char* rule : {"Read", "Read(**)", "Read(/x)", "Read(!x)", "Read(./a?)", "Edit({a,b}*)", "Read(~other/x)"}) {
+    const std::string text = std::string(R"({"sandbox": {}, "permissions": {"deny": [")") + rule + "\"]}}";
+    EXPECT_NE(policy_of(text).find(std::string("`permissions.deny ") + rule), std::string::npos) << rule << policy_of(text);
+  }
+  EXPECT_FALSE(import_settings(R"({"sandbox": {}, "permissions": {"deny": [3]}})", "s.json", {}));
+  EXPECT_FALSE(import_settings(R"j({"sandbox": {}, "permissions": {"deny": "Read(./x)"}})j", "s.json", {}));
+}
+
+TEST(Import, CodexOpensTheNetworkInOneModeOnly) {
+  const std::string table = "[sandbox_workspace_write]\nnetwork_access = true\nwritable_roots = [\"/data\"]\n";
+  EXPECT_EQ(policy_of("sandbox_mode = \"read-only\"\n" + table, "config.toml"), "mode = \"read-only\"\n");
+  EXPECT_EQ(policy_of(table, "config.toml"), "") << "read-only is Codex' default";
+  EXPECT_EQ(fields_of(table, "config.toml")[0].fate, Field::Fate::kNotNeeded);
+  EXPECT_NE(policy_of("sandbox_mode = \"workspace-write\"\n" + table, "config.toml").find("mode = \"host\""), std::string::npos);
+}
+
+TEST(Import, CodexProfileThatIsChosenHolds) {
+  const std::string rest =
+      "sandbox_mode = \"workspace-write\"\n[sandbox_workspace_write]\nnetwork_access = true\n[profiles.x]\nsandbox_mode = "
+      "\"read-only\"\nmodel = \"m\"\napproval_policy = \"on-request\"\n[profiles.y.sandbox_workspace_write]\nnetwork_access = "
+      "false\n";
+  EXPECT_EQ(policy_of("profile = \"x\"\n" + rest, "config.toml"), "mode = \"read-only\"\n");
+  EXPECT_TRUE(permission_of("profile = \"x\"\n" + rest, "config.toml").auto_allow_bash_if_sandboxed);
+  EXPECT_EQ(policy_of(rest, "config.toml"), "mode = \"workspace-write\"\n\n[network]\nmode = \"host\"\n") << "none is chosen";
+  EXPECT_NE(policy_of("profile = \"y\"\n" + rest, "config.toml").find("`profiles.y.sandbox_workspace_write`"), std::string::npos);
+  EXPECT_NE(policy_of("profile = \"z\"\n" + rest, "config.toml").find("`profile`: there is no [profiles.z]"), std::string::npos);
+}
+
+TEST(Import, ErrorsNameAPlaceOfTheFileThatWasGiven) {
+  auto wrong = import_settings(R"({"network": {"allowedDomains": ["a b"]}})", "dom.json", {});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().what().substr(0, 14), "dom.json:1:30:") << wrong.error().what();
+  auto null = import_settings(R"({"sandbox": null})", "s.json", {});
+  ASSERT_FALSE(null);
+  EXPECT_NE(null.error().what().find("`sandbox` is null, not a table"), std::string::npos) << null.error().what();
 }
 
 TEST(Import, CodexSandboxKeys) {
