@@ -34,6 +34,7 @@ struct Side {
 struct Target {
   std::optional<Side> before, after;
   std::uint64_t added = 0, removed = 0;
+  bool patched = false;  // not only read, as what is copied from
   std::string renamed_from;
 };
 
@@ -97,6 +98,7 @@ class Plan {
     Target& target = targets_[patch.to ? to : from];
     if (patch.to) target.after = Side{std::move(patched->text), mode_of(patch, old_side)};
     else target.after.reset();
+    target.patched = true;
     target.added += patched->added, target.removed += patched->removed;
     if (patch.from && patch.to && from != to && !patch.copies) {
       targets_[from].after.reset();
@@ -218,7 +220,7 @@ Answer answer_of(const std::map<std::string, Target>& targets) {
   Answer answer;
   Json files = Json::array();
   for (const auto& [path, target] : targets) {
-    if ((!target.before && !target.after) || (!target.after && gone.contains(path))) continue;
+    if (!target.patched || (!target.before && !target.after) || (!target.after && gone.contains(path))) continue;
     const std::string name = target.renamed_from.empty() ? escaped(path) : escaped(target.renamed_from) + " -> " + escaped(path);
     answer.text += format("{} {} (+{} -{})\n", letter_of(target), name, target.added, target.removed);
     Json file{{"path", path}, {"change", std::string(1, letter_of(target))}, {"added", target.added}, {"removed", target.removed}};

@@ -62,7 +62,7 @@ class Parser {
       const std::string_view line = header();
       if (line.starts_with("diff --git ")) BELLJAR_CHECK(take_git());
       else if (is_plain_header()) BELLJAR_CHECK(take_plain());
-      else if (line.starts_with("@@ -"))
+      else if (line.starts_with("@@"))
         return broken(at_ + 1, "a hunk without a file", "begin each file with `--- a/NAME` and `+++ b/NAME`");
       else ++at_;
     }
@@ -88,7 +88,7 @@ class Parser {
     if (!file.from && !file.to) return broken(file.at, "both sides are /dev/null", "name the file");
     // A file under two names is the new one: "--- x.orig", "+++ x".
     if (file.from && file.to) file.from = file.to;
-    return take_hunks(std::move(file));
+    return take_hunks(std::move(file), false);
   }
 
   // "--- a/x" and "+++ b/x".
@@ -114,7 +114,8 @@ class Parser {
     for (++at_; at_ < lines_.size() && !is_plain_header(); ++at_) {
       if (!BELLJAR_TRY(take_extended(file, extended))) break;
     }
-    if (is_plain_header()) {
+    const bool has_names = is_plain_header();
+    if (has_names) {
       const FilePatch told = file;
       BELLJAR_CHECK(take_names(file));
       if (extended.renamed) file.from = told.from, file.to = told.to;  // without prefixes, in any dialect
@@ -124,7 +125,8 @@ class Parser {
     if (!file.from && !file.to) return broken(file.at, "a file without a name", "add `--- a/NAME` and `+++ b/NAME`");
     if (file.from && file.to && *file.from != *file.to && !extended.renamed)
       return broken(file.at, "two names, but neither `rename from` nor `copy from`", "add those lines, or use one name");
-    return take_hunks(std::move(file));
+    const bool says_all = !has_names && (file.new_mode || extended.added || extended.deleted || extended.renamed);
+    return take_hunks(std::move(file), says_all);
   }
 
   struct Extended {
@@ -163,15 +165,19 @@ class Parser {
     return true;
   }
 
-  Result<void> take_hunks(FilePatch file) {
-    while (header().starts_with("@@ -")) file.hunks.push_back(BELLJAR_TRY(take_hunk()));
+  // `says_all`: the headers name a change of their own, and no hunk need follow.
+  Result<void> take_hunks(FilePatch file, bool says_all) {
+    while (header().starts_with("@@")) file.hunks.push_back(BELLJAR_TRY(take_hunk()));
     // One line too many in a hunk would otherwise be passed over as text between diffs.
     const std::string_view next = header();
     const bool goes_on = next.starts_with('+') || next.starts_with('-') || next.starts_with(' ');
-    if (!file.hunks.empty() && goes_on && next != "-- " && next != "--" && !is_plain_header())
+    const bool is_left = goes_on && next != "-- " && next != "--" && !is_plain_header();
+    if (!file.hunks.empty() && is_left)
       return broken(at_ + 1, "the hunk goes on behind the lines that its `@@` counts", "count its lines again");
     if (header().starts_with("GIT binary patch") || header().starts_with("Binary files "))
       return unserved(at_ + 1, "a binary patch");
+    if (file.hunks.empty() && (is_left || !says_all))
+      return broken(file.at, "a file without a hunk", "write `@@ -START,COUNT +START,COUNT @@` before its changed lines");
     files_.push_back(std::move(file));
     return {};
   }

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
+#include "belljar/error.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
 #include "tools/text.h"
@@ -27,9 +29,22 @@ void end_search(Answer& answer, std::size_t count, bool complete, std::size_t te
   answer.structured["complete"] = complete;
 }
 
+// Nothing above the workspace is searched: "nothing found" would say that nothing is there.
+Result<void> check_inside(std::string_view pattern) {
+  for (std::size_t at = 0; at <= pattern.size();) {
+    const std::size_t end = std::min(pattern.find('/', at), pattern.size());
+    if (pattern.substr(at, end - at) == "..")
+      return Error(Code::kInvalidArgument, format("path escapes workspace: {}", escaped(pattern)))
+          .next("give a pattern relative to the workspace, without `..`");
+    at = end + 1;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Answer> glob(Call& call) {
+  BELLJAR_CHECK(check_inside(call.arguments.text("pattern")));
   const GlobResult found = BELLJAR_TRY(call.sandbox.glob(call.arguments.text("pattern"), walk_of(call)));
   Answer answer;
   Json paths = Json::array();
@@ -45,6 +60,7 @@ Result<Answer> glob(Call& call) {
 Result<Answer> grep(Call& call) {
   GrepOptions options{.letters = call.arguments.flag("ignore_case") ? Case::kIgnoreAscii : Case::kSensitive, .walk = walk_of(call)};
   if (call.arguments.has("files")) options.files = call.arguments.text("files");
+  BELLJAR_CHECK(check_inside(options.files));
   const GrepResult found = BELLJAR_TRY(call.sandbox.grep(call.arguments.text("text"), options));
   Answer answer;
   Json matches = Json::array();

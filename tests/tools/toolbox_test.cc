@@ -236,6 +236,33 @@ TEST_F(Tools, APatchIsAppliedAsAWhole) {
   EXPECT_EQ(mock_->stat("f")->mode, 0755U);
 }
 
+TEST_F(Tools, WhatIsOnlyCopiedFromIsNoChange) {
+  const std::string copy = "diff --git a/f b/f2\ncopy from f\ncopy to f2\n";
+  EXPECT_EQ(call("apply_patch", patch_call(copy)).text, "A f2 (+0 -0)\n");
+  EXPECT_EQ(
+      call("apply_patch", patch_call("diff --git a/f b/f3\ncopy from f\ncopy to f3\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-one\n+1\n"))
+          .text,
+      "M f (+1 -1)\nA f3 (+0 -0)\n");
+}
+
+TEST_F(Tools, AHunkWithoutNumbersChangesNothingAndFails) {
+  for (const char* header : {"@@", "@@ @@", "@@ def foo():"}) {
+    const ToolResult refused = call("apply_patch", patch_call(std::string("--- a/f\n+++ b/f\n") + header + "\n-one\n+1\n"));
+    EXPECT_TRUE(refused.failed) << refused.text;
+    EXPECT_TRUE(has(refused.text, "write the numbers of both sides")) << refused.text;
+    EXPECT_EQ(content("f"), "one\ntwo\nthree\n");
+  }
+}
+
+TEST_F(Tools, APatternThatLeadsOutIsRefused) {
+  for (const char* pattern : {"../**", "/etc/*", "d/../../*", ".."}) {
+    EXPECT_TRUE(call("glob", nlohmann::json{{"pattern", pattern}}.dump()).failed) << pattern;
+    EXPECT_TRUE(call("grep", nlohmann::json{{"text", "one"}, {"files", pattern}}.dump()).failed) << pattern;
+  }
+  EXPECT_FALSE(call("glob", R"({"pattern":"d/..*"})").failed) << "a name that begins with dots";
+  EXPECT_FALSE(call("grep", R"({"text":"one","files":"d/*"})").failed);
+}
+
 TEST_F(Tools, OneFileMayBePatchedTwice) {
   const ToolResult done = call(
       "apply_patch", patch_call("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-one\n+1\n--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-1\n+eins\n two\n"));
