@@ -38,7 +38,7 @@ guard::PermissionSettings default_permission() {
 Result<Judge> make_judge(guard::PermissionSettings settings, guard::RuleSet rules) {
   const auto refused = [](std::string_view what) {
     return Error(Code::kUnimplemented, std::string(what))
-        .reason("`belljar mcp` runs nothing outside of the sandbox")
+        .reason("nothing that an agent calls runs outside of the sandbox")
         .next("take it out of [permission]");
   };
   if (!settings.excluded_commands.empty()) return refused("cannot honour permission.excluded_commands");

@@ -135,6 +135,19 @@ TEST_F(GuardCommand, ScanSaysWhatItFoundAndWhere) {
   EXPECT_EQ(belljar("scan ../absent").code, 125);
 }
 
+TEST_F(GuardCommand, AFileThatCannotBeReadIsNotCalledAPolicy) {
+  for (const char* arguments : {"scan nofile", "scan .", "rules check --rules nofile ls"}) {
+    const auto refused = belljar(arguments);
+    EXPECT_NE(refused.code, 0) << arguments;
+    EXPECT_FALSE(has(refused.err, "policy")) << refused.err;
+  }
+  EXPECT_TRUE(has(belljar("scan .").err, "it is a directory"));
+  write("w/plain", "hello\n");
+  EXPECT_EQ(belljar("scan plain").code, 0);
+  write("w/rules.toml", "");
+  EXPECT_EQ(belljar("rules check --rules rules.toml ls").code, 0);
+}
+
 TEST_F(GuardCommand, ListNamesChecksAndReaders) {
   const auto list = belljar("rules list");
   EXPECT_EQ(list.code, 0);

@@ -386,7 +386,9 @@ TEST(McpPaths, OnlyLocalFilesAreRoots) {
 TEST(McpJudge, NothingRunsOutside) {
   guard::PermissionSettings settings = default_permission();
   settings.excluded_commands = {"docker"};
-  EXPECT_FALSE(make_judge(settings, {}));
+  const auto refused = make_judge(settings, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason(), "nothing that an agent calls runs outside of the sandbox") << "`belljar agent` says it, too";
   settings.excluded_commands.clear();
   EXPECT_TRUE(make_judge(settings, {}));
 }

@@ -6,8 +6,8 @@
 #include <climits>
 #include <cstdlib>
 #include <string>
-#include <utility>
 
+#include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "cli/load.h"
@@ -29,7 +29,12 @@ std::string canonical(const std::string& path) {
 Result<void> add_rules_file(guard::RuleSet& set, const std::string& path, const std::string& workspace, bool named) {
   auto text = read_policy_file(path);
   if (!text && !named && (text.error().errnum() == ENOENT || text.error().errnum() == ENOTDIR)) return {};
-  if (!text) return std::move(text).error();
+  if (!text) {
+    return Error(text.error().code(), format("cannot read the rules {}", quoted(path)))
+        .reason(text.error().reason())
+        .sys(text.error().errnum(), text.error().call())
+        .next("name a TOML file: --rules ./rules.toml");
+  }
   const bool inside = !workspace.empty() && (canonical(path) + "/").starts_with(workspace == "/" ? "/" : workspace + "/");
   const guard::Trust trust = inside ? guard::Trust::kWorkspace : guard::Trust::kUser;
   guard::join(set, BELLJAR_TRY(guard::parse_rules(*text, path, trust)), trust);

@@ -55,7 +55,10 @@ int scan_all(const Given& given) {
     } else {
       auto read = read_policy_file(file);
       if (!read)
-        return print_error(Error(read.error().code(), format("cannot scan {}", belljar::quoted(file))).reason(read.error().line()));
+        return print_error(Error(read.error().code(), format("cannot scan {}", belljar::quoted(file)))
+                               .reason(read.error().reason())
+                               .sys(read.error().errnum(), read.error().call())
+                               .next("name files, or `-` for stdin"));
       text = std::move(*read);
     }
     const guard::Scan found = guard::scan(text);
