@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "broker/file_calls.h"
+#include "broker/refused_call.h"
 #include "kernel/sys.h"
 
 namespace belljar::broker {
@@ -37,8 +38,17 @@ int explain_object(FileCall& file, Act act, int object, int status) {
   return place ? file.explain(act, *place, status) : status;
 }
 
+// The filter sends S_ISGID here for the sake of directories, where it says whose group new files get. What an open descriptor is of
+// does not change.
+int check_set_id(FileCall& file, int object, mode_t mode) {
+  struct stat now{};
+  if ((mode & S_ISGID) == 0 || (::fstat(object, &now) == 0 && S_ISDIR(now.st_mode))) return 0;
+  return refuse_as_filter(file.context, file.call);
+}
+
 int change_mode(FileCall& file, int object, mode_t mode, int flags) {
   struct stat now{};
+  if (const int status = check_set_id(file, object, mode); status != 0) return status;
   if ((flags & AT_SYMLINK_NOFOLLOW) != 0 && ::fstat(object, &now) == 0 && S_ISLNK(now.st_mode)) return -EOPNOTSUPP;
   if (const int status = judge_object(file, Act::kChmod, object); status != 0) return status;
   return explain_object(file, Act::kChmod, object, result(::chmod(own_link(object).c_str(), mode)));
@@ -52,7 +62,7 @@ bool kernel_has_fchmodat2() {
 
 // The mode of the very name, where it is no link, and it is known that no rule has anything to say: 1 when that is not so.
 int change_mode_of_name(FileCall& file, int start, const std::string& path, mode_t mode) {
-  if (path.ends_with('/') || !kernel_has_fchmodat2()) return 1;
+  if ((mode & S_ISGID) != 0 || path.ends_with('/') || !kernel_has_fchmodat2()) return 1;
   auto place = file.places().parent(start, path);
   if (!place || !place->is_name()) return 1;
   for (const bool is_dir : {false, true}) {
@@ -69,9 +79,24 @@ bool beyond_limit(int object, std::int64_t length, std::uint64_t limit) {
   return ::fstat(object, &now) == 0 && S_ISREG(now.st_mode) && length > now.st_size && static_cast<std::uint64_t>(length) > limit;
 }
 
+// Only with S_ISGID: fchmod is the kernel's else.
+int perform_fchmod(FileCall& file) {
+  const auto& args = file.call.args;
+  auto object = file.caller.duplicate(static_cast<int>(args[0]));
+  if (!object) return -object.error();
+  if (const int status = file.begin(); status != 0) return status;
+  file.share_directories();
+  file.permissions().narrow();  // it may be on a /proc
+  const auto mode = static_cast<mode_t>(args[1] & 07777U);
+  if (const int status = check_set_id(file, object->get(), mode); status != 0) return status;
+  if (const int status = judge_object(file, Act::kChmod, object->get()); status != 0) return status;
+  return explain_object(file, Act::kChmod, object->get(), result(::fchmod(object->get(), mode)));
+}
+
 }  // namespace
 
 int perform_chmod(FileCall& file) {
+  if (file.call.number == SYS_fchmod) return perform_fchmod(file);
   const auto& args = file.call.args;
   const bool at = file.call.number != SYS_chmod;
   const bool has_flags = file.call.number == kernel::sys::kFchmodat2;

@@ -33,6 +33,7 @@ Perform performer_of(int number) {
     case SYS_renameat2:
       return perform_rename;
     case SYS_chmod:
+    case SYS_fchmod:
     case SYS_fchmodat:
     case kernel::sys::kFchmodat2:
       return perform_chmod;

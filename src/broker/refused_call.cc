@@ -73,19 +73,28 @@ std::string detail_of(const Call& call) {
   }
 }
 
-bool permits(const Context& context, const Call& call, void (*relax)(kernel::SeccompSpec&)) {
-  kernel::SeccompSpec spec = context.options.filter;
+bool permits(kernel::SeccompSpec spec, const Call& call, void (*relax)(kernel::SeccompSpec&)) {
   relax(spec);
   return kernel::refusal_of(spec, static_cast<std::uint32_t>(call.number), call.args).errnum == 0;
 }
 
 // The policy key that would open it, found by asking the model; "seccomp" when none does.
-std::string rule_of(const Context& context, const Call& call) {
-  if (permits(context, call, [](kernel::SeccompSpec& spec) { spec.unix_sockets = kernel::UnixSockets::kAll; }))
+std::string rule_of(const kernel::SeccompSpec& filter, const Call& call) {
+  if (permits(filter, call, [](kernel::SeccompSpec& spec) { spec.unix_sockets = kernel::UnixSockets::kAll; }))
     return "network.allow_all_unix_sockets";
-  if (permits(context, call, [](kernel::SeccompSpec& spec) { spec.allow_inet = true; })) return "network.mode";
-  if (permits(context, call, [](kernel::SeccompSpec& spec) { spec.allow_nested_userns = true; })) return "allow_nested_userns";
+  if (permits(filter, call, [](kernel::SeccompSpec& spec) { spec.allow_inet = true; })) return "network.mode";
+  if (permits(filter, call, [](kernel::SeccompSpec& spec) { spec.allow_nested_userns = true; })) return "allow_nested_userns";
   return "seccomp";
+}
+
+// 0: this filter does not refuse it.
+int refuse_by(Context& context, const Call& call, const kernel::SeccompSpec& filter) {
+  const kernel::CallRefusal refusal = kernel::refusal_of(filter, static_cast<std::uint32_t>(call.number), call.args);
+  if (refusal.errnum == 0) return 0;
+  CallName name = name_of(call);
+  const Caller caller(call.tid);
+  return context.refuse(caller, std::move(name.operation), std::move(name.target), refusal.errnum,
+                        format("no call of this kind: {}", refusal.why), rule_of(filter, call));
 }
 
 }  // namespace
@@ -97,15 +106,16 @@ CallName name_of(const Call& call) {
 }
 
 bool handle_refused(Context& context, const Call& call) {
-  const kernel::CallRefusal refusal =
-      kernel::refusal_of(context.options.filter, static_cast<std::uint32_t>(call.number), call.args);
-  if (refusal.errnum == 0) return false;
-  CallName name = name_of(call);
-  const Caller caller(call.tid);
-  const int status = context.refuse(caller, std::move(name.operation), std::move(name.target), refusal.errnum,
-                                    format("no call of this kind: {}", refusal.why), rule_of(context, call));
+  const int status = refuse_by(context, call, context.options.filter);
+  if (status == 0) return false;
   answer(context.listener.get(), call.id, status);
   return true;
+}
+
+int refuse_as_filter(Context& context, const Call& call) {
+  kernel::SeccompSpec alone = context.options.filter;
+  alone.file_calls = kernel::FileCalls::kDirect;
+  return refuse_by(context, call, alone);
 }
 
 }  // namespace belljar::broker

@@ -9,6 +9,9 @@ namespace belljar::broker {
 // False when the filter does not refuse this call: it is somebody else's to answer.
 bool handle_refused(Context& context, const Call& call);
 
+// For a call that the filter sent here to be looked at and would refuse by itself: recorded as such; -errno, 0 where it would not.
+int refuse_as_filter(Context& context, const Call& call);
+
 // What a violation calls the act: {"system-call", "mount"}, {"socket", "AF_PACKET SOCK_RAW"}. Pure.
 struct CallName {
   std::string operation;

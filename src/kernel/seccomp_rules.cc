@@ -81,6 +81,12 @@ Rule mode_rule(const SeccompSpec& spec, std::uint8_t mode, Verdict otherwise) {
   return rules;
 }
 
+// Of a directory S_ISGID says whose group new files get, and only the broker can tell one from a file. S_ISUID means nothing there.
+Rule change_mode_rule(const SeccompSpec& spec, std::uint8_t mode, Verdict otherwise) {
+  if (!performed(spec) || !spec.deny_setid_bits) return mode_rule(spec, mode, otherwise);
+  return Rules(otherwise).when(has_any(mode, S_ISUID), refuse(EPERM)).when(has_any(mode, S_ISGID), kNotify);
+}
+
 // S_IFCHR and S_IFBLK share the bit 0020000 with S_IFLNK only, which mknod does not take.
 Rule node_rule(const SeccompSpec& spec, std::uint8_t mode) {
   return Rules(brokered(spec)).when(has_any(mode, S_IFCHR | (spec.deny_setid_bits ? kSetIdBits : 0)), refuse(EPERM));
@@ -195,11 +201,13 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
     case Group::kOpenMode2:
       return open_rule(spec, 2);
     case Group::kMode1:
-      return mode_rule(spec, 1, kAllow);
+      return change_mode_rule(spec, 1, kAllow);
     case Group::kPathMode1:
-      return mode_rule(spec, 1, brokered(spec));
+      return change_mode_rule(spec, 1, brokered(spec));
     case Group::kPathMode2:
-      return mode_rule(spec, 2, brokered(spec));
+      return change_mode_rule(spec, 2, brokered(spec));
+    case Group::kCreat:
+      return mode_rule(spec, 1, brokered(spec));
     case Group::kNames:
       return flat(brokered(spec));
     case Group::kUmask:

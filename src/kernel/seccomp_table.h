@@ -33,9 +33,10 @@ enum class Group : std::uint8_t {
   kOpenMode1,  // flags and mode at arguments 1 and 2: open
   kOpenMode2,  // at 2 and 3: openat
   kMode1,      // mode at argument 1: fchmod
-  kPathMode1,  // a path and a mode at argument 1: chmod, creat
+  kPathMode1,  // a path and a mode at argument 1: chmod
   kPathMode2,  // at 2: fchmodat, fchmodat2
-  kNames,      // calls that make, move or remove names, and truncate
+  kCreat,
+  kNames,  // calls that make, move or remove names, and truncate
   kUmask,
   kClose,
   kLandlockSelf,
