@@ -111,6 +111,7 @@ class RateLimited final : public SandboxDecorator {
  private:
   // A turn is taken even when it lies ahead, so callers that wait come one after another.
   Result<void> wait_turn(const CancelToken& cancel = {}) {
+    if (cancel.cancelled()) return {};  // the call itself says so, and takes no turn
     milliseconds wait{0};
     {
       const std::lock_guard guard(mutex_);

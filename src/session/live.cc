@@ -30,6 +30,7 @@
 #include "runtime/transaction.h"
 #include "runtime/unserved.h"
 #include "session/checks.h"
+#include "session/ended.h"
 #include "session/patience.h"
 #include "session/spawned.h"
 #include "session/watch.h"
@@ -92,6 +93,9 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
   BELLJAR_CHECK(runtime::check_served(options.policy));
   Limits& limits = options.policy.limits;
   options.idle_timeout = limits.idle_timeout ? limits.idle_timeout : lifecycle_.idle_timeout;
+  if (options.idle_timeout && *options.idle_timeout <= std::chrono::milliseconds(0))
+    return Error(Code::kInvalidArgument, format("cannot use an idle timeout of {} ms", options.idle_timeout->count()))
+        .next("give a positive one, or none");
   if (options.idle_timeout) options.idle_timeout = bounded(*options.idle_timeout);
   limits.idle_timeout.reset();  // of one command that is: here it is the sandbox's
   if (limits.disk) options.policy.filesystem.tmp_size = std::min(options.policy.filesystem.tmp_size, *limits.disk);
@@ -233,6 +237,7 @@ Result<ExecResult> LiveSandbox::exec(const Command& command, const ExecOptions& 
   BELLJAR_CHECK(check_command(command));
   BELLJAR_CHECK(check_timeout(options.timeout));
   const auto [alive, use] = BELLJAR_TRY(core());
+  if (options.cancel.cancelled()) return cancelled_before_start();
   const Limits& limits = alive->policy().limits;
   RunRequest request;
   request.command = command;
@@ -252,6 +257,7 @@ Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, cons
   BELLJAR_CHECK(check_command(command));
   BELLJAR_CHECK(check_timeout(options.timeout));
   const auto [alive, use] = BELLJAR_TRY(core());
+  if (options.cancel.cancelled()) return make_cancelled_process();
   const Limits& limits = alive->policy().limits;
   RunRequest request = make_request(command, options, limits);
   request.stdin_pipe = options.input == SpawnInput::kPipe;
@@ -268,6 +274,7 @@ Result<Handed> LiveSandbox::spawn_handed(const Command& command, const SpawnOpti
   BELLJAR_CHECK(check_command(command));
   BELLJAR_CHECK(check_timeout(options.timeout));
   const auto [alive, use] = BELLJAR_TRY(core());
+  if (options.cancel.cancelled()) return Error(Code::kCanceled, "cannot start a command").reason("the caller cancelled it");
   RunRequest request = make_request(command, options, alive->policy().limits);
   request.handed = std::move(ends);
   auto running = BELLJAR_TRY(Running::start(alive, std::move(request)));

@@ -81,7 +81,7 @@ class LineSearch {
 
   // `found` says whether to go on.
   void search(int fd, const std::function<bool(std::uint64_t line, std::string text)>& found) const {
-    std::string pending;
+    std::string pending, beginning;  // of a line whose beginning is not pending any more
     std::array<char, kBlock> block;
     std::uint64_t line = 1;
     ssize_t got = 0;
@@ -89,15 +89,17 @@ class LineSearch {
       pending.append(block.data(), static_cast<std::size_t>(got));
       std::size_t start = 0;
       for (std::size_t end; (end = pending.find('\n', start)) != std::string::npos; start = end + 1, ++line) {
-        if (holds(std::string_view(pending).substr(start, end - start)) &&
-            !found(line, pending.substr(start, std::min(end - start, kLongestLine))))
-          return;
+        const std::string_view here = std::string_view(pending).substr(start, end - start);
+        if (holds(here) && !found(line, beginning.empty() ? std::string(here.substr(0, kLongestLine)) : beginning)) return;
+        beginning.clear();
       }
       pending.erase(0, start);
       // A "line" that long is no text; what is kept still finds a match that lies across two blocks.
-      if (pending.size() > (1U << 20)) pending.erase(0, pending.size() - std::max(text_.size(), kLongestLine));
+      if (pending.size() <= (1U << 20)) continue;
+      if (beginning.empty()) beginning = pending.substr(0, kLongestLine);
+      pending.erase(0, pending.size() - std::max(text_.size(), kLongestLine));
     }
-    if (!pending.empty() && holds(pending)) found(line, pending.substr(0, kLongestLine));
+    if (!pending.empty() && holds(pending)) found(line, beginning.empty() ? pending.substr(0, kLongestLine) : beginning);
   }
 
  private:

@@ -171,7 +171,17 @@ const std::vector<Row>& rows() {
        [](const Bench& bench) {
          const CancelToken early = *CancelToken::create();
          early.cancel();
-         EXPECT_EQ(run(bench, "sleep 300", {.cancel = early}).reason, Reason::kCancelled);
+         EXPECT_EQ(run(bench, "touch early").reason, Reason::kExited);
+         EXPECT_EQ(run(bench, "touch ran; sleep 300", {.cancel = early}).reason, Reason::kCancelled);
+         auto process = bench.sandbox->spawn(shell_command("touch ran; sleep 300"), {.cancel = early});
+         EXPECT_TRUE(process) << process.error().line();
+         if (process) {
+           EXPECT_EQ((*process)->wait()->value().reason, Reason::kCancelled);
+           EXPECT_EQ((*process)->signal(SIGTERM).error().code(), Code::kFailedPrecondition);
+         }
+         EXPECT_EQ(bench.sandbox->exec("touch ran", {.cancel = early})->reason, Reason::kCancelled);
+         EXPECT_FALSE(bench.sandbox->stat("ran")) << "nothing was started";
+         EXPECT_TRUE(bench.sandbox->stat("early"));
          const CancelToken late = *CancelToken::create();
          const ExecResult result =
              run(bench, "echo ready; sleep 300", {.cancel = late, .on_stdout = [&](std::string_view) { late.cancel(); }});
@@ -264,6 +274,27 @@ const std::vector<Row>& rows() {
          }
          return Outcome::kSame;
        }},
+      {"what makes no sense is refused", false,
+       [](const Bench& bench) {
+         Sandbox& sandbox = *bench.sandbox;
+         EXPECT_EQ(sandbox.exec(Command{.argv = {"true"}, .env = {{"a=b", "x"}}}).error().code(), Code::kInvalidArgument);
+         EXPECT_EQ(sandbox.exec(Command{.argv = {"true"}, .env = {{"a", std::string("x\0y", 3)}}}).error().code(),
+                   Code::kInvalidArgument);
+         if (bench.elsewhere) return Outcome::kNotApplicable;  // names and walks are that machine's
+         EXPECT_TRUE(sandbox.write_file("g/file", "senseless\n"));
+         EXPECT_EQ(sandbox.glob("**", {.timeout = -1ms}).error().code(), Code::kInvalidArgument);
+         EXPECT_EQ(sandbox.grep("senseless", {.walk = {.timeout = 0ms}}).error().code(), Code::kInvalidArgument);
+         EXPECT_EQ(sandbox.write_file("g/", "x").error().code(), Code::kFailedPrecondition);
+         EXPECT_FALSE(sandbox.write_file(std::string(256, 'n'), "x"));
+         EXPECT_TRUE(sandbox.write_file(std::string(255, 'n'), "x"));
+         const CancelToken cancelled = *CancelToken::create();
+         cancelled.cancel();
+         EXPECT_FALSE(sandbox.glob("**", {.cancel = cancelled})->complete);
+         EXPECT_FALSE(sandbox.grep("senseless", {.walk = {.cancel = cancelled}})->complete);
+         EXPECT_TRUE(sandbox.glob("**")->complete);
+         EXPECT_EQ(sandbox.grep("senseless")->matches.size(), 1U);
+         return Outcome::kSame;
+       }},
       {"files: paths that lead out are refused", false,
        [](const Bench& bench) {
          Sandbox& sandbox = *bench.sandbox;
@@ -292,6 +323,11 @@ const std::vector<Row>& rows() {
          expect_escape(sandbox.write_file("out", "x"), "out");
          expect_escape(sandbox.write_file("outdir/x", "x"), "outdir/x");
          expect_escape(sandbox.list("up"), "up");
+         run(bench, "ln -s nowhere dangling; mkdir there; ln -s there todir");
+         EXPECT_EQ(sandbox.make_dir("dangling").error().code(), Code::kAlreadyExists);
+         EXPECT_EQ(sandbox.make_dir("dangling/x").error().code(), Code::kAlreadyExists);
+         EXPECT_TRUE(sandbox.make_dir("todir/x"));
+         EXPECT_EQ(sandbox.stat("there/x")->type, FileType::kDirectory);
          EXPECT_EQ(sandbox.read_file("in").value(), "x\n");
          EXPECT_EQ(sandbox.stat("out")->target, "/etc/passwd");
          return Outcome::kSame;

@@ -66,6 +66,18 @@ TEST_F(Lifecycle, UnusedItStopsByItself) {
   EXPECT_EQ(sandbox->exec("cat used").value().out.bytes, "x");
 }
 
+TEST_F(Lifecycle, AnIdleTimeoutIsPositive) {
+  config_.workspace = place_.path();
+  for (const auto time : {0ms, -1ms}) {
+    config_.idle_timeout = time;
+    auto made = make_sandbox(config_);
+    ASSERT_TRUE(made) << made.error().line();
+    EXPECT_EQ((*made)->start().error().code(), Code::kInvalidArgument);
+  }
+  config_.idle_timeout = 1h;
+  EXPECT_TRUE(start()->exec("true"));
+}
+
 TEST_F(Lifecycle, AWorkspaceOfItsOwnGoesWithIt) {
   config_.workspaces = place_.path();
   config_.on_stop = OnStop::kClean;

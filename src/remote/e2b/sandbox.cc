@@ -39,6 +39,7 @@
 #include "runtime/enforcement.h"
 #include "runtime/json.h"
 #include "session/checks.h"
+#include "session/ended.h"
 
 namespace belljar::remote::e2b {
 namespace {
@@ -233,14 +234,7 @@ Result<ExecResult> RemoteSandbox::exec(const Command& command, const ExecOptions
   const Limits& limits = config_.policy.limits;
   const auto alive = BELLJAR_TRY(running());
   RunRequest request = BELLJAR_TRY(request_for(alive, command));
-  if (options.cancel.cancelled()) {  // what would be ended at once is not sent
-    ExecResult result;
-    result.exit_code = 128 + SIGTERM;
-    result.signal = SIGTERM;
-    result.reason = Reason::kCancelled;
-    result.message = "cancelled by the caller";
-    return result;
-  }
+  if (options.cancel.cancelled()) return session::cancelled_before_start();
   request.timeout = session::exec_timeout(options, limits);
   request.stdin_bytes = options.stdin_bytes;
   request.cancel = options.cancel;
@@ -259,6 +253,7 @@ Result<std::unique_ptr<Process>> RemoteSandbox::spawn(const Command& command, co
   const Limits& limits = config_.policy.limits;
   const auto alive = BELLJAR_TRY(running());
   RunRequest request = BELLJAR_TRY(request_for(alive, command));
+  if (options.cancel.cancelled()) return session::make_cancelled_process();
   request.timeout = session::spawn_timeout(options, limits);
   request.stdin_pipe = options.input == SpawnInput::kPipe;
   request.terminal = options.terminal;

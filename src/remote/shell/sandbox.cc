@@ -31,6 +31,7 @@
 #include "remote/shell/run.h"
 #include "runtime/enforcement.h"
 #include "session/checks.h"
+#include "session/ended.h"
 
 namespace belljar::remote::shell {
 namespace {
@@ -220,14 +221,7 @@ Result<ExecResult> ShellSandbox::exec(const Command& command, const ExecOptions&
   const Limits& limits = config_.policy.limits;
   const auto alive = BELLJAR_TRY(running());
   RunRequest request = BELLJAR_TRY(request_for(command));
-  if (options.cancel.cancelled()) {  // what would be ended at once is not sent
-    ExecResult result;
-    result.exit_code = 128 + SIGTERM;
-    result.signal = SIGTERM;
-    result.reason = Reason::kCancelled;
-    result.message = "cancelled by the caller";
-    return result;
-  }
+  if (options.cancel.cancelled()) return session::cancelled_before_start();
   request.timeout = session::exec_timeout(options, limits);
   request.stdin_bytes = options.stdin_bytes;
   request.cancel = options.cancel;
@@ -250,6 +244,7 @@ Result<std::unique_ptr<Process>> ShellSandbox::spawn(const Command& command, con
         .reason("the service runs shell text, and has no terminal for it")
         .next("spawn it with a pipe, or by script(1) inside");
   RunRequest request = BELLJAR_TRY(request_for(command));
+  if (options.cancel.cancelled()) return session::make_cancelled_process();
   request.timeout = session::spawn_timeout(options, limits);
   request.stdin_pipe = options.input == SpawnInput::kPipe;
   request.cancel = options.cancel;

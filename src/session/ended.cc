@@ -1,0 +1,48 @@
+#include "session/ended.h"
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/process.h"
+#include "belljar/result.h"
+
+namespace belljar::session {
+namespace {
+
+class CancelledProcess final : public Process {
+ public:
+  int pid() const noexcept override { return 0; }
+  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds>) override {
+    return std::optional(cancelled_before_start());
+  }
+  Result<void> signal(int) override { return ended(); }
+  Result<void> write_stdin(std::string_view, std::chrono::milliseconds) override { return ended(); }
+  Result<void> close_stdin() override { return {}; }
+  Result<void> resize(unsigned short, unsigned short) override { return ended(); }
+  Result<void> detach() override { return {}; }
+
+ private:
+  static Error ended() {
+    return Error(Code::kFailedPrecondition, "the command has ended").reason("it was cancelled before its start");
+  }
+};
+
+}  // namespace
+
+ExecResult cancelled_before_start() {
+  ExecResult result;
+  result.exit_code = 128 + SIGTERM;
+  result.signal = SIGTERM;
+  result.reason = Reason::kCancelled;
+  result.message = "cancelled by the caller";
+  return result;
+}
+
+std::unique_ptr<Process> make_cancelled_process() { return std::make_unique<CancelledProcess>(); }
+
+}  // namespace belljar::session
