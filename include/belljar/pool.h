@@ -36,7 +36,8 @@ struct PoolOptions {
   std::optional<std::chrono::milliseconds> idle_time;
   // How often those that wait are asked whether they live; dead ones are replaced. They are asked again when they are taken.
   std::chrono::milliseconds check_interval{10'000};
-  // Brings each new one into the state that takers expect: files, programs, a server. An error discards it.
+  // Brings each new one into the state that takers expect: files, programs, a server. An error discards it; what it
+  // throws is one, too (kInternal).
   std::function<Result<void>(Sandbox& sandbox)> prepare;
 };
 

@@ -6,10 +6,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
+#include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,6 +22,10 @@
 #include "base/format.h"
 #include "base/remove_tree.h"
 #include "base/thread.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/units.h"
 #include "session/live.h"
 #include "session/patience.h"
 
@@ -41,7 +50,29 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
     Clock::time_point since, checked;
   };
 
+  // Works without the lock, and is counted meanwhile.
+  class Busy {
+   public:
+    Busy(PoolState& pool, std::unique_lock<std::mutex>& lock) : pool_(pool), lock_(lock) {
+      ++pool_.busy_;
+      lock_.unlock();
+    }
+    ~Busy() {
+      lock_.lock();
+      --pool_.busy_;
+    }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+
+   private:
+    PoolState& pool_;
+    std::unique_lock<std::mutex>& lock_;
+  };
+
   Result<std::shared_ptr<Sandbox>> make();
+  Result<std::shared_ptr<Sandbox>> make_unlocked(std::unique_lock<std::mutex>& lock);
+  bool lives_unlocked(Sandbox& sandbox, std::unique_lock<std::mutex>& lock);
+  Result<void> prepare(const SandboxConfig& config, std::shared_ptr<Sandbox>& sandbox) const;
   void discard(const std::shared_ptr<Sandbox>& sandbox) noexcept;
   void serve();
   // What the thread is to do next. All with mutex_ held; each leaves it while it works.
@@ -102,22 +133,42 @@ Result<std::shared_ptr<Sandbox>> PoolState::make() {
   config.workspace = format("{}/{}", workspaces_, ++serial_);
   if (::mkdir(config.workspace.c_str(), 0700) < 0)
     return Error(Code::kFailedPrecondition, format("cannot make the workspace {}", quoted(config.workspace))).sys(errno, "mkdir");
-  auto sandbox = make_sandbox(config);
-  if (sandbox) {
-    auto ready = (*sandbox)->start();
-    if (ready && options_.prepare) ready = options_.prepare(**sandbox);
-    if (ready) return sandbox;
-    (void)(*sandbox)->stop();
-    sandbox = std::move(ready).error();
-  }
+  std::shared_ptr<Sandbox> sandbox;
+  auto ready = prepare(config, sandbox);
+  if (ready) return sandbox;
+  if (sandbox != nullptr) (void)sandbox->stop();
   (void)remove_tree(config.workspace);
-  return sandbox;
+  return std::move(ready).error();
+}
+
+// Factory and `prepare` are the caller's: what they throw is the answer of this one try, and ends neither the pool nor its thread.
+Result<void> PoolState::prepare(const SandboxConfig& config, std::shared_ptr<Sandbox>& sandbox) const {
+  const auto thrown = [](const char* what) { return Error(Code::kInternal, "cannot prepare a sandbox of the pool").reason(what); };
+  try {
+    sandbox = BELLJAR_TRY(make_sandbox(config));
+    BELLJAR_CHECK(sandbox->start());
+    return options_.prepare ? options_.prepare(*sandbox) : Result<void>();
+  } catch (const std::exception& error) {
+    return thrown(error.what());
+  } catch (...) {
+    return thrown("it threw something that is no std::exception");
+  }
 }
 
 void PoolState::discard(const std::shared_ptr<Sandbox>& sandbox) noexcept {
   (void)sandbox->stop();
   // Its path is ours: nothing else was ever made by that name.
   if (sandbox->workspace().starts_with(workspaces_ + "/")) (void)remove_tree(sandbox->workspace());
+}
+
+Result<std::shared_ptr<Sandbox>> PoolState::make_unlocked(std::unique_lock<std::mutex>& lock) {
+  const Busy busy(*this, lock);
+  return make();
+}
+
+bool PoolState::lives_unlocked(Sandbox& sandbox, std::unique_lock<std::mutex>& lock) {
+  const Busy busy(*this, lock);
+  return lives(sandbox);
 }
 
 Result<void> PoolState::start() {
@@ -172,11 +223,8 @@ bool PoolState::end_one(std::unique_lock<std::mutex>& lock) {
   if (ending_.empty()) return false;
   const std::shared_ptr<Sandbox> sandbox = std::move(ending_.back());
   ending_.pop_back();
-  ++busy_;
-  lock.unlock();
+  const Busy busy(*this, lock);
   discard(sandbox);
-  lock.lock();
-  --busy_;
   return true;
 }
 
@@ -190,11 +238,7 @@ bool PoolState::expire_one(std::unique_lock<std::mutex>&) {
 
 bool PoolState::make_one(std::unique_lock<std::mutex>& lock) {
   if (waiting_.size() >= wanted_ || total() >= options_.most || Clock::now() < try_again_) return false;
-  ++busy_;
-  lock.unlock();
-  auto made = make();
-  lock.lock();
-  --busy_;
+  auto made = make_unlocked(lock);
   if (!made) {
     stats_.last_error = made.error().line();
     try_again_ = Clock::now() + kAfterFailure;
@@ -214,11 +258,7 @@ bool PoolState::check_one(std::unique_lock<std::mutex>& lock) {
   if (found == waiting_.end()) return false;
   Waiting one = std::move(*found);
   waiting_.erase(found);
-  ++busy_;
-  lock.unlock();
-  const bool alive = lives(*one.sandbox);
-  lock.lock();
-  --busy_;
+  const bool alive = lives_unlocked(*one.sandbox, lock);
   one.checked = Clock::now();
   if (alive && !stopped_) {
     waiting_.push_front(std::move(one));
@@ -245,22 +285,14 @@ Result<std::shared_ptr<Sandbox>> PoolState::take_waiting(std::unique_lock<std::m
   while (!waiting_.empty()) {
     const std::shared_ptr<Sandbox> sandbox = std::move(waiting_.front().sandbox);
     waiting_.pop_front();
-    ++busy_;  // taken out under the lock: nobody else can get it
     work_.notify_one();
-    lock.unlock();
-    const bool alive = lives(*sandbox);
-    lock.lock();
-    --busy_;
+    const bool alive = lives_unlocked(*sandbox, lock);  // taken out under the lock: nobody else can get it
     if (alive) return sandbox;
     ++stats_.dead;
     ending_.push_back(sandbox);
   }
   if (total() >= options_.most) return std::shared_ptr<Sandbox>();
-  ++busy_;
-  lock.unlock();
-  auto made = make();
-  lock.lock();
-  --busy_;
+  auto made = make_unlocked(lock);
   if (made) ++stats_.made, ++stats_.waited;
   return made;
 }

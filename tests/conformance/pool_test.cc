@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "support/as_user.h"
@@ -202,6 +203,27 @@ TEST_F(PoolTest, NoMoreThanTheBound) {
   });
   EXPECT_EQ(out(*take(), "echo third"), "third\n");
   giver.join();
+}
+
+// On the taker's thread and on the pool's own.
+TEST_F(PoolTest, APrepareThatThrowsCostsOneSandboxAndNotThePool) {
+  std::atomic<bool> throws = false;
+  create({.ready = 1, .most = 2, .prepare = [&](Sandbox&) -> Result<void> {
+            if (throws) throw std::runtime_error("no such recipe");
+            return {};
+          }});
+  throws = true;
+  std::optional<Lease> first = take();
+  for (int i = 0; i < 3; ++i) {
+    const auto refused = pool_->take({.patience = 5s});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), Code::kInternal) << refused.error().line();
+    EXPECT_EQ(refused.error().reason(), "no such recipe");
+  }
+  first.reset();
+  await([&] { return pool_->stats().last_error.find("no such recipe") != std::string::npos; });
+  throws = false;
+  EXPECT_EQ(out(*take(), "echo goes on"), "goes on\n");
 }
 
 TEST_F(PoolTest, AQuietPoolShrinksAndWakesUp) {
