@@ -96,7 +96,8 @@ class AuditTrail {
   ~AuditTrail();
 
   // One record. `kind`: a word of ours, [a-z.-]+. Returns its number. Errors: kResourceExhausted, there is no room (nothing of it
-  // was left in the file); kUnavailable; kDataLoss, somebody else damaged the end of the file. Safe from any thread.
+  // was left in the file); kUnavailable; kDataLoss, somebody else damaged the end of the file, cut off records that we know were
+  // there, or took the file away. Safe from any thread.
   Result<std::uint64_t> append(std::string_view kind, const AuditFields& fields);
   // Whether the next records will find room: takes 64 KiB of the disk ahead, where the file system can. For "no record, no work":
   // call it before the work. Errors: kResourceExhausted.

@@ -163,7 +163,7 @@ Result<Lock> AuditTrail::State::lock() {
 
 // Reads the last record, and mends what a killed writer left behind it. `length`: of the file.
 Result<void> AuditTrail::State::look_at_end(off_t length) {
-  last.reset();
+  std::optional<Head> found;
   const off_t most = static_cast<off_t>(2 * audit::kMaxLine + 2);
   const off_t from = std::max<off_t>(0, length - most);
   std::string end(static_cast<std::size_t>(length - from), '\0');
@@ -181,8 +181,14 @@ Result<void> AuditTrail::State::look_at_end(off_t length) {
     const std::size_t line_at = before == std::string::npos ? 0 : before + 1;
     audit::Parsed parsed = audit::parse(std::string_view(end).substr(line_at, newline - line_at));
     if (parsed.broken != audit::Broken::kNo) return damaged("its last record is damaged");
-    last = std::move(parsed.head);
+    found = std::move(parsed.head);
   }
+  // What we know was there must be there still: it is refused again and again, until somebody has looked and opens it anew.
+  if (last && (!found || found->sequence < last->sequence || (found->sequence == last->sequence && found->hash != last->hash)))
+    return Error(Code::kDataLoss, what())
+        .reason(format("its records up to {} were cut off or written anew", last->sequence))
+        .next(format("belljar audit verify --head {}:{} {}", last->sequence, last->hash, escaped(path)));
+  last = std::move(found);
   size = length;
   if (tail.empty()) return {};
   if (!audit::is_torn_record(tail)) return damaged("there is something else behind its last record");
@@ -254,6 +260,7 @@ Result<void> AuditTrail::State::rotate(Lock& held) {
     old.push_back({number, audit::old_path(path, number)});
     if (::link(path.c_str(), old.back().path.c_str()) != 0) return audit::failed(what(), "link", errno);
   }
+  const std::optional<Head> before = last;
   const std::string next_path = path + ".next";
   ::unlink(next_path.c_str());
   UniqueFd next = BELLJAR_TRY(open_to_write(next_path, O_EXCL));
@@ -275,6 +282,7 @@ Result<void> AuditTrail::State::rotate(Lock& held) {
       const Lock done = std::move(fresh);
     }
     size = -1;
+    last = before;
     file = std::move(full);
     return wrote;
   }

@@ -306,6 +306,30 @@ TEST(AuditFields, TextIsBytesAndLongTextIsCutWithItsLength) {
   EXPECT_NE(AuditFields().text("a", "\xff" + std::string(20'000, 'x')).json().find(R"("a_hex":"ff7878)"), std::string::npos);
 }
 
+// Who opens it later cannot tell; who had it open can.
+TEST(AuditTrail, ATrailThatLostRecordsUnderALiveWriterIsNotGoneOnWith) {
+  const TempDir dir;
+  const std::string path = small_trail(dir);
+  const std::string whole = read_file(path);
+  const auto lines = lines_of(path);
+  AuditTrail writer = open_trail(path);
+  overwrite(path, lines[0] + "\n");
+  for (int i = 0; i < 2; ++i) {
+    const auto refused = writer.append("exec", sample(3));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), Code::kDataLoss) << refused.error().line();
+  }
+  EXPECT_EQ(read_file(path), lines[0] + "\n");
+  overwrite(path, "");
+  EXPECT_EQ(writer.append("exec", sample(3)).error().code(), Code::kDataLoss);
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(writer.append("exec", sample(3)).error().code(), Code::kDataLoss);
+  overwrite(path, whole);
+  EXPECT_EQ(writer.append("exec", sample(3)).value(), 3U) << "as it was";
+  ASSERT_TRUE(open_trail(path).append("exec", sample(4)));
+  EXPECT_EQ(writer.append("exec", sample(5)).value(), 5U) << "others may append";
+}
+
 // What ran must not leave the record by being long.
 TEST(AuditFields, OfALongListTheStartIsKeptWithTheSizeAndAHashOfAll) {
   EXPECT_EQ(AuditFields().texts("v", {"sh", "-c", "true"}).json(), R"({"v":["sh","-c","true"]})");
