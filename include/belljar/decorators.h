@@ -87,8 +87,8 @@ struct AuditEntry {
   std::uint64_t bytes = 0;  // exec, spawn: of stdout and stderr, dropped ones included; files: of the content
   bool append = false;      // writeFile
   std::chrono::microseconds duration{0};
-  bool failed = false;  // an Error was returned
-  std::string error;    // its line
+  bool failed = false;  // an Error was returned, or a callback threw
+  std::string error;    // its line; "...: callback threw" where a callback ended the call, which throws
   std::vector<Violation> violations;
 };
 // "[audit] exec `make test` exit_code=0 bytes=12 4ms".
@@ -155,7 +155,9 @@ SandboxPtr with_dry_run(SandboxPtr inner, std::function<void(const DryRunEntry&)
 // -----------------------------------------------------------------------------------------------------------------------
 
 // Secrets in the output of commands (results, callbacks, messages, refusals) and in what grep finds are replaced. Output::total and
-// omitted count what came. Not in read_file: what is read may be written back.
+// omitted count what came. Not in read_file: what is read may be written back. A file in which grep found something is read through
+// the inner sandbox (16 MiB of it at most), so that a line of a key is known as one; of what cannot be read, and behind that, each
+// line is looked at by itself. So is output: `head -2` of a key shows one line of it.
 SandboxPtr with_redaction(SandboxPtr inner, std::shared_ptr<const Redactor> redactor);
 
 struct CacheOptions {
@@ -166,8 +168,9 @@ struct CacheOptions {
 };
 // Answers a pure command from its last result: same argv, cwd, env, stdin and options, nothing written through this sandbox since,
 // by a call or by a command that is not pure, none of those running, and the time to live not over, which bounds what others may
-// have changed. Results that were cut, refused, killed or failed to start are not kept. After a spawn nothing is cached until
-// stop(): it may write at any time.
+// have changed: others, and what a command that is not pure left running in the background, which cannot be known. It counts from
+// the command's start. Results that were cut, refused, killed or failed to start are not kept. After a spawn nothing is cached
+// until stop(): it may write at any time.
 SandboxPtr with_result_cache(SandboxPtr inner, CacheOptions options);
 
 // --- record and replay

@@ -140,7 +140,7 @@ struct EventOptions {
   bool measure_disk = false;
   AlertRules alerts;
   // Called for each alert on the sampling thread, after it was published. It must not call stop() on the sandbox, which waits for
-  // that thread. For webhooks: belljar/webhook.h, which does not block.
+  // that thread. For webhooks: belljar/webhook.h, which does not block. What it throws is dropped: the alert was published.
   std::function<void(const Event&)> on_alert;
 };
 

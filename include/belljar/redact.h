@@ -32,6 +32,8 @@ class Redactor {
 
   // `text` with each secret as "[redacted:NAME]".
   std::string operator()(std::string_view text) const;
+  // The same with as many lines as before: of a secret of several lines each is "[redacted:NAME]".
+  std::string by_line(std::string_view text) const;
 
   // For a text that comes in pieces: gives out what is certain, and holds back what might be the start of a secret.
   class Stream {
@@ -56,7 +58,8 @@ class Redactor {
     bool undecided = false;  // more text could make it a secret, or a longer one
   };
   Found find_at(std::string_view text, std::size_t at, char before) const;
-  std::string replace(std::string_view text, char before, bool is_end, std::size_t& used) const;
+  enum class Lines { kJoin, kKeep };
+  std::string replace(std::string_view text, char before, bool is_end, std::size_t& used, Lines lines = Lines::kJoin) const;
 
   std::vector<Secret> secrets_;  // longest first
   bool first_[256] = {};         // bytes that a secret may begin with

@@ -98,7 +98,7 @@ Redactor::Found Redactor::find_at(std::string_view text, std::size_t at, char be
 }
 
 // `used`: how much of `text` was taken; what is behind it waits for more text.
-std::string Redactor::replace(std::string_view text, char before, bool is_end, std::size_t& used) const {
+std::string Redactor::replace(std::string_view text, char before, bool is_end, std::size_t& used, Lines lines) const {
   std::string result;
   std::size_t at = 0;
   while (at < text.size()) {
@@ -113,9 +113,14 @@ std::string Redactor::replace(std::string_view text, char before, bool is_end, s
       result += text[at++];
       continue;
     }
-    result += "[redacted:";
-    result += found.name;
-    result += ']';
+    const std::string mark = "[redacted:" + std::string(found.name) + "]";
+    result += mark;
+    const std::string_view secret = text.substr(at, found.length);
+    for (std::size_t i = 0; lines == Lines::kKeep && i < secret.size(); ++i) {
+      if (secret[i] != '\n') continue;
+      result += '\n';
+      if (i + 1 < secret.size()) result += mark;  // else the next line is another's
+    }
     at += found.length;
   }
   used = at;
@@ -125,6 +130,11 @@ std::string Redactor::replace(std::string_view text, char before, bool is_end, s
 std::string Redactor::operator()(std::string_view text) const {
   std::size_t used = 0;
   return replace(text, '\0', true, used);
+}
+
+std::string Redactor::by_line(std::string_view text) const {
+  std::size_t used = 0;
+  return replace(text, '\0', true, used, Lines::kKeep);
 }
 
 std::string Redactor::Stream::feed(std::string_view piece) {

@@ -135,8 +135,7 @@ class AuditedProcess final : public decorate::ForwardedProcess {
       : ForwardedProcess(std::move(inner)), recorder_(std::move(recorder)), entry_(std::move(entry)), number_(number) {}
   ~AuditedProcess() override {
     try {
-      const auto ended = inner().wait(std::chrono::milliseconds(0));
-      if (ended && *ended) tell(**ended);
+      std::ignore = AuditedProcess::wait(std::chrono::milliseconds(0));
       end();
       ExecResult unknown;
       unknown.reason = detached_ ? Reason::kExited : Reason::kCancelled;
@@ -146,9 +145,14 @@ class AuditedProcess final : public decorate::ForwardedProcess {
   }
 
   Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience) override {
-    auto result = inner().wait(patience);
-    if (result && *result) tell(**result);
-    return result;
+    try {
+      auto result = inner().wait(patience);
+      if (result && *result) tell(**result);
+      return result;
+    } catch (...) {
+      tell_thrown();
+      throw;
+    }
   }
   Result<void> detach() override {
     auto detached = inner().detach();
@@ -161,6 +165,14 @@ class AuditedProcess final : public decorate::ForwardedProcess {
     if (told_.exchange(true)) return;
     take(entry_, result);
     if (detached_ && result.out.total == 0) entry_.reason = "detached";
+    entry_.duration = since(start_);
+    recorder_->done(number_, entry_);
+  }
+
+  void tell_thrown() {
+    if (told_.exchange(true)) return;
+    entry_.failed = true;
+    entry_.error = decorate::callback_threw().line();
     entry_.duration = since(start_);
     recorder_->done(number_, entry_);
   }
@@ -260,7 +272,14 @@ class Audited final : public SandboxDecorator {
   auto record(AuditEntry entry, Call call, Fill fill = {}) -> decltype(call()) {
     const std::int64_t number = BELLJAR_TRY(recorder_->begin(entry));
     const auto begun = Clock::now();
-    auto result = call();
+    auto result = [&] {
+      try {
+        return call();
+      } catch (...) {
+        finish(number, entry, begun, decltype(call())(decorate::callback_threw()));
+        throw;
+      }
+    }();
     using Value = typename decltype(result)::value_type;
     if constexpr (!std::is_void_v<Value>) {
       if (result) fill(entry, *result);

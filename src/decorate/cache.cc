@@ -52,8 +52,9 @@ class Cached final : public SandboxDecorator {
       if (options.on_stderr && !known->err.bytes.empty()) options.on_stderr(known->err.bytes);
       return *std::move(known);
     }
+    const Clock::time_point begun = Clock::now();  // what it read may have changed while it ran
     auto result = inner().exec(command, options);
-    if (result) keep(std::move(key), *result, generation);
+    if (result) keep(std::move(key), *result, generation, begun);
     return result;
   }
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
@@ -116,7 +117,7 @@ class Cached final : public SandboxDecorator {
     return {};
   }
 
-  void keep(Key key, const ExecResult& result, std::uint64_t generation) {
+  void keep(Key key, const ExecResult& result, std::uint64_t generation, Clock::time_point begun) {
     const bool plain = result.reason == Reason::kExited && result.out.omitted == 0 && result.err.omitted == 0 &&
                        result.violations.empty() && result.violations_dropped == 0 && result.violations_hidden == 0;
     const std::size_t size = result.out.bytes.size() + result.err.bytes.size();
@@ -128,7 +129,7 @@ class Cached final : public SandboxDecorator {
       return same;
     });
     bytes_ += size;
-    entries_.push_back({std::move(key), result, Clock::now()});
+    entries_.push_back({std::move(key), result, begun});
     while (entries_.size() > options_.max_entries || bytes_ > options_.max_bytes.count) drop(entries_.begin());
   }
 

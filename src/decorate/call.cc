@@ -24,4 +24,6 @@ std::string text_of(const std::vector<std::string>& hosts, std::string_view titl
   return text;
 }
 
+Error callback_threw() { return Error(Code::kAborted, "the call did not return").reason("callback threw"); }
+
 }  // namespace belljar::decorate

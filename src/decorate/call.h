@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "belljar/error.h"
 #include "belljar/process.h"
 #include "belljar/sandbox.h"
 
@@ -16,6 +17,9 @@ std::string text_of(const Command& command);
 std::string text_of(const NetworkRules& rules);
 // "TITLE a, b", or nothing of none.
 std::string text_of(const std::vector<std::string>& hosts, std::string_view title);
+
+// What is told of a call whose callback threw: its end, which the caller gets as that exception.
+Error callback_threw();
 
 class ForwardedProcess : public Process {
  public:

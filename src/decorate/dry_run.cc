@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "belljar/decorators.h"
 #include "decorate/call.h"
+#include "policy/check_command.h"
 #include "policy/paths.h"
 
 namespace belljar {
@@ -30,6 +31,11 @@ Error missing(std::string_view doing, const std::string& path) {
 }
 Error wrong_type(std::string_view doing, const std::string& path) {
   return Error(Code::kFailedPrecondition, format("cannot {} {}", doing, quoted(path))).reason("it is of another type");
+}
+
+Result<void> check_mode(std::string_view doing, const std::string& path, std::optional<unsigned> mode) {
+  if (!mode || *mode <= 0777) return {};
+  return Error(Code::kInvalidArgument, format("cannot {} {}", doing, quoted(path))).reason("the mode is not 0000 to 0777");
 }
 
 std::string parent_of(const std::string& path) {
@@ -60,6 +66,8 @@ class Pretended {
       todo.pop_back();
       if (part == "..") {
         if (done.empty()) return escapes(path);
+        const FileInfo left = BELLJAR_TRY(look(text(done)));
+        if (left.type != FileType::kDirectory) return wrong_type("use", path);
         done.pop_back();
         continue;
       }
@@ -121,11 +129,14 @@ class Pretended {
 
   Result<void> write(const std::string& path, std::string_view bytes, const WriteOptions& options) {
     const auto info = look(path);
-    if (info && info->type != FileType::kFile) return wrong_type("write", path);
-    if (options.mode && (*options.mode & ~0777U) != 0)
-      return Error(Code::kInvalidArgument, format("cannot write {}", quoted(path))).reason("the mode is not 0000 to 0777");
+    const bool replaces = options.how == WriteMode::kAtomic;
+    const bool is_file = info && info->type == FileType::kFile;
+    if (info && !is_file && !(replaces && info->type == FileType::kSymlink)) return wrong_type("write", path);
+    if (is_file && !replaces && (info->mode & 0222U) == 0)
+      return Error(Code::kPermissionDenied, format("cannot write {}", quoted(path))).reason("its mode lets nobody write");
+    BELLJAR_CHECK(check_mode("write", path, options.mode));
     BELLJAR_CHECK(make_parents(path, options.parents));
-    Node node{.mode = options.mode.value_or(info ? info->mode : 0644)};
+    Node node{.mode = options.mode.value_or(is_file ? info->mode : 0644)};
     if (options.how == WriteMode::kAppend && info) node.bytes = BELLJAR_TRY(read(path, {}));
     node.bytes += bytes;
     nodes_[path] = std::move(node);
@@ -133,6 +144,7 @@ class Pretended {
   }
 
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) {
+    BELLJAR_CHECK(check_mode("make directory", path, options.mode));
     const auto info = look(path);
     if (info && info->type == FileType::kDirectory && options.parents == Parents::kCreate) return {};
     if (info || path == ".")
@@ -295,13 +307,13 @@ class DryRun final : public SandboxDecorator {
     return inner().stop();
   }
   using Sandbox::exec;
-  Result<ExecResult> exec(const Command& command, const ExecOptions&) override {
-    BELLJAR_CHECK(check(command));
+  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
+    BELLJAR_CHECK(check(command, options.timeout));
     tell({.kind = "exec", .subject = decorate::text_of(command)});
     return not_executed();
   }
-  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions&) override {
-    BELLJAR_CHECK(check(command));
+  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
+    BELLJAR_CHECK(check(command, options.timeout));
     tell({.kind = "spawn", .subject = decorate::text_of(command)});
     return std::unique_ptr<Process>(std::make_unique<PretendedProcess>());
   }
@@ -323,8 +335,11 @@ class DryRun final : public SandboxDecorator {
     return info;
   }
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
-    return pretend({.kind = "writeFile", .subject = path, .bytes = bytes.size()},
-                   [&]() -> Result<void> { return files_.write(BELLJAR_TRY(files_.resolve(path, true)), bytes, options); });
+    return pretend({.kind = "writeFile", .subject = path, .bytes = bytes.size()}, [&]() -> Result<void> {
+      if (path.ends_with('/')) return wrong_type("write", path);
+      const bool follow = options.how != WriteMode::kAtomic;  // else a link is replaced
+      return files_.write(BELLJAR_TRY(files_.resolve(path, follow)), bytes, options);
+    });
   }
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
     return pretend({.kind = "makeDir", .subject = path},
@@ -369,11 +384,20 @@ class DryRun final : public SandboxDecorator {
   Result<void> rollback(const std::string& snapshot) override { return Sandbox::rollback(snapshot); }
 
  private:
-  static Result<void> check(const Command& command) {
-    const bool fine = !command.argv.empty() && !command.argv[0].empty() &&
-                      std::ranges::none_of(command.argv, [](const std::string& word) { return word.find('\0') != word.npos; });
-    if (fine) return {};
-    return Error(Code::kInvalidArgument, "cannot run the command").reason("it is empty, or holds a NUL byte");
+  Result<void> check(const Command& command, std::optional<std::chrono::milliseconds> timeout) {
+    BELLJAR_CHECK(policy::check_command(command));
+    BELLJAR_CHECK(policy::check_timeout(timeout));
+    BELLJAR_CHECK(inner().stat("."));  // it runs
+    if (command.cwd.empty()) return {};
+    const std::lock_guard guard(mutex_);
+    const auto real = files_.resolve(command.cwd, true);
+    if (!real && real.error().what().starts_with("path escapes"))
+      return Error(Code::kInvalidArgument, format("workdir escapes workspace: {}", escaped(command.cwd)));
+    if (!real) return real.error();
+    if (*real == ".") return {};
+    const FileInfo info = BELLJAR_TRY(files_.look(*real));
+    if (info.type != FileType::kDirectory) return wrong_type("use as working directory", command.cwd);
+    return {};
   }
 
   // Of a name itself, not of what it leads to; not the workspace.
@@ -386,6 +410,7 @@ class DryRun final : public SandboxDecorator {
 
   template <class Act>
   Result<void> pretend(const DryRunEntry& entry, Act act) {
+    BELLJAR_CHECK(inner().stat("."));  // it runs
     {
       const std::lock_guard guard(mutex_);
       BELLJAR_CHECK(act());

@@ -127,7 +127,11 @@ class Sampler {
     if (raised ? *value > *threshold - kBack : !over) return;
     raised = !raised;
     const Event event = teller_.tell(AlertEvent{resource, *value, *threshold, raised});
-    if (options_.on_alert) options_.on_alert(event);
+    if (!options_.on_alert) return;
+    try {
+      options_.on_alert(event);
+    } catch (...) {  // this thread is ours: nobody could catch it, and the process would end
+    }
   }
 
   // Goes on with the walk where it was; disk_ is of the last one that came to its end.
@@ -157,9 +161,14 @@ class ToldProcess final : public decorate::ForwardedProcess {
   ToldProcess(std::unique_ptr<Process> inner, std::shared_ptr<Teller> teller, std::string command)
       : ForwardedProcess(std::move(inner)), teller_(std::move(teller)), command_(std::move(command)) {}
   Result<std::optional<ExecResult>> wait(std::optional<milliseconds> patience) override {
-    auto result = inner().wait(patience);
-    if (result && *result && !told_.exchange(true)) teller_->tell_result(command_, **result);
-    return result;
+    try {
+      auto result = inner().wait(patience);
+      if (result && *result && !told_.exchange(true)) teller_->tell_result(command_, **result);
+      return result;
+    } catch (...) {
+      if (!told_.exchange(true)) teller_->tell_failure(command_, decorate::callback_threw());
+      throw;
+    }
   }
 
  private:
@@ -199,7 +208,14 @@ class Watched final : public SandboxDecorator {
   }
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
-    auto result = inner().exec(command, options);
+    auto result = [&] {
+      try {
+        return inner().exec(command, options);
+      } catch (...) {
+        teller_->tell_failure(decorate::text_of(command), decorate::callback_threw());
+        throw;
+      }
+    }();
     if (result) teller_->tell_result(decorate::text_of(command), *result);
     else teller_->tell_failure(decorate::text_of(command), result.error());
     return result;

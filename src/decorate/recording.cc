@@ -100,10 +100,16 @@ class RecordedProcess final : public decorate::ForwardedProcess {
     std::ignore = writer_->write(call_, decorate::answer_of(Result<ExecResult>(unknown)));
   }
   Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience) override {
-    auto result = inner().wait(patience);
-    if (!result || !*result || told_.exchange(true)) return result;
-    BELLJAR_CHECK(writer_->write(call_, decorate::answer_of(Result<ExecResult>(**result))));
-    return result;
+    try {
+      auto result = inner().wait(patience);
+      if (!result || !*result || told_.exchange(true)) return result;
+      BELLJAR_CHECK(writer_->write(call_, decorate::answer_of(Result<ExecResult>(**result))));
+      return result;
+    } catch (...) {
+      if (!told_.exchange(true))
+        std::ignore = writer_->write(call_, decorate::answer_of(Result<ExecResult>(decorate::callback_threw())));
+      throw;
+    }
   }
 
  private:
@@ -181,9 +187,14 @@ class Recorded final : public SandboxDecorator {
  private:
   template <class Call>
   auto record(const Json& call, Call act) -> decltype(act()) {
-    auto result = act();
-    BELLJAR_CHECK(writer_->write(call, decorate::answer_of(result)));
-    return result;
+    try {
+      auto result = act();
+      BELLJAR_CHECK(writer_->write(call, decorate::answer_of(result)));
+      return result;
+    } catch (...) {
+      std::ignore = writer_->write(call, decorate::answer_of(decltype(act())(decorate::callback_threw())));
+      throw;
+    }
   }
 
   std::shared_ptr<Writer> writer_;

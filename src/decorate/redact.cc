@@ -1,7 +1,25 @@
 // Secrets out of the output.
-#include <mutex>
+#include "belljar/redact.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "belljar/command.h"
 #include "belljar/decorators.h"
+#include "belljar/exec_result.h"
+#include "belljar/files.h"
+#include "belljar/process.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
 #include "decorate/call.h"
 
 namespace belljar {
@@ -9,22 +27,37 @@ namespace {
 
 using Secrets = std::shared_ptr<const Redactor>;
 
-void clean(Output& output, const Redactor& redactor, const Secrets& secrets) {
-  if (output.omitted == 0) {
-    output.bytes = redactor(output.bytes);
-    return;
-  }
-  // Cut, perhaps in the middle of a secret: an end that could be the beginning of one goes.
+constexpr std::size_t kLongestMatch = 1000;       // GrepMatch::text: what has that length may be cut
+constexpr std::uint64_t kMostRead = 16ULL << 20;  // of a file in which something was found
+
+// Cut, perhaps in the middle of a secret: an end that could be the beginning of one goes.
+std::string clean_cut(std::string_view text, const Secrets& secrets) {
   Redactor::Stream stream(secrets);
-  std::string kept = stream.feed(output.bytes);
-  const std::string held = stream.finish();
-  output.bytes = std::move(kept);
-  if (!held.empty()) output.bytes += "[redacted:cut]";
+  std::string kept = stream.feed(text);
+  if (!stream.finish().empty()) kept += "[redacted:cut]";
+  return kept;
+}
+
+void clean(Output& output, const Secrets& secrets) {
+  output.bytes = output.omitted == 0 ? (*secrets)(output.bytes) : clean_cut(output.bytes, secrets);
+}
+
+// The lines of a file without its secrets.
+std::vector<std::string> clean_lines(std::string_view bytes, const Redactor& redactor) {
+  if (bytes.size() == kMostRead) bytes = bytes.substr(0, bytes.rfind('\n') + 1);  // its last line is cut
+  const std::string text = redactor.by_line(bytes);
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
 }
 
 void clean(ExecResult& result, const Secrets& secrets) {
-  clean(result.out, *secrets, secrets);
-  clean(result.err, *secrets, secrets);
+  clean(result.out, secrets);
+  clean(result.err, secrets);
   result.message = (*secrets)(result.message);
   for (Violation& violation : result.violations) violation.target = (*secrets)(violation.target);
 }
@@ -107,7 +140,18 @@ class Redacted final : public SandboxDecorator {
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override {
     auto result = inner().grep(text, options);
     if (!result) return result;
-    for (GrepMatch& match : result->matches) match.text = (*secrets_)(match.text);
+    std::string path;
+    std::vector<std::string> lines;
+    for (GrepMatch& match : result->matches) {
+      if (match.path != path) {
+        path = match.path;
+        const auto bytes = inner().read_file(path, {.limit = kMostRead});
+        lines = bytes ? clean_lines(*bytes, *secrets_) : std::vector<std::string>();
+      }
+      const bool cut = match.text.size() >= kLongestMatch;
+      if (match.line <= lines.size()) match.text = lines[match.line - 1].substr(0, kLongestMatch);
+      else match.text = cut ? clean_cut(match.text, secrets_) : (*secrets_)(match.text);
+    }
     return result;
   }
 

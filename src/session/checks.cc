@@ -4,8 +4,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/units.h"
 #include "session/patience.h"
 
 namespace belljar::session {
@@ -17,32 +28,6 @@ constexpr milliseconds kLongestTimeout = std::chrono::minutes(5);
 constexpr std::uint64_t kOutputBytes = 200'000;
 
 }  // namespace
-
-// argv and environment travel as NUL-terminated strings: a NUL inside would begin another argument.
-Result<void> check_command(const Command& command) {
-  const auto refused = [](std::string_view part, std::string_view text) {
-    return Error(Code::kInvalidArgument, format("cannot start a command with the {} {}", part, quoted(text.substr(0, 200))))
-        .reason("it holds a NUL byte");
-  };
-  if (command.argv.empty() || command.argv[0].empty())
-    return Error(Code::kInvalidArgument, "there is no command to run").next("give a program, or shell text");
-  for (const std::string& argument : command.argv) {
-    if (argument.find('\0') != std::string::npos) return refused("argument", argument);
-  }
-  for (const auto& [name, text] : command.env) {
-    if (name.empty() || name.find('=') != std::string::npos)
-      return Error(Code::kInvalidArgument, format("cannot set the variable {}", quoted(name)))
-          .reason("a name is not empty and holds no `=`");
-    if (name.find('\0') != std::string::npos || text.find('\0') != std::string::npos) return refused("variable", name);
-  }
-  return {};
-}
-
-Result<void> check_timeout(std::optional<milliseconds> timeout) {
-  if (!timeout || *timeout > milliseconds(0)) return {};
-  return Error(Code::kInvalidArgument, format("cannot use a timeout of {} ms", timeout->count()))
-      .next("give a positive one, or none");
-}
 
 Result<void> check_no_hosts(const std::vector<std::string>& allowed_domains) {
   if (allowed_domains.empty()) return {};

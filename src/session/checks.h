@@ -8,13 +8,12 @@
 #include <vector>
 
 #include "belljar/sandbox.h"
+#include "policy/check_command.h"
 
 namespace belljar::session {
 
-// Errors: kInvalidArgument: a NUL byte, no command, a variable without a name.
-Result<void> check_command(const Command& command);
-// Errors: kInvalidArgument, it is not positive.
-Result<void> check_timeout(std::optional<std::chrono::milliseconds> timeout);
+using policy::check_command;
+using policy::check_timeout;
 
 // For a backend that has no proxy of ours. Errors: kUnimplemented, hosts are to be opened for one command.
 Result<void> check_no_hosts(const std::vector<std::string>& allowed_domains);

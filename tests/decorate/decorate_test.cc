@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <stdexcept>
 #include <thread>
+#include <tuple>
 
 #include "belljar/decorators.h"
 #include "belljar/mock.h"
+#include "support/as_user.h"
+#include "support/identity.h"
 #include "support/temp_dir.h"
 
 namespace belljar {
@@ -112,6 +116,32 @@ TEST(Audited, WithoutRoomForTheRecordNothingIsDone) {
   EXPECT_NE(text.find(R"("subject":"h")"), std::string::npos);
 }
 
+TEST(Audited, ACallWhoseCallbackThrewHasItsEnd) {
+  const TempDir dir;
+  auto trail = std::make_shared<AuditTrail>(AuditTrail::open(dir / "a", {.sync = AuditSync::kNever}).value());
+  auto mock = started_mock();
+  std::vector<AuditEntry> entries;
+  SandboxPtr sandbox = with_audit(with_audit(mock, trail), [&](const AuditEntry& entry) { entries.push_back(entry); });
+  const ExecOptions throwing = {.on_stdout = [](std::string_view) { throw std::runtime_error("mine"); }};
+  EXPECT_THROW(std::ignore = sandbox->exec("ls", throwing), std::runtime_error);
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_TRUE(entries[0].failed);
+  EXPECT_NE(entries[0].error.find("callback threw"), std::string::npos) << entries[0].error;
+  EXPECT_NE(trail_text(dir / "a").find(R"("kind":"exec.end")"), std::string::npos);
+  EXPECT_NE(trail_text(dir / "a").find("callback threw"), std::string::npos);
+  EXPECT_TRUE(sandbox->exec("ls"));
+  EXPECT_FALSE(entries.at(1).failed);
+  // A recording answers with an error in its place.
+  {
+    SandboxPtr recording = with_recording(mock, dir / "r").value();
+    EXPECT_THROW(std::ignore = recording->exec("ls", throwing), std::runtime_error);
+    EXPECT_TRUE(recording->exec("ls"));
+  }
+  SandboxPtr replay = make_replay(dir / "r").value();
+  EXPECT_EQ(replay->exec("ls").error().reason(), "callback threw");
+  EXPECT_EQ(replay->exec("ls")->out.bytes, "a\nb\n");
+}
+
 // --- quota and rate
 
 TEST(WriteQuota, TheSumIsLimitedAndWhatFailedCostsNothing) {
@@ -154,6 +184,17 @@ TEST(RateLimit, ABurstPassesThenCallsWaitOrAreRefused) {
   const auto begun = std::chrono::steady_clock::now();
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(patient->exec("ls"));
   EXPECT_GE(std::chrono::steady_clock::now() - begun, 45ms);
+}
+
+// A cancelled call says so itself, and costs no turn.
+TEST(RateLimit, ACancelledCallTakesNoTurn) {
+  auto mock = started_mock();
+  SandboxPtr sandbox = with_rate_limit(mock, {.per_second = 0.001, .burst = 1});
+  const CancelToken cancelled = CancelToken::create().value();
+  cancelled.cancel();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(sandbox->exec("ls", {.cancel = cancelled})->reason, Reason::kCancelled);
+  EXPECT_TRUE(sandbox->exec("ls"));
+  EXPECT_EQ(sandbox->exec("ls").error().code(), Code::kResourceExhausted);
 }
 
 // --- rules
@@ -249,6 +290,41 @@ TEST(DryRun, WhatWouldFailFails) {
   EXPECT_EQ(dry->read_file("dir/file").error().code(), Code::kNotFound);
 }
 
+// What the inner sandbox would refuse without looking at its policy.
+TEST(DryRun, WhatMakesNoSenseIsRefusedAsInside) {
+  const TempDir dir;
+  if (test::is_root()) dir.give_to(test::user_uid(), test::user_gid());
+  SandboxConfig config;
+  config.backend = "local";
+  config.workspace = dir.path();
+  std::shared_ptr<Sandbox> inside = make_sandbox(config).value();
+  ASSERT_TRUE(inside->start());
+  ASSERT_TRUE(inside->write_file("dir/f", "x"));
+  ASSERT_TRUE(inside->write_file("locked", "x", {.mode = 0444}));
+  ASSERT_EQ(inside->exec("ln -s dir/f link")->exit_code, 0);
+  SandboxPtr dry = with_dry_run(inside, {});
+  EXPECT_EQ(dry->exec("ls", {.timeout = -1ms}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(dry->exec(Command{.argv = {"ls"}, .env = {{"a=b", "x"}}}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(dry->exec(Command{.argv = {"ls"}, .env = {{"a", std::string("x\0", 2)}}}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(dry->exec(Command{.argv = {"ls"}, .cwd = "/etc"}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(dry->exec(Command{.argv = {"ls"}, .cwd = "absent"}).error().code(), Code::kNotFound);
+  EXPECT_EQ(dry->exec(Command{.argv = {"ls"}, .cwd = "dir/f"}).error().code(), Code::kFailedPrecondition);
+  EXPECT_TRUE(dry->exec(Command{.argv = {"ls"}, .cwd = "dir", .env = {{"a", "b"}}}, {.timeout = 1s}));
+  EXPECT_EQ(dry->write_file("nf/", "x").error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(dry->write_file("dir/f/../g", "x").error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(dry->read_file("nope/../dir/f").error().code(), Code::kNotFound);
+  EXPECT_EQ(dry->make_dir("d", {.mode = 07777}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(dry->write_file("locked", "y").error().code(), Code::kPermissionDenied);
+  EXPECT_TRUE(dry->write_file("locked", "y", {.how = WriteMode::kAtomic})) << "the name gets another file";
+  EXPECT_TRUE(dry->write_file("dir/../g", "x"));
+  EXPECT_TRUE(dry->write_file("link", "new", {.how = WriteMode::kAtomic}));
+  EXPECT_EQ(dry->read_file("link").value(), "new");
+  EXPECT_EQ(dry->read_file("dir/f").value(), "x") << "the link was replaced, not what it leads to";
+  EXPECT_TRUE(dry->stop());
+  EXPECT_EQ(dry->exec("ls").error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(dry->write_file("h", "x").error().code(), Code::kFailedPrecondition);
+}
+
 // --- redaction
 
 TEST(Redaction, SecretsGoFromResultsCallbacksAndMatchesAndFilesStay) {
@@ -276,6 +352,26 @@ TEST(Redaction, ASecretThatTheCapCutIsNotLeftInPart) {
   auto redactor = std::make_shared<Redactor>();
   redactor->add("DB", "hunter22");
   EXPECT_EQ(with_redaction(mock, redactor)->exec("cut", {.output_bytes = 11})->out.bytes, "before [redacted:cut]");
+}
+
+TEST(Redaction, GrepShowsNoSecretInPartAndNoLineOfOne) {
+  auto mock = started_mock();
+  const std::string key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n";
+  ASSERT_TRUE(mock->write_file("cut", std::string(990, 'q') + "hunter2222222222\n"));
+  ASSERT_TRUE(mock->write_file("key", "# MII of ours\n" + key + "plain MII\n"));
+  ASSERT_TRUE(mock->write_file("lines", "T=line1secret\nline2secret and line2 stays\n"));
+  auto redactor = std::make_shared<Redactor>();
+  redactor->add("DB", "hunter2222222222");
+  redactor->add("TWO", "line1secret\nline2secret");
+  SandboxPtr sandbox = with_redaction(mock, redactor);
+  EXPECT_EQ(sandbox->grep("qqq")->matches.at(0).text, std::string(990, 'q') + "[redacted:");
+  EXPECT_EQ(sandbox->grep("MII")->matches,
+            (std::vector<GrepMatch>{{"key", 1, "# MII of ours"}, {"key", 3, "[redacted:private-key]"}, {"key", 6, "plain MII"}}));
+  EXPECT_EQ(sandbox->grep("line1")->matches, (std::vector<GrepMatch>{{"lines", 1, "T=[redacted:TWO]"}}));
+  EXPECT_EQ(sandbox->grep("line2")->matches, (std::vector<GrepMatch>{{"lines", 2, "[redacted:TWO] and line2 stays"}}));
+  // What cannot be read is looked at line by line, and what is cut loses its end.
+  mock->fail_next("read_file", Error(Code::kPermissionDenied, "no"), 1);
+  EXPECT_EQ(sandbox->grep("qqq")->matches.at(0).text, std::string(990, 'q') + "[redacted:cut]");
 }
 
 // --- cache
@@ -316,6 +412,24 @@ TEST(ResultCache, ItsTimeToLiveAndItsSizeEnd) {
   EXPECT_TRUE(small->exec("ls -a"));
   EXPECT_TRUE(small->exec("ls"));
   EXPECT_EQ(execs(*mock), 5U);
+}
+
+// The file may change while the command reads it: the time to live counts from its start.
+TEST(ResultCache, ALongCommandIsOldWhenItEnds) {
+  auto mock = started_mock();
+  mock->set_answer("slow", [](const Command&, const ExecOptions&) {
+    std::this_thread::sleep_for(60ms);
+    return ExecResult();
+  });
+  const auto pure = [](const Command&) { return true; };
+  SandboxPtr brief = with_result_cache(mock, {.pure = pure, .time_to_live = 50ms});
+  EXPECT_TRUE(brief->exec("slow"));
+  EXPECT_TRUE(brief->exec("slow"));
+  EXPECT_EQ(execs(*mock), 2U);
+  SandboxPtr lasting = with_result_cache(mock, {.pure = pure, .time_to_live = 1h});
+  EXPECT_TRUE(lasting->exec("slow"));
+  EXPECT_TRUE(lasting->exec("slow"));
+  EXPECT_EQ(execs(*mock), 3U);
 }
 
 // --- record and replay
@@ -361,6 +475,18 @@ TEST(Replay, ADamagedRecordingIsRefused) {
   EXPECT_EQ(make_replay(dir / "absent").error().code(), Code::kNotFound);
   EXPECT_EQ(make_replay(dir.write("text", "hello\n")).error().code(), Code::kDataLoss);
   EXPECT_EQ(make_replay(dir.write("version", R"({"call":{},"answer":{"version":99}})")).error().code(), Code::kDataLoss);
+}
+
+// --- the mock itself
+
+TEST(Mock, FailingNoCallFailsNone) {
+  auto mock = started_mock();
+  mock->fail_next("exec", Error(Code::kUnavailable, "gone"), 0);
+  mock->fail_next("exec", Error(Code::kUnavailable, "gone"), -1);
+  EXPECT_TRUE(mock->exec("ls"));
+  mock->fail_next("exec", Error(Code::kUnavailable, "gone"), 1);
+  EXPECT_FALSE(mock->exec("ls"));
+  EXPECT_TRUE(mock->exec("ls"));
 }
 
 // --- together

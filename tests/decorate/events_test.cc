@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <stdexcept>
 #include <thread>
+#include <tuple>
 
 #include "belljar/decorators.h"
 #include "belljar/mock.h"
@@ -194,6 +196,40 @@ TEST(WithEvents, ABusyProcessorRaisesAnAlert) {
   const auto raised = alerts->next(5s);
   ASSERT_TRUE(raised);
   EXPECT_EQ(std::get<AlertEvent>(raised->body).resource, "cpu");
+}
+
+TEST(WithEvents, AnAlertCallbackThatThrowsEndsNothing) {
+  auto bus = std::make_shared<EventBus>();
+  const auto alerts = bus->subscribe({.kinds = {EventKind::kAlert}});
+  auto measured = std::make_shared<Measured>(mock_with_outputs());
+  std::atomic<int> called{0};
+  SandboxPtr sandbox = with_events(
+      measured, bus, {.sample_every = 10ms, .alerts = {.cpu = {}, .memory_limit = Bytes{1000}}, .on_alert = [&](const Event&) {
+                        ++called;
+                        throw std::runtime_error("no such webhook");
+                      }});
+  measured->memory = 950;
+  EXPECT_TRUE(sandbox->start());
+  EXPECT_TRUE(alerts->next(5s));
+  measured->memory = 100;
+  EXPECT_TRUE(alerts->next(5s)) << "it goes on";
+  EXPECT_TRUE(sandbox->stop());
+  EXPECT_EQ(called.load(), 2);
+}
+
+TEST(WithEvents, ACommandWhoseCallbackThrewIsTold) {
+  auto bus = std::make_shared<EventBus>();
+  const auto executions = bus->subscribe({.kinds = {EventKind::kExecution}});
+  auto mock = mock_with_outputs();
+  SandboxPtr sandbox = with_events(mock, bus);
+  EXPECT_TRUE(sandbox->start());
+  EXPECT_THROW(std::ignore = sandbox->exec("fail", {.on_stdout = [](std::string_view) { throw std::runtime_error("mine"); }}),
+               std::runtime_error);
+  const auto told = executions->next(0ms);
+  ASSERT_TRUE(told);
+  EXPECT_NE(std::get<ExecutionEvent>(told->body).error.find("callback threw"), std::string::npos);
+  EXPECT_TRUE(sandbox->exec("fail"));
+  EXPECT_EQ(code_of(*executions->next(0ms)), 3);
 }
 
 TEST(WithEvents, DiskIsMeasuredWhenAsked) {

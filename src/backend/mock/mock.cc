@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "base/wildcard.h"
+#include "policy/check_command.h"
 #include "policy/paths.h"
 
 namespace belljar {
@@ -21,6 +22,8 @@ struct Node {
   std::string bytes;
   unsigned mode = 0644;
 };
+
+constexpr std::size_t kLongestName = 255;  // NAME_MAX of the kernel's file systems
 
 // `*` any bytes, `?` one.
 bool fits(std::string_view pattern, std::string_view text) noexcept {
@@ -90,13 +93,8 @@ class Mock final : public MockSandbox {
     {
       const std::lock_guard lock(mutex_);
       BELLJAR_CHECK(enter_running("exec", text));
-      if (text.empty()) return log_failed(Error(Code::kInvalidArgument, "there is no command to run"));
-      for (const auto& part : command.argv) {
-        if (part.find('\0') != std::string::npos)
-          return log_failed(Error(Code::kInvalidArgument, "cannot start a command with a NUL byte"));
-      }
-      if (options.timeout && *options.timeout <= milliseconds(0))
-        return log_failed(Error(Code::kInvalidArgument, "cannot use a timeout that is not positive"));
+      if (const auto fine = policy::check_command(command); !fine) return log_failed(fine.error());
+      if (const auto fine = policy::check_timeout(options.timeout); !fine) return log_failed(fine.error());
       if (!command.cwd.empty()) {
         const auto cwd = relative(command.cwd);
         if (!cwd) return log_failed(Error(Code::kInvalidArgument, format("workdir escapes workspace: {}", escaped(command.cwd))));
@@ -150,7 +148,7 @@ class Mock final : public MockSandbox {
     if (options.mode && *options.mode > 0777)
       return log_failed(Error(Code::kInvalidArgument, "cannot set setuid, setgid or sticky"));
     const std::string key = BELLJAR_TRY(key_of(path));
-    if (key.empty()) return log_failed(wrong_type("write", path));
+    if (key.empty() || path.ends_with('/')) return log_failed(wrong_type("write", path));
     BELLJAR_CHECK(make_parents(path, parent_of(key), options.parents));
     Node& node = nodes_[key];
     if (node.type != FileType::kFile) return log_failed(wrong_type("write", path));
@@ -218,7 +216,10 @@ class Mock final : public MockSandbox {
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override {
     const std::lock_guard lock(mutex_);
     BELLJAR_CHECK(enter_running("glob", pattern));
+    if (const auto fine = policy::check_timeout(options.timeout); !fine) return log_failed(fine.error());
     GlobResult result;
+    result.complete = !options.cancel.cancelled();
+    if (!result.complete) return result;
     for (const auto& [name, node] : nodes_) {
       if (name.empty() || !policy::glob_match(pattern, name)) continue;
       if (result.files.size() == options.max_results) result.complete = false;
@@ -235,7 +236,10 @@ class Mock final : public MockSandbox {
         for (char& c : line) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
       return line;
     };
+    if (const auto fine = policy::check_timeout(options.walk.timeout); !fine) return log_failed(fine.error());
     GrepResult result;
+    result.complete = !options.walk.cancel.cancelled();
+    if (!result.complete) return result;
     for (const auto& [name, node] : nodes_) {
       if (node.type != FileType::kFile || !policy::glob_match(options.files, name)) continue;
       std::uint64_t number = 1;
@@ -270,7 +274,7 @@ class Mock final : public MockSandbox {
   }
   void fail_next(std::string method, Error error, int times) override {
     const std::lock_guard lock(mutex_);
-    failures_.push_back({std::move(method), std::move(error), times});
+    if (times > 0) failures_.push_back({std::move(method), std::move(error), times});
   }
   std::vector<MockCall> calls() const override {
     const std::lock_guard lock(mutex_);
@@ -346,6 +350,9 @@ class Mock final : public MockSandbox {
     for (std::size_t at = 0; at < path.size();) {
       const std::size_t end = std::min(path.find('/', at), path.size());
       const std::string_view name = std::string_view(path).substr(at, end - at);
+      if (name.size() > kLongestName)
+        return Error(Code::kInvalidArgument, format("cannot use path {}", quoted(path.substr(0, 80) + "...")))
+            .reason("File name too long");
       depth += name == ".." ? -1 : name.empty() || name == "." ? 0 : 1;
       if (depth < 0 && !path.starts_with('/')) return escapes(path);
       at = end + 1;
