@@ -1,6 +1,13 @@
 #include "guard/grammar.h"
 
+#include <tree_sitter/api.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+#include <vector>
 
 #include "guard/shell.h"
 

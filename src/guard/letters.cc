@@ -1,8 +1,16 @@
 #include "guard/letters.h"
 
+#include <tree_sitter/api.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
+
+#include "guard/grammar.h"
 
 namespace belljar::guard {
 namespace {

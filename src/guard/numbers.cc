@@ -1,8 +1,14 @@
 #include "guard/numbers.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <set>
+#include <span>
+#include <string_view>
 #include <vector>
+
+#include "guard/shell.h"
 
 namespace belljar::guard {
 namespace {

@@ -1,7 +1,17 @@
 #include "guard/shell.h"
 
+#include <tree_sitter/api.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "guard/grammar.h"

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/format.h"
+#include "guard/shell.h"
 
 namespace belljar::guard {
 namespace {
