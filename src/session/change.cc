@@ -118,7 +118,12 @@ Result<void> Files::make_parents(const std::string& path, const std::string& res
     const Site site = BELLJAR_TRY(find_site(prefix));
     BELLJAR_TRY(judge_.may_do(Act::kMkdir, path, site, true));
     const int failed = make_directory(site.parent.get(), site.name, mode);
-    if (failed != 0 && failed != EEXIST) return file_error(failed, "make directory", path, "mkdir");
+    if (failed == 0) continue;
+    // A directory that somebody made meanwhile is fine; a link that leads nowhere is none.
+    const int there =
+        failed != EEXIST ? -1 : open_at(workspace_.get(), prefix, O_PATH | O_DIRECTORY, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+    if (there < 0) return file_error(failed, "make directory", path, "mkdir");
+    ::close(there);
   }
   return {};
 }

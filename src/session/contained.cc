@@ -24,6 +24,7 @@
 #include "runtime/unserved.h"
 #include "session/checks.h"
 #include "session/contained_process.h"
+#include "session/ended.h"
 
 namespace belljar {
 
@@ -239,6 +240,10 @@ Result<ExecResult> ContainedSandbox::exec(const Command& command, const ExecOpti
   BELLJAR_CHECK(check_command(command));
   BELLJAR_CHECK(check_timeout(options.timeout));
   BELLJAR_CHECK(check_no_hosts(options.allowed_domains));
+  if (options.cancel.cancelled()) {
+    BELLJAR_CHECK(running());
+    return cancelled_before_start();
+  }
   const Limits& limits = embedded_.policy.limits;
   ContainedRequest request;
   request.timeout = exec_timeout(options, limits);
@@ -255,6 +260,10 @@ Result<std::unique_ptr<Process>> ContainedSandbox::spawn(const Command& command,
   BELLJAR_CHECK(check_command(command));
   BELLJAR_CHECK(check_timeout(options.timeout));
   BELLJAR_CHECK(check_no_hosts(options.allowed_domains));
+  if (options.cancel.cancelled()) {
+    BELLJAR_CHECK(running());
+    return make_cancelled_process();
+  }
   const Limits& limits = embedded_.policy.limits;
   ContainedRequest request;
   request.timeout = spawn_timeout(options, limits);
