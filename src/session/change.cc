@@ -8,7 +8,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "base/remove_tree.h"
@@ -134,8 +138,29 @@ Result<void> Files::write(const std::string& path, std::string_view bytes, const
   const Judge::Shared held = judge_.share();
   const std::string rest = BELLJAR_TRY(relative(path));
   if (rest.ends_with('/')) return file_error(EISDIR, "write", path, "open");
-  if (const std::size_t slash = rest.rfind('/'); slash != std::string::npos && options.parents == Parents::kCreate)
-    BELLJAR_CHECK(make_parents(path, rest.substr(0, slash), {}));
+  const std::size_t slash = rest.rfind('/');
+  if (slash == std::string::npos || options.parents != Parents::kCreate) return write_there(path, bytes, options);
+  const std::vector<std::string> missing = missing_parents(rest);
+  auto done = make_parents(path, rest.substr(0, slash), {});
+  if (done) done = write_there(path, bytes, options);
+  // A write that is refused leaves nothing. What has a name in it by now stays.
+  for (auto at = missing.rbegin(); !done && at != missing.rend(); ++at) {
+    if (const auto site = find_site(*at)) (void)::unlinkat(site->parent.get(), site->name.c_str(), AT_REMOVEDIR);
+  }
+  return done;
+}
+
+// The directories on the way to `rest` that are not there, a parent before what is in it.
+std::vector<std::string> Files::missing_parents(const std::string& rest) const {
+  std::vector<std::string> missing;
+  for (std::size_t end = rest.find('/', 1); end != std::string::npos; end = rest.find('/', end + 1)) {
+    const UniqueFd fd(open_at(workspace_.get(), rest.substr(0, end), O_PATH, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS));
+    if (!fd.valid() && errno == ENOENT) missing.push_back(rest.substr(0, end));
+  }
+  return missing;
+}
+
+Result<void> Files::write_there(const std::string& path, std::string_view bytes, const WriteOptions& options) const {
   for (int turn = 0; turn < kTries; ++turn) {
     if (BELLJAR_TRY(write_once(path, bytes, options))) return {};
   }

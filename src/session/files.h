@@ -67,9 +67,11 @@ class Files {
   // As find_site(), and through the links at its end. `info`: what stands there.
   Result<Site> find_target(const std::string& path, std::optional<FileInfo>& info) const;
   Result<void> make_parents(const std::string& path, const std::string& relative, std::optional<unsigned> mode) const;
+  std::vector<std::string> missing_parents(const std::string& relative) const;
   Result<UniqueFd> open_file(const std::string& path, int flags) const;
   std::string full_path(const std::string& below) const;  // of a path below the workspace
   bool may_list(const std::string& below) const;
+  Result<void> write_there(const std::string& path, std::string_view bytes, const WriteOptions& options) const;
   Result<bool> write_once(const std::string& path, std::string_view bytes, const WriteOptions& options) const;
   Result<void> write_judged(const std::string& path, const Site& site, const broker::Ruling& ruling, std::string_view bytes,
                             const WriteOptions& options) const;

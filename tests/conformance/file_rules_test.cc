@@ -102,6 +102,16 @@ TEST_F(FileRules, HooksAreNotWrittenByAnyWay) {
   EXPECT_FALSE(fs::exists(host("repo/.git/hooks/post-commit")));
 }
 
+TEST_F(FileRules, ARefusedWriteLeavesNoDirectory) {
+  start();
+  EXPECT_FALSE(sandbox_->write_file("plain/.git/hooks/pre-commit", "touch /tmp/owned\n"));
+  EXPECT_FALSE(fs::exists(host("plain/.git")));
+  EXPECT_TRUE(sandbox_->write_file("plain/new/deep/file", "x\n"));
+  EXPECT_EQ(text("plain/new/deep/file"), "x\n");
+  EXPECT_FALSE(sandbox_->write_file("plain/new/.git/hooks/pre-commit", "touch /tmp/owned\n"));
+  EXPECT_TRUE(fs::exists(host("plain/new/deep"))) << "was there before";
+}
+
 TEST_F(FileRules, SettingsOfGitAreJudgedByTheirContent) {
   start();
   EXPECT_FALSE(works(std::string("printf '") + kEvil + "' >repo/c && mv repo/c repo/.git/config"));
