@@ -321,7 +321,8 @@ int install_filter(ChildContext& context) noexcept {
 
 // Order matters. Root's idmapped mounts need host privilege, so its user namespace comes after the tree. A thread under Landlock
 // may no longer mount or pivot_root, landlock(7), so the tree comes first; Landlock and seccomp need no_new_privs once capabilities
-// are gone; seccomp is last, it forbids the calls above.
+// are gone; seccomp is last, it forbids the calls above. Limits come when the descriptors and the memory of the start are given
+// back.
 constexpr Step kSteps[] = {
     {"parent_death", die_with_parent, "tie the sandbox to its parent"},
     {"id_map", map_own_id, "map the user id into the user namespace"},
@@ -334,7 +335,6 @@ constexpr Step kSteps[] = {
     {"network", take_network, "make a network namespace"},
     {"tree_end", end_names, "end the helper that hid names"},
     {"sockets", open_sockets, "open the sandbox's own listening sockets"},
-    {"rlimits", apply_rlimits, "set resource limits"},
     {"identity", become_unprivileged, "give up host root"},
     {"network_end", end_helper, "end the helper that made the network namespace"},
     {"terminal", open_terminal, "open a terminal"},
@@ -342,6 +342,7 @@ constexpr Step kSteps[] = {
     {"no_new_privs", set_no_new_privs, "set no_new_privs"},
     {"close_fds", close_inherited_fds, "close inherited descriptors"},
     {"landlock", restrict_paths, "restrict paths with Landlock"},
+    {"rlimits", apply_rlimits, "set resource limits"},
     {"hide_self", hide_self, "hide init from the command"},
     {"seccomp", install_filter, "install the system call filter"},
 };
