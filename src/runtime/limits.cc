@@ -255,7 +255,9 @@ class Chooser {
 
 }  // namespace
 
-Bytes tmp_limit(const Limits& limits, Bytes tmp_size) noexcept { return limits.disk ? std::min(tmp_size, *limits.disk) : tmp_size; }
+Bytes tmp_limit(const Limits& limits, Bytes tmp_size) noexcept {
+  return std::min({tmp_size, limits.disk.value_or(tmp_size), limits.memory.value_or(tmp_size)});
+}
 
 Result<LimitSet> LimitSet::create(const Limits& limits, const LimitContext& context) {
   BELLJAR_CHECK(check_values(limits));

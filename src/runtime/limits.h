@@ -43,7 +43,8 @@ struct LimitContext {
   const kernel::CgroupHost* cgroups = nullptr;  // for tests; null: this process's own
 };
 
-// The most that the private /tmp may hold so that `limits.disk` stands: asked before the backend plans that tmpfs.
+// The most that the private /tmp may hold so that `limits.disk` stands, and `limits.memory`, which a tmpfs takes from (only a group
+// counts it there): asked before the backend plans that tmpfs.
 Bytes tmp_limit(const Limits& limits, Bytes tmp_size) noexcept;
 
 // A limit that was reached while the command runs.

@@ -97,6 +97,8 @@ TEST(LimitChoice, DiskIsSampledAndTightensTmp) {
   EXPECT_EQ(tmp_limit({.disk = 4_MiB}, 1_GiB), 4_MiB);
   EXPECT_EQ(tmp_limit({.disk = 4_MiB}, 1_MiB), 1_MiB);
   EXPECT_EQ(tmp_limit({}, 1_GiB), 1_GiB);
+  EXPECT_EQ(tmp_limit({.memory = 60_MiB}, 1_GiB), 60_MiB);
+  EXPECT_EQ(tmp_limit({.memory = 60_MiB, .disk = 4_MiB}, 1_GiB), 4_MiB);
   EXPECT_TRUE(set.next_sample());
 }
 
