@@ -71,7 +71,7 @@ TEST(PlanPaths, AnEntryForTheWorkspaceCountsInReadOnly) {
 // What may be hidden lies on the stage, which lies over /tmp while the tree is built.
 TEST(BuildTree, TheStageIsCoveredInEveryView) {
   FakeHost host = usual_host();
-  host.dir("/tmp/ws");
+  host.dir("/").dir("/tmp/ws");
   for (const Tmp tmp : {Tmp::kPrivate, Tmp::kShared}) {
     for (const bool exclude : {false, true}) {
       for (const Mode mode : {Mode::kWorkspaceWrite, Mode::kReadOnly}) {
@@ -382,12 +382,14 @@ Workplace in_transaction() {
 TEST(PlanPaths, ATransactionNeedsAWritableWorkspaceAndNoWayAround) {
   FakeHost host = usual_host();
   Policy policy;
-  policy.filesystem.volumes.push_back({.source = "/home/u/ws", .target = "/mnt", .readonly = false});
-  host.dir("/mnt");
-  EXPECT_NE(refusal(host, policy, in_transaction()).find("shows the workspace a second time"), std::string::npos);
+  policy.filesystem.volumes.push_back({.source = "/srv/code", .target = "/mnt", .readonly = false});
+  host.dir("/mnt").dir("/srv/code").dir("/srv/code/ws");
+  Workplace place = in_transaction();
+  place.workspace = place.cwd = "/srv/code/ws";
+  EXPECT_NE(refusal(host, policy, place).find("shows the workspace a second time"), std::string::npos);
   EXPECT_EQ(refusal(host, policy), "");
   policy.filesystem.volumes[0].readonly = true;
-  EXPECT_EQ(refusal(host, policy, in_transaction()), "");
+  EXPECT_EQ(refusal(host, policy, place), "");
   EXPECT_NE(refusal(host, {.mode = Mode::kReadOnly}, in_transaction()).find("nothing to hold back"), std::string::npos);
 }
 
