@@ -239,10 +239,11 @@ TEST_F(Tools, APatchIsAppliedAsAWhole) {
 TEST_F(Tools, WhatIsOnlyCopiedFromIsNoChange) {
   const std::string copy = "diff --git a/f b/f2\ncopy from f\ncopy to f2\n";
   EXPECT_EQ(call("apply_patch", patch_call(copy)).text, "A f2 (+0 -0)\n");
-  EXPECT_EQ(
-      call("apply_patch", patch_call("diff --git a/f b/f3\ncopy from f\ncopy to f3\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-one\n+1\n"))
-          .text,
-      "M f (+1 -1)\nA f3 (+0 -0)\n");
+  EXPECT_EQ(call("apply_patch",
+                 patch_call(
+                     "diff --git a/f b/f3\ncopy from f\ncopy to f3\ndiff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-one\n+1\n"))
+                .text,
+            "M f (+1 -1)\nA f3 (+0 -0)\n");
 }
 
 TEST_F(Tools, AHunkWithoutNumbersChangesNothingAndFails) {
