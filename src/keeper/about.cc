@@ -39,6 +39,8 @@ std::string to_json(const About& about) {
                        {"created_ms", about.created_ms},
                        {"expires_ms", or_null(about.expires_ms)},
                        {"idle_timeout_ms", or_null(about.idle_timeout_ms)},
+                       {"output_bytes", or_null(about.output_bytes)},
+                       {"output_action", about.output_kills ? "kill" : "drain"},
                        {"ended_ms", or_null(about.ended_ms)},
                        {"ended", runtime::to_utf8(about.ended).text}};
   return object.dump() + "\n";
@@ -56,6 +58,8 @@ Result<About> parse_about(const std::string& json) {
   about.created_ms = number(object, "created_ms").value_or(0);
   about.expires_ms = number(object, "expires_ms");
   about.idle_timeout_ms = number(object, "idle_timeout_ms");
+  about.output_bytes = number(object, "output_bytes");
+  about.output_kills = text(object, "output_action") == "kill";
   about.ended_ms = number(object, "ended_ms");
   about.ended = text(object, "ended");
   return about;

@@ -27,6 +27,9 @@ struct About {
   std::int64_t created_ms = 0;
   std::optional<std::int64_t> expires_ms, idle_timeout_ms, ended_ms;
   std::string ended;  // why; empty while it runs
+  // The limit of each stream of a command, and whether it kills: the front holds it, who has the streams.
+  std::optional<std::int64_t> output_bytes;
+  bool output_kills = false;
 };
 
 // Why a sandbox has ended that nobody could write down at the time.

@@ -1,10 +1,14 @@
 // One command of a kept sandbox, from a front in another process.
 
+#include <signal.h>
+
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -21,6 +25,7 @@
 #include "belljar/process.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "belljar/units.h"
 #include "keeper/serve.h"
 #include "runtime/json.h"
 #include "runtime/pump.h"
@@ -70,6 +75,16 @@ Result<Call> parse_call(Received request, const Kept& kept) {
   return call;
 }
 
+// The sandbox's report speaks of commands that the library runs: one of a front has the policy's timeout or its own, else none.
+void tell_timeout(EnforcementReport& report, std::optional<std::chrono::milliseconds> timeout, const Limits& limits) {
+  if (limits.max_timeout) timeout = std::min(timeout.value_or(*limits.max_timeout), *limits.max_timeout);
+  for (EnforcementClause& clause : report) {
+    if (clause.clause != "limits.timeout") continue;
+    clause.asked = timeout ? format("{} for this command", to_string(*timeout)) : "none for this command";
+    if (!timeout) clause.mechanism = "none";
+  }
+}
+
 // The front's answer, and what `belljar explain` keeps.
 void tell_front(Channel& channel, const Kept& kept, const Call& call, ExecResult& result) {
   if (!result.violations.empty()) {
@@ -77,6 +92,7 @@ void tell_front(Channel& channel, const Kept& kept, const Call& call, ExecResult
     if (auto id = store.keep({call.command.argv[0], kept.sandbox->workspace(), result})) result.id = *std::move(id);
   }
   result.enforcement = kept.sandbox->enforcement();
+  tell_timeout(result.enforcement, call.options.timeout, kept.limits);
   (void)channel.send({{"result", runtime::to_json(result, runtime::JsonStreams::kOmit)}});
 }
 
@@ -86,14 +102,42 @@ void tell_log(const Kept& kept, const Call& call, const ExecResult& result, std:
   kept.log->publish({.body = ExecutionEvent{call.shown, result.duration, result.exit_code, result.reason, output_bytes, error}});
 }
 
+// The stream that the front found over its limit, told by one thread and read by another.
+class OverLimit {
+ public:
+  void say(std::string stream) {
+    const std::lock_guard lock(mutex_);
+    stream_ = std::move(stream);
+  }
+  // Why the command ended, where that was the limit.
+  void explain(ExecResult& result, const Limits& limits) const {
+    const std::lock_guard lock(mutex_);
+    const bool ended_by_us = result.reason == Reason::kCancelled || result.reason == Reason::kSignalled;
+    if (stream_.empty() || !ended_by_us) return;
+    result.reason = Reason::kOutput;
+    result.exit_code = 128 + SIGKILL;
+    result.message = format("{} exceeded the limit of {} bytes", stream_, limits.output_bytes.value_or(Bytes{}).count);
+    result.limits_hit.push_back("output");
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string stream_;  // guarded by mutex_
+};
+
 // What the front says while the command runs, until it tells, after the result, how much output there was; 0 when it went away
 // before. Returns when there is nothing more to hear.
-std::uint64_t take_words(Channel& channel, Process& process) {
+std::uint64_t take_words(Channel& channel, Process& process, const CancelToken& cancel, OverLimit& over) {
   for (;;) {
     const auto words = channel.receive(std::nullopt);
     if (!words || !*words) return 0;
     const Json& message = (*words)->message;
     if (message.contains("output_bytes")) return message["output_bytes"].get<std::uint64_t>();
+    if (message.contains("over_limit")) {
+      over.say(message["over_limit"].get<std::string>());
+      (void)process.signal(SIGKILL);  // its group at once,
+      cancel.cancel();                // and whoever left it
+    }
     if (const int number = message.value("signal", 0); number > 0) (void)process.signal(number);  // it may have ended
   }
 }
@@ -133,6 +177,7 @@ void serve_exec(Channel& channel, Received request, Kept& kept) {
   Process& process = *handed->process;
   std::optional<ExecResult> result;
   std::uint64_t output_bytes = 0;
+  OverLimit over;
   {
     // A front that goes away ends its command, as the front of `run` does.
     const Waiter waiter(
@@ -140,10 +185,11 @@ void serve_exec(Channel& channel, Received request, Kept& kept) {
           auto end = process.wait();
           if (!end) return refuse(end.error());
           result = **std::move(end);
+          over.explain(*result, kept.limits);
           tell_front(channel, kept, *call, *result);
         },
         call->options.cancel);
-    output_bytes = take_words(channel, process);
+    output_bytes = take_words(channel, process, call->options.cancel, over);
   }
   if (result) tell_log(kept, *call, *result, output_bytes);
 }

@@ -418,6 +418,49 @@ TEST_F(Keep, AnOptionTakesOneValueAndLeavesThePositionalThatFollows) {
   EXPECT_TRUE(has(call({"agent", "--provider", "scripted", "--rules", "/no/rules", "task"}).err, "/no/rules"));
 }
 
+TEST_F(Keep, MoreOutputThanTheLimitEndsTheCommandOrIsDropped) {
+  const std::string kills = create({"--output-bytes", "1000", "--output-action", "kill"});
+  const Outcome killed = shell(kills, "yes");
+  EXPECT_EQ(killed.exit_code, 137) << killed.err;
+  EXPECT_LE(killed.out.size(), 1000U);
+  EXPECT_TRUE(has(killed.err, "stdout exceeded the limit of 1000 bytes")) << killed.err;
+  const Outcome json = call({"exec", "--json", kills, "-c", "yes >&2"});
+  EXPECT_TRUE(has(json.out, R"("reason":"output")") && has(json.out, R"("limits_hit":["output"])")) << json;
+  EXPECT_EQ(number_of(json.out, "exit_code"), 137) << json;
+  EXPECT_EQ(shell(kills, "echo little").out, "little\n");
+
+  const std::string drops = create({"--output-bytes", "4"});
+  const Outcome cut = shell(drops, "echo 0123456789; exit 3");
+  EXPECT_EQ(cut.exit_code, 3) << cut;
+  EXPECT_EQ(cut.out, "0123");
+  EXPECT_TRUE(has(call({"exec", "--json", drops, "-c", "echo 0123456789"}).out, R"("limits_hit":["output"])"));
+}
+
+TEST_F(Keep, TheReportTellsTheTimeoutThatHolds) {
+  const std::string id = create();
+  EXPECT_TRUE(has(call({"exec", "--json", id, "-c", "true"}).out, R"("asked":"none for this command")"));
+  EXPECT_TRUE(has(call({"exec", "--json", "--timeout", "7s", id, "-c", "true"}).out, R"("asked":"7s for this command")"));
+}
+
+TEST_F(Keep, AFrontEndsOnASignalWhileItsKeeperHangs) {
+  const std::string id = create();
+  const pid_t keeper = keeper_of(id);
+  ASSERT_GT(keeper, 0);
+  ASSERT_EQ(kill(keeper, SIGSTOP), 0);
+  for (const int number : {SIGTERM, SIGINT}) {
+    Running front(words({"exec", id, "-c", "echo never"}), options());
+    // Its signals are its own once it waits; before, they end it as well.
+    usleep(300'000);
+    front.send(number);
+    const Outcome ended = front.wait();
+    EXPECT_FALSE(ended.timed_out) << number;
+    EXPECT_EQ(ended.out, "") << ended;
+    EXPECT_NE(ended.exit_code, 0) << ended;
+  }
+  ASSERT_EQ(kill(keeper, SIGCONT), 0);
+  EXPECT_EQ(shell(id, "echo on").out, "on\n");
+}
+
 TEST_F(Keep, OfTwoCreatorsWithOneNameOneWins) {
   for (int round = 0; round < 5; ++round) {
     const std::string name = "race" + std::to_string(round);

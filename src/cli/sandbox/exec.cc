@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -89,13 +90,14 @@ Result<keeper::Json> make_call(const Given& given) {
   return call;
 }
 
-runtime::StdioOptions streams_of(const Given& given) {
+runtime::StdioOptions streams_of(const Given& given, const keeper::About& about) {
   runtime::StdioOptions options;
   options.watch = true;  // what goes on in the background has no claim on the caller's own pipes
   if (given.json) {
     options.output = runtime::OutputTo::kCapture;
     options.cap = kJsonOutputBytes;
   }
+  if (about.output_bytes) options.cap = static_cast<std::uint64_t>(*about.output_bytes);
   if (given.pty) options.pty = runtime::Pty::kYes;
   if (given.no_pty) options.pty = runtime::Pty::kNo;
   // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
@@ -120,7 +122,8 @@ std::string with_streams(const Json& result, const FrontEnd& end) {
       add_stream(object, "stderr", end.err);
     }
     object[name] = value;
-    if (name == "limits_hit" && end.out.omitted + end.err.omitted > 0) object[name].push_back("output");
+    if (name == "limits_hit" && !end.over_limit.empty() && std::ranges::find(value, "output") == value.end())
+      object[name].push_back("output");
   }
   return object.dump() + "\n";
 }
@@ -141,7 +144,9 @@ Result<int> exec(const Given& given) {
   keeper::Json call = BELLJAR_TRY(make_call(given));
   const keeper::Entry entry = BELLJAR_TRY(find_running(given.id));
   keeper::Channel channel(BELLJAR_TRY(keeper::connect_to(entry)));
-  const FrontEnd end = BELLJAR_TRY(run_front(channel, std::move(call), streams_of(given)));
+  const FrontEnd end =
+      BELLJAR_TRY(run_front(channel, std::move(call), streams_of(given, entry.about),
+                            entry.about.output_bytes && entry.about.output_kills ? OverCap::kKill : OverCap::kDrop));
   const Json result = Json::parse(end.result);
   tell_people(result, entry.about.id);
   for (const std::string& note : end.notes) print_note(note);

@@ -40,8 +40,9 @@ constexpr milliseconds kStart{60'000}, kGoodbye{2000};
 
 class Front {
  public:
-  Front(keeper::Channel& channel, runtime::Stdio& stdio, runtime::Signals& signals, runtime::RawTerminal& terminal)
-      : channel_(channel), stdio_(stdio), signals_(signals), terminal_(terminal) {}
+  Front(keeper::Channel& channel, runtime::Stdio& stdio, runtime::Signals& signals, runtime::RawTerminal& terminal,
+        OverCap over_cap)
+      : channel_(channel), stdio_(stdio), signals_(signals), terminal_(terminal), over_cap_(over_cap) {}
 
   Result<std::string> run() {
     BELLJAR_CHECK(take_result());  // it may have come together with the start
@@ -71,6 +72,7 @@ class Front {
     for (std::size_t n = 0; n < 3; ++n) {
       if (at[n].second > 0) pump(n)->handle(&set[at[n].first], at[n].second);
     }
+    check_output_limit();
     // Last: when the end is known the streams are complete.
     return set[1].revents != 0 ? take_result() : Result<void>();
   }
@@ -102,6 +104,17 @@ class Front {
     for (std::size_t n = 1; n < 3; ++n) read_at_end_[n] = pump(n) != nullptr ? pump(n)->total() : 0;
     if (stdio_.input() != nullptr) stdio_.input()->give_back();
     return {};
+  }
+
+  // The keeper ends the whole tree of the command, and tells why in its result.
+  void check_output_limit() {
+    if (over_cap_ != OverCap::kKill || told_limit_ || result_) return;
+    for (std::size_t n = 1; n < 3; ++n) {
+      if (pump(n) == nullptr || !pump(n)->over_cap()) continue;
+      told_limit_ = true;
+      (void)channel_.send({{"over_limit", n == 1 ? "stdout" : "stderr"}});
+      return;
+    }
   }
 
   void forward(int signal) {
@@ -160,7 +173,8 @@ class Front {
   std::optional<std::string> result_;
   std::optional<Clock::time_point> interrupted_;
   std::uint64_t read_at_end_[3]{};
-  bool drained_ = false;
+  bool drained_ = false, told_limit_ = false;
+  OverCap over_cap_;
 };
 
 // The ends that the command gets, in order; which there are goes into the call.
@@ -190,6 +204,24 @@ Result<void> send_call(keeper::Channel& channel, keeper::Json call, const runtim
   }
 }
 
+// The keeper's answer, unless a signal that would have ended us comes first: the connection closes then, and ends the command.
+Result<keeper::Received> await_start(keeper::Channel& channel, runtime::Signals& signals) {
+  const Clock::time_point deadline = Clock::now() + kStart;
+  for (;;) {
+    while (const auto signal = signals.next()) {
+      if (*signal == SIGINT || *signal == SIGTERM || *signal == SIGHUP || *signal == SIGQUIT)
+        return Error(Code::kCanceled, format("signal {} came before the command had started", *signal));
+    }
+    auto answer = BELLJAR_TRY(channel.receive(milliseconds(0)));
+    if (answer) return *std::move(answer);
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+    if (left <= milliseconds(0))
+      return Error(Code::kDeadlineExceeded, "the sandbox's keeper does not answer").next("`belljar kill` ends it all the same");
+    std::array<pollfd, 2> set = {{{signals.fd(), POLLIN, 0}, {channel.fd(), POLLIN, 0}}};
+    (void)::poll(set.data(), set.size(), static_cast<int>(left.count()));
+  }
+}
+
 void note_lost(FrontEnd& end, const char* name, const Pump* pump) {
   if (pump == nullptr) return;
   end.output_bytes += pump->total();
@@ -200,23 +232,23 @@ void note_lost(FrontEnd& end, const char* name, const Pump* pump) {
 
 }  // namespace
 
-Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const runtime::StdioOptions& options) {
+Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const runtime::StdioOptions& options, OverCap over_cap) {
   runtime::Signals signals = BELLJAR_TRY(runtime::Signals::open(runtime::Signals::Take::kForwarded));
   runtime::Stdio stdio = BELLJAR_TRY(runtime::Stdio::open(options));
   runtime::RawTerminal terminal(stdio.pty() && options.output == runtime::OutputTo::kInherit ? options.host[0] : -1);
   BELLJAR_CHECK(send_call(channel, std::move(call), stdio));
-  auto started = channel.receive(kStart);
-  if (!started) return started.error();
-  if (!*started) return Error(Code::kDeadlineExceeded, "the sandbox's keeper does not answer");
-  if (const auto error = (*started)->message.find("error"); error != (*started)->message.end()) return keeper::error_from(*error);
+  auto started = BELLJAR_TRY(await_start(channel, signals));
+  if (const auto error = started.message.find("error"); error != started.message.end()) return keeper::error_from(*error);
   stdio.close_command_ends();
-  if (stdio.pty() && !(*started)->fds.empty()) stdio.attach_pty(std::move((*started)->fds[0]));
+  if (stdio.pty() && !started.fds.empty()) stdio.attach_pty(std::move(started.fds[0]));
   FrontEnd end;
-  auto result = Front(channel, stdio, signals, terminal).run();
+  auto result = Front(channel, stdio, signals, terminal, over_cap).run();
   terminal.restore();
   end.result = BELLJAR_TRY(std::move(result));
   note_lost(end, "stdout", stdio.output());
   note_lost(end, "stderr", stdio.error());
+  if (stdio.output() != nullptr && stdio.output()->over_cap()) end.over_limit = "stdout";
+  else if (stdio.error() != nullptr && stdio.error()->over_cap()) end.over_limit = "stderr";
   end.out = stdio.take_out();
   end.err = stdio.take_err();
   // The connection closes when the log has it.

@@ -17,10 +17,14 @@ struct FrontEnd {
   Output out, err;     // with captured output
   std::uint64_t output_bytes = 0;
   std::vector<std::string> notes;  // of output that was lost
+  std::string over_limit;          // "stdout" or "stderr", when one had more than its limit
 };
 
+// What becomes of a command with more output than the cap.
+enum class OverCap { kDrop, kKill };
+
 // Sends `call` (keeper/serve.h) with the ends of new streams and serves them until the command has ended. Errors: as the keeper's
-// answer; kUnavailable, it is gone.
-Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const runtime::StdioOptions& options);
+// answer; kUnavailable, it is gone; kCanceled, a signal came before the command had started.
+Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const runtime::StdioOptions& options, OverCap over_cap);
 
 }  // namespace belljar::cli

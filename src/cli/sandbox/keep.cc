@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <map>
 #include <memory>
@@ -123,6 +124,9 @@ keeper::About about_of(const Made& made) {
   about.created_ms = now_ms();
   if (made.expires) about.expires_ms = about.created_ms + made.expires->count();
   if (policy.limits.idle_timeout) about.idle_timeout_ms = policy.limits.idle_timeout->count();
+  if (policy.limits.output_bytes)
+    about.output_bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(policy.limits.output_bytes->count, INT64_MAX));
+  about.output_kills = policy.limits.output_action == OutputAction::kKill;
   return about;
 }
 
