@@ -293,7 +293,7 @@ void Reader::parameter(TSNode node) {
   const auto names = [&](std::string_view ending) {  // ${!x@}, ${!x[@]}: names and subscripts, which run nothing
     return text.ends_with(ending) && text.size() > 3 + ending.size() && is_name(text.substr(3, text.size() - 3 - ending.size()));
   };
-  if (text.ends_with("@P}")) return doubt(node);
+  if (text.ends_with("@P}") || text.find("\\\n") != std::string_view::npos) return doubt(node);
   if (text.starts_with("${!") && !names("@}") && !names("*}") && !names("[@]}") && !names("[*]}")) return doubt(node);
   std::string_view name;
   bool offset = false;
@@ -590,8 +590,10 @@ void Reader::array(TSNode node) {
 
 Assignment Reader::assignment(TSNode node) {
   Assignment result;
-  bool integer = true;  // `x=` is 0 to arithmetic
+  bool integer = true;   // `x=` is 0 to arithmetic
+  bool appends = false;  // `x+=1` keeps what x holds
   for (const Child& child : children(node)) {
+    appends = appends || raw(child.node) == "+=";
     if (child.field == "name") {
       result.name = raw(child.node).substr(0, raw(child.node).find('['));
       if (kind(child.node) == Kind::kSubscript) expression(child.node);
@@ -601,7 +603,7 @@ Assignment Reader::assignment(TSNode node) {
       if (kind(child.node) == Kind::kArray) array(child.node);
     }
   }
-  numbers_.assign(result.name, integer);
+  if (!integer || !appends) numbers_.assign(result.name, integer);
   return result;
 }
 

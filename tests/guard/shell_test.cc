@@ -108,6 +108,8 @@ TEST(Shell, WhatArithmeticWouldEvaluateIsUnread) {
                            "echo ${x@P}",
                            "echo \"${x@P}\"",
                            "echo ${!x}",
+                           "echo ${x@P\\\n}",
+                           "x+=1; echo $((x))",
                            "cat <<E\n${!x}\nE\n",
                            "cat {a['$(b)']}</dev/null",
                            "echo $((a[1]))",
