@@ -4,13 +4,15 @@
 #include <fcntl.h>
 #include <openssl/sha.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -19,8 +21,15 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "belljar/txn.h"
 #include "txn/compare.h"
 #include "txn/files.h"
+#include "txn/meta.h"
+#include "txn/store.h"
+#include "txn/walk.h"
 
 namespace belljar::txn {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,12 +14,18 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "belljar/txn.h"
 #include "txn/apply.h"
 #include "txn/base.h"
 #include "txn/compare.h"
 #include "txn/files.h"
 #include "txn/journal.h"
 #include "txn/lines.h"
+#include "txn/meta.h"
+#include "txn/stage.h"
 #include "txn/store.h"
 #include "txn/walk.h"
 

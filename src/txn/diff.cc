@@ -1,3 +1,6 @@
+#include <vector>
+
+#include "belljar/result.h"
 #include "belljar/txn.h"
 #include "txn/base.h"
 #include "txn/compare.h"

@@ -5,11 +5,18 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/result.h"
+#include "txn/base.h"
 #include "txn/compare.h"
 #include "txn/files.h"
+#include "txn/walk.h"
 
 namespace belljar::txn {
 
