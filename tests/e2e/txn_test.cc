@@ -269,6 +269,48 @@ TEST_F(Txn, InteractiveAsksForEach) {
   EXPECT_EQ(diff(), "M a\nA n\n");
 }
 
+TEST_F(Txn, InteractiveAsksAgainAndTheEndOfTheInputCommitsNothing) {
+  write("a", "1\n");
+  write("b", "1\n");
+  EXPECT_EQ(shell("echo 2 > a; echo 2 > b").exit_code, 0);
+  const Outcome gone = txn({"commit", "--interactive"}, "y\n");
+  EXPECT_EQ(gone.exit_code, 125) << gone;
+  EXPECT_NE(gone.err.find("nothing was committed"), std::string::npos) << gone;
+  EXPECT_EQ(read_file(ws("a")), "1\n");
+  EXPECT_EQ(txn({"commit", "--interactive"}, "?\ny\n\nno\n").exit_code, 0);
+  EXPECT_EQ(read_file(ws("a")), "2\n");
+  EXPECT_EQ(diff(), "M b\n");
+}
+
+TEST_F(Txn, APartThatWasMergedIsNotTakenBackAndModesStay) {
+  write("m", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+  EXPECT_EQ(shell("sed -i s/1/one/ m; echo k > k").exit_code, 0);
+  home_.write("ws/m", "1\n2\n3\n4\n5\n6\n7\n8\nnine\n");
+  ASSERT_EQ(::chmod(ws("m").c_str(), 0600), 0);
+  EXPECT_EQ(txn({"commit", "m"}).exit_code, 0);
+  EXPECT_EQ(diff(), "A k\n");
+  EXPECT_EQ(txn({"commit"}).exit_code, 0);
+  EXPECT_EQ(read_file(ws("m")), "one\n2\n3\n4\n5\n6\n7\n8\nnine\n");
+  struct stat status{};
+  ASSERT_EQ(stat(ws("m").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+  EXPECT_EQ(read_file(ws("k")), "k\n");
+}
+
+TEST_F(Txn, ADirectoryBelowIsToldWhereTheTransactionIs) {
+  write("sub/x", "1\n");
+  EXPECT_EQ(shell("echo 2 > sub/x").exit_code, 0);
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"diff"}, {"commit", "x"}, {"recover"}}) {
+    const Outcome outcome = belljar(words, {.cwd = ws("sub"), .env = environment()});
+    EXPECT_EQ(outcome.exit_code, 125) << outcome;
+    EXPECT_NE(outcome.err.find("give --workspace `" + ws() + "`"), std::string::npos) << outcome;
+  }
+  // The twin: as it says.
+  const Outcome outcome = belljar({"commit", "--workspace", ws(), "x"}, {.cwd = ws("sub"), .env = environment()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(read_file(ws("sub/x")), "2\n");
+}
+
 TEST_F(Txn, WhatChangedOnTheHostIsNeverOverwritten) {
   write("text", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
   write("clash", "1\n2\n3\n");
