@@ -164,7 +164,7 @@ TEST(Import, CodexProfileThatIsChosenHolds) {
 TEST(Import, ErrorsNameAPlaceOfTheFileThatWasGiven) {
   auto wrong = import_settings(R"({"network": {"allowedDomains": ["a b"]}})", "dom.json", {});
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().what().substr(0, 14), "dom.json:1:30:") << wrong.error().what();
+  EXPECT_EQ(wrong.error().what().substr(0, 14), "dom.json:1:32:") << wrong.error().what();
   auto null = import_settings(R"({"sandbox": null})", "s.json", {});
   ASSERT_FALSE(null);
   EXPECT_NE(null.error().what().find("`sandbox` is null, not a table"), std::string::npos) << null.error().what();
