@@ -183,6 +183,7 @@ struct SandboxConfig {
   // of the one in use, and ExecResult::tried tells of those before it; when none starts, the error does.
   std::vector<std::string> fallback;
   Policy policy;
+  CancelToken cancel;                             // cancelled: a start() under way ends with kCanceled, where it waits for others
   std::string workspace;                          // empty: the current directory
   std::map<std::string, std::string> caller_env;  // what the policy's environment is taken from; empty: this process's own
   // Without a command or file call for this long the sandbox stops by itself. policy.limits.idle_timeout means the same here.

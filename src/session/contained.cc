@@ -62,10 +62,11 @@ Result<void> check_same_machine(const Address& address, const EngineFacts& facts
 
 }  // namespace
 
-ContainedSandbox::ContainedSandbox(runtime::Embedded embedded, ContainerOptions options, Lifecycle lifecycle)
+ContainedSandbox::ContainedSandbox(runtime::Embedded embedded, ContainerOptions options, Lifecycle lifecycle, CancelToken cancel)
     : embedded_(std::move(embedded)),
       options_(std::move(options)),
       lifecycle_(lifecycle),
+      cancel_(std::move(cancel)),
       id_(next_id()),
       shown_at_(options_.workspace_at.empty() ? embedded_.place.workspace : options_.workspace_at) {}
 
@@ -94,6 +95,7 @@ Result<Planned> ContainedSandbox::plan(const Policy& policy, const Engine& engin
   policy::report_isolation(policy, isolation_of_runtime(facts, options.runtime), format("runtime {}", escaped(runtime)),
                            planned.report);
   planned.report.push_back(timeout_clause(policy.limits));
+  if (!engine.is_local()) report_remote_engine(planned.report);
   BELLJAR_CHECK(runtime::check_required(planned.report, policy));
   planned.spec.labels[kOwnerLabel] = owner_label();
   planned.spec.labels[kSandboxLabel] = id_;
@@ -127,7 +129,8 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
   Engine engine = BELLJAR_TRY(Engine::connect(std::move(address)));
   Planned planned = BELLJAR_TRY(plan(policy, engine));
   (void)remove_orphans(engine);
-  BELLJAR_CHECK(fetch_image(engine, options_));
+  const ImageFacts image = BELLJAR_TRY(fetch_image(engine, options_, cancel_));
+  hold_volumes(planned.spec, image.volumes);
   Files files = BELLJAR_TRY(open_files(planned));
   Box box;
   if (options_.mode == ContainerMode::kSession) box = BELLJAR_TRY(Container::start(engine, planned.spec));

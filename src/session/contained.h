@@ -30,7 +30,7 @@ struct ContainedHome {
 
 class ContainedSandbox final : public Sandbox {
  public:
-  ContainedSandbox(runtime::Embedded embedded, ContainerOptions options, Lifecycle lifecycle);
+  ContainedSandbox(runtime::Embedded embedded, ContainerOptions options, Lifecycle lifecycle, CancelToken cancel);
   ~ContainedSandbox() override;
 
   std::string_view backend() const noexcept override { return "container"; }
@@ -77,6 +77,7 @@ class ContainedSandbox final : public Sandbox {
   runtime::Embedded embedded_;
   ContainerOptions options_;
   Lifecycle lifecycle_;
+  CancelToken cancel_;
   std::string id_, shown_at_;
   std::shared_ptr<ContainedHome> home_ = std::make_shared<ContainedHome>();
   std::atomic<std::uint64_t> execs_{0}, written_{0};

@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kInputPiece = 32U << 10;
+constexpr milliseconds kStuck = 500ms;   // after the timeout: then the waiter hangs in a callback
 constexpr milliseconds kHopeless = 10s;  // after the last signal: then the container itself is ended
 
 Error not_run(const std::string& program, int exit_code, std::string reason, std::string next) {
@@ -74,6 +75,12 @@ ContainedRun::ContainedRun(Box box, ContainedRequest request)
       err_(request_.output_bytes) {}
 
 ContainedRun::~ContainedRun() {
+  {
+    const std::lock_guard lock(input_mutex_);
+    over_ = true;
+    input_moved_.notify_all();
+  }
+  if (clock_.joinable()) clock_.join();
   if (channel_ != nullptr && id_ != 0) channel_->drop_command(id_);
   if (request_.last) (void)box_->stop();
 }
@@ -85,6 +92,8 @@ Result<std::unique_ptr<ContainedRun>> ContainedRun::start(Box box, ContainedRequ
   std::tie(run->id_, run->inbox_) = BELLJAR_TRY(run->channel_->add_command());
   run->sent_ = Clock::now();
   BELLJAR_CHECK(run->send_request());
+  if (run->request_.timeout && (run->request_.on_stdout || run->request_.on_stderr))
+    run->clock_ = std::thread([it = run.get()] { it->hold_timeout(); });
   return run;
 }
 
@@ -178,6 +187,11 @@ void ContainedRun::handle(const Arrived& arrived) {
     case 's':
       started_ = arrived.at;
       pid_ = static_cast<int>(number_in(arrived.payload));
+      if (request_.timeout) {
+        const std::lock_guard lock(input_mutex_);
+        due_ = arrived.at + *request_.timeout;
+        input_moved_.notify_all();
+      }
       break;
     case 'f':
       failed_ = explain(arrived.payload.empty() ? 'r' : arrived.payload[0], static_cast<int>(number_in(arrived.payload, 1)),
@@ -265,11 +279,24 @@ void ContainedRun::check_deadlines(Clock::time_point now) {
   const auto deadline = next_deadline();
   if (!deadline || now < *deadline || exited_ || failed_) return;
   if (hopeless_) return end_box();
-  stop(Reason::kTimeout, format("command timeout after {}ms", request_.timeout->count()), request_.limits.kill_grace);
+  stop(Reason::kTimeout, timed_out(), request_.limits.kill_grace);
+}
+
+// The clock's thread: a caller that takes its time in a callback gives the command none.
+void ContainedRun::hold_timeout() {
+  {
+    std::unique_lock lock(input_mutex_);
+    input_moved_.wait(lock, [&] { return over_ || due_; });
+    if (over_ || input_moved_.wait_until(lock, *due_ + kStuck, [&] { return over_; })) return;
+  }
+  if (stopping_.load() || detached_.load()) return;
+  overdue_.store(true);
+  (void)send('E', static_cast<std::uint32_t>(std::max<milliseconds>(request_.limits.kill_grace, 0ms).count()));
 }
 
 void ContainedRun::stop(Reason reason, std::string message, milliseconds grace) {
   if (cause_) return;
+  stopping_.store(true);
   cause_ = reason;
   message_ = std::move(message);
   if (exited_ || failed_ || gone_) return;
@@ -288,6 +315,10 @@ void ContainedRun::end_box() {
 
 ExecResult ContainedRun::result() {
   if (failed_) return runtime::failed_start(*failed_);
+  if (overdue_.load() && !cause_) {
+    cause_ = Reason::kTimeout;
+    message_ = timed_out();
+  }
   ExecResult result;
   set_end(result);
   result.out = std::move(out_).finish();

@@ -1,5 +1,5 @@
 // One command in a container while it runs: its records, its clocks, its end. The waiter's thread does all of it; input, signals
-// and the size of a terminal may come from other threads.
+// and the size of a terminal may come from other threads. A thread of its own holds the timeout while a callback keeps the waiter.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "backend/container/container.h"
+#include "base/format.h"
 #include "belljar/sandbox.h"
 #include "runtime/capture.h"
 
@@ -70,9 +72,11 @@ class ContainedRun {
   void turn();
   void feed();
   void check_deadlines(Clock::time_point now);
+  void hold_timeout();
   std::optional<Clock::time_point> next_deadline() const;
   void stop(Reason reason, std::string message, std::chrono::milliseconds grace);
   void end_box();
+  std::string timed_out() const { return format("command timeout after {}ms", request_.timeout->count()); }
   ExecResult result();
   void set_end(ExecResult& result);
   void set_limits(ExecResult& result) const;
@@ -106,6 +110,9 @@ class ContainedRun {
   std::condition_variable input_moved_;
   std::size_t under_way_ = 0;               // of stdin; guarded by input_mutex_
   bool input_open_ = false, over_ = false;  // guarded by input_mutex_
+  std::optional<Clock::time_point> due_;    // the timeout's end, once the command runs; guarded by input_mutex_
+  std::atomic<bool> stopping_{false}, overdue_{false};
+  std::thread clock_;
 };
 
 }  // namespace belljar::session

@@ -1,7 +1,11 @@
 // `belljar run --backend container` with a real engine.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "support/as_user.h"
 #include "support/engine.h"
@@ -101,6 +105,46 @@ TEST_F(RunInContainer, WhatIsNotServedIsRefusedByName) {
   EXPECT_EQ(refusal({"--engine", "ssh://host"}), "belljar: cannot reach the container engine at `ssh://host`");
   EXPECT_EQ(refusal({"--isolation", "vm"}), "belljar: isolation vm is required, and is not to be had here");
   EXPECT_EQ(refusal({"--tmpfs", "relative"}), "belljar: --tmpfs: cannot use `relative`");
+}
+
+// Parts of an image that would act or be written past the policy.
+TEST_F(RunInContainer, AnImagesVolumesAndHealthCheckAreHeld) {
+  const auto made = engine_->client({"create", test::Engine::image(), "sh"});
+  const std::string id = made.out.substr(0, made.out.find('\n'));
+  ASSERT_EQ(engine_
+                ->client({"commit", "-c", "VOLUME /data", "-c", "HEALTHCHECK --interval=1s CMD echo checked > /tmp/checked", id,
+                          "localhost/belljar-volume:1"})
+                .exit_code,
+            0);
+  const auto outcome =
+      run({"--image", "localhost/belljar-volume:1", "--pull", "never", "-c",
+           "touch /data/x 2>/dev/null && echo written; sleep 2; cat /tmp/checked 2>/dev/null; grep -c /data /proc/mounts"});
+  EXPECT_EQ(outcome.out, "1\n") << outcome;
+  (void)engine_->client({"rm", id});
+}
+
+// Who reads slowly gives the command no more time.
+TEST_F(RunInContainer, ATimeoutHoldsWhileNobodyReads) {
+  const auto outcome =
+      test::run({"sh", "-c", "\"$@\" | sleep 5", "sh", BELLJAR_PROGRAM, "run", "--image", test::Engine::image(), "--pull", "never",
+                 "--timeout", "1s", "-c", "yes & while :; do echo t >> ticks; sleep 0.25; done"},
+                {.cwd = work_.path(), .env = {{"DOCKER_HOST", engine_->address()}}});
+  const std::string ticks = test::read_file(work_ / "ticks");
+  EXPECT_GE(ticks.size(), 4U) << outcome;
+  EXPECT_LE(ticks.size(), 24U) << outcome;
+}
+
+// Its shims live on; our line to the command does not.
+TEST_F(RunInContainer, NothingOutlivesAnEngineThatIsKilled) {
+  test::Running front({BELLJAR_PROGRAM, "run", "--image", test::Engine::image(), "--pull", "never", "-c",
+                       "echo ready; while :; do echo t >> ticks; sleep 0.1; done"},
+                      {.cwd = work_.path(), .env = {{"DOCKER_HOST", engine_->address()}}});
+  ASSERT_TRUE(front.wait_for_output("ready")) << front.err();
+  engine_->stop(9);
+  EXPECT_EQ(front.wait().exit_code, 137);
+  const std::string before = test::read_file(work_ / "ticks");
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_EQ(test::read_file(work_ / "ticks"), before);
 }
 
 // Named first, and what it is fallen back to.

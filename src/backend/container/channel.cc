@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -94,6 +95,17 @@ void Channel::hang_up() {
   ::shutdown(connection_.fd(), SHUT_RDWR);
 }
 
+void Channel::kill_at_end(UniqueFd process) {
+  const std::lock_guard lock(mutex_);
+  process_ = std::move(process);
+  if (!alive_) kill_process();
+}
+
+void Channel::kill_process() {
+  if (process_.valid()) ::syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0);
+  process_.reset();
+}
+
 // --- reading
 
 void Channel::follow(const std::string& early) {
@@ -154,6 +166,7 @@ void Channel::end(std::string because) {
     if (!noise_.empty()) because += format("; it said: {}", escaped(noise_));
     because_ = std::move(because);
     waiting = inboxes_;
+    kill_process();
   }
   for (const auto& [id, inbox] : waiting) inbox->close();
 }

@@ -64,6 +64,8 @@ class Channel {
   // Why it is not alive: what the engine or pid 1 said last.
   std::string ended_because() const;
   void hang_up();
+  // `process` is killed when the line is gone, whatever the reason. Invalid: nothing is.
+  void kill_at_end(UniqueFd process);
 
  private:
   explicit Channel(Connection connection, UniqueFd stop) : connection_(std::move(connection)), stop_(std::move(stop)) {}
@@ -71,6 +73,7 @@ class Channel {
   bool take(std::string_view bytes);
   void dispatch(char type, std::uint32_t id, std::string_view payload);
   void end(std::string because);
+  void kill_process();  // under mutex_
 
   Connection connection_;
   UniqueFd stop_;
@@ -83,6 +86,7 @@ class Channel {
   std::uint32_t next_ = 1;                                   // guarded by mutex_
   bool alive_ = true;                                        // guarded by mutex_
   std::string because_;                                      // guarded by mutex_
+  UniqueFd process_;                                         // guarded by mutex_
   std::string noise_;  // guarded by mutex_; stderr of pid 1, where a runtime puts why it could not start
 };
 

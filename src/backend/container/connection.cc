@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -26,14 +27,14 @@
 namespace belljar::backend::container {
 namespace {
 
-// 0, or -ETIMEDOUT.
-int await(int fd, short events, Connection::Deadline deadline) {
+// 0, -ETIMEDOUT, or -ECANCELED once `cancel` is readable.
+int await(int fd, short events, Connection::Deadline deadline, int cancel = -1) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Connection::Clock::now()).count();
     if (left <= 0) return -ETIMEDOUT;
-    pollfd wait{fd, events, 0};
-    const int ready = ::poll(&wait, 1, static_cast<int>(std::min<long>(left, 60'000)));
-    if (ready > 0) return 0;
+    std::array<pollfd, 2> wait = {{{fd, events, 0}, {cancel, POLLIN, 0}}};
+    const int ready = ::poll(wait.data(), wait.size(), static_cast<int>(std::min<long>(left, 60'000)));
+    if (ready > 0) return wait[1].revents != 0 ? -ECANCELED : 0;
     if (ready < 0 && errno != EINTR) return -errno;
   }
 }
@@ -121,7 +122,7 @@ long Connection::read(char* bytes, std::size_t size, Deadline deadline) {
     if (got >= 0) return got;
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return -errno;
-    if (const int failed = await(fd_.get(), POLLIN, deadline); failed != 0) return failed;
+    if (const int failed = await(fd_.get(), POLLIN, deadline, cancel_.fd()); failed != 0) return failed;
   }
 }
 
@@ -131,7 +132,7 @@ long Connection::write(const char* bytes, std::size_t size, Deadline deadline) {
     if (wrote >= 0) return wrote;
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return -errno;
-    if (const int failed = await(fd_.get(), POLLOUT, deadline); failed != 0) return failed;
+    if (const int failed = await(fd_.get(), POLLOUT, deadline, cancel_.fd()); failed != 0) return failed;
   }
 }
 

@@ -6,10 +6,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "backend/container/address.h"
 #include "backend/container/tls.h"
 #include "base/unique_fd.h"
+#include "belljar/cancel.h"
 #include "belljar/result.h"
 
 namespace belljar::backend::container {
@@ -29,6 +31,8 @@ class Connection {
   // As much as goes at once, at least one byte, or a number below zero.
   long write(const char* bytes, std::size_t size, Deadline deadline);
   int fd() const noexcept { return fd_.get(); }
+  // Once cancelled, what waits ends with -ECANCELED.
+  void set_cancel(CancelToken cancel) { cancel_ = std::move(cancel); }
   // Why it ended, where the end says no more than that: the other side's TLS alert. Else empty.
   std::string why() const { return tls_ == nullptr ? std::string() : tls_->why(); }
 
@@ -36,6 +40,7 @@ class Connection {
   explicit Connection(UniqueFd fd, std::unique_ptr<TlsPipe> tls = nullptr) : tls_(std::move(tls)), fd_(std::move(fd)) {}
   static Result<Connection> open_unix(const Address& address, Deadline deadline);
   static Result<Connection> open_tcp(const Address& address, Deadline deadline);
+  CancelToken cancel_;
   std::unique_ptr<TlsPipe> tls_;
   UniqueFd fd_;  // closed before tls_, which waits for that
 };

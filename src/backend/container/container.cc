@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "backend/container/channel.h"
@@ -52,6 +54,19 @@ std::string place() {
   return boot + "/" + std::string(ns.data(), static_cast<std::size_t>(size));
 }
 
+// pid 1 of a container of ours, if that is who has this number here: the engine may count in another pid namespace.
+UniqueFd find_process(int pid, const std::string& id) {
+  if (pid <= 1) return {};
+  UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process.valid()) return {};
+  const std::string own = format("/proc/{}/", pid);
+  std::array<char, 4096> text;
+  const UniqueFd groups(::open((own + "cgroup").c_str(), O_RDONLY | O_CLOEXEC));
+  const ssize_t size = groups.valid() ? ::read(groups.get(), text.data(), text.size()) : -1;
+  const bool ours = size > 0 && std::string_view(text.data(), static_cast<std::size_t>(size)).find(id) != std::string_view::npos;
+  return ours && read_line(own + "cmdline").starts_with("/.belljar/inside") ? std::move(process) : UniqueFd();
+}
+
 }  // namespace
 
 std::string owner_label() {
@@ -80,13 +95,20 @@ int remove_orphans(const Engine& engine) {
   return removed;
 }
 
-Result<void> fetch_image(const Engine& engine, const ContainerOptions& options) {
-  if (options.pull == PullPolicy::kAlways) return engine.pull(options);
-  if (BELLJAR_TRY(engine.has_image(options.image))) return {};
-  if (options.pull == PullPolicy::kIfNotPresent) return engine.pull(options);
-  return Error(Code::kNotFound, format("there is no image {}", quoted(options.image)))
-      .reason("the engine has none, and the pull policy is `never`")
-      .next("build or load it, or let it be pulled");
+Result<ImageFacts> fetch_image(const Engine& engine, const ContainerOptions& options, const CancelToken& cancel) {
+  const auto missing = [&](std::string reason, std::string next) {
+    return Error(Code::kNotFound, format("there is no image {}", quoted(options.image)))
+        .reason(std::move(reason))
+        .next(std::move(next));
+  };
+  if (options.pull != PullPolicy::kAlways) {
+    if (auto found = BELLJAR_TRY(engine.find_image(options.image))) return *std::move(found);
+    if (options.pull == PullPolicy::kNever)
+      return missing("the engine has none, and the pull policy is `never`", "build or load it, or let it be pulled");
+  }
+  BELLJAR_CHECK(engine.pull(options, cancel));
+  if (auto found = BELLJAR_TRY(engine.find_image(options.image))) return *std::move(found);
+  return missing("the engine pulled it, and does not know it by that name", "check the name");
 }
 
 Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const Spec& spec) {
@@ -98,6 +120,9 @@ Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const 
   BELLJAR_CHECK(engine.start(container->id_));
   container->begun_ = true;
   BELLJAR_CHECK(container->channel_->await_hello(kHelloPatience));
+  // An engine that is killed leaves its containers running, and our line says no more.
+  if (const auto pid = engine.pid(container->id_); pid && engine.is_local())
+    container->channel_->kill_at_end(find_process(*pid, container->id_));
   return container;
 }
 

@@ -7,6 +7,8 @@
 
 #include "backend/container/channel.h"
 #include "backend/container/engine.h"
+#include "base/unique_fd.h"
+#include "belljar/cancel.h"
 #include "belljar/result.h"
 
 namespace belljar::backend::container {
@@ -24,7 +26,7 @@ bool owner_may_live(const std::string& label);
 int remove_orphans(const Engine& engine);
 
 // The image as the policy of pulls says. Errors: kNotFound, with pull = never or at the registry too; as Engine::pull.
-Result<void> fetch_image(const Engine& engine, const ContainerOptions& options);
+Result<ImageFacts> fetch_image(const Engine& engine, const ContainerOptions& options, const CancelToken& cancel = {});
 
 // A resource. Safe from any thread.
 class Container {

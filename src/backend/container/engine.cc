@@ -37,7 +37,7 @@ std::string message_in(const std::string& body) {
 Code code_of(unsigned status, const std::string& message) {
   if (message.find("no space left on device") != std::string::npos || message.find("disk quota exceeded") != std::string::npos)
     return Code::kResourceExhausted;
-  if (status == 400) return Code::kInvalidArgument;
+  if (status == 400) return Code::kFailedPrecondition;  // we asked for what this engine or its machine does not serve
   if (status == 401) return Code::kUnauthenticated;
   if (status == 403) return Code::kPermissionDenied;
   if (status == 404) return Code::kNotFound;
@@ -109,6 +109,7 @@ Json mounts_of(const Spec& spec) {
                       {"Target", bind.target},
                       {"ReadOnly", bind.readonly},
                       {"BindOptions", {{"Propagation", "rprivate"}}}});
+  for (const std::string& path : spec.volumes) mounts.push_back({{"Type", "volume"}, {"Target", path}, {"ReadOnly", true}});
   return mounts;
 }
 
@@ -151,7 +152,40 @@ Json body_of(const Spec& spec) {
           {"AttachStdout", true},
           {"AttachStderr", true},
           {"StopSignal", "SIGTERM"},
+          // The image's own would be run by the engine, past our line and our clocks.
+          {"Healthcheck", {{"Test", {"NONE"}}}},
           {"HostConfig", host_config_of(spec)}};
+}
+
+// JSON takes UTF-8 only, and what is put in a foreign byte's place may be the name of another file.
+Result<void> check_utf8(const Spec& spec) {
+  const auto check = [](const std::string& text) -> Result<void> {
+    try {
+      (void)Json(text).dump();
+      return {};
+    } catch (const Json::type_error&) {
+      return Error(Code::kInvalidArgument, format("cannot tell the container engine of {}", belljar::quoted(text)))
+          .reason("its API takes UTF-8 only")
+          .next("rename the file or change the variable, or use the native backend");
+    }
+  };
+  for (const Bind& bind : spec.binds) {
+    BELLJAR_CHECK(check(bind.source));
+    BELLJAR_CHECK(check(bind.target));
+  }
+  for (const auto& [path, options] : spec.tmpfs) {
+    BELLJAR_CHECK(check(path));
+    BELLJAR_CHECK(check(options));
+  }
+  for (const auto& [name, value] : spec.labels) {
+    BELLJAR_CHECK(check(name));
+    BELLJAR_CHECK(check(value));
+  }
+  for (const auto* list : {&spec.env, &spec.entrypoint, &spec.devices, &spec.capabilities}) {
+    for (const std::string& text : *list) BELLJAR_CHECK(check(text));
+  }
+  for (const std::string& text : {spec.workdir, spec.runtime, spec.network}) BELLJAR_CHECK(check(text));
+  return {};
 }
 
 Error missing_image(const std::string& image, std::string reason) {
@@ -205,21 +239,29 @@ Result<EngineFacts> Engine::facts(std::chrono::milliseconds patience) const {
   return facts;
 }
 
-Result<bool> Engine::has_image(const std::string& image) const {
+Result<std::optional<ImageFacts>> Engine::find_image(const std::string& image) const {
   const Reply reply = BELLJAR_TRY(call(Method::kGet, "/images/" + image + "/json"));
-  if (reply.status == 200) return true;
-  if (reply.status == 404) return false;
-  return refused(format("cannot look for the image {}", belljar::quoted(image)), reply);
+  if (reply.status == 404) return std::optional<ImageFacts>();
+  if (reply.status != 200) return refused(format("cannot look for the image {}", belljar::quoted(image)), reply);
+  const Json json = BELLJAR_TRY(parsed(reply, "what the image is"));
+  ImageFacts facts;
+  const auto config = json.find("Config");
+  if (config == json.end() || !config->is_object()) return std::optional(facts);
+  if (const auto volumes = config->find("Volumes"); volumes != config->end() && volumes->is_object()) {
+    for (const auto& [path, nothing] : volumes->items()) facts.volumes.push_back(path);
+  }
+  return std::optional(facts);
 }
 
-Result<void> Engine::pull(const ContainerOptions& options) const {
+Result<void> Engine::pull(const ContainerOptions& options, const CancelToken& cancel) const {
   const std::string& image = options.image;
   // A name without a tag would pull all of them.
   const bool tagged = image.find('@') != std::string::npos || image.rfind(':') + 1 > image.rfind('/') + 1;
   Request request{
       .method = Method::kPost,
       .target = format("{}/images/create?fromImage={}{}", version_, percent_encoded(image), tagged ? "" : "&tag=latest"),
-      .patience = options.pull_timeout};
+      .patience = options.pull_timeout,
+      .cancel = cancel};
   if (options.login) request.headers["X-Registry-Auth"] = login_header(*options.login);
   std::string line, failed;
   const auto look = [&] {
@@ -245,6 +287,7 @@ Result<void> Engine::pull(const ContainerOptions& options) const {
 }
 
 Result<std::string> Engine::create(const Spec& spec) const {
+  BELLJAR_CHECK(check_utf8(spec));
   const Reply reply = BELLJAR_TRY(call(Method::kPost, "/containers/create", text_of(body_of(spec))));
   if (reply.status == 404) return missing_image(spec.image, "the engine has none: " + message_in(reply.body));
   if (reply.status != 201) return refused("cannot make a container", reply);
@@ -267,6 +310,12 @@ Result<void> Engine::start(const std::string& id) const {
   const Reply reply = BELLJAR_TRY(call(Method::kPost, format("/containers/{}/start", id)));
   if (reply.status == 204 || reply.status == 304) return {};
   return refused("cannot start the container", reply);
+}
+
+Result<int> Engine::pid(const std::string& id) const {
+  const Reply reply = BELLJAR_TRY(call(Method::kGet, format("/containers/{}/json", id)));
+  if (reply.status != 200) return refused("cannot look at the container", reply);
+  return value_in(BELLJAR_TRY(parsed(reply, "the container's state")), {"State", "Pid"}, 0);
 }
 
 Result<void> Engine::remove(const std::string& id) const {

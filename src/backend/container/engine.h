@@ -10,6 +10,7 @@
 
 #include "backend/container/http.h"
 #include "backend/container/spec.h"
+#include "belljar/cancel.h"
 #include "belljar/container.h"
 #include "belljar/result.h"
 
@@ -21,6 +22,10 @@ struct EngineFacts {
   std::string default_runtime;
   std::map<std::string, std::string> runtimes;  // name -> its program, or the type of its shim
   std::string version, machine;                 // of the engine; its host's name
+};
+
+struct ImageFacts {
+  std::vector<std::string> volumes;  // paths that each container has a volume of its own at
 };
 
 struct ContainerStats {
@@ -41,14 +46,18 @@ class Engine {
 
   Result<EngineFacts> facts(std::chrono::milliseconds patience = std::chrono::seconds(30)) const;
   const Address& address() const noexcept { return address_; }
-  Result<bool> has_image(const std::string& image) const;
-  // Errors: kNotFound, kUnauthenticated, kUnavailable: what the engine said, also when it said it in the middle of a success.
-  Result<void> pull(const ContainerOptions& options) const;
+  bool is_local() const noexcept { return !address_.path.empty(); }  // by a socket of this machine
+  // nullopt: it has none of that name.
+  Result<std::optional<ImageFacts>> find_image(const std::string& image) const;
+  // Errors: kNotFound, kUnauthenticated, kUnavailable: what the engine said, also when it said it in the middle of a success;
+  // kCanceled, `cancel` was cancelled meanwhile.
+  Result<void> pull(const ContainerOptions& options, const CancelToken& cancel = {}) const;
   // Its id. Errors: kNotFound, no such image; kFailedPrecondition, kInvalidArgument, kResourceExhausted: what the engine said.
   Result<std::string> create(const Spec& spec) const;
   // Its stdin, stdout and stderr; before start(), so that nothing is missed.
   Result<Upgraded> attach(const std::string& id) const;
   Result<void> start(const std::string& id) const;
+  Result<int> pid(const std::string& id) const;  // of its pid 1, as the engine sees it; 0: it does not run
   // With its anonymous volumes, running or not. One that is not there, or on its way out, is fine.
   Result<void> remove(const std::string& id) const;
   // Waits until the engine has removed one that ends by itself. Errors: kDeadlineExceeded.

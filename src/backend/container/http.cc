@@ -83,6 +83,8 @@ Error failure(const Request& request, const error_code& failed, const Connection
     return Error(Code::kDeadlineExceeded, what)
         .reason(format("no answer for {} s", request.patience.count() / 1000))
         .next("look at the engine's log; restart it if it hangs");
+  if (failed == error_code(ECANCELED, boost::system::system_category()))
+    return Error(Code::kCanceled, what).reason("it was cancelled meanwhile");
   if (const std::string why = connection.why(); !why.empty())
     return Error(Code::kUnauthenticated, what)
         .reason("TLS: " + why)
@@ -148,6 +150,7 @@ error_code read_body(Stream& stream, boost::beast::flat_buffer& buffer, Parser& 
 Result<Reply> fetch(const Address& address, const Request& request) {
   const Connection::Deadline deadline = Connection::Clock::now() + request.patience;
   Connection connection = BELLJAR_TRY(Connection::open(address, deadline));
+  connection.set_cancel(request.cancel);
   Stream stream(connection, deadline);
   http::request<http::string_body> message = make(request);
   message.set(http::field::connection, "close");

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "backend/container/connection.h"
+#include "belljar/cancel.h"
 #include "belljar/result.h"
 
 namespace belljar::backend::container {
@@ -22,6 +23,7 @@ struct Request {
   std::map<std::string, std::string> headers;                     // further ones
   std::chrono::milliseconds patience = std::chrono::seconds(30);  // for all of it; with on_body between two pieces
   std::function<void(std::string_view)> on_body;                  // of a success, piece by piece, instead of Reply::body
+  CancelToken cancel;                                             // ends the wait for the answer
 };
 
 struct Reply {
@@ -30,7 +32,7 @@ struct Reply {
   std::string body;                            // at most 64 MiB
 };
 
-// Errors: as Connection::open; kDeadlineExceeded, the engine does not answer; kDataLoss, it broke off or spoke no HTTP.
+// Errors: as Connection::open; kDeadlineExceeded, the engine does not answer; kDataLoss, it broke off or spoke no HTTP; kCanceled.
 Result<Reply> fetch(const Address& address, const Request& request);
 
 // A request that turns its connection into a stream both ways ("Upgrade: tcp"). With a status that is no success `stream` is unset.

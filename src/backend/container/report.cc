@@ -93,7 +93,7 @@ void report_processes(const ContainerOptions& options, const User& user, bool ro
   else full(report, "identity", format("host id {}, no other", user.uid), "the engine's `User`; no new privileges");
   full(report, "processes", "other processes invisible, out of reach", "pid namespace of " + engine);
   full(report, "kill", "nothing outlives the sandbox or its front",
-       "pid 1 ends with its line to us, and the pid namespace with it");
+       "pid 1 ends with its line to us, and the pid namespace with it; we kill it when the engine is gone");
   if (options.capabilities.empty())
     full(report, "privileges", "no capability, no set-id gain", "all capabilities dropped, no-new-privileges");
   else
@@ -118,6 +118,13 @@ EnforcementReport report_container(const Policy& policy, const ContainerOptions&
   partial(report, "network.unix_sockets", "own sockets only", "no socket of this machine is mounted",
           "one that lies in the workspace can be connected to");
   return report;
+}
+
+void report_remote_engine(EnforcementReport& report) {
+  const auto kill = std::ranges::find(report, "kill", &EnforcementClause::clause);
+  if (kill == report.end()) return;
+  kill->enforced = Enforced::kPartial;
+  kill->detail = "an engine that is killed may leave its containers running until it is back";
 }
 
 void report_limits(const Policy& policy, bool memory, bool cpu, bool pids, EnforcementReport& report) {

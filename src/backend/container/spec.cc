@@ -55,11 +55,46 @@ Result<void> check_served(const Policy& policy, const ContainerOptions& options)
   if (!plain)
     return Error(Code::kInvalidArgument, format("{} is no name of an image", quoted(image)))
         .next("use [REGISTRY/]NAME[:TAG], letters, digits and ._-/:@");
-  if (!options.workspace_at.empty() &&
-      (options.workspace_at == "/" || policy::normal(options.workspace_at) != options.workspace_at ||
-       options.workspace_at.front() != '/'))
-    return Error(Code::kInvalidArgument, format("cannot show the workspace at {}", quoted(options.workspace_at)))
+  if (policy.allow_nested_userns)
+    return unserved("allow_nested_userns", "the engine's seccomp profile refuses user namespaces", "drop the key");
+  return {};
+}
+
+// Directories that an image or an engine needs as they are, and those of which even what is below belongs to somebody else.
+bool is_taken(const std::string& path) {
+  constexpr std::array<std::string_view, 14> kImages = {"/",     "/bin", "/etc", "/lib",     "/lib32",   "/lib64",    "/libx32",
+                                                        "/sbin", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/usr/sbin", "/var"};
+  constexpr std::array<std::string_view, 4> kWhole = {"/.belljar", "/proc", "/sys", "/dev"};
+  return std::ranges::find(kImages, path) != kImages.end() ||
+         std::ranges::any_of(kWhole, [&](std::string_view whole) { return is_under(path, std::string(whole)); });
+}
+
+// Where things are shown inside: not over what must stay as it is, and not where the engine would have to make a directory of
+// root's in the workspace first.
+Result<void> check_places(const Host& host, const Policy& policy, const ContainerOptions& options, const std::string& workspace) {
+  const std::string& at = options.workspace_at;
+  if (!at.empty() && (at.front() != '/' || policy::normal(at) != at || is_taken(at)))
+    return Error(Code::kInvalidArgument, format("cannot show the workspace at {}", quoted(at)))
+        .reason(at.front() == '/' && is_taken(at) ? "the image, the engine or a private directory is there"
+                                                  : "it is no plain absolute path")
         .next("name an absolute path such as /workspace");
+  const std::string& shown = at.empty() ? workspace : at;
+  const auto check = [&](const std::string& target, std::string_view what) -> Result<void> {
+    if (is_taken(target) && target != "/tmp")
+      return Error(Code::kInvalidArgument, format("cannot mount {} at {}", what, quoted(target)))
+          .reason("the image or the engine needs it as it is")
+          .next("name another directory");
+    if (target == shown)
+      return Error(Code::kInvalidArgument, format("cannot mount {} at {}", what, quoted(target)))
+          .reason("the workspace is shown there, and what is written would be lost")
+          .next("name a directory below it, or another");
+    if (!is_under(target, shown) || host.facts(workspace + target.substr(shown.size())).kind == PathKind::kDirectory) return {};
+    return Error(Code::kInvalidArgument, format("cannot mount {} at {}", what, quoted(target)))
+        .reason("there is no such directory in the workspace, and the engine would leave one of root's behind")
+        .next("make the directory first");
+  };
+  for (const auto& [path, text] : options.tmpfs) BELLJAR_CHECK(check(policy::normal(path), "a tmpfs"));
+  for (const Volume& volume : policy.filesystem.volumes) BELLJAR_CHECK(check(policy::normal(volume.target), "a volume"));
   return {};
 }
 
@@ -162,6 +197,16 @@ Result<User> choose_user(const Host& host, const Policy& policy, const Container
       .next("give the workspace to an ordinary user, name one (--user UID:GID), use a rootless engine, or --allow-root-uid");
 }
 
+void hold_volumes(Spec& spec, const std::vector<std::string>& volumes) {
+  if (!spec.readonly_root) return;
+  for (const std::string& path : volumes) {
+    const std::string at = policy::normal(path);
+    const bool mounted = std::ranges::find(spec.binds, at, &Bind::target) != spec.binds.end() ||
+                         std::ranges::any_of(spec.tmpfs, [&](const auto& mount) { return policy::normal(mount.first) == at; });
+    if (!mounted) spec.volumes.push_back(at);
+  }
+}
+
 std::vector<std::string> container_environment(const Environment& environment, const std::vector<std::string>& caller) {
   constexpr std::array<std::string_view, 11> kOfThePlace = {"PATH",   "HOME",   "USER",     "LOGNAME",     "SHELL", "PWD",
                                                             "OLDPWD", "TMPDIR", "HOSTNAME", "DOCKER_HOST", "MAIL"};
@@ -179,6 +224,7 @@ std::vector<std::string> container_environment(const Environment& environment, c
 Result<Planned> plan_container(const Host& host, const Policy& policy, const Workplace& place, const ContainerOptions& options,
                                const Installed& installed, bool rootless) {
   BELLJAR_CHECK(check_served(policy, options));
+  BELLJAR_CHECK(check_places(host, policy, options, place.workspace));
   const User user = BELLJAR_TRY(choose_user(host, policy, options, place.workspace, rootless));
   const Paths paths = BELLJAR_TRY(plan_shown(host, policy, place));
   Planned planned;

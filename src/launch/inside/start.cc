@@ -102,7 +102,7 @@ struct Ends {
 
 void limit(int resource, rlim_t value) {
   rlimit now;
-  if (value == 0 || getrlimit(static_cast<__rlimit_resource_t>(resource), &now) != 0) return;
+  if (value == RLIM_INFINITY || getrlimit(static_cast<__rlimit_resource_t>(resource), &now) != 0) return;
   now.rlim_max = value < now.rlim_max ? value : now.rlim_max;
   now.rlim_cur = now.rlim_max;
   setrlimit(static_cast<__rlimit_resource_t>(resource), &now);

@@ -48,7 +48,7 @@ struct Command {
 
 // How it was started: limits for the commands (0: none), the signal mask that they get.
 struct Setup {
-  rlim_t open_files = 0, file_size = 0;
+  rlim_t open_files = RLIM_INFINITY, file_size = RLIM_INFINITY;  // RLIM_INFINITY: as the engine has it
   sigset_t mask{};
 };
 

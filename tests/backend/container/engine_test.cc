@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <functional>
+#include <thread>
+
 #include "backend/container/channel.h"
 #include "backend/container/container.h"
 #include "support_fake_engine.h"
@@ -76,7 +80,7 @@ TEST(MisbehavingEngine, ItsWordsAreTheReason) {
   EXPECT_EQ(refusal(500, R"({"message": "mkdir /data: no space left on device"})"),
             "resource_exhausted: the container engine says: mkdir /data: no space left on device (HTTP 500)");
   EXPECT_EQ(refusal(400, R"({"message": "invalid \u001b[31m mount"})"),
-            "invalid_argument: the container engine says: invalid \\x1b[31m mount (HTTP 400)");
+            "failed_precondition: the container engine says: invalid \\x1b[31m mount (HTTP 400)");
   EXPECT_EQ(refusal(500, "plain text"), "unavailable: the container engine says: plain text (HTTP 500)");
   EXPECT_EQ(refusal(500, ""), "unavailable: the container engine says: it gave no reason (HTTP 500)");
   EXPECT_EQ(refusal(201, "{}"), "data_loss: the engine's answer has no id");
@@ -109,6 +113,42 @@ TEST(MisbehavingEngine, APullThatFailsInTheMiddleOfASuccessHasFailed) {
   EXPECT_TRUE(engine.pull(options));
 }
 
+TEST(MisbehavingEngine, APullEndsWhenItIsCancelled) {
+  FakeEngine fake;
+  const Engine engine = connect(fake);
+  fake.answer("/images/create", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", FakeEngine::Then::kStall);
+  const CancelToken token = *CancelToken::create();
+  std::thread caller([&] {
+    std::this_thread::sleep_for(100ms);
+    token.cancel();
+  });
+  ContainerOptions options;
+  options.image = "large:1";
+  EXPECT_EQ(engine.pull(options, token).error().code(), Code::kCanceled);
+  caller.join();
+}
+
+// What is put in a foreign byte's place may be another file's name.
+TEST(ContainerSpec, NamesThatTheEngineCannotBeToldAreRefused) {
+  FakeEngine fake;
+  const Engine engine = connect(fake);
+  fake.answer_json("/containers/create", 201, R"({"Id": "abc123"})");
+  Spec spec;
+  spec.image = "x:1";
+  spec.env = {"A=\xc3\xa9"};
+  EXPECT_TRUE(engine.create(spec)) << "the twin";
+  for (const auto& change : std::vector<std::function<void(Spec&)>>{
+           [](Spec& bad) { bad.env = {"A=\xff"}; },
+           [](Spec& bad) { bad.binds = {{"/work/\xff", "/w"}}; },
+           [](Spec& bad) { bad.binds = {{"/work", "/w\xff"}}; },
+           [](Spec& bad) { bad.workdir = "/\xff"; },
+       }) {
+    Spec bad = spec;
+    change(bad);
+    EXPECT_EQ(engine.create(bad).error().code(), Code::kInvalidArgument);
+  }
+}
+
 TEST(PullPolicies, SayWhenTheRegistryIsAsked) {
   FakeEngine fake;
   const Engine engine = connect(fake);
@@ -121,13 +161,14 @@ TEST(PullPolicies, SayWhenTheRegistryIsAsked) {
     options.pull = pull;
     const auto fetched = fetch_image(engine, options);
     const std::vector<std::string> requests = fake.requests();
-    const bool pulled = requests.size() > before && requests.back().find("/images/create") != std::string::npos;
+    const bool pulled = std::any_of(requests.begin() + static_cast<std::ptrdiff_t>(before), requests.end(),
+                                    [](const auto& request) { return request.find("/images/create") != std::string::npos; });
     return std::string(fetched ? "there" : to_string(fetched.error().code())) + (pulled ? ", pulled" : "");
   };
   EXPECT_EQ(asks("there:1", PullPolicy::kIfNotPresent), "there");
   EXPECT_EQ(asks("there:1", PullPolicy::kAlways), "there, pulled");
   EXPECT_EQ(asks("there:1", PullPolicy::kNever), "there");
-  EXPECT_EQ(asks("away:1", PullPolicy::kIfNotPresent), "there, pulled");
+  EXPECT_EQ(asks("away:1", PullPolicy::kIfNotPresent), "not_found, pulled") << "this registry only says that it has it";
   EXPECT_EQ(asks("away:1", PullPolicy::kNever), "not_found");
 }
 

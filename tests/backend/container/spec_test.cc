@@ -60,7 +60,8 @@ TEST(ContainerSpec, TheWorkspaceMayHaveAnotherPathInside) {
   EXPECT_EQ(bind_at(*planned, "/workspace"), "/home/me/project rw");
   EXPECT_EQ(bind_at(*planned, "/workspace/.vscode"), "/home/me/project/.vscode ro");
   EXPECT_EQ(planned->spec.workdir, "/workspace");
-  for (const std::string bad : {"/", "workspace", "/a/../b"}) {
+  for (const std::string bad :
+       {"/", "workspace", "/a/../b", "/.belljar", "/.belljar/x", "/etc", "/bin", "/proc/x", "/dev", "/tmp"}) {
     given.options.workspace_at = bad;
     EXPECT_EQ(given.plan().error().code(), Code::kInvalidArgument) << bad;
   }
@@ -119,6 +120,34 @@ TEST(ContainerSpec, VolumesAndTmpAreMounted) {
   ASSERT_FALSE(planned->spec.tmpfs.empty());
   EXPECT_EQ(planned->spec.tmpfs[0].first, "/tmp");
   EXPECT_NE(planned->spec.tmpfs[0].second.find("size=1048576"), std::string::npos);
+}
+
+// What would be lost, or left behind in the workspace.
+TEST(ContainerSpec, NothingIsMountedOverTheWorkspaceOrWhereItWouldHaveToBeMade) {
+  Case given;
+  const auto at = [&](const std::string& path) {
+    given.options.tmpfs = {{path, ""}};
+    const auto planned = given.plan();
+    return planned ? std::string("fine") : planned.error().reason();
+  };
+  EXPECT_EQ(at("/scratch"), "fine");
+  EXPECT_EQ(at("/home/me/project"), "the workspace is shown there, and what is written would be lost");
+  EXPECT_NE(at("/home/me/project/sub").find("no such directory in the workspace"), std::string::npos);
+  EXPECT_NE(at("/etc").find("as it is"), std::string::npos);
+  given.host.dir("/home/me/project/sub");
+  EXPECT_EQ(at("/home/me/project/sub"), "fine");
+}
+
+TEST(ContainerSpec, TheImagesVolumesAreAsReadOnlyAsItsRoot) {
+  Case given;
+  given.options.tmpfs = {{"/scratch", ""}};
+  Spec spec = given.plan()->spec;
+  hold_volumes(spec, {"/data/", "/scratch"});
+  EXPECT_EQ(spec.volumes, std::vector<std::string>{"/data"});
+  given.options.root = ContainerRoot::kWritable;
+  Spec writable = given.plan()->spec;
+  hold_volumes(writable, {"/data"});
+  EXPECT_TRUE(writable.volumes.empty()) << "the twin";
 }
 
 TEST(ContainerSpec, LimitsAreTheEnginesOrPid1s) {
