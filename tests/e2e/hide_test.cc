@@ -90,7 +90,9 @@ TEST_F(Hide, ADebuggerWritesToWhatItTraces) {
   BELLJAR_NEEDS(program("python3"));
   EXPECT_EQ(run_in({"--", "python3", "-c", kPoke, "traced"}).out, "9\n");
   // An ordinary user's broker asks as the user, whom the kernel may let in.
-  if (is_root()) EXPECT_EQ(run_in({"--", "python3", "-c", kPoke, "other"}).out, "Permission denied\n7\n");
+  if (is_root()) {
+    EXPECT_EQ(run_in({"--", "python3", "-c", kPoke, "other"}).out, "Permission denied\n7\n");
+  }
 }
 
 }  // namespace
