@@ -214,16 +214,16 @@ TEST_F(Violations, OneRefusedOpenIsOneViolation) {
 }
 
 TEST_F(Violations, WhatExplainAdvisesForANewFilePermitsIt) {
-  base_.make_dir("data");
-  const std::string make = "open('" + (base_ / "data/new") + "', 'w').write('MADE')";
+  base_.make_dir("home/data");
+  const std::string make = "open('" + (base_ / "home/data/new") + "', 'w').write('MADE')";
   EXPECT_NE(python(make).exit_code, 0);
   const std::string words = explain().out;
-  EXPECT_NE(words.find("--write " + (base_ / "data") + "\n"), std::string::npos) << words;
-  EXPECT_EQ(python(make, {"--write", base_ / "data"}).exit_code, 0);
-  EXPECT_EQ(read_file(base_ / "data/new"), "MADE");
+  EXPECT_NE(words.find("--write " + (base_ / "home/data") + "\n"), std::string::npos) << words;
+  EXPECT_EQ(python(make, {"--write", base_ / "home/data"}).exit_code, 0);
+  EXPECT_EQ(read_file(base_ / "home/data/new"), "MADE");
   // What is there is permitted by itself.
   EXPECT_NE(python(make).exit_code, 0);
-  EXPECT_NE(explain().out.find("--write " + (base_ / "data/new") + "\n"), std::string::npos) << explain().out;
+  EXPECT_NE(explain().out.find("--write " + (base_ / "home/data/new") + "\n"), std::string::npos) << explain().out;
 }
 
 TEST_F(Violations, NamesThatAreMountPointsAreToldWhenTheyAreMovedOrRemoved) {
