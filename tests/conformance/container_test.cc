@@ -83,7 +83,9 @@ TEST_F(ContainerBackend, HoldsWhatItReports) {
   work_->give_to(test::user_uid(), test::user_gid());
   config_.policy.filesystem.entries = {{.path = *work_ / "hidden", .access = Access::kNone},
                                        {.path = *work_ / ".env", .access = Access::kNone}};
-  config_.policy.filesystem.volumes = {{.source = "/etc", .target = "/data", .readonly = true}};
+  const test::TempDir shared;
+  shared.write("passwd", "shared\n");
+  config_.policy.filesystem.volumes = {{.source = shared.path(), .target = "/data", .readonly = true}};
   config_.policy.filesystem.tmp_size = 1_MiB;
   const auto sandbox = start();
   EXPECT_EQ(out(*sandbox, "id -u"), std::to_string(test::user_uid()) + "\n");
