@@ -20,9 +20,9 @@ struct FileRefusal {
 // The policy key that a refusal by this entry is told under; static.
 std::string_view entry_key(const FsEntry& entry) noexcept;
 
-// Only what is certain: EROFS for a change where the policy lets read and not write or protects the name, EBUSY for a move or removal
-// of a name that it mounts something on, EACCES where it hides the path. EACCES of file modes is nobody's refusal, nor is anything
-// below /proc, /sys and /dev. `complete`: Effective::complete; `protect_origin`: of filesystem.protect.
+// Only what is certain: EROFS for a change where the policy lets read and not write or protects the name, EBUSY for a move or
+// removal of a name that it mounts something on, EACCES where it hides the path. EACCES of file modes is nobody's refusal, nor is
+// what lies below /proc, /sys and /dev. `complete`: Effective::complete; `protect_origin`: of filesystem.protect.
 std::optional<FileRefusal> find_refusal(const Filesystem& complete, const Origin& protect_origin, FileUse use,
                                         std::string_view path, int errnum);
 

@@ -82,7 +82,8 @@ Result<std::shared_ptr<Sandbox>> make_live(const SandboxConfig& config, const st
     lifecycle.transaction =
         txn::Place{embedded.place.workspace, config.state_dir.empty() ? default_state_dir() : config.state_dir, config.transaction};
   if (kContainer == config.backend)
-    return std::shared_ptr<Sandbox>(std::make_shared<session::ContainedSandbox>(std::move(embedded), config.container, lifecycle, config.cancel));
+    return std::shared_ptr<Sandbox>(
+        std::make_shared<session::ContainedSandbox>(std::move(embedded), config.container, lifecycle, config.cancel));
   auto host = std::make_shared<backend::RealHost>();
   auto backend = BELLJAR_TRY(backend::find_backend(config.backend, *host));
   return std::shared_ptr<Sandbox>(
