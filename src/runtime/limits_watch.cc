@@ -66,14 +66,15 @@ bool died_of(int wait_status, int signal) {
 
 microseconds to_microseconds(const timeval& time) { return std::chrono::seconds(time.tv_sec) + microseconds(time.tv_usec); }
 
-// Bytes in use on `path` when it is a tmpfs on another device than `seen`; updates `seen`.
-Bytes tmpfs_used(const std::string& path, dev_t& seen) {
+// Bytes in use on `path` when it is a tmpfs on none of the devices `seen`; its own joins them.
+Bytes tmpfs_used(const std::string& path, std::vector<dev_t>& seen) {
   struct statfs info{};
   struct stat status{};
   const UniqueFd fd{::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
   if (!fd.valid() || ::fstatfs(fd.get(), &info) != 0 || ::fstat(fd.get(), &status) != 0) return {};
-  if (static_cast<std::uint32_t>(info.f_type) != kTmpfsMagic || status.st_dev == seen) return {};
-  seen = status.st_dev;
+  if (static_cast<std::uint32_t>(info.f_type) != kTmpfsMagic) return {};
+  if (std::find(seen.begin(), seen.end(), status.st_dev) != seen.end()) return {};
+  seen.push_back(status.st_dev);
   return {(info.f_blocks - info.f_bfree) * static_cast<std::uint64_t>(info.f_bsize)};
 }
 
@@ -134,17 +135,21 @@ std::optional<Hit> LimitState::sample_tree(SteadyTime now) {
 // others.
 Bytes LimitState::tmp_used() const {
   if (!disk->tmp || init_pid < 0) return {};
-  struct stat workspace{};
-  ::fstat(disk->workspace.get(), &workspace);
+  // Until its tree stands, a process inside sees the host's own: what lies there is not what it wrote.
+  std::vector<dev_t> others;
+  struct stat other{};
+  if (::fstat(disk->workspace.get(), &other) == 0) others.push_back(other.st_dev);
+  for (const char* path : {"/tmp", "/dev/shm"}) {
+    if (::stat(path, &other) == 0) others.push_back(other.st_dev);
+  }
   std::vector<int> pids = kernel::list_tree(init_pid);
   pids.resize(std::min<std::size_t>(pids.size(), 4));
   for (const int pid : pids) {
     const std::string root = format("/proc/{}/root", pid);
     struct stat status{};
     if (::stat((root + "/.").c_str(), &status) != 0) continue;
-    dev_t seen = workspace.st_dev;
-    const Bytes tmp = tmpfs_used(root + "/tmp", seen);
-    return {tmp.count + tmpfs_used(root + "/dev/shm", seen).count};
+    const Bytes tmp = tmpfs_used(root + "/tmp", others);
+    return {tmp.count + tmpfs_used(root + "/dev/shm", others).count};
   }
   return {};
 }

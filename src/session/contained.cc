@@ -130,7 +130,7 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
   Planned planned = BELLJAR_TRY(plan(policy, engine));
   (void)remove_orphans(engine);
   const ImageFacts image = BELLJAR_TRY(fetch_image(engine, options_, cancel_));
-  hold_volumes(planned.spec, image.volumes);
+  hold_volumes(planned.spec, image.volumes, policy.filesystem.tmp_size);
   Files files = BELLJAR_TRY(open_files(planned));
   Box box;
   if (options_.mode == ContainerMode::kSession) box = BELLJAR_TRY(Container::start(engine, planned.spec));

@@ -415,7 +415,8 @@ TEST_F(Keep, AnOptionTakesOneValueAndLeavesThePositionalThatFollows) {
   const std::string rules = workspace_.write("rules.toml", "");
   EXPECT_EQ(call({"rules", "check", "--rules", rules, "ls"}).exit_code, 0);
   EXPECT_TRUE(has(call({"policy", "import", "--without", "x", "no-such.json"}).err, "no-such.json"));
-  EXPECT_TRUE(has(call({"agent", "--provider", "scripted", "--rules", "/no/rules", "task"}).err, "/no/rules"));
+  EXPECT_TRUE(has(call({"agent", "--provider", "scripted", "--rules", "/no/rules", "task"}).err, "has no script"))
+      << "the task was taken";
 }
 
 TEST_F(Keep, MoreOutputThanTheLimitEndsTheCommandOrIsDropped) {

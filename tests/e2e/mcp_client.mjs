@@ -85,7 +85,7 @@ parts.concurrent = async () => {
 parts.resources_and_logging = async () => {
   const logged = [];
   const { client, text } = await open({}, ['--workspace', workspace], client => client.setNotificationHandler(LoggingMessageNotificationSchema, n => { logged.push(n.params); }));
-  assert.match(await text('bash', { command: 'touch /usr/no' }), /"write" of "\/usr\/no"/);
+  assert.match(await text('bash', { command: 'touch /usr/no' }), /"create" of "\/usr\/no"/);
   assert.match(await text('bash', { command: 'touch yes' }), /^\[exit code 0\]/);
   const read = async name => JSON.parse((await client.readResource({ uri: 'belljar://' + name })).contents[0].text);
   const violations = await read('violations');

@@ -75,7 +75,7 @@ TEST_F(NativeTools, RefusedActsAreToldWithTheirRule) {
   Toolbox tools(sandbox_);
   const ToolResult refused = tools.call("bash", R"({"command": "touch /usr/x"})");
   EXPECT_FALSE(refused.failed);
-  EXPECT_TRUE(has(refused.text, "\"write\" of \"/usr/x\"")) << refused.text;
+  EXPECT_TRUE(has(refused.text, "\"create\" of \"/usr/x\"")) << refused.text;
   ASSERT_EQ(refused.violations.size(), 1U);
   EXPECT_EQ(parsed(refused)["violations"][0]["target"], "/usr/x");
   const ToolResult fine = tools.call("bash", R"({"command": "touch x"})");

@@ -109,7 +109,6 @@ Json mounts_of(const Spec& spec) {
                       {"Target", bind.target},
                       {"ReadOnly", bind.readonly},
                       {"BindOptions", {{"Propagation", "rprivate"}}}});
-  for (const std::string& path : spec.volumes) mounts.push_back({{"Type", "volume"}, {"Target", path}, {"ReadOnly", true}});
   return mounts;
 }
 

@@ -161,13 +161,15 @@ std::vector<Bind> binds_of(const Paths& paths, const Workplace& place, const Con
   return binder.take();
 }
 
+std::string private_tmpfs(Bytes size) { return format("rw,exec,nosuid,nodev,size={},mode=1777", size.count); }
+
 // /dev/shm is the engine's own, 64 MiB of it. All are open to whoever the command is: Podman takes no owner for a tmpfs.
 std::vector<std::pair<std::string, std::string>> tmpfs_of(const Paths& paths, const Policy& policy,
                                                           const ContainerOptions& options) {
   std::vector<std::pair<std::string, std::string>> mounts;
   for (const PrivateDir& dir : paths.view.private_dirs) {
     if (dir.target != "/dev/shm" && !dir.readonly)  // the image's own is as empty of this machine, and as read-only
-      mounts.emplace_back(dir.target, format("rw,exec,nosuid,nodev,size={},mode=1777", policy.filesystem.tmp_size.count));
+      mounts.emplace_back(dir.target, private_tmpfs(policy.filesystem.tmp_size));
   }
   for (const auto& [path, text] : options.tmpfs) mounts.emplace_back(path, text);
   return mounts;
@@ -197,13 +199,13 @@ Result<User> choose_user(const Host& host, const Policy& policy, const Container
       .next("give the workspace to an ordinary user, name one (--user UID:GID), use a rootless engine, or --allow-root-uid");
 }
 
-void hold_volumes(Spec& spec, const std::vector<std::string>& volumes) {
+void hold_volumes(Spec& spec, const std::vector<std::string>& volumes, Bytes size) {
   if (!spec.readonly_root) return;
   for (const std::string& path : volumes) {
     const std::string at = policy::normal(path);
     const bool mounted = std::ranges::find(spec.binds, at, &Bind::target) != spec.binds.end() ||
                          std::ranges::any_of(spec.tmpfs, [&](const auto& mount) { return policy::normal(mount.first) == at; });
-    if (!mounted) spec.volumes.push_back(at);
+    if (!mounted) spec.tmpfs.emplace_back(at, private_tmpfs(size));
   }
 }
 

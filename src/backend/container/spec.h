@@ -33,7 +33,6 @@ struct Spec {
   bool readonly_root = true;
   std::vector<Bind> binds;                                 // shallow targets first
   std::vector<std::pair<std::string, std::string>> tmpfs;  // path, mount options
-  std::vector<std::string> volumes;                        // of the image, read-only
   std::vector<std::string> capabilities, devices;
   std::map<std::string, std::string> labels;
   std::optional<std::uint64_t> memory, pids;
@@ -70,8 +69,8 @@ Result<User> choose_user(const Host& host, const Policy& policy, const Container
 Result<Planned> plan_container(const Host& host, const Policy& policy, const Workplace& place, const ContainerOptions& options,
                                const Installed& installed, bool rootless);
 
-// The image's own volumes: nobody's disk grows by what a read-only root should not take.
-void hold_volumes(Spec& spec, const std::vector<std::string>& volumes);
+// Below a read-only root the image's own volumes would take what the engine's disk has: each is a private directory of that size.
+void hold_volumes(Spec& spec, const std::vector<std::string>& volumes, Bytes size);
 
 // The variables of the command. Those that name places of the host (PATH, HOME ...) are the image's, unless the policy sets them or
 // passes them by name.

@@ -138,16 +138,18 @@ TEST(ContainerSpec, NothingIsMountedOverTheWorkspaceOrWhereItWouldHaveToBeMade) 
   EXPECT_EQ(at("/home/me/project/sub"), "fine");
 }
 
-TEST(ContainerSpec, TheImagesVolumesAreAsReadOnlyAsItsRoot) {
+TEST(ContainerSpec, TheImagesVolumesArePrivateBelowAReadOnlyRoot) {
   Case given;
   given.options.tmpfs = {{"/scratch", ""}};
   Spec spec = given.plan()->spec;
-  hold_volumes(spec, {"/data/", "/scratch"});
-  EXPECT_EQ(spec.volumes, std::vector<std::string>{"/data"});
+  const std::size_t before = spec.tmpfs.size();
+  hold_volumes(spec, {"/data/", "/scratch"}, Bytes{1000});
+  ASSERT_EQ(spec.tmpfs.size(), before + 1);
+  EXPECT_EQ(spec.tmpfs.back(), std::pair(std::string("/data"), std::string("rw,exec,nosuid,nodev,size=1000,mode=1777")));
   given.options.root = ContainerRoot::kWritable;
   Spec writable = given.plan()->spec;
-  hold_volumes(writable, {"/data"});
-  EXPECT_TRUE(writable.volumes.empty()) << "the twin";
+  hold_volumes(writable, {"/data"}, Bytes{1000});
+  EXPECT_EQ(writable.tmpfs.size(), before) << "the twin";
 }
 
 TEST(ContainerSpec, LimitsAreTheEnginesOrPid1s) {
