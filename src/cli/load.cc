@@ -217,7 +217,10 @@ Result<std::string> find_workspace(const std::vector<std::string>& given, const 
     return refused(Code::kInvalidArgument).sys(errno, "open").next("name an existing directory: --workspace DIR");
   if (::faccessat(directory.get(), ".", R_OK | X_OK, 0) != 0) return refused(Code::kPermissionDenied).sys(errno, "faccessat");
   char real_home[PATH_MAX];
-  const bool is_home = !home.empty() && ::realpath(home.c_str(), real_home) != nullptr && path == real_home;
+  const auto is = [&](const std::string& one) {
+    return !one.empty() && ::realpath(one.c_str(), real_home) != nullptr && path == real_home;
+  };
+  const bool is_home = is(home) || is(kernel::home_of_caller());
   const bool twice = given.size() >= 2 && given[given.size() - 2] == named;
   if ((path == "/" || is_home) && !twice) {
     return refused(Code::kInvalidArgument)

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
+#include "belljar/error.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "runtime/stdio.h"
@@ -24,10 +26,24 @@ std::vector<std::string> split_program(int& argc, char** argv) {
   return {};
 }
 
+// `--hide="$UNSET"`: CLI11 would take the next word for the value, which may be an option that protects.
+const char* empty_option(int argc, char** argv) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    const std::string_view word = argv[i];
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) return argv[i];
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   belljar::runtime::reopen_closed_stdio();
+  if (const char* option = empty_option(argc, argv))
+    return belljar::cli::print_error(
+        belljar::Error(belljar::Code::kInvalidArgument, belljar::format("{} has no value", belljar::quoted(option)))
+            .reason("nothing stands behind its `=`")
+            .next("give it a value, or leave the option out"));
   if (const char* other = belljar::cli::other_program({argv, static_cast<std::size_t>(argc)}))
     return belljar::cli::hand_over(other, argv + 1);
   int exit_code = 0;

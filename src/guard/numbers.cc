@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <span>
@@ -25,6 +26,14 @@ bool sets_arguments(const Part& part) noexcept {
   return std::ranges::find(kSetters, name) != std::end(kSetters);
 }
 
+// The shell gives these what it likes: lines of a file, words of a match.
+bool is_set_by_shell(std::string_view name) noexcept {
+  constexpr std::string_view kNames[] = {
+      "BASH_ARGV", "BASH_COMMAND", "BASH_REMATCH", "COMP_LINE",     "COMP_WORDS",     "COPROC", "DIRSTACK", "FUNCNAME",
+      "MAPFILE",   "OLDPWD",       "OPTARG",       "READLINE_LINE", "READLINE_POINT", "REPLY",  "PWD",      "_"};
+  return std::ranges::find(kNames, name) != std::end(kNames);
+}
+
 }  // namespace
 
 bool is_integer(std::string_view text) noexcept {
@@ -35,6 +44,12 @@ bool is_integer(std::string_view text) noexcept {
 bool is_name(std::string_view text) noexcept {
   return !text.empty() && kDigits.find(text[0]) == std::string_view::npos &&
          text.find_first_not_of(kLetters) == std::string_view::npos;
+}
+
+bool is_integer_variable(std::string_view name) noexcept {
+  constexpr std::string_view kNames[] = {"BASHPID", "BASH_MONOSECONDS", "EPOCHSECONDS", "EUID",    "HISTCMD", "LINENO", "OPTIND",
+                                         "PPID",    "RANDOM",           "SECONDS",      "SRANDOM", "UID"};
+  return std::ranges::find(kNames, name) != std::end(kNames);
 }
 
 bool is_count(std::string_view text) noexcept {
@@ -83,7 +98,7 @@ std::optional<Span> Numbers::doubtful(const Script& script) const {
   }
   for (const auto& [name, where] : evaluated_) {
     const auto found = assigned_.find(name);
-    if (any || found == assigned_.end() || !found->second || set.contains(name)) return where;
+    if (any || is_set_by_shell(name) || found == assigned_.end() || !found->second || set.contains(name)) return where;
   }
   return std::nullopt;
 }

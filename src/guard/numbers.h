@@ -37,6 +37,8 @@ class Numbers {
 bool is_integer(std::string_view text) noexcept;
 // A name of a variable, no subscript behind it.
 bool is_name(std::string_view text) noexcept;
+// A variable that the shell itself keeps as an integer: what it is given is evaluated at once (declare -pi).
+bool is_integer_variable(std::string_view name) noexcept;
 // The text of `$?`, `${#x}` and their kind: a number whatever happens.
 bool is_count(std::string_view text) noexcept;
 // `argv` of `test` or `[` may look up a variable by `-v`, whose subscript is evaluated too.

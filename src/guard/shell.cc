@@ -317,7 +317,7 @@ void Reader::evaluated(TSNode node) {
   const Deeper deeper(depth_);
   if (full(node) || is_number(node)) return;
   std::string_view text = without_blanks(raw(node));
-  if (text.starts_with('$')) {
+  if (kind(node) != Kind::kOperation && text.starts_with('$')) {
     text.remove_prefix(1);
     if (text.starts_with('{') && text.ends_with('}')) text = text.substr(1, text.size() - 2);
     return is_name(text) ? numbers_.evaluate(text, span(node)) : doubt(node);
@@ -422,6 +422,7 @@ void Reader::loop(TSNode node) {
     if (counts && (is_word(kind(child.node)) || kind(child.node) == Kind::kAssignment)) evaluated(child.node);
     if (child.field == "variable") {  // `for PATH in ...` sets it like any assignment
       numbers_.assign(raw(child.node), loops_over_numbers(kids));
+      if (is_integer_variable(raw(child.node)) && !loops_over_numbers(kids)) doubt(child.node);
       Part part{.inside = inside, .span = span(child.node)};
       part.assignments.push_back({std::string(raw(child.node)), {.fixed = false, .span = span(child.node)}});
       emit(std::move(part));
@@ -603,6 +604,7 @@ Assignment Reader::assignment(TSNode node) {
       if (kind(child.node) == Kind::kArray) array(child.node);
     }
   }
+  if (!integer && is_integer_variable(result.name)) doubt(node);
   if (!integer || !appends) numbers_.assign(result.name, integer);
   return result;
 }
@@ -650,7 +652,8 @@ bool ends_where_the_shell_does(std::string_view body, std::string_view end, cons
   };
   while (!body.empty()) {
     const std::size_t newline = body.find('\n');
-    if (newline == std::string_view::npos) return false;
+    // Of `<<-` the grammar leaves the tabs before the end in the body.
+    if (newline == std::string_view::npos) return strip && body.find_first_not_of('\t') == std::string_view::npos && line_is(end);
     if (line_is(body.substr(0, newline))) return false;
     body.remove_prefix(newline + 1);
   }

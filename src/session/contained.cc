@@ -95,7 +95,6 @@ Result<Planned> ContainedSandbox::plan(const Policy& policy, const Engine& engin
   policy::report_isolation(policy, isolation_of_runtime(facts, options.runtime), format("runtime {}", escaped(runtime)),
                            planned.report);
   planned.report.push_back(timeout_clause(policy.limits));
-  if (!engine.is_local()) report_remote_engine(planned.report);
   BELLJAR_CHECK(runtime::check_required(planned.report, policy));
   planned.spec.labels[kOwnerLabel] = owner_label();
   planned.spec.labels[kSandboxLabel] = id_;
@@ -134,6 +133,7 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
   Files files = BELLJAR_TRY(open_files(planned));
   Box box;
   if (options_.mode == ContainerMode::kSession) box = BELLJAR_TRY(Container::start(engine, planned.spec));
+  if (box != nullptr ? !box->held() : !engine.is_local()) report_unheld(planned.report);
   enforcement_ = std::move(planned.report);
   return Running{std::move(engine), std::move(planned.spec), std::move(files), std::move(box)};
 }

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "base/format.h"
@@ -92,8 +93,12 @@ Result<std::unique_ptr<ContainedRun>> ContainedRun::start(Box box, ContainedRequ
   std::tie(run->id_, run->inbox_) = BELLJAR_TRY(run->channel_->add_command());
   run->sent_ = Clock::now();
   BELLJAR_CHECK(run->send_request());
-  if (run->request_.timeout && (run->request_.on_stdout || run->request_.on_stderr))
+  if (!run->request_.timeout || (!run->request_.on_stdout && !run->request_.on_stderr)) return run;
+  try {
     run->clock_ = std::thread([it = run.get()] { it->hold_timeout(); });
+  } catch (const std::system_error& failed) {
+    return Error(Code::kResourceExhausted, "cannot watch the command's timeout").sys(failed.code().value(), "pthread_create");
+  }
   return run;
 }
 
@@ -319,6 +324,8 @@ ExecResult ContainedRun::result() {
     cause_ = Reason::kTimeout;
     message_ = timed_out();
   }
+  // What ended in time may have waited here past it: pid 1 has measured it.
+  if (cause_ == Reason::kTimeout && exited_ && std::chrono::microseconds(ended_.wall_us) < *request_.timeout) cause_.reset();
   ExecResult result;
   set_end(result);
   result.out = std::move(out_).finish();

@@ -82,6 +82,7 @@ class LineSearch {
   // `found` says whether to go on.
   void search(int fd, const std::function<bool(std::uint64_t line, std::string text)>& found) const {
     std::string pending, beginning;  // of a line whose beginning is not pending any more
+    bool hit = false;                // what went of it held the text
     std::array<char, kBlock> block;
     std::uint64_t line = 1;
     ssize_t got = 0;
@@ -90,16 +91,18 @@ class LineSearch {
       std::size_t start = 0;
       for (std::size_t end; (end = pending.find('\n', start)) != std::string::npos; start = end + 1, ++line) {
         const std::string_view here = std::string_view(pending).substr(start, end - start);
-        if (holds(here) && !found(line, beginning.empty() ? std::string(here.substr(0, kLongestLine)) : beginning)) return;
+        if ((hit || holds(here)) && !found(line, beginning.empty() ? std::string(here.substr(0, kLongestLine)) : beginning)) return;
         beginning.clear();
+        hit = false;
       }
       pending.erase(0, start);
       // A "line" that long is no text; what is kept still finds a match that lies across two blocks.
       if (pending.size() <= (1U << 20)) continue;
       if (beginning.empty()) beginning = pending.substr(0, kLongestLine);
+      hit = hit || holds(pending);
       pending.erase(0, pending.size() - std::max(text_.size(), kLongestLine));
     }
-    if (!pending.empty() && holds(pending)) found(line, beginning.empty() ? pending.substr(0, kLongestLine) : beginning);
+    if (!pending.empty() && (hit || holds(pending))) found(line, beginning.empty() ? pending.substr(0, kLongestLine) : beginning);
   }
 
  private:

@@ -76,6 +76,16 @@ class ContainerBackend : public testing::Test {
   SandboxConfig config_;
 };
 
+// A caller that takes its time makes no timeout of a command that ended in time.
+TEST_F(ContainerBackend, ASlowCallbackIsNoTimeout) {
+  const auto sandbox = start();
+  const auto result = sandbox->exec("echo one", {.timeout = std::chrono::milliseconds(500), .on_stdout = [](std::string_view) {
+                                                   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+                                                 }});
+  ASSERT_TRUE(result) << result.error().line();
+  EXPECT_EQ(result->exit_code, 0) << result->message;
+}
+
 TEST_F(ContainerBackend, HoldsWhatItReports) {
   fs::create_directories(*work_ / ".git/hooks");
   work_->write("hidden/key", "secret");

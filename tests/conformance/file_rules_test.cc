@@ -233,6 +233,14 @@ TEST_F(FileRules, PatternsHideAndProtect) {
   EXPECT_TRUE(sandbox_->glob("vault/**/key")->files.empty());
 }
 
+// More than the search holds at a time, on one line.
+TEST_F(FileRules, ALineOfMegabytesIsSearchedAsAWhole) {
+  put("long", "early" + std::string(1'300'000, 'x') + "amid" + std::string(1'300'000, 'x') + "\nlate\n");
+  start({});
+  for (const char* text : {"early", "amid", "late"}) EXPECT_EQ(sandbox_->grep(text)->matches.size(), 1U) << text;
+  EXPECT_EQ(sandbox_->grep("late")->matches[0].line, 2U);
+}
+
 TEST_F(FileRules, MountsOfTheSandboxStay) {
   SandboxConfig config;
   config.policy.filesystem.entries = {{.path = host("repo/src"), .access = Access::kRead}};

@@ -44,6 +44,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"ForgottenDashes", {"ls", "-l"}, 125, "put `--` before the program"},
         Bad{"MissingPolicy", {"--policy", "/no/such/policy.toml", "--", "true"}, 125, "cannot read policy `/no/such/policy.toml`"},
         Bad{"EmptyPolicy", {"--policy", "", "--", "true"}, 125, "--policy: its value is empty"},
+        Bad{"EmptyByEquals", {"--hide=", "--policy=read-only", "--", "true"}, 125, "`--hide=` has no value"},
         Bad{"EmptyReport", {"--report", "", "--", "true"}, 125, "--report: its value is empty"},
         Bad{"EmptyAudit", {"--audit", "", "--", "true"}, 125, "--audit: its value is empty"},
         Bad{"EmptyCwd", {"--cwd", "", "--", "true"}, 125, "--cwd: its value is empty"},

@@ -85,7 +85,13 @@ TEST(Shell, APlantedCommandIsNeverPassedBy) {
 }
 
 TEST(Shell, WhatArithmeticWouldEvaluateIsUnread) {
-  for (const char* text : {"[[ 'a[$(b)]' -eq 1 ]]",
+  for (const char* text : {"RANDOM='a[$(b)]'",
+                           "for OPTIND in 'a[$(b)]'; do c; done",
+                           "REPLY=0; read <f; echo $((REPLY))",
+                           "BASH_REMATCH=0; [[ $(c) =~ .* ]]; echo $((BASH_REMATCH))",
+                           "i=0; echo $(($i$(b)))",
+                           "x=1; echo $(($x + y))",
+                           "[[ 'a[$(b)]' -eq 1 ]]",
                            "[[ -n $y && ( $x -gt 1 ) ]]",
                            "[[ -v $x ]]",
                            "test -v 'a[$(b)]'",
@@ -126,6 +132,7 @@ TEST(Shell, WhatArithmeticWouldEvaluateIsUnread) {
   for (const char* text :
        {"echo $((1 + 2 * 3)) $((0x1F))", "i=5; echo $((i+1)) $(($i)) $[i]", "n=0; while read -r line; do n=$((n+1)); done",
         "for ((i=0;i<10;i++)); do a $i; done", "for i in 1 2 {3..5}; do echo $((i)) ${a[i]} ${y:i}; done",
+        "i=0; while [ $i -lt 3 ]; do i=$(($i + 1)); done", "RANDOM=1; echo $RANDOM", "echo $(($# - 1))", "cat <<-E\n\ta\n\tE\n",
         "i=0; while [ $i -lt 3 ]; do ((i++)); done", "i=0; if ((i < 3)); then a; fi", "[ $? -eq 0 ] && [ $# -lt 2 ]",
         "[[ $# -gt ${#y} ]]", "rc=$?; [[ $rc -ne 0 ]]",
         "echo ${y:1:2} ${y: -1} ${y[0]} ${y[@]} ${#y[@]} \"${!y[@]}\" ${!y@} ${x@Q}", "y[1]=2; y=([1]=a b)",

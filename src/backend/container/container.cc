@@ -121,8 +121,11 @@ Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const 
   container->begun_ = true;
   BELLJAR_CHECK(container->channel_->await_hello(kHelloPatience));
   // An engine that is killed leaves its containers running, and our line says no more.
-  if (const auto pid = engine.pid(container->id_); pid && engine.is_local())
-    container->channel_->kill_at_end(find_process(*pid, container->id_));
+  if (const auto pid = engine.pid(container->id_); pid && engine.is_local()) {
+    UniqueFd process = find_process(*pid, container->id_);
+    container->held_ = process.valid() && ::syscall(SYS_pidfd_send_signal, process.get(), 0, nullptr, 0) == 0;
+    container->channel_->kill_at_end(std::move(process));
+  }
   return container;
 }
 

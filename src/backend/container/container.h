@@ -38,6 +38,8 @@ class Container {
   Container& operator=(const Container&) = delete;
 
   const std::shared_ptr<Channel>& channel() const noexcept { return channel_; }
+  // Its pid 1 is killed when the line breaks, whoever is left to do it.
+  bool held() const noexcept { return held_; }
   Result<ContainerStats> stats() const { return engine_.stats(id_); }
   // Kills and removes it, and waits until the engine has. Twice is fine. Errors: as Engine::remove.
   Result<void> stop();
@@ -47,7 +49,7 @@ class Container {
   Engine engine_;
   std::string id_;
   std::shared_ptr<Channel> channel_;
-  bool begun_ = false;  // set once, before anybody else has it
+  bool begun_ = false, held_ = false;  // set once, before anybody else has it
   std::mutex mutex_;
   bool stopped_ = false;  // guarded by mutex_
 };

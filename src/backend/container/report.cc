@@ -120,7 +120,7 @@ EnforcementReport report_container(const Policy& policy, const ContainerOptions&
   return report;
 }
 
-void report_remote_engine(EnforcementReport& report) {
+void report_unheld(EnforcementReport& report) {
   const auto kill = std::ranges::find(report, "kill", &EnforcementClause::clause);
   if (kill == report.end()) return;
   kill->enforced = Enforced::kPartial;

@@ -12,7 +12,7 @@ EnforcementReport report_container(const Policy& policy, const ContainerOptions&
 // Limits that the engine says it cannot hold become `none`.
 void report_limits(const Policy& policy, bool memory, bool cpu, bool pids, EnforcementReport& report);
 
-// An engine that is not asked by a socket of this machine: what it leaves running when it dies is out of reach.
-void report_remote_engine(EnforcementReport& report);
+// Its pid 1 is out of our reach: what an engine leaves running when it dies stays.
+void report_unheld(EnforcementReport& report);
 
 }  // namespace belljar::backend::container

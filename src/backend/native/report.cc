@@ -93,8 +93,14 @@ void report_files(const Host& host, const Policy& policy, const Paths& paths, bo
       const bool hidden = gap.clause == "filesystem.hidden_absent" || gap.clause == "filesystem.hidden_files";
       return hidden && !(brokered && is_held_by_rules(paths, gap));
     });
+    const bool by_rules = std::ranges::any_of(paths.gaps, [&](const Gap& gap) {
+      return gap.clause == "filesystem.hidden_absent" && brokered && is_held_by_rules(paths, gap);
+    });
     const std::string asked = format("{} names hidden", paths.hidden);
-    if (missing == paths.gaps.end())
+    if (missing == paths.gaps.end() && by_rules)
+      report.partial("filesystem.secrets", asked, "masks of mode 000, and live rules for names that may be made",
+                     "what live rules hold can be seen and started by name: filesystem.hidden_absent");
+    else if (missing == paths.gaps.end())
       report.full("filesystem.secrets", asked, "masks: entries of mode 000 over each name, there or not (one lock)");
     else
       report.partial("filesystem.secrets", asked, "masks and covers of mode 000 (one lock)",

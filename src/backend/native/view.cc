@@ -20,6 +20,7 @@
 #include "belljar/result.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
+#include "policy/profiles.h"
 
 namespace belljar::backend {
 namespace {
@@ -128,7 +129,9 @@ class Planner {
   // A shipped profile lists what a machine may have: what this one lacks is left out by name. A list of one's own means what it
   // says.
   bool left_out(const FsEntry& entry) {
-    const bool shipped = entry.origin.file == entry.origin.layer + ".toml";
+    const bool shipped = entry.origin.file == entry.origin.layer + ".toml" &&
+                         std::ranges::find(policy::embedded_profiles(), entry.origin.layer, &policy::EmbeddedProfile::name) !=
+                             policy::embedded_profiles().end();
     if (!shipped || host_.canonical(entry.path)) return false;
     gap("filesystem.absent_writable", entry.path);
     return true;
@@ -179,6 +182,10 @@ class Planner {
     for (const FsEntry& entry : fs_.entries) {
       if (entry.glob || entry.access != Access::kWrite || private_anyway(entry.path) || left_out(entry)) continue;
       const std::string real = BELLJAR_TRY(settle(entry.path, to_string(entry.origin)));
+      if (std::ranges::any_of(paths_.view.private_dirs, [&](const PrivateDir& dir) { return dir.readonly && dir.target == real; }))
+        return Error(Code::kInvalidArgument, format("cannot make {} writable", quoted(entry.path)))
+            .reason("filesystem.exclude_slash_tmp says that it is not")
+            .next("drop the key, or the entry");
       const FsEntry* parent = nullptr;
       for (std::string up = parent_of(real);; up = parent_of(up)) {
         const FsEntry* rule = find_rule(fs_, up);
@@ -314,7 +321,8 @@ class Planner {
       }
       for (const FsEntry& entry : fs_.entries) {
         if (entry.access == Access::kWrite || entry.path == "/" || (entry.access == Access::kRead && volume->readonly)) continue;
-        const bool within = entry.glob ? glob_meets(entry.path, source) : is_under(entry.path, source);
+        const bool within =
+            entry.glob ? glob_meets(entry.path, source) : is_under(entry.path, source) || find_rule(fs_, source) == &entry;
         if (within) return leads_around(*volume, entry.access == Access::kNone ? "hidden" : "read-only", entry.path);
       }
     }
@@ -417,7 +425,8 @@ class Planner {
     for (const FsEntry& entry : fs_.entries) {
       if (entry.glob || entry.access != Access::kNone || entry.path == "/") continue;
       if (entry.kind == RuleKind::kDefaultSecret) {
-        if (!is_under(place_.workspace, entry.path)) hide(entry.path, Source::kDefault);
+        // As an entry: of the account's home, and of Belljar's own, these lie where no mask of $HOME need be.
+        if (!BELLJAR_TRY(overridden(entry.path))) hide(entry.path, Source::kEntry);
         continue;
       }
       if (is_under(place_.workspace, entry.path)) {
@@ -448,8 +457,8 @@ class Planner {
   Result<bool> overridden(const std::string& secret) const {
     bool exact = is_under(place_.workspace, secret);
     for (const FsEntry& entry : fs_.entries) {
-      if (entry.glob || entry.origin.layer == "built-in") continue;
-      if (entry.path == secret) exact = true;
+      if (entry.glob || entry.origin.layer == "built-in" || entry.kind == RuleKind::kDefaultSecret) continue;
+      if (entry.path == secret) exact = exact || entry.kind != RuleKind::kNarrowing;
       else if (entry.access != Access::kNone && is_under(entry.path, secret)) return inside_hidden(entry, secret);
     }
     return exact;

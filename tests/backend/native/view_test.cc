@@ -125,8 +125,10 @@ TEST(PlanPaths, WhatAShippedProfileListsMayBeAbsent) {
   const Paths paths = plan(host, policy);
   EXPECT_EQ(paths.writable, (std::vector<std::string>{"/home/u/ws", "/home/u/.npm"}));
   EXPECT_TRUE(has_gap(paths, "filesystem.absent_writable"));
-  policy.filesystem.entries[0].origin = {"policy", "build.toml", 8};
-  EXPECT_NE(refusal(host, policy).find("cannot make `/home/u/.m2` writable"), std::string::npos);
+  for (const Origin& own : {Origin{"policy", "build.toml", 8}, Origin{"policy", "policy.toml", 8}}) {
+    policy.filesystem.entries[0].origin = own;
+    EXPECT_NE(refusal(host, policy).find("cannot make `/home/u/.m2` writable"), std::string::npos) << own.file;
+  }
 }
 
 TEST(PlanPaths, SecretsAreHiddenWhetherTheyExistOrNot) {
@@ -153,6 +155,23 @@ TEST(PlanPaths, AnEntryThatIsOneOfTheDefaultSecretsTakesNoOtherAway) {
       EXPECT_TRUE(hides(paths, "/home/u/.aws")) << layer;
     }
   }
+}
+
+// Of the account's home where $HOME names another: held before they are there, as those of $HOME are.
+TEST(PlanPaths, SecretsOfAnotherHomeAreHeldBeforeTheyAreThere) {
+  FakeHost host = usual_host();
+  host.dir("/home/account").dir("/home/account/.aws");
+  Policy policy;
+  for (const char* path : {"/home/account/.aws", "/home/account/.netrc"})
+    policy.filesystem.entries.push_back(
+        {.path = path, .access = Access::kNone, .origin = {"default secrets", "", 0}, .kind = RuleKind::kDefaultSecret});
+  const Paths paths = plan(host, policy);
+  ASSERT_TRUE(paths.view.masks.contains("/home/account"));
+  EXPECT_EQ(paths.view.masks.at("/home/account").hidden, (std::vector<std::string>{".aws", ".netrc"}));
+  policy.filesystem.entries.push_back({.path = "/home/account/.netrc", .access = Access::kRead, .origin = {"flag", "", 0}});
+  EXPECT_FALSE(hides(plan(host, policy), "/home/account/.netrc")) << "the twin: somebody asked for it";
+  policy.filesystem.entries.back() = {.path = "/home/account/.aws/x", .access = Access::kRead, .origin = {"flag", "", 0}};
+  EXPECT_NE(refusal(host, policy).find("inside hidden"), std::string::npos);
 }
 
 // The mount that makes a directory writable lies over a mask of the home.
