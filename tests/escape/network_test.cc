@@ -77,7 +77,11 @@ TEST_F(Network, SocketsOfTheHostAreOutOfReach) {
     hand_over();  // an idmapped workspace does not map root
     EXPECT_NE(inside({"connect_unix", place}), "ok") << place;
     EXPECT_EQ(outside({"connect_unix", place}), "ok");
-    EXPECT_EQ(inside({"connect_unix", place}, {"--allow-all-unix-sockets"}), "ok") << place;
+    EXPECT_EQ(inside({"connect_unix", place}, {"--allow-unix-socket", place}), "ok") << place;
+    // Without the broker's hand an overlay is in the way (src/broker/README.md): the workspace has none.
+    if (place == workspace("sock")) {
+      EXPECT_EQ(inside({"connect_unix", place}, {"--allow-all-unix-sockets"}), "ok") << place;
+    }
   }
   const UniqueFd datagrams = listen_unix(beside("dgram"), SOCK_DGRAM);
   ASSERT_TRUE(datagrams.valid());

@@ -425,8 +425,11 @@ class Planner {
     for (const FsEntry& entry : fs_.entries) {
       if (entry.glob || entry.access != Access::kNone || entry.path == "/") continue;
       if (entry.kind == RuleKind::kDefaultSecret) {
-        // As an entry: of the account's home, and of Belljar's own, these lie where no mask of $HOME need be.
-        if (!BELLJAR_TRY(overridden(entry.path))) hide(entry.path, Source::kEntry);
+        // Those of the account's home are held as entries are: no mask of $HOME lies there. Belljar's own directory is covered
+        // only: a mask of the folder above it would cut off the sockets in there (unix(7) finds none through an overlay).
+        const bool account = entry.origin.layer == "default secrets";
+        if (is_under(place_.workspace, entry.path) || (account && BELLJAR_TRY(overridden(entry.path)))) continue;
+        hide(entry.path, account ? Source::kEntry : Source::kDefault);
         continue;
       }
       if (is_under(place_.workspace, entry.path)) {
