@@ -4,6 +4,7 @@
 #include <openssl/sha.h>
 
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <ctime>
 
@@ -16,6 +17,8 @@ namespace {
 constexpr std::string_view kPrev = R"(,"prev":")";
 constexpr std::string_view kHash = R"(,"hash":")";
 constexpr std::string_view kEnd = R"("})";
+constexpr std::time_t kLatest =
+    std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::duration::max()).count() - 1;
 // From ,"prev" to the end of the line.
 constexpr std::size_t kTail = kPrev.size() + kHashDigits + 1 + kHash.size() + kHashDigits + kEnd.size();
 
@@ -53,7 +56,9 @@ bool take_time(std::string_view& text, std::chrono::system_clock::time_point& ti
   const char* rest = ::strptime(written.c_str(), "%Y-%m-%dT%H:%M:%S", &utc);
   long micro = 0;
   if (rest == nullptr || std::sscanf(rest, ".%6ldZ", &micro) != 1) return false;
-  time = std::chrono::system_clock::from_time_t(::timegm(&utc)) + std::chrono::microseconds(micro);
+  const std::time_t seconds = ::timegm(&utc);
+  if (seconds < 0 || seconds > kLatest) return false;  // of a changed byte: the year 3026 is no time_point
+  time = std::chrono::system_clock::from_time_t(seconds) + std::chrono::microseconds(micro);
   return true;
 }
 
