@@ -2,11 +2,16 @@
 
 #define OPENSSL_SUPPRESS_DEPRECATED  // the small interface keeps the static program small
 #include <openssl/sha.h>
+#include <time.h>  // NOLINT(modernize-deprecated-headers): strptime and timegm are POSIX's
 
 #include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <string>
+#include <string_view>
+#include <system_error>
 
 #include "base/format.h"
 #include "base/rfc3339.h"
