@@ -10,12 +10,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "broker/as_caller.h"
 #include "broker/control_files.h"
+#include "broker/file_call.h"
 #include "broker/file_calls.h"
+#include "broker/file_rules.h"
+#include "broker/notification.h"
+#include "broker/one_processor.h"
+#include "broker/places.h"
+#include "broker/receivers.h"
 #include "kernel/seccomp.h"
 
 namespace belljar::broker {
@@ -386,16 +398,21 @@ void give(Opening& opening) {
   const int listener = opening.file.context.listener.get();
   const std::uint64_t id = opening.file.call.id;
   const bool close_on_exec = opening.has(O_CLOEXEC);
-  if (opening.any_moment) {
-    const int number = add_fd_and_answer(listener, id, opening.opened.get(), close_on_exec);
-    if (number < 0) answer(listener, id, number);
-    return;
+  int number = -1;
+  {
+    const OneProcessor here(listener, opening.file.call);
+    if (opening.any_moment && !here.held()) {
+      number = add_fd_and_answer(listener, id, opening.opened.get(), close_on_exec);
+      if (number < 0) answer(listener, id, number);
+      return;
+    }
+    // Ours is closed before the caller goes on: it may close its own and expect to have been the last (ETXTBSY, flock, a FIFO's
+    // end).
+    const int fixed = opening.staged ? staged_number(opening) : -1;
+    number = fixed >= 0 ? add_fd_at(listener, id, opening.opened.get(), close_on_exec, fixed)
+                        : add_fd(listener, id, opening.opened.get(), close_on_exec);
+    opening.opened.reset();
   }
-  // Ours is closed before the caller goes on: it may close its own and expect to have been the last (ETXTBSY, flock, a FIFO's end).
-  const int fixed = opening.staged ? staged_number(opening) : -1;
-  const int number = fixed >= 0 ? add_fd_at(listener, id, opening.opened.get(), close_on_exec, fixed)
-                                : add_fd(listener, id, opening.opened.get(), close_on_exec);
-  opening.opened.reset();
   if (number < 0) answer(listener, id, number);
   else answer_value(listener, id, number);
 }

@@ -1,6 +1,7 @@
 // File calls performed by the broker answer as the kernel does.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -197,6 +198,31 @@ TEST_P(Waiting, AFileThatWasWrittenCanBeRunAtOnce) {
       unlink("program");
     }
     return format("{}\n", busy);
+  });
+}
+
+// The broker holds a caller on one processor while it hands over a descriptor (OneProcessor).
+TEST_P(Waiting, TheProcessorsOfACallerAreItsOwnAgain) {
+  expect_both("ok as chosen\nok as chosen\n", [] {
+    cpu_set_t all;
+    sched_getaffinity(0, sizeof all, &all);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    std::string result;
+    for (const cpu_set_t& chosen : {all, one}) {
+      sched_setaffinity(0, sizeof chosen, &chosen);
+      std::string opened;
+      for (int i = 0; i < 50; ++i) {
+        const int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        opened = named(fd);
+        close(fd);
+      }
+      cpu_set_t now;
+      sched_getaffinity(0, sizeof now, &now);
+      result += opened + (CPU_EQUAL(&now, &chosen) ? " as chosen\n" : " changed\n");
+    }
+    return result;
   });
 }
 
