@@ -307,8 +307,8 @@ class Builder {
   // The hidden names are a file system of their own until an overlay takes them in: they are made beside all that comes between.
   void make_mask_names() {
     if (view_.masks.empty()) return;
-    add_stage({.kind = MountOpKind::kSymlink, .source = std::string(kHiddenPlace), .target = stage("absent")});
     stage_ops_ = &plan_.stage_names;
+    add_stage({.kind = MountOpKind::kSymlink, .source = std::string(kHiddenPlace), .target = stage("absent")});
     int number = 0;
     for (const auto& [folder, mask] : view_.masks) make_names(folder, mask, names_of(number++));
     stage_ops_ = &plan_.stage_rest;

@@ -1,6 +1,7 @@
 // From policy to view, on a host of literal paths.
 #include "backend/native/view.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
@@ -13,8 +14,11 @@
 #include "backend/native/fake_host.h"
 #include "backend/native/host.h"
 #include "backend/native/tree.h"
+#include "base/unique_fd.h"
 #include "belljar/policy.h"
 #include "launch/plan.h"
+#include "launch/stage.h"
+#include "support/temp_dir.h"
 
 namespace belljar::backend {
 namespace {
@@ -413,6 +417,20 @@ TEST(PlanPaths, ATransactionNeedsAWritableWorkspaceAndNoWayAround) {
 }
 
 // Whatever the policy treats apart below the workspace comes out of the overlay: the host's own directory is only its floor.
+// Root's are made while the rest is still being planned (launch/early.h): where that fails the child makes them again, later.
+TEST(BuildTree, TheHiddenNamesNeedNothingElseOnTheStage) {
+  FakeHost host = usual_host();
+  host.dir("/").dir("/home/u/.ssh").file("/home/u/.netrc").dir("/home/u/.config");
+  const Paths paths = plan(host, {});
+  ASSERT_TRUE(hides(paths, "/home/u/.aws")) << "an absent one, which is a link";
+  launch::Plan plan;
+  build_names(host, paths.view, plan);
+  EXPECT_FALSE(plan.stage_names.empty());
+  const belljar::test::TempDir stage;
+  const UniqueFd place(::open(stage.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_EQ(launch::run_stage_ops(place.get(), plan.stage_names, launch::MayBind::kNo), 0);
+}
+
 TEST(BuildTree, InATransactionNoMountLeadsAroundTheLayers) {
   FakeHost host = usual_host();
   host.dir("/home/u/ws/.git").dir("/home/u/ws/sub").dir("/home/u/ws/sub/deep").dir("/home/u/ws/out");
