@@ -28,6 +28,31 @@ if(BELLJAR_FUZZ)
   target_compile_options(belljar_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# belljar_precompile(SET HEADERS...): headers of others that most files of a set include, parsed once for all of them. None of ours: a
+# file must name what it uses (the dev preset and clang-tidy compile without), and an edit must not compile everything again.
+function(belljar_precompile set)
+  if(NOT BELLJAR_PCH)
+    return()
+  endif()
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cc CONTENT "// Precompiled headers belong to a target.\n")
+  add_library(belljar_precompiled_${set} OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
+  target_link_libraries(belljar_precompiled_${set} PRIVATE belljar_flags)
+  list(TRANSFORM ARGN REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>")
+  target_precompile_headers(belljar_precompiled_${set} PRIVATE ${ARGN})
+endfunction()
+
+# Its flags must be those of the set.
+function(belljar_use_precompiled target set)
+  if(BELLJAR_PCH)
+    target_precompile_headers(${target} REUSE_FROM belljar_precompiled_${set})
+  endif()
+endfunction()
+
+set(belljar_std algorithm array atomic cerrno chrono condition_variable cstddef cstdint cstring ctime functional map memory mutex optional
+  set span string string_view system_error thread unordered_map utility variant vector fmt/core.h)
+belljar_precompile(rooms ${belljar_std})
+belljar_precompile(cli ${belljar_std} CLI/CLI.hpp)
+
 # belljar_room(NAME DEPS a b c): every .cc in the current folder (not below) becomes the static library belljar_NAME.
 function(belljar_room name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
@@ -35,6 +60,7 @@ function(belljar_room name)
   add_library(belljar_${name} STATIC ${sources})
   target_include_directories(belljar_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(belljar_${name} PUBLIC belljar_flags)
+  belljar_use_precompiled(belljar_${name} rooms)
   foreach(dep IN LISTS ARG_DEPS)
     target_link_libraries(belljar_${name} PUBLIC belljar_${dep})
   endforeach()
@@ -45,6 +71,7 @@ function(belljar_program name)
   cmake_parse_arguments(ARG "" "" "DEPS;SOURCES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  belljar_use_precompiled(${name} cli)
   foreach(dep IN LISTS ARG_DEPS)
     target_link_libraries(${name} PRIVATE belljar_${dep})
   endforeach()

@@ -31,7 +31,7 @@ class MockSandbox : public Sandbox {
   using Sandbox::exec;
   using Answer = std::function<ExecResult(const Command& command, const ExecOptions& options)>;
 
-  static std::shared_ptr<MockSandbox> create(std::string workspace = "/workspace");
+  static std::shared_ptr<MockSandbox> create(const std::string& workspace = "/workspace");
 
   // `command`: shell text or argv joined by spaces, exactly or the beginning of it up to a space.
   virtual void set_output(std::string command, std::string stdout_bytes, int exit_code = 0, std::string stderr_bytes = {}) = 0;

@@ -28,7 +28,7 @@ std::string beside_us(std::string_view program) {
 Error replace_by(const char* program, char* const* argv) {
   const std::string file = beside_us(program);
   ::execv(file.c_str(), argv);
-  return Error(Code::kNotFound, format("cannot do `belljar {}`: it is done by {}", escaped(argv[0]), quoted(file)))
+  return Error(Code::kNotFound, format("cannot do `belljar {}`: it is done by {}", escaped(argv[0]), belljar::quoted(file)))
       .sys(errno, "execve")
       .next(format("build it: ./dev build release {}", program));
 }

@@ -62,7 +62,7 @@ Result<void> become_tls_program(const Policy& policy) {
   if (interceptor_of_this_program() != nullptr || !policy::wants_look(policy.network)) return {};
   const std::string file = beside_us("belljar-tls");
   become(file);
-  return Error(Code::kNotFound, format("cannot look into TLS: it is done by {}", quoted(file)))
+  return Error(Code::kNotFound, format("cannot look into TLS: it is done by {}", belljar::quoted(file)))
       .sys(errno, "execve")
       .next("build it: ./dev build release belljar-tls");
 }

@@ -43,7 +43,7 @@ using policy::Layer;
 constexpr std::size_t kMaxFile = 8U << 20;  // a thousand entries of 4095 bytes, twice
 
 Error unreadable(const std::string& path, int errnum, const char* call) {
-  return Error(errnum == ENOENT ? Code::kNotFound : Code::kPermissionDenied, format("cannot read policy {}", quoted(path)))
+  return Error(errnum == ENOENT ? Code::kNotFound : Code::kPermissionDenied, format("cannot read policy {}", belljar::quoted(path)))
       .sys(errnum, call)
       .next(errnum == ENOENT ? "check the name; `belljar policy show` prints a policy to start from"
                              : "let the user who calls read it");
@@ -53,7 +53,7 @@ Result<std::string> read_all(const UniqueFd& file, const std::string& path) {
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return unreadable(path, errno, "fstat");
   const auto refused = [&](std::string why) {
-    return Error(Code::kInvalidArgument, format("cannot read policy {}", quoted(path)))
+    return Error(Code::kInvalidArgument, format("cannot read policy {}", belljar::quoted(path)))
         .reason(std::move(why))
         .next("name a TOML or JSON file: --policy ./policy.toml");
   };
@@ -116,7 +116,7 @@ Result<std::optional<Layer>> project_layer(const std::string& workspace) {
   }
   if (!file.valid() && errno == ENOENT) return std::optional<Layer>();
   if (!file.valid() && errno == ELOOP) {
-    return Error(Code::kPermissionDenied, format("cannot read policy {}", quoted(shown)))
+    return Error(Code::kPermissionDenied, format("cannot read policy {}", belljar::quoted(shown)))
         .sys(ELOOP, "openat2, RESOLVE_NO_SYMLINKS")
         .reason("a symbolic link in the workspace can be pointed elsewhere by the command")
         .next("put the file itself there");
@@ -204,7 +204,7 @@ Result<std::string> read_policy_file(const std::string& path) { return read_all(
 Result<std::string> find_workspace(const std::vector<std::string>& given, const std::string& home) {
   const std::string named = given.empty() ? "." : given.back();
   char real[PATH_MAX];
-  const auto refused = [&](Code code) { return Error(code, format("cannot use workspace {}", quoted(named))); };
+  const auto refused = [&](Code code) { return Error(code, format("cannot use workspace {}", belljar::quoted(named))); };
   if (named.empty()) return refused(Code::kInvalidArgument).reason("the name is empty");
   if (::realpath(named.c_str(), real) == nullptr) {
     return refused(errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied)

@@ -2,13 +2,27 @@
 #include "belljar/mock.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "base/wildcard.h"
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/files.h"
+#include "belljar/process.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
 #include "policy/check_command.h"
 #include "policy/paths.h"
 
@@ -50,7 +64,7 @@ Error wrong_type(std::string_view doing, const std::string& path) {
 
 class Mock final : public MockSandbox {
  public:
-  explicit Mock(std::string workspace) : workspace_(policy::normal(workspace)), id_("mock") {
+  explicit Mock(const std::string& workspace) : workspace_(policy::normal(workspace)), id_("mock") {
     nodes_[""] = {FileType::kDirectory, {}, 0755};
   }
 
@@ -319,7 +333,7 @@ class Mock final : public MockSandbox {
     return error;
   }
   // Logs the call, and lets an injected failure have its way.
-  Result<void> enter(std::string method, const std::string& subject) {
+  Result<void> enter(const std::string& method, const std::string& subject) {
     calls_.push_back({method, subject, false});
     for (auto failure = failures_.begin(); failure != failures_.end(); ++failure) {
       if (failure->method != "*" && failure->method != method) continue;
@@ -329,8 +343,8 @@ class Mock final : public MockSandbox {
     }
     return {};
   }
-  Result<void> enter_running(std::string method, const std::string& subject) {
-    BELLJAR_CHECK(enter(std::move(method), subject));
+  Result<void> enter_running(const std::string& method, const std::string& subject) {
+    BELLJAR_CHECK(enter(method, subject));
     if (!running_)
       return log_failed(
           Error(Code::kFailedPrecondition, "the sandbox does not run").reason("it was not started, or it was stopped"));
@@ -369,8 +383,8 @@ class Mock final : public MockSandbox {
     if (!key) return log_failed(std::move(key).error());
     return key;
   }
-  Result<const Node*> find(std::string method, std::string_view doing, const std::string& path) {
-    BELLJAR_CHECK(enter_running(std::move(method), path));
+  Result<const Node*> find(const std::string& method, std::string_view doing, const std::string& path) {
+    BELLJAR_CHECK(enter_running(method, path));
     const auto node = nodes_.find(BELLJAR_TRY(key_of(path)));
     if (node == nodes_.end()) return log_failed(missing(doing, path));
     return &node->second;
@@ -425,6 +439,6 @@ class Mock final : public MockSandbox {
 
 }  // namespace
 
-std::shared_ptr<MockSandbox> MockSandbox::create(std::string workspace) { return std::make_shared<Mock>(std::move(workspace)); }
+std::shared_ptr<MockSandbox> MockSandbox::create(const std::string& workspace) { return std::make_shared<Mock>(workspace); }
 
 }  // namespace belljar

@@ -52,7 +52,7 @@ void add_aliyun_options(CLI::App& app, AliyunFlags& flags) {
 }
 
 Error wrong(std::string_view option, std::string_view text, std::string next) {
-  return Error(Code::kInvalidArgument, format("{}: cannot use {}", option, quoted(text))).next(std::move(next));
+  return Error(Code::kInvalidArgument, format("{}: cannot use {}", option, belljar::quoted(text))).next(std::move(next));
 }
 
 Result<void> set_lists(const AliyunFlags& flags, AliyunOptions& options) {

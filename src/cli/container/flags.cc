@@ -10,7 +10,7 @@ namespace belljar::cli {
 namespace {
 
 Error wrong(std::string_view option, std::string_view text, std::string next) {
-  return Error(Code::kInvalidArgument, format("{}: cannot use {}", option, quoted(text))).next(std::move(next));
+  return Error(Code::kInvalidArgument, format("{}: cannot use {}", option, belljar::quoted(text))).next(std::move(next));
 }
 
 Result<PullPolicy> parse_pull(const std::string& text) {

@@ -43,7 +43,7 @@ void add_e2b_options(CLI::App& app, E2bFlags& flags) {
 }
 
 Error wrong(std::string_view option, std::string_view text, std::string next) {
-  return Error(Code::kInvalidArgument, format("{}: cannot use {}", option, quoted(text))).next(std::move(next));
+  return Error(Code::kInvalidArgument, format("{}: cannot use {}", option, belljar::quoted(text))).next(std::move(next));
 }
 
 Result<E2bOptions> e2b_options(const E2bFlags& flags) {

@@ -30,7 +30,7 @@ Result<void> add_rules_file(guard::RuleSet& set, const std::string& path, const 
   auto text = read_policy_file(path);
   if (!text && !named && (text.error().errnum() == ENOENT || text.error().errnum() == ENOTDIR)) return {};
   if (!text) {
-    return Error(text.error().code(), format("cannot read the rules {}", quoted(path)))
+    return Error(text.error().code(), format("cannot read the rules {}", belljar::quoted(path)))
         .reason(text.error().reason())
         .sys(text.error().errnum(), text.error().call())
         .next("name a TOML file: --rules ./rules.toml");

@@ -48,7 +48,7 @@ void add_volcengine_options(CLI::App& app, VolcengineFlags& flags) {
 }
 
 Error wrong(std::string_view option, std::string_view text, std::string next) {
-  return Error(Code::kInvalidArgument, format("{}: cannot use {}", option, quoted(text))).next(std::move(next));
+  return Error(Code::kInvalidArgument, format("{}: cannot use {}", option, belljar::quoted(text))).next(std::move(next));
 }
 
 Result<VolcengineOptions> volcengine_options(const VolcengineFlags& flags) {
