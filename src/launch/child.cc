@@ -362,6 +362,8 @@ std::span<const Step> steps() noexcept { return kSteps; }
 const std::int64_t* measured_steps() noexcept { return step_ns; }
 
 void enter_sandbox(ChildContext& context) noexcept {
+  // A host program that ignores SIGCHLD would have the kernel reap our children for us, wait(2), and the command would inherit it.
+  ::signal(SIGCHLD, SIG_DFL);
   std::int64_t before = context.time_steps ? now_ns() : 0;
   int index = 0;
   for (const Step& step : kSteps) {

@@ -107,9 +107,11 @@ struct SpawnFailure {
   int error = ENOENT;
   for (char* const* path = exec.paths; *path != nullptr; ++path) {
     ::execve(*path, exec.argv, exec.envp);
-    // As execvp(3): a candidate that may not be run is remembered, the search goes on.
-    if (errno == EACCES) error = EACCES;
-    else if (errno != ENOENT && errno != ENOTDIR) {
+    // As execvp(3): a candidate that may not be run is remembered, the search goes on. One in a directory that may not be searched
+    // was never found, unless it was named with its directory.
+    if (errno == EACCES) {
+      if (std::strchr(exec.argv[0], '/') != nullptr || ::access(*path, F_OK) == 0) error = EACCES;
+    } else if (errno != ENOENT && errno != ENOTDIR) {
       error = errno;
       break;
     }

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include "launch/launcher.h"
 #include "launch/plan.h"
 #include "support/identity.h"
+#include "support/temp_dir.h"
 
 namespace belljar::launch {
 namespace {
@@ -106,6 +108,37 @@ TEST_F(Launcher, AMissingProgramIsExecFailedWithEnoent) {
   const Outcome outcome = run(namespaces(), {"no-such-program-here"});
   EXPECT_EQ(outcome.first.kind, Event::Kind::kExecFailed);
   EXPECT_EQ(outcome.first.errnum, ENOENT);
+}
+
+// As a shell: what lies in a directory that may not be searched was never found.
+TEST_F(Launcher, ADirectoryOfThePathThatCannotBeSearchedHoldsNothing) {
+  const test::TempDir closed;
+  const std::string program = closed.write("program", "", 0755);
+  const std::string unfit = closed.write("open/unfit", "", 0644);
+  Plan plan = namespaces();
+  plan.env = {"PATH=" + closed.path() + ":" + closed.path() + "/open:/usr/bin:/bin"};
+  EXPECT_EQ(run(plan, {"unfit"}).first.errnum, EACCES) << "found, and not executable";
+  ASSERT_EQ(::chmod(closed.path().c_str(), 0), 0);
+  EXPECT_EQ(run(plan, {"no-such-program-here"}).first.errnum, ENOENT);
+  EXPECT_EQ(run(plan, {"program"}).first.errnum, ENOENT);
+  EXPECT_EQ(run(plan, {program}).first.errnum, EACCES) << "named with its directory";
+  EXPECT_EQ(run(plan, {"true"}).wait_status, 0);
+  ASSERT_EQ(::chmod(closed.path().c_str(), 0755), 0);
+}
+
+// A host program that ignores SIGCHLD has its children reaped by the kernel; ours are not its children.
+TEST_F(Launcher, AHostThatIgnoresItsChildrenLearnsOfTheEnd) {
+  auto* const before = ::signal(SIGCHLD, SIG_IGN);
+  const Outcome outcome = run(namespaces(), {"sh", "-c", "grep SigIgn /proc/self/status; exit 3"});
+  Plan bare;
+  bare.subreaper = true;
+  bare.drop_privileges = false;
+  bare.env = {"PATH=/usr/bin:/bin"};
+  const Outcome without = run(bare, {"sh", "-c", "(setsid sleep 1000 &) ; exit 4"});
+  ::signal(SIGCHLD, before);
+  EXPECT_EQ(WEXITSTATUS(outcome.wait_status), 3);
+  EXPECT_EQ(outcome.out, "SigIgn:\t0000000000000000\n") << "the command knows nothing of it";
+  EXPECT_EQ(WEXITSTATUS(without.wait_status), 4);
 }
 
 TEST_F(Launcher, DaemonsDieWithTheCommandAndDoNotHoldItsOutput) {
