@@ -22,6 +22,7 @@
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "kernel/small_file.h"
@@ -481,7 +482,7 @@ Result<std::uint32_t> Sandbox::exec(const ExecRequest& request) {
   std::size_t part_count = 2;
   if (strings.size() > wire::kInlineExec) {
     memory = UniqueFd(::memfd_create("belljar-exec", MFD_CLOEXEC));
-    if (!memory.valid() || ::write(memory.get(), strings.data(), strings.size()) != static_cast<ssize_t>(strings.size())) {
+    if (!memory.valid() || !write_all(memory.get(), strings)) {
       return Error(Code::kResourceExhausted, "cannot pass the command to the sandbox").sys(errno, "memfd_create");
     }
     header.in_memfd = 1;

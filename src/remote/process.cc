@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/patience.h"
 #include "base/thread.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
-#include "session/patience.h"
 
 namespace belljar::remote {
 
@@ -47,7 +47,7 @@ Result<std::optional<ExecResult>> RemoteProcess::wait(std::optional<std::chrono:
   std::unique_lock lock(mutex_);
   const auto over = [&] { return result_ || thrown_; };
   if (!patience) changed_.wait(lock, over);
-  else if (!changed_.wait_for(lock, session::bounded(*patience), over)) return std::optional<ExecResult>();
+  else if (!changed_.wait_for(lock, bounded(*patience), over)) return std::optional<ExecResult>();
   if (thrown_) std::rethrow_exception(thrown_);
   if (!*result_) return result_->error();
   return std::optional(**result_);

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/patience.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
-#include "session/patience.h"
 
 namespace belljar::session {
 namespace {

@@ -143,8 +143,9 @@ Result<void> ContainedSandbox::start() {
   if (running_ != nullptr && (running_->box == nullptr || running_->box->channel()->alive()))
     return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
   running_ = nullptr;
-  BELLJAR_CHECK(ready_workspace(embedded_.place.workspace, lifecycle_));
+  UniqueFd volume = BELLJAR_TRY(ready_workspace(embedded_.place.workspace, lifecycle_));
   Running made = BELLJAR_TRY(make_running());
+  volume_ = std::move(volume);
   running_ = std::make_shared<const Running>(std::move(made));
   return {};
 }
@@ -152,10 +153,12 @@ Result<void> ContainedSandbox::start() {
 Result<void> ContainedSandbox::stop() {
   std::shared_ptr<const Running> running;
   std::vector<std::weak_ptr<Container>> boxes;
+  UniqueFd volume;  // let go when all have ended
   {
     const std::lock_guard lock(mutex_);
     running = std::exchange(running_, nullptr);
     boxes = std::exchange(boxes_, {});
+    volume = std::move(volume_);
   }
   Result<void> stopped;
   if (running != nullptr && running->box != nullptr) stopped = running->box->stop();
@@ -277,7 +280,7 @@ Result<std::unique_ptr<Process>> ContainedSandbox::spawn(const Command& command,
   request.on_stderr = options.on_stderr;
   request.output_bytes = kept_output(options.output_bytes, limits);
   auto run = BELLJAR_TRY(begin(command, std::move(request)));
-  auto spawned = std::make_shared<ContainedCommand>(std::move(run));
+  auto spawned = std::make_shared<ContainedCommand>(std::move(run), home_);
   return std::unique_ptr<Process>(std::make_unique<ContainedProcess>(std::move(spawned), home_));
 }
 

@@ -85,6 +85,7 @@ class ContainedSandbox final : public Sandbox {
   std::shared_ptr<const Running> running_;                           // guarded by mutex_; null: not started, or stopped
   std::vector<std::weak_ptr<backend::container::Container>> boxes_;  // guarded by mutex_; of single commands
   EnforcementReport enforcement_;                                    // guarded by mutex_; of the last start
+  UniqueFd volume_;                                                  // guarded by mutex_; locked while it runs (lifecycle.h)
 };
 
 }  // namespace belljar::session

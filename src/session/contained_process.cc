@@ -5,44 +5,31 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "base/thread.h"
-#include "session/patience.h"
 
 namespace belljar::session {
 
-ContainedCommand::ContainedCommand(std::unique_ptr<ContainedRun> run) : run_(std::move(run)), pid_(run_->await_start()) {
-  thread_ = start_thread([this] { follow(); });
+namespace {
+
+// Out of `home` with what has ended.
+void leave_home(const std::weak_ptr<ContainedHome>& weak, const ContainedRun& run) {
+  std::shared_ptr<ContainedCommand> left;
+  const auto home = weak.lock();
+  if (home == nullptr) return;
+  const std::lock_guard lock(home->mutex);
+  const auto found = std::ranges::find_if(home->commands, [&](const auto& command) { return &command->run() == &run; });
+  if (found == home->commands.end()) return;
+  left = std::move(*found);  // destroyed without the lock
+  home->commands.erase(found);
 }
 
-ContainedCommand::~ContainedCommand() { thread_.join(); }
+}  // namespace
 
-void ContainedCommand::follow() {
-  std::optional<ExecResult> result;
-  std::exception_ptr thrown;
-  try {
-    result = run_->finish();
-  } catch (...) {
-    thrown = std::current_exception();
-  }
-  const std::lock_guard lock(mutex_);
-  result_ = std::move(result);
-  thrown_ = thrown;
-  changed_.notify_all();
-}
-
-bool ContainedCommand::ended() {
-  const std::lock_guard lock(mutex_);
-  return result_ || thrown_;
-}
-
-Result<std::optional<ExecResult>> ContainedCommand::wait(std::optional<std::chrono::milliseconds> patience) {
-  std::unique_lock lock(mutex_);
-  const auto over = [&] { return result_ || thrown_; };
-  if (!patience) changed_.wait(lock, over);
-  else if (!changed_.wait_for(lock, bounded(*patience), over)) return std::optional<ExecResult>();
-  if (thrown_) std::rethrow_exception(thrown_);
-  return result_;
-}
+ContainedCommand::ContainedCommand(std::shared_ptr<ContainedRun> run, const std::weak_ptr<ContainedHome>& home)
+    : run_(std::move(run)),
+      pid_(run_->await_start()),
+      follower_({.read = [run = run_] { return run->finish(); },
+                 .unread = {},
+                 .at_end = [run = run_, home] { leave_home(home, *run); }}) {}
 
 Result<void> ContainedCommand::signal(int number) {
   if (number < 1 || number > SIGRTMAX) return Error(Code::kInvalidArgument, format("there is no signal {}", number));
@@ -60,8 +47,7 @@ Result<void> ContainedProcess::detach() {
   if (detached_.exchange(true)) return {};
   command_->run().detach();
   const std::lock_guard lock(home->mutex);
-  std::erase_if(home->commands, [](const auto& command) { return command->ended(); });
-  home->commands.push_back(command_);
+  if (!command_->ended()) home->commands.push_back(command_);
   return {};
 }
 

@@ -1,42 +1,32 @@
 // A command in a container with a thread of its own that reads its output, and the handle that a caller holds.
 #pragma once
 
-#include <condition_variable>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "belljar/process.h"
 #include "session/contained.h"
 #include "session/contained_run.h"
+#include "session/follower.h"
 
 namespace belljar::session {
 
 class ContainedCommand {
  public:
-  explicit ContainedCommand(std::unique_ptr<ContainedRun> run);
-  ~ContainedCommand();  // waits for the command's end
-  ContainedCommand(const ContainedCommand&) = delete;
-  ContainedCommand& operator=(const ContainedCommand&) = delete;
+  // `home`: where it is kept once it is detached, until it ends. The destructor waits for the command's end (follower.h).
+  ContainedCommand(std::shared_ptr<ContainedRun> run, const std::weak_ptr<ContainedHome>& home);
 
   int pid() const noexcept { return pid_; }
-  ContainedRun& run() noexcept { return *run_; }
-  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience);
+  ContainedRun& run() const noexcept { return *run_; }
+  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience) { return follower_.wait(patience); }
   Result<void> signal(int number);
-  bool ended();
+  bool ended() const { return follower_.ended(); }
 
  private:
-  void follow();
-
-  std::unique_ptr<ContainedRun> run_;
+  std::shared_ptr<ContainedRun> run_;
   int pid_ = 0;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<ExecResult> result_;  // guarded by mutex_
-  std::exception_ptr thrown_;         // guarded by mutex_
-  std::thread thread_;
+  Follower follower_;
 };
 
 class ContainedProcess final : public Process {

@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/patience.h"
 #include "runtime/run.h"
 #include "runtime/supervise.h"
-#include "session/patience.h"
 
 namespace belljar::session {
 namespace {

@@ -244,6 +244,7 @@ std::optional<Core::Clock::time_point> Core::next_deadline() const {
 bool Core::idle(Clock::time_point now) {
   if (!options_.idle_timeout || users_.load() > 0) return false;
   if (now - Clock::time_point(Clock::duration(last_use_.load())) < *options_.idle_timeout) return false;
+  idled_.store(true);
   const std::lock_guard lock(mutex_);
   ended_because_ = format("it was not used for {}", to_string(*options_.idle_timeout));
   return true;
@@ -271,6 +272,7 @@ void Core::finish() noexcept {
   limits_.reset();
   for (const std::string& path : options_.prepared.remove_after) (void)remove_tree(path);
   options_.prepared.remove_after.clear();
+  if (idled_.load() && !options_.remove_when_idle.empty()) (void)remove_tree(options_.remove_when_idle);
   options_.prepared.plan.kept_fds.clear();
   options_.prepared.held.reset();
   const std::lock_guard lock(mutex_);

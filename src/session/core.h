@@ -56,6 +56,7 @@ struct CoreOptions {
   // Called when it has ended, whatever ended it, with what no result has told: refusals nobody took, and what went through the
   // proxy. From any thread.
   std::function<void(const ExecResult&)> on_end;
+  std::string remove_when_idle;  // a directory of the host that goes when idle_timeout ends the sandbox; empty: none
 };
 
 class Core : public Served, public std::enable_shared_from_this<Core> {
@@ -160,7 +161,7 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   std::optional<Files> files_;
   int init_pid_ = -1;
   Loop* loop_ = nullptr;
-  std::atomic<bool> running_{false}, stop_{false};
+  std::atomic<bool> running_{false}, stop_{false}, idled_{false};
   std::atomic<int> users_{0};
   std::atomic<Clock::rep> last_use_{0};
 

@@ -1,6 +1,7 @@
 #include "session/lifecycle.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -12,13 +13,22 @@
 
 namespace belljar::session {
 
-Result<void> ready_workspace(const std::string& path, const Lifecycle& lifecycle) {
+Result<UniqueFd> ready_workspace(const std::string& path, const Lifecycle& lifecycle) {
   if (lifecycle.remove_workspace && ::mkdir(path.c_str(), 0700) < 0 && errno != EEXIST)
     return Error(Code::kFailedPrecondition, format("cannot make the workspace {}", quoted(path))).sys(errno, "mkdir");
-  if (!lifecycle.empty_workspace) return {};
-  const UniqueFd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.valid()) return file_error(errno, "empty", path, "open");
-  return remove_entries_at(directory.get());
+  if (!lifecycle.shared_volume) return UniqueFd();
+  UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return file_error(errno, "open", path, "open");
+  if (::flock(directory.get(), (lifecycle.empty_workspace ? LOCK_EX : LOCK_SH) | LOCK_NB) < 0) {
+    if (errno != EWOULDBLOCK) return file_error(errno, "lock", path, "flock");
+    return Error(Code::kFailedPrecondition, format("cannot use the persistent volume {}", quoted(path)))
+        .reason("another sandbox uses it, and one of the two empties it at its start")
+        .next("stop that one first, or give each a volume of its own");
+  }
+  if (!lifecycle.empty_workspace) return directory;
+  BELLJAR_CHECK(remove_entries_at(directory.get()));
+  if (::flock(directory.get(), LOCK_SH) < 0) return file_error(errno, "lock", path, "flock");
+  return directory;
 }
 
 }  // namespace belljar::session

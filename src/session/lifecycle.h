@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/unique_fd.h"
 #include "belljar/result.h"
 #include "belljar/txn.h"
 
@@ -14,10 +15,13 @@ struct Lifecycle {
   std::optional<std::chrono::milliseconds> idle_timeout;
   bool remove_workspace = false;  // on stop; the sandbox made it and makes it again at the next start
   bool empty_workspace = false;   // on start
+  bool shared_volume = false;     // others may use the workspace at the same time, but none is emptied then
   std::optional<txn::Place> transaction;
 };
 
-// Before a start. Errors: the workspace cannot be made or emptied.
-Result<void> ready_workspace(const std::string& path, const Lifecycle& lifecycle);
+// Before a start. What it returns is to be kept for as long as the sandbox runs: a lock on a volume that others know, else nothing.
+// Errors: the workspace cannot be made or emptied; kFailedPrecondition, it is to be emptied while another sandbox uses it, or the
+// other way round.
+Result<UniqueFd> ready_workspace(const std::string& path, const Lifecycle& lifecycle);
 
 }  // namespace belljar::session

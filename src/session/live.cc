@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/patience.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
 #include "belljar/state_dir.h"
@@ -31,7 +32,6 @@
 #include "runtime/unserved.h"
 #include "session/checks.h"
 #include "session/ended.h"
-#include "session/patience.h"
 #include "session/spawned.h"
 #include "session/watch.h"
 #include "txn/base.h"
@@ -124,9 +124,16 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
   auto look = BELLJAR_TRY(runtime::Interception::create(looked_into, runtime::library_interceptor(), embedded_.caller_env, place));
   if (look) options.interception = std::make_shared<const runtime::Interception>(*std::move(look));
   for (;;) {
-    CoreOptions attempt{
-        {},     options.policy, options.workspace, options.growing, embedded_.rules, options.idle_timeout, options.interception,
-        on_end_};
+    CoreOptions attempt{{},
+                        options.policy,
+                        options.workspace,
+                        options.growing,
+                        embedded_.rules,
+                        options.idle_timeout,
+                        options.interception,
+                        on_end_,
+                        {}};
+    if (lifecycle_.remove_workspace) attempt.remove_when_idle = place.workspace;
     attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));
     attempt.prepared.report.push_back(timeout_clause(options.policy.limits));
     if (transaction_) attempt.prepared.report.push_back(runtime::transaction_clause(*lifecycle_.transaction));
@@ -152,10 +159,11 @@ Result<void> LiveSandbox::start() {
   core_ = nullptr;
   network_rules_.reset();
   leave_transaction();
-  BELLJAR_CHECK(ready_workspace(workspace(), lifecycle_));
+  volume_ = BELLJAR_TRY(ready_workspace(workspace(), lifecycle_));
   auto made = make_core();
   if (!made) {
     leave_transaction();
+    volume_.reset();
     return made.error();
   }
   core_ = *std::move(made);
@@ -175,6 +183,7 @@ Result<void> LiveSandbox::stop() {
   {
     const std::lock_guard lock(mutex_);
     leave_transaction();
+    volume_.reset();
   }
   std::vector<std::shared_ptr<SpawnedCommand>> detached;
   {
@@ -266,7 +275,7 @@ Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, cons
   request.output_bytes = kept_output(options.output_bytes, limits);
   auto running = BELLJAR_TRY(Running::start(alive, std::move(request)));
   ++execs_;
-  auto spawned = std::make_shared<SpawnedCommand>(std::move(running), alive, options.terminal.has_value());
+  auto spawned = std::make_shared<SpawnedCommand>(std::move(running), alive, options.terminal.has_value(), detached_);
   return std::unique_ptr<Process>(std::make_unique<SpawnedProcess>(std::move(spawned), detached_));
 }
 
@@ -280,7 +289,7 @@ Result<Handed> LiveSandbox::spawn_handed(const Command& command, const SpawnOpti
   auto running = BELLJAR_TRY(Running::start(alive, std::move(request)));
   ++execs_;
   UniqueFd master = running->take_master();
-  auto spawned = std::make_shared<SpawnedCommand>(std::move(running), alive, options.terminal.has_value());
+  auto spawned = std::make_shared<SpawnedCommand>(std::move(running), alive, options.terminal.has_value(), detached_);
   return Handed{std::make_unique<SpawnedProcess>(std::move(spawned), detached_), std::move(master)};
 }
 

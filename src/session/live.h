@@ -115,6 +115,7 @@ class LiveSandbox final : public Sandbox {
   std::shared_ptr<Core> core_;                   // guarded by mutex_; null: not started, or stopped
   std::optional<txn::Transaction> transaction_;  // guarded by mutex_; from start() to stop()
   EnforcementReport enforcement_;                // guarded by mutex_; of the last start
+  UniqueFd volume_;                              // guarded by mutex_; locked while it runs (lifecycle.h)
   std::optional<NetworkRules> network_rules_;    // guarded by mutex_; until stop()
 };
 

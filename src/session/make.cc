@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include <cerrno>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,6 +23,7 @@
 #include "belljar/state_dir.h"
 #include "belljar/units.h"
 #include "policy/backends.h"
+#include "policy/check_command.h"
 #include "runtime/embed.h"
 #include "session/chosen.h"
 #include "session/contained.h"
@@ -36,6 +38,25 @@ constexpr std::string_view kMock = "mock";
 
 Error contradiction(std::string_view what, std::string_view why) {
   return Error(Code::kInvalidArgument, std::string(what)).reason(std::string(why)).next("set one of them");
+}
+
+// A NUL byte ends a path for the kernel: another directory than the one that was named.
+Result<void> check_names(const SandboxConfig& config) {
+  const std::pair<std::string_view, const std::string*> names[] = {{"backend", &config.backend},
+                                                                   {"workspace", &config.workspace},
+                                                                   {"workspaces", &config.workspaces},
+                                                                   {"persistent_volume", &config.persistent_volume},
+                                                                   {"transaction", &config.transaction},
+                                                                   {"state_dir", &config.state_dir},
+                                                                   {"container.engine", &config.container.engine},
+                                                                   {"container.image", &config.container.image},
+                                                                   {"container.workspace_at", &config.container.workspace_at}};
+  for (const auto& [name, value] : names) {
+    if (value->find('\0') != std::string::npos)
+      return Error(Code::kInvalidArgument, format("cannot make a sandbox with the `{}` {}", name, quoted(*value)))
+          .reason("it holds a NUL byte");
+  }
+  return {};
 }
 
 // Of `workspace`, `workspaces` and `persistent_volume` at most one says where.
@@ -73,10 +94,13 @@ Result<void> check_transaction(const SandboxConfig& config) {
 }
 
 Result<std::shared_ptr<Sandbox>> make_live(const SandboxConfig& config, const std::string& workspace) {
+  BELLJAR_CHECK(policy::check_timeout(config.policy.limits.timeout));
+  BELLJAR_CHECK(policy::check_timeout(config.policy.limits.max_timeout));
   runtime::Embedded embedded = BELLJAR_TRY(runtime::embed(config.policy, workspace, config.caller_env));
   session::Lifecycle lifecycle{.idle_timeout = config.idle_timeout,
                                .remove_workspace = config.on_stop == OnStop::kClean,
                                .empty_workspace = config.on_start == OnStart::kEmpty,
+                               .shared_volume = !config.persistent_volume.empty(),
                                .transaction = {}};
   if (!config.transaction.empty())
     lifecycle.transaction =
@@ -95,11 +119,18 @@ struct Stage {
 };
 constexpr Stage kStages[] = {{"development", "local"}, {"test", "mock"}, {"production", "native"}};
 
+Result<std::shared_ptr<Sandbox>> make_by(const SandboxFactory& factory, const SandboxConfig& config) {
+  auto made = factory(config);
+  if (made && *made == nullptr)
+    return Error(Code::kInternal, "cannot make a sandbox").reason("the factory returned neither a sandbox nor an error");
+  return made;
+}
+
 // One backend, by its name.
 Result<std::shared_ptr<Sandbox>> make_one(const SandboxConfig& config) {
-  if (config.factory) return config.factory(config);
+  if (config.factory) return make_by(config.factory, config);
   BELLJAR_CHECK(check_transaction(config));
-  if (const auto own = config.factories.find(config.backend); own != config.factories.end()) return own->second(config);
+  if (const auto own = config.factories.find(config.backend); own != config.factories.end()) return make_by(own->second, config);
   if (!policy::too_weak(config.backend, config.policy.isolation).empty())
     return policy::too_weak_error(config.backend, config.policy.isolation);
   if (const auto* const kind = policy::find_backend_kind(config.backend); kind != nullptr && kind->elsewhere)
@@ -136,6 +167,8 @@ Result<std::shared_ptr<Sandbox>> make_first_of(const std::vector<std::string>& o
 }
 
 Result<std::shared_ptr<Sandbox>> make_named(const SandboxConfig& config) {
+  if (!config.factory && config.backend.empty())
+    return Error(Code::kInvalidArgument, "cannot make a sandbox").reason("`backend` is empty").next("name one, such as native");
   const std::string first = config.factory ? "factory" : config.backend;
   const std::vector<std::string> order = BELLJAR_TRY(policy::backend_order(first, config.fallback, config.policy.isolation));
   if (order.size() > 1) return make_first_of(order, config);
@@ -145,7 +178,8 @@ Result<std::shared_ptr<Sandbox>> make_named(const SandboxConfig& config) {
 }  // namespace
 
 Result<std::shared_ptr<Sandbox>> make_sandbox(const SandboxConfig& config) {
-  if (config.factory && config.fallback.empty()) return config.factory(config);
+  BELLJAR_CHECK(check_names(config));
+  if (config.factory && config.fallback.empty()) return make_by(config.factory, config);
   BELLJAR_CHECK(check_places(config));
   if (config.workspaces.empty() || kMock == config.backend) return make_named(config);
   SandboxConfig placed = config;
@@ -179,6 +213,8 @@ Result<SandboxConfig> sandbox_config_from(const std::map<std::string, std::strin
   config.workspace = variable("BELLJAR_WORKSPACE");
   if (const std::string timeout = variable("BELLJAR_TIMEOUT"); !timeout.empty())
     config.policy.limits.timeout = BELLJAR_TRY(parse_duration(timeout));
+  if (config.policy.limits.timeout == std::chrono::milliseconds(0))
+    return Error(Code::kInvalidArgument, "BELLJAR_TIMEOUT is 0").next("give a positive time, or leave it out");
   config.caller_env = environment;
   return config;
 }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/patience.h"
 #include "base/remove_tree.h"
 #include "base/thread.h"
 #include "belljar/error.h"
@@ -27,7 +28,6 @@
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
 #include "session/live.h"
-#include "session/patience.h"
 
 namespace belljar {
 
@@ -188,8 +188,8 @@ Result<void> PoolState::start() {
   workspaces_ = BELLJAR_TRY(make_directory_in(real == nullptr ? parent : real.get()));
   // The sandboxes' own user passes through, when we are root; names below tell nothing.
   ::chmod(workspaces_.c_str(), 0711);
-  options_.check_interval = session::bounded(options_.check_interval);
-  if (options_.idle_time) options_.idle_time = session::bounded(*options_.idle_time);
+  options_.check_interval = bounded(options_.check_interval);
+  if (options_.idle_time) options_.idle_time = bounded(*options_.idle_time);
   wanted_ = options_.ready;
   if (wanted_ > 0) {
     auto first = make();
@@ -298,7 +298,7 @@ Result<std::shared_ptr<Sandbox>> PoolState::take_waiting(std::unique_lock<std::m
 }
 
 Result<Lease> PoolState::take(const TakeOptions& options) {
-  const auto end = Clock::now() + session::bounded(options.patience);
+  const auto end = Clock::now() + bounded(options.patience);
   std::unique_lock lock(mutex_);
   for (;;) {
     if (stopped_) return stopped_error();
@@ -345,7 +345,7 @@ void PoolState::stop(milliseconds patience) {
   waiting_.clear();
   work_.notify_one();
   changed_.notify_all();
-  changed_.wait_until(lock, Clock::now() + session::bounded(patience), [&] { return in_use_.empty(); });
+  changed_.wait_until(lock, Clock::now() + bounded(patience), [&] { return in_use_.empty(); });
   for (auto& [key, sandbox] : in_use_) ending_.push_back(std::move(sandbox));
   in_use_.clear();
   work_.notify_one();

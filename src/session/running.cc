@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/write_all.h"
 #include "policy/defaults.h"
 #include "runtime/run.h"
 #include "runtime/start_failure.h"
@@ -124,11 +125,7 @@ Result<void> Running::open_input(launch::ExecRequest& request) {
     // A file of its own in memory, that nobody can write to any more.
     UniqueFd file(::memfd_create("stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!file.valid()) return no_descriptors("memfd_create");
-    for (std::size_t at = 0; at < bytes.size();) {
-      const ssize_t written = ::write(file.get(), bytes.data() + at, bytes.size() - at);
-      if (written < 0) return no_descriptors("write");
-      at += static_cast<std::size_t>(written);
-    }
+    if (!write_all(file.get(), bytes)) return no_descriptors("write");
     ::lseek(file.get(), 0, SEEK_SET);
     if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
       return no_descriptors("fcntl");
@@ -351,7 +348,9 @@ void Running::set_end(ExecResult& result) {
     else if (result.exit_code < 128) result.exit_code = 128 + (*cause_ == Reason::kCancelled ? SIGTERM : SIGKILL);
     return;
   }
-  if (limits_ && limits_->reason) {
+  // What ended with a code of its own was ended by no limit, whatever was over one meanwhile. 128+n may be a shell's word for it.
+  const bool was_ended = result.exit_code == 128 + SIGKILL || result.exit_code == 128 + SIGXFSZ;
+  if (limits_ && limits_->reason && was_ended) {
     result.reason = *limits_->reason;
     result.message = limits_->message;
   } else if (const auto hit = core_->hit(); hit && result.signal == SIGKILL) {

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,31 +10,30 @@
 #include <utility>
 
 #include "base/format.h"
-#include "base/thread.h"
-#include "session/patience.h"
+#include "base/held_signal.h"
+#include "base/patience.h"
 
 namespace belljar::session {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// write(2) to a pipe that nobody reads raises SIGPIPE: blocked for this thread meanwhile, and taken away if it was ours.
+// write(2) to a pipe that nobody reads raises SIGPIPE.
 ssize_t write_quietly(int fd, std::string_view bytes) {
-  sigset_t pipe;
-  sigset_t old;
-  sigset_t pending;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  ::sigpending(&pending);
-  const bool had = sigismember(&pending, SIGPIPE) == 1;
-  ::pthread_sigmask(SIG_BLOCK, &pipe, &old);
-  const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-  const int error = errno;
-  const timespec now{};
-  if (written < 0 && error == EPIPE && !had) ::sigtimedwait(&pipe, nullptr, &now);
-  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  errno = error;
-  return written;
+  const HeldSignal nobody_reads(SIGPIPE);
+  return ::write(fd, bytes.data(), bytes.size());
+}
+
+// Out of `home` with what has ended: its pipes and eventfds are open for as long as it lies there.
+void leave_home(const std::weak_ptr<Detached>& weak, const Running& running) {
+  std::shared_ptr<SpawnedCommand> left;
+  const auto home = weak.lock();
+  if (home == nullptr) return;
+  const std::lock_guard lock(home->mutex);
+  const auto found = std::ranges::find_if(home->commands, [&](const auto& command) { return command->runs(running); });
+  if (found == home->commands.end()) return;
+  left = std::move(*found);  // destroyed without the lock
+  home->commands.erase(found);
 }
 
 Error no_input(const char* reason) {
@@ -44,48 +42,16 @@ Error no_input(const char* reason) {
 
 }  // namespace
 
-SpawnedCommand::SpawnedCommand(std::unique_ptr<Running> running, std::shared_ptr<Core> core, bool terminal)
+SpawnedCommand::SpawnedCommand(std::shared_ptr<Running> running, std::shared_ptr<Core> core, bool terminal,
+                               const std::weak_ptr<Detached>& home)
     : running_(std::move(running)),
       core_(std::move(core)),
       terminal_(terminal),
       pid_(running_->await_start()),
-      input_(running_->take_input()) {
-  thread_ = start_thread([this] { follow(); });
-}
-
-SpawnedCommand::~SpawnedCommand() {
-  thread_.join();
-  if (result_ && !told_) core_->give_back(*result_);
-}
-
-void SpawnedCommand::follow() {
-  std::optional<ExecResult> result;
-  std::exception_ptr thrown;
-  try {
-    result = running_->finish();
-  } catch (...) {
-    thrown = std::current_exception();
-  }
-  const std::lock_guard lock(mutex_);
-  result_ = std::move(result);
-  thrown_ = thrown;
-  changed_.notify_all();
-}
-
-bool SpawnedCommand::ended() {
-  const std::lock_guard lock(mutex_);
-  return result_ || thrown_;
-}
-
-Result<std::optional<ExecResult>> SpawnedCommand::wait(std::optional<std::chrono::milliseconds> patience) {
-  std::unique_lock lock(mutex_);
-  const auto over = [&] { return result_ || thrown_; };
-  if (!patience) changed_.wait(lock, over);
-  else if (!changed_.wait_for(lock, bounded(*patience), over)) return std::optional<ExecResult>();
-  if (thrown_) std::rethrow_exception(thrown_);
-  told_ = true;
-  return result_;
-}
+      input_(running_->take_input()),
+      follower_({.read = [run = running_] { return run->finish(); },
+                 .unread = [core = core_](ExecResult& result) { core->give_back(result); },
+                 .at_end = [run = running_, home] { leave_home(home, *run); }}) {}
 
 Result<void> SpawnedCommand::signal(int number) {
   if (number < 1 || number > SIGRTMAX) return Error(Code::kInvalidArgument, format("there is no signal {}", number));
@@ -143,8 +109,7 @@ Result<void> SpawnedProcess::detach() {
   if (detached_.exchange(true)) return {};
   command_->detach();
   const std::lock_guard lock(home->mutex);
-  std::erase_if(home->commands, [](const auto& command) { return command->ended(); });
-  home->commands.push_back(command_);
+  if (!command_->ended()) home->commands.push_back(command_);
   return {};
 }
 

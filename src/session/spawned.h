@@ -1,14 +1,12 @@
 // A command with a thread of its own that reads its output.
 #pragma once
 
-#include <condition_variable>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "belljar/process.h"
+#include "session/follower.h"
 #include "session/live.h"
 #include "session/running.h"
 
@@ -16,36 +14,28 @@ namespace belljar::session {
 
 class SpawnedCommand {
  public:
-  SpawnedCommand(std::unique_ptr<Running> running, std::shared_ptr<Core> core, bool terminal);
-  ~SpawnedCommand();  // waits for the command's end
-  SpawnedCommand(const SpawnedCommand&) = delete;
-  SpawnedCommand& operator=(const SpawnedCommand&) = delete;
+  // `home`: where it is kept once it is detached, until it ends. The destructor waits for the command's end (follower.h).
+  SpawnedCommand(std::shared_ptr<Running> running, std::shared_ptr<Core> core, bool terminal, const std::weak_ptr<Detached>& home);
 
   int pid() const noexcept { return pid_; }
-  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience);
+  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience) { return follower_.wait(patience); }
   Result<void> signal(int number);
   Result<void> write(std::string_view bytes, std::chrono::milliseconds patience);
   Result<void> close_stdin();
   Result<void> resize(unsigned short rows, unsigned short columns);
   void cancel() noexcept { running_->cancel(); }
   void detach() noexcept { running_->detach(); }
-  bool ended();
+  bool ended() const { return follower_.ended(); }
+  bool runs(const Running& running) const noexcept { return running_.get() == &running; }
 
  private:
-  void follow();
-
-  std::unique_ptr<Running> running_;
+  std::shared_ptr<Running> running_;
   std::shared_ptr<Core> core_;
   bool terminal_;
   int pid_ = 0;
   std::mutex input_mutex_;  // around writes, which must not mix
   UniqueFd input_;          // guarded by input_mutex_
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<ExecResult> result_;  // guarded by mutex_
-  std::exception_ptr thrown_;         // guarded by mutex_
-  bool told_ = false;                 // guarded by mutex_; somebody has had the result
-  std::thread thread_;
+  Follower follower_;
 };
 
 // The handle that a caller holds.

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/patience.h"
 #include "policy/paths.h"
 #include "session/act_as.h"
 #include "session/files.h"
-#include "session/patience.h"
 
 namespace belljar::session {
 namespace {

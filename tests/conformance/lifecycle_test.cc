@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "belljar/mock.h"
 #include "belljar/sandbox.h"
@@ -98,6 +100,25 @@ TEST_F(Lifecycle, AWorkspaceOfItsOwnGoesWithIt) {
   EXPECT_TRUE(fs::exists(kept->workspace() + "/f"));
 }
 
+TEST_F(Lifecycle, AWorkspaceOfItsOwnGoesWhenIdlenessEndsIt) {
+  config_.workspaces = place_.path();
+  config_.on_stop = OnStop::kClean;
+  config_.idle_timeout = 200ms;
+  const auto sandbox = start();
+  EXPECT_TRUE(sandbox->write_file("f", "x"));
+  for (int i = 0; i < 500 && !fs::is_empty(place_.path()); ++i) std::this_thread::sleep_for(20ms);
+  EXPECT_TRUE(fs::is_empty(place_.path()));
+  EXPECT_TRUE(sandbox->start()) << "and is made again";
+  EXPECT_EQ(sandbox->read_file("f").error().code(), Code::kNotFound);
+  EXPECT_TRUE(sandbox->stop());
+
+  config_.on_stop = OnStop::kKeep;
+  const auto kept = start();
+  EXPECT_TRUE(kept->write_file("f", "x"));
+  for (int i = 0; i < 500 && kept->stats(); ++i) std::this_thread::sleep_for(20ms);
+  EXPECT_TRUE(fs::exists(kept->workspace() + "/f"));
+}
+
 std::size_t own_watches() {
   std::size_t count = 0;
   std::error_code gone;
@@ -151,6 +172,53 @@ TEST_F(Lifecycle, APersistentVolumeKeepsOrForgets) {
   EXPECT_TRUE(fs::is_empty(place_.path()));
 }
 
+TEST_F(Lifecycle, AVolumeInUseIsNotEmptied) {
+  config_.persistent_volume = place_.path();
+  const auto first = start();
+  ASSERT_TRUE(first->write_file("f", "x"));
+  const auto second = start();
+  EXPECT_EQ(second->read_file("f").value(), "x") << "two may share it";
+  config_.on_start = OnStart::kEmpty;
+  const auto third = make_sandbox(config_).value();
+  EXPECT_EQ(third->start().error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(first->read_file("f").value(), "x");
+  EXPECT_TRUE(first->stop());
+  EXPECT_FALSE(third->start());
+  EXPECT_TRUE(second->stop());
+  EXPECT_TRUE(third->start());
+  EXPECT_TRUE(third->list()->empty());
+}
+
+TEST_F(Lifecycle, ANulByteInAPathIsRefused) {
+  const std::string cut = place_.path() + std::string("\0/x", 3);
+  for (std::string SandboxConfig::* path :
+       {&SandboxConfig::workspace, &SandboxConfig::workspaces, &SandboxConfig::persistent_volume, &SandboxConfig::state_dir,
+        &SandboxConfig::transaction, &SandboxConfig::backend}) {
+    SandboxConfig config = config_;
+    config.*path = cut;
+    const auto made = make_sandbox(config);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code(), Code::kInvalidArgument) << made.error().line();
+    EXPECT_EQ(made.error().reason(), "it holds a NUL byte");
+  }
+  config_.workspace = place_.path();
+  EXPECT_TRUE(start()->exec("true"));
+}
+
+TEST_F(Lifecycle, ATimeoutOfThePolicyIsPositive) {
+  config_.workspace = place_.path();
+  config_.policy.limits.timeout = 0ms;
+  EXPECT_EQ(refusal().code(), Code::kInvalidArgument);
+  config_.policy.limits.timeout = 5s;
+  EXPECT_TRUE(start()->exec("true"));
+}
+
+TEST_F(Lifecycle, ABackendIsNamed) {
+  config_.workspace = place_.path();
+  config_.backend.clear();
+  EXPECT_EQ(refusal().code(), Code::kInvalidArgument);
+}
+
 TEST_F(Lifecycle, NobodysProjectIsCleaned) {
   config_.workspace = place_.path();
   config_.on_stop = OnStop::kClean;
@@ -175,6 +243,16 @@ TEST_F(Lifecycle, DiskThatGrowsTooMuchEndsTheCommandAndNotTheSandbox) {
   EXPECT_EQ(sandbox->exec("echo on").value().out.bytes, "on\n");
 }
 
+TEST_F(Lifecycle, WhatEndedByItselfWasEndedByNoLimit) {
+  config_.workspace = place_.path();
+  config_.policy.limits.disk = Bytes{1U << 20};
+  const auto sandbox = start();
+  EXPECT_TRUE(sandbox->write_file("big", std::string(3U << 20, 'x')));
+  const ExecResult result = sandbox->exec("exit 3").value();
+  if (result.exit_code != 3) GTEST_SKIP() << "it was ended before it could";
+  EXPECT_EQ(result.reason, Reason::kExited) << result.message;
+}
+
 TEST(SandboxConfigFrom, EnvironmentsChooseBackends) {
   const auto backend = [](const std::map<std::string, std::string>& environment) {
     auto config = sandbox_config_from(environment);
@@ -187,6 +265,7 @@ TEST(SandboxConfigFrom, EnvironmentsChooseBackends) {
   EXPECT_EQ(backend({{"BELLJAR_ENV", "test"}, {"BELLJAR_BACKEND", "landlock"}}), "landlock");
   EXPECT_EQ(backend({{"BELLJAR_ENV", "Production"}}), "refused");
   EXPECT_EQ(backend({{"BELLJAR_TIMEOUT", "soon"}}), "refused");
+  EXPECT_EQ(backend({{"BELLJAR_TIMEOUT", "0"}}), "refused");
   EXPECT_EQ(sandbox_config_from({{"BELLJAR_TIMEOUT", "90s"}})->policy.limits.timeout, 90s);
 }
 
@@ -199,6 +278,15 @@ TEST(SandboxFactory, OnesOwnBackendIsUsed) {
   const auto made = make_sandbox(config);
   ASSERT_TRUE(made);
   EXPECT_EQ((*made)->workspace(), "/somewhere/else");
+}
+
+TEST(SandboxFactory, OneThatMakesNothingIsAnError) {
+  SandboxConfig config;
+  config.factory = [](const SandboxConfig&) -> Result<std::shared_ptr<Sandbox>> { return std::shared_ptr<Sandbox>(); };
+  EXPECT_EQ(make_sandbox(config).error().code(), Code::kInternal);
+  config.factories["own"] = std::exchange(config.factory, {});
+  config.backend = "own";
+  EXPECT_EQ(make_sandbox(config).error().code(), Code::kInternal);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/patience.h"
 #include "base/unique_fd.h"
 #include "belljar/command.h"
 #include "belljar/error.h"
@@ -42,7 +43,6 @@
 #include "runtime/json.h"
 #include "runtime/run.h"
 #include "runtime/supervise.h"
-#include "session/patience.h"
 
 namespace belljar::remote::e2b {
 namespace {
@@ -106,8 +106,7 @@ Result<std::shared_ptr<Run>> Run::start(std::shared_ptr<Core> core, RunRequest r
   if (run->request_.marked) run->mark_ = run->core_->next_mark();
   const auto& timeout = run->request_.timeout;
   std::optional<milliseconds> lives;
-  if (timeout && run->request_.backstop && *timeout < session::kForever / 2)
-    lives = *timeout + run->request_.limits.kill_grace + kBackstop;
+  if (timeout && run->request_.backstop && *timeout < kForever / 2) lives = *timeout + run->request_.limits.kill_grace + kBackstop;
   run->sent_ = run->heard_ = Clock::now();
   run->stream_ = BELLJAR_TRY(run->core_->envd().start(run->start_message(), lives));
   if (run->request_.marked) run->core_->add(run);
@@ -285,7 +284,7 @@ Run::Clock::time_point Run::next_deadline() const {
   if (!started_) next = std::min<Clock::time_point>(next, sent_ + core_->envd().patience());
   if (hopeless_) next = std::min(next, *hopeless_);
   if (kill_at_) next = std::min(next, *kill_at_);
-  if (!cause_ && request_.timeout && *request_.timeout < session::kForever / 2)
+  if (!cause_ && request_.timeout && *request_.timeout < kForever / 2)
     next = std::min<Clock::time_point>(next, started_.value_or(sent_) + *request_.timeout);
   return next;
 }
@@ -409,7 +408,7 @@ void Run::detach() noexcept {
 void Run::feed() {
   const std::string& bytes = request_.stdin_bytes;
   for (std::size_t at = 0; at < bytes.size(); at += kInputPiece) {
-    if (!send_input(std::string_view(bytes).substr(at, kInputPiece), session::kForever, done_.get())) return;  // nobody reads it
+    if (!send_input(std::string_view(bytes).substr(at, kInputPiece), kForever, done_.get())) return;  // nobody reads it
   }
   (void)close_input();
 }
@@ -442,7 +441,7 @@ Result<void> Run::send_input(std::string_view bytes, milliseconds patience, int 
 Result<void> Run::write(std::string_view bytes, milliseconds patience) {
   if (!request_.stdin_pipe && !request_.terminal) return no_input("it was spawned without a pipe for it");
   if (input_closed_.load()) return no_input("the pipe is closed");
-  const auto deadline = Clock::now() + session::bounded(patience);
+  const auto deadline = Clock::now() + bounded(patience);
   while (!bytes.empty()) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
     // Not ended at once with the command: what made it end may be these bytes, and their answer be on its way.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/patience.h"
 #include "belljar/error.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
@@ -20,7 +21,6 @@
 #include "remote/e2b/events.h"
 #include "remote/e2b/files.h"
 #include "remote/search.h"
-#include "session/patience.h"
 
 namespace belljar::remote::e2b {
 
@@ -37,7 +37,7 @@ Result<std::vector<Entry>> RemoteFiles::tree(const WalkOptions& options, bool& c
   BELLJAR_CHECK(check_walk(options));
   const std::string& top = core_->workspace();
   auto reply = core_->envd().call("filesystem.Filesystem/ListDir", Json{{"path", top}, {"depth", kDeepest}}.dump(),
-                                  "cannot search the workspace", session::bounded(options.timeout), options.cancel.fd());
+                                  "cannot search the workspace", bounded(options.timeout), options.cancel.fd());
   complete = reply.has_value();
   if (!reply && reply.error().code() != Code::kDeadlineExceeded && reply.error().code() != Code::kCanceled) return reply.error();
   if (!reply) return std::vector<Entry>();
@@ -75,7 +75,7 @@ Result<GrepResult> RemoteFiles::grep(const std::string& text, const GrepOptions&
   BELLJAR_CHECK(policy::check_glob(options.files));
   std::string rest = BELLJAR_TRY(below(options.files)).substr(core_->workspace().size());
   rest.erase(0, 1);
-  const auto end = Clock::now() + session::bounded(options.walk.timeout);
+  const auto end = Clock::now() + bounded(options.walk.timeout);
   GrepResult result;
   std::vector<std::string> batch;
   std::size_t size = 0;

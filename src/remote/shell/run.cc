@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/patience.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
@@ -33,7 +34,6 @@
 #include "remote/shell/scripts.h"
 #include "runtime/run.h"
 #include "runtime/supervise.h"
-#include "session/patience.h"
 
 namespace belljar::remote::shell {
 namespace {
@@ -405,7 +405,7 @@ Result<std::string> Run::put(std::string_view piece, unsigned number, Clock::tim
 Result<void> Run::write(std::string_view bytes, milliseconds patience) {
   if (!request_.stdin_pipe) return no_input("it was spawned without a pipe for it");
   if (input_closed_.load()) return no_input("the pipe is closed");
-  const auto deadline = Clock::now() + session::bounded(patience);
+  const auto deadline = Clock::now() + bounded(patience);
   while (!bytes.empty()) {
     const std::string_view piece = bytes.substr(0, core_->payload());
     bytes.remove_prefix(piece.size());

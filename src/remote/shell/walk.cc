@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/patience.h"
 #include "belljar/error.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
@@ -13,7 +14,6 @@
 #include "remote/paths.h"
 #include "remote/search.h"
 #include "remote/shell/files.h"
-#include "session/patience.h"
 
 namespace belljar::remote::shell {
 namespace {
@@ -27,8 +27,8 @@ Result<std::vector<FileInfo>> ShellFiles::tree(const WalkOptions& options, bool&
   BELLJAR_CHECK(check_walk(options));
   std::vector<FileInfo> files;
   const std::string script = "cd \"$1\" || exit 1\n" + walk_script("-mindepth 1");
-  const auto helped = core_->help({"/bin/sh", "-c", script, "sh", core_->workspace(), kRecordText}, {},
-                                  session::bounded(options.timeout), options.cancel, kMostTree);
+  const auto helped = core_->help({"/bin/sh", "-c", script, "sh", core_->workspace(), kRecordText}, {}, bounded(options.timeout),
+                                  options.cancel, kMostTree);
   complete = helped && helped->complete;
   if (!helped && helped.error().code() != Code::kDeadlineExceeded && helped.error().code() != Code::kCanceled)
     return helped.error();
@@ -60,7 +60,7 @@ Result<GrepResult> ShellFiles::grep(const std::string& text, const GrepOptions& 
   BELLJAR_CHECK(policy::check_glob(options.files));
   std::string rest = BELLJAR_TRY(below(core_->workspace(), options.files)).substr(core_->workspace().size());
   rest.erase(0, 1);
-  const auto end = Clock::now() + session::bounded(options.walk.timeout);
+  const auto end = Clock::now() + bounded(options.walk.timeout);
   GrepResult result;
   std::vector<std::string> batch;
   std::size_t size = 0;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace belljar::session {
+namespace belljar {
 
 inline constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365 * 100);
 
@@ -12,4 +12,4 @@ constexpr std::chrono::milliseconds bounded(std::chrono::milliseconds patience) 
   return std::clamp(patience, std::chrono::milliseconds(0), kForever);
 }
 
-}  // namespace belljar::session
+}  // namespace belljar
