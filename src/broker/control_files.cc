@@ -236,7 +236,8 @@ int admit_tree(FileCall& file, Place& from, Place& to, const Ruling& arrives) {
     const std::string path = new_top + "/" + entry.relative;
     const AfterMove around(entry.dir, entry.depth, to.dir, to.bare());
     if (scope == Look::kAgentNames) {
-      const Ruling ruling = rules.agent_rule(path, around);
+      const Act act = entry.is_dir || entry.is_file ? Act::kRenameTo : Act::kSymlink;
+      const Ruling ruling = rules.agent_rule(act, path, around);
       return ruling.answer == Answer::kAllow ? OrErrno<Next>(Next::kDescend)
                                              : proceed(file.refuse(Act::kRenameTo, path, ruling), Next::kSkip);
     }

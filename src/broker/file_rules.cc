@@ -14,6 +14,7 @@
 #include "broker/git_names.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
+#include "policy/protected.h"
 #include "policy/refusal.h"
 
 namespace belljar::broker {
@@ -96,35 +97,6 @@ Ruling on_proc_ruling(Act act, std::string_view path) noexcept {
           .allowed = "reading; files of the command's own processes"};
 }
 
-// How much of `rest`, a path without a leading slash, is a protected name; 0: it starts with none.
-std::size_t protected_length(std::string_view rest) {
-  const char first = rest.empty() ? '\0' : rest.front();
-  // What starts with none of these letters is no protected name, in either case (defaults.cc; a unit test holds it to that).
-  if (first != '.' && (first | 0x20) != 'o' && (first | 0x20) != 'l' && (first | 0x20) != 'm' &&
-      static_cast<unsigned char>(first) < 0x80)
-    return 0;
-  for (const std::string_view name : policy::protected_names()) {
-    const std::size_t slash = name.find('/');
-    const std::string_view part = rest.substr(0, rest.find('/'));
-    if (name == kJudgedName || !folds_to(part, name.substr(0, slash))) continue;
-    if (slash == std::string_view::npos) return part.size();
-    if (rest.size() == part.size()) continue;
-    const std::string_view below = rest.substr(part.size() + 1);
-    const std::string_view second = below.substr(0, below.find('/'));
-    if (folds_to(second, name.substr(slash + 1))) return part.size() + 1 + second.size();
-  }
-  return 0;
-}
-
-// The first component of a protected name with two, `.github/...`.
-bool is_protected_parent(std::string_view part) {
-  const auto names = policy::protected_names();
-  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-    const std::size_t slash = name.find('/');
-    return slash != std::string_view::npos && folds_to(part, name.substr(0, slash));
-  });
-}
-
 bool is_unprotected_parent(std::string_view part) {
   const auto names = policy::unprotected_parents();
   return std::find(names.begin(), names.end(), part) != names.end();
@@ -191,7 +163,7 @@ struct FileRules::State {
   Ruling git_ruling(Act act, std::string_view path, bool is_dir, const Surroundings& around) const;
   Ruling on_git_name(Act act, GitName name, bool is_dir) const;
   bool is_git_s(std::string_view path, std::string_view root, const Surroundings& around) const;
-  Ruling agent_ruling(std::string_view path, std::string_view root, const Surroundings& around) const;
+  Ruling agent_ruling(Act act, std::string_view path, std::string_view root, const Surroundings& around) const;
   bool granted(std::string_view path, std::string_view name_path) const;
   bool globs_move(std::string_view old_path, std::string_view new_path) const;
 };
@@ -354,7 +326,7 @@ bool FileRules::State::granted(std::string_view path, std::string_view name_path
 
 // Agent and editor names in the root, and in every directory below it that held a `.git` before the run. A repository that was
 // cloned inside brings its own, and nobody has worked in it yet.
-Ruling FileRules::State::agent_ruling(std::string_view path, std::string_view root, const Surroundings& around) const {
+Ruling FileRules::State::agent_ruling(Act act, std::string_view path, std::string_view root, const Surroundings& around) const {
   const std::size_t start = root == "/" ? 1 : root.size() + 1;
   if (path.size() <= start) return {};
   const auto depth = static_cast<int>(std::count(path.begin() + static_cast<std::ptrdiff_t>(start), path.end(), '/'));
@@ -362,11 +334,15 @@ Ruling FileRules::State::agent_ruling(std::string_view path, std::string_view ro
   for (std::size_t at = start; at < path.size(); ++index) {
     const std::string_view rest = path.substr(at);
     const std::string_view part = rest.substr(0, rest.find('/'));
-    if (const std::size_t length = protected_length(rest); length > 0) {
+    // What a link of that name leads to would be written under another path.
+    const bool leads = act == Act::kSymlink && at + part.size() == path.size() && policy::is_protected_parent(part);
+    const std::size_t length = leads ? part.size() : folds_to(part, kJudgedName) ? 0 : policy::protected_length(rest);
+    if (length > 0) {
       const std::string_view whole = path.substr(0, at + length);
       const bool held = index == 0 || around.stood_before(depth - index, ".git", options.began);
       if (held && !granted(path, whole)) {
-        return refuse_protected(GitName::kNone, "reading; an entry that names the path with access write lifts this");
+        return refuse_protected(GitName::kNone, leads ? "a directory of that name"
+                                                      : "reading; an entry that names the path with access write lifts this");
       }
     }
     if (is_unprotected_parent(part)) return {};
@@ -398,7 +374,7 @@ Ruling FileRules::rule_for(Act act, std::string_view path, bool is_dir, const Su
   if (!state.protects || act == Act::kRead) return {};
   const std::string_view root = state.root_of(path);
   if (root.empty()) return {};
-  if (Ruling ruling = state.agent_ruling(path, root, around); ruling.answer != Answer::kAllow) return ruling;
+  if (Ruling ruling = state.agent_ruling(act, path, root, around); ruling.answer != Answer::kAllow) return ruling;
   return state.git_ruling(act, path, is_dir, around);
 }
 
@@ -414,12 +390,12 @@ Look FileRules::must_walk(std::string_view old_path, std::string_view new_path, 
   }
   // A work tree that is moved to where its names are free, and back.
   const bool freed = leads_through_unprotected(old_path) && !leads_through_unprotected(new_path);
-  return freed || is_protected_parent(last_of(new_path)) ? Look::kAgentNames : Look::kNone;
+  return freed || policy::is_protected_parent(last_of(new_path)) ? Look::kAgentNames : Look::kNone;
 }
 
-Ruling FileRules::agent_rule(std::string_view path, const Surroundings& around) const {
+Ruling FileRules::agent_rule(Act act, std::string_view path, const Surroundings& around) const {
   const std::string_view root = state_->protects ? state_->root_of(path) : std::string_view();
-  return root.empty() ? Ruling{} : state_->agent_ruling(path, root, around);
+  return root.empty() ? Ruling{} : state_->agent_ruling(act, path, root, around);
 }
 
 bool FileRules::covers(std::string_view path) const noexcept { return !state_->root_of(path).empty(); }

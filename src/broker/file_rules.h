@@ -11,7 +11,8 @@
 //     content), put fresh copies in their place, then perform the act. One objection refuses the act. A
 //     directory that comes to be the marker is walked as after must_walk().
 //   - a directory that gets a new path: if must_walk() says kAll, every name below is put to rule_for(kRenameFrom, old path) and
-//     rule_for(kRenameTo, new path); if kAgentNames, to agent_rule() of the new path.
+//     rule_for(kRenameTo, new path), what is no file and no directory to rule_for(kSymlink, new path), too; if kAgentNames, to
+//     agent_rule() of the new path.
 #pragma once
 
 #include <cstdint>
@@ -122,7 +123,7 @@ class FileRules {
   // cover it here? `around` is that of `new_path`.
   Look must_walk(std::string_view old_path, std::string_view new_path, const Surroundings& around) const;
   // rule_for() with the agent and editor names alone.
-  Ruling agent_rule(std::string_view path, const Surroundings& around) const;
+  Ruling agent_rule(Act act, std::string_view path, const Surroundings& around) const;
   // Directories in which pointers of git may lead (GitContext::roots).
   const std::vector<std::string>& roots() const noexcept;
 

@@ -12,8 +12,9 @@
 #include "broker/git_config.h"
 #include "broker/git_index.h"
 #include "broker/git_keys.h"
-#include "policy/defaults.h"
+#include "broker/git_names.h"
 #include "policy/paths.h"
+#include "policy/protected.h"
 
 namespace belljar::broker {
 namespace {
@@ -41,6 +42,16 @@ bool any_component(std::string_view path, const Visit& visit) {
   while (!path.empty()) {
     const std::string_view part = path.substr(0, path.find('/'));
     if (!part.empty() && visit(part)) return true;
+    path.remove_prefix(std::min(path.size(), part.size() + 1));
+  }
+  return false;
+}
+
+// A path below a work tree that leads into a git directory or to a name that an agent or an editor reads.
+bool holds_special(std::string_view path) {
+  while (!path.empty()) {
+    const std::string_view part = path.substr(0, path.find('/'));
+    if (is_dot_git(part) || policy::protected_length(path) > 0) return true;
     path.remove_prefix(std::min(path.size(), part.size() + 1));
   }
   return false;
@@ -81,11 +92,8 @@ bool is_own_work_tree(std::string_view config, std::string_view value, const Git
                                        [](std::string_view part) { return folds_to(part, "modules"); });
   if (!of_module) return target == top && climbs_only(value);
   if (target == top || value.starts_with('/')) return false;
-  const auto special = [](std::string_view part) {
-    const auto names = policy::protected_names();
-    return is_dot_git(part) || std::any_of(names.begin(), names.end(), [&](std::string_view name) { return folds_to(part, name); });
-  };
-  return !any_component(std::string_view(target).substr(std::min(target.size(), top.size())), special);
+  const std::string_view below = std::string_view(target).substr(std::min(target.size(), top.size()));
+  return !holds_special(below) && !policy::is_protected_parent(last_of(below));
 }
 
 bool is_inert(const GitConfigEntry& entry, std::string_view path, const GitContext& context) {
@@ -264,10 +272,27 @@ Objection apply_objection(std::string_view content) {
   return result;
 }
 
+// BISECT_NAMES: paths as sq_quote_argv() of git's writes them. `git bisect visualize` gave them to eval before Git 2.34.
+Objection bisect_objection(std::string_view content) {
+  while (!content.empty()) {
+    if (content.starts_with(' ') || content.starts_with('\n')) {
+      content.remove_prefix(1);
+    } else if (content.starts_with("\\'") || content.starts_with("\\!")) {
+      content.remove_prefix(2);
+    } else {
+      const std::size_t end = content.starts_with('\'') ? content.find('\'', 1) : std::string_view::npos;
+      if (end == std::string_view::npos) return "it holds a word without quotes, which an older git would run";
+      content.remove_prefix(end + 1);
+    }
+  }
+  return std::nullopt;
+}
+
 Objection option_objection(std::string_view name, std::string_view content) {
   const std::string_view text = without_line_ends(content);
   if (folds_to(name, "opts")) return sequencer_objection(content);
   if (folds_to(name, "apply-opt")) return apply_objection(content);
+  if (folds_to(name, "bisect_names")) return bisect_objection(content);
   if (folds_to(name, "strategy"))
     return is_built_in_strategy(text) ? Objection() : format("the strategy {} is a program", quoted(text.substr(0, 200)));
   if (folds_to(name, "gpg_sign_opt")) {
@@ -275,6 +300,32 @@ Objection option_objection(std::string_view name, std::string_view content) {
     return inert ? Objection() : format("the key {} is none", quoted(text.substr(0, 200)));
   }
   return std::nullopt;  // strategy_opts: git's own strategies take no program and no file
+}
+
+// MERGE_RR (rerere.c, read_rr): ID[.VARIANT], a tab, a file's path and a NUL byte each. `git commit` writes to those files what
+// rr-cache says, whatever their paths. A long variant is a negative number to git, and then the file need not look conflicted.
+Objection merge_records_objection(std::string_view content) {
+  while (!content.empty()) {
+    const std::size_t end = content.find('\0');
+    const std::string_view record = content.substr(0, end);
+    const std::size_t tab = record.find('\t');
+    if (end == std::string_view::npos || tab == std::string_view::npos) return "git could not read it";
+    content.remove_prefix(end + 1);
+    std::string_view id = record.substr(0, tab);
+    const std::string_view path = record.substr(tab + 1);
+    if (const std::size_t dot = id.find('.'); dot != std::string_view::npos) {
+      const std::string_view variant = id.substr(dot + 1);
+      id = id.substr(0, dot);
+      if (variant.empty() || variant.size() > 4 || variant.find_first_not_of("0123456789") != std::string_view::npos)
+        return "a variant in it is no small number";
+    }
+    if ((id.size() != 40 && id.size() != 64) || id.find_first_not_of("0123456789abcdef") != std::string_view::npos)
+      return "git could not read it";
+    const bool climbs = any_component(path, [](std::string_view part) { return part == "." || part == ".."; });
+    if (path.empty() || path.starts_with('/') || climbs || holds_special(path))
+      return format("git on the host would write to {}", quoted(path.substr(0, 200)));
+  }
+  return std::nullopt;
 }
 
 // git-rebase(1): what a later `git rebase --continue` does line by line.
@@ -293,6 +344,10 @@ Objection todo_objection(std::string_view content) {
   return result;
 }
 
+// Git's rerere takes a line that begins so for the start of a conflict, with marks of any length (gitattributes(5),
+// conflict-marker-size), and what it resolves it writes through any link of the work tree, without a look at this file's name.
+bool looks_conflicted(std::string_view content) noexcept { return content.starts_with('<') || content.find("\n<") != content.npos; }
+
 }  // namespace
 
 std::size_t max_control_file(GitName kind) noexcept { return kind == GitName::kIndex ? kMaxIndex : kMaxControlFile; }
@@ -300,6 +355,9 @@ std::size_t max_control_file(GitName kind) noexcept { return kind == GitName::kI
 Objection git_objection(GitName kind, std::string_view path, std::string_view content, const GitContext& context) {
   if (content.size() > max_control_file(kind)) return format("it is longer than {} MiB", max_control_file(kind) >> 20);
   if (context.old_content && *context.old_content == content) return std::nullopt;
+  // An index is binary to it, and .gitmodules is a file of the work tree like any other.
+  const bool by_lines = kind != GitName::kIndex && kind != GitName::kModulesFile && kind != GitName::kSampleHook;
+  if (by_lines && looks_conflicted(content)) return "git on the host could take a line of it that begins with < for a conflict";
   switch (kind) {
     case GitName::kNone:
     case GitName::kDotGit:
@@ -324,6 +382,10 @@ Objection git_objection(GitName kind, std::string_view path, std::string_view co
       return index_objection(content);
     case GitName::kOption:
       return option_objection(last_of(path), content);
+    case GitName::kMergeRecords:
+      return merge_records_objection(content);
+    case GitName::kServer:
+      return content.empty() ? Objection() : "git on the host would start a server with it";
     case GitName::kLegacyRemote:
       return content.empty() ? Objection() : "it describes a remote outside of the configuration, which nobody judges";
   }

@@ -3,51 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
-#include <string>
+#include <initializer_list>
 #include <string_view>
 
 namespace belljar::broker {
 namespace {
 
-constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-constexpr bool is_ascii(std::string_view text) noexcept {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-
 constexpr std::string_view kModulesFile = ".gitmodules";
-
-struct Range {
-  std::uint32_t first;
-  std::uint32_t last;
-};
-
-// Default_Ignorable_Code_Point of Unicode 15 (DerivedCoreProperties.txt): what casefolded ext4 drops from a name; a superset of
-// what HFS+ drops.
-constexpr Range kIgnorable[] = {{0xAD, 0xAD},       {0x34F, 0x34F},    {0x61C, 0x61C},   {0x115F, 0x1160}, {0x17B4, 0x17B5},
-                                {0x180B, 0x180F},   {0x200B, 0x200F},  {0x202A, 0x202E}, {0x2060, 0x206F}, {0x3164, 0x3164},
-                                {0xFE00, 0xFE0F},   {0xFEFF, 0xFEFF},  {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFF8}, {0x1BCA0, 0x1BCA3},
-                                {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF}};
-
-bool ignorable(std::uint32_t point) noexcept {
-  return std::any_of(std::begin(kIgnorable), std::end(kIgnorable),
-                     [&](const Range& range) { return point >= range.first && point <= range.last; });
-}
-
-// One code point of UTF-8 at text[at]; its length in bytes, 1 for a byte that starts none.
-std::size_t decode(std::string_view text, std::size_t at, std::uint32_t& point) noexcept {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i])); };
-  const std::uint32_t first = byte(at);
-  const std::size_t length = first < 0xC2 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 1;
-  point = first;
-  if (length == 1 || at + length > text.size()) return 1;
-  point = first & (0x7FU >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return point = first, 1;
-    point = (point << 6) | (byte(at + i) & 0x3F);
-  }
-  return length;
-}
 
 // NTFS: trailing dots and spaces do not count, a colon starts a stream's name, `~1` is the short name (is_ntfs_dotgit).
 bool is_ntfs_dot_git(std::string_view name) noexcept {
@@ -110,14 +72,17 @@ GitName own_name(std::string_view relative, bool is_dir) {
     if (is_any(first, {"config", "config.worktree"})) return file_or_dir(GitName::kConfig, is_dir);
     if (is_any(first, {"commondir", "gitdir"})) return file_or_dir(GitName::kPointer, is_dir);
     if (folds_to(first, "index") || is_shared_index(first)) return file_or_dir(GitName::kIndex, is_dir);
+    if (folds_to(first, "merge_rr")) return file_or_dir(GitName::kMergeRecords, is_dir);
+    if (folds_to(first, "bisect_names")) return file_or_dir(GitName::kOption, is_dir);
     const bool leads =
-        is_any(first, {"hooks", "info", "objects", "remotes", "branches", "rebase-merge", "rebase-apply", "sequencer"});
+        is_any(first, {"hooks", "info", "objects", "remotes", "branches", "rebase-merge", "rebase-apply", "sequencer", "gitweb"});
     return leads ? GitName::kControlDir : GitName::kNone;
   }
   if (folds_to(first, "hooks")) return hook(below, is_dir);
   if (folds_to(first, "objects")) return in_objects(below, is_dir);
   if (folds_to(first, "info") && folds_to(below, "attributes")) return file_or_dir(GitName::kAttributes, is_dir);
   if (is_any(first, {"remotes", "branches"})) return file_or_dir(GitName::kLegacyRemote, is_dir);
+  if (folds_to(first, "gitweb")) return file_or_dir(GitName::kServer, is_dir);
   if (folds_to(first, "rebase-merge") && folds_to(below, "git-rebase-todo")) return file_or_dir(GitName::kTodo, is_dir);
   if (folds_to(first, "sequencer") && folds_to(below, "todo")) return file_or_dir(GitName::kTodo, is_dir);
   const bool option = (folds_to(first, "sequencer") && folds_to(below, "opts")) ||
@@ -132,7 +97,7 @@ GitName in_modules(std::string_view relative, bool is_dir) {
   const std::string_view below = after_first(after_first(relative));
   if (below.empty()) return GitName::kControlDir;
   const GitName name = name_in_git_dir(below, is_dir);
-  return name == GitName::kHook || name == GitName::kSampleHook ? GitName::kNone : name;
+  return name == GitName::kHook || name == GitName::kSampleHook || name == GitName::kServer ? GitName::kNone : name;
 }
 
 void add(GitPlaces& places, GitName name, int up) {
@@ -155,40 +120,17 @@ void add_by_neighbours(std::string_view path, bool is_dir, GitPlaces& places) {
 
 }  // namespace
 
-bool folds_to(std::string_view name, std::string_view lower_name) {
-  if (name.size() < lower_name.size()) return false;  // folding makes nothing longer
-  if (name.size() == lower_name.size() &&
-      std::equal(name.begin(), name.end(), lower_name.begin(), [](char a, char b) { return lower(a) == b; }))
-    return true;
-  return !is_ascii(name) && fold_name(name) == lower_name;
-}
-
-std::string fold_name(std::string_view name) {
-  std::string result;
-  result.reserve(name.size());
-  for (std::size_t at = 0; at < name.size();) {
-    std::uint32_t point = 0;
-    const std::size_t length = decode(name, at, point);
-    if (length == 1) result.push_back(lower(name[at]));
-    else if (point == 0x17F) result.push_back('s');   // LATIN SMALL LETTER LONG S
-    else if (point == 0x212A) result.push_back('k');  // KELVIN SIGN
-    else if (!ignorable(point)) result.append(name.substr(at, length));
-    at += length;
-  }
-  return result;
-}
-
 bool is_dot_git(std::string_view name) {
   if (name.size() < 4) return false;
   const char first = name.front();
-  if (first != '.' && lower(first) != 'g' && static_cast<unsigned char>(first) < 0x80) return false;
+  if (first != '.' && (first | 0x20) != 'g' && static_cast<unsigned char>(first) < 0x80) return false;
   return folds_to(name, ".git") || is_ntfs_dot_git(name);
 }
 
 bool is_git_layout(std::string_view relative) {
   return after_first(relative).empty() ||
          is_any(first_of(relative), {"logs", "refs", "objects", "info", "hooks", "rr-cache", "rebase-merge", "rebase-apply",
-                                     "sequencer", "worktrees", "modules", "lost-found", "remotes", "branches"});
+                                     "sequencer", "worktrees", "modules", "lost-found", "remotes", "branches", "gitweb"});
 }
 
 bool is_git_marker(std::string_view name) { return is_any(name, {"head", "objects", "refs", "commondir"}); }

@@ -7,17 +7,21 @@
 //   - a *marker* (HEAD, objects, refs, commondir) that completes a git directory makes names count that were free until then.
 // Both need the file system and are put by FileRules, through Surroundings.
 //
-// Compared as git and the file systems that ignore case do: ASCII case, code points that HFS+ and casefolded ext4 ignore, two
-// letters that casefold to ASCII (long s, Kelvin sign), and NTFS's `git~1`, trailing dots, spaces and streams (utf8.c and path.c of
-// git, is_hfs_dotgit and is_ntfs_dotgit; CVE-2014-9390, CVE-2019-1353). Safe from any thread; allocates only for non-ASCII names.
+// Compared as git and the file systems that ignore case do: folded (policy/protected.h), and `.git` by NTFS's `git~1`, trailing
+// dots, spaces and streams, too (utf8.c and path.c of git, is_hfs_dotgit and is_ntfs_dotgit; CVE-2014-9390, CVE-2019-1353). Safe
+// from any thread; allocates only for non-ASCII names.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
+#include "policy/protected.h"
+
 namespace belljar::broker {
+
+using policy::fold_name;
+using policy::folds_to;
 
 enum class GitName : std::uint8_t {
   kNone,
@@ -32,7 +36,9 @@ enum class GitName : std::uint8_t {
   kTodo,          // rebase-merge/git-rebase-todo, sequencer/todo: may hold `exec` lines
   kLegacyRemote,  // remotes/*, branches/*: remotes outside of config
   kIndex,         // index, sharedindex.*: names that a checkout writes
-  kOption,        // rebase-merge/strategy, sequencer/opts, rebase-apply/apply-opt ...: what `--continue` runs with
+  kOption,        // rebase-merge/strategy, sequencer/opts, rebase-apply/apply-opt, BISECT_NAMES ...: what git goes on with
+  kMergeRecords,  // MERGE_RR: files that `git rerere` and `git commit` write to
+  kServer,        // gitweb/*: settings and scripts that `git instaweb --start` runs
   kModulesFile,   // .gitmodules of a work tree
 };
 
@@ -63,9 +69,4 @@ bool is_git_marker(std::string_view name);
 
 // A component that git or a file system may take for `.git`.
 bool is_dot_git(std::string_view name);
-// A component with case and ignorable code points removed.
-std::string fold_name(std::string_view name);
-// fold_name(name) == lower, for a lower-case ASCII `lower`.
-bool folds_to(std::string_view name, std::string_view lower);
-
 }  // namespace belljar::broker

@@ -140,6 +140,29 @@ TEST(FileRules, AgentNamesAtTheRootAndAtWorkTrees) {
   EXPECT_EQ(answer(Act::kWrite, "/w/.vscode-test/x"), Answer::kAllow);
 }
 
+// What a link of such a name leads to is written under another path.
+TEST(FileRules, TheParentOfAProtectedNameIsNoLink) {
+  for (const char* name : {".github", ".hg", ".sl", ".config", ".GitHub", ".h\u200Cg"}) {
+    const std::string path = std::string("/w/") + name;
+    const Ruling link = ask(FileRules(options()), Act::kSymlink, path);
+    EXPECT_EQ(link.answer, Answer::kRefuse) << name;
+    EXPECT_EQ(link.rule, "filesystem.protect") << name;
+    EXPECT_EQ(link.errnum, EACCES) << name;
+    EXPECT_EQ(answer(Act::kMkdir, path, true), Answer::kAllow) << name;
+    EXPECT_EQ(answer(Act::kUnlink, path), Answer::kAllow) << name;
+    EXPECT_EQ(answer(Act::kSymlink, path + "x"), Answer::kAllow) << name;
+    EXPECT_EQ(answer(Act::kSymlink, path + "/x"), Answer::kAllow) << name;
+    EXPECT_EQ(answer(Act::kSymlink, "/w/a" + path.substr(2)), Answer::kAllow) << name;
+    EXPECT_EQ(answer(Act::kSymlink, "/w/a" + path.substr(2), false, {"/w/a/.git"}), Answer::kRefuse) << name;
+  }
+  const FileRules granted(options({{.path = "/w", .access = Access::kWrite}, {.path = "/w/.hg", .access = Access::kWrite}}));
+  EXPECT_EQ(ask(granted, Act::kSymlink, "/w/.hg").answer, Answer::kAllow);
+  // A work tree that comes back from where its names are free.
+  const FileRules rules(options());
+  EXPECT_EQ(rules.agent_rule(Act::kSymlink, "/w/a/.hg", World({"/w/a/.git"}, "/w/a/.hg")).answer, Answer::kRefuse);
+  EXPECT_EQ(rules.agent_rule(Act::kRenameTo, "/w/a/.hg", World({"/w/a/.git"}, "/w/a/.hg")).answer, Answer::kAllow);
+}
+
 TEST(FileRules, ARepositoryIsNotMovedAsideAndBack) {
   EXPECT_EQ(answer(Act::kRenameFrom, "/w/a/.git", true, {"/w/a/.git"}), Answer::kRefuse);
   EXPECT_EQ(answer(Act::kRenameFrom, "/w/a", true, {"/w/a/.git"}), Answer::kAllow);

@@ -146,6 +146,8 @@ TEST(GitJudge, WorkTreeOfItsOwnRepositoryOnly) {
   EXPECT_TRUE(work_tree("/w/a/.git/modules/x/config", "../../../../x"));
   EXPECT_TRUE(work_tree("/w/.git/modules/x/config", "../../.."));
   EXPECT_TRUE(work_tree("/w/.git/modules/x/config", "../../../.vscode"));
+  EXPECT_TRUE(work_tree("/w/.git/modules/x/config", "../../../.github"));
+  EXPECT_FALSE(work_tree("/w/.git/modules/x/config", "../../../.github/actions"));
   EXPECT_TRUE(work_tree("/w/.git/modules/x/config", "../../hooks"));
   EXPECT_TRUE(work_tree("/w/.git/modules/x/config", "/home/user"));
   EXPECT_FALSE(work_tree("/w/.git/config", ".."));
@@ -189,6 +191,62 @@ TEST(GitJudge, Pointers) {
   EXPECT_FALSE(pointer("/w/.git/worktrees/x/gitdir", "../../../x/.git\n"));
   EXPECT_TRUE(pointer("/w/.git/worktrees/x/gitdir", "/home/user/x/.git\n"));
   EXPECT_TRUE(pointer("/w/.git/worktrees/x/gitdir", "/w/x/.bashrc\n"));
+}
+
+std::optional<std::string> records(std::string_view content) { return object(GitName::kMergeRecords, "/w/.git/MERGE_RR", content); }
+const std::string kId(40, 'a');
+
+TEST(GitJudge, RecordsOfRerere) {
+  const auto path = [](std::string_view text) { return records(kId + "\t" + std::string(text) + "\0"s); };
+  EXPECT_FALSE(records(""));
+  for (const std::string_view good : {"a", "a/b c", "..a", "a/...", ".github/workflows/x.yml", "x\ty"}) {
+    const auto why = path(good);
+    EXPECT_FALSE(why) << good << ": " << *why;
+  }
+  for (const std::string_view bad :
+       {"", "/etc/x", "../x", "a/../../x", "./a", ".git/config", "a/.GIT/config", "git~1/config", ".gi\u200Ct/x", ".vscode/x",
+        "a/.VSCode/x", ".github/copilot-instructions.md", ".HG/hgrc", ".gitmodules", "a/..", ".git", "a//../x"})
+    EXPECT_TRUE(path(bad)) << bad;
+}
+
+TEST(GitJudge, RecordsOfRerereNameOnlySmallVariants) {
+  const auto id = [](std::string_view text) { return records(std::string(text) + "\ta\0"s); };
+  for (const std::string& good : {kId, kId + ".1", kId + ".9999", std::string(64, '0')}) {
+    const auto why = id(good);
+    EXPECT_FALSE(why) << good << ": " << *why;
+  }
+  // 4294967295 is -1 to git.
+  for (const std::string& bad : {kId + ".-1", kId + ".4294967295", kId + ".", kId + ". 1", kId + ".+1", kId + ".0x1", kId + ".1.1",
+                                 kId + "a", kId.substr(1), std::string(40, 'G'), std::string(40, 'A'), ""s})
+    EXPECT_TRUE(id(bad)) << bad;
+  EXPECT_TRUE(records(kId + "\ta"));
+  EXPECT_TRUE(records(kId + "\0"s));
+  EXPECT_TRUE(records(kId + "\ta\0"s + kId + ".-1\tb\0"s));
+  EXPECT_FALSE(records(kId + "\ta\0"s + kId + ".1\tb\0"s));
+}
+
+// Rerere takes lines for a conflict and writes another content, through any link of the work tree.
+TEST(GitJudge, NothingLooksLikeAConflict) {
+  EXPECT_TRUE(config("[user]\nname = \"a \\\n<<<<<<< b \\\nc\"\n"));
+  EXPECT_TRUE(config("[user]\nname = a \\\n< b\n"));
+  EXPECT_FALSE(config("[user]\nname = a <b@c>\n"));
+  EXPECT_FALSE(config("[user]\nname = a \\\n <b\n"));
+  EXPECT_TRUE(object(GitName::kAttributes, "/w/.git/info/attributes", "<<<<<<< a\n"));
+  EXPECT_FALSE(object(GitName::kAttributes, "/w/.git/info/attributes", "a< b\n"));
+  EXPECT_FALSE(object(GitName::kModulesFile, "/w/.gitmodules", "<<<<<<< a\n=======\n>>>>>>> b\n"));
+}
+
+TEST(GitJudge, PathsOfABisectAreQuoted) {
+  const auto names = [](std::string_view text) { return object(GitName::kOption, "/w/.git/BISECT_NAMES", text); };
+  EXPECT_FALSE(names("\n"));
+  EXPECT_FALSE(names(" 'a' 'b c' 'it'\\''s' 'no'\\!'' '$(x)'\n"));
+  for (const std::string_view bad : {"; x\n", " 'a';x\n", " 'a' x\n", " $(x)\n", " 'a\n", " \\x", " 'a'\\''b"})
+    EXPECT_TRUE(names(bad)) << bad;
+}
+
+TEST(GitJudge, AServerOfGitwebIsNobodys) {
+  EXPECT_TRUE(object(GitName::kServer, "/w/.git/gitweb/lighttpd", "#!/bin/sh\n"));
+  EXPECT_FALSE(object(GitName::kServer, "/w/.git/gitweb/lighttpd", ""));
 }
 
 TEST(GitJudge, HooksAndTheRest) {

@@ -54,6 +54,23 @@ TEST(GitNames, IndexesAndOptions) {
   EXPECT_EQ(certain("/w/.git/sequencer/opts"), GitName::kOption);
 }
 
+TEST(GitNames, RecordsOfRerereAndWhatOtherCommandsGoOnWith) {
+  for (const std::string_view path : {"/w/.git/MERGE_RR", "/w/.git/Merge_rr", "/w/.GIT/MERGE_RR", "/w/.git/worktrees/x/MERGE_RR",
+                                      "/w/.git/modules/x/MERGE_RR", "/w/.git/MERGE\u200D_RR"})
+    EXPECT_EQ(certain(path), GitName::kMergeRecords) << path;
+  EXPECT_EQ(near("/w/r.git/MERGE_RR", 1), GitName::kMergeRecords);
+  EXPECT_EQ(near("/w/r.git/worktrees/x/MERGE_RR", 3), GitName::kMergeRecords);
+  EXPECT_EQ(near("/w/.git/modules/a/b/MERGE_RR", 1), GitName::kMergeRecords);
+  EXPECT_EQ(certain("/w/.git/MERGE_RR.lock"), GitName::kNone);
+  EXPECT_EQ(certain("/w/MERGE_RR"), GitName::kNone);
+  EXPECT_EQ(certain("/w/.git/BISECT_NAMES"), GitName::kOption);
+  EXPECT_EQ(certain("/w/.git/gitweb", true), GitName::kControlDir);
+  EXPECT_EQ(certain("/w/.git/gitweb/httpd"), GitName::kServer);
+  EXPECT_EQ(near("/w/r.git/gitweb/gitweb_config.perl", 2), GitName::kServer);
+  EXPECT_EQ(certain("/w/.git/modules/a/gitweb/config"), GitName::kNone);  // of a module `a/gitweb`, told by its neighbours
+  EXPECT_EQ(certain("/w/gitweb/x"), GitName::kNone);
+}
+
 TEST(GitNames, WhatGitWritesAllTheTimeIsNone) {
   for (const std::string_view path :
        {"/w/.git/HEAD", "/w/.git/index.lock", "/w/.git/config.lock", "/w/.git/objects/ab/cdef", "/w/.git/refs/heads/config",

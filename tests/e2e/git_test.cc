@@ -89,6 +89,18 @@ git submodule --quiet deinit -f sub; git -c protocol.file.allow=always submodule
   EXPECT_EQ(host("git -C super ls-files --stage sub | cut -c1-6; cat super/sub/f"), "160000\n1\n2\n");
 }
 
+// Git's own records of conflicts, which tests/escape/git_test.cc forges.
+TEST_F(GitWork, ResolutionsAreRecordedAndUsedAgain) {
+  works(R"(cd old; git config user.name i; git config user.email i@i; git config rerere.enabled true
+git checkout -q side; echo mine >f; git commit -qam mine; git checkout -q master
+git merge side || :; test -s .git/MERGE_RR; echo both >f; git rerere status | grep f; git commit -qam merged
+test -s .git/MERGE_RR && exit 1; git reset -q --hard HEAD~1
+git -c rerere.autoupdate=true merge side || :; grep -qx both f; git commit -qm again
+git worktree add -q ../tree HEAD~1; cd ../tree; git merge side || :; grep -qx both f; git commit -qam there
+cd ../old; git bisect start -- f s >/dev/null; cat .git/BISECT_NAMES; git bisect bad; git bisect good HEAD~1; git bisect reset)");
+  EXPECT_EQ(host("git -C old show -s --format=%s; ls old/.git/rr-cache | wc -l"), "again\n1\n");
+}
+
 // The twin of all that works: a hook does not come to stand there, and outside of Belljar it would.
 TEST_F(GitWork, AHookIsRefusedAndRunsOutside) {
   const std::string plant =

@@ -51,6 +51,11 @@ constexpr char kRepository[] =
   "git commit -qm c; git checkout -q $M; echo t >a; git commit -qam t; mkdir git-merge-x; "                     \
   "printf '#!/bin/sh\\ntouch '$T'\\nexit 1\\n' >git-merge-x/evil; chmod +x git-merge-x/evil; "
 
+// What rerere will put in place of a file whose conflict has that id.
+#define RESOLUTION(file)                                                                                       \
+  "h=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; r=$(git rev-parse --git-common-dir)/rr-cache/$h; mkdir -p $r; " \
+  "cp " file " $r/preimage; cp " file " $r/postimage; printf '[core]\\n\\tfsmonitor = \"touch %s; false\"\\n' $T >>$r/postimage; "
+
 const Plant kPlants[] = {
     {"a hook", HOOK(".git/hooks/pre-commit"), "git commit --allow-empty -qm x"},
     {"a hook by rename", HOOK("h") "mv h .git/hooks/pre-commit", "git commit --allow-empty -qm x"},
@@ -212,6 +217,29 @@ const Plant kPlants[] = {
      "touch $T\" "
      ">>.git/rebase-merge/git-rebase-todo",
      "git rebase --continue"},
+    {"a record of rerere", RESOLUTION(".git/config") "printf '%s.-1\\t.git/config\\0' $h >.git/MERGE_RR",
+     "git commit --allow-empty -qm x; git status"},
+    {"a record of rerere as git writes it",
+     RESOLUTION(
+         ".git/config") "printf '%s.4294967295\\t.git/config\\0' $h >.git/MERGE_RR.lock; mv .git/MERGE_RR.lock .git/MERGE_RR",
+     "git rerere; git status"},
+    {"a record of rerere that leads out",
+     RESOLUTION("a") "printf '%s.-1\\t../beside/settings\\0' $h >.git/MERGE_RR; cp $r/postimage $r/thisimage; : >$r/preimage; "
+                     "echo '* merge=union' >.gitattributes",
+     "touch ../beside/settings; git rerere; cp ../beside/settings .git/config; git status"},
+    {"a record of rerere in a worktree",
+     "git worktree add -q wt; cd wt; " RESOLUTION(
+         "../.git/config") "printf '%s.-1\\t../.git/config\\0' $h >../.git/worktrees/wt/MERGE_RR",
+     "cd wt && git rerere; git status"},
+    {"settings that look conflicted",
+     "git config core.bare false; printf '[user]\\n\\tname = \"x \\\\\\n<<<<<<< a \\\\\\nb \\\\\\n======= \\\\\\nc \\\\\\n>>>>>>> "
+     "d \\\\\\n\"\\n' "
+     ">>.git/config; " RESOLUTION(
+         ".git/config") "sed -i 's/^<<<<<<< .*/<<<<<<</; s/^======= .*/=======/; s/^>>>>>>> .*/>>>>>>>/' $r/preimage; "
+                        "sed -i '/^<<<<<<</,/^>>>>>>>/d' $r/postimage; ln -s .git way; printf '%s\\tway/config\\0' $h "
+                        ">.git/MERGE_RR",
+     "git rerere; git status"},
+    {"a server for gitweb", "mkdir -p .git/gitweb; " HOOK(".git/gitweb/lighttpd"), "git instaweb --start"},
 };
 
 // On the native backend, and where there are no namespaces.

@@ -88,8 +88,36 @@ TEST_F(Protected, AWorkTreeIsNotMovedToWhereItsNamesAreFreeAndBack) {
   plant(beside("none.toml"), "mode = \"workspace-write\"\n[filesystem]\nprotect = \"none\"\n");
   shell(by_way_of("c", "node_modules"), {"--policy", beside("none.toml")});
   EXPECT_TRUE(exists(workspace("c/.vscode")));
+  shell("mkdir -p vendor d && mv a vendor/x && ln -s ../d vendor/x/.hg && mv vendor/x a");
+  EXPECT_FALSE(exists(workspace("a/.hg")));
+  shell("mkdir -p vendor d && mv c vendor/x && ln -s ../d vendor/x/.hg && mv vendor/x c", {"--policy", beside("none.toml")});
+  EXPECT_TRUE(exists(workspace("c/.hg")));
   // What is moved out of there without such names is nobody's business.
   EXPECT_EQ(shell("mkdir -p vendor/d/src && mv vendor/d d").exit_code, 0);
+}
+
+// What a link of such a name leads to would be written under a path of its own.
+TEST_F(Protected, TheParentOfAProtectedNameIsNoLink) {
+  plant(beside("none.toml"), "mode = \"workspace-write\"\n[filesystem]\nprotect = \"none\"\n");
+  for (const std::string& act :
+       {std::string("mkdir d; echo x >d/hgrc; ln -s d .hg"), std::string("ln -s d .hg; mkdir d; echo x >d/hgrc"),
+        std::string("mkdir d; echo x >d/hgrc; ln -s d l; mv -T l .hg"),
+        std::string("mkdir d; echo x >d/hgrc; ln -s d l; ln -P l .hg"),
+        std::string("mkdir d .hg; echo x >d/hgrc; mv .hg old; ln -s d .hg"),
+        std::string("mkdir d .hg; echo x >d/hgrc; ln -s d l; python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b\"l\", "
+                    "-100, b\".hg\", 2)'")}) {
+    shell(act);
+    EXPECT_FALSE(exists(workspace(".hg/hgrc"))) << act;
+    shell("rm -rf d l .hg old");
+    const Outcome twin = shell(act, {"--policy", beside("none.toml")});
+    EXPECT_TRUE(exists(workspace(".hg/hgrc"))) << act << ": " << twin;
+    shell("rm -rf d l .hg old", {"--policy", beside("none.toml")});
+  }
+  for (const char* name : {".github", ".sl", ".config", ".GITHUB"})
+    EXPECT_NE(shell(std::string("ln -s d ") + name).exit_code, 0) << name;
+  const Outcome allowed =
+      shell("mkdir .hg d .github .github/workflows; ln -s ../d .hg/l; ln -s d .hgl; echo x >.github/workflows/x");
+  EXPECT_EQ(allowed.exit_code, 0) << allowed;
 }
 
 // Names that do not exist yet, and those of repositories further down.
