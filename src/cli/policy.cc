@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/native/host.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -52,6 +53,15 @@ int explain_host(const Given& given, const LoadedPolicy& loaded) {
   return print(given.json ? policy::to_json_text(*answer) : policy::to_text(*answer));
 }
 
+// As the native backend takes a path (view.cc): of what is not there, where it would be made.
+std::string leads_to(const backend::Host& host, const std::string& path) {
+  std::string above = path;
+  while (above != "/" && !host.canonical(above)) above = backend::parent_of(above);
+  std::string real = host.canonical(above).value_or(above);
+  if (above.size() == path.size()) return real;
+  return (real == "/" ? "" : real) + path.substr(above == "/" ? 0 : above.size());
+}
+
 int explain(const Given& given) {
   auto loaded = load_policy(given.flags);
   if (!loaded) return print_error(loaded.error());
@@ -59,7 +69,9 @@ int explain(const Given& given) {
   if (!given.host.empty()) return explain_host(given, *loaded);
   if (given.path.empty())
     return print(given.json ? policy::explain_json(loaded->effective) : policy::explain_text(loaded->effective));
-  auto answer = policy::explain_path(loaded->effective, loaded->context, given.path);
+  const backend::RealHost host;
+  auto answer = policy::explain_path(loaded->effective, loaded->context, given.path,
+                                     [&](const std::string& path) { return leads_to(host, path); });
   if (!answer) return print_error(answer.error());
   return print(given.json ? policy::to_json_text(*answer) : policy::to_text(*answer));
 }

@@ -1,11 +1,19 @@
 #include "policy/explain.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/format.h"
-#include "policy/defaults.h"
 #include "policy/json.h"
 #include "policy/paths.h"
+#include "policy/protected.h"
 #include "policy/schema.h"
 
 namespace belljar::policy {
@@ -88,14 +96,13 @@ bool is_collection(const Key& key) {
          key.type == Type::kEntries || key.type == Type::kVolumes;
 }
 
+// The outermost one, as it is spelled in `path`.
 std::string_view protected_name_in(std::string_view path) {
   while (!path.empty()) {
-    const std::string_view part = path.substr(path.rfind('/') + 1);
-    if (part == ".git") return part;
-    for (const std::string_view name : protected_names()) {
-      if (part == name) return name;
-    }
-    path = path.substr(0, path.rfind('/'));
+    const std::string_view part = path.substr(0, path.find('/'));
+    const std::size_t length = folds_to(part, ".git") ? part.size() : protected_length(path);
+    if (length > 0) return path.substr(0, length);
+    path.remove_prefix(std::min(path.size(), part.size() + 1));
   }
   return {};
 }
@@ -113,8 +120,8 @@ std::string note_for(const Policy& policy, const MergeContext& context, std::str
     }
   }
   if (access == Access::kWrite && filesystem.protect != Protect::kNone) {
-    if (const std::string_view name = protected_name_in(path.substr(0, path.size())); !name.empty()) {
-      return format("`{}` is a protected name: inside a writable root it stays read-only (filesystem.protect)", name);
+    if (const std::string_view name = protected_name_in(path); !name.empty()) {
+      return format("{} is a protected name: inside a writable root it stays read-only (filesystem.protect)", quoted(name));
     }
   }
   if (access == Access::kRead && filesystem.caches != Caches::kOff) {
@@ -208,46 +215,57 @@ std::string explain_json(const Effective& effective) {
   return text + "]}\n";
 }
 
-Result<PathAnswer> explain_path(const Effective& effective, const MergeContext& context, std::string_view path) {
+Result<PathAnswer> explain_path(const Effective& effective, const MergeContext& context, std::string_view path,
+                                const Resolve& resolve) {
   BELLJAR_CHECK(check_path(path));
+  const auto leads_to = [&](const std::string& asked) { return resolve ? resolve(asked) : asked; };
   PathAnswer answer;
   answer.path = BELLJAR_TRY(absolute(path, context.home, context.cwd.empty() ? context.workspace : context.cwd));
-  const Filesystem& filesystem = effective.complete;
-  const FsEntry* rule = find_rule(filesystem, answer.path);
+  answer.target = leads_to(answer.path);
+  Filesystem held = effective.complete;
+  for (FsEntry& entry : held.entries) {
+    if (!entry.glob) entry.path = leads_to(entry.path);
+  }
+  const FsEntry* rule = find_rule(held, answer.target);
   if (rule == nullptr) return Error(Code::kInternal, format("no rule covers {}", quoted(answer.path)));
   answer.access = rule->access;
-  answer.rule = *rule;
-  for (const FsEntry& entry : filesystem.entries) {
-    if (&entry == rule) continue;
-    const bool covers = entry.glob ? glob_covers(entry.path, answer.path).has_value() : is_within(answer.path, entry.path);
-    if (covers) answer.others.push_back(entry);
+  for (std::size_t i = 0; i < held.entries.size(); ++i) {
+    const FsEntry& entry = held.entries[i];
+    const bool covers = entry.glob ? glob_covers(entry.path, answer.target).has_value() : is_within(answer.target, entry.path);
+    PathRule as_written{.entry = effective.complete.entries[i], .target = entry.path};
+    if (&entry == rule) answer.rule = std::move(as_written);
+    else if (covers) answer.others.push_back(std::move(as_written));
   }
   std::ranges::stable_sort(answer.others,
-                           [](const FsEntry& a, const FsEntry& b) { return components(a.path) > components(b.path); });
-  answer.note = note_for(effective.policy, context, answer.path, answer.access);
+                           [](const PathRule& a, const PathRule& b) { return components(a.target) > components(b.target); });
+  answer.note = note_for(effective.policy, context, answer.target, answer.access);
   return answer;
 }
 
 std::string to_text(const PathAnswer& answer) {
-  const auto rule = [](const FsEntry& entry) {
-    return format("{} {}{}  # {}", to_string(entry.access), escaped(entry.path), entry.glob ? " (pattern)" : "",
-                  to_string(entry.origin));
+  const auto shown = [](const std::string& path, const std::string& target) {
+    return target == path ? escaped(path) : format("{} -> {}", escaped(path), escaped(target));
   };
-  std::string text = format("{}: {}\n  rule:  {}\n", escaped(answer.path), to_string(answer.access), rule(answer.rule));
+  const auto rule = [&](const PathRule& one) {
+    return format("{} {}{}  # {}", to_string(one.entry.access), shown(one.entry.path, one.target),
+                  one.entry.glob ? " (pattern)" : "", to_string(one.entry.origin));
+  };
+  std::string text =
+      format("{}: {}\n  rule:  {}\n", shown(answer.path, answer.target), to_string(answer.access), rule(answer.rule));
   if (!answer.note.empty()) text += format("  note:  {}\n", answer.note);
-  for (const FsEntry& other : answer.others) text += format("  below: {}\n", rule(other));
+  for (const PathRule& other : answer.others) text += format("  below: {}\n", rule(other));
   return text;
 }
 
 std::string to_json_text(const PathAnswer& answer) {
-  const auto rule = [](const FsEntry& entry) {
-    return format("{{\"path\":{},\"glob\":{},\"access\":\"{}\",\"origin\":{}}}", json_text(entry.path), entry.glob,
-                  to_string(entry.access), to_json(entry.origin));
+  const auto rule = [](const PathRule& one) {
+    return format("{{\"path\":{},\"target\":{},\"glob\":{},\"access\":\"{}\",\"origin\":{}}}", json_text(one.entry.path),
+                  json_text(one.target), one.entry.glob, to_string(one.entry.access), to_json(one.entry.origin));
   };
   std::string others;
-  for (const FsEntry& other : answer.others) others += (others.empty() ? "" : ",") + rule(other);
-  return format("{{\"path\":{},\"access\":\"{}\",\"rule\":{},\"note\":{},\"others\":[{}]}}\n", json_text(answer.path),
-                to_string(answer.access), rule(answer.rule), json_text(answer.note), others);
+  for (const PathRule& other : answer.others) others += (others.empty() ? "" : ",") + rule(other);
+  return format("{{\"path\":{},\"target\":{},\"access\":\"{}\",\"rule\":{},\"note\":{},\"others\":[{}]}}\n", json_text(answer.path),
+                json_text(answer.target), to_string(answer.access), rule(answer.rule), json_text(answer.note), others);
 }
 
 std::string keys_markdown() {

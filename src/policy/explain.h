@@ -2,6 +2,7 @@
 // answer.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,15 +21,25 @@ std::string to_json_text(const Effective& effective);
 std::string explain_text(const Effective& effective);
 std::string explain_json(const Effective& effective);
 
+// Where an absolute path leads once its links are followed, as the backend that holds the rules takes it; the path itself where
+// nothing stands. Unset: every path leads where it says.
+using Resolve = std::function<std::string(const std::string&)>;
+
 // `policy explain --path P`.
-struct PathAnswer {
-  std::string path;  // absolute and normal; symbolic links are not followed here
-  Access access = Access::kRead;
-  FsEntry rule;                 // the rule that decides
-  std::string note;             // what else holds there: private temporary directory, cache layer, protected name; or empty
-  std::vector<FsEntry> others;  // less specific rules that cover the path too, most specific first
+struct PathRule {
+  FsEntry entry;
+  std::string target;  // what it holds for: where its path leads; of a pattern the pattern
 };
-Result<PathAnswer> explain_path(const Effective& effective, const MergeContext& context, std::string_view path);
+struct PathAnswer {
+  std::string path;    // absolute and normal, as it was asked
+  std::string target;  // where it leads: the rules are asked of that
+  Access access = Access::kRead;
+  PathRule rule;                 // the rule that decides
+  std::string note;              // what else holds there: private temporary directory, cache layer, protected name; or empty
+  std::vector<PathRule> others;  // less specific rules that cover the path too, most specific first
+};
+Result<PathAnswer> explain_path(const Effective& effective, const MergeContext& context, std::string_view path,
+                                const Resolve& resolve = {});
 std::string to_text(const PathAnswer& answer);
 std::string to_json_text(const PathAnswer& answer);
 

@@ -71,6 +71,45 @@ TEST(Explain, APathNamesTheWinningRule) {
   EXPECT_FALSE(explain_path(*effective, place(), ""));
 }
 
+// /w/sub/link is a link to /w/sub/real, /out to /target: as realpath(3) would say.
+std::string through_links(const std::string& path) {
+  for (const auto& [link, target] : {std::pair<std::string, std::string>{"/w/sub/link", "/w/sub/real"}, {"/out", "/target"}}) {
+    if (path == link || path.starts_with(link + "/")) return target + path.substr(link.size());
+  }
+  return path;
+}
+
+TEST(Explain, RulesAndPathsMeanWhatTheirLinksLeadTo) {
+  const auto says = [](const std::string& rules, const std::string& path) {
+    const auto effective = merged({layer("user", rules)});
+    return to_text(*explain_path(*effective, place(), path, through_links));
+  };
+  const std::string hide_link = "blocked_paths = [\"/w/sub/link\"]\n";
+  EXPECT_TRUE(has(says(hide_link, "real/f"), "/w/sub/real/f: none\n  rule:  none /w/sub/link -> /w/sub/real  #"));
+  EXPECT_TRUE(has(says(hide_link, "link/f"), "/w/sub/link/f -> /w/sub/real/f: none\n"));
+  EXPECT_TRUE(has(says("blocked_paths = [\"/w/sub/real\"]\n", "link/f"), "/w/sub/link/f -> /w/sub/real/f: none\n"));
+  EXPECT_TRUE(has(says("[[filesystem.entries]]\npath = \"/w/sub/link\"\naccess = \"read\"\n", "real/f"), "/w/sub/real/f: read\n"));
+  EXPECT_TRUE(has(says("writable_roots = [\"/out\"]\n", "/target/f"), "/target/f: write\n"));
+  // Twins: another name, and paths as they stand where nobody resolves them.
+  EXPECT_TRUE(has(says(hide_link, "other/f"), "/w/sub/other/f: write\n"));
+  EXPECT_TRUE(has(says("", "/target/f"), "/target/f: read\n"));
+  const auto effective = merged({layer("user", hide_link)});
+  EXPECT_TRUE(has(to_text(*explain_path(*effective, place(), "real/f")), "/w/sub/real/f: write\n"));
+  EXPECT_TRUE(has(to_json_text(*explain_path(*effective, place(), "link/f", through_links)),
+                  R"({"path":"/w/sub/link/f","target":"/w/sub/real/f","access":"none")"));
+}
+
+TEST(Explain, ProtectedNamesOfTwoPartsAndInAnySpelling) {
+  const auto effective = merged({});
+  const auto note = [&](const std::string& path) { return explain_path(*effective, place(), path)->note; };
+  for (const std::string name : {".hg/hgrc", ".github/copilot-instructions.md", ".sl/config", ".config/lefthook.yml", ".HG/Hgrc",
+                                 ".VSCode", ".Git", ".h\u200Cg/hgrc"})
+    EXPECT_TRUE(has(note("/w/" + name), "is a protected name: inside a writable root it stays read-only")) << name;
+  EXPECT_TRUE(has(note("/w/.hg/hgrc/x"), "`.hg/hgrc` is a protected name"));
+  for (const std::string name : {".hg", ".hg/x", ".github/workflows/x.yml", "x.hg/hgrc", ".hg/x/hgrc", "a.git"})
+    EXPECT_EQ(note("/w/" + name), "") << name;
+}
+
 TEST(Explain, WhatAnAttackerWroteComesOutEscaped) {
   const auto effective = merged({layer("user", "blocked_paths = [\"/a\\u001b[31m\"]\n")});
   EXPECT_FALSE(has(explain_text(*effective), "\x1b"));
