@@ -2,9 +2,13 @@
 //
 // First everything is worked out in memory: each file as it would be after all of its diffs. Only when every hunk fits is anything
 // written. Should a write then fail (disk full, a rule), what was written before is put back as it was.
+//
+// What is copied or renamed is the file before the change (git-diff(1): "All the file1 files in the output refer to files before
+// the commit"), whatever the same diff makes of it. A file that is patched twice is patched on.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,6 +37,11 @@ struct Side {
 
 struct Target {
   std::optional<Side> before, after;
+  std::optional<Side> base;  // as the commit in hand found it; `before` where there is but one
+  std::size_t commit = 0;    // which one that is
+  bool changed = false;      // by that commit
+  std::size_t at = 0;        // the line of the patch that named it
+  bool was_directory = false;
   std::uint64_t added = 0, removed = 0;
   bool patched = false;  // not only read, as what is copied from
   std::string renamed_from;
@@ -66,8 +75,8 @@ Result<std::string> inside(const std::string& workspace, std::string_view name) 
   return path;
 }
 
-Error refused(const FilePatch& patch, std::string_view path, Code code, std::string why, std::string next) {
-  return Error(code, format("cannot apply the patch: line {}, {}", patch.at, belljar::quoted(path)))
+Error refused(std::size_t at, std::string_view path, Code code, std::string why, std::string next) {
+  return Error(code, format("cannot apply the patch: line {}, {}", at, belljar::quoted(path)))
       .reason(std::move(why) + "; nothing of the patch was applied")
       .next(std::move(next));
 }
@@ -78,6 +87,30 @@ std::optional<unsigned> mode_of(const FilePatch& patch, const Side& old_side) {
   return patch.new_mode;
 }
 
+// "a", "a/b" of "a/b/c".
+std::vector<std::string> parents_of(const std::string& path) {
+  std::vector<std::string> parents;
+  for (std::size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1))
+    parents.push_back(path.substr(0, end));
+  return parents;
+}
+
+using Targets = std::map<std::string, Target>;
+
+bool is_removed(const Target& target) noexcept { return target.before && !target.after; }
+
+// A file turns into a directory, or a directory into a file: what stands there goes before anything is written.
+bool is_in_the_way(const Targets& targets, const std::string& path) {
+  const std::string below = path + "/";
+  for (auto at = targets.lower_bound(below); at != targets.end() && at->first.starts_with(below); ++at) {
+    if (at->second.after) return true;
+  }
+  return std::ranges::any_of(parents_of(path), [&](const std::string& parent) {
+    const auto known = targets.find(parent);
+    return known != targets.end() && known->second.was_directory && known->second.after;
+  });
+}
+
 class Plan {
  public:
   explicit Plan(Sandbox& sandbox) : sandbox_(sandbox) {}
@@ -86,72 +119,131 @@ class Plan {
     const std::string from = patch.from ? BELLJAR_TRY(inside(sandbox_.workspace(), *patch.from)) : std::string();
     const std::string to = patch.to ? BELLJAR_TRY(inside(sandbox_.workspace(), *patch.to)) : std::string();
     Side old_side;
-    if (patch.from) old_side = BELLJAR_TRY(existing(patch, from));
+    if (patch.from) old_side = BELLJAR_TRY(patch.to && from != to ? moved(patch, from) : existing(patch, from));
     if (patch.to && from != to) BELLJAR_CHECK(check_free(patch, to));
     auto patched = apply_hunks(old_side.bytes, patch);
     if (!patched)
-      return refused(patch, patch.from ? from : to, patched.error().code(),
+      return refused(patch.at, patch.from ? from : to, patched.error().code(),
                      patched.error().what() + ": " + patched.error().reason(), patched.error().next());
     if (!patch.to && !patched->text.empty())
-      return refused(patch, from, Code::kFailedPrecondition, "the file would be deleted, but the patch does not hold all of it",
+      return refused(patch.at, from, Code::kFailedPrecondition, "the file would be deleted, but the patch does not hold all of it",
                      "use delete, or make the patch from the file as it is now");
     Target& target = targets_[patch.to ? to : from];
     if (patch.to) target.after = Side{std::move(patched->text), mode_of(patch, old_side)};
     else target.after.reset();
-    target.patched = true;
+    target.patched = target.changed = true;
     target.added += patched->added, target.removed += patched->removed;
     if (patch.from && patch.to && from != to && !patch.copies) {
       targets_[from].after.reset();
+      targets_[from].changed = true;
       target.renamed_from = from;
     }
     return {};
   }
 
-  const std::map<std::string, Target>& targets() const noexcept { return targets_; }
+  // Once all is added: no file is where a directory must be, and what turns into a file is a directory that the patch empties.
+  Result<void> check_places() {
+    for (const auto& [path, target] : targets_) {
+      if (!target.after) continue;
+      for (const std::string& parent : parents_of(path)) {
+        const auto planned = targets_.find(parent);
+        const auto known = parents_.find(parent);
+        const bool is_file =
+            planned != targets_.end() ? planned->second.after.has_value() : known != parents_.end() && known->second;
+        if (is_file)
+          return refused(target.at, path, Code::kFailedPrecondition, format("{} is a file", belljar::quoted(parent)),
+                         "let the patch delete it, or name another directory");
+      }
+      if (target.was_directory) BELLJAR_CHECK(check_emptied(target.at, path));
+    }
+    return {};
+  }
+
+  const Targets& targets() const noexcept { return targets_; }
+  // Directories that turn into files, with what they hold of directories; the innermost first.
+  const std::vector<FileInfo>& emptied() const noexcept { return emptied_; }
 
  private:
   Result<Side> existing(const FilePatch& patch, const std::string& path) {
     const Target& target = *BELLJAR_TRY(load(patch, path));
     if (target.after) return *target.after;
-    return refused(patch, path, Code::kNotFound, "there is no such file", "a new file has `--- /dev/null`");
+    if (target.was_directory) return no_file(patch, path);
+    return refused(patch.at, path, Code::kNotFound, "there is no such file", "a new file has `--- /dev/null`");
+  }
+  Result<Side> moved(const FilePatch& patch, const std::string& path) {
+    const Target& target = *BELLJAR_TRY(load(patch, path));
+    if (!target.base) return existing(patch, path);
+    // As `git diff -B` has it, or two diffs of which the second was made after the first: they mean different files.
+    if (!patch.copies && target.changed)
+      return refused(patch.at, path, Code::kFailedPrecondition, "it is renamed, and the patch has changed it before",
+                     "make the diff without -B, or apply one diff after the other");
+    return *target.base;
   }
   Result<void> check_free(const FilePatch& patch, const std::string& path) {
     const Target& target = *BELLJAR_TRY(load(patch, path));
     if (!target.after) return {};
-    return refused(patch, path, Code::kAlreadyExists, "the patch makes this file, and it is there already",
+    return refused(patch.at, path, Code::kAlreadyExists, "the patch makes this file, and it is there already",
                    "patch it as it is, with `--- a/NAME`");
+  }
+  static Error no_file(const FilePatch& patch, const std::string& path) {
+    return refused(patch.at, path, Code::kFailedPrecondition, "it is no ordinary file", "patch the file itself");
   }
 
   // Reads the file, once.
   Result<Target*> load(const FilePatch& patch, const std::string& path) {
-    if (const auto known = targets_.find(path); known != targets_.end()) return &known->second;
-    BELLJAR_CHECK(check_parents(patch, path));
+    const auto known = targets_.find(path);
+    Target& target = known != targets_.end() ? known->second : targets_[path] = BELLJAR_TRY(read(patch, path));
+    if (target.commit != patch.commit) target.base = target.after, target.commit = patch.commit, target.changed = false;
+    return &target;
+  }
+  Result<Target> read(const FilePatch& patch, const std::string& path) {
     Target target;
+    target.at = patch.at, target.commit = patch.commit;
+    if (BELLJAR_TRY(is_under_file(patch, path))) return target;
     auto info = sandbox_.stat(path);
     if (!info && info.error().code() != Code::kNotFound) return std::move(info).error();
-    if (info && info->type != FileType::kFile)
-      return refused(patch, path, Code::kFailedPrecondition, "it is no ordinary file", "patch the file itself");
-    if (info) target.before = target.after = Side{BELLJAR_TRY(sandbox_.read_file(path)), info->mode & 0777U};
-    return &(targets_[path] = std::move(target));
+    if (!info) return target;
+    target.was_directory = info->type == FileType::kDirectory;
+    if (target.was_directory) return target;
+    if (info->type != FileType::kFile) return no_file(patch, path);
+    target.before = target.after = target.base = Side{BELLJAR_TRY(sandbox_.read_file(path)), info->mode & 0777U};
+    return target;
   }
 
   // One file under two names, by a linked directory, would lose one of its changes.
-  Result<void> check_parents(const FilePatch& patch, const std::string& path) {
-    for (std::size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
-      const std::string parent = path.substr(0, end);
-      if (!checked_.insert(parent).second) continue;
-      const auto info = sandbox_.stat(parent);
-      if (info && info->type == FileType::kSymlink)
-        return refused(patch, path, Code::kFailedPrecondition, format("{} is a symbolic link", belljar::quoted(parent)),
-                       "name the file by where it lies");
-      if (!info) return {};
+  Result<bool> is_under_file(const FilePatch& patch, const std::string& path) {
+    for (const std::string& parent : parents_of(path)) {
+      auto known = parents_.find(parent);
+      if (known == parents_.end()) {
+        const auto info = sandbox_.stat(parent);
+        if (!info) return false;
+        if (info->type == FileType::kSymlink)
+          return refused(patch.at, path, Code::kFailedPrecondition, format("{} is a symbolic link", belljar::quoted(parent)),
+                         "name the file by where it lies");
+        known = parents_.emplace(parent, info->type == FileType::kFile).first;
+      }
+      if (known->second) return true;
     }
+    return false;
+  }
+
+  Result<void> check_emptied(std::size_t at, const std::string& directory) {
+    for (const FileInfo& entry : BELLJAR_TRY(sandbox_.list(directory))) {
+      const std::string path = directory + "/" + entry.path;
+      const auto planned = targets_.find(path);
+      if (entry.type == FileType::kDirectory) BELLJAR_CHECK(check_emptied(at, path));
+      else if (planned == targets_.end() || !is_removed(planned->second))
+        return refused(at, directory, Code::kFailedPrecondition,
+                       format("it is a directory, and {} stays in it", belljar::quoted(path)), "let the patch delete that as well");
+    }
+    emptied_.push_back(BELLJAR_TRY(sandbox_.stat(directory)));
     return {};
   }
 
   Sandbox& sandbox_;
-  std::map<std::string, Target> targets_;
-  std::set<std::string> checked_;
+  Targets targets_;
+  std::map<std::string, bool> parents_;  // which are files
+  std::vector<FileInfo> emptied_;
 };
 
 // Writes what was planned, and takes it back when something fails.
@@ -159,20 +251,36 @@ class Writer {
  public:
   explicit Writer(Sandbox& sandbox) : sandbox_(sandbox) {}
 
-  Result<void> write(const std::map<std::string, Target>& targets) {
-    for (const auto& [path, target] : targets) {
-      if (auto done = write_one(path, target); !done) return undo(std::move(done).error());
-    }
-    // Last: a failed write must not cost a file.
-    for (const auto& [path, target] : targets) {
-      if (!target.before || target.after) continue;
-      if (auto done = sandbox_.remove(path); !done) return undo(std::move(done).error());
-      done_.emplace_back(path, &target);
-    }
+  Result<void> write(const Plan& plan) {
+    if (auto done = write_all(plan); !done) return undo(std::move(done).error());
     return {};
   }
 
  private:
+  Result<void> write_all(const Plan& plan) {
+    std::vector<const Targets::value_type*> last;  // a failed write should not cost a file
+    for (const auto& planned : plan.targets()) {
+      if (!is_removed(planned.second)) continue;
+      if (!is_in_the_way(plan.targets(), planned.first)) last.push_back(&planned);
+      else BELLJAR_CHECK(remove_one(planned.first, planned.second));
+    }
+    for (const FileInfo& directory : plan.emptied()) {
+      BELLJAR_CHECK(sandbox_.remove(directory.path));
+      undo_.emplace_back(directory.path, [this, directory] {
+        return sandbox_.make_dir(directory.path, {.mode = directory.mode & 0777U, .parents = Parents::kMustExist});
+      });
+    }
+    for (const auto& [path, target] : plan.targets()) BELLJAR_CHECK(write_one(path, target));
+    for (const auto* planned : last) BELLJAR_CHECK(remove_one(planned->first, planned->second));
+    return {};
+  }
+
+  Result<void> remove_one(const std::string& path, const Target& target) {
+    BELLJAR_CHECK(sandbox_.remove(path));
+    undo_.emplace_back(path, [this, path, &target] { return put_back(path, *target.before); });
+    return {};
+  }
+
   Result<void> write_one(const std::string& path, const Target& target) {
     if (!target.after) return {};
     if (target.before && target.before->bytes == target.after->bytes && target.before->mode == target.after->mode) return {};
@@ -180,25 +288,30 @@ class Writer {
     WriteOptions options{.how = WriteMode::kAtomic};
     if (!target.before || target.before->mode != target.after->mode) options.mode = target.after->mode;
     BELLJAR_CHECK(sandbox_.write_file(path, target.after->bytes, options));
-    done_.emplace_back(path, &target);
+    undo_.emplace_back(path,
+                       [this, path, &target] { return target.before ? put_back(path, *target.before) : sandbox_.remove(path); });
     return {};
   }
 
+  Result<void> put_back(const std::string& path, const Side& side) {
+    return sandbox_.write_file(path, side.bytes, {.how = WriteMode::kAtomic, .mode = side.mode});
+  }
+
   void note_missing_parents(const std::string& path) {
-    for (std::size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
-      if (!sandbox_.stat(path.substr(0, end))) made_.insert(path.substr(0, end));
+    for (const std::string& parent : parents_of(path)) {
+      if (sandbox_.stat(parent)) continue;
+      undo_.emplace_back(parent, [this, parent]() -> Result<void> {
+        (void)sandbox_.remove(parent);  // one with a name in it stays
+        return {};
+      });
     }
   }
 
   Error undo(Error why) {
     std::string left;
-    for (auto at = done_.rbegin(); at != done_.rend(); ++at) {
-      const auto& before = at->second->before;
-      const auto undone = before ? sandbox_.write_file(at->first, before->bytes, {.how = WriteMode::kAtomic, .mode = before->mode})
-                                 : sandbox_.remove(at->first);
-      if (!undone) left += (left.empty() ? "" : ", ") + belljar::quoted(at->first);
+    for (auto at = undo_.rbegin(); at != undo_.rend(); ++at) {
+      if (!at->second()) left += (left.empty() ? "" : ", ") + belljar::quoted(at->first);
     }
-    for (auto at = made_.rbegin(); at != made_.rend(); ++at) (void)sandbox_.remove(*at);  // one with a name in it stays
     const std::string end = left.empty() ? "everything is as it was before" : "what was written could not be put back: " + left;
     return Error(why.code(), "cannot apply the patch: " + why.what())
         .reason(why.reason().empty() ? end : why.reason() + "; " + end)
@@ -206,15 +319,14 @@ class Writer {
   }
 
   Sandbox& sandbox_;
-  std::vector<std::pair<std::string, const Target*>> done_;
-  std::set<std::string> made_;  // sorted: a parent stands before what is in it
+  std::vector<std::pair<std::string, std::function<Result<void>()>>> undo_;  // the last first
 };
 
 char letter_of(const Target& target) {
   return !target.renamed_from.empty() ? 'R' : !target.before ? 'A' : !target.after ? 'D' : 'M';
 }
 
-Answer answer_of(const std::map<std::string, Target>& targets) {
+Answer answer_of(const Targets& targets) {
   std::set<std::string> gone;  // told with the name they have now
   for (const auto& [path, target] : targets) gone.insert(target.renamed_from);
   Answer answer;
@@ -253,7 +365,8 @@ Result<Answer> apply_patch(Call& call) {
   }
   Plan plan(call.sandbox);
   for (const FilePatch& patch : patches) BELLJAR_CHECK(plan.add(patch));
-  BELLJAR_CHECK(Writer(call.sandbox).write(plan.targets()));
+  BELLJAR_CHECK(plan.check_places());
+  BELLJAR_CHECK(Writer(call.sandbox).write(plan));
   Answer answer = answer_of(plan.targets());
   answer.text = shorten(answer.text, call.options.text_bytes, "");
   return answer;

@@ -53,6 +53,13 @@ bool take(std::string_view& text, std::string_view word) {
   return true;
 }
 
+// "From SHA Mon Sep 17 ..." of git-format-patch(1), "commit SHA" of git-log(1).
+bool begins_commit(std::string_view line) {
+  if (!take(line, "From ") && !take(line, "commit ")) return false;
+  const std::string_view name = line.substr(0, line.find(' '));
+  return (name.size() == 40 || name.size() == 64) && name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 class Parser {
  public:
   explicit Parser(std::string_view text) : lines_(split_lines(text).lines) {}
@@ -64,7 +71,7 @@ class Parser {
       else if (is_plain_header()) BELLJAR_CHECK(take_plain());
       else if (line.starts_with("@@"))
         return broken(at_ + 1, "a hunk without a file", "begin each file with `--- a/NAME` and `+++ b/NAME`");
-      else ++at_;
+      else commit_ += begins_commit(line) ? 1 : 0, ++at_;
     }
     if (files_.empty())
       return Error(Code::kInvalidArgument, "cannot read the patch: there is no diff in it")
@@ -178,6 +185,7 @@ class Parser {
       return unserved(at_ + 1, "a binary patch");
     if (file.hunks.empty() && (is_left || !says_all))
       return broken(file.at, "a file without a hunk", "write `@@ -START,COUNT +START,COUNT @@` before its changed lines");
+    file.commit = commit_;
     files_.push_back(std::move(file));
     return {};
   }
@@ -223,7 +231,7 @@ class Parser {
   }
 
   std::vector<std::string_view> lines_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, commit_ = 0;
   std::vector<FilePatch> files_;
 };
 

@@ -36,6 +36,7 @@ struct FilePatch {
   bool copies = false;                  // `from` stays
   std::vector<Hunk> hunks;
   std::size_t at = 0;
+  std::size_t commit = 0;  // of a series (`git format-patch`, `git log -p`) which one it is of: names on the left are of before it
 };
 
 // The views of the result point into `text`. Errors: kInvalidArgument with the line; kUnimplemented, see above.

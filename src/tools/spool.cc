@@ -25,20 +25,26 @@ void Spool::append(std::string_view bytes) {
   tail_begin_ = total_ - tail_.size();
 }
 
+// A page ends at a whole character where more has come, so that the next begins with one.
 Page Spool::read(std::uint64_t offset, std::size_t limit) const {
   const std::lock_guard lock(mutex_);
+  limit = std::min(limit, head_.size() + tail_.size());
   Page page{.offset = std::min(offset, total_), .total = total_};
-  if (page.offset >= head_.size() && page.offset < tail_begin_) page.offset = tail_begin_;
+  const bool is_whole = tail_begin_ == head_.size();  // nothing dropped between the two
+  if (page.offset >= head_.size() && page.offset < tail_begin_)
+    page.offset = total_ - from_whole_character(tail_).size();  // cut anywhere
   const bool in_head = page.offset < head_.size();
   const std::string& source = in_head ? head_ : tail_;
   const auto from = static_cast<std::size_t>(page.offset - (in_head ? 0 : tail_begin_));
-  const std::string_view rest = std::string_view(source).substr(from);
-  page.bytes = rest.size() <= limit ? rest : rest.substr(0, whole_characters(rest, limit));
-  // Nothing dropped between the two: go on into the tail.
-  if (in_head && page.bytes.size() == rest.size() && tail_begin_ == head_.size()) {
-    const std::size_t left = limit - page.bytes.size();
-    page.bytes += tail_.size() <= left ? tail_ : tail_.substr(0, whole_characters(tail_, left));
+  std::string_view rest = std::string_view(source).substr(from);
+  std::string joined;
+  if (in_head && is_whole && rest.size() <= limit) {
+    // Four more bytes than fit: where the last character ends.
+    joined = rest;
+    joined += std::string_view(tail_).substr(0, limit - rest.size() + 4);
+    rest = joined;
   }
+  page.bytes = rest.substr(0, whole_characters(rest, limit));
   page.next = page.offset + page.bytes.size();
   return page;
 }

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "belljar/result.h"
 #include "tools/patch_names.h"
@@ -115,6 +117,19 @@ TEST(Patch, NamesOfBothDialects) {
   EXPECT_FALSE(header_of("diff --git a/e b/e\nnew file mode 100755\n").from);
   EXPECT_FALSE(header_of("diff --git a/e b/e\ndeleted file mode 100644\n").to);
   EXPECT_TRUE(header_of("diff --git a/e b/f\ncopy from e\ncopy to f\n").copies);
+}
+
+TEST(Patch, ASeriesIsReadCommitByCommit) {
+  const std::string diff = "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n";
+  const std::string from = "From " + std::string(40, '0') + " Mon Sep 17 00:00:00 2001\n";
+  const auto commits = [](const std::string& text) {
+    std::vector<std::size_t> found;
+    for (const FilePatch& each : parse_patch(text).value()) found.push_back(each.commit);
+    return found;
+  };
+  EXPECT_EQ(commits(from + diff + diff + "-- \n2.39\n\n" + from + diff), (std::vector<std::size_t>{1, 1, 2}));
+  EXPECT_EQ(commits("commit " + std::string(64, 'f') + "\n" + diff), (std::vector<std::size_t>{1}));
+  EXPECT_EQ(commits("From me\n" + diff + "commit message\n" + diff), (std::vector<std::size_t>{0, 0}));
 }
 
 TEST(Patch, BrokenQuotesAreNoNames) {

@@ -44,6 +44,28 @@ TEST(Spool, DropsTheMiddleAndSaysWhere) {
   EXPECT_GE(after.total - after.offset, Spool::kTail);
 }
 
+TEST(Spool, NoPageBeginsOrEndsInsideOfACharacter) {
+  Spool spool;
+  std::string all;
+  while (all.size() < Spool::kHead + 9000) all += "\xC3\xA4\xF0\x9F\x98\x80z";
+  spool.append(all);
+  for (const std::size_t limit :
+       {std::size_t{100}, std::size_t{9999}, Spool::kHead - 1, Spool::kHead, Spool::kHead + 1, all.size()}) {
+    std::string back;
+    while (back.size() < all.size()) {
+      const Page page = spool.read(back.size(), limit);
+      ASSERT_FALSE(page.bytes.empty());
+      ASSERT_TRUE(is_utf8(page.bytes)) << limit << " at " << page.offset;
+      back += page.bytes;
+    }
+    EXPECT_EQ(back, all) << limit;
+  }
+  for (int i = 0; i < 40; ++i) spool.append(all);
+  const Page behind = spool.read(Spool::kHead, 1000);
+  EXPECT_GT(behind.offset, Spool::kHead);
+  EXPECT_TRUE(is_utf8(behind.bytes));
+}
+
 TEST(Text, CutsAtCharacters) {
   EXPECT_EQ(whole_characters("a\xC3\xA4z", 2), 1U);
   EXPECT_EQ(whole_characters("a\xC3\xA4z", 3), 3U);

@@ -157,5 +157,42 @@ TEST_F(NativeTools, WhatGitMakesIsApplied) {
   EXPECT_EQ(sh("diff -r -x .git a b && test -x b/f && test ! -x b/i"), "[exit code 0]") << patch;
 }
 
+// The tree after the patch is, byte for byte, the one that git made the patch of.
+TEST_F(NativeTools, EachKindOfChangeThatGitSeesIsApplied) {
+  constexpr struct {
+    const char* start;
+    const char* change;
+  } kRows[] = {
+      {"seq 1 40 > a", "mv a b; seq 500 540 > a"},
+      {"seq 1 40 > a; seq 100 140 > b", "mv b c; mv a b"},
+      {"seq 1 40 > a", "cp a b; echo z >> a"},
+      {"seq 1 40 > a", "cp a b; echo y >> b; echo z >> a"},
+      {"seq 1 40 > a", "cp a b; mv a c; chmod +x c"},
+      {"seq 1 40 > d", "rm d; mkdir d; echo y > d/x"},
+      {"seq 1 40 > lib", "mv lib x; mkdir -p lib/in; mv x lib/in/lib"},
+      {"mkdir -p d/e; echo x > d/x; echo y > d/e/y", "rm -r d; echo z > d"},
+      {"mkdir -p lib/in; seq 1 40 > lib/in/lib", "mv lib x; mv x/in/lib lib; rm -r x"},
+      {"mkdir d; echo x > d/x; echo e > e", "rm -r d; echo z > d; rm e; mkdir e; echo y > e/y"},
+  };
+  Toolbox tools(sandbox_);
+  const auto sh = [&](const std::string& command) {
+    return tools.call("bash", nlohmann::json{{"command", "set -e\n" + command}}.dump()).text;
+  };
+  for (const auto& row : kRows) {
+    SCOPED_TRACE(row.change);
+    ASSERT_EQ(sh(std::string("rm -rf ./* .git; git init -q; git config user.name x; git config user.email x@x\n") + row.start +
+                 "\ngit add -A; git commit -qm 1"),
+              "[exit code 0]");
+    ASSERT_EQ(sh(std::string(row.change) + "\ngit add -A; git write-tree > .git/wanted; git diff --cached -M -C HEAD > .git/patch\n"
+                                           "git reset -q --hard HEAD; git clean -qfd"),
+              "[exit code 0]");
+    std::string patch = sh("cat .git/patch");
+    patch.resize(patch.rfind("[exit code 0]"));
+    const ToolResult done = tools.call("apply_patch", nlohmann::json{{"patch", patch}}.dump());
+    EXPECT_FALSE(done.failed) << done.text << patch;
+    EXPECT_EQ(sh("git add -A; git diff --cached --stat $(cat .git/wanted)"), "[exit code 0]") << patch;
+  }
+}
+
 }  // namespace
 }  // namespace belljar

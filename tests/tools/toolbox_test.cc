@@ -14,7 +14,9 @@
 #include "belljar/command.h"
 #include "belljar/decorators.h"
 #include "belljar/error.h"
+#include "belljar/files.h"
 #include "belljar/mock.h"
+#include "belljar/result.h"
 #include "belljar/tools.h"
 #include "tools/support_tools.h"
 
@@ -244,6 +246,88 @@ TEST_F(Tools, WhatIsOnlyCopiedFromIsNoChange) {
                      "diff --git a/f b/f3\ncopy from f\ncopy to f3\ndiff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-one\n+1\n"))
                 .text,
             "M f (+1 -1)\nA f3 (+0 -0)\n");
+}
+
+// git-diff(1): "All the file1 files in the output refer to files before the commit, and all the file2 files refer to files after".
+TEST_F(Tools, WhatIsCopiedOrRenamedIsTheFileBeforeTheDiff) {
+  const std::string edit = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,3 +1 @@\n-one\n-two\n-three\n+other\n";
+  const std::string copy = "diff --git a/f b/h\ncopy from f\ncopy to h\n";
+  EXPECT_EQ(call("apply_patch", patch_call(edit + copy)).text, "M f (+1 -3)\nA h (+0 -0)\n");
+  EXPECT_EQ(content("f"), "other\n");
+  EXPECT_EQ(content("h"), "one\ntwo\nthree\n");
+  // What is patched twice is patched on; a renamed file that was changed before could mean either, and loses nothing.
+  ASSERT_TRUE(mock_->write_file("f", "one\ntwo\nthree\n"));
+  const std::string rename = "diff --git a/f b/i\nrename from f\nrename to i\n";
+  const ToolResult refused = call("apply_patch", patch_call(edit + rename));
+  EXPECT_TRUE(refused.failed) << refused.text;
+  EXPECT_TRUE(has(refused.text, "it is renamed, and the patch has changed it before")) << refused.text;
+  EXPECT_EQ(content("f"), "one\ntwo\nthree\n");
+  // Of a series, each commit begins where the one before it ended.
+  const std::string commit = "From " + std::string(40, 'a') + " Mon Sep 17 00:00:00 2001\nSubject: [PATCH]\n\n---\n";
+  const ToolResult series = call("apply_patch", patch_call(commit + edit + "-- \n2.39\n\n" + commit + rename));
+  EXPECT_FALSE(series.failed) << series.text;
+  EXPECT_EQ(content("i"), "other\n");
+  EXPECT_EQ(content("f"), "(missing)");
+}
+
+TEST_F(Tools, AFileTurnsIntoADirectoryAndBack) {
+  const std::string into =
+      "diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n"
+      "diff --git a/f/x/y b/f/x/y\nnew file mode 100644\n--- /dev/null\n+++ b/f/x/y\n@@ -0,0 +1 @@\n+y\n";
+  EXPECT_EQ(call("apply_patch", patch_call(into)).text, "D f (+0 -3)\nA f/x/y (+1 -0)\n");
+  EXPECT_EQ(content("f/x/y"), "y\n");
+  const std::string back = "diff --git a/f/x/y b/f\nrename from f/x/y\nrename to f\n";
+  EXPECT_EQ(call("apply_patch", patch_call(back)).text, "R f/x/y -> f (+0 -0)\n");
+  EXPECT_EQ(content("f"), "y\n");
+  EXPECT_EQ(call("apply_patch", patch_call("diff --git a/f b/f/f\nrename from f\nrename to f/f\n")).text, "R f -> f/f (+0 -0)\n");
+  EXPECT_EQ(content("f/f"), "y\n");
+}
+
+TEST_F(Tools, WhatStandsInTheWayAndIsNotRemovedIsRefused) {
+  constexpr const char* kMake = "--- /dev/null\n+++ b/f/x\n@@ -0,0 +1 @@\n+x\n";
+  constexpr const char* kReplace = "diff --git a/d/g b/d\nrename from d/g\nrename to d\n";
+  const ToolResult under = call("apply_patch", patch_call(kMake));
+  EXPECT_TRUE(under.failed);
+  EXPECT_TRUE(has(under.text, "`f` is a file")) << under.text;
+  ASSERT_TRUE(mock_->write_file("d/stays", "s"));
+  const ToolResult over = call("apply_patch", patch_call(kReplace));
+  EXPECT_TRUE(over.failed);
+  EXPECT_TRUE(has(over.text, "it is a directory, and `d/stays` stays in it")) << over.text;
+  EXPECT_EQ(content("d/g"), "one\none\n");
+  ASSERT_TRUE(mock_->remove("d/stays"));
+  EXPECT_FALSE(call("apply_patch", patch_call(kReplace)).failed) << "the twin";
+  EXPECT_EQ(content("d"), "one\none\n");
+}
+
+// Has room for so many writes, and then none until one was refused.
+class FullDisk final : public SandboxDecorator {
+ public:
+  FullDisk(SandboxPtr inner, int writes) : SandboxDecorator(std::move(inner)), left_(writes) {}
+  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
+    if (left_-- == 0) return Error(Code::kResourceExhausted, "the disk is full");
+    return inner().write_file(path, bytes, options);
+  }
+
+ private:
+  int left_;
+};
+
+TEST_F(Tools, WhatTurnedIsTurnedBackWhenALaterStepFails) {
+  const std::string both =
+      "diff --git a/d/g b/d\nrename from d/g\nrename to d\ndiff --git a/f b/f/f\nrename from f\nrename to f/f\n";
+  ASSERT_TRUE(mock_->remove("d", {.depth = Depth::kTree}));
+  ASSERT_TRUE(mock_->write_file("d/g", "one\none\n", {.mode = 0640}));
+  for (int writes = 0; writes < 2; ++writes) {
+    // The write after `writes` of them fails: f/f is the second.
+    const ToolResult refused = Toolbox(std::make_shared<FullDisk>(mock_, writes)).call("apply_patch", patch_call(both));
+    EXPECT_TRUE(refused.failed) << refused.text;
+    EXPECT_TRUE(has(refused.text, "everything is as it was before")) << refused.text;
+    EXPECT_EQ(content("f"), "one\ntwo\nthree\n");
+    EXPECT_EQ(content("d/g"), "one\none\n");
+    EXPECT_EQ(mock_->stat("d/g")->mode, 0640U);
+  }
+  EXPECT_FALSE(call("apply_patch", patch_call(both)).failed) << "the twin";
+  EXPECT_EQ(content("f/f"), "one\ntwo\nthree\n");
 }
 
 TEST_F(Tools, AHunkWithoutNumbersChangesNothingAndFails) {
