@@ -42,11 +42,16 @@ using Attempt = std::pair<std::optional<ModelReply>, std::optional<Failure>>;
 
 bool may_help(long status) noexcept { return status == 408 || status == 409 || status == 429 || status >= 500; }
 
-// Seconds, the form that these services use.
-milliseconds wish_of(std::string_view retry_after) noexcept {
+// RFC 9110, 10.2.3: seconds, or a date, which libcurl reads. A number that is too large is a long time, and not none.
+milliseconds wish_of(const http::Reply& reply) noexcept {
+  constexpr unsigned kMost = 86'400;
+  const std::string_view text = reply.retry_after;
   unsigned seconds = 0;
-  const auto read = std::from_chars(retry_after.data(), retry_after.data() + retry_after.size(), seconds);
-  return read.ec == std::errc() ? std::chrono::seconds(std::min(seconds, 86'400U)) : milliseconds(0);
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (read.ec == std::errc::result_out_of_range) seconds = kMost;
+  if (read.ec == std::errc::invalid_argument)
+    seconds = static_cast<unsigned>(std::clamp<long>(reply.retry_seconds.value_or(0), 0, kMost));
+  return std::chrono::seconds(std::min(seconds, kMost));
 }
 
 class HttpModel final : public ModelProvider {
@@ -97,7 +102,7 @@ Failure HttpModel::refused(const http::Reply& reply) const {
   const Code code = reply.status == 401 || reply.status == 403 ? Code::kUnauthenticated
                     : may_help(reply.status)                   ? Code::kUnavailable
                                                                : Code::kInvalidArgument;
-  const milliseconds wish = wish_of(reply.retry_after);
+  const milliseconds wish = wish_of(reply);
   const bool too_long = wish > options_.longest_wait;
   std::string next;
   if (code == Code::kUnauthenticated) next = "check the key and what it may use";

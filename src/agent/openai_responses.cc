@@ -38,7 +38,7 @@ class ResponsesDecoder final : public Decoder {
 
  private:
   Result<void> take_item(const Json& event);
-  void take_end(const Json& response);
+  void take_end(const Json& response, bool whole);
 
   const OnText on_text_;
   std::map<std::uint64_t, ToolUse> calls_;  // by their place in the output
@@ -57,12 +57,12 @@ Result<void> ResponsesDecoder::take_item(const Json& event) {
   return {};
 }
 
-void ResponsesDecoder::take_end(const Json& response) {
+void ResponsesDecoder::take_end(const Json& response, bool whole) {
   const Json& use = member(response, "usage");
   reply_.use = {count_of(use, "input_tokens"), count_of(use, "output_tokens")};
   const std::string why = text_of(member(response, "incomplete_details"), "reason");
-  cut_ = why == "max_output_tokens";
   refused_ = refused_ || why == "content_filter";
+  cut_ = (!whole || !why.empty()) && why != "content_filter";  // by whatever: the last call may lack its end
   ended_ = true;
 }
 
@@ -85,7 +85,8 @@ Result<void> ResponsesDecoder::take(const SseEvent& sse) {
     if (call == calls_.end()) return malformed("a piece belongs to no call");
     call->second.arguments += text_of(*event, "delta");
   }
-  if (type == "response.completed" || type == "response.incomplete") take_end(member(*event, "response"));
+  if (type == "response.completed" || type == "response.incomplete")
+    take_end(member(*event, "response"), type == "response.completed");
   return {};
 }
 

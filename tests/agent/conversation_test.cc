@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/conversation_lock.h"
 #include "belljar/agent.h"
 #include "belljar/agent_model.h"
 #include "belljar/error.h"
@@ -66,6 +67,28 @@ TEST(Conversation, WhatIsNoneOrNotOursIsRefused) {
   ASSERT_EQ(::symlink(path.c_str(), (place / "link").c_str()), 0);
   EXPECT_FALSE(load_conversation(place / "link"));
   EXPECT_FALSE(load_conversation(place.path()));
+}
+
+TEST(Conversation, OneRunAtATimeGoesOnWithIt) {
+  const TempDir place;
+  const std::string path = place / "talk.json", lock = path + ".lock";
+  {
+    const auto held = agent::ConversationLock::take(path);
+    ASSERT_TRUE(held) << held.error().line();
+    const auto refused = agent::ConversationLock::take(path);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+    EXPECT_TRUE(refused.error().line().find("another `belljar agent` is at work on it") != std::string::npos);
+    EXPECT_TRUE(agent::ConversationLock::take(place / "other.json")) << "the twin";
+    EXPECT_EQ(::access(lock.c_str(), F_OK), 0);
+  }
+  EXPECT_NE(::access(lock.c_str(), F_OK), 0) << "nothing is left behind";
+  place.write("talk.json.lock", "");
+  EXPECT_TRUE(agent::ConversationLock::take(path)) << "left by a kill";
+  place.write("talk.json.lock", "of somebody else");
+  EXPECT_FALSE(agent::ConversationLock::take(path));
+  EXPECT_EQ(::access(lock.c_str(), F_OK), 0);
+  EXPECT_FALSE(agent::ConversationLock::take(place / "absent/talk.json"));
 }
 
 }  // namespace

@@ -127,6 +127,19 @@ TEST(HttpModel, WhatWillNotPassIsNotAskedAgainAndNoErrorHoldsTheKey) {
   EXPECT_TRUE(has(asked.reply.error().line(), "in 3600 s")) << asked.reply.error().line();
 }
 
+TEST(HttpModel, AWishIsUnderstoodInBothItsForms) {
+  for (const char* wish : {"99999999999999999999", "4294967296", "86401", "Fri, 31 Dec 2100 23:59:59 GMT"}) {
+    const ModelServer patient({{.status = 429, .headers = {std::string("retry-after: ") + wish}}});
+    const Asked asked = ask(patient);
+    EXPECT_EQ(patient.requests().size(), 1U) << wish;
+    EXPECT_TRUE(has(asked.reply.error().line(), "in 86400 s")) << asked.reply.error().line();
+  }
+  for (const char* wish : {"0", "soon", "-5", "Sun, 06 Nov 1994 08:49:37 GMT"}) {
+    const ModelServer quick({{.status = 429, .headers = {std::string("retry-after: ") + wish}}, {.pieces = anthropic_stream("x")}});
+    EXPECT_TRUE(ask(quick).reply) << wish;
+  }
+}
+
 TEST(HttpModel, NobodyThereIsAnError) {
   std::string url;
   {

@@ -124,6 +124,11 @@ TEST(Wire, CutAndRefusedAnswersSaySo) {
   EXPECT_EQ(stop(ModelWire::kOpenAiResponses, R"("status":"completed",)",
                  R"("status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},)"),
             ModelStop::kLength);
+  EXPECT_EQ(stop(ModelWire::kOpenAiResponses, "response.completed", "response.incomplete"), ModelStop::kLength) << "no reason told";
+  EXPECT_EQ(stop(ModelWire::kOpenAiResponses, R"("status":"completed",)",
+                 R"("status":"incomplete","incomplete_details":{"reason":"content_filter"},)"),
+            ModelStop::kRefused);
+  EXPECT_EQ(stop(ModelWire::kOpenAiResponses, "text", "text"), ModelStop::kEnd) << "the twin";
 }
 
 const ModelRequest kRequest{.system = "be good",

@@ -127,6 +127,22 @@ TEST_F(AgentProgram, AConversationGoesOn) {
   EXPECT_TRUE(has(inside.err, "it lies in the workspace")) << inside;
 }
 
+TEST_F(AgentProgram, AConversationIsOneRunsAtATime) {
+  const std::string talked = place_ / "talk.json";
+  const std::string hangs = place_.write("hangs.json", R"([{"text": "thinking", "hang": true}])");
+  Running first(words({"--provider", "scripted", "--script", hangs, "--json", "--conversation", talked, "first"}), options());
+  ASSERT_TRUE(first.wait_for_output("model_begins")) << first.err();
+  const Outcome second = scripted(R"([{"text": "x"}])", {"--conversation", talked, "second"});
+  EXPECT_EQ(second.exit_code, 125) << second;
+  EXPECT_TRUE(has(second.err, "another `belljar agent` is at work on it")) << second;
+  EXPECT_EQ(scripted(R"([{"text": "x"}])", {"--conversation", place_ / "other.json", "go"}).exit_code, 0);
+  first.send(SIGINT);
+  EXPECT_EQ(first.wait().exit_code, 130);
+  EXPECT_EQ(scripted(R"([{"text": "x"}])", {"--conversation", talked, "second"}).exit_code, 0);
+  EXPECT_TRUE(has(read_file(talked), "second"));
+  EXPECT_FALSE(exists(talked + ".lock"));
+}
+
 TEST_F(AgentProgram, AWorkspaceThatIsATransaction) {
   const TempDir work("/var/tmp"), state(layers_base("/var/tmp"));
   if (is_root()) work.give_to(user_uid(), user_gid());

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/conversation_lock.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/agent.h"
@@ -164,8 +165,19 @@ struct Parts {
   AgentAsk ask;  // where there is no terminal; may be empty
   std::vector<std::shared_ptr<AgentMiddleware>> middleware;
   std::string conversation;
+  std::optional<agent::ConversationLock> lock;  // of it
   std::vector<ChatMessage> earlier;
 };
+
+Result<void> open_conversation(const AgentFlags& flags, Parts& parts) {
+  if (flags.conversation.empty()) return {};
+  parts.conversation = BELLJAR_TRY(conversation_path(flags.conversation, parts.box.sandbox->workspace()));
+  parts.lock.emplace(BELLJAR_TRY(agent::ConversationLock::take(parts.conversation)));
+  auto earlier = load_conversation(parts.conversation);
+  if (!earlier && earlier.error().code() != Code::kNotFound) return earlier.error();
+  if (earlier) parts.earlier = std::move(*earlier);
+  return {};
+}
 
 Result<Parts> make_parts(const AgentFlags& flags) {
   Parts parts;
@@ -182,11 +194,7 @@ Result<Parts> make_parts(const AgentFlags& flags) {
   parts.gate = BELLJAR_TRY(make_gate(flags));
   parts.box = BELLJAR_TRY(make_box(flags.box, {}));
   parts.middleware = BELLJAR_TRY(make_middleware(flags, parts.box.sandbox->workspace()));
-  if (flags.conversation.empty()) return parts;
-  parts.conversation = BELLJAR_TRY(conversation_path(flags.conversation, parts.box.sandbox->workspace()));
-  auto earlier = load_conversation(parts.conversation);
-  if (!earlier && earlier.error().code() != Code::kNotFound) return earlier.error();
-  if (earlier) parts.earlier = std::move(*earlier);
+  BELLJAR_CHECK(open_conversation(flags, parts));
   return parts;
 }
 
