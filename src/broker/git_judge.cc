@@ -384,8 +384,8 @@ Objection git_objection(GitName kind, std::string_view path, std::string_view co
       return option_objection(last_of(path), content);
     case GitName::kMergeRecords:
       return merge_records_objection(content);
-    case GitName::kServer:
-      return content.empty() ? Objection() : "git on the host would start a server with it";
+    case GitName::kProgram:
+      return content.empty() ? Objection() : "a program that works with git on the host would run what it says";
     case GitName::kLegacyRemote:
       return content.empty() ? Objection() : "it describes a remote outside of the configuration, which nobody judges";
   }

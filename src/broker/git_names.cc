@@ -73,16 +73,18 @@ GitName own_name(std::string_view relative, bool is_dir) {
     if (is_any(first, {"commondir", "gitdir"})) return file_or_dir(GitName::kPointer, is_dir);
     if (folds_to(first, "index") || is_shared_index(first)) return file_or_dir(GitName::kIndex, is_dir);
     if (folds_to(first, "merge_rr")) return file_or_dir(GitName::kMergeRecords, is_dir);
+    if (folds_to(first, "lazygit.yml")) return file_or_dir(GitName::kProgram, is_dir);
     if (folds_to(first, "bisect_names")) return file_or_dir(GitName::kOption, is_dir);
-    const bool leads =
-        is_any(first, {"hooks", "info", "objects", "remotes", "branches", "rebase-merge", "rebase-apply", "sequencer", "gitweb"});
+    const bool leads = is_any(
+        first, {"hooks", "info", "objects", "remotes", "branches", "rebase-merge", "rebase-apply", "sequencer", "gitweb", "sl"});
     return leads ? GitName::kControlDir : GitName::kNone;
   }
   if (folds_to(first, "hooks")) return hook(below, is_dir);
   if (folds_to(first, "objects")) return in_objects(below, is_dir);
   if (folds_to(first, "info") && folds_to(below, "attributes")) return file_or_dir(GitName::kAttributes, is_dir);
   if (is_any(first, {"remotes", "branches"})) return file_or_dir(GitName::kLegacyRemote, is_dir);
-  if (folds_to(first, "gitweb")) return file_or_dir(GitName::kServer, is_dir);
+  if (folds_to(first, "gitweb") || (folds_to(first, "sl") && folds_to(below, "config")))
+    return file_or_dir(GitName::kProgram, is_dir);
   if (folds_to(first, "rebase-merge") && folds_to(below, "git-rebase-todo")) return file_or_dir(GitName::kTodo, is_dir);
   if (folds_to(first, "sequencer") && folds_to(below, "todo")) return file_or_dir(GitName::kTodo, is_dir);
   const bool option = (folds_to(first, "sequencer") && folds_to(below, "opts")) ||
@@ -97,7 +99,7 @@ GitName in_modules(std::string_view relative, bool is_dir) {
   const std::string_view below = after_first(after_first(relative));
   if (below.empty()) return GitName::kControlDir;
   const GitName name = name_in_git_dir(below, is_dir);
-  return name == GitName::kHook || name == GitName::kSampleHook || name == GitName::kServer ? GitName::kNone : name;
+  return name == GitName::kHook || name == GitName::kSampleHook || name == GitName::kProgram ? GitName::kNone : name;
 }
 
 void add(GitPlaces& places, GitName name, int up) {

@@ -38,7 +38,7 @@ enum class GitName : std::uint8_t {
   kIndex,         // index, sharedindex.*: names that a checkout writes
   kOption,        // rebase-merge/strategy, sequencer/opts, rebase-apply/apply-opt, BISECT_NAMES ...: what git goes on with
   kMergeRecords,  // MERGE_RR: files that `git rerere` and `git commit` write to
-  kServer,        // gitweb/*: settings and scripts that `git instaweb --start` runs
+  kProgram,       // gitweb/*, lazygit.yml, sl/config: what `git instaweb`, lazygit and sl run
   kModulesFile,   // .gitmodules of a work tree
 };
 

@@ -280,6 +280,7 @@ constexpr std::string_view kProtected[] = {
     ".config/lefthook.yml",
     ".hg/hgrc",
     ".sl/config",
+    ".lazygit.yml",
     ".gdbinit",
     ".gitconfig",
     ".gitmodules",

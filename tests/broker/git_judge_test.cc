@@ -244,9 +244,10 @@ TEST(GitJudge, PathsOfABisectAreQuoted) {
     EXPECT_TRUE(names(bad)) << bad;
 }
 
-TEST(GitJudge, AServerOfGitwebIsNobodys) {
-  EXPECT_TRUE(object(GitName::kServer, "/w/.git/gitweb/lighttpd", "#!/bin/sh\n"));
-  EXPECT_FALSE(object(GitName::kServer, "/w/.git/gitweb/lighttpd", ""));
+TEST(GitJudge, WhatOtherProgramsRunIsRefused) {
+  EXPECT_TRUE(object(GitName::kProgram, "/w/.git/gitweb/lighttpd", "#!/bin/sh\n"));
+  EXPECT_FALSE(object(GitName::kProgram, "/w/.git/gitweb/lighttpd", ""));
+  EXPECT_TRUE(object(GitName::kProgram, "/w/.git/lazygit.yml", "customCommands: []\n"));
 }
 
 TEST(GitJudge, HooksAndTheRest) {

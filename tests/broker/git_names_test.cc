@@ -65,10 +65,13 @@ TEST(GitNames, RecordsOfRerereAndWhatOtherCommandsGoOnWith) {
   EXPECT_EQ(certain("/w/MERGE_RR"), GitName::kNone);
   EXPECT_EQ(certain("/w/.git/BISECT_NAMES"), GitName::kOption);
   EXPECT_EQ(certain("/w/.git/gitweb", true), GitName::kControlDir);
-  EXPECT_EQ(certain("/w/.git/gitweb/httpd"), GitName::kServer);
-  EXPECT_EQ(near("/w/r.git/gitweb/gitweb_config.perl", 2), GitName::kServer);
+  EXPECT_EQ(certain("/w/.git/gitweb/httpd"), GitName::kProgram);
+  EXPECT_EQ(near("/w/r.git/gitweb/gitweb_config.perl", 2), GitName::kProgram);
   EXPECT_EQ(certain("/w/.git/modules/a/gitweb/config"), GitName::kNone);  // of a module `a/gitweb`, told by its neighbours
   EXPECT_EQ(certain("/w/gitweb/x"), GitName::kNone);
+  EXPECT_EQ(certain("/w/.git/lazygit.yml"), GitName::kProgram);
+  EXPECT_EQ(certain("/w/.git/sl/config"), GitName::kProgram);
+  EXPECT_EQ(certain("/w/.git/sl/store"), GitName::kNone);
 }
 
 TEST(GitNames, WhatGitWritesAllTheTimeIsNone) {
