@@ -92,9 +92,13 @@ int refuse_by(Context& context, const Call& call, const kernel::SeccompSpec& fil
   const kernel::CallRefusal refusal = kernel::refusal_of(filter, static_cast<std::uint32_t>(call.number), call.args);
   if (refusal.errnum == 0) return 0;
   CallName name = name_of(call);
+  const bool datagrams =
+      (call.number == SYS_socket || call.number == SYS_socketpair) && static_cast<std::uint32_t>(call.args[0]) == AF_UNIX;
   const Caller caller(call.tid);
   return context.refuse(caller, std::move(name.operation), std::move(name.target), refusal.errnum,
-                        format("no call of this kind: {}", refusal.why), rule_of(filter, call));
+                        datagrams ? "stream and seqpacket: a datagram end can send to any path, which no filter sees"
+                                  : format("no call of this kind: {}", refusal.why),
+                        rule_of(filter, call));
 }
 
 }  // namespace

@@ -215,7 +215,11 @@ Result<std::string> find_workspace(const std::vector<std::string>& given, const 
   const UniqueFd directory(::open(real, O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid())
     return refused(Code::kInvalidArgument).sys(errno, "open").next("name an existing directory: --workspace DIR");
-  if (::faccessat(directory.get(), ".", R_OK | X_OK, 0) != 0) return refused(Code::kPermissionDenied).sys(errno, "faccessat");
+  if (::faccessat(directory.get(), ".", R_OK | X_OK, 0) != 0)
+    return refused(Code::kPermissionDenied)
+        .sys(errno, "faccessat")
+        .reason("you may not list and enter it")
+        .next("run `chmod u+rx` on it, or name another directory: --workspace DIR");
   char real_home[PATH_MAX];
   const auto is = [&](const std::string& one) {
     return !one.empty() && ::realpath(one.c_str(), real_home) != nullptr && path == real_home;

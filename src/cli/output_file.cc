@@ -67,6 +67,10 @@ int open_output(const std::string& path, const LoadedPolicy& loaded) {
 
 Result<UniqueFd> create_output(const std::string& path, std::string_view what, std::string_view option,
                                const LoadedPolicy& loaded) {
+  if (path == "-")
+    return Error(Code::kInvalidArgument, format("cannot create {} `-`", what))
+        .reason("it would be a file of that name in the current directory")
+        .next(format("{} /dev/stdout, or {} ./- for the file", option, option));
   const int file = open_output(path, loaded);
   if (file >= 0) return UniqueFd(file);
   return Error(Code::kInvalidArgument, format("cannot create {} {}", what, belljar::quoted(path)))

@@ -62,6 +62,8 @@ constexpr bool performed(const SeccompSpec& spec) { return spec.file_calls != Fi
 constexpr Verdict brokered(const SeccompSpec& spec) { return performed(spec) || spec.observe ? kNotify : kAllow; }
 constexpr Verdict observed(const SeccompSpec& spec) { return spec.observe ? kNotify : kAllow; }
 
+Rule flat(Verdict verdict) { return Rules(verdict); }
+
 Rule open_rule(const SeccompSpec& spec, std::uint8_t flags) {
   Rules rules(spec.file_calls == FileCalls::kAll || spec.observe ? kNotify : kAllow);
   if (spec.deny_setid_bits) {
@@ -186,9 +188,19 @@ Rule personality_rule() {
   return rules.when(is(0, 0), kAllow).when(is(0, 0xffffffffU), kAllow).when(is(0, ADDR_NO_RANDOMIZE), kAllow);
 }
 
-Rule only_self_rule() { return Rules(refuse(EPERM)).when(is(0, 0), kAllow); }
+// chown(2): -1 leaves the one or the other as it is.
+Rule owner_rule(const SeccompSpec& spec, std::uint8_t owner) {
+  constexpr std::uint32_t kKeep = ~0U;
+  if (spec.allow_nested_userns || (spec.only_uid == kKeep && spec.only_gid == kKeep)) return flat(kAllow);
+  const auto group = static_cast<std::uint8_t>(owner + 1);
+  Rules rules(refuse(EPERM));
+  for (const std::uint32_t uid : {kKeep, spec.only_uid}) {
+    for (const std::uint32_t gid : {kKeep, spec.only_gid}) rules.when(is(owner, uid), is(group, gid), kAllow);
+  }
+  return rules;
+}
 
-Rule flat(Verdict verdict) { return Rules(verdict); }
+Rule only_self_rule() { return Rules(refuse(EPERM)).when(is(0, 0), kAllow); }
 
 Rule granted_or(bool granted, int errnum) { return flat(granted ? kAllow : refuse(errnum)); }
 
@@ -206,6 +218,10 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
       return change_mode_rule(spec, 1, brokered(spec));
     case Group::kPathMode2:
       return change_mode_rule(spec, 2, brokered(spec));
+    case Group::kOwner1:
+      return owner_rule(spec, 1);
+    case Group::kOwner2:
+      return owner_rule(spec, 2);
     case Group::kCreat:
       return mode_rule(spec, 1, brokered(spec));
     case Group::kNames:
@@ -287,6 +303,8 @@ bool is_told(Group group, int errnum) noexcept {
     case Group::kClone3:
     case Group::kOpenHow:
     case Group::kPrctl:
+    case Group::kOwner1:
+    case Group::kOwner2:
     case Group::kKcmp:  // Mesa and Wine ask whether two descriptors are one
       return false;
     case Group::kSocket:

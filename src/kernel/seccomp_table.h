@@ -35,6 +35,8 @@ enum class Group : std::uint8_t {
   kMode1,      // mode at argument 1: fchmod
   kPathMode1,  // a path and a mode at argument 1: chmod
   kPathMode2,  // at 2: fchmodat, fchmodat2
+  kOwner1,     // owner and group at arguments 1 and 2: chown, lchown, fchown
+  kOwner2,     // at 2 and 3: fchownat
   kCreat,
   kNames,  // calls that make, move or remove names, and truncate
   kUmask,

@@ -37,8 +37,10 @@ constexpr unsigned kNobodysId = 0x6ffffffe;  // next to the ids that root lends
 
 // Lives only to hold its user namespace open until the parent has a descriptor of it, and dies with the thread that made it. It
 // shares our memory and touches none of it.
-int hold(void*) {
+int hold(void* parent) {
   raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+  // Whoever is gone by now sends no signal any more.
+  if (raw_call(SYS_getppid) != reinterpret_cast<long>(parent)) raw_call(SYS_exit_group, 0);
   for (;;) raw_call(SYS_ppoll);
 }
 
@@ -62,7 +64,8 @@ int make_namespace(uid_t inside_uid, uid_t outside_uid, gid_t inside_gid, gid_t 
   sigset_t old;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  const pid_t pid = ::clone(hold, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER, nullptr);
+  const pid_t pid =
+      ::clone(hold, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER, reinterpret_cast<void*>(static_cast<long>(::getpid())));
   int error = pid < 0 ? errno : 0;
   ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
   if (pid < 0) return error;
@@ -84,7 +87,14 @@ int make_namespace(uid_t inside_uid, uid_t outside_uid, gid_t inside_gid, gid_t 
 
 Result<UniqueFd> make_idmap(uid_t disk_uid, gid_t disk_gid, uid_t shown_uid, gid_t shown_gid, Zero zero) {
   UniqueFd map;
-  if (const int error = make_namespace(disk_uid, shown_uid, disk_gid, shown_gid, zero, map); error != 0)
+  const int error = make_namespace(disk_uid, shown_uid, disk_gid, shown_gid, zero, map);
+  // In a user namespace that maps no other id, as a rootless container's.
+  if (error == EPERM || error == EACCES)
+    return Error(Code::kFailedPrecondition, "cannot lend files to an unprivileged id")
+        .sys(error, std::string(kIdmapCall))
+        .reason("the user namespace around us does not map the id that the command would have")
+        .next("run as an ordinary user, or accept a command that keeps root's id with --allow-root-uid");
+  if (error != 0)
     return Error(Code::kFailedPrecondition, "cannot make a user namespace for an idmapped mount")
         .sys(error, "clone")
         .next(next_for(error));

@@ -219,6 +219,10 @@ void forward_signal(const ChildContext& context, const wire::SignalMessage& mess
   }
   for (int i = 0; i < running_count; ++i) {
     if (message.exec_id == 0 || running[i].id == message.exec_id) {
+      if (message.type == wire::ToInit::kSignalAlone) {
+        ::kill(running[i].pid, message.signal);
+        continue;
+      }
       // The terminal's foreground job may be another group than the shell's own.
       const pid_t foreground = context.pty_slave >= 0 ? ::tcgetpgrp(context.pty_slave) : -1;
       if (foreground > 1 && foreground != running[i].pid) ::kill(-foreground, message.signal);
@@ -319,7 +323,7 @@ bool handle_request(ChildContext& context) noexcept {
   }
   wire::ToInit type{};
   std::memcpy(&type, request_buffer, sizeof type);
-  if (type == wire::ToInit::kSignal && size == sizeof(wire::SignalMessage)) {
+  if ((type == wire::ToInit::kSignal || type == wire::ToInit::kSignalAlone) && size == sizeof(wire::SignalMessage)) {
     wire::SignalMessage signal;
     std::memcpy(&signal, request_buffer, sizeof signal);
     forward_signal(context, signal);

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -74,8 +75,11 @@ Error exec_error(const ExecRequest& request) {
 
 struct Received {
   wire::Reply reply;
-  int fds[wire::kMaxFds];  // `count` of them
+  int fds[wire::kMaxFds];  // `fd_count` of them
   int fd_count = 0;
+
+  // With our table full the kernel drops descriptors and delivers the message (MSG_CTRUNC, unix(7)).
+  bool is_whole() const { return fd_count == reply.has_listener + reply.has_pty + reply.has_root + std::popcount(reply.sockets); }
 };
 
 // 1 message, 0 end of the socket, -errno.
@@ -245,7 +249,10 @@ class Starter {
     sigset_t old;
     sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, &old);
-    const long pid = ::syscall(SYS_clone3, &args, sizeof args);
+    long pid = ::syscall(SYS_clone3, &args, sizeof args);
+    // An outer filter cannot look behind clone3's pointer and says so by ENOSYS; clone's flags it can judge.
+    if (pid < 0 && errno == ENOSYS && plan_.cgroup_fd < 0)
+      pid = ::syscall(SYS_clone, static_cast<unsigned long>(args.flags), nullptr, &pidfd, nullptr, nullptr);
     if (pid == 0) enter_sandbox(context_);
     const int error = errno;
     ::sigprocmask(SIG_SETMASK, &old, nullptr);
@@ -276,7 +283,7 @@ class Starter {
       next = "raise /proc/sys/user/max_user_namespaces, or choose --backend landlock; see `belljar doctor`";
     } else if (error == ENOSYS) {
       reason = "an outer sandbox (Belljar, Docker's default filter) refuses it, or the kernel is older than 5.3";
-      next = "run outside of the other sandbox, or give the outer one allow_nested_userns";
+      next = "run outside of the other sandbox, or choose --backend landlock";
     } else if (error == EPERM) {
       const auto allowed = kernel::read_small_file(AT_FDCWD, "/proc/sys/kernel/unprivileged_userns_clone");  // Debian's own
       const bool off = allowed && allowed->starts_with('0');
@@ -308,6 +315,11 @@ class Starter {
         continue;
       }
       if (received.reply.type == wire::FromInit::kStepFailed) return step_error(received.reply);
+      if (!received.is_whole()) {
+        for (int i = 0; i < received.fd_count; ++i) ::close(received.fds[i]);
+        sandbox_.kill_and_reap();
+        return Error(Code::kResourceExhausted, "cannot take the sandbox's descriptors").sys(EMFILE, "recvmsg").next(kMoreFiles);
+      }
       accept(received);
       return {};
     }
@@ -443,6 +455,11 @@ std::optional<Event> Sandbox::next_event() {
 
 void Sandbox::signal(std::uint32_t exec_id, int signal) noexcept {
   const wire::SignalMessage message{wire::ToInit::kSignal, exec_id, signal};
+  ::send(control_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void Sandbox::signal_alone(std::uint32_t exec_id, int signal) noexcept {
+  const wire::SignalMessage message{wire::ToInit::kSignalAlone, exec_id, signal};
   ::send(control_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

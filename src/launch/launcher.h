@@ -82,6 +82,8 @@ class Sandbox {
   std::optional<Event> next_event();
   // Sends `signal` to the process group of command `exec_id` (0: every process inside).
   void signal(std::uint32_t exec_id, int signal) noexcept;
+  // To the command's first process and nobody else, as kill(2) of its pid.
+  void signal_alone(std::uint32_t exec_id, int signal) noexcept;
   // Kills the whole tree and waits until it is gone. Idempotent.
   void kill_and_reap() noexcept;
   // For a front that ends now, after kExited of a one-shot sandbox with a pid namespace: init has killed and reaped every other

@@ -216,8 +216,12 @@ class Supervisor {
     }
   }
 
+  // What a terminal sends to its job goes to the command's group, anything else to the command, for which our pid stands: a
+  // supervisor that is told to reload keeps its workers.
   void forward(int signal) {
-    if (!gone_) sandbox_.signal(1, signal);
+    if (gone_) return;
+    if (signal == SIGINT || signal == SIGQUIT) sandbox_.signal(1, signal);
+    else sandbox_.signal_alone(1, signal);
   }
 
   // A second one soon after the first means it: the command did not end by the first.

@@ -122,6 +122,19 @@ TEST_F(Run, ACommandThatHandlesASignalKeepsItsExitCode) {
   EXPECT_EQ(outcome.out, "ready\ncaught\n");
 }
 
+// Our pid stands for the command's, not for its group: a supervisor that is told to reload keeps its workers. ^C goes to all.
+TEST_F(Run, ASignalReachesTheCommandAndAnInterruptItsWholeGroup) {
+  const std::string script = "trap 'echo caught' HUP USR1 TERM INT; echo ready; sleep 1; echo sleep $?";
+  for (const int signal : {SIGHUP, SIGUSR1, SIGTERM, SIGINT}) {
+    Running running(command_line({"--no-pty", "--", "bash", "-c", script}), {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+    ASSERT_TRUE(running.wait_for_output("ready"));
+    running.send(signal);
+    const Outcome outcome = running.wait();
+    EXPECT_EQ(outcome.exit_code, 0) << outcome;
+    EXPECT_EQ(outcome.out, signal == SIGINT ? "ready\ncaught\nsleep 130\n" : "ready\ncaught\nsleep 0\n") << signal;
+  }
+}
+
 TEST_F(Run, ASecondInterruptKills) {
   Running running(command_line({"--", "sh", "-c", "trap 'echo once' INT; echo ready; while :; do sleep 0.05; done"}),
                   {.stdin_is = Input::kNull, .cwd = workspace_.path()});
@@ -130,6 +143,29 @@ TEST_F(Run, ASecondInterruptKills) {
   ASSERT_TRUE(running.wait_for_output("once"));
   running.send(SIGINT);
   EXPECT_EQ(running.wait().exit_code, 137);
+}
+
+// A program that copies a file's attributes (patch, tar, rsync) forgives EPERM, not EINVAL.
+TEST_F(Run, AnOwnerThatCannotBeIsNotPermitted) {
+  const Outcome foreign = shell("touch f; chgrp 65534 f");
+  EXPECT_EQ(foreign.exit_code, 1) << foreign;
+  EXPECT_NE(foreign.err.find("Operation not permitted"), std::string::npos) << foreign;
+  EXPECT_EQ(shell("touch f; chown $(id -u):$(id -g) f && chown $(id -u) f && chgrp $(id -g) f").exit_code, 0);
+}
+
+TEST_F(Run, WithNestedNamespacesBubblewrapRunsInside) {
+  BELLJAR_NEEDS(program("bwrap"));
+  const std::vector<std::string> bwrap = {"--", "bwrap", "--ro-bind", "/", "/", "--tmpfs", "/tmp", "echo", "fine"};
+  std::vector<std::string> granted = {"--allow-nested-userns", "--verbose"};
+  granted.insert(granted.end(), bwrap.begin(), bwrap.end());
+  const Outcome nested = run_in(granted);
+  EXPECT_EQ(nested.out, "fine\n") << nested;
+  EXPECT_NE(nested.err.find("could mount in a namespace of its own"), std::string::npos) << nested;
+  EXPECT_NE(run_in(bwrap).exit_code, 0);
+  // What hides and protects cannot be peeled off from a namespace inside.
+  const Outcome peeled = run_in({"--allow-nested-userns", "--hide", workspace_ / "secret", "--", "unshare", "-rm", "sh", "-c",
+                                 "umount secret; mount --bind . /mnt && cat /mnt/secret/key; cat secret/key"});
+  EXPECT_NE(peeled.exit_code, 0) << peeled;
 }
 
 TEST_F(Run, StopAndContinue) {

@@ -31,6 +31,8 @@ std::vector<SeccompSpec> all_specs() {
                      .own_pid_namespace = (bits & 32U) != 0,
                      .allow_nested_userns = (bits & 64U) != 0,
                      .deny_setid_bits = (bits & 128U) != 0,
+                     .only_uid = bits % 3 == 0 ? 1000 : ~0U,
+                     .only_gid = bits % 3 == 0 ? 100 : ~0U,
                      .file_calls = static_cast<FileCalls>(bits >> 8U)});
   }
   const std::size_t silent = specs.size();
@@ -147,7 +149,7 @@ TEST(SeccompModel, ForeignArchitecturesAreKilledWhateverTheNumber) {
 TEST(SeccompFilter, EveryInstructionIsReachableAndEveryProgramIsShort) {
   for (const SeccompSpec& spec : all_specs()) {
     const std::vector<sock_filter> filter = build_filter(spec);
-    EXPECT_LE(filter.size(), 300U);
+    EXPECT_LE(filter.size(), 320U);
     std::vector<bool> reached(filter.size());
     reached[0] = true;
     for (std::size_t pc = 0; pc < filter.size(); ++pc) {
@@ -251,6 +253,27 @@ TEST(SeccompModel, OpensBecomeNotificationsByWhatTheyAskFor) {
   }
   EXPECT_EQ(kind(writes, call(SYS_openat, 0, 0, O_CREAT, 04755)), kErrno);
   EXPECT_EQ(kind(writes, call(SYS_openat2)), kNotify);
+}
+
+TEST(SeccompModel, OwnersAreChangedToMappedIdsOnly) {
+  const SeccompSpec spec{.only_uid = 1000, .only_gid = 100, .tell_refusals = true};
+  constexpr std::uint64_t kKeep = 0xffffffffU, kKeepSigned = ~0ULL;
+  const auto verdict = [&](std::uint64_t uid, std::uint64_t gid) {
+    const Verdict by_path = judge(spec, call(SYS_lchown, 7, uid, gid));
+    EXPECT_EQ(by_path, judge(spec, call(SYS_fchownat, 7, 7, uid, gid)));
+    return text(by_path);
+  };
+  const std::string allowed = text({Verdict::Kind::kAllow, 0}), refused = text({Verdict::Kind::kErrno, EPERM});
+  for (const std::uint64_t uid : {kKeep, kKeepSigned, std::uint64_t{1000}}) {
+    for (const std::uint64_t gid : {kKeep, kKeepSigned, std::uint64_t{100}}) EXPECT_EQ(verdict(uid, gid), allowed) << uid << gid;
+  }
+  for (const std::uint64_t id : {0, 65534, 2000}) {
+    EXPECT_EQ(verdict(id, kKeep), refused) << id;
+    EXPECT_EQ(verdict(kKeep, id), refused) << id;
+    EXPECT_EQ(verdict(1000, id), refused) << id;
+  }
+  EXPECT_EQ(text(judge({}, call(SYS_chown, 7, 65534, 65534))), allowed) << "the kernel answers where no ids are given";
+  EXPECT_EQ(text(judge({.allow_nested_userns = true, .only_uid = 1, .only_gid = 1}, call(SYS_chown, 7, 0, 0))), allowed);
 }
 
 TEST(SeccompModel, ObservingRefusesWhatIsRefusedAndSeesWhatNamesFiles) {

@@ -88,11 +88,14 @@ void confine(const Host& host, const Policy& policy, const Workplace& place, con
   launch::LandlockSpec& spec = plan.landlock;
   if (abi > 0) {
     spec.enabled = true;
-    spec.handled_fs = handled_fs(abi);
-    // Names in the roots are made by the broker, outside of this domain; bind(2) may only go on where they are nobody's business.
-    const bool judged = prepared.file_rules != nullptr;
-    prepared.sockets_held = judged && none_above_roots(paths);
-    add_rules(paths, spec.handled_fs, judged ? spec.handled_fs & ~kMakeSock : spec.handled_fs, spec);
+    // A domain that handles any right of files refuses every mount(2), also in a namespace of the command's own.
+    if (!policy.allow_nested_userns) {
+      spec.handled_fs = handled_fs(abi);
+      // Names in the roots are made by the broker, outside of this domain; bind(2) may only go on where they are nobody's business.
+      const bool judged = prepared.file_rules != nullptr;
+      prepared.sockets_held = judged && none_above_roots(paths);
+      add_rules(paths, spec.handled_fs, judged ? spec.handled_fs & ~kMakeSock : spec.handled_fs, spec);
+    }
     const bool bind_allowed = policy.network.allow_local_binding.value_or(prepared.own_network);
     if (abi >= 4 && !bind_allowed) spec.handled_net = kBindTcp;
     if (abi >= 6) spec.scoped = kScopeSignal | (policy.network.allow_all_unix_sockets ? 0 : kScopeAbstractUnix);
@@ -101,6 +104,10 @@ void confine(const Host& host, const Policy& policy, const Workplace& place, con
   const auto judged = place.listener ? kernel::UnixSockets::kBrokered : kernel::UnixSockets::kPairs;
   filter.unix_sockets = policy.network.allow_all_unix_sockets ? kernel::UnixSockets::kAll : judged;
   filter.allow_nested_userns = policy.allow_nested_userns;
+  if (plan.identity == launch::Identity::kSelfMapped || plan.identity == launch::Identity::kRootMapped) {
+    filter.only_uid = plan.inside_uid;
+    filter.only_gid = plan.inside_gid;
+  }
   filter.file_calls = file_calls(prepared.file_rules.get());
   plan.seccomp_listener = filter.unix_sockets == kernel::UnixSockets::kBrokered || filter.file_calls != kernel::FileCalls::kDirect;
   filter.tell_refusals = plan.seccomp_listener;
