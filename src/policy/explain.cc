@@ -121,7 +121,10 @@ std::string note_for(const Policy& policy, const MergeContext& context, std::str
   }
   if (access == Access::kWrite && filesystem.protect != Protect::kNone) {
     if (const std::string_view name = protected_name_in(path); !name.empty()) {
-      return format("{} is a protected name: inside a writable root it stays read-only (filesystem.protect)", quoted(name));
+      // Git itself has to write there: contents are judged.
+      const bool judged = filesystem.protect == Protect::kDefault && (folds_to(name, ".git") || folds_to(name, ".gitmodules"));
+      return format("{} is a protected name: inside a writable root {} (filesystem.protect)", quoted(name),
+                    judged ? "nothing is written there that git would run" : "it stays read-only");
     }
   }
   if (access == Access::kRead && filesystem.caches != Caches::kOff) {

@@ -103,9 +103,11 @@ TEST(Explain, ProtectedNamesOfTwoPartsAndInAnySpelling) {
   const auto effective = merged({});
   const auto note = [&](const std::string& path) { return explain_path(*effective, place(), path)->note; };
   for (const std::string name : {".hg/hgrc", ".github/copilot-instructions.md", ".sl/config", ".config/lefthook.yml", ".HG/Hgrc",
-                                 ".VSCode", ".Git", ".h\u200Cg/hgrc"})
+                                 ".VSCode", ".h\u200Cg/hgrc"})
     EXPECT_TRUE(has(note("/w/" + name), "is a protected name: inside a writable root it stays read-only")) << name;
   EXPECT_TRUE(has(note("/w/.hg/hgrc/x"), "`.hg/hgrc` is a protected name"));
+  for (const std::string name : {".git/config", ".Git", ".gitmodules"})
+    EXPECT_TRUE(has(note("/w/" + name), "nothing is written there that git would run")) << name;
   for (const std::string name : {".hg", ".hg/x", ".github/workflows/x.yml", "x.hg/hgrc", ".hg/x/hgrc", "a.git"})
     EXPECT_EQ(note("/w/" + name), "") << name;
 }
