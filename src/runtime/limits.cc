@@ -58,7 +58,9 @@ Error bad_value(std::string_view key, const std::string& value, std::string reas
   return Error(Code::kInvalidArgument, format("limits.{} = {} cannot be enforced", key, value)).reason(std::move(reason));
 }
 
-Result<void> check_values(const Limits& limits) {
+}  // namespace
+
+Result<void> check_limits(const Limits& limits) {
   // A static init and one command need about a megabyte of page tables, stacks and kernel memory.
   if (limits.memory && *limits.memory < Bytes{1U << 20})
     return bad_value("memory", to_string(*limits.memory), "no program starts in less than 1MiB")
@@ -74,6 +76,8 @@ Result<void> check_values(const Limits& limits) {
     return bad_value("open_files", format("{}", *limits.open_files), "starting a program takes up to 20").next("give at least 20");
   return {};
 }
+
+namespace {
 
 // Fills a LimitState: one method a limit, and each adds its clause.
 class Chooser {
@@ -260,7 +264,7 @@ Bytes tmp_limit(const Limits& limits, Bytes tmp_size) noexcept {
 }
 
 Result<LimitSet> LimitSet::create(const Limits& limits, const LimitContext& context) {
-  BELLJAR_CHECK(check_values(limits));
+  BELLJAR_CHECK(check_limits(limits));
   auto state = std::make_unique<LimitState>();
   state->limits = limits;
   state->context = context;

@@ -43,6 +43,9 @@ struct LimitContext {
   const kernel::CgroupHost* cgroups = nullptr;  // for tests; null: this process's own
 };
 
+// Values that no mechanism can hold, which would read as no limit at all. Errors: kInvalidArgument, naming the key.
+Result<void> check_limits(const Limits& limits);
+
 // The most that the private /tmp may hold so that `limits.disk` stands, and `limits.memory`, which a tmpfs takes from (only a group
 // counts it there): asked before the backend plans that tmpfs.
 Bytes tmp_limit(const Limits& limits, Bytes tmp_size) noexcept;

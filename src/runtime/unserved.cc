@@ -44,7 +44,12 @@ Result<void> check_ports(const Network& network) {
 }
 
 // As for limits that are counts: none is said by leaving the key out, and no network by network.mode.
-Result<void> check_amounts(const Limits& limits) {
+Result<void> check_amounts(const Limits& limits, const Filesystem& filesystem) {
+  // A tmpfs of size 0 is one without limit, tmpfs(5).
+  if (filesystem.tmp_size.count == 0 || (limits.disk && limits.disk->count == 0))
+    return Error(Code::kInvalidArgument, format("{} is 0", filesystem.tmp_size.count == 0 ? "filesystem.tmp_size" : "limits.disk"))
+        .reason("the kernel takes 0 for no limit, and a private /tmp would have none")
+        .next("give a size, 1MiB or so");
   for (const auto& [key, amount] :
        {std::pair("limits.egress_bytes", limits.egress_bytes), {"limits.egress_rate", limits.egress_rate}}) {
     if (amount && amount->count == 0)
@@ -95,7 +100,7 @@ Result<void> check_served(const Policy& policy) {
   if (policy.network.mode != NetMode::kProxy && (limits.egress_bytes || limits.egress_connections || limits.egress_rate))
     return unserved("limits.egress_bytes, egress_connections and egress_rate", "only the proxy counts what passes",
                     "use `--net proxy`, or drop the keys");
-  BELLJAR_CHECK(check_amounts(limits));
+  BELLJAR_CHECK(check_amounts(limits, policy.filesystem));
   const bool unfiltered = policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox;
   if (unfiltered && (!policy.network.publish.empty() || !policy.network.host_ports.empty()))
     return unserved("network.publish and network.host_ports", format("mode {} drops network rules", to_string(policy.mode)),

@@ -1,0 +1,27 @@
+// What no backend can hold is refused by name before anything starts.
+#include "runtime/unserved.h"
+
+#include <gtest/gtest.h>
+
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/units.h"
+
+namespace belljar::runtime {
+namespace {
+
+TEST(Unserved, SizesOf0ThatWouldMeanNoLimit) {
+  Policy policy;
+  EXPECT_TRUE(check_served(policy));
+  policy.filesystem.tmp_size = Bytes{0};
+  EXPECT_EQ(check_served(policy).error().what(), "filesystem.tmp_size is 0");
+  policy.filesystem.tmp_size = Bytes{4096};
+  EXPECT_TRUE(check_served(policy)) << "the twin";
+  policy.limits.disk = Bytes{0};
+  EXPECT_EQ(check_served(policy).error().what(), "limits.disk is 0");
+  policy.limits.disk = Bytes{4096};
+  EXPECT_TRUE(check_served(policy));
+}
+
+}  // namespace
+}  // namespace belljar::runtime
