@@ -21,6 +21,7 @@
 #include "policy/merge.h"
 #include "policy/paths.h"
 #include "runtime/enforcement.h"
+#include "runtime/limits.h"
 #include "runtime/unserved.h"
 #include "session/checks.h"
 #include "session/contained_process.h"
@@ -80,7 +81,8 @@ EnforcementReport ContainedSandbox::enforcement() const {
 // --- life
 
 Result<Planned> ContainedSandbox::plan(const Policy& policy, const Engine& engine) {
-  const EngineFacts facts = BELLJAR_TRY(engine.facts());
+  const EngineFacts facts = BELLJAR_TRY(engine.facts(std::chrono::seconds(30), cancel_));
+  BELLJAR_CHECK(runtime::check_limits(policy.limits));
   BELLJAR_CHECK(check_same_machine(engine.address(), facts, options_));
   backend::Workplace place = embedded_.place;
   place.cwd = place.workspace;
@@ -90,6 +92,8 @@ Result<Planned> ContainedSandbox::plan(const Policy& policy, const Engine& engin
   ContainerOptions options = options_;
   options.runtime = choose_runtime(facts, options_.runtime, policy.isolation);
   Planned planned = BELLJAR_TRY(plan_container(host, policy, place, options, installed, facts.rootless));
+  fit_engine(planned.spec, facts.processors, facts.maps_ids);
+  report_engine(facts.maps_ids, facts.seccomp, planned.report);
   report_limits(policy, facts.memory_limit, facts.cpu_quota, facts.pids_limit, planned.report);
   const std::string& runtime = options.runtime.empty() ? facts.default_runtime : options.runtime;
   policy::report_isolation(policy, isolation_of_runtime(facts, options.runtime), format("runtime {}", escaped(runtime)),
@@ -125,14 +129,14 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
   policy::hide_state(policy.filesystem.entries, default_state_dir());
   const auto exists = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };
   Address address = BELLJAR_TRY(find_engine(options_, by_name(embedded_.caller_env), exists));
-  Engine engine = BELLJAR_TRY(Engine::connect(std::move(address)));
+  Engine engine = BELLJAR_TRY(Engine::connect(std::move(address), std::chrono::seconds(10), cancel_));
   Planned planned = BELLJAR_TRY(plan(policy, engine));
   (void)remove_orphans(engine);
   const ImageFacts image = BELLJAR_TRY(fetch_image(engine, options_, cancel_));
   hold_volumes(planned.spec, image.volumes, policy.filesystem.tmp_size);
   Files files = BELLJAR_TRY(open_files(planned));
   Box box;
-  if (options_.mode == ContainerMode::kSession) box = BELLJAR_TRY(Container::start(engine, planned.spec));
+  if (options_.mode == ContainerMode::kSession) box = BELLJAR_TRY(Container::start(engine, planned.spec, cancel_));
   if (box != nullptr ? !box->held() : !engine.is_local()) report_unheld(planned.report);
   enforcement_ = std::move(planned.report);
   return Running{std::move(engine), std::move(planned.spec), std::move(files), std::move(box)};

@@ -2,6 +2,7 @@
 // missing.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,6 +76,80 @@ class ContainerBackend : public testing::Test {
   std::unique_ptr<test::TempDir> work_;
   SandboxConfig config_;
 };
+
+// Mounts that are there before the engine is: it has a mount namespace of its own.
+class Mounted {
+ public:
+  explicit Mounted(std::string at) : at_(std::move(at)) {
+    fs::create_directories(at_);
+    const std::string options = "mode=777,uid=" + std::to_string(test::user_uid());
+    done_ = ::mount("tmpfs", at_.c_str(), "tmpfs", 0, options.c_str()) == 0;
+  }
+  ~Mounted() {
+    if (done_) ::umount2(at_.c_str(), MNT_DETACH);
+  }
+  Mounted(const Mounted&) = delete;
+  Mounted& operator=(const Mounted&) = delete;
+  bool done() const noexcept { return done_; }
+
+ private:
+  std::string at_;
+  bool done_ = false;
+};
+
+class ContainerMounts : public ContainerBackend {
+ protected:
+  void SetUp() override {
+    if (!test::is_root()) GTEST_SKIP() << "only root can mount";
+    for (const std::string& at : {data_ / "sub", data_ / "closed/sub", volume_ / "sub", project_ / "mnt", project_ / ".git/mnt"}) {
+      mounts_.push_back(std::make_unique<Mounted>(at));
+      if (!mounts_.back()->done()) GTEST_SKIP() << "needs mount(2)";
+    }
+    project_.give_to(test::user_uid(), test::user_gid());
+    ContainerBackend::SetUp();
+    config_.workspace = project_.path();
+  }
+  static bool writes(Sandbox& sandbox, const std::string& path) {
+    return out(sandbox, "echo x 2>/dev/null > " + path + " && echo written").find("written") != std::string::npos;
+  }
+
+  const test::TempDir data_, volume_, project_;
+  std::vector<std::unique_ptr<Mounted>> mounts_;
+};
+
+TEST_F(ContainerMounts, WhatIsMountedBelowWhatIsReadOnlyIsReadOnlyToo) {
+  config_.policy.filesystem.entries = {{.path = data_.path(), .access = Access::kRead},
+                                       {.path = data_ / "closed", .access = Access::kNone}};
+  config_.policy.filesystem.volumes = {{.source = volume_.path(), .target = "/data", .readonly = true}};
+  const auto sandbox = start();
+  EXPECT_FALSE(writes(*sandbox, data_ / "sub/f"));
+  EXPECT_FALSE(writes(*sandbox, "/data/sub/f"));
+  EXPECT_FALSE(writes(*sandbox, project_ / ".git/mnt/f"));
+  EXPECT_NE(out(*sandbox, "ls " + (data_ / "closed/sub")).find("denied"), std::string::npos);
+  EXPECT_EQ(out(*sandbox, "grep -c ' " + (data_ / "sub") + " tmpfs ro' /proc/mounts"), "1\n") << "it is there";
+  EXPECT_TRUE(writes(*sandbox, project_ / "mnt/f")) << "the twin";
+}
+
+TEST_F(ContainerMounts, AReadOnlyWorkspaceIsSoBelowItsMounts) {
+  config_.policy.mode = Mode::kReadOnly;
+  const auto sandbox = start();
+  EXPECT_FALSE(writes(*sandbox, project_ / "mnt/f"));
+  EXPECT_FALSE(writes(*sandbox, project_ / "f"));
+}
+
+TEST_F(ContainerBackend, LimitsThatWouldMeanNoneAreRefusedByName) {
+  const auto refused = [&](auto change) {
+    config_.policy = {};
+    change(config_.policy);
+    return refusal().what();
+  };
+  EXPECT_EQ(refused([](Policy& policy) { policy.limits.memory = Bytes{0}; }), "limits.memory = 0 cannot be enforced");
+  EXPECT_EQ(refused([](Policy& policy) { policy.limits.cpus = 0.001; }), "limits.cpus = 0.001 cannot be enforced");
+  EXPECT_EQ(refused([](Policy& policy) { policy.filesystem.tmp_size = Bytes{0}; }), "filesystem.tmp_size is 0");
+  config_.policy = {};
+  config_.policy.limits.cpus = 64;  // more than there are: all
+  EXPECT_EQ(out(*start(), "echo ran"), "ran\n");
+}
 
 // A caller that takes its time makes no timeout of a command that ended in time.
 TEST_F(ContainerBackend, ASlowCallbackIsNoTimeout) {
@@ -244,7 +319,9 @@ TEST_F(ContainerBackend, WhatIsMissingIsSaid) {
   config_.container.network = "no-such-network";
   config_.policy.network.mode = NetMode::kHost;
   EXPECT_NE(refusal().reason().find("no-such-network"), std::string::npos) << refusal().line();
-  config_.container.network = "host";
+  config_.container.network = "host";  // and with it the abstract sockets of this machine
+  EXPECT_EQ(refusal().what(), "network.unix_sockets cannot be enforced on this machine (own sockets only)");
+  config_.policy.accept = {"network.unix_sockets"};
   EXPECT_EQ(refusal().what(), "it was started");
   config_.container.engine = "unix:///nonexistent/docker.sock";
   EXPECT_EQ(refusal().code(), Code::kUnavailable);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/container/context.h"
 #include "base/format.h"
 #include "belljar/container.h"
 #include "belljar/error.h"
@@ -118,7 +119,8 @@ std::vector<std::string> usual_places(const std::map<std::string, std::string>& 
 
 Result<Address> find_engine(const ContainerOptions& options, const std::map<std::string, std::string>& environment,
                             const std::function<bool(const std::string&)>& exists) {
-  const std::string named = options.engine.empty() ? variable(environment, "DOCKER_HOST") : options.engine;
+  std::string named = options.engine.empty() ? variable(environment, "DOCKER_HOST") : options.engine;
+  if (named.empty()) named = BELLJAR_TRY(host_of_context(environment));
   if (!named.empty()) {
     std::optional<TlsFiles> tls;
     if (named.starts_with(kTcp)) tls = BELLJAR_TRY(tls_of(environment));

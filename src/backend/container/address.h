@@ -44,7 +44,8 @@ Result<std::optional<TlsFiles>> tls_of(const std::map<std::string, std::string>&
 // The usual places of sockets.
 std::vector<std::string> usual_places(const std::map<std::string, std::string>& environment);
 
-// `options.engine`, else DOCKER_HOST, else the first usual place that `exists` says yes to. Errors: as parse_address and tls_of;
+// `options.engine`, else DOCKER_HOST, else Docker's context (context.h), else the first usual place that `exists` says yes to.
+// Errors: as parse_address, tls_of and host_of_context;
 // kUnavailable, there is no engine here; kFailedPrecondition, plain TCP to somewhere else.
 Result<Address> find_engine(const ContainerOptions& options, const std::map<std::string, std::string>& environment,
                             const std::function<bool(const std::string&)>& exists);

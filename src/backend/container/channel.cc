@@ -25,6 +25,7 @@
 #include "base/format.h"
 #include "base/thread.h"
 #include "base/unique_fd.h"
+#include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 
@@ -35,6 +36,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostNoise = 4096;
 constexpr std::chrono::seconds kWritePatience{30};
+constexpr int kLastWords = 200;       // ms, for the rest of what an engine says of an error
 constexpr std::uint32_t kNobody = 0;  // records of no command: the hello and pings
 
 UniqueFd make_event() { return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
@@ -80,8 +82,7 @@ Result<std::shared_ptr<Channel>> Channel::open(Upgraded attached) {
   std::shared_ptr<Channel> channel(new Channel(*std::move(attached.stream), std::move(stop)));
   auto inbox = std::make_shared<Inbox>(make_event());
   channel->inboxes_.emplace(kNobody, std::move(inbox));
-  channel->thread_ =
-      start_thread([raw = channel.get(), early = std::move(attached.early)]() mutable { raw->follow(std::move(early)); });
+  channel->thread_ = start_thread([raw = channel.get(), early = std::move(attached.early)]() mutable { raw->follow(early); });
   return channel;
 }
 
@@ -113,8 +114,14 @@ void Channel::follow(const std::string& early) {
   std::array<char, 64U << 10> buffer;
   for (;;) {
     std::array<pollfd, 2> set = {{{connection_.fd(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
-    if (::poll(set.data(), set.size(), -1) < 0) continue;
+    const int ready = ::poll(set.data(), set.size(), failed_ ? kLastWords : -1);
+    if (ready < 0) continue;
     if (set[1].revents != 0) return end("the sandbox was stopped");
+    if (ready == 0) {
+      end("the engine reports an error");
+      ::shutdown(connection_.fd(), SHUT_RDWR);
+      return;
+    }
     const long got = connection_.read(buffer.data(), buffer.size(), Clock::now() + std::chrono::seconds(1));
     if (got == -ETIMEDOUT) continue;
     if (got == 0) {
@@ -135,6 +142,7 @@ bool Channel::take(std::string_view bytes) {
       if (!taken && because.empty()) because = taken.error().reason();
       return;
     }
+    failed_ = failed_ || stream == FrameStream::kSystemError;
     const std::lock_guard lock(mutex_);
     if (noise_.size() < kMostNoise) noise_ += part.substr(0, kMostNoise - noise_.size());
   };
@@ -163,8 +171,7 @@ void Channel::end(std::string because) {
     const std::lock_guard lock(mutex_);
     if (!alive_) return;
     alive_ = false;
-    if (!noise_.empty()) because += format("; it said: {}", escaped(noise_));
-    because_ = std::move(because);
+    because_ = std::move(because) + noise();
     waiting = inboxes_;
     kill_process();
   }
@@ -173,7 +180,9 @@ void Channel::end(std::string because) {
 
 // --- what others ask
 
-Result<void> Channel::await_hello(std::chrono::milliseconds patience) {
+std::string Channel::noise() const { return noise_.empty() ? std::string() : format("; it said: {}", escaped(noise_)); }
+
+Result<void> Channel::await_hello(std::chrono::milliseconds patience, const CancelToken& cancel) {
   const Clock::time_point deadline = Clock::now() + patience;
   const std::shared_ptr<Inbox> inbox = inboxes_.at(kNobody);  // set before the thread began, and never taken out
   for (;;) {
@@ -187,12 +196,15 @@ Result<void> Channel::await_hello(std::chrono::milliseconds patience) {
           .reason(ended_because())
           .next("look at the engine's log");
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0)
+    if (left <= 0) {
+      const std::lock_guard lock(mutex_);
       return Error(Code::kDeadlineExceeded, "the container does not begin")
-          .reason(format("its pid 1 said nothing for {} s", patience.count() / 1000))
+          .reason(format("its pid 1 did not greet for {} s{}", patience.count() / 1000, noise()))
           .next("look at the engine's log");
-    pollfd wait{inbox->fd(), POLLIN, 0};
-    ::poll(&wait, 1, static_cast<int>(left));
+    }
+    if (cancel.cancelled()) return Error(Code::kCanceled, "the container did not begin").reason("cancelled by the caller");
+    std::array<pollfd, 2> wait = {{{inbox->fd(), POLLIN, 0}, {cancel.fd(), POLLIN, 0}}};
+    ::poll(wait.data(), wait.size(), static_cast<int>(left));
   }
 }
 

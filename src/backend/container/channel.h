@@ -16,6 +16,7 @@
 #include "backend/container/http.h"
 #include "backend/container/records.h"
 #include "base/unique_fd.h"
+#include "belljar/cancel.h"
 #include "belljar/result.h"
 
 namespace belljar::backend::container {
@@ -51,8 +52,8 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // Errors: kFailedPrecondition, it is not our program, or ended; kDeadlineExceeded.
-  Result<void> await_hello(std::chrono::milliseconds patience);
+  // Errors: kFailedPrecondition, it is not our program, or ended; kDeadlineExceeded; kCanceled. With what it said instead.
+  Result<void> await_hello(std::chrono::milliseconds patience, const CancelToken& cancel = {});
   // A number for a new command and what will arrive for it. Errors: kUnavailable, the line is gone; kResourceExhausted.
   Result<std::pair<std::uint32_t, std::shared_ptr<Inbox>>> add_command();
   void drop_command(std::uint32_t id);
@@ -73,13 +74,15 @@ class Channel {
   bool take(std::string_view bytes);
   void dispatch(char type, std::uint32_t id, std::string_view payload);
   void end(std::string because);
-  void kill_process();  // under mutex_
+  void kill_process();        // under mutex_
+  std::string noise() const;  // "; it said: ...", or nothing; under mutex_
 
   Connection connection_;
   UniqueFd stop_;
   std::thread thread_;
   FrameParser frames_;    // of the reading thread
   RecordParser records_;  // of the reading thread
+  bool failed_ = false;   // of the reading thread: the engine reports an error, and says it in its stream
   std::mutex write_mutex_;
   mutable std::mutex mutex_;
   std::map<std::uint32_t, std::shared_ptr<Inbox>> inboxes_;  // guarded by mutex_

@@ -20,6 +20,7 @@
 #include "backend/container/spec.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "belljar/cancel.h"
 #include "belljar/container.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -102,7 +103,7 @@ Result<ImageFacts> fetch_image(const Engine& engine, const ContainerOptions& opt
         .next(std::move(next));
   };
   if (options.pull != PullPolicy::kAlways) {
-    if (auto found = BELLJAR_TRY(engine.find_image(options.image))) return *std::move(found);
+    if (auto found = BELLJAR_TRY(engine.find_image(options.image, cancel))) return *std::move(found);
     if (options.pull == PullPolicy::kNever)
       return missing("the engine has none, and the pull policy is `never`", "build or load it, or let it be pulled");
   }
@@ -111,15 +112,15 @@ Result<ImageFacts> fetch_image(const Engine& engine, const ContainerOptions& opt
   return missing("the engine pulled it, and does not know it by that name", "check the name");
 }
 
-Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const Spec& spec) {
+Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const Spec& spec, const CancelToken& cancel) {
   std::string id = BELLJAR_TRY(engine.create(spec));
   // From here on its destructor removes it, whatever fails.
   std::shared_ptr<Container> container(new Container(engine, std::move(id)));
   Upgraded attached = BELLJAR_TRY(engine.attach(container->id_));
   container->channel_ = BELLJAR_TRY(Channel::open(std::move(attached)));
-  BELLJAR_CHECK(engine.start(container->id_));
+  BELLJAR_CHECK(engine.start(container->id_, cancel));
   container->begun_ = true;
-  BELLJAR_CHECK(container->channel_->await_hello(kHelloPatience));
+  BELLJAR_CHECK(container->channel_->await_hello(kHelloPatience, cancel));
   // An engine that is killed leaves its containers running, and our line says no more.
   if (const auto pid = engine.pid(container->id_); pid && engine.is_local()) {
     UniqueFd process = find_process(*pid, container->id_);

@@ -31,8 +31,8 @@ Result<ImageFacts> fetch_image(const Engine& engine, const ContainerOptions& opt
 // A resource. Safe from any thread.
 class Container {
  public:
-  // Errors: as the calls of Engine; kFailedPrecondition, its pid 1 did not begin.
-  static Result<std::shared_ptr<Container>> start(const Engine& engine, const Spec& spec);
+  // Errors: as the calls of Engine; kFailedPrecondition, its pid 1 did not begin; kCanceled, and it is removed.
+  static Result<std::shared_ptr<Container>> start(const Engine& engine, const Spec& spec, const CancelToken& cancel = {});
   ~Container() { (void)stop(); }
   Container(const Container&) = delete;
   Container& operator=(const Container&) = delete;

@@ -15,6 +15,7 @@
 #include "backend/container/http.h"
 #include "backend/container/spec.h"
 #include "base/format.h"
+#include "belljar/cancel.h"
 #include "belljar/container.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -108,7 +109,7 @@ Json mounts_of(const Spec& spec) {
                       {"Source", bind.source},
                       {"Target", bind.target},
                       {"ReadOnly", bind.readonly},
-                      {"BindOptions", {{"Propagation", "rprivate"}}}});
+                      {"BindOptions", {{"Propagation", "rprivate"}, {"NonRecursive", bind.readonly && !bind.with_mounts}}}});
   return mounts;
 }
 
@@ -133,6 +134,7 @@ Json host_config_of(const Spec& spec) {
   if (spec.pids) config["PidsLimit"] = *spec.pids;
   if (spec.cpus) config["NanoCpus"] = static_cast<std::int64_t>(*spec.cpus * 1e9);
   if (!spec.runtime.empty()) config["Runtime"] = spec.runtime;
+  if (spec.host_ids) config["UsernsMode"] = "host";
   return config;
 }
 
@@ -195,8 +197,8 @@ Error missing_image(const std::string& image, std::string reason) {
 
 }  // namespace
 
-Result<Engine> Engine::connect(Address address, std::chrono::milliseconds patience) {
-  const Reply reply = BELLJAR_TRY(fetch(address, {.target = "/_ping", .patience = patience}));
+Result<Engine> Engine::connect(Address address, std::chrono::milliseconds patience, const CancelToken& cancel) {
+  const Reply reply = BELLJAR_TRY(fetch(address, {.target = "/_ping", .patience = patience, .cancel = cancel}));
   if (reply.status != 200) return refused("cannot use the container engine", reply);
   const auto found = reply.headers.find("api-version");
   const std::optional<int> minor = found == reply.headers.end() ? std::nullopt : minor_of(found->second);
@@ -212,21 +214,26 @@ Result<Engine> Engine::connect(Address address, std::chrono::milliseconds patien
   return Engine(std::move(address), format("/v1.{}", std::min(*minor, kNewest)));
 }
 
-Result<Reply> Engine::call(Method method, const std::string& path, std::string json) const {
-  return fetch(address_, {.method = method, .target = version_ + path, .json = std::move(json)});
+Result<Reply> Engine::call(Method method, const std::string& path, std::string json, CancelToken cancel) const {
+  return fetch(address_, {.method = method, .target = version_ + path, .json = std::move(json), .cancel = std::move(cancel)});
 }
 
-Result<EngineFacts> Engine::facts(std::chrono::milliseconds patience) const {
-  const Reply reply = BELLJAR_TRY(fetch(address_, {.target = version_ + "/info", .patience = patience}));
+Result<EngineFacts> Engine::facts(std::chrono::milliseconds patience, const CancelToken& cancel) const {
+  const Reply reply = BELLJAR_TRY(fetch(address_, {.target = version_ + "/info", .patience = patience, .cancel = cancel}));
   if (reply.status != 200) return refused("cannot ask the container engine what it can do", reply);
   const Json json = BELLJAR_TRY(parsed(reply, "what the container engine can do"));
   EngineFacts facts;
   facts.memory_limit = value_in(json, {"MemoryLimit"}, false);
   facts.cpu_quota = value_in(json, {"CpuCfsQuota"}, false);
   facts.pids_limit = value_in(json, {"PidsLimit"}, false);
+  facts.processors = value_in(json, {"NCPU"}, 0.0);
   if (const auto options = json.find("SecurityOptions"); options != json.end() && options->is_array()) {
-    facts.rootless = std::ranges::any_of(
-        *options, [](const Json& option) { return option.is_string() && option.get<std::string>().starts_with("name=rootless"); });
+    for (const Json& option : *options) {
+      const std::string text = option.is_string() ? option.get<std::string>() : std::string();
+      if (text.starts_with("name=rootless")) facts.rootless = true;
+      if (text.starts_with("name=userns")) facts.maps_ids = true;
+      if (text.starts_with("name=seccomp")) facts.seccomp = text.find("profile=unconfined") == std::string::npos;
+    }
   }
   facts.default_runtime = value_in(json, {"DefaultRuntime"}, std::string());
   facts.machine = value_in(json, {"Name"}, std::string());
@@ -238,8 +245,8 @@ Result<EngineFacts> Engine::facts(std::chrono::milliseconds patience) const {
   return facts;
 }
 
-Result<std::optional<ImageFacts>> Engine::find_image(const std::string& image) const {
-  const Reply reply = BELLJAR_TRY(call(Method::kGet, "/images/" + image + "/json"));
+Result<std::optional<ImageFacts>> Engine::find_image(const std::string& image, const CancelToken& cancel) const {
+  const Reply reply = BELLJAR_TRY(call(Method::kGet, "/images/" + image + "/json", {}, cancel));
   if (reply.status == 404) return std::optional<ImageFacts>();
   if (reply.status != 200) return refused(format("cannot look for the image {}", belljar::quoted(image)), reply);
   const Json json = BELLJAR_TRY(parsed(reply, "what the image is"));
@@ -305,8 +312,8 @@ Result<Upgraded> Engine::attach(const std::string& id) const {
   return upgraded;
 }
 
-Result<void> Engine::start(const std::string& id) const {
-  const Reply reply = BELLJAR_TRY(call(Method::kPost, format("/containers/{}/start", id)));
+Result<void> Engine::start(const std::string& id, const CancelToken& cancel) const {
+  const Reply reply = BELLJAR_TRY(call(Method::kPost, format("/containers/{}/start", id), {}, cancel));
   if (reply.status == 204 || reply.status == 304) return {};
   return refused("cannot start the container", reply);
 }

@@ -18,6 +18,9 @@ namespace belljar::backend::container {
 
 struct EngineFacts {
   bool rootless = false;
+  bool maps_ids = false;                                             // --userns-remap: a container's ids are others here
+  bool seccomp = false;                                              // a profile is on by default
+  double processors = 0;                                             // 0: it does not say
   bool memory_limit = false, cpu_quota = false, pids_limit = false;  // what the engine says it can hold
   std::string default_runtime;
   std::map<std::string, std::string> runtimes;  // name -> its program, or the type of its shim
@@ -38,17 +41,18 @@ struct Listed {
   std::map<std::string, std::string> labels;
 };
 
-// Safe from any thread: a connection for each call, nothing shared.
+// Safe from any thread: a connection for each call, nothing shared. `cancel` ends the wait for the answer (kCanceled).
 class Engine {
  public:
   // Asks the engine for its version. Errors: as fetch; kFailedPrecondition, it is too old.
-  static Result<Engine> connect(Address address, std::chrono::milliseconds patience = std::chrono::seconds(10));
+  static Result<Engine> connect(Address address, std::chrono::milliseconds patience = std::chrono::seconds(10),
+                                const CancelToken& cancel = {});
 
-  Result<EngineFacts> facts(std::chrono::milliseconds patience = std::chrono::seconds(30)) const;
+  Result<EngineFacts> facts(std::chrono::milliseconds patience = std::chrono::seconds(30), const CancelToken& cancel = {}) const;
   const Address& address() const noexcept { return address_; }
   bool is_local() const noexcept { return !address_.path.empty(); }  // by a socket of this machine
   // nullopt: it has none of that name.
-  Result<std::optional<ImageFacts>> find_image(const std::string& image) const;
+  Result<std::optional<ImageFacts>> find_image(const std::string& image, const CancelToken& cancel = {}) const;
   // Errors: kNotFound, kUnauthenticated, kUnavailable: what the engine said, also when it said it in the middle of a success;
   // kCanceled, `cancel` was cancelled meanwhile.
   Result<void> pull(const ContainerOptions& options, const CancelToken& cancel = {}) const;
@@ -56,7 +60,7 @@ class Engine {
   Result<std::string> create(const Spec& spec) const;
   // Its stdin, stdout and stderr; before start(), so that nothing is missed.
   Result<Upgraded> attach(const std::string& id) const;
-  Result<void> start(const std::string& id) const;
+  Result<void> start(const std::string& id, const CancelToken& cancel = {}) const;
   Result<int> pid(const std::string& id) const;  // of its pid 1, as the engine sees it; 0: it does not run
   // With its anonymous volumes, running or not. One that is not there, or on its way out, is fine.
   Result<void> remove(const std::string& id) const;
@@ -67,7 +71,7 @@ class Engine {
 
  private:
   Engine(Address address, std::string version) : address_(std::move(address)), version_(std::move(version)) {}
-  Result<Reply> call(Method method, const std::string& path, std::string json = {}) const;
+  Result<Reply> call(Method method, const std::string& path, std::string json = {}, CancelToken cancel = {}) const;
 
   Address address_;
   std::string version_;  // "/v1.41"

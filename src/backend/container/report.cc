@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "backend/container/spec.h"
+#include "backend/native/host.h"
+#include "backend/native/tree.h"
 #include "backend/native/view.h"
 #include "base/format.h"
 #include "belljar/container.h"
@@ -64,10 +66,16 @@ void report_files(const ContainerOptions& options, const Paths& paths, Clauses& 
   }
 }
 
-void report_tmp(const Policy& policy, const Paths& paths, Clauses& report) {
-  if (!paths.view.private_dirs.empty())
-    full(report, "filesystem.tmp", format("private, {} each", to_string(policy.filesystem.tmp_size)),
+void report_tmp(const Policy& policy, const ContainerOptions& options, const Paths& paths, Clauses& report) {
+  if (!paths.view.private_dirs.empty()) {
+    std::string others;  // a tmpfs of the caller's over one of these
+    for (const auto& [path, text] : options.tmpfs) {
+      if (std::ranges::find(paths.view.private_dirs, path, &PrivateDir::target) != paths.view.private_dirs.end())
+        others += format("; {} as --tmpfs says ({})", escaped(path), text.empty() ? "no options" : escaped(text));
+    }
+    full(report, "filesystem.tmp", format("private, {} each{}", to_string(policy.filesystem.tmp_size), others),
          "tmpfs; /dev/shm is the engine's own");
+  }
   if (policy.filesystem.caches != Caches::kOff)
     none(report, "filesystem.caches",
          policy.filesystem.caches == Caches::kWorkspace ? "a layer over this machine's caches, kept for the workspace"
@@ -90,6 +98,9 @@ void report_processes(const ContainerOptions& options, const User& user, bool ro
   else if (user.uid == 0)
     partial(report, "identity", "host root is never held", "no capabilities",
             "allow_root_uid: the command keeps host uid 0 for file access");
+  else if (user.gid == 0)
+    partial(report, "identity", "host root is never held", "no capabilities",
+            "allow_root_uid: the command keeps host gid 0 for file access");
   else full(report, "identity", format("host id {}, no other", user.uid), "the engine's `User`; no new privileges");
   full(report, "processes", "other processes invisible, out of reach", "pid namespace of " + engine);
   full(report, "kill", "nothing outlives the sandbox or its front",
@@ -103,6 +114,25 @@ void report_processes(const ContainerOptions& options, const User& user, bool ro
           "what it forbids is the engine's choice, not the policy's");
 }
 
+// Names in the file system go by what is shared, abstract ones (unix(7)) by the network namespace.
+void report_sockets(const Policy& policy, const ContainerOptions& options, const Paths& paths, Clauses& report) {
+  constexpr char kAsked[] = "own sockets only";
+  if (policy.network.mode != NetMode::kNone && (options.network == "host" || options.network.starts_with("container:"))) {
+    none(report, "network.unix_sockets", kAsked,
+         format("the network {} is shared, and with it every abstract socket there", escaped(options.network)));
+    return;
+  }
+  std::string shared;
+  for (const backend::Bind& bind : paths.view.binds) {
+    const bool within = std::ranges::any_of(paths.view.binds, [&](const backend::Bind& other) {
+      return other.source.size() < bind.source.size() && is_under(bind.source, other.source);
+    });
+    if (!within) shared += (shared.empty() ? "" : ", ") + escaped(bind.source);
+  }
+  partial(report, "network.unix_sockets", kAsked, "network namespace; no directory of this machine but the shared ones",
+          format("sockets in what is shared can be connected to, read-only or not: {}", shared));
+}
+
 }  // namespace
 
 EnforcementReport report_container(const Policy& policy, const ContainerOptions& options, const Paths& paths, const User& user,
@@ -110,14 +140,21 @@ EnforcementReport report_container(const Policy& policy, const ContainerOptions&
   Clauses report;
   full(report, "mode", std::string(to_string(policy.mode)), "container");
   report_files(options, paths, report);
-  report_tmp(policy, paths, report);
+  report_tmp(policy, options, paths, report);
   report_protect(policy, paths, report);
   report_processes(options, user, rootless, report);
   if (policy.network.mode == NetMode::kNone) full(report, "network", "none", "network namespace with loopback only");
   else full(report, "network", format("the engine's network {}", escaped(options.network)), "no restriction asked for");
-  partial(report, "network.unix_sockets", "own sockets only", "no socket of this machine is mounted",
-          "one that lies in the workspace can be connected to");
+  report_sockets(policy, options, paths, report);
   return report;
+}
+
+void report_engine(bool maps_ids, bool seccomp, EnforcementReport& report) {
+  for (EnforcementClause& clause : report) {
+    if (clause.clause == "identity" && maps_ids) clause.mechanism += "; the engine's mapping of ids is off for it";
+    if (clause.clause == "seccomp" && !seccomp)
+      clause = {clause.clause, clause.asked, {}, Enforced::kNone, "the engine says that it has no profile on", true};
+  }
 }
 
 void report_unheld(EnforcementReport& report) {

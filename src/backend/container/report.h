@@ -12,6 +12,9 @@ EnforcementReport report_container(const Policy& policy, const ContainerOptions&
 // Limits that the engine says it cannot hold become `none`.
 void report_limits(const Policy& policy, bool memory, bool cpu, bool pids, EnforcementReport& report);
 
+// What the engine's own settings make of it: it maps ids (not those of this container), it has a seccomp profile.
+void report_engine(bool maps_ids, bool seccomp, EnforcementReport& report);
+
 // Its pid 1 is out of our reach: what an engine leaves running when it dies stays.
 void report_unheld(EnforcementReport& report);
 

@@ -3,10 +3,28 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
 
+#include "backend/backend.h"
 #include "backend/container/report.h"
+#include "backend/native/host.h"
 #include "backend/native/owner.h"
+#include "backend/native/tree.h"
+#include "backend/native/view.h"
 #include "base/format.h"
+#include "belljar/container.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/units.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
 
@@ -14,6 +32,7 @@ namespace belljar::backend::container {
 namespace {
 
 constexpr char kInsidePath[] = "/.belljar/inside";
+constexpr std::uint64_t kMostProcesses = 4'194'304;  // PID_MAX_LIMIT, which pids.max takes at most
 
 Error unserved(std::string_view what, std::string reason, std::string next) {
   return Error(Code::kUnimplemented, format("the container backend does not serve {}", what))
@@ -43,6 +62,10 @@ Result<void> check_served(const Policy& policy, const ContainerOptions& options)
   BELLJAR_CHECK(check_network(policy.network));
   if (policy.limits.cpu_request || policy.limits.memory_request)
     return unserved("limits.cpu_request and limits.memory_request", "the engine's shares are not used yet", "drop the keys");
+  if (policy.limits.pids && *policy.limits.pids > kMostProcesses)
+    return Error(Code::kInvalidArgument, format("limits.pids = {} cannot be enforced", *policy.limits.pids))
+        .reason(format("a kernel has at most {} processes", kMostProcesses))
+        .next("give fewer, or leave it out");
   const std::string& image = options.image;
   const bool plain = !image.empty() && image.size() < 512 && image.front() != '-' && image.front() != '/' &&
                      std::ranges::all_of(
@@ -95,6 +118,22 @@ Result<void> check_places(const Host& host, const Policy& policy, const Containe
   };
   for (const auto& [path, text] : options.tmpfs) BELLJAR_CHECK(check(policy::normal(path), "a tmpfs"));
   for (const Volume& volume : policy.filesystem.volumes) BELLJAR_CHECK(check(policy::normal(volume.target), "a volume"));
+  return {};
+}
+
+// A container has its own of these, and those of the host are terminals, kernel logs and whole devices. /dev/shm holds files.
+bool is_kernels(const std::string& path) {
+  return is_under(path, "/proc") || is_under(path, "/sys") || (is_under(path, "/dev") && !is_under(path, "/dev/shm"));
+}
+
+// As planned, links followed: a name elsewhere may lead there.
+Result<void> check_shown(const std::vector<backend::Bind>& binds) {
+  for (const backend::Bind& bind : binds) {
+    if (!is_kernels(bind.source) && !is_kernels(bind.target) && !is_under(bind.target, "/.belljar")) continue;
+    return Error(Code::kInvalidArgument, format("cannot show {} in a container", quoted(bind.source)))
+        .reason("a container has a /dev, /proc and /sys of its own")
+        .next("drop the rule; --device names single devices");
+  }
   return {};
 }
 
@@ -161,6 +200,34 @@ std::vector<Bind> binds_of(const Paths& paths, const Workplace& place, const Con
   return binder.take();
 }
 
+// Engines before API 1.44, and kernels before 5.12, make the top mount of a read-only bind read-only, and what is mounted below it
+// stays writable. So such a bind comes without them, and each has a read-only bind of its own, unless what lies between says else.
+// A rootless engine cannot leave out what is mounted below (mount_namespaces(7): such mounts are locked); the binds cover them.
+void bind_mounts_below(const Host& host, const std::vector<std::pair<std::string, std::string>>& tmpfs, bool rootless,
+                       std::vector<Bind>& binds) {
+  const std::vector<Bind> planned = binds;
+  const auto is_of = [&](const Bind& bind, const std::string& path) {
+    const auto nearer = [&](const std::string& target) {
+      return target.size() > bind.target.size() && is_under(target, bind.target) && is_under(path, target);
+    };
+    return std::ranges::none_of(planned, nearer, &Bind::target) &&
+           std::ranges::none_of(tmpfs, [&](const auto& mount) { return nearer(policy::normal(mount.first)); });
+  };
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    const Bind& bind = planned[i];
+    if (!bind.readonly) continue;
+    const std::string real = host.canonical(bind.source).value_or(bind.source);
+    for (const std::string& mount : host.mount_points()) {
+      if (mount == real || !is_under(mount, real) || is_kernels(mount) || host.facts(mount).kind == PathKind::kAbsent) continue;
+      const std::string inside = bind.target + mount.substr(real == "/" ? 0 : real.size());
+      if (!is_of(bind, inside) || std::ranges::find(binds, inside, &Bind::target) != binds.end()) continue;
+      binds.push_back({mount, inside, true});
+      binds[i].with_mounts = rootless;
+    }
+  }
+  std::ranges::stable_sort(binds, {}, [](const Bind& bind) { return depth_of(bind.target); });
+}
+
 std::string private_tmpfs(Bytes size) { return format("rw,exec,nosuid,nodev,size={},mode=1777", size.count); }
 
 // /dev/shm is the engine's own, 64 MiB of it. All are open to whoever the command is: Podman takes no owner for a tmpfs.
@@ -193,10 +260,17 @@ Result<User> choose_user(const Host& host, const Policy& policy, const Container
     const auto theirs = place_of_owner(host, Workplace{.workspace = workspace});
     if (theirs) user = {theirs->owner->uid, theirs->owner->gid, theirs->owner->uid, theirs->owner->gid};
   }
-  if (user.inside_uid != 0 || rootless || policy.allow_root_uid) return user;
-  return Error(Code::kFailedPrecondition, "the command would be uid 0 of this machine")
-      .reason("you are root, so is the owner of the workspace, and the engine maps no ids")
+  // Group root opens what is root's for its group: /etc/shadow of some, sockets, devices.
+  if ((user.inside_uid != 0 && user.inside_gid != 0) || rootless || policy.allow_root_uid) return user;
+  return Error(Code::kFailedPrecondition, format("the command would be {} 0 of this machine", user.inside_uid == 0 ? "uid" : "gid"))
+      .reason(options.user.empty() ? "you are root, so is the owner of the workspace, and the engine maps no ids"
+                                   : "--user says so, and the engine maps no ids")
       .next("give the workspace to an ordinary user, name one (--user UID:GID), use a rootless engine, or --allow-root-uid");
+}
+
+void fit_engine(Spec& spec, double processors, bool maps_ids) {
+  if (spec.cpus && processors > 0) spec.cpus = std::min(*spec.cpus, processors);  // the engine refuses more than it has
+  spec.host_ids = maps_ids;
 }
 
 void hold_volumes(Spec& spec, const std::vector<std::string>& volumes, Bytes size) {
@@ -228,7 +302,11 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
   BELLJAR_CHECK(check_served(policy, options));
   BELLJAR_CHECK(check_places(host, policy, options, place.workspace));
   const User user = BELLJAR_TRY(choose_user(host, policy, options, place.workspace, rootless));
+  if (!options.capabilities.empty() && user.inside_uid != 0)
+    return unserved("--cap-add for a command that is not root", "the kernel drops what an exec of another user would inherit",
+                    "drop it, or run as root on purpose: --user 0 --allow-root-uid");
   const Paths paths = BELLJAR_TRY(plan_shown(host, policy, place));
+  BELLJAR_CHECK(check_shown(paths.view.binds));
   Planned planned;
   planned.uid = user.uid;
   planned.gid = user.gid;
@@ -243,6 +321,7 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
   spec.readonly_root = options.root == ContainerRoot::kReadOnly;
   spec.binds = binds_of(paths, place, options, installed);
   spec.tmpfs = tmpfs_of(paths, policy, options);
+  bind_mounts_below(host, spec.tmpfs, rootless, spec.binds);
   spec.capabilities = options.capabilities;
   spec.devices = paths.view.devices;
   spec.labels = options.labels;

@@ -22,6 +22,9 @@ namespace belljar::backend::container {
 struct Bind {
   std::string source, target;
   bool readonly = true;
+  // With what is mounted below it, as writable as that is: the engine makes the top mount read-only and no other. Read-only binds
+  // come without, and each mount below has a bind of its own.
+  bool with_mounts = false;
   bool operator==(const Bind&) const = default;
 };
 
@@ -30,6 +33,7 @@ struct Spec {
   std::string image;
   std::vector<std::string> entrypoint, env;
   std::string user, workdir, runtime, network;
+  bool host_ids = false;  // of an engine that maps ids: not for this one
   bool readonly_root = true;
   std::vector<Bind> binds;                                 // shallow targets first
   std::vector<std::pair<std::string, std::string>> tmpfs;  // path, mount options
@@ -68,6 +72,9 @@ Result<User> choose_user(const Host& host, const Policy& policy, const Container
 // name; kFailedPrecondition, as choose_user.
 Result<Planned> plan_container(const Host& host, const Policy& policy, const Workplace& place, const ContainerOptions& options,
                                const Installed& installed, bool rootless);
+
+// What the engine says it cannot or will not do, against what it is asked for: more processors than it has are all of them.
+void fit_engine(Spec& spec, double processors, bool maps_ids);
 
 // Below a read-only root the image's own volumes would take what the engine's disk has: each is a private directory of that size.
 void hold_volumes(Spec& spec, const std::vector<std::string>& volumes, Bytes size);

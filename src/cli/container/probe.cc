@@ -54,14 +54,14 @@ Json ask(const Address& address) {
           {"runtime", runtime.empty() ? facts->default_runtime : runtime}};
 }
 
-// DOCKER_HOST and every socket at a usual place; two names of one socket are two lines.
+// DOCKER_HOST or Docker's context, and every socket at a usual place; two names of one socket are two lines.
 std::vector<Address> places(const std::map<std::string, std::string>& variables, Json& engines) {
   std::vector<Address> found;
-  if (const auto host = variables.find("DOCKER_HOST"); host != variables.end() && !host->second.empty()) {
-    const auto address = find_engine({}, variables, [](const std::string&) { return false; });
-    if (address) found.push_back(*address);
-    else engines.push_back(unusable(host->second, address.error()));
-  }
+  const auto named = find_engine({}, variables, [](const std::string&) { return false; });
+  const auto host = variables.find("DOCKER_HOST");
+  if (named) found.push_back(*named);
+  else if (named.error().code() != Code::kUnavailable)  // nothing is named
+    engines.push_back(unusable(host == variables.end() ? "Docker's context" : host->second, named.error()));
   for (const std::string& place : usual_places(variables)) {
     const Address address{.path = place};
     if (::access(place.c_str(), F_OK) == 0 && std::ranges::find(found, address) == found.end()) found.push_back(address);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/temp_dir.h"
+
 namespace belljar::backend::container {
 namespace {
 
@@ -26,6 +28,25 @@ TEST(EngineAddress, TheFirstUsualPlaceIsTaken) {
   EXPECT_EQ(find({}, "nowhere"), "unavailable");
   EXPECT_EQ(find_engine({.engine = "/given"}, {{"DOCKER_HOST", "unix:///x"}}, [](const std::string&) { return true; })->path,
             "/given");
+}
+
+TEST(EngineAddress, DockersContextComesBeforeTheUsualPlaces) {
+  const belljar::test::TempDir home;
+  home.write(".docker/contexts/meta/aa/meta.json", R"({"Name": "near", "Endpoints": {"docker": {"Host": "unix:///near"}}})");
+  home.write(".docker/contexts/meta/bb/meta.json", R"({"Name": "far", "Endpoints": {"docker": {"Host": "ssh://far"}}})");
+  const auto find = [&](std::map<std::string, std::string> environment) {
+    environment["HOME"] = home.path();
+    const auto found = find_engine({}, environment, [&](const std::string& path) { return path == "/var/run/docker.sock"; });
+    return found ? found->path : found.error().what();
+  };
+  EXPECT_EQ(find({}), "/var/run/docker.sock");
+  EXPECT_EQ(find({{"DOCKER_CONTEXT", "near"}}), "/near");
+  EXPECT_EQ(find({{"DOCKER_CONTEXT", "near"}, {"DOCKER_HOST", "unix:///x"}}), "/x");
+  EXPECT_EQ(find({{"DOCKER_CONTEXT", "far"}}), "cannot use Docker's context `far`");
+  EXPECT_EQ(find({{"DOCKER_CONTEXT", "other"}}), "there is no Docker context `other`");
+  home.write(".docker/config.json", R"({"currentContext": "near"})");
+  EXPECT_EQ(find({}), "/near");
+  EXPECT_EQ(find({{"DOCKER_CONTEXT", "default"}}), "/var/run/docker.sock");
 }
 
 using Environment = std::map<std::string, std::string>;

@@ -113,6 +113,42 @@ TEST(MisbehavingEngine, APullThatFailsInTheMiddleOfASuccessHasFailed) {
   EXPECT_TRUE(engine.pull(options));
 }
 
+TEST(MisbehavingEngine, WhatItSaysOfItselfIsRead) {
+  FakeEngine fake;
+  const Engine engine = connect(fake);
+  fake.answer_json("/info", 200, R"({"NCPU": 2, "SecurityOptions": ["name=seccomp,profile=default"]})");
+  const auto plain = engine.facts();
+  ASSERT_TRUE(plain) << plain.error().line();
+  EXPECT_EQ(plain->processors, 2);
+  EXPECT_TRUE(plain->seccomp);
+  EXPECT_FALSE(plain->maps_ids || plain->rootless);
+  fake.answer_json("/info", 200, R"({"SecurityOptions": ["name=seccomp,profile=unconfined", "name=userns", "name=rootless"]})");
+  const auto other = engine.facts();
+  ASSERT_TRUE(other);
+  EXPECT_FALSE(other->seccomp);
+  EXPECT_TRUE(other->maps_ids && other->rootless);
+}
+
+TEST(MisbehavingEngine, ReadOnlyBindsComeWithoutWhatIsMountedBelow) {
+  FakeEngine fake;
+  const Engine engine = connect(fake);
+  fake.answer_json("/containers/create", 201, R"({"Id": "abc123"})");
+  Spec spec;
+  spec.image = "x:1";
+  spec.binds = {{"/r", "/r", true}, {"/w", "/w", false}, {"/m", "/m", true, true}};
+  spec.host_ids = true;
+  ASSERT_TRUE(engine.create(spec));
+  const std::string request = fake.requests().back();
+  const auto alone = [&](const std::string& path) {
+    const std::size_t end = request.find("\"Source\":\"" + path + "\"");
+    return request.substr(0, end).rfind("\"NonRecursive\":true") > request.substr(0, end).rfind("\"BindOptions\"");
+  };
+  EXPECT_TRUE(alone("/r")) << request;
+  EXPECT_FALSE(alone("/w")) << request;
+  EXPECT_FALSE(alone("/m")) << request;
+  EXPECT_NE(request.find("\"UsernsMode\":\"host\""), std::string::npos) << request;
+}
+
 TEST(MisbehavingEngine, APullEndsWhenItIsCancelled) {
   FakeEngine fake;
   const Engine engine = connect(fake);
@@ -204,7 +240,11 @@ TEST(MisbehavingEngine, APid1ThatDoesNotGreetIsNotUsed) {
   EXPECT_EQ(greeting(frame(1, hello.substr(0, 5)) + frame(1, hello.substr(5))), "greeted");
   EXPECT_EQ(greeting(frame(1, make_record('h', 0, kProtocol + 1))),
             "failed_precondition: its pid 1 is of another version of Belljar");
-  EXPECT_EQ(greeting("", FakeEngine::Then::kStall, 200ms), "deadline_exceeded: its pid 1 said nothing for 0 s");
+  EXPECT_EQ(greeting("", FakeEngine::Then::kStall, 200ms), "deadline_exceeded: its pid 1 did not greet for 0 s");
+  EXPECT_EQ(greeting(frame(2, "no such file"), FakeEngine::Then::kStall, 1s),
+            "deadline_exceeded: its pid 1 did not greet for 1 s; it said: no such file");
+  EXPECT_EQ(greeting(frame(3, "exec format error"), FakeEngine::Then::kStall),
+            "failed_precondition: the engine reports an error; it said: exec format error");
   EXPECT_EQ(greeting("", FakeEngine::Then::kClose), "failed_precondition: its pid 1 ended, or the engine closed the connection");
   EXPECT_EQ(greeting(frame(3, "exec format error"), FakeEngine::Then::kClose),
             "failed_precondition: its pid 1 ended, or the engine closed the connection; it said: exec format error");
@@ -212,6 +252,26 @@ TEST(MisbehavingEngine, APid1ThatDoesNotGreetIsNotUsed) {
             "failed_precondition: the engine sent a stream that is not framed: a header of type 112 and length 1847620709");
   EXPECT_EQ(greeting(frame(1, "a shell's prompt $ ")),
             "failed_precondition: a record of 1819027315 bytes: its pid 1 is not Belljar's");
+}
+
+TEST(MisbehavingEngine, AStartEndsWhenItIsCancelled) {
+  FakeEngine fake;
+  const Engine engine = connect(fake);
+  for (const char* stalled : {"/_ping", "/info", "/images/x/json", "/containers/x/start"})
+    fake.answer(stalled, "", FakeEngine::Then::kStall);
+  const auto channel = attach(fake, "", FakeEngine::Then::kStall);
+  ASSERT_TRUE(channel);
+  const CancelToken token = *CancelToken::create();
+  std::thread caller([&] {
+    std::this_thread::sleep_for(100ms);
+    token.cancel();
+  });
+  EXPECT_EQ(engine.facts(30s, token).error().code(), Code::kCanceled);
+  EXPECT_EQ(Engine::connect(fake.address(), 30s, token).error().code(), Code::kCanceled);
+  EXPECT_EQ(engine.find_image("x", token).error().code(), Code::kCanceled);
+  EXPECT_EQ(engine.start("x", token).error().code(), Code::kCanceled);
+  EXPECT_EQ((*channel)->await_hello(30s, token).error().code(), Code::kCanceled);
+  caller.join();
 }
 
 TEST(MisbehavingEngine, ALineThatBreaksIsToldToWhoeverWaits) {

@@ -31,11 +31,14 @@ std::string bind_at(const Planned& planned, const std::string& target) {
   return "none";
 }
 
-std::string enforced(const Planned& planned, const std::string& clause) {
-  for (const EnforcementClause& found : planned.report) {
-    if (found.clause == clause) return std::string(to_string(found.enforced));
-  }
-  return "absent";
+EnforcementClause clause(const Planned& planned, const std::string& name) {
+  const auto found = std::ranges::find(planned.report, name, &EnforcementClause::clause);
+  return found == planned.report.end() ? EnforcementClause{} : *found;
+}
+
+std::string enforced(const Planned& planned, const std::string& name) {
+  const EnforcementClause found = clause(planned, name);
+  return found.clause.empty() ? "absent" : std::string(to_string(found.enforced));
 }
 
 TEST(ContainerSpec, OnlyTheWorkspaceIsThere) {
@@ -188,11 +191,118 @@ TEST(ContainerSpec, WhatIsNotServedIsRefusedByName) {
   EXPECT_EQ(refusal([](Case& given) { given.options.user = "nobody"; }), "invalid_argument: cannot run as `nobody` in a container");
   EXPECT_EQ(refusal([](Case& given) { given.options.user = "0"; }),
             "failed_precondition: the command would be uid 0 of this machine");
+  EXPECT_EQ(refusal([](Case& given) { given.options.user = "1000:0"; }),
+            "failed_precondition: the command would be gid 0 of this machine");
+  EXPECT_EQ(refusal([](Case& given) { given.options.user = "1000:100"; }), "served");
+  EXPECT_EQ(refusal([](Case& given) { given.policy.limits.pids = 4'294'967'297; }),
+            "invalid_argument: limits.pids = 4294967297 cannot be enforced");
+  EXPECT_EQ(refusal([](Case& given) { given.options.capabilities = {"NET_ADMIN"}; }),
+            "unimplemented: the container backend does not serve --cap-add for a command that is not root");
+  EXPECT_EQ(refusal([](Case& given) {
+              given.options.capabilities = {"NET_ADMIN"};
+              given.rootless = true;
+            }),
+            "served");
   EXPECT_EQ(refusal([](Case& given) {
               given.options.user = "0";
               given.policy.allow_root_uid = true;
             }),
             "served");
+}
+
+// Or a read-only bind would leave it as writable as it is there.
+TEST(ContainerSpec, WhatIsMountedBelowAReadOnlyBindHasABindOfItsOwn) {
+  Case given;
+  given.host.mounted("/opt/data/sub").mounted("/opt/data/sub/deep").mounted("/opt/data/open/mnt").mounted("/opt/data/closed/mnt");
+  given.host.mounted("/home/me/project/.git/mnt").mounted("/home/me/project/mnt").dir("/opt/data/open").dir("/opt/data/closed");
+  given.policy.filesystem.entries = {{.path = "/opt/data", .access = Access::kRead},
+                                     {.path = "/opt/data/open", .access = Access::kWrite},
+                                     {.path = "/opt/data/closed", .access = Access::kNone}};
+  given.host.mounted("/opt/volume/sub").mounted("/opt/volume/sub/deep");
+  given.policy.filesystem.volumes = {{.source = "/opt/volume", .target = "/data", .readonly = true}};
+  const auto planned = given.plan();
+  ASSERT_TRUE(planned) << planned.error().line();
+  EXPECT_EQ(bind_at(*planned, "/opt/data/sub"), "/opt/data/sub ro");
+  EXPECT_EQ(bind_at(*planned, "/opt/data/sub/deep"), "/opt/data/sub/deep ro");
+  EXPECT_EQ(bind_at(*planned, "/data/sub/deep"), "/opt/volume/sub/deep ro");
+  EXPECT_EQ(bind_at(*planned, "/home/me/project/.git/mnt"), "/home/me/project/.git/mnt ro");
+  EXPECT_EQ(bind_at(*planned, "/opt/data/closed/mnt"), "none") << "it would show what is hidden";
+  EXPECT_EQ(bind_at(*planned, "/opt/data/open/mnt"), "none") << "the twin: it comes with a writable bind";
+  EXPECT_EQ(bind_at(*planned, "/home/me/project/mnt"), "none") << "the twin";
+  EXPECT_FALSE(std::ranges::any_of(planned->spec.binds, &Bind::with_mounts));
+  given.rootless = true;
+  const auto rootless = given.plan();
+  ASSERT_TRUE(rootless);
+  EXPECT_TRUE(std::ranges::find(rootless->spec.binds, "/opt/data", &Bind::target)->with_mounts);
+}
+
+TEST(ContainerSpec, KernelFileSystemsOfTheHostAreNotShown) {
+  Case given;
+  given.host.dir("/dev")
+      .dir("/dev/shm")
+      .dir("/dev/pts")
+      .dir("/proc")
+      .dir("/sys/kernel")
+      .dir("/opt/alias")
+      .link("/opt/link", "/dev");
+  const auto reading = [&](const std::string& path) {
+    given.policy.filesystem.entries = {{.path = path, .access = Access::kRead}};
+    const auto planned = given.plan();
+    return planned ? std::string("shown") : planned.error().what();
+  };
+  EXPECT_EQ(reading("/dev"), "cannot show `/dev` in a container");
+  EXPECT_EQ(reading("/dev/pts"), "cannot show `/dev/pts` in a container");
+  EXPECT_EQ(reading("/proc"), "cannot show `/proc` in a container");
+  EXPECT_EQ(reading("/sys/kernel"), "cannot show `/sys/kernel` in a container");
+  EXPECT_EQ(reading("/opt/link"), "cannot show `/dev` in a container");
+  EXPECT_EQ(reading("/opt/data"), "shown") << "the twin";
+  given.policy.filesystem.entries.clear();
+  given.policy.filesystem.volumes = {{.source = "/proc", .target = "/data", .readonly = true}};
+  EXPECT_EQ(given.plan().error().what(), "cannot show `/proc` in a container");
+}
+
+TEST(ContainerSpec, NoMoreThanTheEngineHas) {
+  Case given;
+  given.policy.limits.cpus = 64;
+  Spec spec = given.plan()->spec;
+  fit_engine(spec, 2, true);
+  EXPECT_EQ(spec.cpus, 2.0);
+  EXPECT_TRUE(spec.host_ids);
+  fit_engine(spec, 4, false);
+  EXPECT_EQ(spec.cpus, 2.0);
+  EXPECT_FALSE(spec.host_ids);
+}
+
+TEST(ContainerSpec, WhatAnEngineSaysOfItselfIsInTheReport) {
+  Case given;
+  auto planned = given.plan();
+  report_engine(false, true, planned->report);
+  EXPECT_EQ(enforced(*planned, "seccomp"), "partial");
+  report_engine(true, false, planned->report);
+  EXPECT_EQ(enforced(*planned, "seccomp"), "none");
+  EXPECT_NE(clause(*planned, "identity").mechanism.find("mapping of ids is off"), std::string::npos);
+}
+
+TEST(ContainerSpec, SocketsGoByWhatIsSharedAndByTheNetwork) {
+  Case given;
+  given.policy.filesystem.entries = {{.path = "/opt/data", .access = Access::kRead}};
+  EXPECT_EQ(clause(*given.plan(), "network.unix_sockets").detail,
+            "sockets in what is shared can be connected to, read-only or not: /home/me/project, /opt/data");
+  given.options.network = "host";
+  EXPECT_EQ(enforced(*given.plan(), "network.unix_sockets"), "partial") << "network none, the twin";
+  given.policy.network.mode = NetMode::kHost;
+  EXPECT_EQ(enforced(*given.plan(), "network.unix_sockets"), "none");
+  given.options.network = "container:abc";
+  EXPECT_EQ(enforced(*given.plan(), "network.unix_sockets"), "none");
+  given.options.network = "bridge";
+  EXPECT_EQ(enforced(*given.plan(), "network.unix_sockets"), "partial");
+}
+
+TEST(ContainerSpec, ATmpfsOverTheOwnTmpIsSaid) {
+  Case given;
+  EXPECT_EQ(clause(*given.plan(), "filesystem.tmp").asked, "private, 1GiB each");
+  given.options.tmpfs = {{"/tmp", "size=1m"}};
+  EXPECT_EQ(clause(*given.plan(), "filesystem.tmp").asked, "private, 1GiB each; /tmp as --tmpfs says (size=1m)");
 }
 
 TEST(ContainerSpec, ARootlessEnginesZeroIsTheCaller) {

@@ -37,6 +37,7 @@ class FakeHost : public Host {
   // Another file system than the rest.
   FakeHost& mounted(const std::string& path) {
     dir(path).facts_[path].dev = 2;
+    mounts_.push_back(path);
     return *this;
   }
   // The command's id may not enter or read it, by its owner and mode.
