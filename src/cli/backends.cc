@@ -147,6 +147,11 @@ std::vector<BackendState> find_backends(const OwnBackends& own) {
   states.push_back(service("e2b", Isolation::kVm, "belljar-e2b", {{"E2B_API_KEY"}}));
   states.push_back(service("aliyun", Isolation::kContainer, "belljar-aliyun",
                            {{"AGENTBAY_API_KEY"}, {"ALIYUN_MCP_ENDPOINT", "ALIYUN_ACCESS_KEY_ID", "ALIYUN_ACCESS_KEY_SECRET"}}));
+  if (is_set("AGENTBAY_API_KEY") && is_set("ALIYUN_MCP_ENDPOINT")) {
+    states.back().usable = false;
+    states.back().detail = "cannot be chosen here: AGENTBAY_API_KEY and ALIYUN_MCP_ENDPOINT are both set";
+    states.back().next = "drop one, or say --aliyun-route";
+  }
   states.push_back(service("volcengine", Isolation::kContainer, "belljar-volcengine",
                            {{"SANDBOX_APP_ID", "VOLC_ACCESS_KEY_ID", "VOLC_SECRET_ACCESS_KEY"},
                             {"SANDBOX_APP_ID", "VOLC_ACCESS_KEY", "VOLC_SECRET_KEY"},

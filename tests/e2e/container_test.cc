@@ -62,6 +62,23 @@ TEST_F(RunInContainer, ASignalToTheFrontReachesTheCommand) {
   EXPECT_EQ(outcome.out, "ready\ncaught\n");
 }
 
+// As where the pipe is the command's own: SIGPIPE.
+TEST_F(RunInContainer, ACommandEndsWithWhoReadsItsOutput) {
+  const auto piped = [&](const std::string& text) {
+    return test::run({"bash", "-c", text, "sh", BELLJAR_PROGRAM, "run", "--image", test::Engine::image(), "--pull", "never"},
+                     {.cwd = work_.path(), .env = {{"DOCKER_HOST", engine_->address()}}, .timeout = std::chrono::seconds(60)});
+  };
+  const auto gone = piped("\"$@\" -- yes | head -1; echo ${PIPESTATUS[0]}");
+  EXPECT_EQ(gone.out, "y\n141\n") << gone;
+  const auto full = piped("\"$@\" -- yes > /dev/full; echo $?");
+  EXPECT_EQ(full.out, "125\n") << full;
+  EXPECT_NE(full.err.find("cannot pass on the command's output, so it was ended: No space left on device (write)"),
+            std::string::npos)
+      << full;
+  EXPECT_EQ(piped("\"$@\" -- seq 3 | cat").out, "1\n2\n3\n") << "the twin";
+  EXPECT_TRUE(engine_->containers().empty());
+}
+
 TEST_F(RunInContainer, JsonAndReportTellWhatHeld) {
   const auto outcome = run(with_image({"--json", "--report", "report.json", "--", "echo", "hi"}));
   EXPECT_NE(outcome.out.find("\"stdout\":\"hi\\n\""), std::string::npos) << outcome;

@@ -60,6 +60,13 @@ TEST_F(Doctor, ListsEveryBackendWithItsIsolation) {
       << json;
 }
 
+TEST_F(Doctor, TwoWaysToAliyunAreNoChoice) {
+  const auto both = doctor({{"AGENTBAY_API_KEY", "akm-x"}, {"ALIYUN_MCP_ENDPOINT", "https://127.0.0.1/"}});
+  EXPECT_TRUE(has(both.out, "  aliyun      no   container ")) << both;
+  EXPECT_TRUE(has(both.out, "AGENTBAY_API_KEY and ALIYUN_MCP_ENDPOINT are both set")) << both;
+  EXPECT_TRUE(has(doctor({{"AGENTBAY_API_KEY", "akm-x"}}).out, "  aliyun      yes  container ")) << "the twin";
+}
+
 TEST_F(Doctor, ShowsNoKey) {
   const std::map<std::string, std::string> keys = {{"E2B_API_KEY", "e2b_secretsecret"},
                                                    {"AGENTBAY_API_KEY", "akm-secretsecret"},

@@ -8,29 +8,70 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "base/unique_fd.h"
+#include "belljar/cancel.h"
+#include "belljar/command.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/process.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
 #include "runtime/signals.h"
 #include "runtime/terminal.h"
 
 namespace belljar::cli {
 namespace {
 
-// False: nobody reads it, or the disk is full.
-bool write_all(int fd, std::string_view bytes) {
+// 0, or the errno: nobody reads it (EPIPE), or the disk is full.
+int write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
     if (wrote < 0 && errno == EAGAIN) {
       pollfd wait{fd, POLLOUT, 0};
       ::poll(&wait, 1, -1);
     } else if (wrote < 0 && errno != EINTR) {
-      return false;
+      return errno;
     } else if (wrote > 0) {
       bytes.remove_prefix(static_cast<std::size_t>(wrote));
     }
   }
-  return true;
+  return 0;
+}
+
+// Where output went that nobody took: the command is ended, as a write would end it where its pipe is ours. Callbacks of both
+// streams come here, one at a time or not.
+class Outlet {
+ public:
+  explicit Outlet(CancelToken end) : end_(std::move(end)) {}
+  OutputCallback to(int fd) {
+    return [fd, this](std::string_view bytes) {
+      if (failed_.load() != 0) return;
+      const int failed = write_all(fd, bytes);
+      if (failed == 0) return;
+      failed_.store(failed);
+      end_.cancel();
+    };
+  }
+  int failed() const noexcept { return failed_.load(); }
+
+ private:
+  CancelToken end_;
+  std::atomic<int> failed_{0};
+};
+
+void killed_by_pipe(ExecResult& result) {
+  result.reason = Reason::kSignalled;
+  result.signal = SIGPIPE;
+  result.exit_code = 128 + SIGPIPE;
+  result.message = "killed by SIGPIPE";
 }
 
 class Relay {
@@ -110,15 +151,11 @@ class Relay {
 
 Result<ExecResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, const RelayOptions& how,
                          runtime::Signals& signals) {
-  std::atomic<bool> lost{false};
-  const auto to = [&](int fd) {
-    return [fd, &lost](std::string_view bytes) {
-      if (!lost.load() && !write_all(fd, bytes)) lost.store(true);
-    };
-  };
+  options.cancel = BELLJAR_TRY(CancelToken::create());
+  Outlet outlet(options.cancel);
   if (!how.capture) {
-    options.on_stdout = to(STDOUT_FILENO);
-    options.on_stderr = to(STDERR_FILENO);
+    options.on_stdout = outlet.to(STDOUT_FILENO);
+    options.on_stderr = outlet.to(STDERR_FILENO);
   }
   if (how.terminal) {
     const auto size = runtime::window_size(0);
@@ -128,9 +165,10 @@ Result<ExecResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions 
   }
   const auto process = BELLJAR_TRY(sandbox.spawn(command, options));
   auto result = BELLJAR_TRY(Relay(*process, signals, how.input || how.terminal, how.terminal).run());
-  if (lost.load())
-    return Error(Code::kUnavailable, "cannot pass on the command's output")
-        .reason("what reads our stdout or stderr is gone, or its disk is full")
+  if (outlet.failed() == EPIPE) killed_by_pipe(*result);
+  else if (outlet.failed() != 0)
+    return Error(Code::kUnavailable, "cannot pass on the command's output, so it was ended")
+        .sys(outlet.failed(), "write")
         .next("run it again with its output somewhere else");
   return *std::move(result);
 }

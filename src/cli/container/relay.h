@@ -13,7 +13,8 @@ struct RelayOptions {
   bool capture = false;   // keep its output for the result instead of passing it on
 };
 
-// Errors: as Sandbox::spawn; kUnavailable, our output could not be written.
+// A reader of ours that goes away ends the command, which then reads as killed by SIGPIPE. Errors: as Sandbox::spawn; kUnavailable,
+// our output could not be written for another reason, and the command was ended.
 Result<ExecResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, const RelayOptions& how,
                          runtime::Signals& signals);
 
