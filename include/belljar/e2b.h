@@ -27,6 +27,7 @@
 namespace belljar {
 
 using E2bOnStop = CloudOnStop;
+enum class E2bAuth { kApiKey, kBearer };  // X-API-Key, or Authorization: Bearer, as some compatible services want it
 
 struct E2bOptions {
   // Unset ones are taken from E2B_API_KEY, E2B_DOMAIN, E2B_API_URL and E2B_SANDBOX_URL of the caller's environment. https only, but
@@ -38,9 +39,14 @@ struct E2bOptions {
   std::string template_id = "base";
   // From start() to its end, used or not; set_timeout() moves the end.
   std::chrono::milliseconds lifetime = std::chrono::minutes(10);
-  std::string sandbox_id;  // an existing one to connect to, instead of a new one
-  std::string user;        // of commands and files; empty: the template's own
-  std::map<std::string, std::string> metadata;
+  std::string sandbox_id;                       // an existing one to connect to, instead of a new one
+  std::string user;                             // of commands and files; empty: the template's own
+  std::map<std::string, std::string> metadata;  // `belljar` is ours: by it a sandbox is found whose making was not answered
+  // For services that are compatible: how the key is sent, further headers of the control plane, and the shortest lifetime that it
+  // takes (shorter ones are made that long). It is asked at /sandboxes, and where it does not know that, at /v2/sandboxes.
+  E2bAuth auth = E2bAuth::kApiKey;
+  std::map<std::string, std::string> headers;
+  std::chrono::milliseconds least_lifetime{0};
   std::optional<E2bOnStop> on_stop;                                      // unset: kKill, and kLeave for one that was connected to
   std::chrono::milliseconds request_timeout = std::chrono::seconds(60);  // for one answer of the service
 };

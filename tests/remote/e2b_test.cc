@@ -342,6 +342,60 @@ TEST_F(E2b, ABrokenControlPlaneIsAnErrorWithAReason) {
   EXPECT_EQ(refusal(options).code(), Code::kUnavailable);
 }
 
+TEST_F(E2b, ASandboxWhoseMakingWasNotAnsweredIsFoundAndEnded) {
+  fake_->misbehave("create=lost*1");
+  EXPECT_EQ(refusal().code(), Code::kUnavailable);
+  const std::string log = fake_->log();
+  EXPECT_NE(log.find(R"(["GET", "/sandboxes?metadata=belljar%3D)"), std::string::npos) << log;
+  EXPECT_NE(log.find(R"(["DELETE", "/sandboxes/i)"), std::string::npos) << log;
+  E2bOptions options = fake_->options();
+  options.metadata = {{"belljar", "mine"}};
+  EXPECT_EQ(refusal(options).what(), "the metadata `belljar` is ours");
+  options.metadata = {{"owner", "me"}};
+  EXPECT_EQ(refusal(options).what(), "it was created") << "the twin";
+}
+
+TEST_F(E2b, CompatibleServicesAreServed) {
+  fake_->misbehave("paths=v2");
+  EXPECT_EQ(refusal().what(), "it was created");
+  fake_->misbehave("paths=v1");
+  EXPECT_EQ(refusal().what(), "it was created");
+  fake_->misbehave("auth=bearer");
+  EXPECT_EQ(refusal().code(), Code::kUnauthenticated);
+  E2bOptions options = fake_->options();
+  options.auth = E2bAuth::kBearer;
+  options.headers = {{"X-Workspace", "team 7"}};
+  options.least_lifetime = 300min;
+  EXPECT_EQ(refusal(options).what(), "it was created");
+  EXPECT_NE(fake_->log().find(R"("X-Workspace": "team 7")"), std::string::npos) << fake_->log();
+  EXPECT_NE(fake_->log().find(R"(\"timeout\":18000)"), std::string::npos) << fake_->log();
+  options.headers = {{"X-Bad", "a\r\nX-API-KEY: b"}};
+  EXPECT_EQ(refusal(options).what(), "cannot send the header `X-Bad`");
+}
+
+TEST_F(E2b, DaemonsOfOtherVersionsAreServedOrRefused) {
+  fake_->misbehave("version=0.3.5");
+  EXPECT_EQ(out(*create(), "echo ran"), "ran\n") << "as user, which such a daemon has to be told";
+  fake_->misbehave("version=0.0.9");
+  const Error old = refusal();
+  EXPECT_EQ(old.reason(), "its daemon is of version 0.0.9, and 0.1.0 is the oldest that is served");
+  EXPECT_NE(fake_->log().rfind(R"(["DELETE", "/sandboxes/i)"), std::string::npos);
+}
+
+TEST_F(E2b, WhatAStreamSaysOfTheEndIsTakenAsItIs) {
+  const auto sandbox = create();
+  const auto told = [&](const char* fault) {
+    fake_->misbehave(std::string("stream=") + fault + "*1");
+    return sandbox->exec("true").value();
+  };
+  EXPECT_EQ(told("later").exit_code, 3) << "what is new is passed over";
+  EXPECT_NE(told("exit_256").exit_code, 0);
+  fake_->misbehave("stream=deadline*1");
+  const auto spawned = sandbox->spawn(Command{.argv = {"true"}});  // no timeout of its own
+  ASSERT_TRUE(spawned) << spawned.error().line();
+  EXPECT_EQ((*spawned)->wait()->value().message, "the service ended the command at a deadline of its own");
+}
+
 TEST_F(E2b, AnAnswerThatDoesNotComeIsNotWaitedForForEver) {
   E2bOptions options = fake_->options();
   options.request_timeout = 1s;

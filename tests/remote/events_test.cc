@@ -28,6 +28,7 @@ TEST(Events, OfAProcess) {
   EXPECT_EQ(event(R"({"event":{"data":{"pty":"ZQ=="}}})").kind, EventKind::kStdout);
   EXPECT_EQ(event(R"({"event":{"keepalive":{}}})").kind, EventKind::kOther);
   EXPECT_EQ(event(R"({"event":{"of a later version":{}}})").kind, EventKind::kOther);
+  EXPECT_EQ(event("{}").kind, EventKind::kOther) << "JSON leaves out what is not set, and so what this version does not know";
 }
 
 TEST(Events, HowItEnded) {
@@ -35,6 +36,7 @@ TEST(Events, HowItEnded) {
   EXPECT_EQ(end(R"("exited":true,"status":"exit status 0")").exit_code, 0) << "zeros are left out";
   EXPECT_EQ(end(R"("exited":true,"exitCode":3,"status":"exit status 3")").exit_code, 3);
   EXPECT_EQ(end(R"("exited":true,"exitCode":"3")").exit_code, 3) << "numbers may be text";
+  EXPECT_EQ(end(R"("exited":true,"exitCode":255)").exit_code, 255);
   EXPECT_EQ(end(R"("exitCode":-1,"status":"signal: killed")").signal, SIGKILL);
   EXPECT_EQ(end(R"x("exitCode":-1,"status":"signal: segmentation fault (core dumped)")x").signal, SIGSEGV);
   EXPECT_EQ(end(R"("exitCode":-1,"status":"signal: signal 42")").exit_code, 128 + 42);
@@ -42,10 +44,10 @@ TEST(Events, HowItEnded) {
 }
 
 TEST(Events, NonsenseIsAnError) {
-  for (const char* json :
-       {"", "{", "[]", "{}", R"({"event":1})", R"({"event":{"start":{}}})", R"({"event":{"start":{"pid":-1}}})",
-        R"({"event":{"start":{"pid":"x"}}})", R"({"event":{"data":{"stdout":"*"}}})", R"({"event":{"data":{"stdout":"ab"}}})",
-        R"({"event":{"data":{"stdout":7}}})", R"({"event":{"end":{"exitCode":"no"}}})", "\xff"}) {
+  for (const char* json : {"", "{", "[]", R"({"event":{"end":{"exited":true,"exitCode":256}}})", R"({"event":1})",
+                           R"({"event":{"start":{}}})", R"({"event":{"start":{"pid":-1}}})", R"({"event":{"start":{"pid":"x"}}})",
+                           R"({"event":{"data":{"stdout":"*"}}})", R"({"event":{"data":{"stdout":"ab"}}})",
+                           R"({"event":{"data":{"stdout":7}}})", R"({"event":{"end":{"exitCode":"no"}}})", "\xff"}) {
     EXPECT_FALSE(parse_event(json)) << json;
   }
 }

@@ -201,7 +201,7 @@ class Box:
         return os.path.normpath(os.path.join(self.home, path))
 
     def answer(self):
-        return {"sandboxID": self.id, "templateID": self.template, "clientID": "fake", "envdVersion": "0.6.13",
+        return {"sandboxID": self.id, "templateID": self.template, "clientID": "fake", "envdVersion": fault("version") or "0.6.13",
                 "envdAccessToken": self.token, "domain": None}
 
     def info(self):
@@ -380,9 +380,12 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(600)
         if path == "/health":
             return self.reply(200, raw=b"ok", kind="text/plain")
-        if self.headers.get("X-API-KEY") != KEY:
+        bearer = fault("auth") == "bearer"  # as some compatible services want it
+        if (self.headers.get("Authorization") != "Bearer " + KEY) if bearer else (self.headers.get("X-API-KEY") != KEY):
             return self.fail(401, "Invalid API key")
         request = json.loads(data) if data else {}
+        if (path == "/sandboxes" and fault("paths") == "v2") or (path == "/v2/sandboxes" and fault("paths") == "v1"):
+            return self.fail(405 if self.command == "POST" else 404, "no such path")
         path = path.removeprefix("/v2")
         if path == "/sandboxes":
             if self.command == "GET":
@@ -408,6 +411,8 @@ class Handler(BaseHTTPRequestHandler):
         box = Box(request)
         with boxes_lock:
             boxes[box.id] = box
+        if fault("create") == "lost":  # made, and the answer is not heard
+            raise Cut()
         closed = not request.get("network", {}).get("allowPublicTraffic", True)
         token = {"envdAccessToken": "no\nheader"} if fault("grant") else {}
         self.reply(201, {**box.answer(), **token, **({"trafficAccessToken": secrets.token_hex(8)} if closed else {})})
@@ -477,6 +482,8 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(600)
         if wrong.isdigit():
             return self.fail(int(wrong), "told to fail")
+        if fault("version").startswith("0.3.") and "Authorization" not in self.headers:
+            return self.reply(401, {"code": "unauthenticated", "message": "no user specified"})
         user = base64.b64decode(self.headers.get("Authorization", "Basic dXNlcjo=")[6:]).decode().rstrip(":")
         if user not in ("user", "root"):
             return self.reply(401, {"code": "unauthenticated", "message": f"invalid username: '{user}'"})

@@ -43,6 +43,16 @@ def stream_fault(handler, wrong, process=None):
         handler.frame(0, {"event": {"data": {"stdout": "***"}}})
     if wrong == "wrong_types":
         handler.frame(0, {"event": [{"end": "yes"}]})
+    if wrong == "exit_256":
+        handler.frame(0, {"event": {"end": {"exited": True, "exitCode": 256, "status": "exit status 256"}}})
+        handler.end_stream()
+    if wrong == "later":  # of a version to come
+        handler.frame(0, {})
+        handler.frame(0, {"event": {"moved": {"to": 7}}})
+        handler.frame(0, {"event": {"end": {"exited": True, "exitCode": 3, "status": "exit status 3"}}})
+        handler.end_stream()
+    if wrong == "deadline":
+        handler.end_stream({"code": "deadline_exceeded", "message": "the operation timed out"})
     if wrong == "no_end_event":
         handler.end_stream()
     if wrong == "no_end_frame":

@@ -1,6 +1,7 @@
 // belljar-e2b: `belljar run --backend e2b`, handed over by `belljar` (cli/hand_over.cc), so that `belljar` links no libcurl.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,7 +24,8 @@ namespace {
 
 // No flag for the key: words of a command line are everybody's to read.
 struct E2bFlags {
-  std::string template_id, api_url, sandbox_url, domain, sandbox, lifetime, user, workspace_at, on_stop;
+  std::string template_id, api_url, sandbox_url, domain, sandbox, lifetime, user, workspace_at, on_stop, auth, least_lifetime;
+  std::vector<std::string> headers;
 };
 
 void add_e2b_options(CLI::App& app, E2bFlags& flags) {
@@ -37,6 +39,13 @@ void add_e2b_options(CLI::App& app, E2bFlags& flags) {
          "URL");
   option("--e2b-sandbox", flags.sandbox, "An existing sandbox, running or paused; it is left alive", "ID");
   option("--e2b-user", flags.user, "Who the command is (default: the template's user)", "NAME");
+  option("--e2b-auth", flags.auth, "How a compatible service wants the key: api-key (default) or bearer", "HOW");
+  option("--e2b-least-lifetime", flags.least_lifetime, "The shortest lifetime that the service takes", "TIME");
+  repeatable(
+      not_empty(app.add_option("--e2b-header", flags.headers,
+                               "A further header for its control plane, no secret: words of a command line are everybody's")))
+      ->type_name("NAME=TEXT")
+      ->group("E2B (the key comes from $E2B_API_KEY)");
   option("--lifetime", flags.lifetime, "The service ends the sandbox then, used or not (default: 10m)", "TIME");
   option("--workspace-at", flags.workspace_at, "The workspace there (default: /home/user)", "PATH");
   option("--on-stop", flags.on_stop, "kill (default), pause or leave; the last two say which sandbox it was", "WHAT");
@@ -52,6 +61,14 @@ Result<E2bOptions> e2b_options(const E2bFlags& flags) {
   options.user = flags.user;
   if (!flags.template_id.empty()) options.template_id = flags.template_id;
   if (!flags.lifetime.empty()) options.lifetime = BELLJAR_TRY(parse_duration(flags.lifetime));
+  if (!flags.least_lifetime.empty()) options.least_lifetime = BELLJAR_TRY(parse_duration(flags.least_lifetime));
+  if (flags.auth == "bearer") options.auth = E2bAuth::kBearer;
+  else if (!flags.auth.empty() && flags.auth != "api-key") return wrong("--e2b-auth", flags.auth, "use api-key or bearer");
+  for (const std::string& text : flags.headers) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) return wrong("--e2b-header", text, "give NAME=TEXT");
+    options.headers[text.substr(0, equals)] = text.substr(equals + 1);
+  }
   if (flags.on_stop == "kill") options.on_stop = E2bOnStop::kKill;
   else if (flags.on_stop == "pause") options.on_stop = E2bOnStop::kPause;
   else if (flags.on_stop == "leave") options.on_stop = E2bOnStop::kLeave;

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "belljar/e2b.h"
@@ -21,6 +22,19 @@ constexpr std::array<std::string_view, 4> kSharedHosts = {"e2b.app", "e2b.dev", 
 
 bool is_name(std::string_view text, std::string_view more) noexcept {
   return !text.empty() && text.size() <= 253 && consists_of(text, more);
+}
+
+// As they go over the wire: what could end a header early would be another.
+Result<std::vector<std::string>> headers_of(const E2bOptions& options, const std::string& api_key) {
+  std::vector<std::string> headers = {(options.auth == E2bAuth::kBearer ? "Authorization: Bearer " : "X-API-KEY: ") + api_key};
+  for (const auto& [name, text] : options.headers) {
+    if (!is_name(name, "-_") || std::ranges::any_of(text, [](char c) { return c < ' ' || c == '\x7f'; }))
+      return Error(Code::kInvalidArgument, format("cannot send the header {}", belljar::quoted(name)))
+          .reason("its name or its text holds letters that none has")
+          .next("give NAME=TEXT, without control characters");
+    headers.push_back(format("{}: {}", name, text));
+  }
+  return headers;
 }
 
 }  // namespace
@@ -46,6 +60,7 @@ Result<Address> find_address(const E2bOptions& options, const std::map<std::stri
         .next("set E2B_API_KEY, or api_key of E2bOptions");
   if (!is_name(address.api_key, "_-.~+/="))
     return Error(Code::kInvalidArgument, "cannot use the E2B API key").reason("it holds letters that no key has");
+  address.headers = BELLJAR_TRY(headers_of(options, address.api_key));
   return address;
 }
 

@@ -1,14 +1,19 @@
 #include "remote/e2b/control.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/format.h"
+#include "base/random.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "http/client.h"
@@ -26,11 +31,8 @@ using Json = nlohmann::json;
 using namespace std::chrono_literals;
 
 constexpr int kTries = 4;
+constexpr char kTag[] = "belljar";  // in the metadata of what we made
 constexpr std::size_t kMostAnswer = 4U << 20;
-
-std::int64_t seconds_of(std::chrono::milliseconds time) {
-  return std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(time).count(), 1);
-}
 
 // Empty: what is there could lead anywhere, in a path.
 std::string id_in(const http::Reply& reply) {
@@ -53,6 +55,21 @@ const char* next_of(Code code) noexcept {
 }
 
 }  // namespace
+
+bool is_older(std::string_view version, std::array<int, 3> than) noexcept {
+  std::array<int, 3> parts{};
+  const char* at = version.data();
+  const char* const end = at + version.size();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto read = std::from_chars(at, end, parts[i]);
+    if (read.ec != std::errc()) return false;
+    at = read.ptr;
+    if (at == end) break;
+    if (*at != '.') break;
+    ++at;
+  }
+  return parts < than;
+}
 
 Code code_of_status(long status) noexcept {
   switch (status) {
@@ -82,15 +99,28 @@ Error Control::refused(const http::Reply& reply, const std::string& what) const 
   return Error(code, what).reason("the E2B service answered with " + said).next(next_of(code));
 }
 
-Result<http::Reply> Control::ask(const char* method, const std::string& path, const std::string& body) const {
+std::int64_t Control::seconds_of(std::chrono::milliseconds lifetime) const {
+  return std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(std::max(lifetime, least_)).count(), 1);
+}
+
+Result<http::Reply> Control::ask_either(const char* method, const std::string& rest, const std::string& body, Times times) const {
+  http::Reply reply = BELLJAR_TRY(ask(method, "/sandboxes" + rest, body, times));
+  if (reply.status != 404 && reply.status != 405) return reply;
+  // A service that knows the path and not the template says 404 there, too: its words are the ones to tell.
+  http::Reply other = BELLJAR_TRY(ask(method, "/v2/sandboxes" + rest, body, times));
+  return other.status == 404 || other.status == 405 ? std::move(reply) : std::move(other);
+}
+
+Result<http::Reply> Control::ask(const char* method, const std::string& path, const std::string& body, Times times) const {
   const auto deadline = Clock::now() + patience_;
   // 503 does not say that none was made; 429 does.
-  const bool creates = path == "/sandboxes";
+  const bool creates = times == Times::kOnce;
   for (int turn = 1;; ++turn) {
     http::Request request{
         .method = method, .url = address_.api_url + path, .body = body, .deadline = deadline, .most_reply = kMostAnswer};
     request.only_once = creates;
-    request.headers = {"X-API-KEY: " + address_.api_key, "Content-Type: application/json"};
+    request.headers = address_.headers;
+    request.headers.emplace_back("Content-Type: application/json");
     auto reply = http_.ask(std::move(request));
     if (!reply)
       return Error(reply.error().code(), "cannot reach the E2B service")
@@ -112,6 +142,10 @@ Result<Granted> Control::granted(const http::Reply& reply) const {
                   .url = {},
                   .envd_version = text_in(json, "envdVersion")};
   granted.url = BELLJAR_TRY(sandbox_address(address_, granted.id, text_in(json, "domain")));
+  if (is_older(granted.envd_version, {0, 1, 0}))
+    return Error(Code::kFailedPrecondition, "cannot use the sandbox")
+        .reason(format("its daemon is of version {}, and 0.1.0 is the oldest that is served", escaped(granted.envd_version)))
+        .next("build the template again");
   if (granted.token.find_first_of("\r\n") != std::string::npos)
     return Error(Code::kDataLoss, "the E2B service answered with nonsense").reason("its access token is no header");
   return granted;
@@ -124,15 +158,37 @@ Result<Granted> Control::create(const Wanted& wanted) const {
                {"allow_internet_access", wanted.internet}};
   // Nor in from outside: ports inside are served to everybody otherwise.
   if (!wanted.internet) json["network"] = {{"allowPublicTraffic", false}};
-  if (!wanted.metadata.empty()) json["metadata"] = wanted.metadata;
+  const std::string tag = random_hex(16);
+  json["metadata"] = wanted.metadata;
+  json["metadata"][kTag] = tag;
   if (!wanted.variables.empty()) json["envVars"] = wanted.variables;
-  const http::Reply reply = BELLJAR_TRY(ask("POST", "/sandboxes", dump(json)));
-  if (reply.status == 201 || reply.status == 200) {
-    auto made = granted(reply);
-    if (!made) return abandon(id_in(reply), made.error());
-    return made;
+  const auto reply = ask_either("POST", "", dump(json), Times::kOnce);
+  if (!reply) return lost(tag, reply.error());
+  if (reply->status == 201 || reply->status == 200) {
+    auto made = granted(*reply);
+    if (made) return made;
+    const std::string id = id_in(*reply);
+    return id.empty() ? lost(tag, made.error()) : abandon(id, made.error());
   }
-  return refused(reply, format("cannot create a sandbox from the template {}", belljar::quoted(wanted.template_id)));
+  Error error = refused(*reply, format("cannot create a sandbox from the template {}", belljar::quoted(wanted.template_id)));
+  return error.code() == Code::kUnavailable ? lost(tag, error) : error;
+}
+
+// An answer that did not come, or made no sense, does not say that nothing was made. What was is found by its tag.
+Error Control::lost(const std::string& tag, const Error& why) const {
+  const auto found = ask_either("GET", format("?metadata={}%3D{}", kTag, tag), "", Times::kAgain);
+  const Json list = found && found->status == 200 ? Json::parse(found->body, nullptr, false) : Json();
+  bool all_ended = list.is_array();
+  for (const Json& sandbox : all_ended ? list : Json::array()) {
+    // One that took no notice of the filter lists others'.
+    if (!sandbox.is_object() || !sandbox.contains("metadata") || text_in(sandbox["metadata"], kTag) != tag) continue;
+    const std::string id = text_in(sandbox, "sandboxID");
+    all_ended = !id.empty() && consists_of(id, "-_") && kill(id).has_value() && all_ended;
+  }
+  if (all_ended) return why;
+  return Error(why.code(), why.what())
+      .reason(why.reason())
+      .next(format("check the network; a sandbox that was made all the same has the metadata {}={}", kTag, tag));
 }
 
 Error Control::abandon(const std::string& id, const Error& why) const {

@@ -1,9 +1,12 @@
 // The control plane: sandboxes made, found, paused, ended. JSON over HTTP.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "belljar/e2b.h"
 #include "belljar/result.h"
@@ -19,18 +22,21 @@ struct Granted {  // a sandbox that runs
 struct Wanted {
   std::string template_id;
   std::chrono::milliseconds lifetime;
-  std::map<std::string, std::string> metadata, variables;
+  std::map<std::string, std::string> metadata, variables;  // but for the tag
   bool internet = false;
 };
 
 class Control {
  public:
-  Control(const http::Client& http, Address address, std::chrono::milliseconds patience)
-      : http_(http), address_(std::move(address)), patience_(patience) {}
+  // `least`: the shortest lifetime that the service takes.
+  Control(const http::Client& http, Address address, std::chrono::milliseconds patience,
+          std::chrono::milliseconds least = std::chrono::milliseconds(0))
+      : http_(http), address_(std::move(address)), patience_(patience), least_(least) {}
   const Address& address() const noexcept { return address_; }
 
   // Errors, of all: kUnauthenticated; kNotFound; kResourceExhausted; kUnavailable; kDeadlineExceeded; kDataLoss, the answer makes
-  // no sense. What the service asks to try again (429; 503, but for create) is tried again within the patience.
+  // no sense. What the service asks to try again (429; 503, but for create) is tried again within the patience. A create whose
+  // answer is lost is looked for by a tag in its metadata, and ended.
   Result<Granted> create(const Wanted& wanted) const;
   Result<Granted> connect(const std::string& id, std::chrono::milliseconds lifetime) const;
   // Ends a sandbox that was made and cannot be used: `why`, and where it lives on, its id as well.
@@ -40,14 +46,23 @@ class Control {
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const;
 
  private:
-  Result<http::Reply> ask(const char* method, const std::string& path, const std::string& body) const;
+  // A create is never sent twice, whatever became of it.
+  enum class Times { kAgain, kOnce };
+  Result<http::Reply> ask(const char* method, const std::string& path, const std::string& body, Times times = Times::kAgain) const;
+  // Below /sandboxes, and where the service does not know that, below /v2/sandboxes.
+  Result<http::Reply> ask_either(const char* method, const std::string& rest, const std::string& body, Times times) const;
+  Error lost(const std::string& tag, const Error& why) const;
+  std::int64_t seconds_of(std::chrono::milliseconds lifetime) const;
   Result<Granted> granted(const http::Reply& reply) const;
   Error refused(const http::Reply& reply, const std::string& what) const;
 
   http::Client http_;
   Address address_;
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds patience_, least_;
 };
+
+// "0.3.5" is older than {0, 4, 0}. What is no version is not: who does not say it is of today.
+bool is_older(std::string_view version, std::array<int, 3> than) noexcept;
 
 // The code for an HTTP status of either plane.
 Code code_of_status(long status) noexcept;

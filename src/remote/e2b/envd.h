@@ -20,7 +20,10 @@ inline constexpr std::chrono::seconds kKeepalive{50};  // a stream says somethin
 class Envd {
  public:
   Envd(const http::Client& http, Granted granted, std::string api_key, std::string user, std::chrono::milliseconds patience)
-      : http_(http), granted_(std::move(granted)), api_key_(std::move(api_key)), user_(std::move(user)), patience_(patience) {}
+      : http_(http), granted_(std::move(granted)), api_key_(std::move(api_key)), user_(std::move(user)), patience_(patience) {
+    // Daemons before 0.4.0 have no user of their own for who names none.
+    if (user_.empty() && is_older(granted_.envd_version, {0, 4, 0})) user_ = "user";
+  }
 
   const Granted& granted() const noexcept { return granted_; }
   std::chrono::milliseconds patience() const noexcept { return patience_; }

@@ -104,6 +104,8 @@ Result<Event> parse_end(const Json& end) {
   if (!code || !end.is_object()) return nonsense("an end without an exit code");
   const Json* exited = member(end, "exited");
   if (exited == nullptr || !exited->is_boolean() || !exited->get<bool>()) event.signal = signal_in(text_in(end, "status"));
+  // Of Linux a code has eight bits; cut to them, 256 would read as success. -1 is Go's for none.
+  if (event.signal == 0 && (*code < -1 || *code > 255)) return nonsense("an end with an exit code that is none");
   event.exit_code = event.signal != 0 ? 128 + event.signal : static_cast<int>(*code & 0xFF);
   return event;
 }
@@ -166,8 +168,10 @@ Result<Entry> entry_of(const Json& json) {
 
 Result<Event> parse_event(std::string_view json) {
   const Json root = Json::parse(json, nullptr, false);
+  if (!root.is_object()) return nonsense("a message of a process that is no JSON object");
   const Json* event = member(root, "event");
-  if (event == nullptr || !event->is_object()) return nonsense("a message of a process without an event");
+  if (event == nullptr) return Event{};  // new to us
+  if (!event->is_object()) return nonsense("a message of a process without an event");
   if (const Json* start = member(*event, "start")) {
     const auto pid = number_in(*start, "pid");
     if (!start->is_object() || !pid || *pid <= 0 || *pid > INT32_MAX) return nonsense("a start without a pid");

@@ -242,7 +242,8 @@ void Run::handle_last(std::string_view json) {
   }
   if (complaint.code == Code::kDeadlineExceeded && !cause_) {
     cause_ = Reason::kTimeout;
-    message_ = format("command timeout after {}ms", request_.timeout.value_or(0ms).count());
+    message_ = request_.timeout ? format("command timeout after {}ms", request_.timeout->count())
+                                : "the service ended the command at a deadline of its own";
   }
   lose(core_->envd().refused(complaint, "the command was lost").reason());
 }

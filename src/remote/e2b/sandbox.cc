@@ -65,6 +65,8 @@ Result<std::shared_ptr<RemoteSandbox>> make(const SandboxConfig& config, E2bOpti
         .next("name another");
   if (options.lifetime.count() <= 0) return Error(Code::kInvalidArgument, "the lifetime of a sandbox must be positive");
   if (options.request_timeout.count() <= 0) return Error(Code::kInvalidArgument, "the request timeout must be positive");
+  if (options.metadata.contains("belljar"))
+    return Error(Code::kInvalidArgument, "the metadata `belljar` is ours").next("use another name");
   return std::make_shared<RemoteSandbox>(config, std::move(options), std::move(workspace));
 }
 
@@ -107,7 +109,7 @@ Result<Control> RemoteSandbox::find_service() {
   BELLJAR_CHECK(runtime::check_required(report, config_.policy));
   const std::lock_guard lock(mutex_);
   enforcement_ = std::move(report);
-  return Control(http_, address, options_.request_timeout);
+  return Control(http_, address, options_.request_timeout, options_.least_lifetime);
 }
 
 Result<Granted> RemoteSandbox::enter(const Control& control) {
