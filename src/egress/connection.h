@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -36,7 +37,7 @@ class Connection {
   bool progress();
   bool waits_for_credit() const noexcept { return starved_; }
   bool over() const noexcept { return phase_ == Phase::kOver; }
-  Clock::time_point deadline() const noexcept { return deadline_; }
+  Clock::time_point deadline() const noexcept { return std::min(deadline_, silence_); }
   void on_deadline();
 
  private:
@@ -124,6 +125,7 @@ class Connection {
   bool begin_passing();
   bool can_look() const;  // into the TLS of asked_.destination
   bool looks_into() const;
+  bool is_left_whole() const;  // by network.tls_passthrough
   bool may_stay_whole() const;
   bool stay_whole();
   bool server_waits() const;
@@ -133,10 +135,14 @@ class Connection {
   bool begin_server_tls();
   bool server_tls();
   bool check_credentials();
-  bool looks_into_credentials() const;
+  void guard_answers(const policy::Destination& place);
+  std::string filter(std::string_view bytes, bool last);
+  void restore(HttpHead& head) const;
   void begin_answer();
   bool check_answer();
   void deliver(std::string_view raw);
+  void deliver_body(const std::string& body);
+  void give_early();
   bool refuse_spent();
   bool fail_dial(int error);
   bool wrong_credential(const std::string& given) const;
@@ -165,6 +171,7 @@ class Connection {
   bool dialled_ahead_ = false;                 // its first request finds the server connected
   HttpHead head_;                              // of the request, as it goes on
   std::optional<Restorer> restorer_;           // of the answer
+  Clock::time_point silence_ = Clock::time_point::max();  // when to give out the little that restorer_ holds
   bool keep_client_ = false;
   bool inside_v6_ = false;   // kPublished: ::1 after 127.0.0.1
   bool starved_ = false;     // may pass nothing until the rate allows it

@@ -166,6 +166,7 @@ bool Connection::give_up() {
 void Connection::drop_server() { server_ = End{}; }
 
 void Connection::on_deadline() {
+  if (Clock::now() < deadline_) return give_early();
   switch (phase_) {
     case Phase::kDialing:
       if (addresses_.empty()) (void)fail_dial(ETIMEDOUT);

@@ -248,7 +248,11 @@ bool Connection::begin_passing() {
   if (protocol_ == Protocol::kHttp) return begin_exchange();
   if (protocol_ == Protocol::kSocks) client_.out += socks_reply(SocksReply::kDone);
   if (protocol_ == Protocol::kConnect) client_.out += "HTTP/1.1 200 Connection established\r\n\r\n";
-  if (!looks_into()) return begin_tunnel();
+  if (!looks_into()) {
+    // Another port of a host that knows a value, say: what is in it can still be read where it is in the clear.
+    if (leaves() && !is_left_whole()) guard_answers(asked_.destination);
+    return begin_tunnel();
+  }
   tunnel_ = asked_.destination;
   dialled_ahead_ = true;
   enter(Phase::kPeek, context_.options.timeouts.idle_client);
@@ -360,16 +364,13 @@ bool Connection::answer_head() {
   HttpHead head = answer_->head();
   constexpr int kProxyAuthentication = 407;  // asked of us, by the upstream proxy itself
   if (head.status == kProxyAuthentication && asks_upstream())
-    return refuse(Problem{.reason = "upstream",
-                          .refusal = {502, "http_request_error",
-                                      format("the upstream proxy {} refuses: {} {}", to_string(context_.options.upstream->place),
-                                             head.status, escaped(head.phrase)),
-                                      "network.upstream_proxy names user and password"}}),
+    return refuse(Problem{
+               .reason = "upstream",
+               .refusal = {502, "http_request_error",
+                           format("the upstream proxy {} refuses: {}", to_string(context_.options.upstream->place), head.status),
+                           "network.upstream_proxy names user and password"}}),
            false;
-  if (restorer_) {
-    head.phrase = restorer_->restore(head.phrase);
-    for (HttpField& field : head.fields) field.value = restorer_->restore(field.value);
-  }
+  restore(head);
   if (head.status == 101) {
     if (!asked_.upgrade)
       return refuse(Problem{.reason = "server",
@@ -403,11 +404,11 @@ bool Connection::spend() {
 
 bool Connection::begin_tunnel() {
   server_.out += std::exchange(client_.in, {});
-  client_.out += restorer_ ? restorer_->feed(std::exchange(server_.in, {}), false) : std::exchange(server_.in, {});
+  client_.out += restorer_ ? filter(std::exchange(server_.in, {}), false) : std::exchange(server_.in, {});
   record_.bytes_sent += server_.out.size();
   up_.emplace(client_, server_);
   down_.emplace(server_, client_);
-  if (restorer_) down_->set_filter([this](const std::string& bytes, bool last) { return restorer_->feed(bytes, last); });
+  if (restorer_) down_->set_filter([this](const std::string& bytes, bool last) { return filter(bytes, last); });
   enter(Phase::kTunnel, context_.options.timeouts.tunnel);
   return true;
 }

@@ -2,6 +2,8 @@
 // with the server, and the credentials that are put in on the way.
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +22,8 @@ namespace belljar::egress {
 namespace {
 
 constexpr unsigned char kTlsHandshake = 22;  // the first byte of a ClientHello, RFC 8446 section 5.1
+constexpr std::chrono::milliseconds kSilence{50};
+constexpr int kPartialContent = 206;
 
 }  // namespace
 
@@ -29,13 +33,21 @@ bool Connection::can_look() const {
   return policy::decide_look(options.rules, options.look, asked_.destination).looks();
 }
 
+bool Connection::is_left_whole() const {
+  const auto& passthrough = context_.options.look.passthrough;
+  return std::ranges::any_of(
+      passthrough, [this](const policy::DomainRule& rule) { return policy::covers_destination(rule, asked_.destination); });
+}
+
 // Nothing but a credential asks for the look: what no credential can be put into may pass as it is.
 bool Connection::may_stay_whole() const {
   const auto& options = context_.options;
   return !options.look.limited && policy::decide_host(options.rules, *tunnel_).reason == policy::HostReason::kAllowed;
 }
 
+// Nobody judges what is in it, but a value of the host's may come back in the clear.
 bool Connection::stay_whole() {
+  guard_answers(*tunnel_);
   tunnel_.reset();
   dialled_ahead_ = false;
   return begin_tunnel();
@@ -138,7 +150,7 @@ bool Connection::server_tls() {
 bool Connection::check_credentials() {
   const Credentials& credentials = context_.options.credentials;
   head_ = request_->head();
-  restorer_.reset();
+  guard_answers(asked_.destination);
   if (credentials.empty()) return true;
   if (const Credential* wrong = credentials.find_misplaced(head_, asked_)) {
     const std::string where =
@@ -151,29 +163,54 @@ bool Connection::check_credentials() {
                     .rule = wrong->rule.text};
     return refuse(std::move(problem)), false;
   }
-  if (!looks_into_credentials()) return true;
   (void)credentials.put_in(head_, asked_);
-  restorer_.emplace(credentials.of(asked_));
   return true;
 }
 
-bool Connection::looks_into_credentials() const { return !context_.options.credentials.of(asked_).empty(); }
+// A host that has a value may say it again whenever it is asked, in the clear too.
+void Connection::guard_answers(const policy::Destination& place) {
+  restorer_.reset();
+  silence_ = Clock::time_point::max();
+  const auto known = context_.options.credentials.known_to(place.host);
+  if (!known.empty()) restorer_.emplace(known);
+}
+
+std::string Connection::filter(std::string_view bytes, bool last) {
+  std::string passed = restorer_->feed(bytes, last);
+  silence_ = restorer_->holds_little() ? Clock::now() + kSilence : Clock::time_point::max();
+  return passed;
+}
+
+void Connection::give_early() {
+  silence_ = Clock::time_point::max();
+  const std::string passed = restorer_->give_early();
+  if (phase_ == Phase::kTunnel) client_.out += passed;
+  else if (phase_ == Phase::kExchange) deliver_body(passed);
+}
+
+// Names are text as well. The status is a number.
+void Connection::restore(HttpHead& head) const {
+  if (!restorer_) return;
+  head.phrase = restorer_->restore(head.phrase);
+  for (HttpField& field : head.fields) field = {restorer_->restore(field.name), restorer_->restore(field.value)};
+}
 
 void Connection::begin_answer() {
   answer_.emplace(HttpReader::Kind::kResponse, asked_.method == "HEAD");
   if (restorer_) answer_->keep_body();
 }
 
-// False: refused. What cannot be read could bring the credential back.
+// False: refused. What cannot be read as a whole could bring the credential back, and so could the server's words in our own.
 bool Connection::check_answer() {
-  const auto coding = restorer_ && asked_.method != "HEAD" ? find_coding(answer_->head()) : std::nullopt;
-  if (!coding) return true;
-  return refuse(Problem{
-             .reason = "server",
-             .refusal = {502, "http_protocol_error",
-                         format("the answer of {} is encoded ({}) although that was not asked for, and may hold a credential",
-                                to_string(asked_.destination), escaped(*coding)),
-                         ""}}),
+  if (!restorer_ || asked_.method == "HEAD") return true;
+  const HttpHead& head = answer_->head();
+  const bool partial = head.status == kPartialContent || find_field(head, "Content-Range") != nullptr;
+  if (!partial && !is_encoded(head)) return true;
+  return refuse(Problem{.reason = "server",
+                        .refusal = {502, "http_protocol_error",
+                                    format("the answer of {} is {} although that was not asked for, and may hold a credential",
+                                           to_string(asked_.destination), partial ? "a part" : "encoded"),
+                                    ""}}),
          false;
 }
 
@@ -183,15 +220,15 @@ void Connection::deliver(std::string_view raw) {
     client_.out += raw;
     return;
   }
-  const std::string* const coding = find_field(answer_->head(), "Transfer-Encoding");
   const bool done = answer_->done();
-  const std::string body = restorer_->feed(answer_->take_body(), done);
-  if (coding == nullptr) {
-    client_.out += body;
-    return;
-  }
-  if (!body.empty()) client_.out += format("{:x}\r\n{}\r\n", body.size(), body);
-  if (done) client_.out += "0\r\n\r\n";
+  deliver_body(filter(answer_->take_body(), done));
+  if (done && find_field(answer_->head(), "Transfer-Encoding") != nullptr) client_.out += "0\r\n\r\n";
+}
+
+void Connection::deliver_body(const std::string& body) {
+  const bool chunked = find_field(answer_->head(), "Transfer-Encoding") != nullptr;
+  if (!chunked) client_.out += body;
+  else if (!body.empty()) client_.out += format("{:x}\r\n{}\r\n", body.size(), body);
 }
 
 }  // namespace belljar::egress

@@ -90,6 +90,20 @@ bool is_for(const Credential& credential, const policy::Destination& destination
                              [&](const policy::DomainRule& rule) { return policy::covers_destination(rule, destination); });
 }
 
+bool is_known_to(const Credential& credential, const policy::Host& host) {
+  return std::ranges::any_of(credential.rule.hosts, [&](const policy::DomainRule& rule) {
+    return policy::covers_destination(rule, {host, rule.port.value_or(0)});
+  });
+}
+
+// Fields of a request for an answer in pieces, or compressed: it could bring a value back that nobody here recognises.
+bool hides_answer(std::string_view name) {
+  for (const std::string_view asks : {"Accept-Encoding", "Range", "If-Range", "Request-Range", "Sec-WebSocket-Extensions"}) {
+    if (same_name(name, asks)) return true;
+  }
+  return false;
+}
+
 bool put_into_fields(const Credential& credential, HttpHead& head) {
   bool any = false;
   for (HttpField& field : head.fields) {
@@ -189,12 +203,20 @@ std::string Restorer::change(std::string_view bytes, bool last, std::size_t& tak
   return taken = at, result;
 }
 
+// What change() makes of bytes is as long as they are: what is out already is the front of it.
 std::string Restorer::feed(std::string_view bytes, bool last) {
   held_ += bytes;
   std::size_t taken = 0;
   std::string result = change(held_, last, taken);
   held_.erase(0, taken);
-  return result;
+  const std::size_t out = std::min(given_, taken);
+  given_ -= out;
+  return result.substr(out);
+}
+
+std::string Restorer::give_early() {
+  if (!holds_little()) return {};
+  return held_.substr(std::exchange(given_, held_.size()));
 }
 
 std::string Restorer::restore(std::string_view whole) const {
@@ -209,27 +231,24 @@ const Credential* Credentials::find_misplaced(const HttpHead& head, const ProxyR
   return found == list_.end() ? nullptr : &*found;
 }
 
-std::vector<const Credential*> Credentials::of(const ProxyRequest& request) const {
+std::vector<const Credential*> Credentials::known_to(const policy::Host& host) const {
   std::vector<const Credential*> found;
   for (const Credential& credential : list_) {
-    if (request.secure && is_for(credential, request.destination)) found.push_back(&credential);
+    if (is_known_to(credential, host)) found.push_back(&credential);
   }
   return found;
 }
 
 std::vector<std::string> Credentials::put_in(HttpHead& head, ProxyRequest& request) const {
   std::vector<std::string> names;
-  const auto mine = of(request);
-  if (mine.empty()) return names;
-  for (const Credential* credential : mine) {
+  const auto known = known_to(request.destination.host);
+  if (known.empty()) return names;
+  for (const Credential* credential : known) {
+    if (!request.secure || !is_for(*credential, request.destination)) continue;
     const bool fields = put_into_fields(*credential, head), query = put_into_query(*credential, request.path);
     if (fields || query) names.push_back(credential->rule.name);
   }
-  // An answer in pieces, or compressed, could bring a value back that nobody here recognises.
-  std::erase_if(head.fields, [](const HttpField& field) {
-    return same_name(field.name, "Accept-Encoding") || same_name(field.name, "Range") || same_name(field.name, "If-Range") ||
-           same_name(field.name, "Sec-WebSocket-Extensions");
-  });
+  std::erase_if(head.fields, [](const HttpField& field) { return hides_answer(field.name); });
   head.fields.push_back({"Accept-Encoding", "identity"});
   return names;
 }

@@ -21,6 +21,7 @@ namespace belljar::egress {
 
 inline constexpr std::size_t kShortestCredential = 8;  // shorter ones stand in answers by chance
 inline constexpr std::size_t kLongestCredential = 8192;
+inline constexpr std::size_t kMostGivenEarly = 4;  // bytes of what may begin a value: less than half of the shortest
 
 struct Credential {
   policy::Credential rule;
@@ -38,6 +39,10 @@ class Restorer {
   explicit Restorer(const std::vector<const Credential*>& credentials);
   // What may go on now. The beginning of a value at the end waits for more, unless this is the `last` piece.
   std::string feed(std::string_view bytes, bool last);
+  // The end of a stream that has fallen silent: kMostGivenEarly bytes at most, so that who waits for an answer is not held up by a
+  // letter or two. They stay the beginning of a value: when the rest of it comes it is taken out as before. More than that waits.
+  bool holds_little() const noexcept { return given_ < held_.size() && held_.size() <= kMostGivenEarly; }
+  std::string give_early();                           // nothing unless holds_little()
   std::string restore(std::string_view whole) const;  // by itself
 
  private:
@@ -50,6 +55,7 @@ class Restorer {
   std::vector<Spelling> spellings_;  // longest first
   std::array<bool, 256> first_{};
   std::string held_;
+  std::size_t given_ = 0;  // so much of held_ is out already
 };
 
 class Credentials {
@@ -60,11 +66,11 @@ class Credentials {
 
   // The credential whose placeholder stands in `head` though its value may not go there: another host, or not through TLS.
   const Credential* find_misplaced(const HttpHead& head, const ProxyRequest& request) const;
-  // Puts values in where their placeholders stand; also takes out what would hide them in the answer (compression, ranges). `head`
-  // and `request` are changed. The names that were put in.
+  // Puts values in where their placeholders stand, in a request through TLS; also takes out what would hide them in the answer of
+  // who knows them (compression, ranges), in any request. `head` and `request` are changed. The names that were put in.
   std::vector<std::string> put_in(HttpHead& head, ProxyRequest& request) const;
-  // Those for `request`'s host, for its answer; nullptr where there are none.
-  std::vector<const Credential*> of(const ProxyRequest& request) const;
+  // Those whose values that host has, whichever its port and however it is asked: they may be in all that it says.
+  std::vector<const Credential*> known_to(const policy::Host& host) const;
 
  private:
   std::vector<Credential> list_;

@@ -1,6 +1,13 @@
 #include "egress/dns.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "policy/host.h"
 
 namespace belljar::egress {
 namespace {
@@ -71,13 +78,18 @@ void put_opt(std::string& out, const std::string& why) {
 std::optional<DnsQuestion> read_dns_question(std::string_view message) {
   if (message.size() < kHeader || message.size() > kMaxDns) return std::nullopt;
   const std::uint16_t flags = number_at(message, 2);
-  if ((flags & (kResponse | kOpcode)) != 0 || number_at(message, 4) != 1 || number_at(message, 6) != 0) return std::nullopt;
+  if ((flags & kResponse) != 0) return std::nullopt;
   DnsQuestion question;
   question.id = number_at(message, 0);
+  question.opcode = flags & kOpcode;
   question.recursion_desired = (flags & kRecursionDesired) != 0;
+  const auto faulty = [&question](DnsCode code) { return question.fault = code, question; };
+  if (question.opcode != 0) return faulty(DnsCode::kNotImplemented);
+  if (number_at(message, 4) != 1 || number_at(message, 6) != 0) return faulty(DnsCode::kMalformed);
   std::size_t at = kHeader;
   auto name = read_name(message, at);
-  if (!name || at + 4 > message.size() || number_at(message, at + 2) != kClassIn) return std::nullopt;
+  if (!name || at + 4 > message.size()) return faulty(DnsCode::kMalformed);
+  if (number_at(message, at + 2) != kClassIn) return faulty(DnsCode::kNotImplemented);
   question.type = number_at(message, at);
   question.wire = message.substr(kHeader, at + 4 - kHeader);
   question.extended = number_at(message, 10) == 1 && has_opt(message, at + 4);
@@ -93,8 +105,8 @@ std::string dns_answer(const DnsQuestion& question, const DnsAnswer& answer) {
   std::string out;
   put16(out, question.id);
   put16(out, static_cast<std::size_t>(kResponse | kRecursionAvailable | (question.recursion_desired ? kRecursionDesired : 0) |
-                                      static_cast<int>(answer.code)));
-  put16(out, 1);
+                                      question.opcode | static_cast<int>(answer.code)));
+  put16(out, question.wire.empty() ? 0 : 1);
   put16(out, record ? 1 : 0);
   put16(out, 0);
   put16(out, question.extended ? 1 : 0);

@@ -13,11 +13,15 @@ namespace belljar::egress {
 
 inline constexpr std::size_t kMaxDns = 4096;  // bytes of a question; longer ones are none
 
+enum class DnsCode : std::uint8_t { kNoError = 0, kMalformed = 1, kServerFailure = 2, kNoSuchName = 3, kNotImplemented = 4 };
+
 struct DnsQuestion {
   std::uint16_t id = 0;
+  std::uint16_t opcode = 0;  // as it stands in the flags, to be repeated
   bool recursion_desired = false;
   bool extended = false;  // has an OPT record (RFC 6891)
   std::uint16_t type = 0;
+  std::optional<DnsCode> fault;      // it cannot be answered otherwise: nothing below is known then, and `wire` is empty
   std::string wire;                  // the question section as it came, to be repeated
   std::optional<policy::Host> name;  // nullopt: a name that no host has
   std::string text;                  // the name as it came, for records; raw bytes
@@ -25,10 +29,8 @@ struct DnsQuestion {
 
 inline constexpr std::uint16_t kTypeA = 1, kTypeAaaa = 28;
 
-// nullopt: no question at all, which gets no answer (an answer to nonsense could be bounced between resolvers).
+// nullopt: no question at all, which gets no answer (an answer to an answer could be bounced between resolvers).
 std::optional<DnsQuestion> read_dns_question(std::string_view message);
-
-enum class DnsCode : std::uint8_t { kNoError = 0, kServerFailure = 2, kNoSuchName = 3, kNotImplemented = 4 };
 
 struct DnsAnswer {
   DnsCode code = DnsCode::kNoError;

@@ -37,6 +37,13 @@ std::optional<std::string> odd_bytes(std::string_view head) {
   return std::nullopt;
 }
 
+bool has_bare_lf(std::string_view text) {
+  for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
+    if (at == 0 || text[at - 1] != '\r') return true;
+  }
+  return false;
+}
+
 template <bool isRequest>
 class Parser final : public http::basic_parser<isRequest> {
  public:
@@ -137,6 +144,12 @@ bool lists(std::string_view list, std::string_view token) {
   return any_listed(list, [token](std::string_view member) { return same_name(member, token); });
 }
 
+// In any of its Connection fields: they are one list (RFC 9110 section 5.3).
+bool asks_connection(const HttpHead& head, std::string_view option) {
+  return std::ranges::any_of(
+      head.fields, [option](const HttpField& field) { return same_name(field.name, "Connection") && lists(field.value, option); });
+}
+
 bool is_coding(std::string_view member) { return !member.empty() && !same_name(member, "identity"); }
 
 bool is_chunked(const HttpHead& head) { return same_name(trimmed(*find_field(head, "Transfer-Encoding")), "chunked"); }
@@ -159,11 +172,7 @@ bool is_ours(const HttpHead& head, std::string_view name) {
                                      "Proxy-Authorization", "Proxy-Authenticate", "Proxy-Authentication-Info"}) {
     if (same_name(name, own)) return true;
   }
-  for (const HttpField& field : head.fields) {
-    const bool nominates = same_name(field.name, "Connection") && lists(field.value, name);
-    if (nominates && !same_name(name, "Transfer-Encoding") && !same_name(name, "Content-Length")) return true;
-  }
-  return false;
+  return asks_connection(head, name) && !same_name(name, "Transfer-Encoding") && !same_name(name, "Content-Length");
 }
 
 std::string field_line(const HttpField& field) { return format("{}: {}\r\n", field.name, field.value); }
@@ -232,14 +241,12 @@ const std::string* find_field(const HttpHead& head, std::string_view name) {
 }
 
 // Every field and every member of its list: a client undoes them all.
-std::optional<std::string> find_coding(const HttpHead& head) {
-  const auto encoded = std::ranges::find_if(head.fields, [](const HttpField& field) {
+bool is_encoded(const HttpHead& head) {
+  const bool content = std::ranges::any_of(head.fields, [](const HttpField& field) {
     return same_name(field.name, "Content-Encoding") && any_listed(field.value, is_coding);
   });
-  if (encoded != head.fields.end()) return encoded->value;
   const auto codings = count_fields(head, "Transfer-Encoding");
-  if (codings > 1) return "more than one Transfer-Encoding";
-  return codings == 1 && !is_chunked(head) ? std::optional(*find_field(head, "Transfer-Encoding")) : std::nullopt;
+  return content || codings > 1 || (codings == 1 && !is_chunked(head));
 }
 
 struct HttpReader::State {
@@ -260,6 +267,8 @@ std::size_t HttpReader::State::put(std::string_view data) {
   const std::size_t taken = parser->put(data, error);
   if (error && error != http::error::need_more) fail(400, "malformed HTTP: " + error.message());
   if (request && parser->trailers()) fail(400, "trailers after a chunked body");
+  // Nothing of a body is left lying but a line around a chunk, which waits for its CRLF.
+  if (request && taken == 0 && has_bare_lf(data)) fail(400, "a line that ends in a bare LF");
   return fault ? 0 : taken;
 }
 
@@ -337,9 +346,7 @@ std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive,
   if (const std::string* field = find_field(head, "Proxy-Connection"); field != nullptr && head.version == 10)
     request.keep_alive = lists(*field, "keep-alive");
   const std::string* upgrade = find_field(head, "Upgrade");
-  const std::string* connection = find_field(head, "Connection");
-  request.upgrade =
-      upgrade != nullptr && connection != nullptr && lists(*connection, "upgrade") && same_name(trimmed(*upgrade), "websocket");
+  request.upgrade = upgrade != nullptr && asks_connection(head, "upgrade") && same_name(trimmed(*upgrade), "websocket");
   return request;
 }
 

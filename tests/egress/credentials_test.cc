@@ -37,6 +37,7 @@ TEST(Credentials, ArePutIntoHeaderBasicAndQueryOfTheirHostOnly) {
                  {"Authorization", "Bearer " + key.placeholder},
                  {"X-Two", key.placeholder + "," + key.placeholder},
                  {"Range", "bytes=0-1"},
+                 {"Request-Range", "bytes=0-1"},
                  {"Accept-Encoding", "gzip"}};
   ProxyRequest request = request_to("api.test", "/" + key.placeholder + "?a=" + key.placeholder);
   EXPECT_EQ(credentials.find_misplaced(head, request), nullptr);
@@ -64,6 +65,25 @@ TEST(Credentials, ArePutIntoHeaderBasicAndQueryOfTheirHostOnly) {
   HttpHead clear;
   clear.fields = {{"Authorization", "Basic " + to_base64("me:" + key.placeholder)}};
   EXPECT_NE(credentials.find_misplaced(clear, request_to("api.test", "/", false)), nullptr) << "never in the clear";
+}
+
+// The host may say its value whichever way it is asked: the answer must stay readable.
+TEST(Credentials, WhoKnowsAValueIsAskedForAReadableAnswerInTheClearToo) {
+  const Credential key = make("KEY for api.test:443");
+  const Credentials credentials({key});
+  HttpHead head;
+  head.fields = {{"X-Key", key.placeholder}, {"Accept-Encoding", "gzip"}};
+  ProxyRequest request = request_to("api.test:9000", "/", false);
+  EXPECT_TRUE(credentials.put_in(head, request).empty());
+  ASSERT_EQ(head.fields.size(), 2U);
+  EXPECT_EQ(head.fields[0].value, key.placeholder);
+  EXPECT_EQ(head.fields[1].value, "identity");
+  EXPECT_EQ(credentials.known_to(policy::parse_host("api.test").value()).size(), 1U);
+  EXPECT_TRUE(credentials.known_to(policy::parse_host("other.test").value()).empty());
+  head.fields = {{"Accept-Encoding", "gzip"}};
+  request = request_to("other.test", "/", false);
+  EXPECT_TRUE(credentials.put_in(head, request).empty());
+  EXPECT_EQ(head.fields[0].value, "gzip") << "the twin";
 }
 
 TEST(Credentials, APlaceThatIsNotNamedStaysAsItIs) {
@@ -129,6 +149,29 @@ TEST(Restorer, KeepsBackNoMoreThanWhatCouldBeAValue) {
   EXPECT_EQ(restorer.feed("urity", false), "s3curity");
   for (const char* event : {"data: Q&A\n\n", "data: 5%\n\n", "data: {\"a\":\"b\\n\"}\n\n"})
     EXPECT_EQ(restorer.feed(event, false), event);
+}
+
+// Slow servers do not get a value through letter by letter.
+TEST(Restorer, GivesAFewLettersEarlyAndStillFindsTheValue) {
+  const Credential key = make("KEY for api.test");
+  Restorer restorer({&key});
+  EXPECT_EQ(restorer.feed("say s", false), "say ");
+  ASSERT_TRUE(restorer.holds_little());
+  EXPECT_EQ(restorer.give_early(), "s");
+  EXPECT_FALSE(restorer.holds_little()) << "it is out";
+  EXPECT_EQ(restorer.give_early(), "");
+  EXPECT_EQ(restorer.feed("3c", false), "");
+  EXPECT_EQ(restorer.give_early(), "3c");
+  EXPECT_EQ(restorer.feed("r3", false), "");
+  EXPECT_FALSE(restorer.holds_little()) << "five letters are more than a few";
+  EXPECT_EQ(restorer.give_early(), "");
+  EXPECT_EQ(restorer.feed("t/+value==&\"x s3", false), key.placeholder.substr(3) + " ");
+  EXPECT_EQ(restorer.give_early(), "s3");
+  EXPECT_EQ(restorer.feed("quel", true), "quel") << "it was none";
+  Restorer quiet({&key});
+  EXPECT_EQ(quiet.feed("s3", false), "");
+  EXPECT_EQ(quiet.give_early(), "s3");
+  EXPECT_EQ(quiet.feed("", true), "") << "nothing comes twice";
 }
 
 TEST(Restorer, KnowsTheSpellingsThatServersMakeOfAValue) {

@@ -73,6 +73,9 @@ TEST(Http, WhatTwoReadersWouldReadDifferentlyIsRefused) {
   EXPECT_EQ(status_of(head + "X: a" + std::string(kNul) + "b\r\n\r\n"), 400) << "NUL";
   EXPECT_EQ(status_of(head + "X : a\r\n\r\n"), 400) << "space before the colon";
   EXPECT_EQ(status_of("GET http://a.example/ HTTP/1.1\nHost: a.example\n\n"), 400);
+  for (const char* body : {"3\nabc\n0\n\n", "3\nabc\r\n0\r\n\r\n", "3\r\nabc\n0\r\n\r\n", "3\r\nabc\r\n0\n\n"})
+    EXPECT_EQ(status_of(head + "Transfer-Encoding: chunked\r\n\r\n" + body), 400) << "bare LF around a chunk: " << body;
+  EXPECT_EQ(status_of(head + "Transfer-Encoding: chunked\r\n\r\n4\r\na\n\nb\r\n0\r\n\r\n"), 0) << "the twin: LF inside of one";
   EXPECT_EQ(status_of("GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n" + std::string(kMaxHead, 'a')), 431);
 }
 
@@ -103,18 +106,18 @@ HttpHead head_of(std::string_view text, HttpReader::Kind kind) {
 }
 
 TEST(Http, EveryCodingOfAnAnswerIsSeen) {
-  const auto coding = [](const std::string& fields) {
-    return find_coding(head_of("HTTP/1.1 200 OK\r\n" + fields + "\r\n", HttpReader::Kind::kResponse));
+  const auto encoded = [](const std::string& fields) {
+    return is_encoded(head_of("HTTP/1.1 200 OK\r\n" + fields + "\r\n", HttpReader::Kind::kResponse));
   };
   for (const char* fields : {"", "Content-Length: 3\r\n", "Content-Encoding: identity\r\n", "Content-Encoding: \r\n",
                              "Content-Encoding: Identity\r\nContent-Encoding: ,identity\r\n", "Transfer-Encoding: Chunked \r\n"})
-    EXPECT_EQ(coding(fields), std::nullopt) << fields;
+    EXPECT_FALSE(encoded(fields)) << fields;
   for (const char* fields :
        {"Content-Encoding: gzip\r\n", "Content-Encoding: identity\r\nContent-Encoding: gzip\r\n",
         "content-encoding:\r\nContent-Encoding: br\r\n", "Content-Encoding: identity, gzip\r\n",
         "Content-Encoding: identity\r\n gzip\r\n", "Transfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding: gzip\r\n",
         "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Encoding: x\r\n"})
-    EXPECT_NE(coding(fields), std::nullopt) << fields;
+    EXPECT_TRUE(encoded(fields)) << fields;
 }
 
 TEST(Http, WhereThePlaceIsKnownAHostNeedsNoPort) {
@@ -157,6 +160,19 @@ TEST(Http, OnlyAWebsocketIsUpgradedTo) {
   EXPECT_TRUE(request->upgrade);
   EXPECT_EQ(forwarded_head(head, *request),
             "GET / HTTP/1.1\r\nHost: a.example\r\nSec-WebSocket-Key: k\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+}
+
+TEST(Http, ConnectionFieldsAreOneList) {
+  const HttpHead head = head_of(
+      "GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\nConnection: keep-alive\r\nConnection: X-Mine, Upgrade\r\n"
+      "Upgrade: websocket\r\nX-Mine: 1\r\n\r\n",
+      HttpReader::Kind::kRequest);
+  HttpFault fault;
+  const auto request = read_request(head, true, fault);
+  ASSERT_TRUE(request);
+  EXPECT_TRUE(request->upgrade);
+  EXPECT_EQ(forwarded_head(head, *request),
+            "GET / HTTP/1.1\r\nHost: a.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
 }
 
 TEST(Http, AnAnswersConnectionIsOurs) {

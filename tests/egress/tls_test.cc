@@ -120,6 +120,21 @@ TEST(TlsTowardsTheClient, TheNameItAskedForIsServedAndAnotherIsNot) {
   }
 }
 
+TEST(TlsTowardsTheClient, TheBetterHttpOfThoseOfferedIsSpoken) {
+  const auto interceptor = make_interceptor({}).value();
+  for (const auto& [offered, spoken] : {std::pair("\x08http/1.0", "http/1.0"),
+                                        {"\x08http/1.0\x08http/1.1", "http/1.1"},
+                                        {"\x02h2\x08http/1.1\x08http/1.0", "http/1.1"}}) {
+    const Peer peer = client_of(*interceptor, "web.test", offered);
+    const auto stream = interceptor->accept(host("web.test"));
+    EXPECT_EQ(shake(peer, *stream), State::kReady) << offered << stream->fault().text;
+    const unsigned char* chosen = nullptr;
+    unsigned size = 0;
+    SSL_get0_alpn_selected(peer.ssl.get(), &chosen, &size);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(chosen), size), spoken);
+  }
+}
+
 TEST(TlsTowardsTheClient, OneThatSpeaksOnlyHttp2IsTold) {
   const auto interceptor = make_interceptor({}).value();
   const Peer peer = client_of(*interceptor, "web.test", "\x02h2");

@@ -94,8 +94,17 @@ class Web(http.server.BaseHTTPRequestHandler):
         if self.command != 'HEAD':
             self.wfile.write(data)
 
-    # `?field=NAME:VALUE` answers with that field, `gzip` compressed, `chunked` in pieces.
+    # `/stored` says again what came as X-Keep; `?field=NAME:VALUE` answers with that field, `gzip` compressed, `chunked` in pieces.
+    kept = ''
+
     def echo(self, body):
+        if self.path == '/stored':
+            data = (Web.kept + '\n').encode()
+            self.send_response(200)
+            self.send_header('Content-Length', str(len(data)))
+            self.end_headers()
+            return self.wfile.write(data)
+        Web.kept = self.headers.get('X-Keep', Web.kept)
         shown = '%s\n%s\n%s' % (self.path, self.headers, body.decode('latin1'))
         seen = open(os.path.join(directory, 'seen'), 'a')
         seen.write(shown)
@@ -127,7 +136,7 @@ class Web(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_OPTIONS = answer
+    do_get = do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_OPTIONS = answer
 
 
 def choose_certificate(connection, name, context):  # tls/NAME.pem, certificate and key, for who has one

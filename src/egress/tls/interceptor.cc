@@ -15,7 +15,7 @@
 namespace belljar::egress::tls {
 namespace {
 
-constexpr std::string_view kHttp11 = "http/1.1";
+constexpr std::string_view kSpoken[] = {"http/1.1", "http/1.0"};  // the better one first
 constexpr unsigned char kOffered[] = "\x08http/1.1";
 constexpr std::size_t kMostSessions = 256;
 
@@ -36,14 +36,16 @@ int on_server_name(SSL* ssl, int* alert, void*) {
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// HTTP/1.1 is what is read here; a client that speaks nothing else has to be told so.
+// HTTP/1.1 and 1.0 are what is read here; a client that speaks nothing else has to be told so.
 int on_alpn(SSL* ssl, const unsigned char** chosen, unsigned char* size, const unsigned char* list, unsigned length, void*) {
-  for (unsigned at = 0; at < length; at += 1U + list[at]) {
-    const std::string_view one(reinterpret_cast<const char*>(list) + at + 1, std::min<unsigned>(list[at], length - at - 1));
-    if (one != kHttp11) continue;
-    *chosen = list + at + 1;
-    *size = list[at];
-    return SSL_TLSEXT_ERR_OK;
+  for (const std::string_view spoken : kSpoken) {
+    for (unsigned at = 0; at < length; at += 1U + list[at]) {
+      const std::string_view one(reinterpret_cast<const char*>(list) + at + 1, std::min<unsigned>(list[at], length - at - 1));
+      if (one != spoken) continue;
+      *chosen = list + at + 1;
+      *size = list[at];
+      return SSL_TLSEXT_ERR_OK;
+    }
   }
   Stream::of(ssl).set_fault(
       {"tls-alpn", "tls_protocol_error", "the client offers no http/1.1 (ALPN), and no other is looked into"});

@@ -1,0 +1,154 @@
+// What a host says that knows a credential's value, on its way through the proxy: it may stand in any part of an answer, and be
+// asked for in the clear.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <string>
+#include <utility>
+
+#include "base/format.h"
+#include "egress/credentials.h"
+#include "egress/proxy.h"
+#include "egress/support_proxy.h"
+
+namespace belljar::egress {
+namespace {
+
+constexpr char kValue[] = "ghp_0realSecretValue0123456789abcdef";
+
+class Answers : public ProxyTest {
+ protected:
+  // A proxy that knows a credential for web.example, which `server` is.
+  void know(const Server& server, const std::string& host = "web.example") {
+    names_.answers["web.example"] = names_.answers["other.example"] = {"127.0.0.1"};
+    ProxyOptions options;
+    options.credentials = Credentials(
+        {key_ = {policy::parse_credential("KEY for " + host).value(), make_placeholder(kValue, "0123456789abcdefghij"), kValue}});
+    start({"web.example", "other.example", address(server)}, {}, std::move(options));
+  }
+  std::string ask(const Server& server, const std::string& host = "web.example", const std::string& method = "GET") const {
+    return talk(format("{0} http://{1}:{2}/ HTTP/1.1\r\nHost: {1}:{2}\r\nConnection: close\r\n\r\n", method, host, server.port()));
+  }
+  static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+  Credential key_;
+};
+
+// A server that answers everything with `text`.
+std::function<void(int)> saying(std::string text) {
+  return [text = std::move(text)](int fd) {
+    read_until(fd, "\r\n\r\n");
+    send_all(fd, text);
+    ::shutdown(fd, SHUT_WR);
+  };
+}
+
+const std::string kOk = "HTTP/1.1 200 OK\r\n";
+
+TEST_F(Answers, NoPartOfOneBringsAValueBack) {
+  const std::string value = kValue, length = "Content-Length: 2\r\n";
+  for (const std::string& text : {
+           "HTTP/1.1 200 " + value + "\r\n" + length + "\r\nok",
+           kOk + value + ": x\r\n" + length + "\r\nok",
+           kOk + "X: " + value + "\r\n" + length + "\r\nok",
+           "HTTP/1.1 103 Early\r\n" + value + ": " + value + "\r\n\r\n" + kOk + length + "\r\nok",
+           kOk + "Content-Length: " + std::to_string(value.size()) + "\r\n\r\n" + value,
+           kOk + "Transfer-Encoding: chunked\r\n\r\n2;x=" + value + "\r\nok\r\n0\r\nX-Trailer: " + value + "\r\n\r\n",
+       }) {
+    const Server server(saying(text));
+    know(server);
+    const std::string answer = ask(server);
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 ")) << answer;
+    EXPECT_FALSE(has(answer, value)) << answer;
+    EXPECT_FALSE(has(answer, " 502 ")) << answer;
+    // The twin: who has no value may say what it likes.
+    EXPECT_TRUE(has(ask(server, "other.example"), value)) << text;
+  }
+}
+
+TEST_F(Answers, OurOwnRefusalsQuoteNothingOfTheServers) {
+  const std::string value = kValue, length = "Content-Length: 2\r\n";
+  for (const std::string& text : {
+           kOk + "Content-Encoding: " + value + "\r\n" + length + "\r\nok",
+           kOk + "Transfer-Encoding: " + value + "\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+           kOk + "Content-Encoding: gzip, " + value + "\r\n" + length + "\r\nok",
+       }) {
+    const Server server(saying(text));
+    know(server);
+    const std::string answer = ask(server);
+    EXPECT_TRUE(has(answer, " 502 the answer of web.example")) << answer;
+    EXPECT_TRUE(has(answer, "is encoded although that was not asked for")) << answer;
+    EXPECT_FALSE(has(answer, value)) << answer;
+  }
+}
+
+TEST_F(Answers, APartOfAnAnswerIsRefused) {
+  const std::string part = "Content-Range: bytes 0-1/9\r\nContent-Length: 2\r\n\r\nok";
+  for (const std::string& text : {"HTTP/1.1 206 Partial Content\r\n" + part, kOk + part,
+                                  std::string("HTTP/1.1 206 Partial Content\r\nContent-Length: 2\r\n\r\nok")}) {
+    const Server server(saying(text));
+    know(server);
+    EXPECT_TRUE(has(ask(server), "is a part although that was not asked for")) << text;
+    EXPECT_TRUE(ask(server, "other.example").ends_with("ok")) << text;
+  }
+}
+
+TEST_F(Answers, ATunnelInTheClearBringsNoValueBack) {
+  const Server server([](int fd) {
+    read_until(fd, "\n");
+    send_all(fd, std::string("kept: ") + kValue + "\n");
+    ::shutdown(fd, SHUT_WR);
+  });
+  know(server, "web.example:443");  // so that nothing looks into other ports
+  const auto tunnel = [&](const std::string& host) {
+    return talk(format("CONNECT {}:{} HTTP/1.1\r\n\r\nget\n", host, server.port()));
+  };
+  EXPECT_TRUE(tunnel("web.example").ends_with("kept: " + key_.placeholder + "\n"));
+  EXPECT_TRUE(tunnel("other.example").ends_with(std::string("kept: ") + kValue + "\n"));
+}
+
+// A few letters that a value may begin with wait for more of it, but not for ever.
+TEST_F(Answers, SilenceBringsTheLastLetters) {
+  const Server server([](int fd) {
+    read_until(fd, "\r\n\r\n");
+    send_all(fd, kOk + "Transfer-Encoding: chunked\r\n\r\n4\r\nping\r\n");
+    read_all(fd);  // says no more until the client leaves
+  });
+  know(server);
+  const UniqueFd fd = connect_loopback(port_);
+  send_all(fd.get(), format("GET http://web.example:{0}/ HTTP/1.1\r\nHost: web.example:{0}\r\n\r\n", server.port()));
+  EXPECT_TRUE(read_until(fd.get(), "1\r\ng\r\n").ends_with("3\r\npin\r\n1\r\ng\r\n"));
+}
+
+TEST_F(Answers, SilenceBringsTheLastLettersOfATunnelToo) {
+  const Server server([](int fd) {
+    send_all(fd, "ping");
+    if (read_until(fd, "more\n") == "more\n") send_all(fd, std::string(kValue).substr(1) + " ping");
+    read_all(fd);
+  });
+  know(server);
+  const UniqueFd fd = connect_loopback(port_);
+  send_all(fd.get(), format("CONNECT web.example:{} HTTP/1.1\r\n\r\n", server.port()));
+  EXPECT_TRUE(read_until(fd.get(), "ping").ends_with("ping"));
+  send_all(fd.get(), "more\n");  // the rest of the value after the letter that is out
+  EXPECT_EQ(read_until(fd.get(), "ping"), key_.placeholder.substr(1) + " ping");
+}
+
+TEST_F(Answers, MoreThanTheLastLettersWaits) {
+  const Server server([](int fd) {
+    read_until(fd, "\r\n\r\n");
+    send_all(fd, kOk + "Content-Length: 99\r\n\r\nping ghp_0");
+    read_until(fd, "gone");
+  });
+  know(server);
+  const UniqueFd fd = connect_loopback(port_);
+  send_all(fd.get(), format("GET http://web.example:{0}/ HTTP/1.1\r\nHost: web.example:{0}\r\n\r\n", server.port()));
+  EXPECT_TRUE(read_until(fd.get(), "ping ").ends_with("ping "));
+  timeval patience{.tv_sec = 0, .tv_usec = 300'000};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  char byte = 0;
+  EXPECT_EQ(::recv(fd.get(), &byte, 1, 0), -1) << "five bytes of a value are held back";
+}
+
+}  // namespace
+}  // namespace belljar::egress
