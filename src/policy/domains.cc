@@ -93,9 +93,11 @@ bool is_ambiguous_escape(std::string_view rest) {
          (byte == kFourBytes && next.starts_with("%8"));
 }
 
-// Servers differ in what they make of it.
+// Servers differ in what they make of it. A letter beyond ASCII is escaped in a path (RFC 3986); as it is it may be an overlong
+// dot.
 bool is_ambiguous(std::string_view path) {
   path = path.substr(0, path.find('?'));
+  if (std::ranges::any_of(path, [](char c) { return static_cast<unsigned char>(c) > 0x7F; })) return true;
   if (path.find_first_of("\\;") != std::string_view::npos || path.find("//") != std::string_view::npos) return true;
   for (const std::string_view step : {"/./", "/../"}) {
     if (path.find(step) != std::string_view::npos) return true;

@@ -19,6 +19,10 @@
 #include "belljar/units.h"
 #include "belljar/violation_text.h"
 #include "policy/defaults.h"
+#include "policy/domains.h"
+#include "policy/host.h"
+#include "policy/ip.h"
+#include "policy/look.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
 #include "policy/permit.h"
@@ -229,7 +233,64 @@ class Learner {
     toml_ += "\n[[filesystem.entries]]  # nothing else is there\npath = \"/\"\naccess = \"none\"\n";
   }
 
+  // What the proxy let through. A rule for requests stays one; of other hosts the port counts.
+  struct Used {
+    std::set<std::string> domains, requests, credentials;
+  };
+  Used used_hosts() const {
+    Used used;
+    const auto& network = policy_.network;
+    const auto look = make_look_rules(network);
+    for (const EgressRecord& record : input_.result.egress) {
+      const auto host = parse_host(record.host);
+      const bool leaves = record.protocol != "dns" && record.protocol != "host-port" && record.protocol != "publish";
+      if (!record.allowed || !leaves || !host) continue;
+      const Destination place{*host, record.port};
+      const bool request = std::ranges::find(network.allowed_requests, record.rule) != network.allowed_requests.end();
+      (request ? used.requests : used.domains).insert(request ? record.rule : to_string(place));
+      // A name that leads inside needs the address as well, as it did here.
+      if (const auto ip = parse_ip(record.address); ip && !why_not_public(*ip).empty())
+        used.domains.insert(to_string(Destination{{.name = {}, .ip = ip}, record.port}));
+      if (!look) continue;
+      for (const Credential* credential : credentials_for(*look, place)) used.credentials.insert(credential->text);
+    }
+    return used;
+  }
+
+  // As it was while learning, where that is not the default.
+  void carry(std::string_view name) {
+    const Key& key = *find_key(name);
+    const auto value = load(key, policy_);
+    if (value && value != load(key, Policy{})) toml_ += format("{} = {}\n", name.substr(name.find('.') + 1), to_toml(*value));
+  }
+
+  void grant(std::string_view name, const std::set<std::string>& texts) {
+    if (texts.empty()) return;
+    risky(std::string(name), std::string(find_key(name)->risk));
+    list(name.substr(name.find('.') + 1), texts, 1);
+  }
+
+  // The connections themselves tell nothing here: they lead to the proxy, or to addresses that mean something in that run alone.
+  void write_proxy(const Used& used) {
+    toml_ += "\n[network]\nmode = \"proxy\"\n";
+    if (input_.result.egress_dropped > 0) comment("It made more connections than were recorded: hosts may be missing.");
+    if (!policy_.network.upstream_proxy.empty())
+      comment("It left by another proxy, which is not written here: --upstream-proxy names it.");
+    grant("network.allowed_domains", used.domains);
+    grant("network.allowed_requests", used.requests);
+    grant("network.credentials", used.credentials);
+    for (const char* name : {"network.denied_domains", "network.methods", "network.proxy_auth", "network.transparent",
+                             "network.tls_passthrough", "network.tls_ca_file"})
+      carry(name);
+  }
+
   void write_network() {
+    if (policy_.network.mode == NetMode::kProxy) {
+      const Used used = used_hosts();
+      if (!used.domains.empty() || !used.requests.empty()) return write_proxy(used);
+      toml_ += "\n[network]\nmode = \"none\"\n";
+      return;
+    }
     const bool host = policy_.network.mode == NetMode::kHost && !input_.reached.empty();
     toml_ += "\n[network]\n";
     if (host) risky("network.mode host", std::string(find_key("network.mode")->risk));
@@ -249,7 +310,7 @@ class Learner {
     toml_ += "\n[limits]\n";
     auto timeout = std::chrono::milliseconds(std::max(seconds * 10, std::chrono::seconds(10)));
     if (policy_.limits.timeout) timeout = std::min(timeout, *policy_.limits.timeout);
-    toml_ += format("timeout = \"{}\"\n", to_string(timeout));
+    toml_ += format("timeout = \"{}\"\n", belljar::to_string(timeout));
     if (result.usage.peak_memory) {
       constexpr std::uint64_t kStep = 64ULL << 20;
       Bytes memory{(result.usage.peak_memory->count * 2 / kStep + 1) * kStep};

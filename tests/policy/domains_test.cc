@@ -178,6 +178,8 @@ TEST(Requests, ARuleCoversItsMethodsAndWhatIsBelowItsPath) {
                            "/docs/%3b",
                            "/docs/%3Bx",
                            "/docs/%c0%ae",
+                           "/docs/\xc0\xae\xc0\xae/s",
+                           "/docs/\xc3\xa9",
                            "/docs/%C1%9c",
                            "/docs/%e0%80%ae",
                            "/docs/%f0%80%80%ae"})

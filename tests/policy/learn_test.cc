@@ -121,6 +121,42 @@ TEST(Learn, TheNetworkIsOpenedOnlyWhereItWasOpenAndUsed) {
   EXPECT_EQ(lesson({}, "[network]\nmode = \"host\"").effective->policy.network.mode, NetMode::kNone);
 }
 
+EgressRecord went(const char* host, std::uint16_t port, const char* rule, const char* address = "93.184.0.80",
+                  bool allowed = true) {
+  EgressRecord record;
+  record.protocol = "http";
+  record.host = host;
+  record.port = port;
+  record.address = address;
+  record.rule = rule;
+  record.allowed = allowed;
+  return record;
+}
+
+TEST(Learn, OfTheProxyTheHostsThatWereReachedAreGranted) {
+  LearnInput input;
+  input.reached = {"198.19.0.1:80", "127.0.0.1:3128"};
+  input.result.egress = {went("web.test", 8081, "**.test"), went("api.test", 443, "GET api.test/docs"),
+                         went("inside.test", 80, "**.test", "10.1.2.3"), went("other.test", 80, "", "", false)};
+  const char* const user =
+      "[network]\nmode = \"proxy\"\nallowed_domains = [\"**.test\", \"10.0.0.0/8\"]\ndenied_domains = [\"bad.test\"]\n"
+      "allowed_requests = [\"GET api.test/docs\", \"* more.test\"]\nmethods = \"limited\"\n"
+      "credentials = [\"KEY for api.test\", \"OTHER for unused.test\"]";
+  const Lesson one = lesson({}, user, input);
+  const Network& network = one.effective->policy.network;
+  EXPECT_EQ(network.mode, NetMode::kProxy);
+  EXPECT_EQ(network.allowed_domains, (std::vector<std::string>{"10.1.2.3:80", "inside.test:80", "web.test:8081"}));
+  EXPECT_EQ(network.allowed_requests, std::vector<std::string>{"GET api.test/docs"}) << "a rule for requests is not widened";
+  EXPECT_EQ(network.credentials, std::vector<std::string>{"KEY for api.test"});
+  EXPECT_EQ(network.denied_domains, std::vector<std::string>{"bad.test"});
+  EXPECT_EQ(network.methods, NetMethods::kLimited);
+  EXPECT_EQ(one.learned.toml.find("198.19."), std::string::npos) << one.learned.toml;
+  EXPECT_EQ(one.learned.toml.find("--net host"), std::string::npos) << one.learned.toml;
+  EXPECT_NE(one.learned.toml.find("# RISK network.allowed_domains"), std::string::npos) << one.learned.toml;
+  input.result.egress.erase(input.result.egress.begin(), input.result.egress.begin() + 3);
+  EXPECT_EQ(lesson({}, user, input).effective->policy.network.mode, NetMode::kNone) << "what was refused is not granted";
+}
+
 // Names are the command's to choose: they must not become lines of the policy.
 TEST(Learn, HostileNamesBecomeNoGrant) {
   for (const std::string name : {"/srv/x\n[network]\nmode = \"host\"", "/srv/\xff\xfe",
