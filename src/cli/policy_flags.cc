@@ -63,6 +63,10 @@ void add_one(CLI::App& app, PolicyFlags& flags, const Key& key) {
              flags.values.emplace_back(&key, std::vector<std::string>{count > 0 ? "true" : "false"});
            },
            std::string(key.doc))
+        ->check([](const std::string& value) {
+          return value == "true" || value == "false" ? std::string()
+                                                     : format("{} is no value of it: true|false", belljar::quoted(value));
+        })
         ->group("Policy");
     return;
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -19,6 +20,7 @@
 #include "backend/native/host.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "belljar/error.h"
 #include "belljar/events.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
@@ -36,6 +38,7 @@
 #include "keeper/wire.h"
 #include "launch/detached.h"
 #include "policy/defaults.h"
+#include "policy/look.h"
 #include "policy/merge.h"
 #include "policy/names.h"
 #include "runtime/json.h"
@@ -64,12 +67,15 @@ void allow_descriptors() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Only what the policy passes on stays here: the keeper lives long.
-std::map<std::string, std::string> filtered(const Environment& rules, const std::map<std::string, std::string>& given) {
+// Only what the policy passes on stays here, and where values of credentials come from: the keeper lives long.
+std::map<std::string, std::string> filtered(const Policy& rules, const std::map<std::string, std::string>& given) {
   std::vector<std::string> all;
-  for (const auto& [name, text] : given) all.push_back(name + "=" + text);
   std::map<std::string, std::string> kept;
-  for (const std::string& entry : policy::build_environment(rules, all)) {
+  for (const auto& [name, text] : given) {
+    all.push_back(name + "=" + text);
+    if (policy::is_credential_source(rules.network, all.back())) kept[name] = text;
+  }
+  for (const std::string& entry : policy::build_environment(rules.environment, all)) {
     const std::size_t equals = entry.find('=');
     kept[entry.substr(0, equals)] = entry.substr(equals + 1);
   }
@@ -89,7 +95,7 @@ struct Made {
   std::vector<std::string> notes;
 };
 
-Result<Made> make(const Json& setup) {
+Result<Made> make(Json& setup) {
   Made made;
   BELLJAR_CHECK(parse_create(setup.at("words").get<std::vector<std::string>>(), made.flags));
   made.expires = BELLJAR_TRY(expiry_of(made.flags));
@@ -105,7 +111,8 @@ Result<Made> make(const Json& setup) {
     return Error(Code::kUnimplemented, format("a sandbox of backend {} cannot be kept", belljar::quoted(config.policy.backend)));
   config.backend = (*backend)->name();
   config.workspace = made.loaded->context.workspace;
-  config.caller_env = filtered(config.policy.environment, setup.at("env").get<std::map<std::string, std::string>>());
+  config.caller_env = filtered(config.policy, setup.at("env").get<std::map<std::string, std::string>>());
+  setup.erase("env");
   // Whatever else the policy says, the way to the keepers is nobody's inside.
   policy::hide_state(config.policy.filesystem.entries, BELLJAR_TRY(keeper::sandboxes_path()));
   made.sandbox = std::dynamic_pointer_cast<session::LiveSandbox>(BELLJAR_TRY(make_sandbox(config)));
@@ -153,7 +160,7 @@ Json ready_message(const Made& made, const keeper::About& about) {
 }
 
 // Until the sandbox has ended. An error before it runs is the caller's to tell.
-Result<void> keep_it(const Json& setup, std::optional<keeper::Channel>& channel) {
+Result<void> keep_it(Json& setup, std::optional<keeper::Channel>& channel) {
   Made made = BELLJAR_TRY(make(setup));
   const keeper::Directory directory = BELLJAR_TRY(keeper::Directory::open());
   keeper::Claim claim = BELLJAR_TRY(directory.claim(about_of(made)));
