@@ -322,6 +322,7 @@ class Merger {
     BELLJAR_CHECK(check_mode());
     keep_here();
     BELLJAR_CHECK(check_clauses());
+    BELLJAR_CHECK(settle_proxy_auth());
     if (const auto order = backend_order(policy_.backend, policy_.fallback, policy_.isolation); !order)
       return at_origin(origin("fallback"), order.error());
     if (drops_rules(policy_.mode)) {
@@ -392,6 +393,21 @@ class Merger {
           .reason(format("the host's network ({}) goes past the proxy that judges domains", to_string(origin("network.mode"))))
           .next("choose network.mode proxy, or take the domains out");
     }
+    return {};
+  }
+
+  // What is caught on its way to another place cannot be asked for a credential: the two are one or the other.
+  Result<void> settle_proxy_auth() {
+    Network& network = policy_.network;
+    if (!network.proxy_auth || !network.transparent) return {};
+    if (origins_.contains("network.transparent"))
+      return Error(Code::kInvalidArgument, format("{}: `network.proxy_auth` guards nothing with network.transparent",
+                                                  to_string(origin("network.proxy_auth"))))
+          .reason(format("programs that know nothing of the proxy ({}) are served without a credential",
+                         to_string(origin("network.transparent"))))
+          .next("take one of them out");
+    network.transparent = false;
+    origins_["network.transparent"] = origin("network.proxy_auth");
     return {};
   }
 

@@ -100,7 +100,7 @@ constexpr Key kKeys[] = {
     {"network.methods", "--net-methods", T::kEnum, "limited|full", J::kReplace, N::kStricter, false, BELLJAR_FIELD(network.methods), "full",
      "data can leave in requests of every kind", "In mode proxy: full, or limited to GET, HEAD and OPTIONS; https is looked into, and what cannot be is refused."},
     {"network.proxy_auth", "--proxy-auth", T::kBool, "", J::kReplace, N::kStricter, true, BELLJAR_FIELD(network.proxy_auth), "false",
-     "none", "In mode proxy: the proxy asks for a credential that the environment holds; Java cannot give one."},
+     "none", "In mode proxy: the proxy asks for a credential that the environment holds; Java cannot give one. Ends `transparent`, which asks for none."},
     {"network.http_proxy_port", "--http-proxy-port", T::kCount, "", J::kReplace, N::kNever, false, BELLJAR_FIELD(network.http_proxy_port),
      "", "none", "In mode proxy: the port inside that the variables name."},
     {"network.socks_proxy_port", "--socks-proxy-port", T::kCount, "", J::kReplace, N::kNever, false, BELLJAR_FIELD(network.socks_proxy_port),

@@ -67,6 +67,8 @@ Result<void> check_network(const Network& network) {
     return unserved("network.allowed_domains and network.denied_domains", reason, "use `--net proxy`, or drop the domain rules");
   if (!proxy && (network.methods == NetMethods::kLimited || network.proxy_auth))
     return unserved(network.proxy_auth ? "network.proxy_auth" : "network.methods", reason, "use `--net proxy`, or drop the key");
+  if (proxy && network.proxy_auth && network.transparent)
+    return unserved("network.proxy_auth", "network.transparent serves programs that give no credential", "drop one of the two");
   if (!proxy && (!network.credentials.empty() || !network.tls_passthrough.empty() || network.tls_ca_file))
     return unserved(!network.credentials.empty() ? "network.credentials"
                     : network.tls_ca_file        ? "network.tls_ca_file"

@@ -305,5 +305,20 @@ TEST(Merge, AWorkspaceWithPatternCharactersIsNoPattern) {
   EXPECT_EQ(access_of(effective, "/wx/a/.env"), "read");
 }
 
+// Programs that are caught on their way give no credential.
+TEST(Merge, ACredentialOfTheProxyEndsTransparency) {
+  const auto alone = merged({layer("user", "[network]\nmode = \"proxy\"\nproxy_auth = true")});
+  ASSERT_TRUE(alone);
+  EXPECT_FALSE(alone->policy.network.transparent);
+  EXPECT_EQ(origin_of(*alone, "network.transparent"), origin_of(*alone, "network.proxy_auth"));
+  const auto both =
+      merged({layer("user", "[network]\nmode = \"proxy\"\ntransparent = true"), layer("policy", "[network]\nproxy_auth = true")});
+  ASSERT_FALSE(both);
+  EXPECT_NE(both.error().line().find("`network.proxy_auth` guards nothing"), std::string::npos) << both.error().line();
+  const auto agreed = merged({layer("user", "[network]\nmode = \"proxy\"\ntransparent = false\nproxy_auth = true")});
+  ASSERT_TRUE(agreed) << "the twin";
+  EXPECT_TRUE(merged({layer("user", "[network]\nmode = \"proxy\"")})->policy.network.transparent);
+}
+
 }  // namespace
 }  // namespace belljar::policy
