@@ -41,6 +41,7 @@ struct Placement {
   int slot = -1;
   std::uint32_t flags = 0;
   bool directory = true;
+  bool cover = false;  // hides its target
 };
 
 class Builder {
@@ -72,6 +73,8 @@ class Builder {
     make_masks();
     make_caches();
     cover_stage();
+    // Whatever it is, it would show what is hidden: the home's own mask, a mount of the host, a protected name.
+    std::erase_if(placements_, [&](const Placement& placement) { return !placement.cover && hidden(placement.target); });
     BELLJAR_CHECK(make_mount_points());
     attach_all();
     plan_.slots = slots_;
@@ -92,7 +95,7 @@ class Builder {
     return view_.whole_root ? std::string(target) : join(join(kStage, "root"), target);
   }
   void place(std::string target, int from, bool directory = true, std::uint32_t flags = 0) {
-    placements_.push_back({std::move(target), from, flags, directory});
+    placements_.push_back({.target = std::move(target), .slot = from, .flags = flags, .directory = directory});
   }
   // A mount of something on the stage.
   int capture_own(std::string source, std::uint64_t attributes, std::uint32_t flags = 0) {
@@ -174,6 +177,7 @@ class Builder {
            .attr_set = MOUNT_ATTR_RDONLY | kQuiet,
            .source = mount});
       place(mount, to, facts.kind == PathKind::kDirectory);
+      put_back_.push_back(mount);
     }
   }
 
@@ -230,6 +234,16 @@ class Builder {
     }
   }
 
+  // At or below a name that a mask or a cover hides.
+  bool hidden(std::string_view path) const {
+    return std::ranges::any_of(view_.hide_dirs, [&](const std::string& dir) { return is_under(path, dir); }) ||
+           std::ranges::any_of(view_.masks, [&](const auto& mask) {
+             if (!is_under(path, mask.first) || path == mask.first) return false;
+             const std::string_view inner = path.substr(mask.first.size() + 1);
+             return std::ranges::any_of(mask.second.hidden, [&](const std::string& name) { return is_under(inner, name); });
+           });
+  }
+
   bool covered_by_bind(const std::string& path) const {
     return std::any_of(view_.binds.begin(), view_.binds.end(), [&](const Bind& bind) { return is_under(path, bind.target); });
   }
@@ -267,7 +281,8 @@ class Builder {
     add({.kind = MountOpKind::kOverlay, .slot = overlay, .attr_set = kQuiet, .data = layered_options()});
     put(overlay, "merged");
     for (const Bind& bind : view_.binds) {
-      if (!in_layered(bind.source)) continue;
+      const bool mounted = std::ranges::any_of(put_back_, [&](const std::string& mount) { return is_under(bind.source, mount); });
+      if (!in_layered(bind.source) || mounted) continue;
       const bool whole = bind.source == view_.layered->path;
       const std::uint32_t flags =
           whole ? 0U : static_cast<std::uint32_t>(launch::kIfExists);  // the transaction may have removed it
@@ -505,6 +520,7 @@ class Builder {
     add_stage({.kind = MountOpKind::kMkfile, .mode = 0, .target = stage("hidden-file")});
     const auto cover = [&](const std::string& target, std::string_view with, bool directory) {
       place(target, capture_own(stage(with), MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | kQuiet), directory, launch::kIfExists);
+      placements_.back().cover = true;
     };
     for (const std::string& path : view_.hide_dirs) cover(path, "hidden", true);
     for (const std::string& path : view_.hide_files) cover(path, "hidden-file", false);
@@ -663,6 +679,7 @@ class Builder {
   int proc_slot_ = -1;
   int below_slot_ = -1, pool_slot_ = -1, kept_slot_ = -1;
   std::vector<Placement> placements_;
+  std::vector<std::string> put_back_;                          // what the host has mounted in a layered workspace
   std::map<std::string, std::string> own_;                     // private target -> its path on the stage
   std::map<std::string, std::pair<int, std::string>> floors_;  // masked folder -> slot, path on the stage
   std::unordered_set<std::string> made_;

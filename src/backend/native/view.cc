@@ -44,9 +44,10 @@ class Planner {
     plan_private();
     BELLJAR_CHECK(plan_writable());
     BELLJAR_CHECK(plan_readable());
-    BELLJAR_CHECK(plan_readonly());
     BELLJAR_CHECK(plan_volumes());
+    BELLJAR_CHECK(plan_readonly());
     plan_protected();
+    plan_pins();
     BELLJAR_CHECK(plan_hidden());
     BELLJAR_CHECK(check_volumes());
     plan_caches();
@@ -70,6 +71,25 @@ class Planner {
   bool is_private_dir(std::string_view path) const {
     return std::any_of(paths_.view.private_dirs.begin(), paths_.view.private_dirs.end(),
                        [&](const PrivateDir& dir) { return dir.target == path; });
+  }
+  // Mounts are attached shallow first: the deepest bind is what is shown.
+  const Bind* shown_by(std::string_view path) const {
+    const Bind* nearest = nullptr;
+    for (const Bind& bind : paths_.view.binds) {
+      if (is_under(path, bind.target) && (nearest == nullptr || bind.target.size() >= nearest->target.size())) nearest = &bind;
+    }
+    return nearest;
+  }
+  // The host's own name of what is shown at `path`.
+  std::string behind(const std::string& path) const {
+    const Bind* bind = shown_by(path);
+    if (bind == nullptr || bind->source == bind->target) return path;
+    return path == bind->target ? bind->source : (bind->source == "/" ? "" : bind->source) + path.substr(bind->target.size());
+  }
+  // At or below the place of a volume that shows something else of the host there.
+  const Volume* elsewhere_at(std::string_view path) const {
+    const auto found = std::ranges::find_if(elsewhere_, [&](const auto& one) { return is_under(path, one.second->target); });
+    return found == elsewhere_.end() ? nullptr : found->second;
   }
   void gap(std::string clause, const std::string& what) { gap(std::move(clause), what, what); }
   void gap(std::string clause, std::string what, std::string where) {
@@ -240,6 +260,10 @@ class Planner {
         continue;
       }
       if (entry.access != Access::kRead) continue;
+      if (elsewhere_at(entry.path) != nullptr) {
+        BELLJAR_CHECK(keep_in_volume(entry));
+        continue;
+      }
       const auto real = host_.canonical(entry.path);
       if (!real) {
         const std::string where = where_made(entry.path);
@@ -248,13 +272,32 @@ class Planner {
         continue;
       }
       BELLJAR_CHECK(check_opens_nothing(entry, *real));
-      if (writable(*real)) add_readonly(*real);
+      const Bind* bind = shown_by(*real);
+      if (writable(*real) || (bind != nullptr && !bind->readonly)) add_readonly(*real);
       else show_through_private(*real);  // --read /tmp/x
     }
     // A workspace below /tmp that nobody made writable.
     if (const FsEntry* rule = find_rule(fs_, place_.workspace); rule == nullptr || rule->access != Access::kNone) {
       if (!writable(place_.workspace)) show_through_private(place_.workspace);
     }
+    return {};
+  }
+
+  // Below a volume a name means what its source has there.
+  Result<void> keep_in_volume(const FsEntry& entry) {
+    if (const Bind* bind = shown_by(entry.path); bind == nullptr || bind->readonly) return {};
+    const std::string there = behind(entry.path);
+    const auto real = host_.canonical(there);
+    if (!real) {
+      gap("filesystem.absent_readonly", entry.path, entry.path);
+      return {};
+    }
+    if (*real != there)
+      return Error(Code::kInvalidArgument, format("cannot keep {} read-only", quoted(entry.path)))
+          .reason(format("there is a symbolic link in the volume, and it leads to {} (entry from {})", quoted(*real),
+                         to_string(entry.origin)))
+          .next("name what the link leads to, or make the volume read-only");
+    add_readonly(entry.path);
     return {};
   }
 
@@ -286,13 +329,23 @@ class Planner {
         std::find(paths_.writable.begin(), paths_.writable.end(), path) != paths_.writable.end())
       return;
     paths_.readonly.push_back(path);
-    view().binds.push_back({.source = path, .target = path, .readonly = true, .directory = kind_of(path) == PathKind::kDirectory});
-    // Its ancestors up to the writable root become mount points of their own: rename answers EBUSY (PP-05).
-    for (std::string up = parent_of(path); up != "/"; up = parent_of(up)) {
-      if (std::find(paths_.writable.begin(), paths_.writable.end(), up) != paths_.writable.end()) break;
-      if (!writable(up) || std::find(paths_.pinned.begin(), paths_.pinned.end(), up) != paths_.pinned.end()) continue;
-      paths_.pinned.push_back(up);
-      view().binds.push_back({.source = up, .target = up, .readonly = false});
+    std::string source = behind(path);
+    const bool directory = kind_of(source) == PathKind::kDirectory;
+    view().binds.push_back({.source = std::move(source), .target = path, .readonly = true, .directory = directory});
+  }
+
+  // The ancestors of a read-only path become mount points of their own: rename answers EBUSY (PP-05). A pin is writable and lies
+  // over what is shown there, so pins are planned when all that is read-only is known, and the first ancestor that is read-only
+  // ends them.
+  void plan_pins() {
+    for (const std::string& path : paths_.readonly) {
+      for (std::string up = parent_of(path); up != "/"; up = parent_of(up)) {
+        const Bind* bind = shown_by(up);
+        if (bind == nullptr || bind->readonly) break;
+        if (bind->target == up) continue;  // a mount point as it is; a writable directory may lie above it
+        paths_.pinned.push_back(up);
+        view().binds.push_back({.source = behind(up), .target = up, .readonly = false});
+      }
     }
   }
 
@@ -363,14 +416,16 @@ class Planner {
 
   void protect_name(const std::string& root, std::string_view name, bool& absent) {
     const std::string path = root + "/" + std::string(name);
-    const PathKind kind = kind_of(path);
+    const std::string there = behind(path);
+    const PathKind kind = kind_of(there);
     if (kind == PathKind::kAbsent) absent = true;
-    else protect_existing(path, kind, name == ".git");
+    else protect_existing(path, there, kind, name == ".git");
   }
 
-  void protect_existing(const std::string& path, PathKind kind, bool git) {
-    if (kind == PathKind::kSymlink) {
-      const auto real = host_.canonical(path);
+  // `there`: the host's name of it.
+  void protect_existing(const std::string& path, const std::string& there, PathKind kind, bool git) {
+    // A link, itself or on the way (`.github` -> docs): what it leads to is kept where that is writable.
+    if (const auto real = host_.canonical(there); real != there) {
       gap("protect.links", path);
       if (real && writable(*real)) add_readonly(*real);
       return;
@@ -379,8 +434,8 @@ class Planner {
     ++paths_.protected_dirs;
     if (kind != PathKind::kDirectory) gap("protect.files", path);
     if (!git) return;
-    if (kind == PathKind::kFile) protect_pointed(path);
-    else protect_common(path);
+    if (kind == PathKind::kFile) protect_pointed(there);
+    else protect_common(there);
   }
 
   // A `.git` file names its repository; a repository may name a common one (worktrees). Both are protected where they lie.
@@ -437,6 +492,11 @@ class Planner {
             .reason(format("the workspace {} lies inside it (entry from {})", quoted(place_.workspace), to_string(entry.origin)))
             .next("choose another workspace or drop the entry");
       }
+      if (const Volume* volume = elsewhere_at(entry.path)) {
+        return Error(Code::kInvalidArgument, format("cannot hide {}", quoted(entry.path)))
+            .reason(format("the volume {} is shown there (entry from {})", quoted(volume->source), to_string(entry.origin)))
+            .next("mount a part of the volume that may be seen, or drop the entry");
+      }
       for (const FsEntry* other : readable) {
         if (other->path != entry.path && is_under(other->path, entry.path)) return inside_hidden(*other, entry.path);
       }
@@ -486,11 +546,13 @@ class Planner {
     const bool absent = kind == PathKind::kAbsent;
     // Absent system paths are held by nobody at their own place either.
     if (!elsewhere_.empty() && (!absent || source == Source::kEntry || is_under(path, place_.home))) hidden_.push_back(path);
-    if (is_private(path) && !in_shown_home(path) && !bound(path)) return;  // not there inside at all
+    if (elsewhere_at(path) != nullptr) return hide_in_volume(path);
+    if (out_of_sight(path)) return;
     if (!paths_.view.whole_root && !shown(path)) return;
     const std::string& home = place_.home;
     if (!home.empty() && home != "/" && is_under(path, home) && path != home && !writable(home) &&
-        kind_of(home) == PathKind::kDirectory && !link_between(home, path) && !bound_below(home, path)) {
+        kind_of(home) == PathKind::kDirectory && !link_between(home, path) && !bound_below(home, path) &&
+        !mounted_between(home, path)) {
       // By its own name, never by its folder's: a program that reads other files there (`~/.config/git/ignore`,
       // `~/.cargo/config.toml`) must find them absent, not forbidden.
       mask(home, path);
@@ -502,15 +564,17 @@ class Planner {
         return;
       const bool directory = kind == PathKind::kDirectory;
       const std::string parent = parent_of(path);
-      // A rename on the host takes a cover off; where the parent is read-only here a mask over it does not slip.
-      if (source == Source::kEntry && !writable(parent) && parent != "/" && !mounted_under(parent)) {
+      // A rename on the host takes a cover off; where the parent is read-only here a mask over it does not slip. A bind of the very
+      // name lies over a mask.
+      const Bind* bind = shown_by(path);
+      const bool own = bind != nullptr && bind->target == path;
+      if (source == Source::kEntry && !writable(parent) && parent != "/" && !mounted_under(parent) && !own &&
+          !out_of_sight(parent)) {
         mask(parent, path);
         return;
       }
       if (writable(parent) && !directory) gap("filesystem.hidden_files", path);
-      std::vector<std::string>& covers = directory ? view().hide_dirs : view().hide_files;
-      if (std::find(covers.begin(), covers.end(), path) == covers.end()) covers.push_back(path);
-      return;
+      return cover(path, kind);
     }
     if (source == Source::kDefault && !is_under(path, home))
       return;  // absent system paths: sockets are the connect rule's, files root's
@@ -520,9 +584,24 @@ class Planner {
       gap("filesystem.hidden_absent", asked, path);
       return;
     }
-    mask(base, path);
+    if (!out_of_sight(base)) mask(base, path);
   }
 
+  void cover(const std::string& path, PathKind kind) {
+    std::vector<std::string>& covers = kind == PathKind::kDirectory ? view().hide_dirs : view().hide_files;
+    if (std::find(covers.begin(), covers.end(), path) == covers.end()) covers.push_back(path);
+  }
+
+  // A name of the default list: the host's own is out of sight there. What the volume has under it is covered, unless the name is
+  // where somebody wants the volume.
+  void hide_in_volume(const std::string& path) {
+    const Bind* bind = shown_by(path);
+    const PathKind kind = kind_of(behind(path));
+    if (bind->target != path && kind != PathKind::kAbsent && kind != PathKind::kSymlink) cover(path, kind);
+  }
+
+  // Below a private directory, and nothing shows the host's there.
+  bool out_of_sight(const std::string& path) const { return is_private(path) && !in_shown_home(path) && !bound(path); }
   // Shown from the host although a private directory lies above: a workspace below /tmp.
   bool bound(const std::string& path) const {
     return std::any_of(paths_.view.binds.begin(), paths_.view.binds.end(),
@@ -532,6 +611,12 @@ class Planner {
   bool bound_below(const std::string& folder, const std::string& path) const {
     return std::ranges::any_of(paths_.view.binds, [&](const Bind& bind) {
       return bind.target != folder && is_under(bind.target, folder) && is_under(path, bind.target);
+    });
+  }
+  // So does what the host has mounted between the two, which tree.cc puts back.
+  bool mounted_between(const std::string& folder, const std::string& path) const {
+    return std::ranges::any_of(host_.mount_points(), [&](const std::string& mount) {
+      return mount.size() > folder.size() && mount.size() < path.size() && is_under(mount, folder) && is_under(path, mount);
     });
   }
   bool in_shown_home(const std::string& path) const { return !place_.home.empty() && is_under(path, place_.home); }
@@ -554,7 +639,7 @@ class Planner {
     if (!place_.overlays) {
       const PathKind kind = kind_of(path);
       if (kind == PathKind::kAbsent) gap("filesystem.hidden_absent", path);
-      else if (kind != PathKind::kSymlink) (kind == PathKind::kDirectory ? view().hide_dirs : view().hide_files).push_back(path);
+      else if (kind != PathKind::kSymlink) cover(path, kind);
       return;
     }
     std::vector<std::string>& hidden = view().masks[folder].hidden;
@@ -568,10 +653,11 @@ class Planner {
       return;
     const auto consider = [&](const std::string& path) {
       if (writable(path) || is_under(place_.workspace, path) || !paths_.view.whole_root) return;
+      if (std::ranges::any_of(fs_.volumes, [&](const Volume& volume) { return is_under(path, volume.target); })) return;
       // The home as a whole would be shown around its own rules, and below a private directory nothing is the host's.
-      if (is_under(place_.home, path) || (is_private(path) && !in_shown_home(path) && !bound(path))) return;
+      if (is_under(place_.home, path) || out_of_sight(path)) return;
       if (const FsEntry* rule = find_rule(fs_, path);
-          rule != nullptr && is_under(rule->path, place_.home) && rule->access != Access::kWrite)
+          rule != nullptr && (rule->path == path || is_under(rule->path, place_.home)) && rule->access != Access::kWrite)
         return;
       const PathKind kind = kind_of(path);
       if (kind == PathKind::kDirectory) {
@@ -589,6 +675,21 @@ class Planner {
     };
     for (const std::string& path : fs_.cache_dirs.empty() ? policy::default_cache_dirs(place_.home) : fs_.cache_dirs)
       consider(path);
+    keep_readonly_in_caches();
+  }
+
+  // A layer is writable all over.
+  void keep_readonly_in_caches() {
+    const auto in_cache = [&](const std::string& path) {
+      return std::ranges::any_of(view().caches, [&](const Cache& cache) { return is_under(path, cache.path); });
+    };
+    for (const FsEntry& entry : fs_.entries) {
+      if (entry.glob || entry.access != Access::kRead) continue;
+      const auto real = host_.canonical(entry.path);
+      if (!real || !in_cache(*real) || bound(*real)) continue;
+      view().binds.push_back(
+          {.source = *real, .target = *real, .readonly = true, .directory = kind_of(*real) == PathKind::kDirectory});
+    }
   }
 
   // A home below a private directory (/tmp/home) would vanish: it is shown, read-only. With a mask its overlay does that.

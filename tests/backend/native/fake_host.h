@@ -51,6 +51,9 @@ class FakeHost : public Host {
   }
 
   PathFacts facts(const std::string& path) const override {
+    for (const auto& [link, target] : links_) {
+      if (path != link && is_under(path, link)) return facts(target + path.substr(link.size()));
+    }
     const auto found = facts_.find(path);
     return found == facts_.end() ? PathFacts{} : found->second;
   }
