@@ -3,14 +3,26 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "audit/line.h"
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar::audit {
 namespace {
@@ -66,6 +78,18 @@ Result<UniqueFd> open_to_read(const std::string& path) {
   if (::fstat(file.get(), &status) != 0) return failed(what, "fstat", errno);
   if (!S_ISREG(status.st_mode)) return Error(Code::kInvalidArgument, what).reason("it is not a regular file");
   return file;
+}
+
+std::optional<std::uint64_t> first_sequence(const std::string& path) {
+  const auto file = open_to_read(path);
+  if (!file) return {};
+  Lines lines(file->get());
+  std::string line;
+  const auto read = lines.next(line);
+  if (!read || !*read) return {};
+  const Parsed parsed = parse(line);
+  if (parsed.broken != Broken::kNo) return {};
+  return parsed.head.sequence;
 }
 
 Result<bool> Lines::next(std::string& line) {

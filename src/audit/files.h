@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct OldFile {
 };
 // Oldest first. Errors: the directory cannot be read.
 Result<std::vector<OldFile>> find_old(const std::string& path);
+// The number of a file's first record; nothing where that is none as it was written.
+std::optional<std::uint64_t> first_sequence(const std::string& path);
 std::string old_path(const std::string& path, unsigned number);
 // The directory that `path` is in.
 std::string directory_of(const std::string& path);

@@ -1,21 +1,38 @@
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <ctime>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "audit/files.h"
 #include "audit/line.h"
 #include "base/format.h"
+#include "base/held_signal.h"
+#include "base/patience.h"
 #include "base/unique_fd.h"
 #include "belljar/audit.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "belljar/units.h"
 
 namespace belljar {
 namespace {
@@ -47,7 +64,7 @@ class Lock {
  public:
   // Waits by trying: flock(2) knows no deadline, and the holders are our own appends, which take a write and an fdatasync.
   static Result<Lock> take(int fd, std::chrono::milliseconds patience, const std::string& path) {
-    const auto deadline = Clock::now() + patience;
+    const auto deadline = Clock::now() + bounded(patience);
     while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK && errno != EINTR) return audit::failed(format("cannot lock {}", quoted(path)), "flock", errno);
       if (Clock::now() >= deadline)
@@ -79,6 +96,7 @@ Result<UniqueFd> open_to_write(const std::string& path, int more = 0) {
   UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK | more, 0600));
   if (!file.valid() && errno == ELOOP)
     return Error(Code::kInvalidArgument, what).reason("it is a symbolic link").next("name the file itself");
+  if (!file.valid() && errno == EISDIR) return Error(Code::kInvalidArgument, what).reason("it is a directory");
   if (!file.valid()) return audit::failed(what, "open", errno);
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return audit::failed(what, "fstat", errno);
@@ -268,12 +286,13 @@ Result<void> AuditTrail::State::rotate(Lock& held) {
   UniqueFd full = std::exchange(file, std::move(next));
   size = 0;
   Lock fresh = BELLJAR_TRY(Lock::take(file.get(), options.patience, next_path));
-  std::int64_t deleted = 0;
-  if (options.keep) {
-    while (old.size() > *options.keep && ::unlink(old.front().path.c_str()) == 0) old.erase(old.begin()), ++deleted;
-  }
-  const std::string previous = audit::old_path(path.substr(path.rfind('/') + 1), old.empty() ? 0 : old.back().number);
-  auto wrote = write("rotated", AuditFields().text("previous", previous).number("deleted", deleted).json());
+  const std::size_t deleted = options.keep && old.size() > *options.keep ? old.size() - *options.keep : 0;
+  AuditFields fields;
+  fields.text("previous", audit::old_path(path.substr(path.rfind('/') + 1), old.back().number));
+  fields.number("deleted", static_cast<std::int64_t>(deleted));
+  const auto first = deleted == old.size() ? std::optional(last->sequence + 1) : audit::first_sequence(old[deleted].path);
+  if (first) fields.number("first", static_cast<std::int64_t>(*first));
+  auto wrote = write("rotated", fields.json());
   if (wrote && ::fdatasync(file.get()) != 0) wrote = audit::failed(what(), "fdatasync", errno);
   if (wrote && ::rename(next_path.c_str(), path.c_str()) != 0) wrote = audit::failed(what(), "rename", errno);
   if (!wrote) {
@@ -291,6 +310,8 @@ Result<void> AuditTrail::State::rotate(Lock& held) {
   if (::fstat(file.get(), &status) != 0) return audit::failed(what(), "fstat", errno);
   inode = status.st_ino;
   reserved = 0;
+  // Only now: whoever is killed in between leaves files that the trail does not miss, and the next rotation takes them away.
+  for (std::size_t i = 0; i < deleted; ++i) ::unlink(old[i].path.c_str());
   const UniqueFd directory(::open(audit::directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.valid()) ::fsync(directory.get());
   return {};
@@ -299,7 +320,7 @@ Result<void> AuditTrail::State::rotate(Lock& held) {
 Result<void> AuditTrail::State::sync() {
   if (options.sync == AuditSync::kNever) return {};
   const auto time = Clock::now();
-  if (options.sync == AuditSync::kEvery && time - synced < options.sync_interval) return {};
+  if (options.sync == AuditSync::kEvery && time - synced < bounded(options.sync_interval)) return {};
   if (::fdatasync(file.get()) != 0) return audit::failed(what(), "fdatasync", errno);
   synced = time;
   return {};
@@ -325,6 +346,7 @@ AuditTrail::~AuditTrail() {
 Result<AuditTrail> AuditTrail::open(std::string path, AuditOptions options) {
   if (path.empty() || path.find('\0') != std::string::npos)
     return Error(Code::kInvalidArgument, "cannot open an audit trail").reason("its name is empty or holds a NUL byte");
+  const HeldSignal too_large(SIGXFSZ);  // EFBIG says it, setrlimit(2)
   auto state = std::make_unique<State>();
   state->path = std::move(path);
   state->options = std::move(options);
@@ -341,6 +363,7 @@ Result<std::uint64_t> AuditTrail::append(std::string_view kind, const AuditField
   State& state = *state_;
   if (kind.empty() || kind.find_first_not_of("abcdefghijklmnopqrstuvwxyz.-") != std::string_view::npos)
     return Error(Code::kInvalidArgument, format("{} is no kind of an audit record", quoted(kind)));
+  const HeldSignal too_large(SIGXFSZ);
   const std::lock_guard guard(state.mutex);
   Lock held = BELLJAR_TRY(state.lock());
   BELLJAR_CHECK(state.prepare(held, state.now()));
@@ -351,6 +374,7 @@ Result<std::uint64_t> AuditTrail::append(std::string_view kind, const AuditField
 
 Result<void> AuditTrail::reserve() {
   State& state = *state_;
+  const HeldSignal too_large(SIGXFSZ);
   const std::lock_guard guard(state.mutex);
   const Lock held = BELLJAR_TRY(state.lock());
   return state.take_disk(state.size + kReserve);

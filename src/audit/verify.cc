@@ -1,10 +1,20 @@
-#include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "audit/files.h"
 #include "audit/line.h"
 #include "base/format.h"
+#include "base/unique_fd.h"
 #include "belljar/audit.h"
+#include "belljar/result.h"
 
 namespace belljar {
 namespace {
@@ -36,6 +46,7 @@ class Verifier {
     if (parsed.broken == audit::Broken::kHash) complain(place, "the record's bytes do not fit its hash: it was changed");
     else if (hash_ && parsed.head.prev != *hash_) complain(place, "the record does not follow the one before it");
     count(parsed.head);
+    if (parsed.head.kind == "rotated") note_rotation(parsed.data);
     next_ = parsed.head.sequence + 1;
     hash_ = parsed.head.hash;
     found_.head = {parsed.head.sequence, parsed.head.hash};
@@ -54,6 +65,10 @@ class Verifier {
 
   AuditVerification finish(const std::string& path, std::uint64_t files) {
     found_.files = files;
+    const std::uint64_t first = found_.first_sequence;
+    // Files that a killed writer had no time to delete are no loss.
+    if (first > 0 && deleted_since_ == 0 && !(kept_from_ && first <= *kept_from_) && began_as_rotated_)
+      complain(began_, "the records before this one are missing, and no rotation deleted them", first);
     if (expected_ && !met_) complain({path, 0, 0}, format("record {} is not there: records were cut off", expected_->sequence));
     return std::move(found_);
   }
@@ -64,7 +79,25 @@ class Verifier {
     next_ = head.sequence;
     if (head.sequence == 0 && head.prev != audit::kNoHash) complain(place, "the first record follows another one");
     // Only a rotation deletes files, and then the first that is left begins with it.
-    if (head.sequence != 0 && head.kind != "rotated") complain(place, "the records before this one are missing");
+    began_ = place;
+    began_as_rotated_ = head.kind == "rotated";
+    if (head.sequence != 0 && !began_as_rotated_) complain(place, "the records before this one are missing");
+  }
+
+  // Each rotation says from which record on the trail was kept. Older versions said only how many files they deleted.
+  void note_rotation(std::string_view data) {
+    const auto fields = nlohmann::json::parse(data, nullptr, /*allow_exceptions=*/false);
+    const auto number = [&](const char* name) -> std::optional<std::uint64_t> {
+      const auto found = fields.find(name);
+      if (!fields.is_object() || found == fields.end() || !found->is_number_unsigned()) return {};
+      return found->get<std::uint64_t>();
+    };
+    if (const auto kept_from = number("first")) {
+      kept_from_ = kept_from;
+      deleted_since_ = 0;
+    } else {
+      deleted_since_ += number("deleted").value_or(0);
+    }
   }
 
   void count(const audit::Head& head) {
@@ -72,9 +105,10 @@ class Verifier {
     if (head.kind == "clock") ++found_.clock_jumps;
   }
 
-  void complain(const Place& place, std::string what) {
+  void complain(const Place& place, std::string what) { complain(place, std::move(what), next_.value_or(0)); }
+  void complain(const Place& place, std::string what, std::uint64_t sequence) {
     if (found_.problems.size() == kMostProblems) return;
-    found_.problems.push_back({place.file, place.line, place.offset, next_.value_or(0), std::move(what)});
+    found_.problems.push_back({place.file, place.line, place.offset, sequence, std::move(what)});
   }
 
   const std::optional<AuditHead>& expected_;
@@ -82,6 +116,10 @@ class Verifier {
   std::optional<std::uint64_t> next_;  // number of the record that comes next
   std::optional<std::string> hash_;    // of the record before
   bool met_ = false;
+  Place began_;
+  bool began_as_rotated_ = false;
+  std::optional<std::uint64_t> kept_from_;  // as the last rotation that knew said
+  std::uint64_t deleted_since_ = 0;         // files, by rotations that did not know
 };
 
 // Calls each(place, line) and, for what is behind the last newline, tail(place, bytes, is_last_file). False from each: stop.

@@ -1,10 +1,12 @@
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <csignal>
 #include <thread>
 
+#include "audit/line.h"
 #include "audit/support_trail.h"
+#include "base/unique_fd.h"
 
 namespace belljar {
 namespace {
@@ -221,6 +223,71 @@ TEST(AuditTrail, OldFilesBeyondKeepAreDeletedAndTheTrailSaysSo) {
   EXPECT_EQ(first_problem(verified(path)), "line 1");
 }
 
+std::string numbered(const std::string& path, int number) { return path + ".00000" + std::to_string(number); }
+
+TEST(AuditTrail, OldFilesThatNoRotationDeletedAreMissed) {
+  const TempDir dir;
+  const std::string path = dir / "audit.jsonl";
+  {
+    AuditTrail trail = open_trail(path, {.sync = AuditSync::kNever, .rotate_at = Bytes{1500}});
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(trail.append("exec", sample(i)));
+  }
+  EXPECT_TRUE(verified(path).intact());
+  for (int i = 1; i <= 2; ++i) ASSERT_EQ(::unlink(numbered(path, i).c_str()), 0);
+  const AuditVerification found = verified(path);
+  ASSERT_FALSE(found.intact());
+  EXPECT_GT(found.first_sequence, 0U);
+  EXPECT_NE(found.problems[0].what.find("missing"), std::string::npos) << found.problems[0].what;
+  EXPECT_EQ(found.problems[0].sequence, found.first_sequence);
+}
+
+TEST(AuditTrail, MoreFilesGoneThanRotationsDeletedAreMissed) {
+  const TempDir dir;
+  const std::string path = dir / "audit.jsonl";
+  {
+    AuditTrail trail = open_trail(path, {.sync = AuditSync::kNever, .rotate_at = Bytes{1500}, .keep = 3});
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(trail.append("exec", sample(i)));
+  }
+  ASSERT_TRUE(verified(path).intact());
+  int oldest = 1;
+  while (!test::exists(numbered(path, oldest))) ++oldest;
+  ASSERT_GT(oldest, 1) << "some were deleted";
+  const std::string last_bytes = read_file(numbered(path, oldest));
+  ASSERT_EQ(::unlink(numbered(path, oldest).c_str()), 0);
+  EXPECT_FALSE(verified(path).intact());
+  overwrite(numbered(path, oldest), last_bytes);
+  EXPECT_TRUE(verified(path).intact());
+}
+
+TEST(AuditTrail, ATrailOfWhichNoOldFileIsKeptIsIntact) {
+  const TempDir dir;
+  const std::string path = dir / "audit.jsonl";
+  AuditTrail trail = open_trail(path, {.sync = AuditSync::kNever, .rotate_at = Bytes{1500}, .keep = 0});
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(trail.append("exec", sample(i)));
+  EXPECT_TRUE(verified(path).intact());
+  EXPECT_EQ(verified(path).files, 1U);
+  EXPECT_GT(verified(path).first_sequence, 0U);
+}
+
+// As older versions wrote it: a record `rotated` that does not say from where on the trail was kept.
+TEST(AuditTrail, AnOlderTrailIsJudgedByWhatItsRotationsDeleted) {
+  const TempDir dir;
+  const auto trail_with = [&](const char* name, int deleted) {
+    std::string hash = "77" + std::string(62, '0');
+    std::string bytes;
+    for (std::uint64_t number = 7; number < 9; ++number) {
+      audit::Head head{.sequence = number, .prev = hash, .hash = {}, .kind = number == 7 ? "rotated" : "exec", .time = {}};
+      const std::string line =
+          audit::seal(head, 1, number == 7 ? AuditFields().text("previous", "x").number("deleted", deleted).json() : "{}");
+      hash = audit::parse(std::string_view(line).substr(0, line.size() - 1)).head.hash;
+      bytes += line;
+    }
+    return dir.write(name, bytes, 0600);
+  };
+  EXPECT_TRUE(verified(trail_with("one", 1)).intact());
+  EXPECT_FALSE(verified(trail_with("none", 0)).intact());
+}
+
 // Killed between giving the old file its second name and taking the first one away.
 TEST(AuditTrail, AHalfDoneRotationIsFinishedByTheNextOne) {
   const TempDir dir;
@@ -257,19 +324,18 @@ TEST(AuditTrail, AJumpOfTheWallClockIsRecordedAndASlowDriftIsNot) {
   EXPECT_TRUE(verified(path).intact());
 }
 
-// RLIMIT_FSIZE as a disk that is full: of the record that did not fit nothing stays, and with room it goes on.
+// RLIMIT_FSIZE as a disk that is full, whose signal does not reach this program: of the record that did not fit nothing stays, and
+// with room it goes on.
 TEST(AuditTrail, AFullDiskRefusesTheRecordAndKeepsTheChain) {
   const TempDir dir;
   const std::string path = dir / "audit.jsonl";
   AuditTrail trail = open_trail(path);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
   const rlimit full{read_file(path).size() + 100, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
   const auto refused = trail.append("exec", sample(1));
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, handler);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Code::kResourceExhausted);
   EXPECT_EQ(verified(path).torn_bytes, 0U);
@@ -277,6 +343,19 @@ TEST(AuditTrail, AFullDiskRefusesTheRecordAndKeepsTheChain) {
   EXPECT_TRUE(trail.append("exec", sample(2)));
   EXPECT_TRUE(verified(path).intact());
   EXPECT_EQ(verified(path).records, 2U);
+}
+
+TEST(AuditTrail, TheLongestPatienceIsForEver) {
+  const TempDir dir;
+  AuditTrail trail = open_trail(dir / "a", {.sync = AuditSync::kNever, .patience = std::chrono::milliseconds::max()});
+  const UniqueFd other(::open((dir / "a").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(other.get(), LOCK_EX), 0);
+  std::thread later([&] {
+    std::this_thread::sleep_for(50ms);
+    ::flock(other.get(), LOCK_UN);
+  });
+  EXPECT_TRUE(trail.append("exec", sample(1)));
+  later.join();
 }
 
 TEST(AuditTrail, PlacesThatOthersControlAreRefused) {
@@ -288,6 +367,7 @@ TEST(AuditTrail, PlacesThatOthersControlAreRefused) {
   ASSERT_EQ(::chmod((dir / "open").c_str(), 0666), 0);
   EXPECT_EQ(AuditTrail::open(dir / "link").error().code(), Code::kInvalidArgument);
   EXPECT_FALSE(AuditTrail::open(dir / "fifo"));
+  EXPECT_EQ(AuditTrail::open(dir.path()).error().code(), Code::kInvalidArgument);
   EXPECT_EQ(AuditTrail::open("/dev/null").error().code(), Code::kInvalidArgument);
   EXPECT_EQ(AuditTrail::open(dir / "open").error().code(), Code::kPermissionDenied);
   EXPECT_EQ(AuditTrail::open(dir / "no/such").error().code(), Code::kNotFound);

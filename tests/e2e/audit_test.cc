@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 
@@ -143,6 +144,30 @@ TEST(Audit, RotationMakesNewFilesAndVerifyReadsThemAll) {
   EXPECT_EQ(place.verify().exit_code, 0) << place.verify();
   EXPECT_EQ(belljar({"run", "--audit-rotate", "1k", "--", "true"}, {.cwd = place.workspace}).exit_code, 125);
   EXPECT_EQ(place.run({"--audit-rotate", "much", "--", "true"}).exit_code, 125);
+}
+
+TEST(Audit, ATimeOrANumberThatIsNoneIsRefused) {
+  const Place place;
+  ASSERT_EQ(place.run({"--", "true"}).exit_code, 0);
+  for (const char* since : {"yesterday", "2026-13-41T10:00:00", "2026-02-30", "2026-11-21T10:00:00x", "2026-11-21 10:00"}) {
+    for (const char* verb : {"show", "export"}) {
+      const Outcome refused = belljar({"audit", verb, place.trail, "--since", since});
+      EXPECT_EQ(refused.exit_code, 125) << refused;
+      EXPECT_EQ(refused.out, "");
+    }
+  }
+  for (const char* last : {"0", "-1", "many"})
+    EXPECT_EQ(belljar({"audit", "show", place.trail, "--last", last}).exit_code, 125) << last;
+  const auto lines = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), {"audit", "show", place.trail});
+    const std::string out = belljar(args).out;
+    return std::count(out.begin(), out.end(), '\n');
+  };
+  EXPECT_EQ(lines({"--last", "2"}), 2);
+  EXPECT_EQ(lines({"--since", "2020-01-01T10:00:00"}), lines({}));
+  EXPECT_EQ(lines({"--since", "2020-01-01"}), lines({}));
+  EXPECT_EQ(lines({"--since", "2020-01-01T10:00:00.25Z"}), lines({}));
+  EXPECT_EQ(lines({"--since", "2999-01-01"}), 0);
 }
 
 TEST(Audit, WhatIsShownOfACommandIsEscaped) {

@@ -1,10 +1,14 @@
 // belljar audit show | verify | export: a program of its own, handed over by `belljar` (cli/hand_over.cc), so that `run` links none
 // of it.
 
+#include <time.h>  // NOLINT(modernize-deprecated-headers): strptime and timegm are POSIX's
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
+#include <ctime>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -56,13 +60,33 @@ std::string in_words(const AuditVerification& found) {
   for (const AuditProblem& problem : found.problems)
     text += format("damaged: {} line {} (byte {}, record {}): {}\n", belljar::quoted(problem.file), problem.line, problem.offset,
                    problem.sequence, problem.what);
-  if (found.first_sequence > 0) text += format("records before {} were deleted by rotation\n", found.first_sequence);
+  if (found.first_sequence > 0 && found.intact())
+    text += format("records before {} were deleted by rotation\n", found.first_sequence);
   if (found.torn_bytes > 0)
     text += format("{} bytes at the end are of a record whose writer was killed; the next writer mends it\n", found.torn_bytes);
   if (found.mended > 0) text += format("{} times a writer was killed while it wrote a record\n", found.mended);
   if (found.clock_jumps > 0) text += format("{} jumps of the wall clock\n", found.clock_jumps);
   return text + format("{}: {} records in {} file{}\nhead {}\n", found.intact() ? "intact" : "damaged", found.records, found.files,
                        found.files == 1 ? "" : "s", to_string(found.head));
+}
+
+// As the time of a record begins: "2026-11-21T10:00:00.5", of a date alone its midnight. Errors: kInvalidArgument, no such time.
+Result<std::string> parse_since(const std::string& text) {
+  for (const char* const form : {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d"}) {
+    std::tm time{};
+    const char* const behind = ::strptime(text.c_str(), form, &time);
+    if (behind == nullptr) continue;
+    std::string_view fraction = behind;
+    if (fraction.ends_with('Z')) fraction.remove_suffix(1);
+    if (!fraction.empty() && (fraction[0] != '.' || fraction.find_first_not_of("0123456789", 1) != std::string_view::npos))
+      continue;
+    std::tm normal = time;
+    ::timegm(&normal);  // 30 February is 2 March
+    char begin[32];
+    if (normal.tm_mday != time.tm_mday || std::strftime(begin, sizeof begin, "%Y-%m-%dT%H:%M:%S", &time) == 0) continue;
+    return begin + std::string(fraction);
+  }
+  return Error(Code::kInvalidArgument, format("{} is no time", belljar::quoted(text))).next("--since 2026-11-21T10:00:00, in UTC");
 }
 
 int verify(const Given& given) {
@@ -85,11 +109,12 @@ struct Record {
 };
 
 Result<int> for_each(const Given& given, const std::function<bool(const Record&)>& each) {
+  const std::string since = given.since.empty() ? "" : BELLJAR_TRY(parse_since(given.since));
   BELLJAR_CHECK(read_audit(given.file, [&](std::string_view line) {
     Record record{std::string(line), Json::parse(line, nullptr, /*allow_exceptions=*/false)};
     const bool whole = record.object.is_object();
     if (!given.kind.empty() && (!whole || !record.object.value("kind", "").starts_with(given.kind))) return true;
-    if (!given.since.empty() && (!whole || record.object.value("time", "") < given.since)) return true;
+    if (!since.empty() && (!whole || record.object.value("time", "") < since)) return true;
     return each(record);
   }));
   return 0;
@@ -135,6 +160,9 @@ int export_all(const Given& given) {
   if (!csv && given.format != "jsonl")
     return print_error(Error(Code::kInvalidArgument, format("there is no format {}", belljar::quoted(given.format)))
                            .next("--format jsonl, or --format csv"));
+  if (!given.since.empty()) {
+    if (const auto since = parse_since(given.since); !since) return print_error(since.error());
+  }
   // Damaged records are exported as what they are: not at all. The exit code says so.
   const auto found = verify_audit(given.file);
   if (!found) return print_error(found.error());
@@ -171,7 +199,7 @@ void add_audit(CLI::App& app, int& exit_code) {
   const auto given = std::make_shared<Given>();
   CLI::App* showing = group->add_subcommand("show", "The records, a line each");
   add_filters(*showing, given);
-  showing->add_option("--last", given->last, "Only the last N of them")->type_name("N");
+  showing->add_option("--last", given->last, "Only the last N of them")->type_name("N")->check(CLI::Range(1, 1'000'000'000));
   showing->add_flag("--json", given->json, "As they stand in the file");
   showing->callback([given, &exit_code] { exit_code = show(*given); });
   CLI::App* verifying = group->add_subcommand("verify", "Find what was changed, removed, added or moved. Exit code 1: damaged");
