@@ -3,8 +3,15 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "session/contained.h"
+#include "session/contained_run.h"
 
 namespace belljar::session {
 

@@ -5,10 +5,13 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <string>
 
 #include "base/format.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "session/files.h"
 
 namespace belljar::session {

@@ -7,11 +7,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
 #include "base/held_signal.h"
 #include "base/patience.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/result.h"
+#include "belljar/units.h"
+#include "session/core.h"
+#include "session/live.h"
+#include "session/running.h"
 
 namespace belljar::session {
 namespace {
