@@ -2,6 +2,13 @@
 # webhook.h is belljar::webhook (install component library-webhook, needs libcurl); e2b.h is belljar::e2b (library-e2b, needs libcurl); aliyun.h is belljar::aliyun (library-aliyun, needs libcurl); volcengine.h is belljar::volcengine (library-volcengine, needs libcurl); command_rules.h, turn.h, content_policy.h and review.h are
 # belljar::guard (library-guard, needs tree-sitter); guardian.h is belljar::guardian (library-guardian, needs both); agent.h and agent_model.h
 # are belljar::agent (library-agent, needs belljar::guardian).
+# The headers include tl/expected.hpp, which brings no package everywhere.
+find_path(belljar_EXPECTED_DIR tl/expected.hpp)
+if(NOT belljar_EXPECTED_DIR)
+  set(belljar_FOUND FALSE)
+  set(belljar_NOT_FOUND_MESSAGE "belljar's headers need tl/expected.hpp (Debian: libexpected-dev); or set belljar_EXPECTED_DIR to where it is")
+  return()
+endif()
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(OpenSSL COMPONENTS Crypto SSL)

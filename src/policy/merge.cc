@@ -331,6 +331,7 @@ class Merger {
       policy_.network.mode = NetMode::kHost;
       origins_["network.mode"] = mode_origin();
     }
+    BELLJAR_CHECK(check_times());
     clamp_timeout();
     set_tmpdir();
     // "Empty list means none": no cache directories, no cache layer.
@@ -352,6 +353,20 @@ class Merger {
     result.origins = std::move(origins_);
     result.warnings = std::move(warnings_);
     return result;
+  }
+
+  // Every command would end as it begins. No limit is a key that is not there.
+  Result<void> check_times() const {
+    const Limits& limits = policy_.limits;
+    const std::pair<const char*, std::optional<std::chrono::milliseconds>> times[] = {{"limits.timeout", limits.timeout},
+                                                                                      {"limits.max_timeout", limits.max_timeout},
+                                                                                      {"limits.idle_timeout", limits.idle_timeout}};
+    for (const auto& [key, time] : times) {
+      if (time && *time <= std::chrono::milliseconds(0))
+        return Error(Code::kInvalidArgument, format("{}: `{}` is {}", to_string(origin(key)), key, to_string(*time)))
+            .next("give a positive time, or leave it out");
+    }
+    return {};
   }
 
   // Rules that stand beside or above a mode that drops them contradict it.

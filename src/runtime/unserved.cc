@@ -114,8 +114,9 @@ Result<void> check_served(const Policy& policy) {
     return unserved("commands.allow and commands.deny", "they guide what an agent asks and cannot hold a program that runs",
                     "drop the key; file and network rules hold without it");
   if (policy.limits.write_quota)
-    return unserved("limits.write_quota", "it counts bytes of the file API, which `run` does not have",
-                    "use `--disk` for the growth of workspace and tmp");
+    return unserved("limits.write_quota",
+                    "it counts what goes through the file API, which with_write_quota() (belljar/decorators.h) does",
+                    "put that around the sandbox, or use limits.disk (`--disk`) for the growth of workspace and tmp");
   return {};
 }
 

@@ -59,6 +59,17 @@ TEST(Merge, AFileOfTheWorkspaceSendsNothingElsewhere) {
   EXPECT_EQ(same->origins.count("backend"), 0U);
 }
 
+TEST(Merge, NoTimeIsZero) {
+  for (const char* key : {"timeout", "max_timeout", "idle_timeout"}) {
+    const auto wrong = merged({layer("user", std::string("[limits]\n") + key + " = \"0s\"\n")});
+    ASSERT_FALSE(wrong) << key;
+    EXPECT_EQ(wrong.error().code(), Code::kInvalidArgument);
+    EXPECT_EQ(wrong.error().what(), std::string("user user.toml:2: `limits.") + key + "` is 0s");
+    EXPECT_TRUE(merged({layer("user", std::string("[limits]\n") + key + " = \"1ms\"\n")})) << key;
+  }
+  EXPECT_TRUE(merged({layer("user", "[limits]\nkill_grace = \"0s\"\n")})) << "killed at once";
+}
+
 TEST(Merge, AnOrderOfBackendsIsReplacedAsAWhole) {
   const auto effective =
       merged({layer("system", "fallback = [\"container\", \"landlock\"]\n"), layer("user", "fallback = [\"e2b\"]\n")});
