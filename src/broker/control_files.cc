@@ -9,14 +9,18 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <ctime>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/format.h"
 #include "base/write_all.h"
+#include "broker/file_rules.h"
 #include "broker/git_judge.h"
 
 namespace belljar::broker {

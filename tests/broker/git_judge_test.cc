@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "broker/git_names.h"
+
 namespace belljar::broker {
 namespace {
 
