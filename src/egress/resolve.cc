@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "base/unique_fd.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::size_t kMostHosts = 1 << 20;  // bytes of /etc/hosts that are read
 constexpr std::chrono::seconds kLongestKeep{60}, kHostsKeep{5};
+constexpr char kNoDescriptor[] = "no descriptor is free to ask for it";
 
 std::string read_hosts() {
   std::string text;
@@ -56,6 +58,12 @@ std::string why(int error) {
   if (error == NO_DATA) return "the name has no address";
   if (error == TRY_AGAIN) return "the name servers do not answer";
   return "the name servers failed";
+}
+
+// The resolver does not tell it from a name server that is silent.
+bool lacks_descriptors() {
+  const UniqueFd probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return !probe.valid() && (errno == EMFILE || errno == ENFILE);
 }
 
 // Whether the machine could reach an IPv6 address at all: a route, no packet.
@@ -100,7 +108,11 @@ Resolved resolve_on_host(const std::string& name) {
   if (!resolved.addresses.empty()) return resolved;
   resolved.keep = kLongestKeep;
   struct __res_state state{};
-  if (::res_ninit(&state) != 0) return resolved.error = "the name servers are not known", resolved;
+  if (::res_ninit(&state) != 0) {
+    resolved.error = lacks_descriptors() ? kNoDescriptor : "the name servers are not known";
+    resolved.keep = std::chrono::seconds(0);
+    return resolved;
+  }
   state.retrans = 3;
   state.retry = 2;
   std::array<unsigned char, 65536> answer;  // NOLINT(cppcoreguidelines-pro-type-member-init): written by the resolver
@@ -113,7 +125,8 @@ Resolved resolve_on_host(const std::string& name) {
   }
   ::res_nclose(&state);
   if (resolved.addresses.empty()) {
-    resolved.error = why(error), resolved.keep = std::chrono::seconds(0);
+    resolved.error = error != HOST_NOT_FOUND && lacks_descriptors() ? kNoDescriptor : why(error);
+    resolved.keep = std::chrono::seconds(0);
     resolved.missing = error == HOST_NOT_FOUND;
   }
   return resolved;

@@ -1,6 +1,7 @@
 #include "egress/resolve.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 namespace belljar::egress {
 namespace {
@@ -20,6 +21,20 @@ TEST(Resolve, HostsFilesAreRead) {
   EXPECT_EQ(text("last.example"), "10.0.0.3 ");
   EXPECT_EQ(text("a.example"), "");
   EXPECT_EQ(text("comment"), "");
+}
+
+// A name that is listed where it can be read; without a descriptor nothing can, and the name servers are not to blame.
+TEST(Resolve, WithoutADescriptorThatIsTheReason) {
+  EXPECT_FALSE(resolve_on_host("localhost").addresses.empty()) << "the twin";
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Resolved resolved = resolve_on_host("localhost");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(resolved.addresses.empty());
+  EXPECT_EQ(resolved.error, "no descriptor is free to ask for it");
+  EXPECT_FALSE(resolved.missing);
 }
 
 }  // namespace
