@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -296,6 +297,26 @@ Result<void> observe(Transaction& transaction) {
   Meta meta = transaction.meta();
   meta.pending_since = 0;
   return transaction.save(std::move(meta));
+}
+
+Result<void> note_ways(const Transaction& transaction, const std::vector<Delta>& deltas, const std::vector<std::string>& paths) {
+  Bases bases = BELLJAR_TRY(load_bases(transaction));
+  for (const Delta& delta : deltas) {
+    if (bases.contains(delta.path) || kind_of(delta.lower) != FileKind::kDirectory) continue;
+    const bool way =
+        std::ranges::any_of(paths, [&](const std::string& path) { return path != delta.path && within(path, delta.path); });
+    const Base* above = base_above(bases, delta.path);
+    if (!way || above == nullptr || judge_host(transaction.store(), bases, delta) != HostSide::kUnchanged) continue;
+    const UniqueFd directory = open_lower(transaction.store(), delta.path);
+    if (!directory.valid()) continue;
+    Base base = base_from(*delta.lower);
+    base.attributes = read_attributes(directory.get());
+    base.layer = above->layer;
+    base.since = above->since;
+    const auto after = find_status(directory.get(), "");
+    if (after && nanoseconds(after->st_ctim) == base.ctime) bases[delta.path] = std::move(base);
+  }
+  return save_bases(transaction.dir(), bases);
 }
 
 Result<void> renew_bases(const Transaction& transaction, const std::vector<std::string>& paths) {

@@ -52,6 +52,10 @@ Result<void> copy_bases(int from_dir, int to_dir, const Bases& bases);
 // Notes what is not noted yet. Costs a stat for each name in the layers; new directories are not looked into.
 Result<void> observe(Transaction& transaction);
 
+// Before `paths` are committed and the rest is not: of the directories on the way that go with one above them nothing but the times
+// tells so far that they are as the command saw them, and the commit will change those.
+Result<void> note_ways(const Transaction& transaction, const std::vector<Delta>& deltas, const std::vector<std::string>& paths);
+
 // `paths` were committed and the rest was not: what the layers show of them is their base now.
 Result<void> renew_bases(const Transaction& transaction, const std::vector<std::string>& paths);
 

@@ -39,6 +39,7 @@ struct Plan {
   CommitResult result;
   std::vector<Chosen> chosen;
   std::vector<std::string> paths;  // all that were asked for, also those that the host has already
+  std::vector<Delta> deltas;       // of the whole transaction
 };
 
 // A list for access control goes with the mode, whose group bits are its mask, acl(5).
@@ -76,6 +77,7 @@ class Planner {
       if (delta.upper) shown_.insert(delta.path);
     }
     for (const Delta& delta : drop_settled(store_, bases_, deltas_)) BELLJAR_CHECK(consider(delta));
+    plan_.deltas = std::move(deltas_);
     return std::move(plan_);
   }
 
@@ -299,6 +301,7 @@ Result<CommitResult> commit_with(const Place& place, const CommitOptions& option
     if (one.merged) plan.result.merged.push_back(one.delta.path);
   }
   CommitResult result = std::move(plan.result);
+  if (!options.paths.empty()) BELLJAR_CHECK(note_ways(transaction, plan.deltas, plan.paths));
   BELLJAR_CHECK(carry_out(transaction, std::move(plan), options.paths.empty()));
   result.applied = true;
   return result;

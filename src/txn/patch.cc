@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@ namespace belljar::txn {
 namespace {
 
 constexpr std::uint64_t kMostPatched = 1U << 30;  // bytes of one file
+constexpr std::string_view kNoWord = "git has no word for the mode";
 constexpr std::string_view kNoBlob = "0000000000000000000000000000000000000000";
 
 std::string blob_id(std::string_view content) {
@@ -93,25 +95,33 @@ class Writer {
     for (const Delta& delta : deltas) by_path_[delta.path] = &delta;
   }
 
-  Result<void> add(const Change& change) {
+  void add(const Change& change) {
     const Delta& delta = *by_path_.at(change.path);
     if (change.attributes) leave_out(change.path, "its extended attributes");
-    if (!git_knows(change.path, change.before) || !git_knows(change.path, change.after)) return {};
-    if (!git_knows_mode(change)) leave_out(change.path, "git has no word for the mode");
-    if (change.kind == ChangeKind::kRenamed) return add_rename(change);
+    if (!git_knows(change.path, change.before) || !git_knows(change.path, change.after)) return;
+    if (change.kind == ChangeKind::kRenamed) {
+      if (!git_knows_mode(change)) leave_out(change.path, kNoWord);
+      return add_rename(change);
+    }
     const bool before = is_blob(change.before);
     const bool after = is_blob(change.after);
     // A file that became a link, or the other way round, is two patches for git.
     const bool split = before && after && change.before.kind != change.after.kind;
-    const Side left = before ? BELLJAR_TRY(old_side(change.path, change.before)) : Side();
-    const Side right = after ? BELLJAR_TRY(new_side(delta, change.after)) : Side();
-    if (split) {
-      put(change.path, left, Side());
-      put(change.path, Side(), right);
-    } else if (before || after) {
-      put(change.path, left, right);
+    const auto left = before ? old_side(change.path, change.before) : Side();
+    const auto right = after ? new_side(delta, change.after) : Side();
+    // One file that may not be read takes no other out of the patch.
+    if (!left || !right) {
+      leave_out(change.path, format("it cannot be read{}: {}", left ? "" : " on the host",
+                                    std::strerror((left ? right : left).error().errnum())));
+      return;
     }
-    return {};
+    if (!git_knows_mode(change)) leave_out(change.path, kNoWord);
+    if (split) {
+      put(change.path, *left, Side());
+      put(change.path, Side(), *right);
+    } else if (before || after) {
+      put(change.path, *left, *right);
+    }
   }
 
   Patch take() { return std::move(patch_); }
@@ -161,14 +171,13 @@ class Writer {
     return result;
   }
 
-  Result<void> add_rename(const Change& change) {
+  void add_rename(const Change& change) {
     const auto mode = [](const FileState& state) { return (state.mode & S_IXUSR) != 0 ? "100755" : "100644"; };
     patch_.text += format("diff --git {} {}\n", git_name("a/", change.from), git_name("b/", change.path));
     if (std::string_view(mode(change.before)) != mode(change.after))
       patch_.text += format("old mode {}\nnew mode {}\n", mode(change.before), mode(change.after));
     patch_.text +=
         format("similarity index 100%\nrename from {}\nrename to {}\n", git_name("", change.from), git_name("", change.path));
-    return {};
   }
 
   void put(const std::string& path, const Side& left, const Side& right) {
@@ -225,7 +234,7 @@ Result<Patch> patch(const Place& place) {
   const std::vector<Delta> deltas = BELLJAR_TRY(walk_unsettled(transaction));
   const std::vector<Change> changes = find_renames(transaction.store(), deltas, compare_all(transaction.store(), deltas));
   Writer writer(transaction.store(), deltas);
-  for (const Change& change : changes) BELLJAR_CHECK(writer.add(change));
+  for (const Change& change : changes) writer.add(change);
   Patch patch = writer.take();
   note_directories(changes, patch);
   return patch;

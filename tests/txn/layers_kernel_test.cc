@@ -9,11 +9,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "base/format.h"
 #include "belljar/txn.h"
+#include "support/clock.h"
 #include "support/identity.h"
 #include "support/must.h"
 #include "txn/store.h"
@@ -108,6 +110,67 @@ TEST_F(Layers, WhatIsNewOnTheHostBelowARemovedDirectoryIsAConflict) {
   must(::unlink(bench_.ws("d/b").c_str()));
   EXPECT_EQ(committed(), "applied\n");
   EXPECT_EQ(bench_.tree().size(), 1U);
+}
+
+// A part of it changes the times of the directories it lay in.
+TEST_F(Layers, APartOfARemovedDirectoryLeavesTheRestToCommit) {
+  for (const std::string edit : {"", "new file", "mode", "mode before"}) {
+    for (const char* name : {"d/a", "d/e/c", "d/e/g/h", "d/e/g/i"}) bench_.write(name, "1");
+    must(::chmod(bench_.ws("d/e").c_str(), 0755));
+    bench_.in_layer([](const std::string& up) { Workbench::white_out(up, "d"); });
+    if (edit == "mode before") must(::chmod(bench_.ws("d/e").c_str(), 0700));
+    for (const char* part : {"d/e/c", "d/e/g/h", "d/e/g"}) {
+      let_the_clock_tick();
+      EXPECT_EQ(committed({.paths = {part}}), "applied\n") << part;
+    }
+    if (edit == "new file") bench_.write("d/e/new", "of the host");
+    if (edit == "mode") must(::chmod(bench_.ws("d/e").c_str(), 0700));
+    const std::string changed =
+        "conflict d/e" + std::string(edit == "new file" ? "/new" : "") + ": it was changed on the host meanwhile\n";
+    EXPECT_EQ(committed({.paths = {"d/e"}}), edit.empty() ? "applied\n" : changed) << edit;
+    EXPECT_EQ(committed(), edit.empty() ? "applied\n" : changed) << edit;
+    EXPECT_EQ(bench_.tree().size(), edit.empty() ? 1U : edit == "new file" ? 5U : 4U) << edit;
+    if (edit == "new file") {
+      EXPECT_EQ(read("d/e/new"), "of the host");
+      must(::unlink(bench_.ws("d/e/new").c_str()));
+    }
+    if (!edit.empty()) {
+      ASSERT_TRUE(txn::rollback(bench_.place(), {}));
+    }
+  }
+}
+
+TEST_F(Layers, WhatNobodyElseTouchedIsCommittedInAnyOrder) {
+  std::mt19937 random(11);
+  const auto any = [&](std::size_t below) { return std::uniform_int_distribution<std::size_t>(0, below - 1)(random); };
+  const std::vector<std::string> dirs = {"a", "a/x", "a/x/y", "b", "b/x", "a/z"};
+  for (int round = 0; round < 12; ++round) {
+    for (const std::string& dir : dirs) {
+      for (const char* name : {"/1", "/2"}) bench_.write(dir + name, format("{} {}", dir, round));
+    }
+    bench_.in_layer([&](const std::string& up) {
+      for (std::size_t count = 1 + any(3); count > 0; --count) {
+        const std::string& dir = dirs[any(dirs.size())];
+        bool whited_out = false;
+        for (std::filesystem::path at = dir; !at.empty(); at = at.parent_path()) {
+          const auto status = std::filesystem::symlink_status(std::filesystem::path(up) / at);
+          whited_out = whited_out || status.type() == std::filesystem::file_type::character;
+        }
+        if (whited_out) continue;
+        if (any(3) == 0) Workbench::put(up, dir + "/3", "new");
+        else Workbench::white_out(up, dir);
+      }
+    });
+    for (std::string left = bench_.changes(); !left.empty(); left = bench_.changes()) {
+      std::vector<std::string> paths;
+      for (std::size_t at = 0; at < left.size(); at = left.find('\n', at) + 1)
+        paths.push_back(left.substr(at + 2, left.find('\n', at) - at - 2));
+      const std::string path = paths[any(paths.size())];
+      let_the_clock_tick();
+      ASSERT_EQ(committed({.paths = {path}}), "applied\n") << path << " of\n" << left;
+    }
+    ASSERT_EQ(committed(), "applied\n");
+  }
 }
 
 TEST_F(Layers, ChangesInPlaceAreFoundWhateverTheirTimesSay) {
@@ -353,6 +416,24 @@ TEST_F(Layers, AttributesOfBothSidesThatDifferAreAConflict) {
   must(::setxattr(bench_.ws("f").c_str(), "user.note", "hi", 2, 0));
   EXPECT_EQ(committed(), "applied\nmerged f\n");
   EXPECT_EQ(read("f"), numbers("two", "8"));
+}
+
+// Once it was the whole patch that failed, with a name of the layers' own.
+TEST_F(Layers, APatchNamesWhatCannotBeRead) {
+  if (::geteuid() == 0) GTEST_SKIP() << "only as an ordinary user";
+  bench_.write("host", "x", 0);
+  bench_.write("read", "old");
+  bench_.in_layer([](const std::string& up) {
+    Workbench::put(up, "host", "y", 0644);
+    Workbench::put(up, "layer", "", 0);
+    Workbench::put(up, "read", "new");
+  });
+  const auto patch = txn::patch(bench_.place());
+  ASSERT_TRUE(patch) << patch.error().line();
+  EXPECT_EQ(patch->left_out, (std::vector<std::string>{"host: it cannot be read on the host: Permission denied",
+                                                       "layer: it cannot be read: Permission denied"}));
+  EXPECT_NE(patch->text.find("+++ b/read\n"), std::string::npos) << patch->text;
+  EXPECT_EQ(patch->text.find("layer"), std::string::npos) << patch->text;
 }
 
 TEST_F(Layers, APatchNamesTheModesItDoesNotCarry) {
