@@ -183,7 +183,8 @@ TEST_F(PolicyCommand, WrongWordsGetOneLineAndTheNearestName) {
         Case{"policy show --net hots",
              "belljar: --net: `hots` is not a value of `network.mode`\n  reason: it takes one of `none`, `proxy`, `host`\n  next:  "
              " did you mean `host`?\n"},
-        Case{"policy show --transparent=maybe", "belljar: --transparent: `maybe` is no value of it: true|false\n"},
+        Case{"policy show --transparent=maybe",
+             "belljar: --transparent: `maybe` is no value of it: true|false\n  next:   see `belljar policy show --help`\n"},
         Case{"policy show --publish 0", "belljar: --publish: `0` is not a port (1 to 65535)\n"},
         Case{"policy show --write ''", "belljar: --write: `` cannot be a path\n  reason: it is empty\n"}}) {
     const Outcome outcome = belljar(one.arguments);
