@@ -54,7 +54,6 @@ constexpr NamedKind kKinds[] = {
     {"variable_name", Kind::kName},
     {"special_variable_name", Kind::kName},
     {"string", Kind::kString},
-    {"translated_string", Kind::kString},
     {"raw_string", Kind::kRawString},
     {"ansi_c_string", Kind::kAnsiC},
     {"concatenation", Kind::kConcatenation},

@@ -23,12 +23,13 @@ constexpr std::string_view kDownloaders[] = {"curl", "wget",  "fetch", "http", "
 constexpr std::string_view kInterpreters[] = {"python", "python2", "python3", "perl", "ruby", "node",
                                               "nodejs", "deno",    "bun",     "php",  "lua",  "pwsh"};
 constexpr std::string_view kRisky[] = {
-    "PATH",        "IFS",      "ENV",     "BASH_ENV",      "SHELLOPTS",         "BASHOPTS", "PS4",          "PROMPT_COMMAND",
-    "EDITOR",      "VISUAL",   "PAGER",   "LESSOPEN",      "LESSCLOSE",         "MANPAGER", "NODE_OPTIONS", "NODE_PATH",
-    "PERL5OPT",    "PERL5LIB", "RUBYOPT", "RUBYLIB",       "JAVA_TOOL_OPTIONS", "HOME",     "TERMINFO",     "GCONV_PATH",
-    "HOSTALIASES", "CC",       "CXX",     "RUSTC_WRAPPER", "MAKEFLAGS"};
-constexpr std::string_view kRiskyPrefixes[] = {"LD_",         "DYLD_",       "GIT_", "PYTHON", "BASH_FUNC_",
-                                               "npm_config_", "NPM_CONFIG_", "PIP_", "CARGO_", "GLIBC_"};
+    "PATH",        "IFS",      "ENV",        "BASH_ENV",       "SHELLOPTS",         "BASHOPTS", "PS4",          "PROMPT_COMMAND",
+    "EDITOR",      "VISUAL",   "PAGER",      "LESSOPEN",       "LESSCLOSE",         "MANPAGER", "NODE_OPTIONS", "NODE_PATH",
+    "PERL5OPT",    "PERL5LIB", "RUBYOPT",    "RUBYLIB",        "JAVA_TOOL_OPTIONS", "HOME",     "TERMINFO",     "GCONV_PATH",
+    "HOSTALIASES", "CC",       "CXX",        "RUSTC_WRAPPER",  "MAKEFLAGS",         "TMPDIR",   "TAR_OPTIONS",  "LOCPATH",
+    "NLSPATH",     "SHELL",    "EXECIGNORE", "POSIXLY_CORRECT"};
+constexpr std::string_view kRiskyPrefixes[] = {"LD_",  "DYLD_",  "GIT_",   "PYTHON", "BASH_FUNC_", "npm_config_", "NPM_CONFIG_",
+                                               "PIP_", "CARGO_", "GLIBC_", "XDG_",   "DOCKER_",    "TEXTDOMAIN",  "RIPGREP_"};
 
 bool is_one_of(Names names, std::string_view name) noexcept { return std::ranges::find(names, name) != names.end(); }
 
@@ -301,10 +302,9 @@ std::optional<Finding> check_bomb(const Script& script, const Part& part) {
 
 std::optional<Finding> check_environment(const Script&, const Part& part) {
   for (const Assignment& assignment : part.assignments) {
-    const bool risky = is_one_of(kRisky, assignment.name) || std::ranges::any_of(kRiskyPrefixes, [&](std::string_view prefix) {
-                         return assignment.name.starts_with(prefix);
-                       });
-    if (risky) return ask("environment", format("{} changes what other programs run or load", quoted(assignment.name)));
+    const bool reads_fields = assignment.name == "IFS" && part.argv.size() > 1 && part.argv[0].text == "read";  // for it alone
+    if (is_risky_variable(assignment.name) && !reads_fields)
+      return ask("environment", format("{} changes what other programs run or load", quoted(assignment.name)));
   }
   return std::nullopt;
 }
@@ -334,6 +334,11 @@ constexpr Hazard kHazards[] = {
 };
 
 }  // namespace
+
+bool is_risky_variable(std::string_view name) noexcept {
+  return is_one_of(kRisky, name) ||
+         std::ranges::any_of(kRiskyPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
 
 std::span<const Hazard> hazards() noexcept { return kHazards; }
 

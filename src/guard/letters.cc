@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,7 +26,8 @@ struct Around {
 
 class Walk {
  public:
-  Walk(const Grammar& grammar, std::string_view text) : grammar_(grammar), text_(text), left_(text) {}
+  Walk(const Grammar& grammar, std::string_view text, Dialect dialect)
+      : grammar_(grammar), text_(text), dialect_(dialect), left_(text) {}
 
   Letters all(TSNode root);
 
@@ -39,6 +41,8 @@ class Walk {
   }
   void take(TSNode node) { std::fill(left_.begin() + ts_node_start_byte(node), left_.begin() + ts_node_end_byte(node), ' '); }
   bool enter(TSNode node);
+  bool is_misread(TSNode node, const Around& parent) const noexcept;
+  bool is_of_bash(TSNode node, const Around& parent) const noexcept;
   void leaf(TSNode node, const Around& parent);
   void quote(TSNode node);
   void unquote(TSNode node);
@@ -47,6 +51,7 @@ class Walk {
 
   const Grammar& grammar_;
   std::string_view text_;
+  Dialect dialect_;
   std::string left_;  // the text, without what the grammar and the shell agree on
   std::vector<Around> around_;
   Letters result_;
@@ -63,6 +68,34 @@ void Walk::back_quotes(TSNode node) {
   for (std::size_t i = 0; i < inside.size(); ++i) {
     if (is_escape(inside, i, "$`\\\"")) return hide(ts_node_start_byte(node) + i, ts_node_end_byte(node));
   }
+}
+
+// The grammar's $'...' may go on behind the quote that ends it. Where a dollar stands before "...", gettext(3) puts in other text.
+bool Walk::is_misread(TSNode node, const Around& parent) const noexcept {
+  if (parent.quoted) return false;
+  const std::string_view letters = raw(node);
+  if (grammar_.kind(node) == Kind::kAnsiC) {
+    std::size_t end = 2;
+    while (end < letters.size() && letters[end] != '\'') end += letters[end] == '\\' ? 2 : 1;
+    return end + 1 != letters.size();
+  }
+  const std::size_t end = ts_node_end_byte(node);
+  const bool quoted = grammar_.kind(node) == Kind::kRawString || grammar_.kind(node) == Kind::kComment;
+  if (quoted || !letters.ends_with('$') || end >= text_.size() || text_[end] != '"') return false;
+  const std::string_view before = letters.substr(0, letters.size() - 1);
+  return (before.size() - (before.find_last_not_of('\\') + 1)) % 2 == 0;  // no escaped dollar
+}
+
+// What dash, which is `sh` here and there, takes for other words and commands than bash.
+bool Walk::is_of_bash(TSNode node, const Around& parent) const noexcept {
+  constexpr std::string_view kTokens[] = {"[[", "((", "&>", "&>>", "|&", "$["};
+  const Kind kind = grammar_.kind(node);
+  const Kind above = grammar_.kind(parent.node);
+  if (kind == Kind::kAnsiC) return !parent.quoted;
+  if (above == Kind::kAssignment && (kind == Kind::kSubscript || kind == Kind::kArray || raw(node) == "+=")) return true;
+  const bool groups = kind == Kind::kGroup || kind == Kind::kTest || kind == Kind::kCommand;
+  if (groups && (raw(node).starts_with("((") || raw(node).starts_with("[["))) return true;
+  return kind == Kind::kToken && std::ranges::find(kTokens, without_blanks(raw(node))) != std::end(kTokens);
 }
 
 void Walk::leaf(TSNode node, const Around& parent) {
@@ -92,6 +125,7 @@ void Walk::unquote(TSNode node) { left_.replace(ts_node_start_byte(node), raw(no
 // Whether to look at its children.
 bool Walk::enter(TSNode node) {
   const std::string_view type = ts_node_type(node);
+  if (dialect_ == Dialect::kAnyShell && is_of_bash(node, around_.back())) hide(ts_node_start_byte(node), ts_node_end_byte(node));
   if (type == "heredoc_start") around_.back().literal = raw(node).find_first_of("'\"\\") != std::string_view::npos;
   if (type == "heredoc_body" && around_.back().literal) {
     take(node);
@@ -99,6 +133,7 @@ bool Walk::enter(TSNode node) {
   }
   if (type == "heredoc_body") quote(node);
   if (ts_node_child_count(node) == 0) {
+    if (is_misread(node, around_.back())) hide(ts_node_start_byte(node), ts_node_end_byte(node));
     leaf(node, around_.back());
     return false;
   }
@@ -157,7 +192,9 @@ Letters Walk::all(TSNode root) {
 
 }  // namespace
 
-Letters read_letters(const Grammar& grammar, TSNode root, std::string_view text) { return Walk(grammar, text).all(root); }
+Letters read_letters(const Grammar& grammar, TSNode root, std::string_view text, Dialect dialect) {
+  return Walk(grammar, text, dialect).all(root);
+}
 
 bool is_glued(std::string_view text, std::size_t begin, std::size_t end) noexcept {
   if (begin == 0 || begin == end || end >= text.size()) return false;

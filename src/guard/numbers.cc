@@ -22,7 +22,7 @@ bool sets_arguments(const Part& part) noexcept {
   constexpr std::string_view kSetters[] = {"read",  "readarray", "mapfile", "getopts",  "let",   "wait",
                                            "local", "declare",   "typeset", "readonly", "export"};
   const std::string_view name = program_name(part);
-  if (name == "printf") return part.argv.size() > 1 && (!part.argv[1].fixed || part.argv[1].text.starts_with("-v"));
+  if (name == "printf") return printf_sets(part.argv);
   return std::ranges::find(kSetters, name) != std::end(kSetters);
 }
 
@@ -32,6 +32,22 @@ bool is_set_by_shell(std::string_view name) noexcept {
       "BASH_ARGV", "BASH_COMMAND", "BASH_REMATCH", "COMP_LINE",     "COMP_WORDS",     "COPROC", "DIRSTACK", "FUNCNAME",
       "MAPFILE",   "OLDPWD",       "OPTARG",       "READLINE_LINE", "READLINE_POINT", "REPLY",  "PWD",      "_"};
   return std::ranges::find(kNames, name) != std::end(kNames);
+}
+
+// Integers from the shell's start on, until the text gives them something else. Not UID and EUID: bash takes them from the
+// environment, and evaluates that.
+bool is_integer_at_start(std::string_view name) noexcept {
+  constexpr std::string_view kNames[] = {"LINENO", "PPID", "RANDOM", "SECONDS"};
+  return std::ranges::find(kNames, name) != std::end(kNames);
+}
+
+// printf(1) of bash: flags, width, precision and length may stand between % and n.
+bool has_count_conversion(std::string_view text) noexcept {
+  for (std::size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at + 1)) {
+    const std::size_t letter = text.find_first_not_of("#'-+ .*0123456789hjlLtz", at + 1);
+    if (letter != std::string_view::npos && text[letter] == 'n') return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -77,6 +93,13 @@ bool looks_up_subscript(std::span<const Word> argv) noexcept {
   return false;
 }
 
+bool printf_sets(std::span<const Word> argv) noexcept {
+  const std::size_t at = argv.size() > 2 && argv[1].fixed && argv[1].text == "--" ? 2 : 1;
+  if (at >= argv.size()) return false;
+  const Word& word = argv[at];
+  return !word.fixed || (at == 1 && word.text.starts_with("-v")) || has_count_conversion(word.text);
+}
+
 void Numbers::assign(std::string_view name, bool integer) {
   const auto [place, is_new] = assigned_.try_emplace(std::string(name), integer);
   if (!is_new) place->second = place->second && integer;
@@ -98,7 +121,8 @@ std::optional<Span> Numbers::doubtful(const Script& script) const {
   }
   for (const auto& [name, where] : evaluated_) {
     const auto found = assigned_.find(name);
-    if (any || is_set_by_shell(name) || found == assigned_.end() || !found->second || set.contains(name)) return where;
+    const bool integer = found == assigned_.end() ? is_integer_at_start(name) : found->second;
+    if (any || is_set_by_shell(name) || !integer || set.contains(name)) return where;
   }
   return std::nullopt;
 }

@@ -44,4 +44,7 @@ bool is_count(std::string_view text) noexcept;
 // `argv` of `test` or `[` may look up a variable by `-v`, whose subscript is evaluated too.
 bool looks_up_subscript(std::span<const Word> argv) noexcept;
 
+// `argv` of `printf` may set a variable: by -v, or by a %n in its format.
+bool printf_sets(std::span<const Word> argv) noexcept;
+
 }  // namespace belljar::guard

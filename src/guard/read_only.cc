@@ -6,10 +6,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/format.h"
+#include "guard/hazards.h"
+#include "guard/numbers.h"
 #include "guard/shell.h"
+#include "guard/wrappers.h"
 
 namespace belljar::guard {
 namespace {
@@ -41,12 +45,14 @@ bool has_word(std::string_view list, std::string_view word) noexcept {
 }
 
 // It may turn out to be an option: a variable may hold one, what xargs and find put in place of a word, and the name of a file that
-// a pattern finds.
+// a pattern finds. Not "./$x" and its kind, which is one word with a known beginning.
 bool may_be_option(const Word& word) noexcept {
   if (word.fixed) return false;
-  const bool known_start = word.pattern || word.text.starts_with('~');
-  return word.expands || !known_start || word.text.empty() ||
-         std::string_view("-*?[{").find(word.text[0]) != std::string_view::npos;
+  if (word.text.empty() || word.opens || (word.expands && word.splits)) return true;
+  const char first = word.text[0];
+  if (word.expands) return std::string_view("./_").find(first) == std::string_view::npos && !is_name(word.text.substr(0, 1));
+  const bool known_start = word.pattern || first == '~';
+  return !known_start || std::string_view("-*?[{").find(first) != std::string_view::npos;
 }
 
 // find(1): what -exec and its kind start is a part of its own, but find must end it where this does: at `;`, or at `+` behind `{}`.
@@ -64,17 +70,101 @@ std::optional<std::string> why_not_find(const Part& part) {
   return std::nullopt;
 }
 
-// sed(1): only `-n` with line addresses and p, such as `sed -n 1,20p FILE`: scripts may write files and run commands.
+// sed(1): `rest` up to the next `delimiter` that no backslash stands before; moved behind it.
+bool skip_delimited(std::string_view& rest, char delimiter) noexcept {
+  std::size_t at = 0;
+  while (at < rest.size() && rest[at] != delimiter) at += rest[at] == '\\' ? 2 : 1;
+  if (at >= rest.size()) return false;
+  rest.remove_prefix(at + 1);
+  return true;
+}
+
+// `12`, `$`, `/text/`, and as the second of two `+3`.
+bool skip_address(std::string_view& rest) noexcept {
+  if (rest.starts_with('/')) {
+    rest.remove_prefix(1);
+    return skip_delimited(rest, '/');
+  }
+  if (rest.starts_with('$')) {
+    rest.remove_prefix(1);
+    return true;
+  }
+  const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+  rest.remove_prefix(digits);
+  return digits > 0;
+}
+
+// One command that prints, drops or changes lines: other scripts may write files and run commands.
+bool is_plain_sed(std::string_view script) noexcept {
+  if (std::ranges::any_of(script, [](char c) { return c < ' ' || c > '~'; })) return false;
+  if (script.find_first_of("0123456789$/") == 0) {
+    if (!skip_address(script)) return false;
+    if (script.starts_with(',')) {
+      script.remove_prefix(script.starts_with(",+") ? 2 : 1);
+      if (!skip_address(script)) return false;
+    }
+  }
+  if (script == "p" || script == "d" || script == "q" || script == "=") return true;
+  if (script.size() < 2 || script[0] != 's' || std::string_view("/|,#:@!%").find(script[1]) == std::string_view::npos) return false;
+  const char delimiter = script[1];
+  script.remove_prefix(2);
+  return skip_delimited(script, delimiter) && skip_delimited(script, delimiter) &&
+         script.find_first_not_of("gpIi0123456789") == std::string_view::npos;
+}
+
 std::optional<std::string> why_not_sed(const Part& part) {
-  const bool quiet = part.argv.size() >= 3 && part.argv[1].text == "-n";
-  const std::string_view script = quiet ? std::string_view(part.argv[2].text) : std::string_view();
-  const bool prints = script.ends_with('p') && script.size() > 1 &&
-                      script.substr(0, script.size() - 1).find_first_not_of("0123456789,$") == std::string_view::npos;
-  const bool fixed = std::ranges::all_of(part.argv, &Word::fixed);
-  const bool plain = std::all_of(part.argv.begin() + (quiet ? 3 : 1), part.argv.end(),
-                                 [](const Word& word) { return !word.text.starts_with('-'); });
-  if (prints && fixed && plain) return std::nullopt;
-  return "of `sed` only `sed -n M,Np FILE` is known to read";
+  constexpr std::string_view kFlags = "-n -E -r -nE -nr -En -rn";
+  bool has_script = false;
+  for (std::size_t i = 1; i < part.argv.size(); ++i) {
+    if (part.argv[i].fixed && has_word(kFlags, part.argv[i].text)) continue;
+    const bool gives_script = part.argv[i].fixed && part.argv[i].text == "-e";
+    if (gives_script) ++i;
+    if (i == part.argv.size()) return "`sed -e` without a script";
+    const Word& word = part.argv[i];
+    if (gives_script || !has_script) {
+      if (!word.fixed || !is_plain_sed(word.text))
+        return "of `sed` only `[ADDRESS]p`, `d`, `q`, `=` and `s/A/B/` are known to read";
+      has_script = true;
+    } else if (may_be_option(word) || (word.text.starts_with('-') && word.text.size() > 1)) {
+      return "of `sed` only the options -n, -E, -r and -e are known to read";
+    }
+  }
+  return has_script ? std::nullopt : std::optional<std::string>("`sed` without a script");
+}
+
+// tar(1): one archive's list. `HOST:FILE` starts rsh.
+std::optional<std::string> why_not_tar(const Part& part) {
+  const auto& argv = part.argv;
+  const bool lists = argv.size() == 3 && argv[1].fixed && has_word("tf tvf tzf tzvf -tf -tvf -tzf -tzvf", argv[1].text);
+  if (lists && argv[2].fixed && !argv[2].text.starts_with('-') && argv[2].text.find(':') == std::string::npos) return std::nullopt;
+  return "of `tar` only `tar tf FILE` is known to read";
+}
+
+std::optional<std::string> why_not_env(const Part& part) {
+  if (part.argv.size() == 1) return std::nullopt;
+  return "of `env` only the list of all variables is known to read";
+}
+
+// `command -v NAME` looks a name up.
+std::optional<std::string> why_not_command(const Part& part) {
+  if (part.argv.size() > 1 && part.argv[1].fixed && has_word("-v -V", part.argv[1].text)) return std::nullopt;
+  return "of `command` only -v and -V are known to read";
+}
+
+// read of bash(1): variables that mean something to programs or to the shell have capital letters, but for some.
+std::optional<std::string> why_not_read(const Part& part) {
+  for (std::size_t i = 1; i < part.argv.size(); ++i) {
+    const Word& word = part.argv[i];
+    if (word.fixed && word.text == "-r") continue;
+    if (word.fixed && word.text == "-d" && i + 1 < part.argv.size() && part.argv[i + 1].fixed) {
+      ++i;
+      continue;
+    }
+    const bool small = std::ranges::none_of(word.text, [](char c) { return c >= 'A' && c <= 'Z'; });
+    if (!word.fixed || !is_name(word.text) || word.text == "_" || !small || is_risky_variable(word.text))
+      return "`read` sets a variable that may mean something to a program";
+  }
+  return std::nullopt;
 }
 
 // date(1): an operand that is no `+FORMAT` sets the clock.
@@ -119,25 +209,49 @@ std::optional<std::string> why_not_uniq(const Part& part) {
   return "`uniq` writes to the second file it gets";
 }
 
-// printf(1) in bash: -v, which stands first, sets a variable.
 std::optional<std::string> why_not_printf(const Part& part) {
-  if (part.argv.size() < 2 || (!may_be_option(part.argv[1]) && !part.argv[1].text.starts_with("-v"))) return std::nullopt;
-  return "`printf -v` sets a variable";
+  if (!printf_sets(part.argv)) return std::nullopt;
+  return "`printf` may set a variable by -v or %n";
 }
 
-// git(1): %G in a format runs gpg.
+// Whether %G stands in a format, also as %+G, %-G and `% G`: it runs gpg.
+bool shows_signatures(std::string_view text) noexcept {
+  for (std::size_t at = text.find('%'); at != std::string_view::npos; at = text.find('%', at + 1)) {
+    const std::size_t letter = text.find_first_not_of("-+ ", at + 1);
+    if (letter != std::string_view::npos && text[letter] == 'G') return true;
+  }
+  return false;
+}
+
+// git(1): `branch`, `tag` and `remote` list what there is when they get nothing else.
 std::optional<std::string> why_not_git(const Part& part) {
-  const bool signs = std::ranges::any_of(part.argv, [](const Word& word) { return word.text.find("%G") != std::string::npos; });
-  return signs ? std::optional<std::string>("`%G` in a format of `git` runs gpg") : std::nullopt;
+  constexpr std::pair<std::string_view, std::string_view> kLists[] = {
+      {"branch", "-a -r -v -vv --all --list --remotes --show-current --verbose"}, {"remote", "-v --verbose"}, {"tag", "-l --list"}};
+  if (std::ranges::any_of(part.argv, [](const Word& word) { return shows_signatures(word.text); }))
+    return "`%G` in a format of `git` runs gpg";
+  for (const auto& [command, options] : kLists) {
+    if (part.argv.size() < 3 || part.argv[1].text != command) continue;
+    for (std::size_t i = 2; i < part.argv.size(); ++i) {
+      if (!part.argv[i].fixed || !has_word(options, part.argv[i].text)) return format("`git {}` may change something", command);
+    }
+  }
+  return std::nullopt;
+}
+
+// `git log -SOpen`: the letters behind -S and -G are what is looked for.
+bool is_searched(const Part& part, const Word& word) noexcept {
+  return system_name(part.argv[0].text) == "git" && has_word("diff log show", part.argv[1].text) &&
+         (word.text.starts_with("-S") || word.text.starts_with("-G"));
 }
 
 struct OwnCheck {
   std::string_view name;
   std::optional<std::string> (*why_not)(const Part&);
 };
-constexpr OwnCheck kOwnChecks[] = {{"date", why_not_date},         {"find", why_not_find},     {"git", why_not_git},
-                                   {"hostname", why_not_hostname}, {"printf", why_not_printf}, {"sed", why_not_sed},
-                                   {"uniq", why_not_uniq}};
+constexpr OwnCheck kOwnChecks[] = {{"command", why_not_command}, {"date", why_not_date}, {"env", why_not_env},
+                                   {"find", why_not_find},       {"git", why_not_git},   {"hostname", why_not_hostname},
+                                   {"printf", why_not_printf},   {"read", why_not_read}, {"sed", why_not_sed},
+                                   {"tar", why_not_tar},         {"uniq", why_not_uniq}};
 
 std::optional<std::string> why_not_redirects(const Part& part) {
   for (const Redirect& redirect : part.redirects) {
@@ -155,18 +269,18 @@ const std::vector<ReadOnlyProgram>& read_only_programs() {
   static const std::vector<ReadOnlyProgram> kPrograms{
       {":", "", ""}, {"[", "", ""}, {"test", "", ""}, {"true", "", ""}, {"false", "", ""},
       {"basename", "", ""}, {"base64", "-o --output", ""}, {"cal", "", ""}, {"cat", "", ""}, {"cd", "", ""}, {"cmp", "", ""}, {"column", "", ""},
-      {"comm", "", ""}, {"cut", "", ""}, {"date", "(an operand but +FORMAT, -s, -f)", ""}, {"df", "", ""}, {"diff", "-l --paginate", ""},
-      {"dirname", "", ""}, {"du", "", ""}, {"echo", "", ""}, {"egrep", "", ""}, {"expr", "", ""}, {"fgrep", "", ""},
-      {"file", "-C -S -z -Z --compile --no-sandbox --uncompress --uncompress-noreport", ""}, {"fold", "", ""},
+      {"comm", "", ""}, {"command", "(all but -v, -V)", ""}, {"cut", "", ""}, {"date", "(an operand but +FORMAT, -s, -f)", ""}, {"df", "", ""}, {"diff", "-l --paginate", ""},
+      {"dirname", "", ""}, {"du", "", ""}, {"echo", "", ""}, {"egrep", "", ""}, {"env", "(a word)", ""}, {"expr", "", ""}, {"fgrep", "", ""}, {"free", "", ""},
+      {"file", "-C -p -S -z -Z --compile --no-sandbox --preserve-date --uncompress --uncompress-noreport", ""}, {"fold", "", ""},
       {"find", "-delete -fls -fprint -fprint0 -fprintf", ""},
       {"grep", "", ""}, {"head", "", ""}, {"hexdump", "", ""}, {"hostname", "(an operand, -F, -b)", ""}, {"id", "", ""}, {"jq", "", ""}, {"ls", "", ""},
-      {"md5sum", "", ""}, {"nl", "", ""}, {"nproc", "", ""}, {"numfmt", "", ""}, {"od", "", ""}, {"paste", "", ""}, {"printf", "-v", ""}, {"ps", "", ""},
-      {"pwd", "", ""}, {"readlink", "", ""}, {"realpath", "", ""}, {"rev", "", ""}, {"rg", "-z --pre --hostname-bin --search-zip", ""},
-      {"sed", "(all but -n M,Np)", ""}, {"seq", "", ""}, {"sha256sum", "", ""}, {"sleep", "", ""},
+      {"md5sum", "", ""}, {"nl", "", ""}, {"nproc", "", ""}, {"numfmt", "", ""}, {"od", "", ""}, {"paste", "", ""}, {"printenv", "", ""}, {"printf", "(-v, %n)", ""}, {"ps", "", ""},
+      {"pwd", "", ""}, {"read", "(a name with capitals)", ""}, {"readlink", "", ""}, {"realpath", "", ""}, {"rev", "", ""}, {"rg", "-z --pre --hostname-bin --search-zip", ""},
+      {"sed", "(all but p, d, q, =, s/A/B/)", ""}, {"seq", "", ""}, {"sha1sum", "", ""}, {"sha256sum", "", ""}, {"sleep", "", ""},
       {"sort", "-o -T --output --compress-program --temporary-directory", ""},
-      {"stat", "", ""}, {"strings", "", ""}, {"tac", "", ""}, {"tail", "", ""}, {"tr", "", ""}, {"type", "", ""}, {"uname", "", ""},
+      {"stat", "", ""}, {"strings", "", ""}, {"tac", "", ""}, {"tail", "", ""}, {"tar", "(all but tf FILE)", ""}, {"tr", "", ""}, {"tree", "-o -R --output", ""}, {"type", "", ""}, {"uname", "", ""},
       {"uniq", "(a second operand)", ""}, {"uptime", "", ""}, {"wc", "", ""}, {"which", "", ""}, {"whoami", "", ""},
-      {"git", "-O --output --ext-diff --textconv --exec --filters --show-signature --open-files-in-pager", "blame cat-file describe diff grep log ls-files ls-tree merge-base rev-list rev-parse shortlog show show-ref status"},
+      {"git", "-O --output --ext-diff --textconv --exec --filters --show-signature --open-files-in-pager", "blame branch cat-file describe diff grep log ls-files ls-tree merge-base remote rev-list rev-parse shortlog show show-ref status tag"},
       {"docker", "", "ps images version"},
       {"node", "", "--version -v"}, {"python3", "", "--version -V"}, {"gcc", "", "--version"},
   };
@@ -186,7 +300,8 @@ std::optional<std::string> why_not_surroundings(const Part& part) {
   if (auto why = why_not_redirects(part)) return why;
   constexpr std::string_view kHarmless = "LANG LC_ALL LC_CTYPE TZ NO_COLOR TERM COLUMNS LINES";
   for (const Assignment& assignment : part.assignments) {
-    if (!part.argv.empty() && !has_word(kHarmless, assignment.name))
+    const bool reads_fields = assignment.name == "IFS" && !part.argv.empty() && part.argv[0].text == "read";
+    if (!part.argv.empty() && !has_word(kHarmless, assignment.name) && !reads_fields)
       return format("sets {} for the command", quoted(assignment.name));
   }
   return std::nullopt;
@@ -196,11 +311,7 @@ std::optional<std::string> why_not_read_only(const Part& part) {
   if (auto why = why_not_surroundings(part)) return why;
   if (part.argv.empty()) return std::nullopt;
   if (!part.argv[0].fixed) return "which program runs is only known at run time";
-  std::string_view name = part.argv[0].text;
-  for (const std::string_view directory : {"/bin/", "/usr/bin/", "/usr/local/bin/"}) {
-    if (name.starts_with(directory) && name.find('/', directory.size()) == std::string_view::npos)
-      name.remove_prefix(directory.size());
-  }
+  const std::string_view name = system_name(part.argv[0].text);
   const auto found = std::ranges::find(read_only_programs(), name, &ReadOnlyProgram::name);
   if (found == read_only_programs().end()) return format("{} is not in the list of commands that only read", quoted(name));
   const auto* own = std::ranges::find(kOwnChecks, name, &OwnCheck::name);
@@ -211,7 +322,8 @@ std::optional<std::string> why_not_read_only(const Part& part) {
   for (std::size_t i = 1; !found->refused.empty() && i < part.argv.size(); ++i) {
     const Word& word = part.argv[i];
     if (may_be_option(word)) return format("an argument of `{}` is only known at run time, and may be an option", name);
-    if (is_refused(found->refused, word.text)) return format("`{} {}` may write or run something", name, escaped(word.text));
+    if (is_refused(found->refused, word.text) && !is_searched(part, word))
+      return format("`{} {}` may write or run something", name, escaped(word.text));
   }
   if (found->only.empty()) return std::nullopt;
   if (part.argv.size() < 2) return format("`{}` alone is not in the list of commands that only read", name);

@@ -45,6 +45,7 @@ class Reader {
   const Span* outer = nullptr;
   int opened = 0;
   std::string_view input;
+  Dialect dialect = Dialect::kBash;
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::now() + kMaxTime;
 
  private:
@@ -146,7 +147,7 @@ void Reader::read() {
   if (!placed) {
     unread(span(root), "the shell's grammar does not cover this");
   } else {
-    const Letters letters = read_letters(grammar_, root, text_);
+    const Letters letters = read_letters(grammar_, root, text_, dialect);
     statements(root);
     check(letters);
   }
@@ -765,7 +766,6 @@ void Reader::add_word(Word& word, TSNode node) {
 void Reader::add_string(Word& word, TSNode node) {
   std::size_t at = ts_node_start_byte(node);
   std::size_t end = ts_node_end_byte(node);
-  if (at < end && text_[at] == '$') ++at;
   if (end < at + 2 || text_[at] != '"' || text_[end - 1] != '"') return add_dynamic(word, false);
   ++at;
   --end;
@@ -874,6 +874,14 @@ void Reader::open(const Part& part, int level) {
   }
 }
 
+// Of the text that `part` runs.
+Dialect dialect_of(const Part& part, Dialect here) noexcept {
+  constexpr std::string_view kHere[] = {"eval", "trap", "alias", ".", "source"};
+  const std::string_view name = program_name(part);
+  if (std::ranges::find(kHere, name) != std::end(kHere)) return here;
+  return name == "bash" || name == "rbash" ? Dialect::kBash : Dialect::kAnyShell;
+}
+
 void Reader::open_script(const Word& script, const Part& part, const std::string& label, int level) {
   if (!script.fixed) return unread(script.span, format("`{}` gets a text that only the run decides", label));
   // `eval` and `trap` run in this shell and may assign what they like.
@@ -885,6 +893,7 @@ void Reader::open_script(const Word& script, const Part& part, const std::string
   reader.upstream = part.upstream;
   reader.outer = &script.span;
   reader.opened = level;
+  reader.dialect = dialect_of(part, dialect);
   // A shell that takes its text from there leaves what it starts the rest of it: nothing that can be told apart.
   if (!label.ends_with(" <<")) reader.input = input;
   reader.read();

@@ -40,6 +40,7 @@ struct Word {
   bool splits = false;   // not fixed, and may become no word or several (unquoted `$x`, a pattern, `{a,b}`)
   bool pattern = false;  // holds `*`, `?`, `[` or braces outside quotes; `text` has them as written
   bool expands = false;  // holds a variable or a substitution, which may add words of any kind
+  bool opens = false;    // begins with one
   Span span;
   Range from;  // the parts of substitutions inside the word
   bool operator==(const Word&) const = default;

@@ -68,6 +68,7 @@ void add_escape(Word& word, std::string_view raw, std::size_t& at) {
 }  // namespace
 
 void add_dynamic(Word& word, bool quoted) noexcept {
+  if (word.text.empty()) word.opens = true;
   word.fixed = false;
   word.expands = true;
   if (!quoted) word.splits = true;

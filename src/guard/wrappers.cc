@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "guard/shell.h"
@@ -24,9 +24,10 @@ struct Wrapper {
   std::string_view valued;      // short options with one
   std::string_view long_flags;  // long options without an argument, separated by spaces
   std::string_view long_valued;
-  int operands = 0;         // words of its own before the command
-  bool assigns = false;     // NAME=VALUE may stand before the command
-  bool transparent = true;  // otherwise the wrapper itself is judged too
+  int operands = 0;                // words of its own before the command
+  bool assigns = false;            // NAME=VALUE may stand before the command
+  bool transparent = true;         // otherwise the wrapper itself is judged too
+  std::string_view optional = "";  // short options whose argument is glued to them or missing; the long ones stand in `long_flags`
 };
 
 // clang-format off
@@ -34,27 +35,32 @@ constexpr Wrapper kWrappers[] = {
     {"builtin", "", "", "", ""},
     {"busybox", "", "", "", ""},
     {"chroot", "", "", "skip-chdir", "userspec groups", 1, false, false},
-    {"chrt", "abfiorRvm", "TPD", "batch fifo idle other rr deadline reset-on-fork verbose", "", 1},
+    {"chrt", "abdfiorRvm", "TPD", "batch fifo idle other rr deadline reset-on-fork verbose", "", 1},
     {"command", "p", "", "", ""},
     {"doas", "nLs", "uCa", "", "", 0, true, false},
     {"env", "iv0", "uC", "ignore-environment debug null", "unset chdir", 0, true},
-    {"exec", "cl", "a", "", ""},
+    {"exec", "cl", "", "", ""},  // not -a: by that name a program may choose what it does
     {"ionice", "t", "cn", "ignore", "class classdata"},
     {"nice", "", "n", "", "adjustment"},
-    {"nohup", "", "", "", ""},
+    {"nohup", "", "", "", "", 0, false, false},  // writes nohup.out when it has a terminal
     {"setsid", "cfw", "", "ctty fork wait", ""},
     {"stdbuf", "", "ioe", "", "input output error"},
     {"strace", "fFqvtTrcCdhiwyY", "eEpsSabIOuP", "", "", 0, false, false},
     {"sudo", "AbEHnPSkKB", "CDghpRTUurt", "askpass background preserve-env set-home non-interactive preserve-groups stdin reset-timestamp", "close-from chdir group host prompt chroot command-timeout user other-user role type", 0, true, false},
-    {"taskset", "a", "c", "all-tasks", "cpu-list", 1},
+    {"taskset", "ac", "", "all-tasks cpu-list", "", 1},
     {"time", "pvaq", "f", "portability verbose append quiet", "format"},
     {"timeout", "v", "ks", "preserve-status foreground verbose", "kill-after signal", 1},
     {"toybox", "", "", "", ""},
-    {"xargs", "0rtxpo", "dEILnPsa", "null no-run-if-empty verbose exit interactive open-tty", "delimiter max-args max-procs max-chars max-lines replace arg-file", 0, false},
+    {"xargs", "0rtxpo", "dEILnPsa", "null no-run-if-empty verbose exit interactive open-tty eof replace max-lines", "delimiter max-args max-procs max-chars arg-file", 0, false, true, "eil"},
 };
+constexpr Wrapper kFlock{"flock", "sxenoFu", "wE", "shared exclusive unlock nonblock close no-fork verbose", "wait timeout conflict-exit-code", 1, false, false};
+constexpr Wrapper kWatch{"watch", "bcegtwxrp", "nq", "beep color differences errexit chgexit no-title no-wrap exec precise", "interval equexit", 0, false, true, "d"};
 // clang-format on
 
 constexpr std::array<std::string_view, 8> kShells{"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash"};
+constexpr std::string_view kOtherGrammars[] = {"zsh", "ksh", "mksh"};  // they run what bash takes for letters
+// The shell itself does what they name; a file of that name is a program like any other.
+constexpr std::string_view kBuiltins[] = {"builtin", "command", "eval", "exec", "trap"};
 
 // They start a program by rules of their own, which no table here has.
 constexpr std::string_view kLaunchers[] = {
@@ -89,20 +95,82 @@ bool has_word(std::string_view list, std::string_view word) noexcept {
 
 Opened unread(std::string reason) { return {.kind = Opened::Kind::kUnread, .label = std::move(reason)}; }
 
-// `-kx`, `-k x`, `--signal=x`, `--signal x`. How many words the option takes; 0: not known.
-std::size_t option_words(const Wrapper& wrapper, std::string_view word) noexcept {
-  if (word.starts_with("--")) {
-    const std::size_t equals = word.find('=');
-    const std::string_view name = word.substr(2, equals == std::string_view::npos ? equals : equals - 2);
-    if (has_word(wrapper.long_flags, name)) return 1;
-    if (has_word(wrapper.long_valued, name)) return equals == std::string_view::npos ? 2 : 1;
-    return 0;
-  }
+// An option by its name without dashes, and what it was given.
+struct Option {
+  std::string_view name;
+  Word value;
+};
+
+// A wrapper's own words.
+struct Front {
+  std::vector<Option> options;
+  std::size_t end = 1;  // of the options: the first operand
+  bool known = true;    // every option
+  std::string doubt;    // why another command may be started than the one behind these words; otherwise empty
+};
+
+// It may become no word or several, and then others than those read here are options and operands.
+bool moves_others(const Word& word) noexcept { return !word.fixed && (word.splits || word.pattern); }
+
+// `--signal=x`, `--signal x`. How many words the option takes; 0: not known.
+std::size_t long_option(const Wrapper& wrapper, Words argv, std::vector<Option>& options) {
+  const std::string_view word = argv[0].text;
+  const std::size_t equals = word.find('=');
+  Option option{.name = word.substr(2, equals == std::string_view::npos ? equals : equals - 2), .value = argv[0]};
+  option.value.text.erase(0, equals == std::string_view::npos ? equals : equals + 1);
+  const bool takes_next = equals == std::string_view::npos && has_word(wrapper.long_valued, option.name);
+  if (!takes_next && !has_word(wrapper.long_flags, option.name) && !has_word(wrapper.long_valued, option.name)) return 0;
+  if (equals == std::string_view::npos) option.value = takes_next && argv.size() > 1 ? argv[1] : Word{};
+  options.push_back(std::move(option));
+  return takes_next ? 2 : 1;
+}
+
+// `-kx`, `-k x`, `-vk x`.
+std::size_t short_options(const Wrapper& wrapper, Words argv, std::vector<Option>& options) {
+  const std::string_view word = argv[0].text;
   for (std::size_t i = 1; i < word.size(); ++i) {
-    if (wrapper.valued.find(word[i]) != std::string_view::npos) return i + 1 == word.size() ? 2 : 1;
+    const bool valued = wrapper.valued.find(word[i]) != std::string_view::npos;
+    Option option{.name = word.substr(i, 1)};
+    if (valued || wrapper.optional.find(word[i]) != std::string_view::npos) {
+      const bool takes_next = valued && i + 1 == word.size();
+      if (takes_next && argv.size() > 1) option.value = argv[1];
+      else option.value.text = word.substr(i + 1);
+      options.push_back(std::move(option));
+      return takes_next ? 2 : 1;
+    }
     if (wrapper.flags.find(word[i]) == std::string_view::npos) return wrapper.name == "nice" && word[i] >= '0' && word[i] <= '9';
+    options.push_back(std::move(option));
   }
   return 1;
+}
+
+Front read_front(const Wrapper& wrapper, Words argv) {
+  Front front;
+  while (front.end < argv.size()) {
+    const Word& word = argv[front.end];
+    if (!word.fixed) {
+      front.doubt = format("a word of `{}` is only known at run time", wrapper.name);
+      break;
+    }
+    const bool lone = word.text == "-" && wrapper.name == "env";  // `env -` is `env -i`, and the last option
+    if (!lone && (word.text.size() < 2 || word.text[0] != '-')) break;
+    if (lone || word.text == "--") {
+      ++front.end;
+      break;
+    }
+    const Words rest = argv.subspan(front.end);
+    const std::size_t words =
+        word.text.starts_with("--") ? long_option(wrapper, rest, front.options) : short_options(wrapper, rest, front.options);
+    if (words == 0) {
+      front.known = false;
+      break;
+    }
+    if (words == 2 && rest.size() > 1 && moves_others(rest[1]))
+      front.doubt = format("a word of `{}` is only known at run time", wrapper.name);
+    front.end += words;
+  }
+  front.end = std::min(front.end, argv.size());
+  return front;
 }
 
 bool is_assignment(std::string_view word) noexcept {
@@ -113,64 +181,71 @@ bool is_assignment(std::string_view word) noexcept {
   });
 }
 
-// Index of the first word of the inner command; nullopt: cannot be told.
-std::optional<std::size_t> skip_options(const Wrapper& wrapper, Words argv) noexcept {
-  std::size_t at = 1;
-  const auto is_option = [&](const std::string& text) {
-    return text.starts_with('-') && (text.size() > 1 || wrapper.name == "env");  // `env -` is `env -i`
-  };
-  while (at < argv.size() && argv[at].fixed && is_option(argv[at].text)) {
-    if (argv[at].text == "--") {
-      ++at;
-      break;
-    }
-    const std::size_t words = option_words(wrapper, argv[at].text);
-    if (words == 0) return std::nullopt;
-    at += words;
-  }
-  return std::min(at, argv.size());
-}
-
 Word dynamic_word(Span span, bool splits) { return {.text = "", .fixed = false, .splits = splits, .span = span}; }
 
-// What xargs adds: at the end, or in place of the text that -I names.
-void add_xargs_input(Opened& opened, Words own) {
-  std::string_view replaced;
-  for (std::size_t i = 1; i < own.size(); ++i) {
-    const std::string_view text = own[i].text;
-    if (text == "-I" || text == "--replace") replaced = i + 1 < own.size() ? std::string_view(own[i + 1].text) : "{}";
-    else if (text.starts_with("-I")) replaced = text.substr(2);
-    else if (text.starts_with("--replace=")) replaced = text.substr(10);
+// What xargs adds: at the end, or in place of the text that -I names. An option that counts lines or words ends -I.
+void add_xargs_input(Opened& opened, Front& front) {
+  constexpr std::string_view kReplaces = "I i replace";
+  constexpr std::string_view kCounts = "L l n max-lines max-args";
+  const Word* replaced = nullptr;
+  bool counts = false;
+  for (const Option& option : front.options) {
+    if (has_word(kReplaces, option.name)) replaced = &option.value;
+    counts = counts || has_word(kCounts, option.name);
   }
-  if (replaced.empty()) {
+  if (replaced == nullptr) {
     opened.argv.push_back(dynamic_word(opened.argv.back().span, true));
     return;
   }
+  if (counts || !replaced->fixed) front.doubt = "what `xargs` replaces is only known at run time";
+  const std::string_view text = replaced->text.empty() ? std::string_view("{}") : replaced->text;
   for (Word& word : opened.argv) {
-    if (word.text.find(replaced) != std::string::npos) word.fixed = false;
+    if (word.fixed && word.text.find(text) == std::string::npos) continue;  // of others only the run knows what they hold
+    word.fixed = false;
+    word.opens = word.expands = true;
   }
+}
+
+// A duration, a mask, a priority: what else stands there, another version of the program may take for the command.
+bool is_number_operand(const Word& word) noexcept {
+  const std::size_t first = word.text.starts_with('.') ? 1 : 0;
+  return word.fixed && word.text.size() > first && word.text[first] >= '0' && word.text[first] <= '9';
 }
 
 Opening open_plain(const Wrapper& wrapper, Words argv) {
   const std::string name(wrapper.name);
-  const auto skipped = skip_options(wrapper, argv);
-  if (!skipped) return {{unread(format("`{}` has an option that is not known here", name))}, false};
-  std::size_t at = *skipped;
+  Front front = read_front(wrapper, argv);
+  if (!front.known) return {{unread(format("`{}` has an option that is not known here", name))}, false};
+  std::size_t at = front.end;
   Opened opened{.kind = Opened::Kind::kCommand, .label = name};
-  for (int i = 0; i < wrapper.operands; ++i) ++at;
+  for (int i = 0; i < wrapper.operands; ++i, ++at) {
+    if (at >= argv.size() || !front.doubt.empty()) continue;
+    if (moves_others(argv[at])) front.doubt = format("a word of `{}` is only known at run time", name);
+    else if (wrapper.transparent && !is_number_operand(argv[at]))
+      front.doubt = format("what stands behind `{}` is no number", name);
+  }
   while (wrapper.assigns && at < argv.size() && is_assignment(argv[at].text)) {
+    // Also of `"$x"y=z` the text is a name and a value.
+    if (!argv[at].fixed) front.doubt = format("a variable that `{}` sets is only known at run time", name);
     const std::size_t equals = argv[at].text.find('=');
     Word value = argv[at];
     value.text.erase(0, equals + 1);
     opened.assignments.push_back({argv[at].text.substr(0, equals), std::move(value)});
     ++at;
   }
-  if (at >= argv.size()) return {};  // nothing is started: judged by its own name
   // `time` is a word of the shell's grammar: any compound command may follow.
-  if (name == "time" && is_reserved(argv[at].text)) return {{unread("`time` is followed by more than a simple command")}, false};
-  opened.argv.assign(argv.begin() + static_cast<std::ptrdiff_t>(at), argv.end());
-  if (name == "xargs") add_xargs_input(opened, argv.first(at));
-  return {{std::move(opened)}, wrapper.transparent};
+  if (name == "time" && at < argv.size() && is_reserved(argv[at].text))
+    front.doubt = "`time` is followed by more than a simple command";
+  Opening opening;
+  if (at < argv.size()) {  // otherwise nothing is started: judged by its own name
+    opened.argv.assign(argv.begin() + static_cast<std::ptrdiff_t>(at), argv.end());
+    if (name == "xargs") add_xargs_input(opened, front);
+    opening.opened.push_back(std::move(opened));
+  }
+  opening.transparent = wrapper.transparent && front.doubt.empty();
+  // What seems to be the command is opened all the same: it may be forbidden.
+  if (!front.doubt.empty()) opening.opened.push_back(unread(std::move(front.doubt)));
+  return opening;
 }
 
 // Every word fixed: joined by spaces, as eval, watch and ssh do.
@@ -195,7 +270,9 @@ struct ShellCall {
 };
 
 ShellCall shell_call(Words argv) noexcept {
-  constexpr std::string_view kFlags = "abefhklmnpstuvxBCEHPTcoO";
+  // Not -a and -k, which hand variables and `NAME=VALUE` words on to what is started; nor of -o and -O what changes the grammar.
+  constexpr std::string_view kFlags = "befhlmnpstuvxBCEHPTcoO";
+  constexpr std::string_view kNamed = "errexit extglob globstar noglob nounset nullglob pipefail";
   constexpr std::string_view kLong = "--login --noediting --noprofile --norc --posix --verbose";
   ShellCall call;
   for (; call.operand < argv.size(); ++call.operand) {
@@ -211,7 +288,12 @@ ShellCall shell_call(Words argv) noexcept {
     call.known = call.known && flags.find_first_not_of(kFlags) == std::string_view::npos;
     call.command = call.command || flags.find('c') != std::string_view::npos;
     call.input = call.input || flags.find('s') != std::string_view::npos;
-    call.operand += static_cast<std::size_t>(std::ranges::count_if(flags, [](char c) { return c == 'o' || c == 'O'; }));
+    for (const char flag : flags) {
+      if (flag != 'o' && flag != 'O') continue;
+      ++call.operand;
+      call.known =
+          call.known && call.operand < argv.size() && argv[call.operand].fixed && has_word(kNamed, argv[call.operand].text);
+    }
   }
   call.operand = std::min(call.operand, argv.size());
   return call;
@@ -224,6 +306,8 @@ Opening open_shell(const Part& part, const std::string& name) {
   for (std::size_t i = 1; i < std::min(call.operand + (call.command ? 0 : 1), argv.size()); ++i) {
     if (!argv[i].fixed) return {{unread(format("an option of `{}` is only known at run time", name))}, false};
   }
+  if (std::ranges::find(kOtherGrammars, name) != std::end(kOtherGrammars) && (call.command || reads_script_from_stdin(part)))
+    return {{unread(format("`{}` reads its text by a grammar of its own", name))}, false};
   if (!call.command || call.operand == argv.size()) return {};  // a script file, or standard input
   if (argv[call.operand].splits && !argv[call.operand].fixed)
     return {{unread(format("an option of `{}` is only known at run time", name))}, false};
@@ -281,13 +365,13 @@ Opening open_find(Words argv) {
   return opening;
 }
 
-// flock [options] FILE COMMAND... | flock [options] FILE -c TEXT
+// flock [options] FILE COMMAND... | flock [options] FILE -c TEXT; it makes the file.
 Opening open_flock(Words argv) {
-  constexpr Wrapper kFlock{"flock", "sxenoFu", "wE", "shared exclusive nonblock no-fork verbose", "wait timeout conflict-exit-code",
-                           1};
-  const auto skipped = skip_options(kFlock, argv);
-  if (skipped && *skipped + 2 < argv.size() && (argv[*skipped + 1].text == "-c" || argv[*skipped + 1].text == "--command"))
-    return {{{.kind = Opened::Kind::kScript, .label = "flock -c", .script = argv[*skipped + 2]}}, true};
+  const Front front = read_front(kFlock, argv);
+  const std::size_t text = front.end + 2;
+  if (front.known && front.doubt.empty() && text < argv.size() && !moves_others(argv[front.end]) &&
+      (argv[text - 1].text == "-c" || argv[text - 1].text == "--command"))
+    return {{{.kind = Opened::Kind::kScript, .label = "flock -c", .script = argv[text]}}, false};
   return open_plain(kFlock, argv);
 }
 
@@ -304,34 +388,16 @@ Opening open_alias(Words argv) {
   return opening;
 }
 
+// watch [options] TEXT... | watch -x COMMAND...
 Opening open_watch(Words argv) {
-  constexpr Wrapper kWatch{"watch", "bcdegtwxr", "nq", "beep color differences errexit chgexit no-title no-wrap exec",
-                           "interval equexit"};
-  const auto skipped = skip_options(kWatch, argv);
-  if (!skipped) return {{unread("`watch` has an option that is not known here")}, false};
-  return open_joined(argv.subspan(*skipped), "watch");
+  const Front front = read_front(kWatch, argv);
+  const bool runs =
+      std::ranges::any_of(front.options, [](const Option& option) { return option.name == "x" || option.name == "exec"; });
+  if (runs || !front.known || !front.doubt.empty()) return open_plain(kWatch, argv);
+  return open_joined(argv.subspan(front.end), "watch");
 }
 
-}  // namespace
-
-bool is_shell(std::string_view program) noexcept { return std::ranges::find(kShells, program) != kShells.end(); }
-
-bool is_reserved(std::string_view word) noexcept {
-  constexpr std::string_view kWords = "! { } if then elif else fi do done while until for select case esac function coproc [[ ((";
-  return !word.empty() && has_word(kWords, word);
-}
-
-bool reads_script_from_stdin(const Part& part) noexcept {
-  const std::string_view name = program_name(part);
-  const Words argv = part.argv;
-  if (name == "." || name == "source") return std::ranges::any_of(argv, [](const Word& word) { return is_stdin(word.text); });
-  if (!is_shell(name)) return false;
-  const ShellCall call = shell_call(argv);
-  if (call.command) return false;
-  return call.input || call.operand == argv.size() || is_stdin(argv[call.operand].text);
-}
-
-Opening open_wrapper(const Part& part) {
+Opening open_by_name(const Part& part) {
   const std::string name(program_name(part));
   const Words argv = part.argv;
   if (name.empty()) return {};
@@ -353,8 +419,45 @@ Opening open_wrapper(const Part& part) {
     return {{unread("`env -S` splits a text into words by rules of its own")}, false};
   const auto* found = std::ranges::find(kWrappers, std::string_view(name), &Wrapper::name);
   if (found == std::end(kWrappers)) return {};
-  // An option only the run decides may move the command, or be one.
   return open_plain(*found, argv);
+}
+
+}  // namespace
+
+bool is_shell(std::string_view program) noexcept { return std::ranges::find(kShells, program) != kShells.end(); }
+
+bool is_reserved(std::string_view word) noexcept {
+  constexpr std::string_view kWords = "! { } if then elif else fi do done while until for select case esac function coproc [[ ((";
+  return !word.empty() && has_word(kWords, word);
+}
+
+bool reads_script_from_stdin(const Part& part) noexcept {
+  const std::string_view name = program_name(part);
+  const Words argv = part.argv;
+  if (name == "." || name == "source") return std::ranges::any_of(argv, [](const Word& word) { return is_stdin(word.text); });
+  if (!is_shell(name)) return false;
+  const ShellCall call = shell_call(argv);
+  if (call.command) return false;
+  return call.input || call.operand == argv.size() || is_stdin(argv[call.operand].text);
+}
+
+std::string_view system_name(std::string_view program) noexcept {
+  for (const std::string_view directory : {"/bin/", "/usr/bin/", "/usr/local/bin/"}) {
+    if (program.starts_with(directory) && program.find('/', directory.size()) == std::string_view::npos)
+      return program.substr(directory.size());
+  }
+  return program;
+}
+
+Opening open_wrapper(const Part& part) {
+  Opening opening = open_by_name(part);
+  if (opening.opened.empty()) return opening;
+  // `./nice ls` starts what lies there: opened as if it were nice, for what must not run, and judged by itself.
+  const std::string_view text = part.argv[0].text;
+  const std::string_view name = system_name(text);
+  const bool is_builtin = std::ranges::find(kBuiltins, name) != std::end(kBuiltins);
+  if (name.find('/') != std::string_view::npos || (is_builtin && name.size() != text.size())) opening.transparent = false;
+  return opening;
 }
 
 }  // namespace belljar::guard

@@ -35,6 +35,8 @@ struct Opening {
 bool is_shell(std::string_view program) noexcept;
 // A word that the shell's own grammar gives a meaning where a command's name stands: `if`, `{`, `coproc` ... but `time`.
 bool is_reserved(std::string_view word) noexcept;
+// The name of a program that is called by it or lies directly in /bin, /usr/bin or /usr/local/bin; of any other `program` itself.
+std::string_view system_name(std::string_view program) noexcept;
 // `part` is a shell, or `.`, that reads its script from standard input.
 bool reads_script_from_stdin(const Part& part) noexcept;
 

@@ -322,6 +322,177 @@ TEST(ReadOnly, OperandsOptionsAndRedirectionsThatWriteAreSeen) {
   }
 }
 
+void expect_pairs(const std::vector<std::pair<const char*, const char*>>& pairs) {
+  for (const auto& [runs, reads] : pairs) {
+    EXPECT_NE(read_only(runs), "reads") << runs;
+    EXPECT_EQ(read_only(reads), "reads") << reads;
+  }
+}
+
+TEST(ReadOnly, AWrapperIsOneOfTheSystemOrJudgedByItself) {
+  expect_pairs({
+      {"./nice ls", "nice ls"},
+      {"/tmp/evil/timeout 5 ls", "/usr/bin/timeout 5 ls"},
+      {"/usr/bin/../../tmp/nice ls", "/bin/nice ls"},
+      {"timeout 5 ./nice ls", "timeout 5 nice ls"},
+      {"./bash -c ls", "/bin/bash -c ls"},
+      {"./env ls", "/usr/local/bin/env ls"},
+      {"./xargs ls", "echo a | xargs ls"},
+      {"./eval ls", "eval ls"},
+      {"/usr/bin/eval ls", "eval -- ls"},
+      {"./busybox ls", "busybox ls"},
+      {"./watch ls", "watch ls"},
+      {"./flock f ls", "time ls"},
+  });
+  EXPECT_EQ(judged("./nice rm -rf /"), "forbid remove-root");
+  EXPECT_EQ(judged("/usr/bin/exec sudo ls"), "forbid sudo");
+}
+
+TEST(ReadOnly, OptionsOfWrappersTakeTheWordsTheyTake) {
+  expect_pairs({
+      {"taskset -c 0 ./evil ls", "taskset -c 0 ls"},
+      {"taskset --cpu-list 0 ./evil ls", "taskset --cpu-list 0,2 ls"},
+      {"xargs --replace ./evil ls", "xargs --replace ls"},
+      {"xargs --max-lines ./evil ls", "xargs --max-lines=1 ls"},
+      {"xargs --eof ./evil ls", "xargs -e ls"},
+      {"xargs -i ./evil ls", "xargs -i wc {}"},
+      {"xargs -l ./evil ls", "xargs -l1 ls"},
+      {"xargs -I q -L1 sort", "xargs -I q wc q"},
+      {"xargs --replace sort {}", "xargs -I q sort x"},
+      {"xargs -I a sort a*", "xargs -I a wc a*"},
+      {"watch -d ./evil ls", "watch -d ls"},
+      {"watch -x bash -c 'FOO=1 touch x'", "watch -x bash -c 'ls; pwd'"},
+      {"watch --exec ./evil ls", "watch -n 1 --exec ls"},
+      {"env - -i ls", "env - ls"},
+      {"exec -a git-tag git log", "exec git log"},
+      {"env --argv0=git-tag git log", "env -i git log"},
+      {"nohup ls", "setsid ls"},  // nohup.out
+      {"flock new ls", "ls new"},
+      {"flock /dev/null ls", "ls"},
+  });
+  EXPECT_EQ(judged("flock x rm -rf /"), "forbid remove-root");
+}
+
+TEST(ReadOnly, AWordThatMayBeSeveralMovesTheCommand) {
+  expect_pairs({
+      {"x='5 ./evil'; timeout $x ls", "timeout 5 ls"},
+      {"timeout {5,./evil} ls", "timeout 5s ls"},
+      {"timeout $(cat t) ls", "timeout .5 ls"},
+      {"timeout -k $x 5 ls", "timeout -k \"$x\" 5 ls"},
+      {"timeout \"$x\" ls", "timeout -s KILL 5 ls"},
+      {"timeout ./evil ls", "timeout -- 5 ls"},
+      {"nice -n $x ls", "nice -n \"$x\" ls"},
+      {"nice -n\"$x\" ls", "nice -5 ls"},
+      {"exec -a $x ls", "exec -c ls"},
+      {"env -u $x ls", "env -u \"$x\" ls"},
+      {"env A=$x ls", "env LANG=C ls"},
+      {"x=ATH; env \"P$x=.\" ls", "env TZ=UTC ls"},
+      {"stdbuf -o $x ls", "stdbuf -o L ls"},
+      {"stdbuf -o * ls", "stdbuf -oL ls"},
+      {"xargs -n $x ls", "xargs -n \"$x\" ls"},
+      {"xargs -I \"$x\" ls", "xargs -d \"$x\" ls"},
+      {"chrt $x ls", "chrt 1 ls"},
+      {"ionice -c $x ls", "ionice -c 3 ls"},
+      {"watch -n $x ls", "watch -n 2 ls"},
+      {"taskset $x ls", "taskset 1 ls"},
+  });
+  EXPECT_EQ(judged("timeout $x rm -rf /"), "forbid remove-root");
+}
+
+TEST(ReadOnly, AShellIsNotToldToHandOnWhatItIsGiven) {
+  expect_pairs({
+      {"bash -kc 'git diff GIT_EXTERNAL_DIFF=./evil'", "bash -c 'git diff'"},
+      {"bash -k -c 'ls PATH=p'", "bash -e -c 'ls PATH=p'"},
+      {"bash -ac 'x=1; git status'", "bash -uc 'x=1; git status'"},
+      {"bash -o allexport -c ls", "bash -o pipefail -c ls"},
+      {"bash -eo keyword -c ls", "bash -eo errexit -c ls"},
+      {"bash -O expand_aliases -c ls", "bash -O nullglob -c ls"},
+      {"set -k; ls", "ls"},
+      {"XDG_CONFIG_HOME=$PWD/h; git status", "x=$PWD/h; git status"},
+      {"RIPGREP_CONFIG_PATH=c; rg y", "r=c; rg y"},
+      {"TEXTDOMAINDIR=.; ls", "textdomain=.; ls"},
+      {"DOCKER_HOST=x; docker ps", "docker ps"},
+      {"TAR_OPTIONS=--to-command=./evil; tar tf x", "tar tf x"},
+      {"zsh -c 'ls'", "bash -c 'ls'"},
+  });
+}
+
+// What bash takes for one string or one test, dash runs.
+TEST(ReadOnly, TextForAShellThatMayBeDashReadsTheSameInBoth) {
+  expect_pairs({
+      {"sh -c 'ls &>/dev/null ./evil'", "bash -c 'ls &>/dev/null x'"},
+      {"sh -c '[[ x || ./evil ]]'", "sh -c '[ x ] || ls'"},
+      {"dash -c '[[ a > b ]]'", "bash -c '[[ a == b ]]'"},
+      {"sh -c \"echo \\$'a\\\\'; ./evil #'\"", "bash -c \"echo \\$'a'\""},
+      {"sh -c 'x+=/evil'", "bash -c 'x+=/evil'"},
+      {"sh -c 'x[0]=/evil'", "sh -c 'x=/evil'"},
+      {"sh -c \"eval '[[ x || ./evil ]]'\"", "bash -c \"eval '[[ x || y ]]'\""},
+      {"watch '[[ x || ./evil ]]'", "watch '[ x ]'"},
+      {"find . -exec sh -c '[[ x || ./evil ]]' \\;", "find . -exec sh -c 'ls' \\;"},
+  });
+}
+
+TEST(ReadOnly, SmallThingsThatWriteOrRun) {
+  expect_pairs({
+      {"printf '%n' PATH; ls", "printf '%d\\n' 1; ls"},
+      {"printf -- '%-3.2ln' PATH", "printf -- '%s' n"},
+      {"printf a* PATH", "printf '%s' a*"},
+      {"echo $\"x\"", "echo \"x$\" $x \"a$\"\"b\""},
+      {"echo a$\"x\"", "echo a\\$\"x\""},
+      {"cat <<< $\"x\"", "cat <<< \"x\""},
+      {"echo $'\\\\'; ./evil #'", "echo $'a\\nb' '#'"},
+      {"git log -1 --format='%+G?'", "git log -1 --format='%+s'"},
+      {"git log -1 --format='% GK'", "git log -1 --format='100% good'"},
+      {"git log -1 --format='%-G?'", "git log -1 --format='%h'"},
+      {"file -p x", "file -b x"},
+      {"file --preserve x", "file x"},
+  });
+}
+
+TEST(ReadOnly, EverydayCommandsPass) {
+  expect_pairs({
+      {"command gcc", "command -v gcc"},
+      {"while read PATH; do ls; done", "while read l; do echo $l; done"},
+      {"read -r 'a[$(b)]'", "while IFS= read -r l; do echo \"$l\"; done"},
+      {"read $x", "read -d '' x y_1"},
+      {"read _; read npm_config_x", "read x"},
+      {"IFS=x ls", "IFS=, read a b"},
+      {"git branch x", "git branch -a"},
+      {"git branch -d x", "git branch"},
+      {"git branch $x", "git branch --show-current"},
+      {"git tag v1", "git tag"},
+      {"git remote add a b", "git remote -v"},
+      {"git grep -GO./evil x", "git log -SOpen -GOther"},
+      {"git diff --output=x", "git diff -SOpen"},
+      {"RANDOM=$x; echo $((RANDOM % 6))", "echo $((RANDOM % 6 + SECONDS))"},
+      {"read RANDOM; echo $((RANDOM))", "echo $((PPID))"},
+      {"echo $((UID))", "echo $UID"},
+      {"for f in *.txt; do sort $f; done", "for f in *.txt; do sort \"./$f\"; done"},
+      {"sort \"$f/x\"", "sort \"src/$f\""},
+      {"sort \"$x./\"", "sort \"./$x\""},
+      {"sort ./$f", "sort \"./$f\""},
+      {"sort \"./$@\"", "sort ./*"},
+      {"sed -i s/a/b/ f", "sed s/a/b/ f"},
+      {"sed 's/a/b/w f' x", "sed 's/a/b/gI' x"},
+      {"sed 's/a/b/e' x", "sed 's|a/w|b\\|e|2' x"},
+      {"sed -n '/a/,/b/w f' x", "sed -n '/a/,/b/p' x"},
+      {"sed -n '/a/w f;/p' x", "sed -n '/a\\/w/p' x"},
+      {"sed '1e ls' x", "sed 1d x"},
+      {"sed p -i f", "sed -n 1,5p f g"},
+      {"sed -e p -e 'w x' f", "sed -E -e 's/a/b/' -e '$d' f"},
+      {"sed -f s f", "sed -n '/a/,+3p' \"./$f\""},
+      {"sed \"s/a/$x/\" f", "sed 5q f"},
+      {"sed 'sa\nw f\naba' f", "sed = f"},
+      {"tree -o x", "tree -a"},
+      {"tree -aR", "tree -L 2"},
+      {"tar tf host:x", "tar tf x.tar"},
+      {"tar xf x", "tar -tvf x"},
+      {"tar tf x --to-command=./evil", "tar tzf x"},
+      {"env A=1", "env"},
+      {"sha1sum x >y", "sha1sum x; free; printenv X"},
+  });
+}
+
 // A toolchain file of the workspace names the program that a shim starts, or has it fetched.
 TEST(ReadOnly, ShimsAndBuildToolsAreNotKnown) {
   for (const char* text : {"go env -w GOFLAGS=-x", "go env -u A", "go list -toolexec=./evil ./...", "go list -mod=mod",

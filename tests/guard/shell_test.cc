@@ -193,6 +193,15 @@ TEST(Shell, ProgramsThatStartOthersByRulesOfTheirOwnAreUnread) {
   EXPECT_EQ(parts("toybox a b; time -p a"), "toybox a b\na b | toybox\ntime -p a\na | time\n");
 }
 
+TEST(Shell, TextThatAnotherShellReadsDifferentlyIsUnread) {
+  for (const char* text : {"sh <<'E'\n[[ x || a ]]\nE\n", "env sh -c 'a &> b c'", "flock f -c '((a))'",
+                           "sh -c 'trap \"[[ a ]]\" EXIT'", "ksh <<< a", "zsh -c a"})
+    EXPECT_TRUE(is_unread(text)) << text;
+  for (const char* text :
+       {"bash <<'E'\n[[ x || a ]]\nE\n", "sh -c 'a > b c'", "sh -c \"bash -c '[[ a ]]'\"", "zsh a.zsh", "[[ a ]] &> b"})
+    EXPECT_FALSE(is_unread(text)) << text;
+}
+
 TEST(Shell, AWordIsJoinedAcrossAnEscapedNewlineOrUnread) {
   for (const char* text : {"tou\\\nch x", "echo <\\\n(a)", "echo $\\\n(a)", "i\\\nf a; then b; fi", "{\\\na; }", "x=\\\ny"})
     EXPECT_TRUE(is_unread(text)) << text;
