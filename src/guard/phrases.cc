@@ -10,7 +10,8 @@ constexpr Phrase kPhrases[] = {
     {"<|im_end|>", "role-marker", 45},
     {"<|system|>", "role-marker", 55},
     {"[/inst]", "role-marker", 50},
-    {"[inst]", "role-marker", 50},
+    {"[inst] ", "role-marker", 50},  // `[inst]` alone is a list in Python
+    {"\n[inst]", "role-marker", 50},
     {"<<sys>>", "role-marker", 50},
     {"<|endoftext|>", "role-marker", 45},
     {"</tool_result>", "role-marker", 60},
