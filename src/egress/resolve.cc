@@ -10,11 +10,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/unique_fd.h"
+#include "belljar/result.h"
 #include "policy/host.h"
+#include "policy/ip.h"
 
 namespace belljar::egress {
 namespace {

@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
 #include "egress/credentials.h"
 #include "egress/proxy.h"
 #include "egress/support_proxy.h"
+#include "policy/look.h"
 
 namespace belljar::egress {
 namespace {
