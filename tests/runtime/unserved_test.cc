@@ -23,5 +23,16 @@ TEST(Unserved, SizesOf0ThatWouldMeanNoLimit) {
   EXPECT_TRUE(check_served(policy));
 }
 
+// A policy that no file was merged into says both by default.
+TEST(Unserved, ACredentialOfTheProxyGuardsNothingBesideTransparency) {
+  Policy policy;
+  policy.network.mode = NetMode::kProxy;
+  EXPECT_TRUE(check_served(policy)) << "the twin";
+  policy.network.proxy_auth = true;
+  EXPECT_EQ(check_served(policy).error().what(), "cannot enforce network.proxy_auth");
+  policy.network.transparent = false;
+  EXPECT_TRUE(check_served(policy));
+}
+
 }  // namespace
 }  // namespace belljar::runtime
