@@ -1,8 +1,17 @@
 // The bus: bounded queues, of which a slow subscriber loses the oldest.
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "base/patience.h"
 #include "belljar/events.h"
 
 namespace belljar {
@@ -28,7 +37,7 @@ Subscription::~Subscription() = default;
 
 std::optional<Event> Subscription::next(std::chrono::milliseconds patience) {
   std::unique_lock lock(state_->mutex);
-  state_->arrived.wait_for(lock, patience, [&] { return !state_->waiting.empty() || state_->ended; });
+  state_->arrived.wait_for(lock, bounded(patience), [&] { return !state_->waiting.empty() || state_->ended; });
   if (state_->waiting.empty()) return {};
   Event event = std::move(state_->waiting.front());
   state_->waiting.pop_front();

@@ -1,10 +1,24 @@
 // Results of commands declared pure.
-#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <list>
-#include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/patience.h"
+#include "belljar/command.h"
 #include "belljar/decorators.h"
+#include "belljar/exec_result.h"
+#include "belljar/files.h"
+#include "belljar/process.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
 
 namespace belljar {
 namespace {
@@ -47,7 +61,9 @@ class Cached final : public SandboxDecorator {
     if (options.cancel.cancelled()) return inner().exec(command, options);
     Key key{command, options.stdin_bytes, options.timeout, options.output_bytes};
     std::uint64_t generation = 0;
-    if (auto known = find(key, generation)) {
+    auto known = find(key, generation);
+    // One that has ended answers for itself.
+    if (known && inner().stat(".")) {
       if (options.on_stdout && !known->out.bytes.empty()) options.on_stdout(known->out.bytes);
       if (options.on_stderr && !known->err.bytes.empty()) options.on_stderr(known->err.bytes);
       return *std::move(known);
@@ -111,7 +127,7 @@ class Cached final : public SandboxDecorator {
     if (writers_ > 0 || spawned_) return {};
     for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
       if (entry->key != key) continue;
-      if (Clock::now() - entry->made >= options_.time_to_live) return drop(entry), std::nullopt;
+      if (Clock::now() - entry->made >= bounded(options_.time_to_live)) return drop(entry), std::nullopt;
       return entry->result;
     }
     return {};

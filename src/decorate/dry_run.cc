@@ -1,13 +1,35 @@
 // Dry run: writes are kept in memory, over what the inner sandbox shows.
 #include <algorithm>
+#include <chrono>
+#include <climits>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <set>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/cancel.h"
+#include "belljar/command.h"
 #include "belljar/decorators.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/files.h"
+#include "belljar/process.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/txn.h"
+#include "belljar/watch.h"
 #include "decorate/call.h"
 #include "policy/check_command.h"
+#include "policy/domains.h"
 #include "policy/paths.h"
 
 namespace belljar {
@@ -128,6 +150,7 @@ class Pretended {
   }
 
   Result<void> write(const std::string& path, std::string_view bytes, const WriteOptions& options) {
+    if (path == ".") return Error(Code::kInvalidArgument, "cannot write \".\"").reason("it is the workspace itself");
     const auto info = look(path);
     const bool replaces = options.how == WriteMode::kAtomic;
     const bool is_file = info && info->type == FileType::kFile;
@@ -147,6 +170,7 @@ class Pretended {
     BELLJAR_CHECK(check_mode("make directory", path, options.mode));
     const auto info = look(path);
     if (info && info->type == FileType::kDirectory && options.parents == Parents::kCreate) return {};
+    if (info && info->type == FileType::kFile && options.parents == Parents::kCreate) return wrong_type("make directory", path);
     if (info || path == ".")
       return Error(Code::kAlreadyExists, format("cannot make directory {}", quoted(path))).reason("File exists");
     BELLJAR_CHECK(make_parents(path, options.parents));
@@ -200,7 +224,15 @@ class Pretended {
 
   // What inner.glob and inner.grep found of it still stands as it is.
   bool is_as_inside(const std::string& path) const { return !nodes_.contains(path) && !hidden_by_parent(path); }
-  std::vector<std::string> written(std::string_view pattern) const {
+  // `pattern` as a caller wrote it, and the inner sandbox took it.
+  std::vector<std::string> written(const std::string& asked) const {
+    std::string pattern = asked;
+    if (pattern.starts_with('/')) {
+      if (!policy::is_within(pattern, inner_.workspace())) pattern = policy::normal(pattern);
+      if (!policy::is_within(pattern, inner_.workspace())) return {};
+      pattern.erase(0, inner_.workspace().size());
+      pattern.erase(0, pattern.find_first_not_of('/'));
+    }
     std::vector<std::string> names;
     for (const auto& [name, node] : nodes_) {
       if (node.kind != Node::Kind::kGone && policy::glob_match(pattern, name)) names.push_back(name);
@@ -216,11 +248,10 @@ class Pretended {
     return path.empty() ? "." : path;
   }
 
-  // Last part first. An absolute path must be below the workspace.
+  // Last part first; of nothing, as of ".", none. An absolute path must be below the workspace.
   Result<std::vector<std::string>> parts_of(const std::string& path, const std::string& asked) const {
-    if (path.empty() || path.find('\0') != std::string::npos)
-      return Error(Code::kInvalidArgument, format("cannot use the path {}", quoted(path)))
-          .reason("it is empty, or holds a NUL byte");
+    if (path.find('\0') != std::string::npos)
+      return Error(Code::kInvalidArgument, format("cannot use the path {}", quoted(path))).reason("it holds a NUL byte");
     std::string_view rest = path;
     if (rest.starts_with('/')) {
       if (!policy::is_within(rest, inner_.workspace())) return escapes(asked);
@@ -229,7 +260,11 @@ class Pretended {
     std::vector<std::string> parts;
     while (!rest.empty()) {
       const std::size_t slash = std::min(rest.find('/'), rest.size());
-      if (const std::string_view part = rest.substr(0, slash); !part.empty() && part != ".") parts.emplace_back(part);
+      const std::string_view part = rest.substr(0, slash);
+      if (part.size() > NAME_MAX)
+        return Error(Code::kInvalidArgument, format("cannot use the path {}", quoted(path.substr(0, 80) + "...")))
+            .reason("File name too long");
+      if (!part.empty() && part != ".") parts.emplace_back(part);
       rest.remove_prefix(std::min(slash + 1, rest.size()));
     }
     std::ranges::reverse(parts);
@@ -271,19 +306,24 @@ class Pretended {
   std::map<std::string, Node> nodes_;
 };
 
-ExecResult not_executed() {
+ExecResult not_executed(const CancelToken& cancel) {
   ExecResult result;
   result.message = kNotExecuted;
+  if (!cancel.cancelled()) return result;
+  // As inside: cancelled before its start.
+  result.exit_code = 128 + SIGTERM;
+  result.signal = SIGTERM;
+  result.reason = Reason::kCancelled;
+  result.message = "cancelled by the caller";
   return result;
 }
 
 // A command that was never started, and has ended.
 class PretendedProcess final : public Process {
  public:
+  explicit PretendedProcess(ExecResult result) : result_(std::move(result)) {}
   int pid() const noexcept override { return 0; }
-  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds>) override {
-    return std::optional<ExecResult>(not_executed());
-  }
+  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds>) override { return std::optional(result_); }
   Result<void> signal(int) override { return ended(); }
   Result<void> write_stdin(std::string_view, std::chrono::milliseconds) override { return ended(); }
   Result<void> close_stdin() override { return {}; }
@@ -291,6 +331,7 @@ class PretendedProcess final : public Process {
   Result<void> detach() override { return {}; }
 
  private:
+  ExecResult result_;
   static Error ended() { return Error(Code::kFailedPrecondition, "the command has ended").reason(kNotExecuted); }
 };
 
@@ -308,14 +349,14 @@ class DryRun final : public SandboxDecorator {
   }
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
-    BELLJAR_CHECK(check(command, options.timeout));
-    tell({.kind = "exec", .subject = decorate::text_of(command)});
-    return not_executed();
+    BELLJAR_CHECK(check(command, options.timeout, options.allowed_domains));
+    if (!options.cancel.cancelled()) tell({.kind = "exec", .subject = decorate::text_of(command)});
+    return not_executed(options.cancel);
   }
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
-    BELLJAR_CHECK(check(command, options.timeout));
-    tell({.kind = "spawn", .subject = decorate::text_of(command)});
-    return std::unique_ptr<Process>(std::make_unique<PretendedProcess>());
+    BELLJAR_CHECK(check(command, options.timeout, options.allowed_domains));
+    if (!options.cancel.cancelled()) tell({.kind = "spawn", .subject = decorate::text_of(command)});
+    return std::unique_ptr<Process>(std::make_unique<PretendedProcess>(not_executed(options.cancel)));
   }
   Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
     const std::lock_guard guard(mutex_);
@@ -384,9 +425,11 @@ class DryRun final : public SandboxDecorator {
   Result<void> rollback(const std::string& snapshot) override { return Sandbox::rollback(snapshot); }
 
  private:
-  Result<void> check(const Command& command, std::optional<std::chrono::milliseconds> timeout) {
+  Result<void> check(const Command& command, std::optional<std::chrono::milliseconds> timeout,
+                     const std::vector<std::string>& allowed_domains) {
     BELLJAR_CHECK(policy::check_command(command));
     BELLJAR_CHECK(policy::check_timeout(timeout));
+    for (const std::string& rule : allowed_domains) BELLJAR_TRY(policy::parse_domain_rule(rule));
     BELLJAR_CHECK(inner().stat("."));  // it runs
     if (command.cwd.empty()) return {};
     const std::lock_guard guard(mutex_);

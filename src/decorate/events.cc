@@ -5,12 +5,28 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <csignal>
+#include <cstdint>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
 
+#include "base/patience.h"
 #include "base/unique_fd.h"
+#include "belljar/command.h"
 #include "belljar/decorators.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/process.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/units.h"
 #include "decorate/call.h"
 #include "kernel/disk_usage.h"
 
@@ -52,6 +68,10 @@ class Teller {
     }
     tell(ExecutionEvent{command, result.duration, result.exit_code, result.reason, result.out.total + result.err.total, ""});
   }
+  // Of a command whose handle went before anybody waited for its end: it was ended, or runs on.
+  void tell_unread(const std::string& command, microseconds duration, bool detached) {
+    tell(ExecutionEvent{command, duration, detached ? 0 : 128 + SIGTERM, detached ? Reason::kExited : Reason::kCancelled, 0, ""});
+  }
   void tell_failure(const std::string& command, const Error& error) {
     tell(ExecutionEvent{command, {}, error.exit_code(), Reason::kStartFailed, 0, error.line()});
   }
@@ -83,7 +103,7 @@ class Sampler {
 
  private:
   void run() {
-    const milliseconds every = std::max(*options_.sample_every, kShortest);
+    const milliseconds every = std::max(bounded(*options_.sample_every), kShortest);
     if (options_.measure_disk) workspace_ = UniqueFd(::open(sandbox_.workspace().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     auto before = Clock::now();
     microseconds cpu_before{0};
@@ -160,6 +180,15 @@ class ToldProcess final : public decorate::ForwardedProcess {
  public:
   ToldProcess(std::unique_ptr<Process> inner, std::shared_ptr<Teller> teller, std::string command)
       : ForwardedProcess(std::move(inner)), teller_(std::move(teller)), command_(std::move(command)) {}
+  ~ToldProcess() override {
+    try {
+      std::ignore = ToldProcess::wait(milliseconds(0));
+      end();
+      if (!told_.exchange(true))
+        teller_->tell_unread(command_, std::chrono::duration_cast<microseconds>(Clock::now() - start_), detached_);
+    } catch (...) {  // a callback that throws must not end the program from a destructor
+    }
+  }
   Result<std::optional<ExecResult>> wait(std::optional<milliseconds> patience) override {
     try {
       auto result = inner().wait(patience);
@@ -170,11 +199,17 @@ class ToldProcess final : public decorate::ForwardedProcess {
       throw;
     }
   }
+  Result<void> detach() override {
+    auto detached = inner().detach();
+    detached_ = detached_ || detached.has_value();
+    return detached;
+  }
 
  private:
   std::shared_ptr<Teller> teller_;
   std::string command_;
-  std::atomic<bool> told_{false};
+  Clock::time_point start_ = Clock::now();
+  std::atomic<bool> told_{false}, detached_{false};
 };
 
 class Watched final : public SandboxDecorator {

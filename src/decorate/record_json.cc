@@ -1,14 +1,29 @@
 #include "decorate/record_json.h"
 
 #include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/files.h"
+#include "belljar/sandbox.h"
 
 namespace belljar::decorate {
 namespace {
 
 using decorate::to_json;
 using std::chrono::microseconds;
+using std::chrono::nanoseconds;
 
 std::string hexadecimal(std::string_view bytes) {
   std::string text;
@@ -26,10 +41,18 @@ bool is_utf8(const Json& text) {
 }
 
 std::int64_t ticks(std::chrono::system_clock::time_point time) {
-  return std::chrono::duration_cast<microseconds>(time.time_since_epoch()).count();
+  return std::chrono::duration_cast<nanoseconds>(time.time_since_epoch()).count();
 }
 std::chrono::system_clock::time_point time_from(const Json& json) {
-  return std::chrono::system_clock::time_point(microseconds(json.get<std::int64_t>()));
+  return std::chrono::system_clock::time_point(nanoseconds(json.get<std::int64_t>()));
+}
+
+// Throws what answer_from() takes for damage.
+template <class Enum>
+Enum enum_from(const Json& json, Enum last) {
+  const auto value = json.get<int>();
+  if (value < 0 || value > static_cast<int>(last)) throw std::out_of_range("no such value");
+  return static_cast<Enum>(value);
 }
 
 Json to_json(const Output& output) {
@@ -40,7 +63,7 @@ Output output_from(const Json& json) {
 }
 
 Json to_json(const Violation& violation) {
-  return {{"time", ticks(violation.time)},
+  return {{"time_ns", ticks(violation.time)},
           {"sequence", violation.sequence},
           {"pid", violation.pid},
           {"program", from_bytes(violation.program)},
@@ -56,7 +79,7 @@ Json to_json(const Violation& violation) {
 }
 Violation violation_from(const Json& json) {
   Violation violation;
-  violation.time = time_from(json.at("time"));
+  violation.time = time_from(json.at("time_ns"));
   violation.sequence = json.at("sequence");
   violation.pid = json.at("pid");
   violation.program = to_bytes(json.at("program"));
@@ -71,7 +94,9 @@ Violation violation_from(const Json& json) {
 }
 
 Json to_json(const EgressRecord& record) {
-  return {{"time", ticks(record.time)},
+  return {{"time_ns", ticks(record.time)},
+          {"pid", record.pid},
+          {"program", from_bytes(record.program)},
           {"protocol", record.protocol},
           {"method", from_bytes(record.method)},
           {"host", from_bytes(record.host)},
@@ -86,7 +111,9 @@ Json to_json(const EgressRecord& record) {
 }
 EgressRecord egress_from(const Json& json) {
   EgressRecord record;
-  record.time = time_from(json.at("time"));
+  record.time = time_from(json.at("time_ns"));
+  record.pid = json.at("pid");
+  record.program = to_bytes(json.at("program"));
   record.protocol = json.at("protocol");
   record.method = to_bytes(json.at("method"));
   record.host = to_bytes(json.at("host"));
@@ -101,6 +128,9 @@ EgressRecord egress_from(const Json& json) {
   return record;
 }
 
+Json to_json(const TriedBackend& tried) { return {{"backend", from_bytes(tried.backend)}, {"why", from_bytes(tried.why)}}; }
+TriedBackend tried_from(const Json& json) { return {to_bytes(json.at("backend")), to_bytes(json.at("why"))}; }
+
 Json to_json(const EnforcementClause& clause) {
   return {{"clause", clause.clause},
           {"asked", from_bytes(clause.asked)},
@@ -111,7 +141,7 @@ Json to_json(const EnforcementClause& clause) {
 }
 EnforcementClause clause_from(const Json& json) {
   return {json.at("clause"),           to_bytes(json.at("asked")),
-          json.at("mechanism"),        static_cast<Enforced>(json.at("enforced").get<int>()),
+          json.at("mechanism"),        enum_from(json.at("enforced"), Enforced::kNone),
           to_bytes(json.at("detail")), json.at("best_effort")};
 }
 
@@ -163,13 +193,15 @@ Json to_json(const ExecResult& result) {
           {"id", result.id},
           {"egress", list_of(result.egress)},
           {"egress_dropped", result.egress_dropped},
-          {"enforcement", list_of(result.enforcement)}};
+          {"enforcement", list_of(result.enforcement)},
+          {"backend", from_bytes(result.backend)},
+          {"tried", list_of(result.tried)}};
 }
 
 void from_json(const Json& json, ExecResult& result) {
   result.exit_code = json.at("exit_code");
   if (!json.at("signal").is_null()) result.signal = json.at("signal").get<int>();
-  result.reason = static_cast<Reason>(json.at("reason").get<int>());
+  result.reason = enum_from(json.at("reason"), Reason::kStartFailed);
   result.message = to_bytes(json.at("message"));
   result.limits_hit = json.at("limits_hit").get<std::vector<std::string>>();
   result.out = output_from(json.at("out"));
@@ -185,6 +217,8 @@ void from_json(const Json& json, ExecResult& result) {
   for (const Json& record : json.at("egress")) result.egress.push_back(egress_from(record));
   result.egress_dropped = json.at("egress_dropped");
   for (const Json& clause : json.at("enforcement")) result.enforcement.push_back(clause_from(clause));
+  result.backend = to_bytes(json.at("backend"));
+  for (const Json& tried : json.at("tried")) result.tried.push_back(tried_from(tried));
 }
 
 Json to_json(const SandboxStats& stats) {
@@ -203,15 +237,15 @@ void from_json(const Json& json, SandboxStats& stats) {
 }
 
 Json to_json(const FileInfo& info) {
-  return {{"path", from_bytes(info.path)},    {"type", static_cast<int>(info.type)}, {"size", info.size}, {"mode", info.mode},
-          {"modified", ticks(info.modified)}, {"target", from_bytes(info.target)}};
+  return {{"path", from_bytes(info.path)},       {"type", static_cast<int>(info.type)}, {"size", info.size}, {"mode", info.mode},
+          {"modified_ns", ticks(info.modified)}, {"target", from_bytes(info.target)}};
 }
 void from_json(const Json& json, FileInfo& info) {
   info.path = to_bytes(json.at("path"));
-  info.type = static_cast<FileType>(json.at("type").get<int>());
+  info.type = enum_from(json.at("type"), FileType::kOther);
   info.size = json.at("size");
   info.mode = json.at("mode");
-  info.modified = time_from(json.at("modified"));
+  info.modified = time_from(json.at("modified_ns"));
   info.target = to_bytes(json.at("target"));
 }
 Json to_json(const std::vector<FileInfo>& files) { return list_of(files); }
@@ -244,13 +278,13 @@ Json to_json(const Error& error) {
 }
 Error error_from(const Json& json) {
   try {
-    Error error(static_cast<Code>(json.at("code").get<int>()), to_bytes(json.at("what")));
+    Error error(enum_from(json.at("code"), Code::kUnauthenticated), to_bytes(json.at("what")));
     return std::move(error)
         .reason(to_bytes(json.at("reason")))
         .next(to_bytes(json.at("next")))
         .sys(json.at("errno").get<int>(), json.at("call").get<std::string>())
         .exit_code(json.at("exit_code").get<int>());
-  } catch (const Json::exception&) {
+  } catch (const std::exception&) {
     return damaged_answer();
   }
 }

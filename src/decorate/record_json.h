@@ -1,6 +1,7 @@
 // Values of the Sandbox interface as JSON and back, for recordings.
 #pragma once
 
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -56,7 +57,7 @@ Result<T> answer_from(const Json& json) {
     T value;
     try {
       from_json(json["value"], value);
-    } catch (const Json::exception&) {
+    } catch (const std::exception&) {
       return damaged_answer();
     }
     return value;

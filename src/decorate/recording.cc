@@ -1,17 +1,36 @@
 // Record and replay: every call and its answer as a line of JSON.
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <deque>
 #include <fstream>
+#include <ios>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
+#include "belljar/command.h"
 #include "belljar/decorators.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/files.h"
+#include "belljar/process.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
+#include "belljar/txn.h"
+#include "belljar/watch.h"
 #include "decorate/call.h"
 #include "decorate/record_json.h"
 
@@ -70,16 +89,8 @@ class Writer {
   Result<void> write(const Json& call, const Json& answer) {
     const std::string line = Json{{"call", call}, {"answer", answer}}.dump() + "\n";
     const std::lock_guard guard(mutex_);
-    std::string_view rest = line;
-    while (!rest.empty()) {
-      const ssize_t wrote = ::write(file_.get(), rest.data(), rest.size());
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0)
-        return Error(Code::kResourceExhausted, format("cannot write to the recording {}", belljar::quoted(name_)))
-            .sys(errno, "write");
-      rest.remove_prefix(static_cast<std::size_t>(wrote));
-    }
-    return {};
+    if (write_all(file_.get(), line)) return {};
+    return Error(Code::kResourceExhausted, format("cannot write to the recording {}", belljar::quoted(name_))).sys(errno, "write");
   }
 
  private:
@@ -302,7 +313,17 @@ class Replay final : public Sandbox {
   Answers answers_;  // guarded by mutex_
 };
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
+
+std::optional<Header> header_from(const Json& about) {
+  try {
+    if (about.at("version").get<int>() != kVersion) return {};
+    return Header{about.at("backend").get<std::string>(), about.at("id").get<std::string>(),
+                  decorate::to_bytes(about.at("workspace"))};
+  } catch (const Json::exception&) {
+    return {};
+  }
+}
 
 }  // namespace
 
@@ -323,23 +344,21 @@ Result<SandboxPtr> with_recording(SandboxPtr inner, const std::string& file) {
 Result<SandboxPtr> make_replay(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) return Error(Code::kNotFound, format("cannot read the recording {}", belljar::quoted(file))).sys(errno, "open");
+  const auto damaged = [&](std::string why) {
+    return Error(Code::kDataLoss, format("cannot read the recording {}", belljar::quoted(file))).reason(std::move(why));
+  };
   Replay::Answers answers;
-  Header header;
+  std::optional<Header> header;
   std::string line;
   for (std::uint64_t number = 1; std::getline(stream, line); ++number) {
     const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     const bool whole = record.is_object() && record.contains("call") && record.contains("answer") && record["answer"].is_object();
-    if (!whole || (number == 1 && record["answer"].value("version", 0) != kVersion))
-      return Error(Code::kDataLoss, format("cannot read the recording {}", belljar::quoted(file)))
-          .reason(format("line {} is damaged, or of another version", number));
-    if (number == 1) {
-      const Json& about = record["answer"];
-      header = {about.value("backend", ""), about.value("id", ""), decorate::to_bytes(about.value("workspace", Json("")))};
-      continue;
-    }
-    answers[record["call"].dump()].push_back(record["answer"]);
+    if (whole && number == 1) header = header_from(record["answer"]);
+    if (!whole || !header) return damaged(format("line {} is damaged, or of another version", number));
+    if (number > 1) answers[record["call"].dump()].push_back(record["answer"]);
   }
-  return SandboxPtr(std::make_shared<Replay>(std::move(header), std::move(answers)));
+  if (!header) return damaged("it is empty, or no file");
+  return SandboxPtr(std::make_shared<Replay>(*std::move(header), std::move(answers)));
 }
 
 }  // namespace belljar

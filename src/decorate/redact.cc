@@ -2,6 +2,7 @@
 #include "belljar/redact.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -58,8 +60,14 @@ std::vector<std::string> clean_lines(std::string_view bytes, const Redactor& red
 void clean(ExecResult& result, const Secrets& secrets) {
   clean(result.out, secrets);
   clean(result.err, secrets);
-  result.message = (*secrets)(result.message);
-  for (Violation& violation : result.violations) violation.target = (*secrets)(violation.target);
+  const auto redact = [&](auto&... texts) { ((texts = (*secrets)(texts)), ...); };
+  redact(result.message);
+  for (Violation& violation : result.violations)
+    redact(violation.program, violation.target, violation.rule, violation.origin.layer, violation.origin.file, violation.allowed);
+  for (EgressRecord& record : result.egress)
+    redact(record.program, record.method, record.host, record.address, record.reason, record.rule);
+  for (EnforcementClause& clause : result.enforcement) redact(clause.asked, clause.detail);
+  for (TriedBackend& backend : result.tried) redact(backend.why);
 }
 
 // A callback that gets the redacted stream; finish() gives out what was held back.
@@ -73,16 +81,28 @@ class Callback {
       self->give(self->stream_.feed(bytes));
     };
   }
+  // From inside of the callback itself, where the last handle may go, nothing is given out: it is not called while it runs.
   void finish() {
+    if (giving_.load() == std::this_thread::get_id()) return;
     const std::lock_guard guard(mutex_);
     if (to_) give(stream_.finish());
   }
 
  private:
-  void give(const std::string& text) const {
-    if (!text.empty()) to_(text);
+  void give(const std::string& text) {
+    if (text.empty()) return;
+    struct Giving {
+      explicit Giving(std::atomic<std::thread::id>& who) : who_(who) { who_ = std::this_thread::get_id(); }
+      ~Giving() { who_ = std::thread::id(); }
+      Giving(const Giving&) = delete;
+      Giving& operator=(const Giving&) = delete;
+      std::atomic<std::thread::id>& who_;
+    };
+    const Giving giving(giving_);
+    to_(text);
   }
   OutputCallback to_;
+  std::atomic<std::thread::id> giving_;
   std::mutex mutex_;
   Redactor::Stream stream_;  // guarded by mutex_
 };
@@ -101,6 +121,14 @@ class RedactedProcess final : public decorate::ForwardedProcess {
  public:
   RedactedProcess(std::unique_ptr<Process> inner, Secrets secrets, Callbacks callbacks)
       : ForwardedProcess(std::move(inner)), secrets_(std::move(secrets)), callbacks_(std::move(callbacks)) {}
+  // What was held back of its last output is given out, as wait() does.
+  ~RedactedProcess() override {
+    end();
+    try {
+      if (!detached_) callbacks_.finish();
+    } catch (...) {  // a callback that throws must not end the program from a destructor
+    }
+  }
   Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience) override {
     auto result = inner().wait(patience);
     if (result && *result) {
@@ -109,10 +137,16 @@ class RedactedProcess final : public decorate::ForwardedProcess {
     }
     return result;
   }
+  Result<void> detach() override {
+    auto detached = inner().detach();
+    detached_ = detached_ || detached.has_value();
+    return detached;
+  }
 
  private:
   Secrets secrets_;
   Callbacks callbacks_;
+  std::atomic<bool> detached_{false};
 };
 
 class Redacted final : public SandboxDecorator {

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/format.h"
+#include "base/patience.h"
 
 namespace belljar {
 namespace {
@@ -197,7 +198,7 @@ void Webhook::send(std::string_view kind, std::string body) {
 
 bool Webhook::wait_idle(milliseconds patience) {
   std::unique_lock lock(state_->mutex);
-  return state_->changed.wait_for(lock, patience, [this] { return state_->waiting.empty() && !state_->busy; });
+  return state_->changed.wait_for(lock, bounded(patience), [this] { return state_->waiting.empty() && !state_->busy; });
 }
 
 WebhookCounts Webhook::counts() const {

