@@ -169,8 +169,8 @@ struct CacheOptions {
 // Answers a pure command from its last result: same argv, cwd, env, stdin and options, nothing written through this sandbox since,
 // by a call or by a command that is not pure, none of those running, and the time to live not over, which bounds what others may
 // have changed: others, and what a command that is not pure left running in the background, which cannot be known. It counts from
-// the command's start. Results that were cut, refused, killed or failed to start are not kept. After a spawn nothing is cached
-// until stop(): it may write at any time.
+// the command's start. An answer from here needs a sandbox that runs (its stat is asked). Results that were cut, refused, killed or
+// failed to start are not kept. After a spawn nothing is cached until stop(): it may write at any time.
 SandboxPtr with_result_cache(SandboxPtr inner, CacheOptions options);
 
 // --- record and replay

@@ -28,9 +28,9 @@ struct ExecutionEvent {
   std::string command;  // shell text, or argv joined by spaces
   std::chrono::microseconds duration{0};
   int exit_code = 0;
-  Reason reason = Reason::kExited;
-  std::uint64_t output_bytes = 0;  // of both streams, dropped ones included
-  std::string error;               // not empty: it was not executed, and this is the Error's line
+  Reason reason = Reason::kExited;  // spawned, and nobody waited for its end: kCancelled; detached: kExited, 0
+  std::uint64_t output_bytes = 0;   // of both streams, dropped ones included
+  std::string error;                // not empty: it was not executed, and this is the Error's line
 };
 
 // A sample. Percentages are of the limits in AlertRules; unset where there is none.

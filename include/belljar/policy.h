@@ -141,7 +141,7 @@ struct Limits {
   std::optional<std::uint64_t> pids;
   std::optional<std::uint64_t> open_files;
   std::optional<Bytes> file_size;
-  std::optional<Bytes> disk;                        // growth of workspace plus tmp
+  std::optional<Bytes> disk;                        // growth of workspace plus tmp; ends commands, does not bound write_file
   std::optional<Bytes> write_quota;                 // bytes written by the session through the file API
   std::optional<Bytes> egress_bytes;                // both ways through the proxy
   std::optional<std::uint64_t> egress_connections;  // through the proxy at one time

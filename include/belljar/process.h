@@ -12,7 +12,8 @@
 namespace belljar {
 
 // From Sandbox::spawn. Its output goes to the callbacks of the options, on a thread of its own, and up to the cap into the result.
-// The destructor ends the command (KILL of its tree) and waits, unless it was detached or has ended. Safe from any thread.
+// The destructor ends the command and waits, unless it was detached or has ended: TERM to its tree, KILL after the policy's
+// kill_grace. In a callback of this very command it does not wait. Safe from any thread.
 class Process {
  public:
   Process() = default;

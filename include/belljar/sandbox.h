@@ -190,11 +190,11 @@ struct SandboxConfig {
   std::optional<std::chrono::milliseconds> idle_timeout;
   // Instead of `workspace`: an existing directory in which the sandbox makes a workspace of its own, empty at its first start.
   std::string workspaces;
-  // kClean removes such a workspace when the sandbox is stopped or destroyed. For one that the caller named it is refused
-  // (kInvalidArgument): that may be somebody's project.
+  // kClean removes such a workspace when the sandbox is stopped or destroyed, or stops by itself. For one that the caller named it
+  // is refused (kInvalidArgument): that may be somebody's project.
   OnStop on_stop = OnStop::kKeep;
   // Instead of `workspace`: a directory of the host that keeps the workspace's content from one life to the next. kEmpty: what is
-  // in it is removed at each start.
+  // in it is removed at each start, which is refused (kFailedPrecondition) while another sandbox of ours uses it.
   std::string persistent_volume;
   OnStart on_start = OnStart::kRestore;
   // Not empty: the workspace is a transaction of that name (belljar/txn.h). From start() to stop() the sandbox alone may change it,
