@@ -279,7 +279,10 @@ constexpr std::string_view kProtected[] = {
     ".lefthook-local.yml",
     ".config/lefthook.yml",
     ".hg/hgrc",
+    ".hg/hgrc-not-shared",
+    ".hg/sharedpath",  // whose settings are read, too
     ".sl/config",
+    ".sl/sharedpath",
     ".lazygit.yml",
     ".gdbinit",
     ".gitconfig",

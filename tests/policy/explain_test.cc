@@ -104,8 +104,8 @@ TEST(Explain, RulesAndPathsMeanWhatTheirLinksLeadTo) {
 TEST(Explain, ProtectedNamesOfTwoPartsAndInAnySpelling) {
   const auto effective = merged({});
   const auto note = [&](const std::string& path) { return explain_path(*effective, place(), path)->note; };
-  for (const std::string name : {".hg/hgrc", ".github/copilot-instructions.md", ".sl/config", ".config/lefthook.yml", ".HG/Hgrc",
-                                 ".VSCode", ".h\u200Cg/hgrc"})
+  for (const std::string name : {".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".github/copilot-instructions.md",
+                                 ".sl/config", ".config/lefthook.yml", ".HG/Hgrc", ".VSCode", ".h\u200Cg/hgrc"})
     EXPECT_TRUE(has(note("/w/" + name), "is a protected name: inside a writable root it stays read-only")) << name;
   EXPECT_TRUE(has(note("/w/.hg/hgrc/x"), "`.hg/hgrc` is a protected name"));
   for (const std::string name : {".git/config", ".Git", ".gitmodules"})
