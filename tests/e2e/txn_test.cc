@@ -385,6 +385,15 @@ TEST_F(Txn, SnapshotsAndForks) {
   EXPECT_EQ(txn({"rollback"}).exit_code, 0);
 }
 
+TEST_F(Txn, OneUnreadableFileLeavesThePatchOfTheRest) {
+  if (is_root()) GTEST_SKIP() << "only as an ordinary user";
+  shell("echo x >a; : >e; chmod 000 e");
+  const Outcome patch = txn({"diff", "--patch"});
+  EXPECT_EQ(patch.exit_code, 0) << patch;
+  EXPECT_NE(patch.out.find("+++ b/a\n"), std::string::npos) << patch;
+  EXPECT_NE(patch.err.find("not in the patch: e: it cannot be read: Permission denied"), std::string::npos) << patch;
+}
+
 TEST_F(Txn, GitAppliesThePatch) {
   BELLJAR_NEEDS(program("git"));
   std::string lines;

@@ -1,6 +1,8 @@
 // What a policy shows of this machine, tried with the built program: secrets, /tmp, volumes, devices.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,12 +24,14 @@ class Shown : public Run {
     home_.write(".ssh/id_rsa", "the key", 0600);
     home_.write("src/f", "the source");
     policy_.write("p.toml", "");
-    if (is_root()) home_.give_to(user_uid(), user_gid());
+    if (is_root()) home_.give_to(user_uid(), user_gid()), state_.give_to(user_uid(), user_gid());
   }
   Outcome under(const std::string& policy, std::vector<std::string> args) const {
     args.insert(args.begin(), {"--policy", policy_.write("p.toml", policy)});
-    return run_in(std::move(args), {.stdin_is = Input::kNull, .env = {{"HOME", home_.path()}}});
+    return run_in(std::move(args), {.stdin_is = Input::kNull, .env = environment()});
   }
+  Outcome commit() const { return belljar({"commit"}, {.cwd = workspace_.path(), .env = environment()}); }
+  std::map<std::string, std::string> environment() const { return {{"HOME", home_.path()}, {"XDG_STATE_HOME", state_.path()}}; }
   Outcome project(const std::string& policy, std::vector<std::string> args) const {
     workspace_.write(".belljar/policy.toml", policy);
     if (is_root()) workspace_.give_to(user_uid(), user_gid());
@@ -35,6 +39,7 @@ class Shown : public Run {
   }
 
   TempDir home_;
+  TempDir state_{layers_base(home_.path())};  // transactions need a place that can be an upper layer
   TempDir policy_{"/tmp"};
 };
 
@@ -96,6 +101,97 @@ TEST_F(Shown, ASecretBelowAWritableDirectoryStaysHidden) {
 TEST_F(Shown, TheWorkspaceIsWritableInReadOnlyWhereSomebodySaysSo) {
   EXPECT_NE(run_in({"--policy", "read-only", "-c", "echo x > f"}).exit_code, 0);
   EXPECT_EQ(run_in({"--policy", "read-only", "--write", workspace_.path(), "-c", "echo x > f"}).exit_code, 0);
+}
+
+TEST_F(Shown, AReadOnlyDirectoryStaysSoWhateverIsNamedInIt) {
+  workspace_.write("a/c/d/f", "x");
+  workspace_.write("b/c/f", "x");
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  const std::string touch = "touch a/new a/c/new a/c/d/new; touch b/new && rm b/new";
+  const std::string file = workspace_ / "a/c/d/f", folder = workspace_ / "a/c", all = workspace_ / "a";
+  for (const std::string& inner : {file, folder}) {
+    for (const auto& [first, second] : {std::pair(all, inner), std::pair(inner, all)}) {
+      const Outcome flags = under("", {"--read", first, "--read", second, "-c", touch});
+      EXPECT_EQ(flags.exit_code, 0) << flags << "what is beside it is writable";
+      const Outcome listed =
+          under("[filesystem]\nreadonly_paths = [\"" + first + "\", \"" + second + "\"]\n", {"--txn", "-c", touch});
+      EXPECT_EQ(listed.exit_code, 0) << listed;
+      commit();
+      for (const char* name : {"a/new", "a/c/new", "a/c/d/new"}) EXPECT_FALSE(exists(workspace_ / name)) << name << " " << inner;
+    }
+  }
+  // What is writable in what is read-only, and read-only in that, whose way up cannot be renamed.
+  const Outcome nested = under("", {"--read", all, "--write", folder, "--read", file, "-c",
+                                    "echo x >a/c/d/f; touch a/new; mv a/c/d a/c/e; touch a/c/d/fine"});
+  EXPECT_EQ(read_file(file), "x") << nested;
+  EXPECT_FALSE(exists(workspace_ / "a/new")) << nested;
+  EXPECT_TRUE(exists(workspace_ / "a/c/d/fine")) << nested;
+  const Outcome moved = under("", {"--write", workspace_ / "b/c", "--read", workspace_ / "b/c/f", "-c", "mv b e; touch b/c/fine"});
+  EXPECT_TRUE(exists(workspace_ / "b/c/fine")) << moved;
+  EXPECT_FALSE(exists(workspace_ / "e")) << moved;
+}
+
+TEST_F(Shown, AProtectedFileInAReadOnlyDirectoryOpensNothing) {
+  workspace_.write(".github/copilot-instructions.md", "x");
+  workspace_.write(".github/workflows/ci.yml", "w");
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  const std::string append = "echo evil >>.github/workflows/ci.yml";
+  EXPECT_NE(under("", {"--read", workspace_ / ".github", "-c", append}).exit_code, 0);
+  EXPECT_EQ(read_file(workspace_ / ".github/workflows/ci.yml"), "w");
+  EXPECT_EQ(under("", {"--hide", workspace_ / ".github", "-c", "ls .github 2>/dev/null || echo fine"}).out, "fine\n");
+  EXPECT_EQ(under("", {"-c", append}).exit_code, 0);
+}
+
+TEST_F(Shown, AReadOnlyVolumeStaysSoWithAReadOnlyNameInIt) {
+  const TempDir volume;
+  volume.write("sub/f", "the volume's");
+  workspace_.write("vol/sub/f", "the host's");
+  if (is_root()) volume.give_to(user_uid(), user_gid()), workspace_.give_to(user_uid(), user_gid());
+  const auto mounted = [&](const std::string& readonly, const std::string& command) {
+    return under("[filesystem]\nreadonly_paths = [\"" + (workspace_ / "vol/sub/f") + "\"]\nvolumes = [{ source = \"" +
+                     volume.path() + "\", target = \"" + (workspace_ / "vol") + "\", readonly = " + readonly + " }]\n",
+                 {"-c", command});
+  };
+  const Outcome kept = mounted("true", "cat vol/sub/f; touch vol/sub/new || touch vol/new || touch fine");
+  EXPECT_EQ(kept.out, "the volume's") << kept;
+  EXPECT_TRUE(exists(workspace_ / "fine")) << kept;
+  const Outcome open = mounted("false", "touch vol/sub/new; echo x >vol/sub/f");
+  EXPECT_TRUE(exists(volume / "sub/new")) << open;
+  EXPECT_EQ(read_file(volume / "sub/f"), "the volume's") << open;
+  EXPECT_FALSE(exists(workspace_ / "vol/sub/new")) << open;
+}
+
+TEST_F(Shown, AProtectedNameBehindALinkStopsNoRun) {
+  const TempDir outside;
+  outside.write("copilot-instructions.md", "x");
+  workspace_.write("docs/copilot-instructions.md", "x");
+  const std::string link = workspace_ / ".github";
+  const std::string act = "echo evil >>.github/copilot-instructions.md; touch docs/fine && rm docs/fine";
+  for (const std::string& target : {std::string("docs"), outside.path(), std::string("nowhere")}) {
+    ASSERT_EQ(::symlink(target.c_str(), link.c_str()), 0);
+    if (is_root()) workspace_.give_to(user_uid(), user_gid());
+    for (const bool txn : {false, true}) {
+      const Outcome ran = under("", txn ? std::vector<std::string>{"--txn", "-c", act} : std::vector<std::string>{"-c", act});
+      EXPECT_EQ(ran.exit_code, 0) << target << ran;
+    }
+    EXPECT_EQ(commit().exit_code, 0) << target;
+    EXPECT_EQ(read_file(workspace_ / "docs/copilot-instructions.md"), "x") << target;
+    EXPECT_EQ(read_file(outside / "copilot-instructions.md"), "x") << target;
+    ASSERT_EQ(::unlink(link.c_str()), 0);
+  }
+}
+
+TEST_F(Shown, TheHomeCanBeHiddenAsAWhole) {
+  EXPECT_EQ(under("", {"--hide", home_.path(), "-c", "cat ~/src/f ~/.ssh/id_rsa; echo ran"}).out, "ran\n");
+  EXPECT_EQ(under("", {"-c", "cat ~/src/f"}).out, "the source");
+}
+
+TEST_F(Shown, AReadOnlyNameInACacheStaysSo) {
+  home_.write(".cache/kept/f", "x");
+  if (is_root()) home_.give_to(user_uid(), user_gid());
+  const std::string act = "echo evil >~/.cache/kept/f; cat ~/.cache/kept/f";
+  EXPECT_EQ(under("", {"--read", home_ / ".cache/kept", "-c", act + "; echo x >~/.cache/other && echo ' fine'"}).out, "x fine\n");
+  EXPECT_EQ(under("", {"-c", act}).out, "evil\n");
 }
 
 TEST_F(Shown, AShippedProfileStartsWithoutItsDirectories) {
