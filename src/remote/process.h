@@ -3,16 +3,15 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string_view>
-#include <thread>
 
+#include "belljar/exec_result.h"
 #include "belljar/process.h"
 #include "belljar/result.h"
+#include "session/follower.h"
 
 namespace belljar::remote {
 
@@ -40,7 +39,9 @@ class RemoteProcess final : public Process {
   explicit RemoteProcess(std::shared_ptr<Followed> run);
   ~RemoteProcess() override;
   int pid() const noexcept override { return pid_; }
-  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience) override;
+  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience) override {
+    return follower_.wait(patience);
+  }
   Result<void> signal(int number) override;
   Result<void> write_stdin(std::string_view bytes, std::chrono::milliseconds patience) override;
   Result<void> close_stdin() override { return run_->close_input(); }
@@ -48,17 +49,11 @@ class RemoteProcess final : public Process {
   Result<void> detach() override;
 
  private:
-  void follow();
-
   std::shared_ptr<Followed> run_;
   int pid_ = 0;
   std::atomic<bool> detached_{false};
   std::mutex writing_;  // writes must not mix
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<Result<ExecResult>> result_;  // guarded by mutex_
-  std::exception_ptr thrown_;                 // guarded by mutex_
-  std::thread thread_;                        // last
+  session::Follower follower_;
 };
 
 }  // namespace belljar::remote

@@ -12,6 +12,7 @@
 #include "base/patience.h"
 #include "base/thread.h"
 #include "belljar/exec_result.h"
+#include "belljar/result.h"
 
 namespace belljar::session {
 
@@ -22,14 +23,14 @@ struct Follower::State {
   std::mutex mutex;
   std::condition_variable changed;
   // guarded by mutex
-  std::optional<ExecResult> result;
+  std::optional<Result<ExecResult>> result;
   std::exception_ptr thrown;
   bool told = false;  // somebody has had the result
   bool left = false;  // the Follower is gone
   bool over() const { return result || thrown; }
 
   void follow() {
-    std::optional<ExecResult> read;
+    std::optional<Result<ExecResult>> read;
     std::exception_ptr caught;
     try {
       read = work.read();
@@ -43,12 +44,12 @@ struct Follower::State {
       changed.notify_all();
       if (left) give_back();
     }
-    work.at_end();
+    if (work.at_end) work.at_end();
   }
 
   // With mutex held.
   void give_back() {
-    if (result && !told && work.unread) work.unread(*result);
+    if (result && *result && !told && work.unread) work.unread(**result);
   }
 };
 
@@ -64,14 +65,15 @@ Follower::~Follower() {
   state_->give_back();
 }
 
-std::optional<ExecResult> Follower::wait(std::optional<std::chrono::milliseconds> patience) {
+Result<std::optional<ExecResult>> Follower::wait(std::optional<std::chrono::milliseconds> patience) {
   std::unique_lock lock(state_->mutex);
   const auto over = [&] { return state_->over(); };
   if (!patience) state_->changed.wait(lock, over);
-  else if (!state_->changed.wait_for(lock, bounded(*patience), over)) return {};
+  else if (!state_->changed.wait_for(lock, bounded(*patience), over)) return std::optional<ExecResult>();
   if (state_->thrown) std::rethrow_exception(state_->thrown);
   state_->told = true;
-  return state_->result;
+  if (!*state_->result) return state_->result->error();
+  return std::optional(**state_->result);
 }
 
 bool Follower::ended() const {

@@ -16,10 +16,10 @@ class Follower {
  public:
   // `read` runs on the thread, calls the caller's callbacks and lets out what they throw. It must own what it uses: where a
   // callback destroys the last handle of its own command, the thread outlives the Follower. `unread` gets a result that nobody
-  // waited for. `at_end` runs on the thread once the end is known, and may destroy the Follower as well.
+  // waited for. `at_end` runs on the thread once the end is known, and may destroy the Follower as well. Both may be empty.
   struct Work {
-    std::function<ExecResult()> read;
-    std::function<void(ExecResult&)> unread;  // may be empty
+    std::function<Result<ExecResult>()> read;
+    std::function<void(ExecResult&)> unread;
     std::function<void()> at_end;
   };
   explicit Follower(Work work);
@@ -28,7 +28,7 @@ class Follower {
   Follower& operator=(const Follower&) = delete;
 
   // As Process::wait; throws what a callback threw.
-  std::optional<ExecResult> wait(std::optional<std::chrono::milliseconds> patience);
+  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience);
   bool ended() const;
 
  private:

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -122,6 +123,25 @@ TEST_F(Shell, OutputIsCappedCountedAndKillsWhenToldTo) {
   result = create()->exec("yes; sleep 300", {.output_bytes = 1000}).value();
   EXPECT_EQ(result.reason, Reason::kOutput);
   EXPECT_NE(result.exit_code, 0);
+}
+
+TEST_F(Shell, AHandleMayGoInItsOwnCallback) {
+  struct Slot {
+    std::unique_ptr<Process> handle;
+    std::promise<void> filled, emptied;
+  };
+  const auto sandbox = create();
+  const auto slot = std::make_shared<Slot>();
+  const auto drop = [slot](std::string_view) {
+    slot->filled.get_future().wait();
+    slot->handle.reset();
+    slot->emptied.set_value();
+  };
+  slot->handle = sandbox->spawn(shell_command("echo here; sleep 300"), {.on_stdout = drop}).value();
+  slot->filled.set_value();
+  EXPECT_EQ(slot->emptied.get_future().wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(sandbox->exec("echo on").value().out.bytes, "on\n");
+  EXPECT_TRUE(sandbox->stop());
 }
 
 TEST_F(Shell, WhatWaitsToBeReadIsBounded) {
