@@ -124,7 +124,9 @@ TEST(Wire, CutAndRefusedAnswersSaySo) {
   EXPECT_EQ(stop(ModelWire::kOpenAiResponses, R"("status":"completed",)",
                  R"("status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},)"),
             ModelStop::kLength);
-  EXPECT_EQ(stop(ModelWire::kOpenAiResponses, "response.completed", "response.incomplete"), ModelStop::kLength) << "no reason told";
+  EXPECT_EQ(stop(ModelWire::kOpenAiResponses, R"("type":"response.completed")", R"("type":"response.incomplete")"),
+            ModelStop::kLength)
+      << "no reason told";
   EXPECT_EQ(stop(ModelWire::kOpenAiResponses, R"("status":"completed",)",
                  R"("status":"incomplete","incomplete_details":{"reason":"content_filter"},)"),
             ModelStop::kRefused);
