@@ -20,6 +20,7 @@ constexpr std::size_t kDeepest = 128;
 std::optional<Json> parse_json(std::string_view text) {
   if (json_shape(text).deepest > kDeepest) return std::nullopt;
   Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) json = Json::parse(without_lone_surrogates(text), nullptr, false);
   if (json.is_discarded()) return std::nullopt;
   return json;
 }

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -250,14 +251,32 @@ Result<std::shared_ptr<Box>> Session::box_for(const Json& arguments, const Cance
   const auto id = arguments.find("sandbox");
   if (offers_boxes() && id != arguments.end() && !id->is_null()) {
     if (!id->is_string()) return wrong_type("the tool", "sandbox", "string");
-    if (*id != Boxes::kDefault) return boxes_.get(id->get<std::string>());
+    if (*id != Boxes::kDefault) {
+      BELLJAR_CHECK(check_root(id->get<std::string>(), cancel));
+      return boxes_.get(id->get<std::string>());
+    }
   }
   return boxes_.get_default(BELLJAR_TRY(default_wish(cancel)));
+}
+
+// A root that the user has taken back is closed to the sandboxes that were made there.
+Result<void> Session::check_root(const std::string& id, const CancelToken& cancel) {
+  const auto boxes = boxes_.list();
+  const auto known = std::ranges::find(boxes, id, &Box::id);
+  if (known == boxes.end() || !(*known)->wish.workspace) return {};
+  const std::string& workspace = *(*known)->wish.workspace;
+  const std::vector<std::string> roots = BELLJAR_TRY(client_.roots(cancel));
+  if (std::ranges::find(roots, workspace) != roots.end()) return {};
+  (void)boxes_.kill(id);
+  return Error(Code::kPermissionDenied, format("cannot use the sandbox {}", belljar::quoted(id)))
+      .reason(format("its workspace {} is none of the client's roots any more, and it was ended", belljar::quoted(workspace)))
+      .next("make another with sandbox_create");
 }
 
 Result<Json> Session::create_box(const Json& arguments, const CancelToken& cancel) {
   BoxWish wish = BELLJAR_TRY(default_wish(cancel));
   for (const auto& [name, value] : arguments.items()) {
+    if (value.is_null() && (name == "read_only" || name == "workspace")) continue;
     if (name == "read_only" && value.is_boolean()) wish.read_only = value.get<bool>();
     else if (name == "read_only") return wrong_type("sandbox_create", name, "boolean");
     else if (name != "workspace")
@@ -267,7 +286,7 @@ Result<Json> Session::create_box(const Json& arguments, const CancelToken& cance
     else if (!value.is_string()) return wrong_type("sandbox_create", name, "string");
     else wish.workspace = value.get<std::string>();
   }
-  if (arguments.contains("workspace")) {
+  if (!arguments.value("workspace", Json()).is_null()) {
     // A model names it: only what the user has opened to this client, never what merely lies inside (its own rules would be left
     // out).
     const std::vector<std::string> roots = BELLJAR_TRY(client_.roots(cancel));
@@ -284,12 +303,13 @@ Result<Json> Session::create_box(const Json& arguments, const CancelToken& cance
 // Snapshots, their rollback, what was changed.
 Result<Json> Session::run_layers_tool(const std::string& name, const Json& arguments, const CancelToken& cancel) {
   const std::string_view own = name == "sandbox_snapshot" ? "name" : name == "sandbox_rollback" ? "snapshot" : "";
-  std::string given;
+  std::optional<std::string> given;
   for (const auto& [key, value] : arguments.items()) {
     if (key == "sandbox") continue;  // box_for() looks at it
     if (key != own)
       return Error(Code::kInvalidArgument,
                    format("cannot call {}: there is no argument {}", name, belljar::quoted(key.substr(0, 80))));
+    if (value.is_null()) continue;
     if (!value.is_string()) return wrong_type(name, key, "string");
     given = value.get<std::string>();
   }
@@ -303,7 +323,7 @@ Result<Json> Session::run_layers_tool(const std::string& name, const Json& argum
     return Error(Code::kPermissionDenied, format("{} was not allowed", name))
         .reason(std::move(verdict.reason))
         .next(std::move(verdict.next));
-  return name == "sandbox_snapshot" ? take_snapshot(*box, given) : roll_back(*box, given);
+  return name == "sandbox_snapshot" ? take_snapshot(*box, given.value_or("")) : roll_back(*box, given);
 }
 
 Result<Json> Session::take_snapshot(Box& box, const std::string& name) {
@@ -319,16 +339,17 @@ Result<Json> Session::take_snapshot(Box& box, const std::string& name) {
 }
 
 // Not to what others have kept: what came after it is somebody's work.
-Result<Json> Session::roll_back(Box& box, const std::string& to) {
+Result<Json> Session::roll_back(Box& box, const std::optional<std::string>& to) {
   const std::lock_guard lock(box.layers_mutex);
-  const auto found = std::ranges::find(box.snapshots, to);
-  if (!to.empty() && found == box.snapshots.end())
-    return Error(Code::kNotFound, format("cannot find the snapshot {}", belljar::quoted(to)))
+  const auto found = to ? std::ranges::find(box.snapshots, *to) : box.snapshots.end();
+  // An empty name is none: it would drop all that was done.
+  if (to && found == box.snapshots.end())
+    return Error(Code::kNotFound, format("cannot find the snapshot {}", belljar::quoted(*to)))
         .reason("sandbox_snapshot has made none of that name here")
         .next("leave `snapshot` out to return to where this sandbox began");
-  BELLJAR_CHECK(box.sandbox->rollback(to.empty() ? box.base : to));
-  box.snapshots.erase(to.empty() ? box.snapshots.begin() : found + 1, box.snapshots.end());
-  return Json{{"sandbox", box.id}, {"now_at", to.empty() ? "where this sandbox began" : to}};
+  BELLJAR_CHECK(box.sandbox->rollback(to.value_or(box.base)));
+  box.snapshots.erase(to ? found + 1 : box.snapshots.begin(), box.snapshots.end());
+  return Json{{"sandbox", box.id}, {"now_at", to.value_or("where this sandbox began")}};
 }
 
 Result<Json> Session::run_own_tool(const std::string& name, const Json& arguments, const CancelToken& cancel) {

@@ -41,6 +41,22 @@ std::string shown(std::string_view text) {
   return result;
 }
 
+Result<std::vector<std::string>> paths_of(const Json& answer) {
+  const auto unusable = [](std::string why) {
+    return Error(Code::kInvalidArgument, "cannot use the client's roots").reason(std::move(why));
+  };
+  if (!answer.is_object() || !answer.contains("roots") || !answer["roots"].is_array())
+    return unusable("its answer to roots/list holds no list");
+  std::vector<std::string> paths;
+  for (const Json& root : answer["roots"]) {
+    if (!root.is_object() || !root.contains("uri") || !root["uri"].is_string()) continue;
+    if (auto path = path_of_uri(root["uri"].get_ref<const std::string&>())) paths.push_back(*std::move(path));
+  }
+  // The current directory is for a client that has opened nothing, not for one that has opened something else.
+  if (paths.empty() && !answer["roots"].empty()) return unusable("none of them is a directory of this machine, file:///...");
+  return paths;
+}
+
 }  // namespace
 
 void Client::set_capabilities(const Json& capabilities) {
@@ -107,27 +123,27 @@ void Client::close() {
 }
 
 Result<std::vector<std::string>> Client::roots(const CancelToken& cancel) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!has_roots_) return std::vector<std::string>();
-    if (roots_) return *roots_;
-  }
-  const Json answer = BELLJAR_TRY(ask("roots/list", Json::object(), kRootsPatience, cancel));
-  std::vector<std::string> paths;
-  if (answer.is_object() && answer.contains("roots") && answer["roots"].is_array()) {
-    for (const Json& root : answer["roots"]) {
-      if (!root.is_object() || !root.contains("uri") || !root["uri"].is_string()) continue;
-      if (auto path = path_of_uri(root["uri"].get_ref<const std::string&>())) paths.push_back(*std::move(path));
+  for (;;) {
+    std::uint64_t version = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!has_roots_) return std::vector<std::string>();
+      if (roots_) return *roots_;
+      version = roots_version_;
     }
+    const Json answer = BELLJAR_TRY(ask("roots/list", Json::object(), kRootsPatience, cancel));
+    std::vector<std::string> paths = BELLJAR_TRY(paths_of(answer));
+    const std::lock_guard lock(mutex_);
+    if (version != roots_version_) continue;  // changed meanwhile: the answer may be of before
+    roots_ = paths;
+    return paths;
   }
-  const std::lock_guard lock(mutex_);
-  roots_ = paths;
-  return paths;
 }
 
 void Client::roots_changed() {
   const std::lock_guard lock(mutex_);
   roots_.reset();
+  ++roots_version_;
 }
 
 ToolVerdict Client::decide(const Opinion& opinion, const ToolRequest& request, const Question& question) {

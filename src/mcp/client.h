@@ -46,7 +46,8 @@ class Client {
   // Whoever waits stops waiting, for good.
   void close();
 
-  // The client's roots as paths of this machine. Asked once, and again after they have changed.
+  // The client's roots as paths of this machine. Asked once, and again after they have changed. Errors: as ask();
+  // kInvalidArgument, there are some and none is such a path.
   Result<std::vector<std::string>> roots(const CancelToken& cancel);
   void roots_changed();
 
@@ -66,7 +67,8 @@ class Client {
   std::int64_t serial_ = 0;
   bool closed_ = false, has_roots_ = false, can_be_asked_ = false;
   std::optional<std::vector<std::string>> roots_;
-  std::set<std::string> approved_;  // for this session: workspace, tool, arguments and reason
+  std::uint64_t roots_version_ = 0;  // how often they changed
+  std::set<std::string> approved_;   // for this session: workspace, tool, arguments and reason
 };
 
 }  // namespace belljar::mcp

@@ -29,6 +29,8 @@ std::variant<Json, RpcError> parse_text(std::string_view text) {
   if (shape.commas > kMostMembers)
     return RpcError{kInvalidRequest, "Invalid Request: arrays and objects have more than 10000 members together"};
   Json json = Json::parse(text, nullptr, false);
+  // A client waits for ever on a request whose `id` nobody read.
+  if (json.is_discarded()) json = Json::parse(without_lone_surrogates(text), nullptr, false);
   if (json.is_discarded()) return RpcError{kParseError, "Parse error: the line is no JSON"};
   return json;
 }
@@ -57,11 +59,12 @@ std::variant<Message, RpcError> to_message(Json&& json) {
     return message;
   }
   message.kind = Message::Kind::kResponse;
+  // Some clients write the other member as null. What has both failed: to answer it with its `id` would name a request of theirs.
   const auto result = json.find("result"), error = json.find("error");
-  if (!has_id || (result == json.end()) == (error == json.end()))
-    return refused("neither a `method` nor one of `result` and `error`", message.id);
-  if (result != json.end()) message.result = std::move(*result);
-  else message.error = std::move(*error);
+  const bool has_result = result != json.end(), has_error = error != json.end() && !error->is_null();
+  if (!has_id || (!has_result && !has_error)) return refused("neither a `method` nor one of `result` and `error`", message.id);
+  if (has_error) message.error = std::move(*error);
+  else message.result = std::move(*result);
   return message;
 }
 

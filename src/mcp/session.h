@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -94,9 +95,10 @@ class Session {
                 const std::string& conversation);
   Result<Json> run_own_tool(const std::string& name, const Json& arguments, const CancelToken& cancel);
   static Result<Json> take_snapshot(Box& box, const std::string& name);
-  static Result<Json> roll_back(Box& box, const std::string& to);
+  static Result<Json> roll_back(Box& box, const std::optional<std::string>& to);
   Result<Json> run_layers_tool(const std::string& name, const Json& arguments, const CancelToken& cancel);
   Result<std::shared_ptr<Box>> box_for(const Json& arguments, const CancelToken& cancel);
+  Result<void> check_root(const std::string& id, const CancelToken& cancel);
   Result<BoxWish> default_wish(const CancelToken& cancel);
   Result<Json> create_box(const Json& arguments, const CancelToken& cancel);
   void read_resource(const Message& request, const Reply& reply);

@@ -21,5 +21,15 @@ TEST(JsonShape, TextThatIsNoJsonIsNoTrouble) {
   EXPECT_EQ(json_shape(std::string(1000, '[')).deepest, 1000u);
 }
 
+TEST(LoneSurrogates, BecomeTheReplacementCharacterAndNothingElseChanges) {
+  for (const char* same : {"", "{}", R"("a\nb\u00e4\ud83d\ude00\\ud800")", R"("\)", R"(\u)", R"("\ud83d\uDE00")", R"("\ud8")"})
+    EXPECT_EQ(without_lone_surrogates(same), same);
+  EXPECT_EQ(without_lone_surrogates(R"("\ud800")"), R"("\ufffd")");
+  EXPECT_EQ(without_lone_surrogates(R"("\udE00x\uD83D")"), R"("\ufffdx\ufffd")");
+  EXPECT_EQ(without_lone_surrogates(R"("\ud83d\ud83d\ude00")"), R"("\ufffd\ud83d\ude00")");
+  EXPECT_EQ(without_lone_surrogates(R"("\\\ud800\n")"), R"("\\\ufffd\n")");
+  EXPECT_EQ(without_lone_surrogates(R"("\ud83d\n\ude00")"), R"("\ufffd\n\ufffd")");
+}
+
 }  // namespace
 }  // namespace belljar

@@ -44,6 +44,7 @@ with Peer(SERVER + ['--txn']) as peer:
     refused(peer, 'sandbox_snapshot', 'does not fit', name=1)
     refused(peer, 'sandbox_rollback', 'cannot find the snapshot', snapshot='second')
     refused(peer, 'sandbox_rollback', 'there is no argument', to='first')
+    refused(peer, 'sandbox_rollback', 'cannot find the snapshot', snapshot='')
     refused(peer, 'sandbox_diff', 'there is no sandbox', sandbox='s9')
     said(peer, 'sleep 100', background=True)
     said(peer, 'until pgrep -x sleep; do :; done')
@@ -65,7 +66,7 @@ with Peer([belljar, 'mcp', '--workspace', workspace, '--permission', 'plan', '--
 with Peer(SERVER + ['--txn']) as peer:
     said(peer, 'touch mine')
     refused(peer, 'sandbox_rollback', 'cannot find the snapshot', snapshot='first')
-    assert not peer.call('sandbox_rollback')['isError']
+    assert not peer.call('sandbox_rollback', snapshot=None)['isError']
     assert paths(peer) == ['added a', 'added d'], paths(peer)
 
 # What the agent did is in a transaction as any other.

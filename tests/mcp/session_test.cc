@@ -131,6 +131,19 @@ class McpSession : public testing::Test {
   Session session_{options(), [this](const Outgoing& said) { heard_(said); }};
 };
 
+// JSON.stringify() of a text that was cut inside of a character: what nobody can read must not leave the client waiting.
+TEST_F(McpSession, HalfACharacterIsNoParseError) {
+  begin();
+  say(R"({"jsonrpc":"2.0","id":"half\ude00","method":"ping"})");
+  EXPECT_TRUE(heard_.answer("half\uFFFD").contains("result"));
+  call(7, "list", "{}");
+  (void)heard_.answer(7);
+  ASSERT_TRUE(mocks_.back()->write_file("a\uFFFD \U0001F600", "found"));
+  say(R"({"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"a\ud800 \ud83d\ude00"}}})");
+  EXPECT_NE(text(heard_.answer(8)).find("found"), std::string::npos);
+  EXPECT_EQ(code(R"({"jsonrpc":"2.0","id":9,"method":"ping\ud8"})"), kParseError) << "no escape at all";
+}
+
 TEST_F(McpSession, AgreesOnAVersion) {
   begin();
   const Json answer = heard_.answer("init");
@@ -339,6 +352,74 @@ TEST_F(McpSession, TheFirstRootIsTheWorkspace) {
   say(R"({"jsonrpc":"2.0","id":)" + again["id"].dump() + R"(,"result":{"roots":[{"uri":"file:///third"}]}})");
   EXPECT_FALSE(heard_.answer(6)["result"]["isError"]);
   EXPECT_EQ(wishes_.back().workspace, "/third");
+}
+
+TEST_F(McpSession, AnAnswerOfBeforeTheRootsChangedIsNotTheirs) {
+  begin(R"({"roots":{"listChanged":true}})");
+  call(1, "bash", R"({"command":"make"})");
+  const Json asked = heard_.method("roots/list");
+  say(R"({"jsonrpc":"2.0","method":"notifications/roots/list_changed"})");
+  const std::size_t before = heard_.all().size();
+  say(R"({"jsonrpc":"2.0","id":)" + asked["id"].dump() + R"(,"result":{"roots":[{"uri":"file:///old"}]}})");
+  const Json again = heard_.request_after(before, "roots/list");
+  ASSERT_FALSE(again.is_null());
+  say(R"({"jsonrpc":"2.0","id":)" + again["id"].dump() + R"(,"result":{"roots":[{"uri":"file:///new"}]}})");
+  EXPECT_FALSE(heard_.answer(1)["result"]["isError"]);
+  ASSERT_EQ(wishes_.size(), 1U);
+  EXPECT_EQ(wishes_[0].workspace, "/new");
+}
+
+TEST_F(McpSession, RootsThatAreNoDirectoriesHereOpenNothing) {
+  int id = 0;
+  const auto with = [&](const std::string& answer) {
+    say(R"({"jsonrpc":"2.0","method":"notifications/roots/list_changed"})");
+    const std::size_t before = heard_.all().size();
+    call(++id, "bash", R"({"command":"make"})");
+    say(R"({"jsonrpc":"2.0","id":)" + heard_.request_after(before, "roots/list")["id"].dump() + "," + answer + "}");
+    return heard_.answer(id)["result"]["isError"].get<bool>();
+  };
+  begin(R"({"roots":{"listChanged":true}})");
+  for (const char* answer : {R"("result":7)", R"("result":{})", R"("result":{"roots":"x"})", R"("result":{"roots":[{}]})",
+                             R"("result":{"roots":[{"uri":"https://x/y"}]})", R"("error":{"code":1,"message":"no"})"})
+    EXPECT_TRUE(with(answer)) << answer;
+  EXPECT_TRUE(wishes_.empty());
+  EXPECT_FALSE(with(R"("result":{"roots":[]})")) << "the twin: nothing was opened";
+  EXPECT_FALSE(wishes_.back().workspace);
+}
+
+TEST_F(McpSession, ASandboxEndsWithTheRootThatItIsIn) {
+  begin(R"({"roots":{"listChanged":true}})");
+  const auto open = [&](int id, const std::string& tool, const std::string& arguments, const std::string& roots) {
+    const std::size_t before = heard_.all().size();
+    call(id, tool, arguments);
+    say(R"({"jsonrpc":"2.0","id":)" + heard_.request_after(before, "roots/list")["id"].dump() + R"(,"result":{"roots":[)" + roots +
+        "]}}");
+    return heard_.answer(id)["result"]["isError"].get<bool>();
+  };
+  const std::string one = R"({"uri":"file:///one"})", two = R"({"uri":"file:///two"})";
+  constexpr const char* kThere = R"({"command":"make","sandbox":"s1"})";
+  EXPECT_FALSE(open(1, "sandbox_create", R"({"workspace":"/two"})", one + "," + two));
+  say(R"({"jsonrpc":"2.0","method":"notifications/roots/list_changed"})");
+  EXPECT_FALSE(open(2, "bash", kThere, two)) << "the twin: it is still open";
+  say(R"({"jsonrpc":"2.0","method":"notifications/roots/list_changed"})");
+  EXPECT_TRUE(open(3, "bash", kThere, one));
+  EXPECT_NE(text(heard_.answer(3)).find("none of the client's roots any more"), std::string::npos);
+  EXPECT_FALSE(mocks_.back()->health());
+}
+
+// A client's answer with both members: to answer that with an error of the same id would name a request of the client's own.
+TEST_F(McpSession, AnAnswerWithBothMembersHasFailedAndIsNotAnswered) {
+  begin(R"({"elicitation":{}})");
+  const auto with = [&](int id, const std::string& members) {
+    const std::size_t before = heard_.all().size();
+    call(id, "bash", R"({"command":"curl"})");
+    say(R"({"jsonrpc":"2.0","id":)" + heard_.request_after(before, "elicitation/create")["id"].dump() + "," + members + "}");
+    return heard_.answer(id)["result"]["isError"].get<bool>();
+  };
+  const std::string yes = R"("result":{"action":"accept"})";
+  EXPECT_TRUE(with(101, yes + R"(,"error":{"code":1,"message":"no"})"));
+  EXPECT_FALSE(with(102, yes + R"(,"error":null)")) << "the twin: the other one left empty";
+  for (const Json& said : heard_.all()) EXPECT_FALSE(said.contains("error")) << said.dump();
 }
 
 TEST_F(McpSession, SandboxesAreMadeListedAndEnded) {
