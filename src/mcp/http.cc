@@ -31,6 +31,7 @@
 #include "base/random.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "mcp/event_log.h"
 #include "mcp/http_rules.h"
 #include "mcp/http_server.h"
 #include "mcp/rpc.h"
@@ -44,6 +45,11 @@ using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kTick = std::chrono::seconds(5);
 constexpr std::size_t kMostUndelivered = 256;
+constexpr std::uint64_t kListener = 0;  // the number of the stream that a GET opens; those of POSTs begin with 1
+// How long an answer that a client has lost can be fetched.
+constexpr std::chrono::minutes kResumable{5};
+// Before it, clients take an event without data for a broken message.
+constexpr std::string_view kKnowsBareIds = "2025-11-25";
 
 bool is_initialize(const Json& json) { return json.is_object() && json.value("method", Json()) == "initialize"; }
 
@@ -119,9 +125,9 @@ void HttpServer::tick() {
     for (auto at = sessions_.begin(); at != sessions_.end();) {
       const auto next = std::next(at);
       Served& served = at->second;
-      std::erase_if(served.streams, [](const auto& each) { return each.second.expired(); });
-      for (auto& [stream, waiting] : served.streams) {
-        if (const auto connection = waiting.lock()) connection->keep_alive(now);
+      forget_old(served, now);
+      for (auto& [number, stream] : served.streams) {
+        if (const auto connection = stream.connection.lock()) connection->keep_alive(now);
       }
       const auto listener = served.listener.lock();
       if (listener) listener->keep_alive(now);
@@ -133,13 +139,24 @@ void HttpServer::tick() {
   });
 }
 
+void HttpServer::forget_old(Served& served, Clock::time_point now) {
+  std::erase_if(served.streams, [&](const auto& each) {
+    const Stream& stream = each.second;
+    const bool lost = stream.connection.expired();
+    const bool forget =
+        stream.over ? lost && (now - *stream.over >= kResumable || !served.log.keeps(each.first)) : lost && !stream.resumable;
+    if (forget) served.log.forget(each.first);
+    return forget;
+  });
+}
+
 // To end a sandbox takes time, and others wait here.
 void HttpServer::end(Sessions::iterator at) {
   Served served = std::move(at->second);
   sessions_.erase(at);
   if (const auto listener = served.listener.lock()) listener->end_events();
-  for (auto& [stream, waiting] : served.streams) {
-    if (const auto connection = waiting.lock()) connection->end_events();
+  for (auto& [number, stream] : served.streams) {
+    if (const auto connection = stream.connection.lock()) connection->end_events();
   }
   reap();
   Ending& ending = endings_.emplace_back();
@@ -183,18 +200,40 @@ void HttpServer::deliver(const std::string& session_id, const Outgoing& said) {
   const auto at = sessions_.find(session_id);
   if (at == sessions_.end()) return;
   Served& served = at->second;
-  const auto stream = served.streams.find(said.stream);
-  if (stream != served.streams.end()) {
-    const auto connection = stream->second.lock();
-    if (said.last) served.streams.erase(stream);
-    if (connection) connection->take(said);
-    if (connection || said.last) return;
+  const auto known = served.streams.find(said.stream);
+  if (known != served.streams.end()) {
+    Stream& stream = known->second;
+    const auto connection = stream.connection.lock();
+    if (connection || stream.resumable) {
+      HttpEvent event = said.line.empty() ? HttpEvent{} : served.log.add(said.stream, said.line);
+      if (connection) {
+        connection->take(std::move(event), said.last);
+        stream.resumable = stream.resumable || connection->is_streaming();
+      }
+      if (said.last) stream.over = Clock::now();
+      return;
+    }
+    if (said.last) served.streams.erase(known);
   }
   // An answer whose client has gone away belongs nowhere else.
   if (said.last || said.line.empty()) return;
-  if (const auto listener = served.listener.lock()) return listener->take({said.line});
-  served.undelivered.push_back(said.line);
+  HttpEvent event = served.log.add(kListener, said.line);
+  if (const auto listener = served.listener.lock()) return listener->take(std::move(event));
+  served.undelivered.push_back(std::move(event));
   if (served.undelivered.size() > kMostUndelivered) served.undelivered.pop_front();
+}
+
+void HttpServer::hand_to(Served& served, const std::shared_ptr<HttpConnection>& connection, const std::string& session_id,
+                         std::string_view body) {
+  const std::uint64_t number = ++serial_;
+  served.streams[number].connection = connection;
+  connection->hand_to(*served.session, number, session_id, body);
+  if (!connection->is_streaming()) {  // answered as a whole
+    served.streams.erase(number);
+    return served.log.forget(number);
+  }
+  if (!served.log.has_ids_of(number) && served.session->protocol() >= kKnowsBareIds) connection->take(served.log.cursor(number));
+  served.streams[number].resumable = served.log.has_ids_of(number);
 }
 
 void HttpServer::begin_session(const std::shared_ptr<HttpConnection>& connection, std::string_view body) {
@@ -206,9 +245,7 @@ void HttpServer::begin_session(const std::shared_ptr<HttpConnection>& connection
   served.session = std::make_unique<Session>(session_options_, [this, id](Outgoing said) {
     asio::dispatch(loop_, [this, id, said = std::move(said)] { deliver(id, said); });
   });
-  const std::uint64_t stream = ++serial_;
-  served.streams[stream] = connection;
-  connection->hand_to(*served.session, stream, id, body);
+  hand_to(served, connection, id, body);
   if (served.session->protocol().empty()) end(sessions_.find(id));
 }
 
@@ -223,9 +260,7 @@ void HttpServer::post(const std::shared_ptr<HttpConnection>& connection, const s
   const auto at = sessions_.find(session_id);
   if (at == sessions_.end()) return connection->refuse({404, "Not Found: there is no such session"});
   at->second.used = Clock::now();
-  const std::uint64_t stream = ++serial_;
-  at->second.streams[stream] = connection;
-  connection->hand_to(*at->second.session, stream, session_id, body);
+  hand_to(at->second, connection, session_id, body);
 }
 
 void HttpServer::listen_to(Served& served, const std::shared_ptr<HttpConnection>& connection) {
@@ -233,17 +268,33 @@ void HttpServer::listen_to(Served& served, const std::shared_ptr<HttpConnection>
   if (const auto before = served.listener.lock()) before->end_events();
   served.listener = connection;
   connection->begin_events();
-  for (std::string& line : std::exchange(served.undelivered, {})) connection->take({std::move(line)});
+  if (served.undelivered.empty() && served.session->protocol() >= kKnowsBareIds) connection->take(served.log.cursor(kListener));
+  for (HttpEvent& event : std::exchange(served.undelivered, {})) connection->take(std::move(event));
 }
 
-void HttpServer::handle(const std::shared_ptr<HttpConnection>& connection, std::string_view method, const std::string& session_id,
-                        std::string_view body) {
-  if (method == "POST") return post(connection, session_id, body);
-  if (session_id.empty()) return connection->refuse({400, "Bad Request: Mcp-Session-Id is missing"});
-  const auto at = sessions_.find(session_id);
+// Of that one stream what came after the event, and what is still to come.
+void HttpServer::resume(Served& served, const std::shared_ptr<HttpConnection>& connection, std::string_view last_event) {
+  auto rest = served.log.after(last_event);
+  const auto stream = rest ? served.streams.find(rest->stream) : served.streams.end();
+  if (!rest || (rest->stream != kListener && stream == served.streams.end()))
+    return connection->refuse({400, "Bad Request: what came after this Last-Event-ID is not kept (any more)"});
+  std::weak_ptr<HttpConnection>& place = rest->stream == kListener ? served.listener : stream->second.connection;
+  if (const auto before = place.lock()) before->close();  // lost, as the client says; a message goes out once
+  place = connection;
+  if (rest->stream == kListener) served.undelivered.clear();  // they are in the rest
+  connection->begin_events();
+  for (HttpEvent& event : rest->events) connection->take(std::move(event));
+  if (rest->stream != kListener && stream->second.over) connection->end_events();
+}
+
+void HttpServer::handle(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call) {
+  if (call.method == "POST") return post(connection, call.session_id, call.body);
+  if (call.session_id.empty()) return connection->refuse({400, "Bad Request: Mcp-Session-Id is missing"});
+  const auto at = sessions_.find(call.session_id);
   if (at == sessions_.end()) return connection->refuse({404, "Not Found: there is no such session"});
   at->second.used = Clock::now();
-  if (method == "GET") return listen_to(at->second, connection);
+  if (call.method == "GET" && !call.last_event.empty()) return resume(at->second, connection, call.last_event);
+  if (call.method == "GET") return listen_to(at->second, connection);
   end(at);
   connection->answer(200, "", "", "");
 }

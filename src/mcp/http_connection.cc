@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "mcp/event_log.h"
 #include "mcp/http_rules.h"
 #include "mcp/http_server.h"
 #include "mcp/rpc.h"
@@ -34,7 +35,9 @@ constexpr std::uint32_t kLargestHeader = 16U << 10;
 constexpr std::size_t kMostPending = std::size_t{64} << 20;  // of a client that reads more slowly than its tools speak
 constexpr std::chrono::seconds kQuiet{20}, kDrain{5};
 
-std::string event_of(std::string_view line) { return format("event: message\ndata: {}\n\n", line); }
+std::string event_of(const HttpEvent& event) {
+  return format("id: {}\n{}data: {}\n\n", event.id, event.line.empty() ? "" : "event: message\n", event.line);
+}
 
 std::string text_of(beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -88,7 +91,10 @@ void HttpConnection::on_header(Error failed) {
 void HttpConnection::on_body(Error failed) {
   if (failed) return on_failed(failed);
   const auto& message = request_->get();
-  server_.handle(shared_from_this(), text_of(message.method_string()), text_of(message["Mcp-Session-Id"]), message.body());
+  server_.handle(shared_from_this(), {.method = text_of(message.method_string()),
+                                      .session_id = text_of(message["Mcp-Session-Id"]),
+                                      .last_event = text_of(message["Last-Event-ID"]),
+                                      .body = message.body()});
 }
 
 void HttpConnection::on_failed(Error failed) {
@@ -143,17 +149,17 @@ void HttpConnection::hand_to(Session& session, std::uint64_t stream, const std::
   session.take(body, stream);
   if (!last_) return begin_events();
   if (!answered_) return answer(202, "", "", id);  // a notification
-  if (pending_.size() == 1) return answer(200, std::move(pending_.front()), "application/json", id);
+  if (pending_.size() == 1) return answer(200, std::move(pending_.front().line), "application/json", id);
   begin_events();
 }
 
-void HttpConnection::take(const Outgoing& said) {
-  if (!said.line.empty()) {
-    pending_.push_back(said.line);
-    pending_bytes_ += said.line.size();
+void HttpConnection::take(HttpEvent event, bool last) {
+  last_ = last_ || last;
+  answered_ = answered_ || (last && !event.line.empty());
+  if (!event.id.empty()) {
+    pending_bytes_ += event.line.size();
+    pending_.push_back(std::move(event));
   }
-  last_ = last_ || said.last;
-  answered_ = answered_ || (said.last && !said.line.empty());
   if (pending_bytes_ > kMostPending) return close();
   if (streaming_) pump();
 }
@@ -201,7 +207,7 @@ void HttpConnection::pump() {
     return http::async_write_header(stream_, *events_head_, next);
   }
   if (!pending_.empty()) {
-    pending_bytes_ -= std::min(pending_bytes_, pending_.front().size());
+    pending_bytes_ -= std::min(pending_bytes_, pending_.front().line.size());
     writing_ = event_of(pending_.front());
     pending_.pop_front();
     stream_.expires_after(server_.options().write_time);

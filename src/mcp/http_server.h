@@ -28,12 +28,18 @@
 #include <utility>
 
 #include "belljar/result.h"
+#include "mcp/event_log.h"
 #include "mcp/http.h"
 #include "mcp/session.h"
 
 namespace belljar::mcp {
 
 class HttpServer;
+
+struct HttpCall {
+  std::string method, session_id, last_event;  // empty: absent
+  std::string_view body;
+};
 
 // One connection: a request after the other, until one of them is answered by a stream of events.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
@@ -44,8 +50,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpConnection& operator=(const HttpConnection&) = delete;
 
   void read();
-  // A message for the request (or the GET) in hand.
-  void take(const Outgoing& said);
+  // A message for the request (or the GET) in hand. `last`: nothing more belongs to it.
+  void take(HttpEvent event, bool last = false);
+  // Answered by events, and not by one JSON text.
+  bool is_streaming() const noexcept { return streaming_; }
   // Answers a GET: events come as long as the client listens.
   void begin_events();
   void end_events();
@@ -75,7 +83,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::optional<boost::beast::http::response<boost::beast::http::empty_body>> events_;
   std::optional<boost::beast::http::response_serializer<boost::beast::http::empty_body>> events_head_;
   std::string session_id_;  // of the exchange in hand
-  std::deque<std::string> pending_;
+  std::deque<HttpEvent> pending_;
   std::size_t pending_bytes_ = 0;
   std::string writing_;
   bool streaming_ = false, head_sent_ = false, busy_ = false, last_ = false, answered_ = false, ended_ = false;
@@ -95,16 +103,22 @@ class HttpServer {
   void arrived() noexcept { ++connections_; }
   void left() noexcept { --connections_; }
   // A request whose headers and token are fine.
-  void handle(const std::shared_ptr<HttpConnection>& connection, std::string_view method, const std::string& session_id,
-              std::string_view body);
+  void handle(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call);
 
  private:
   using Clock = std::chrono::steady_clock;
+  // A POST that waits for its answer, or has it and may be asked for it again.
+  struct Stream {
+    std::weak_ptr<HttpConnection> connection;
+    bool resumable = false;                 // the client has an id of it
+    std::optional<Clock::time_point> over;  // since when it has its answer
+  };
   struct Served {
     std::unique_ptr<Session> session;
-    std::map<std::uint64_t, std::weak_ptr<HttpConnection>> streams;  // POSTs that wait for their answer
-    std::weak_ptr<HttpConnection> listener;                          // the GET
-    std::deque<std::string> undelivered;                             // of no stream, while nobody listens
+    std::map<std::uint64_t, Stream> streams;
+    std::weak_ptr<HttpConnection> listener;  // the GET
+    std::deque<HttpEvent> undelivered;       // of no stream, while nobody listens
+    EventLog log;
     Clock::time_point used;
   };
   struct Ending {
@@ -121,7 +135,11 @@ class HttpServer {
   bool make_room();
   void post(const std::shared_ptr<HttpConnection>& connection, const std::string& session_id, std::string_view body);
   void begin_session(const std::shared_ptr<HttpConnection>& connection, std::string_view body);
+  void hand_to(Served& served, const std::shared_ptr<HttpConnection>& connection, const std::string& session_id,
+               std::string_view body);
   void listen_to(Served& served, const std::shared_ptr<HttpConnection>& connection);
+  void resume(Served& served, const std::shared_ptr<HttpConnection>& connection, std::string_view last_event);
+  void forget_old(Served& served, Clock::time_point now);
   void deliver(const std::string& session_id, const Outgoing& said);
   void end(Sessions::iterator at);
 

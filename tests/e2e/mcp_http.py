@@ -164,6 +164,96 @@ def who_listens_hears_the_end_of_its_session():
         assert stream.read() == b''
 
 
+def events_of(response, most=None):
+    """(id, message) of each event; the message is None where there is no data."""
+    found, name, data = [], None, None
+    while most is None or len(found) < most:
+        line = response.readline().decode()
+        if not line:
+            break
+        line = line.rstrip('\n')
+        if line.startswith('id: '):
+            name = line[4:]
+        elif line.startswith('data: '):
+            data = line[6:]
+        elif not line and data is not None:
+            found.append((name, json.loads(data) if data else None))
+            name, data = None, None
+    return found
+
+
+def begin_call(server, session, number, command, progress=None, version=None):
+    params = {'name': 'bash', 'arguments': {'command': command}}
+    if progress:
+        params['_meta'] = {'progressToken': progress}
+    response = server.ask(body={'jsonrpc': '2.0', 'id': number, 'method': 'tools/call', 'params': params}, Mcp_Session_Id=session,
+                          **({'MCP_Protocol_Version': version} if version else {}))
+    assert response.status == 200 and response.headers['Content-Type'] == 'text/event-stream'
+    return response
+
+
+def lose(response):
+    response.connection.sock and response.connection.sock.close()
+    response.close()
+
+
+@part
+def a_stream_that_was_lost_is_resumed():
+    with Server() as server:
+        def begin(version):
+            answer = server.ask(body=initialize(version))
+            answer.read()
+            return answer.headers['Mcp-Session-Id']
+
+        def resume(session, event):
+            return server.ask('GET', Mcp_Session_Id=session, Last_Event_ID=event)
+
+        new, old = begin('2025-11-25'), begin('2025-06-18')
+        # The answer comes while nobody listens, and is fetched afterwards; the other stream's is not among it.
+        lost = begin_call(server, new, 11, 'until [ -e go ]; do sleep 0.05; done; echo fetched; touch done')
+        [(cursor, nothing)] = events_of(lost, 1)
+        assert nothing is None
+        lose(lost)
+        other = events_of(begin_call(server, new, 12, 'touch go; until [ -e done ]; do sleep 0.05; done; echo other'))
+        assert [message['id'] for _, message in other if message and 'id' in message] == [12], other
+        rest = events_of(resume(new, cursor))
+        assert [message['id'] for _, message in rest if 'id' in message] == [11] and 'fetched' in json.dumps(rest), rest
+        assert events_of(resume(new, cursor)) == rest, 'as often as it is asked for, under the same ids'
+        assert events_of(resume(new, rest[-1][0])) == [], 'nothing came after the answer'
+        assert len({name for name, _ in rest + other}) == len(rest + other)
+        # Resumed while the call goes on: what was said meanwhile, and then what is still to come.
+        os.unlink(os.path.join(workspace, 'go'))
+        lost = begin_call(server, old, 13, 'echo one; until [ -e go ]; do sleep 0.05; done; echo two', progress='p')
+        first = events_of(lost, 1)
+        assert first[0][1] is not None, 'no bare id for a client of 2025-06-18'
+        lose(lost)
+        again = resume(old, first[0][0])
+        open(os.path.join(workspace, 'go'), 'w').close()
+        rest = events_of(again)
+        assert rest[-1][1]['id'] == 13 and 'two' in json.dumps(rest[-1]) and first[0] not in rest, rest
+        # What is none of this session's is refused, and the session goes on.
+        for session, event in ((old, cursor), (new, first[0][0]), (new, 'x'), (new, '0-99'), (new, cursor.replace('-0', '-99'))):
+            assert server.status('GET', Mcp_Session_Id=session, Last_Event_ID=event) == 400, event
+        assert server.status('GET', Mcp_Session_Id='f' * 48, Last_Event_ID=cursor) == 404
+        assert server.status('GET', Mcp_Session_Id=new, Last_Event_ID=cursor, Authorization=None) == 401
+        assert server.status(body=PING, Mcp_Session_Id=new) == 200
+
+
+@part
+def who_listened_goes_on_listening():
+    with Server() as server:
+        answer = server.ask(body=initialize('2025-11-25'))
+        answer.read()
+        session = answer.headers['Mcp-Session-Id']
+        stream = server.ask('GET', Mcp_Session_Id=session)
+        [(cursor, nothing)] = events_of(stream, 1)
+        assert nothing is None
+        again = server.ask('GET', Mcp_Session_Id=session, Last_Event_ID=cursor)
+        assert again.status == 200 and events_of(stream) == [], 'the newer one counts'
+        assert server.status('DELETE', Mcp_Session_Id=session) == 200
+        assert events_of(again) == []
+
+
 @part
 def a_session_that_nobody_uses_ends():
     with Server('--http-idle', '1s') as server:
