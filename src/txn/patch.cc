@@ -1,12 +1,12 @@
 // A transaction as a patch that `git apply` takes. Text goes as hunks; what is binary goes as "GIT binary patch", both contents
 // whole and deflated, which names them by their blob ids (gitformat-pack(5), apply.c of git).
 #define OPENSSL_SUPPRESS_DEPRECATED  // git's ids are SHA-1; the small interface keeps the static program small
-#include <fcntl.h>
 #include <openssl/sha.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <string>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "belljar/result.h"
 #include "belljar/txn.h"
 #include "txn/base.h"
 #include "txn/compare.h"

@@ -4,9 +4,20 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
+#include "backend/native/host.h"
 #include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "launch/plan.h"
 
 namespace belljar::backend {
 namespace {
