@@ -22,15 +22,14 @@ Result<UniqueFd> ready_workspace(const std::string& path, const Lifecycle& lifec
   if (!lifecycle.shared_volume) return UniqueFd();
   UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) return file_error(errno, "open", path, "open");
-  if (::flock(directory.get(), (lifecycle.empty_workspace ? LOCK_EX : LOCK_SH) | LOCK_NB) < 0) {
-    if (errno != EWOULDBLOCK) return file_error(errno, "lock", path, "flock");
+  // A file system that locks no directory (NFS) keeps nobody apart.
+  if (::flock(directory.get(), (lifecycle.empty_workspace ? LOCK_EX : LOCK_SH) | LOCK_NB) < 0 && errno == EWOULDBLOCK)
     return Error(Code::kFailedPrecondition, format("cannot use the persistent volume {}", quoted(path)))
         .reason("another sandbox uses it, and one of the two empties it at its start")
         .next("stop that one first, or give each a volume of its own");
-  }
   if (!lifecycle.empty_workspace) return directory;
   BELLJAR_CHECK(remove_entries_at(directory.get()));
-  if (::flock(directory.get(), LOCK_SH) < 0) return file_error(errno, "lock", path, "flock");
+  (void)::flock(directory.get(), LOCK_SH);
   return directory;
 }
 
