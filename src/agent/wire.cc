@@ -27,7 +27,7 @@ std::string shortened(std::string text, std::size_t limit) {
 
 Error endpoint_error(const Json& error) {
   std::string type = text_of(error, "type");
-  if (type.empty()) type = text_of(error, "code");
+  if (type.empty() || type == "error") type = text_of(error, "code");  // the event itself, in the responses wire
   const std::string message = error.is_string() ? error.get<std::string>() : text_of(error, "message");
   const Code code = type == "invalid_request_error" || type == "not_found_error" || type == "request_too_large"
                         ? Code::kInvalidArgument

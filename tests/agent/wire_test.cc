@@ -108,6 +108,13 @@ TEST(Wire, ErrorsInTheMiddleOfAStreamAreThoseOfTheEndpoint) {
   }
 }
 
+TEST(Wire, AnErrorThatIsTheEventItselfIsToldByItsCode) {
+  const auto reply = decoded(ModelWire::kOpenAiResponses,
+                             {"data: {\"type\":\"error\",\"code\":\"rate_limit_exceeded\",\"message\":\"slow down\"}\n\n"});
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().reason(), "rate_limit_exceeded: slow down");
+}
+
 TEST(Wire, CutAndRefusedAnswersSaySo) {
   const auto stop = [](ModelWire wire, const std::string& from, const std::string& to) {
     auto pieces = stream(wire, "text");
