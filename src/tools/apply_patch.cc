@@ -252,7 +252,7 @@ class Writer {
   explicit Writer(Sandbox& sandbox) : sandbox_(sandbox) {}
 
   Result<void> write(const Plan& plan) {
-    if (auto done = write_all(plan); !done) return undo(std::move(done).error());
+    if (auto done = write_all(plan); !done) return undo(done.error());
     return {};
   }
 
@@ -307,7 +307,7 @@ class Writer {
     }
   }
 
-  Error undo(Error why) {
+  Error undo(const Error& why) {
     std::string left;
     for (auto at = undo_.rbegin(); at != undo_.rend(); ++at) {
       if (!at->second()) left += (left.empty() ? "" : ", ") + belljar::quoted(at->first);
