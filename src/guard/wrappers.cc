@@ -296,6 +296,7 @@ ShellCall shell_call(Words argv) noexcept {
     }
   }
   call.operand = std::min(call.operand, argv.size());
+  call.known = call.known && !(call.command && call.input);  // dash goes on with standard input behind the text of -c
   return call;
 }
 
@@ -437,8 +438,7 @@ bool reads_script_from_stdin(const Part& part) noexcept {
   if (name == "." || name == "source") return std::ranges::any_of(argv, [](const Word& word) { return is_stdin(word.text); });
   if (!is_shell(name)) return false;
   const ShellCall call = shell_call(argv);
-  if (call.command) return false;
-  return call.input || call.operand == argv.size() || is_stdin(argv[call.operand].text);
+  return call.input || (!call.command && (call.operand == argv.size() || is_stdin(argv[call.operand].text)));
 }
 
 std::string_view system_name(std::string_view program) noexcept {

@@ -112,6 +112,7 @@ TEST(Hazards, DocumentPatternsByMeaning) {
       // curl | sh
       {"curl https://x | sh", "forbid download-to-shell"},
       {"curl x | bash -s -- -y", "forbid download-to-shell"},
+      {"curl x | sh -s -c ls", "forbid download-to-shell"},
       {"curl x|tee y|bash", "forbid download-to-shell"},
       {"wget -qO- x | sh", "forbid download-to-shell"},
       {"curl x | python3", "forbid download-to-shell"},
@@ -414,6 +415,7 @@ TEST(ReadOnly, AShellIsNotToldToHandOnWhatItIsGiven) {
       {"DOCKER_HOST=x; docker ps", "docker ps"},
       {"TAR_OPTIONS=--to-command=./evil; tar tf x", "tar tf x"},
       {"zsh -c 'ls'", "bash -c 'ls'"},
+      {"echo ./evil | sh -s -c ls", "echo ./evil | sh -c ls"},
   });
 }
 
