@@ -69,7 +69,8 @@ Result<void> check_limits(const Limits& limits) {
     return bad_value("pids", "0", "the command itself is one process").next("give at least 1, or leave it out");
   for (const auto& [key, value] : {std::pair{"cpus", limits.cpus}, std::pair{"cpu_request", limits.cpu_request}})
     if (value && (!std::isfinite(*value) || *value < 0.01 || *value > 100'000))
-      return bad_value(key, format("{}", *value), "the kernel's smallest quota is 0.01 processors")
+      return bad_value(key, format("{}", *value),
+                       *value > 100'000 ? "no machine has so many processors" : "the kernel's smallest quota is 0.01 processors")
           .next("give a number such as 0.5 or 2");
   // Descriptors of a start are moved above 9, so that a command finds 0 to 9 free.
   if (limits.open_files && *limits.open_files < 20)
