@@ -56,8 +56,9 @@ struct SeccompSpec {
   bool allow_nested_userns = false;  // clone, unshare and setns of namespaces, mount and chroot: a weaker sandbox
   bool deny_setid_bits = true;       // no call can set S_ISUID or S_ISGID; openat2 is ENOSYS (its mode is behind a pointer)
                                      // unless file calls are brokered
-  // The only ids that the user namespace maps. To change an owner to another is EPERM, as for anybody without privilege: the kernel's
-  // own answer, EINVAL, makes patch(1) and others give up a file whose group is not mapped. 32 bits; -1: the kernel answers.
+  // The only ids that the user namespace maps. To change an owner to another is EPERM, as for anybody without privilege: the
+  // kernel's own answer, EINVAL, makes patch(1) and others give up a file whose group is not mapped. 32 bits; -1: the kernel
+  // answers.
   std::uint32_t only_uid = ~0U, only_gid = ~0U;
   FileCalls file_calls = FileCalls::kDirect;
   // Acts that nobody does by chance (mount, bpf, kernel keys, AF_PACKET, set-id modes ...) are refused by way of a notification, so
