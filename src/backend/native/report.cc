@@ -208,7 +208,8 @@ EnforcementReport report_native(const Host& host, const Policy& policy, const Wo
   report_network(host, policy, prepared, report);
   if (host.landlock_abi() == 0) report.partial("landlock", "second lock on paths", "mounts only", "this kernel has no Landlock");
   else if (policy.allow_nested_userns)
-    report.partial("landlock", "second lock on paths", "mounts only", "under Landlock no program could mount in a namespace of its own");
+    report.partial("landlock", "second lock on paths", "mounts only",
+                   "under Landlock no program could mount in a namespace of its own");
   else if (brokered)
     report.partial("landlock", "second lock on paths", format("Landlock, ABI {}", host.landlock_abi()),
                    "calls that the broker performs are held by mounts and rules alone");
