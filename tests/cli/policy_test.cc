@@ -276,7 +276,7 @@ TEST_F(PolicyCommand, ExplainPathAndJson) {
   const Outcome json = belljar("policy explain --json --path /x/y --hide /x");
   EXPECT_TRUE(has(
       json.out,
-      R"("access":"none","rule":{"path":"/x","glob":false,"access":"none","origin":{"layer":"flag --hide","file":"","line":0}})"))
+      R"("access":"none","rule":{"path":"/x","target":"/x","glob":false,"access":"none","origin":{"layer":"flag --hide","file":"","line":0}})"))
       << json.out;
 }
 

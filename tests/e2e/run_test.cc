@@ -124,7 +124,7 @@ TEST_F(Run, ACommandThatHandlesASignalKeepsItsExitCode) {
 
 // Our pid stands for the command's, not for its group: a supervisor that is told to reload keeps its workers. ^C goes to all.
 TEST_F(Run, ASignalReachesTheCommandAndAnInterruptItsWholeGroup) {
-  const std::string script = "trap 'echo caught' HUP USR1 TERM INT; echo ready; sleep 1; echo sleep $?";
+  const std::string script = "trap 'echo caught' HUP USR1 TERM INT; sh -c 'echo ready; exec sleep 1'; echo sleep $?";
   for (const int signal : {SIGHUP, SIGUSR1, SIGTERM, SIGINT}) {
     Running running(command_line({"--no-pty", "--", "bash", "-c", script}), {.stdin_is = Input::kNull, .cwd = workspace_.path()});
     ASSERT_TRUE(running.wait_for_output("ready"));

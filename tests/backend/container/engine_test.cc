@@ -257,10 +257,10 @@ TEST(MisbehavingEngine, APid1ThatDoesNotGreetIsNotUsed) {
 TEST(MisbehavingEngine, AStartEndsWhenItIsCancelled) {
   FakeEngine fake;
   const Engine engine = connect(fake);
-  for (const char* stalled : {"/_ping", "/info", "/images/x/json", "/containers/x/start"})
-    fake.answer(stalled, "", FakeEngine::Then::kStall);
   const auto channel = attach(fake, "", FakeEngine::Then::kStall);
   ASSERT_TRUE(channel);
+  for (const char* stalled : {"/_ping", "/info", "/images/x/json", "/containers/x/start"})
+    fake.answer(stalled, "", FakeEngine::Then::kStall);
   const CancelToken token = *CancelToken::create();
   std::thread caller([&] {
     std::this_thread::sleep_for(100ms);
