@@ -81,9 +81,8 @@ class Callback {
       self->give(self->stream_.feed(bytes));
     };
   }
-  // From inside of the callback itself, where the last handle may go, nothing is given out: it is not called while it runs.
+  bool runs_here() const { return giving_.load() == std::this_thread::get_id(); }
   void finish() {
-    if (giving_.load() == std::this_thread::get_id()) return;
     const std::lock_guard guard(mutex_);
     if (to_) give(stream_.finish());
   }
@@ -110,7 +109,10 @@ class Callback {
 struct Callbacks {
   explicit Callbacks(const OutputCallback& on_out, const OutputCallback& on_err, const Secrets& secrets)
       : out(std::make_shared<Callback>(on_out, secrets)), err(std::make_shared<Callback>(on_err, secrets)) {}
+  // From inside of one of them, where the last handle may go, nothing is given out: it is not called while it runs, and what the
+  // other stream holds back may be the beginning of a secret whose rest is still to come.
   void finish() const {
+    if (out->runs_here() || err->runs_here()) return;
     out->finish();
     err->finish();
   }

@@ -138,8 +138,11 @@ bool Connection::is_inspected() const {
 
 bool Connection::first_byte() {
   client_.read(kMaxHead + 1);
-  if (client_.in.starts_with("\r\n")) client_.in.erase(0, 2);  // old clients end a body so, RFC 9112 section 2.2
-  if (client_.in.empty() || client_.in == "\r") return (client_.eof || client_.broken) && leave();
+  if (const bool http = way_ != Way::kDirect || tunnel_; http) {
+    if (client_.in.starts_with("\r\n")) client_.in.erase(0, 2);  // old clients end a body so, RFC 9112 section 2.2
+    if (client_.in == "\r") return (client_.eof || client_.broken) && leave();
+  }
+  if (client_.in.empty()) return (client_.eof || client_.broken) && leave();
   const auto byte = static_cast<unsigned char>(client_.in[0]);
   if (way_ == Way::kDirect && !tunnel_ && (byte < 'A' || byte > 'Z')) {
     asked_ = {};

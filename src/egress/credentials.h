@@ -21,7 +21,7 @@ namespace belljar::egress {
 
 inline constexpr std::size_t kShortestCredential = 8;  // shorter ones stand in answers by chance
 inline constexpr std::size_t kLongestCredential = 8192;
-inline constexpr std::size_t kMostGivenEarly = 4;  // bytes of what may begin a value: less than half of the shortest
+inline constexpr std::size_t kMostGivenEarly = 4;  // bytes of what may begin a value: at most half of the shortest
 
 struct Credential {
   policy::Credential rule;

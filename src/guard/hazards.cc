@@ -28,8 +28,9 @@ constexpr std::string_view kRisky[] = {
     "PERL5OPT",    "PERL5LIB", "RUBYOPT",    "RUBYLIB",        "JAVA_TOOL_OPTIONS", "HOME",     "TERMINFO",     "GCONV_PATH",
     "HOSTALIASES", "CC",       "CXX",        "RUSTC_WRAPPER",  "MAKEFLAGS",         "TMPDIR",   "TAR_OPTIONS",  "LOCPATH",
     "NLSPATH",     "SHELL",    "EXECIGNORE", "POSIXLY_CORRECT"};
-constexpr std::string_view kRiskyPrefixes[] = {"LD_",  "DYLD_",  "GIT_",   "PYTHON", "BASH_FUNC_", "npm_config_", "NPM_CONFIG_",
-                                               "PIP_", "CARGO_", "GLIBC_", "XDG_",   "DOCKER_",    "TEXTDOMAIN",  "RIPGREP_"};
+constexpr std::string_view kRiskyPrefixes[] = {
+    "LD_",  "DYLD_",   "GIT_",       "PYTHON",   "BASH_FUNC_", "npm_config_", "NPM_CONFIG_", "PIP_",      "CARGO_",  "GLIBC_",
+    "XDG_", "DOCKER_", "TEXTDOMAIN", "RIPGREP_", "http_proxy", "https_proxy", "ftp_proxy",   "all_proxy", "no_proxy"};
 
 bool is_one_of(Names names, std::string_view name) noexcept { return std::ranges::find(names, name) != names.end(); }
 

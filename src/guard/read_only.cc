@@ -95,7 +95,9 @@ bool skip_address(std::string_view& rest) noexcept {
 }
 
 // One command that prints, drops or changes lines: other scripts may write files and run commands.
+// A bracket expression may hold the delimiter, and versions of sed do not agree whether it ends there.
 bool is_plain_sed(std::string_view script) noexcept {
+  if (script.find('[') != std::string_view::npos) return false;
   if (std::ranges::any_of(script, [](char c) { return c < ' ' || c > '~'; })) return false;
   if (script.find_first_of("0123456789$/") == 0) {
     if (!skip_address(script)) return false;

@@ -220,7 +220,7 @@ class Supervisor {
   // supervisor that is told to reload keeps its workers.
   void forward(int signal) {
     if (gone_) return;
-    if (signal == SIGINT || signal == SIGQUIT) sandbox_.signal(1, signal);
+    if (signal == SIGINT || signal == SIGQUIT || signal == SIGWINCH) sandbox_.signal(1, signal);
     else sandbox_.signal_alone(1, signal);
   }
 

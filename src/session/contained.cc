@@ -147,6 +147,7 @@ Result<void> ContainedSandbox::start() {
   if (running_ != nullptr && (running_->box == nullptr || running_->box->channel()->alive()))
     return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
   running_ = nullptr;
+  volume_.reset();  // ours, of the one that ended
   UniqueFd volume = BELLJAR_TRY(ready_workspace(embedded_.place.workspace, lifecycle_));
   Running made = BELLJAR_TRY(make_running());
   volume_ = std::move(volume);

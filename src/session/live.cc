@@ -159,6 +159,7 @@ Result<void> LiveSandbox::start() {
   core_ = nullptr;
   network_rules_.reset();
   leave_transaction();
+  volume_.reset();  // ours, of the one that ended
   volume_ = BELLJAR_TRY(ready_workspace(workspace(), lifecycle_));
   auto made = make_core();
   if (!made) {

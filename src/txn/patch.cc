@@ -112,8 +112,9 @@ class Writer {
     const auto right = after ? new_side(delta, change.after) : Side();
     // One file that may not be read takes no other out of the patch.
     if (!left || !right) {
+      const Error& why = (left ? right : left).error();
       leave_out(change.path, format("it cannot be read{}: {}", left ? "" : " on the host",
-                                    std::strerror((left ? right : left).error().errnum())));
+                                    why.errnum() != 0 ? std::strerror(why.errnum()) : why.reason()));
       return;
     }
     if (!git_knows_mode(change)) leave_out(change.path, kNoWord);

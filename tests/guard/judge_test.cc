@@ -476,6 +476,8 @@ TEST(ReadOnly, EverydayCommandsPass) {
       {"sort \"./$@\"", "sort ./*"},
       {"sed -i s/a/b/ f", "sed s/a/b/ f"},
       {"sed 's/a/b/w f' x", "sed 's/a/b/gI' x"},
+      {"sed '/[/s#]/e touch y ##p' f", "sed '/s/p' f"},  // GNU's regex ends behind the bracket, others' before
+      {"sed -n '1,/[/s#]/e touch y ##p' f", "sed -n '1,/s/p' f"},
       {"sed 's/a/b/e' x", "sed 's|a/w|b\\|e|2' x"},
       {"sed -n '/a/,/b/w f' x", "sed -n '/a/,/b/p' x"},
       {"sed -n '/a/w f;/p' x", "sed -n '/a\\/w/p' x"},

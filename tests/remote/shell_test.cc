@@ -137,8 +137,10 @@ TEST_F(Shell, AHandleMayGoInItsOwnCallback) {
     slot->handle.reset();
     slot->emptied.set_value();
   };
-  slot->handle = sandbox->spawn(shell_command("echo here; sleep 300"), {.on_stdout = drop}).value();
+  slot->handle =
+      sandbox->spawn(shell_command("until [ -e go ]; do sleep 0.1; done; echo here; sleep 300"), {.on_stdout = drop}).value();
   slot->filled.set_value();
+  ASSERT_TRUE(sandbox->write_file("go", ""));  // spawn() itself gives out what is there at once
   EXPECT_EQ(slot->emptied.get_future().wait_for(20s), std::future_status::ready);
   EXPECT_EQ(sandbox->exec("echo on").value().out.bytes, "on\n");
   EXPECT_TRUE(sandbox->stop());

@@ -19,6 +19,8 @@ using Json = nlohmann::json;
 
 // Of a file that is missing or broken: no object. Docker's client goes on without it, too.
 Json read_json(const std::filesystem::path& path) {
+  std::error_code missing;
+  if (!std::filesystem::is_regular_file(path, missing)) return nullptr;  // a stream of a directory throws, a FIFO waits
   std::ifstream file(path);
   return Json::parse(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>(), nullptr, false);
 }
@@ -42,8 +44,9 @@ Result<std::string> host_of_context(const std::map<std::string, std::string>& en
   if (name.empty()) name = text_at(read_json(directory + "/config.json"), "/currentContext");
   if (name.empty() || name == "default") return std::string();
   std::error_code missing;
-  for (const auto& entry : std::filesystem::directory_iterator(directory + "/contexts/meta", missing)) {
-    const Json json = read_json(entry.path() / "meta.json");
+  std::filesystem::directory_iterator entry(directory + "/contexts/meta", missing);
+  for (; !missing && entry != std::filesystem::directory_iterator(); entry.increment(missing)) {
+    const Json json = read_json(entry->path() / "meta.json");
     if (text_at(json, "/Name") != name) continue;
     std::string host = text_at(json, "/Endpoints/docker/Host");
     if (host.starts_with("unix://")) return host;

@@ -87,7 +87,6 @@ void confine(const Host& host, const Policy& policy, const Workplace& place, con
   const int abi = host.landlock_abi();
   launch::LandlockSpec& spec = plan.landlock;
   if (abi > 0) {
-    spec.enabled = true;
     // A domain that handles any right of files refuses every mount(2), also in a namespace of the command's own.
     if (!policy.allow_nested_userns) {
       spec.handled_fs = handled_fs(abi);
@@ -99,6 +98,7 @@ void confine(const Host& host, const Policy& policy, const Workplace& place, con
     const bool bind_allowed = policy.network.allow_local_binding.value_or(prepared.own_network);
     if (abi >= 4 && !bind_allowed) spec.handled_net = kBindTcp;
     if (abi >= 6) spec.scoped = kScopeSignal | (policy.network.allow_all_unix_sockets ? 0 : kScopeAbstractUnix);
+    spec.enabled = (spec.handled_fs | spec.handled_net | spec.scoped) != 0;  // a ruleset of nothing is ENOMSG
   }
   kernel::SeccompSpec filter;
   const auto judged = place.listener ? kernel::UnixSockets::kBrokered : kernel::UnixSockets::kPairs;

@@ -84,6 +84,12 @@ class Builder {
     make_masks();
     make_caches();
     cover_stage();
+    for (const Bind& bind : view_.binds) {
+      if (bind.source != bind.target && hidden(bind.target))
+        return Error(Code::kInvalidArgument, format("cannot show the volume {} at {}", quoted(bind.source), quoted(bind.target)))
+            .reason("a rule hides that place, or one above it")
+            .next("choose another target, or drop the rule");
+    }
     // Whatever it is, it would show what is hidden: the home's own mask, a mount of the host, a protected name.
     std::erase_if(placements_, [&](const Placement& placement) { return !placement.cover && hidden(placement.target); });
     BELLJAR_CHECK(make_mount_points());

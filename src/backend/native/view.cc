@@ -86,6 +86,11 @@ class Planner {
     if (bind == nullptr || bind->source == bind->target) return path;
     return path == bind->target ? bind->source : (bind->source == "/" ? "" : bind->source) + path.substr(bind->target.size());
   }
+  // The other way: the name here of the host's `real`, which what is shown at `path` leads to.
+  std::string shown_as(const std::string& real, std::string_view path) const {
+    const Bind* bind = shown_by(path);
+    return bind != nullptr && is_under(real, bind->source) ? bind->target + real.substr(bind->source.size()) : real;
+  }
   // At or below the place of a volume that shows something else of the host there.
   const Volume* elsewhere_at(std::string_view path) const {
     const auto found = std::ranges::find_if(elsewhere_, [&](const auto& one) { return is_under(path, one.second->target); });
@@ -427,7 +432,8 @@ class Planner {
     // A link, itself or on the way (`.github` -> docs): what it leads to is kept where that is writable.
     if (const auto real = host_.canonical(there); real != there) {
       gap("protect.links", path);
-      if (real && writable(*real)) add_readonly(*real);
+      const std::string inside = real ? shown_as(*real, path) : "";
+      if (!inside.empty() && writable(inside)) add_readonly(inside);
       return;
     }
     add_readonly(path);

@@ -159,6 +159,7 @@ Result<Granted> Control::create(const Wanted& wanted) const {
   // Nor in from outside: ports inside are served to everybody otherwise.
   if (!wanted.internet) json["network"] = {{"allowPublicTraffic", false}};
   const std::string tag = random_hex(16);
+  if (tag.empty()) return Error(Code::kUnavailable, "cannot name a sandbox").reason("this machine gives no random numbers");
   json["metadata"] = wanted.metadata;
   json["metadata"][kTag] = tag;
   if (!wanted.variables.empty()) json["envVars"] = wanted.variables;
@@ -178,14 +179,15 @@ Result<Granted> Control::create(const Wanted& wanted) const {
 Error Control::lost(const std::string& tag, const Error& why) const {
   const auto found = ask_either("GET", format("?metadata={}%3D{}", kTag, tag), "", Times::kAgain);
   const Json list = found && found->status == 200 ? Json::parse(found->body, nullptr, false) : Json();
-  bool all_ended = list.is_array();
-  for (const Json& sandbox : all_ended ? list : Json::array()) {
+  bool ended = false, all_ended = true;  // none found may be one that is still being made
+  for (const Json& sandbox : list.is_array() ? list : Json::array()) {
     // One that took no notice of the filter lists others'.
     if (!sandbox.is_object() || !sandbox.contains("metadata") || text_in(sandbox["metadata"], kTag) != tag) continue;
     const std::string id = text_in(sandbox, "sandboxID");
-    all_ended = !id.empty() && consists_of(id, "-_") && kill(id).has_value() && all_ended;
+    ended = !id.empty() && consists_of(id, "-_") && kill(id).has_value();
+    all_ended = all_ended && ended;
   }
-  if (all_ended) return why;
+  if (ended && all_ended) return why;
   return Error(why.code(), why.what())
       .reason(why.reason())
       .next(format("check the network; a sandbox that was made all the same has the metadata {}={}", kTag, tag));

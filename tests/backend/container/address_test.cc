@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "support/temp_dir.h"
 
 namespace belljar::backend::container {
@@ -47,6 +49,10 @@ TEST(EngineAddress, DockersContextComesBeforeTheUsualPlaces) {
   home.write(".docker/config.json", R"({"currentContext": "near"})");
   EXPECT_EQ(find({}), "/near");
   EXPECT_EQ(find({{"DOCKER_CONTEXT", "default"}}), "/var/run/docker.sock");
+  // A bind mount of a file that was not there leaves a directory.
+  std::filesystem::remove(home / ".docker/config.json");
+  std::filesystem::create_directory(home / ".docker/config.json");
+  EXPECT_EQ(find({}), "/var/run/docker.sock");
 }
 
 using Environment = std::map<std::string, std::string>;

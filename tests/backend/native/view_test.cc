@@ -606,6 +606,28 @@ TEST(BuildTree, AReadOnlyNameBelowAVolumeIsTheVolumes) {
   }
 }
 
+TEST(PlanPaths, ALinkInAVolumeIsFollowedInTheVolume) {
+  FakeHost host = usual_host();
+  host.dir("/mnt").dir("/srv/code").file("/srv/code/docs/copilot-instructions.md").link("/srv/code/.github", "/srv/code/docs");
+  Policy policy;
+  policy.filesystem.volumes.push_back({.source = "/srv/code", .target = "/mnt", .readonly = false});
+  EXPECT_EQ(plan(host, policy).readonly, std::vector<std::string>{"/mnt/docs/copilot-instructions.md"});
+  policy.filesystem.volumes[0].readonly = true;
+  EXPECT_TRUE(plan(host, policy).readonly.empty());
+}
+
+TEST(BuildTree, AVolumeBelowAHiddenPlaceIsRefused) {
+  FakeHost host = usual_host();
+  host.dir("/").dir("/srv/data").dir("/usr/share/doc/sub");
+  for (const char* hidden : {"/usr/share/doc", "/usr/share/other"}) {
+    Policy policy = with({.path = hidden, .access = Access::kNone});
+    policy.filesystem.volumes.push_back({.source = "/srv/data", .target = "/usr/share/doc/sub", .readonly = false});
+    launch::Plan made;
+    const auto built = build_tree_ops(host, plan(host, policy).view, made);
+    EXPECT_EQ(static_cast<bool>(built), hidden != std::string("/usr/share/doc")) << (built ? "" : built.error().line());
+  }
+}
+
 TEST(PlanPaths, AVolumeIsProtectedAsItsSourceIsAndHidesNothing) {
   FakeHost host = usual_host();
   host.dir("/mnt").dir("/srv/code/.vscode").dir("/srv/code").dir("/srv/code/keys");
