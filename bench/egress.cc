@@ -1,7 +1,5 @@
 // The egress proxy beside a direct connection: bytes, round trips, new connections; and what a run pays for having it. Both ends
 // and the proxy are threads of this process, on loopback.
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +16,7 @@
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "bench/loopback.h"
 #include "bench/rows.h"
 #include "egress/proxy.h"
 
@@ -25,100 +24,6 @@ namespace belljar::bench {
 namespace {
 
 constexpr char kGroup[] = "egress";
-constexpr std::size_t kBulk = 64U << 20, kBlock = 1U << 20;
-
-UniqueFd listen_here(std::uint16_t& port) {
-  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(fd.get(), 128) != 0) return {};
-  ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size);
-  port = ntohs(address.sin_port);
-  return fd;
-}
-
-UniqueFd dial(std::uint16_t port) {
-  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int on = 1;
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return {};
-  return fd;
-}
-
-// One byte in: 'B' asks for kBulk bytes, 'P' for itself.
-void serve(int fd) {
-  static const std::string block(kBlock, 'x');
-  char asked = 0;
-  while (::recv(fd, &asked, 1, 0) == 1) {
-    if (asked == 'P' && ::send(fd, &asked, 1, MSG_NOSIGNAL) != 1) return;
-    for (std::size_t sent = 0; asked == 'B' && sent < kBulk;) {
-      const ssize_t n = ::send(fd, block.data(), block.size(), MSG_NOSIGNAL);
-      if (n <= 0) return;
-      sent += static_cast<std::size_t>(n);
-    }
-  }
-}
-
-bool read_bulk(int fd) {
-  static std::string buffer(kBlock, '\0');
-  std::size_t got = 0;
-  if (::send(fd, "B", 1, MSG_NOSIGNAL) != 1) return false;
-  while (got < kBulk) {
-    const ssize_t n = ::recv(fd, buffer.data(), buffer.size(), 0);
-    if (n <= 0) return false;
-    got += static_cast<std::size_t>(n);
-  }
-  return true;
-}
-
-bool ping(int fd) {
-  char byte = 'P';
-  return ::send(fd, &byte, 1, MSG_NOSIGNAL) == 1 && ::recv(fd, &byte, 1, 0) == 1;
-}
-
-UniqueFd tunnel(std::uint16_t proxy, std::uint16_t server) {
-  UniqueFd fd = dial(proxy);
-  const std::string request = "CONNECT 127.0.0.1:" + std::to_string(server) + " HTTP/1.1\r\n\r\n";
-  constexpr std::string_view kYes = "HTTP/1.1 200 Connection established\r\n\r\n";
-  char answer[kYes.size()];
-  if (!fd.valid() || ::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0 ||
-      ::recv(fd.get(), answer, sizeof answer, MSG_WAITALL) != static_cast<ssize_t>(sizeof answer) ||
-      std::string_view(answer, sizeof answer) != kYes)
-    return {};
-  return fd;
-}
-
-class Echo {
- public:
-  Echo() : listener_(listen_here(port)), thread_([this] { accept_all(); }) {}
-  ~Echo() {
-    stop_ = true;
-    (void)dial(port);
-    thread_.join();
-  }
-  std::uint16_t port = 0;
-
- private:
-  void accept_all() {
-    std::vector<std::thread> threads;
-    while (!stop_) {
-      UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      const int on = 1;
-      ::setsockopt(client.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      threads.emplace_back([fd = std::move(client)] { serve(fd.get()); });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-  std::atomic<bool> stop_{false};
-  UniqueFd listener_;
-  std::thread thread_;
-};
 
 void add_rows(std::vector<Rival> rivals, int rounds, double target, Report& report) {
   std::vector<std::string> failed;
@@ -307,6 +212,7 @@ void bench_egress(const Setting& setting, Report& report) {
     };
   };
   add_rows({{"run --net none", run("none")}, {"run --net proxy", run("proxy")}}, setting.runs, 1.5, report);
+  bench_egress_peers(setting, report);
 }
 
 }  // namespace belljar::bench

@@ -132,14 +132,6 @@ std::optional<double> run_inside(const Setting& setting, kernel::FileCalls calls
   return well ? std::optional(spent) : std::nullopt;
 }
 
-std::map<std::string, Samples> read_times(const std::string& file) {
-  std::map<std::string, Samples> times;
-  std::ifstream in(file);
-  std::string name;
-  for (double us = 0; std::getline(in, name, '\t') && in >> us; in.ignore()) times[name].us.push_back(us);
-  return times;
-}
-
 // What a call costs all processors together: unlike its time it does not grow with what others do there meanwhile.
 double processor_time_of(const std::map<std::string, Samples>& times, double front, int writers, int rounds) {
   return (times.at(kProcessorTime).us.front() + front) / (kCallsARound * writers * (rounds + kWarmUp));

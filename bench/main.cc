@@ -75,6 +75,7 @@ bool write_file(const std::string& path, const std::string& text) {
 int main(int argc, char** argv) {
   if (argc == 5 && std::string(argv[1]) == "--hold") return hold_idle(argv[2], argv[3], std::atoi(argv[4]));
   if (argc == 5 && std::string(argv[1]) == "--files-inside") return files_inside(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
+  if (argc == 4 && std::string(argv[1]) == "--egress-inside") return egress_inside(argv[2], std::atoi(argv[3]));
   Options options;
   options.setting.belljar = sibling();
   for (int i = 1; i < argc; ++i) {

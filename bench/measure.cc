@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <map>
 
 namespace belljar::bench {
 
@@ -69,6 +71,14 @@ std::vector<Samples> compare(const std::vector<Rival>& rivals, int rounds, std::
     }
   }
   return samples;
+}
+
+std::map<std::string, Samples> read_times(const std::string& file) {
+  std::map<std::string, Samples> times;
+  std::ifstream in(file);
+  std::string name;
+  for (double us = 0; std::getline(in, name, '\t') && in >> us; in.ignore()) times[name].us.push_back(us);
+  return times;
 }
 
 bool installed(const std::string& program) {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ struct Rival {
 // Runs all rivals `rounds` times in turns after three rounds of warming up. A rival that ever fails has no samples, and `failed`
 // names it: a refused start is fast and means nothing.
 std::vector<Samples> compare(const std::vector<Rival>& rivals, int rounds, std::vector<std::string>& failed);
+
+// What a client inside a sandbox wrote: a line `NAME\tMICROSECONDS` for each.
+std::map<std::string, Samples> read_times(const std::string& file);
 
 bool installed(const std::string& program);
 

@@ -31,7 +31,7 @@ std::vector<Peer> peers(const Setting& setting) {
         "--die-with-parent", "--new-session", "--", "/bin/true"}},
       {"crun", {"crun", "--root", here + "/crun", "--cgroup-manager=disabled", "run", "--bundle", here, "belljar-bench"}},
       {"docker", {"docker", "run", "--rm", "--network", "none", "--pull", "never", "busybox", "/bin/true"}},
-      {"codex", {"codex", "sandbox", "linux", "--", "/bin/true"}},
+      {"codex", {"codex", "sandbox", "--", "/bin/true"}},
       {"srt", {"srt", "/bin/true"}},
   };
 }

@@ -38,21 +38,25 @@ struct Setting {
   int requests = 0;     // of the soak of the proxy; 0: none
 };
 
-void bench_process(const Setting& setting, Report& report);    // whole processes, beside the peers installed
-void bench_library(const Setting& setting, Report& report);    // start to reap, exec in a live sandbox, the steps of a start
-void bench_end(const Setting& setting, Report& report);        // from SIGKILL to the front until its tree is gone
-void bench_egress(const Setting& setting, Report& report);     // the proxy beside a direct connection
-void bench_txn(const Setting& setting, Report& report);        // transactions over 100 000 files
-void bench_guard(const Setting& setting, Report& report);      // a command judged, a text scanned
-void bench_work(const Setting& setting, Report& report);       // build, git status, output, memory
-void bench_files(const Setting& setting, Report& report);      // what a brokered call on files costs more, 1 and 8 writers
-void bench_trees(const Setting& setting, Report& report);      // clone, unpack; starts in large workspaces
-void bench_session(const Setting& setting, Report& report);    // the library's Sandbox: commands, files, many idle ones, a soak
-void bench_idle(const Setting& setting, Report& report);       // of group session: many that do nothing
-void bench_container(const Setting& setting, Report& report);  // containers beside the engine's own exec and run
+void bench_process(const Setting& setting, Report& report);       // whole processes, beside the peers installed
+void bench_library(const Setting& setting, Report& report);       // start to reap, exec in a live sandbox, the steps of a start
+void bench_end(const Setting& setting, Report& report);           // from SIGKILL to the front until its tree is gone
+void bench_egress(const Setting& setting, Report& report);        // the proxy beside a direct connection
+void bench_egress_peers(const Setting& setting, Report& report);  // of group egress: the way out, from inside each peer
+void bench_txn(const Setting& setting, Report& report);           // transactions over 100 000 files
+void bench_guard(const Setting& setting, Report& report);         // a command judged, a text scanned
+void bench_work(const Setting& setting, Report& report);          // build, git status, output, memory
+void bench_files(const Setting& setting, Report& report);         // what a brokered call on files costs more, 1 and 8 writers
+void bench_trees(const Setting& setting, Report& report);         // clone, unpack; starts in large workspaces
+void bench_session(const Setting& setting, Report& report);       // the library's Sandbox: commands, files, many idle ones, a soak
+void bench_idle(const Setting& setting, Report& report);          // of group session: many that do nothing
+void bench_container(const Setting& setting, Report& report);     // containers beside the engine's own exec and run
 
 // What bench_files runs inside: writes its times to DIRECTORY/times. Returns an exit code.
 int files_inside(const std::string& directory, int writers, int rounds);
+// What bench_egress_peers runs inside: talks to the Echo at `server`, through the proxy that the environment names, and writes its
+// times to DIRECTORY/times. Returns an exit code.
+int egress_inside(const std::string& directory, int server);
 // What bench_idle starts: holds `count` sandboxes until standard input ends, and writes what it saw to `notes`.
 int hold_idle(const std::string& directory, const std::string& notes, int count);
 
