@@ -398,6 +398,7 @@ void give(Opening& opening) {
   const int listener = opening.file.context.listener.get();
   const std::uint64_t id = opening.file.call.id;
   const bool close_on_exec = opening.has(O_CLOEXEC);
+  const int fixed = opening.staged ? staged_number(opening) : -1;
   int number = -1;
   {
     const OneProcessor here(listener, opening.file.call);
@@ -408,7 +409,6 @@ void give(Opening& opening) {
     }
     // Ours is closed before the caller goes on: it may close its own and expect to have been the last (ETXTBSY, flock, a FIFO's
     // end).
-    const int fixed = opening.staged ? staged_number(opening) : -1;
     number = fixed >= 0 ? add_fd_at(listener, id, opening.opened.get(), close_on_exec, fixed)
                         : add_fd(listener, id, opening.opened.get(), close_on_exec);
     opening.opened.reset();

@@ -53,15 +53,6 @@ int explain_host(const Given& given, const LoadedPolicy& loaded) {
   return print(given.json ? policy::to_json_text(*answer) : policy::to_text(*answer));
 }
 
-// As the native backend takes a path (view.cc): of what is not there, where it would be made.
-std::string leads_to(const backend::Host& host, const std::string& path) {
-  std::string above = path;
-  while (above != "/" && !host.canonical(above)) above = backend::parent_of(above);
-  std::string real = host.canonical(above).value_or(above);
-  if (above.size() == path.size()) return real;
-  return (real == "/" ? "" : real) + path.substr(above == "/" ? 0 : above.size());
-}
-
 int explain(const Given& given) {
   auto loaded = load_policy(given.flags);
   if (!loaded) return print_error(loaded.error());
@@ -70,8 +61,9 @@ int explain(const Given& given) {
   if (given.path.empty())
     return print(given.json ? policy::explain_json(loaded->effective) : policy::explain_text(loaded->effective));
   const backend::RealHost host;
-  auto answer = policy::explain_path(loaded->effective, loaded->context, given.path,
-                                     [&](const std::string& path) { return leads_to(host, path); });
+  auto answer = policy::explain_path(loaded->effective, loaded->context, given.path, [&](const std::string& path) {
+    return host.canonical(path).value_or(backend::where_made(host, path));
+  });
   if (!answer) return print_error(answer.error());
   return print(given.json ? policy::to_json_text(*answer) : policy::to_text(*answer));
 }

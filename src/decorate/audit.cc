@@ -138,7 +138,7 @@ class AuditedProcess final : public decorate::ForwardedProcess {
       std::ignore = AuditedProcess::wait(std::chrono::milliseconds(0));
       end();
       ExecResult unknown;
-      unknown.reason = detached_ ? Reason::kExited : Reason::kCancelled;
+      unknown.reason = detached() ? Reason::kExited : Reason::kCancelled;
       tell(unknown);
     } catch (...) {  // a callback that throws must not end the program from a destructor
     }
@@ -154,17 +154,12 @@ class AuditedProcess final : public decorate::ForwardedProcess {
       throw;
     }
   }
-  Result<void> detach() override {
-    auto detached = inner().detach();
-    detached_ = detached_ || detached.has_value();
-    return detached;
-  }
 
  private:
   void tell(const ExecResult& result) {
     if (told_.exchange(true)) return;
     take(entry_, result);
-    if (detached_ && result.out.total == 0) entry_.reason = "detached";
+    if (detached() && result.out.total == 0) entry_.reason = "detached";
     entry_.duration = since(start_);
     recorder_->done(number_, entry_);
   }
@@ -181,7 +176,7 @@ class AuditedProcess final : public decorate::ForwardedProcess {
   AuditEntry entry_;
   std::int64_t number_;
   Clock::time_point start_ = Clock::now();
-  std::atomic<bool> told_{false}, detached_{false};
+  std::atomic<bool> told_{false};
 };
 
 class Audited final : public SandboxDecorator {

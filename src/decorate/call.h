@@ -1,7 +1,10 @@
 // What decorators need of a call: its words, and processes that are forwarded.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,15 +37,21 @@ class ForwardedProcess : public Process {
   }
   Result<void> close_stdin() override { return inner_->close_stdin(); }
   Result<void> resize(unsigned short rows, unsigned short columns) override { return inner_->resize(rows, columns); }
-  Result<void> detach() override { return inner_->detach(); }
+  Result<void> detach() override {
+    auto detached = inner_->detach();
+    detached_ = detached_ || detached.has_value();
+    return detached;
+  }
 
  protected:
+  bool detached() const noexcept { return detached_; }
   // Ends the command, as the inner handle's destructor does. For destructors that have something to tell afterwards.
   void end() noexcept { inner_.reset(); }
   Process& inner() const noexcept { return *inner_; }
 
  private:
   std::unique_ptr<Process> inner_;
+  std::atomic<bool> detached_{false};
 };
 
 }  // namespace belljar::decorate

@@ -185,7 +185,7 @@ class ToldProcess final : public decorate::ForwardedProcess {
       std::ignore = ToldProcess::wait(milliseconds(0));
       end();
       if (!told_.exchange(true))
-        teller_->tell_unread(command_, std::chrono::duration_cast<microseconds>(Clock::now() - start_), detached_);
+        teller_->tell_unread(command_, std::chrono::duration_cast<microseconds>(Clock::now() - start_), detached());
     } catch (...) {  // a callback that throws must not end the program from a destructor
     }
   }
@@ -199,17 +199,12 @@ class ToldProcess final : public decorate::ForwardedProcess {
       throw;
     }
   }
-  Result<void> detach() override {
-    auto detached = inner().detach();
-    detached_ = detached_ || detached.has_value();
-    return detached;
-  }
 
  private:
   std::shared_ptr<Teller> teller_;
   std::string command_;
   Clock::time_point start_ = Clock::now();
-  std::atomic<bool> told_{false}, detached_{false};
+  std::atomic<bool> told_{false};
 };
 
 class Watched final : public SandboxDecorator {

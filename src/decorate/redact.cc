@@ -127,7 +127,7 @@ class RedactedProcess final : public decorate::ForwardedProcess {
   ~RedactedProcess() override {
     end();
     try {
-      if (!detached_) callbacks_.finish();
+      if (!detached()) callbacks_.finish();
     } catch (...) {  // a callback that throws must not end the program from a destructor
     }
   }
@@ -139,16 +139,10 @@ class RedactedProcess final : public decorate::ForwardedProcess {
     }
     return result;
   }
-  Result<void> detach() override {
-    auto detached = inner().detach();
-    detached_ = detached_ || detached.has_value();
-    return detached;
-  }
 
  private:
   Secrets secrets_;
   Callbacks callbacks_;
-  std::atomic<bool> detached_{false};
 };
 
 class Redacted final : public SandboxDecorator {

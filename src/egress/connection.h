@@ -136,6 +136,7 @@ class Connection {
   bool server_tls();
   bool check_credentials();
   void guard_answers(const policy::Destination& place);
+  void stop_guarding();
   std::string filter(std::string_view bytes, bool last);
   void restore(HttpHead& head) const;
   void begin_answer();

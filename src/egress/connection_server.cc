@@ -249,8 +249,7 @@ bool Connection::begin_passing() {
   if (protocol_ == Protocol::kSocks) client_.out += socks_reply(SocksReply::kDone);
   if (protocol_ == Protocol::kConnect) client_.out += "HTTP/1.1 200 Connection established\r\n\r\n";
   if (!looks_into()) {
-    restorer_.reset();  // an earlier request's, on this connection
-    silence_ = Clock::time_point::max();
+    stop_guarding();  // what an earlier request on this connection asked for
     // Another port of a host that knows a value, say: what is in it can still be read where it is in the clear.
     if (leaves() && !is_left_whole()) guard_answers(asked_.destination);
     return begin_tunnel();

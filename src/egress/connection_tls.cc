@@ -167,10 +167,14 @@ bool Connection::check_credentials() {
   return true;
 }
 
-// A host that has a value may say it again whenever it is asked, in the clear too.
-void Connection::guard_answers(const policy::Destination& place) {
+void Connection::stop_guarding() {
   restorer_.reset();
   silence_ = Clock::time_point::max();
+}
+
+// A host that has a value may say it again whenever it is asked, in the clear too.
+void Connection::guard_answers(const policy::Destination& place) {
+  stop_guarding();
   const auto known = context_.options.credentials.known_to(place.host);
   if (!known.empty()) restorer_.emplace(known);
 }

@@ -15,28 +15,14 @@
 
 namespace belljar::session {
 
-namespace {
-
-// Out of `home` with what has ended.
-void leave_home(const std::weak_ptr<ContainedHome>& weak, const ContainedRun& run) {
-  std::shared_ptr<ContainedCommand> left;
-  const auto home = weak.lock();
-  if (home == nullptr) return;
-  const std::lock_guard lock(home->mutex);
-  const auto found = std::ranges::find_if(home->commands, [&](const auto& command) { return &command->run() == &run; });
-  if (found == home->commands.end()) return;
-  left = std::move(*found);  // destroyed without the lock
-  home->commands.erase(found);
-}
-
-}  // namespace
-
 ContainedCommand::ContainedCommand(std::shared_ptr<ContainedRun> run, const std::weak_ptr<ContainedHome>& home)
     : run_(std::move(run)),
       pid_(run_->await_start()),
-      follower_({.read = [run = run_] { return run->finish(); },
-                 .unread = {},
-                 .at_end = [run = run_, home] { leave_home(home, *run); }}) {}
+      follower_(
+          {.read = [run = run_] { return run->finish(); },
+           .unread = {},
+           .at_end = [run = run_, home] { leave_home(home, [&](const auto& command) { return &command->run() == run.get(); }); }}) {
+}
 
 Result<void> ContainedCommand::signal(int number) {
   if (number < 1 || number > SIGRTMAX) return Error(Code::kInvalidArgument, format("there is no signal {}", number));

@@ -1,11 +1,14 @@
 // A thread that reads one command to its end, and what came of it. For handles of commands.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
@@ -36,5 +39,19 @@ class Follower {
   std::shared_ptr<State> state_;
   std::thread thread_;
 };
+
+// Takes the first command that `is_one` says yes to out of `home`, where detached ones lie until they have ended: its pipes and
+// eventfds are open for as long as it lies there.
+template <class Home, class IsOne>
+void leave_home(const std::weak_ptr<Home>& weak, const IsOne& is_one) {
+  const auto home = weak.lock();
+  if (home == nullptr) return;
+  typename decltype(home->commands)::value_type left;  // destroyed without the lock
+  const std::lock_guard lock(home->mutex);
+  const auto found = std::ranges::find_if(home->commands, is_one);
+  if (found == home->commands.end()) return;
+  left = std::move(*found);
+  home->commands.erase(found);
+}
 
 }  // namespace belljar::session

@@ -37,18 +37,6 @@ ssize_t write_quietly(int fd, std::string_view bytes) {
   return ::write(fd, bytes.data(), bytes.size());
 }
 
-// Out of `home` with what has ended: its pipes and eventfds are open for as long as it lies there.
-void leave_home(const std::weak_ptr<Detached>& weak, const Running& running) {
-  std::shared_ptr<SpawnedCommand> left;
-  const auto home = weak.lock();
-  if (home == nullptr) return;
-  const std::lock_guard lock(home->mutex);
-  const auto found = std::ranges::find_if(home->commands, [&](const auto& command) { return command->runs(running); });
-  if (found == home->commands.end()) return;
-  left = std::move(*found);  // destroyed without the lock
-  home->commands.erase(found);
-}
-
 Error no_input(const char* reason) {
   return Error(Code::kFailedPrecondition, "cannot write to the command's stdin").reason(reason);
 }
@@ -62,9 +50,10 @@ SpawnedCommand::SpawnedCommand(std::shared_ptr<Running> running, std::shared_ptr
       terminal_(terminal),
       pid_(running_->await_start()),
       input_(running_->take_input()),
-      follower_({.read = [run = running_] { return run->finish(); },
-                 .unread = [core = core_](ExecResult& result) { core->give_back(result); },
-                 .at_end = [run = running_, home] { leave_home(home, *run); }}) {}
+      follower_(
+          {.read = [run = running_] { return run->finish(); },
+           .unread = [core = core_](ExecResult& result) { core->give_back(result); },
+           .at_end = [run = running_, home] { leave_home(home, [&](const auto& command) { return command->runs(*run); }); }}) {}
 
 Result<void> SpawnedCommand::signal(int number) {
   if (number < 1 || number > SIGRTMAX) return Error(Code::kInvalidArgument, format("there is no signal {}", number));

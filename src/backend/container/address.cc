@@ -26,11 +26,6 @@ constexpr std::string_view kUnix = "unix://", kTcp = "tcp://";
 constexpr std::size_t kLongestPath = 107;  // sockaddr_un, unix(7)
 constexpr std::uint16_t kPlainPort = 2375, kTlsPort = 2376;
 
-std::string variable(const std::map<std::string, std::string>& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? std::string() : found->second;
-}
-
 Error no_address(std::string_view text, std::string reason) {
   return Error(Code::kInvalidArgument, format("cannot use {} as a container engine's address", quoted(text)))
       .reason(std::move(reason))
@@ -105,6 +100,11 @@ Result<std::optional<TlsFiles>> tls_of(const std::map<std::string, std::string>&
   std::string directory = variable(environment, "DOCKER_CERT_PATH");
   if (directory.empty()) directory = variable(environment, "HOME") + "/.docker";
   return std::optional<TlsFiles>({directory + "/ca.pem", directory + "/cert.pem", directory + "/key.pem"});
+}
+
+std::string variable(const std::map<std::string, std::string>& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::string() : found->second;
 }
 
 std::vector<std::string> usual_places(const std::map<std::string, std::string>& environment) {

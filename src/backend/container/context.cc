@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 
+#include "backend/container/address.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -28,11 +29,6 @@ Json read_json(const std::filesystem::path& path) {
 std::string text_at(const Json& json, const char* pointer) {
   const Json::json_pointer at(pointer);
   return json.is_object() && json.contains(at) && json[at].is_string() ? json[at].get<std::string>() : std::string();
-}
-
-std::string variable(const std::map<std::string, std::string>& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? std::string() : found->second;
 }
 
 }  // namespace

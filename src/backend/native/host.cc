@@ -166,6 +166,13 @@ bool is_under(std::string_view path, std::string_view folder) noexcept {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
+std::string where_made(const Host& host, const std::string& path) {
+  std::string above = parent_of(path);
+  while (above != "/" && !host.canonical(above)) above = parent_of(above);
+  const std::string real = host.canonical(above).value_or(above);
+  return (real == "/" ? "" : real) + path.substr(above == "/" ? 0 : above.size());
+}
+
 std::string parent_of(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string_view::npos || slash == 0) return "/";

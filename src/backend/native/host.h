@@ -76,5 +76,7 @@ class RealHost : public Host {
 bool is_under(std::string_view path, std::string_view folder) noexcept;  // equal counts; whole components
 std::string parent_of(std::string_view path);                            // "/" for "/" and "/a"
 std::size_t depth_of(std::string_view path) noexcept;
+// Of a name that is not there: where it would be made, links on the way followed.
+std::string where_made(const Host& host, const std::string& path);
 
 }  // namespace belljar::backend

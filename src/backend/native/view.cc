@@ -100,13 +100,6 @@ class Planner {
   void gap(std::string clause, std::string what, std::string where) {
     paths_.gaps.push_back({.clause = std::move(clause), .what = std::move(what), .where = std::move(where)});
   }
-  // Of a name that is not there: where it would be made.
-  std::string where_made(const std::string& path) const {
-    std::string above = parent_of(path);
-    while (above != "/" && !host_.canonical(above)) above = parent_of(above);
-    const std::string real = host_.canonical(above).value_or(above);
-    return (real == "/" ? "" : real) + path.substr(above == "/" ? 0 : above.size());
-  }
 
   void add_private(const std::string& path, mode_t mode, bool readonly = false) {
     if (path.empty() || path == "/" || is_under(path, place_.workspace)) return;  // inside the workspace it is as writable as that
@@ -271,7 +264,7 @@ class Planner {
       }
       const auto real = host_.canonical(entry.path);
       if (!real) {
-        const std::string where = where_made(entry.path);
+        const std::string where = where_made(host_, entry.path);
         if (writable(entry.path)) gap("filesystem.absent_readonly", entry.path, entry.path);
         if (where != entry.path && writable(where)) gap("filesystem.absent_readonly", entry.path, where);
         continue;
@@ -540,7 +533,7 @@ class Planner {
       if (const auto real = host_.canonical(path)) hide_at(path, *real, kind_of(*real), source);
     } else if (kind != PathKind::kAbsent) {
       if (const auto real = host_.canonical(path); real && *real != path) return hide_at(path, *real, kind, source);
-    } else if (const std::string where = where_made(path); where != path) {
+    } else if (const std::string where = where_made(host_, path); where != path) {
       hide_at(path, where, kind, source);
     }
     hide_at(path, path, kind, source);
