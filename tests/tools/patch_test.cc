@@ -124,7 +124,8 @@ TEST(Patch, ASeriesIsReadCommitByCommit) {
   const std::string from = "From " + std::string(40, '0') + " Mon Sep 17 00:00:00 2001\n";
   const auto commits = [](const std::string& text) {
     std::vector<std::size_t> found;
-    for (const FilePatch& each : parse_patch(text).value()) found.push_back(each.commit);
+    const auto files = parse_patch(text);
+    for (const FilePatch& each : files.value()) found.push_back(each.commit);
     return found;
   };
   EXPECT_EQ(commits(from + diff + diff + "-- \n2.39\n\n" + from + diff), (std::vector<std::size_t>{1, 1, 2}));
