@@ -183,6 +183,9 @@ struct SandboxConfig {
   // of the one in use, and ExecResult::tried tells of those before it; when none starts, the error does.
   std::vector<std::string> fallback;
   Policy policy;
+  // By keys of the policy file ("network.allowed_domains"): where the policy's values come from, for what refusals say (Violation).
+  // Values that are not named here read "built-in".
+  std::map<std::string, Origin> origins;
   CancelToken cancel;                             // cancelled: a start() under way ends with kCanceled, where it waits for others
   std::string workspace;                          // empty: the current directory
   std::map<std::string, std::string> caller_env;  // what the policy's environment is taken from; empty: this process's own

@@ -51,9 +51,9 @@ bool Context::has_credit() {
 }
 
 const Origin& Context::origin_of(const std::string& rule_key) const {
-  if (rule_key == "network.denied_domains") return options.denied_origin;
-  if (rule_key == "network.allowed_domains") return options.allowed_origin;
-  if (rule_key == "network.allowed_requests") return options.requests_origin;
+  if (rule_key == "network.denied_domains") return options.rule_origins.denied;
+  if (rule_key == "network.allowed_domains") return options.rule_origins.allowed;
+  if (rule_key == "network.allowed_requests") return options.rule_origins.requests;
   if (rule_key == "network.credentials") return options.credentials_origin;
   return rule_key == "limits.egress_bytes" ? options.limit_origin : options.mode_origin;
 }

@@ -90,7 +90,7 @@ struct Proxy::State {
   void advance(std::uint64_t id);
   void sweep();
   void do_asked();
-  void set_rules(policy::HostRules rules);
+  void set_rules(policy::HostRules rules, std::optional<RuleOrigins> origins);
   void watch(int fd, std::uint64_t token) const;
 };
 
@@ -144,8 +144,9 @@ void Proxy::State::do_asked() {
   }
 }
 
-void Proxy::State::set_rules(policy::HostRules rules) {
+void Proxy::State::set_rules(policy::HostRules rules, std::optional<RuleOrigins> origins) {
   context.options.rules = std::move(rules);
+  if (origins) context.options.rule_origins = *std::move(origins);
   for (const auto& [id, connection] : connections) {
     connection->on_rules();
     ready.insert(id);
@@ -363,8 +364,8 @@ bool Proxy::on_thread(const std::function<void()>& act) {
   return true;
 }
 
-void Proxy::set_rules(policy::HostRules rules) {
-  (void)on_thread([&] { state_->set_rules(std::move(rules)); });
+void Proxy::set_rules(policy::HostRules rules, std::optional<RuleOrigins> origins) {
+  (void)on_thread([&] { state_->set_rules(std::move(rules), std::move(origins)); });
 }
 
 EgressLog Proxy::take_log() {

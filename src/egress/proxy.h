@@ -45,11 +45,17 @@ struct ProxyTimeouts {
 
 enum class Methods { kFull, kLimited };  // kLimited: GET, HEAD and OPTIONS; no tunnels, since what is in them cannot be seen
 
+// Where the rules for hosts come from, for what refusals say.
+struct RuleOrigins {
+  Origin allowed, denied, requests;
+};
+
 struct ProxyOptions {
   policy::HostRules rules;
+  RuleOrigins rule_origins;
   Methods methods = Methods::kFull;
   std::string credential;  // "user:password" that clients must send; empty: none
-  Origin allowed_origin, denied_origin, mode_origin, requests_origin, limit_origin, credentials_origin;
+  Origin mode_origin, limit_origin, credentials_origin;
   std::shared_ptr<Interceptor> interceptor;  // none: TLS is never looked into, and what needs it is refused
   policy::LookRules look;
   Credentials credentials;
@@ -112,8 +118,8 @@ class Proxy {
 
   // The next two from any thread, also beside stop(); they return when it is done.
   // From now on these rules hold: connections that they refuse are refused, or cut where an answer has begun; then the record says
-  // `rules`.
-  void set_rules(policy::HostRules rules);
+  // `rules`. `origins`: of these rules; empty: as of those before.
+  void set_rules(policy::HostRules rules, std::optional<RuleOrigins> origins = {});
   // What happened since the last take_log(): connections that have ended, and those whose client has closed its end. Empty after
   // stop(). Neither is to be called on the proxy's own thread.
   EgressLog take_log();

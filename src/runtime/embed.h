@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "egress/intercept.h"
+#include "runtime/violations.h"
 
 namespace belljar::runtime {
 
@@ -18,6 +20,7 @@ struct Embedded {
   std::optional<Filesystem> rules;  // all that find_rule() needs for any path; unset: the mode has no rules
   backend::Workplace place;
   std::vector<std::string> caller_env;
+  std::shared_ptr<const Origins> origins;  // of the policy's values; null: nobody says
 };
 
 // `workspace`: empty is the current directory. `caller_env`: empty is this process's own. Errors: kInvalidArgument, kNotFound,

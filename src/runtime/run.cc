@@ -133,7 +133,7 @@ class Run {
       supervised.result.violations_hidden = broker->hidden();
     }
     outlet.close(supervised.result);
-    add_limit_violations(supervised.result);
+    add_limit_violations(supervised.result, policy_, session_.origins, command_.argv[0], {});
     ran_.steps = sandbox.steps();
     take(std::move(supervised), sandbox);
     ran_.times.end = Clock::now() - ended;
@@ -179,13 +179,6 @@ class Run {
     for (int n = 0; n < 3; ++n) request.stdio[n] = stdio.command_fd(n);
     request.pty = stdio.pty();
     return request;
-  }
-
-  void add_limit_violations(ExecResult& result) const {
-    std::uint64_t next = result.violations_dropped + result.violations_hidden;
-    for (const Violation& violation : result.violations) next += violation.count;
-    for (Violation& violation : limit_violations(result, policy_, session_.origins, command_.argv[0], next))
-      result.violations.push_back(std::move(violation));
   }
 
   void take(Supervised supervised, const launch::Sandbox& sandbox) {

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <string_view>
 
 #include "base/format.h"
 #include "policy/schema.h"
+#include "runtime/supervise.h"
 
 namespace belljar::runtime {
 namespace {
@@ -26,11 +28,9 @@ std::vector<std::string> limits_of(const ExecResult& result) {
   return limits;
 }
 
-// A timeout that only its cap gives is the cap's.
-std::string key_of(const std::string& limit, const Policy& policy) {
-  if (limit == "timeout" && policy.limits.max_timeout &&
-      (!policy.limits.timeout || *policy.limits.timeout >= *policy.limits.max_timeout))
-    return "limits.max_timeout";
+// A timeout that only its cap gives is the cap's. `timeout`: the one in force.
+std::string key_of(const std::string& limit, const Policy& policy, std::optional<std::chrono::milliseconds> timeout) {
+  if (limit == "timeout" && policy.limits.max_timeout && timeout >= policy.limits.max_timeout) return "limits.max_timeout";
   return "limits." + limit;
 }
 
@@ -43,11 +43,15 @@ Origin origin_of(const Origins* origins, const std::string& key) {
   return {"built-in", "", 0};
 }
 
-std::vector<Violation> limit_violations(const ExecResult& result, const Policy& policy, const Origins* origins,
-                                        const std::string& program, std::uint64_t next) {
-  std::vector<Violation> violations;
+void add_limit_violations(ExecResult& result, const Policy& policy, const Origins* origins, const std::string& program,
+                          std::optional<std::chrono::milliseconds> timeout) {
+  std::uint64_t next = result.violations_dropped + result.violations_hidden;
+  for (const Violation& violation : result.violations) next += violation.count;
+  const auto rules = effective_timeout(policy.limits);
+  if (!timeout) timeout = rules;
   for (const std::string& limit : limits_of(result)) {
-    const std::string name = key_of(limit, policy);
+    if (limit == "timeout" && (!rules || *timeout < *rules)) continue;
+    const std::string name = key_of(limit, policy, timeout);
     const policy::Key* key = policy::find_key(name);
     const auto value = key == nullptr ? std::nullopt : policy::load(*key, policy);
     if (!value) continue;  // for instance the cap on output of --json, which no policy asked for
@@ -61,9 +65,8 @@ std::vector<Violation> limit_violations(const ExecResult& result, const Policy& 
     violation.origin = origin_of(origins, name);
     violation.errnum = errno_of(limit);
     violation.allowed = "up to " + policy::to_toml(*value);
-    violations.push_back(std::move(violation));
+    result.violations.push_back(std::move(violation));
   }
-  return violations;
 }
 
 }  // namespace belljar::runtime

@@ -1,7 +1,9 @@
 // Refusals that this room sees itself, and what a run's list of violations is made of.
 #pragma once
 
+#include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +18,10 @@ using Origins = std::map<std::string, Origin>;
 // Where `key` got its value; {"built-in"} when nobody set it or `origins` is null.
 Origin origin_of(const Origins* origins, const std::string& key);
 
-// One violation for each limit that `result` says was reached (limits_hit, and the timeouts that are its reason), as far as
-// `policy` asked for it. `program` is what was run: a limit is the whole tree's. Times are now; sequences go on from `next`.
-std::vector<Violation> limit_violations(const ExecResult& result, const Policy& policy, const Origins* origins,
-                                        const std::string& program, std::uint64_t next);
+// Adds to `result` one violation for each limit that it says was reached (limits_hit, and the timeouts that are its reason), as far
+// as `policy` asked for it. `program` is what was run: a limit is the whole tree's. Times are now; sequences go on from those
+// there. `timeout`: the one in force, empty where that is the policy's; a shorter one the caller gave, and it is no rule's.
+void add_limit_violations(ExecResult& result, const Policy& policy, const Origins* origins, const std::string& program,
+                          std::optional<std::chrono::milliseconds> timeout);
 
 }  // namespace belljar::runtime

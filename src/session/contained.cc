@@ -240,6 +240,7 @@ Result<std::unique_ptr<ContainedRun>> ContainedSandbox::begin(const Command& com
   request.cwd = shown_at_ + cwd.substr(std::min(host.size(), cwd.size()));
   request.command = command;
   request.limits = embedded_.policy.limits;
+  request.origins = embedded_.origins;
   request.last = alive->box == nullptr;
   Box box = BELLJAR_TRY(box_for_command(*alive));
   auto run = ContainedRun::start(std::move(box), std::move(request));

@@ -17,6 +17,7 @@
 #include "base/patience.h"
 #include "runtime/run.h"
 #include "runtime/supervise.h"
+#include "runtime/violations.h"
 
 namespace belljar::session {
 namespace {
@@ -331,6 +332,9 @@ ExecResult ContainedRun::result() {
   result.out = std::move(out_).finish();
   result.err = std::move(err_).finish();
   if (result.out.omitted > 0 || result.err.omitted > 0) result.limits_hit.emplace_back("output");
+  Policy policy;  // nothing but limits is asked of it
+  policy.limits = request_.limits;
+  runtime::add_limit_violations(result, policy, request_.origins.get(), request_.command.argv[0], request_.timeout);
   return result;
 }
 

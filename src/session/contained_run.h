@@ -18,6 +18,7 @@
 #include "base/format.h"
 #include "belljar/sandbox.h"
 #include "runtime/capture.h"
+#include "runtime/violations.h"
 
 namespace belljar::session {
 
@@ -32,7 +33,8 @@ struct ContainedRequest {
   OutputCallback on_stdout, on_stderr;
   std::uint64_t output_bytes = 0;
   Limits limits;
-  bool last = false;  // the container is this command's own, and goes with it
+  std::shared_ptr<const runtime::Origins> origins;  // for violations; may be null
+  bool last = false;                                // the container is this command's own, and goes with it
 };
 
 class ContainedRun {

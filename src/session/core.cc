@@ -101,7 +101,7 @@ Result<void> Core::prepare() {
   plan.rlimits.insert(plan.rlimits.end(), limits_->rlimits().begin(), limits_->rlimits().end());
   plan.cgroup_fd = limits_->cgroup_fd();
   plan.join_files = limits_->join_files();
-  outlet_.emplace(policy, no_command_, nullptr, options_.interception.get());
+  outlet_.emplace(policy, no_command_, origins(), options_.interception.get());
   BELLJAR_CHECK(outlet_->plan(plan, report));
   return runtime::check_required(report, policy);
 }
@@ -117,10 +117,10 @@ Result<void> Core::launch() {
   runtime::lower_skipped(plan, sandbox_.skipped(), options_.prepared.report);
   BELLJAR_CHECK(outlet_->open(sandbox_, plan, options_.prepared.report, false));
   if (UniqueFd listener = sandbox_.take_listener(); listener.valid()) {
-    broker::BrokerOptions rules = runtime::broker_options(options_.prepared, options_.policy, nullptr);
+    broker::BrokerOptions rules = runtime::broker_options(options_.prepared, options_.policy, origins());
     rules.began = began;
     if (!options_.prepared.pid_namespace) rules.guard = init_pid_;
-    if (options_.rules) rules.explain = runtime::explainer(*options_.rules, nullptr);
+    if (options_.rules) rules.explain = runtime::explainer(*options_.rules, origins());
     broker_ = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules)));
   }
   const auto identity = lent_identity().value_or(std::pair(static_cast<uid_t>(-1), static_cast<gid_t>(-1)));
@@ -378,6 +378,10 @@ void apply(const NetworkRules& rules, Network& network) {
   network.allowed_requests = rules.allowed_requests;
 }
 
+NetworkRules rules_of(const Network& network) {
+  return {network.allowed_domains, network.denied_domains, network.allowed_requests};
+}
+
 Result<void> Core::set_network_rules(const NetworkRules& rules) {
   const std::lock_guard lock(outlet_mutex_);
   auto before = std::exchange(network_rules_, rules);
@@ -407,10 +411,14 @@ void Core::close_hosts(std::uint64_t id) noexcept {
 Result<void> Core::apply_hosts() {
   if (!outlet_) return not_running();
   Network network = options_.policy.network;
-  if (network_rules_) apply(*network_rules_, network);
+  std::optional<Origin> origin;
+  if (network_rules_ && *network_rules_ != rules_of(network)) {
+    apply(*network_rules_, network);
+    origin = kSetWhileItRan;
+  }
   for (const auto& [id, domains] : opened_hosts_)
     network.allowed_domains.insert(network.allowed_domains.end(), domains.begin(), domains.end());
-  return outlet_->set_hosts(network);
+  return outlet_->set_hosts(network, origin);
 }
 
 std::optional<runtime::Hit> Core::hit() const {

@@ -26,6 +26,7 @@
 #include "launch/launcher.h"
 #include "runtime/limits.h"
 #include "runtime/outlet.h"
+#include "runtime/violations.h"
 #include "session/files.h"
 #include "session/reactor.h"
 
@@ -44,6 +45,8 @@ struct CommandState {
 };
 
 void apply(const NetworkRules& rules, Network& network);
+NetworkRules rules_of(const Network& network);
+inline const Origin kSetWhileItRan{"rules set while the sandbox ran", "", 0};
 
 struct CoreOptions {
   backend::Prepared prepared;
@@ -56,6 +59,7 @@ struct CoreOptions {
   // Called when it has ended, whatever ended it, with what no result has told: refusals nobody took, and what went through the
   // proxy. From any thread.
   std::function<void(const ExecResult&)> on_end;
+  std::shared_ptr<const runtime::Origins> origins;  // for violations; may be null
   std::string remove_when_idle;  // a directory of the host that goes when idle_timeout ends the sandbox; empty: none
 };
 
@@ -87,6 +91,7 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   int init_pid() const noexcept { return init_pid_; }
   bool in_use() const noexcept { return users_.load() > 0; }
   const Policy& policy() const noexcept { return options_.policy; }
+  const runtime::Origins* origins() const noexcept { return options_.origins.get(); }
   const EnforcementReport& enforcement() const noexcept { return options_.prepared.report; }
   // The sandbox's environment with `overrides` on top, for one command.
   std::vector<std::string> environment_with(const std::map<std::string, std::string>& overrides) const;

@@ -89,7 +89,14 @@ EnforcementReport LiveSandbox::enforcement() const {
 Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
   CoreOptions options;
   options.policy = embedded_.policy;
-  if (network_rules_) apply(*network_rules_, options.policy.network);  // made anew while they hold
+  options.origins = embedded_.origins;
+  if (network_rules_ && *network_rules_ != rules_of_policy()) {  // made anew while they hold
+    apply(*network_rules_, options.policy.network);
+    auto origins = embedded_.origins ? *embedded_.origins : runtime::Origins();
+    for (const char* key : {"network.allowed_domains", "network.denied_domains", "network.allowed_requests"})
+      origins[key] = kSetWhileItRan;
+    options.origins = std::make_shared<const runtime::Origins>(std::move(origins));
+  }
   BELLJAR_CHECK(runtime::check_served(options.policy));
   Limits& limits = options.policy.limits;
   options.idle_timeout = limits.idle_timeout ? limits.idle_timeout : lifecycle_.idle_timeout;
@@ -132,6 +139,7 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
                         options.idle_timeout,
                         options.interception,
                         on_end_,
+                        options.origins,
                         {}};
     if (lifecycle_.remove_workspace) attempt.remove_when_idle = place.workspace;
     attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));
@@ -354,10 +362,7 @@ Result<void> LiveSandbox::set_network_rules(const NetworkRules& rules) {
   return {};
 }
 
-NetworkRules LiveSandbox::rules_of_policy() const {
-  const Network& network = embedded_.policy.network;
-  return {network.allowed_domains, network.denied_domains, network.allowed_requests};
-}
+NetworkRules LiveSandbox::rules_of_policy() const { return rules_of(embedded_.policy.network); }
 
 Result<NetworkRules> LiveSandbox::network_rules() const {
   const std::lock_guard lock(mutex_);

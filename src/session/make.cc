@@ -99,6 +99,7 @@ Result<std::shared_ptr<Sandbox>> make_live(const SandboxConfig& config, const st
   BELLJAR_CHECK(policy::check_timeout(config.policy.limits.timeout));
   BELLJAR_CHECK(policy::check_timeout(config.policy.limits.max_timeout));
   runtime::Embedded embedded = BELLJAR_TRY(runtime::embed(config.policy, workspace, config.caller_env));
+  if (!config.origins.empty()) embedded.origins = std::make_shared<const runtime::Origins>(config.origins);
   session::Lifecycle lifecycle{.idle_timeout = config.idle_timeout,
                                .remove_workspace = config.on_stop == OnStop::kClean,
                                .empty_workspace = config.on_start == OnStart::kEmpty,

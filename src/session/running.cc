@@ -19,6 +19,7 @@
 #include "runtime/run.h"
 #include "runtime/start_failure.h"
 #include "runtime/supervise.h"
+#include "runtime/violations.h"
 
 namespace belljar::session {
 namespace {
@@ -322,6 +323,7 @@ ExecResult Running::result() {
   result.err = std::move(err_.capture).finish();
   if (result.out.omitted > 0 || result.err.omitted > 0) result.limits_hit.emplace_back("output");
   core_->take_seen(result);
+  runtime::add_limit_violations(result, core_->policy(), core_->origins(), request_.command.argv[0], request_.timeout);
   return result;
 }
 

@@ -224,6 +224,8 @@ TEST_F(ContainerBackend, LimitsAreNamedWhenTheyAreHit) {
   const ExecResult pids =
       sandbox->exec("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22; do sleep 5 & done; wait").value();
   EXPECT_EQ(pids.limits_hit, std::vector<std::string>{"pids"});
+  ASSERT_EQ(pids.violations.size(), 1U);
+  EXPECT_EQ(pids.violations[0].rule, "limits.pids");
   EXPECT_EQ(out(*sandbox, "ulimit -n; ulimit -f"), "40\n2048\n");
   EXPECT_NE(sandbox->exec("head -c 3000000 /dev/zero >big").value().exit_code, 0);
   EXPECT_EQ(sandbox->stat("big")->size, 1U << 20);

@@ -243,6 +243,28 @@ TEST_F(Lifecycle, DiskThatGrowsTooMuchEndsTheCommandAndNotTheSandbox) {
   EXPECT_EQ(sandbox->exec("echo on").value().out.bytes, "on\n");
 }
 
+TEST_F(Lifecycle, ALimitThatWasReachedIsAViolationOfItsRule) {
+  config_.workspace = place_.path();
+  config_.policy.limits.timeout = 300ms;
+  config_.policy.limits.max_timeout = 400ms;
+  config_.policy.limits.disk = Bytes{8U << 20};
+  config_.origins = {{"limits.timeout", {"project", "/p/policy.toml", 3}}};
+  const auto sandbox = start();
+  const auto told = [&](const char* text, const ExecOptions& options) {
+    std::string all;
+    const ExecResult result = sandbox->exec(text, options).value();
+    for (const Violation& each : result.violations)
+      all += each.operation + " " + each.target + " " + each.rule + " " + to_string(each.origin) + " " + each.allowed + "\n";
+    return all;
+  };
+  EXPECT_EQ(told("sleep 20", {}), "limit timeout limits.timeout project /p/policy.toml:3 up to \"300ms\"\n");
+  EXPECT_EQ(told("sleep 20", {.timeout = 10s}), "limit timeout limits.max_timeout built-in up to \"400ms\"\n") << "its cap";
+  EXPECT_EQ(told("sleep 20", {.timeout = 100ms}), "") << "the caller's own";
+  EXPECT_EQ(told("true", {}), "");
+  EXPECT_EQ(told("head -c 60M /dev/zero >big; sleep 20", {}).substr(0, 23), "limit disk limits.disk ");
+  EXPECT_TRUE(sandbox->remove("big"));
+}
+
 TEST_F(Lifecycle, WhatEndedByItselfWasEndedByNoLimit) {
   config_.workspace = place_.path();
   config_.policy.limits.disk = Bytes{1U << 20};

@@ -71,6 +71,23 @@ TEST_F(LiveNetwork, AResultTellsWhatWentThroughTheProxy) {
   EXPECT_TRUE(sandbox->exec("true").value().egress.empty());
 }
 
+TEST_F(LiveNetwork, ARefusalSaysWhereItsRuleComesFrom) {
+  const Origin file{"project", "/p/policy.toml", 3}, built_in{"built-in", "", 0};
+  config_.policy.network.allowed_domains = {place_of(one_)};
+  config_.origins = {{"network.allowed_domains", file}};
+  const auto sandbox = start();
+  const auto origin_of_refusal = [&](const test::ModelServer& server) {
+    const ExecResult result = sandbox->exec(ask(server)).value();
+    return result.violations.empty() ? Origin{} : result.violations[0].origin;
+  };
+  EXPECT_EQ(origin_of_refusal(two_), file);
+  EXPECT_EQ(origin_of_refusal(one_), Origin{}) << "the twin";
+  ASSERT_TRUE(sandbox->set_network_rules({.allowed_domains = {place_of(two_)}, .denied_domains = {}, .allowed_requests = {}}));
+  EXPECT_EQ(origin_of_refusal(one_).layer, "rules set while the sandbox ran");
+  ASSERT_TRUE(sandbox->set_network_rules({.allowed_domains = {place_of(one_)}, .denied_domains = {}, .allowed_requests = {}}));
+  EXPECT_EQ(origin_of_refusal(two_), file) << "the policy's own again";
+}
+
 TEST_F(LiveNetwork, RulesChangeWhileItRuns) {
   config_.policy.network.allowed_domains = {place_of(one_)};
   const auto sandbox = start();

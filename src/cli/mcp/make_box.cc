@@ -95,6 +95,7 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   const PolicyFlags policy_flags = BELLJAR_TRY(flags_for(flags, wish));
   Plan plan{.loaded = BELLJAR_TRY(load_policy(policy_flags))};
   plan.config.policy = plan.loaded.effective.policy;
+  plan.config.origins = plan.loaded.effective.origins;
   plan.config.workspace = plan.loaded.context.workspace;
   plan.config.backend = plan.config.policy.backend;
   plan.config.fallback = plan.config.policy.fallback;

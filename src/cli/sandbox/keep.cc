@@ -104,6 +104,7 @@ Result<Made> make(Json& setup) {
   made.notes = made.loaded->effective.warnings;
   SandboxConfig config;
   config.policy = made.loaded->effective.policy;
+  config.origins = made.loaded->effective.origins;
   // Not `fallback`: a sandbox that stays is one of our own processes.
   const backend::RealHost host;
   const auto backend = backend::find_backend(config.policy.backend, host);
