@@ -47,9 +47,10 @@ std::string execution_text(const Json& data) {
 
 std::string violation_text(const Json& data) {
   const std::int64_t count = data.value("count", std::int64_t{1});
-  return format("refused: {} {} by {}: {} ({}){}", escaped(data.value("operation", "")), belljar::quoted(data.value("target", "")),
-                belljar::quoted(data.value("program", "")), errno_name(data.value("errno", 0)), escaped(data.value("rule", "")),
-                count > 1 ? format(", {} times", count) : "");
+  const int errnum = data.value("errno", 0);  // 0: no call was refused, a limit ended processes
+  return format("refused: {} {} by {}{} ({}){}", escaped(data.value("operation", "")), belljar::quoted(data.value("target", "")),
+                belljar::quoted(data.value("program", "")), errnum != 0 ? ": " + errno_name(errnum) : "",
+                escaped(data.value("rule", "")), count > 1 ? format(", {} times", count) : "");
 }
 
 // What has no sentence of its own: name=value.
