@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -50,24 +54,48 @@ RunRequest make_request(const Command& command, const SpawnOptions& options, con
   return request;
 }
 
-// What runs in it besides its pid 1, by name; empty: nothing.
-std::string names_of_processes(int init_pid) {
+// It runs no instruction of its own any more: gone, a zombie, or SIGKILL waits for it.
+bool is_ending(int pid) {
+  std::ifstream status(format("/proc/{}/status", pid));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("State:\tZ") || line.starts_with("State:\tX")) return true;
+    if (!line.starts_with("SigPnd:") && !line.starts_with("ShdPnd:")) continue;
+    const std::uint64_t pending = std::strtoull(line.c_str() + line.find('\t') + 1, nullptr, 16);
+    if ((pending >> (SIGKILL - 1) & 1U) != 0) return true;
+  }
+  return !status.is_open();
+}
+
+// What runs in it besides its pid 1. Children of a command that was killed may end a moment after it, and are waited for.
+std::vector<int> processes_of(int init_pid) {
+  constexpr std::chrono::milliseconds kPatience(1000), kPause(1);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    std::vector<int> pids = kernel::list_tree(init_pid);
+    std::erase(pids, init_pid);
+    const std::size_t all = pids.size();
+    std::erase_if(pids, is_ending);
+    if (!pids.empty() || all == 0 || std::chrono::steady_clock::now() >= deadline) return pids;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+std::string names_of(const std::vector<int>& pids) {
   constexpr std::size_t kMost = 5;
-  const std::vector<int> pids = kernel::list_tree(init_pid);
   std::string names;
-  for (std::size_t i = 1; i < pids.size() && i <= kMost; ++i) {
+  for (std::size_t i = 0; i < pids.size() && i < kMost; ++i) {
     std::ifstream file(format("/proc/{}/comm", pids[i]));
     std::string name;
     if (!std::getline(file, name)) continue;  // it is gone
     names += (names.empty() ? "" : ", ") + escaped(name);
   }
-  if (pids.size() > kMost + 1) names += format(" and {} more", pids.size() - 1 - kMost);
+  if (pids.size() > kMost) names += format(" and {} more", pids.size() - kMost);
   return names;
 }
 
 Result<void> check_quiet(const Core& core) {
   const Error refused = Error(Code::kFailedPrecondition, "cannot change the layers of the workspace");
-  if (const std::string names = names_of_processes(core.init_pid()); !names.empty())
+  if (const std::string names = names_of(processes_of(core.init_pid())); !names.empty())
     return Error(refused).reason(format("processes run in the sandbox: {}", names)).next("end them, or stop() the sandbox");
   if (!core.in_use()) return {};
   return Error(refused).reason("a call of another thread is under way").next("wait for its end");
