@@ -59,13 +59,17 @@ struct Context {
         listed(options.listed),
         violations(options.max_violations, options.ignored) {}
 
+  Origin origin_of(const std::string& rule) const {
+    return options.origin_of ? options.origin_of(rule) : Origin{"built-in", "", 0};
+  }
+
   // Records a refusal by network.allow_unix_sockets and returns `-errnum`.
   int refuse(const Caller& caller, std::string operation, std::string target, int errnum, std::string allowed) {
     return refuse(caller, std::move(operation), std::move(target), errnum, std::move(allowed), "network.allow_unix_sockets");
   }
   // The same for any policy key. All of the caller is read here, so before it is answered.
   int refuse(const Caller& caller, std::string operation, std::string target, int errnum, std::string allowed, std::string rule) {
-    Origin origin = options.origin_of ? options.origin_of(rule) : Origin{"built-in", "", 0};
+    Origin origin = origin_of(rule);
     return refuse(caller, std::move(operation), std::move(target), errnum, std::move(allowed), std::move(rule), std::move(origin));
   }
   // The same for a rule whose origin is known.

@@ -204,6 +204,7 @@ int FileCall::refuse(Act act, std::string target, const Ruling& ruling, std::str
   violation.target = target.empty() ? "a path too long to be named" : std::move(target);
   violation.rule = ruling.rule;
   if (ruling.origin != nullptr) violation.origin = *ruling.origin;
+  else violation.origin = context.origin_of(violation.rule);
   violation.errnum = ruling.errnum != 0 ? ruling.errnum : EACCES;
   violation.allowed = because.empty() ? std::string(ruling.allowed) : format("{}: {}", because, ruling.allowed);
   const int status = -violation.errnum;

@@ -226,6 +226,15 @@ TEST_F(Violations, WhatExplainAdvisesForANewFilePermitsIt) {
   EXPECT_NE(explain().out.find("--write " + (base_ / "home/data/new") + "\n"), std::string::npos) << explain().out;
 }
 
+TEST_F(Violations, APathTooLongToBeJudgedNamesTheRulesOrigin) {
+  const std::string deep = "import os\nfor i in range(24): os.mkdir('d' * 200); os.chdir('d' * 200)\n";
+  const Outcome refused = python(deep);
+  EXPECT_NE(refused.err.find("File name too long"), std::string::npos) << refused;
+  const Outcome words = explain();
+  EXPECT_NE(words.out.find("refused by:   filesystem.protect (built-in)"), std::string::npos) << words;
+  EXPECT_EQ(python("import os\nfor i in range(9): os.mkdir('e' * 200); os.chdir('e' * 200)\n").exit_code, 0) << "the twin";
+}
+
 TEST_F(Violations, NamesThatAreMountPointsAreToldWhenTheyAreMovedOrRemoved) {
   for (const char* dir : {"ws/ro", "ws/up/ro", "ws/hid", "ws/free"}) base_.make_dir(dir);
   const std::vector<std::string> flags = {"--read", base_ / "ws/ro", "--read", base_ / "ws/up/ro", "--hide", base_ / "ws/hid"};
