@@ -64,6 +64,13 @@ Result<void> check_old(int stage, const std::string& name, const Op& op) {
   return {};
 }
 
+constexpr mode_t kOpened = S_IWUSR | S_IXUSR;  // what changing a name in a directory takes
+
+bool is_closed(const struct stat& status) noexcept {
+  const uid_t user = ::geteuid();
+  return user != 0 && status.st_uid == user && S_ISDIR(status.st_mode) && (status.st_mode & kOpened) != kOpened;
+}
+
 enum class Movable { kNo, kYes };
 
 // To rename a directory into another one its `..` is written, which needs write permission to itself, rename(2): whoever is not
@@ -77,6 +84,25 @@ void set_movable(int dir, const std::string& name, const Identity& meant, std::u
   if (::chmod(format("/proc/self/fd/{}", place.get()).c_str(), movable == Movable::kYes ? mode | S_IWUSR : mode) < 0) return;
 }
 
+// Whoever is not root opens a read-only directory of its own for the moment in which a name in it changes, as `chmod u+w` would.
+class OpenedDirectory {
+ public:
+  explicit OpenedDirectory(int dir) : self_(format("/proc/self/fd/{}", dir)) {
+    const auto status = find_status(dir, "");
+    if (!status || !is_closed(*status)) return;
+    if (::chmod(self_.c_str(), (status->st_mode & 07777U) | kOpened) == 0) mode_ = status->st_mode & 07777U;
+  }
+  ~OpenedDirectory() {
+    if (mode_ && ::chmod(self_.c_str(), *mode_) < 0) return;  // nobody else can help
+  }
+  OpenedDirectory(const OpenedDirectory&) = delete;
+  OpenedDirectory& operator=(const OpenedDirectory&) = delete;
+
+ private:
+  std::string self_;
+  std::optional<mode_t> mode_;
+};
+
 class Worker {
  public:
   Worker(int workspace, int stage) : workspace_(workspace), stage_(stage) {}
@@ -84,6 +110,7 @@ class Worker {
   Result<void> apply(const Op& op) {
     if (op.kind == Op::Kind::kMeta) return set_meta(op, op.mode, op.attributes);
     const Spot spot = BELLJAR_TRY(find_spot(workspace_, op.path));
+    const OpenedDirectory opened(spot.parent.get());
     if (op.before) set_movable(spot.parent.get(), spot.name, *op.before, op.old_mode, Movable::kYes);
     if (op.kind == Op::Kind::kRemove) return remove(op, spot);
     set_movable(stage_, new_name(op), op.staged, op.mode, Movable::kYes);
@@ -95,6 +122,7 @@ class Worker {
   Result<void> undo(const Op& op) {
     if (op.kind == Op::Kind::kMeta) return set_meta(op, op.old_mode, op.old_attributes);
     const Spot spot = BELLJAR_TRY(find_spot(workspace_, op.path));
+    const OpenedDirectory opened(spot.parent.get());
     if (op.kind == Op::Kind::kPut) set_movable(spot.parent.get(), spot.name, op.staged, op.mode, Movable::kYes);
     BELLJAR_CHECK(op.kind == Op::Kind::kPut ? unput(op, spot) : unremove(op, spot));
     if (op.before) set_movable(spot.parent.get(), spot.name, *op.before, op.old_mode, Movable::kNo);
@@ -193,6 +221,28 @@ Result<void> apply(int workspace, int stage, const std::vector<Op>& ops) {
   Worker worker(workspace, stage);
   for (const Op& op : ops) BELLJAR_CHECK(worker.apply(op));
   return {};
+}
+
+std::map<std::string, std::uint32_t> closed_directories(int workspace, const std::vector<Op>& ops) {
+  std::map<std::string, std::uint32_t> closed;
+  for (const Op& op : ops) {
+    if (op.kind == Op::Kind::kMeta) continue;
+    const std::string folder(parent_path(op.path));
+    const UniqueFd place(open_beneath(workspace, folder, O_PATH | O_DIRECTORY));
+    const auto status = find_status(place.get(), "");
+    if (status && is_closed(*status)) closed[folder] = status->st_mode & 07777U;
+  }
+  return closed;
+}
+
+void restore_modes(int workspace, const std::map<std::string, std::uint32_t>& modes) noexcept {
+  for (const auto& [path, mode] : modes) {
+    const UniqueFd place(open_beneath(workspace, path, O_PATH | O_DIRECTORY));
+    const auto status = find_status(place.get(), "");
+    // Else it is as it was, or somebody's choice since.
+    if (!status || (status->st_mode & 07777U) != (mode | kOpened)) continue;
+    if (::chmod(format("/proc/self/fd/{}", place.get()).c_str(), mode) < 0) continue;
+  }
 }
 
 Result<void> undo(int workspace, int stage, const std::vector<Op>& ops) {

@@ -2,6 +2,8 @@
 // begun again: the new file has an inode number that was noted, and what was there before is kept beside until the very end.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,12 @@ namespace belljar::txn {
 // `stage` and `workspace` are directories on one mount. Errors: kAborted, the host changed what a step expected;
 // kResourceExhausted; the workspace is then half-way, and undo() is to follow.
 Result<void> apply(int workspace, int stage, const std::vector<Op>& ops);
+
+// Directories that apply() and undo() open for a moment because their owner, who is not root, may not write to them; with the modes
+// they have now.
+std::map<std::string, std::uint32_t> closed_directories(int workspace, const std::vector<Op>& ops);
+// Of those that were left open, where a commit was cut off in such a moment.
+void restore_modes(int workspace, const std::map<std::string, std::uint32_t>& modes) noexcept;
 
 // As before, in reverse order. A file that somebody wrote to after we put it there is left as it is and named in the error.
 Result<void> undo(int workspace, int stage, const std::vector<Op>& ops);

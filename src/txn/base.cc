@@ -65,12 +65,12 @@ bool same_file(const Base& base, const struct stat& now) {
          base.mtime == nanoseconds(now.st_mtim) && base.ctime == nanoseconds(now.st_ctim);
 }
 
-std::int64_t born(const Store& store, const Delta& delta) {
-  struct statx status{};
-  const UniqueFd file(open_beneath(store.layers(), layer_path(delta.layer, delta.path), O_PATH | O_NOFOLLOW));
-  if (!file.valid() || ::statx(file.get(), "", AT_EMPTY_PATH, STATX_BTIME, &status) < 0) return 0;
-  if ((status.stx_mask & STATX_BTIME) == 0) return 0;
-  return status.stx_btime.tv_sec * 1'000'000'000 + status.stx_btime.tv_nsec;
+// When overlayfs copied the host's file into the layer; 0: it did not, or who knows. A file that was moved over the name, a
+// whiteout and what was made anew where one was may all be younger than what the command saw last.
+std::int64_t copied(const Store& store, const Delta& delta) {
+  if (kind_of(delta.upper) != FileKind::kFile || kind_of(delta.lower) != FileKind::kFile) return 0;
+  const UniqueFd copy = open_upper(store, delta), host = open_lower(store, delta.path);
+  return copy.valid() && host.valid() && is_copy_of(copy.get(), host.get()) ? born(copy.get()) : 0;
 }
 
 class Digest {
@@ -171,7 +171,7 @@ class Observer {
       base.was = Base::Was::kAbsent;
     } else {
       const std::int64_t changed = nanoseconds(delta.lower->st_ctim);
-      const bool before = changed < meta.pending_since || (delta.layer != 0 && changed < born(store_, delta));
+      const bool before = changed < meta.pending_since || (delta.layer != 0 && changed < copied(store_, delta));
       if (before || S_ISDIR(delta.lower->st_mode)) base = remember(delta);
     }
     base.layer = below_new ? above->layer : delta.layer != 0 ? delta.layer : meta.chain.back();

@@ -4,8 +4,8 @@
 // a base.
 //
 // Whether the host's file was touched between the start of the run and the note is told by its ctime, which only the kernel sets:
-// older than the start (CLOCK_REALTIME_COARSE, the clock of ctime), or older than the copy in the layer, means that it is what the
-// command saw. Anything else is kUnknown, and the commit treats the name as changed.
+// older than the start (CLOCK_REALTIME_COARSE, the clock of ctime), or older than the copy that overlayfs made of it for the layer,
+// means that it is what the command saw. Anything else is kUnknown, and the commit treats the name as changed.
 #pragma once
 
 #include <sys/stat.h>

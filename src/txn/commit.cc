@@ -225,6 +225,7 @@ Result<void> retire(Transaction& transaction, Journal& journal, const Record& re
 Result<void> take_back(const Transaction& transaction, Journal& journal, const Record& record) {
   if (!journal.has("undo")) BELLJAR_CHECK(journal.mark("undo"));
   const auto undone = undo(transaction.store().workspace(), journal.stage(), record.ops);
+  restore_modes(transaction.store().workspace(), record.closed);
   // What somebody wrote to in the meantime stays as it is, and is said; trying again would not change that.
   if (!undone && undone.error().code() != Code::kAborted) return undone;
   BELLJAR_CHECK(journal.end());
@@ -236,6 +237,12 @@ Result<void> finish(Transaction& transaction, Journal& journal, const Record& re
     BELLJAR_CHECK(take_back(transaction, journal, record));
     return applied;
   }
+  auto closed = record.closed;  // a mode that is part of the change counts
+  for (const Op& op : record.ops) {
+    const auto found = op.kind == Op::Kind::kMeta ? closed.find(op.path) : closed.end();
+    if (found != closed.end()) found->second = op.mode;
+  }
+  restore_modes(transaction.store().workspace(), closed);
   BELLJAR_CHECK(journal.mark("done"));
   return retire(transaction, journal, record);
 }
@@ -259,6 +266,7 @@ Result<void> carry_out(Transaction& transaction, Plan plan, bool whole) {
   Record record;
   if (ops) {
     record.ops = *std::move(ops);
+    record.closed = closed_directories(transaction.store().workspace(), record.ops);
     record.whole = whole;
     record.paths = std::move(plan.paths);
     if (auto written = journal.write(record)) return finish(transaction, journal, record);

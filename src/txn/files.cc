@@ -21,6 +21,9 @@ namespace {
 
 constexpr std::string_view kOverlay = "user.overlay.";
 constexpr const char* kOpaque = "user.overlay.opaque";
+// A header, then the handle of the file it was copied from (struct ovl_fb, fs/overlayfs/overlayfs.h).
+constexpr const char* kOrigin = "user.overlay.origin";
+constexpr std::size_t kOriginType = 4, kOriginHeader = 21;
 
 std::string through_proc(int fd) { return format("/proc/self/fd/{}", fd); }
 
@@ -141,6 +144,12 @@ std::optional<struct stat> find_status(int dir, const std::string& name) noexcep
   const int flags = AT_SYMLINK_NOFOLLOW | (name.empty() ? AT_EMPTY_PATH : 0);
   if (dir < 0 || ::fstatat(dir, name.c_str(), &status, flags) < 0) return std::nullopt;
   return status;
+}
+
+std::int64_t born(int fd) noexcept {
+  struct statx status{};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &status) < 0 || (status.stx_mask & STATX_BTIME) == 0) return 0;
+  return status.stx_btime.tv_sec * 1'000'000'000 + status.stx_btime.tv_nsec;
 }
 
 Result<std::vector<std::string>> list_names(int dir) {
@@ -267,6 +276,21 @@ bool is_opaque(int directory) noexcept {
 Result<void> make_opaque(int directory) {
   if (::fsetxattr(directory, kOpaque, "y", 1, 0) < 0) return call_failed(errno, "fsetxattr", "mark", through_proc(directory));
   return {};
+}
+
+bool is_copy_of(int upper, int lower) noexcept {
+  constexpr unsigned kMost = MAX_HANDLE_SZ;
+  std::array<unsigned char, kOriginHeader + kMost> origin;
+  const ssize_t size = ::fgetxattr(upper, kOrigin, origin.data(), origin.size());
+  alignas(file_handle) std::array<unsigned char, sizeof(file_handle) + kMost> buffer{};
+  auto* const handle = new (buffer.data()) file_handle;
+  handle->handle_bytes = kMost;
+  int mount = 0;
+  if (size <= static_cast<ssize_t>(kOriginHeader) || ::name_to_handle_at(lower, "", handle, &mount, AT_EMPTY_PATH) < 0)
+    return false;
+  const unsigned char* const bytes = buffer.data() + sizeof(file_handle);
+  return origin[kOriginType] == handle->handle_type && static_cast<std::size_t>(size) == kOriginHeader + handle->handle_bytes &&
+         std::equal(bytes, bytes + handle->handle_bytes, origin.data() + kOriginHeader);
 }
 
 void drop_overlay_attributes(int fd) noexcept {

@@ -36,6 +36,8 @@ std::string join_path(std::string_view folder, std::string_view name);
 bool within(std::string_view path, std::string_view folder) noexcept;  // relative paths; everything is within ""
 
 std::optional<struct stat> find_status(int dir, const std::string& name) noexcept;
+// When the file was made, in ns; 0: the file system does not tell.
+std::int64_t born(int fd) noexcept;
 Result<std::vector<std::string>> list_names(int dir);  // sorted
 
 Result<std::string> read_whole(int dir, const std::string& path, std::uint64_t most);
@@ -54,6 +56,8 @@ Result<void> write_attributes(int fd, const std::map<std::string, std::string>& 
 // Through an O_PATH descriptor or of a symbolic link: of nothing.
 bool is_opaque(int directory) noexcept;
 Result<void> make_opaque(int directory);
+// Whether overlayfs made `upper` as its copy of `lower`, and nobody has put another file in its place. What cannot be told is not.
+bool is_copy_of(int upper, int lower) noexcept;
 void drop_overlay_attributes(int fd) noexcept;
 
 // Bytes, holes kept, shared where the file system can. Neither owner nor mode.

@@ -82,7 +82,7 @@ std::string random_name() {
 }  // namespace
 
 std::string encode(const Record& record) {
-  Json root = {{"version", 1}, {"whole", record.whole}, {"paths", record.paths}, {"ops", Json::array()}};
+  Json root = {{"version", 1}, {"whole", record.whole}, {"paths", record.paths}, {"ops", Json::array()}, {"closed", record.closed}};
   for (const Op& op : record.ops) root["ops"].push_back(to_json(op));
   std::string bytes;
   Json::to_cbor(root, bytes);
@@ -96,6 +96,7 @@ Result<Record> decode_record(std::string_view bytes) {
     Record record;
     record.whole = root.at("whole");
     record.paths = root.at("paths").get<std::vector<std::string>>();
+    if (root.contains("closed")) record.closed = root.at("closed").get<std::map<std::string, std::uint32_t>>();
     for (const Json& op : root.at("ops")) record.ops.push_back(op_from(op));
     return record;
   } catch (const std::exception&) {

@@ -7,6 +7,8 @@
 //   done      everything is in place; what remains is to tidy up
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,8 +23,9 @@ namespace belljar::txn {
 
 struct Record {
   std::vector<Op> ops;
-  bool whole = false;              // everything: the transaction ends
-  std::vector<std::string> paths;  // else: names of which the base is what the layers show
+  bool whole = false;                           // everything: the transaction ends
+  std::vector<std::string> paths;               // else: names of which the base is what the layers show
+  std::map<std::string, std::uint32_t> closed;  // apply.h
   bool operator==(const Record&) const = default;
 };
 std::string encode(const Record& record);

@@ -74,7 +74,7 @@ Result<void> roll_back(Transaction& transaction, const std::string& to) {
 }
 
 Result<void> rollback(const Place& place, const std::string& to) {
-  auto opened = Transaction::open(place, Store::Open::kExisting, Access::kChange);
+  auto opened = Transaction::open(place, Store::Open::kExisting, to.empty() ? Access::kDrop : Access::kChange);
   if (!opened && opened.error().code() == Code::kDataLoss && to.empty()) return drop_damaged(place);
   Transaction transaction = BELLJAR_TRY(std::move(opened));
   return to.empty() ? transaction.end() : roll_back(transaction, to);

@@ -191,7 +191,7 @@ Result<Transaction> Transaction::open_at_all(const Place& place, Store::Open how
   if (!transaction.dir_.valid() && errno != ENOENT) return call_failed(errno, "openat", "open the transaction", place.name);
   if (!transaction.dir_.valid() && how == Store::Open::kExisting) return not_found(place, store.names());
   if (!transaction.dir_.valid()) BELLJAR_CHECK(transaction.begin(place));
-  if (access == Access::kChange) {
+  if (access != Access::kRead) {
     auto lock = take_lock(transaction.dir(), LOCK_EX | LOCK_NB);
     if (!lock)
       return Error(Code::kFailedPrecondition, format("cannot use the transaction {}", quoted(place.name)))
@@ -204,11 +204,24 @@ Result<Transaction> Transaction::open_at_all(const Place& place, Store::Open how
     if (!ours || !named || ours->st_ino != named->st_ino) return not_found(place, store.names());
   }
   transaction.meta_ = BELLJAR_TRY(load_meta(transaction.dir()));
-  if (transaction.meta_.workspace != place.workspace)
-    return Error(Code::kFailedPrecondition, format("cannot use the transaction {}", quoted(place.name)))
-        .reason(format("it belongs to {}, which has become {}", quoted(transaction.meta_.workspace), quoted(place.workspace)))
-        .next("move the directory back, or drop what the transaction holds with `belljar rollback` there");
+  if (access == Access::kDrop) return transaction;
+  BELLJAR_CHECK(transaction.check_workspace(place));
+  if (transaction.meta_.workspace == place.workspace) return transaction;
+  Meta moved = transaction.meta_;  // the very directory, under another name
+  moved.workspace = place.workspace;
+  if (access == Access::kChange) BELLJAR_CHECK(transaction.save(std::move(moved)));
   return transaction;
+}
+
+// The store is found by device and inode, and a directory that is made anew often gets the inode of the one that was removed.
+Result<void> Transaction::check_workspace(const Place& place) const {
+  const std::int64_t now = born(store_.workspace());
+  const bool told = meta_.born != 0 && now != 0;
+  if (told ? meta_.born == now : meta_.workspace == place.workspace) return {};
+  return Error(Code::kFailedPrecondition, format("cannot use the transaction {}", quoted(place.name)))
+      .reason(format("it was begun in {}, and {} is another directory", quoted(meta_.workspace),
+                     meta_.workspace == place.workspace ? "what is there now" : quoted(place.workspace)))
+      .next("`belljar rollback` drops what it holds; --txn-name NAME takes another transaction");
 }
 
 // Made aside and renamed into place, so that a transaction that can be found is whole.
@@ -221,6 +234,7 @@ Result<void> Transaction::begin(const Place& place) {
   if (!dir_.valid()) return call_failed(errno, "openat", "make the transaction", name_);
   Meta meta;
   meta.workspace = place.workspace;
+  meta.born = born(store_.workspace());
   meta.chain = {BELLJAR_TRY(store_.make_layer())};
   BELLJAR_CHECK(save(std::move(meta)));
   if (::renameat2(store_.root(), beside.c_str(), store_.txns_fd(), name_.c_str(), RENAME_NOREPLACE) == 0) return {};
@@ -232,7 +246,8 @@ Result<void> Transaction::begin(const Place& place) {
 
 Result<Transaction> Transaction::open(const Place& place, Store::Open how, Access access) {
   Transaction transaction = BELLJAR_TRY(open_at_all(place, how, access));
-  if (access == Access::kChange && transaction.interrupted())
+  const bool ours = access == Access::kChange || (access == Access::kDrop && transaction.check_workspace(place));
+  if (ours && transaction.interrupted())
     return Error(Code::kFailedPrecondition, format("cannot use the transaction {}", quoted(place.name)))
         .reason("a commit of it was cut off half-way")
         .next("`belljar recover` finishes or undoes it");

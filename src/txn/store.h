@@ -59,9 +59,9 @@ class Store {
   UniqueFd root_, layers_, txns_, trash_, workspace_;
 };
 
-enum class Access { kRead, kChange };
+enum class Access { kRead, kChange, kDrop };  // kDrop: to end it, whichever directory it was of
 
-// One transaction, its lock held with kChange. A resource; one thread.
+// One transaction, its lock held with kChange and kDrop. A resource; one thread.
 class Transaction {
  public:
   // Errors: kNotFound; kFailedPrecondition, somebody holds the lock, or (kChange) a commit was cut off, or the workspace is
@@ -83,6 +83,7 @@ class Transaction {
   Transaction(Store store, std::string name) : store_(std::move(store)), name_(std::move(name)) {}
   static Result<Transaction> open_at_all(const Place& place, Store::Open how, Access access);
   Result<void> begin(const Place& place);
+  Result<void> check_workspace(const Place& place) const;
 
   Store store_;
   std::string name_;

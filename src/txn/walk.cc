@@ -47,12 +47,17 @@ class Walker {
 
   Result<UniqueFd> open_layer(LayerId layer, const std::string& path) const {
     UniqueFd fd(open_beneath(store_.layers(), layer_path(layer, path), O_RDONLY | O_DIRECTORY));
-    if (!fd.valid()) return unreadable(path);
+    if (!fd.valid()) return unreadable(path, errno);
     return fd;
   }
 
-  static Error unreadable(const std::string& path) {
-    const int error = errno;
+  static Result<std::vector<std::string>> names_in(const UniqueFd& directory, const std::string& path) {
+    auto names = list_names(directory.get());
+    if (!names) return unreadable(path, names.error().errnum() != 0 ? names.error().errnum() : EACCES);
+    return names;
+  }
+
+  static Error unreadable(const std::string& path, int error) {
     return std::move(call_failed(error, "openat2", "look into", path))
         .next("a directory that its owner may not read hides what changed in it: `chmod u+rwx` it with `belljar run --txn`");
   }
@@ -62,16 +67,17 @@ class Walker {
     std::map<std::string, Top> names;
     for (std::size_t i = 0; i < place.layers.size(); ++i) {
       fds.push_back(BELLJAR_TRY(open_layer(place.layers[i], place.path)));
-      for (std::string& name : BELLJAR_TRY(list_names(fds.back().get()))) {
+      for (std::string& name : BELLJAR_TRY(names_in(fds.back(), place.path))) {
         if (names.contains(name)) continue;
         if (const auto status = find_status(fds.back().get(), name)) names.emplace(std::move(name), Top{i, *status});
       }
     }
     UniqueFd host(open_beneath(store_.workspace(), place.path, O_RDONLY | O_DIRECTORY));
-    if (!host.valid() && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) return unreadable(place.path);
+    if (!host.valid() && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) return unreadable(place.path, errno);
     std::map<std::string, Top> all = std::move(names);
     if (place.cut && host.valid()) {
-      for (std::string& name : BELLJAR_TRY(list_names(host.get()))) all.try_emplace(std::move(name), Top{place.layers.size(), {}});
+      for (std::string& name : BELLJAR_TRY(names_in(host, place.path)))
+        all.try_emplace(std::move(name), Top{place.layers.size(), {}});
     }
     for (const auto& [name, top] : all) BELLJAR_CHECK(take(place, fds, host.get(), name, top));
     return {};
@@ -116,8 +122,8 @@ class Walker {
   Result<void> removed_below(const std::string& path) {
     if (descend_ != Descend::kEverywhere) return {};
     const UniqueFd host(open_beneath(store_.workspace(), path, O_RDONLY | O_DIRECTORY));
-    if (!host.valid()) return unreadable(path);
-    for (const std::string& name : BELLJAR_TRY(list_names(host.get()))) {
+    if (!host.valid()) return unreadable(path, errno);
+    for (const std::string& name : BELLJAR_TRY(names_in(host, path))) {
       if (const auto lower = find_status(host.get(), name)) BELLJAR_CHECK(removed(join_path(path, name), *lower));
     }
     return {};

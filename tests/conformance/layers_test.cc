@@ -96,6 +96,34 @@ TEST_F(Layers, TheHostSeesNothingUntilACommit) {
   EXPECT_TRUE(std::filesystem::exists(workspace() + "/made"));
 }
 
+// A file that a command puts in the place of another is younger than what the command before it saw.
+TEST_F(Layers, AnEditOnTheHostIsSeenHoweverOftenACommandReplacesTheFile) {
+  home_.write("ws/replaced", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+  home_.write("ws/removed", "x\n");
+  home_.write("ws/appended", "1\n");
+  if (test::is_root()) home_.give_to(test::user_uid(), test::user_gid());
+  test::let_the_clock_tick();
+  const auto sandbox = started();
+  ASSERT_NE(sandbox, nullptr);
+  EXPECT_EQ(out(*sandbox, "sed -i s/1/one/ replaced; rm removed"), "");
+  test::let_the_clock_tick();
+  home_.write("ws/replaced", "1\n2\n3\n4\n5\n6\n7\n8\nnine\n");
+  home_.write("ws/removed", "edited\n");
+  home_.write("ws/appended", "1\n2\n");
+  if (test::is_root()) home_.give_to(test::user_uid(), test::user_gid());
+  test::let_the_clock_tick();
+  EXPECT_EQ(out(*sandbox, "sed -i s/2/two/ replaced; echo new > removed; echo 3 >> appended; cat appended"), "1\n2\n3\n");
+  ASSERT_TRUE(sandbox->stop());
+  const auto done = txn::commit(place(), {});
+  ASSERT_TRUE(done) << done.error().line();
+  EXPECT_FALSE(done->applied);
+  std::string names;
+  for (const auto& conflict : done->conflicts) names += conflict.path + " ";
+  // The third was copied after the edit; of which file, the kernel notes for root's mounts alone.
+  EXPECT_EQ(names, test::is_root() ? "removed replaced " : "appended removed replaced ");
+  EXPECT_EQ(test::read_file(workspace() + "/replaced"), "1\n2\n3\n4\n5\n6\n7\n8\nnine\n");
+}
+
 TEST_F(Layers, ASnapshotIsReturnedToBetweenTwoCommands) {
   const auto sandbox = started();
   ASSERT_NE(sandbox, nullptr);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "support/clock.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
+#include "support/must.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
 
@@ -335,6 +337,42 @@ TEST_F(Txn, WhatChangedOnTheHostIsNeverOverwritten) {
   EXPECT_EQ(read_file(ws("text")), "one\n2\n3\n4\n5\n6\n7\n8\nnine\n");
 }
 
+TEST_F(Txn, ADirectoryMadeAnewIsNotTheOneThatWas) {
+  write("f", "a\n");
+  EXPECT_EQ(shell("echo stale > old").exit_code, 0);
+  struct stat before{}, after{};
+  must(::stat(ws().c_str(), &before));
+  std::filesystem::remove_all(ws());
+  must(::mkdir(ws().c_str(), 0755));
+  must(::stat(ws().c_str(), &after));
+  hand_over();
+  if (before.st_ino != after.st_ino) {  // this file system does not use them again: it is told by that
+    EXPECT_NE(txn({"diff"}).err.find("none of that name"), std::string::npos);
+    return;
+  }
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"diff"}, {"commit"}, {"run", "--txn", "--", "true"}}) {
+    const Outcome outcome = txn(words);
+    EXPECT_EQ(outcome.exit_code, 125) << outcome;
+    EXPECT_NE(outcome.err.find("what is there now is another directory"), std::string::npos) << outcome;
+  }
+  EXPECT_FALSE(exists(ws("old")));
+  // As it says.
+  EXPECT_EQ(txn({"rollback"}).exit_code, 0);
+  EXPECT_EQ(shell("echo fresh > new").exit_code, 0);
+  EXPECT_EQ(txn({"commit"}).exit_code, 0);
+  EXPECT_TRUE(exists(ws("new")) && !exists(ws("old")));
+}
+
+TEST_F(Txn, ADirectoryThatWasMovedKeepsItsTransaction) {
+  write("f", "a\n");
+  EXPECT_EQ(shell("echo b > f").exit_code, 0);
+  const std::string elsewhere = home_ / "elsewhere";
+  must(::rename(ws().c_str(), elsewhere.c_str()));
+  const Outcome outcome = belljar({"commit"}, {.cwd = elsewhere, .env = environment()});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(read_file(elsewhere + "/f"), "b\n");
+}
+
 TEST_F(Txn, ProtectedNamesAreNotCommitted) {
   write("src/x", "1\n");
   // Inside, the broker would refuse them already.
@@ -392,6 +430,37 @@ TEST_F(Txn, OneUnreadableFileLeavesThePatchOfTheRest) {
   EXPECT_EQ(patch.exit_code, 0) << patch;
   EXPECT_NE(patch.out.find("+++ b/a\n"), std::string::npos) << patch;
   EXPECT_NE(patch.err.find("not in the patch: e: it cannot be read: Permission denied"), std::string::npos) << patch;
+}
+
+TEST_F(Txn, ReadOnlyDirectoriesOfOnesOwnAreCommittedInto) {
+  write("r/s/a", "1\n");
+  write("closed/f", "s\n");
+  for (const char* name : {"r/s", "r", "closed"}) must(::chmod(ws(name).c_str(), 0555));
+  EXPECT_EQ(shell("chmod 755 r/s; echo 2 > r/s/b; rm r/s/a; chmod 555 r/s; echo more >> closed/f").exit_code, 0);
+  const Outcome outcome = txn({"commit"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(read_file(ws("r/s/b")), "2\n");
+  EXPECT_FALSE(exists(ws("r/s/a")));
+  EXPECT_EQ(read_file(ws("closed/f")), "s\nmore\n");
+  for (const char* name : {"r/s", "r", "closed"}) {
+    struct stat status{};
+    must(::stat(ws(name).c_str(), &status));
+    EXPECT_EQ(status.st_mode & 07777U, 0555U) << name << " is left as it was";
+    must(::chmod(ws(name).c_str(), 0755));
+  }
+}
+
+TEST_F(Txn, ADirectoryThatMayNotBeLookedIntoIsNamed) {
+  if (is_root()) GTEST_SKIP() << "only as an ordinary user";
+  write("f/x", "1\n");
+  EXPECT_EQ(shell("chmod 600 f; echo t > plain").exit_code, 0);
+  const Outcome outcome = txn({"diff"});
+  EXPECT_EQ(outcome.exit_code, 125);
+  EXPECT_NE(outcome.err.find("cannot look into `f`"), std::string::npos) << outcome;
+  EXPECT_NE(outcome.err.find("`chmod u+rwx` it with `belljar run --txn`"), std::string::npos) << outcome;
+  // The twin: as it says.
+  EXPECT_EQ(shell("chmod u+rwx f").exit_code, 0);
+  EXPECT_EQ(txn({"commit"}).exit_code, 0);
 }
 
 TEST_F(Txn, GitAppliesThePatch) {

@@ -114,7 +114,7 @@ Ended run_killed(const std::function<int()>& work, int at, Where where) {
 }
 
 // Everything that a commit can do: files added, changed, merged, removed, replaced by a directory and back, whole trees, modes,
-// links, hard links, and an attribute.
+// links, hard links, an attribute, and a directory that its owner may not write to.
 constexpr int kMany = 50;
 
 void fill(const Workbench& bench) {
@@ -127,6 +127,8 @@ void fill(const Workbench& bench) {
   bench.write("to_file/x", "x\n");
   bench.write("mode", "m\n");
   bench.write("opaque/old", "o\n");
+  bench.write("closed/f", "old\n");
+  must(::chmod(bench.ws("closed").c_str(), 0555));
 }
 
 void change(const Workbench& bench) {
@@ -141,6 +143,8 @@ void change(const Workbench& bench) {
     Workbench::put(up, "mode", "m\n", 0755);
     Workbench::make_dir(up, "opaque", true);
     Workbench::put(up, "opaque/new", "n\n");
+    Workbench::put(up, "closed/f", "new\n");
+    must(::chmod((up + "/closed").c_str(), 0555));
     must(::symlink("mod0", (up + "/link").c_str()));
     Workbench::put(up, "hard1", "linked\n");
     must(::link((up + "/hard1").c_str(), (up + "/hard2").c_str()));
