@@ -44,7 +44,7 @@ std::string_view verb(std::string_view operation) {
       {"unix-connect", "tried to connect to the Unix socket"},
       {"unix-listen", "tried to listen on one more Unix socket"},
       {"connect", "tried to connect to"},
-      {"egress", "asked the proxy for"},
+      {"egress", "tried to reach"},
       {"socket", "tried to make a socket of the kind"},
       {"system-call", "tried the system call"},
       {"limit", "reached the limit"},
@@ -67,8 +67,11 @@ std::string_view verb(std::string_view operation) {
   return {};
 }
 
+// The resolver inside answers like one; a connection that the proxy refuses has EACCES.
+bool is_lookup(const Violation& violation) { return violation.operation == "egress" && violation.errnum != EACCES; }
+
 std::string sentence(const Violation& violation) {
-  const std::string_view words = verb(violation.operation);
+  const std::string_view words = is_lookup(violation) ? "asked for the name" : verb(violation.operation);
   std::string text = belljar::quoted(violation.program.empty() ? "the command" : violation.program);
   if (violation.pid > 0) text += format(" (pid {} inside)", violation.pid);
   text += words.empty() ? format(" was refused {}", belljar::quoted(violation.operation)) : format(" {}", words);

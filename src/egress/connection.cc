@@ -305,11 +305,15 @@ bool Connection::question() {
   client_.in.erase(0, kPrefix + size);
   if (!asked) return give_up();
   asked_name_ = *std::move(asked);
-  const auto judged = judge_question(context_, asked_name_, [this] { return context_.culprits.find(client_.fd.get()); });
+  const auto judged = judge_question(context_, asked_name_, [this] { return culprit(); });
   if (judged) return answer(*judged);
   enter(Phase::kAnswering, std::chrono::minutes(1));
   const auto kept = context_.lookups->ask(asked_name_.name->name, id_);
-  return kept && answer(answer_question(context_, asked_name_, *kept));
+  return kept && answer_resolved(*kept);
+}
+
+bool Connection::answer_resolved(const Resolved& resolved) {
+  return answer(answer_question(context_, asked_name_, resolved, [this] { return culprit(); }));
 }
 
 bool Connection::answer(const DnsAnswer& answer) {

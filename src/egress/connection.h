@@ -90,6 +90,8 @@ class Connection {
   bool socks_request();
   bool question();
   bool answer(const DnsAnswer& answer);
+  bool answer_resolved(const Resolved& resolved);
+  Culprit culprit() { return context_.culprits.find(client_.fd.get()); }
   bool decide();
   bool take_addresses(const Resolved& resolved);
   bool dial_next();

@@ -124,9 +124,9 @@ void Connection::note_violation(const Problem& problem) {
   violation.target = to_string(asked_.destination);
   violation.rule = problem.rule_key;
   violation.origin = context_.origin_of(problem.rule_key);
-  const Culprit culprit = context_.culprits.find(client_.fd.get());
-  violation.pid = record_.pid = culprit.pid;
-  violation.program = record_.program = culprit.program;
+  const Culprit by = culprit();
+  violation.pid = record_.pid = by.pid;
+  violation.program = record_.program = by.program;
   violation.errnum = EACCES;
   violation.allowed = problem.refusal.reason + (problem.refusal.next.empty() ? "" : "; " + problem.refusal.next);
   context_.add(std::move(violation));

@@ -144,7 +144,7 @@ void Connection::on_socket(UniqueFd socket) {
 void Connection::on_resolved(const Resolved& resolved) {
   if (phase_ == Phase::kResolving) return (void)take_addresses(resolved);
   if (phase_ == Phase::kFindingUpstream) return (void)take_upstream(resolved);
-  if (phase_ == Phase::kAnswering) (void)answer(answer_question(context_, asked_name_, resolved));
+  if (phase_ == Phase::kAnswering) (void)answer_resolved(resolved);
 }
 
 bool Connection::by_upstream() const {

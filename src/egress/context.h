@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "egress/culprit.h"
@@ -20,6 +22,12 @@ struct Context {
   int epoll = -1;
   std::unique_ptr<Lookups> lookups;
   FakeAddresses fakes;
+  struct RefusedName {
+    std::string name;
+    std::uint16_t type = 0;
+    int pid = 0;
+    std::chrono::steady_clock::time_point at;
+  } last_name;  // names.cc
   Culprits culprits;
   InnerSockets inner;
   std::uint64_t passed = 0;  // bytes through all connections, both ways

@@ -5,7 +5,6 @@
 namespace belljar::egress {
 namespace {
 
-constexpr std::uint32_t kMost = 16384;  // names: a program that makes them up fills no memory
 constexpr std::uint32_t kFirst = policy::kFakeAddresses + 1;
 constexpr std::uint32_t kRange = 0xFFFF0000;
 
@@ -13,7 +12,7 @@ constexpr std::uint32_t kRange = 0xFFFF0000;
 
 std::optional<std::uint32_t> FakeAddresses::address_of(const std::string& name) {
   if (const auto found = numbers_.find(name); found != numbers_.end()) return kFirst + found->second;
-  if (names_.size() >= kMost) return std::nullopt;
+  if (names_.size() >= kMostNames) return std::nullopt;
   const auto number = static_cast<std::uint32_t>(names_.size());
   names_.push_back(&numbers_.emplace(name, number).first->first);
   return kFirst + number;

@@ -10,6 +10,9 @@
 
 namespace belljar::egress {
 
+// Every host address of the range: some 6 MB with names of a usual length, and 22 MB with the longest there are.
+inline constexpr std::uint32_t kMostNames = 0xFFFE;
+
 // One thread.
 class FakeAddresses {
  public:

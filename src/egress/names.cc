@@ -35,31 +35,62 @@ policy::Host told_name(const DnsQuestion& question) {
   return question.name ? *question.name : policy::Host{.name = escaped(question.text), .ip = {}};
 }
 
+// Resolvers ask for A and AAAA of a name at once: together they are one act of the program.
+bool is_other_half(Context& context, const std::string& name, std::uint16_t type, int pid) {
+  constexpr std::chrono::seconds kTogether{1};
+  const auto now = std::chrono::steady_clock::now();
+  const Context::RefusedName& last = context.last_name;
+  const bool pair = (type == kTypeA && last.type == kTypeAaaa) || (type == kTypeAaaa && last.type == kTypeA);
+  const bool one = pid == last.pid || pid == 0 || last.pid == 0;
+  const bool half = pair && one && name == last.name && now - last.at < kTogether;
+  context.last_name = half ? Context::RefusedName{} : Context::RefusedName{name, type, pid, now};
+  return half;
+}
+
+void note(Context& context, std::uint16_t type, EgressRecord record, Violation violation, const Culprit& culprit) {
+  record.time = std::chrono::system_clock::now();
+  record.protocol = "dns";
+  violation.operation = "egress";
+  violation.target = record.host;
+  violation.origin = context.origin_of(violation.rule);
+  violation.pid = record.pid = culprit.pid;
+  violation.program = record.program = culprit.program;
+  context.add(std::move(record));
+  if (!is_other_half(context, violation.target, type, culprit.pid)) context.add(std::move(violation));
+}
+
 DnsAnswer refuse(Context& context, const DnsQuestion& question, const Culprit& culprit) {
   const policy::Host host = told_name(question);
   const policy::HostVerdict verdict = policy::decide_host(context.options.rules, {host, 0});
   const bool denied = verdict.reason == policy::HostReason::kDenied;
   EgressRecord record;
-  record.time = std::chrono::system_clock::now();
-  record.protocol = "dns";
   record.host = host.name;
   record.reason = denied || question.name ? policy::to_string(verdict.reason) : "malformed";
   if (denied) record.rule = verdict.rule;
   Violation violation;
-  violation.operation = "egress";
-  violation.target = host.name;
   violation.rule = denied ? "network.denied_domains" : "network.allowed_domains";
-  violation.origin = context.origin_of(violation.rule);
   violation.errnum = ENOENT;
   const std::string why = denied           ? format("{} is denied by the rule {}", host.name, verdict.rule)
                           : !question.name ? "no host can have that name"
                                            : format("{} is not on the list of allowed hosts", host.name);
   violation.allowed = question.name ? why + "; " + policy::next_step(verdict, {host, 0}) : why;
-  violation.pid = record.pid = culprit.pid;
-  violation.program = record.program = culprit.program;
-  context.add(std::move(record));
-  context.add(std::move(violation));
+  note(context, question.type, std::move(record), std::move(violation), culprit);
   return {.code = DnsCode::kNoSuchName, .address = {}, .why = why};
+}
+
+// No address is ever taken back: who connects to it later would reach another host than it asked for.
+DnsAnswer refuse_full(Context& context, const std::string& name, const Culprit& culprit) {
+  EgressRecord record;
+  record.host = name;
+  record.reason = "names-full";
+  Violation violation;
+  violation.rule = "network.transparent";
+  violation.errnum = EAGAIN;
+  violation.allowed =
+      format("the table of names is full: {} have addresses in this sandbox; by the proxy variables (HTTPS_PROXY) every name works",
+             kMostNames);
+  note(context, kTypeA, std::move(record), std::move(violation), culprit);
+  return {.code = DnsCode::kServerFailure, .address = {}, .why = "the table of names is full"};
 }
 
 // The name of an address of loopback or of one that stands for a name here (RFC 1035 section 3.5): programs that log their peers
@@ -89,14 +120,15 @@ std::optional<DnsAnswer> judge_question(Context& context, const DnsQuestion& que
   return std::nullopt;
 }
 
-DnsAnswer answer_question(Context& context, const DnsQuestion& question, const Resolved& resolved) {
+DnsAnswer answer_question(Context& context, const DnsQuestion& question, const Resolved& resolved,
+                          const std::function<Culprit()>& asker) {
   // A name that only an upstream proxy knows is left to it.
   if (resolved.addresses.empty() && !context.options.upstream) {
     const DnsCode code = resolved.missing ? DnsCode::kNoSuchName : DnsCode::kServerFailure;
     return {.code = code, .address = {}, .why = {}};
   }
   const auto address = context.fakes.address_of(question.name->name);
-  if (!address) return {.code = DnsCode::kServerFailure, .address = {}, .why = "too many names"};
+  if (!address) return refuse_full(context, question.name->name, asker());
   return {.address = address, .why = {}};
 }
 
@@ -127,23 +159,27 @@ bool DnsDoor::serve() {
   return true;
 }
 
+std::function<Culprit()> DnsDoor::finder(const Asker& asker) const {
+  return [this, &asker] { return context_.culprits.find_datagram(asker.peer, asker.asked_at); };
+}
+
 void DnsDoor::take(std::string_view message, const Asker& asker) {
   auto question = read_dns_question(message);
   if (!question) return;
-  const auto judged =
-      judge_question(context_, *question, [&] { return context_.culprits.find_datagram(asker.peer, asker.asked_at); });
+  const auto judged = judge_question(context_, *question, finder(asker));
   if (judged) return reply(*question, *judged, asker);
   if (waiting_.size() >= kMostWaiting) return;
   const std::uint64_t id = next_++;
   const auto kept = context_.lookups->ask(question->name->name, id);
-  if (kept) return reply(*question, answer_question(context_, *question, *kept), asker);
+  if (kept) return reply(*question, answer_question(context_, *question, *kept, finder(asker)), asker);
   waiting_.emplace(id, Waiting{*std::move(question), asker});
 }
 
 void DnsDoor::on_resolved(std::uint64_t id, const Resolved& resolved) {
   const auto found = waiting_.find(id);
   if (found == waiting_.end()) return;
-  reply(found->second.question, answer_question(context_, found->second.question, resolved), found->second.asker);
+  const auto& [question, asker] = found->second;
+  reply(question, answer_question(context_, question, resolved, finder(asker)), asker);
   waiting_.erase(found);
 }
 

@@ -19,7 +19,8 @@ namespace belljar::egress {
 
 // nullopt: the addresses of question.name have to be looked up first. `asker` finds who asked, for the record of a refusal.
 std::optional<DnsAnswer> judge_question(Context& context, const DnsQuestion& question, const std::function<Culprit()>& asker);
-DnsAnswer answer_question(Context& context, const DnsQuestion& question, const Resolved& resolved);
+DnsAnswer answer_question(Context& context, const DnsQuestion& question, const Resolved& resolved,
+                          const std::function<Culprit()>& asker);
 
 // The UDP socket. Owned by the proxy's thread.
 class DnsDoor {
@@ -40,6 +41,7 @@ class DnsDoor {
     std::uint32_t asked_at = 0;  // the address it was sent to, network order
   };
   void take(std::string_view message, const Asker& asker);
+  std::function<Culprit()> finder(const Asker& asker) const;  // of who asked
   void reply(const DnsQuestion& question, const DnsAnswer& answer, const Asker& asker) const;
 
   Context& context_;

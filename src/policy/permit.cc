@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "policy/defaults.h"
+#include "policy/host.h"
 #include "policy/paths.h"
 #include "policy/schema.h"
 
@@ -135,8 +137,19 @@ Permit permit_any(const Violation& violation, const PermitContext& context) {
     return permit;
   }
   if (violation.rule == "network.allowed_domains") {
+    constexpr std::uint16_t kAnyPort = 443;  // of a name that was only looked up
+    if (!parse_destination(violation.target, kAnyPort)) {
+      Permit permit;
+      permit.note = "no host can have that name";
+      return permit;
+    }
     Permit permit = grant_value(violation.rule, shell_word(violation.target), std::vector<std::string>{violation.target});
     permit.note = "a name that leads to an address that is not public needs a rule for that address, too";
+    return permit;
+  }
+  if (violation.rule == "network.transparent") {
+    Permit permit;
+    permit.note = "use a program that reads HTTPS_PROXY, or a new sandbox: its table of names is empty";
     return permit;
   }
   if (violation.rule == "network.methods") return grant_value(violation.rule, "full", std::string("full"));

@@ -78,6 +78,17 @@ TEST_F(EgressWorld, TheResolverInsideAnswersNamesOfTheListOnly) {
   EXPECT_NE(record.out.find(R"("operation":"egress","target":"data.other.test")"), std::string::npos) << record;
 }
 
+TEST_F(EgressWorld, ALookupIsExplainedAsOneAct) {
+  const Outcome told = python(
+      "try: socket.getaddrinfo('other.test', 80)\nexcept OSError: pass\n"
+      "try: socket.create_connection(('93.184.0.81', 80)).recv(9)\nexcept OSError: pass\nraise SystemExit(1)\n");
+  EXPECT_EQ(told.exit_code, 1) << told;
+  const Outcome words = world_.belljar({"explain"});
+  EXPECT_NE(words.out.find("; 2 acts refused\n"), std::string::npos) << "the halves of a lookup are one" << words;
+  EXPECT_NE(words.out.find("asked for the name `other.test`, and got ENOENT"), std::string::npos) << words;
+  EXPECT_NE(words.out.find("tried to reach `93.184.0.81:80`, and got EACCES"), std::string::npos) << words;
+}
+
 TEST_F(EgressWorld, ANameThatNoHostCanHaveIsRecordedToo) {
   const std::string ask =
       "for name in (b'\\x0csecret data!\\4evil', b'\\3x\\x01y\\4evil', b'\\x011\\x010\\x010\\x03127\\7in-addr\\4arpa'):\n"

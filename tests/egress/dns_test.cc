@@ -2,7 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+
+#include "egress/context.h"
 #include "egress/fake_addresses.h"
+#include "egress/names.h"
+#include "policy/domains.h"
+#include "policy/ip.h"
 
 namespace belljar::egress {
 namespace {
@@ -98,9 +105,80 @@ TEST(FakeAddresses, ANameKeepsItsAddressAndNobodyElseGetsIt) {
   EXPECT_TRUE(FakeAddresses::is_fake(*web));
   EXPECT_EQ(fakes.find_name(0x01020304), nullptr);
   EXPECT_EQ(fakes.find_name(*other + 1), nullptr) << "not given yet";
-  for (int i = 0; i < 20000; ++i) (void)fakes.address_of("n" + std::to_string(i));
+  for (std::uint32_t i = 2; i < kMostNames; ++i) {
+    const auto address = fakes.address_of("n" + std::to_string(i));
+    ASSERT_TRUE(address && FakeAddresses::is_fake(*address)) << i;
+  }
   EXPECT_FALSE(fakes.address_of("one-more.test")) << "names that a program makes up fill no memory";
-  EXPECT_EQ(fakes.address_of("web.test"), web);
+  EXPECT_EQ(fakes.address_of("web.test"), web) << "and drive nobody out";
+  EXPECT_EQ(*fakes.find_name(*web), "web.test");
+}
+
+// The resolver inside, without its sockets.
+class Names : public testing::Test {
+ protected:
+  void SetUp() override {
+    Network network;
+    network.allowed_domains = {"**.web.test"};
+    context_.options.rules = policy::make_host_rules(network).value();
+  }
+  // The address of `name`, or the code of the answer.
+  std::string lookup(const std::string& name, std::uint16_t type = kTypeA, bool exists = true) {
+    DnsQuestion question;
+    question.type = type;
+    question.text = name;
+    if (auto host = policy::parse_host(name)) question.name = *std::move(host);
+    const auto asker = [this] { return Culprit{.pid = pid_, .program = "/bin/p"}; };
+    Resolved resolved;
+    resolved.missing = !exists;
+    if (exists) resolved.addresses = {policy::ipv4(0x5DB80001)};
+    const auto judged = judge_question(context_, question, asker);
+    const DnsAnswer answer = judged ? *judged : answer_question(context_, question, resolved, asker);
+    return answer.address ? policy::to_string(policy::ipv4(*answer.address)) : std::to_string(static_cast<int>(answer.code));
+  }
+  Context context_;
+  int pid_ = 7;
+};
+
+TEST_F(Names, OnlyAllowedNamesThatExistUseAnAddress) {
+  EXPECT_EQ(lookup("other.test"), "3");
+  EXPECT_EQ(lookup("a b"), "3");
+  EXPECT_EQ(lookup("none.web.test", kTypeA, false), "3");
+  EXPECT_EQ(lookup("web.test", kTypeAaaa), "0");
+  EXPECT_EQ(lookup("web.test"), "198.19.0.1") << "the first of all";
+  EXPECT_EQ(lookup("a.web.test"), "198.19.0.2");
+  EXPECT_EQ(lookup("web.test"), "198.19.0.1");
+}
+
+TEST_F(Names, AFullTableIsTold) {
+  for (std::uint32_t i = 0; i < kMostNames; ++i) ASSERT_NE(lookup("n" + std::to_string(i) + ".web.test"), "2");
+  EXPECT_TRUE(context_.log.violations.empty()) << "the twin";
+  EXPECT_EQ(lookup("late.web.test"), "2");
+  EXPECT_EQ(lookup("n0.web.test"), "198.19.0.1") << "those that are in it go on";
+  ASSERT_EQ(context_.log.records.size(), 1U);
+  EXPECT_EQ(context_.log.records[0].host, "late.web.test");
+  EXPECT_EQ(context_.log.records[0].reason, "names-full");
+  EXPECT_FALSE(context_.log.records[0].allowed);
+  ASSERT_EQ(context_.log.violations.size(), 1U);
+  const Violation& violation = context_.log.violations[0];
+  EXPECT_EQ(violation.rule, "network.transparent");
+  EXPECT_EQ(violation.target, "late.web.test");
+  EXPECT_EQ(violation.program, "/bin/p");
+  EXPECT_NE(violation.allowed.find("the table of names is full"), std::string::npos) << violation.allowed;
+  EXPECT_NE(violation.allowed.find("HTTPS_PROXY"), std::string::npos) << violation.allowed;
+}
+
+TEST_F(Names, BothHalvesOfALookupAreOneAct) {
+  (void)lookup("other.test"), (void)lookup("other.test", kTypeAaaa);
+  ASSERT_EQ(context_.log.violations.size(), 1U);
+  EXPECT_EQ(context_.log.violations[0].count, 1U);
+  EXPECT_EQ(context_.log.records.size(), 2U);
+  (void)lookup("other.test", kTypeAaaa), (void)lookup("other.test");
+  EXPECT_EQ(context_.log.violations[0].count, 2U) << "asked once more";
+  (void)lookup("other.test"), (void)lookup("other.test");
+  EXPECT_EQ(context_.log.violations[0].count, 4U) << "twice the same is twice";
+  (void)lookup("third.test"), pid_ = 8, (void)lookup("third.test", kTypeAaaa);
+  EXPECT_EQ(context_.log.violations.size(), 3U) << "of two programs";
 }
 
 }  // namespace

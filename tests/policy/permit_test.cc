@@ -88,5 +88,17 @@ TEST(Permit, TheLineGrantsTheAct) {
   EXPECT_EQ(access_of(merged({layer("user", permit_for(secret, kPlace).line)}), "/home/u/.ssh/k"), "read");
 }
 
+TEST(Permit, ANameThatNoHostHasIsOpenedByNothing) {
+  EXPECT_EQ(permit_for(act("egress", R"(a\x00b.test:443)", "network.allowed_domains")).flag, "");
+  EXPECT_EQ(permit_for(act("egress", "b.test:443", "network.allowed_domains")).flag, "--allow-domain b.test:443");
+  EXPECT_EQ(permit_for(act("egress", "b.test", "network.allowed_domains")).flag, "--allow-domain b.test");
+}
+
+TEST(Permit, AFullTableOfNamesIsNoSetting) {
+  const Permit permit = permit_for(act("egress", "b.test", "network.transparent"));
+  EXPECT_EQ(permit.flag + permit.line, "");
+  EXPECT_NE(permit.note.find("HTTPS_PROXY"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace belljar::policy
