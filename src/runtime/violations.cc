@@ -13,12 +13,20 @@
 namespace belljar::runtime {
 namespace {
 
+constexpr char kEgressBytes[] = "egress_bytes";
+
 // What the call beyond the limit was answered with. 0: no call was, processes were ended.
 int errno_of(std::string_view limit) noexcept {
   if (limit == "pids") return EAGAIN;
   if (limit == "file_size") return EFBIG;
   if (limit == "open_files") return EMFILE;
   return 0;
+}
+
+// A violation may be hidden (ignore_violations), a record without room.
+bool used_up_egress(const ExecResult& result) {
+  return std::ranges::any_of(result.egress, [](const EgressRecord& record) { return record.reason == kEgressBytes; }) ||
+         std::ranges::any_of(result.violations, [](const Violation& violation) { return violation.rule == "limits.egress_bytes"; });
 }
 
 std::vector<std::string> limits_of(const ExecResult& result) {
@@ -67,6 +75,8 @@ void add_limit_violations(ExecResult& result, const Policy& policy, const Origin
     violation.allowed = "up to " + policy::to_toml(*value);
     result.violations.push_back(std::move(violation));
   }
+  // Last: the proxy has said already whom it refused.
+  if (used_up_egress(result)) result.limits_hit.emplace_back(kEgressBytes);
 }
 
 }  // namespace belljar::runtime

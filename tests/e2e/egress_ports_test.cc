@@ -131,8 +131,20 @@ TEST_F(EgressPorts, BytesBeyondTheLimitDoNotPass) {
   const Outcome cut =
       proxied(get + "; curl -sS http://web.test/more", {"--allow-domain", "web.test", "--egress-bytes", "1MiB", "--json"});
   EXPECT_NE(cut.out.find(R"("rule":"limits.egress_bytes")"), std::string::npos) << cut;
+  EXPECT_NE(cut.out.find(R"("limits_hit":["egress_bytes"])"), std::string::npos) << cut;
+  EXPECT_EQ(cut.out.find(R"("operation":"limit")"), std::string::npos) << "one violation is enough" << cut;
+  const Outcome within =
+      proxied("curl -sS http://web.test/more", {"--allow-domain", "web.test", "--egress-bytes", "1MiB", "--json"});
+  EXPECT_NE(within.out.find(R"("limits_hit":[])"), std::string::npos) << within;
   EXPECT_NE(cut.out.find("used up its bytes of egress"), std::string::npos) << cut;
   EXPECT_EQ(cut.out.find(std::to_string(24U << 20)), std::string::npos) << cut;
+  const Outcome kept =
+      world_.run({"sh", "-c",
+                  "id=$(\"$1\" create --net proxy --allow-domain web.test --egress-bytes 1MiB) && \"$1\" exec --json "
+                  "$id -c 'curl -q -sS -m 20 -o /dev/null http://web.test/big'; \"$1\" kill $id",
+                  "sh", BELLJAR_PROGRAM});
+  EXPECT_NE(kept.out.find(R"("limits_hit":["egress_bytes"])"), std::string::npos) << kept;
+  EXPECT_EQ(kept.out.find(R"("operation":"limit")"), std::string::npos) << kept;
   const Outcome tunnel =
       proxied("curl -sS -p http://web.test/big | wc -c", {"--allow-domain", "web.test", "--egress-bytes", "1MiB"});
   EXPECT_NE(tunnel.out, std::to_string(24U << 20) + "\n");
