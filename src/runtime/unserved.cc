@@ -78,6 +78,8 @@ Result<void> check_network(const Network& network) {
     return unserved("network.publish", "network.mode is \"host\": the command's ports are the host's own", "drop the key");
   if (network.mode == NetMode::kHost && !network.host_ports.empty())
     return unserved("network.host_ports", "network.mode is \"host\": every port of the host is reachable", "drop the key");
+  if (!network.publish.empty() && network.allow_local_binding == false)
+    return unserved("network.publish", "network.allow_local_binding is false: nothing inside may listen", "drop one of the two");
   const bool ports = network.http_proxy_port || network.socks_proxy_port, upstream = !network.upstream_proxy.empty();
   if (!proxy && (!network.allowed_requests.empty() || ports || upstream))
     return unserved(upstream ? "network.upstream_proxy"

@@ -108,6 +108,13 @@ TEST_F(EgressPorts, APortOfOursInsideIsNotJoined) {
   EXPECT_EQ(shell("true", {"--net", "none", "--publish", "18124:3128", "--host-port", "18125:53"}).exit_code, 0);
 }
 
+TEST_F(EgressPorts, APortIsNotPublishedWhereNothingMayListen) {
+  const Outcome refused = proxied("true", {"--publish", "18124:3000", "--allow-local-binding=false"});
+  EXPECT_EQ(refused.exit_code, 125) << refused;
+  EXPECT_NE(refused.err.find("network.allow_local_binding is false: nothing inside may listen"), std::string::npos) << refused;
+  EXPECT_EQ(proxied("true", {"--publish", "18124:3000"}).exit_code, 0) << "the twin";
+}
+
 TEST_F(EgressPorts, NoLimitOfEgressIsNothing) {
   for (const char* option : {"--egress-bytes", "--egress-rate", "--egress-connections"}) {
     EXPECT_EQ(proxied("true", {option, "0"}).exit_code, 125) << option;

@@ -34,5 +34,17 @@ TEST(Unserved, ACredentialOfTheProxyGuardsNothingBesideTransparency) {
   EXPECT_TRUE(check_served(policy));
 }
 
+TEST(Unserved, APortInsideIsNotPublishedWhereNothingMayListen) {
+  Policy policy;
+  policy.network.publish = {{13999, 13999}};
+  policy.network.allow_local_binding = false;
+  EXPECT_EQ(check_served(policy).error().what(), "cannot enforce network.publish");
+  EXPECT_EQ(check_served(policy).error().reason(), "network.allow_local_binding is false: nothing inside may listen");
+  policy.network.allow_local_binding = true;
+  EXPECT_TRUE(check_served(policy)) << "the twin";
+  policy.network.allow_local_binding.reset();
+  EXPECT_TRUE(check_served(policy));
+}
+
 }  // namespace
 }  // namespace belljar::runtime
