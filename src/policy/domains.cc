@@ -14,6 +14,7 @@
 #include "belljar/result.h"
 #include "policy/host.h"
 #include "policy/ip.h"
+#include "policy/permit.h"
 
 namespace belljar::policy {
 namespace {
@@ -26,6 +27,12 @@ Error bad_rule(std::string_view text, std::string reason, std::string next) {
 
 constexpr char kForms[] =
     "write example.com, *.example.com, **.example.com, an address or a range (10.0.0.0/8), each with an optional :PORT";
+
+Error rule_by_path(std::string_view text) {
+  return bad_rule(text, "it has a path, and rules for hosts name hosts only",
+                  format("name the host only; single paths are opened by --allow-request {} (network.allowed_requests)",
+                         shell_word(format("GET {}", text))));
+}
 
 // The parts of a rule as text. An address in brackets may have a prefix length and a port behind it.
 struct Parts {
@@ -175,7 +182,7 @@ Result<DomainRule> parse_domain_rule(std::string_view text) {
     if (!rule.port) return bad_rule(text, "what follows the colon is no port (1 to 65535)", kForms);
   }
   if (parts.host == "*") {
-    if (parts.has_prefix) return bad_rule(text, "rules by path are not served by this version", kForms);
+    if (parts.has_prefix) return rule_by_path(text);
     rule.kind = DomainRule::Kind::kAny;
     return rule;
   }
@@ -190,7 +197,7 @@ Result<DomainRule> parse_domain_rule(std::string_view text) {
     BELLJAR_CHECK(set_range(rule, parts, *host->ip));
     return rule;
   }
-  if (parts.has_prefix) return bad_rule(text, "rules by path are not served by this version", "name the host only");
+  if (parts.has_prefix) return rule_by_path(text);
   rule.name = std::move(host->name);
   return rule;
 }

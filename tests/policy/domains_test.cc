@@ -125,6 +125,16 @@ TEST(Domains, WhatIsNoRuleIsAnError) {
     EXPECT_FALSE(parse_domain_rule(text)) << text;
 }
 
+TEST(Domains, APathIsSentToTheRulesThatHaveThem) {
+  for (const char* text : {"good.test/x", "*/x"}) {
+    const auto rule = parse_domain_rule(text);
+    ASSERT_FALSE(rule);
+    EXPECT_NE(rule.error().next().find(std::string("--allow-request 'GET ") + text + '\''), std::string::npos)
+        << rule.error().next();
+    EXPECT_TRUE(parse_request_rule(std::string("GET ") + text)) << "the twin";
+  }
+}
+
 TEST(Domains, APartOfAListIsCovered) {
   EXPECT_TRUE(domain_covers("*", "a.example:443"));
   EXPECT_FALSE(domain_covers("*", "10.0.0.1"));
