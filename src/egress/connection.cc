@@ -278,8 +278,11 @@ bool Connection::socks_request() {
   take_name();
   begin_record(Protocol::kSocks);
   if (request.parse == Parse::kBad)
-    return refuse(
-        Problem{.reason = "malformed", .refusal = {400, "http_protocol_error", request.reason, ""}, .socks = request.reply});
+    return refuse(Problem{.reason = "malformed",
+                          .refusal = {400, "http_protocol_error", request.reason, ""},
+                          .socks = request.reply,
+                          .violation = !asked_.destination.host.name.empty(),
+                          .rule_key = "network.allowed_domains"});
   client_.in.erase(0, request.taken);
   if (context_.options.methods == Methods::kLimited && !can_look())
     return refuse(Problem{.reason = "method",

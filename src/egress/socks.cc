@@ -61,17 +61,21 @@ SocksRequest read_socks_request(std::string_view data) {
   if (size == 0) return bad(SocksReply::kBadAddress, "the SOCKS5 address type is unknown");
   if (data.size() < 4 + size + 2) return request;
   const std::string_view address = data.substr(4, size);
+  const auto port = static_cast<std::uint16_t>(byte_at(data, 4 + size) << 8 | byte_at(data, 5 + size));
   policy::Host host;
   if (type == kName) {
     auto parsed = policy::parse_host(address.substr(1));
-    if (!parsed) return bad(SocksReply::kNotAllowed, parsed.error().what() + ": " + parsed.error().reason());
+    if (!parsed) {
+      request = bad(SocksReply::kNotAllowed, parsed.error().what() + ": " + parsed.error().reason());
+      request.destination = {{.name = escaped(address.substr(1)), .ip = {}}, port};
+      return request;
+    }
     host = *std::move(parsed);
   } else {
     std::array<std::uint8_t, 16> bytes{};
     for (std::size_t i = 0; i < size; ++i) bytes[i] = byte_at(address, i);
     host.ip = type == kIpv6 ? policy::ipv6(bytes) : policy::Ip{.v6 = false, .bytes = bytes};
   }
-  const auto port = static_cast<std::uint16_t>(byte_at(data, 4 + size) << 8 | byte_at(data, 5 + size));
   if (port == 0) return bad(SocksReply::kNotAllowed, "port 0 is no port");
   request.parse = Parse::kDone;
   request.taken = 4 + size + 2;

@@ -44,7 +44,7 @@ struct SocksRequest {
   std::size_t taken = 0;
   SocksReply reply = SocksReply::kDone;  // kBad: what to answer
   std::string reason;                    // kBad: one sentence
-  policy::Destination destination;
+  policy::Destination destination;       // kBad: empty, or a name that no host has, escaped for records
 };
 SocksRequest read_socks_request(std::string_view data);
 

@@ -125,6 +125,24 @@ TEST_F(ProxyTest, SocksByNameAndByAddress) {
   EXPECT_EQ(talk("\x04\x01\0\x50\x7f\0\0\x01\0"s)[1], 0x5B) << "SOCKS4";
 }
 
+TEST_F(ProxyTest, ANameThatNoHostHasIsShownAsItCame) {
+  start({"web.example"});
+  for (const std::string& name : {"web.example\0x.com"s, "a\r\nb.com"s, "web%00.com"s, "web .com"s})
+    EXPECT_EQ(talk("\x05\x01\0"s + "\x05\x01\0\x03"s + static_cast<char>(name.size()) + name + "\x01\xBB")[3], 2);
+  EXPECT_EQ(talk("\x05\x01\0"s + "\x05\x03\0\x03\x0Bweb.example\x01\xBB"s)[3], 7) << "UDP";
+  const EgressLog log = proxy_->stop();
+  ASSERT_EQ(log.records.size(), 5U);
+  ASSERT_EQ(log.violations.size(), 4U) << "what is not served is no violation";
+  EXPECT_EQ(log.records[0].host, R"(web.example\x00x.com)");
+  EXPECT_EQ(log.records[0].port, 443);
+  EXPECT_EQ(log.records[0].reason, "malformed");
+  EXPECT_EQ(log.violations[0].target, R"(web.example\x00x.com:443)");
+  EXPECT_EQ(log.violations[0].rule, "network.allowed_domains");
+  EXPECT_EQ(log.violations[1].target, R"(a\x0d\x0ab.com:443)");
+  EXPECT_EQ(log.violations[2].target, "web%00.com:443");
+  EXPECT_EQ(log.violations[3].target, "web .com:443");
+}
+
 TEST_F(ProxyTest, ACredentialIsAskedFor) {
   const Server server(answer_hello);
   start({"127.0.0.1"}, {}, {.credential = "belljar:secret"});

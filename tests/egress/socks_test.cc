@@ -41,6 +41,7 @@ TEST(Socks, NamesAndAddressesAreCanonical) {
 TEST(Socks, OddNamesAreRefusedBeforeTheyAreCompared) {
   for (const std::string& name : {"good.example\0.evil.example"s, "a\r\nb"s, "a b"s, "a%2e"s, "u@b"s, ""s, "256.1.1.1"s})
     EXPECT_EQ(read_socks_request(connect_to(name)).reply, SocksReply::kNotAllowed);
+  EXPECT_EQ(to_string(read_socks_request(connect_to("a\r\nb\0c"s)).destination), R"(a\x0d\x0ab\x00c:443)") << "for the record";
 }
 
 TEST(Socks, OnlyConnectIsServed) {
