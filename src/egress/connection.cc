@@ -144,7 +144,7 @@ bool Connection::first_byte() {
   }
   if (client_.in.empty()) return (client_.eof || client_.broken) && leave();
   const auto byte = static_cast<unsigned char>(client_.in[0]);
-  if (way_ == Way::kDirect && !tunnel_ && (byte < 'A' || byte > 'Z')) {
+  if (way_ == Way::kDirect && !tunnel_ && (byte < 'A' || byte > 'Z' || begins_other(client_.in))) {
     asked_ = {};
     asked_.destination = direct_;
     begin_record(Protocol::kDirect);

@@ -76,7 +76,7 @@ bool Connection::peek() {
   if (client_.in.empty() && server_speaks() && may_stay_whole()) return stay_whole();  // it speaks first: SSH, mail
   if (client_.in.empty()) return (client_.eof || client_.broken) && leave();
   const auto byte = static_cast<unsigned char>(client_.in[0]);
-  if (byte >= 'A' && byte <= 'Z') {  // a request in the clear, judged as one
+  if (byte >= 'A' && byte <= 'Z' && !begins_other(client_.in)) {  // a request in the clear, judged as one
     request_.emplace(HttpReader::Kind::kRequest);
     enter(Phase::kHead, context_.options.timeouts.head);
     return true;

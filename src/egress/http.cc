@@ -329,6 +329,12 @@ bool HttpReader::end() noexcept {
   return !error && done();
 }
 
+bool begins_other(std::string_view data) noexcept {
+  const std::size_t end = data.find('\n');
+  return data.starts_with("SSH-") ||
+         (end != std::string_view::npos && data.substr(0, end).find(" HTTP/") == std::string_view::npos);
+}
+
 std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive, HttpFault& fault,
                                          const policy::Destination* direct, bool secure) {
   ProxyRequest request;

@@ -67,6 +67,9 @@ class HttpReader {
   std::unique_ptr<State> state_;
 };
 
+// What starts with letters like a request and is none: who speaks so (SSH, say) would wait for an answer to its first line.
+bool begins_other(std::string_view data) noexcept;
+
 // What a client asks of the proxy.
 struct ProxyRequest {
   bool connect = false;

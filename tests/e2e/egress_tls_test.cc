@@ -133,6 +133,19 @@ TEST_F(EgressTls, AnExceptionKeepsAHostWhole) {
             "GET /b host=web.test at=93.184.0.80 body=0\n");
 }
 
+TEST_F(EgressTls, AnotherProtocolInATunnelIsResetAtOnce) {
+  const std::string client =
+      "import socket, sys\n"
+      "s = socket.create_connection(('127.0.0.1', 3128)); s.settimeout(9)\n"
+      "s.sendall(b'CONNECT web.test:443 HTTP/1.1\\r\\n\\r\\n'); s.recv(999)\n"
+      "s.sendall(b'SSH-2.0-client\\r\\n')\n"
+      "try: print(s.recv(99))\n"
+      "except ConnectionResetError: print('reset')\n";
+  world_.workspace.write("ssh.py", client);
+  EXPECT_EQ(shell("python3 ssh.py", rules_).out, "reset\n");
+  EXPECT_EQ(shell(std::string(kCurl) + "-p http://web.test/a", rules_).out.substr(0, 6), "GET /a") << "the twin";
+}
+
 TEST_F(EgressTls, LimitedLooksIntoHttps) {
   const std::vector<std::string> limited{"--net-methods", "limited", "--allow-domain", "web.test"};
   EXPECT_EQ(shell(std::string(kCurl) + "https://web.test/x", limited).out, "GET /x host=web.test at=93.184.0.80 body=0\n");

@@ -212,5 +212,12 @@ TEST(Http, ARefusalSaysWhyInEveryPlace) {
   EXPECT_TRUE(refusal_text({403, "e", "r", ""}, true, false).ends_with("\r\n\r\n"));
 }
 
+TEST(Http, AnotherProtocolIsKnownByItsFirstLine) {
+  for (const char* other : {"SSH-2.0-OpenSSH_9.2\r\n", "SSH-2.0-x", "EHLO me\r\n", "GET /\r\n"})
+    EXPECT_TRUE(begins_other(other)) << other;
+  for (const char* request : {"S", "SSH", "EHLO me", "GET / HTTP/1.1\r\n", "SSH / HTTP/1.0\n"})
+    EXPECT_FALSE(begins_other(request)) << request;
+}
+
 }  // namespace
 }  // namespace belljar::egress
