@@ -213,14 +213,14 @@ bool Connection::read_head() {
                                       "use the URL in HTTPS_PROXY as it is"}});
   const bool limited = context_.options.methods == Methods::kLimited;
   if (limited && (asked_.upgrade || (asked_.connect && !can_look())))
-    return refuse(
-        Problem{.reason = "method",
-                .refusal = {403, "http_request_denied",
-                            format("{} is refused: with network.methods = \"limited\" nothing may pass that cannot be looked at",
-                                   asked_.connect ? "CONNECT" : "an upgrade"),
-                            "use http://, or network.methods = \"full\""},
-                .violation = true,
-                .rule_key = "network.methods"});
+    return refuse(Problem{
+        .reason = "method",
+        .refusal = {403, "http_request_denied",
+                    format("{} is refused: with network.methods = \"limited\" nothing may pass that cannot be looked at",
+                           asked_.connect ? "CONNECT" : "an upgrade"),
+                    asked_.connect ? "use http://, or network.methods = \"full\"" : "network.methods = \"full\" lets it pass"},
+        .violation = true,
+        .rule_key = "network.methods"});
   if (limited && !asked_.connect && !is_limited(asked_.method))
     return refuse(Problem{.reason = "method",
                           .refusal = {405, "http_request_denied",

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
@@ -30,6 +31,12 @@ namespace {
 constexpr std::size_t kWindow = 256 * 1024;  // bytes held for a slow peer while a request is passed on
 constexpr int kBudget = 16;                  // bursts of one tunnel before others get a turn
 constexpr std::uint64_t kBurst = 1U << 20;   // of one message between two looks at what is left of limits.egress_bytes
+
+// As far as it came.
+bool is_http(std::string_view answer) {
+  constexpr std::string_view kVersion = "HTTP/1.";
+  return kVersion.starts_with(answer.substr(0, kVersion.size()));
+}
 
 UniqueFd dial(const policy::Ip& ip, std::uint16_t port, int& error) {
   UniqueFd fd(::socket(ip.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -94,7 +101,9 @@ bool Connection::judge_request() {
   return refuse(Problem{.reason = "request",
                         .refusal = {403, "http_request_denied",
                                     format("{} not among the requests that may go to {}", what, to_string(asked_.destination)),
-                                    seen ? "network.allowed_requests names them" : "use http://, or --allow-domain"},
+                                    seen             ? "network.allowed_requests names them"
+                                    : asked_.upgrade ? "--allow-domain opens the host wholly"
+                                                     : "use http://, or --allow-domain"},
                         .violation = true,
                         .rule_key = "network.allowed_requests",
                         .rule = record_.rule}),
@@ -104,13 +113,18 @@ bool Connection::judge_request() {
 bool Connection::join_host() {
   asked_.destination = direct_;
   begin_record(Protocol::kHostPort);
+  record_.rule = "network.host_ports";
   addresses_ = {*direct_.host.ip};
   return dial_next();
 }
 
 // What listens inside may do so on 127.0.0.1 or, as Node's `localhost`, on ::1.
 bool Connection::join_inside() {
-  if (!recording_) asked_.destination = direct_, begin_record(Protocol::kPublished);
+  if (!recording_) {
+    asked_.destination = direct_;
+    begin_record(Protocol::kPublished);
+    record_.rule = "network.publish";
+  }
   enter(Phase::kSocket, context_.options.timeouts.dial);
   return !context_.inner.ask(id_, inside_v6_) && fail_dial(ECONNREFUSED);
 }
@@ -340,9 +354,12 @@ bool Connection::pass_answer() {
     if (answer_->fault() || (ended && ((server_.cut && answer_->needs_end()) || !answer_->end()))) {
       if (had_head) return give_up(), false;                                      // cut short, and the client must see that it was
       const bool by_tls = server_.secure != nullptr && server_.secure->broken();  // an alert: it wants a client certificate, say
-      const std::string why = by_tls             ? server_.secure->fault().text
-                              : answer_->fault() ? answer_->fault()->reason
-                                                 : "it closed the connection without an answer";
+      const std::string why = by_tls                ? server_.secure->fault().text
+                              : answer_->fault()    ? answer_->fault()->reason
+                              : server_.in.empty()  ? "it closed the connection without an answer"
+                              : is_http(server_.in) ? "it closed the connection before the end of the head"
+                                                    : "what it sent is something else";
+      record_.bytes_received += server_.in.size();
       return refuse(Problem{.reason = "server",
                             .refusal = {502, "http_protocol_error",
                                         format("{} gave no HTTP answer: {}", to_string(asked_.destination), why), ""}}),
@@ -378,6 +395,7 @@ bool Connection::answer_head() {
                             .refusal = {502, "http_protocol_error", "the server changes the protocol unasked", ""}}),
              false;
     client_.out += returned_head(head, false, true);
+    record_.bytes_received += client_.out.size();  // a tunnel counts what comes from here on
     return begin_tunnel(), false;
   }
   keep_client_ = asked_.keep_alive && head.version == 11 && !answer_->needs_end();
@@ -405,6 +423,7 @@ bool Connection::spend() {
 
 bool Connection::begin_tunnel() {
   server_.out += std::exchange(client_.in, {});
+  record_.bytes_received += server_.in.size();
   client_.out += restorer_ ? filter(std::exchange(server_.in, {}), false) : std::exchange(server_.in, {});
   record_.bytes_sent += server_.out.size();
   up_.emplace(client_, server_);

@@ -138,10 +138,10 @@ bool Connection::server_tls() {
   if (state == SecureStream::State::kMore && !ended) return false;
   TlsFault fault = server_.secure->fault();
   if (state == SecureStream::State::kMore) fault = {"tls", "connection_terminated", "it closed the connection"};
-  const bool certificate = fault.error == "tls_certificate_error";
+  const bool untrusted = fault.reason == "tls-untrusted";
   return refuse(Problem{.reason = fault.reason,
                         .refusal = {502, fault.error, format("no TLS with {}: {}", to_string(asked_.destination), fault.text),
-                                    certificate ? "network.tls_ca_file names further roots" : ""}});
+                                    untrusted ? "network.tls_ca_file names further roots" : ""}});
 }
 
 // --- credentials

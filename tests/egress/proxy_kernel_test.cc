@@ -176,6 +176,114 @@ TEST_F(ProxyTest, LimitedPassesReadingOnly) {
   EXPECT_EQ(proxy_->stop().violations[0].rule, "network.methods");
 }
 
+TEST_F(ProxyTest, ARefusedUpgradeIsNotSentToWhatItIsAlready) {
+  start({"127.0.0.1"}, {}, {.methods = Methods::kLimited});
+  const std::string request =
+      "GET http://127.0.0.1:9/ HTTP/1.1\r\nHost: 127.0.0.1:9\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+  std::string answer = talk(request);
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 403 an upgrade is refused")) << answer;
+  EXPECT_NE(answer.find("next: network.methods = \"full\""), std::string::npos) << answer;
+  proxy_.reset();
+  start({});
+  Network network;
+  network.allowed_requests = {"GET 127.0.0.1"};
+  proxy_->set_rules(policy::make_host_rules(network).value());
+  answer = talk(request);
+  EXPECT_NE(answer.find("next: --allow-domain opens the host wholly"), std::string::npos) << answer;
+  // The twin: what can help.
+  answer = talk("CONNECT 127.0.0.1:9 HTTP/1.1\r\n\r\n");
+  EXPECT_NE(answer.find("next: use http://, or --allow-domain"), std::string::npos) << answer;
+}
+
+TEST_F(ProxyTest, TheHeadsOfAWebsocketCount) {
+  const std::string head = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+  const Server server([&](int fd) {
+    read_until(fd, "\r\n\r\n");
+    send_all(fd, head + "first");
+    send_all(fd, read_until(fd, "more"));
+  });
+  start({"127.0.0.1"});
+  const UniqueFd fd = connect_loopback(port_);
+  send_all(fd.get(),
+           format("GET http://{0}/ HTTP/1.1\r\nHost: {0}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", address(server)));
+  const std::string answer = read_until(fd.get(), "first");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 101 ")) << answer;
+  send_all(fd.get(), "more");
+  EXPECT_EQ(read_all(fd.get()), "more");
+  const auto records = proxy_->stop().records;
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].bytes_received, answer.size() + 4);
+  EXPECT_EQ(records[0].bytes_sent,
+            4 + format("GET / HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", address(server)).size());
+}
+
+// What a tunnel brings is counted once.
+TEST_F(ProxyTest, OurOwnWordsDoNotCount) {
+  const Server server(echo);
+  start({"127.0.0.1"});
+  (void)talk(format("CONNECT {} HTTP/1.1\r\n\r\nping", address(server)));
+  const auto records = proxy_->stop().records;
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].bytes_sent, 4U);
+  EXPECT_EQ(records[0].bytes_received, 4U);
+}
+
+TEST_F(ProxyTest, WhatAServerSaidInsteadOfHttpIsToldApart) {
+  std::string words;
+  const Server server([&](int fd) {
+    read_until(fd, "\r\n\r\n");
+    send_all(fd, words);
+  });
+  start({"127.0.0.1"});
+  const auto said = [&](const std::string& text) { return words = text, get(address(server)); };
+  const std::string no = format("HTTP/1.1 502 {} gave no HTTP answer: ", address(server));
+  std::string answer = said("SSH-2.0-foo\r\n");
+  EXPECT_TRUE(answer.starts_with(no + "what it sent is something else\r\n")) << answer;
+  answer = said("HTTP/1.1 200 OK\r\nContent-");
+  EXPECT_TRUE(answer.starts_with(no + "it closed the connection before the end of the head\r\n")) << answer;
+  answer = said("");
+  EXPECT_TRUE(answer.starts_with(no + "it closed the connection without an answer\r\n")) << answer;
+  EXPECT_TRUE(said("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").ends_with("hello")) << "the twin";
+  const auto records = proxy_->stop().records;
+  ASSERT_EQ(records.size(), 4U);
+  EXPECT_EQ(records[0].reason, "server");
+  EXPECT_EQ(records[0].bytes_received, 13U);
+  EXPECT_EQ(records[2].bytes_received, 0U);
+}
+
+// SSH waits for an answer to its first line, as the proxy did for the end of a head.
+TEST_F(ProxyTest, WhatIsNoHttpWhereOnlyRequestsMayGoIsResetAtOnce) {
+  Network network;
+  network.allowed_requests = {"GET 127.0.0.1"};
+  Doors doors;
+  doors.listeners.push_back({Way::kProxy, test::listen_loopback(port_)});
+  std::uint16_t direct = 0;
+  doors.listeners.push_back({Way::kDirect, test::listen_loopback(direct)});
+  proxy_ = Proxy::start(std::move(doors), {.rules = policy::make_host_rules(network).value()}).value();
+  const UniqueFd fd = connect_loopback(direct);
+  send_all(fd.get(), "SSH-2.0-client\r\n");
+  EXPECT_EQ(read_all(fd.get()), "<reset>");
+  const UniqueFd request = connect_loopback(direct);
+  send_all(request.get(), "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  EXPECT_NE(read_all(request.get()), "") << "the twin: a request is judged as one";
+  const auto records = proxy_->stop().records;
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].reason, "method");
+  EXPECT_EQ(records[1].reason, "request");
+}
+
+TEST_F(ProxyTest, AJoinedPortIsRecordedWithItsRule) {
+  const Server server(echo);
+  Doors doors;
+  doors.listeners.push_back({Way::kHostPort, test::listen_loopback(port_), server.port()});
+  proxy_ = Proxy::start(std::move(doors), {}).value();
+  EXPECT_EQ(talk("ping"), "ping");
+  const auto records = proxy_->stop().records;
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].protocol, "host-port");
+  EXPECT_EQ(records[0].rule, "network.host_ports");
+}
+
 TEST_F(ProxyTest, OneConnectionServesManyRequests) {
   const Server server(answer_hello);
   start({"127.0.0.1"});
