@@ -1,12 +1,11 @@
-// bind(2), where rules judge names. An AF_UNIX socket's name is one that git may take for a marker of a repository (it asks for
-// access, not for the type) and that no call on files makes.
+// bind(2), where rules judge names or no port may be taken (local_ports.h). An AF_UNIX socket's name is one that git may take for a
+// marker of a repository (it asks for access, not for the type) and that no call on files makes.
 //
 // A name that rules may have a say on is judged and made here, on a duplicate of the caller's socket, under its directory; the
 // socket then bears the last component as its address (but see getsockname_call.cc). A name elsewhere keeps its spelling: the call
 // goes on by itself where Landlock holds that it cannot end in a judged place after all (BrokerOptions::sockets_held), whatever the
 // caller swaps. Everything that makes no name likewise.
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -19,7 +18,9 @@
 #include "broker/control_files.h"
 #include "broker/file_call.h"
 #include "broker/handlers.h"
+#include "broker/local_ports.h"
 #include "broker/socket_args.h"
+#include "kernel/seccomp.h"
 
 namespace belljar::broker {
 namespace {
@@ -33,7 +34,6 @@ struct Bind {
 };
 
 bool is_unix(int socket) { return socket_option(socket, SO_DOMAIN) == AF_UNIX; }
-bool is_tcp(int socket) { return socket_option(socket, SO_PROTOCOL) == IPPROTO_TCP; }
 
 int bind_to(int socket, const void* address, socklen_t length) {
   return ::bind(socket, static_cast<const sockaddr*>(address), length) == 0 ? 0 : -errno;
@@ -83,10 +83,13 @@ int bind_path(Bind& bind, const std::string& path) {
 
 int perform(Bind& bind) {
   if (const int status = take_socket_args(bind.file.caller, bind.file.call, bind.args); status != 0) return status;
+  Context& context = bind.file.context;
+  if (context.options.ports_refused && takes_port(bind.args.socket.get()))
+    return refuse_port(context, bind.file.caller, "bind", bind.args.address);
+  if (context.options.filter.file_calls == kernel::FileCalls::kDirect) return kGoOn;  // no rule judges names
   const UnixName name = is_unix(bind.args.socket.get()) ? decode_unix(bind.args.address) : UnixName{};
   if (name.kind == UnixName::Kind::kPath) return bind_path(bind, std::string(name.name));
-  if (bind.file.context.options.sockets_held) return kGoOn;
-  if (bind.file.context.options.tcp_bind_refused && is_tcp(bind.args.socket.get())) return -EACCES;
+  if (context.options.sockets_held) return kGoOn;
   if (const int status = bind.file.begin(); status != 0) return status;
   return bind_to(bind.args.socket.get(), bind.args.address.bytes.data(), bind.args.address.length);
 }

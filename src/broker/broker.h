@@ -6,9 +6,11 @@
 //   connect (x86-64: 42)  always performed here, on a duplicate of the caller's socket and a private copy of the address. Never
 //                         CONTINUE: a second thread may swap the descriptor, the address or a link after any check of ours.
 //   bind    (x86-64: 49)  where rules judge names: a socket's name is judged like any other's and made here, see bind_call.cc.
+//                         Where no port may be taken, one of TCP is refused.
 //   listen  (x86-64: 50)  noted, then continued. On a bound AF_UNIX socket SIOCUNIXFILE gives the very inode that the socket is
 //                         bound to, which the broker keeps open: an *own* socket. Letting listen go on is harmless whatever the
-//                         caller swaps: a socket that was not noted is refused to connect to, nothing else.
+//                         caller swaps: a socket that was not noted is refused to connect to, nothing else. Where no port may be
+//                         taken it is performed here, on a duplicate: it takes a port without bind.
 //
 // A path that the policy lists is connected to on the host, whatever the caller's own view has there. Any other
 // pathname connect is resolved in the caller's view. When the inode it leads to is one of the noted ones, connect goes to the
@@ -87,8 +89,8 @@ struct BrokerOptions {
   // Landlock lets nobody inside make a socket where `rules` judge names: a bind that goes elsewhere may go on by itself. Else every
   // bind is performed here.
   bool sockets_held = false;
-  // Landlock refuses every TCP bind (network.allow_local_binding = false). It does not hold for what is performed here.
-  bool tcp_bind_refused = false;
+  // network.allow_local_binding = false: nobody inside listens on TCP, bound or not (local_ports.h).
+  bool ports_refused = false;
   // Nobody inside can change its root (no chroot, pivot_root, mount namespaces): it is looked up once. False with
   // allow_nested_userns.
   bool one_root = true;

@@ -1,4 +1,7 @@
 // listen(2): notes the inode that an AF_UNIX socket is bound to, then lets the call run. See broker.h for why that is enough.
+//
+// Where no port may be taken nothing goes on by itself, since the caller could put another socket at the number: what was looked at
+// is what listens.
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -6,8 +9,11 @@
 #include <cerrno>
 
 #include "base/format.h"
+#include "broker/as_caller.h"
 #include "broker/handlers.h"
+#include "broker/local_ports.h"
 #include "broker/socket_args.h"
+#include "kernel/seccomp.h"
 
 // linux/un.h, which cannot stand beside sys/un.h.
 #ifndef SIOCUNIXFILE
@@ -42,24 +48,47 @@ bool note_by_diag(Context& context, int socket) {
 }
 
 // 0, or the errno that listen is to return.
-int note(Context& context, const Call& call) {
-  Caller caller(call.tid);
-  const auto socket = caller.duplicate(static_cast<int>(call.args[0]));
-  if (!socket || !still_waiting(context.listener.get(), call.id)) return 0;
-  if (socket_option(socket->get(), SO_DOMAIN) != AF_UNIX || has_peer(socket->get()) || from_outside(context, socket->get()))
-    return 0;
-  UniqueFd file(::ioctl(socket->get(), SIOCUNIXFILE, 0));
+int note(Context& context, const Caller& caller, int socket) {
+  if (context.options.filter.unix_sockets == kernel::UnixSockets::kAll) return 0;  // no connect comes here
+  if (socket_option(socket, SO_DOMAIN) != AF_UNIX || has_peer(socket) || from_outside(context, socket)) return 0;
+  UniqueFd file(::ioctl(socket, SIOCUNIXFILE, 0));
   if (!file.valid() && errno != EPERM) return 0;  // ENOENT: an abstract name, or none
-  if (file.valid() ? context.own.note(std::move(file)) : note_by_diag(context, socket->get())) return 0;
+  if (file.valid() ? context.own.note(std::move(file)) : note_by_diag(context, socket)) return 0;
   return context.refuse(caller, "unix-listen", "", ENOBUFS,
                         format("up to {} listening AF_UNIX sockets at one time", context.options.max_own_sockets));
+}
+
+int listen_here(Context& context, const Caller& caller, const Call& call, int socket) {
+  if (takes_port(socket)) {
+    // Handed in as it listens: nothing more is opened, and its backlog stays.
+    if (socket_option(socket, SO_ACCEPTCONN) == 1) return 0;
+    return refuse_port(context, caller, "listen", address_of(socket));
+  }
+  if (const int status = note(context, caller, socket); status != 0) return status;
+  const AsCaller permissions(context.options.uid);  // SO_PEERCRED of clients: unix_listen, init_peercred
+  if (!permissions.ok()) return -EACCES;
+  return ::listen(socket, static_cast<int>(call.args[1])) == 0 ? 0 : -errno;
+}
+
+constexpr int kGoOn = 1;
+
+int judge(Context& context, const Call& call) {
+  Caller caller(call.tid);
+  const auto socket = caller.duplicate(static_cast<int>(call.args[0]));
+  const bool held = context.options.ports_refused;
+  if (!socket) return held ? -socket.error() : kGoOn;
+  if (!still_waiting(context.listener.get(), call.id)) return held ? -ESRCH : kGoOn;
+  if (held) return listen_here(context, caller, call, socket->get());
+  const int status = note(context, caller, socket->get());
+  return status == 0 ? kGoOn : status;
 }
 
 }  // namespace
 
 void handle_listen(Context& context, const Call& call) {
-  if (const int status = note(context, call); status != 0) return answer(context.listener.get(), call.id, status);
-  let_continue(context.listener.get(), call.id);
+  const int status = judge(context, call);
+  if (status == kGoOn) return let_continue(context.listener.get(), call.id);
+  answer(context.listener.get(), call.id, status);
 }
 
 }  // namespace belljar::broker

@@ -45,6 +45,44 @@ SelfPath fd_path(std::string_view text) noexcept {
   return result;
 }
 
+struct Endpoint {
+  sa_family_t family = AF_UNSPEC;
+  in_addr four{};
+  in6_addr six{};
+  in_port_t port = 0;
+};
+
+Endpoint endpoint_of(const Address& address) noexcept {
+  Endpoint endpoint;
+  if (family_of(address) == AF_INET && address.length >= sizeof(sockaddr_in)) {
+    sockaddr_in peer{};
+    std::memcpy(&peer, address.bytes.data(), sizeof peer);
+    endpoint = {.family = AF_INET, .four = peer.sin_addr, .port = peer.sin_port};
+  }
+  constexpr std::size_t kLeastIn6 = offsetof(sockaddr_in6, sin6_scope_id);  // SIN6_LEN_RFC2133, net/ipv6.h
+  if (family_of(address) != AF_INET6 || address.length < kLeastIn6) return endpoint;
+  sockaddr_in6 peer{};
+  std::memcpy(&peer, address.bytes.data(), std::min<std::size_t>(address.length, sizeof peer));
+  endpoint = {.family = AF_INET6, .six = peer.sin6_addr, .port = peer.sin6_port};
+  if (!IN6_IS_ADDR_V4MAPPED(&peer.sin6_addr)) return endpoint;
+  endpoint.family = AF_INET;
+  std::memcpy(&endpoint.four, peer.sin6_addr.s6_addr + 12, sizeof endpoint.four);
+  return endpoint;
+}
+
+bool is_loopback(const Endpoint& endpoint) noexcept {
+  if (endpoint.family == AF_INET) return ntohl(endpoint.four.s_addr) >> 24 == IN_LOOPBACKNET;
+  return endpoint.family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&endpoint.six);
+}
+
+std::string text_of(const Endpoint& endpoint) {
+  char text[INET6_ADDRSTRLEN];
+  const void* const host =
+      endpoint.family == AF_INET ? static_cast<const void*>(&endpoint.four) : static_cast<const void*>(&endpoint.six);
+  if (endpoint.family == AF_UNSPEC || ::inet_ntop(endpoint.family, host, text, sizeof text) == nullptr) return "";
+  return endpoint.family == AF_INET ? format("{}:{}", text, ntohs(endpoint.port)) : format("[{}]:{}", text, ntohs(endpoint.port));
+}
+
 }  // namespace
 
 UnixName decode_unix(const Address& address) noexcept {
@@ -56,29 +94,11 @@ UnixName decode_unix(const Address& address) noexcept {
 }
 
 std::string internet_name(const Address& address) {
-  char text[INET6_ADDRSTRLEN];
-  const auto name = [&](int family, const void* bytes, in_port_t port) -> std::string {
-    if (port == 0 || ::inet_ntop(family, bytes, text, sizeof text) == nullptr) return "";
-    return family == AF_INET ? format("{}:{}", text, ntohs(port)) : format("[{}]:{}", text, ntohs(port));
-  };
-  const auto ipv4 = [&](const in_addr& host, in_port_t port) -> std::string {
-    return ntohl(host.s_addr) >> 24 == IN_LOOPBACKNET ? "" : name(AF_INET, &host, port);
-  };
-  if (family_of(address) == AF_INET && address.length >= sizeof(sockaddr_in)) {
-    sockaddr_in peer{};
-    std::memcpy(&peer, address.bytes.data(), sizeof peer);
-    return ipv4(peer.sin_addr, peer.sin_port);
-  }
-  constexpr std::size_t kLeastIn6 = offsetof(sockaddr_in6, sin6_scope_id);  // SIN6_LEN_RFC2133, net/ipv6.h
-  if (family_of(address) != AF_INET6 || address.length < kLeastIn6) return "";
-  sockaddr_in6 peer{};
-  std::memcpy(&peer, address.bytes.data(), std::min<std::size_t>(address.length, sizeof peer));
-  if (IN6_IS_ADDR_LOOPBACK(&peer.sin6_addr)) return "";
-  if (!IN6_IS_ADDR_V4MAPPED(&peer.sin6_addr)) return name(AF_INET6, &peer.sin6_addr, peer.sin6_port);
-  in_addr mapped{};
-  std::memcpy(&mapped, peer.sin6_addr.s6_addr + 12, sizeof mapped);
-  return ipv4(mapped, peer.sin6_port);
+  const Endpoint endpoint = endpoint_of(address);
+  return endpoint.port == 0 || is_loopback(endpoint) ? "" : text_of(endpoint);
 }
+
+std::string endpoint_name(const Address& address) { return text_of(endpoint_of(address)); }
 
 bool names_netlink_peer(const Address& address) noexcept {
   sockaddr_nl peer{};

@@ -32,6 +32,9 @@ UnixName decode_unix(const Address& address) noexcept;
 // loopback and for port 0 (programs connect a datagram socket there to learn their own address: nothing can be reached by it).
 std::string internet_name(const Address& address);
 
+// The same for every address of the two families, loopback and port 0 included.
+std::string endpoint_name(const Address& address);
+
 // A netlink address that names another peer than the kernel: a port or multicast groups.
 bool names_netlink_peer(const Address& address) noexcept;
 

@@ -46,6 +46,14 @@ enum class FileCalls : std::uint8_t {
 inline constexpr std::uint32_t kStagedFdFirst = 960;
 inline constexpr std::uint32_t kStagedFdCount = 64;
 
+// Ports, where network.allow_local_binding is false. listen(2) without bind(2) takes a port by itself (inet_autobind), which
+// Landlock does not see, and no filter sees the family of a descriptor.
+enum class LocalPorts : std::uint8_t {
+  kOpen,     // bind goes where Landlock lets it, listen as unix_sockets says
+  kJudged,   // every bind and every listen becomes a notification
+  kRefused,  // every listen is EACCES: for kPairs, which has no socket of AF_UNIX to listen on
+};
+
 // What the sandbox around the filter gives. A value; the defaults are a sandbox with all namespaces of its own.
 struct SeccompSpec {
   UnixSockets unix_sockets = UnixSockets::kPairs;
@@ -61,6 +69,7 @@ struct SeccompSpec {
   // answers.
   std::uint32_t only_uid = ~0U, only_gid = ~0U;
   FileCalls file_calls = FileCalls::kDirect;
+  LocalPorts local_ports = LocalPorts::kOpen;
   // Acts that nobody does by chance (mount, bpf, kernel keys, AF_PACKET, set-id modes ...) are refused by way of a notification, so
   // that they can be told: whoever answers it gives the errno of refusal_of(). Needs a listener. Calls that programs only try to
   // see whether a kernel has them (io_uring, MPTCP, new and obsolete numbers) are refused in silence as without it.

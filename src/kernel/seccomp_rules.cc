@@ -200,6 +200,12 @@ Rule owner_rule(const SeccompSpec& spec, std::uint8_t owner) {
   return rules;
 }
 
+Rule listen_rule(const SeccompSpec& spec) {
+  if (spec.local_ports == LocalPorts::kRefused) return flat(refuse(EACCES));
+  const bool seen = spec.unix_sockets == UnixSockets::kBrokered || spec.local_ports == LocalPorts::kJudged;
+  return flat(seen ? kNotify : kAllow);
+}
+
 Rule only_self_rule() { return Rules(refuse(EPERM)).when(is(0, 0), kAllow); }
 
 Rule granted_or(bool granted, int errnum) { return flat(granted ? kAllow : refuse(errnum)); }
@@ -248,7 +254,11 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
       return socketpair_rule(spec);
     case Group::kConnect:
       return flat(spec.unix_sockets == UnixSockets::kBrokered ? kNotify : kAllow);
+    case Group::kListen:
+      return listen_rule(spec);
     case Group::kBind:
+      return flat(performed(spec) || spec.local_ports == LocalPorts::kJudged ? kNotify : kAllow);
+    case Group::kSocketName:
       return flat(performed(spec) ? kNotify : kAllow);
     case Group::kClone:
       return clone_rule(spec);

@@ -238,7 +238,7 @@ constexpr Call kCalls[] = {
 
     {NR(accept), Group::kSocketIo},
     {NR(accept4), Group::kSocketIo},
-    {NR(getsockname), Group::kBind},
+    {NR(getsockname), Group::kSocketName},
     {NR(getpeername), Group::kSocketIo},
     {NR(sendto), Group::kSocketIo},
     {NR(recvfrom), Group::kSocketIo},
@@ -299,7 +299,7 @@ constexpr Call kCalls[] = {
     {NR(socketpair), Group::kSocketpair},
     {NR(connect), Group::kConnect},
     {NR(bind), Group::kBind},
-    {NR(listen), Group::kConnect},  // the broker notes which sockets are the sandbox's own, then lets it go on
+    {NR(listen), Group::kListen},
     {NR(clone), Group::kClone},
     {NR(clone3), Group::kClone3},
     {NR(unshare), Group::kUnshare},
@@ -483,7 +483,9 @@ constexpr GroupInfo kInfo[] = {
      "AF_ALG (CVE-2026-31431), AF_PACKET, AF_VSOCK, AF_RXRPC (CVE-2026-43500), XFRM and the rest: kernel surface"},
     {"socketpair", "a datagram end can send to any path, which no filter sees"},
     {"connect", "host sockets by path (docker.sock, ssh-agent) are the broker's to judge"},
-    {"bind", "it may make a name, which the broker judges where rules by name hold, and knows afterwards (getsockname)"},
+    {"listen", "the broker notes which sockets are the sandbox's own; it takes a port without bind where none may be taken"},
+    {"bind", "it may make a name, which the broker judges where rules by name hold, or take a port where none may be taken"},
+    {"getsockname", "the broker knows what the name that it made was called"},
     {"clone with namespaces", "a user namespace brings capabilities and most kernel exploits of recent years (CVE-2022-0185)"},
     {"clone3", "its flags are behind a pointer (CVE-2021-41133); C libraries fall back to clone on ENOSYS only"},
     {"unshare of namespaces", "as clone with namespaces"},

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "kernel/landlock.h"
+#include "kernel/seccomp.h"
 #include "policy/ignore.h"
 #include "policy/refusal.h"
 
@@ -32,7 +32,7 @@ broker::BrokerOptions broker_options(const backend::Prepared& prepared, const Po
   options.rules = prepared.file_rules;
   options.listed = prepared.sockets;
   options.sockets_held = prepared.sockets_held;
-  options.tcp_bind_refused = (prepared.plan.landlock.handled_net & kernel::landlock::kBindTcp) != 0;
+  options.ports_refused = prepared.plan.seccomp_spec.local_ports != kernel::LocalPorts::kOpen;
   options.one_root = !policy.allow_nested_userns;
   options.filter = prepared.plan.seccomp_spec;
   options.network_refused = prepared.own_network;

@@ -132,5 +132,12 @@ TEST(InternetName, LoopbackPortZeroAndOthersHaveNone) {
   EXPECT_EQ(internet_name(shorter), "");
 }
 
+TEST(EndpointName, LoopbackAndPortZeroHaveOne) {
+  EXPECT_EQ(endpoint_name(internet_address(AF_INET, "127.0.0.1", 0)), "127.0.0.1:0");
+  EXPECT_EQ(endpoint_name(internet_address(AF_INET6, "::", 80)), "[::]:80");
+  EXPECT_EQ(endpoint_name(unix_address("/tmp/a")), "");
+  EXPECT_EQ(endpoint_name(Address{}), "");
+}
+
 }  // namespace
 }  // namespace belljar::broker

@@ -54,6 +54,7 @@ int install_socket_filter() {
 kernel::SeccompSpec filter_of(const Setting& setting) {
   kernel::SeccompSpec spec{.unix_sockets = kernel::UnixSockets::kStream};
   if (setting.files && setting.brokered) spec.file_calls = *setting.files;
+  if (setting.options.ports_refused) spec.local_ports = kernel::LocalPorts::kJudged;
   return spec;
 }
 

@@ -103,6 +103,38 @@ TEST_F(Violations, ConnectionsWithoutANetworkAreTheModesRefusal) {
   EXPECT_EQ(own.err, "");
 }
 
+constexpr char kListen[] =
+    "for family in (socket.AF_INET, socket.AF_INET6):\n s = socket.socket(family); s.listen(); print(s.getsockname()[1] > 0)\n";
+constexpr char kListenRefused[] =
+    "for act in ('listen()', 'bind((\"127.0.0.1\", 0))'):\n try: eval('socket.socket().' + act)\n except PermissionError: "
+    "print('EACCES')\n";
+
+// listen without bind takes a port of the kernel's choice; Landlock sees bind alone.
+TEST_F(Violations, NobodyListensOnTheHostsNetworkUnasked) {
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--net", "host"},
+                                                {"--net", "host", "--allow-all-unix-sockets"},
+                                                {"--net", "proxy", "--allow-local-binding=false"},
+                                                {"--allow-local-binding=false"}}) {
+    EXPECT_NE(python(kListen, flags).err.find("Permission denied"), std::string::npos) << flags[0];
+    EXPECT_EQ(python(kListenRefused, flags).out, "EACCES\nEACCES\n");
+    const std::string words = explain().out;
+    for (const char* text : {"listen on the TCP port `0.0.0.0:0`", "bind the TCP port `127.0.0.1:0`",
+                             "network.allow_local_binding (", "to permit:    --allow-local-binding\n"})
+      EXPECT_NE(words.find(text), std::string::npos) << text << words;
+  }
+  EXPECT_EQ(python(kListen, {"--net", "host", "--allow-local-binding"}).out, "True\nTrue\n") << "the twin";
+  EXPECT_EQ(python(kListen, {"--net", "proxy"}).out, "True\nTrue\n") << "the sandbox's own loopback";
+  // What is no TCP port: UDP clients, and servers of their own on Unix sockets.
+  const Outcome other = python(
+      "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind(('', 0))\n"
+      "from multiprocessing.connection import Listener, Client\nimport threading\n"
+      "l = Listener('own.sock', 'AF_UNIX'); t = threading.Thread(target=lambda: l.accept().send('served')); t.start()\n"
+      "print(Client('own.sock', 'AF_UNIX').recv()); t.join()",
+      {"--net", "host"});
+  EXPECT_EQ(other.out, "served\n") << other;
+  EXPECT_EQ(other.err, "");
+}
+
 TEST_F(Violations, ALimitIsExplainedWithItsFlagAndOrigin) {
   const std::string file = base_.write("p.toml", "[limits]\ntimeout = \"300ms\"\n");
   const Outcome ended = python("import time; time.sleep(100)", {"--policy", file});

@@ -59,6 +59,17 @@ TEST_F(Network, LoopbackOfTheHostIsOutOfReach) {
   EXPECT_EQ(inside({"connect6", port}, {"--net", "host"}), "ok");
 }
 
+// Landlock holds bind, and listen finds a port without.
+TEST_F(Network, NoPortOfTheHostIsTakenUnasked) {
+  for (const char* act : {"listen4", "listen6"}) {
+    EXPECT_EQ(inside({act}, {"--net", "host"}), "EACCES") << act;
+    EXPECT_EQ(inside({act}, {"--net", "host", "--allow-all-unix-sockets"}), "EACCES") << act;
+    EXPECT_EQ(inside({act}, {"--allow-local-binding=false"}), "EACCES") << act;
+    EXPECT_EQ(inside({act}, {"--net", "host", "--allow-local-binding"}), "ok") << act;
+    EXPECT_EQ(inside({act}), "ok") << act << ": on its own loopback";
+  }
+}
+
 // CVE-2020-15257.
 TEST_F(Network, AbstractSocketsOfTheHostAreOutOfReach) {
   const std::string name = "@belljar-test-" + std::to_string(::getpid());

@@ -44,6 +44,15 @@ TEST_F(SecondTier, WhatTheBrokerHoldsIsFullAndWhatNobodyHoldsIsNot) {
   }
 }
 
+TEST_F(SecondTier, NoPortOfTheHostIsTakenUnasked) {
+  for (const char* act : {"listen4", "listen6"}) {
+    EXPECT_EQ(inside({act}, {"--net", "host"}), "EACCES") << act;
+    EXPECT_EQ(inside({act}, {"--net", "host", "--allow-all-unix-sockets"}), "EACCES") << act;
+    EXPECT_EQ(inside({act}, {"--net", "host", "--allow-local-binding"}), "ok") << act;
+  }
+  EXPECT_EQ(inside({"own_unix", workspace("own")}, {"--net", "host"}), "ok");
+}
+
 // Hidden by Landlock for what is read and run, by the broker for the rest.
 TEST_F(SecondTier, HiddenPathsRefuseEveryTouch) {
   plant(home(".ssh/id_rsa"), "a key");

@@ -42,6 +42,10 @@ std::vector<SeccompSpec> all_specs() {
     specs.push_back(specs.back());
     specs.back().observe = true;
   }
+  for (const UnixSockets sockets : {UnixSockets::kPairs, UnixSockets::kBrokered, UnixSockets::kStream, UnixSockets::kAll}) {
+    for (const LocalPorts ports : {LocalPorts::kJudged, LocalPorts::kRefused})
+      specs.push_back({.unix_sockets = sockets, .local_ports = ports, .tell_refusals = ports == LocalPorts::kJudged});
+  }
   return specs;
 }
 
@@ -232,6 +236,25 @@ TEST(SeccompModel, OnlyActsDoneOnPurposeAreTold) {
     EXPECT_EQ(kind(call(static_cast<std::uint32_t>(number))), kErrno) << number;
   for (const auto number : {SYS_read, SYS_clone, SYS_ioctl, SYS_openat, SYS_chmod})
     EXPECT_EQ(kind(call(static_cast<std::uint32_t>(number))), kAllow) << number;
+}
+
+// Who may not take a port cannot listen, bound or not; all else about sockets is as it was.
+TEST(SeccompModel, ListenAndBindAnswerByWhoHoldsPorts) {
+  using enum Verdict::Kind;
+  const auto kinds = [](const SeccompSpec& spec) {
+    std::string text;
+    for (const auto number : {SYS_listen, SYS_bind, SYS_connect, SYS_getsockname, SYS_accept4, SYS_sendto}) {
+      const Verdict::Kind kind = judge(spec, call(static_cast<std::uint32_t>(number))).kind;
+      text += kind == kAllow ? 'a' : kind == kNotify ? 'n' : 'e';
+    }
+    return text;
+  };
+  EXPECT_EQ(kinds({}), "aaaaaa");
+  EXPECT_EQ(kinds({.unix_sockets = UnixSockets::kBrokered}), "nanaaa");
+  EXPECT_EQ(kinds({.unix_sockets = UnixSockets::kBrokered, .local_ports = LocalPorts::kJudged}), "nnnaaa");
+  EXPECT_EQ(kinds({.unix_sockets = UnixSockets::kAll, .local_ports = LocalPorts::kJudged}), "nnaaaa");
+  EXPECT_EQ(kinds({.local_ports = LocalPorts::kRefused}), "eaaaaa");
+  EXPECT_EQ(judge({.local_ports = LocalPorts::kRefused}, call(SYS_listen)).errnum, EACCES);
 }
 
 TEST(SeccompModel, OpensBecomeNotificationsByWhatTheyAskFor) {

@@ -52,6 +52,11 @@ TEST(Permit, NetworkAndSocketsHaveTheirFlags) {
   EXPECT_EQ(permit_for(act("unix-connect", "@x", "network.allow_unix_sockets")).flag, "--allow-all-unix-sockets");
 }
 
+TEST(Permit, PortsHaveTheirFlag) {
+  EXPECT_EQ(permit_for(act("listen", "0.0.0.0:0", "network.allow_local_binding")).flag, "--allow-local-binding");
+  EXPECT_EQ(permit_for(act("bind", "[::]:80", "network.allow_local_binding")).line, "network.allow_local_binding = true");
+}
+
 TEST(Permit, LimitsNameTheirFlagAndValue) {
   Violation violation = act("limit", "memory", "limits.memory");
   violation.allowed = "up to \"64MiB\"";

@@ -20,6 +20,7 @@
 #include "backend/landlock/carve.h"
 #include "backend/native/host.h"
 #include "backend/native/live_rules.h"
+#include "backend/native/local_ports.h"
 #include "backend/native/native.h"
 #include "backend/native/owner.h"
 #include "backend/native/sockets.h"
@@ -236,10 +237,14 @@ class Preparation {
     for (const std::string& device : paths_.view.devices) spec.rules.push_back({device, write});
     // The process's own files (oom_score_adj, comm); those of others are the kernel's to refuse, by owner and Landlock domain.
     spec.rules.push_back({"/proc", read | kernel::landlock::kWriteFile | (abi_ >= 3 ? kernel::landlock::kTruncate : 0)});
-    const bool bind_allowed = policy_.network.allow_local_binding.value_or(false);
-    if (abi_ >= 4 && policy_.network.mode == NetMode::kHost && !bind_allowed) spec.handled_net = kernel::landlock::kBindTcp;
+    if (abi_ >= 4 && holds_ports()) spec.handled_net = kernel::landlock::kBindTcp;
     if (abi_ >= 6) spec.scoped = kernel::landlock::kScopeSignal | kernel::landlock::kScopeAbstractUnix;
     return {};
+  }
+
+  // Without the host's network there is no internet socket at all.
+  bool holds_ports() const {
+    return policy_.network.mode == NetMode::kHost && !policy_.network.allow_local_binding.value_or(false);
   }
 
   void confine_calls() {
@@ -247,6 +252,7 @@ class Preparation {
     const auto judged = brokered_ ? kernel::UnixSockets::kBrokered : kernel::UnixSockets::kPairs;
     filter.unix_sockets = policy_.network.allow_all_unix_sockets ? kernel::UnixSockets::kAll : judged;
     filter.file_calls = file_calls(prepared_.file_rules.get());
+    if (holds_ports()) filter.local_ports = hold_local_ports(brokered_, filter.unix_sockets);
     filter.tell_refusals = plan_.seccomp_listener = brokered_;
     filter.allow_inet = policy_.network.mode == NetMode::kHost;
     filter.allow_ipc = false;
@@ -299,13 +305,7 @@ class Preparation {
         Enforced::kFull);
     if (!listed.empty() && !brokered_ && !policy_.network.allow_all_unix_sockets)
       add("network.allow_unix_sockets", "sockets of the host by path", "", Enforced::kNone, "needs the broker");
-    if (policy_.network.mode == NetMode::kHost && !policy_.network.allow_local_binding.value_or(false)) {
-      if (abi_ >= 4)
-        add("network.local_binding", "no listening sockets", "Landlock", Enforced::kPartial, "TCP only: UDP ports can be bound");
-      else
-        add("network.local_binding", "no listening sockets", "", Enforced::kNone,
-            format("needs Landlock ABI 4, kernel has {}", abi_));
-    }
+    if (holds_ports()) prepared_.report.push_back(local_binding_clause(plan_.seccomp_spec.local_ports, abi_));
   }
 
   void report_files() {

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "backend/native/host.h"
 #include "backend/native/live_rules.h"
+#include "backend/native/local_ports.h"
 #include "backend/native/tree.h"
 #include "backend/native/view.h"
 #include "belljar/policy.h"
@@ -86,6 +87,7 @@ void confine(const Host& host, const Policy& policy, const Workplace& place, con
   launch::Plan& plan = prepared.plan;
   const int abi = host.landlock_abi();
   launch::LandlockSpec& spec = plan.landlock;
+  const bool bind_allowed = policy.network.allow_local_binding.value_or(prepared.own_network);
   if (abi > 0) {
     // A domain that handles any right of files refuses every mount(2), also in a namespace of the command's own.
     if (!policy.allow_nested_userns) {
@@ -95,7 +97,6 @@ void confine(const Host& host, const Policy& policy, const Workplace& place, con
       prepared.sockets_held = judged && none_above_roots(paths);
       add_rules(paths, spec.handled_fs, judged ? spec.handled_fs & ~kMakeSock : spec.handled_fs, spec);
     }
-    const bool bind_allowed = policy.network.allow_local_binding.value_or(prepared.own_network);
     if (abi >= 4 && !bind_allowed) spec.handled_net = kBindTcp;
     if (abi >= 6) spec.scoped = kScopeSignal | (policy.network.allow_all_unix_sockets ? 0 : kScopeAbstractUnix);
     spec.enabled = (spec.handled_fs | spec.handled_net | spec.scoped) != 0;  // a ruleset of nothing is ENOMSG
@@ -109,7 +110,9 @@ void confine(const Host& host, const Policy& policy, const Workplace& place, con
     filter.only_gid = plan.inside_gid;
   }
   filter.file_calls = file_calls(prepared.file_rules.get());
-  plan.seccomp_listener = filter.unix_sockets == kernel::UnixSockets::kBrokered || filter.file_calls != kernel::FileCalls::kDirect;
+  if (!bind_allowed) filter.local_ports = hold_local_ports(place.listener, filter.unix_sockets);
+  plan.seccomp_listener = filter.unix_sockets == kernel::UnixSockets::kBrokered ||
+                          filter.file_calls != kernel::FileCalls::kDirect || filter.local_ports == kernel::LocalPorts::kJudged;
   filter.tell_refusals = plan.seccomp_listener;
   plan.seccomp = kernel::build_filter(filter);
   plan.seccomp_spec = filter;

@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "backend/native/host.h"
 #include "backend/native/live_rules.h"
+#include "backend/native/local_ports.h"
 #include "backend/native/tree.h"
 #include "backend/native/view.h"
 #include "base/format.h"
@@ -189,10 +190,7 @@ void report_network(const Host& host, const Policy& policy, const Prepared& prep
     report.none("network.allow_unix_sockets", format("{} can be connected to", list(policy.network.allow_unix_sockets)),
                 std::string(kNoListener));
   if (policy.network.allow_local_binding.value_or(prepared.own_network)) return;
-  if (host.landlock_abi() < 4)
-    report.none("network.local_binding", "no listening sockets",
-                format("needs Landlock ABI 4, kernel has {}", host.landlock_abi()));
-  else report.partial("network.local_binding", "no listening sockets", "Landlock", "TCP only: UDP ports can be bound");
+  report.add(local_binding_clause(prepared.plan.seccomp_spec.local_ports, host.landlock_abi()));
 }
 
 }  // namespace

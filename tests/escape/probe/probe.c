@@ -193,6 +193,14 @@ static long connect_ip(int family, const char* address) {
 static long act_connect4(void) { return connect_ip(AF_INET, *arg2 == 0 ? "127.0.0.1" : arg2); }
 static long act_connect6(void) { return connect_ip(AF_INET6, *arg2 == 0 ? "::1" : arg2); }
 
+// Without bind: the kernel finds a port.
+static long listen_ip(int family) {
+  const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  return fd < 0 ? fd : listen(fd, 1);
+}
+static long act_listen4(void) { return listen_ip(AF_INET); }
+static long act_listen6(void) { return listen_ip(AF_INET6); }
+
 // `@name` is an abstract one.
 static socklen_t unix_address(struct sockaddr_un* address, const char* path) {
   memset(address, 0, sizeof *address);
@@ -344,6 +352,8 @@ static const struct Act {
     {"tioclinux", act_tioclinux},
     {"connect4", act_connect4},
     {"connect6", act_connect6},
+    {"listen4", act_listen4},
+    {"listen6", act_listen6},
     {"connect_unix", act_connect_unix},
     {"own_unix", act_own_unix},
     {"send_unix", act_send_unix},
