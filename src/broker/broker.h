@@ -101,6 +101,7 @@ struct BrokerOptions {
   std::function<Origin(const std::string& key)> origin_of;
   // The policy gives the sandbox no network: an ENETUNREACH of a connect is its refusal.
   bool network_refused = false;
+  bool proxied = false;  // but what the proxy carries
   // What the filter was made from: what it refuses by way of a notification (tell_refusals) is refused here, with its errno.
   kernel::SeccompSpec filter;
   // `belljar learn` (SeccompSpec::observe): is told each use of a path and each connect. Decides nothing.

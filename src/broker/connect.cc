@@ -13,6 +13,7 @@
 #include "broker/path_view.h"
 #include "broker/socket_args.h"
 #include "broker/unix_connect.h"
+#include "policy/permit.h"
 
 namespace belljar::broker {
 namespace {
@@ -145,7 +146,10 @@ int connect_unix(Connect& connect) {
 int note_network(Connect& connect) {
   const std::string target = internet_name(connect.args.address);
   if (!connect.context.options.network_refused || target.empty()) return -ENETUNREACH;
-  return connect.context.refuse(connect.caller, "connect", target, ENETUNREACH, kNoNetwork, "network.mode");
+  const bool datagrams = socket_option(connect.args.socket.get(), SO_TYPE) == SOCK_DGRAM;
+  const char* const by_proxy = datagrams ? policy::kTcpByProxy : policy::kHostsByProxy;
+  return connect.context.refuse(connect.caller, datagrams ? "udp-connect" : "connect", target, ENETUNREACH,
+                                connect.context.options.proxied ? by_proxy : kNoNetwork, "network.mode");
 }
 
 int decide_and_connect(Connect& connect) {

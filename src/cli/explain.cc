@@ -44,6 +44,7 @@ std::string_view verb(std::string_view operation) {
       {"unix-connect", "tried to connect to the Unix socket"},
       {"unix-listen", "tried to listen on one more Unix socket"},
       {"connect", "tried to connect to"},
+      {"udp-connect", "tried to send UDP to"},
       {"bind", "tried to bind the TCP port"},
       {"listen", "tried to listen on the TCP port"},
       {"egress", "tried to reach"},

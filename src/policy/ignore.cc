@@ -94,7 +94,7 @@ bool is_ignored(const IgnoreViolations& lists, const Violation& violation) noexc
   if (violation.operation == "limit" || violation.target.empty()) return false;
   if (violation.target.starts_with('/'))
     return std::ranges::any_of(lists.file, [&](const std::string& text) { return file_matches(text, violation); });
-  constexpr std::string_view kNetwork[] = {"connect", "bind", "listen"};
+  constexpr std::string_view kNetwork[] = {"connect", "udp-connect", "bind", "listen"};
   if (std::ranges::find(kNetwork, violation.operation) == std::end(kNetwork) && !violation.operation.starts_with("egress"))
     return false;
   return std::ranges::any_of(lists.network, [&](const std::string& text) { return host_matches(text, violation); });

@@ -339,7 +339,7 @@ class Learner {
                      permit.flag.empty() ? "no flag" : permit.flag, permit.risk));
     }
     for (const Violation& violation : merge_alike(input_.result.violations)) {
-      if (violation.operation != "connect") comment(to_line(violation));
+      if (violation.operation != "connect" && violation.operation != "udp-connect") comment(to_line(violation));
     }
   }
 

@@ -129,13 +129,28 @@ Permit permit_socket(const Violation& violation) {
   return grant_value("network.allow_all_unix_sockets", "", true);
 }
 
-Permit permit_any(const Violation& violation, const PermitContext& context) {
-  if (violation.operation == "limit") return permit_limit(violation);
-  if (violation.rule == "network.mode") {
-    Permit permit = grant_value("network.mode", "host", std::string("host"));
-    permit.note = "with `--allow-domain HOST` programs that use a proxy (HTTPS_PROXY) reach that host and nothing else";
+Permit permit_network(const Violation& violation) {
+  if (violation.allowed == kTcpByProxy) {
+    Permit permit;
+    permit.note =
+        "most programs fall back to TCP (QUIC to HTTPS), which leaves by the proxy; nothing but the host's network carries UDP";
+    permit.risk = "none";
     return permit;
   }
+  if (violation.allowed == kHostsByProxy) {
+    Permit permit = grant_value("network.allowed_domains", "HOST", std::vector<std::string>{"HOST"});
+    permit.note =
+        "HOST is the name that was meant; the program has to use the proxy, whose address is in HTTPS_PROXY and ALL_PROXY";
+    return permit;
+  }
+  Permit permit = grant_value("network.mode", "host", std::string("host"));
+  permit.note = "with `--allow-domain HOST` programs that use a proxy (HTTPS_PROXY) reach that host and nothing else";
+  return permit;
+}
+
+Permit permit_any(const Violation& violation, const PermitContext& context) {
+  if (violation.operation == "limit") return permit_limit(violation);
+  if (violation.rule == "network.mode") return permit_network(violation);
   if (violation.rule == "network.allowed_domains") {
     constexpr std::uint16_t kAnyPort = 443;  // of a name that was only looked up
     if (!parse_destination(violation.target, kAnyPort)) {

@@ -13,6 +13,12 @@ struct PermitContext {
   std::string runtime_dir;
 };
 
+// What `allowed` of a refused connect says under network.mode = "proxy", by which permit_for knows it again: the host's network
+// would give up all control of where data goes, and TCP has a way.
+inline constexpr char kTcpByProxy[] = "TCP, by the proxy; UDP does not leave";
+inline constexpr char kHostsByProxy[] =
+    "hosts of network.allowed_domains, by the proxy that HTTPS_PROXY and ALL_PROXY name; this address has no other way out";
+
 // The narrowest grant that one setting can give. Both texts can be copied as they are: `flag` into a shell, `line` into a policy
 // file (of the user or the system: a project file cannot widen).
 struct Permit {

@@ -36,6 +36,7 @@ broker::BrokerOptions broker_options(const backend::Prepared& prepared, const Po
   options.one_root = !policy.allow_nested_userns;
   options.filter = prepared.plan.seccomp_spec;
   options.network_refused = prepared.own_network;
+  options.proxied = policy.network.mode == NetMode::kProxy;
   const IgnoreViolations& ignore = policy.ignore_violations;
   if (!ignore.file.empty() || !ignore.network.empty())
     options.ignored = [&ignore](const Violation& violation) { return policy::is_ignored(ignore, violation); };

@@ -143,7 +143,7 @@ TEST_F(EgressWorld, UdpBesideDnsDoesNotLeaveAndIsTold) {
       "443))\"",
       {"--json"});
   EXPECT_NE(outcome.out.find("Network is unreachable"), std::string::npos) << outcome;
-  EXPECT_NE(outcome.out.find(R"("operation":"connect","target":"198.19.)"), std::string::npos) << outcome;
+  EXPECT_NE(outcome.out.find(R"("operation":"udp-connect","target":"198.19.)"), std::string::npos) << outcome;
 }
 
 TEST_F(EgressWorld, NamesThatLeadInwardStayOutside) {

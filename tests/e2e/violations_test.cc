@@ -135,6 +135,24 @@ TEST_F(Violations, NobodyListensOnTheHostsNetworkUnasked) {
   EXPECT_EQ(other.err, "");
 }
 
+// Where a proxy is, nobody is sent to the host's network for what it does not carry.
+TEST_F(Violations, WhatTheProxyDoesNotCarryIsExplainedWithTheProxy) {
+  const std::vector<std::string> proxy{"--net", "proxy", "--allow-domain", "*"};
+  EXPECT_NE(python("socket.socket(socket.AF_INET6).connect(('2001:db8::1', 80))", proxy).exit_code, 0);
+  std::string words = explain().out;
+  EXPECT_EQ(words.find("--net host"), std::string::npos) << words;
+  EXPECT_NE(words.find("connect to `[2001:db8::1]:80`"), std::string::npos) << words;
+  EXPECT_NE(words.find("--allow-domain HOST"), std::string::npos) << words;
+  const char udp[] = "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(('192.0.2.1', 443))";
+  EXPECT_NE(python(udp, proxy).exit_code, 0);
+  words = explain().out;
+  EXPECT_EQ(words.find("--net host"), std::string::npos) << words;
+  EXPECT_NE(words.find("send UDP to `192.0.2.1:443`"), std::string::npos) << words;
+  EXPECT_NE(words.find("UDP does not leave"), std::string::npos) << words;
+  EXPECT_NE(python(udp).exit_code, 0);
+  EXPECT_NE(explain().out.find("--net host"), std::string::npos) << "the twin: without a proxy nothing else permits it";
+}
+
 TEST_F(Violations, ALimitIsExplainedWithItsFlagAndOrigin) {
   const std::string file = base_.write("p.toml", "[limits]\ntimeout = \"300ms\"\n");
   const Outcome ended = python("import time; time.sleep(100)", {"--policy", file});

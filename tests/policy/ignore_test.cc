@@ -47,7 +47,7 @@ TEST(Ignore, HostsAndPortsTakeWildcards) {  // F-004-26, F-004-40, F-004-45
   EXPECT_TRUE(network("target-host.com:443", act("egress", "target-host.com:443")));
   EXPECT_TRUE(network("[2001:db8::1]:443", act("connect", "[2001:db8::1]:443")));
   EXPECT_TRUE(network("10.*", act("connect", "10.1.2.3:5")));
-  for (const char* operation : {"bind", "listen"}) EXPECT_TRUE(network("*:53", act(operation, "10.1.2.3:53")));
+  for (const char* operation : {"udp-connect", "bind", "listen"}) EXPECT_TRUE(network("*:53", act(operation, "10.1.2.3:53")));
 }
 
 TEST(Ignore, ListsKeepToTheirKind) {

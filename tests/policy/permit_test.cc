@@ -52,6 +52,20 @@ TEST(Permit, NetworkAndSocketsHaveTheirFlags) {
   EXPECT_EQ(permit_for(act("unix-connect", "@x", "network.allow_unix_sockets")).flag, "--allow-all-unix-sockets");
 }
 
+// Where a proxy is, the host's network is no way out of a refusal: it would end all control.
+TEST(Permit, WhatTheProxyDoesNotCarryIsNotSentToTheHostsNetwork) {
+  Violation violation = act("udp-connect", "192.0.2.1:443", "network.mode");
+  EXPECT_EQ(permit_for(violation).flag, "--net host") << "the twin: no network at all";
+  violation.allowed = kTcpByProxy;
+  EXPECT_EQ(permit_for(violation).flag + permit_for(violation).line, "");
+  EXPECT_NE(permit_for(violation).note.find("TCP"), std::string::npos);
+  violation = act("connect", "[2001:db8::1]:80", "network.mode");
+  violation.allowed = kHostsByProxy;
+  EXPECT_EQ(permit_for(violation).flag, "--allow-domain HOST");
+  EXPECT_EQ(permit_for(violation).line, "network.allowed_domains = [\"HOST\"]");
+  EXPECT_NE(permit_for(violation).note.find("HTTPS_PROXY"), std::string::npos);
+}
+
 TEST(Permit, PortsHaveTheirFlag) {
   EXPECT_EQ(permit_for(act("listen", "0.0.0.0:0", "network.allow_local_binding")).flag, "--allow-local-binding");
   EXPECT_EQ(permit_for(act("bind", "[::]:80", "network.allow_local_binding")).line, "network.allow_local_binding = true");
