@@ -224,7 +224,7 @@ Result<void> retire(Transaction& transaction, Journal& journal, const Record& re
 
 Result<void> take_back(const Transaction& transaction, Journal& journal, const Record& record) {
   if (!journal.has("undo")) BELLJAR_CHECK(journal.mark("undo"));
-  const auto undone = undo(transaction.store().workspace(), journal.stage(), record.ops);
+  auto undone = undo(transaction.store().workspace(), journal.stage(), record.ops);
   restore_modes(transaction.store().workspace(), record.closed);
   // What somebody wrote to in the meantime stays as it is, and is said; trying again would not change that.
   if (!undone && undone.error().code() != Code::kAborted) return undone;
