@@ -87,18 +87,22 @@ void set_movable(int dir, const std::string& name, const Identity& meant, std::u
 // Whoever is not root opens a read-only directory of its own for the moment in which a name in it changes, as `chmod u+w` would.
 class OpenedDirectory {
  public:
-  explicit OpenedDirectory(int dir) : self_(format("/proc/self/fd/{}", dir)) {
+  explicit OpenedDirectory(int dir) : dir_(dir), self_(format("/proc/self/fd/{}", dir)) {
     const auto status = find_status(dir, "");
     if (!status || !is_closed(*status)) return;
     if (::chmod(self_.c_str(), (status->st_mode & 07777U) | kOpened) == 0) mode_ = status->st_mode & 07777U;
   }
   ~OpenedDirectory() {
-    if (mode_ && ::chmod(self_.c_str(), *mode_) < 0) return;  // nobody else can help
+    const auto status = mode_ ? find_status(dir_, "") : std::nullopt;
+    // Else it is somebody's choice since.
+    if (!status || (status->st_mode & 07777U) != (*mode_ | kOpened)) return;
+    if (::chmod(self_.c_str(), *mode_) < 0) return;  // nobody else can help
   }
   OpenedDirectory(const OpenedDirectory&) = delete;
   OpenedDirectory& operator=(const OpenedDirectory&) = delete;
 
  private:
+  int dir_;
   std::string self_;
   std::optional<mode_t> mode_;
 };

@@ -19,7 +19,8 @@ Result<void> apply(int workspace, int stage, const std::vector<Op>& ops);
 // Directories that apply() and undo() open for a moment because their owner, who is not root, may not write to them; with the modes
 // they have now.
 std::map<std::string, std::uint32_t> closed_directories(int workspace, const std::vector<Op>& ops);
-// Of those that were left open, where a commit was cut off in such a moment.
+// Of those that were left open, where a commit was cut off in such a moment. The same `chmod u+wx` by hand since then looks no
+// different.
 void restore_modes(int workspace, const std::map<std::string, std::uint32_t>& modes) noexcept;
 
 // As before, in reverse order. A file that somebody wrote to after we put it there is left as it is and named in the error.

@@ -1,8 +1,10 @@
 #include "txn/store.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,6 +69,13 @@ Result<void> check_apart(const Place& place) {
         .reason(format("its layers would lie inside of what they belong to: the state directory is {}", quoted(place.state_dir)))
         .next("set XDG_STATE_HOME to a directory outside of the workspace, or choose another workspace");
   return {};
+}
+
+// When the workspace was made; 0: nobody can tell. overlayfs tells it of the directory below, and of another once that was copied
+// up.
+std::int64_t born_workspace(int fd) noexcept {
+  struct statfs system{};
+  return ::fstatfs(fd, &system) == 0 && system.f_type != OVERLAYFS_SUPER_MAGIC ? born(fd) : 0;
 }
 
 // The path that matters for what lies where; the last components may be missing still.
@@ -213,12 +222,24 @@ Result<Transaction> Transaction::open_at_all(const Place& place, Store::Open how
   return transaction;
 }
 
-// The store is found by device and inode, and a directory that is made anew often gets the inode of the one that was removed.
+// The store is found by device and inode, and a directory that is made anew often gets the inode of the one that was removed. Where
+// the file system does not tell when it was made, the path must do.
+Transaction::Whose Transaction::whose(const Place& place) const {
+  const std::int64_t now = born_workspace(store_.workspace());
+  if (meta_.born != 0 && now != 0) return meta_.born == now ? Whose::kOurs : Whose::kAnothers;
+  return meta_.workspace == place.workspace ? Whose::kOurs : Whose::kUnknown;
+}
+
 Result<void> Transaction::check_workspace(const Place& place) const {
-  const std::int64_t now = born(store_.workspace());
-  const bool told = meta_.born != 0 && now != 0;
-  if (told ? meta_.born == now : meta_.workspace == place.workspace) return {};
-  return Error(Code::kFailedPrecondition, format("cannot use the transaction {}", quoted(place.name)))
+  const Whose found = whose(place);
+  if (found == Whose::kOurs) return {};
+  Error error(Code::kFailedPrecondition, format("cannot use the transaction {}", quoted(place.name)));
+  if (found == Whose::kUnknown)
+    return std::move(error)
+        .reason(
+            format("it was begun in {}, which may be another directory than {}", quoted(meta_.workspace), quoted(place.workspace)))
+        .next("move the directory back; `belljar rollback` drops what it holds, --txn-name NAME takes another transaction");
+  return std::move(error)
       .reason(format("it was begun in {}, and {} is another directory", quoted(meta_.workspace),
                      meta_.workspace == place.workspace ? "what is there now" : quoted(place.workspace)))
       .next("`belljar rollback` drops what it holds; --txn-name NAME takes another transaction");
@@ -234,7 +255,7 @@ Result<void> Transaction::begin(const Place& place) {
   if (!dir_.valid()) return call_failed(errno, "openat", "make the transaction", name_);
   Meta meta;
   meta.workspace = place.workspace;
-  meta.born = born(store_.workspace());
+  meta.born = born_workspace(store_.workspace());
   meta.chain = {BELLJAR_TRY(store_.make_layer())};
   BELLJAR_CHECK(save(std::move(meta)));
   if (::renameat2(store_.root(), beside.c_str(), store_.txns_fd(), name_.c_str(), RENAME_NOREPLACE) == 0) return {};
@@ -246,8 +267,9 @@ Result<void> Transaction::begin(const Place& place) {
 
 Result<Transaction> Transaction::open(const Place& place, Store::Open how, Access access) {
   Transaction transaction = BELLJAR_TRY(open_at_all(place, how, access));
-  const bool ours = access == Access::kChange || (access == Access::kDrop && transaction.check_workspace(place));
-  if (ours && transaction.interrupted())
+  // The stage of a commit that was cut off may hold what was in the workspace: it goes only where that is surely gone.
+  const bool gone = access == Access::kDrop && transaction.whose(place) == Whose::kAnothers;
+  if (access != Access::kRead && !gone && transaction.interrupted())
     return Error(Code::kFailedPrecondition, format("cannot use the transaction {}", quoted(place.name)))
         .reason("a commit of it was cut off half-way")
         .next("`belljar recover` finishes or undoes it");

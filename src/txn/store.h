@@ -83,6 +83,8 @@ class Transaction {
   Transaction(Store store, std::string name) : store_(std::move(store)), name_(std::move(name)) {}
   static Result<Transaction> open_at_all(const Place& place, Store::Open how, Access access);
   Result<void> begin(const Place& place);
+  enum class Whose { kOurs, kAnothers, kUnknown };  // the directory that the place names
+  Whose whose(const Place& place) const;
   Result<void> check_workspace(const Place& place) const;
 
   Store store_;
