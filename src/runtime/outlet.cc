@@ -89,6 +89,11 @@ Result<UniqueFd> listen_on_host(std::uint16_t port) {
 
 std::string count(std::size_t rules) { return format("{} rule{}", rules, rules == 1 ? "" : "s"); }
 
+egress::RuleOrigins rule_origins(const Origins* origins) {
+  return {origin_of(origins, "network.allowed_domains"), origin_of(origins, "network.denied_domains"),
+          origin_of(origins, "network.allowed_requests")};
+}
+
 }  // namespace
 
 std::string describe_domains(const std::vector<std::string>& allowed, const std::vector<std::string>& denied) {
@@ -211,7 +216,7 @@ Result<void> Outlet::open(launch::Sandbox& sandbox, const launch::Plan& plan, En
   options.rules = BELLJAR_TRY(policy::make_host_rules(policy_.network));
   options.methods = policy_.network.methods == NetMethods::kLimited ? egress::Methods::kLimited : egress::Methods::kFull;
   options.credential = credential_;
-  options.rule_origins = rule_origins();
+  options.rule_origins = rule_origins(origins_);
   options.limit_origin = origin_of(origins_, "limits.egress_bytes");
   options.mode_origin = origin_of(origins_, "network.methods");
   options.credentials_origin = origin_of(origins_, "network.credentials");
@@ -240,12 +245,7 @@ void Outlet::take(ExecResult& result) {
   if (proxy_ != nullptr) add(proxy_->take_log(), result);
 }
 
-egress::RuleOrigins Outlet::rule_origins() const {
-  return {origin_of(origins_, "network.allowed_domains"), origin_of(origins_, "network.denied_domains"),
-          origin_of(origins_, "network.allowed_requests")};
-}
-
-Result<void> Outlet::set_hosts(const Network& network, const std::optional<Origin>& origin) {
+Result<void> Outlet::set_hosts(const Network& network, const Origins* origins) {
   if (policy_.network.mode != NetMode::kProxy || proxy_ == nullptr)
     return Error(Code::kFailedPrecondition, "cannot change the hosts that may be reached")
         .reason("no proxy of ours serves this sandbox")
@@ -255,7 +255,7 @@ Result<void> Outlet::set_hosts(const Network& network, const std::optional<Origi
     return Error(Code::kFailedPrecondition, "cannot use rules for requests")
         .reason("the sandbox was started without a look into TLS")
         .next("start it with network.allowed_requests, or allow the whole host");
-  proxy_->set_rules(std::move(rules), origin ? egress::RuleOrigins{*origin, *origin, *origin} : rule_origins());
+  proxy_->set_rules(std::move(rules), rule_origins(origins));
   return {};
 }
 

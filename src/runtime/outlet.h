@@ -40,15 +40,14 @@ class Outlet {
   // While it serves: adds what happened since the last time.
   void take(ExecResult& result);
   // While it serves, from any thread: these hosts from now on. Errors: kInvalidArgument, what is no rule; kFailedPrecondition, the
-  // mode has no proxy, or rules for requests need a look into TLS that nothing was made for. `origin`: of all of them; empty: the
-  // policy's.
-  Result<void> set_hosts(const Network& network, const std::optional<Origin>& origin);
+  // mode has no proxy, or rules for requests need a look into TLS that nothing was made for. `origins`: of these rules; may be
+  // null.
+  Result<void> set_hosts(const Network& network, const Origins* origins);
   // The command has ended: closes what is open, and adds records and violations.
   void close(ExecResult& result);
 
  private:
   void add(egress::EgressLog log, ExecResult& result) const;
-  egress::RuleOrigins rule_origins() const;
   Result<void> plan_ports(EnforcementReport& report);
   void report_limits(EnforcementReport& report) const;
   Result<void> check_transparent(const launch::Sandbox& sandbox, EnforcementReport& report) const;

@@ -101,7 +101,8 @@ Result<void> Core::prepare() {
   plan.rlimits.insert(plan.rlimits.end(), limits_->rlimits().begin(), limits_->rlimits().end());
   plan.cgroup_fd = limits_->cgroup_fd();
   plan.join_files = limits_->join_files();
-  outlet_.emplace(policy, no_command_, origins(), options_.interception.get());
+  outlet_origins_ = origins_of_rules(origins(), given_rules(), rules_of(policy.network));
+  outlet_.emplace(policy, no_command_, &outlet_origins_, options_.interception.get());
   BELLJAR_CHECK(outlet_->plan(plan, report));
   return runtime::check_required(report, policy);
 }
@@ -382,6 +383,15 @@ NetworkRules rules_of(const Network& network) {
   return {network.allowed_domains, network.denied_domains, network.allowed_requests};
 }
 
+runtime::Origins origins_of_rules(const runtime::Origins* origins, const NetworkRules& given, const NetworkRules& now) {
+  const Origin live{"rules set while the sandbox ran", "", 0};
+  runtime::Origins all = origins != nullptr ? *origins : runtime::Origins();
+  if (now.allowed_domains != given.allowed_domains) all["network.allowed_domains"] = live;
+  if (now.denied_domains != given.denied_domains) all["network.denied_domains"] = live;
+  if (now.allowed_requests != given.allowed_requests) all["network.allowed_requests"] = live;
+  return all;
+}
+
 Result<void> Core::set_network_rules(const NetworkRules& rules) {
   const std::lock_guard lock(outlet_mutex_);
   auto before = std::exchange(network_rules_, rules);
@@ -411,14 +421,11 @@ void Core::close_hosts(std::uint64_t id) noexcept {
 Result<void> Core::apply_hosts() {
   if (!outlet_) return not_running();
   Network network = options_.policy.network;
-  std::optional<Origin> origin;
-  if (network_rules_ && *network_rules_ != rules_of(network)) {
-    apply(*network_rules_, network);
-    origin = kSetWhileItRan;
-  }
+  if (network_rules_) apply(*network_rules_, network);
+  const runtime::Origins origins = origins_of_rules(this->origins(), given_rules(), rules_of(network));
   for (const auto& [id, domains] : opened_hosts_)
     network.allowed_domains.insert(network.allowed_domains.end(), domains.begin(), domains.end());
-  return outlet_->set_hosts(network, origin);
+  return outlet_->set_hosts(network, &origins);
 }
 
 std::optional<runtime::Hit> Core::hit() const {

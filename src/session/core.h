@@ -46,7 +46,8 @@ struct CommandState {
 
 void apply(const NetworkRules& rules, Network& network);
 NetworkRules rules_of(const Network& network);
-inline const Origin kSetWhileItRan{"rules set while the sandbox ran", "", 0};
+// `origins` (may be null) where `now` is in force instead of the policy's `given`.
+runtime::Origins origins_of_rules(const runtime::Origins* origins, const NetworkRules& given, const NetworkRules& now);
 
 struct CoreOptions {
   backend::Prepared prepared;
@@ -59,7 +60,9 @@ struct CoreOptions {
   // Called when it has ended, whatever ended it, with what no result has told: refusals nobody took, and what went through the
   // proxy. From any thread.
   std::function<void(const ExecResult&)> on_end;
-  std::shared_ptr<const runtime::Origins> origins;  // for violations; may be null
+  std::shared_ptr<const runtime::Origins> origins;  // of the policy as it was given, for violations; may be null
+  // Set: the rules for hosts that the policy was given, while `policy` has others.
+  std::optional<NetworkRules> given_rules;
   std::string remove_when_idle;  // a directory of the host that goes when idle_timeout ends the sandbox; empty: none
 };
 
@@ -92,6 +95,7 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   bool in_use() const noexcept { return users_.load() > 0; }
   const Policy& policy() const noexcept { return options_.policy; }
   const runtime::Origins* origins() const noexcept { return options_.origins.get(); }
+  NetworkRules given_rules() const { return options_.given_rules.value_or(rules_of(options_.policy.network)); }
   const EnforcementReport& enforcement() const noexcept { return options_.prepared.report; }
   // The sandbox's environment with `overrides` on top, for one command.
   std::vector<std::string> environment_with(const std::map<std::string, std::string>& overrides) const;
@@ -158,6 +162,7 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   std::optional<broker::Broker> broker_;
   const Command no_command_;                                        // the outlet's: each command brings its own variables
   std::mutex outlet_mutex_;                                         // once it serves; before mutex_
+  runtime::Origins outlet_origins_;                                 // of what it starts with; from prepare() on
   std::optional<runtime::Outlet> outlet_;                           // guarded by outlet_mutex_, as the next three
   std::optional<NetworkRules> network_rules_;                       // unset: the policy's
   std::map<std::uint64_t, std::vector<std::string>> opened_hosts_;  // by commands that run

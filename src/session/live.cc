@@ -54,11 +54,14 @@ RunRequest make_request(const Command& command, const SpawnOptions& options, con
   return request;
 }
 
-// It runs no instruction of its own any more: gone, a zombie, or SIGKILL waits for it.
+// It is gone, a zombie (of which no thread goes on), or SIGKILL waits for it.
 bool is_ending(int pid) {
   std::ifstream status(format("/proc/{}/status", pid));
+  bool zombie = false;
   for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("State:\tZ") || line.starts_with("State:\tX")) return true;
+    if (line.starts_with("State:\tX")) return true;
+    if (line.starts_with("State:\tZ")) zombie = true;
+    if (zombie && line.starts_with("Threads:") && std::strtoul(line.c_str() + line.find('\t') + 1, nullptr, 10) <= 1) return true;
     if (!line.starts_with("SigPnd:") && !line.starts_with("ShdPnd:")) continue;
     const std::uint64_t pending = std::strtoull(line.c_str() + line.find('\t') + 1, nullptr, 16);
     if ((pending >> (SIGKILL - 1) & 1U) != 0) return true;
@@ -73,9 +76,7 @@ std::vector<int> processes_of(int init_pid) {
   for (;;) {
     std::vector<int> pids = kernel::list_tree(init_pid);
     std::erase(pids, init_pid);
-    const std::size_t all = pids.size();
-    std::erase_if(pids, is_ending);
-    if (!pids.empty() || all == 0 || std::chrono::steady_clock::now() >= deadline) return pids;
+    if (!std::ranges::all_of(pids, is_ending) || pids.empty() || std::chrono::steady_clock::now() >= deadline) return pids;
     std::this_thread::sleep_for(kPause);
   }
 }
@@ -86,8 +87,8 @@ std::string names_of(const std::vector<int>& pids) {
   for (std::size_t i = 0; i < pids.size() && i < kMost; ++i) {
     std::ifstream file(format("/proc/{}/comm", pids[i]));
     std::string name;
-    if (!std::getline(file, name)) continue;  // it is gone
-    names += (names.empty() ? "" : ", ") + escaped(name);
+    std::getline(file, name);  // nothing: it is gone, or has taken its name off
+    names += (names.empty() ? "" : ", ") + (name.empty() ? format("process {}", pids[i]) : escaped(name));
   }
   if (pids.size() > kMost) names += format(" and {} more", pids.size() - kMost);
   return names;
@@ -95,8 +96,10 @@ std::string names_of(const std::vector<int>& pids) {
 
 Result<void> check_quiet(const Core& core) {
   const Error refused = Error(Code::kFailedPrecondition, "cannot change the layers of the workspace");
-  if (const std::string names = names_of(processes_of(core.init_pid())); !names.empty())
-    return Error(refused).reason(format("processes run in the sandbox: {}", names)).next("end them, or stop() the sandbox");
+  if (const auto pids = processes_of(core.init_pid()); !pids.empty())
+    return Error(refused)
+        .reason(format("processes run in the sandbox: {}", names_of(pids)))
+        .next("end them, or stop() the sandbox");
   if (!core.in_use()) return {};
   return Error(refused).reason("a call of another thread is under way").next("wait for its end");
 }
@@ -118,12 +121,9 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
   CoreOptions options;
   options.policy = embedded_.policy;
   options.origins = embedded_.origins;
-  if (network_rules_ && *network_rules_ != rules_of_policy()) {  // made anew while they hold
+  if (network_rules_) {  // made anew while they hold
     apply(*network_rules_, options.policy.network);
-    auto origins = embedded_.origins ? *embedded_.origins : runtime::Origins();
-    for (const char* key : {"network.allowed_domains", "network.denied_domains", "network.allowed_requests"})
-      origins[key] = kSetWhileItRan;
-    options.origins = std::make_shared<const runtime::Origins>(std::move(origins));
+    options.given_rules = rules_of_policy();
   }
   BELLJAR_CHECK(runtime::check_served(options.policy));
   Limits& limits = options.policy.limits;
@@ -168,6 +168,7 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
                         options.interception,
                         on_end_,
                         options.origins,
+                        options.given_rules,
                         {}};
     if (lifecycle_.remove_workspace) attempt.remove_when_idle = place.workspace;
     attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));

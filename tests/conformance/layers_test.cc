@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -156,6 +157,24 @@ TEST_F(Layers, OnlyTheWorkspaceOutlivesASnapshot) {
   ASSERT_TRUE(sandbox->snapshot("s"));
   EXPECT_EQ(out(*sandbox, "test -e /tmp/t || echo gone"), "gone\n");
   EXPECT_TRUE(sandbox->health());
+}
+
+TEST_F(Layers, WhatWasKilledHoldsNothingUp) {
+  const auto sandbox = started();
+  ASSERT_NE(sandbox, nullptr);
+  for (int i = 0; i < 10; ++i) {
+    auto process = sandbox->spawn(shell_command("sleep 60 & sleep 60 & wait"));
+    ASSERT_TRUE(process) << process.error().line();
+    ASSERT_TRUE((*process)->signal(SIGKILL));
+    ASSERT_TRUE((*process)->wait(5s));
+    const auto kept = sandbox->snapshot("s" + std::to_string(i));
+    EXPECT_TRUE(kept) << kept.error().line();
+  }
+  // The twin: one that has taken its name off runs all the same.
+  EXPECT_EQ(
+      out(*sandbox, "perl -e '$0 = \"\"; print \"on\"; close STDOUT; close STDERR; sleep 100' & wait -n 2>/dev/null; sleep 0.3"),
+      "on");
+  EXPECT_EQ(sandbox->snapshot("last").error().code(), Code::kFailedPrecondition);
 }
 
 TEST_F(Layers, WhatRunsIsNamedAndNotEnded) {
