@@ -36,8 +36,9 @@ using EnforcementReport = std::vector<EnforcementClause>;
 // (belljar/violation_text.h does).
 //
 // Operations: "read", "write", "create", "mkdir", "rename", "delete" ... (of the path that is the target), "unix-connect",
-// "unix-listen", "connect" (target host:port), "egress" (the proxy's refusal, target host:port), "socket", "system-call" (target:
-// its name), "limit" (target: the limit's name).
+// "unix-listen", "connect" (target host:port), "udp-connect" (a datagram socket), "bind", "listen" (of TCP ports), "egress" (the
+// proxy's refusal, target host:port, or a name that was looked up), "socket", "system-call" (target: its name), "limit" (target:
+// the limit's name).
 struct Violation {
   std::chrono::system_clock::time_point time;
   std::uint64_t sequence = 0;  // of the acts of one run, from 0; a gap: acts that were only counted

@@ -25,8 +25,6 @@
 namespace belljar::broker {
 namespace {
 
-constexpr int kGoOn = 1;
-
 struct Bind {
   FileCall file;
   SocketArgs args;
@@ -82,11 +80,15 @@ int bind_path(Bind& bind, const std::string& path) {
 }
 
 int perform(Bind& bind) {
-  if (const int status = take_socket_args(bind.file.caller, bind.file.call, bind.args); status != 0) return status;
   Context& context = bind.file.context;
+  const bool judges_names = context.options.filter.file_calls != kernel::FileCalls::kDirect;
+  // A caller that lets nobody look (PR_SET_DUMPABLE, without namespaces) binds what it may where it is about ports alone: its
+  // listen is what is refused.
+  if (const int status = take_socket_args(bind.file.caller, bind.file.call, bind.args); status != 0)
+    return judges_names ? status : kGoOn;
   if (context.options.ports_refused && takes_port(bind.args.socket.get()))
     return refuse_port(context, bind.file.caller, "bind", bind.args.address);
-  if (context.options.filter.file_calls == kernel::FileCalls::kDirect) return kGoOn;  // no rule judges names
+  if (!judges_names) return kGoOn;
   const UnixName name = is_unix(bind.args.socket.get()) ? decode_unix(bind.args.address) : UnixName{};
   if (name.kind == UnixName::Kind::kPath) return bind_path(bind, std::string(name.name));
   if (context.options.sockets_held) return kGoOn;

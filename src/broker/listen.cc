@@ -70,8 +70,6 @@ int listen_here(Context& context, const Caller& caller, const Call& call, int so
   return ::listen(socket, static_cast<int>(call.args[1])) == 0 ? 0 : -errno;
 }
 
-constexpr int kGoOn = 1;
-
 int judge(Context& context, const Call& call) {
   Caller caller(call.tid);
   const auto socket = caller.duplicate(static_cast<int>(call.args[0]));

@@ -8,6 +8,8 @@
 
 namespace belljar::broker {
 
+constexpr int kGoOn = 1;  // instead of 0 or -errno: the kernel is to do the call itself
+
 struct SocketArgs {
   UniqueFd socket;  // the caller's, duplicated: nobody can exchange it
   Address address;

@@ -67,7 +67,8 @@ class HttpReader {
   std::unique_ptr<State> state_;
 };
 
-// What starts with letters like a request and is none: who speaks so (SSH, say) would wait for an answer to its first line.
+// Whether what starts with letters, as a request does, is none: who speaks so (SSH, say) would wait for an answer to its first
+// line. Only `SSH-` is known before that line is whole.
 bool begins_other(std::string_view data) noexcept;
 
 // What a client asks of the proxy.

@@ -58,7 +58,7 @@ void add_limit_violations(ExecResult& result, const Policy& policy, const Origin
   const auto rules = effective_timeout(policy.limits);
   if (!timeout) timeout = rules;
   for (const std::string& limit : limits_of(result)) {
-    if (limit == "timeout" && (!rules || *timeout < *rules)) continue;
+    if (limit == "timeout" && timeout != rules && timeout != policy.limits.max_timeout) continue;
     const std::string name = key_of(limit, policy, timeout);
     const policy::Key* key = policy::find_key(name);
     const auto value = key == nullptr ? std::nullopt : policy::load(*key, policy);

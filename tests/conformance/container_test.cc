@@ -100,7 +100,7 @@ class Mounted {
 class ContainerMounts : public ContainerBackend {
  protected:
   void SetUp() override {
-    if (!test::is_root()) GTEST_SKIP() << "only root can mount";
+    if (!test::is_root()) GTEST_SKIP() << "only as root";
     for (const std::string& at : {data_ / "sub", data_ / "closed/sub", volume_ / "sub", project_ / "mnt", project_ / ".git/mnt"}) {
       mounts_.push_back(std::make_unique<Mounted>(at));
       if (!mounts_.back()->done()) GTEST_SKIP() << "needs mount(2)";

@@ -260,6 +260,7 @@ TEST_F(Lifecycle, ALimitThatWasReachedIsAViolationOfItsRule) {
   EXPECT_EQ(told("sleep 20", {}), "limit timeout limits.timeout project /p/policy.toml:3 up to \"300ms\"\n");
   EXPECT_EQ(told("sleep 20", {.timeout = 10s}), "limit timeout limits.max_timeout built-in up to \"400ms\"\n") << "its cap";
   EXPECT_EQ(told("sleep 20", {.timeout = 100ms}), "") << "the caller's own";
+  EXPECT_EQ(told("sleep 20", {.timeout = 350ms}), "") << "the caller's own, too";
   EXPECT_EQ(told("true", {}), "");
   EXPECT_EQ(told("head -c 60M /dev/zero >big; sleep 20", {}).substr(0, 23), "limit disk limits.disk ");
   EXPECT_TRUE(sandbox->remove("big"));
