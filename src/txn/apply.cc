@@ -71,6 +71,13 @@ bool is_closed(const struct stat& status) noexcept {
   return user != 0 && status.st_uid == user && S_ISDIR(status.st_mode) && (status.st_mode & kOpened) != kOpened;
 }
 
+// Sets the mode of what was opened back; what has another one is as it was, or somebody's choice since.
+void close_again(int dir, mode_t mode) noexcept {
+  const auto status = find_status(dir, "");
+  if (!status || (status->st_mode & 07777U) != (mode | kOpened)) return;
+  if (::chmod(format("/proc/self/fd/{}", dir).c_str(), mode) < 0) return;  // nobody else can help
+}
+
 enum class Movable { kNo, kYes };
 
 // To rename a directory into another one its `..` is written, which needs write permission to itself, rename(2): whoever is not
@@ -87,23 +94,20 @@ void set_movable(int dir, const std::string& name, const Identity& meant, std::u
 // Whoever is not root opens a read-only directory of its own for the moment in which a name in it changes, as `chmod u+w` would.
 class OpenedDirectory {
  public:
-  explicit OpenedDirectory(int dir) : dir_(dir), self_(format("/proc/self/fd/{}", dir)) {
+  explicit OpenedDirectory(int dir) : dir_(dir) {
     const auto status = find_status(dir, "");
     if (!status || !is_closed(*status)) return;
-    if (::chmod(self_.c_str(), (status->st_mode & 07777U) | kOpened) == 0) mode_ = status->st_mode & 07777U;
+    const mode_t mode = status->st_mode & 07777U;
+    if (::chmod(format("/proc/self/fd/{}", dir).c_str(), mode | kOpened) == 0) mode_ = mode;
   }
   ~OpenedDirectory() {
-    const auto status = mode_ ? find_status(dir_, "") : std::nullopt;
-    // Else it is somebody's choice since.
-    if (!status || (status->st_mode & 07777U) != (*mode_ | kOpened)) return;
-    if (::chmod(self_.c_str(), *mode_) < 0) return;  // nobody else can help
+    if (mode_) close_again(dir_, *mode_);
   }
   OpenedDirectory(const OpenedDirectory&) = delete;
   OpenedDirectory& operator=(const OpenedDirectory&) = delete;
 
  private:
   int dir_;
-  std::string self_;
   std::optional<mode_t> mode_;
 };
 
@@ -242,10 +246,7 @@ std::map<std::string, std::uint32_t> closed_directories(int workspace, const std
 void restore_modes(int workspace, const std::map<std::string, std::uint32_t>& modes) noexcept {
   for (const auto& [path, mode] : modes) {
     const UniqueFd place(open_beneath(workspace, path, O_PATH | O_DIRECTORY));
-    const auto status = find_status(place.get(), "");
-    // Else it is as it was, or somebody's choice since.
-    if (!status || (status->st_mode & 07777U) != (mode | kOpened)) continue;
-    if (::chmod(format("/proc/self/fd/{}", place.get()).c_str(), mode) < 0) continue;
+    close_again(place.get(), mode);
   }
 }
 
