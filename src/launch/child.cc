@@ -255,7 +255,7 @@ int set_no_new_privs(ChildContext& context) noexcept {
 // Keeps what init and the first command need, above 9, and closes everything else: an inherited directory descriptor is a way out
 // (CVE-2024-21626).
 int close_inherited_fds(ChildContext& context) noexcept {
-  int kept[8 + kMaxInnerSockets];
+  int kept[9 + kMaxInnerSockets];
   int count = 0;
   const auto keep = [&](int& fd) noexcept {
     if (fd < 0) return 0;
@@ -266,6 +266,7 @@ int close_inherited_fds(ChildContext& context) noexcept {
   };
   if (const int status = keep(context.control); status < 0) return status;
   if (const int status = keep(context.children); status < 0) return status;
+  if (const int status = keep(context.maps); status < 0) return status;
   if (const int status = keep(context.maker); status < 0) return status;
   if (const int status = keep(context.pty_master); status < 0) return status;
   if (const int status = keep(context.pty_slave); status < 0) return status;
@@ -325,6 +326,7 @@ int install_filter(ChildContext& context) noexcept {
 // back.
 constexpr Step kSteps[] = {
     {"parent_death", die_with_parent, "tie the sandbox to its parent"},
+    {"maps", open_maps, "read its own memory's map"},
     {"id_map", map_own_id, "map the user id into the user namespace"},
     {"cgroup", join_cgroup, "join the cgroup"},
     {"namespaces", take_ready_namespaces, "enter the namespaces that were made for it"},

@@ -30,6 +30,7 @@ struct ChildContext {
   // made beforehand (early.h)
   int network = -1, ipc = -1, uts = -1, users = -1;
   int stage = -1, names = -1;
+  int maps = -1;         // its own memory's map, open from before /proc is another; -1: it keeps what it inherited (own_memory.cc)
   int children = -1;     // a subreaper's own list of children, open from before the filter: nobody may answer opens at the end
   int* slots = nullptr;  // Plan::slots entries
   char* const* envp = nullptr;  // Plan::env as C strings, for exec requests that bring none
@@ -41,6 +42,7 @@ struct ChildContext {
   int maker = -1;                            // our end of InnerSocket::Kind::kMaker
   int routes_errno = 0, redirect_errno = 0;  // why Plan::routes and Plan::redirect do not hold; 0: they do
   int root = -1;                             // "/" as the sandbox sees it, when it serves only
+  bool own_pid_namespace = false;            // its end ends the tree
   int skipped = 0;
   int skipped_op[48]{}, skipped_errno[48]{};
 };
@@ -71,8 +73,10 @@ int attach_mount(int mount, const char* target) noexcept;          // mount stay
 int set_stage(ChildContext& context, const MountOp& op) noexcept;  // stage.cc: these three
 int await_names(ChildContext& context) noexcept;
 int end_names(ChildContext& context) noexcept;
-int restrict_paths(ChildContext& context) noexcept;       // landlock.cc
-void sweep_children(int list) noexcept;                   // init.cc; `list`: an open /proc/.../children of ours
-[[noreturn]] void serve(ChildContext& context) noexcept;  // init.cc
+int restrict_paths(ChildContext& context) noexcept;          // landlock.cc
+int open_maps(ChildContext& context) noexcept;               // own_memory.cc: these two
+void drop_inherited_memory(ChildContext& context) noexcept;  // nothing of the plan, of `first` and of the heap may be used after it
+void sweep_children(int list) noexcept;                      // init.cc; `list`: an open /proc/.../children of ours
+[[noreturn]] void serve(ChildContext& context) noexcept;     // init.cc
 
 }  // namespace belljar::launch

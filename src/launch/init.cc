@@ -18,7 +18,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -40,10 +39,6 @@ constexpr int kMaxRunning = 1024;
 Running running[kMaxRunning];
 int running_count = 0;
 alignas(8) char request_buffer[wire::kInlineExec + sizeof(wire::ExecHeader)];
-
-bool own_pid_namespace(const ChildContext& context) noexcept {
-  return (context.plan->clone_flags & CLONE_NEWPID) != 0 && ::getpid() == 1;
-}
 
 std::int64_t now_ns() noexcept {
   timespec time{};
@@ -161,7 +156,7 @@ void close_stdio(PreparedExec& exec) noexcept {
 // Ends everything but us. With a pid namespace of our own one signal reaches all. Without one (external-sandbox, landlock) we are
 // the subreaper of all.
 void kill_everything(const ChildContext& context) noexcept {
-  if (own_pid_namespace(context)) {
+  if (context.own_pid_namespace) {
     ::kill(-1, SIGKILL);
     while (::waitpid(-1, nullptr, __WALL) > 0 || errno == EINTR) {
     }
@@ -213,7 +208,7 @@ void reap(ChildContext& context) noexcept {
 }
 
 void forward_signal(const ChildContext& context, const wire::SignalMessage& message) noexcept {
-  if (message.exec_id == 0 && own_pid_namespace(context)) {
+  if (message.exec_id == 0 && context.own_pid_namespace) {
     ::kill(-1, message.signal);
     return;
   }
@@ -374,14 +369,16 @@ void sweep_children(int list) noexcept {
     const ssize_t size = list < 0 ? 0 : ::pread(list, buffer, sizeof buffer - 1, 0);
     if (size > 0) {
       buffer[size] = '\0';
-      for (char* at = buffer; *at != '\0';) {
-        char* after = nullptr;
-        const long child = std::strtol(at, &after, 10);
-        if (after == at) break;
-        if (child > 0) ::kill(static_cast<pid_t>(child), SIGKILL);
-        at = after;
-        while (*at == ' ') ++at;
+      pid_t child = 0;  // by hand: strtol(3) asks the locale, whose memory may be gone (own_memory.cc)
+      for (const char* at = buffer; *at != '\0'; ++at) {
+        if (*at >= '0' && *at <= '9') {
+          child = child * 10 + (*at - '0');
+          continue;
+        }
+        if (child > 0) ::kill(child, SIGKILL);
+        child = 0;
       }
+      if (child > 0) ::kill(child, SIGKILL);
     } else {
       for (int i = 0; i < running_count; ++i) ::kill(-running[i].pid, SIGKILL);
     }
@@ -398,6 +395,7 @@ void serve(ChildContext& context) noexcept {
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
+  context.own_pid_namespace = (context.plan->clone_flags & CLONE_NEWPID) != 0 && ::getpid() == 1;
   const int children = ::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 
   wire::Reply reply;
@@ -435,6 +433,7 @@ void serve(ChildContext& context) noexcept {
   send_reply(context, reply, fds, count);
   for (int i = 0; i < count; ++i) ::close(fds[i]);
   if (reply.type == wire::FromInit::kExecFailed && context.one_shot) ::_exit(0);
+  drop_inherited_memory(context);
 
   for (;;) {
     pollfd wait[3] = {{context.control, POLLIN, 0}, {children, POLLIN, 0}, {context.maker, POLLIN, 0}};  // -1 is passed over

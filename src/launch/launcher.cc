@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -380,6 +381,12 @@ class Starter {
 
 Result<Sandbox> start(const Plan& plan, const ExecRequest* first, const StartOptions& options) {
   return Starter(plan, first, options).run();
+}
+
+void forget_start(Plan& plan) noexcept {
+  const auto drop = [](auto&... lists) { ((lists = std::remove_reference_t<decltype(lists)>()), ...); };
+  drop(plan.sockets, plan.routes, plan.redirect, plan.mounts, plan.stage_names, plan.stage_rest, plan.kept_fds, plan.rlimits,
+       plan.landlock, plan.seccomp, plan.join_files, plan.early);
 }
 
 Sandbox::Sandbox(Sandbox&& other) noexcept = default;

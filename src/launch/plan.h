@@ -154,6 +154,10 @@ struct Plan {
   std::unique_ptr<Early> early;
 };
 
+// Lets go of what only a start needs (a hundred KiB, and descriptors), of a plan whose sandbox lives on: identity, environment and
+// what the filter was made from stay.
+void forget_start(Plan& plan) noexcept;
+
 // One process to start inside: argv, environment, directory, descriptors.
 struct ExecRequest {
   std::vector<std::string> argv;

@@ -84,9 +84,10 @@ Result<Embedded> embed(const Policy& policy, const std::string& workspace, const
   embedded.policy = policy;
   if (policy.mode != Mode::kDangerFullAccess && policy.mode != Mode::kExternalSandbox) {
     policy::Effective base = BELLJAR_TRY(base_of(policy, context));
-    embedded.rules = std::move(base.complete);
-    embedded.rules->entries.insert(embedded.rules->entries.end(), policy.filesystem.entries.begin(),
-                                   policy.filesystem.entries.end());
+    Filesystem rules = std::move(base.complete);
+    rules.entries.insert(rules.entries.end(), policy.filesystem.entries.begin(), policy.filesystem.entries.end());
+    rules.entries.shrink_to_fit();  // kept as long as the sandbox, by each of thousands
+    embedded.rules = std::make_shared<const Filesystem>(std::move(rules));
     complete(embedded.policy, std::move(base.policy));
   }
   embedded.place = {

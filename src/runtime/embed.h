@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +15,8 @@
 namespace belljar::runtime {
 
 struct Embedded {
-  Policy policy;                    // with what the built-in profile gives below the caller's own settings
-  std::optional<Filesystem> rules;  // all that find_rule() needs for any path; unset: the mode has no rules
+  Policy policy;                            // with what the built-in profile gives below the caller's own settings
+  std::shared_ptr<const Filesystem> rules;  // all that find_rule() needs for any path; null: the mode has no rules
   backend::Workplace place;
   std::vector<std::string> caller_env;
   std::shared_ptr<const Origins> origins;  // of the policy's values; null: nobody says

@@ -113,11 +113,12 @@ Result<Files> ContainedSandbox::open_files(const Planned& planned) const {
     options.uid = planned.uid;
     options.gid = planned.gid;
   }
-  options.rules.plain = embedded_.rules;
-  // What mounts hold for commands is said here by a rule.
-  for (const std::string& path : planned.held) {
-    if (options.rules.plain)
-      options.rules.plain->entries.push_back({.path = path, .access = Access::kRead, .origin = {"protect", "", 0}});
+  if (embedded_.rules != nullptr) {
+    Filesystem rules = *embedded_.rules;
+    // What mounts hold for commands is said here by a rule.
+    for (const std::string& path : planned.held)
+      rules.entries.push_back({.path = path, .access = Access::kRead, .origin = {"protect", "", 0}});
+    options.rules.plain = std::make_shared<const Filesystem>(std::move(rules));
   }
   return Files::open(std::move(options));
 }

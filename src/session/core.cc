@@ -121,7 +121,7 @@ Result<void> Core::launch() {
     broker::BrokerOptions rules = runtime::broker_options(options_.prepared, options_.policy, origins());
     rules.began = began;
     if (!options_.prepared.pid_namespace) rules.guard = init_pid_;
-    if (options_.rules) rules.explain = runtime::explainer(*options_.rules, origins());
+    if (options_.rules != nullptr) rules.explain = runtime::explainer(*options_.rules, origins());
     broker_ = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules)));
   }
   const auto identity = lent_identity().value_or(std::pair(static_cast<uid_t>(-1), static_cast<gid_t>(-1)));
@@ -135,6 +135,7 @@ Result<void> Core::launch() {
   std::vector<Watch> watches = {{sandbox_.control_fd(), POLLIN, kControl}};
   if (broker_) watches.push_back({broker_->poll_fd(), POLLIN, kBroker});
   for (const auto& notice : limits_->notices()) watches.push_back({notice.fd, notice.events, kNotice});
+  launch::forget_start(options_.prepared.plan);
   last_use_.store(Clock::now().time_since_epoch().count());
   running_.store(true);
   const std::lock_guard lock(stop_mutex_);
@@ -274,7 +275,7 @@ void Core::finish() noexcept {
   for (const std::string& path : options_.prepared.remove_after) (void)remove_tree(path);
   options_.prepared.remove_after.clear();
   if (idled_.load() && !options_.remove_when_idle.empty()) (void)remove_tree(options_.remove_when_idle);
-  options_.prepared.plan.kept_fds.clear();
+  launch::forget_start(options_.prepared.plan);
   options_.prepared.held.reset();
   const std::lock_guard lock(mutex_);
   for (const auto& [id, command] : commands_) {

@@ -53,8 +53,8 @@ struct CoreOptions {
   backend::Prepared prepared;
   Policy policy;  // complete
   std::string workspace;
-  std::string growing;              // the directory of the host that limits.disk is about
-  std::optional<Filesystem> rules;  // for the file calls; unset: the mode has none
+  std::string growing;                      // the directory of the host that limits.disk is about
+  std::shared_ptr<const Filesystem> rules;  // for the file calls; null: the mode has none
   std::optional<std::chrono::milliseconds> idle_timeout;
   std::shared_ptr<const runtime::Interception> interception;  // none: nothing is looked into
   // Called when it has ended, whatever ended it, with what no result has told: refusals nobody took, and what went through the

@@ -52,7 +52,7 @@ Judge::Shared Judge::share() const { return rules_.directories == nullptr ? Shar
 Judge::Owned Judge::own() const { return rules_.directories == nullptr ? Owned() : Owned(*rules_.directories); }
 
 Result<void> Judge::may(const std::string& path, const std::string& canonical, Access wanted) const {
-  if (!rules_.plain) return {};
+  if (rules_.plain == nullptr) return {};
   const FsEntry* rule = find_rule(*rules_.plain, canonical);
   const Access given = rule == nullptr ? Access::kNone : rule->access;
   if (given == Access::kWrite || (given == Access::kRead && wanted == Access::kRead)) return {};

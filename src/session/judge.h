@@ -8,7 +8,6 @@
 
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -21,7 +20,7 @@
 namespace belljar::session {
 
 struct Rules {
-  std::optional<Filesystem> plain;                 // unset: the mode has none
+  std::shared_ptr<const Filesystem> plain;         // null: the mode has none
   std::shared_ptr<const broker::FileRules> live;   // none: nothing is held beyond the plain ones
   std::shared_ptr<std::shared_mutex> directories;  // the broker's; none: no broker
 };

@@ -1,0 +1,196 @@
+// A pid 1 that stays gives back what it inherited.
+//
+// It is a copy of the program that made it: heap, stacks, and whatever secrets lie in them. Kept, that costs page tables, and a
+// copy of each page that the program writes to later: 1.3 MiB for each of a thousand sandboxes of one process. And what is not
+// there cannot be read, should anyone ever get at pid 1. So everything anonymous or shared goes; what the code runs on stays: its
+// images (text, data, and the bss behind it), the stack and the thread's block it stands on, what the kernel maps.
+//
+// What serve() calls after this must need no other memory. Hence -fno-plt for this room (CMakeLists.txt): a call that is bound when
+// it is first made reads the loader's lists, some of which lie in the heap. No allocation, no locale, no thread_local of our own.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "launch/child.h"
+
+namespace belljar::launch {
+namespace {
+
+struct Range {
+  std::uintptr_t start = 0, end = 0;
+  bool holds(const void* address) const noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    return at >= start && at < end;
+  }
+};
+
+// One line of proc_pid_maps(5), as much of it as is asked here.
+struct Line {
+  Range range;
+  bool writable = false, shared = false, of_file = false;
+  char name[8]{};  // the beginning of it
+  bool is_named(std::string_view start) const noexcept {
+    return std::memcmp(name, start.data(), start.size()) == 0;
+  }  // of at most 8
+};
+
+// Reads such lines without memory of its own, as long as they may be.
+class Lines {
+ public:
+  explicit Lines(int fd) noexcept : fd_(fd) {}
+  bool next(Line& line) noexcept {
+    line = {};
+    int field = 0;
+    std::size_t in_field = 0;
+    for (char letter = 0; take(letter);) {
+      if (letter == '\n') return true;
+      if (letter == ' ' && (field < kName || in_field == 0)) {  // many before the name, and some in it
+        if (field < kName) ++field;
+        in_field = 0;
+        continue;
+      }
+      add(line, field, in_field++, letter);
+    }
+    return false;
+  }
+
+ private:
+  enum Field : int { kRange, kFlags, kOffset, kDevice, kInode, kName };
+
+  bool take(char& letter) noexcept {
+    if (at_ == size_) {
+      const ssize_t got = ::read(fd_, buffer_, sizeof buffer_);
+      if (got <= 0) return false;
+      at_ = 0;
+      size_ = static_cast<std::size_t>(got);
+    }
+    letter = buffer_[at_++];
+    return true;
+  }
+
+  void add(Line& line, int field, std::size_t place, char letter) noexcept {
+    if (field == kRange) {
+      if (letter == '-') {
+        line.range.start = line.range.end;
+        line.range.end = 0;
+      } else {
+        line.range.end = line.range.end << 4 | static_cast<std::uintptr_t>(letter <= '9' ? letter - '0' : letter - 'a' + 10);
+      }
+    } else if (field == kFlags) {
+      if (letter == 'w') line.writable = true;
+      if (letter == 's') line.shared = true;
+    } else if (field == kInode) {
+      if (letter != '0') line.of_file = true;
+    } else if (field == kName && place < sizeof line.name) {
+      line.name[place] = letter;
+    }
+  }
+
+  int fd_;
+  std::size_t at_ = 0, size_ = 0;
+  char buffer_[2048];
+};
+
+constexpr std::size_t kOwnCalls = 64 * 1024;  // of stack, what serve() and its calls want
+constexpr int kMostRanges = 512;              // of more, the rest is kept
+Range given_back[kMostRanges];
+
+// The environment for commands that bring none, in memory of its own.
+char* const* copy_environment(char* const* environment) noexcept {
+  std::size_t bytes = sizeof(char*), count = 0;
+  for (char* const* entry = environment; *entry != nullptr; ++entry, ++count) bytes += sizeof(char*) + std::strlen(*entry) + 1;
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  char** const pointers = static_cast<char**>(memory);
+  char* text = reinterpret_cast<char*>(pointers + count + 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t size = std::strlen(environment[i]) + 1;
+    std::memcpy(text, environment[i], size);
+    pointers[i] = text;
+    text += size;
+  }
+  return pointers;  // the last is null: fresh memory
+}
+
+// What the code stands on, whatever it lies in: `needed` are addresses.
+bool is_needed(const Range& range, std::span<const void* const> needed) noexcept {
+  for (const void* const address : needed) {
+    if (range.holds(address)) return true;
+  }
+  return false;
+}
+
+// `data`: the writable part of an image, when that was the line before.
+bool is_image(const Line& line, const Range& data) noexcept {
+  if (line.shared || line.is_named("[heap]") || line.is_named("[anon:")) return false;  // the last: prctl(PR_SET_VMA_ANON_NAME)
+  const bool bss = data.end != 0 && line.range.start == data.end;
+  return line.of_file || bss || line.name[0] == '[';  // [vdso] and its like
+}
+
+// What calls left on a stack below `limit`, but for `wanted` bytes.
+void clear_below(const Range& stack, const void* limit, std::size_t wanted, std::span<const void* const> needed) noexcept {
+  const Range below{stack.start, (reinterpret_cast<std::uintptr_t>(limit) - wanted) & ~std::uintptr_t{0xFFF}};
+  if (below.end <= below.start || below.end > stack.end || is_needed(below, needed)) return;
+  ::madvise(reinterpret_cast<void*>(below.start), below.end - below.start, MADV_DONTNEED);  // NOLINT(performance-no-int-to-ptr)
+}
+
+// A thread with a shadow stack (x86's CET) has it in a mapping that looks like any other.
+bool has_shadow_stack() noexcept {
+#ifdef __x86_64__
+  constexpr unsigned long kStatus = 0x5005;  // ARCH_SHSTK_STATUS, Linux 6.6
+  std::uint64_t features = 0;
+  return ::syscall(SYS_arch_prctl, kStatus, &features) == 0 && features != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+int open_maps(ChildContext& context) noexcept {
+  // A sanitizer's shadow must stay: every access asks it.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  if (!context.one_shot && !has_shadow_stack()) context.maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+#endif
+  return 0;  // without /proc it keeps what it has
+}
+
+void drop_inherited_memory(ChildContext& context) noexcept {
+  if (context.maps < 0) return;
+  char* const* const copy = copy_environment(context.envp);
+  int count = 0;
+  if (copy != nullptr) {
+    const void* const frame = __builtin_frame_address(0);
+    // The second is the thread's block in glibc, where errno is.
+    const void* const needed[] = {frame, reinterpret_cast<const void*>(::pthread_self()), &context, copy};
+    Range data;
+    Line line;
+    for (Lines lines(context.maps); count < kMostRanges && lines.next(line);) {
+      if (!is_needed(line.range, needed) && !is_image(line, data)) given_back[count++] = line.range;
+      if (line.range.holds(frame)) clear_below(line.range, frame, kOwnCalls, {needed + 1, 3});
+      else if (line.is_named("[stack]") && line.range.holds(::program_invocation_name))  // what ps shows stays
+        clear_below(line.range, ::program_invocation_name, 0, needed);
+      data = line.of_file && line.writable && !line.shared ? line.range : Range();
+    }
+    context.envp = copy;
+    context.plan = nullptr;
+    context.first = nullptr;
+    context.slots = nullptr;
+  }
+  for (int i = 0; i < count; ++i)
+    ::munmap(reinterpret_cast<void*>(given_back[i].start),
+             given_back[i].end - given_back[i].start);  // NOLINT(performance-no-int-to-ptr)
+  ::close(context.maps);
+  context.maps = -1;
+}
+
+}  // namespace belljar::launch
