@@ -65,6 +65,7 @@ struct Prepared {
   EnforcementReport report;
   std::shared_ptr<const broker::FileRules> file_rules;  // for the broker; none: no file call is intercepted
   std::vector<broker::ListedSocket> sockets;            // of the host, opened by path; for the broker
+  std::optional<broker::WorkspaceOverlay> overlay;      // a transaction; for the broker
   std::vector<std::string> warnings;                    // what the policy grants that is more than it looks like, a sentence each
   std::vector<std::string> remove_after;  // directories made for this run: whoever runs the plan removes them at its end
   std::shared_ptr<void> held;             // let go of when the sandbox has ended

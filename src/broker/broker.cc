@@ -1,5 +1,6 @@
 #include "broker/broker.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -143,6 +144,8 @@ Result<Broker> Broker::create(UniqueFd listener, BrokerOptions options) {
     return Error(Code::kInvalidArgument, "cannot start the broker").sys(-status, "SECCOMP_IOCTL_NOTIF_ID_VALID");
   }
   auto state = std::make_unique<State>(std::move(listener), std::move(options));
+  if (const auto& overlay = state->context->options.overlay)
+    state->context->upper = UniqueFd(::open(overlay->upper.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   wake_on_this_cpu(state->context->listener.get());
   state->context->host_netns = own_netns_cookie();
   state->epoll = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));

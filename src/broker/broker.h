@@ -67,6 +67,12 @@ struct ListedSocket {
   bool pinned = false;
 };
 
+// A workspace that is an overlay (a transaction): where it stands inside, and its upper layer on the host.
+struct WorkspaceOverlay {
+  std::string path;
+  std::string upper;
+};
+
 struct BrokerOptions {
   // The sandbox has a network namespace of its own, so abstract names reach nothing outside. False (`--net host`): abstract
   // connects are refused with EPERM, as a Landlock scope would (landlock(7), LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET).
@@ -91,6 +97,7 @@ struct BrokerOptions {
   bool sockets_held = false;
   // network.allow_local_binding = false: nobody inside listens on TCP, bound or not (local_ports.h).
   bool ports_refused = false;
+  std::optional<WorkspaceOverlay> overlay;
   // Nobody inside can change its root (no chroot, pivot_root, mount namespaces): it is looked up once. False with
   // allow_nested_userns.
   bool one_root = true;

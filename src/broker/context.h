@@ -51,6 +51,7 @@ struct Context {
   }
   std::mutex root_mutex;
   UniqueFd root_file;  // guarded by root_mutex
+  UniqueFd upper;      // of options.overlay
 
   Context(UniqueFd fd, BrokerOptions given)
       : listener(std::move(fd)),

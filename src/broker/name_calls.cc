@@ -1,5 +1,6 @@
 // mkdir, mknod, symlink, unlink, rmdir, link: calls that make or remove a name.
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 
 #include "broker/control_files.h"
 #include "broker/file_calls.h"
+#include "kernel/sys.h"
 
 namespace belljar::broker {
 namespace {
@@ -135,6 +137,27 @@ int refuse_links(FileCall& file, Source& source, Place& to) {
   return S_ISLNK(now.st_mode) ? file.refuse(Act::kSymlink, to.path(), ruling) : 0;
 }
 
+// A file that only lower layers of an overlay hold is copied when it is linked, and its number (st_ino) changes unless the kernel
+// notes where the copy came from: for root's mounts, and files of one name (overlayfs.rst, "Inode properties", "Hard links"). Who
+// compares the two names afterwards would find different files, and git clone gives up. EXDEV is what programs know: they copy.
+bool changes_inode(FileCall& file, Source& source) {
+  const int upper = file.context.upper.get();
+  if (upper < 0) return false;
+  const std::string path = source.file.valid() ? path_of(source.file.get()) : source.place.path();
+  const std::string& workspace = file.context.options.overlay->path;
+  if (!path.starts_with(workspace) || path.size() <= workspace.size() + 1 || path[workspace.size()] != '/') return false;
+  struct stat now{};
+  const int known = source.file.valid() ? ::fstat(source.file.get(), &now)
+                                        : ::fstatat(source.place.dir, source.place.name.c_str(), &now, AT_SYMLINK_NOFOLLOW);
+  const bool of_root = file.context.options.uid != static_cast<uid_t>(-1);
+  if (known != 0 || S_ISDIR(now.st_mode) || (of_root && now.st_nlink == 1)) return false;
+  open_how how{};
+  how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  const UniqueFd copied(kernel::sys::openat2(upper, path.c_str() + workspace.size() + 1, how));
+  return !copied.valid() && (errno == ENOENT || errno == ENOTDIR);
+}
+
 int link_names(FileCall& file, const Named& from, Named& to, int flags) {
   if (const int status = file.begin(); status != 0) return status;
   file.share_directories();
@@ -154,6 +177,7 @@ int link_names(FileCall& file, const Named& from, Named& to, int flags) {
     return file.refuse(Act::kHardLink, target, ruling);
   }
   if (const int refused = file.judged() && place->is_name() ? refuse_links(file, source, *place) : 0; refused != 0) return refused;
+  if (changes_inode(file, source)) return exists_at(place->dir, std::string(place->bare())) ? -EEXIST : -EXDEV;
   int status = 0;
   if (source.file.valid()) {
     status = ::linkat(AT_FDCWD, own_link(source.file.get()).c_str(), place->dir, place->name.c_str(), AT_SYMLINK_FOLLOW);

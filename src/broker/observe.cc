@@ -28,23 +28,47 @@ struct Use {
   int dirfd;  // index; -1: the working directory
   int path;   // index
   Act act;
-  int flags = -1;  // index of open's flags: they say what kRead really is
+  int flags = -1;                                                          // index of open's flags: they say what kRead really is
+  enum class If : std::uint8_t { kAny, kAbsent, kThere } acts = If::kAny;  // on a name that is otherwise it only finds that out
 };
+constexpr auto kAbsent = Use::If::kAbsent, kThere = Use::If::kThere;
 
 constexpr Use kUses[] = {
-    {SYS_openat, 0, 1, Act::kRead, 2},  {SYS_newfstatat, 0, 1, Act::kLook}, {SYS_statx, 0, 1, Act::kLook},
-    {SYS_faccessat, 0, 1, Act::kLook},  {SYS_faccessat2, 0, 1, Act::kLook}, {SYS_readlinkat, 0, 1, Act::kLook},
-    {SYS_truncate, -1, 0, Act::kWrite}, {SYS_fchmodat, 0, 1, Act::kWrite},  {kernel::sys::kFchmodat2, 0, 1, Act::kWrite},
-    {SYS_mkdirat, 0, 1, Act::kMake},    {SYS_mknodat, 0, 1, Act::kMake},    {SYS_unlinkat, 0, 1, Act::kMake},
-    {SYS_symlinkat, 1, 2, Act::kMake},  {SYS_linkat, 0, 1, Act::kRead},     {SYS_linkat, 2, 3, Act::kMake},
-    {SYS_renameat, 0, 1, Act::kMake},   {SYS_renameat, 2, 3, Act::kMake},   {SYS_renameat2, 0, 1, Act::kMake},
+    {SYS_openat, 0, 1, Act::kRead, 2},
+    {SYS_newfstatat, 0, 1, Act::kLook},
+    {SYS_statx, 0, 1, Act::kLook},
+    {SYS_faccessat, 0, 1, Act::kLook},
+    {SYS_faccessat2, 0, 1, Act::kLook},
+    {SYS_readlinkat, 0, 1, Act::kLook},
+    {SYS_truncate, -1, 0, Act::kWrite},
+    {SYS_fchmodat, 0, 1, Act::kWrite},
+    {kernel::sys::kFchmodat2, 0, 1, Act::kWrite},
+    {SYS_mkdirat, 0, 1, Act::kMake, -1, kAbsent},
+    {SYS_mknodat, 0, 1, Act::kMake, -1, kAbsent},
+    {SYS_unlinkat, 0, 1, Act::kMake, -1, kThere},
+    {SYS_symlinkat, 1, 2, Act::kMake, -1, kAbsent},
+    {SYS_linkat, 0, 1, Act::kRead},
+    {SYS_linkat, 2, 3, Act::kMake, -1, kAbsent},
+    {SYS_renameat, 0, 1, Act::kMake, -1, kThere},
+    {SYS_renameat, 2, 3, Act::kMake},
+    {SYS_renameat2, 0, 1, Act::kMake, -1, kThere},
     {SYS_renameat2, 2, 3, Act::kMake},
 #if defined(__x86_64__)
-    {SYS_open, -1, 0, Act::kRead, 1},   {SYS_creat, -1, 0, Act::kMake},     {SYS_stat, -1, 0, Act::kLook},
-    {SYS_lstat, -1, 0, Act::kLook},     {SYS_access, -1, 0, Act::kLook},    {SYS_readlink, -1, 0, Act::kLook},
-    {SYS_chmod, -1, 0, Act::kWrite},    {SYS_mkdir, -1, 0, Act::kMake},     {SYS_rmdir, -1, 0, Act::kMake},
-    {SYS_mknod, -1, 0, Act::kMake},     {SYS_unlink, -1, 0, Act::kMake},    {SYS_symlink, -1, 1, Act::kMake},
-    {SYS_link, -1, 0, Act::kRead},      {SYS_link, -1, 1, Act::kMake},      {SYS_rename, -1, 0, Act::kMake},
+    {SYS_open, -1, 0, Act::kRead, 1},
+    {SYS_creat, -1, 0, Act::kMake},
+    {SYS_stat, -1, 0, Act::kLook},
+    {SYS_lstat, -1, 0, Act::kLook},
+    {SYS_access, -1, 0, Act::kLook},
+    {SYS_readlink, -1, 0, Act::kLook},
+    {SYS_chmod, -1, 0, Act::kWrite},
+    {SYS_mkdir, -1, 0, Act::kMake, -1, kAbsent},
+    {SYS_rmdir, -1, 0, Act::kMake, -1, kThere},
+    {SYS_mknod, -1, 0, Act::kMake, -1, kAbsent},
+    {SYS_unlink, -1, 0, Act::kMake, -1, kThere},
+    {SYS_symlink, -1, 1, Act::kMake, -1, kAbsent},
+    {SYS_link, -1, 0, Act::kRead},
+    {SYS_link, -1, 1, Act::kMake, -1, kAbsent},
+    {SYS_rename, -1, 0, Act::kMake, -1, kThere},
     {SYS_rename, -1, 1, Act::kMake},
 #endif
 };
@@ -127,6 +151,7 @@ void observe_use(Context& context, const Call& call, const Use& use) {
     if (act == Act::kMake && seen.exists) seen.path += "/", seen.directory = false;
     seen.act = act;
   }
+  if (use.acts != Use::If::kAny && seen.exists != (use.acts == kThere)) seen.act = Act::kLook;
   if (use.number == SYS_truncate && !seen.exists) return;
   seen.tid = call.tid;
   if (still_waiting(context.listener.get(), call.id)) context.options.observer(seen);

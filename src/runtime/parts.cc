@@ -31,6 +31,7 @@ broker::BrokerOptions broker_options(const backend::Prepared& prepared, const Po
   options.origin_of = [origins](const std::string& key) { return origin_of(origins, key); };
   options.rules = prepared.file_rules;
   options.listed = prepared.sockets;
+  options.overlay = prepared.overlay;
   options.sockets_held = prepared.sockets_held;
   options.ports_refused = prepared.plan.seccomp_spec.local_ports != kernel::LocalPorts::kOpen;
   options.one_root = !policy.allow_nested_userns;

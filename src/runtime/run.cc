@@ -227,14 +227,19 @@ Result<Ran> run_in_transaction(backend::Backend& backend, const Policy& policy, 
   txn::Transaction transaction = BELLJAR_TRY(txn::Transaction::open(where, txn::Store::Open::kCreate, txn::Access::kChange));
   const txn::Layers layers = BELLJAR_TRY(txn::begin_run(transaction));
   place.layers = to_layers(layers);
-  backend::Prepared prepared = BELLJAR_TRY(backend.prepare(policy, place));
-  prepared.report.push_back(transaction_clause(where));
+  auto prepared = backend.prepare(policy, place);
+  if (!prepared) {
+    (void)transaction.end_if_new();
+    return std::move(prepared).error();
+  }
+  prepared->report.push_back(transaction_clause(where));
   const std::string growing = layers.pool + "/" + place.layers->upper;
-  auto ran = Run(std::move(prepared), policy, command, growing, session, interception).go(begun);
+  auto ran = Run(*std::move(prepared), policy, command, growing, session, interception).go(begun);
+  const bool ended = (!ran || ran->start_failure) && transaction.end_if_new();
   if (!ran) return explain_overlay(std::move(ran).error(), where);
   // What the host has now under the names that changed, while it is fresh. What cannot be noted now counts as changed at the commit
   // unless its ctime is older than this run; nothing is lost.
-  (void)txn::observe(transaction);
+  if (!ended) (void)txn::observe(transaction);
   return ran;
 }
 

@@ -200,6 +200,7 @@ Result<void> LiveSandbox::start() {
   volume_ = BELLJAR_TRY(ready_workspace(workspace(), lifecycle_));
   auto made = make_core();
   if (!made) {
+    if (transaction_ && transaction_->end_if_new()) transaction_.reset();
     leave_transaction();
     volume_.reset();
     return made.error();

@@ -85,6 +85,8 @@ class Planner {
   // A name that nothing changed below is a slip of the finger.
   Result<void> check_paths() const {
     for (const std::string& path : options_.paths) {
+      if (path.empty())
+        return Error(Code::kInvalidArgument, "cannot commit a path without a name").next("leave `paths` empty for all");
       const bool known = std::ranges::any_of(deltas_, [&](const Delta& delta) { return within(delta.path, path); });
       if (!known)
         return Error(Code::kNotFound, format("cannot commit {}", quoted(path)))

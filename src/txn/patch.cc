@@ -2,13 +2,16 @@
 // whole and deflated, which names them by their blob ids (gitformat-pack(5), apply.c of git).
 #define OPENSSL_SUPPRESS_DEPRECATED  // git's ids are SHA-1; the small interface keeps the static program small
 #include <openssl/sha.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -213,6 +216,25 @@ class Writer {
   Patch patch_;
 };
 
+// A component that git takes for a repository's own directory, on any file system (read-cache.c, verify_path()).
+bool is_git_directory(std::string_view component) {
+  constexpr std::string_view kNames[] = {".git", "git~1"};
+  return std::ranges::any_of(kNames, [&](std::string_view name) {
+    return component.size() >= name.size() && ::strncasecmp(component.data(), name.data(), name.size()) == 0 &&
+           component.find_first_not_of(" .", name.size()) == std::string_view::npos;
+  });
+}
+
+// `path` up to that component; empty where there is none. One such path, and git refuses the whole patch.
+std::string_view git_directory_of(std::string_view path) {
+  for (std::size_t start = 0; start < path.size();) {
+    const std::size_t end = std::min(path.find('/', start), path.size());
+    if (is_git_directory(path.substr(start, end - start))) return path.substr(0, end);
+    start = end + 1;
+  }
+  return {};
+}
+
 // What git does not say about directories: that one comes or goes empty, or has another mode.
 void note_directories(const std::vector<Change>& changes, Patch& patch) {
   for (const Change& change : changes) {
@@ -233,12 +255,19 @@ void note_directories(const std::vector<Change>& changes, Patch& patch) {
 
 Result<Patch> patch(const Place& place) {
   const Transaction transaction = BELLJAR_TRY(Transaction::open(place, Store::Open::kExisting, Access::kRead));
-  const std::vector<Delta> deltas = BELLJAR_TRY(walk_unsettled(transaction));
+  std::vector<Delta> deltas = BELLJAR_TRY(walk_unsettled(transaction));
+  std::vector<Delta> of_git;
+  std::erase_if(deltas,
+                [&](Delta& delta) { return !git_directory_of(delta.path).empty() && (of_git.push_back(std::move(delta)), true); });
   const std::vector<Change> changes = find_renames(transaction.store(), deltas, compare_all(transaction.store(), deltas));
   Writer writer(transaction.store(), deltas);
   for (const Change& change : changes) writer.add(change);
   Patch patch = writer.take();
   note_directories(changes, patch);
+  std::set<std::string, std::less<>> repositories;
+  for (const Change& change : compare_all(transaction.store(), of_git)) repositories.emplace(git_directory_of(change.path));
+  for (const std::string& directory : repositories)
+    patch.left_out.push_back(format("{}: git takes nothing of a repository's own directory from a patch", escaped(directory)));
   return patch;
 }
 

@@ -199,7 +199,10 @@ Result<Transaction> Transaction::open_at_all(const Place& place, Store::Open how
   transaction.dir_ = UniqueFd(::openat(store.txns_fd(), place.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!transaction.dir_.valid() && errno != ENOENT) return call_failed(errno, "openat", "open the transaction", place.name);
   if (!transaction.dir_.valid() && how == Store::Open::kExisting) return not_found(place, store.names());
-  if (!transaction.dir_.valid()) BELLJAR_CHECK(transaction.begin(place));
+  if (!transaction.dir_.valid()) {
+    BELLJAR_CHECK(transaction.begin(place));
+    transaction.is_new_ = true;
+  }
   if (access != Access::kRead) {
     auto lock = take_lock(transaction.dir(), LOCK_EX | LOCK_NB);
     if (!lock)
@@ -292,6 +295,11 @@ Result<void> Transaction::end() {
   BELLJAR_CHECK(store_.throw_away(store_.txns_fd(), name_));
   const UniqueFd pool = BELLJAR_TRY(store_.lock_pool());
   return store_.drop_unused_layers();
+}
+
+bool Transaction::end_if_new() noexcept {
+  if (is_new_) (void)end();
+  return is_new_;
 }
 
 Result<Layers> begin_run(Transaction& transaction) {

@@ -78,6 +78,8 @@ class Transaction {
   bool interrupted() const noexcept;
   // The whole transaction out of the way: one rename.
   Result<void> end();
+  // What was to run in it never did: one that this open() made goes again. What cannot be removed stays, empty. True: it was new.
+  bool end_if_new() noexcept;
 
  private:
   Transaction(Store store, std::string name) : store_(std::move(store)), name_(std::move(name)) {}
@@ -91,6 +93,7 @@ class Transaction {
   std::string name_;
   UniqueFd dir_, lock_;
   Meta meta_;
+  bool is_new_ = false;
 };
 
 // Whether somebody holds the lock just now.

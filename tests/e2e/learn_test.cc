@@ -70,6 +70,17 @@ TEST_F(Learn, AWriteInOneDirectoryOpensThatDirectoryAlone) {
   EXPECT_FALSE(exists(base_ / "ws/file"));
 }
 
+TEST_F(Learn, ADirectoryThatIsThereIsNotMade) {
+  const std::string text = "mkdir -p out/sub; rm -f nothing; ln -s x out 2>/dev/null; echo data > out/sub/file";
+  ASSERT_EQ(learn(text).exit_code, 0);
+  EXPECT_NE(read_file(policy()).find("mode = \"read-only\""), std::string::npos) << read_file(policy());
+  EXPECT_EQ(run_learned(text).exit_code, 0) << read_file(policy());
+  EXPECT_NE(run_learned("echo data > file").exit_code, 0);
+  // The twin: a directory that is made in the workspace opens it.
+  ASSERT_EQ(learn("mkdir fresh").exit_code, 0);
+  EXPECT_EQ(run_learned("mkdir other").exit_code, 0) << read_file(policy());
+}
+
 TEST_F(Learn, ACommandThatWritesNothingMayNotWrite) {
   ASSERT_EQ(learn("cat " + in("in")).exit_code, 0);
   EXPECT_EQ(run_learned("cat " + in("in")).out, "INPUT\n");

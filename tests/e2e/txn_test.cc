@@ -201,6 +201,37 @@ TEST_F(Txn, ADirectoryOfTheHostIsMovedByCopying) {
   EXPECT_EQ(diff(), "D dir/\nA newer/\nA other/\nR dir/a -> other/a\n");
 }
 
+TEST_F(Txn, ARepositoryOfTheHostIsCloned) {
+  BELLJAR_NEEDS(program("git"));
+  write("file", "1\n");
+  const std::string repository =
+      "git init -q up && cd up && echo 1 > f && git add -A && git -c user.name=a -c user.email=a@b commit -qm one"
+      " && ln f again";
+  ASSERT_EQ(txn({"run", "-c", repository}).exit_code, 0);
+  // Objects with two names each: an earlier clone made them.
+  ASSERT_EQ(txn({"run", "-c", "git clone -q up earlier"}).exit_code, 0);
+  const Outcome cloned = shell("git clone -q up copy && git -C copy log --format=%s");
+  EXPECT_EQ(cloned.out, "one\n") << cloned;
+  // A link that would be to another file than the one that was looked at is none; what the layer has is linked.
+  EXPECT_NE(shell("ln up/f linked").exit_code, 0);
+  EXPECT_EQ(shell("ln up/f copy/.git").exit_code, 1);
+  const Outcome own = shell("echo x > made; ln made second; [ made -ef second ] && ln file third; [ file -ef third ] && echo same");
+  EXPECT_EQ(own.out, is_root() ? "same\n" : "") << own;
+}
+
+TEST_F(Txn, ARunThatNeverBeganLeavesNone) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"run", "--txn", "--backend", "landlock", "--", "true"},
+                                                {"run", "--txn", "--", "no-such-program"},
+                                                {"run", "--txn", "--memory", "1", "--", "true"}}) {
+    EXPECT_NE(txn(words).exit_code, 0);
+    EXPECT_EQ(txn({"diff"}).exit_code, 125) << words[2];
+  }
+  // The twin: one that was there is left as it is.
+  EXPECT_EQ(shell("echo new > a").exit_code, 0);
+  EXPECT_EQ(txn({"run", "--txn", "--", "no-such-program"}).exit_code, 127);
+  EXPECT_EQ(diff(), "A a\n");
+}
+
 TEST_F(Txn, CommitGivesTheHostWhatTheCommandSaw) {
   write("kept", "old\n");
   write("gone", "x\n");
@@ -504,6 +535,27 @@ TEST_F(Txn, GitAppliesThePatch) {
   struct stat status{};
   ASSERT_EQ(stat((other / "mode").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0755U);
+}
+
+// Git takes no patch that names anything in a `.git`.
+TEST_F(Txn, ThePatchGoesWithoutWhatGitKeepsForItself) {
+  BELLJAR_NEEDS(program("git"));
+  ASSERT_EQ(txn({"run", "-c", "git init -q; echo a > a; git add a"}).exit_code, 0);
+  const TempDir other("/var/tmp");
+  ASSERT_EQ(run({"/bin/cp", "-a", ws() + "/.", other.path()}).exit_code, 0);
+  ASSERT_EQ(
+      shell("echo b >> a; git -c user.name=a -c user.email=a@b commit -qam 2; mkdir d; echo c > d/.gitignore; git init -q d/e")
+          .exit_code,
+      0);
+  const Outcome patch = txn({"diff", "--patch"});
+  EXPECT_EQ(patch.exit_code, 0) << patch;
+  EXPECT_EQ(patch.err.find("COMMIT_EDITMSG"), std::string::npos) << patch;
+  EXPECT_NE(patch.err.find("not in the patch: .git: git takes nothing"), std::string::npos) << patch;
+  EXPECT_NE(patch.err.find("not in the patch: d/e/.git: git takes nothing"), std::string::npos) << patch;
+  const Outcome applied = run({"git", "apply", "-"}, {.input = patch.out, .cwd = other.path()});
+  EXPECT_EQ(applied.exit_code, 0) << applied << patch.out;
+  EXPECT_EQ(read_file(other / "a"), "a\nb\n");
+  EXPECT_EQ(read_file(other / "d/.gitignore"), "c\n");
 }
 
 }  // namespace

@@ -322,6 +322,8 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   }
   prepared.sockets = BELLJAR_TRY(list_sockets(host_, policy, paths.writable));
   warn_of_sockets(prepared.sockets, prepared.warnings);
+  if (const auto& layered = paths.view.layered)
+    prepared.overlay = {.path = layered->path, .upper = layered->layers.pool + "/" + layered->layers.upper};
   BELLJAR_CHECK(build_tree_ops(host_, paths.view, plan));
   if (plan.early) plan.early->make_rest(plan.stage_rest);
   // Who may make mount namespaces may show `.git` under another path, and writes id maps with its own credentials: no live rules
