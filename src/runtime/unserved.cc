@@ -1,5 +1,6 @@
 #include "runtime/unserved.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -35,9 +36,14 @@ Result<void> check_ports(const Network& network) {
   for (const PortPair& ports : network.publish) {
     if (taken.contains(ports.inside)) return refuse("network.publish (--publish)", ports, kOurs);
   }
+  // Ours listens inside then, and a connection from outside would go round and round.
+  const auto published = [&](std::uint64_t port) {
+    return std::ranges::any_of(network.publish, [&](const PortPair& ports) { return ports.inside == port; });
+  };
   std::set<std::uint64_t> joined;
   for (const PortPair& ports : network.host_ports) {
     if (taken.contains(ports.inside)) return refuse("network.host_ports (--host-port)", ports, kOurs);
+    if (published(ports.inside)) return refuse("network.host_ports (--host-port)", ports, "is published");
     if (!joined.insert(ports.inside).second) return refuse("network.host_ports (--host-port)", ports, "is joined twice");
   }
   return {};

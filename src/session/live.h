@@ -61,6 +61,7 @@ class LiveSandbox final : public Sandbox {
   // The rules for hosts in force, without what single commands opened. Errors: kFailedPrecondition, it does not run.
   Result<NetworkRules> network_rules() const;
   NetworkRules rules_of_policy() const;
+  NetMode network_mode() const noexcept { return embedded_.policy.network.mode; }
   // What was refused, and what went through the proxy, since the last command ended: of processes that run in the background.
   ExecResult take_seen();
   // Called when the sandbox has ended, by itself (idle, pid 1 killed) or by stop(), with what no result has told:

@@ -100,6 +100,8 @@ TEST_F(EgressPorts, APortOfOursInsideIsNotJoined) {
       EXPECT_NE(err.find(std::string(inside) + " inside is the proxy's or the resolver's own"), std::string::npos) << err;
     }
   }
+  EXPECT_NE(said({"--publish", "18124:9", "--host-port", "18125:9"}).find("(--host-port) 18125:9\n  reason: 9 inside is published"),
+            std::string::npos);
   EXPECT_NE(
       said({"--host-port", "18124:9", "--host-port", "18125:9"}).find("(--host-port) 18125:9\n  reason: 9 inside is joined twice"),
       std::string::npos);

@@ -77,6 +77,14 @@ TEST_F(Keep, WhatWasMadeIsFoundFromAnotherShellByIdAndName) {
   EXPECT_EQ(shell(id, "pwd").out, workspace_.path() + "\n");
 }
 
+TEST_F(Keep, WithoutAProxyTheNetworkIsNamed) {
+  const std::string open = create({"--net", "host"}), closed = create({"--net", "none"});
+  EXPECT_EQ(call({"network", open}).out, "the host's own network: nothing is filtered\n");
+  EXPECT_EQ(call({"network", closed}).out, "no network\n");
+  EXPECT_TRUE(has(call({"network", open, "--json"}).out, R"("mode":"host")"));
+  EXPECT_EQ(call({"network", closed, "--reset"}).exit_code, 125);
+}
+
 TEST_F(Keep, HostsAreOpenedAndClosedWhileItRuns) {
   BELLJAR_NEEDS(program("curl"));
   const ModelServer server(std::vector<ModelAnswer>{{.pieces = {"hello"}, .type = "text/plain"}});
@@ -92,11 +100,18 @@ TEST_F(Keep, HostsAreOpenedAndClosedWhileItRuns) {
   EXPECT_TRUE(has(call({"network", id, "--deny-domain", "127.0.0.1"}).out, "denied    127.0.0.1\n"));
   EXPECT_NE(shell(id, text).out, "hello");
   EXPECT_EQ(call({"network", id, "--reset", "--json"}).out,
-            R"({"allowed_domains":["a.example"],"allowed_requests":[],"denied_domains":[]})"
+            R"({"allowed_domains":["a.example"],"allowed_requests":[],"denied_domains":[],"mode":"proxy"})"
             "\n");
   const Outcome missing = call({"network", id, "--drop", "b.example"});
   EXPECT_EQ(missing.exit_code, 125);
   EXPECT_TRUE(has(missing.err, "there is no rule `b.example`")) << missing;
+  // A deny goes by its own name alone, where the same is allowed.
+  EXPECT_EQ(call({"network", id, "--deny-domain", "a.example"}).exit_code, 0);
+  const Outcome both = call({"network", id, "--drop", "a.example"});
+  EXPECT_EQ(both.exit_code, 125);
+  EXPECT_TRUE(has(both.err, "it is both denied and allowed") && has(both.err, "--drop 'denied a.example'")) << both;
+  EXPECT_EQ(call({"network", id, "--drop", "denied    a.example"}).out, "allowed   a.example\n");
+  EXPECT_EQ(call({"network", id, "--drop", "allowed a.example"}).out, "no host may be reached\n");
   EXPECT_TRUE(has(call({"network", id, "--allow-domain", "a b"}).err, "a b"));
   EXPECT_EQ(call({"exec", id, "--allow-domain", "a b", "-c", "true"}).exit_code, 125);
   EXPECT_GT(number_of(call({"stats", id, "--json"}).out, "network_in_bytes"), 0);

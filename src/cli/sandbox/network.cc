@@ -33,6 +33,9 @@ std::string in_words(const keeper::Json& rules) {
   add("denied", rules.at("denied_domains"));
   add("allowed", rules.at("allowed_domains"));
   add("requests", rules.at("allowed_requests"));
+  const auto mode = rules.at("mode").get<std::string>();
+  if (mode == "host") return "the host's own network: nothing is filtered\n";
+  if (mode == "none") return "no network\n";
   return text.empty() ? "no host may be reached\n" : text;
 }
 
@@ -64,9 +67,11 @@ void add_network(CLI::App& app, int& exit_code) {
   };
   command->add_option("ID", given->id, "Its id or name")->required();
   rules("--allow-domain", given->allow, "May be reached from now on (repeatable; as of `run`)");
-  rules("--deny-domain", given->deny, "May not, whatever else says so; what is connected to it is cut");
+  rules("--deny-domain", given->deny,
+        "May not, whatever rule allows it; what is connected to it is cut. Ports joined by --host-port stay");
   rules("--allow-request", given->requests, "These requests may go there; where the sandbox was made with such rules");
-  rules("--drop", given->drop, "Takes a rule away, as `belljar network ID` shows it; what it had opened is cut");
+  rules("--drop", given->drop,
+        "Takes a rule away, as `belljar network ID` shows it (`denied HOST` where it is allowed, too); what it had opened is cut");
   command->add_flag("--reset", given->reset, "First back to what the sandbox was made with");
   command->add_flag("--json", given->json, "One JSON object");
   command->callback([given, &exit_code] { exit_code = network_or_tell(*given); });
