@@ -63,6 +63,64 @@ TEST_F(Shown, ASharedTmpThatIsExcludedIsReadOnly) {
   EXPECT_EQ(under("[filesystem]\ntmp = \"shared\"\n", {"-c", "f=$(mktemp /tmp/XXXXXX) && rm $f"}).exit_code, 0);
 }
 
+TEST_F(Shown, AnEntryForATemporaryDirectoryHolds) {
+  const std::string shared = "[filesystem]\ntmp = \"shared\"\n";
+  const std::string text = "cd /tmp && f=$(mktemp -p /tmp made-XXXXXX) && rm $f && echo made";
+  for (const std::string& policy : {shared, std::string()}) {
+    EXPECT_EQ(under(policy, {"--read", "/tmp", "-c", text}).out, "") << policy;
+    EXPECT_EQ(under(policy, {"-c", text}).out, "made\n") << policy;
+    EXPECT_EQ(under(policy, {"--hide", "/dev/shm", "-c", "ls /dev/shm || echo x > /dev/shm/x || echo closed"}).out, "closed\n")
+        << policy;
+  }
+  EXPECT_EQ(under(shared + "readonly_paths = [\"/tmp\"]\n", {"-c", text}).out, "");
+}
+
+// A link that leads to nothing yet: what is made there later is what the rule is about.
+TEST_F(Shown, ARuleForADanglingLinkIsAboutWhereItLeads) {
+  ASSERT_EQ(::symlink("later", (workspace_ / "link").c_str()), 0);
+  ASSERT_EQ(::symlink("nodir", (workspace_ / "way").c_str()), 0);
+  ASSERT_EQ(::symlink((home_ / "later").c_str(), (home_ / "link").c_str()), 0);
+  const std::string text =
+      "echo x > link; echo $?; echo x > later; echo $?; cat link; mkdir -p nodir; echo x > way/secret; echo $?";
+  EXPECT_EQ(under("", {"--hide", "link", "--hide", "way/secret", "-c", text}).out, "2\n2\n2\n");
+  EXPECT_EQ(under("", {"--read", "link", "-c", "echo x > link; echo $?"}).out, "2\n");
+  EXPECT_EQ(under("", {"-c", text}).out, "0\n0\nx\n0\n");
+  // Out there, made by somebody else while the command runs.
+  const std::string later = home_ / "later";
+  Running running({BELLJAR_PROGRAM, "run", "--hide", home_ / "link", "-c", "echo ready; read x; cat " + later + " || echo closed"},
+                  {.cwd = workspace_.path(), .env = environment()});
+  ASSERT_TRUE(running.wait_for_output("ready"));
+  home_.write("later", "told");
+  if (is_root()) home_.give_to(user_uid(), user_gid());
+  running.close_input();
+  EXPECT_EQ(running.wait().out, "ready\nclosed\n");
+  EXPECT_EQ(under("", {"-c", "cat " + later}).out, "told");
+}
+
+TEST_F(Shown, WhatCannotBeHiddenIsRefused) {
+  for (const char* path : {"/dev", "/dev/null", "/dev/fd", "/proc", "/proc/self/environ", "/proc/mounts"}) {
+    const Outcome outcome = under("", {"--hide", path, "--", "true"});
+    EXPECT_EQ(outcome.exit_code, 125) << path;
+    EXPECT_NE(outcome.err.find(std::string("cannot hide `") + path + "`"), std::string::npos) << outcome;
+  }
+  EXPECT_EQ(under("", {"--hide", "/proc/version", "-c", "cat /proc/version || echo closed"}).out, "closed\n");
+}
+
+TEST_F(Shown, AVolumeIsMountedWhereItCanBeOrRefused) {
+  const auto volume = [&](const std::string& source, const std::string& target) {
+    return "[[volumes]]\nsource = \"" + source + "\"\ntarget = \"" + target + "\"\n";
+  };
+  const std::string folder = home_ / "src", file = home_ / "src/f";
+  for (const std::string target : {"/", "/tmp", "/dev/shm", "/proc", "/dev", "/sys/kernel", "/etc/passwd"}) {
+    const Outcome outcome = under(volume(folder, target), {"--", "true"});
+    EXPECT_EQ(outcome.exit_code, 125) << target;
+    EXPECT_NE(outcome.err.find("at `" + target + "`"), std::string::npos) << outcome;
+  }
+  EXPECT_EQ(under(volume(file, "/mnt"), {"--", "true"}).exit_code, 125);
+  EXPECT_EQ(under(volume(folder, "/mnt"), {"--", "cat", "/mnt/f"}).out, "the source");
+  EXPECT_EQ(under(volume(file, "/tmp/below"), {"--", "cat", "/tmp/below"}).out, "the source");
+}
+
 TEST_F(Shown, AFileOfTheWorkspaceOpensNothingOfTmp) {
   const TempDir beside("/tmp");
   const std::string file = beside.write("f", "of the host");

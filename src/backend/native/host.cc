@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -132,6 +133,13 @@ bool RealHost::open_to_command(const std::string& path) const {
   return ::access(path.c_str(), R_OK) == 0 || ::access(path.c_str(), W_OK) == 0 || ::access(path.c_str(), X_OK) == 0;
 }
 
+std::optional<std::string> RealHost::link_text(const std::string& path) const {
+  char text[PATH_MAX];
+  const ssize_t size = ::readlink(path.c_str(), text, sizeof text);
+  if (size <= 0 || size == sizeof text) return std::nullopt;
+  return std::string(text, static_cast<std::size_t>(size));
+}
+
 std::optional<std::string> RealHost::read_small(const std::string& path) const {
   if (facts(path).kind != PathKind::kFile) return std::nullopt;
   return read_whole(path.c_str(), 256U << 10);
@@ -167,10 +175,22 @@ bool is_under(std::string_view path, std::string_view folder) noexcept {
 }
 
 std::string where_made(const Host& host, const std::string& path) {
-  std::string above = parent_of(path);
-  while (above != "/" && !host.canonical(above)) above = parent_of(above);
-  const std::string real = host.canonical(above).value_or(above);
-  return (real == "/" ? "" : real) + path.substr(above == "/" ? 0 : above.size());
+  std::string at = path;
+  for (int links = 0; links < 40; ++links) {  // as many as the kernel follows, path_resolution(7)
+    std::string above = parent_of(at);
+    while (above != "/" && !host.canonical(above)) above = parent_of(above);
+    const std::string real = host.canonical(above).value_or(above);
+    const std::string base = real == "/" ? "" : real;
+    const std::string rest = at.substr(above == "/" ? 0 : above.size());
+    const std::size_t end = std::min(rest.find('/', 1), rest.size());
+    at = base + rest;
+    // A link that leads to nothing yet: what is made through it is made there.
+    const auto text = host.facts(base + rest.substr(0, end)).kind == PathKind::kSymlink ? host.link_text(base + rest.substr(0, end))
+                                                                                        : std::nullopt;
+    if (!text) break;
+    at = std::filesystem::path((text->starts_with('/') ? *text : base + "/" + *text) + rest.substr(end)).lexically_normal();
+  }
+  return at;
 }
 
 std::string parent_of(std::string_view path) {

@@ -30,6 +30,7 @@ class Host {
   virtual ~Host() = default;
   virtual PathFacts facts(const std::string& path) const = 0;                        // of the path itself, links not followed
   virtual std::optional<std::string> canonical(const std::string& path) const = 0;   // realpath(3); nullopt when it does not exist
+  virtual std::optional<std::string> link_text(const std::string& path) const = 0;   // readlink(2); nullopt: it is none
   virtual std::optional<std::string> read_small(const std::string& path) const = 0;  // first 256 KiB of a regular file
   virtual const std::vector<std::string>& mount_points() const = 0;                  // canonical, in mount order
   virtual bool open_to_command(const std::string& path) const = 0;  // its own mode lets the command read, write or enter it
@@ -43,6 +44,7 @@ class RealHost : public Host {
   RealHost();
   PathFacts facts(const std::string& path) const override;
   std::optional<std::string> canonical(const std::string& path) const override;
+  std::optional<std::string> link_text(const std::string& path) const override;
   std::optional<std::string> read_small(const std::string& path) const override;
   const std::vector<std::string>& mount_points() const override;
   bool open_to_command(const std::string& path) const override;

@@ -105,8 +105,18 @@ class Planner {
     if (path.empty() || path == "/" || is_under(path, place_.workspace)) return;  // inside the workspace it is as writable as that
     const bool known = std::any_of(view().private_dirs.begin(), view().private_dirs.end(),
                                    [&](const PrivateDir& dir) { return dir.target == path; });
-    if (!known && (kind_of(path) == PathKind::kDirectory || path.starts_with("/dev/")))
-      view().private_dirs.push_back({path, mode, readonly});
+    if (known || (kind_of(path) != PathKind::kDirectory && !path.starts_with("/dev/"))) return;
+    // An entry is about the sandbox's own, too: read-only, or closed.
+    const Access asked = asked_of(path);
+    if (asked == Access::kNone) view().private_dirs.push_back({path, 0, true});
+    else
+      view().private_dirs.push_back({path, readonly || asked == Access::kRead ? 0755U : mode, readonly || asked == Access::kRead});
+  }
+
+  // What an entry says of exactly this place; kWrite where none does.
+  Access asked_of(std::string_view path) const {
+    const FsEntry* rule = find_rule(fs_, path);
+    return rule != nullptr && rule->path == path ? rule->access : Access::kWrite;
   }
 
   void plan_private() {
@@ -186,14 +196,14 @@ class Planner {
       for (const char* path : {"/tmp", "/var/tmp", "/dev/shm"}) {
         if (kind_of(path) != PathKind::kDirectory) continue;
         // The stage lies over it meanwhile (tree.cc): what is not writable is put back read-only.
-        if (fs_.exclude_slash_tmp && std::string_view(path) == "/tmp")
+        if ((fs_.exclude_slash_tmp && std::string_view(path) == "/tmp") || asked_of(path) == Access::kRead)
           view().binds.push_back({.source = path, .target = path, .readonly = true, .lend = false});
         else if (std::string_view(path).starts_with("/dev/"))
           view().binds.push_back({.source = path, .target = path, .readonly = false});
         else BELLJAR_CHECK(add_writable(path));
       }
       if (!fs_.exclude_tmpdir_env_var && !place_.tmpdir.empty() && kind_of(place_.tmpdir) == PathKind::kDirectory &&
-          !writable(place_.tmpdir))
+          !writable(place_.tmpdir) && asked_of(place_.tmpdir) != Access::kRead)
         BELLJAR_CHECK(add_writable(place_.tmpdir));
     }
     if (fs_.temp_dir) BELLJAR_CHECK(add_writable(BELLJAR_TRY(settle(*fs_.temp_dir, "filesystem.temp_dir"))));
@@ -347,6 +357,24 @@ class Planner {
     }
   }
 
+  Result<void> check_target(const Volume& volume, const std::string& source) const {
+    const std::string& target = volume.target;
+    const auto refuse = [&](std::string_view why) {
+      return Error(Code::kInvalidArgument, format("cannot mount volume {} at {}", quoted(volume.source), quoted(target)))
+          .reason(format("{} ({})", why, to_string(volume.origin)))
+          .next("name another target");
+    };
+    if (target == "/" || is_private_dir(target)) return refuse("the sandbox's own is there; a name below it may be one");
+    if (mounted_under(target) && !is_under(target, "/dev/shm")) return refuse("it belongs to the kernel's files");
+    if (target != place_.workspace && is_under(place_.workspace, target)) return refuse("the workspace lies below it");
+    const PathKind there = kind_of(target), kind = kind_of(source);
+    if (there != PathKind::kAbsent && there != PathKind::kSymlink &&
+        (there == PathKind::kDirectory) != (kind == PathKind::kDirectory) && !out_of_sight(target))
+      return refuse(kind == PathKind::kDirectory ? "what is there is no directory, and the volume is one"
+                                                 : "there is a directory, and the volume is none");
+    return {};
+  }
+
   Result<void> plan_volumes() {
     for (const Volume& volume : fs_.volumes) {
       const auto source = host_.canonical(volume.source);
@@ -354,6 +382,7 @@ class Planner {
         return Error(Code::kInvalidArgument, format("cannot mount volume {}", quoted(volume.source)))
             .reason(format("it does not exist ({})", to_string(volume.origin)))
             .next("create it first");
+      BELLJAR_CHECK(check_target(volume, *source));
       view().binds.push_back({.source = *source,
                               .target = volume.target,
                               .readonly = volume.readonly,
@@ -499,17 +528,23 @@ class Planner {
       for (const FsEntry* other : readable) {
         if (other->path != entry.path && is_under(other->path, entry.path)) return inside_hidden(*other, entry.path);
       }
-      if (entry.path == "/proc" || entry.path.starts_with("/proc/") || is_under("/dev", entry.path)) {
-        if (entry.path == "/proc") {
-          return Error(Code::kInvalidArgument, "cannot hide `/proc`")
-              .reason(
-                  format("programs cannot start threads or find themselves without it (entry from {})", to_string(entry.origin)))
-              .next("hide single files below /proc; other processes are invisible there anyway");
-        }
-      }
+      BELLJAR_CHECK(check_kernels(entry));
       hide(entry.path, Source::kEntry);
     }
     return {};
+  }
+
+  // Files that the kernel makes, and that nothing runs without or each process has of its own.
+  static Result<void> check_kernels(const FsEntry& entry) {
+    constexpr std::string_view kNeeded[] = {"/dev", "/dev/null", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/proc"};
+    constexpr std::string_view kOwn[] = {"/proc/self", "/proc/thread-self", "/proc/mounts", "/proc/net"};
+    const bool needed = std::ranges::find(kNeeded, entry.path) != std::end(kNeeded);
+    const bool own = std::ranges::any_of(kOwn, [&](std::string_view name) { return is_under(entry.path, name); });
+    if (!needed && !own) return {};
+    return Error(Code::kInvalidArgument, format("cannot hide {}", quoted(entry.path)))
+        .reason(format("{} (entry from {})", needed ? "programs do not run without it" : "each process has its own there",
+                       to_string(entry.origin)))
+        .next("drop the entry, or hide single files: other processes are invisible in /proc, and /dev holds only harmless nodes");
   }
 
   enum class Source { kDefault, kEntry };
@@ -530,7 +565,9 @@ class Planner {
     const PathKind kind = kind_of(path);
     if (kind == PathKind::kSymlink) {
       // The name and what it stands for: an alias must not lead around the rule (CVE-2026-25724).
+      // Where that is not there yet, what will be made through the name is.
       if (const auto real = host_.canonical(path)) hide_at(path, *real, kind_of(*real), source);
+      else if (const std::string where = where_made(host_, path); where != path) hide_at(path, where, kind_of(where), source);
     } else if (kind != PathKind::kAbsent) {
       if (const auto real = host_.canonical(path); real && *real != path) return hide_at(path, *real, kind, source);
     } else if (const std::string where = where_made(host_, path); where != path) {

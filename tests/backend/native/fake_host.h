@@ -65,6 +65,10 @@ class FakeHost : public Host {
     }
     return facts(path).kind == PathKind::kAbsent ? std::nullopt : std::optional(path);
   }
+  std::optional<std::string> link_text(const std::string& path) const override {
+    const auto found = links_.find(path);
+    return found == links_.end() ? std::nullopt : std::optional(found->second);
+  }
   std::optional<std::string> read_small(const std::string& path) const override {
     const auto found = texts_.find(path);
     return found == texts_.end() ? std::nullopt : std::optional(found->second);
