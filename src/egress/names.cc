@@ -95,7 +95,7 @@ DnsAnswer refuse_full(Context& context, const std::string& name, const Culprit& 
 
 // The name of an address of loopback or of one that stands for a name here (RFC 1035 section 3.5): programs that log their peers
 // ask for it, no host is meant, and no rule could open it.
-bool asks_for_our_own(std::string_view name) {
+bool asks_for_our_own(const Context& context, std::string_view name) {
   constexpr std::string_view kReverse = ".in-addr.arpa";
   if (!name.ends_with(kReverse)) return false;
   const auto reversed = policy::parse_ip(name.substr(0, name.size() - kReverse.size()));
@@ -103,7 +103,7 @@ bool asks_for_our_own(std::string_view name) {
   const auto& bytes = reversed->bytes;
   const std::uint32_t number =
       std::uint32_t{bytes[3]} << 24 | std::uint32_t{bytes[2]} << 16 | std::uint32_t{bytes[1]} << 8 | bytes[0];
-  return number >> 24 == kLoopback >> 24 || FakeAddresses::is_fake(number);
+  return number >> 24 == kLoopback >> 24 || context.fakes.is_fake(number);
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ std::optional<DnsAnswer> judge_question(Context& context, const DnsQuestion& que
   if (!question.name) return refuse(context, question, asker());
   const std::string& name = question.name->name;
   if (name == "localhost" || name.ends_with(".localhost")) return DnsAnswer{.address = kLoopback, .why = {}};  // RFC 6761
-  if (asks_for_our_own(name)) return DnsAnswer{.code = DnsCode::kNoSuchName, .address = {}, .why = {}};
+  if (asks_for_our_own(context, name)) return DnsAnswer{.code = DnsCode::kNoSuchName, .address = {}, .why = {}};
   if (!policy::may_resolve(context.options.rules, *question.name)) return refuse(context, question, asker());
   if (question.type != kTypeA) return DnsAnswer{};
   return std::nullopt;

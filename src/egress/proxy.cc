@@ -292,6 +292,7 @@ Result<std::unique_ptr<Proxy>> Proxy::start(Doors doors, ProxyOptions options) {
   if (!state->stop.valid() || !state->bell.valid()) return failed("eventfd");
   Context& context = state->context;
   context.options = std::move(options);
+  context.fakes = FakeAddresses(context.options.fake_addresses);
   context.epoll = state->epoll.get();
   context.lookups = std::make_unique<Lookups>(context.options.resolve, context.options.max_lookups);
   if (context.lookups->poll_fd() < 0) return failed("eventfd");

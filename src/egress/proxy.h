@@ -28,6 +28,7 @@
 #include "egress/intercept.h"
 #include "egress/resolve.h"
 #include "egress/upstream.h"
+#include "policy/defaults.h"
 #include "policy/domains.h"
 #include "policy/look.h"
 
@@ -64,10 +65,11 @@ struct ProxyOptions {
   std::vector<policy::Ip> (*own_addresses)() = egress::own_addresses;
   ProxyTimeouts timeouts;
   std::size_t max_connections = 4096;
-  std::uint64_t max_bytes = UINT64_MAX;  // both ways together; then connections end and no more begin
-  std::uint64_t max_rate = 0;            // bytes a second, both ways together; 0: as fast as it goes
-  std::size_t max_records = 1000;        // of each kind; the rest is counted
-  std::size_t max_lookups = 4;           // threads that wait for name servers at one time
+  std::uint64_t max_bytes = UINT64_MAX;                   // both ways together; then connections end and no more begin
+  std::uint64_t max_rate = 0;                             // bytes a second, both ways together; 0: as fast as it goes
+  std::size_t max_records = 1000;                         // of each kind; the rest is counted
+  std::size_t max_lookups = 4;                            // threads that wait for name servers at one time
+  std::uint32_t fake_addresses = policy::kFakeAddresses;  // the /16 that names inside lead to
 };
 
 // How a client comes in.

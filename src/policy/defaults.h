@@ -27,6 +27,8 @@ inline constexpr std::uint16_t kProxyPort = 3128;
 // so nothing of the world has them.
 inline constexpr std::uint32_t kInnerAddress = 0xC6120001;   // 198.18.0.1
 inline constexpr std::uint32_t kFakeAddresses = 0xC6130000;  // 198.19.0.0/16
+// The same where nobody may add a route, as in a container: part of what leads to a loopback anyway.
+inline constexpr std::uint32_t kFakeLoopback = 0x7F130000;  // 127.19.0.0/16
 
 // Agent and editor names that stay read-only at the workspace root and at every work-tree root (protect = default or all).
 std::span<const std::string_view> protected_names() noexcept;

@@ -38,12 +38,14 @@ void raise_open_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-egress::Doors take_doors(const launch::Plan& plan, std::vector<UniqueFd> sockets) {
+egress::Doors take_doors(Inside inside) {
   using Purpose = launch::InnerSocket::Purpose;
   egress::Doors doors;
-  for (std::size_t i = 0; i < sockets.size() && i < plan.sockets.size(); ++i) {
+  doors.init_pid = inside.init_pid;
+  std::vector<UniqueFd>& sockets = inside.sockets;
+  for (std::size_t i = 0; i < sockets.size() && i < inside.planned.size(); ++i) {
     if (!sockets[i].valid()) continue;
-    switch (plan.sockets[i].purpose) {
+    switch (inside.planned[i].purpose) {
       case Purpose::kProxy:
         doors.listeners.push_back({egress::Way::kProxy, std::move(sockets[i])});
         break;
@@ -54,7 +56,7 @@ egress::Doors take_doors(const launch::Plan& plan, std::vector<UniqueFd> sockets
         doors.listeners.push_back({egress::Way::kDnsStream, std::move(sockets[i])});
         break;
       case Purpose::kHostPort:
-        doors.listeners.push_back({egress::Way::kHostPort, std::move(sockets[i]), plan.sockets[i].host_port});
+        doors.listeners.push_back({egress::Way::kHostPort, std::move(sockets[i]), inside.planned[i].host_port});
         break;
       case Purpose::kMaker:
         doors.maker = std::move(sockets[i]);
@@ -100,7 +102,15 @@ std::string describe_domains(const std::vector<std::string>& allowed, const std:
   return format("{} allowed, {} denied; public addresses only unless listed", count(allowed.size()), count(denied.size()));
 }
 
-Result<void> Outlet::plan(launch::Plan& plan, EnforcementReport& report) {
+Inside inside_of(launch::Sandbox& sandbox, const launch::Plan& plan) {
+  return {.planned = plan.sockets,
+          .sockets = sandbox.take_sockets(),
+          .init_pid = sandbox.init_pid(),
+          .routes_errno = sandbox.routes_errno(),
+          .redirect_errno = sandbox.redirect_errno()};
+}
+
+Result<void> Outlet::plan(std::vector<std::string>& env, EnforcementReport& report) {
   const Network& network = policy_.network;
   BELLJAR_CHECK(plan_ports(report));
   if (network.mode != NetMode::kProxy) return {};
@@ -115,16 +125,16 @@ Result<void> Outlet::plan(launch::Plan& plan, EnforcementReport& report) {
     if (secret.empty()) return Error(Code::kUnavailable, "cannot make a credential for the proxy").sys(errno, "getrandom");
     credential_ = "belljar:" + secret;
   }
-  const auto java = find_variable(plan.env, "JAVA_TOOL_OPTIONS");
+  const auto java = find_variable(env, "JAVA_TOOL_OPTIONS");
   const auto port = static_cast<std::uint16_t>(network.http_proxy_port.value_or(policy::kProxyPort));
-  const std::string java_options = java == plan.env.end() ? "" : java->substr(java->find('=') + 1);
+  const std::string java_options = java == env.end() ? "" : java->substr(java->find('=') + 1);
   for (auto& [name, value] : egress::proxy_environment(port, credential_, java_options)) {
     if (policy_.environment.set.contains(name) || command_.env.contains(name)) continue;
-    const auto found = find_variable(plan.env, name);
-    if (found != plan.env.end()) *found = name + "=" + value;
-    else plan.env.push_back(name + "=" + value);
+    const auto found = find_variable(env, name);
+    if (found != env.end()) *found = name + "=" + value;
+    else env.push_back(name + "=" + value);
   }
-  if (interception_ != nullptr) interception_->plan(policy_, command_, plan.env, report);
+  if (interception_ != nullptr) interception_->plan(policy_, command_, env, report);
   report.push_back({std::string(kDomainsClause), describe_domains(network.allowed_domains, network.denied_domains),
                     "egress proxy: names judged before they are looked up, addresses before they are dialled", Enforced::kFull,
                     "what an allowed tunnel carries is not looked at, where no rule needs it"});
@@ -185,11 +195,11 @@ Result<void> Outlet::plan_ports(EnforcementReport& report) {
 }
 
 // Known only now: the kernel is asked by doing it. Less than was said is told in the report, or ends the run where it was required.
-Result<void> Outlet::check_transparent(const launch::Sandbox& sandbox, EnforcementReport& report) const {
-  if (!policy_.network.transparent || sandbox.redirect_errno() == 0) return {};
+Result<void> Outlet::check_transparent(const Inside& inside, EnforcementReport& report) const {
+  if (!policy_.network.transparent || inside.redirect_errno == 0) return {};
   const auto clause = std::ranges::find(report, kTransparent, &EnforcementClause::clause);
   if (clause == report.end()) return {};
-  const bool routes = sandbox.routes_errno() == 0;
+  const bool routes = inside.routes_errno == 0;
   clause->enforced = routes ? Enforced::kPartial : Enforced::kNone;
   clause->mechanism = routes ? "resolver on 127.0.0.53, local routes and listeners" : "none";
   clause->detail = routes ? "this kernel has no nf_tables tproxy: only ports 80, 443 and those that rules name are caught"
@@ -197,22 +207,21 @@ Result<void> Outlet::check_transparent(const launch::Sandbox& sandbox, Enforceme
   clause->best_effort = true;
   if (std::ranges::find(policy_.require, kTransparent) == policy_.require.end()) return {};
   return Error(Code::kFailedPrecondition, format("cannot enforce {}, which the policy requires", kTransparent))
-      .sys(routes ? sandbox.redirect_errno() : sandbox.routes_errno(), "netlink")
+      .sys(routes ? inside.redirect_errno : inside.routes_errno, "netlink")
       .reason(clause->detail)
       .next("drop it from `require`, or use a kernel with nf_tables");
 }
 
-Result<void> Outlet::open(launch::Sandbox& sandbox, const launch::Plan& plan, EnforcementReport& report, bool spare_descriptors) {
-  std::vector<UniqueFd> sockets = sandbox.take_sockets();
+Result<void> Outlet::open(Inside inside, EnforcementReport& report, bool spare_descriptors) {
   if (!wanted()) return {};
-  egress::Doors doors = take_doors(plan, std::move(sockets));
-  doors.init_pid = sandbox.init_pid();
+  BELLJAR_CHECK(check_transparent(inside, report));
+  egress::ProxyOptions options;
+  options.fake_addresses = inside.fake_addresses;
+  egress::Doors doors = take_doors(std::move(inside));
   if (policy_.network.mode == NetMode::kProxy && doors.listeners.empty())
     return Error(Code::kInternal, "cannot serve the sandbox's network").reason("the backend made no socket for the proxy");
   for (egress::Door& door : published_) doors.listeners.push_back(std::move(door));
-  BELLJAR_CHECK(check_transparent(sandbox, report));
   if (spare_descriptors) raise_open_files();
-  egress::ProxyOptions options;
   options.rules = BELLJAR_TRY(policy::make_host_rules(policy_.network));
   options.methods = policy_.network.methods == NetMethods::kLimited ? egress::Methods::kLimited : egress::Methods::kFull;
   options.credential = credential_;
@@ -245,8 +254,8 @@ void Outlet::take(ExecResult& result) {
   if (proxy_ != nullptr) add(proxy_->take_log(), result);
 }
 
-Result<void> Outlet::set_hosts(const Network& network, const Origins* origins) {
-  if (policy_.network.mode != NetMode::kProxy || proxy_ == nullptr)
+Result<policy::HostRules> Outlet::check_hosts(const Network& network) const {
+  if (policy_.network.mode != NetMode::kProxy)
     return Error(Code::kFailedPrecondition, "cannot change the hosts that may be reached")
         .reason("no proxy of ours serves this sandbox")
         .next("start it with network.mode = \"proxy\"");
@@ -255,6 +264,13 @@ Result<void> Outlet::set_hosts(const Network& network, const Origins* origins) {
     return Error(Code::kFailedPrecondition, "cannot use rules for requests")
         .reason("the sandbox was started without a look into TLS")
         .next("start it with network.allowed_requests, or allow the whole host");
+  return rules;
+}
+
+Result<void> Outlet::set_hosts(const Network& network, const Origins* origins) {
+  policy::HostRules rules = BELLJAR_TRY(check_hosts(network));
+  if (proxy_ == nullptr)
+    return Error(Code::kFailedPrecondition, "cannot change the hosts that may be reached").reason("the proxy does not serve yet");
   proxy_->set_rules(std::move(rules), rule_origins(origins));
   return {};
 }

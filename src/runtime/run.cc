@@ -83,7 +83,7 @@ class Run {
 
   Result<Ran> go(Clock::time_point begun) {
     Outlet outlet(policy_, command_, session_.origins, interception_);
-    BELLJAR_CHECK(outlet.plan(prepared_.plan, prepared_.report));
+    BELLJAR_CHECK(outlet.plan(prepared_.plan.env, prepared_.report));
     BELLJAR_CHECK(make_limits());
     if (session_.observer) BELLJAR_CHECK(make_observed());
     Signals signals = BELLJAR_TRY(Signals::open(session_.signals));
@@ -108,7 +108,7 @@ class Run {
       stdio.attach_pty(sandbox.take_pty_master());
       terminal.enter();
     }
-    BELLJAR_CHECK(outlet.open(sandbox, prepared_.plan, prepared_.report, session_.front_ends));
+    BELLJAR_CHECK(outlet.open(inside_of(sandbox, prepared_.plan), prepared_.report, session_.front_ends));
     SuperviseOptions supervision{.signals = &signals, .terminal = &terminal, .cancel_fd = session_.cancel_fd};
     supervision.front_ends = session_.front_ends && prepared_.plan.cgroup_fd < 0 && prepared_.plan.join_files.empty();
     std::optional<broker::Broker> broker;

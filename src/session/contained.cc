@@ -21,11 +21,13 @@
 #include "policy/merge.h"
 #include "policy/paths.h"
 #include "runtime/enforcement.h"
+#include "runtime/interception.h"
 #include "runtime/limits.h"
 #include "runtime/unserved.h"
 #include "session/checks.h"
 #include "session/contained_process.h"
 #include "session/ended.h"
+#include "session/live_outlet.h"
 
 namespace belljar {
 
@@ -51,11 +53,15 @@ Result<void> check_lifecycle(const Policy& policy, const Lifecycle& lifecycle) {
 }
 
 // Over TCP an engine may be anywhere, also behind a tunnel from our loopback.
-Result<void> check_same_machine(const Address& address, const EngineFacts& facts, const ContainerOptions& options) {
-  if (!address.path.empty() || options.engine_files == EngineFiles::kShared) return {};
+bool is_same_machine(const Address& address, const EngineFacts& facts) {
+  if (!address.path.empty()) return true;
   std::array<char, HOST_NAME_MAX + 1> ours{};
   ::gethostname(ours.data(), HOST_NAME_MAX);
-  if (is_loopback(address) && facts.machine == ours.data()) return {};
+  return is_loopback(address) && facts.machine == ours.data();
+}
+
+Result<void> check_files_shared(const Address& address, const EngineFacts& facts, const ContainerOptions& options) {
+  if (is_same_machine(address, facts) || options.engine_files == EngineFiles::kShared) return {};
   return Error(Code::kUnimplemented, format("cannot show the workspace to the container engine at {}", quoted(to_string(address))))
       .reason(format("bind mounts are directories of its own machine, {}", quoted(facts.machine)))
       .next("use an engine of this machine, or say --shared-files where both see the same directories at the same paths");
@@ -80,13 +86,10 @@ EnforcementReport ContainedSandbox::enforcement() const {
 
 // --- life
 
-Result<Planned> ContainedSandbox::plan(const Policy& policy, const Engine& engine) {
+Result<Planned> ContainedSandbox::plan(const Policy& policy, const backend::Workplace& place, const Engine& engine) {
   const EngineFacts facts = BELLJAR_TRY(engine.facts(std::chrono::seconds(30), cancel_));
   BELLJAR_CHECK(runtime::check_limits(policy.limits));
-  BELLJAR_CHECK(check_same_machine(engine.address(), facts, options_));
-  backend::Workplace place = embedded_.place;
-  place.cwd = place.workspace;
-  place.env = embedded_.caller_env;
+  BELLJAR_CHECK(check_files_shared(engine.address(), facts, options_));
   const backend::RealHost host;
   const Installed installed = BELLJAR_TRY(install_inside(default_state_dir() + "/container"));
   ContainerOptions options = options_;
@@ -96,10 +99,10 @@ Result<Planned> ContainedSandbox::plan(const Policy& policy, const Engine& engin
   report_engine(facts.maps_ids, facts.seccomp, planned.report);
   report_limits(policy, facts.memory_limit, facts.cpu_quota, facts.pids_limit, planned.report);
   const std::string& runtime = options.runtime.empty() ? facts.default_runtime : options.runtime;
-  policy::report_isolation(policy, isolation_of_runtime(facts, options.runtime), format("runtime {}", escaped(runtime)),
-                           planned.report);
+  const Isolation isolation = isolation_of_runtime(facts, options.runtime);
+  policy::report_isolation(policy, isolation, format("runtime {}", escaped(runtime)), planned.report);
+  BELLJAR_CHECK(check_passing(planned.spec, isolation, is_same_machine(engine.address(), facts), to_string(engine.address())));
   planned.report.push_back(timeout_clause(policy.limits));
-  BELLJAR_CHECK(runtime::check_required(planned.report, policy));
   planned.spec.labels[kOwnerLabel] = owner_label();
   planned.spec.labels[kSandboxLabel] = id_;
   return planned;
@@ -128,19 +131,47 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
   BELLJAR_CHECK(runtime::check_served(policy));
   BELLJAR_CHECK(check_lifecycle(policy, lifecycle_));
   policy::hide_state(policy.filesystem.entries, default_state_dir());
+  backend::Workplace place = embedded_.place;
+  place.cwd = place.workspace;
+  place.env = container_environment(policy.environment, embedded_.caller_env);
+  policy::hide_credentials(policy.filesystem.entries, policy.network, place.home);
+  LiveOutletOptions outlet{.interception = nullptr, .origins = embedded_.origins, .given_rules = {}};
+  if (auto look = BELLJAR_TRY(runtime::Interception::create(policy, runtime::library_interceptor(), embedded_.caller_env, place)))
+    outlet.interception = std::make_shared<const runtime::Interception>(*std::move(look));
   const auto exists = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };
   Address address = BELLJAR_TRY(find_engine(options_, by_name(embedded_.caller_env), exists));
   Engine engine = BELLJAR_TRY(Engine::connect(std::move(address), std::chrono::seconds(10), cancel_));
-  Planned planned = BELLJAR_TRY(plan(policy, engine));
+  Planned planned = BELLJAR_TRY(plan(policy, place, engine));
+  std::shared_ptr<const ShownDir> shown;
+  if (!place.files.empty()) {
+    shown = std::make_shared<const ShownDir>(BELLJAR_TRY(ShownDir::create(planned.spec.state)));
+    BELLJAR_CHECK(show_files(place.files, *shown, planned.spec));
+  }
   (void)remove_orphans(engine);
   const ImageFacts image = BELLJAR_TRY(fetch_image(engine, options_, cancel_));
   hold_volumes(planned.spec, image.volumes, policy.filesystem.tmp_size);
   Files files = BELLJAR_TRY(open_files(planned));
-  Box box;
-  if (options_.mode == ContainerMode::kSession) box = BELLJAR_TRY(Container::start(engine, planned.spec, cancel_));
-  if (box != nullptr ? !box->held() : !engine.is_local()) report_unheld(planned.report);
+  Running made{std::move(engine), std::move(planned.spec), std::move(files), std::move(outlet), std::move(shown), nullptr};
+  Box box = make_box(made);  // of single commands each gets one of its own, and this one stays a plan
+  BELLJAR_CHECK(box->plan(planned.report));
+  BELLJAR_CHECK(runtime::check_required(planned.report, policy));
+  if (options_.mode == ContainerMode::kSession) {
+    BELLJAR_CHECK(box->start(made.engine, planned.report, cancel_));
+    made.box = std::move(box);
+  }
+  if (made.box != nullptr ? !made.box->container().held() : !made.engine.is_local()) report_unheld(planned.report);
   enforcement_ = std::move(planned.report);
-  return Running{std::move(engine), std::move(planned.spec), std::move(files), std::move(box)};
+  return made;
+}
+
+ContainedSandbox::Box ContainedSandbox::make_box(const Running& running) const {
+  LiveOutletOptions outlet = running.outlet;
+  Policy policy = embedded_.policy;
+  if (network_rules_) {
+    outlet.given_rules = rules_of(policy.network);
+    apply(*network_rules_, policy.network);
+  }
+  return std::make_shared<ContainedBox>(running.spec, std::move(policy), std::move(outlet));
 }
 
 Result<void> ContainedSandbox::start() {
@@ -148,6 +179,7 @@ Result<void> ContainedSandbox::start() {
   if (running_ != nullptr && (running_->box == nullptr || running_->box->channel()->alive()))
     return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
   running_ = nullptr;
+  network_rules_.reset();
   volume_.reset();  // ours, of the one that ended
   UniqueFd volume = BELLJAR_TRY(ready_workspace(embedded_.place.workspace, lifecycle_));
   Running made = BELLJAR_TRY(make_running());
@@ -158,12 +190,13 @@ Result<void> ContainedSandbox::start() {
 
 Result<void> ContainedSandbox::stop() {
   std::shared_ptr<const Running> running;
-  std::vector<std::weak_ptr<Container>> boxes;
+  std::vector<std::weak_ptr<ContainedBox>> boxes;
   UniqueFd volume;  // let go when all have ended
   {
     const std::lock_guard lock(mutex_);
     running = std::exchange(running_, nullptr);
     boxes = std::exchange(boxes_, {});
+    network_rules_.reset();
     volume = std::move(volume_);
   }
   Result<void> stopped;
@@ -210,7 +243,7 @@ Result<SandboxStats> ContainedSandbox::stats() {
   stats.execs = execs_.load();
   stats.bytes_written = written_.load();
   if (alive->box == nullptr) return stats;
-  const ContainerStats used = BELLJAR_TRY(alive->box->stats());
+  const ContainerStats used = BELLJAR_TRY(alive->box->container().stats());
   stats.cpu = used.cpu;
   stats.memory = Bytes{used.memory};
   stats.processes = used.processes;
@@ -221,12 +254,23 @@ Result<SandboxStats> ContainedSandbox::stats() {
 
 Result<ContainedSandbox::Box> ContainedSandbox::box_for_command(const Running& running) {
   if (running.box != nullptr) return running.box;
-  Box box = BELLJAR_TRY(Container::start(running.engine, running.spec));
+  Box box;
+  {
+    const std::lock_guard lock(mutex_);
+    box = make_box(running);
+  }
+  EnforcementReport report;  // of the sandbox, but for what this start finds out
+  BELLJAR_CHECK(box->plan(report));
+  BELLJAR_CHECK(box->start(running.engine, report));
   const std::lock_guard lock(mutex_);
   if (running_ == nullptr)
     return Error(Code::kFailedPrecondition, "the sandbox does not run").reason("it was stopped meanwhile").next("start() it");
   std::erase_if(boxes_, [](const auto& weak) { return weak.expired(); });
   boxes_.push_back(box);
+  for (const EnforcementClause& found : report) {
+    const auto told = std::ranges::find(enforcement_, found.clause, &EnforcementClause::clause);
+    if (told != enforcement_.end() && found.enforced == Enforced::kNone) *told = found;
+  }
   return box;
 }
 
@@ -252,7 +296,6 @@ Result<std::unique_ptr<ContainedRun>> ContainedSandbox::begin(const Command& com
 Result<ExecResult> ContainedSandbox::exec(const Command& command, const ExecOptions& options) {
   BELLJAR_CHECK(check_command(command));
   BELLJAR_CHECK(check_timeout(options.timeout));
-  BELLJAR_CHECK(check_no_hosts(options.allowed_domains));
   if (options.cancel.cancelled()) {
     BELLJAR_CHECK(running());
     return cancelled_before_start();
@@ -265,6 +308,7 @@ Result<ExecResult> ContainedSandbox::exec(const Command& command, const ExecOpti
   request.on_stdout = options.on_stdout;
   request.on_stderr = options.on_stderr;
   request.output_bytes = kept_output(options.output_bytes, limits);
+  request.allowed_domains = options.allowed_domains;
   const auto run = BELLJAR_TRY(begin(command, std::move(request)));
   return run->finish();
 }
@@ -272,7 +316,6 @@ Result<ExecResult> ContainedSandbox::exec(const Command& command, const ExecOpti
 Result<std::unique_ptr<Process>> ContainedSandbox::spawn(const Command& command, const SpawnOptions& options) {
   BELLJAR_CHECK(check_command(command));
   BELLJAR_CHECK(check_timeout(options.timeout));
-  BELLJAR_CHECK(check_no_hosts(options.allowed_domains));
   if (options.cancel.cancelled()) {
     BELLJAR_CHECK(running());
     return make_cancelled_process();
@@ -286,6 +329,7 @@ Result<std::unique_ptr<Process>> ContainedSandbox::spawn(const Command& command,
   request.on_stdout = options.on_stdout;
   request.on_stderr = options.on_stderr;
   request.output_bytes = kept_output(options.output_bytes, limits);
+  request.allowed_domains = options.allowed_domains;
   auto run = BELLJAR_TRY(begin(command, std::move(request)));
   auto spawned = std::make_shared<ContainedCommand>(std::move(run), home_);
   return std::unique_ptr<Process>(std::make_unique<ContainedProcess>(std::move(spawned), home_));
@@ -334,6 +378,29 @@ Result<GlobResult> ContainedSandbox::glob(const std::string& pattern, const Walk
 }
 Result<GrepResult> ContainedSandbox::grep(const std::string& text, const GrepOptions& options) {
   return BELLJAR_TRY(running())->files.grep(text, options);
+}
+
+// --- the hosts that may be reached
+
+Result<void> ContainedSandbox::set_network_rules(const NetworkRules& rules) {
+  BELLJAR_CHECK(running());
+  const std::lock_guard lock(mutex_);
+  if (running_ == nullptr) return Error(Code::kFailedPrecondition, "the sandbox does not run").reason("it was stopped meanwhile");
+  Network network = embedded_.policy.network;
+  apply(rules, network);
+  const Command none;
+  const runtime::Outlet like(embedded_.policy, none, nullptr, running_->outlet.interception.get());
+  BELLJAR_CHECK(like.check_hosts(network));
+  if (running_->box != nullptr) BELLJAR_CHECK(running_->box->outlet().set_rules(rules));
+  for (const auto& weak : boxes_) {
+    if (const Box box = weak.lock()) (void)box->outlet().set_rules(rules);  // one that ends meanwhile needs none
+  }
+  network_rules_ = rules;
+  for (EnforcementClause& clause : enforcement_) {
+    if (clause.clause == runtime::kDomainsClause)
+      clause.asked = runtime::describe_domains(rules.allowed_domains, rules.denied_domains);
+  }
+  return {};
 }
 
 }  // namespace belljar::session

@@ -10,10 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "backend/container/container.h"
+#include "backend/container/engine.h"
+#include "backend/container/shown_dir.h"
+#include "backend/container/spec.h"
 #include "belljar/container.h"
 #include "belljar/sandbox.h"
 #include "runtime/embed.h"
+#include "session/contained_box.h"
 #include "session/contained_run.h"
 #include "session/files.h"
 #include "session/lifecycle.h"
@@ -53,22 +56,27 @@ class ContainedSandbox final : public Sandbox {
   Result<void> remove(const std::string& path, const RemoveOptions& options) override;
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override;
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override;
+  Result<void> set_network_rules(const NetworkRules& rules) override;
 
  private:
-  using Box = std::shared_ptr<backend::container::Container>;
+  using Box = std::shared_ptr<ContainedBox>;
 
   // What a running sandbox has. Replaced as a whole, so that a call goes on with what it began with.
   struct Running {
     backend::container::Engine engine;
     backend::container::Spec spec;
     Files files;
-    Box box;  // null in per-command mode
+    LiveOutletOptions outlet;
+    std::shared_ptr<const backend::container::ShownDir> shown;  // what the spec binds of ours; null: nothing
+    Box box;                                                    // null in per-command mode
   };
 
   Result<std::shared_ptr<const Running>> running() const;
   Result<Running> make_running();
-  Result<backend::container::Planned> plan(const Policy& policy, const backend::container::Engine& engine);
+  Result<backend::container::Planned> plan(const Policy& policy, const backend::Workplace& place,
+                                           const backend::container::Engine& engine);
   Result<Files> open_files(const backend::container::Planned& planned) const;
+  Box make_box(const Running& running) const;  // with mutex_ held
   Result<Box> box_for_command(const Running& running);
   Result<std::unique_ptr<ContainedRun>> begin(const Command& command, ContainedRequest request);
   // A caller's path (of the inside, where absolute) as the files on this machine know it.
@@ -82,10 +90,11 @@ class ContainedSandbox final : public Sandbox {
   std::shared_ptr<ContainedHome> home_ = std::make_shared<ContainedHome>();
   std::atomic<std::uint64_t> execs_{0}, written_{0};
   mutable std::mutex mutex_;
-  std::shared_ptr<const Running> running_;                           // guarded by mutex_; null: not started, or stopped
-  std::vector<std::weak_ptr<backend::container::Container>> boxes_;  // guarded by mutex_; of single commands
-  EnforcementReport enforcement_;                                    // guarded by mutex_; of the last start
-  UniqueFd volume_;                                                  // guarded by mutex_; locked while it runs (lifecycle.h)
+  std::shared_ptr<const Running> running_;          // guarded by mutex_; null: not started, or stopped
+  std::vector<std::weak_ptr<ContainedBox>> boxes_;  // guarded by mutex_; of single commands
+  EnforcementReport enforcement_;                   // guarded by mutex_; of the last start
+  std::optional<NetworkRules> network_rules_;       // guarded by mutex_; until stop()
+  UniqueFd volume_;                                 // guarded by mutex_; locked while it runs (lifecycle.h)
 };
 
 }  // namespace belljar::session

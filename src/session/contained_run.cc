@@ -91,6 +91,7 @@ Result<std::unique_ptr<ContainedRun>> ContainedRun::start(Box box, ContainedRequ
   std::unique_ptr<ContainedRun> run(new ContainedRun(std::move(box), std::move(request)));
   if (!run->own_cancel_.valid())
     return Error(Code::kResourceExhausted, "cannot start the command").sys(errno, "eventfd").next("run fewer at once");
+  run->opened_ = BELLJAR_TRY(run->box_->outlet().open_hosts(run->request_.allowed_domains));
   std::tie(run->id_, run->inbox_) = BELLJAR_TRY(run->channel_->add_command());
   run->sent_ = Clock::now();
   BELLJAR_CHECK(run->send_request());
@@ -320,7 +321,11 @@ void ContainedRun::end_box() {
 // --- what came of it
 
 ExecResult ContainedRun::result() {
-  if (failed_) return runtime::failed_start(*failed_);
+  if (failed_) {
+    ExecResult failed = runtime::failed_start(*failed_);
+    box_->take_seen(failed);
+    return failed;
+  }
   if (overdue_.load() && !cause_) {
     cause_ = Reason::kTimeout;
     message_ = timed_out();
@@ -332,6 +337,8 @@ ExecResult ContainedRun::result() {
   result.out = std::move(out_).finish();
   result.err = std::move(err_).finish();
   if (result.out.omitted > 0 || result.err.omitted > 0) result.limits_hit.emplace_back("output");
+  if (request_.last) (void)box_->stop();  // nothing goes through after what is told
+  box_->take_seen(result);
   Policy policy;  // nothing but limits is asked of it
   policy.limits = request_.limits;
   runtime::add_limit_violations(result, policy, request_.origins.get(), request_.command.argv[0], request_.timeout);

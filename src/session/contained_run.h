@@ -13,12 +13,14 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
-#include "backend/container/container.h"
+#include "backend/container/channel.h"
 #include "base/format.h"
 #include "belljar/sandbox.h"
 #include "runtime/capture.h"
 #include "runtime/violations.h"
+#include "session/contained_box.h"
 
 namespace belljar::session {
 
@@ -35,11 +37,12 @@ struct ContainedRequest {
   Limits limits;
   std::shared_ptr<const runtime::Origins> origins;  // for violations; may be null
   bool last = false;                                // the container is this command's own, and goes with it
+  std::vector<std::string> allowed_domains;         // open while it runs, beside the policy's
 };
 
 class ContainedRun {
  public:
-  using Box = std::shared_ptr<backend::container::Container>;
+  using Box = std::shared_ptr<ContainedBox>;
 
   // Sends the command. Errors: kUnavailable, the container is gone; kResourceExhausted.
   static Result<std::unique_ptr<ContainedRun>> start(Box box, ContainedRequest request);
@@ -85,6 +88,7 @@ class ContainedRun {
   void close_stream();
 
   Box box_;
+  std::unique_ptr<LiveOutlet::Opened> opened_;
   std::shared_ptr<backend::container::Channel> channel_;
   ContainedRequest request_;
   std::uint32_t id_ = 0;

@@ -101,9 +101,8 @@ Result<void> Core::prepare() {
   plan.rlimits.insert(plan.rlimits.end(), limits_->rlimits().begin(), limits_->rlimits().end());
   plan.cgroup_fd = limits_->cgroup_fd();
   plan.join_files = limits_->join_files();
-  outlet_origins_ = origins_of_rules(origins(), given_rules(), rules_of(policy.network));
-  outlet_.emplace(policy, no_command_, &outlet_origins_, options_.interception.get());
-  BELLJAR_CHECK(outlet_->plan(plan, report));
+  outlet_ = std::make_shared<LiveOutlet>(policy, LiveOutletOptions{options_.interception, options_.origins, options_.given_rules});
+  BELLJAR_CHECK(outlet_->plan(plan.env, report));
   return runtime::check_required(report, policy);
 }
 
@@ -116,7 +115,7 @@ Result<void> Core::launch() {
   init_pid_ = sandbox_.init_pid();
   limits_->attach(init_pid_);
   runtime::lower_skipped(plan, sandbox_.skipped(), options_.prepared.report);
-  BELLJAR_CHECK(outlet_->open(sandbox_, plan, options_.prepared.report, false));
+  BELLJAR_CHECK(outlet_->open(runtime::inside_of(sandbox_, plan), options_.prepared.report));
   if (UniqueFd listener = sandbox_.take_listener(); listener.valid()) {
     broker::BrokerOptions rules = runtime::broker_options(options_.prepared, options_.policy, origins());
     rules.began = began;
@@ -265,12 +264,7 @@ void Core::finish() noexcept {
   if (broker_) take_notices();
   broker_.reset();
   ExecResult unread;  // what no result has told yet: refusals, and what went through the proxy
-  {
-    const std::lock_guard lock(outlet_mutex_);
-    unread.egress = std::exchange(untold_, {});
-    if (outlet_) outlet_->close(unread);
-    outlet_.reset();
-  }
+  if (outlet_ != nullptr) outlet_->close(unread);
   limits_.reset();
   for (const std::string& path : options_.prepared.remove_after) (void)remove_tree(path);
   options_.prepared.remove_after.clear();
@@ -355,9 +349,7 @@ void Core::take_seen(ExecResult& result) {
     violation.sequence = next;
     next += violation.count;
   }
-  const std::lock_guard lock(outlet_mutex_);
-  std::ranges::move(std::exchange(untold_, {}), std::back_inserter(result.egress));
-  if (outlet_) outlet_->take(result);
+  outlet_->take(result);
 }
 
 void Core::give_back(ExecResult& unread) {
@@ -368,65 +360,21 @@ void Core::give_back(ExecResult& unread) {
     std::ranges::move(violations_, std::back_inserter(first));
     violations_ = std::move(first);
   }
-  const std::lock_guard lock(outlet_mutex_);
-  std::ranges::move(std::exchange(unread.egress, {}), std::back_inserter(untold_));
+  outlet_->give_back(unread);
 }
 
 // --- the hosts that may be reached
 
-void apply(const NetworkRules& rules, Network& network) {
-  network.allowed_domains = rules.allowed_domains;
-  network.denied_domains = rules.denied_domains;
-  network.allowed_requests = rules.allowed_requests;
-}
-
-NetworkRules rules_of(const Network& network) {
-  return {network.allowed_domains, network.denied_domains, network.allowed_requests};
-}
-
-runtime::Origins origins_of_rules(const runtime::Origins* origins, const NetworkRules& given, const NetworkRules& now) {
-  const Origin live{"rules set while the sandbox ran", "", 0};
-  runtime::Origins all = origins != nullptr ? *origins : runtime::Origins();
-  if (now.allowed_domains != given.allowed_domains) all["network.allowed_domains"] = live;
-  if (now.denied_domains != given.denied_domains) all["network.denied_domains"] = live;
-  if (now.allowed_requests != given.allowed_requests) all["network.allowed_requests"] = live;
-  return all;
-}
-
 Result<void> Core::set_network_rules(const NetworkRules& rules) {
-  const std::lock_guard lock(outlet_mutex_);
-  auto before = std::exchange(network_rules_, rules);
-  auto done = apply_hosts();
-  if (!done) network_rules_ = std::move(before);
+  auto done = outlet_->set_rules(rules);
+  if (!done && !running_.load()) return not_running();
   return done;
 }
 
-Result<std::unique_ptr<Core::Opened>> Core::open_hosts(const std::vector<std::string>& domains) {
-  if (domains.empty()) return std::unique_ptr<Opened>();
-  const std::lock_guard lock(outlet_mutex_);
-  const std::uint64_t id = ++next_opened_;
-  opened_hosts_[id] = domains;
-  if (const auto done = apply_hosts(); !done) {
-    opened_hosts_.erase(id);
-    return done.error();
-  }
-  return std::make_unique<Opened>(shared_from_this(), id);
-}
-
-void Core::close_hosts(std::uint64_t id) noexcept {
-  const std::lock_guard lock(outlet_mutex_);
-  opened_hosts_.erase(id);
-  (void)apply_hosts();  // rules that held before
-}
-
-Result<void> Core::apply_hosts() {
-  if (!outlet_) return not_running();
-  Network network = options_.policy.network;
-  if (network_rules_) apply(*network_rules_, network);
-  const runtime::Origins origins = origins_of_rules(this->origins(), given_rules(), rules_of(network));
-  for (const auto& [id, domains] : opened_hosts_)
-    network.allowed_domains.insert(network.allowed_domains.end(), domains.begin(), domains.end());
-  return outlet_->set_hosts(network, &origins);
+Result<std::unique_ptr<LiveOutlet::Opened>> Core::open_hosts(const std::vector<std::string>& domains) {
+  auto opened = outlet_->open_hosts(domains);
+  if (!opened && !running_.load()) return not_running();
+  return opened;
 }
 
 std::optional<runtime::Hit> Core::hit() const {

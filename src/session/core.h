@@ -25,9 +25,9 @@
 #include "broker/broker.h"
 #include "launch/launcher.h"
 #include "runtime/limits.h"
-#include "runtime/outlet.h"
 #include "runtime/violations.h"
 #include "session/files.h"
+#include "session/live_outlet.h"
 #include "session/reactor.h"
 
 namespace belljar::session {
@@ -43,11 +43,6 @@ struct CommandState {
   std::optional<runtime::Finish> limits;
   bool gone = false;  // the sandbox ended before the command did
 };
-
-void apply(const NetworkRules& rules, Network& network);
-NetworkRules rules_of(const Network& network);
-// `origins` (may be null) where `now` is in force instead of the policy's `given`.
-runtime::Origins origins_of_rules(const runtime::Origins* origins, const NetworkRules& given, const NetworkRules& now);
 
 struct CoreOptions {
   backend::Prepared prepared;
@@ -95,7 +90,6 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   bool in_use() const noexcept { return users_.load() > 0; }
   const Policy& policy() const noexcept { return options_.policy; }
   const runtime::Origins* origins() const noexcept { return options_.origins.get(); }
-  NetworkRules given_rules() const { return options_.given_rules.value_or(rules_of(options_.policy.network)); }
   const EnforcementReport& enforcement() const noexcept { return options_.prepared.report; }
   // The sandbox's environment with `overrides` on top, for one command.
   std::vector<std::string> environment_with(const std::map<std::string, std::string>& overrides) const;
@@ -105,24 +99,9 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   void take_seen(ExecResult& result);
   // Takes that back from a result that nobody will read.
   void give_back(ExecResult& unread);
-  // The hosts that may be reached from now on: `rules` instead of the policy's. Errors: as Outlet::set_hosts; kFailedPrecondition,
-  // it does not run.
+  // As of LiveOutlet; where it does not run the error says why.
   Result<void> set_network_rules(const NetworkRules& rules);
-
-  // Opens hosts for as long as it lives.
-  class Opened {
-   public:
-    Opened(std::shared_ptr<Core> core, std::uint64_t id) noexcept : core_(std::move(core)), id_(id) {}
-    ~Opened() { core_->close_hosts(id_); }
-    Opened(const Opened&) = delete;
-    Opened& operator=(const Opened&) = delete;
-
-   private:
-    std::shared_ptr<Core> core_;
-    std::uint64_t id_;
-  };
-  // Of no domains, in whatever mode: null. Errors: as of set_network_rules.
-  Result<std::unique_ptr<Opened>> open_hosts(const std::vector<std::string>& domains);
+  Result<std::unique_ptr<LiveOutlet::Opened>> open_hosts(const std::vector<std::string>& domains);
   // The limit for which everything inside was ended last, if that happened.
   std::optional<runtime::Hit> hit() const;
 
@@ -153,21 +132,12 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   std::optional<Clock::time_point> next_deadline() const;
   bool idle(Clock::time_point now);
   void finish() noexcept;
-  void close_hosts(std::uint64_t id) noexcept;
-  Result<void> apply_hosts();  // with outlet_mutex_ held
 
   CoreOptions options_;
   std::optional<runtime::LimitSet> limits_;
   launch::Sandbox sandbox_;
   std::optional<broker::Broker> broker_;
-  const Command no_command_;                                        // the outlet's: each command brings its own variables
-  std::mutex outlet_mutex_;                                         // once it serves; before mutex_
-  runtime::Origins outlet_origins_;                                 // of what it starts with; from prepare() on
-  std::optional<runtime::Outlet> outlet_;                           // guarded by outlet_mutex_, as the next three
-  std::optional<NetworkRules> network_rules_;                       // unset: the policy's
-  std::map<std::uint64_t, std::vector<std::string>> opened_hosts_;  // by commands that run
-  std::uint64_t next_opened_ = 0;
-  std::vector<EgressRecord> untold_;  // given back
+  std::shared_ptr<LiveOutlet> outlet_;  // from prepare() on
   std::optional<Files> files_;
   int init_pid_ = -1;
   Loop* loop_ = nullptr;

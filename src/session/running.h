@@ -85,7 +85,7 @@ class Running {
 
   std::shared_ptr<Core> core_;
   std::optional<Core::Use> use_;  // until the command's end, however long the handle is held; so the next
-  std::unique_ptr<Core::Opened> opened_;
+  std::unique_ptr<LiveOutlet::Opened> opened_;
   RunRequest request_;
   std::uint32_t id_ = 0;
   std::shared_ptr<CommandState> state_;

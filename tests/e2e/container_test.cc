@@ -111,7 +111,12 @@ TEST_F(RunInContainer, WhatIsNotServedIsRefusedByName) {
     return outcome.err.substr(0, outcome.err.find('\n'));
   };
   EXPECT_EQ(run(with_image({"--", "true"})).exit_code, 0) << "the twin";
-  EXPECT_EQ(refusal({"--net", "proxy"}), "belljar: the container backend does not serve network.mode = \"proxy\"");
+  EXPECT_EQ(run(with_image({"--net", "proxy", "--", "true"})).exit_code, 0) << "a twin";
+  EXPECT_EQ(
+      refusal({"--net", "proxy", "--require", "network.transparent"}),
+      "belljar: network.transparent is required, but this machine enforces it only as `partial` (programs that know nothing of "
+      "the proxy are served by the same rules)");
+  EXPECT_EQ(refusal({"--allow-unix-socket", "/run/x"}), "belljar: the container backend does not serve network.allow_unix_sockets");
   EXPECT_EQ(refusal({"--txn"}), "belljar: the container backend does not serve --txn");
   EXPECT_EQ(refusal({"--backend", "native"}), "belljar: cannot use --image with the backend `native`");
   EXPECT_EQ(

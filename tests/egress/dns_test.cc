@@ -102,16 +102,26 @@ TEST(FakeAddresses, ANameKeepsItsAddressAndNobodyElseGetsIt) {
   EXPECT_NE(*web, *other);
   EXPECT_EQ(fakes.address_of("web.test"), web);
   EXPECT_EQ(*fakes.find_name(*other), "other.test");
-  EXPECT_TRUE(FakeAddresses::is_fake(*web));
+  EXPECT_TRUE(fakes.is_fake(*web));
   EXPECT_EQ(fakes.find_name(0x01020304), nullptr);
   EXPECT_EQ(fakes.find_name(*other + 1), nullptr) << "not given yet";
   for (std::uint32_t i = 2; i < kMostNames; ++i) {
     const auto address = fakes.address_of("n" + std::to_string(i));
-    ASSERT_TRUE(address && FakeAddresses::is_fake(*address)) << i;
+    ASSERT_TRUE(address && fakes.is_fake(*address)) << i;
   }
   EXPECT_FALSE(fakes.address_of("one-more.test")) << "names that a program makes up fill no memory";
   EXPECT_EQ(fakes.address_of("web.test"), web) << "and drive nobody out";
   EXPECT_EQ(*fakes.find_name(*web), "web.test");
+}
+
+TEST(FakeAddresses, LieInTheRangeTheyWereGiven) {
+  FakeAddresses fakes(0x7F130000);
+  EXPECT_EQ(fakes.address_of("web.test"), 0x7F130001U);
+  EXPECT_EQ(*fakes.find_name(0x7F130001), "web.test");
+  EXPECT_EQ(fakes.find_name(policy::kFakeAddresses + 1), nullptr);
+  EXPECT_TRUE(fakes.is_fake(0x7F13FFFF));
+  EXPECT_FALSE(fakes.is_fake(0x7F140000));
+  EXPECT_FALSE(fakes.is_fake(policy::kFakeAddresses + 1));
 }
 
 // The resolver inside, without its sockets.

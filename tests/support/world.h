@@ -20,6 +20,7 @@ class World {
   Outcome run(const std::vector<std::string>& command) const;
   // Every name that the last command asked of the name server, one a line.
   std::string asked() const;
+  std::string state() const { return state_.path(); }  // its XDG_STATE_HOME
 
   TempDir files;      // files/NAME is served; cert.pem and key.pem open the TLS port
   TempDir workspace;  // where commands run

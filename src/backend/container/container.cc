@@ -5,16 +5,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "backend/container/channel.h"
+#include "backend/container/door.h"
 #include "backend/container/engine.h"
 #include "backend/container/http.h"
 #include "backend/container/spec.h"
@@ -112,7 +116,14 @@ Result<ImageFacts> fetch_image(const Engine& engine, const ContainerOptions& opt
   return missing("the engine pulled it, and does not know it by that name", "check the name");
 }
 
-Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const Spec& spec, const CancelToken& cancel) {
+Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const Spec& given, const CancelToken& cancel) {
+  Spec spec = given;
+  std::optional<Door> door;
+  if (!spec.sockets.empty()) {
+    door = BELLJAR_TRY(Door::open(spec.state));
+    spec.binds.push_back({door->directory(), kDoorDir, true});
+    std::ranges::move(door_words(spec.sockets), std::back_inserter(spec.entrypoint));
+  }
   std::string id = BELLJAR_TRY(engine.create(spec));
   // From here on its destructor removes it, whatever fails.
   std::shared_ptr<Container> container(new Container(engine, std::move(id)));
@@ -121,6 +132,8 @@ Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const 
   BELLJAR_CHECK(engine.start(container->id_, cancel));
   container->begun_ = true;
   BELLJAR_CHECK(container->channel_->await_hello(kHelloPatience, cancel));
+  const auto is_pid1 = [&](int pid) { return find_process(pid, container->id_).valid(); };
+  if (door) container->passed_ = BELLJAR_TRY((*std::move(door)).take(spec.sockets, is_pid1));
   // An engine that is killed leaves its containers running, and our line says no more.
   if (const auto pid = engine.pid(container->id_); pid && engine.is_local()) {
     UniqueFd process = find_process(*pid, container->id_);

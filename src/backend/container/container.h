@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backend/container/channel.h"
+#include "backend/container/door.h"
 #include "backend/container/engine.h"
 #include "base/unique_fd.h"
 #include "belljar/cancel.h"
@@ -32,12 +33,15 @@ Result<ImageFacts> fetch_image(const Engine& engine, const ContainerOptions& opt
 class Container {
  public:
   // Errors: as the calls of Engine; kFailedPrecondition, its pid 1 did not begin; kCanceled, and it is removed.
+  // Its sockets come out before it returns: kDataLoss, others than were asked for.
   static Result<std::shared_ptr<Container>> start(const Engine& engine, const Spec& spec, const CancelToken& cancel = {});
   ~Container() { (void)stop(); }
   Container(const Container&) = delete;
   Container& operator=(const Container&) = delete;
 
   const std::shared_ptr<Channel>& channel() const noexcept { return channel_; }
+  // One for each of the spec, once.
+  PassedOut take_passed() { return std::move(passed_); }
   // Its pid 1 is killed when the line breaks, whoever is left to do it.
   bool held() const noexcept { return held_; }
   Result<ContainerStats> stats() const { return engine_.stats(id_); }
@@ -49,6 +53,7 @@ class Container {
   Engine engine_;
   std::string id_;
   std::shared_ptr<Channel> channel_;
+  PassedOut passed_;
   bool begun_ = false, held_ = false;  // set once, before anybody else has it
   std::mutex mutex_;
   bool stopped_ = false;  // guarded by mutex_

@@ -135,6 +135,8 @@ Json host_config_of(const Spec& spec) {
   if (spec.cpus) config["NanoCpus"] = static_cast<std::int64_t>(*spec.cpus * 1e9);
   if (!spec.runtime.empty()) config["Runtime"] = spec.runtime;
   if (spec.host_ids) config["UsernsMode"] = "host";
+  // As Docker has it by default since 20.10: in a network of its own a port below 1024 is no more than another.
+  if (!spec.sockets.empty()) config["Sysctls"]["net.ipv4.ip_unprivileged_port_start"] = "0";
   return config;
 }
 

@@ -96,9 +96,10 @@ Result<Installed> install_inside(const std::string& directory) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) return unwritable(directory, failed.value(), "mkdir");
-  Installed installed{directory + "/inside", directory + "/closed", directory + "/closed.d"};
+  Installed installed{directory + "/inside", directory + "/closed", directory + "/closed.d", directory + "/resolv.conf", directory};
   BELLJAR_CHECK(write_file(installed.program, inside_program(), 0555));
   BELLJAR_CHECK(write_file(installed.closed_file, "", 0));
+  BELLJAR_CHECK(write_file(installed.resolv_conf, "nameserver 127.0.0.53\n", 0444));
   if (::mkdir(installed.closed_dir.c_str(), 0) != 0 && errno != EEXIST) return unwritable(installed.closed_dir, errno, "mkdir");
   return installed;
 }

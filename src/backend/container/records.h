@@ -18,7 +18,7 @@
 
 namespace belljar::backend::container {
 
-inline constexpr std::uint32_t kProtocol = 1;
+inline constexpr std::uint32_t kProtocol = 2;
 inline constexpr std::uint32_t kLargestRecord = 1U << 20;
 inline constexpr std::uint64_t kOutputWindow = 1U << 20;  // output that may be under way for one command
 inline constexpr std::size_t kInputWindow = 256U << 10;   // as much of its stdin

@@ -117,7 +117,7 @@ void report_processes(const ContainerOptions& options, const User& user, bool ro
 // Names in the file system go by what is shared, abstract ones (unix(7)) by the network namespace.
 void report_sockets(const Policy& policy, const ContainerOptions& options, const Paths& paths, Clauses& report) {
   constexpr char kAsked[] = "own sockets only";
-  if (policy.network.mode != NetMode::kNone && (options.network == "host" || options.network.starts_with("container:"))) {
+  if (policy.network.mode == NetMode::kHost && (options.network == "host" || options.network.starts_with("container:"))) {
     none(report, "network.unix_sockets", kAsked,
          format("the network {} is shared, and with it every abstract socket there", escaped(options.network)));
     return;
@@ -144,6 +144,9 @@ EnforcementReport report_container(const Policy& policy, const ContainerOptions&
   report_protect(policy, paths, report);
   report_processes(options, user, rootless, report);
   if (policy.network.mode == NetMode::kNone) full(report, "network", "none", "network namespace with loopback only");
+  else if (policy.network.mode == NetMode::kProxy)
+    full(report, "network", "no route out but the proxy",
+         "network namespace with loopback only; listening sockets made in it by pid 1, passed out before any command runs");
   else full(report, "network", format("the engine's network {}", escaped(options.network)), "no restriction asked for");
   report_sockets(policy, options, paths, report);
   return report;
@@ -155,6 +158,20 @@ void report_engine(bool maps_ids, bool seccomp, EnforcementReport& report) {
     if (clause.clause == "seccomp" && !seccomp)
       clause = {clause.clause, clause.asked, {}, Enforced::kNone, "the engine says that it has no profile on", true};
   }
+}
+
+void lower_transparent(EnforcementReport& report, int errnum) {
+  const auto clause = std::ranges::find(report, "network.transparent", &EnforcementClause::clause);
+  if (clause == report.end()) return;
+  clause->best_effort = true;
+  clause->enforced = errnum == 0 ? Enforced::kPartial : Enforced::kNone;
+  clause->mechanism = errnum == 0 ? "resolver on 127.0.0.53, names as addresses of 127.19.0.0/16, listeners on their ports" : "";
+  clause->detail =
+      errnum == 0 ? "ports 80, 443 and those that rules name, of hosts that are asked for by name; plain addresses have no route"
+                  : format(
+                        "pid 1 may not listen on ports below 1024 inside (errno {}): programs that know nothing of the proxy "
+                        "find no network",
+                        errnum);
 }
 
 void report_unheld(EnforcementReport& report) {

@@ -18,4 +18,8 @@ void report_engine(bool maps_ids, bool seccomp, EnforcementReport& report);
 // Its pid 1 is out of our reach: what an engine leaves running when it dies stays.
 void report_unheld(EnforcementReport& report);
 
+// The clause of programs that know nothing of the proxy, where nothing can be redirected: only what is asked for by name and at
+// these ports is caught. `errnum`: 0, or why not even that.
+void lower_transparent(EnforcementReport& report, int errnum);
+
 }  // namespace belljar::backend::container

@@ -15,7 +15,9 @@
 
 #include "backend/backend.h"
 #include "backend/container/report.h"
+#include "backend/container/shown_dir.h"
 #include "backend/native/host.h"
+#include "backend/native/network.h"
 #include "backend/native/owner.h"
 #include "backend/native/tree.h"
 #include "backend/native/view.h"
@@ -25,11 +27,14 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/units.h"
+#include "launch/plan.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
 
 namespace belljar::backend::container {
 namespace {
+
+using launch::InnerSocket;
 
 constexpr char kInsidePath[] = "/.belljar/inside";
 constexpr std::uint64_t kMostProcesses = 4'194'304;  // PID_MAX_LIMIT, which pids.max takes at most
@@ -41,15 +46,10 @@ Error unserved(std::string_view what, std::string reason, std::string next) {
 }
 
 Result<void> check_network(const Network& network) {
-  if (network.mode == NetMode::kProxy)
-    return unserved("network.mode = \"proxy\"", "the egress proxy listens in network namespaces of our own, not yet in an engine's",
-                    "use `none` or `host`, or the native backend");
-  if (!network.publish.empty() || !network.host_ports.empty())
-    return unserved("network.publish and network.host_ports", "they join ports of our own network namespaces", "drop the keys");
   if (!network.allow_unix_sockets.empty() || network.allow_all_unix_sockets)
     return unserved("network.allow_unix_sockets", "no broker connects for the command inside a container",
                     "drop the key; a volume shows a socket, which is as good as what listens on it");
-  if (network.mode == NetMode::kNone && network.allow_local_binding == false)
+  if (network.mode != NetMode::kHost && network.allow_local_binding == false)
     return unserved("network.allow_local_binding = false", "ports of its own loopback are open inside", "drop the key");
   return {};
 }
@@ -189,7 +189,23 @@ class Binder {
   std::vector<Bind> binds_;
 };
 
-std::vector<Bind> binds_of(const Paths& paths, const Workplace& place, const ContainerOptions& options,
+// The sockets of a network of ours, as far as no capability is needed for them.
+std::vector<InnerSocket> sockets_of(const Network& network) {
+  if (network.mode == NetMode::kHost) return {};
+  std::vector<InnerSocket> sockets = inner_sockets(network);
+  const std::vector<InnerSocket> all = sockets;
+  // Without a redirect those that catch are there always, and give way to what was asked for by number.
+  std::erase_if(sockets, [&](const InnerSocket& socket) {
+    return socket.purpose == InnerSocket::Purpose::kDirect && std::ranges::any_of(all, [&](const InnerSocket& other) {
+             return other.purpose != InnerSocket::Purpose::kDirect && other.kind == InnerSocket::Kind::kListener &&
+                    other.port == socket.port;
+           });
+  });
+  for (InnerSocket& socket : sockets) socket.transparent = socket.without_redirect = false;
+  return sockets;
+}
+
+std::vector<Bind> binds_of(const Paths& paths, const Policy& policy, const Workplace& place, const ContainerOptions& options,
                            const Installed& installed) {
   Binder binder(place, options);
   for (const backend::Bind& bind : paths.view.binds)
@@ -197,6 +213,8 @@ std::vector<Bind> binds_of(const Paths& paths, const Workplace& place, const Con
   for (const std::string& path : paths.view.hide_dirs) binder.add(installed.closed_dir, binder.inside(path), true);
   for (const std::string& path : paths.view.hide_files) binder.add(installed.closed_file, binder.inside(path), true);
   binder.add(installed.program, kInsidePath, true);
+  if (policy.network.mode == NetMode::kProxy && policy.network.transparent)
+    binder.add(installed.resolv_conf, "/etc/resolv.conf", true);
   return binder.take();
 }
 
@@ -283,6 +301,27 @@ void hold_volumes(Spec& spec, const std::vector<std::string>& volumes, Bytes siz
   }
 }
 
+Result<void> check_passing(const Spec& spec, Isolation isolation, bool same_machine, const std::string& where) {
+  if (spec.sockets.empty() || (isolation != Isolation::kVm && same_machine)) return {};
+  return unserved("network.mode = \"proxy\", network.publish and network.host_ports here",
+                  same_machine
+                      ? "the container has a kernel of its own, whose sockets nobody outside can serve"
+                      : format("the engine at {} is on another machine, and sockets stay on theirs", belljar::quoted(where)),
+                  "use `none` or `host`, or an engine and a runtime of this machine's kernel");
+}
+
+Result<void> show_files(const std::vector<std::pair<std::string, std::string>>& files, const ShownDir& dir, Spec& spec) {
+  std::map<std::string_view, std::string> written;
+  for (const auto& [target, content] : files) {
+    std::string& source = written[content];
+    if (source.empty()) source = BELLJAR_TRY(dir.write(format("file-{}", written.size()), content));
+    std::erase_if(spec.binds, [&](const Bind& bind) { return bind.target == target; });
+    spec.binds.push_back({source, target, true});
+  }
+  std::ranges::stable_sort(spec.binds, {}, [](const Bind& bind) { return depth_of(bind.target); });
+  return {};
+}
+
 std::vector<std::string> container_environment(const Environment& environment, const std::vector<std::string>& caller) {
   constexpr std::array<std::string_view, 11> kOfThePlace = {"PATH",   "HOME",   "USER",     "LOGNAME",     "SHELL", "PWD",
                                                             "OLDPWD", "TMPDIR", "HOSTNAME", "DOCKER_HOST", "MAIL"};
@@ -313,13 +352,15 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
   Spec& spec = planned.spec;
   spec.image = options.image;
   spec.entrypoint = entrypoint_of(policy.limits);
-  spec.env = container_environment(policy.environment, place.env);
+  spec.env = place.env;
   spec.user = format("{}:{}", user.inside_uid, user.inside_gid);
   spec.workdir = options.workspace_at.empty() ? place.workspace : options.workspace_at;
   spec.runtime = options.runtime;
-  spec.network = policy.network.mode == NetMode::kNone ? "none" : options.network;
+  spec.network = policy.network.mode == NetMode::kHost ? options.network : "none";
+  spec.sockets = sockets_of(policy.network);
+  spec.state = installed.state;
   spec.readonly_root = options.root == ContainerRoot::kReadOnly;
-  spec.binds = binds_of(paths, place, options, installed);
+  spec.binds = binds_of(paths, policy, place, options, installed);
   spec.tmpfs = tmpfs_of(paths, policy, options);
   bind_mounts_below(host, spec.tmpfs, rootless, spec.binds);
   spec.capabilities = options.capabilities;

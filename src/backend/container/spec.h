@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/container/shown_dir.h"
 #include "backend/native/host.h"
 #include "belljar/container.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "launch/plan.h"
 
 namespace belljar::backend::container {
 
@@ -41,12 +43,16 @@ struct Spec {
   std::map<std::string, std::string> labels;
   std::optional<std::uint64_t> memory, pids;
   std::optional<double> cpus;
+  std::vector<launch::InnerSocket> sockets;  // made by its pid 1, served by us (door.h)
+  std::string state;                         // as of Installed
 };
 
 // Files of the host that every container needs: made by install_inside().
 struct Installed {
   std::string program;                  // belljar-inside
   std::string closed_file, closed_dir;  // of mode 000, bound over what is hidden
+  std::string resolv_conf;              // that names our resolver inside
+  std::string state;                    // the directory that they are in, for what is made for single containers
 };
 
 struct Planned {
@@ -68,7 +74,7 @@ struct User {
 Result<User> choose_user(const Host& host, const Policy& policy, const ContainerOptions& options, const std::string& workspace,
                          bool rootless);
 
-// `place.env`: the caller's variables. Errors: kInvalidArgument and kUnimplemented, a part of the policy that cannot be served, by
+// `place.env`: the command's variables. Errors: kInvalidArgument and kUnimplemented, a part of the policy that cannot be served, by
 // name; kFailedPrecondition, as choose_user.
 Result<Planned> plan_container(const Host& host, const Policy& policy, const Workplace& place, const ContainerOptions& options,
                                const Installed& installed, bool rootless);
@@ -78,6 +84,12 @@ void fit_engine(Spec& spec, double processors, bool maps_ids);
 
 // Below a read-only root the image's own volumes would take what the engine's disk has: each is a private directory of that size.
 void hold_volumes(Spec& spec, const std::vector<std::string>& volumes, Bytes size);
+
+// What an engine of another kernel or another machine cannot do: pass sockets out. `where` is its address.
+Result<void> check_passing(const Spec& spec, Isolation isolation, bool same_machine, const std::string& where);
+
+// Files that the container shows at these paths, read-only, whatever its image has there; kept in `dir`.
+Result<void> show_files(const std::vector<std::pair<std::string, std::string>>& files, const ShownDir& dir, Spec& spec);
 
 // The variables of the command. Those that name places of the host (PATH, HOME ...) are the image's, unless the policy sets them or
 // passes them by name.

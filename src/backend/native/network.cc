@@ -29,35 +29,42 @@ std::set<std::uint16_t> direct_ports(const Network& network) {
   return ports;
 }
 
-void plan_transparent(const Host& host, const Network& network, launch::Plan& plan, View& view) {
-  plan.routes = kernel::local_delivery(policy::kInnerAddress);
-  plan.redirect = kernel::redirect_tcp(policy::kInnerAddress, policy::kProxyPort);
-  plan.sockets.push_back(
+void add_transparent(const Network& network, std::vector<InnerSocket>& sockets) {
+  sockets.push_back(
       {.purpose = Purpose::kDns, .kind = Kind::kDatagram, .address = kAnyAddress, .port = kDnsPort, .transparent = true});
-  plan.sockets.push_back({.purpose = Purpose::kDnsStream, .address = kAnyAddress, .port = kDnsPort, .transparent = true});
+  sockets.push_back({.purpose = Purpose::kDnsStream, .address = kAnyAddress, .port = kDnsPort, .transparent = true});
   for (const std::uint16_t port : direct_ports(network)) {
-    plan.sockets.push_back(
+    sockets.push_back(
         {.purpose = Purpose::kDirect, .address = kAnyAddress, .port = port, .transparent = true, .without_redirect = true});
   }
-  const auto file = host.canonical("/etc/resolv.conf");
-  if (file && host.facts(*file).kind == PathKind::kFile) view.files.emplace_back(*file, "nameserver 127.0.0.53\n");
 }
 
 }  // namespace
 
-void plan_network(const Host& host, const Network& network, launch::Plan& plan, View& view) {
+std::vector<InnerSocket> inner_sockets(const Network& network) {
+  std::vector<InnerSocket> sockets;
   for (const PortPair& ports : network.host_ports)
-    plan.sockets.push_back({.purpose = Purpose::kHostPort, .port = ports.inside, .host_port = ports.host});
-  if (!network.publish.empty()) plan.sockets.push_back({.purpose = Purpose::kMaker, .kind = Kind::kMaker});
-  if (network.mode != NetMode::kProxy) return;
-  plan.sockets.push_back({.purpose = Purpose::kProxy, .port = policy::kProxyPort, .transparent = network.transparent});
+    sockets.push_back({.purpose = Purpose::kHostPort, .port = ports.inside, .host_port = ports.host});
+  if (!network.publish.empty()) sockets.push_back({.purpose = Purpose::kMaker, .kind = Kind::kMaker});
+  if (network.mode != NetMode::kProxy) return sockets;
+  sockets.push_back({.purpose = Purpose::kProxy, .port = policy::kProxyPort, .transparent = network.transparent});
   for (const auto& port : {network.http_proxy_port, network.socks_proxy_port}) {
     const auto number = static_cast<std::uint16_t>(port.value_or(policy::kProxyPort));
     const auto same = [number](const InnerSocket& socket) { return socket.purpose == Purpose::kProxy && socket.port == number; };
-    if (std::ranges::none_of(plan.sockets, same)) plan.sockets.push_back({.purpose = Purpose::kProxy, .port = number});
+    if (std::ranges::none_of(sockets, same)) sockets.push_back({.purpose = Purpose::kProxy, .port = number});
   }
-  plan.sockets.push_back({.purpose = Purpose::kDiag, .kind = Kind::kDiag});
-  if (network.transparent) plan_transparent(host, network, plan, view);
+  sockets.push_back({.purpose = Purpose::kDiag, .kind = Kind::kDiag});
+  if (network.transparent) add_transparent(network, sockets);
+  return sockets;
+}
+
+void plan_network(const Host& host, const Network& network, launch::Plan& plan, View& view) {
+  plan.sockets = inner_sockets(network);
+  if (network.mode != NetMode::kProxy || !network.transparent) return;
+  plan.routes = kernel::local_delivery(policy::kInnerAddress);
+  plan.redirect = kernel::redirect_tcp(policy::kInnerAddress, policy::kProxyPort);
+  const auto file = host.canonical("/etc/resolv.conf");
+  if (file && host.facts(*file).kind == PathKind::kFile) view.files.emplace_back(*file, "nameserver 127.0.0.53\n");
 }
 
 }  // namespace belljar::backend

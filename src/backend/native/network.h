@@ -1,12 +1,17 @@
 // The inside of a sandbox's own network: which sockets lie there and what leads to them. docs/design/egress.md.
 #pragma once
 
+#include <vector>
+
 #include "backend/native/host.h"
 #include "backend/native/tree.h"
 #include "belljar/policy.h"
 #include "launch/plan.h"
 
 namespace belljar::backend {
+
+// What lies in the network of a sandbox of ours. Where nothing redirects, what is caught is caught by the kDirect ones.
+std::vector<launch::InnerSocket> inner_sockets(const Network& network);
 
 // Nothing for a plain sandbox without network. Adds sockets, routes and the redirect to `plan`, and a resolv.conf that names our
 // resolver to `view`. A host without /etc/resolv.conf needs none: resolvers then ask 127.0.0.1, where ours listens too

@@ -6,6 +6,8 @@
 // start; this program starts commands itself and ends their trees, so neither matters, and any engine or runtime that can attach
 // will do. When stdin ends, whoever started us is gone: pid 1 exits and takes everything with it.
 //
+// Where the sandbox has a network of ours, its sockets are made here and passed out, once, before anything else (sockets.h).
+//
 // It runs as the same user as the commands. They cannot signal it (pid 1 gets only the signals that it asks for, pid_namespaces(7))
 // nor look into it (it is not dumpable, so its /proc/1/fd and its memory are closed to them, ptrace(2)).
 #include <errno.h>
@@ -22,6 +24,7 @@
 
 #include <new>
 
+#include "launch/inside/sockets.h"
 #include "launch/inside/start.h"
 #include "launch/inside/state.h"
 #include "launch/inside/streams.h"
@@ -179,8 +182,11 @@ void read_records() {
 
 // --- the loop
 
+constexpr size_t kOwnPolls = 3;
+int g_maker = -1;
+
 size_t add_polls(pollfd*& set, size_t& room, int signals) {
-  size_t count = 2;
+  size_t count = kOwnPolls;
   for (const Command* command = g_commands; command != nullptr; command = command->next) count += 3;
   if (count > room) {
     free(set);
@@ -190,7 +196,8 @@ size_t add_polls(pollfd*& set, size_t& room, int signals) {
   }
   set[0] = {0, POLLIN, 0};
   set[1] = {signals, POLLIN, 0};
-  size_t at = 2;
+  set[2] = {g_maker, POLLIN, 0};  // -1 is passed over
+  size_t at = kOwnPolls;
   for (const Command* command = g_commands; command != nullptr; command = command->next, at += 3) {
     const bool open = command->detached || command->window > 0;
     set[at] = {open ? command->out : -1, POLLIN, 0};
@@ -212,11 +219,9 @@ int patience() {
 }
 
 void turn(pollfd*& set, size_t& room, int signals) {
-  add_polls(set, room, signals);
-  size_t count = 2;
-  for (const Command* command = g_commands; command != nullptr; command = command->next) count += 3;
+  const size_t count = add_polls(set, room, signals);
   poll(set, count, patience());
-  size_t at = 2;
+  size_t at = kOwnPolls;
   uint64_t ignored = 0;
   for (Command* command = g_commands; command != nullptr; command = command->next, at += 3) {
     if (set[at].revents != 0) relay(*command, command->out, 'o', ignored);
@@ -224,6 +229,7 @@ void turn(pollfd*& set, size_t& room, int signals) {
     if (set[at + 2].revents != 0) feed(*command);
     if (command->ending == Ending::kTerm && !command->exited && now_ms() >= command->kill_at) end_command(*command, 0);
   }
+  if (set[2].revents != 0 && !make_socket(g_maker)) close_fd(g_maker);
   if (set[1].revents != 0) {
     signalfd_siginfo told;
     while (read(signals, &told, sizeof told) == static_cast<ssize_t>(sizeof told)) {
@@ -244,9 +250,14 @@ int main(int argc, char** argv) {
   using namespace belljar::inside;
   prctl(PR_SET_DUMPABLE, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // where something else is pid 1
+  const char* door = nullptr;
+  Wanted wanted;
   for (int i = 1; i + 1 < argc; i += 2) {
-    const rlim_t value = strtoull(argv[i + 1], nullptr, 10);
-    (strcmp(argv[i], "--open-files") == 0 ? g_setup.open_files : g_setup.file_size) = value;
+    const char* const value = argv[i + 1];
+    if (strcmp(argv[i], "--open-files") == 0) g_setup.open_files = strtoull(value, nullptr, 10);
+    else if (strcmp(argv[i], "--file-size") == 0) g_setup.file_size = strtoull(value, nullptr, 10);
+    else if (strcmp(argv[i], "--door") == 0) door = value;
+    else if (strcmp(argv[i], "--socket") != 0 || !add_socket(wanted, value)) return 2;
   }
   sigset_t mask;
   sigemptyset(&mask);
@@ -256,7 +267,9 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   const int signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0) return 4;
-  send_number('h', 0, 1);  // the version of the protocol
+  // Before the greeting: no command runs until who listens behind the door has closed it.
+  if (door != nullptr && !pass_out(door, wanted, g_maker)) return 5;
+  send_number('h', 0, kProtocol);
   pollfd* set = nullptr;
   size_t room = 0;
   for (;;) turn(set, room, signals);

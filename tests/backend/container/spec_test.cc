@@ -11,7 +11,7 @@
 namespace belljar::backend::container {
 namespace {
 
-const Installed kInstalled{"/state/inside", "/state/closed", "/state/closed.d"};
+const Installed kInstalled{"/state/inside", "/state/closed", "/state/closed.d", "/state/resolv.conf", "/state"};
 
 struct Case {
   test::FakeHost host;
@@ -180,10 +180,14 @@ TEST(ContainerSpec, WhatIsNotServedIsRefusedByName) {
     return planned ? std::string("served") : std::string(to_string(planned.error().code())) + ": " + planned.error().what();
   };
   EXPECT_EQ(refusal([](Case&) {}), "served");
-  EXPECT_EQ(refusal([](Case& given) { given.policy.network.mode = NetMode::kProxy; }),
-            "unimplemented: the container backend does not serve network.mode = \"proxy\"");
-  EXPECT_EQ(refusal([](Case& given) { given.policy.network.publish = {{80, 80}}; }),
-            "unimplemented: the container backend does not serve network.publish and network.host_ports");
+  EXPECT_EQ(refusal([](Case& given) { given.policy.network.mode = NetMode::kProxy; }), "served");
+  EXPECT_EQ(refusal([](Case& given) {
+              given.policy.network.mode = NetMode::kProxy;
+              given.policy.network.allow_local_binding = false;
+            }),
+            "unimplemented: the container backend does not serve network.allow_local_binding = false");
+  EXPECT_EQ(refusal([](Case& given) { given.policy.network.allow_unix_sockets = {"/run/x"}; }),
+            "unimplemented: the container backend does not serve network.allow_unix_sockets");
   EXPECT_EQ(refusal([](Case& given) { given.policy.mode = Mode::kDangerFullAccess; }),
             "unimplemented: the container backend does not serve mode = \"danger-full-access\"");
   EXPECT_EQ(refusal([](Case& given) { given.options.image = "../../containers/x/json?"; }),

@@ -1,0 +1,129 @@
+#include "launch/inside/sockets.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "launch/inside/state.h"
+#include "launch/inside/wire.h"
+
+namespace belljar::inside {
+
+namespace {
+
+constexpr int kFlags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+constexpr int kBacklog = 4096;
+
+void complain(const char* what) { dprintf(2, "belljar-inside: %s: %s\n", what, strerror(errno)); }
+
+int bind_to(int fd, const WantedSocket& wanted) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(wanted.port);
+  address.sin_addr.s_addr = htonl(wanted.address);
+  return bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+}
+
+bool prepare(int fd, const WantedSocket& wanted) {
+  const int on = 1;
+  if (wanted.kind == 'D') return setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on) == 0 && bind_to(fd, wanted) == 0;
+  if (wanted.kind != 'L') return true;
+  return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 && bind_to(fd, wanted) == 0 && listen(fd, kBacklog) == 0;
+}
+
+// -1, and errno.
+int open_socket(const WantedSocket& wanted, int& maker) {
+  if (wanted.kind == 'M') {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | kFlags, 0, ends) != 0) return -1;
+    close_fd(maker);
+    maker = ends[1];
+    return ends[0];
+  }
+  int fd = wanted.kind == 'N' ? socket(AF_NETLINK, SOCK_RAW | kFlags, NETLINK_SOCK_DIAG)
+                              : socket(AF_INET, (wanted.kind == 'D' ? SOCK_DGRAM : SOCK_STREAM) | kFlags, 0);
+  if (fd >= 0 && !prepare(fd, wanted)) {
+    const int error = errno;
+    close_fd(fd);
+    errno = error;
+  }
+  return fd;
+}
+
+int call(const char* path) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  strncpy(name.sun_path, path, sizeof name.sun_path - 1);
+  int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fd >= 0 && connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0) {
+    const int error = errno;
+    close_fd(fd);
+    errno = error;
+  }
+  return fd;
+}
+
+bool send_with(int to, char* bytes, size_t size, const int* fds, size_t count) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostSockets)]{};
+  iovec part{bytes, size};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (count > 0) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int) * count);
+    memcpy(CMSG_DATA(header), fds, sizeof(int) * count);
+  }
+  return sendmsg(to, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+}
+
+}  // namespace
+
+bool add_socket(Wanted& wanted, const char* text) {
+  if (wanted.count == kMostSockets || strchr("LDNM", text[0]) == nullptr || text[0] == '\0') return false;
+  WantedSocket& socket = wanted.sockets[wanted.count++];
+  socket.kind = text[0];
+  char* end = nullptr;
+  socket.address = static_cast<uint32_t>(strtoul(text + 1, &end, 10));
+  if (*end == ':') socket.port = static_cast<uint16_t>(strtoul(end + 1, &end, 10));
+  return *end == '\0';
+}
+
+bool pass_out(const char* path, const Wanted& wanted, int& maker) {
+  char errors[4 * kMostSockets];
+  int made[kMostSockets];
+  size_t count = 0;
+  for (size_t i = 0; i < wanted.count; ++i) {
+    const int fd = open_socket(wanted.sockets[i], maker);
+    put32(errors + 4 * i, fd < 0 ? static_cast<uint32_t>(errno) : 0);
+    if (fd >= 0) made[count++] = fd;
+  }
+  int door = call(path);
+  const bool sent = door >= 0 && send_with(door, errors, 4 * wanted.count, made, count);
+  if (!sent) complain("cannot pass the sockets of the network out");
+  close_fd(door);
+  for (size_t i = 0; i < count; ++i) close(made[i]);
+  return sent;
+}
+
+bool make_socket(int maker) {
+  char family = 0;
+  const ssize_t size = recv(maker, &family, sizeof family, 0);
+  if (size <= 0) return size < 0 && (errno == EAGAIN || errno == EINTR);
+  int fd = socket(family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | kFlags, 0);
+  if (!send_with(maker, &family, sizeof family, &fd, fd < 0 ? 0 : 1)) complain("cannot pass a socket out");
+  close_fd(fd);
+  return true;
+}
+
+}  // namespace belljar::inside

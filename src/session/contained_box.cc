@@ -1,0 +1,94 @@
+#include "session/contained_box.h"
+
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <ranges>
+#include <utility>
+
+#include "backend/container/container.h"
+#include "backend/container/door.h"
+#include "backend/container/report.h"
+#include "backend/container/spec.h"
+#include "base/format.h"
+#include "belljar/cancel.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "launch/plan.h"
+#include "policy/defaults.h"
+#include "runtime/outlet.h"
+#include "session/live_outlet.h"
+
+namespace belljar::session {
+namespace {
+
+using namespace backend::container;
+using Purpose = launch::InnerSocket::Purpose;
+
+// What serves programs that know nothing of the proxy may be missing, and nothing else.
+bool only_catches(Purpose purpose) {
+  return purpose == Purpose::kDns || purpose == Purpose::kDnsStream || purpose == Purpose::kDirect;
+}
+
+Error not_made(const launch::InnerSocket& socket, int errnum) {
+  return Error(Code::kFailedPrecondition, format("cannot listen on port {} inside the container", socket.port))
+      .sys(errnum, "bind")
+      .next(socket.port < 1024 ? "choose a port above 1023: this engine leaves lower ones to root" : "look at the engine's log");
+}
+
+Result<void> check_made(const Spec& spec, PassedOut& passed, EnforcementReport& report) {
+  int uncaught = 0;
+  for (std::size_t i = 0; i < spec.sockets.size(); ++i) {
+    if (passed.errnos[i] == 0) continue;
+    if (!only_catches(spec.sockets[i].purpose)) return not_made(spec.sockets[i], passed.errnos[i]);
+    uncaught = passed.errnos[i];
+  }
+  if (uncaught != 0) lower_transparent(report, uncaught);
+  return {};
+}
+
+}  // namespace
+
+ContainedBox::ContainedBox(Spec spec, Policy policy, LiveOutletOptions options)
+    : policy_(std::move(policy)), spec_(std::move(spec)), outlet_(std::make_shared<LiveOutlet>(policy_, std::move(options))) {}
+
+Result<void> ContainedBox::plan(EnforcementReport& report) {
+  BELLJAR_CHECK(outlet_->plan(spec_.env, report));
+  lower_transparent(report, 0);
+  return {};
+}
+
+Result<void> ContainedBox::start(const Engine& engine, EnforcementReport& report, const CancelToken& cancel) {
+  container_ = BELLJAR_TRY(Container::start(engine, spec_, cancel));
+  PassedOut passed = container_->take_passed();
+  if (spec_.sockets.empty()) return {};
+  BELLJAR_CHECK(check_made(spec_, passed, report));
+  return outlet_->open({.planned = spec_.sockets,
+                        .sockets = std::move(passed.sockets),
+                        .init_pid = passed.pid,
+                        .fake_addresses = policy::kFakeLoopback},
+                       report);
+}
+
+Result<void> ContainedBox::stop() {
+  Result<void> stopped;
+  if (container_ != nullptr) stopped = container_->stop();
+  const std::lock_guard lock(mutex_);
+  outlet_->close(unread_);
+  return stopped;
+}
+
+void ContainedBox::take_seen(ExecResult& result) {
+  const std::lock_guard lock(mutex_);
+  std::ranges::move(std::exchange(unread_.egress, {}), std::back_inserter(result.egress));
+  std::ranges::move(std::exchange(unread_.violations, {}), std::back_inserter(result.violations));
+  result.egress_dropped += std::exchange(unread_.egress_dropped, 0);
+  result.violations_dropped += std::exchange(unread_.violations_dropped, 0);
+  result.violations_hidden += std::exchange(unread_.violations_hidden, 0);
+  outlet_->take(result);
+}
+
+}  // namespace belljar::session

@@ -1,0 +1,50 @@
+// A container and its way out, as one thing that starts and ends.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backend/container/container.h"
+#include "backend/container/engine.h"
+#include "backend/container/spec.h"
+#include "belljar/cancel.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "session/live_outlet.h"
+
+namespace belljar::session {
+
+// plan() and start() once, one after the other; then safe from any thread.
+class ContainedBox {
+ public:
+  ContainedBox(backend::container::Spec spec, Policy policy, LiveOutletOptions options);
+  ~ContainedBox() { (void)stop(); }
+  ContainedBox(const ContainedBox&) = delete;
+  ContainedBox& operator=(const ContainedBox&) = delete;
+
+  // What the way out adds: the variables that name the proxy, the clauses; ports of the host are taken. Errors: as Outlet::plan.
+  Result<void> plan(EnforcementReport& report);
+  // Starts the container and serves its network. Less than plan() said is told in `report`. Errors: as Container::start;
+  // kFailedPrecondition, its pid 1 could not make a socket.
+  Result<void> start(const backend::container::Engine& engine, EnforcementReport& report, const CancelToken& cancel = {});
+  // First what is inside ends, then its way out. Twice is fine.
+  Result<void> stop();
+
+  const backend::container::Container& container() const noexcept { return *container_; }
+  const std::shared_ptr<backend::container::Channel>& channel() const noexcept { return container_->channel(); }
+  LiveOutlet& outlet() const noexcept { return *outlet_; }
+  // Adds what went through and what was refused since the last time, also after stop().
+  void take_seen(ExecResult& result);
+
+ private:
+  const Policy policy_;
+  backend::container::Spec spec_;
+  std::shared_ptr<LiveOutlet> outlet_;
+  std::shared_ptr<backend::container::Container> container_;  // from start() on
+  std::mutex mutex_;
+  ExecResult unread_;  // guarded by mutex_; of the end
+};
+
+}  // namespace belljar::session
