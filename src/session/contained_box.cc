@@ -1,10 +1,11 @@
 #include "session/contained_box.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <mutex>
-#include <ranges>
 #include <utility>
 
 #include "backend/container/container.h"
@@ -50,6 +51,14 @@ Result<void> check_made(const Spec& spec, PassedOut& passed, EnforcementReport& 
   return {};
 }
 
+void move_seen(ExecResult& from, ExecResult& to) {
+  std::ranges::move(std::exchange(from.egress, {}), std::back_inserter(to.egress));
+  std::ranges::move(std::exchange(from.violations, {}), std::back_inserter(to.violations));
+  to.egress_dropped += std::exchange(from.egress_dropped, 0);
+  to.violations_dropped += std::exchange(from.violations_dropped, 0);
+  to.violations_hidden += std::exchange(from.violations_hidden, 0);
+}
+
 }  // namespace
 
 ContainedBox::ContainedBox(Spec spec, Policy policy, LiveOutletOptions options)
@@ -83,12 +92,18 @@ Result<void> ContainedBox::stop() {
 
 void ContainedBox::take_seen(ExecResult& result) {
   const std::lock_guard lock(mutex_);
-  std::ranges::move(std::exchange(unread_.egress, {}), std::back_inserter(result.egress));
-  std::ranges::move(std::exchange(unread_.violations, {}), std::back_inserter(result.violations));
-  result.egress_dropped += std::exchange(unread_.egress_dropped, 0);
-  result.violations_dropped += std::exchange(unread_.violations_dropped, 0);
-  result.violations_hidden += std::exchange(unread_.violations_hidden, 0);
+  move_seen(unread_, result);
+  std::uint64_t next = 0;
+  for (Violation& violation : result.violations) {
+    violation.sequence = next;
+    next += violation.count;
+  }
   outlet_->take(result);
+}
+
+void ContainedBox::give_back(ExecResult& unread) {
+  const std::lock_guard lock(mutex_);
+  move_seen(unread, unread_);
 }
 
 }  // namespace belljar::session

@@ -37,6 +37,8 @@ class ContainedBox {
   LiveOutlet& outlet() const noexcept { return *outlet_; }
   // Adds what went through and what was refused since the last time, also after stop().
   void take_seen(ExecResult& result);
+  // Takes that back from a result that nobody will read.
+  void give_back(ExecResult& unread);
 
  private:
   const Policy policy_;
@@ -44,7 +46,7 @@ class ContainedBox {
   std::shared_ptr<LiveOutlet> outlet_;
   std::shared_ptr<backend::container::Container> container_;  // from start() on
   std::mutex mutex_;
-  ExecResult unread_;  // guarded by mutex_; of the end
+  ExecResult unread_;  // guarded by mutex_; of the end, or given back
 };
 
 }  // namespace belljar::session

@@ -20,7 +20,7 @@ ContainedCommand::ContainedCommand(std::shared_ptr<ContainedRun> run, const std:
       pid_(run_->await_start()),
       follower_(
           {.read = [run = run_] { return run->finish(); },
-           .unread = {},
+           .unread = [run = run_](ExecResult& result) { run->give_back(result); },
            .at_end = [run = run_, home] { leave_home(home, [&](const auto& command) { return &command->run() == run.get(); }); }}) {
 }
 

@@ -149,9 +149,13 @@ ExecResult ContainedRun::finish() {
     over_ = true;
     input_moved_.notify_all();
   }
+  if (request_.last) (void)box_->stop();  // nothing goes through after what is told
   ExecResult end = result();
-  if (request_.last) (void)box_->stop();
-  if (thrown_) std::rethrow_exception(thrown_);
+  opened_.reset();
+  if (thrown_) {
+    give_back(end);
+    std::rethrow_exception(thrown_);
+  }
   return end;
 }
 
@@ -337,7 +341,6 @@ ExecResult ContainedRun::result() {
   result.out = std::move(out_).finish();
   result.err = std::move(err_).finish();
   if (result.out.omitted > 0 || result.err.omitted > 0) result.limits_hit.emplace_back("output");
-  if (request_.last) (void)box_->stop();  // nothing goes through after what is told
   box_->take_seen(result);
   Policy policy;  // nothing but limits is asked of it
   policy.limits = request_.limits;

@@ -54,6 +54,8 @@ class ContainedRun {
   int await_start();
   // Blocks until the end. What a callback threw comes out of here, after the command's end.
   ExecResult finish();
+  // What finish() gave, and nobody will read.
+  void give_back(ExecResult& unread) { box_->give_back(unread); }
 
   // From any thread.
   void cancel() noexcept;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <thread>
 
@@ -252,6 +253,31 @@ TEST(MisbehavingEngine, APid1ThatDoesNotGreetIsNotUsed) {
             "failed_precondition: the engine sent a stream that is not framed: a header of type 112 and length 1847620709");
   EXPECT_EQ(greeting(frame(1, "a shell's prompt $ ")),
             "failed_precondition: a record of 1819027315 bytes: its pid 1 is not Belljar's");
+}
+
+// It greets, and no sockets came: the container is removed, and nothing of the door stays.
+TEST(MisbehavingEngine, AContainerThatPassesNoSocketsOutIsNotUsed) {
+  const belljar::test::TempDir state;
+  FakeEngine fake;
+  const Engine engine = connect(fake);
+  fake.answer_json("/containers/create", 201, R"({"Id":"abc"})");
+  fake.answer("/attach", kUpgraded + frame(1, make_record('h', 0, kProtocol)), FakeEngine::Then::kStall);
+  fake.answer_json("/containers/abc/start", 204, "");
+  Spec spec;
+  EXPECT_TRUE(Container::start(engine, spec)) << "the twin asks for none";
+  spec.state = state.path();
+  spec.sockets = {{.purpose = launch::InnerSocket::Purpose::kProxy, .port = 3128}};
+  const auto started = Container::start(engine, spec);
+  ASSERT_FALSE(started);
+  EXPECT_EQ(told(started.error()), "failed_precondition: its pid 1 greeted and passed out no sockets");
+  EXPECT_TRUE(std::filesystem::is_empty(state.path()));
+  const auto requests = fake.requests();
+  const auto created = std::ranges::find_if(requests.rbegin(), requests.rend(), [](const auto& request) {
+    return request.find("/containers/create") != std::string::npos;
+  });
+  ASSERT_NE(created, requests.rend());
+  EXPECT_NE(created->find(R"("--door","/.belljar/door/socket","--socket","L2130706433:3128")"), std::string::npos) << *created;
+  EXPECT_NE(created->find(R"("Target":"/.belljar/door")"), std::string::npos) << *created;
 }
 
 TEST(MisbehavingEngine, AStartEndsWhenItIsCancelled) {
