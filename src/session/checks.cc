@@ -33,7 +33,7 @@ Result<void> check_no_hosts(const std::vector<std::string>& allowed_domains) {
   if (allowed_domains.empty()) return {};
   return Error(Code::kUnimplemented, "cannot open hosts for one command")
       .reason("no proxy of ours serves this backend")
-      .next("use backend native with network.mode = \"proxy\", or name the hosts in the policy");
+      .next("use backend native or container with network.mode = \"proxy\", or name the hosts in the policy");
 }
 
 milliseconds exec_timeout(const ExecOptions& options, const Limits& limits) {

@@ -266,6 +266,7 @@ Result<ContainedSandbox::Box> ContainedSandbox::box_for_command(const Running& r
   if (running_ == nullptr)
     return Error(Code::kFailedPrecondition, "the sandbox does not run").reason("it was stopped meanwhile").next("start() it");
   std::erase_if(boxes_, [](const auto& weak) { return weak.expired(); });
+  if (network_rules_) BELLJAR_CHECK(box->outlet().set_rules(*network_rules_));  // set while it started
   boxes_.push_back(box);
   for (const EnforcementClause& found : report) {
     const auto told = std::ranges::find(enforcement_, found.clause, &EnforcementClause::clause);

@@ -1,6 +1,7 @@
 // `belljar run --backend container --net proxy` with a real engine, in a small internet with a name server of its own. The image
 // holds busybox; curl is this machine's, shown to the container.
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <memory>
@@ -35,7 +36,7 @@ class ContainerEgress : public testing::TestWithParam<EngineKind> {
   void TearDown() override {
     if (engine_ == nullptr) return;
     EXPECT_TRUE(engine_->containers().empty());
-    EXPECT_EQ(left_behind(), "") << "a door or files that were shown";
+    EXPECT_EQ(left_behind(world_.state()), "") << "a door or files that were shown";
   }
 
   Outcome shell(const std::string& text, std::vector<std::string> more = {}) const {
@@ -67,10 +68,10 @@ class ContainerEgress : public testing::TestWithParam<EngineKind> {
     fs::copy_file(find_program("curl"), tools_ / "curl");
     curl_ = (tools_ / loader) + " --library-path " + tools_.path() + " " + (tools_ / "curl");
   }
-  std::string left_behind() const {
+  static std::string left_behind(const std::string& state) {
     std::string names;
     std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(world_.state() + "/belljar/container", ignored)) {
+    for (const auto& entry : fs::directory_iterator(state + "/belljar/container", ignored)) {
       if (entry.path().filename().native().starts_with("shown-")) names += entry.path().filename().native() + " ";
     }
     return names;
@@ -142,6 +143,82 @@ TEST_P(ContainerEgress, TheReportSaysWhatHolds) {
   EXPECT_NE(required.err.find("network.transparent is required, but this machine enforces it only as"), std::string::npos)
       << required;
   EXPECT_EQ(proxied("true", {"--require", "network.domains"}).exit_code, 0) << "the twin";
+}
+
+// An authority and a certificate of web.test and echo.test.
+constexpr char kMakeTls[] = R"(set -e
+cd "$1"
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout ca.key -out ca.pem -days 30 -subj '/CN=Test authority' \
+  -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign
+openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out request -subj /CN=web.test
+printf 'subjectAltName=DNS:web.test,DNS:echo.test\nbasicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n' >extensions
+openssl x509 -req -in request -CA ca.pem -CAkey ca.key -CAcreateserial -days 20 -extfile extensions -out cert.pem
+)";
+
+TEST_P(ContainerEgress, TlsIsLookedIntoWhereARuleNeedsIt) {
+  BELLJAR_NEEDS(program("openssl"));
+  const Outcome made = run({"sh", "-c", kMakeTls, "sh", world_.files.path()});
+  ASSERT_EQ(made.exit_code, 0) << made;
+  const std::vector<std::string> rules = {"--net",           "proxy",         "--tls-ca-file", world_.files / "ca.pem",
+                                          "--allow-request", "GET web.test/a"};
+  const std::string told = "POST of that path is not among the requests that may go to web.test:443";
+  for (const std::string& before : {std::string(), std::string(kNoProxy)}) {
+    EXPECT_EQ(shell(before + "curl -sS -m 20 https://web.test/a", rules).out, "GET /a host=web.test at=93.184.0.80 body=0\n");
+    const Outcome refused = shell(before + "curl -sS -m 20 -d x https://web.test/a", rules);
+    EXPECT_NE(refused.out.find(told), std::string::npos) << refused;
+  }
+  EXPECT_EQ(shell("grep -c BEGIN /dev/belljar-ca.pem /etc/ssl/certs/ca-certificates.crt | sed 's/.*://' | uniq | wc -l", rules).out,
+            "1\n")
+      << "programs that are told nothing read the same";
+  EXPECT_NE(shell("echo x > /dev/belljar-ca.pem", rules).exit_code, 0);
+}
+
+TEST_P(ContainerEgress, TheCommandNeverSeesACredential) {
+  BELLJAR_NEEDS(program("openssl"));
+  ASSERT_EQ(run({"sh", "-c", kMakeTls, "sh", world_.files.path()}).exit_code, 0);
+  constexpr char kSecret[] = "ghp_0realSecret/Value+0123456789abcdef";
+  ::setenv("REAL_KEY", kSecret, 1);
+  const Outcome outcome = shell("env; curl -sS -m 20 -H \"Authorization: Bearer $API_KEY\" https://echo.test/",
+                                {"--net", "proxy", "--tls-ca-file", world_.files / "ca.pem", "--credential",
+                                 "API_KEY=env:REAL_KEY@echo.test", "--allow-domain", "echo.test", "--pass-env", "REAL_KEY"});
+  ::unsetenv("REAL_KEY");
+  EXPECT_EQ(outcome.out.find(kSecret), std::string::npos) << outcome;
+  EXPECT_NE(outcome.out.find("API_KEY="), std::string::npos) << outcome;
+  EXPECT_NE(read_file(world_.files / "seen").find(kSecret), std::string::npos) << "the server does: " << outcome;
+}
+
+// Not root, and an engine that is: the directory of the door is the caller's.
+TEST_P(ContainerEgress, AnOrdinaryUserHasItToo) {
+  const fs::path socket = engine_->socket();
+  fs::permissions(socket.parent_path(), fs::perms(0755));
+  fs::permissions(socket, fs::perms(0666));
+  const TempDir work, home;
+  work.give_to(user_uid(), user_gid());
+  home.give_to(user_uid(), user_gid());
+  const auto asked = [&](const std::string& host) {
+    const std::vector<std::string> words = {BELLJAR_PROGRAM,
+                                            "run",
+                                            "--backend",
+                                            "container",
+                                            "--engine",
+                                            engine_->address(),
+                                            "--image",
+                                            Engine::image(),
+                                            "--pull",
+                                            "never",
+                                            "--net",
+                                            "proxy",
+                                            "--allow-domain",
+                                            "listed.invalid",
+                                            "-c",
+                                            "wget -q -O - http://" + host + "/"};
+    return run(as_user(words, home.path()),
+               {.stdin_is = Input::kNull, .cwd = work.path(), .env = {{"XDG_STATE_HOME", home / "state"}}});
+  };
+  const Outcome refused = asked("other.invalid"), missing = asked("listed.invalid");
+  EXPECT_NE(refused.err.find("403 other.invalid:80 is not on the list of allowed hosts"), std::string::npos) << refused;
+  EXPECT_NE(missing.err.find("502 listed.invalid"), std::string::npos) << "listed, and there is none: " << missing;
+  EXPECT_EQ(left_behind(home / "state"), "");
 }
 
 TEST_P(ContainerEgress, PortsAreJoined) {

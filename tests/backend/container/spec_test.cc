@@ -4,9 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <vector>
 
 #include "../native/fake_host.h"
 #include "backend/container/report.h"
+#include "backend/container/shown_dir.h"
+#include "support/temp_dir.h"
 
 namespace belljar::backend::container {
 namespace {
@@ -212,6 +217,63 @@ TEST(ContainerSpec, WhatIsNotServedIsRefusedByName) {
               given.policy.allow_root_uid = true;
             }),
             "served");
+}
+
+TEST(ContainerSpec, TheProxysSocketsAreMadeInsideAndNothingElseLeadsOut) {
+  using Purpose = launch::InnerSocket::Purpose;
+  Case given;
+  given.policy.network.mode = NetMode::kProxy;
+  given.policy.network.allowed_domains = {"api.test:8443", "web.test:8080"};
+  given.policy.network.host_ports = {{.host = 5432, .inside = 8080}};
+  given.options.network = "bridge";
+  const auto planned = given.plan();
+  ASSERT_TRUE(planned) << planned.error().line();
+  EXPECT_EQ(planned->spec.network, "none");
+  EXPECT_EQ(clause(*planned, "network").asked, "no route out but the proxy");
+  EXPECT_EQ(bind_at(*planned, "/etc/resolv.conf"), "/state/resolv.conf ro");
+  std::vector<std::uint16_t> caught;
+  for (const launch::InnerSocket& socket : planned->spec.sockets) {
+    if (socket.purpose == Purpose::kDirect) caught.push_back(socket.port);
+    EXPECT_FALSE(socket.transparent) << "that needs a capability";
+  }
+  EXPECT_EQ(caught, (std::vector<std::uint16_t>{80, 443, 8443})) << "8080 is joined";
+  given.policy.network.transparent = false;
+  EXPECT_EQ(bind_at(*given.plan(), "/etc/resolv.conf"), "none") << "the twin";
+  given.policy.network = {.mode = NetMode::kHost};
+  EXPECT_TRUE(given.plan()->spec.sockets.empty());
+  EXPECT_EQ(given.plan()->spec.network, "bridge");
+}
+
+TEST(ContainerSpec, SocketsStayWithTheirKernel) {
+  Spec spec;
+  EXPECT_TRUE(check_passing(spec, Isolation::kVm, false, "tcp://x")) << "none are asked for";
+  spec.sockets = {{.port = 3128}};
+  EXPECT_TRUE(check_passing(spec, Isolation::kContainer, true, "unix:///x"));
+  EXPECT_NE(check_passing(spec, Isolation::kVm, true, "unix:///x").error().reason().find("a kernel of its own"), std::string::npos);
+  EXPECT_EQ(check_passing(spec, Isolation::kContainer, false, "tcp://x:1").error().reason(),
+            "the engine at `tcp://x:1` is on another machine, and sockets stay on theirs");
+}
+
+TEST(ContainerSpec, WhatCannotBeCaughtIsInTheReport) {
+  EnforcementReport report = {{"network.transparent", "all", "nf_tables", Enforced::kFull, ""}};
+  lower_transparent(report, 0);
+  EXPECT_EQ(report[0].enforced, Enforced::kPartial);
+  lower_transparent(report, EACCES);
+  EXPECT_EQ(report[0].enforced, Enforced::kNone);
+  EXPECT_TRUE(report[0].best_effort);
+}
+
+TEST(ContainerSpec, FilesAreShownWhateverTheImageHas) {
+  const belljar::test::TempDir state;
+  const auto dir = ShownDir::create(state.path());
+  ASSERT_TRUE(dir);
+  Spec spec;
+  spec.binds = {{"/x", "/etc/b", true}};
+  ASSERT_TRUE(show_files({{"/etc/a", "one"}, {"/etc/b", "one"}, {"/dev/c", "two"}}, *dir, spec));
+  ASSERT_EQ(spec.binds.size(), 3U);
+  EXPECT_EQ(spec.binds[0].source, spec.binds[1].source) << "the same content is there once";
+  EXPECT_NE(spec.binds[0].source, spec.binds[2].source);
+  for (const Bind& bind : spec.binds) EXPECT_TRUE(bind.readonly);
 }
 
 // Or a read-only bind would leave it as writable as it is there.
