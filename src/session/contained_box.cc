@@ -10,6 +10,7 @@
 
 #include "backend/container/container.h"
 #include "backend/container/door.h"
+#include "backend/container/engine.h"
 #include "backend/container/report.h"
 #include "backend/container/spec.h"
 #include "base/format.h"
@@ -20,7 +21,6 @@
 #include "belljar/result.h"
 #include "launch/plan.h"
 #include "policy/defaults.h"
-#include "runtime/outlet.h"
 #include "session/live_outlet.h"
 
 namespace belljar::session {

@@ -14,7 +14,6 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -162,12 +161,13 @@ Result<Door> Door::open(const std::string& state) {
 
 Result<PassedOut> Door::take(std::span<const InnerSocket> asked, const std::function<bool(int pid)>& is_pid1) && {
   const Door door(std::move(*this));  // gone when this returns
-  for (;;) {
+  for (int others = 0;; ++others) {
     const UniqueFd peer(::accept4(door.listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!peer.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return Error(Code::kFailedPrecondition, "cannot serve the container's network")
-          .reason("its pid 1 greeted and passed out no sockets")
+          .reason(others == 0 ? "its pid 1 greeted and passed out no sockets"
+                              : "who came with sockets is not its pid 1, or /proc does not show that it is")
           .next("look at the engine's log");
     }
     ucred who{};

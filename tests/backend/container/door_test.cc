@@ -133,7 +133,14 @@ TEST_F(ContainerDoor, NobodyComes) { EXPECT_EQ(refusal(), "failed_precondition: 
 
 TEST_F(ContainerDoor, AnotherPeerIsPassedOver) {
   send(numbers({0, 0, 0}), three());
-  EXPECT_EQ(take(false).error().reason(), "its pid 1 greeted and passed out no sockets");
+  EXPECT_EQ(take(false).error().reason(), "who came with sockets is not its pid 1, or /proc does not show that it is");
+}
+
+TEST_F(ContainerDoor, AnotherPeerDoesNotKeepPid1FromIt) {
+  send("rubbish", {});
+  send(numbers({0, 0, 0}), three());
+  int asked = 0;
+  EXPECT_TRUE((*std::move(door_)).take(kAsked, [&asked](int) { return ++asked == 2; }));
 }
 
 TEST_F(ContainerDoor, RubbishIsRefused) {
