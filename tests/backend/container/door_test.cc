@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,7 +17,10 @@
 #include <string>
 #include <vector>
 
+#include "backend/container/inside.h"
 #include "backend/container/records.h"
+#include "egress/inner_sockets.h"
+#include "support/run.h"
 #include "support/temp_dir.h"
 
 namespace belljar::backend::container {
@@ -33,6 +37,10 @@ const std::vector<InnerSocket> kAsked = {{.purpose = Purpose::kProxy, .port = 31
 
 UniqueFd listener() {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
   EXPECT_EQ(::listen(fd.get(), 1), 0);
   return fd;
 }
@@ -178,6 +186,62 @@ TEST_F(ContainerDoor, DescriptorsOfAnotherKindAreRefused) {
   mixed.push_back(listener());
   send(numbers({0, 0, 0}), mixed);
   EXPECT_EQ(refusal(), "data_loss: its pid 1 passed out something else than was asked for: descriptor 1 is of another kind");
+}
+
+// The program itself, in our own network.
+TEST_F(ContainerDoor, Pid1SendsWhatItIsAskedForAndKeepsNoCopy) {
+  const belljar::test::TempDir programs;
+  const auto installed = install_inside(programs.path());
+  ASSERT_TRUE(installed) << installed.error().line();
+  const auto port_of = [](int fd) {
+    sockaddr_in name{};
+    socklen_t size = sizeof name;
+    EXPECT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size), 0);
+    return ntohs(name.sin_port);
+  };
+  const auto connects = [](std::uint16_t port) {
+    const UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    name.sin_port = htons(port);
+    return ::connect(client.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
+  };
+  const UniqueFd occupied = listener();
+  const std::vector<InnerSocket> asked = {
+      {.port = 0}, {.port = port_of(occupied.get())}, {.kind = Kind::kMaker}, {.kind = Kind::kDiag}, {.kind = Kind::kDatagram}};
+  std::vector<std::string> words = door_words(asked);
+  words[1] = door_->directory() + "/socket";
+  words.insert(words.begin(), installed->program);
+  belljar::test::Running pid1(words);
+  ASSERT_TRUE(pid1.wait_for_output("h")) << pid1.err();
+  auto taken = (*std::move(door_)).take(asked, [&](int pid) { return pid == pid1.pid(); });
+  ASSERT_TRUE(taken) << taken.error().line();
+  EXPECT_EQ(taken->errnos, (std::vector<int>{0, EADDRINUSE, 0, 0, 0}));
+
+  egress::InnerSockets maker(std::move(taken->sockets[2]));
+  ASSERT_TRUE(maker.ask(7, false));
+  pollfd wait{maker.fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&wait, 1, 10'000), 1);
+  const auto made = maker.take();
+  ASSERT_TRUE(made);
+  EXPECT_TRUE(made->second.valid());
+
+  const std::uint16_t port = port_of(taken->sockets[0].get());
+  EXPECT_TRUE(connects(port));
+  taken->sockets[0].reset();
+  EXPECT_FALSE(connects(port)) << "ours was the only one";
+}
+
+TEST(ContainerPid1, ThatFindsNoDoorEndsAndSaysWhy) {
+  const belljar::test::TempDir programs;
+  const auto installed = install_inside(programs.path());
+  ASSERT_TRUE(installed);
+  const auto ended = belljar::test::run({installed->program, "--door", "/nonexistent/socket", "--socket", "L2130706433:0"});
+  EXPECT_EQ(ended.exit_code, 5);
+  EXPECT_EQ(ended.err, "belljar-inside: cannot pass the sockets of the network out: No such file or directory\n");
+  EXPECT_EQ(ended.out, "") << "and does not greet";
+  EXPECT_EQ(belljar::test::run({installed->program, "--socket", "X1:2"}).exit_code, 2);
 }
 
 TEST(ContainerDoorWords, TellPid1WhatToMake) {
