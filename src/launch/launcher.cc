@@ -38,6 +38,7 @@ namespace {
 
 constexpr char kMoreFiles[] = "raise the limit of open files (`ulimit -n`)";
 constexpr int kSetupDeadlineMs = 60'000;  // a mount of a dead network file system must not hang the caller for ever
+constexpr int kStopGraceMs = 1'000;       // what a start may still take once StartOptions::stop says that it should end
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> result;
@@ -295,15 +296,28 @@ class Starter {
     return std::move(failure).sys(error, "clone3").reason(std::move(reason)).next(std::move(next));
   }
 
-  // Serves the child until its start is decided.
-  Result<void> follow() {
+  // Until the child says something.
+  Result<void> await_message() {
+    bool stopped = false;
     for (;;) {
-      pollfd wait{sandbox_.control_.get(), POLLIN, 0};
-      const int ready = ::poll(&wait, 1, kSetupDeadlineMs);
+      const auto stop = [&](std::size_t i) { return stopped ? -1 : options_.stop[i]; };  // -1 is passed over
+      pollfd wait[3] = {{sandbox_.control_.get(), POLLIN, 0}, {stop(0), POLLIN, 0}, {stop(1), POLLIN, 0}};
+      const int ready = ::poll(wait, 3, stopped ? kStopGraceMs : kSetupDeadlineMs);
       if (ready < 0 && errno == EINTR) continue;
+      if (ready < 0 || wait[0].revents != 0) return {};
+      if (ready == 0 && stopped)
+        return Error(Code::kCanceled, "cannot set up the sandbox").reason("it was to end, and its start took too long to wait for");
       if (ready == 0)
         return Error(Code::kDeadlineExceeded, "cannot set up the sandbox")
             .reason("a step did not end within 60 s (a mount of a file system that does not answer?)");
+      stopped = true;
+    }
+  }
+
+  // Serves the child until its start is decided.
+  Result<void> follow() {
+    for (;;) {
+      BELLJAR_CHECK(await_message());
       Received received;
       const int status = receive(sandbox_.control_.get(), received, 0);
       if (status <= 0) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -98,8 +99,11 @@ class Run {
 
     const Clock::time_point starting = Clock::now();
     ::clock_gettime(CLOCK_REALTIME_COARSE, &began_);
-    launch::Sandbox sandbox =
-        BELLJAR_TRY(launch::start(prepared_.plan, &request, {.one_shot = true, .time_steps = session_.time_steps}));
+    auto begun_sandbox =
+        launch::start(prepared_.plan, &request,
+                      {.one_shot = true, .time_steps = session_.time_steps, .stop = {signals.ending_fd(), session_.cancel_fd}});
+    if (!begun_sandbox && begun_sandbox.error().code() == Code::kCanceled) return cancelled(begun_sandbox.error(), signals);
+    launch::Sandbox sandbox = BELLJAR_TRY(std::move(begun_sandbox));
     const Clock::time_point started = Clock::now();
     if (session_.launched != nullptr) *session_.launched = true;
     ran_.times.start = started - starting;
@@ -179,6 +183,20 @@ class Run {
     for (int n = 0; n < 3; ++n) request.stdio[n] = stdio.command_fd(n);
     request.pty = stdio.pty();
     return request;
+  }
+
+  // The start did not end and was given up, by a signal or by the caller. The signals are taken: what is left is ours to do.
+  Ran cancelled(const Error& error, Signals& signals) {
+    int signal = SIGTERM;
+    while (const auto next = signals.next()) {
+      if (*next == SIGINT || *next == SIGHUP || *next == SIGQUIT || *next == SIGTERM) signal = *next;
+    }
+    Error failure = Error(Code::kCanceled, error.what()).reason(error.reason()).exit_code(128 + signal);
+    ran_.result = failed_start(failure);
+    ran_.result.reason = Reason::kCancelled;
+    ran_.result.enforcement = std::move(prepared_.report);
+    ran_.start_failure = std::move(failure);
+    return std::move(ran_);
   }
 
   void take(Supervised supervised, const launch::Sandbox& sandbox) {

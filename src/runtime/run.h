@@ -49,7 +49,7 @@ struct FrontTimes {
 struct Ran {
   ExecResult result;
   std::vector<std::string> notes;      // about the streams, for people
-  std::optional<Error> start_failure;  // when result.reason is kStartFailed: why, and what to do
+  std::optional<Error> start_failure;  // when nothing ran (kStartFailed, or kCancelled before it began): why
   std::vector<launch::StepTime> steps;
   FrontTimes times;
   UniqueFd leaving;  // with Session::front_ends: wait for it with launch::await_end() when everything else is done

@@ -11,7 +11,8 @@
 namespace belljar::runtime {
 namespace {
 
-constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
+constexpr int kEnding[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+constexpr int kOthers[] = {SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 // Blocked, not ignored: ignoring would be inherited by the command, and blocked these calls fail with EPIPE, EFBIG or EIO.
 constexpr int kAsErrno[] = {SIGPIPE, SIGXFSZ, SIGTTOU, SIGTTIN};
 
@@ -29,13 +30,16 @@ Result<Signals> Signals::open(Take take) {
   sigemptyset(&blocked);
   for (const int signal : kAsErrno) sigaddset(&blocked, signal);
   if (take == Take::kForwarded) {
-    for (const int signal : kForwarded) {
-      if (is_ignored(signal)) continue;
+    const auto add = [&](int signal) {
+      if (is_ignored(signal)) return;
       sigaddset(&set, signal);
       sigaddset(&blocked, signal);
-    }
+    };
+    for (const int signal : kEnding) add(signal);
+    signals.ending_fd_ = UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    for (const int signal : kOthers) add(signal);
     signals.fd_ = UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!signals.fd_.valid()) {
+    if (!signals.fd_.valid() || !signals.ending_fd_.valid()) {
       signals.active_ = false;
       return Error(Code::kResourceExhausted, "cannot wait for signals")
           .sys(errno, "signalfd")
@@ -47,7 +51,10 @@ Result<Signals> Signals::open(Take take) {
 }
 
 Signals::Signals(Signals&& other) noexcept
-    : fd_(std::move(other.fd_)), old_(other.old_), active_(std::exchange(other.active_, false)) {}
+    : fd_(std::move(other.fd_)),
+      ending_fd_(std::move(other.ending_fd_)),
+      old_(other.old_),
+      active_(std::exchange(other.active_, false)) {}
 
 Signals::~Signals() {
   if (!active_) return;

@@ -22,11 +22,13 @@ class Signals {
   ~Signals();
 
   int fd() const noexcept { return fd_.get(); }
+  // Readable while one waits that is to end the program: INT TERM HUP QUIT. For poll(2) alone; next() takes it.
+  int ending_fd() const noexcept { return ending_fd_.get(); }
   std::optional<int> next() noexcept;
 
  private:
   Signals() = default;
-  UniqueFd fd_;
+  UniqueFd fd_, ending_fd_;
   sigset_t old_{};
   bool active_ = true;
 };

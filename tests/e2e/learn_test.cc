@@ -61,6 +61,23 @@ TEST_F(Learn, TheCommandRunsAgainAndAChangedOneIsRefused) {
   EXPECT_EQ(belljar({"run", "--", "cat", in("other")}, options()).out, "OTHER\n");
 }
 
+// Before the command runs nobody answers what its filter notifies: the search for it may ask nothing.
+TEST_F(Learn, ADirectoryOfThePathThatCannotBeSearchedIsPassedOver) {
+  const std::string closed = base_ / "closed";
+  base_.write("closed/sh", "", 0755);
+  RunOptions with_path = options();
+  with_path.env["PATH"] = closed + ":/usr/bin:/bin";
+  const auto learn_program = [&](const char* program) {
+    return belljar({"learn", "--output", policy(), "--hide", closed, "--", program, "-c", "cat " + in("in")}, with_path);
+  };
+  const Outcome learned = learn_program("sh");
+  EXPECT_EQ(learned.exit_code, 0) << learned;
+  EXPECT_EQ(learned.out, "INPUT\n");
+  EXPECT_EQ(learn_program("no-such-program-here").exit_code, 127);
+  with_path.env["PATH"] = "/usr/bin:/bin";
+  EXPECT_EQ(learn_program("sh").out, "INPUT\n") << "as without it";
+}
+
 TEST_F(Learn, AWriteInOneDirectoryOpensThatDirectoryAlone) {
   const std::string text = "echo data > out/file && chmod 600 out/file";
   ASSERT_EQ(learn(text).exit_code, 0);

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -317,6 +319,51 @@ TEST(SeccompModel, ObservingRefusesWhatIsRefusedAndSeesWhatNamesFiles) {
       EXPECT_EQ(alone.kind == kAllow ? seen : alone, seen) << number;
     }
   }
+}
+
+// Pid 1 runs behind the filter before anybody answers it, and while whoever answers may wait for it: what it calls until a command
+// runs (launch/init.cc) is never notified.
+TEST(SeccompModel, NothingThatPid1CallsIsNotified) {
+  struct Made {
+    std::uint32_t number;
+    std::uint64_t first = 0, second = 0;
+  };
+  constexpr Made kCalls[] = {
+#if defined(__x86_64__)
+      {SYS_vfork},
+      {SYS_dup2, 10, 1},
+      {SYS_poll},
+#endif
+      {SYS_setpgid},
+      {SYS_setsid},
+      {SYS_ioctl, 0, TIOCSPGRP},
+      {SYS_ioctl, 0, TIOCSCTTY},
+      {SYS_chdir},
+      {SYS_statfs},
+      {SYS_prctl, PR_SET_CHILD_SUBREAPER, 1},
+      {SYS_rt_sigaction},
+      {SYS_rt_sigprocmask},
+      {SYS_execve},
+      {SYS_exit_group},
+      {SYS_wait4},
+      {SYS_signalfd4},
+      {SYS_clock_gettime},
+      {SYS_sendmsg},
+      {SYS_recvmsg},
+      {SYS_fcntl, 10, F_DUPFD_CLOEXEC},
+      {SYS_close, 10},
+      {SYS_mmap},
+      {SYS_munmap},
+      {SYS_madvise},
+      {SYS_read},
+      {SYS_pread64},
+      {SYS_kill},
+  };
+  for (const SeccompSpec& spec : all_specs()) {
+    for (const Made& made : kCalls)
+      EXPECT_EQ(judge(spec, call(made.number, made.first, made.second)).kind, Verdict::Kind::kAllow) << call_name(made.number);
+  }
+  EXPECT_EQ(judge({.observe = true}, call(SYS_faccessat)).kind, Verdict::Kind::kNotify) << "unlike a look at a path";
 }
 
 TEST(SeccompModel, CloseBecomesANotificationInTheStagedRangeOnly) {

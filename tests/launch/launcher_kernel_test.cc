@@ -1,11 +1,15 @@
 // The launcher alone, with plans written by hand: what a plan says is what happens.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +23,8 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "kernel/seccomp.h"
 #include "launch/early.h"
 #include "launch/launcher.h"
 #include "launch/plan.h"
@@ -133,6 +139,61 @@ TEST_F(Launcher, ADirectoryOfThePathThatCannotBeSearchedHoldsNothing) {
   EXPECT_EQ(run(plan, {program}).first.errnum, EACCES) << "named with its directory";
   EXPECT_EQ(run(plan, {"true"}).wait_status, 0);
   ASSERT_EQ(::chmod(closed.path().c_str(), 0755), 0);
+}
+
+// Under the filter of `belljar learn`, which notifies every look at a path, with nobody there to answer.
+Plan observed(std::vector<sock_filter> filter = kernel::build_filter({.observe = true})) {
+  Plan plan = namespaces();
+  plan.seccomp = std::move(filter);
+  plan.seccomp_listener = true;
+  return plan;
+}
+
+TEST_F(Launcher, ADirectoryThatCannotBeSearchedAsksNobody) {
+  const test::TempDir closed;
+  const std::string program = closed.write("program", "", 0755);
+  const std::string unfit = closed.write("open/unfit", "", 0644);
+  Plan plan = observed();
+  plan.env = {"PATH=" + closed.path() + ":" + closed.path() + "/open:/usr/bin:/bin"};
+  const auto outcome_of = [&](std::vector<std::string> argv) {
+    ExecRequest request;
+    request.argv = std::move(argv);
+    auto sandbox = start(plan, &request);
+    return sandbox ? sandbox->next_event().value_or(Event{}) : Event{};
+  };
+  EXPECT_EQ(outcome_of({"unfit"}).errnum, EACCES) << "found, and not executable";
+  ASSERT_EQ(::chmod(closed.path().c_str(), 0), 0);
+  EXPECT_EQ(outcome_of({"no-such-program-here"}).errnum, ENOENT);
+  EXPECT_EQ(outcome_of({program}).errnum, EACCES) << "named with its directory";
+  EXPECT_EQ(outcome_of({"true"}).kind, Event::Kind::kStarted);
+
+  auto staying = start(plan, nullptr, {.one_shot = false});
+  ASSERT_TRUE(staying) << staying.error().line();
+  ExecRequest request;
+  request.env = plan.env;
+  request.argv = {"no-such-program-here"};
+  ASSERT_TRUE(staying->exec(request));
+  EXPECT_EQ(wait_event(*staying, Event::Kind::kStarted).errnum, ENOENT);
+  request.argv = {"true"};
+  ASSERT_TRUE(staying->exec(request));
+  EXPECT_EQ(wait_event(*staying, Event::Kind::kStarted).kind, Event::Kind::kStarted);
+  ASSERT_EQ(::chmod(closed.path().c_str(), 0755), 0);
+}
+
+TEST_F(Launcher, AStartThatHangsEndsWhenItIsTo) {
+  const UniqueFd stop(::eventfd(1, EFD_CLOEXEC));
+  const std::vector<sock_filter> hangs = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  ExecRequest request;
+  request.argv = {"true"};
+  const auto hung = start(observed(hangs), &request, {.stop = {-1, stop.get()}});
+  ASSERT_FALSE(hung);
+  EXPECT_EQ(hung.error().code(), Code::kCanceled) << hung.error().line();
+  // The twin: one that ends is let end.
+  auto started = start(observed(), &request, {.stop = {-1, stop.get()}});
+  ASSERT_TRUE(started) << started.error().line();
+  EXPECT_EQ(started->next_event()->kind, Event::Kind::kStarted);
 }
 
 // A host program that ignores SIGCHLD has its children reaped by the kernel; ours are not its children.

@@ -1,10 +1,14 @@
 // A command from start to end, under plans without a tree of their own: what ends it, what is kept, what is left.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <thread>
 
 #include "runtime/supervise.h"
@@ -18,6 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::run_shell;
+using test::with_pid_namespace;
 
 Policy limited(Limits limits) {
   Policy policy;
@@ -146,6 +151,41 @@ TEST(Supervise, OutputAtTheCapIsNoHit) {
   const Ran ran = run_shell("printf 12345", limited({.output_bytes = Bytes{5}, .output_action = OutputAction::kKill}));
   EXPECT_EQ(ran.result.exit_code, 0);
   EXPECT_TRUE(ran.result.limits_hit.empty());
+}
+
+backend::Prepared hanging() {
+  backend::Prepared prepared = with_pid_namespace();
+  prepared.plan.seccomp = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),  // which nobody answers before the start is told
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  prepared.plan.seccomp_listener = true;
+  return prepared;
+}
+
+TEST(Supervise, ASignalEndsAStartThatHangs) {
+  Session session;
+  session.signals = Signals::Take::kForwarded;
+  session.on_ready = [](const EnforcementReport&) { ::kill(::getpid(), SIGHUP); };
+  const Ran ended = run_shell("echo ran", {}, session, hanging);
+  EXPECT_EQ(ended.result.reason, Reason::kCancelled);
+  EXPECT_EQ(ended.result.exit_code, 128 + SIGHUP);
+  ASSERT_TRUE(ended.start_failure);
+  EXPECT_EQ(ended.start_failure->code(), Code::kCanceled) << ended.start_failure->line();
+  // The twin: where the start ends, the signal is the command's.
+  const Ran told = run_shell("sleep 1000", {}, session);
+  EXPECT_EQ(told.result.reason, Reason::kSignalled) << told.result.message;
+  EXPECT_EQ(told.result.exit_code, 128 + SIGHUP);
+}
+
+TEST(Supervise, ACancelDescriptorEndsAStartThatHangs) {
+  const UniqueFd cancel(eventfd(1, EFD_CLOEXEC));
+  Session session;
+  session.cancel_fd = cancel.get();
+  const Ran ended = run_shell("echo ran", {}, session, hanging);
+  EXPECT_EQ(ended.result.reason, Reason::kCancelled);
+  EXPECT_EQ(ended.result.exit_code, 128 + SIGTERM);
+  EXPECT_EQ(ended.result.out.bytes, "");
 }
 
 TEST(Supervise, ACancelDescriptorEndsTheCommand) {
