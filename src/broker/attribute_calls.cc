@@ -31,13 +31,6 @@ int judge_object(FileCall& file, Act act, int object) {
   return ruling.answer == Answer::kAllow ? 0 : file.refuse(act, path, ruling);
 }
 
-int explain_object(FileCall& file, Act act, int object, int status) {
-  if (status == 0 || !file.context.options.explain) return status;
-  const std::string path = path_of(object);
-  auto place = file.places().parent(-1, path.empty() ? "/" : path);
-  return place ? file.explain(act, *place, status) : status;
-}
-
 // The filter sends S_ISGID here for the sake of directories, where it says whose group new files get. What an open descriptor is of
 // does not change.
 int check_set_id(FileCall& file, int object, mode_t mode) {
@@ -51,7 +44,7 @@ int change_mode(FileCall& file, int object, mode_t mode, int flags) {
   if (const int status = check_set_id(file, object, mode); status != 0) return status;
   if ((flags & AT_SYMLINK_NOFOLLOW) != 0 && ::fstat(object, &now) == 0 && S_ISLNK(now.st_mode)) return -EOPNOTSUPP;
   if (const int status = judge_object(file, Act::kChmod, object); status != 0) return status;
-  return explain_object(file, Act::kChmod, object, result(::chmod(own_link(object).c_str(), mode)));
+  return file.explain_object(Act::kChmod, object, result(::chmod(own_link(object).c_str(), mode)));
 }
 
 // An older kernel lets the filter see the number all the same.
@@ -90,7 +83,7 @@ int perform_fchmod(FileCall& file) {
   const auto mode = static_cast<mode_t>(args[1] & 07777U);
   if (const int status = check_set_id(file, object->get(), mode); status != 0) return status;
   if (const int status = judge_object(file, Act::kChmod, object->get()); status != 0) return status;
-  return explain_object(file, Act::kChmod, object->get(), result(::fchmod(object->get(), mode)));
+  return file.explain_object(Act::kChmod, object->get(), result(::fchmod(object->get(), mode)));
 }
 
 }  // namespace
@@ -119,7 +112,8 @@ int perform_chmod(FileCall& file) {
   if (const int status = change_mode_of_name(file, start.fd.get(), path, mode); status != 1) return status;
   const auto last = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? Places::Last::kStay : Places::Last::kFollow;
   auto object = file.places().object(start.fd.get(), path, last);
-  return object ? change_mode(file, object->get(), mode, flags) : -object.error();
+  if (!object) return file.explain_way(Act::kChmod, start.fd.get(), path, last, -object.error());
+  return change_mode(file, object->get(), mode, flags);
 }
 
 int perform_truncate(FileCall& file) {
@@ -138,14 +132,14 @@ int perform_truncate(FileCall& file) {
   if (const int status = file.begin(); status != 0) return status;
   file.share_directories();
   auto object = file.places().object(start.fd.get(), path, Places::Last::kFollow);
-  if (!object) return -object.error();
+  if (!object) return file.explain_way(Act::kTruncate, start.fd.get(), path, Places::Last::kFollow, -object.error());
   if (const int status = judge_object(file, Act::kTruncate, object->get()); status != 0) return status;
   if (beyond_limit(object->get(), length, limit)) {
     const AsCaller::Suspended ours(file.permissions());
     file.caller.signal(SIGXFSZ);
     return -EFBIG;
   }
-  return explain_object(file, Act::kTruncate, object->get(), result(::truncate(own_link(object->get()).c_str(), length)));
+  return file.explain_object(Act::kTruncate, object->get(), result(::truncate(own_link(object->get()).c_str(), length)));
 }
 
 }  // namespace belljar::broker

@@ -63,7 +63,7 @@ int bind_path(Bind& bind, const std::string& path) {
   if (const int status = file.begin(); status != 0) return status;
   file.own_directories();
   auto place = file.places().parent(bind.start.fd.get(), path);
-  if (!place) return -place.error();
+  if (!place) return file.explain_way(Act::kMknod, bind.start.fd.get(), path, Places::Last::kStay, -place.error());
   if (!place->is_name()) return -EADDRINUSE;
   const Ruling ruling = file.rule(Act::kMknod, *place, false);
   if (ruling.answer == Answer::kAllow && file.context.options.sockets_held && !file.judges(*place)) return kGoOn;

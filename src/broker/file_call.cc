@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -47,6 +48,13 @@ std::string_view operation_of(Act act) {
 }
 
 bool may_be_policy(int errnum) { return errnum == EROFS || errnum == EACCES || errnum == EPERM || errnum == EBUSY; }
+// A mask is a mount point, a directory or of another file system, too.
+bool may_be_mask(int errnum) { return may_be_policy(errnum) || errnum == EISDIR || errnum == EXDEV; }
+
+// Nobody reads a mask. What may be read at a hidden path is something else that the policy shows there.
+bool is_shut(const Place& place) {
+  return ::faccessat(place.dir, std::string(place.bare()).c_str(), R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0;
+}
 
 }  // namespace
 
@@ -214,15 +222,40 @@ int FileCall::refuse(Act act, std::string target, const Ruling& ruling, std::str
 }
 
 int FileCall::explain(Act act, Place& place, int status) {
-  if (told_ || !context.options.explain || !may_be_policy(-status)) return status;
+  if (status >= 0 || told_ || !context.options.explain || !may_be_mask(-status)) return status;
   // On a read-only mount the kernel says EROFS before it looks for the name: what is not there was refused to nobody.
   const bool takes_away = act == Act::kUnlink || act == Act::kRmdir;
   if (takes_away && !exists_at(place.dir, std::string(place.bare()))) return status;
+  if (const int answer = explain_hidden(act, place, status); told_) return answer;
+  if (!may_be_policy(-status)) return status;
   const std::string path = place.path();
-  const auto why = path.empty() ? std::nullopt : context.options.explain(act, path, -status);
+  return tell(act, path, -status, path, status);
+}
+
+int FileCall::explain_object(Act act, int object, int status) {
+  if (status >= 0 || told_ || !context.options.explain || !may_be_mask(-status)) return status;
+  const std::string path = path_of(object);
+  auto place = places().parent(-1, path.empty() ? "/" : path);
+  return place ? explain(act, *place, status) : status;
+}
+
+int FileCall::explain_way(Act act, int start, std::string_view path, Places::Last last, int status) {
+  if (status != -EACCES || told_ || !context.options.explain) return status;
+  const Places::Barred barred = places().barred(start, path, last);
+  return tell(act, barred.dir, EACCES, barred.dir + "/" + barred.rest, status);
+}
+
+int FileCall::explain_hidden(Act act, Place& place, int status) {
+  if (status >= 0 || told_ || !context.options.explain || !may_be_mask(-status) || !is_shut(place)) return status;
+  const std::string path = place.path();
+  return tell(act, path, EACCES, path, status);
+}
+
+int FileCall::tell(Act act, const std::string& path, int asked, std::string target, int status) {
+  const auto why = path.empty() ? std::nullopt : context.options.explain(act, path, asked);
   if (!why) return status;
   const Ruling ruling{.errnum = -status, .rule = why->rule, .origin = &why->origin, .allowed = why->allowed};
-  return refuse(act, path, ruling);
+  return refuse(act, std::move(target), ruling);
 }
 
 void FileCall::take_umask() {

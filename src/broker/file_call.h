@@ -68,9 +68,15 @@ class FileCall {
   int judge_object(Act act, int object, std::string_view below = {});
   // Records a violation and returns -errnum.
   int refuse(Act act, std::string target, const Ruling& ruling, std::string_view because = {});
-  // What the kernel said about an act on `place`: when a rule of the policy explains it, a violation, unless this call was told of
-  // already. Returns `status`.
+  // What the kernel said about an act: when a rule of the policy explains it, a violation, unless this call was told of already.
+  // Returns what the caller is to get. On `place`; on what `object` is open on; on a path that led to no place, as Places::parent()
+  // (kStay) or Places::object() said.
   int explain(Act act, Place& place, int status);
+  int explain_object(Act act, int object, int status);
+  int explain_way(Act act, int start, std::string_view path, Places::Last last, int status);
+  // Of a name that takes part and is not the one that the act is told under: only whether it is hidden.
+  int explain_hidden(Act act, Place& place, int status);
+  bool told() const { return told_; }
 
   // This thread's umask is the caller's from here on.
   void take_umask();
@@ -84,6 +90,9 @@ class FileCall {
   // What `ask` says of the place by the rules, unless it has no path or is none of the command's business.
   template <class Ask>
   Ruling ask(Place& place, Ask ask) const;
+
+  // By what the policy says of an answer `asked` at `path`; `target` is told.
+  int tell(Act act, const std::string& path, int asked, std::string target, int status);
 
   bool told_ = false;  // one act, one violation
   UniqueFd own_root_;

@@ -36,7 +36,7 @@ int make_name(FileCall& file, Act act, Named& named, Rule rule, Perform perform)
   if (const int status = file.begin(); status != 0) return status;
   file.share_directories();
   auto place = file.places().parent(named.start.fd.get(), named.path);
-  if (!place) return -place.error();
+  if (!place) return file.explain_way(act, named.start.fd.get(), named.path, Places::Last::kStay, -place.error());
   const auto judge = [&]() -> Ruling { return rule(*place); };
   Ruling ruling = judge();
   if (ruling.answer != Answer::kAllow) {
@@ -71,7 +71,7 @@ int remove_name(FileCall& file, Named& named, int flags) {
   if (const int status = file.begin(); status != 0) return status;
   file.share_directories();
   auto place = file.places().parent(named.start.fd.get(), named.path);
-  if (!place) return -place.error();
+  if (!place) return file.explain_way(act, named.start.fd.get(), named.path, Places::Last::kStay, -place.error());
   if (place->is_root) return flags != 0 ? -EBUSY : -EISDIR;
   const Ruling ruling = file.rule(act, *place, flags != 0);
   if (ruling.answer != Answer::kAllow) {
@@ -89,6 +89,9 @@ struct Source {
 };
 
 int find_source(FileCall& file, const Named& from, int flags, Source& source) {
+  const auto not_found = [&](Places::Last last, int error) {
+    return file.explain_way(Act::kHardLink, from.start.fd.get(), from.path, last, -error);
+  };
   if (from.path.empty()) {
     file.permissions().narrow();  // it may be on a /proc
     source.file = UniqueFd(::fcntl(from.start.fd.get(), F_DUPFD_CLOEXEC, 0));
@@ -96,12 +99,12 @@ int find_source(FileCall& file, const Named& from, int flags, Source& source) {
   }
   if ((flags & AT_SYMLINK_FOLLOW) != 0 || from.path.ends_with('/')) {
     auto found = file.places().object(from.start.fd.get(), from.path, Places::Last::kFollow);
-    if (!found) return -found.error();
+    if (!found) return not_found(Places::Last::kFollow, found.error());
     source.file = *std::move(found);
     return 0;
   }
   auto found = file.places().parent(from.start.fd.get(), from.path);
-  if (!found) return -found.error();
+  if (!found) return not_found(Places::Last::kStay, found.error());
   source.place = *std::move(found);
   struct stat now{};
   return result(::fstatat(source.place.dir, source.place.name.c_str(), &now, AT_SYMLINK_NOFOLLOW));
@@ -158,13 +161,20 @@ bool changes_inode(FileCall& file, Source& source) {
   return !copied.valid() && (errno == ENOENT || errno == ENOTDIR);
 }
 
+int explain_source(FileCall& file, Source& source, int status) {
+  if (!source.file.valid()) return file.explain_hidden(Act::kHardLink, source.place, status);
+  const std::string path = status == 0 ? "" : path_of(source.file.get());
+  auto place = path.starts_with('/') ? file.places().parent(-1, path) : OrErrno<Place>(errno_is(ENOENT));
+  return place ? file.explain_hidden(Act::kHardLink, *place, status) : status;
+}
+
 int link_names(FileCall& file, const Named& from, Named& to, int flags) {
   if (const int status = file.begin(); status != 0) return status;
   file.share_directories();
   Source source;
   if (const int status = find_source(file, from, flags, source); status != 0) return status;
   auto place = file.places().parent(to.start.fd.get(), to.path);
-  if (!place) return -place.error();
+  if (!place) return file.explain_way(Act::kHardLink, to.start.fd.get(), to.path, Places::Last::kStay, -place.error());
   std::string old_path;
   Ruling ruling = rule_on_source(file, source, old_path);
   std::string target = old_path;
@@ -184,7 +194,9 @@ int link_names(FileCall& file, const Named& from, Named& to, int flags) {
   } else {
     status = ::linkat(source.place.dir, source.place.name.c_str(), place->dir, place->name.c_str(), 0);
   }
-  return file.explain(Act::kHardLink, *place, result(status));
+  status = result(status);
+  if (const int answer = explain_source(file, source, status); file.told()) return answer;
+  return file.explain(Act::kHardLink, *place, status);
 }
 
 }  // namespace

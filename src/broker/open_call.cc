@@ -225,6 +225,9 @@ Act act_of(const Opening& opening, bool exists) {
   return opening.writes() ? Act::kWrite : Act::kRead;
 }
 
+// Nothing is known of what stands there.
+Act act_unseen(const Opening& opening) { return opening.writes() ? Act::kWrite : opening.creates() ? Act::kCreate : Act::kRead; }
+
 int open_staged(Opening& opening, Place& place, const Ruling& ruling, bool exists) {
   auto fd = opening.file.context.staged.open(opening.file, place, ruling, opening.flags, opening.mode, exists);
   if (!fd) return -fd.error();
@@ -293,12 +296,14 @@ int open_linked_file(Opening& opening, const UniqueFd& object) {
 int open_unnamed(Opening& opening) {
   const auto last = opening.has(O_NOFOLLOW) ? Places::Last::kStay : Places::Last::kFollow;
   auto dir = opening.file.places().object(opening.start.fd.get(), opening.path, last);
-  if (!dir) return -dir.error();
-  if (const int status = opening.file.judge_object(Act::kCreate, dir->get(), "/unnamed"); status != 0) return status;
-  opening.file.take_umask();
+  FileCall& file = opening.file;
+  if (!dir) return file.explain_way(Act::kCreate, opening.start.fd.get(), opening.path, last, -dir.error());
+  if (const int status = file.judge_object(Act::kCreate, dir->get(), "/unnamed"); status != 0) return status;
+  file.take_umask();
   const int fd = open_at(dir->get(), ".", opening.flags & ~std::uint64_t{O_NOFOLLOW}, opening.mode, 0);
   // /proc has none, and says so to those who may enter /proc/PID/fd: its owner, not us.
-  return fd == -EACCES && on_proc(dir->get()) ? -EOPNOTSUPP : keep(opening, fd);
+  if (fd == -EACCES && on_proc(dir->get())) return -EOPNOTSUPP;
+  return fd >= 0 ? keep(opening, fd) : file.explain_object(Act::kCreate, dir->get(), fd);
 }
 
 // For rules that ask what stands beside a name: they did.
@@ -345,7 +350,7 @@ int open_plainly(Opening& opening) {
     opening.opened = UniqueFd(fd);
     return look_at_opened(opening, !opening.has(O_NONBLOCK));
   }
-  return fd == -ENOENT || fd == -EEXIST || fd == -ENOTDIR || fd == -EISDIR ? fd : kLongWay;
+  return fd == -ENOENT || fd == -EEXIST || fd == -ENOTDIR ? fd : kLongWay;
 }
 
 int perform_open(Opening& opening) {
@@ -359,22 +364,23 @@ int perform_open(Opening& opening) {
   const int start = opening.start.fd.get();
   if (opening.path.ends_with('/') && !opening.creates()) {
     auto object = places.object(start, opening.path, Places::Last::kFollow);
-    if (!object) return -object.error();
+    if (!object) return file.explain_way(act_unseen(opening), start, opening.path, Places::Last::kFollow, -object.error());
     // A directory, or nothing was judged.
     struct stat now{};
     if (::fstat(object->get(), &now) != 0 || !S_ISDIR(now.st_mode)) return -ENOTDIR;
     if (const int status = file.judge_object(Act::kRead, object->get()); status != 0) return status;
-    return open_object(opening, object->get());
+    const int status = open_object(opening, object->get());
+    return status == -kRestart ? status : file.explain_object(act_of(opening, true), object->get(), status);
   }
   auto found = places.parent(start, opening.path);
-  if (!found) return -found.error();
+  if (!found) return file.explain_way(act_unseen(opening), start, opening.path, Places::Last::kStay, -found.error());
   Place place = *std::move(found);
   for (;;) {
     const int status = open_place(opening, place);
     if (status == 0 && !place.is_name()) return file.judge_object(Act::kRead, opening.opened.get());
     if (status != kFollow) return status;
     auto target = places.through_link(place);
-    if (!target) return -target.error();
+    if (!target) return file.explain_way(act_unseen(opening), place.dir, place.bare(), Places::Last::kFollow, -target.error());
     if (target->file.valid()) return open_linked_file(opening, target->file);
     place = std::move(target->place);
   }

@@ -237,7 +237,11 @@ OrErrno<UniqueFd> Places::slow(int start, std::string_view path, End end) {
     if (component == ".." && same_file(here.get(), root_)) continue;
     const std::string name(component);
     UniqueFd next = open_at(here.get(), name.c_str(), O_NOFOLLOW, extra_ & RESOLVE_NO_XDEV);
-    if (!next.valid()) return errno_is(errno);
+    if (!next.valid()) {
+      const int error = errno;
+      if (error == EACCES) barred_ = {path_of(here.get()), name + std::string(rest)};
+      return errno_is(error);
+    }
     if (!is_link(next.get()) || (rest.empty() && end == End::kStay)) {
       here = std::move(next);
       if (!rest.empty() && !is_directory(here.get())) return errno_is(ENOTDIR);
@@ -266,6 +270,12 @@ OrErrno<UniqueFd> Places::slow(int start, std::string_view path, End end) {
     if (!here.valid()) return errno_is(errno);
   }
   return here;
+}
+
+Places::Barred Places::barred(int start, std::string_view path, Last last) {
+  barred_ = {};
+  (void)slow(start, path, last == Last::kStay ? End::kStay : End::kFollow);
+  return std::move(barred_);
 }
 
 OrErrno<Places::ProcLink> Places::proc_link(int dir, const std::string& name) {

@@ -86,6 +86,13 @@ class Places {
   };
   OrErrno<Target> through_link(const Place& place);
 
+  // How far `path` leads the caller where it meets a directory that may not be searched (EACCES): that directory, and what of the
+  // path comes behind it. An empty `dir`: it is something else. For explanations; it goes the long way.
+  struct Barred {
+    std::string dir, rest;
+  };
+  Barred barred(int start, std::string_view path, Last last);
+
   // `dir` is /proc/PID or /proc/PID/task/TID of the caller's own process, in the caller's view.
   bool is_own_process(int dir);
   // ... or of a process that the calling thread traces.
@@ -114,6 +121,7 @@ class Places {
   std::optional<Shared> shared_;
   std::uint64_t extra_ = 0;
   int links_ = 0;
+  Barred barred_;
 };
 
 }  // namespace belljar::broker

@@ -65,14 +65,17 @@ OrErrno<Place> find_target(Rename& rename) {
 }
 
 int find(Rename& rename) {
+  const auto barred = [&](Act act, int start, const std::string& path, int error) {
+    return rename.file.explain_way(act, start, path, Places::Last::kStay, -error);
+  };
   auto from = rename.file.places().parent(rename.old_start.fd.get(), rename.old_path);
-  if (!from) return -from.error();
+  if (!from) return barred(Act::kRenameFrom, rename.old_start.fd.get(), rename.old_path, from.error());
   rename.from = *std::move(from);
   // The kernel may not even look for a name there, and says so before it comes to the second path.
   const auto either = [&](int status) { return ::faccessat(rename.from.dir, ".", X_OK, AT_EACCESS) != 0 ? -errno : status; };
   if (rename.second != 0) return either(rename.second);
   auto to = find_target(rename);
-  if (!to) return either(-to.error());
+  if (!to) return either(barred(Act::kRenameTo, rename.new_base, rename.new_path, to.error()));
   rename.to = *std::move(to);
   struct statx facts{};
   const std::string name(rename.from.bare());
@@ -97,10 +100,15 @@ bool in_one_mount(int one, int other) {
   return !known || a.stx_mnt_id == b.stx_mnt_id;
 }
 
-int perform(const Rename& rename) {
+// One of the two names is a mount point, and keeps its name: EBUSY. Between two mounts the kernel says EXDEV first.
+bool is_held(const Rename& rename) {
   const bool names = rename.from.is_name() && rename.to.is_name();
   const bool mounted = names && (rename.from_mount || is_mount_point(rename.to.dir, std::string(rename.to.bare())));
-  if (mounted && rename.missing == 0 && in_one_mount(rename.from.dir, rename.to.dir)) return -EBUSY;  // else EXDEV
+  return mounted && rename.missing == 0 && in_one_mount(rename.from.dir, rename.to.dir);
+}
+
+int perform(const Rename& rename) {
+  if (is_held(rename)) return -EBUSY;
   const long status =
       ::syscall(SYS_renameat2, rename.from.dir, rename.from.name.c_str(), rename.to.dir, rename.to.name.c_str(), rename.flags);
   return status == 0 ? 0 : -errno;
@@ -156,6 +164,14 @@ bool is_harmless(Rename& rename) {
   return free(rename.from, rename.to) && (!exchange || free(rename.to, rename.from));
 }
 
+int explained(Rename& rename, int status) {
+  FileCall& file = rename.file;
+  if (rename.missing != 0) return status;
+  if (const int answer = file.explain_hidden(Act::kRenameFrom, rename.from, status); file.told()) return answer;
+  if (status == -EBUSY && rename.from_mount) return file.explain(Act::kRenameFrom, rename.from, status);
+  return file.explain(Act::kRenameTo, rename.to, status);
+}
+
 // What the kernel would refuse is answered here and not by trying: what it refuses now it may not refuse a moment later.
 int judge_and_perform(Rename& rename) {
   FileCall& file = rename.file;
@@ -167,12 +183,11 @@ int judge_and_perform(Rename& rename) {
     if ((rename.flags & RENAME_NOREPLACE) != 0 && target_exists()) return -EEXIST;
     int status = admit(rename, rename.from, rename.to, rename.source & S_IFMT);
     if (status == 0 && exchange) status = admit(rename, rename.to, rename.from, type_at(rename.to));
+    // A mask cannot be looked through: that it is one is what is to be said.
+    if (status < 0 && !file.told()) return explained(rename, is_held(rename) ? -EBUSY : status);
     if (status != 0) return status == 1 ? 0 : status;
   }
-  const int status = perform(rename);
-  if (rename.missing != 0) return status;
-  if (status == -EBUSY && rename.from_mount) return file.explain(Act::kRenameFrom, rename.from, status);
-  return file.explain(Act::kRenameTo, rename.to, status);
+  return explained(rename, perform(rename));
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ Result<ExecResult> run(const Policy& given, const Command& command, const RunOpt
   const runtime::Embedded embedded = BELLJAR_TRY(runtime::embed(given, options.workspace, options.caller_env));
   runtime::Session session;
   session.cancel_fd = options.cancel_fd;
+  session.complete = embedded.rules.get();
   session.interceptor = runtime::library_interceptor();
   if (!options.transaction.empty())
     session.transaction = txn::Place{embedded.place.workspace, options.state_dir.empty() ? default_state_dir() : options.state_dir,

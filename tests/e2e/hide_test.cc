@@ -2,8 +2,13 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstddef>
+#include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "support/as_user.h"
 #include "support/identity.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
@@ -40,6 +45,133 @@ TEST_F(Hide, TheReportSaysWhatGoesAroundIt) {
   ASSERT_NE(at, std::string::npos) << told;
   EXPECT_NE(told.out.find("partial", at), std::string::npos) << told;
   EXPECT_EQ(run_in({"--json", "--", "true"}).out.find("filesystem.hidden_absent"), std::string::npos);
+}
+
+struct Refused {
+  const char* act;  // shell text
+  const char* operation;
+  const char* target;  // below the workspace
+};
+
+// Where the kernel stops each of them: at the mask of a directory on the way, at that of the name itself, at its mount.
+constexpr Refused kChanges[] = {
+    {"mkdir hid/y", "mkdir", "hid/y"},
+    {"echo >hid/new", "write", "hid/new"},
+    {"ln -s a hid/z", "symlink", "hid/z"},
+    {"ln plain hid/z", "link", "hid/z"},
+    {"rm hid/x", "delete", "hid/x"},
+    {"truncate -s 0 hid/x", "write", "hid/x"},
+    {"mv hid/x y", "rename", "hid/x"},
+    {"mv -T plain hid/y", "rename", "hid/y"},
+    {"python3 -c 'import os; os.chmod(\"hid/x\", 0o600)'", "chmod", "hid/x"},  // chmod(1) looks first
+    {"echo >way", "write", "hid/x"},
+    {"echo >hf", "write", "hf"},
+    {"chmod 600 hf", "chmod", "hf"},
+    {"rm hf", "delete", "hf"},
+    {"mv hf y", "rename", "hf"},
+    {"mv -T plain hf", "rename", "hf"},
+    {"ln hf y", "link", "hf"},
+    {"chmod 700 hid", "chmod", "hid"},
+    {"rmdir hid", "delete", "hid"},
+    {"mv hid y", "rename", "hid"},
+    {"truncate -s 0 hid", "write", "hid"},
+};
+
+std::string told(const Refused& refused, const std::string& workspace) {
+  return std::string("\"operation\":\"") + refused.operation + "\",\"target\":\"" + workspace + "/" + refused.target +
+         "\",\"rule\":\"filesystem.entries\",\"origin\":{\"layer\":\"flag --hide\"";
+}
+
+class HiddenNames : public Hide {
+ protected:
+  void SetUp() override {
+    Hide::SetUp();
+    if (IsSkipped()) return;
+    BELLJAR_NEEDS(program("python3"));
+    make_names();
+  }
+  void make_names() const {
+    run({"/bin/sh", "-c", "rm -rf ./*; mkdir hid; echo x >hid/x; echo f >hf; echo p >plain; ln -s hid/x way"},
+        {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+    if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  }
+  Outcome act(const std::string& text, std::vector<std::string> flags) const {
+    flags.insert(flags.end(), {"--json", "-c", text});
+    return run_in(flags);
+  }
+};
+
+TEST_F(HiddenNames, EveryRefusedChangeIsToldOnce) {
+  const std::string patterns =
+      "[[filesystem.entries]]\nglob = \"**/*.secret\"\naccess = \"none\"\n";  // every open is notified, and trees are walked
+  const TempDir beside;
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--policy", beside.write("p.toml", patterns)}}) {
+    for (const Refused& refused : kChanges) {
+      std::vector<std::string> flags = {"--hide", "hid", "--hide", "hf"};
+      flags.insert(flags.end(), more.begin(), more.end());
+      const Outcome outcome = act(refused.act, flags);
+      EXPECT_NE(outcome.out.find(told(refused, workspace_.path())), std::string::npos) << refused.act << outcome;
+      const std::size_t first = outcome.out.find("\"operation\"");
+      EXPECT_EQ(outcome.out.find("\"operation\"", first + 1), std::string::npos) << refused.act << outcome;
+      EXPECT_NE(outcome.exit_code, 0) << refused.act;
+      EXPECT_EQ(read_file(workspace_ / "hid/x") + read_file(workspace_ / "hf"), "x\nf\n") << refused.act;
+    }
+  }
+}
+
+TEST_F(HiddenNames, WithoutTheRuleTheSameChangesAreMade) {
+  for (const Refused& refused : kChanges) {
+    make_names();
+    if (std::string(refused.act) == "rmdir hid") std::filesystem::remove(workspace_ / "hid/x");
+    const Outcome outcome = act(refused.act, {});
+    const bool directory = std::string(refused.act) == "truncate -s 0 hid";  // which nobody may
+    EXPECT_EQ(outcome.exit_code != 0, directory) << refused.act << outcome;
+    EXPECT_NE(outcome.out.find("\"violations\":[]"), std::string::npos) << refused.act << outcome;
+  }
+}
+
+TEST_F(HiddenNames, WhatIsMissingElsewhereIsNobodysRefusal) {
+  const Outcome outcome = act("rm gone; echo >gone/x; mv gone a; rmdir plain; echo >.; chmod 600 gone; mkdir plain/x; exit 3",
+                              {"--hide", "hid", "--hide", "hf"});
+  EXPECT_EQ(outcome.exit_code, 3) << outcome;
+  EXPECT_NE(outcome.out.find("\"violations\":[]"), std::string::npos) << outcome;
+}
+
+TEST_F(HiddenNames, ReadsAreToldWhereEveryOpenIsNotified) {
+  const TempDir beside;
+  const std::string file = beside.write("p.toml", "[[filesystem.entries]]\nglob = \"**/*.secret\"\naccess = \"none\"\n");
+  const Outcome outcome = act("cat hid/x; cat hf; cat way; ls hid; cat plain", {"--hide", "hid", "--hide", "hf", "--policy", file});
+  for (const char* target : {"hid/x", "hf", "hid"})
+    EXPECT_NE(outcome.out.find(told({"", "read", target}, workspace_.path())), std::string::npos) << target << outcome;
+  EXPECT_EQ(outcome.out.find(workspace_ / "plain"), std::string::npos) << outcome;
+}
+
+TEST_F(HiddenNames, ChangesOfDefaultSecretsAreTold) {
+  const TempDir home;
+  home.write("home/.ssh/authorized_keys", "KEY\n");
+  home.write("home/.netrc", "NET\n");
+  home.write("home/other/file", "FILE\n");
+  if (is_root()) home.give_to(user_uid(), user_gid());
+  RunOptions options{.stdin_is = Input::kNull};
+  options.env = {{"HOME", home / "home"}, {"XDG_CONFIG_HOME", ""}};
+  const Outcome outcome =
+      run_in({"--write", home / "home/other", "--json", "-c",
+              "echo k >>~/.ssh/authorized_keys; mkdir ~/.ssh/d; rm ~/.ssh/authorized_keys; chmod 777 ~/.ssh; mv ~/.netrc a; "
+              "echo >~/.netrc; echo more >>~/other/file; exit 3"},
+             options);
+  EXPECT_EQ(outcome.exit_code, 3) << outcome;
+  for (const auto& [operation, target] : {std::pair{"write", ".ssh/authorized_keys"},
+                                          {"mkdir", ".ssh/d"},
+                                          {"delete", ".ssh/authorized_keys"},
+                                          {"chmod", ".ssh"},
+                                          {"rename", ".netrc"},
+                                          {"write", ".netrc"}}) {
+    const std::string words = std::string("\"operation\":\"") + operation + "\",\"target\":\"" + (home / "home") + "/" + target +
+                              "\",\"rule\":\"filesystem.secrets\"";
+    EXPECT_NE(outcome.out.find(words), std::string::npos) << operation << target << outcome;
+  }
+  EXPECT_EQ(outcome.out.find("other/file"), std::string::npos) << outcome;
+  EXPECT_EQ(read_file(home / "home/other/file"), "FILE\nmore\n");
 }
 
 TEST_F(Hide, ADirectoryMayGiveItsGroupOnAndAFileMayNot) {

@@ -71,6 +71,20 @@ TEST_F(Library, SecretsAreHiddenUnlessThePolicySaysOtherwise) {
   EXPECT_EQ(shell("cat " + key, open, options).out.bytes, "secret\n");
 }
 
+TEST_F(Library, WhatMountsRefuseIsAViolation) {
+  const std::string hidden = workspace_.write("hidden", "KEPT\n");
+  if (test::is_root()) workspace_.give_to(test::user_uid(), test::user_gid());
+  Policy policy;
+  policy.filesystem.entries.push_back({.path = hidden, .access = Access::kNone});
+  const ExecResult refused = shell("echo out >/etc/belljar-test; rm hidden; echo in >free", policy);
+  ASSERT_EQ(refused.violations.size(), 2U) << refused.err.bytes;
+  EXPECT_EQ(refused.violations[0].operation + " " + refused.violations[0].target, "create /etc/belljar-test");
+  EXPECT_EQ(refused.violations[1].operation + " " + refused.violations[1].target, "delete " + hidden);
+  EXPECT_EQ(test::read_file(hidden), "KEPT\n");
+  EXPECT_TRUE(shell("rm hidden").violations.empty());
+  EXPECT_FALSE(test::exists(hidden));
+}
+
 TEST_F(Library, InputAndEnvironmentArrive) {
   auto pipe = test::open_pipe();
   ASSERT_EQ(write(pipe.write.get(), "given", 5), 5);
