@@ -254,7 +254,7 @@ int FileCall::explain_hidden(Act act, Place& place, int status) {
 int FileCall::tell(Act act, const std::string& path, int asked, std::string target, int status) {
   const auto why = path.empty() ? std::nullopt : context.options.explain(act, path, asked);
   if (!why) return status;
-  const Ruling ruling{.errnum = -status, .rule = why->rule, .origin = &why->origin, .allowed = why->allowed};
+  const Ruling ruling{.errnum = asked, .rule = why->rule, .origin = &why->origin, .allowed = why->allowed};
   return refuse(act, std::move(target), ruling);
 }
 

@@ -69,8 +69,8 @@ class FileCall {
   // Records a violation and returns -errnum.
   int refuse(Act act, std::string target, const Ruling& ruling, std::string_view because = {});
   // What the kernel said about an act: when a rule of the policy explains it, a violation, unless this call was told of already.
-  // Returns what the caller is to get. On `place`; on what `object` is open on; on a path that led to no place, as Places::parent()
-  // (kStay) or Places::object() said.
+  // Returns what the caller is to get: EACCES for a hidden name, whatever its mask says. On `place`; on what `object` is open on;
+  // on a path that led to no place, as Places::parent() (kStay) or Places::object() said.
   int explain(Act act, Place& place, int status);
   int explain_object(Act act, int object, int status);
   int explain_way(Act act, int start, std::string_view path, Places::Last last, int status);
@@ -91,7 +91,7 @@ class FileCall {
   template <class Ask>
   Ruling ask(Place& place, Ask ask) const;
 
-  // By what the policy says of an answer `asked` at `path`; `target` is told.
+  // By what the policy says of the errno `asked` at `path`, which is the answer then; `target` is told. Else `status`.
   int tell(Act act, const std::string& path, int asked, std::string target, int status);
 
   bool told_ = false;  // one act, one violation

@@ -101,7 +101,7 @@ class HiddenNames : public Hide {
   }
 };
 
-TEST_F(HiddenNames, EveryRefusedChangeIsToldOnce) {
+TEST_F(HiddenNames, EveryChangeIsRefusedWithEaccesAndToldOnce) {
   const std::string patterns =
       "[[filesystem.entries]]\nglob = \"**/*.secret\"\naccess = \"none\"\n";  // every open is notified, and trees are walked
   const TempDir beside;
@@ -114,6 +114,8 @@ TEST_F(HiddenNames, EveryRefusedChangeIsToldOnce) {
       const std::size_t first = outcome.out.find("\"operation\"");
       EXPECT_EQ(outcome.out.find("\"operation\"", first + 1), std::string::npos) << refused.act << outcome;
       EXPECT_NE(outcome.exit_code, 0) << refused.act;
+      EXPECT_NE(outcome.out.find("\"errno\":13"), std::string::npos) << refused.act << outcome;
+      EXPECT_NE(outcome.out.find("ermission denied"), std::string::npos) << refused.act << outcome;
       EXPECT_EQ(read_file(workspace_ / "hid/x") + read_file(workspace_ / "hf"), "x\nf\n") << refused.act;
     }
   }
@@ -157,7 +159,7 @@ TEST_F(HiddenNames, ChangesOfDefaultSecretsAreTold) {
   const Outcome outcome =
       run_in({"--write", home / "home/other", "--json", "-c",
               "echo k >>~/.ssh/authorized_keys; mkdir ~/.ssh/d; rm ~/.ssh/authorized_keys; chmod 777 ~/.ssh; mv ~/.netrc a; "
-              "echo >~/.netrc; echo more >>~/other/file; exit 3"},
+              "echo >~/.netrc; ln ~/.netrc b; echo >/etc/shadow; echo more >>~/other/file; exit 3"},
              options);
   EXPECT_EQ(outcome.exit_code, 3) << outcome;
   for (const auto& [operation, target] : {std::pair{"write", ".ssh/authorized_keys"},
@@ -165,12 +167,15 @@ TEST_F(HiddenNames, ChangesOfDefaultSecretsAreTold) {
                                           {"delete", ".ssh/authorized_keys"},
                                           {"chmod", ".ssh"},
                                           {"rename", ".netrc"},
-                                          {"write", ".netrc"}}) {
+                                          {"write", ".netrc"},
+                                          {"link", ".netrc"}}) {
     const std::string words = std::string("\"operation\":\"") + operation + "\",\"target\":\"" + (home / "home") + "/" + target +
                               "\",\"rule\":\"filesystem.secrets\"";
     EXPECT_NE(outcome.out.find(words), std::string::npos) << operation << target << outcome;
   }
-  EXPECT_EQ(outcome.out.find("other/file"), std::string::npos) << outcome;
+  EXPECT_NE(outcome.out.find("\"target\":\"/etc/shadow\",\"rule\":\"filesystem.secrets\""), std::string::npos) << outcome;
+  for (const char* other : {"Read-only", "Is a directory", "other/file"})
+    EXPECT_EQ(outcome.out.find(other), std::string::npos) << outcome;
   EXPECT_EQ(read_file(home / "home/other/file"), "FILE\nmore\n");
 }
 

@@ -98,13 +98,14 @@ void report_files(const Host& host, const Policy& policy, const Paths& paths, bo
       return gap.clause == "filesystem.hidden_absent" && brokered && is_held_by_rules(paths, gap);
     });
     const std::string asked = format("{} names hidden", paths.hidden);
+    const std::string lock = brokered ? "(one lock)" : "(one lock; changes fail with what mounts say: EROFS, EBUSY, EISDIR, EXDEV)";
     if (missing == paths.gaps.end() && by_rules)
       report.partial("filesystem.secrets", asked, "masks of mode 000, and live rules for names that may be made",
                      "what live rules hold can be seen and started by name: filesystem.hidden_absent");
     else if (missing == paths.gaps.end())
-      report.full("filesystem.secrets", asked, "masks: entries of mode 000 over each name, there or not (one lock)");
+      report.full("filesystem.secrets", asked, "masks: entries of mode 000 over each name, there or not " + lock);
     else
-      report.partial("filesystem.secrets", asked, "masks and covers of mode 000 (one lock)",
+      report.partial("filesystem.secrets", asked, "masks and covers of mode 000 " + lock,
                      format("{} lies in a writable directory or under `/`: held only while it is not renamed or made on the host",
                             escaped(missing->what)));
   }
