@@ -175,7 +175,7 @@ Ruling FileRules::State::refuse_entry(const FsEntry& entry) const {
           .git = GitName::kNone,
           .rule = policy::entry_key(entry),
           .origin = &entry.origin,
-          .allowed = hidden ? "nothing: the path is hidden" : "reading"};
+          .allowed = hidden ? policy::kHiddenByRule : policy::kKeptByRule};
 }
 
 Ruling FileRules::State::entry_ruling(Act act, std::string_view path) const {
@@ -221,7 +221,7 @@ Ruling FileRules::State::held_ruling(Act act, std::string_view path) const {
     return std::any_of(list.begin(), list.end(),
                        [&](const std::string& one) { return one.size() > path.size() && is_within(one, path); });
   };
-  if (longest_of(held.hidden, path).size() > 0) return refuse_held(path, EACCES, "nothing: the path is hidden");
+  if (longest_of(held.hidden, path).size() > 0) return refuse_held(path, EACCES, policy::kHiddenByRule);
   const bool opens = act == Act::kRead || act == Act::kWrite || act == Act::kTruncate;
   if (opens && is_within(path, "/proc")) return on_proc_ruling(act, path);
   if (opens && longest_of(held.nodes, path) == path) return {};

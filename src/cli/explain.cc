@@ -92,10 +92,12 @@ std::string in_words(std::size_t number, const Violation& violation, const polic
   };
   line("refused by:", format("{} ({})", escaped(violation.rule), escaped(to_string(violation.origin))));
   line("allowed:", escaped(violation.allowed));
-  line("to permit:", !permit.flag.empty() ? permit.flag : permit.line.empty() ? "nothing does" : "");
-  line(permit.flag.empty() ? "to permit:" : "or in a file:", permit.line);
+  const std::string& best = permit.flag.empty() ? permit.step : permit.flag;
+  const bool nothing = best.empty() && permit.line.empty();
+  line("to permit:", nothing ? "nothing does" : best);
+  line(best.empty() ? "to permit:" : "or in a file:", permit.line);
   line("note:", permit.note);
-  if (!permit.flag.empty() || !permit.line.empty()) line("risk:", permit.risk);
+  if (!nothing) line("risk:", permit.risk);
   return text;
 }
 
@@ -119,9 +121,10 @@ std::string json_with_permits(const runtime::KeptRun& run, const policy::PermitC
   std::string permits;
   for (const Violation& violation : run.result.violations) {
     const policy::Permit permit = policy::permit_for(violation, context);
-    permits += format("{}{{\"sequence\":{},\"flag\":{},\"line\":{},\"note\":{},\"risk\":{}}}", permits.empty() ? "" : ",",
-                      violation.sequence, policy::json_text(permit.flag), policy::json_text(permit.line),
-                      policy::json_text(permit.note), policy::json_text(permit.risk));
+    permits +=
+        format("{}{{\"sequence\":{},\"flag\":{},\"line\":{},\"step\":{},\"note\":{},\"risk\":{}}}", permits.empty() ? "" : ",",
+               violation.sequence, policy::json_text(permit.flag), policy::json_text(permit.line), policy::json_text(permit.step),
+               policy::json_text(permit.note), policy::json_text(permit.risk));
   }
   std::string text = runtime::to_json(run);
   text.pop_back();

@@ -1,6 +1,7 @@
 #include "policy/permit.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,6 +15,7 @@
 #include "policy/defaults.h"
 #include "policy/host.h"
 #include "policy/paths.h"
+#include "policy/refusal.h"
 #include "policy/schema.h"
 
 namespace belljar::policy {
@@ -64,6 +66,30 @@ std::string where(const Origin& origin) {
                              : format("line {} of {}", origin.line, escaped(origin.file));
 }
 
+// No grant for the path outweighs what refused it: a rule hides it (of two for one path the stricter holds, and below a hidden
+// directory nothing can be opened), keeps the very name or what lies below it, or is a pattern.
+bool stands(const Violation& violation) {
+  if (violation.rule != "filesystem.entries") return false;
+  if (violation.errnum == EBUSY) return true;
+  if (violation.allowed == kKeptByRule) return changes_directory(violation.operation);
+  return violation.allowed == kHiddenByRule ||
+         (violation.allowed.starts_with("nothing below ") && !violation.allowed.starts_with("nothing below /:"));
+}
+
+// The rule itself.
+Permit permit_by_rule(const Violation& violation) {
+  constexpr std::string_view kFlag = "flag ";
+  Permit permit;
+  const Origin& origin = violation.origin;
+  if (!origin.file.empty()) permit.step = format("change or remove {}", where(origin));
+  else if (origin.layer.starts_with(kFlag))
+    permit.step = format("leave out or change {}", escaped(origin.layer.substr(kFlag.size())));
+  permit.note = permit.step.empty() ? "it is part of the sandbox: make this one change yourself, outside"
+                                    : "no other flag and no other rule outweighs it";
+  permit.risk = "the command does what somebody chose to refuse";
+  return permit;
+}
+
 // The whole hidden place: one path below it cannot be opened alone.
 std::string secret_around(const std::string& path, const PermitContext& context) {
   for (std::string& secret : default_secret_paths(context.home, context.runtime_dir)) {
@@ -72,12 +98,24 @@ std::string secret_around(const std::string& path, const PermitContext& context)
   return path;
 }
 
-Permit permit_read(const Violation& violation, const PermitContext& context) {
-  if (violation.rule == "filesystem.secrets") {
-    Permit permit = grant_path("filesystem.readonly_paths", secret_around(violation.target, context));
-    permit.risk = "the command, and whoever wrote it, can read these keys and tokens";
+Permit permit_secret(const Violation& violation, const PermitContext& context) {
+  const std::string secret = secret_around(violation.target, context);
+  constexpr char kYourself[] = "make this one change yourself, outside the sandbox";
+  Permit permit;
+  const bool names = secret == violation.target && (violation.operation == "delete" || violation.operation == "rename");
+  if (violation.errnum == EBUSY || names || violation.operation == "link") {  // a grant is a mount, whose name stays
+    permit.note = kYourself;
     return permit;
   }
+  permit = grant_path(reads(violation.operation) ? "filesystem.readonly_paths" : "filesystem.writable_roots", secret);
+  permit.risk = reads(violation.operation) ? "the command, and whoever wrote it, can read these keys and tokens"
+                                           : "the command, and whoever wrote it, can read and change these keys and tokens";
+  if (!reads(violation.operation)) permit.note = "it has to exist before; better: " + std::string(kYourself);
+  return permit;
+}
+
+Permit permit_read(const Violation& violation, const PermitContext& context) {
+  if (violation.rule == "filesystem.secrets") return permit_secret(violation, context);
   Permit permit = grant_path("filesystem.readonly_paths", violation.target);
   permit.note = format("a rule for a directory above it may have to go first: {}", where(violation.origin));
   permit.risk = "the command can read what somebody chose to hide";
@@ -91,7 +129,7 @@ Permit permit_write(const Violation& violation, const PermitContext& context) {
     permit.note = "better: make this one change yourself, outside the sandbox, after reading it";
     return permit;
   }
-  if (violation.rule == "filesystem.secrets") return permit_read(violation, context);
+  if (violation.rule == "filesystem.secrets") return permit_secret(violation, context);
   const bool parent = changes_directory(violation.operation);
   Permit permit = grant_path("filesystem.writable_roots", parent ? directory_of(violation.target) : violation.target);
   if (violation.origin.layer != "built-in" && !violation.origin.layer.empty())
@@ -170,6 +208,7 @@ Permit permit_any(const Violation& violation, const PermitContext& context) {
   if (violation.rule == "network.methods") return grant_value(violation.rule, "full", std::string("full"));
   if (violation.rule == "network.allow_unix_sockets") return permit_socket(violation);
   if (violation.rule == "mode" || violation.rule.starts_with("filesystem.")) {
+    if (stands(violation)) return permit_by_rule(violation);
     if (violation.target.starts_with('/'))
       return reads(violation.operation) ? permit_read(violation, context) : permit_write(violation, context);
   }

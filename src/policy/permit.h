@@ -19,11 +19,12 @@ inline constexpr char kTcpByProxy[] = "TCP, by the proxy; UDP does not leave";
 inline constexpr char kHostsByProxy[] =
     "hosts of network.allowed_domains, by the proxy that HTTPS_PROXY and ALL_PROXY name; this address has no other way out";
 
-// The narrowest grant that one setting can give. Both texts can be copied as they are: `flag` into a shell, `line` into a policy
-// file (of the user or the system: a project file cannot widen).
+// The narrowest grant that one setting can give. Both of its texts can be copied as they are: `flag` into a shell, `line` into a
+// policy file (of the user or the system: a project file cannot widen).
 struct Permit {
   std::string flag;  // "--write '/srv/data dir'"; empty when no flag does it
   std::string line;  // "filesystem.writable_roots = [\"/srv/data\"]"; empty when no policy does it
+  std::string step;  // "change or remove line 3 of p.toml": what a person has to do, where no grant outweighs what refused it
   std::string note;  // what to know or to do instead; may be empty
   std::string risk;  // what the grant puts at risk; "none" when nothing
 };

@@ -11,6 +11,10 @@ namespace belljar::policy {
 
 enum class FileUse { kRead, kWrite };  // kWrite: anything that changes a name or what it holds
 
+// What is left where a rule is about the very name, a pattern for one: only the rule itself can give more (permit.h).
+inline constexpr std::string_view kHiddenByRule = "nothing: the path is hidden";
+inline constexpr std::string_view kKeptByRule = "reading: a rule is about this very name";
+
 struct FileRefusal {
   std::string rule;
   Origin origin;

@@ -276,6 +276,65 @@ TEST_F(Violations, WhatExplainAdvisesForANewFilePermitsIt) {
   EXPECT_NE(explain().out.find("--write " + (base_ / "home/data/new") + "\n"), std::string::npos) << explain().out;
 }
 
+std::string value_of(const std::string& json, const std::string& key) {
+  const std::string start = '"' + key + "\":\"";
+  const std::size_t at = json.find(start);
+  if (at == std::string::npos) return {};
+  return json.substr(at + start.size(), json.find('"', at + start.size()) - at - start.size());
+}
+
+// Each entry is three lines; without the one that line `number` is in.
+std::string without(const std::string& policy, std::size_t number) {
+  std::string text;
+  std::size_t line = 0;
+  for (std::size_t at = 0, end = 0; at < policy.size(); at = end) {
+    end = policy.find('\n', at) + 1;
+    if (line++ / 3 != (number - 1) / 3) text += policy.substr(at, end - at);
+  }
+  return text;
+}
+
+TEST_F(Violations, WhatExplainAdvisesForPatternsAndHiddenNamesPermitsTheAct) {
+  base_.write("ws/.env", "SECRET");
+  base_.write("ws/p.pem", "old", 0666);
+  const std::string entry = "[[filesystem.entries]]\n";
+  const std::string text = entry + "glob = \"**/.env\"\naccess = \"none\"\n" + entry + "glob = \"**/*.pem\"\naccess = \"read\"\n" +
+                           entry + "path = \"hid\"\naccess = \"none\"\n" + entry + "path = \"ro\"\naccess = \"read\"\n";
+  for (const std::string act : {"open('q.pem', 'w')", "open('.env').read()", "os.rmdir('hid')", "os.listdir('hid')",
+                                "os.rmdir('ro')", "open('p.pem', 'w')", "open('ro/new', 'w').close(); os.unlink('ro/new')"}) {
+    for (const char* dir : {"ws/hid", "ws/ro"}) ASSERT_EQ(::chmod(base_.make_dir(dir).c_str(), 0777), 0);
+    const std::string file = base_.write("p.toml", text);
+    const std::string program = "import os\n" + act;
+    EXPECT_NE(python(program, {"--policy", file}).exit_code, 0) << act;
+    const std::string told = explain({"--json"}).out;
+    const std::string flag = value_of(told, "flag"), step = value_of(told, "step");
+    std::vector<std::string> flags = {"--policy", file};
+    if (!flag.empty()) {
+      flags.insert(flags.end(), {flag.substr(0, flag.find(' ')), flag.substr(flag.find(' ') + 1)});
+    } else {
+      const std::string start = "change or remove line ";
+      ASSERT_TRUE(step.starts_with(start) && step.ends_with(" of " + file)) << act << told;
+      EXPECT_NE(explain().out.find("to permit:    " + step + "\n"), std::string::npos) << explain();
+      base_.write("p.toml", without(text, std::stoul(step.substr(start.size()))));
+    }
+    const Outcome permitted = python(program, flags);
+    EXPECT_EQ(permitted.exit_code, 0) << act << permitted << told;
+  }
+  base_.make_dir("ws/hid");
+  EXPECT_NE(python("import os; os.rmdir('hid')", {"--hide", base_ / "ws/hid"}).exit_code, 0);
+  EXPECT_NE(explain().out.find("to permit:    leave out or change --hide\n"), std::string::npos) << explain();
+}
+
+TEST_F(Violations, WhatExplainAdvisesForASecretThatIsChangedPermitsIt) {
+  base_.write("home/.ssh/authorized_keys", "KEY\n", 0666);
+  const std::string add = "open('" + (base_ / "home/.ssh/authorized_keys") + "', 'a').write('MORE')";
+  EXPECT_NE(python(add).exit_code, 0);
+  EXPECT_EQ(read_file(base_ / "home/.ssh/authorized_keys"), "KEY\n");
+  EXPECT_EQ(value_of(explain({"--json"}).out, "flag"), "--write " + (base_ / "home/.ssh"));
+  EXPECT_EQ(python(add, {"--write", base_ / "home/.ssh"}).exit_code, 0);
+  EXPECT_EQ(read_file(base_ / "home/.ssh/authorized_keys"), "KEY\nMORE");
+}
+
 TEST_F(Violations, APathTooLongToBeJudgedNamesTheRulesOrigin) {
   const std::string deep = "import os\nfor i in range(24): os.mkdir('d' * 200); os.chdir('d' * 200)\n";
   const Outcome refused = python(deep);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
+#include "policy/refusal.h"
 #include "policy/schema.h"
 #include "support_policy.h"
 
@@ -30,6 +33,45 @@ TEST(Permit, ASecretIsPermittedAsAWholeAndSaysWhatItCosts) {
   const Permit permit = permit_for(act("read", "/home/u/.ssh/id_rsa", "filesystem.secrets"), kPlace);
   EXPECT_EQ(permit.flag, "--read /home/u/.ssh");
   EXPECT_NE(permit.risk.find("keys and tokens"), std::string::npos);
+}
+
+TEST(Permit, ASecretThatIsChangedIsPermittedForWriting) {
+  const Permit permit = permit_for(act("write", "/home/u/.ssh/authorized_keys", "filesystem.secrets"), kPlace);
+  EXPECT_EQ(permit.flag, "--write /home/u/.ssh");
+  EXPECT_NE(permit.risk.find("change"), std::string::npos);
+  EXPECT_EQ(permit_for(act("delete", "/home/u/.ssh/known_hosts", "filesystem.secrets"), kPlace).flag, "--write /home/u/.ssh");
+  // A grant is a mount, and keeps its name.
+  for (const char* operation : {"delete", "rename", "link"}) {
+    const Permit none = permit_for(act(operation, "/home/u/.ssh", "filesystem.secrets"), kPlace);
+    EXPECT_EQ(none.flag + none.line + none.step, "") << operation;
+    EXPECT_NE(none.note.find("outside"), std::string::npos);
+  }
+}
+
+// Where no grant outweighs a rule, the rule itself is named.
+TEST(Permit, ARuleThatStandsAgainstEveryGrantIsNamed) {
+  const Origin line{"policy", "p.toml", 5};
+  const auto of = [&](const char* operation, const char* target, std::string_view allowed, int errnum, const Origin& origin) {
+    Violation violation = act(operation, target, "filesystem.entries", origin);
+    violation.allowed = allowed;
+    violation.errnum = errnum;
+    return permit_for(violation, kPlace);
+  };
+  constexpr std::string_view kReadOnly = "reading; writes only below the writable directories";
+  for (const Permit& permit :
+       {of("create", "/w/q.pem", kKeptByRule, EROFS, line), of("read", "/w/.env", kHiddenByRule, EACCES, line),
+        of("delete", "/w/hid", "nothing below /w/hid: it is hidden", EACCES, line),
+        of("read", "/w/hid/x", "nothing below /w/hid: it is hidden", EACCES, line),
+        of("rename", "/w/ro", "leaving the name where it is", EBUSY, line)}) {
+    EXPECT_EQ(permit.flag + permit.line, "");
+    EXPECT_EQ(permit.step, "change or remove line 5 of p.toml");
+  }
+  EXPECT_EQ(of("read", "/w/hid/x", kHiddenByRule, EACCES, {"flag --hide", "", 0}).step, "leave out or change --hide");
+  EXPECT_EQ(of("read", "/w/own", kHiddenByRule, EACCES, {"built-in", "", 0}).step, "");
+  // The twins: a grant of the same path, or of one below, outweighs a rule that lets read.
+  EXPECT_EQ(of("write", "/w/p.pem", kKeptByRule, EROFS, line).flag, "--write /w/p.pem");
+  EXPECT_EQ(of("create", "/w/ro/new", kReadOnly, EROFS, line).flag, "--write /w/ro");
+  EXPECT_EQ(of("read", "/srv/x", "nothing below /: it is hidden", EACCES, line).flag, "--read /srv/x");
 }
 
 TEST(Permit, ProtectedNamesNameTheDangerSetting) {
