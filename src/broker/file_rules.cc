@@ -23,6 +23,8 @@ namespace {
 using policy::is_within;
 
 constexpr std::string_view kJudgedName = ".gitmodules";  // by content, for `git submodule add` has to write it
+constexpr std::string_view kMakeOutside =
+    "making it outside the sandbox; once it is there an entry that names the path with access write lifts this";
 constexpr std::string_view kProtectKey = "filesystem.protect";
 constexpr std::string_view kEntriesKey = "filesystem.entries";
 constexpr std::string_view kRootsKey = "filesystem.writable_roots";
@@ -341,8 +343,10 @@ Ruling FileRules::State::agent_ruling(Act act, std::string_view path, std::strin
       const std::string_view whole = path.substr(0, at + length);
       const bool held = index == 0 || around.stood_before(depth - index, ".git", options.began);
       if (held && !granted(path, whole)) {
-        return refuse_protected(GitName::kNone, leads ? "a directory of that name"
-                                                      : "reading; an entry that names the path with access write lifts this");
+        const bool made = act != Act::kWrite && makes_name(act) && path == whole;
+        return refuse_protected(GitName::kNone, leads  ? "a directory of that name"
+                                                : made ? kMakeOutside
+                                                       : "reading; an entry that names the path with access write lifts this");
       }
     }
     if (is_unprotected_parent(part)) return {};

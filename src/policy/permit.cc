@@ -15,6 +15,7 @@
 #include "policy/defaults.h"
 #include "policy/host.h"
 #include "policy/paths.h"
+#include "policy/protected.h"
 #include "policy/refusal.h"
 #include "policy/schema.h"
 
@@ -122,13 +123,44 @@ Permit permit_read(const Violation& violation, const PermitContext& context) {
   return permit;
 }
 
-Permit permit_write(const Violation& violation, const PermitContext& context) {
-  if (violation.rule.starts_with("filesystem.protect")) {
-    Permit permit = grant_value("filesystem.protect", "", std::string("none"));
-    permit.flag.clear();
-    permit.note = "better: make this one change yourself, outside the sandbox, after reading it";
-    return permit;
+// The agent or editor name that `path` is or lies below; empty where it is git's, whose content no grant of a path lets be.
+std::string_view agent_name_in(std::string_view path) {
+  std::string_view found;
+  for (std::size_t at = path.find('/'); at != std::string_view::npos; at = path.find('/', at + 1)) {
+    const std::string_view rest = path.substr(at + 1);
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    if (folds_to(part, ".git") || folds_to(part, ".gitmodules")) return {};
+    if (const std::size_t length = protected_length(rest); length > 0) found = path.substr(0, at + 1 + length);
   }
+  return found;
+}
+
+// An entry that names an agent or editor name lifts its protection, and is a mount: the name has to be there, and stays where it
+// is.
+Permit permit_protected(const Violation& violation) {
+  constexpr char kYourself[] = "better: make this one change yourself, outside the sandbox, after reading it";
+  const std::string name(agent_name_in(violation.target));
+  const bool itself = name == violation.target;
+  const bool makes = violation.operation == "create" || violation.operation == "mkdir";
+  Permit permit;
+  if (name.empty() || (itself && changes_directory(violation.operation) && !makes)) {
+    permit = grant_value("filesystem.protect", "", std::string("none"));
+    permit.flag.clear();
+  } else {
+    permit = grant_path("filesystem.writable_roots", name);
+    permit.risk = std::string(risk_of("filesystem.protect"));
+    if (itself && makes) {
+      permit.step = format("create it outside first, then {}", permit.flag);
+      permit.flag.clear();
+      permit.line.clear();
+    }
+  }
+  permit.note = kYourself;
+  return permit;
+}
+
+Permit permit_write(const Violation& violation, const PermitContext& context) {
+  if (violation.rule.starts_with("filesystem.protect")) return permit_protected(violation);
   if (violation.rule == "filesystem.secrets") return permit_secret(violation, context);
   const bool parent = changes_directory(violation.operation);
   Permit permit = grant_path("filesystem.writable_roots", parent ? directory_of(violation.target) : violation.target);

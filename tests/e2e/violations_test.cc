@@ -325,6 +325,36 @@ TEST_F(Violations, WhatExplainAdvisesForPatternsAndHiddenNamesPermitsTheAct) {
   EXPECT_NE(explain().out.find("to permit:    leave out or change --hide\n"), std::string::npos) << explain();
 }
 
+TEST_F(Violations, WhatExplainAdvisesForAgentNamesPermitsTheAct) {
+  base_.write("ws/.mcp.json", "{}", 0666);
+  ASSERT_EQ(::chmod(base_.make_dir("ws/.vscode").c_str(), 0777), 0);
+  for (const auto& [act, name] : {std::pair{"open('.mcp.json', 'w').write('new')", ".mcp.json"},
+                                  {"open('.vscode/x', 'w').write('new')", ".vscode"},
+                                  {"os.mkdir('.vscode/d')", ".vscode"}}) {
+    const std::string program = std::string("import os\n") + act, path = base_ / "ws" + "/" + name;
+    EXPECT_NE(python(program).exit_code, 0) << act;
+    EXPECT_EQ(value_of(explain({"--json"}).out, "flag"), "--write " + path) << act;
+    EXPECT_EQ(python(program, {"--write", path}).exit_code, 0) << act;
+  }
+  // What is not there yet.
+  const std::string make = "open('.envrc', 'w').write('new')", path = base_ / "ws/.envrc";
+  EXPECT_NE(python(make).exit_code, 0);
+  const std::string words = explain().out;
+  EXPECT_NE(words.find("to permit:    create it outside first, then --write " + path + "\n"), std::string::npos) << words;
+  EXPECT_NE(words.find("allowed:      making it outside the sandbox; once it is there"), std::string::npos) << words;
+  EXPECT_EQ(python(make, {"--write", path}).exit_code, 125) << "it is not there yet";
+  base_.write("ws/.envrc", "", 0666);
+  EXPECT_EQ(python(make, {"--write", path}).exit_code, 0);
+  EXPECT_EQ(read_file(path), "new");
+  // The name itself is moved by nobody but with the whole protection gone.
+  const std::string remove = "import os; os.unlink('.mcp.json')";
+  EXPECT_NE(python(remove, {"--write", base_ / "ws/.mcp.json"}).exit_code, 0);
+  EXPECT_EQ(value_of(explain({"--json"}).out, "flag"), "");
+  const std::string file = base_.write("p.toml", "filesystem.protect = \"none\"\n");
+  EXPECT_NE(explain().out.find("to permit:    filesystem.protect = \"none\"\n"), std::string::npos) << explain();
+  EXPECT_EQ(python(remove, {"--policy", file}).exit_code, 0);
+}
+
 TEST_F(Violations, WhatExplainAdvisesForASecretThatIsChangedPermitsIt) {
   base_.write("home/.ssh/authorized_keys", "KEY\n", 0666);
   const std::string add = "open('" + (base_ / "home/.ssh/authorized_keys") + "', 'a').write('MORE')";

@@ -82,6 +82,29 @@ TEST(Permit, ProtectedNamesNameTheDangerSetting) {
   EXPECT_NE(permit.note, "");
 }
 
+TEST(Permit, AgentNamesArePermittedByThemselves) {
+  const auto of = [](const char* operation, const char* target) {
+    return permit_for(act(operation, target, "filesystem.protect"));
+  };
+  EXPECT_EQ(of("write", "/w/.mcp.json").flag, "--write /w/.mcp.json");
+  EXPECT_EQ(of("write", "/w/.mcp.json").line, "filesystem.writable_roots = [\"/w/.mcp.json\"]");
+  EXPECT_NE(of("write", "/w/.mcp.json").risk.find("planted code"), std::string::npos);
+  EXPECT_EQ(of("create", "/w/.vscode/new").flag, "--write /w/.vscode");
+  EXPECT_EQ(of("delete", "/w/sub/.VSCode/a/b").flag, "--write /w/sub/.VSCode");
+  EXPECT_EQ(of("create", "/u/.claude/trees/w/.mcp.json").step,
+            "create it outside first, then --write /u/.claude/trees/w/.mcp.json");
+  EXPECT_EQ(of("mkdir", "/w/.github/copilot-instructions.md").step,
+            "create it outside first, then --write /w/.github/copilot-instructions.md");
+  EXPECT_EQ(of("mkdir", "/w/.vscode").flag + of("mkdir", "/w/.vscode").line, "");
+  // The name itself stays where it is, and git's control files are judged by content.
+  for (const Permit& permit :
+       {of("delete", "/w/.mcp.json"), of("rename", "/w/.vscode"), of("symlink", "/w/.vscode"), of("write", "/w/.git/config"),
+        of("write", "/w/.gitmodules"), of("create", "/w/.vscode/.git/hooks/a")}) {
+    EXPECT_EQ(permit.flag + permit.step, "");
+    EXPECT_EQ(permit.line, "filesystem.protect = \"none\"");
+  }
+}
+
 TEST(Permit, NetworkAndSocketsHaveTheirFlags) {
   EXPECT_EQ(permit_for(act("connect", "192.0.2.1:1", "network.mode")).flag, "--net host");
   const Permit host = permit_for(act("egress", "other.example:443", "network.allowed_domains"));
