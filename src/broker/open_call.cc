@@ -29,6 +29,7 @@
 #include "broker/places.h"
 #include "broker/receivers.h"
 #include "kernel/seccomp.h"
+#include "policy/refusal.h"
 
 namespace belljar::broker {
 namespace {
@@ -245,8 +246,9 @@ int open_ruled(Opening& opening, Place& place) {
   if (!exists && !opening.creates()) return -ENOENT;
   if (exists && opening.exclusive()) return -EEXIST;
   if (exists && S_ISLNK(now.st_mode)) return -ELOOP;
-  if (exists && S_ISDIR(now.st_mode) && opening.writes()) return -EISDIR;
   Ruling ruling = rule_on(opening, place, exists);
+  const bool hides = ruling.answer == Answer::kRefuse && ruling.allowed == policy::kHiddenByRule;
+  if (exists && S_ISDIR(now.st_mode) && opening.writes() && !hides) return -EISDIR;
   if (ruling.answer == Answer::kMakesGitDir) {
     file.own_directories();
     place.dir_path.clear();  // it may have moved while nobody held it
