@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/format.h"
+#include "guard/places.h"
 #include "guard/wrappers.h"
 
 namespace belljar::guard {
@@ -11,13 +12,6 @@ namespace {
 
 using Names = std::span<const std::string_view>;
 
-constexpr std::string_view kRoots[] = {"/bin",   "/boot", "/dev",  "/etc",          "/home",    "/lib",    "/lib32",
-                                       "/lib64", "/opt",  "/proc", "/root",         "/run",     "/sbin",   "/srv",
-                                       "/sys",   "/usr",  "/var",  "/Applications", "/Library", "/System", "/Users"};
-constexpr std::string_view kSystem[] = {"/bin",   "/boot", "/dev",  "/etc", "/lib", "/lib32",
-                                        "/lib64", "/proc", "/sbin", "/sys", "/usr"};
-constexpr std::string_view kHarmlessDevices[] = {"/dev/null",   "/dev/zero", "/dev/full", "/dev/stdin", "/dev/stdout",
-                                                 "/dev/stderr", "/dev/tty",  "/dev/fd",   "/dev/shm"};
 constexpr std::string_view kDownloaders[] = {"curl", "wget",  "fetch", "http", "https", "xh",    "aria2c",
                                              "lynx", "links", "w3m",   "nc",   "ncat",  "socat", "ftp"};
 constexpr std::string_view kInterpreters[] = {"python", "python2", "python3", "perl", "ruby", "node",
@@ -34,50 +28,10 @@ constexpr std::string_view kRiskyPrefixes[] = {
 
 bool is_one_of(Names names, std::string_view name) noexcept { return std::ranges::find(names, name) != names.end(); }
 
-// "." and ".." and doubled slashes taken away by spelling; only for absolute paths and those that begin with "~".
-std::string normal(std::string_view path) {
-  if (path.empty() || (path[0] != '/' && path[0] != '~')) return std::string(path);
-  std::vector<std::string_view> parts;
-  const bool home = path[0] == '~';
-  std::size_t at = 0;
-  while (at <= path.size()) {
-    const std::size_t slash = std::min(path.find('/', at), path.size());
-    const std::string_view part = path.substr(at, slash - at);
-    at = slash + 1;
-    if (part.empty() || part == ".") continue;
-    if (part == ".." && !parts.empty() && !(home && parts.size() == 1)) parts.pop_back();
-    else if (part != "..") parts.push_back(part);
-  }
-  std::string result;
-  for (std::size_t i = 0; i < parts.size(); ++i) result += (home && i == 0 ? "" : "/") + std::string(parts[i]);
-  return result.empty() ? "/" : result;
-}
-
-bool is_below(std::string_view path, std::string_view directory) noexcept {
-  return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
-}
-
-// The whole machine, a whole home, or a directory the system lives in; also "all that is in it".
-bool is_vital(std::string_view text) {
-  std::string path = normal(text);
-  while (path.ends_with("/*") || path.ends_with("/.*")) path.resize(path.rfind('/'));
-  if (path.empty() || path == "/") return true;
-  if (path[0] == '~') return path.find('/') == std::string::npos;
-  if (is_one_of(kRoots, path)) return true;
-  const bool below_homes = path.starts_with("/home/") || path.starts_with("/Users/");
-  return below_homes && std::ranges::count(path, '/') == 2;
-}
-
-bool is_system(std::string_view text) {
-  const std::string path = normal(text);
-  if (std::ranges::any_of(kHarmlessDevices, [&](std::string_view device) { return is_below(path, device); })) return false;
-  if (is_below(path, "/usr/local")) return false;
-  return std::ranges::any_of(kSystem, [&](std::string_view directory) { return is_below(path, directory); });
-}
-
 bool writes(const Redirect& redirect) noexcept {
+  const bool is_descriptor = redirect.target.fixed && redirect.target.text.find_first_not_of("0123456789-") == std::string::npos;
   return redirect.op == ">" || redirect.op == ">>" || redirect.op == ">|" || redirect.op == "&>" || redirect.op == "&>>" ||
-         redirect.op == "<>" || (redirect.op == ">&" && redirect.target.text.find_first_not_of("0123456789-") != std::string::npos);
+         redirect.op == "<>" || (redirect.op == ">&" && !is_descriptor);
 }
 
 Finding forbid(std::string_view rule, std::string reason) {
@@ -85,6 +39,10 @@ Finding forbid(std::string_view rule, std::string reason) {
 }
 Finding ask(std::string_view rule, std::string reason) {
   return {.decision = Decision::kPrompt, .rule = std::string(rule), .reason = std::move(reason)};
+}
+
+Finding ask_where(std::string_view who, const Word& place) {
+  return ask("system-write", format("where {} goes is only known at run time: {}", who, quoted(shown(place))));
 }
 
 // A short option in a cluster (`-rf`) or a long one.
@@ -126,13 +84,13 @@ std::optional<Finding> check_remove(const Script&, const Part& part) {
   for (const Word* word : operands(part)) {
     const bool whole = is_vital(word->text) && (word->fixed || word->pattern || word->text.starts_with('~'));
     if (whole && (recursive || word->pattern))
-      return forbid("remove-root", format("{} of {}: the system or a whole home", name, quoted(word->text)));
+      return forbid("remove-root", format("{} of {}: the system or a whole home", name, quoted(shown(*word))));
     if (name == "rm" && recursive && !word->fixed) {
-      if (is_vital(word->text) || word->text.empty())
-        return ask("remove-root", "what it deletes is only known at run time, and may be everything");
-      return ask("remove-root", format("what it deletes is only known at run time: {}", quoted(word->text)));
+      const bool all = is_vital(word->text) || word->text.empty();
+      return ask("remove-root", format("what it deletes is only known at run time{}: {}", all ? ", and may be everything" : "",
+                                       quoted(shown(*word))));
     }
-    if (name == "rm" && recursive && (word->text == "." || word->text == ".." || normal(word->text) == ".git"))
+    if (name == "rm" && recursive && is_own_tree(word->text))
       return ask("remove-root", format("deletes {} with all that is in it", quoted(word->text)));
     if (name == "find") break;  // only the first operands are places
   }
@@ -146,7 +104,8 @@ std::optional<Finding> check_format(const Script&, const Part& part) {
   if (!name.starts_with("mkfs") && !is_one_of(kTools, name)) return std::nullopt;
   if (name != "shred" && has_option(part, "l", "list")) return std::nullopt;
   for (const Word* word : operands(part)) {
-    if (is_below(normal(word->text), "/dev")) return forbid("format-disk", format("{} on the device {}", name, quoted(word->text)));
+    if (is_below(normal_place(word->text), "/dev"))
+      return forbid("format-disk", format("{} on the device {}", name, quoted(word->text)));
     if (!word->fixed) return ask("format-disk", format("what {} overwrites is only known at run time", name));
   }
   return std::nullopt;
@@ -163,23 +122,49 @@ std::optional<Finding> check_dd(const Script&, const Part& part) {
   return std::nullopt;
 }
 
-std::optional<Finding> check_system_write(const Script&, const Part& part) {
-  for (const Redirect& redirect : part.redirects) {
-    if (writes(redirect) && is_system(redirect.target.text))
-      return forbid("system-write", format("output goes to {}", quoted(redirect.target.text)));
-    if (is_below(redirect.target.text, "/dev/tcp") || is_below(redirect.target.text, "/dev/udp"))
-      return ask("system-write", "the shell opens a network connection");
+// Whether the word is sed's script and not a file: quoted, behind -e, or the first where no option brings one.
+bool is_sed_script(const Part& part, const Word& word) noexcept {
+  if (program_name(part) != "sed" || word.splits) return false;
+  const auto brings = [](const Word& each) { return each.text == "-e" || each.text == "--expression"; };
+  for (std::size_t i = 1; i < part.argv.size(); ++i) {
+    if (&part.argv[i] == &word) return brings(part.argv[i - 1]) || std::ranges::none_of(part.argv, brings);
+    if (!part.argv[i].text.starts_with('-')) return false;
   }
+  return false;
+}
+
+// The words that `part` writes to, redirections apart.
+std::vector<const Word*> written_places(const Part& part) {
   constexpr std::string_view kCopiers[] = {"cp", "mv", "install", "ln", "rsync"};
   const std::string_view name = program_name(part);
-  const auto words = operands(part);
-  if (is_one_of(kCopiers, name) && words.size() > 1 && is_system(words.back()->text))
-    return forbid("system-write", format("{} into {}", name, quoted(words.back()->text)));
-  if (name != "tee" && name != "truncate" && !(name == "sed" && has_option(part, "i", "in-place"))) return std::nullopt;
-  for (const Word* word : words) {
-    if (is_system(word->text)) return forbid("system-write", format("{} writes to {}", name, quoted(word->text)));
+  auto words = operands(part);
+  if (is_one_of(kCopiers, name)) {
+    const bool has_target = words.size() > 1 || (words.size() == 1 && words[0]->expands && words[0]->splits);
+    return has_target ? std::vector<const Word*>{words.back()} : std::vector<const Word*>();
   }
-  return std::nullopt;
+  if (name == "sed" && has_option(part, "i", "in-place")) {
+    std::erase_if(words, [&](const Word* word) { return !word->fixed && is_sed_script(part, *word); });
+    return words;
+  }
+  return name == "tee" || name == "truncate" ? words : std::vector<const Word*>();
+}
+
+std::optional<Finding> check_system_write(const Script&, const Part& part) {
+  std::optional<Finding> doubt;
+  for (const Redirect& redirect : part.redirects) {
+    const Reach reach = writes(redirect) ? reaches_system(redirect.target, true) : Reach::kNo;
+    if (reach == Reach::kYes) return forbid("system-write", format("output goes to {}", quoted(shown(redirect.target))));
+    if (reach == Reach::kMaybe) doubt = ask_where("output", redirect.target);
+    if (is_below(redirect.target.text, "/dev/tcp") || is_below(redirect.target.text, "/dev/udp"))
+      doubt = ask("system-write", "the shell opens a network connection");
+  }
+  const std::string_view name = program_name(part);
+  for (const Word* word : written_places(part)) {
+    const Reach reach = reaches_system(*word, false);
+    if (reach == Reach::kYes) return forbid("system-write", format("{} writes to {}", name, quoted(shown(*word))));
+    if (reach == Reach::kMaybe) doubt = ask_where(format("what {} writes", name), *word);
+  }
+  return doubt;
 }
 
 // Gives everybody the right to write: chmod(1), octal and symbolic. With the sticky bit it is what /tmp has.
@@ -205,16 +190,24 @@ bool opens_to_all(std::string_view mode) noexcept {
 std::optional<Finding> check_mode(const Script&, const Part& part) {
   const std::string_view name = program_name(part);
   std::string_view mode;
+  const Word* from = nullptr;
+  const auto take = [&](const Word& word, std::size_t skip) { from = &word, mode = std::string_view(word.text).substr(skip); };
   if (name == "chmod") {
     const auto words = operands(part);
-    if (!words.empty()) mode = words[0]->text;
+    const bool copies = std::ranges::any_of(part.argv, [](const Word& word) { return word.text.starts_with("--ref"); });
+    if (!words.empty() && !copies) take(*words[0], 0);
   } else if (name == "install" || name == "mkdir") {
     for (std::size_t i = 1; i < part.argv.size(); ++i) {
       const std::string_view text = part.argv[i].text;
-      if (text.starts_with("--mode=")) mode = text.substr(7);
-      else if (text == "-m" && i + 1 < part.argv.size()) mode = part.argv[i + 1].text;
+      if (text.starts_with("--mode=")) take(part.argv[i], 7);
+      else if (text == "-m" && part.argv[i].fixed && i + 1 < part.argv.size()) take(part.argv[i + 1], 0);
+      else if (text.starts_with("-m")) take(part.argv[i], 2);
     }
   }
+  if (from == nullptr) return std::nullopt;
+  if (!from->fixed)
+    return ask("world-writable",
+               format("the mode is only known at run time, and may let everybody write: {}", quoted(shown(*from))));
   if (!opens_to_all(mode)) return std::nullopt;
   return forbid("world-writable", format("mode {} lets everybody write", quoted(mode)));
 }
@@ -321,9 +314,10 @@ constexpr Hazard kHazards[] = {
      check_remove},
     {"format-disk", "mkfs, fdisk and their like on a device", check_format},
     {"raw-disk", "dd that writes to a device or system directory", check_dd},
-    {"system-write", "redirections, tee, cp, mv, sed -i into /etc, /usr, /dev ... (not /dev/null and its kind)",
+    {"system-write",
+     "redirections, tee, cp, mv, sed -i into /etc, /usr, /dev ... (not /dev/null and its kind), or where only the run decides",
      check_system_write},
-    {"world-writable", "chmod 777 and every other mode that lets everybody write", check_mode},
+    {"world-writable", "chmod 777 and every other mode that lets everybody write, or that only the run decides", check_mode},
     {"download-to-shell",
      "a download that an interpreter runs: through a pipe, $(...), <(...), eval; other text that a pipe feeds to a shell",
      check_download},

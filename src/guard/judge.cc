@@ -58,7 +58,7 @@ std::string json_finding(const Finding& finding) {
 std::string json_part(const PartVerdict& verdict) {
   std::vector<std::string> words;
   std::string findings;
-  for (const Word& word : verdict.part.argv) words.push_back(word.text);
+  for (const Word& word : verdict.part.argv) words.push_back(shown(word));
   for (const Finding& finding : verdict.findings) findings += (findings.empty() ? "" : ",") + json_finding(finding);
   return format(
       R"({{"text":{},"argv":{},"decision":"{}","read_only":{},"not_read_only":{},"inside":{},"begin":{},"end":{},"findings":[{}]}})",

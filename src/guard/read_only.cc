@@ -257,7 +257,7 @@ constexpr OwnCheck kOwnChecks[] = {{"command", why_not_command}, {"date", why_no
 
 std::optional<std::string> why_not_redirects(const Part& part) {
   for (const Redirect& redirect : part.redirects) {
-    if (writes_a_file(redirect)) return format("writes to {}", quoted(redirect.target.text));
+    if (writes_a_file(redirect)) return format("writes to {}", quoted(shown(redirect.target)));
     if (redirect.op == "<" && redirect.target.expands)
       return "reads what only the run decides: bash connects to /dev/tcp/HOST/PORT";
   }

@@ -726,11 +726,14 @@ Word Reader::here_body(TSNode node, bool literal, bool strip) {
 // --- words -----------------------------------------------------------------------------------------------------------------------
 
 Word Reader::word(TSNode node) {
-  Word result{.span = span(node)};
+  Word result{.lead = std::string::npos, .bounded = true, .span = span(node)};
   const std::size_t first = out_.parts.size();
   result.from.first = result.from.last = first;
   add_word(result, node);
   result.from.last = out_.parts.size();
+  result.lead = result.fixed ? 0 : std::min(result.lead, result.text.size());
+  result.bounded = result.bounded && !result.fixed;
+  if (!result.fixed) result.written = raw(node);
   return result;
 }
 
@@ -786,8 +789,13 @@ void Reader::add_expansion(Word& word, TSNode node, bool quoted) {
   const std::size_t first = out_.parts.size();
   // "$@" and "${a[@]}" become several words even in quotes.
   const std::string_view text = raw(node);
-  if (word.text.empty() && (text == "$HOME" || text == "${HOME}")) word.text = "~";  // for the checks that look for a home
+  const bool home = word.text.empty() && (text == "$HOME" || text == "${HOME}");
+  const std::size_t lead = word.lead;
+  const bool bounded = word.bounded;
+  if (home) word.text = "~";  // for the checks that look for a home
   add_dynamic(word, quoted && text.find('@') == std::string_view::npos);
+  if (home) word.lead = lead;
+  if (home || is_number(node)) word.bounded = bounded;
   if (kind(node) == Kind::kOther) unread(span(node), "the shell's grammar does not cover this");
   else expression(node);
   if (out_.parts.size() > first && word.from.empty()) word.from = {first, out_.parts.size()};
@@ -920,17 +928,21 @@ std::string_view program_name(const Part& part) noexcept {
   return text.substr(text.rfind('/') + 1);
 }
 
+std::string shown(const Word& word) {
+  if (word.fixed) return word.text;
+  return word.written.empty() ? word.text + "..." : word.written;
+}
+
 std::string to_line(const Part& part) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%^~*?[]{}";
   std::string line;
-  for (const Assignment& assignment : part.assignments)
-    line += assignment.name + "=" + assignment.value.text + (assignment.value.fixed ? " " : "... ");
+  for (const Assignment& assignment : part.assignments) line += assignment.name + "=" + shown(assignment.value) + " ";
   for (const Word& word : part.argv) {
-    const bool plain = word.text.find_first_not_of(kPlain) == std::string::npos && (!word.text.empty() || !word.fixed);
-    line += plain ? word.text : "'" + word.text + "'";
-    line += !word.fixed && !word.pattern && !word.text.starts_with('~') ? "... " : " ";
+    const bool plain = !word.fixed || (!word.text.empty() && word.text.find_first_not_of(kPlain) == std::string::npos);
+    line += (plain ? shown(word) : "'" + word.text + "'") + " ";
   }
-  for (const Redirect& redirect : part.redirects) line += redirect.op + (redirect.op == "<<" ? "... " : redirect.target.text + " ");
+  for (const Redirect& redirect : part.redirects)
+    line += redirect.op + (redirect.op == "<<" ? "..." : shown(redirect.target)) + " ";
   if (!line.empty()) line.pop_back();
   return line;
 }

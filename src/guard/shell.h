@@ -10,6 +10,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -41,6 +42,11 @@ struct Word {
   bool pattern = false;  // holds `*`, `?`, `[` or braces outside quotes; `text` has them as written
   bool expands = false;  // holds a variable or a substitution, which may add words of any kind
   bool opens = false;    // begins with one
+  // Of one that is not fixed: how many bytes of `text` come first whatever the run adds behind them; and whether all it adds is a
+  // number (`$$`), the home or names of files that a pattern finds.
+  std::size_t lead = 0;
+  bool bounded = false;
+  std::string written;  // of one that is not fixed: as it stands in the script; empty: it stands nowhere (`xargs`)
   Span span;
   Range from;  // the parts of substitutions inside the word
   bool operator==(const Word&) const = default;
@@ -112,8 +118,9 @@ class ShellReader {
 
 // The last component of the program's name: "rm" for "/bin/rm". Empty when there is no program or its name is not fixed.
 std::string_view program_name(const Part& part) noexcept;
-// `argv` as one line for people, quoted like a shell would need it, dynamic words as written in `text` with "..." in place of the
-// rest.
+// For people: the word, as it is written in the script where the run completes it; "..." is what stands in no script.
+std::string shown(const Word& word);
+// The part as one line for people, quoted like a shell would need it.
 std::string to_line(const Part& part);
 
 }  // namespace belljar::guard

@@ -1,5 +1,6 @@
 #include "guard/words.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace belljar::guard {
@@ -69,7 +70,8 @@ void add_escape(Word& word, std::string_view raw, std::size_t& at) {
 
 void add_dynamic(Word& word, bool quoted) noexcept {
   if (word.text.empty()) word.opens = true;
-  word.fixed = false;
+  word.lead = std::min(word.lead, word.text.size());
+  word.bounded = word.fixed = false;
   word.expands = true;
   if (!quoted) word.splits = true;
 }
@@ -87,7 +89,11 @@ void add_bare(Word& word, std::string_view raw) {
       word.pattern = word.splits = true;  // names of files: words that begin like the pattern does
       word.fixed = false;
     }
-    if (c == '$' || c == '`' || c == '"' || c == '\'') add_dynamic(word, false);
+    if (c == '$' || c == '`' || c == '"' || c == '\'') {
+      const bool pid = raw.substr(i).starts_with("$$"), bounded = word.bounded;
+      add_dynamic(word, false);
+      if (pid) word.text += raw[i++], word.bounded = bounded;
+    }
     word.text += c;
   }
 }

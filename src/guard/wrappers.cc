@@ -201,7 +201,9 @@ void add_xargs_input(Opened& opened, Front& front) {
   const std::string_view text = replaced->text.empty() ? std::string_view("{}") : replaced->text;
   for (Word& word : opened.argv) {
     if (word.fixed && word.text.find(text) == std::string::npos) continue;  // of others only the run knows what they hold
-    word.fixed = false;
+    if (word.fixed) word.written = word.text, word.lead = word.text.find(text);
+    else word.lead = std::min(word.lead, word.text.find(text));
+    word.fixed = word.bounded = false;
     word.opens = word.expands = true;
   }
 }
@@ -230,6 +232,8 @@ Opening open_plain(const Wrapper& wrapper, Words argv) {
     const std::size_t equals = argv[at].text.find('=');
     Word value = argv[at];
     value.text.erase(0, equals + 1);
+    value.written.clear();
+    value.lead -= std::min(value.lead, equals + 1);
     opened.assignments.push_back({argv[at].text.substr(0, equals), std::move(value)});
     ++at;
   }

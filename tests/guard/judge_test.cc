@@ -36,6 +36,12 @@ TEST(StandardInput, IsJudgedWhereSomethingRunsIt) {
   EXPECT_EQ(judged_with("sh", "ls '"), "prompt");
 }
 
+RuleSet rules(std::string_view text) {
+  auto set = parse_rules(text, "r.toml", Trust::kUser);
+  EXPECT_TRUE(set) << set.error().line();
+  return set ? *set : RuleSet{};
+}
+
 struct Row {
   const char* text;
   const char* expected;
@@ -153,16 +159,77 @@ TEST(Hazards, DocumentPatternsByMeaning) {
   for (const Row& row : kRows) EXPECT_EQ(judged(row.text), row.expected) << row.text;
 }
 
+// Left what only the run decides where a check looks, right the same where it can tell.
+TEST(Hazards, AWordThatOnlyTheRunDecidesIsAskedAboutWhereACheckLooks) {
+  const RuleSet all = rules("unmatched = \"allow\"\nredirects = \"allow\"\n");
+  constexpr struct {
+    const char *open, *rule, *plain;
+  } kRows[] = {
+      {"echo x > $f", "system-write", "echo x > f"},
+      {"echo x > \"$d/f\"", "system-write", "echo x > \"d-$d/f\""},
+      {"echo x >& $f", "system-write", "echo x >& f"},
+      {"echo x > /e*c/passwd", "system-write", "echo x > /tmp/*c/passwd"},
+      {"echo x > /tmp/*/../../etc/passwd", "system-write", "echo x > /tmp/*/x"},
+      {"echo x > {/etc,a}/x", "system-write", "echo x > {a,b}x"},
+      {"echo x > /tmp/$f", "system-write", "echo x > /tmp/f.$$"},
+      {"echo x > /$$/../etc/x", "system-write", "echo x > /tmp/$((1 + 2))/x"},
+      {"echo x > ~sys/sda", "system-write", "echo x > ~/sda"},
+      {"echo x > ~/../etc/x", "system-write", "echo x > $HOME/x"},
+      {"echo x > $HOME/$f", "system-write", "echo x > \"$HOME\"/x"},
+      {"tee $f", "system-write", "tee f"},
+      {"tee a$f", "system-write", "tee a\"$f\""},
+      {"tee /e*c/passwd", "system-write", "tee *.txt"},
+      {"ls | xargs tee", "system-write", "ls | xargs echo"},
+      {"ls | xargs -I{} cp x {}", "system-write", "ls | xargs -I{} cp {} x"},
+      {"cp x \"$f\"", "system-write", "cp \"$f\" x"},
+      {"cp $f", "system-write", "cp \"$f\""},
+      {"sed -i s/a/b/ \"$f\"", "system-write", "sed -i \"s/$a/b/\" f"},
+      {"sed -i -e \"$s\" $f", "system-write", "sed -i -e \"$s\" f"},
+      {"sed -i $s f", "system-write", "sed -i \"$s\" f"},
+      {"chmod $m f", "world-writable", "chmod 644 $f"},
+      {"chmod \"a+$m\" f", "world-writable", "chmod --reference=g $f"},
+      {"chmod 77? f", "world-writable", "chmod 755 ?"},
+      {"mkdir -m $m f", "world-writable", "mkdir -m 755 $f"},
+      {"mkdir --mode=$m f", "world-writable", "mkdir --mode=755 $f"},
+  };
+  for (const auto& row : kRows) {
+    EXPECT_EQ(judged(row.open, all), std::string("prompt ") + row.rule) << row.open;
+    EXPECT_EQ(judged(row.plain, all).substr(0, 5), "allow") << row.plain << ": " << judged(row.plain, all);
+  }
+  EXPECT_EQ(judged("echo x > /etc/$f", all), "forbid system-write") << "whatever the run adds";
+  EXPECT_EQ(judged("echo x > $f > /etc/x", all), "forbid system-write") << "the strictest";
+  EXPECT_EQ(judged("mkdir -m777 x", all), "forbid world-writable");
+  const RuleSet tee = rules("[[rule]]\npattern = [\"tee\"]\ndecision = \"allow\"\n");
+  EXPECT_EQ(judged("tee $f", tee), "prompt system-write");
+  EXPECT_EQ(judged("tee f", tee), "allow tee");
+}
+
+TEST(Hazards, TheOwnTreeIsKnownByEverySpelling) {
+  for (const char* text : {"rm -rf .", "rm -rf ./", "rm -rf ..", "rm -rf ../", "rm -rf ../..", "rm -rf ./.", "rm -rf a/..",
+                           "rm -rf a/../..", "rm -rf .git", "rm -rf .git/", "rm -rf ./.git", "rm -rf a/../.git", "rm -rf '.git'//"})
+    EXPECT_EQ(judged(text), "prompt remove-root") << text;
+  for (const char* text : {"rm -rf ./a", "rm -rf ../a", "rm -rf a/../b", "rm -rf .gitignore", "rm -rf ...", "rm .", "rm -rf a.."})
+    EXPECT_EQ(judged(text), "prompt unmatched") << text;
+}
+
+TEST(Judge, AWordIsShownAsItIsWritten) {
+  const auto line = [](std::string_view text) {
+    ShellReader reader;
+    return to_line(reader.read(text).parts.back());
+  };
+  for (const char* text : {"rm -rf $X/", "PATH=$PATH:/x", "echo x >$f", "cat \"$a\"/b*", "ls ~/x", "A=${B:-c} ls"})
+    EXPECT_EQ(line(text), text);
+  EXPECT_EQ(line("env A=$x ls"), "A=... ls") << "of what a wrapper sets only the fixed part is known";
+  EXPECT_EQ(line("xargs rm"), "rm ...");
+  EXPECT_EQ(line("echo 'a b' \"c\""), "echo 'a b' c");
+  Judge judge({});
+  EXPECT_NE(judge.judge("rm -rf $X/").reason().find("`rm -rf $X/`"), std::string::npos) << judge.judge("rm -rf $X/").reason();
+}
+
 TEST(Judge, StrictestPartWins) {
   EXPECT_EQ(judged("ls; sudo ls; make"), "forbid sudo");
   EXPECT_EQ(judged("ls; make"), "prompt unmatched");
   EXPECT_EQ(judged("ls | head; git status"), "allow read-only");
-}
-
-RuleSet rules(std::string_view text) {
-  auto set = parse_rules(text, "r.toml", Trust::kUser);
-  EXPECT_TRUE(set) << set.error().line();
-  return set ? *set : RuleSet{};
 }
 
 TEST(Judge, RulesDecideByPrefix) {

@@ -35,13 +35,14 @@ TEST(Shell, ListsPipelinesAndGroupsAreSplit) {
 }
 
 TEST(Shell, SubstitutionsAreParts) {
-  EXPECT_EQ(parts("a $(b `c`)"), "c | substitution | substitution\nb ... | substitution\na ...\n");
-  EXPECT_EQ(parts("a <(b) \"x $(c) y\""), "b | substitution\nc | substitution\na ... 'x  y'...\n");
-  EXPECT_EQ(parts("x=$(b)"), "b | substitution\nx=...\n");
+  EXPECT_EQ(parts("a $(b `c`)"), "c | substitution | substitution\nb `c` | substitution\na $(b `c`)\n");
+  EXPECT_EQ(parts("a <(b) \"x $(c) y\""), "b | substitution\nc | substitution\na <(b) \"x $(c) y\"\n");
+  EXPECT_EQ(parts("x=$(b)"), "b | substitution\nx=$(b)\n");
   EXPECT_EQ(parts("for i in $(b); do :; done"), "i=... | loop\nb | loop | substitution\n: | loop\n");
   EXPECT_EQ(parts("[ -n \"$(b)\" ] && [[ $(c) == x ]]"), "b | substitution\nc | substitution\n");
-  EXPECT_EQ(parts("echo ${x:-$(b)} $((1+$(c)))"),
-            "b | substitution\nc | substitution\necho ... ...\n? the shell evaluates a text that only the run decides\n");
+  EXPECT_EQ(
+      parts("echo ${x:-$(b)} $((1+$(c)))"),
+      "b | substitution\nc | substitution\necho ${x:-$(b)} $((1+$(c)))\n? the shell evaluates a text that only the run decides\n");
 }
 
 bool is_unread(std::string_view text) { return parts(text).find("? ") != std::string::npos; }
@@ -209,8 +210,8 @@ TEST(Shell, AWordIsJoinedAcrossAnEscapedNewlineOrUnread) {
 }
 
 TEST(Shell, WhatIsOnlyKnownAtRunTimeIsUnread) {
-  EXPECT_EQ(parts("eval \"$x\""), "eval ...\n? `eval` gets a text that only the run decides\n");
-  EXPECT_EQ(parts("sh -c \"$x\""), "sh -c ...\n? `sh -c` gets a text that only the run decides\n");
+  EXPECT_EQ(parts("eval \"$x\""), "eval \"$x\"\n? `eval` gets a text that only the run decides\n");
+  EXPECT_EQ(parts("sh -c \"$x\""), "sh -c \"$x\"\n? `sh -c` gets a text that only the run decides\n");
   EXPECT_EQ(parts("sudo --new-option x a"), "sudo --new-option x a\n? `sudo` has an option that is not known here\n");
   EXPECT_EQ(parts("env -S 'a b'"), "env -S 'a b'\n? `env -S` splits a text into words by rules of its own\n");
 }
