@@ -202,7 +202,7 @@ class Importer {
   void deny_rule(std::string_view rule);
   void add_paths(std::string_view key, const std::vector<std::string>& paths, const std::string& name);
   void refuse_holes();
-  void drop_workspace_write();
+  void settle_codex_mode();
   Result<void> check_values() const;
   Result<std::vector<std::string>> texts(const Member& member, bool paths) const;
   Result<bool> flag(const Member& member) const;
@@ -313,10 +313,14 @@ void Importer::refuse_holes() {
   }
 }
 
-// Codex reads that table in one mode only.
-void Importer::drop_workspace_write() {
-  const auto mode = lines_.find("mode");
-  if (result_.dialect != Dialect::kCodex || (mode != lines_.end() && mode->second == "\"workspace-write\"")) return;
+// A file without a mode means what Codex does where nobody trusts the project; and it reads that table in one mode only.
+void Importer::settle_codex_mode() {
+  if (result_.dialect != Dialect::kCodex) return;
+  if (!lines_.contains("mode")) {
+    note("sandbox_mode", Fate::kPolicy, "mode = \"read-only\": it is absent, and so Codex has it for a project that nobody trusts");
+    lines_["mode"] = "\"read-only\"";
+  }
+  if (lines_["mode"] == "\"workspace-write\"") return;
   for (Field& field : result_.fields) {
     const auto meaning = std::ranges::find(kCodex, field.name, &Meaning::name);
     if (!field.name.starts_with(kWorkspaceWrite) || meaning == std::end(kCodex)) continue;
@@ -543,7 +547,15 @@ Result<Imported> Importer::finish(const std::vector<std::string>& without) {
   // srt writes nowhere but where allowWrite says; here the workspace is writable unless the mode says otherwise.
   if (result_.dialect == Dialect::kSrt) lines_["mode"] = "\"read-only\"";
   refuse_holes();
-  drop_workspace_write();
+  settle_codex_mode();
+  for (const std::string& name : without) {
+    const bool is_refused =
+        std::ranges::any_of(result_.fields, [&](const Field& field) { return field.name == name && field.fate == Fate::kRefused; });
+    if (!is_refused)
+      return Error(Code::kInvalidArgument, format("--without {} gives up nothing", quoted(name)))
+          .reason(format("no field of that name in {} is refused", quoted(source_.file)))
+          .next("leave it out");
+  }
   std::string refused;
   for (const Field& field : result_.fields) {
     if (field.fate != Fate::kRefused || std::ranges::find(without, field.name) != without.end()) continue;

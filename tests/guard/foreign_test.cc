@@ -144,7 +144,8 @@ TEST(Import, ClaudesDenyRulesKeepPathsFromCommands) {
 TEST(Import, CodexOpensTheNetworkInOneModeOnly) {
   const std::string table = "[sandbox_workspace_write]\nnetwork_access = true\nwritable_roots = [\"/data\"]\n";
   EXPECT_EQ(policy_of("sandbox_mode = \"read-only\"\n" + table, "config.toml"), "mode = \"read-only\"\n");
-  EXPECT_EQ(policy_of(table, "config.toml"), "") << "read-only is Codex' default";
+  EXPECT_EQ(policy_of(table, "config.toml"), "mode = \"read-only\"\n") << "Codex' default, and never our wider one";
+  EXPECT_EQ(policy_of("model = \"x\"\n", "config.toml"), "mode = \"read-only\"\n");
   EXPECT_EQ(fields_of(table, "config.toml")[0].fate, Field::Fate::kNotNeeded);
   EXPECT_NE(policy_of("sandbox_mode = \"workspace-write\"\n" + table, "config.toml").find("mode = \"host\""), std::string::npos);
 }
@@ -177,7 +178,7 @@ TEST(Import, CodexSandboxKeys) {
             "mode = \"workspace-write\"\n\n[filesystem]\nexclude_slash_tmp = true\nwritable_roots = [\"/data\"]\n\n[network]\nmode "
             "= \"host\"\n");
   EXPECT_EQ(policy_of("[shell_environment_policy]\ninherit = \"core\"\nexclude = [\"AWS_*\"]\nset = {A = \"b\"}\n", "config.toml"),
-            "\n[environment]\nexclude = [\"AWS_*\"]\ninherit = \"core\"\nset = {\"A\" = \"b\"}\n");
+            "mode = \"read-only\"\n\n[environment]\nexclude = [\"AWS_*\"]\ninherit = \"core\"\nset = {\"A\" = \"b\"}\n");
   EXPECT_TRUE(permission_of("approval_policy = \"on-request\"\n", "config.toml").auto_allow_bash_if_sandboxed);
   EXPECT_NE(policy_of("approval_policy = \"never\"\n", "config.toml").find("`approval_policy`"), std::string::npos);
   EXPECT_NE(policy_of("default_permissions = \":workspace\"\n", "config.toml").find("`default_permissions`"), std::string::npos);
