@@ -70,6 +70,10 @@ ProposedCall call_of(const ToolRequest& request) { return {.tool = request.tool,
 
 }  // namespace
 
+std::string reviewed_act(const ToolRequest& request, const std::string& workspace) {
+  return act_text(request) + (workspace.empty() ? "" : "\n[workspace: " + belljar::quoted(workspace) + "]");
+}
+
 std::string words_of(const Judgement& judgement) {
   constexpr std::size_t kMostQuotes = 3;
   std::string words = judgement.reason;
@@ -148,8 +152,7 @@ Judgement Defence::judge(const ToolRequest& request, const std::string& workspac
 
 ReviewRequest Defence::review_of(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) const {
   // All of it is compared when an earlier answer is looked for.
-  std::string call = act_text(request);
-  if (!around.workspace.empty()) call += "\n[workspace: " + belljar::quoted(around.workspace) + "]";
+  std::string call = reviewed_act(request, around.workspace);
   if (!around.rule.empty()) call += "\n[rules ask, too: " + escaped(around.rule) + "]";
   return {.session = session_,
           .tool = request.tool,

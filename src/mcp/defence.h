@@ -110,6 +110,10 @@ class Defence {
   std::mutex guardian_mutex_;                   // it serves one at a time
 };
 
+// What a reviewer sees of a call, and what an answer for the session or for always holds for, byte by byte: the whole act and the
+// directory it is done in.
+std::string reviewed_act(const ToolRequest& request, const std::string& workspace);
+
 // The reason of a judgement and the quotes it rests on, escaped.
 std::string words_of(const Judgement& judgement);
 

@@ -212,6 +212,34 @@ TEST_F(AgentProgram, WithoutATerminalAReviewIsWaitedFor) {
   EXPECT_TRUE(exists(workspace_ / "x"));
 }
 
+// What is answered is what is shown, and no other call: other input, another directory, another workspace are asked about again.
+TEST_F(AgentProgram, AnAnswerForAlwaysHoldsForTheWholeCallInItsWorkspace) {
+  const TempDir other("/var/tmp");
+  if (is_root()) other.give_to(user_uid(), user_gid());
+  const auto start = [&](const std::string& arguments, const std::string& workspace, const char* patience) {
+    const std::string script = place_.write("always.json", R"([{"calls": [{"name": "bash", "arguments": )" + arguments +
+                                                               R"(}]}, {"expect": "ran-it", "text": "it ran"}])");
+    RunOptions where = options();
+    where.cwd = workspace;
+    return Running(words({"--provider", "scripted", "--script", script, "--review-wait", patience, "go"}), where);
+  };
+  constexpr const char* kGiven = R"({"command": "cat; echo ran-it >&2", "stdin": "good\n", "cwd": "."})";
+  Running first = start(kGiven, workspace_.path(), "20s");
+  ASSERT_TRUE(first.wait_for_output("belljar review answer ")) << first.err();
+  const std::string id = first.err().substr(first.err().find("belljar review answer ") + 22, 12);
+  const Outcome shown = belljar({"review", "show", id}, options());
+  for (const char* part : {"cat; echo ran-it", "stdin", "good", "cwd", "workspace: "}) EXPECT_TRUE(has(shown.out, part)) << shown;
+  EXPECT_TRUE(has(shown.out, workspace_.path())) << shown;
+  EXPECT_EQ(belljar({"review", "answer", id, "always"}, options()).exit_code, 0);
+  EXPECT_EQ(first.wait().exit_code, 0);
+  EXPECT_EQ(start(kGiven, workspace_.path(), "1s").wait().out, "it ran\n");
+  EXPECT_NE(
+      start(R"({"command": "cat; echo ran-it >&2", "stdin": "evil\n", "cwd": "."})", workspace_.path(), "1s").wait().exit_code, 0);
+  EXPECT_NE(
+      start(R"({"command": "cat; echo ran-it >&2", "stdin": "good\n", "cwd": ".."})", workspace_.path(), "1s").wait().exit_code, 0);
+  EXPECT_NE(start(kGiven, other.path(), "1s").wait().exit_code, 0);
+}
+
 TEST_F(AgentProgram, EventsAsJson) {
   const Outcome outcome = scripted(
       R"([{"text": "I look", "calls": [{"name": "list", "arguments": {}}], "input_tokens": 5, "output_tokens": 6}, {"text": "done"}])",

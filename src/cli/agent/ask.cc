@@ -22,6 +22,7 @@
 #include "belljar/tools.h"
 #include "belljar/turn.h"
 #include "cli/agent/show.h"
+#include "mcp/defence.h"
 
 namespace belljar::cli {
 namespace {
@@ -89,13 +90,15 @@ AgentAnswer ask_on_terminal(const AgentQuestion& question, bool colour) {
   return AgentAnswer::kNo;
 }
 
-Result<AgentAsk> ask_by_review(std::chrono::milliseconds patience, std::function<void(const std::string&)> tell) {
+Result<AgentAsk> ask_by_review(std::chrono::milliseconds patience, std::string workspace,
+                               std::function<void(const std::string&)> tell) {
   const ReviewQueue queue = BELLJAR_TRY(ReviewQueue::open(default_state_dir()));
-  return AgentAsk([queue, patience, tell = std::move(tell), session = "agent-" + random_hex(12)](const AgentQuestion& question) {
+  return AgentAsk([queue, patience, workspace = std::move(workspace), tell = std::move(tell),
+                   session = "agent-" + random_hex(12)](const AgentQuestion& question) {
     const ToolRequest& request = question.request;
     const ReviewRequest wanted{.session = session,
                                .tool = request.tool,
-                               .call = request.command.empty() ? request.arguments : request.command,
+                               .call = mcp::reviewed_act(request, workspace),
                                .reason = question.reason,
                                .advice = Advice::kAsk,
                                .evidence = question.evidence};

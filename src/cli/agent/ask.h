@@ -15,7 +15,9 @@ bool can_ask() noexcept;
 // Waits for a line. What was typed before the question counts for nothing; the end of input and a cancelled call mean no.
 AgentAnswer ask_on_terminal(const AgentQuestion& question, bool colour);
 
-// By `belljar review`, for a session of this agent's own. Errors: as ReviewQueue::open.
-Result<AgentAsk> ask_by_review(std::chrono::milliseconds patience, std::function<void(const std::string&)> tell);
+// By `belljar review`, for a session of this agent's own; an answer holds for the whole act in this workspace. Errors: as
+// ReviewQueue::open.
+Result<AgentAsk> ask_by_review(std::chrono::milliseconds patience, std::string workspace,
+                               std::function<void(const std::string&)> tell);
 
 }  // namespace belljar::cli

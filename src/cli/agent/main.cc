@@ -187,12 +187,12 @@ Result<Parts> make_parts(const AgentFlags& flags) {
   std::optional<GuardianOptions> guardian = BELLJAR_TRY(guardian_of(flags.guardian));
   if (guardian) parts.guardian = BELLJAR_TRY(http_guardian(*std::move(guardian)));
   (void)take_variable(kGuardianKey);
-  if (!flags.review_wait.empty()) {
-    const auto patience = BELLJAR_TRY(time_of("--review-wait", flags.review_wait));
-    parts.ask = BELLJAR_TRY(ask_by_review(patience, print_note));
-  }
   parts.gate = BELLJAR_TRY(make_gate(flags));
   parts.box = BELLJAR_TRY(make_box(flags.box, {}));
+  if (!flags.review_wait.empty()) {
+    const auto patience = BELLJAR_TRY(time_of("--review-wait", flags.review_wait));
+    parts.ask = BELLJAR_TRY(ask_by_review(patience, parts.box.sandbox->workspace(), print_note));
+  }
   parts.middleware = BELLJAR_TRY(make_middleware(flags, parts.box.sandbox->workspace()));
   BELLJAR_CHECK(open_conversation(flags, parts));
   return parts;
