@@ -1,4 +1,5 @@
 // Audit: to a callback, or to a trail that refuses work it cannot record.
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <mutex>
@@ -43,6 +44,13 @@ class ToCallback final : public Recorder {
 
 bool is_command(const AuditEntry& entry) { return entry.kind == "exec" || entry.kind == "spawn"; }
 
+// The kind of its record in a trail.
+std::string_view record_kind(const AuditEntry& entry) {
+  if (is_command(entry)) return "exec.end";
+  constexpr std::string_view kOfSandbox[] = {"start", "stop", "setNetworkRules", "snapshot", "rollback"};
+  return std::ranges::find(kOfSandbox, entry.kind) != std::end(kOfSandbox) ? "sandbox" : "file";
+}
+
 class ToTrail final : public Recorder {
  public:
   ToTrail(std::shared_ptr<AuditTrail> trail, std::shared_ptr<const Redactor> redactor, std::string sandbox)
@@ -60,7 +68,7 @@ class ToTrail final : public Recorder {
   void done(std::int64_t number, const AuditEntry& entry) override {
     const std::lock_guard guard(mutex_);
     for (const Violation& violation : entry.violations) owed_.push_back({"violation", fields_of(violation, number)});
-    owed_.push_back({is_command(entry) ? "exec.end" : "file", fields_of(entry, number)});
+    owed_.push_back({std::string(record_kind(entry)), fields_of(entry, number)});
     std::ignore = pay();  // what finds no room stays owed, and refuses the next call
   }
 

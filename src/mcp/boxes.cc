@@ -15,6 +15,15 @@
 #include "belljar/tools.h"
 
 namespace belljar::mcp {
+namespace {
+
+Result<void> end(Box& box) {
+  auto stopped = box.sandbox->stop();
+  if (box.put_away) box.put_away();
+  return stopped;
+}
+
+}  // namespace
 
 Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
   if (closed_) return Error(Code::kCanceled, "cannot make a sandbox").reason("the client is gone");
@@ -25,7 +34,11 @@ Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
   }
   MadeBox made = BELLJAR_TRY(host_.make(wish));
   for (std::string& warning : made.warnings) host_.log("warning", std::move(warning));
-  BELLJAR_CHECK(made.sandbox->start());
+  if (made.record) BELLJAR_CHECK(made.record());
+  if (auto started = made.sandbox->start(); !started) {
+    if (made.put_away) made.put_away();
+    return std::move(started).error();
+  }
   ToolOptions options = host_.tools;
   options.hook = [judge = std::move(made.judge), decide = host_.decide, workspace = made.sandbox->workspace()](
                      const ToolRequest& request) { return decide(judge ? judge(request) : Opinion{}, request, workspace); };
@@ -35,6 +48,7 @@ Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
   box->sandbox = made.sandbox;
   box->policy = std::move(made.policy);
   box->hook = options.hook;
+  box->put_away = std::move(made.put_away);
   // What is in the transaction already is somebody's work: a rollback ends there.
   if (const auto before = box->sandbox->changes(); before && !before->empty()) {
     box->base = "mcp-" + random_hex(6);
@@ -64,7 +78,7 @@ Result<std::shared_ptr<Box>> Boxes::get_default(const BoxWish& wish) {
   const auto known = boxes_.find(id);
   if (known == boxes_.end()) return make(id, wish);
   if (known->second->wish == wish) return alive(known->second);
-  (void)known->second->sandbox->stop();
+  (void)end(*known->second);
   boxes_.erase(known);
   return make(id, wish);
 }
@@ -98,7 +112,7 @@ Result<void> Boxes::kill(const std::string& id) {
         .next("sandbox_list shows those there are");
   const std::shared_ptr<Box> box = known->second;
   boxes_.erase(known);
-  return box->sandbox->stop();
+  return end(*box);
 }
 
 void Boxes::kill_all() noexcept {
@@ -108,7 +122,7 @@ void Boxes::kill_all() noexcept {
     closed_ = true;
     boxes = std::exchange(boxes_, {});
   }
-  for (const auto& [id, box] : boxes) (void)box->sandbox->stop();
+  for (const auto& [id, box] : boxes) (void)end(*box);
 }
 
 }  // namespace belljar::mcp

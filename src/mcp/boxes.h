@@ -39,6 +39,10 @@ struct MadeBox {
   Judge judge;                       // empty: everything runs
   std::string policy;                // JSON, for the resource
   std::vector<std::string> warnings;
+  // May be empty. Before start(): tells the audit trail under what it works; an error refuses the start. After stop(): what is left
+  // of it and nobody misses goes.
+  std::function<Result<void>()> record;
+  std::function<void()> put_away;
 };
 // Errors: as load_policy and make_sandbox.
 using BoxMaker = std::function<Result<MadeBox>(const BoxWish&)>;
@@ -54,6 +58,7 @@ struct Box {
   std::string base;
   std::vector<std::string> snapshots;  // oldest first; one call at a time uses them (layers_mutex)
   std::mutex layers_mutex;
+  std::function<void()> put_away;    // after stop(); may be empty
   std::unique_ptr<Toolbox> toolbox;  // last: ends before the sandbox
   std::chrono::system_clock::time_point created;
 };

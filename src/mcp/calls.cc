@@ -314,6 +314,10 @@ Result<Json> Session::run_layers_tool(const std::string& name, const Json& argum
     given = value.get<std::string>();
   }
   const std::shared_ptr<Box> box = BELLJAR_TRY(box_for(arguments, cancel));
+  if (box->wish.read_only)
+    return Error(Code::kFailedPrecondition, format("cannot call {} in the sandbox {}", name, box->id))
+        .reason("it was made with read_only: it sees the directory itself, and keeps nothing of its own")
+        .next("use a sandbox that was made without read_only");
   if (name == "sandbox_diff") {
     const auto changes = BELLJAR_TRY(box->sandbox->changes());
     return defence_.clean(list_of(changes));

@@ -101,6 +101,24 @@ TEST(Audited, TheTrailHoldsStartEndRefusalsAndNoSecrets) {
   EXPECT_TRUE(verify_audit(path)->intact());
 }
 
+TEST(Audited, ARecordsKindSaysWhatItIsAbout) {
+  const TempDir dir;
+  auto trail = std::make_shared<AuditTrail>(AuditTrail::open(dir / "a", {.sync = AuditSync::kNever}).value());
+  SandboxPtr sandbox = with_audit(started_mock(), trail);
+  EXPECT_TRUE(sandbox->stop());
+  EXPECT_TRUE(sandbox->start());
+  EXPECT_TRUE(sandbox->write_file("f", "x"));
+  const std::string text = trail_text(dir / "a");
+  const auto kind_of = [&](const std::string& call) {
+    const std::size_t at = text.find(R"("call":")" + call + "\"");
+    const std::size_t begin = text.rfind(R"("kind":")", at) + 8;
+    return at == std::string::npos ? "none" : text.substr(begin, text.find('"', begin) - begin);
+  };
+  EXPECT_EQ(kind_of("start"), "sandbox") << text;
+  EXPECT_EQ(kind_of("stop"), "sandbox") << text;
+  EXPECT_EQ(kind_of("writeFile"), "file") << text;
+}
+
 TEST(Audited, WithoutRoomForTheRecordNothingIsDone) {
   const TempDir dir("/var/tmp");  // tmpfs counts what is reserved as written
   auto trail = std::make_shared<AuditTrail>(AuditTrail::open(dir / "a", {.sync = AuditSync::kNever}).value());

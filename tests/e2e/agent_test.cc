@@ -171,6 +171,26 @@ TEST_F(AgentProgram, WhatItDidIsInTheAuditTrail) {
   EXPECT_TRUE(has(inside.err, "the command may write there")) << inside;
 }
 
+// No sandbox and no questions: said aloud, and in all that is read later.
+TEST_F(AgentProgram, WhatItWorksUnderIsRecorded) {
+  constexpr const char* kScript = R"([{"text": "done"}])";
+  const auto all_of = [&](const std::string& name, std::vector<std::string> args) {
+    args.insert(args.end(), {"--audit", place_ / (name + ".audit"), "--log", place_ / (name + ".log"), "--json", "go"});
+    const Outcome outcome = scripted(kScript, args);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome;
+    return std::vector<std::string>{outcome.out, read_file(place_ / (name + ".audit")), read_file(place_ / (name + ".log"))};
+  };
+  const auto open = all_of("open", {"--mode", "yolo", "--policy", "danger-full-access"});
+  for (const std::string& text : open) EXPECT_TRUE(has(text, "no sandbox holds the commands, and nothing is asked")) << text;
+  for (const char* part : {R"("event":"note")"}) EXPECT_TRUE(has(open[0], part)) << open[0];
+  for (const char* part : {R"("kind":"session.start")", R"("mode":"danger-full-access")", R"("permission":"yolo")"})
+    EXPECT_TRUE(has(open[1], part)) << open[1];
+  const auto held = all_of("held", {});
+  for (const std::string& text : held) EXPECT_FALSE(has(text, "no sandbox")) << text;
+  for (const char* part : {R"("mode":"workspace-write")", R"("permission":"default")", R"("warnings":[])"})
+    EXPECT_TRUE(has(held[1], part)) << held[1];
+}
+
 TEST_F(AgentProgram, AGuardianMakesItStricterAndFailsClosed) {
   constexpr const char* kScript = R"([
     {"calls": [{"name": "bash", "arguments": {"command": "touch planted"}}]}, {"text": "tried"}])";

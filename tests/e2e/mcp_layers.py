@@ -1,4 +1,5 @@
 # The tools of `belljar mcp --txn`: mcp_layers.py BELLJAR WORKSPACE. Prints "ok" at the end.
+import glob
 import json
 import os
 import subprocess
@@ -25,6 +26,15 @@ def said(peer, text, **arguments):
 def refused(peer, name, part, /, **arguments):
     result = peer.call(name, **arguments)
     assert result['isError'] and part in result['content'][0]['text'], result
+
+
+def names_kept():
+    found = glob.glob(os.path.join(os.environ['XDG_STATE_HOME'], 'belljar/txn/*/txns/*'))
+    return [os.path.basename(path) for path in found]
+
+
+def kinds():
+    return ['-'.join(name.split('-')[:2]) for name in names_kept()]
 
 
 with Peer(SERVER) as peer:
@@ -57,7 +67,25 @@ with Peer(SERVER + ['--txn']) as peer:
     said(peer, 'touch other', sandbox=other)
     assert paths(peer, sandbox=other) == ['added other'] and paths(peer) == ['added a', 'added d']
     reader = peer.call('sandbox_create', read_only=True)['structuredContent']['sandbox']
-    refused(peer, 'sandbox_diff', 'is no transaction', sandbox=reader)
+    refused(peer, 'sandbox_diff', 'made with read_only', sandbox=reader)
+    refused(peer, 'sandbox_snapshot', 'use a sandbox that was made without read_only', sandbox=reader, name='x')
+    # Ended with nothing done: nobody misses its transaction. Of the one with work in it, its writer is not the judge.
+    idle = peer.call('sandbox_create')['structuredContent']['sandbox']
+    assert sorted(kinds()) == ['default', 'default-s1', 'default-s3'], kinds()
+    assert not peer.call('sandbox_kill', sandbox=idle)['isError']
+    assert not peer.call('sandbox_kill', sandbox=other)['isError']
+    assert sorted(kinds()) == ['default', 'default-s1'], kinds()
+    peer.call('sandbox_create')
+assert sorted(kinds()) == ['default', 'default-s1'], kinds()
+
+# A further server's first sandbox begins as the directory is, not as an earlier one left its own.
+with Peer(SERVER + ['--txn']) as peer:
+    fresh = peer.call('sandbox_create')['structuredContent']['sandbox']
+    assert fresh == other and paths(peer, sandbox=fresh) == [], paths(peer, sandbox=fresh)
+kept = next(name for name in names_kept() if name != 'default')
+listed = subprocess.run([belljar, 'diff', '--workspace', workspace, '--txn-name', kept], capture_output=True, check=True).stdout
+assert listed == b'A other\n', listed
+subprocess.run([belljar, 'rollback', '--workspace', workspace, '--txn-name', kept], check=True, stderr=subprocess.DEVNULL)
 
 # Another server's model cannot drop that: it returns to where its own sandbox began, and not unjudged.
 with Peer([belljar, 'mcp', '--workspace', workspace, '--permission', 'plan', '--txn']) as peer:

@@ -69,6 +69,29 @@ TEST_F(Mcp, AWorkspaceThatIsATransaction) {
   EXPECT_EQ(left.report(), "");
 }
 
+// No sandbox and no questions: said aloud, and where it is read later.
+TEST_F(Mcp, WhatItWorksUnderStandsInTheAuditTrail) {
+  const TempDir place;
+  const auto begun_with = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> args = command();
+    args.insert(args.end(), {"--audit", place / name});
+    args.insert(args.end(), more.begin(), more.end());
+    const Outcome outcome = run(args, {.input = kBegin + bash(1, "true")});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome;
+    std::string text = read_file(place / name);
+    const std::size_t at = text.find(R"("kind":"session.start")");
+    EXPECT_EQ(text.find(R"("kind":"session.start")", at + 1), std::string::npos) << "a sandbox, a record" << text;
+    return at == std::string::npos ? text : text.substr(at, text.find('\n', at) - at);
+  };
+  const std::string open = begun_with("open", {"--policy", "danger-full-access", "--permission", "yolo"});
+  for (const char* part : {R"("mode":"danger-full-access")", R"("permission":"yolo")", "no sandbox holds the commands"})
+    EXPECT_NE(open.find(part), std::string::npos) << part << open;
+  const std::string held = begun_with("held", {"--permission", "plan"});
+  for (const char* part : {R"("mode":"read-only")", R"("permission":"plan")"})
+    EXPECT_NE(held.find(part), std::string::npos) << held;
+  EXPECT_EQ(held.find("no sandbox"), std::string::npos) << held;
+}
+
 TEST_F(Mcp, MalformedInputIsAnsweredAndStdoutIsProtocolOnly) {
   const std::string huge = R"({"jsonrpc":"2.0","id":3,"method":"ping","params":{"x":")" + std::string(17U << 20, 'x') + "\"}}\n";
   const std::string deep = std::string(100'000, '[') + "\n";

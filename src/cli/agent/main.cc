@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "agent/conversation_lock.h"
+#include "agent/json.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/agent.h"
@@ -104,25 +105,29 @@ std::vector<std::string> shell_of() {
   return has_bash ? std::vector<std::string>{"bash", "-c"} : std::vector<std::string>();
 }
 
-Result<std::shared_ptr<AgentMiddleware>> make_log(const std::string& path) {
+// `warnings`: what this run does without, a line each before its steps.
+Result<std::shared_ptr<AgentMiddleware>> make_log(const std::string& path, const std::vector<std::string>& warnings) {
   const auto file = std::make_shared<UniqueFd>(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file->valid())
     return Error(Code::kPermissionDenied, format("cannot write the log {}", belljar::quoted(path))).sys(errno, "open");
-  return run_log([file](std::string line) {
+  const auto put = [file](std::string line) {
     line += '\n';
     if (::write(file->get(), line.data(), line.size()) < 0) return;  // the run matters more than its log
-  });
+  };
+  for (const std::string& warning : warnings) put(agent::dump({{"event", "warning"}, {"text", warning}}));
+  return run_log(put);
 }
 
-Result<std::vector<std::shared_ptr<AgentMiddleware>>> make_middleware(const AgentFlags& flags, const std::string& workspace) {
+Result<std::vector<std::shared_ptr<AgentMiddleware>>> make_middleware(const AgentFlags& flags, const mcp::MadeBox& box) {
   std::vector<std::shared_ptr<AgentMiddleware>> all;
-  if (!flags.log.empty()) all.push_back(BELLJAR_TRY(make_log(flags.log)));
+  if (!flags.log.empty()) all.push_back(BELLJAR_TRY(make_log(flags.log, box.warnings)));
   all.push_back(loop_detection());
   all.push_back(summary());
   all.push_back(todo_list());
   all.push_back(sub_agents());
   const std::string directory = flags.skills_directory.empty() ? variable("HOME") + "/.agents/skills" : flags.skills_directory;
-  if (!flags.no_skills) all.push_back(skills(directory, [](const std::string& text) { print_note(text); }, workspace));
+  if (!flags.no_skills)
+    all.push_back(skills(directory, [](const std::string& text) { print_note(text); }, box.sandbox->workspace()));
   return all;
 }
 
@@ -193,7 +198,7 @@ Result<Parts> make_parts(const AgentFlags& flags) {
     const auto patience = BELLJAR_TRY(time_of("--review-wait", flags.review_wait));
     parts.ask = BELLJAR_TRY(ask_by_review(patience, parts.box.sandbox->workspace(), print_note));
   }
-  parts.middleware = BELLJAR_TRY(make_middleware(flags, parts.box.sandbox->workspace()));
+  parts.middleware = BELLJAR_TRY(make_middleware(flags, parts.box));
   BELLJAR_CHECK(open_conversation(flags, parts));
   return parts;
 }
@@ -234,9 +239,15 @@ int work(const AgentFlags& flags) {
   const auto cancel = CancelToken::create(), done = CancelToken::create();
   if (!cancel || !done) return print_error(cancel ? done.error() : cancel.error());
   const std::shared_ptr<Sandbox> sandbox = made->box.sandbox;
+  if (made->box.record) {
+    if (const auto recorded = made->box.record(); !recorded) return print_error(recorded.error());
+  }
   if (const auto started = sandbox->start(); !started) return print_error(started.error());
   const ShowOptions how = show_options(flags);
   Show show(how);
+  for (const std::string& warning : made->box.warnings) {
+    if (how.json) show({.kind = AgentEvent::Kind::kNote, .text = warning});
+  }
   const std::string kept = made->conversation;
   AgentResult result;
   {

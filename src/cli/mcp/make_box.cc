@@ -1,6 +1,10 @@
 #include "cli/mcp/make_box.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +14,7 @@
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/random.h"
 #include "belljar/audit.h"
 #include "belljar/decorators.h"
 #include "belljar/error.h"
@@ -17,13 +22,17 @@
 #include "belljar/redact.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "belljar/state_dir.h"
 #include "belljar/tools.h"
+#include "belljar/txn.h"
 #include "belljar/units.h"
 #include "cli/audited.h"
+#include "cli/errors.h"
 #include "cli/guard/rules_files.h"
 #include "cli/load.h"
 #include "cli/option_values.h"
 #include "cli/policy_flags.h"
+#include "guard/permission.h"
 #include "guard/permission_settings.h"
 #include "guard/rules.h"
 #include "mcp/boxes.h"
@@ -107,6 +116,42 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   return plan;
 }
 
+// A name that no transaction of the workspace has: a sandbox that a model makes begins as the directory is.
+Result<std::string> unused_name(const txn::Place& place, unsigned number) {
+  const std::vector<txn::Info> known = BELLJAR_TRY(txn::list(place));
+  for (;;) {
+    const std::string digits = random_hex(3);
+    if (digits.empty()) return Error(Code::kUnavailable, "cannot name a transaction").sys(errno, "getrandom");
+    std::string name = format("{}-s{}-{}", place.name, number, digits);
+    if (std::ranges::find(known, name, &txn::Info::name) == known.end()) return name;
+  }
+}
+
+// Nobody misses a transaction that holds nothing. What holds work is the user's to commit or drop, also when a model ended its
+// sandbox.
+void put_away(const txn::Place& place) {
+  const auto left = txn::diff(place);
+  if (!left && left.error().code() == Code::kNotFound) return;
+  if (left && left->empty() && txn::rollback(place)) return (void)txn::sweep(place);
+  print_note(format("the transaction {} is kept: `belljar diff --txn-name {}` shows it, `commit` and `rollback` end it", place.name,
+                    place.name));
+}
+
+// "session.start": what a reader of the trail has to know of the records that follow.
+AuditFields start_fields(const Plan& plan, const std::vector<std::string>& warnings) {
+  const Policy& policy = plan.config.policy;
+  return AuditFields()
+      .text("workspace", plan.config.workspace)
+      .text("profile", policy.profile)
+      .text("mode", to_string(policy.mode))
+      .text("permission", guard::to_string(plan.settings.mode))
+      .text("network", to_string(policy.network.mode))
+      .text("backend", policy.backend)
+      .text("transaction", plan.config.transaction)
+      .texts("warnings", warnings)
+      .number("uid", ::geteuid());
+}
+
 }  // namespace
 
 void add_txn_options(CLI::App& command, McpFlags& flags) {
@@ -126,21 +171,34 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish) {
     plan = BELLJAR_TRY(plan_box(flags, narrower));
   }
   auto& [loaded, config, rules, settings, confined] = plan;
-  std::optional<AuditTrail> trail = BELLJAR_TRY(open_trail(flags.audit, &loaded));
+  std::optional<AuditTrail> opened = BELLJAR_TRY(open_trail(flags.audit, &loaded));
   mcp::MadeBox made;
   made.policy = policy::explain_json(loaded.effective);
   // One that only reads has nothing to hold back, and sees the directory itself.
   if (has_transaction(flags) && !wish.read_only) {
     config.transaction = flags.txn_name.empty() ? "default" : flags.txn_name;
-    if (wish.number != 0) config.transaction += format("-s{}", wish.number);
+    if (wish.number != 0) {
+      txn::Place place{.workspace = config.workspace, .state_dir = default_state_dir(), .name = config.transaction};
+      config.transaction = place.name = BELLJAR_TRY(unused_name(place, wish.number));
+      made.put_away = [place] { put_away(place); };
+    }
   }
   const std::optional<Bytes> quota = std::exchange(config.policy.limits.write_quota, {});
   made.warnings = warnings_of(loaded, settings, confined);
+  std::shared_ptr<AuditTrail> trail;
+  if (opened) {
+    trail = std::make_shared<AuditTrail>(*std::move(opened));
+    made.record = [trail, fields = start_fields(plan, made.warnings)]() -> Result<void> {
+      BELLJAR_CHECK(trail->reserve());
+      BELLJAR_TRY(trail->append("session.start", fields));
+      return {};
+    };
+  }
   made.judge = BELLJAR_TRY(mcp::make_judge(std::move(settings), std::move(rules)));
   made.sandbox = BELLJAR_TRY(make_sandbox(config));
   if (quota) made.sandbox = with_write_quota(made.sandbox, *quota);
   if (trail)
-    made.sandbox = with_audit(made.sandbox, std::make_shared<AuditTrail>(*std::move(trail)),
+    made.sandbox = with_audit(made.sandbox, std::move(trail),
                               std::make_shared<Redactor>(Redactor::from_environment(by_name(own_environment()))));
   return made;
 }
