@@ -1,6 +1,7 @@
 #include "tools/arguments.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -52,6 +53,14 @@ const Parameter* find(std::span<const Parameter> parameters, std::string_view na
   return nullptr;
 }
 
+// 1000.0 is an integer to JSON Schema since draft 6 (validation, 6.1.1), and some models write so. Others stay as they are.
+Json without_fraction(const Json& value) {
+  constexpr double kExact = 9007199254740992.0;  // 2^53: beyond, neighbours are the same
+  if (!value.is_number_float()) return value;
+  const double number = value.get<double>();
+  return number == std::trunc(number) && std::abs(number) <= kExact ? Json(static_cast<std::int64_t>(number)) : value;
+}
+
 // Why a value does not fit; empty when it does.
 std::string misfit(const Parameter& parameter, const Json& value) {
   const bool fits = parameter.type == ArgumentType::kText      ? value.is_string()
@@ -78,12 +87,13 @@ Result<Arguments> Arguments::parse(std::string_view tool, std::span<const Parame
   if (!json.is_object())
     return wrong(tool, "its arguments are no object", format("they are of type {}", json.type_name()), parameters);
   Arguments arguments;
-  for (const auto& [name, value] : json.items()) {
+  for (const auto& [name, given] : json.items()) {
     const Parameter* parameter = find(parameters, name);
     if (parameter == nullptr)
       return wrong(tool, format("there is no argument {}", belljar::quoted(name.substr(0, 80))), "the name is not known",
                    parameters);
-    if (value.is_null() && parameter->need == Need::kOptional) continue;  // what many models write for "not given"
+    if (given.is_null() && parameter->need == Need::kOptional) continue;  // what many models write for "not given"
+    const Json value = parameter->type == ArgumentType::kInteger ? without_fraction(given) : given;
     if (std::string why = misfit(*parameter, value); !why.empty())
       return wrong(tool, format("the argument `{}` does not fit", parameter->name), std::move(why), parameters);
     if (value.is_string()) arguments.values_[name] = value.get<std::string>();

@@ -196,8 +196,9 @@ Result<Answer> remove(Call& call) {
   const FileInfo info = BELLJAR_TRY(call.sandbox.stat(path));
   const bool tree = call.arguments.flag("recursive");
   BELLJAR_CHECK(call.sandbox.remove(path, {.depth = tree ? Depth::kTree : Depth::kOne}));
-  return Answer{.text = format("deleted the {} {}", kind_of(info.type), escaped(path)),
-                .structured = {{"path", path}, {"type", kind_of(info.type)}}};
+  return Answer{
+      .text = format("deleted the {} {}", info.type == FileType::kOther ? "special file" : kind_of(info.type), escaped(path)),
+      .structured = {{"path", path}, {"type", kind_of(info.type)}}};
 }
 
 Result<Answer> list(Call& call) {

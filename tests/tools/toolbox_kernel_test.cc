@@ -83,6 +83,14 @@ TEST_F(NativeTools, RefusedActsAreToldWithTheirRule) {
   EXPECT_TRUE(fine.violations.empty());
 }
 
+TEST_F(NativeTools, WhatIsDeletedIsCalledByItsKind) {
+  Toolbox tools(sandbox_);
+  EXPECT_EQ(tools.call("bash", R"({"command": "mkfifo pipe; touch file; ln -s file link"})").text, "[exit code 0]");
+  EXPECT_TRUE(tools.call("delete", R"({"path": "pipe"})").text.starts_with("deleted the special file pipe"));
+  EXPECT_TRUE(tools.call("delete", R"({"path": "link"})").text.starts_with("deleted the symlink link"));
+  EXPECT_TRUE(tools.call("delete", R"({"path": "file"})").text.starts_with("deleted the file file"));
+}
+
 TEST_F(NativeTools, ABackgroundCommandIsReadAndEnded) {
   Toolbox tools(sandbox_, {.max_background = 1});
   const ToolResult started = tools.call("bash", R"({"command": "echo up; (setsid sleep 300 &) ; sleep 300", "background": true})");

@@ -96,6 +96,16 @@ TEST_F(Tools, EveryRefusalHasATwinThatIsDone) {
   }
 }
 
+// JSON Schema since draft 6: what has no fraction is an integer, however it is written.
+TEST_F(Tools, AnIntegerMayBeWrittenWithAZeroFraction) {
+  for (const char* time : {"1000", "1000.0", "1e3", "1.0e3"})
+    EXPECT_FALSE(call("bash", std::string(R"({"command": "true", "timeout_ms": )") + time + "}").failed) << time;
+  for (const char* time : {"1000.5", "1e300", "-1.0", "0.0", "1e16"}) {
+    const ToolResult refused = call("bash", std::string(R"({"command": "true", "timeout_ms": )") + time + "}");
+    EXPECT_TRUE(refused.failed && has(refused.text, "`timeout_ms` does not fit")) << time << refused.text;
+  }
+}
+
 TEST_F(Tools, AnUnknownToolIsToldWhichThereAre) {
   const ToolResult result = call("sh", "{}");
   EXPECT_TRUE(result.failed);
