@@ -35,7 +35,8 @@ void add_recover(CLI::App& app, int& exit_code);
 
 // Commands that another program of ours does, beside this one, so that `run` stays small: its name, or nullptr when we do it here.
 const char* other_program(std::span<char* const> argv) noexcept;
-// Replaces this process by `program`. `argv`: from our command's word on. Does not return unless it fails.
-int hand_over(const char* program, char** argv);
+// Replaces this process by `program`. `argv`: from our command's word on; `closed`: as reopen_closed_stdio() says. Does not return
+// unless it fails.
+int hand_over(const char* program, char** argv, unsigned closed);
 
 }  // namespace belljar::cli

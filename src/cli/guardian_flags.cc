@@ -24,7 +24,7 @@ Error cannot_be(std::string_view option, std::string_view word, std::string_view
 // From a file, or from a variable that nothing started later finds.
 Result<std::string> key_of(const GuardianFlags& flags) {
   std::string key = variable(kGuardianKey);
-  if (!flags.key_file.empty()) key = BELLJAR_TRY(read_policy_file(flags.key_file));
+  if (!flags.key_file.empty()) key = BELLJAR_TRY(read_text_file(flags.key_file, "the guardian's key"));
   while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
   return key;
 }

@@ -1,4 +1,5 @@
 // Commands that live in programs of their own beside this one: `run` links neither the benchmarks nor a parser of shell.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <string_view>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "cli/beside.h"
 #include "cli/choose.h"
@@ -67,6 +69,13 @@ Result<void> become_tls_program(const Policy& policy) {
       .next("build it: ./dev build release belljar-tls");
 }
 
-int hand_over(const char* program, char** argv) { return print_error(replace_by(program, argv)); }
+int hand_over(const char* program, char** argv, unsigned closed) {
+  // What is to be judged must not look empty because nobody gave it: reading this fails, as reading what is closed does.
+  if ((closed & 1U) != 0 && std::string_view(program) == "belljar-guard") {
+    const UniqueFd unreadable(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    (void)::dup2(unreadable.get(), STDIN_FILENO);
+  }
+  return print_error(replace_by(program, argv));
+}
 
 }  // namespace belljar::cli

@@ -42,20 +42,23 @@ using policy::Layer;
 
 constexpr std::size_t kMaxFile = 8U << 20;  // a thousand entries of 4095 bytes, twice
 
-Error unreadable(const std::string& path, int errnum, const char* call) {
-  return Error(errnum == ENOENT ? Code::kNotFound : Code::kPermissionDenied, format("cannot read policy {}", belljar::quoted(path)))
+constexpr std::string_view kPolicy = "policy";
+
+Error unreadable(const std::string& path, int errnum, const char* call, std::string_view what = kPolicy) {
+  const char* missing = what == kPolicy ? "check the name; `belljar policy show` prints a policy to start from" : "check the name";
+  return Error(errnum == ENOENT ? Code::kNotFound : Code::kPermissionDenied,
+               format("cannot read {} {}", what, belljar::quoted(path)))
       .sys(errnum, call)
-      .next(errnum == ENOENT ? "check the name; `belljar policy show` prints a policy to start from"
-                             : "let the user who calls read it");
+      .next(errnum == ENOENT ? missing : "let the user who calls read it");
 }
 
-Result<std::string> read_all(const UniqueFd& file, const std::string& path) {
+Result<std::string> read_all(const UniqueFd& file, const std::string& path, std::string_view what = kPolicy) {
   struct stat status{};
-  if (::fstat(file.get(), &status) != 0) return unreadable(path, errno, "fstat");
+  if (::fstat(file.get(), &status) != 0) return unreadable(path, errno, "fstat", what);
   const auto refused = [&](std::string why) {
-    return Error(Code::kInvalidArgument, format("cannot read policy {}", belljar::quoted(path)))
+    return Error(Code::kInvalidArgument, format("cannot read {} {}", what, belljar::quoted(path)))
         .reason(std::move(why))
-        .next("name a TOML or JSON file: --policy ./policy.toml");
+        .next(what == kPolicy ? "name a TOML or JSON file: --policy ./policy.toml" : "name a file");
   };
   if (!S_ISREG(status.st_mode)) return refused(S_ISDIR(status.st_mode) ? "it is a directory" : "it is not a regular file");
   if (static_cast<std::size_t>(status.st_size) > kMaxFile) return refused("it is larger than 8 MiB");
@@ -64,7 +67,7 @@ Result<std::string> read_all(const UniqueFd& file, const std::string& path) {
   for (;;) {
     const ssize_t count = ::read(file.get(), buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return unreadable(path, errno, "read");
+    if (count < 0) return unreadable(path, errno, "read", what);
     if (count == 0) return text;
     text.append(buffer, static_cast<std::size_t>(count));
     if (text.size() > kMaxFile) return refused("it is larger than 8 MiB");  // it grew
@@ -76,21 +79,22 @@ struct OpenFile {
   std::string real;  // where it really lies, symbolic links followed
 };
 
-Result<OpenFile> open_policy(const std::string& path) {
+Result<OpenFile> open_text(const std::string& path, std::string_view what = kPolicy) {
   // O_NONBLOCK: a FIFO without a writer must not hold us; read_all refuses it by its type.
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!file.valid()) return unreadable(path, errno, "open");
+  if (!file.valid()) return unreadable(path, errno, "open", what);
   char real[PATH_MAX];
   const ssize_t length = ::readlink(format("/proc/self/fd/{}", file.get()).c_str(), real, sizeof real);
   if (length > 0 && length < PATH_MAX) return OpenFile{std::move(file), std::string(real, static_cast<std::size_t>(length))};
-  if (::realpath(path.c_str(), real) == nullptr) return unreadable(path, errno, "realpath");
+  if (::realpath(path.c_str(), real) == nullptr) return unreadable(path, errno, "realpath", what);
   return OpenFile{std::move(file), real};
 }
 
 // A trusted place; absent is fine unless somebody named the file.
 Result<std::optional<Layer>> file_layer(const std::string& path, std::string_view name, const std::string& workspace, bool named) {
-  auto opened = open_policy(path);
-  if (!opened && !named && (opened.error().errnum() == ENOENT || opened.error().errnum() == ENOTDIR)) return std::optional<Layer>();
+  auto opened = open_text(path);
+  const bool absent = !opened && (opened.error().errnum() == ENOENT || opened.error().errnum() == ENOTDIR);
+  if (absent && !named && !dangles(path)) return std::optional<Layer>();
   if (!opened) return std::move(opened).error();
   const std::string text = BELLJAR_TRY(read_all(opened->file, path));
   Layer layer = BELLJAR_TRY(policy::parse_policy(text, path, name));
@@ -199,7 +203,21 @@ std::string take_variable(const char* name) {
   return text;
 }
 
-Result<std::string> read_policy_file(const std::string& path) { return read_all(BELLJAR_TRY(open_policy(path)).file, path); }
+Result<std::string> read_text_file(const std::string& path, std::string_view what) {
+  return read_all(BELLJAR_TRY(open_text(path, what)).file, path, what);
+}
+
+Result<std::string> read_policy_file(const std::string& path) { return read_text_file(path, kPolicy); }
+
+bool dangles(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) == 0) return false;
+  // The longest beginning that is there: a link that leads nowhere, or what the rest is simply not in.
+  for (std::string part = path; !part.empty(); part.resize(part.find_last_of('/') == std::string::npos ? 0 : part.rfind('/'))) {
+    if (::lstat(part.c_str(), &status) == 0) return S_ISLNK(status.st_mode) && ::stat(part.c_str(), &status) != 0;
+  }
+  return false;
+}
 
 Result<std::string> find_workspace(const std::vector<std::string>& given, const std::string& home) {
   const std::string named = given.empty() ? "." : given.back();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "belljar/policy.h"
@@ -33,7 +34,10 @@ std::vector<std::string> caller_environment(const Network& network);
 // A secret, taken out of the environment; overwritten where it stood, since /proc/PID/environ shows that memory.
 std::string take_variable(const char* name);
 
-// The whole text of a policy file. Never blocks: a FIFO, a device or more than 8 MiB is an error.
+// The whole text of a file, which errors call `what`: "the script". Never blocks: a FIFO, a device or more than 8 MiB is an error.
+Result<std::string> read_text_file(const std::string& path, std::string_view what);
 Result<std::string> read_policy_file(const std::string& path);
+// A symbolic link whose target is missing, itself or a directory on the way: somebody meant a file to be there.
+bool dangles(const std::string& path);
 
 }  // namespace belljar::cli

@@ -38,14 +38,14 @@ const char* empty_option(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  belljar::runtime::reopen_closed_stdio();
+  const unsigned closed = belljar::runtime::reopen_closed_stdio();
   if (const char* option = empty_option(argc, argv))
     return belljar::cli::print_error(
         belljar::Error(belljar::Code::kInvalidArgument, belljar::format("{} has no value", belljar::quoted(option)))
             .reason("nothing stands behind its `=`")
             .next("give it a value, or leave the option out"));
   if (const char* other = belljar::cli::other_program({argv, static_cast<std::size_t>(argc)}))
-    return belljar::cli::hand_over(other, argv + 1);
+    return belljar::cli::hand_over(other, argv + 1, closed);
   int exit_code = 0;
   const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";
   // Never deleted: taking the options apart again takes as long as parsing them.

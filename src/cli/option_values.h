@@ -17,4 +17,12 @@ inline CLI::Option* not_empty(CLI::Option* option) {
   return option->check([](const std::string& value) { return std::string(value.empty() ? "its value is empty" : ""); });
 }
 
+// A count: 0 would mean that nothing is done at all.
+inline CLI::Option* at_least_one(CLI::Option* option) {
+  return option->check([](const std::string& value) {
+    const bool count = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
+    return std::string(count && value.find_first_not_of('0') != std::string::npos ? "" : "give a whole number, at least 1");
+  });
+}
+
 }  // namespace belljar::cli

@@ -136,7 +136,7 @@ TEST_F(GuardCommand, ScanSaysWhatItFoundAndWhere) {
 }
 
 TEST_F(GuardCommand, AFileThatCannotBeReadIsNotCalledAPolicy) {
-  for (const char* arguments : {"scan nofile", "scan .", "rules check --rules nofile ls"}) {
+  for (const char* arguments : {"scan nofile", "scan .", "rules check --rules nofile ls", "policy import nofile.json"}) {
     const auto refused = belljar(arguments);
     EXPECT_NE(refused.code, 0) << arguments;
     EXPECT_FALSE(has(refused.err, "policy")) << refused.err;
@@ -146,6 +146,44 @@ TEST_F(GuardCommand, AFileThatCannotBeReadIsNotCalledAPolicy) {
   EXPECT_EQ(belljar("scan plain").code, 0);
   write("w/rules.toml", "");
   EXPECT_EQ(belljar("rules check --rules rules.toml ls").code, 0);
+}
+
+TEST_F(GuardCommand, StdinThatCannotBeReadIsNotJudged) {
+  for (const char* command : {"rules check -", "scan -"}) {
+    for (const char* input : {"..", "&-"}) {
+      const auto refused = belljar(command, input);
+      EXPECT_EQ(refused.code, 125) << command << " <" << input << refused.out;
+      EXPECT_EQ(refused.out, "") << command;
+      EXPECT_TRUE(has(refused.err, "cannot read stdin")) << refused.err;
+    }
+    write("text", "ls\n");
+    EXPECT_EQ(belljar(command, "../text").code, 0);
+    EXPECT_EQ(belljar(command, "/dev/null").code, 0) << "an empty text is one";
+  }
+}
+
+TEST_F(GuardCommand, RulesBehindADanglingLinkAreMissedAloud) {
+  const auto link = [&](const std::string& target, const std::string& name) {
+    fs::remove_all(root_ / name);
+    fs::create_symlink(target, root_ / name);
+  };
+  write("forbids.toml", "[[rule]]\npattern = [\"make\"]\ndecision = \"forbid\"\n");
+  for (const std::string name : {"home/.config/belljar/rules.toml", "w/.belljar/rules.toml", "home/.config/belljar/policy.toml"}) {
+    const std::string command = name.ends_with("policy.toml") ? "policy show" : "rules check ls";
+    link("/nowhere", name);
+    const auto refused = belljar(command);
+    EXPECT_EQ(refused.code, 125) << name << refused.out;
+    EXPECT_TRUE(has(refused.err, name)) << refused.err;
+    fs::remove(root_ / name);
+    EXPECT_EQ(belljar(command).code, 0) << name << belljar(command).err;
+  }
+  link(root_ / "nowhere", "home/.config/belljar");
+  EXPECT_EQ(belljar("rules check ls").code, 125) << "the directory is a link";
+  fs::remove(root_ / "home/.config/belljar");
+  EXPECT_EQ(belljar("rules check ls").code, 0);
+  fs::create_directory(root_ / "home/.config/belljar");
+  link(root_ / "forbids.toml", "home/.config/belljar/rules.toml");
+  EXPECT_EQ(belljar("rules check make").code, 2) << "a link that leads somewhere";
 }
 
 TEST_F(GuardCommand, ListNamesChecksAndReaders) {

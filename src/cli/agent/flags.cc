@@ -68,9 +68,9 @@ void add_agent_options(CLI::App& command, AgentFlags& flags) {
        "Goes on with this conversation, and keeps it there. Not inside the workspace");
   text("--skills", flags.skills_directory, "DIR", "Where skills are. Default: ~/.agents/skills");
   command.add_flag("--no-skills", flags.no_skills, "The model is told of no skills");
-  command.add_option("--max-turns", flags.max_turns, "Answers of the model, at most (100)")->check(CLI::PositiveNumber);
+  at_least_one(command.add_option("--max-turns", flags.max_turns, "Answers of the model, at most (100)"));
   command.add_option("--token-budget", flags.token_budget, "Tokens in and out together, at most. Default: no limit");
-  command.add_option("--max-output", flags.max_output, "Tokens of one answer, at most (8192)")->check(CLI::PositiveNumber);
+  at_least_one(command.add_option("--max-output", flags.max_output, "Tokens of one answer, at most (8192)"));
   command.add_option("--attempts", flags.attempts, "How often a provider that fails is asked (5)")->check(CLI::Range(1, 20));
   text("--log", flags.log, "FILE", "Appends a JSON line for each step: sizes and names, not what was said");
   command.add_flag("--json", flags.json, "Each event as a JSON object on a line of stdout");
@@ -80,7 +80,7 @@ void add_agent_options(CLI::App& command, AgentFlags& flags) {
 Result<std::shared_ptr<ModelProvider>> make_model(const AgentFlags& flags) {
   if (flags.provider == "scripted") {
     if (flags.script.empty()) return Error(Code::kInvalidArgument, "the scripted provider has no script").next("--script FILE");
-    return scripted_model(BELLJAR_TRY(read_policy_file(flags.script)));
+    return scripted_model(BELLJAR_TRY(read_text_file(flags.script, "the script")));
   }
   const auto service = services().find(flags.provider);
   if (service == services().end())

@@ -133,7 +133,7 @@ Result<std::vector<std::shared_ptr<AgentMiddleware>>> make_middleware(const Agen
 
 Result<std::optional<ContentGate>> make_gate(const AgentFlags& flags) {
   if (flags.content.empty()) return std::optional<ContentGate>();
-  const std::string text = BELLJAR_TRY(read_policy_file(flags.content));
+  const std::string text = BELLJAR_TRY(read_text_file(flags.content, "the content policy"));
   const ContentPolicy policy = BELLJAR_TRY(parse_content_policy(text, flags.content));
   return std::optional<ContentGate>(BELLJAR_TRY(ContentGate::create(policy)));
 }
@@ -186,7 +186,7 @@ Result<void> open_conversation(const AgentFlags& flags, Parts& parts) {
 
 Result<Parts> make_parts(const AgentFlags& flags) {
   Parts parts;
-  if (const auto mode = permission_mode_of(flags.box.permission); !mode) return mode.error();
+  if (const auto mode = permission_mode_of("--mode", flags.box.permission); !mode) return mode.error();
   // First of all: the sandbox takes its environment from ours.
   parts.model = BELLJAR_TRY(make_model(flags));
   std::optional<GuardianOptions> guardian = BELLJAR_TRY(guardian_of(flags.guardian));

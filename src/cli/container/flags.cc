@@ -77,7 +77,7 @@ Result<ContainerOptions> container_options(const ContainerFlags& flags) {
   if (flags.registry_user.empty() != flags.registry_password_file.empty())
     return Error(Code::kInvalidArgument, "--registry-user and --registry-password-file belong together").next("give both");
   if (!flags.registry_user.empty()) {
-    const std::string text = BELLJAR_TRY(read_policy_file(flags.registry_password_file));
+    const std::string text = BELLJAR_TRY(read_text_file(flags.registry_password_file, "the password"));
     options.login = RegistryLogin{flags.registry_user, text.substr(0, text.find('\n')), flags.registry_server};
   }
   return options;

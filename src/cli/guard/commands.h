@@ -1,6 +1,7 @@
 // One file a command, as in cli/commands.h.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "belljar/result.h"
@@ -18,7 +19,7 @@ void add_review(CLI::App& app, int& exit_code);
 
 // stdout, whole or an error on stderr; the exit code.
 int print_out(const std::string& text);
-// All of stdin, at most `limit` bytes and one more.
-std::string read_stdin(std::size_t limit);
+// All of stdin, at most `limit` bytes and one more. Errors: it cannot be read; what was not read is not to be judged.
+Result<std::string> read_stdin(std::size_t limit);
 
 }  // namespace belljar::cli

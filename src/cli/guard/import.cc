@@ -46,10 +46,8 @@ void tell(const Given& given, const guard::Imported& imported) {
 }
 
 int import_file(const Given& given) {
-  auto text = read_policy_file(given.file);
-  if (!text)
-    return print_error(
-        Error(text.error().code(), format("cannot import {}", belljar::quoted(given.file))).reason(text.error().line()));
+  auto text = read_text_file(given.file, "the settings");
+  if (!text) return print_error(text.error());
   auto imported = guard::import_settings(*text, given.file, given.without);
   if (!imported) return print_error(imported.error());
   if (given.json) return print_out(as_json(*imported));

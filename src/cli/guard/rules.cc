@@ -117,7 +117,11 @@ int decide(const Given& given, guard::RuleSet rules) {
 }
 
 int check(Given& given) {
-  if (given.text == "-") given.text = read_stdin(guard::kMaxScript);
+  if (given.text == "-") {
+    auto text = read_stdin(guard::kMaxScript);
+    if (!text) return print_error(text.error());
+    given.text = *std::move(text);
+  }
   auto rules = load_rules(given);
   if (!rules) return print_error(rules.error());
   if (!given.mode.empty() || rules->permission) return decide(given, std::move(*rules));
@@ -147,13 +151,15 @@ int print_out(const std::string& text) {
   return fine ? 0 : print_error(Error(Code::kUnavailable, "cannot write to stdout").sys(errno, "write"));
 }
 
-std::string read_stdin(std::size_t limit) {
+Result<std::string> read_stdin(std::size_t limit) {
   std::string text;
   char buffer[16384];
   while (text.size() <= limit) {
     const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
+    if (count < 0)
+      return Error(Code::kInvalidArgument, "cannot read stdin").sys(errno, "read").next("give it a file or a pipe: < FILE");
+    if (count == 0) break;
     text.append(buffer, static_cast<std::size_t>(count));
   }
   return text;

@@ -27,13 +27,14 @@ std::string canonical(const std::string& path) {
 }
 
 Result<void> add_rules_file(guard::RuleSet& set, const std::string& path, const std::string& workspace, bool named) {
-  auto text = read_policy_file(path);
-  if (!text && !named && (text.error().errnum() == ENOENT || text.error().errnum() == ENOTDIR)) return {};
+  auto text = read_text_file(path, "the rules");
+  const bool absent = !text && (text.error().errnum() == ENOENT || text.error().errnum() == ENOTDIR);
+  if (absent && !named && !dangles(path)) return {};
   if (!text) {
     return Error(text.error().code(), format("cannot read the rules {}", belljar::quoted(path)))
-        .reason(text.error().reason())
+        .reason(dangles(path) ? "it is a link to what is not there, so what it forbids is not known" : text.error().reason())
         .sys(text.error().errnum(), text.error().call())
-        .next("name a TOML file: --rules ./rules.toml");
+        .next(named ? "name a TOML file: --rules ./rules.toml" : "mend the file or remove it");
   }
   const bool inside = !workspace.empty() && (canonical(path) + "/").starts_with(workspace == "/" ? "/" : workspace + "/");
   const guard::Trust trust = inside ? guard::Trust::kWorkspace : guard::Trust::kUser;

@@ -49,11 +49,13 @@ int scan_all(const Given& given) {
   for (const std::string& file : given.files) {
     std::string text;
     if (file == "-") {
-      text = read_stdin(kMaxInput);
+      auto read = read_stdin(kMaxInput);
+      if (!read) return print_error(read.error());
+      text = *std::move(read);
       if (text.size() > kMaxInput)
         return print_error(Error(Code::kInvalidArgument, "cannot scan stdin").reason("it is larger than 8 MiB"));
     } else {
-      auto read = read_policy_file(file);
+      auto read = read_text_file(file, "the text");
       if (!read)
         return print_error(Error(read.error().code(), format("cannot scan {}", belljar::quoted(file)))
                                .reason(read.error().reason())

@@ -68,7 +68,7 @@ Result<mcp::DefenceOptions> defence_of(const DefenceFlags& flags, ToolTexts text
   options.review_wait = BELLJAR_TRY(time_of("--review-wait", flags.review_wait));
   options.state_dir = default_state_dir();
   if (!flags.content.empty()) {
-    const std::string text = BELLJAR_TRY(read_policy_file(flags.content));
+    const std::string text = BELLJAR_TRY(read_text_file(flags.content, "the content policy"));
     options.content = BELLJAR_TRY(parse_content_policy(text, flags.content));
   }
   if (auto gate = ContentGate::create(options.content); !gate) return std::move(gate).error();

@@ -26,7 +26,7 @@ constexpr std::size_t kShortestToken = 16, kMadeToken = 32;
 
 Result<std::string> given_token(const HttpFlags& flags) {
   std::string token = take_variable(kTokenVariable);
-  if (!flags.token_file.empty()) token = BELLJAR_TRY(read_policy_file(flags.token_file));
+  if (!flags.token_file.empty()) token = BELLJAR_TRY(read_text_file(flags.token_file, "the token"));
   while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
   const bool printable = std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7F; });
   if (token.empty() && flags.token_file.empty()) return token;

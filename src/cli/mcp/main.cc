@@ -85,7 +85,7 @@ int serve(const McpFlags& flags) {
   const auto texts = texts_of(flags.texts);
   if (!texts) return print_error(texts.error());
   if (!flags.permission.empty()) {
-    if (const auto mode = permission_mode_of(flags.permission); !mode) return print_error(mode.error());
+    if (const auto mode = permission_mode_of("--permission", flags.permission); !mode) return print_error(mode.error());
   }
   // What is wrong with the command line is told now; what is wrong with a workspace that the client names, by the call that needs
   // it.

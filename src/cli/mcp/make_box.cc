@@ -71,7 +71,7 @@ Result<guard::RuleSet> load_rules(const McpFlags& flags, const Commands& command
 Result<guard::PermissionSettings> permission_of(const McpFlags& flags, const guard::RuleSet& rules, bool confined) {
   guard::PermissionSettings settings = rules.permission.value_or(mcp::default_permission());
   if (!flags.permission.empty()) {
-    settings.mode = BELLJAR_TRY(permission_mode_of(flags.permission));
+    settings.mode = BELLJAR_TRY(permission_mode_of("--permission", flags.permission));
     if (!rules.permission) settings.auto_allow_bash_if_sandboxed = settings.mode != guard::PermissionMode::kDefault;
   }
   if (settings.sandbox != guard::SandboxState::kOn && confined)
@@ -203,14 +203,14 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   return made;
 }
 
-Result<guard::PermissionMode> permission_mode_of(const std::string& word) {
+Result<guard::PermissionMode> permission_mode_of(std::string_view option, const std::string& word) {
   static const std::map<std::string, guard::PermissionMode> kWords{{"default", guard::PermissionMode::kDefault},
                                                                    {"auto-edit", guard::PermissionMode::kAutoEdit},
                                                                    {"plan", guard::PermissionMode::kPlan},
                                                                    {"yolo", guard::PermissionMode::kYolo}};
   const auto found = kWords.find(word);
   if (found != kWords.end()) return found->second;
-  return Error(Code::kInvalidArgument, format("--permission cannot be {}", belljar::quoted(word)))
+  return Error(Code::kInvalidArgument, format("{} cannot be {}", option, belljar::quoted(word)))
       .next("one of default, auto-edit, plan, yolo");
 }
 

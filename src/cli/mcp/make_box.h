@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "belljar/result.h"
@@ -38,8 +39,8 @@ bool has_transaction(const McpFlags& flags) noexcept;
 // Reads the policy files and rules anew each time: they may depend on the workspace. Errors: as load_policy; kInvalidArgument.
 Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish);
 
-// The words of --permission and --texts. Errors: kInvalidArgument.
-Result<guard::PermissionMode> permission_mode_of(const std::string& word);
+// The words of --permission (`option`: as it is called) and --texts. Errors: kInvalidArgument.
+Result<guard::PermissionMode> permission_mode_of(std::string_view option, const std::string& word);
 Result<ToolTexts> texts_of(const std::string& word);
 
 }  // namespace belljar::cli
