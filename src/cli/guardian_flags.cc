@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/format.h"
 #include "belljar/error.h"
@@ -13,6 +15,7 @@
 #include "belljar/turn.h"
 #include "belljar/units.h"
 #include "cli/load.h"
+#include "cli/option_values.h"
 
 namespace belljar::cli {
 namespace {
@@ -37,22 +40,33 @@ void add_guardian_options(CLI::App& command, GuardianFlags& flags) {
                   "A second model that looks at each command and change before it is done; it can only make a judgement stricter. "
                   "The key is read from BELLJAR_GUARDIAN_KEY")
       ->type_name("URL");
-  command.add_option("--guardian-model", flags.model, "Its name")->type_name("NAME");
-  command.add_option("--guardian-wire", flags.wire, "What it speaks: openai or anthropic")->type_name("WIRE");
-  command.add_option("--guardian-key-file", flags.key_file, "Its key, instead of the variable")->type_name("FILE");
-  command.add_option("--guardian-failure", flags.failure, "When it gives no verdict: block or ask")->type_name("ADVICE");
-  command.add_option("--guardian-timeout", flags.timeout, "How long it may take")->type_name("TIME");
+  const auto text = [&](const char* name, std::string& to, const char* type, const char* help) {
+    not_empty(command.add_option(name, to, help))->type_name(type);
+  };
+  text("--guardian-model", flags.model, "NAME", "Its name");
+  text("--guardian-wire", flags.wire, "WIRE", "What it speaks: openai (default) or anthropic");
+  text("--guardian-key-file", flags.key_file, "FILE", "Its key, instead of the variable");
+  text("--guardian-failure", flags.failure, "ADVICE", "When it gives no verdict: block (default) or ask");
+  text("--guardian-timeout", flags.timeout, "TIME", "How long it may take (10s)");
 }
 
 Result<std::optional<GuardianOptions>> guardian_of(const GuardianFlags& flags) {
-  if (flags.url.empty() && !flags.model.empty()) return Error(Code::kInvalidArgument, "--guardian-model needs --guardian-url");
+  for (const auto& [name, value] :
+       std::initializer_list<std::pair<const char*, const std::string&>>{{"--guardian-model", flags.model},
+                                                                         {"--guardian-wire", flags.wire},
+                                                                         {"--guardian-key-file", flags.key_file},
+                                                                         {"--guardian-failure", flags.failure},
+                                                                         {"--guardian-timeout", flags.timeout}}) {
+    if (flags.url.empty() && !value.empty())
+      return Error(Code::kInvalidArgument, format("{} needs --guardian-url", name)).next("add --guardian-url URL");
+  }
   if (flags.url.empty()) return std::optional<GuardianOptions>();
   GuardianOptions options{.url = flags.url, .model = flags.model};
   if (flags.wire == "anthropic") options.wire = GuardianWire::kAnthropic;
-  else if (flags.wire != "openai") return cannot_be("--guardian-wire", flags.wire, "openai, anthropic");
+  else if (!flags.wire.empty() && flags.wire != "openai") return cannot_be("--guardian-wire", flags.wire, "openai, anthropic");
   if (flags.failure == "ask") options.on_failure = Advice::kAsk;
-  else if (flags.failure != "block") return cannot_be("--guardian-failure", flags.failure, "block, ask");
-  options.timeout = BELLJAR_TRY(time_of("--guardian-timeout", flags.timeout));
+  else if (!flags.failure.empty() && flags.failure != "block") return cannot_be("--guardian-failure", flags.failure, "block, ask");
+  options.timeout = BELLJAR_TRY(time_of("--guardian-timeout", flags.timeout.empty() ? "10s" : flags.timeout));
   options.key = BELLJAR_TRY(key_of(flags));
   return std::optional<GuardianOptions>(std::move(options));
 }

@@ -20,7 +20,7 @@ inline constexpr const char* kGuardianKey = "BELLJAR_GUARDIAN_KEY";
 
 struct GuardianFlags {
   std::string url, model, key_file;
-  std::string wire = "openai", failure = "block", timeout = "10s";
+  std::string wire, failure, timeout;  // empty: openai, block, 10s
 };
 
 void add_guardian_options(CLI::App& command, GuardianFlags& flags);

@@ -326,12 +326,24 @@ TEST_F(AgentProgram, AWrongCommandLineIsToldAtOnce) {
                {{"--provider", "scripted", "go"}, "--script FILE"},
                {{"--mode", "fast", "--model", "m", "go"}, "one of default, auto-edit, plan, yolo"},
                {{"--modle", "m", "go"}, "did you mean `--model`"},
-               {{"--max-turns", "0", "--model", "m", "go"}, "--max-turns"}};
+               {{"--mode", "bogus", "--model", "m", "go"}, "--mode cannot be `bogus`"},
+               {{"--max-turns", "0", "--model", "m", "go"}, "--max-turns: give a whole number, at least 1"},
+               {{"--max-output", "0", "--model", "m", "go"}, "--max-output: give a whole number, at least 1"},
+               {{"--script", "s.json", "--model", "m", "go"}, "--script is for the scripted provider"},
+               {{"--provider", "scripted", "--script", "nope.json", "go"}, "cannot read the script `nope.json`"},
+               {{"--model", "m", "--guardian-failure", "ask", "go"}, "--guardian-failure needs --guardian-url"},
+               {{"--model", "m", "--content", "nope", "go"}, "cannot read the content policy `nope`"},
+               {{"--model", "m", "--skills", "/nodir", "go"}, "cannot read the skills in `/nodir`"},
+               {{"--model", "m", "--skills", "/", "--no-skills", "go"}, "say two things"}};
   for (const auto& row : kRows) {
     const Outcome outcome = talk(row.args);
     EXPECT_EQ(outcome.exit_code, 125) << row.words << outcome;
     EXPECT_TRUE(has(outcome.err, row.words)) << row.words << outcome;
+    EXPECT_FALSE(has(outcome.err, "policy show")) << row.words << outcome;
   }
+  place_.make_dir("skills");
+  EXPECT_EQ(scripted(R"([{"text": "done"}])", {"--skills", place_ / "skills", "--max-turns", "1", "--max-output", "1", "go"}).out,
+            "done\n");
 }
 
 }  // namespace

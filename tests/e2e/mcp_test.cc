@@ -92,6 +92,25 @@ TEST_F(Mcp, WhatItWorksUnderStandsInTheAuditTrail) {
   EXPECT_EQ(held.find("no sandbox"), std::string::npos) << held;
 }
 
+TEST_F(Mcp, AnOptionOfHttpIsRefusedWithoutIt) {
+  const TempDir place;
+  const std::string token = place.write("token", "0123456789abcdef\n");
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{"--http-no-token"},
+                                                                                    {"--http-idle", "5m"},
+                                                                                    {"--http-token-file", token},
+                                                                                    {"--http-host", "a"},
+                                                                                    {"--http-origin", "b"}}) {
+    std::vector<std::string> args = command();
+    args.insert(args.end(), more.begin(), more.end());
+    const Outcome refused = run(args, {.input = kBegin});
+    EXPECT_EQ(refused.exit_code, 125) << more[0] << refused;
+    EXPECT_NE(refused.err.find(more[0] + " is for a server over HTTP"), std::string::npos) << refused;
+    args.insert(args.end(), {"--http", "nowhere"});
+    EXPECT_NE(run(args, {.input = kBegin}).err.find("--http cannot be `nowhere`"), std::string::npos)
+        << "the twin is looked at further";
+  }
+}
+
 TEST_F(Mcp, MalformedInputIsAnsweredAndStdoutIsProtocolOnly) {
   const std::string huge = R"({"jsonrpc":"2.0","id":3,"method":"ping","params":{"x":")" + std::string(17U << 20, 'x') + "\"}}\n";
   const std::string deep = std::string(100'000, '[') + "\n";

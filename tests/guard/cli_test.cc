@@ -186,6 +186,22 @@ TEST_F(GuardCommand, RulesBehindADanglingLinkAreMissedAloud) {
   EXPECT_EQ(belljar("rules check make").code, 2) << "a link that leads somewhere";
 }
 
+TEST_F(GuardCommand, AnOptionThatWouldDoNothingIsRefused) {
+  for (const std::string option : {"--sandbox off", "--auto-allow", "--allow-unsandboxed", "--exclude make"}) {
+    const auto refused = belljar("rules check " + option + " make");
+    EXPECT_EQ(refused.code, 125) << option;
+    EXPECT_TRUE(has(refused.err, option.substr(0, option.find(' '))) && has(refused.err, "--mode MODE")) << refused.err;
+    EXPECT_NE(belljar("rules check --mode default " + option + " make").code, 125) << option;
+  }
+  write("t.json", R"({"network": {"tlsTerminate": true, "allowLocalBinding": true}})");
+  EXPECT_EQ(belljar("policy import --without network.tlsTerminate ../t.json").code, 0);
+  for (const char* name : {"nothere", "network.allowLocalBinding"}) {
+    const auto refused = belljar(std::string("policy import --without network.tlsTerminate --without ") + name + " ../t.json");
+    EXPECT_EQ(refused.code, 125) << name;
+    EXPECT_TRUE(has(refused.err, std::string("--without `") + name + "` gives up nothing")) << refused.err;
+  }
+}
+
 TEST_F(GuardCommand, ListNamesChecksAndReaders) {
   const auto list = belljar("rules list");
   EXPECT_EQ(list.code, 0);

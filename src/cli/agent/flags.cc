@@ -82,6 +82,10 @@ Result<std::shared_ptr<ModelProvider>> make_model(const AgentFlags& flags) {
     if (flags.script.empty()) return Error(Code::kInvalidArgument, "the scripted provider has no script").next("--script FILE");
     return scripted_model(BELLJAR_TRY(read_text_file(flags.script, "the script")));
   }
+  if (!flags.script.empty())
+    return Error(Code::kInvalidArgument,
+                 format("--script is for the scripted provider, and this is {}", belljar::quoted(flags.provider)))
+        .next("add --provider scripted");
   const auto service = services().find(flags.provider);
   if (service == services().end())
     return Error(Code::kInvalidArgument, format("there is no provider {}", belljar::quoted(flags.provider)))

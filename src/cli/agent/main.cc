@@ -118,6 +118,18 @@ Result<std::shared_ptr<AgentMiddleware>> make_log(const std::string& path, const
   return run_log(put);
 }
 
+// The user's own directory may be absent; one that somebody named is to be there.
+Result<void> check_skills(const AgentFlags& flags) {
+  if (flags.skills_directory.empty()) return {};
+  if (flags.no_skills) return Error(Code::kInvalidArgument, "--skills and --no-skills say two things").next("leave one out");
+  const UniqueFd directory(::open(flags.skills_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.valid()) return {};
+  return Error(errno == ENOENT ? Code::kNotFound : Code::kInvalidArgument,
+               format("cannot read the skills in {}", belljar::quoted(flags.skills_directory)))
+      .sys(errno, "open")
+      .next("name a directory: --skills DIR");
+}
+
 Result<std::vector<std::shared_ptr<AgentMiddleware>>> make_middleware(const AgentFlags& flags, const mcp::MadeBox& box) {
   std::vector<std::shared_ptr<AgentMiddleware>> all;
   if (!flags.log.empty()) all.push_back(BELLJAR_TRY(make_log(flags.log, box.warnings)));
@@ -125,6 +137,7 @@ Result<std::vector<std::shared_ptr<AgentMiddleware>>> make_middleware(const Agen
   all.push_back(summary());
   all.push_back(todo_list());
   all.push_back(sub_agents());
+  BELLJAR_CHECK(check_skills(flags));
   const std::string directory = flags.skills_directory.empty() ? variable("HOME") + "/.agents/skills" : flags.skills_directory;
   if (!flags.no_skills)
     all.push_back(skills(directory, [](const std::string& text) { print_note(text); }, box.sandbox->workspace()));

@@ -39,7 +39,7 @@ namespace {
 
 struct Given {
   std::vector<std::string> rules;
-  std::string policy, workspace = ".", text, mode, sandbox = "on";
+  std::string policy, workspace = ".", text, mode, sandbox;
   std::vector<std::string> excluded;
   bool json = false, auto_allow = false, allow_unsandboxed = false, no_files = false;
 };
@@ -78,7 +78,7 @@ Result<guard::PermissionSettings> settings_of(const Given& given) {
   static const std::map<std::string, guard::SandboxState> kStates{
       {"on", guard::SandboxState::kOn}, {"off", guard::SandboxState::kOff}, {"unavailable", guard::SandboxState::kUnavailable}};
   const auto mode = kModes.find(given.mode);
-  const auto state = kStates.find(given.sandbox);
+  const auto state = kStates.find(given.sandbox.empty() ? "on" : given.sandbox);
   if (mode == kModes.end())
     return Error(Code::kInvalidArgument, format("there is no mode {}", belljar::quoted(given.mode)))
         .next("one of default, auto-edit, plan, yolo");
@@ -116,7 +116,20 @@ int decide(const Given& given, guard::RuleSet rules) {
   return printed != 0 ? printed : static_cast<int>(permission.outcome);
 }
 
+// Those that only --mode reads.
+Result<void> check_options(const Given& given) {
+  if (!given.mode.empty()) return {};
+  const char* option = !given.sandbox.empty()    ? "--sandbox"
+                       : given.auto_allow        ? "--auto-allow"
+                       : given.allow_unsandboxed ? "--allow-unsandboxed"
+                       : !given.excluded.empty() ? "--exclude"
+                                                 : nullptr;
+  if (option == nullptr) return {};
+  return Error(Code::kInvalidArgument, format("{} is for a permission mode, and there is none", option)).next("add --mode MODE");
+}
+
 int check(Given& given) {
+  if (const auto useless = check_options(given); !useless) return print_error(useless.error());
   if (given.text == "-") {
     auto text = read_stdin(guard::kMaxScript);
     if (!text) return print_error(text.error());
@@ -184,7 +197,7 @@ void add_rules(CLI::App& app, int& exit_code) {
   checking->add_flag("--json", given->json, "As one JSON object");
   checking->add_option("--mode", given->mode, "Say what this permission mode makes of it: default, auto-edit, plan, yolo")
       ->type_name("MODE");
-  checking->add_option("--sandbox", given->sandbox, "With --mode: on, off, unavailable")->type_name("STATE");
+  not_empty(checking->add_option("--sandbox", given->sandbox, "With --mode: on (default), off, unavailable"))->type_name("STATE");
   checking->add_flag("--auto-allow", given->auto_allow, "With --mode: auto_allow_bash_if_sandboxed");
   checking->add_flag("--allow-unsandboxed", given->allow_unsandboxed, "With --mode: allow_unsandboxed_commands");
   repeatable(checking->add_option("--exclude", given->excluded, "With --mode: an entry of excluded_commands"))->type_name("PREFIX");

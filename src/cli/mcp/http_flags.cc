@@ -57,12 +57,23 @@ void add_http_options(CLI::App& command, HttpFlags& flags) {
   repeatable(
       command.add_option("--http-origin", flags.origins, "An Origin header that is welcome besides our own: https://ui.example"))
       ->type_name("ORIGIN");
-  command.add_option("--http-idle", flags.idle, "A session without requests, stream or call ends after this")
-      ->type_name("TIME")
-      ->capture_default_str();
+  not_empty(command.add_option("--http-idle", flags.idle, "A session without requests, stream or call ends after this (30m)"))
+      ->type_name("TIME");
 }
 
 void forget_token() { (void)take_variable(kTokenVariable); }
+
+Result<void> check_no_http(const HttpFlags& flags) {
+  const char* option = !flags.token_file.empty() ? "--http-token-file"
+                       : flags.no_token          ? "--http-no-token"
+                       : !flags.hosts.empty()    ? "--http-host"
+                       : !flags.origins.empty()  ? "--http-origin"
+                       : !flags.idle.empty()     ? "--http-idle"
+                                                 : nullptr;
+  if (option == nullptr) return {};
+  return Error(Code::kInvalidArgument, format("{} is for a server over HTTP, and this one serves stdin and stdout", option))
+      .next("add --http [ADDR:]PORT");
+}
 
 Result<HttpSettings> http_of(const HttpFlags& flags) {
   const auto address = mcp::parse_http_address(flags.address);
@@ -73,7 +84,7 @@ Result<HttpSettings> http_of(const HttpFlags& flags) {
   settings.options.address = *address;
   settings.options.rules.hosts = flags.hosts;
   settings.options.rules.origins = flags.origins;
-  const auto idle = parse_duration(flags.idle);
+  const auto idle = parse_duration(flags.idle.empty() ? "30m" : flags.idle);
   if (!idle || idle->count() <= 0)
     return Error(Code::kInvalidArgument, format("--http-idle cannot be {}", belljar::quoted(flags.idle)))
         .next("a time, such as 30m");

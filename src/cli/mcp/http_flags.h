@@ -18,7 +18,7 @@ struct HttpFlags {
   std::string token_file;  // --http-token-file
   bool no_token = false;
   std::vector<std::string> hosts, origins;
-  std::string idle = "30m";
+  std::string idle;  // --http-idle; empty: 30m
 };
 
 void add_http_options(CLI::App& command, HttpFlags& flags);
@@ -30,5 +30,7 @@ struct HttpSettings {
 // Where none is needed: no command is to find it.
 void forget_token();
 Result<HttpSettings> http_of(const HttpFlags& flags);
+// Without --http: that none of the others was given. Errors: kInvalidArgument, naming it.
+Result<void> check_no_http(const HttpFlags& flags);
 
 }  // namespace belljar::cli

@@ -93,7 +93,10 @@ int serve(const McpFlags& flags) {
   auto defence = defence_of(flags.defence, *texts);
   if (!defence) return print_error(defence.error());
   const bool http = !flags.http.address.empty();
-  if (!http) forget_token();
+  if (!http) {
+    forget_token();
+    if (const auto alone = check_no_http(flags.http); !alone) return print_error(alone.error());
+  }
   Result<HttpSettings> settings = http ? http_of(flags.http) : HttpSettings{};
   if (!settings) return print_error(settings.error());
   // Over HTTP a client may be another machine's: it names no directory of this one.
