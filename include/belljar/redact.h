@@ -27,6 +27,8 @@ class Redactor {
   Redactor();
   // The values of variables whose names look like a secret's (the policy's own list), besides.
   static Redactor from_environment(const std::map<std::string, std::string>& environment);
+  // The same of a further environment: what a policy or a command sets besides. Two values of one name are both taken.
+  Redactor& add_environment(const std::map<std::string, std::string>& environment);
   // False: too short or too long, and not taken.
   bool add(std::string_view name, std::string_view value);
 

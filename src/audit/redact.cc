@@ -46,14 +46,18 @@ Redactor::Redactor() {
 
 Redactor Redactor::from_environment(const std::map<std::string, std::string>& environment) {
   Redactor redactor;
+  return redactor.add_environment(environment);
+}
+
+Redactor& Redactor::add_environment(const std::map<std::string, std::string>& environment) {
   const auto patterns = policy::secret_variables();
   for (const auto& [name, value] : environment) {
     const bool secret = std::ranges::any_of(patterns, [&](std::string_view p) { return policy::name_match(p, name); });
     const bool plain = std::ranges::any_of(kPlain, [&](std::string_view p) { return policy::name_match(p, name); });
     // A path to a file with secrets (SSH_AUTH_SOCK, GOOGLE_APPLICATION_CREDENTIALS) is none itself.
-    if (secret && !plain && !value.starts_with('/')) redactor.add(name, value);
+    if (secret && !plain && !value.starts_with('/')) add(name, value);
   }
-  return redactor;
+  return *this;
 }
 
 bool Redactor::add(std::string_view name, std::string_view value) {

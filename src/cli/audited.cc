@@ -36,8 +36,7 @@ namespace belljar::cli {
 
 namespace {
 
-std::vector<std::string> without_secrets(const std::vector<std::string>& argv) {
-  const Redactor redactor = Redactor::from_environment(by_name(own_environment()));
+std::vector<std::string> without_secrets(const std::vector<std::string>& argv, const Redactor& redactor) {
   std::vector<std::string> result;
   for (const std::string& word : argv) result.push_back(redactor(word));
   return result;
@@ -98,11 +97,11 @@ AuditFields& add_result(AuditFields& fields, const ExecResult& result) {
   return fields;
 }
 
-AuditFields fields_of(const Violation& violation) {
+AuditFields fields_of(const Violation& violation, const Redactor& redactor) {
   return AuditFields()
       .text("acted", rfc3339(violation.time))
       .text("operation", violation.operation)
-      .text("target", violation.target)
+      .text("target", redactor(violation.target))
       .text("rule", violation.rule)
       .text("origin", to_string(violation.origin))
       .text("program", violation.program)
@@ -111,12 +110,12 @@ AuditFields fields_of(const Violation& violation) {
       .number("count", static_cast<std::int64_t>(violation.count));
 }
 
-AuditFields fields_of(const EgressRecord& record) {
+AuditFields fields_of(const EgressRecord& record, const Redactor& redactor) {
   return AuditFields()
       .text("ended", rfc3339(record.time))
       .text("protocol", record.protocol)
       .text("method", record.method)
-      .text("host", record.host)
+      .text("host", redactor(record.host))
       .number("port", record.port)
       .text("address", record.address)
       .boolean("allowed", record.allowed)
@@ -147,9 +146,14 @@ Result<std::optional<AuditTrail>> open_trail(const AuditFlags& flags, LoadedPoli
   return std::optional<AuditTrail>(BELLJAR_TRY(AuditTrail::open(file, std::move(options))));
 }
 
-Result<RunAudit> RunAudit::open(const AuditFlags& flags, LoadedPolicy* loaded) {
+Result<RunAudit> RunAudit::open(const AuditFlags& flags, const PolicyFlags& given, LoadedPolicy* loaded) {
   RunAudit audit;
   audit.trail_ = BELLJAR_TRY(open_trail(flags, loaded));
+  if (!audit.trail_) return audit;
+  // The flags besides: there may be no policy, because one of its files is wrong.
+  audit.secrets_ = Redactor::from_environment(by_name(own_environment()));
+  audit.secrets_.add_environment(variables_set(given));
+  if (loaded != nullptr) audit.secrets_.add_environment(loaded->effective.policy.environment.set);
   return audit;
 }
 
@@ -157,23 +161,24 @@ Result<void> RunAudit::start(const Command& command, const LoadedPolicy& loaded)
   if (!trail_) return {};
   BELLJAR_CHECK(trail_->reserve());
   const Policy& policy = loaded.effective.policy;
-  run_ = static_cast<std::int64_t>(BELLJAR_TRY(trail_->append("run.start", AuditFields()
-                                                                               .texts("argv", without_secrets(command.argv))
-                                                                               .text("workspace", loaded.context.workspace)
-                                                                               .text("cwd", command.cwd)
-                                                                               .text("profile", policy.profile)
-                                                                               .text("mode", to_string(policy.mode))
-                                                                               .text("network", to_string(policy.network.mode))
-                                                                               .text("backend", policy.backend)
-                                                                               .number("uid", ::geteuid()))));
+  run_ =
+      static_cast<std::int64_t>(BELLJAR_TRY(trail_->append("run.start", AuditFields()
+                                                                            .texts("argv", without_secrets(command.argv, secrets_))
+                                                                            .text("workspace", loaded.context.workspace)
+                                                                            .text("cwd", command.cwd)
+                                                                            .text("profile", policy.profile)
+                                                                            .text("mode", to_string(policy.mode))
+                                                                            .text("network", to_string(policy.network.mode))
+                                                                            .text("backend", policy.backend)
+                                                                            .number("uid", ::geteuid()))));
   return {};
 }
 
 Result<void> RunAudit::end(const ExecResult& result) {
   if (!trail_) return {};
   const auto write = [&](std::string_view kind, AuditFields fields) { return trail_->append(kind, fields.number("run", run_)); };
-  for (const Violation& violation : result.violations) BELLJAR_TRY(write("violation", fields_of(violation)));
-  for (const EgressRecord& record : result.egress) BELLJAR_TRY(write("egress", fields_of(record)));
+  for (const Violation& violation : result.violations) BELLJAR_TRY(write("violation", fields_of(violation, secrets_)));
+  for (const EgressRecord& record : result.egress) BELLJAR_TRY(write("egress", fields_of(record, secrets_)));
   AuditFields fields;
   BELLJAR_TRY(write("run.end", add_result(fields, result)));
   return {};
@@ -182,7 +187,7 @@ Result<void> RunAudit::end(const ExecResult& result) {
 Result<void> RunAudit::refused(const std::vector<std::string>& argv, const Error& error) {
   if (!trail_) return {};
   AuditFields fields;
-  fields.texts("argv", without_secrets(argv)).text("error", error.line());
+  fields.texts("argv", without_secrets(argv, secrets_)).text("error", secrets_(error.line()));
   if (run_ >= 0) fields.number("run", run_);
   BELLJAR_TRY(trail_->append("run.refused", fields));
   return {};

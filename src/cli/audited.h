@@ -9,7 +9,9 @@
 #include "belljar/audit.h"
 #include "belljar/command.h"
 #include "belljar/exec_result.h"
+#include "belljar/redact.h"
 #include "cli/load.h"
+#include "cli/policy_flags.h"
 
 namespace CLI {
 class App;
@@ -31,7 +33,7 @@ Result<std::optional<AuditTrail>> open_trail(const AuditFlags& flags, LoadedPoli
 class RunAudit {
  public:
   // Without --audit: does nothing, ever. Errors: as open_trail.
-  static Result<RunAudit> open(const AuditFlags& flags, LoadedPolicy* loaded);
+  static Result<RunAudit> open(const AuditFlags& flags, const PolicyFlags& given, LoadedPolicy* loaded);
 
   // "run.start", before anything runs; a trail that has no room refuses the run. Errors: as AuditTrail::append.
   Result<void> start(const Command& command, const LoadedPolicy& loaded);
@@ -43,6 +45,7 @@ class RunAudit {
  private:
   std::optional<AuditTrail> trail_;
   std::int64_t run_ = -1;  // number of its "run.start"
+  Redactor secrets_;       // the values of the caller's variables, of the policy's and of --env
 };
 
 }  // namespace belljar::cli

@@ -129,6 +129,18 @@ void add_policy_options(CLI::App& app, PolicyFlags& flags, std::span<const char*
   }
 }
 
+std::map<std::string, std::string> variables_set(const PolicyFlags& flags) {
+  std::map<std::string, std::string> variables;
+  for (const auto& [key, texts] : flags.values) {
+    if (key->name != "environment.set") continue;
+    for (const std::string& text : texts) {
+      if (const std::size_t equals = text.find('='); equals != std::string::npos)
+        variables[text.substr(0, equals)] = text.substr(equals + 1);
+    }
+  }
+  return variables;
+}
+
 Result<policy::Layer> flags_layer(const PolicyFlags& flags) {
   policy::Layer layer;
   layer.name = "flag";

@@ -2,6 +2,7 @@
 // `belljar policy explain --write /x` shows exactly what `belljar run --write /x` would do.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,6 +31,9 @@ struct PolicyFlags {
 // With `words` (argv), only the options that occur there before "--" are built, all of them when help is asked for: fifty options
 // cost 0.1 ms, which is a tenth of a short start. Unknown options are still answered with the nearest name, see usage_error().
 void add_policy_options(CLI::App& app, PolicyFlags& flags, std::span<const char* const> words = {});
+
+// What --env gave, as far as it can be read: for keeping values out of records, also when the policy is refused.
+std::map<std::string, std::string> variables_set(const PolicyFlags& flags);
 
 // The flags as a layer named "flag"; each value's origin reads "flag --write". Errors: kInvalidArgument, naming the option.
 Result<policy::Layer> flags_layer(const PolicyFlags& flags);

@@ -168,7 +168,7 @@ Result<LoadedPolicy> load_audited(const Given& given, RunAudit& audit) {
   // Asked here as well, so that a plain run touches no page of what looks into TLS.
   if (loaded && loaded->effective.policy.network.mode == NetMode::kProxy)
     BELLJAR_CHECK(become_tls_program(loaded->effective.policy));
-  audit = BELLJAR_TRY(RunAudit::open(given.audit, loaded ? &*loaded : nullptr));
+  audit = BELLJAR_TRY(RunAudit::open(given.audit, given.flags, loaded ? &*loaded : nullptr));
   return loaded;
 }
 

@@ -19,6 +19,7 @@
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/events.h"
+#include "belljar/redact.h"
 #include "belljar/result.h"
 
 namespace belljar::keeper {
@@ -33,8 +34,8 @@ void shorten(std::string& text) {
 
 }  // namespace
 
-Result<std::shared_ptr<EventLog>> EventLog::open(UniqueFd directory, std::string sandbox) {
-  std::shared_ptr<EventLog> log(new EventLog(std::move(directory), std::move(sandbox)));
+Result<std::shared_ptr<EventLog>> EventLog::open(UniqueFd directory, std::string sandbox, Redactor secrets) {
+  std::shared_ptr<EventLog> log(new EventLog(std::move(directory), std::move(sandbox), std::move(secrets)));
   BELLJAR_CHECK(log->open_file());
   return log;
 }
@@ -46,7 +47,21 @@ Result<void> EventLog::open_file() {
   return Error(Code::kUnavailable, "cannot make the sandbox's log").sys(errno, "openat");
 }
 
+void EventLog::hide_secrets(Event& event) const {
+  if (auto* execution = std::get_if<ExecutionEvent>(&event.body)) {
+    execution->command = secrets_(execution->command);
+    execution->error = secrets_(execution->error);
+  } else if (auto* refused = std::get_if<ViolationEvent>(&event.body)) {
+    refused->violation.target = secrets_(refused->violation.target);
+  } else if (auto* egress = std::get_if<EgressEvent>(&event.body)) {
+    egress->record.host = secrets_(egress->record.host);
+  } else if (auto* lifecycle = std::get_if<LifecycleEvent>(&event.body)) {
+    lifecycle->detail = secrets_(lifecycle->detail);
+  }
+}
+
 void EventLog::publish(Event event) noexcept {
+  hide_secrets(event);
   const std::lock_guard lock(mutex_);
   event.sequence = next_++;
   event.time = std::chrono::system_clock::now();

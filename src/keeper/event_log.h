@@ -12,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "belljar/events.h"
+#include "belljar/redact.h"
 #include "belljar/result.h"
 
 namespace belljar::keeper {
@@ -27,8 +28,8 @@ inline constexpr std::size_t kCommandBytes = 2048;
 // Safe from any thread.
 class EventLog final : public EventSink {
  public:
-  // Writes into the directory `directory`. Errors: kUnavailable, kResourceExhausted.
-  static Result<std::shared_ptr<EventLog>> open(UniqueFd directory, std::string sandbox);
+  // Writes into the directory `directory`; what `secrets` knows is in no line. Errors: kUnavailable, kResourceExhausted.
+  static Result<std::shared_ptr<EventLog>> open(UniqueFd directory, std::string sandbox, Redactor secrets);
 
   // Sets number, time and the sandbox's id. Never blocks on a reader; a full disk costs the file's line, not memory's.
   void publish(Event event) noexcept override;
@@ -44,12 +45,15 @@ class EventLog final : public EventSink {
   void close();
 
  private:
-  EventLog(UniqueFd directory, std::string sandbox) : directory_(std::move(directory)), sandbox_(std::move(sandbox)) {}
+  EventLog(UniqueFd directory, std::string sandbox, Redactor secrets)
+      : directory_(std::move(directory)), sandbox_(std::move(sandbox)), secrets_(std::move(secrets)) {}
   Result<void> open_file();
+  void hide_secrets(Event& event) const;
   void write_line(const std::string& line);
 
   const UniqueFd directory_;
   const std::string sandbox_;
+  const Redactor secrets_;
   std::mutex mutex_;
   std::condition_variable grown_;
   // guarded by mutex_

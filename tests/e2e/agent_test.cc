@@ -160,11 +160,12 @@ TEST_F(AgentProgram, AWorkspaceThatIsATransaction) {
 }
 
 TEST_F(AgentProgram, WhatItDidIsInTheAuditTrail) {
-  constexpr const char* kScript = R"([{"calls": [{"name": "bash", "arguments": {"command": "echo audited"}}]}, {"text": "done"}])";
+  constexpr const char* kScript =
+      R"([{"calls": [{"name": "bash", "arguments": {"command": "echo audited zebra-t0ps3cret"}}]}, {"text": "done"}])";
   const std::string trail = place_ / "trail.jsonl";
-  const Outcome outcome = scripted(kScript, {"--mode", "yolo", "--audit", trail, "go"});
+  const Outcome outcome = scripted(kScript, {"--mode", "yolo", "--audit", trail, "--env", "MY_API_TOKEN=zebra-t0ps3cret", "go"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
-  EXPECT_TRUE(has(read_file(trail), "echo audited"));
+  EXPECT_TRUE(has(read_file(trail), "echo audited [redacted:MY_API_TOKEN]"));
   EXPECT_EQ(belljar({"audit", "verify", trail}).exit_code, 0);
   const Outcome inside = scripted(kScript, {"--mode", "yolo", "--audit", workspace_ / "trail.jsonl", "go"});
   EXPECT_EQ(inside.exit_code, 125);

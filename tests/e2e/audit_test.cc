@@ -64,6 +64,40 @@ TEST(Audit, ValuesOfSecretVariablesAreNotRecorded) {
   EXPECT_TRUE(has(bytes, "plain-word")) << bytes;
 }
 
+TEST(Audit, ValuesThatAFlagOrAPolicySetsAreNotRecorded) {
+  const Place place;
+  const std::string policy = place.dir / "policy.toml";
+  std::ofstream(policy) << "[environment]\nset = { POLICY_TOKEN = \"lion-t0ps3cret\", PLACE = \"plain-place\" }\n";
+  const std::vector<std::string> given = {"--policy",
+                                          policy,
+                                          "--env",
+                                          "MY_API_TOKEN=zebra-t0ps3cret",
+                                          "--env",
+                                          "COLOUR=plain-word",
+                                          "--",
+                                          "echo",
+                                          "zebra-t0ps3cret",
+                                          "lion-t0ps3cret",
+                                          "own-t0ps3cret",
+                                          "plain-word",
+                                          "plain-place"};
+  // Its own value is set over: both are kept out.
+  EXPECT_EQ(place.run(given, {{"MY_API_TOKEN", "own-t0ps3cret"}}).out,
+            "zebra-t0ps3cret lion-t0ps3cret own-t0ps3cret plain-word plain-place\n");
+  std::string bytes = test::read_file(place.trail);
+  EXPECT_FALSE(has(bytes, "t0ps3cret")) << bytes;
+  EXPECT_TRUE(has(bytes, "[redacted:MY_API_TOKEN]") && has(bytes, "[redacted:POLICY_TOKEN]")) << bytes;
+  EXPECT_TRUE(has(bytes, "plain-word") && has(bytes, "plain-place")) << bytes;
+  // A run that is refused because its policy is wrong, and the path of a refused act.
+  EXPECT_EQ(
+      place.run({"--env", "MY_API_TOKEN=bear-t0ps3cret", "--policy", "no-such-profile", "--", "echo", "bear-t0ps3cret"}).exit_code,
+      125);
+  place.run({"--env", "MY_API_TOKEN=bear-t0ps3cret", "-c", "touch /etc/$MY_API_TOKEN"});
+  bytes = test::read_file(place.trail);
+  EXPECT_FALSE(has(bytes, "t0ps3cret")) << bytes;
+  EXPECT_TRUE(has(place.shown("run.refused"), "[redacted:MY_API_TOKEN]")) << place.shown("run.refused");
+}
+
 TEST(Audit, TheCommandNeitherReadsNorWritesTheTrail) {
   const Place place;
   const Outcome inside = place.run({"--read", place.log, "-c", "cat " + place.trail + "; echo x >> " + place.trail});

@@ -335,6 +335,10 @@ TEST_F(Keep, LogsTellCommandsAndRefusals) {
   EXPECT_TRUE(has(log.out, "refused: ") && has(log.out, "`/etc/belljar-test`")) << log;
   EXPECT_TRUE(has(log.out, "[redacted:DEPLOY_TOKEN]") && !has(log.out, "t0ps3cret")) << log;
   EXPECT_TRUE(has(log.out, "started")) << log;
+  const std::string set = create({"--env", "MY_API_TOKEN=lion-t0ps3cret", "--env", "COLOUR=plain-word"});
+  EXPECT_EQ(call({"exec", set, "--", "echo", "lion-t0ps3cret", "plain-word"}).out, "lion-t0ps3cret plain-word\n");
+  const Outcome kept = call({"logs", set});
+  EXPECT_TRUE(has(kept.out, "echo [redacted:MY_API_TOKEN] plain-word") && !has(kept.out, "t0ps3cret")) << kept;
   Running follow(words({"logs", id, "--follow", "--json"}), options());
   EXPECT_TRUE(follow.wait_for_output(R"("kind":"resource")"));
   EXPECT_TRUE(follow.wait_for_output(R"("target":"/etc/belljar-test")"));

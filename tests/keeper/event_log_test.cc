@@ -15,7 +15,8 @@ namespace {
 using namespace std::chrono_literals;
 
 std::shared_ptr<EventLog> open_in(const test::TempDir& directory) {
-  auto log = EventLog::open(UniqueFd(::open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), "sb-test");
+  auto log = EventLog::open(UniqueFd(::open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), "sb-test",
+                            Redactor::from_environment({{"DEPLOY_TOKEN", "t0ps3cret"}}));
   EXPECT_TRUE(log);
   return *log;
 }
@@ -35,6 +36,22 @@ TEST(EventLog, TellsWhatHappenedAndWaitsForMore) {
   later.join();
   ASSERT_EQ(lines.lines.size(), 1U);
   EXPECT_EQ(test::read_file(directory / kLog), log->read(0, 0ms).lines[0] + "\n" + lines.lines[0] + "\n");
+}
+
+TEST(EventLog, HasNoSecretValues) {
+  const test::TempDir directory;
+  const auto log = open_in(directory);
+  log->publish({.body = ExecutionEvent{.command = "echo t0ps3cret word", .error = "no t0ps3cret here"}});
+  log->publish({.body = ViolationEvent{{.target = "/etc/t0ps3cret"}}});
+  log->publish({.body = EgressEvent{{.host = "t0ps3cret.example"}}});
+  const EventLog::Lines lines = log->read(0, 0ms);
+  ASSERT_EQ(lines.lines.size(), 3U);
+  for (const std::string& line : lines.lines) {
+    EXPECT_EQ(line.find("t0ps3cret"), std::string::npos) << line;
+    EXPECT_NE(line.find("[redacted:DEPLOY_TOKEN]"), std::string::npos) << line;
+  }
+  EXPECT_NE(lines.lines[0].find("] word"), std::string::npos) << lines.lines[0];
+  EXPECT_EQ(test::read_file(directory / kLog).find("t0ps3cret"), std::string::npos);
 }
 
 TEST(EventLog, KeepsTheLastPartAndCountsTheRest) {

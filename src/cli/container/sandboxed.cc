@@ -198,7 +198,7 @@ Result<Begun> begin_first(const Given& given, const SandboxedBackend& backend, C
 Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, RunAudit& audit, UniqueFd& report,
                           std::optional<Error>& unstopped, std::vector<TriedBackend>& tried) {
   auto loaded = load_policy(given.flags);
-  audit = BELLJAR_TRY(RunAudit::open(given.audit, loaded ? &*loaded : nullptr));
+  audit = BELLJAR_TRY(RunAudit::open(given.audit, given.flags, loaded ? &*loaded : nullptr));
   if (!loaded) return loaded.error();
   for (const std::string& warning : loaded->effective.warnings) print_note("warning: " + warning);
   if (!given.report.empty()) report = BELLJAR_TRY(create_output(given.report, "the report", "--report", *loaded));

@@ -197,9 +197,11 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   made.judge = BELLJAR_TRY(mcp::make_judge(std::move(settings), std::move(rules)));
   made.sandbox = BELLJAR_TRY(make_sandbox(config));
   if (quota) made.sandbox = with_write_quota(made.sandbox, *quota);
-  if (trail)
-    made.sandbox = with_audit(made.sandbox, std::move(trail),
-                              std::make_shared<Redactor>(Redactor::from_environment(by_name(own_environment()))));
+  if (trail) {
+    const auto secrets = std::make_shared<Redactor>(Redactor::from_environment(by_name(own_environment())));
+    secrets->add_environment(config.policy.environment.set);
+    made.sandbox = with_audit(made.sandbox, std::move(trail), secrets);
+  }
   return made;
 }
 

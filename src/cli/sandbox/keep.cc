@@ -24,6 +24,7 @@
 #include "belljar/events.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
+#include "belljar/redact.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/state_dir.h"
@@ -93,6 +94,7 @@ struct Made {
   std::optional<LoadedPolicy> loaded;
   std::shared_ptr<session::LiveSandbox> sandbox;
   std::vector<std::string> notes;
+  std::map<std::string, std::string> visible;  // of the caller's variables
 };
 
 Result<Made> make(Json& setup) {
@@ -113,6 +115,7 @@ Result<Made> make(Json& setup) {
   config.backend = (*backend)->name();
   config.workspace = made.loaded->context.workspace;
   config.caller_env = filtered(config.policy, setup.at("env").get<std::map<std::string, std::string>>());
+  made.visible = config.caller_env;
   setup.erase("env");
   // Whatever else the policy says, the way to the keepers is nobody's inside.
   policy::hide_state(config.policy.filesystem.entries, BELLJAR_TRY(keeper::sandboxes_path()));
@@ -136,6 +139,13 @@ keeper::About about_of(const Made& made) {
     about.output_bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(policy.limits.output_bytes->count, INT64_MAX));
   about.output_kills = policy.limits.output_action == OutputAction::kKill;
   return about;
+}
+
+// What commands find in their environment, whichever front they come from. What a front knows besides it redacts itself.
+Redactor secrets_of(const Made& made) {
+  Redactor secrets = Redactor::from_environment(made.visible);
+  secrets.add_environment(made.loaded->effective.policy.environment.set);
+  return secrets;
 }
 
 std::vector<std::string> accepted(const EnforcementReport& report, const Policy& policy) {
@@ -170,7 +180,7 @@ Result<void> keep_it(Json& setup, std::optional<keeper::Channel>& channel) {
     directory.discard(about.id);
     return error;
   };
-  auto log = keeper::EventLog::open(UniqueFd(::fcntl(claim.directory.get(), F_DUPFD_CLOEXEC, 3)), about.id);
+  auto log = keeper::EventLog::open(UniqueFd(::fcntl(claim.directory.get(), F_DUPFD_CLOEXEC, 3)), about.id, secrets_of(made));
   if (!log) return give_up(log.error());
   const Policy& policy = made.loaded->effective.policy;
   keeper::Keeper keeper({made.sandbox, *log, policy.limits, policy.network.mode, default_state_dir()}, std::move(claim), directory,
