@@ -26,7 +26,7 @@
 namespace belljar {
 
 struct PoolOptions {
-  // What each of them is. `workspace` stays empty: each gets an empty one of its own.
+  // What each of them is. `workspace` and `transaction` stay empty: each gets an empty workspace of its own, which goes with it.
   SandboxConfig sandbox;
   // Where those are made: an existing directory of the host. Empty: one below $TMPDIR or /var/tmp, removed with the pool.
   std::string workspaces;

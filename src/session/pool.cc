@@ -176,6 +176,15 @@ Result<void> PoolState::start() {
     return Error(Code::kInvalidArgument, "cannot make a pool of sandboxes on one workspace")
         .reason("what one leaves there the next would find")
         .next("leave `workspace` empty: each gets one of its own below PoolOptions::workspaces");
+  if (!options_.sandbox.transaction.empty())
+    return Error(Code::kInvalidArgument, "cannot make a pool of sandboxes in a transaction")
+        .reason("a transaction goes on from what the workspace holds, and here each is made anew and removed")
+        .next("leave `transaction` empty, or make_sandbox() with a workspace of your own");
+  // It ends a path for the kernel: another directory than the one that was named.
+  if (options_.workspaces.find('\0') != std::string::npos)
+    return Error(Code::kInvalidArgument, format("cannot make a pool with the `workspaces` {}", quoted(options_.workspaces)))
+        .reason("it holds a NUL byte")
+        .next("name a directory that you may write to (PoolOptions::workspaces)");
   if (options_.most < 1 || options_.most < options_.ready)
     return Error(Code::kInvalidArgument, format("cannot make a pool of at most {} with {} ready", options_.most, options_.ready))
         .next("let `most` be at least 1 and at least `ready`");
