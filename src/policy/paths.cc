@@ -30,6 +30,20 @@ Result<void> check_plain(std::string_view text, std::string_view kind) {
   return {};
 }
 
+// What other matchers take for something else and ours would take literally. `inside`: what stands between the brackets.
+Result<void> check_class(std::string_view glob, std::string_view inside) {
+  const auto bad = [&](std::string why, std::string next) {
+    return Error(Code::kInvalidArgument, format("{} cannot be a pattern", quoted(glob)))
+        .reason(std::move(why))
+        .next(std::move(next));
+  };
+  if (inside.starts_with('^')) return bad("`[^` negates nothing here", "write [!...] for any other character");
+  const std::size_t named = inside.find("[:");
+  if (named != std::string_view::npos && inside.size() > named + 2 && inside.ends_with(':'))
+    return bad("character classes have no names here", "write the range: [a-z], [0-9], [A-Za-z]");
+  return {};
+}
+
 }  // namespace
 
 Result<void> check_path(std::string_view path) {
@@ -68,6 +82,7 @@ Result<void> check_glob(std::string_view glob) {
       return Error(Code::kInvalidArgument, format("{} cannot be a pattern", quoted(glob)))
           .reason("a `[` is not closed before the next `/`");
     }
+    BELLJAR_CHECK(check_class(glob, glob.substr(i + 1, close - i - 1)));
     i = close;
   }
   return {};
@@ -223,6 +238,27 @@ bool glob_match(std::string_view glob, std::string_view path) noexcept {
     glob = back->first;
     path = back->second;
   }
+}
+
+Result<std::string> glob_below(std::string_view glob, std::string_view top, std::string_view other) {
+  BELLJAR_CHECK(check_glob(glob));
+  const auto escapes = [glob] {
+    return Error(Code::kInvalidArgument, format("path escapes workspace: {}", escaped(glob)))
+        .next("give a pattern relative to the workspace, without `..`");
+  };
+  std::string plain;
+  for (std::string_view rest = glob; !rest.empty();) {
+    const std::string_view part = take(rest);
+    if (part == "..") return escapes();
+    if (!part.empty() && part != ".") plain.append("/").append(part);
+  }
+  if (!glob.starts_with('/')) return plain.empty() ? plain : plain.substr(1);
+  for (const std::string_view name : {top, other}) {
+    if (name.empty() || !is_within(plain, name)) continue;
+    plain.erase(0, name == "/" ? 0 : name.size());
+    return plain.empty() ? plain : plain.substr(1);
+  }
+  return escapes();
 }
 
 std::optional<std::size_t> glob_covers(std::string_view glob, std::string_view path) noexcept {

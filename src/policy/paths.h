@@ -38,6 +38,10 @@ std::size_t components(std::string_view path) noexcept;
 // `*` and `?` stay within a component, `**` as a whole component spans any number of them (also none), `[a-z]` and `[!a-z]` are
 // classes.
 bool glob_match(std::string_view glob, std::string_view path) noexcept;
+// What a search below a directory looks for: `glob` relative to it, without `.` components. An absolute one may begin with the
+// directory's name, or with `other` (empty: it has none). Errors: as check_glob; kInvalidArgument, "path escapes workspace: ...",
+// a `..` or a place elsewhere.
+Result<std::string> glob_below(std::string_view glob, std::string_view top, std::string_view other = {});
 // Length of the longest prefix of `path` that `glob` matches at a component's end; what lies below a matched directory is covered
 // too.
 std::optional<std::size_t> glob_covers(std::string_view glob, std::string_view path) noexcept;

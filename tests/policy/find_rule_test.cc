@@ -63,6 +63,26 @@ TEST(Glob, Syntax) {
   EXPECT_FALSE(glob_match(literal_glob("/a[*]?"), "/a*x"));
 }
 
+TEST(Glob, WhatOtherMatchersUnderstandInBracketsIsRefusedByName) {
+  EXPECT_EQ(check_glob("**/[^f]*").error().reason(), "`[^` negates nothing here");
+  EXPECT_EQ(check_glob("[[:alpha:]]*").error().reason(), "character classes have no names here");
+  EXPECT_EQ(check_glob("[a[:digit:]]*").error().reason(), "character classes have no names here");
+  // The twins.
+  for (const char* fine : {"**/[!f]*", "[f^]*", "[[:]*", "[:a-z:]*", "^*"}) EXPECT_TRUE(check_glob(fine)) << fine;
+  EXPECT_TRUE(glob_match("[f^]", "^"));
+}
+
+TEST(Glob, OfASearchIsRelativeToItsTop) {
+  EXPECT_EQ(glob_below("./src/./*.cc", "/w").value(), "src/*.cc");
+  EXPECT_EQ(glob_below("/w/./src//*", "/w").value(), "src/*");
+  EXPECT_EQ(glob_below("/l/src/*", "/w", "/l").value(), "src/*");
+  EXPECT_EQ(glob_below("**", "/").value(), "**");
+  EXPECT_EQ(glob_below("/a/*", "/").value(), "a/*");
+  for (const char* out : {"../*", "a/../*", "/etc/*", "/w2/*", "/w/../x", "/l/src/*"})
+    EXPECT_EQ(glob_below(out, "/w").error().what(), std::string("path escapes workspace: ") + out);
+  EXPECT_EQ(glob_below("", "/w").error().code(), Code::kInvalidArgument);
+}
+
 TEST(Glob, BracesAreRefusedByNameAndMeanThemselvesInBrackets) {
   const auto braces = check_glob("**/{x,y}.cfg");
   ASSERT_FALSE(braces);

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/mock/tree.h"
 #include "base/format.h"
 #include "base/wildcard.h"
 #include "belljar/command.h"
@@ -31,14 +32,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-struct Node {
-  FileType type = FileType::kFile;
-  std::string bytes;
-  unsigned mode = 0644;
-};
-
-constexpr std::size_t kLongestName = 255;  // NAME_MAX of the kernel's file systems
-
 // `*` any bytes, `?` one.
 bool fits(std::string_view pattern, std::string_view text) noexcept {
   return wildcard_match(pattern, text, [&](std::size_t at, char c, std::size_t& next) {
@@ -55,18 +48,9 @@ std::string text_of(const Command& command) {
   return text;
 }
 
-Error missing(std::string_view doing, const std::string& path) {
-  return Error(Code::kNotFound, format("cannot {} {}", doing, quoted(path))).reason("No such file or directory");
-}
-Error wrong_type(std::string_view doing, const std::string& path) {
-  return Error(Code::kFailedPrecondition, format("cannot {} {}", doing, quoted(path))).reason("it is of another type");
-}
-
 class Mock final : public MockSandbox {
  public:
-  explicit Mock(const std::string& workspace) : workspace_(policy::normal(workspace)), id_("mock") {
-    nodes_[""] = {FileType::kDirectory, {}, 0755};
-  }
+  explicit Mock(const std::string& workspace) : workspace_(policy::normal(workspace)), id_("mock"), files_(workspace_) {}
 
   std::string_view backend() const noexcept override { return "mock"; }
   const std::string& id() const noexcept override { return id_; }
@@ -109,11 +93,7 @@ class Mock final : public MockSandbox {
       BELLJAR_CHECK(enter_running("exec", text));
       if (const auto fine = policy::check_command(command); !fine) return log_failed(fine.error());
       if (const auto fine = policy::check_timeout(options.timeout); !fine) return log_failed(fine.error());
-      if (!command.cwd.empty()) {
-        const auto cwd = relative(command.cwd);
-        if (!cwd) return log_failed(Error(Code::kInvalidArgument, format("workdir escapes workspace: {}", escaped(command.cwd))));
-        if (!nodes_.contains(*cwd)) return log_failed(missing("use as working directory", command.cwd));
-      }
+      if (const auto fine = files_.check_cwd(command.cwd); !fine) return log_failed(fine.error());
       ++execs_;
       answer = find_answer(text);
       delay = find_delay(text);
@@ -150,124 +130,35 @@ class Mock final : public MockSandbox {
   }
 
   Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
-    const std::lock_guard lock(mutex_);
-    const Node* node = BELLJAR_TRY(find("read_file", "read", path));
-    if (node->type != FileType::kFile) return log_failed(wrong_type("read", path));
-    const std::size_t from = static_cast<std::size_t>(std::min<std::uint64_t>(options.offset, node->bytes.size()));
-    return node->bytes.substr(from, static_cast<std::size_t>(options.limit.value_or(node->bytes.size())));
+    return call("read_file", path, [&] { return files_.read(path, options); });
   }
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
-    const std::lock_guard lock(mutex_);
-    BELLJAR_CHECK(enter_running("write_file", path));
-    if (options.mode && *options.mode > 0777)
-      return log_failed(Error(Code::kInvalidArgument, "cannot set setuid, setgid or sticky"));
-    const std::string key = BELLJAR_TRY(key_of(path));
-    if (key.empty() || path.ends_with('/')) return log_failed(wrong_type("write", path));
-    BELLJAR_CHECK(make_parents(path, parent_of(key), options.parents));
-    Node& node = nodes_[key];
-    if (node.type != FileType::kFile) return log_failed(wrong_type("write", path));
-    if (options.how == WriteMode::kAppend) node.bytes.append(bytes);
-    else node.bytes = bytes;
-    if (options.mode) node.mode = *options.mode;
-    written_ += bytes.size();
-    return {};
+    return call("write_file", path, [&]() -> Result<void> {
+      BELLJAR_CHECK(files_.write(path, bytes, options));
+      written_ += bytes.size();
+      return {};
+    });
   }
   Result<std::vector<FileInfo>> list(const std::string& path) override {
-    const std::lock_guard lock(mutex_);
-    const Node* node = BELLJAR_TRY(find("list", "list", path));
-    if (node->type != FileType::kDirectory) return log_failed(wrong_type("list", path));
-    const std::string key = *relative(path);
-    std::vector<FileInfo> entries;
-    for (const auto& [name, entry] : nodes_) {
-      if (!name.empty() && parent_of(name) == key) entries.push_back(info(name.substr(key.empty() ? 0 : key.size() + 1), entry));
-    }
-    return entries;
+    return call("list", path, [&] { return files_.list(path); });
   }
   Result<FileInfo> stat(const std::string& path) override {
-    const std::lock_guard lock(mutex_);
-    const Node* node = BELLJAR_TRY(find("stat", "look at", path));
-    return info(path, *node);
+    return call("stat", path, [&] { return files_.stat(path); });
   }
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
-    const std::lock_guard lock(mutex_);
-    BELLJAR_CHECK(enter_running("make_dir", path));
-    const std::string key = BELLJAR_TRY(key_of(path));
-    if (options.parents == Parents::kMustExist && nodes_.contains(key))
-      return log_failed(Error(Code::kAlreadyExists, format("cannot make directory {}", quoted(path))));
-    BELLJAR_CHECK(make_parents(path, parent_of(key), options.parents));
-    return make_parents(path, key, Parents::kCreate);
+    return call("make_dir", path, [&] { return files_.make_dir(path, options); });
   }
   Result<void> rename(const std::string& from, const std::string& to) override {
-    const std::lock_guard lock(mutex_);
-    BELLJAR_CHECK(find("rename", "rename", from));
-    const std::string source = *relative(from);
-    const std::string target = BELLJAR_TRY(key_of(to));
-    if (source.empty() || target.empty()) return log_failed(Error(Code::kInvalidArgument, "cannot rename the workspace"));
-    BELLJAR_CHECK(make_parents(to, parent_of(target), Parents::kMustExist));
-    if (policy::is_within("/" + target, "/" + source)) {
-      if (target == source) return {};
-      return log_failed(Error(Code::kInvalidArgument, format("cannot rename {} into itself", quoted(from))));
-    }
-    erase_below(target);
-    for (auto at = nodes_.lower_bound(source); at != nodes_.end() && policy::is_within("/" + at->first, "/" + source);) {
-      nodes_[target + at->first.substr(source.size())] = std::move(at->second);
-      at = nodes_.erase(at);
-    }
-    return {};
+    return call("rename", from, [&] { return files_.rename(from, to); });
   }
   Result<void> remove(const std::string& path, const RemoveOptions& options) override {
-    const std::lock_guard lock(mutex_);
-    const Node* node = BELLJAR_TRY(find("remove", "remove", path));
-    const std::string key = *relative(path);
-    if (key.empty()) return log_failed(Error(Code::kInvalidArgument, format("cannot use {} here", quoted(path))));
-    const bool full = node->type == FileType::kDirectory && std::ranges::any_of(nodes_, [&](const auto& entry) {
-                        return parent_of(entry.first) == key && entry.first != key;
-                      });
-    if (full && options.depth == Depth::kOne) return log_failed(wrong_type("remove", path));
-    erase_below(key);
-    return {};
+    return call("remove", path, [&] { return files_.remove(path, options); });
   }
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override {
-    const std::lock_guard lock(mutex_);
-    BELLJAR_CHECK(enter_running("glob", pattern));
-    if (const auto fine = policy::check_timeout(options.timeout); !fine) return log_failed(fine.error());
-    GlobResult result;
-    result.complete = !options.cancel.cancelled();
-    if (!result.complete) return result;
-    for (const auto& [name, node] : nodes_) {
-      if (name.empty() || !policy::glob_match(pattern, name)) continue;
-      if (result.files.size() == options.max_results) result.complete = false;
-      else result.files.push_back(info(name, node));
-    }
-    return result;
+    return call("glob", pattern, [&] { return files_.glob(pattern, options); });
   }
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override {
-    const std::lock_guard lock(mutex_);
-    BELLJAR_CHECK(enter_running("grep", text));
-    if (text.empty()) return log_failed(Error(Code::kInvalidArgument, "cannot search for nothing"));
-    const auto fold = [&](std::string line) {
-      if (options.letters == Case::kIgnoreAscii)
-        for (char& c : line) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-      return line;
-    };
-    if (const auto fine = policy::check_timeout(options.walk.timeout); !fine) return log_failed(fine.error());
-    GrepResult result;
-    result.complete = !options.walk.cancel.cancelled();
-    if (!result.complete) return result;
-    for (const auto& [name, node] : nodes_) {
-      if (node.type != FileType::kFile || !policy::glob_match(options.files, name)) continue;
-      std::uint64_t number = 1;
-      for (std::size_t start = 0; start < node.bytes.size(); ++number) {
-        const std::size_t end = std::min(node.bytes.find('\n', start), node.bytes.size());
-        const std::string line = node.bytes.substr(start, end - start);
-        if (fold(line).find(fold(text)) != std::string::npos) {
-          if (result.matches.size() == options.walk.max_results) result.complete = false;
-          else result.matches.push_back({name, number, line.substr(0, 1000)});
-        }
-        start = end + 1;
-      }
-    }
-    return result;
+    return call("grep", text, [&] { return files_.grep(text, options); });
   }
 
   void set_output(std::string command, std::string out, int exit_code, std::string err) override {
@@ -302,18 +193,6 @@ class Mock final : public MockSandbox {
     int times = 0;
   };
 
-  static std::string parent_of(const std::string& key) {
-    const std::size_t slash = key.rfind('/');
-    return slash == std::string::npos ? "" : key.substr(0, slash);
-  }
-  static FileInfo info(const std::string& path, const Node& node) {
-    FileInfo info;
-    info.path = path;
-    info.type = node.type;
-    info.size = node.bytes.size();
-    info.mode = node.mode;
-    return info;
-  }
   static ExecResult ended(Reason reason, int code, std::string message) {
     ExecResult result;
     result.reason = reason;
@@ -351,59 +230,14 @@ class Mock final : public MockSandbox {
     return {};
   }
 
-  // The key of a path: relative to the workspace, normal, "" for the workspace itself.
-  Result<std::string> relative(const std::string& path) const {
-    if (path.find('\0') != std::string::npos)
-      return Error(Code::kInvalidArgument, format("cannot use path {}", quoted(path))).reason("it holds a NUL byte");
-    if (path.size() > policy::kMaxPath)
-      return Error(Code::kInvalidArgument, format("cannot use path {}", quoted(path.substr(0, 80) + "...")))
-          .reason("it is too long");
-    std::string full = path.starts_with('/') ? path : workspace_ + "/" + path;
-    // As text: a ".." too many must not stop at the root.
-    int depth = 0;
-    for (std::size_t at = 0; at < path.size();) {
-      const std::size_t end = std::min(path.find('/', at), path.size());
-      const std::string_view name = std::string_view(path).substr(at, end - at);
-      if (name.size() > kLongestName)
-        return Error(Code::kInvalidArgument, format("cannot use path {}", quoted(path.substr(0, 80) + "...")))
-            .reason("File name too long");
-      depth += name == ".." ? -1 : name.empty() || name == "." ? 0 : 1;
-      if (depth < 0 && !path.starts_with('/')) return escapes(path);
-      at = end + 1;
-    }
-    full = policy::normal(full);
-    if (!policy::is_within(full, workspace_)) return escapes(path);
-    return full == workspace_ ? "" : full.substr(workspace_.size() + 1);
-  }
-  static Error escapes(const std::string& path) {
-    return Error(Code::kInvalidArgument, format("path escapes workspace: {}", escaped(path)));
-  }
-  Result<std::string> key_of(const std::string& path) {
-    auto key = relative(path);
-    if (!key) return log_failed(std::move(key).error());
-    return key;
-  }
-  Result<const Node*> find(const std::string& method, std::string_view doing, const std::string& path) {
-    BELLJAR_CHECK(enter_running(method, path));
-    const auto node = nodes_.find(BELLJAR_TRY(key_of(path)));
-    if (node == nodes_.end()) return log_failed(missing(doing, path));
-    return &node->second;
-  }
-  Result<void> make_parents(const std::string& path, const std::string& key, Parents parents) {
-    for (std::size_t end = 0; !key.empty() && end != std::string::npos;) {
-      end = key.find('/', end + 1);
-      const auto [node, made] = nodes_.try_emplace(key.substr(0, end), Node{FileType::kDirectory, {}, 0755});
-      if (made && parents == Parents::kMustExist) {
-        nodes_.erase(node);
-        return log_failed(missing("write", path));
-      }
-      if (node->second.type != FileType::kDirectory) return log_failed(wrong_type("write", path));
-    }
-    return {};
-  }
-  void erase_below(const std::string& key) {
-    std::erase_if(nodes_,
-                  [&](const auto& entry) { return policy::is_within("/" + entry.first, "/" + key) && !entry.first.empty(); });
+  // A file call: logged, and with it whether it failed.
+  template <class Work>
+  auto call(const std::string& method, const std::string& subject, Work work) -> decltype(work()) {
+    const std::lock_guard lock(mutex_);
+    BELLJAR_CHECK(enter_running(method, subject));
+    auto result = work();
+    if (!result) calls_.back().failed = true;
+    return result;
   }
 
   std::optional<Answer> find_answer(const std::string& text) const {
@@ -428,7 +262,7 @@ class Mock final : public MockSandbox {
   mutable std::mutex mutex_;
   // all guarded by mutex_
   bool running_ = false;
-  std::map<std::string, Node> nodes_;
+  mock::Tree files_;
   std::map<std::string, ExecResult> exact_;
   std::vector<std::pair<std::string, Answer>> answers_;
   std::map<std::string, milliseconds> delays_;
