@@ -1,8 +1,9 @@
 // What the file calls of a Sandbox take and give. Values.
 //
-// Paths are relative to the workspace, or absolute and below it. They are resolved by the kernel beneath the workspace
-// (openat2(2), RESOLVE_BENEATH): no "..", symbolic link or race leads out, and what would is refused with kInvalidArgument and
-// "path escapes workspace: ...". Names and contents are bytes: nothing is decoded, nothing is translated.
+// Paths are relative to the workspace, or absolute and below it, under its canonical name or the one it was given. They are
+// resolved by the kernel beneath the workspace (openat2(2), RESOLVE_BENEATH): no "..", symbolic link or race leads out, and what
+// would is refused with kInvalidArgument and "path escapes workspace: ...". Names and contents are bytes: nothing is decoded,
+// nothing is translated.
 #pragma once
 
 #include <chrono>
@@ -60,6 +61,10 @@ struct RemoveOptions {
   Depth depth = Depth::kOne;  // kOne: a file, a link or an empty directory
 };
 
+// A pattern is relative to the workspace, or absolute and below it: `*` and `?` stay within a name, `**` spans directories, [a-z]
+// and
+// [!a-z] are classes. `..`, backslashes, braces, [^...] and [[:...:]] are refused.
+//
 // glob and grep walk the tree below the workspace without following links, and look neither at devices nor at FIFOs.
 struct WalkOptions {
   std::size_t max_results = 10'000;

@@ -14,6 +14,7 @@
 #include "kernel/account.h"
 #include "policy/merge.h"
 #include "policy/names.h"
+#include "policy/paths.h"
 #include "policy/profiles.h"
 #include "policy/schema.h"
 
@@ -42,6 +43,17 @@ Result<std::string> find_workspace(const std::string& given, const std::string& 
     return Error(Code::kInvalidArgument, format("the current directory {} would become writable as a whole", quoted(real)))
         .next("name the workspace in the options");
   return std::string(real);
+}
+
+// The name as it was given, when that is not the canonical one: paths below it mean the workspace, too.
+std::string other_name(const std::string& given, const std::string& workspace) {
+  if (given.empty()) return {};
+  char here[PATH_MAX], real[PATH_MAX];
+  if (!given.starts_with('/') && ::getcwd(here, sizeof here) == nullptr) return {};
+  std::string name = policy::normal(given.starts_with('/') ? given : std::string(here) + "/" + given);
+  // ".." behind a link: as text it is another directory.
+  if (name == workspace || ::realpath(name.c_str(), real) == nullptr || real != workspace) return {};
+  return name;
 }
 
 // What the built-in profile gives below the caller's own rules: the host read-only, the workspace, secrets, temporary directories.
@@ -90,6 +102,7 @@ Result<Embedded> embed(const Policy& policy, const std::string& workspace, const
     embedded.rules = std::make_shared<const Filesystem>(std::move(rules));
     complete(embedded.policy, std::move(base.policy));
   }
+  embedded.named = other_name(workspace, context.workspace);
   embedded.place = {
       .workspace = context.workspace, .home = context.home, .tmpdir = context.tmpdir, .runtime_dir = context.runtime_dir};
   return embedded;

@@ -18,6 +18,7 @@ struct Embedded {
   Policy policy;                            // with what the built-in profile gives below the caller's own settings
   std::shared_ptr<const Filesystem> rules;  // all that find_rule() needs for any path; null: the mode has no rules
   backend::Workplace place;
+  std::string named;  // another name of the workspace, absolute: as it was given, through symbolic links; empty: it has none
   std::vector<std::string> caller_env;
   std::shared_ptr<const Origins> origins;  // of the policy's values; null: nobody says
 };

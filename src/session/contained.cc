@@ -112,6 +112,7 @@ Result<Files> ContainedSandbox::open_files(const Planned& planned) const {
   FilesOptions options;
   options.root = UniqueFd(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   options.workspace = embedded_.place.workspace;
+  options.named = embedded_.named;
   if (::geteuid() == 0) {
     options.uid = planned.uid;
     options.gid = planned.gid;
@@ -375,10 +376,12 @@ Result<void> ContainedSandbox::remove(const std::string& path, const RemoveOptio
   return BELLJAR_TRY(running())->files.remove(BELLJAR_TRY(on_host(path)), options);
 }
 Result<GlobResult> ContainedSandbox::glob(const std::string& pattern, const WalkOptions& options) {
-  return BELLJAR_TRY(running())->files.glob(pattern, options);
+  return BELLJAR_TRY(running())->files.glob(BELLJAR_TRY(on_host(pattern)), options);
 }
 Result<GrepResult> ContainedSandbox::grep(const std::string& text, const GrepOptions& options) {
-  return BELLJAR_TRY(running())->files.grep(text, options);
+  GrepOptions there = options;
+  there.files = BELLJAR_TRY(on_host(options.files));
+  return BELLJAR_TRY(running())->files.grep(text, there);
 }
 
 // --- the hosts that may be reached

@@ -126,6 +126,7 @@ Result<void> Core::launch() {
   const auto identity = lent_identity().value_or(std::pair(static_cast<uid_t>(-1), static_cast<gid_t>(-1)));
   files_ = BELLJAR_TRY(Files::open({.root = sandbox_.take_root(),
                                     .workspace = options_.workspace,
+                                    .named = options_.named,
                                     .uid = identity.first,
                                     .gid = identity.second,
                                     .rules = {.plain = options_.rules,

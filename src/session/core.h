@@ -48,6 +48,7 @@ struct CoreOptions {
   backend::Prepared prepared;
   Policy policy;  // complete
   std::string workspace;
+  std::string named;                        // FilesOptions::named
   std::string growing;                      // the directory of the host that limits.disk is about
   std::shared_ptr<const Filesystem> rules;  // for the file calls; null: the mode has none
   std::optional<std::chrono::milliseconds> idle_timeout;

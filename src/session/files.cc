@@ -141,12 +141,15 @@ Result<std::string> Files::relative(const std::string& path) const {
   if (path.size() > policy::kMaxPath) return file_error(ENAMETOOLONG, "use path", path.substr(0, 80) + "...", "open");
   if (path.empty()) return std::string(".");
   if (path[0] != '/') return path;
-  const std::string& top = options_.workspace;
-  std::string full = policy::is_within(path, top) ? path : policy::normal(path);
-  if (!policy::is_within(full, top)) return file_error(EXDEV, "open", path, "");
-  std::string rest = full.substr(top == "/" ? 0 : top.size());
-  rest.erase(0, rest.find_first_not_of('/'));
-  return rest.empty() ? "." : rest;
+  for (const std::string* top : {&options_.workspace, &options_.named}) {
+    if (top->empty()) continue;
+    const std::string full = policy::is_within(path, *top) ? path : policy::normal(path);
+    if (!policy::is_within(full, *top)) continue;
+    std::string rest = full.substr(*top == "/" ? 0 : top->size());
+    rest.erase(0, rest.find_first_not_of('/'));
+    return rest.empty() ? "." : rest;
+  }
+  return file_error(EXDEV, "open", path, "");
 }
 
 Result<UniqueFd> Files::open_beneath(const std::string& path, const std::string& relative, int flags, unsigned mode) const {

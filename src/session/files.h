@@ -20,6 +20,7 @@ namespace belljar::session {
 struct FilesOptions {
   UniqueFd root;          // "/" inside
   std::string workspace;  // absolute and canonical inside
+  std::string named;      // another name of it, absolute: as text, a prefix of paths; empty: it has none
   uid_t uid = static_cast<uid_t>(-1);
   gid_t gid = static_cast<gid_t>(-1);  // whom to act as, when we are root; -1: ourselves
   Rules rules;
@@ -45,6 +46,8 @@ class Files {
   Result<UniqueFd> open_dir(const std::string& path) const;
   // Where a directory stands below the workspace, links resolved; "." for the workspace itself.
   Result<std::string> below(const std::string& path) const;
+  // A pattern relative to the workspace. Errors: policy::glob_below.
+  Result<std::string> glob_below(const std::string& pattern) const;
   struct WatchedDir {
     int watch = -1;                 // inotify's number
     std::vector<FileInfo> entries;  // what lay in it once it was watched

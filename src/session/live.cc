@@ -146,6 +146,7 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
     place.kept_caches = runtime::keep_caches(options.policy, place.workspace,
                                              lifecycle_.transaction ? lifecycle_.transaction->state_dir : default_state_dir());
   options.workspace = options.growing = place.workspace;
+  options.named = embedded_.named;
   if (lifecycle_.transaction) {
     BELLJAR_CHECK(runtime::check_transaction_mode(options.policy));
     if (!transaction_)
@@ -162,6 +163,7 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
     CoreOptions attempt{{},
                         options.policy,
                         options.workspace,
+                        options.named,
                         options.growing,
                         embedded_.rules,
                         options.idle_timeout,

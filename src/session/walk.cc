@@ -128,10 +128,13 @@ std::string Files::full_path(const std::string& below) const {
 }
 bool Files::may_list(const std::string& below) const { return judge_.may_read(below, full_path(below), true).has_value(); }
 
+Result<std::string> Files::glob_below(const std::string& pattern) const {
+  return policy::glob_below(pattern, options_.workspace, options_.named);
+}
+
 Result<GlobResult> Files::glob(const std::string& pattern, const WalkOptions& options) const {
-  BELLJAR_CHECK(policy::check_glob(pattern));
+  const std::string rest = BELLJAR_TRY(glob_below(pattern));
   BELLJAR_CHECK(check_walk(options));
-  const std::string rest = BELLJAR_TRY(relative(pattern));
   const ActAs identity(options_.uid, options_.gid);
   GlobResult result;
   Walk walk(options, [&](const std::string& below) { return may_list(below); });
@@ -148,9 +151,8 @@ Result<GrepResult> Files::grep(const std::string& text, const GrepOptions& optio
     return Error(Code::kInvalidArgument, format("cannot search for {}", quoted(text)))
         .reason("it is empty or more than one line")
         .next("give a part of one line");
-  BELLJAR_CHECK(policy::check_glob(options.files));
+  const std::string rest = BELLJAR_TRY(glob_below(options.files));
   BELLJAR_CHECK(check_walk(options.walk));
-  const std::string rest = BELLJAR_TRY(relative(options.files));
   const ActAs identity(options_.uid, options_.gid);
   const LineSearch search(text, options.letters);
   GrepResult result;

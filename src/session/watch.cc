@@ -212,7 +212,8 @@ Result<Files::WatchedDir> Files::watch_dir(int inotify, const std::string& path)
 
 Result<std::unique_ptr<FileWatch>> open_watch(const std::shared_ptr<Core>& core, const std::string& path,
                                               const WatchOptions& options) {
-  BELLJAR_CHECK(policy::check_glob(options.files));
+  WatchOptions wanted = options;
+  wanted.files = BELLJAR_TRY(core->files().glob_below(options.files));
   if (options.max_changes == 0)
     return Error(Code::kInvalidArgument, "cannot watch files").reason("a batch of no changes would never end");
   UniqueFd inotify(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
@@ -220,7 +221,7 @@ Result<std::unique_ptr<FileWatch>> open_watch(const std::shared_ptr<Core>& core,
     return Error(Code::kResourceExhausted, "cannot watch files")
         .sys(errno, "inotify_init1")
         .next("end another watch, or raise fs.inotify.max_user_instances");
-  auto watch = std::make_unique<LiveWatch>(core, std::move(inotify), BELLJAR_TRY(core->files().below(path)), options);
+  auto watch = std::make_unique<LiveWatch>(core, std::move(inotify), BELLJAR_TRY(core->files().below(path)), wanted);
   BELLJAR_CHECK(watch->begin(core->files()));
   return std::unique_ptr<FileWatch>(std::move(watch));
 }

@@ -16,6 +16,7 @@
 #include "belljar/e2b.h"
 #include "belljar/sandbox.h"
 #include "belljar/volcengine.h"
+#include "conformance/rows.h"
 #include "remote/shell/sandbox.h"
 #include "support/as_user.h"
 #include "support/engine.h"
@@ -32,24 +33,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Bench {
-  std::shared_ptr<Sandbox> sandbox;
-  std::string workspace;   // on the host; empty: nowhere
-  bool elsewhere = false;  // a machine of its own: links inside lead nowhere but there
-  bool text_only = false;  // names and words that are no UTF-8 are refused
-  bool terminals = true;
-  int at_once = 1000;  // commands
-};
-
-// What a row came to.
-enum class Outcome { kSame, kRefused, kNotApplicable };
-
-struct Row {
-  const char* name;
-  bool needs_processes;  // of a backend that executes nothing: not applicable
-  std::function<Outcome(const Bench&)> check;
-};
-
 const char* to_text(Outcome outcome) {
   if (outcome == Outcome::kSame) return "same";
   return outcome == Outcome::kRefused ? "refused by name" : "not applicable";
@@ -60,24 +43,8 @@ std::map<std::string, std::map<std::string, std::string>>& table() {
   return rows;
 }
 
-ExecResult run(const Bench& bench, const std::string& text, const ExecOptions& options = {}) {
-  auto result = bench.sandbox->exec(text, options);
-  if (!result) {
-    ADD_FAILURE() << result.error().line();
-    return {};
-  }
-  return *std::move(result);
-}
-
-template <class T>
-void expect_escape(const Result<T>& result, const std::string& path) {
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code(), Code::kInvalidArgument);
-  EXPECT_EQ(result.error().what(), "path escapes workspace: " + path);
-}
-
-const std::vector<Row>& rows() {
-  static const std::vector<Row> all = {
+std::vector<Row> general_rows() {
+  return {
       {"exit codes and streams", true,
        [](const Bench& bench) {
          const ExecResult result = run(bench, "echo out; echo err >&2; exit 3");
@@ -509,6 +476,14 @@ const std::vector<Row>& rows() {
          return Outcome::kSame;
        }},
   };
+}
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = [] {
+    std::vector<Row> joined = general_rows();
+    for (Row& row : file_rows()) joined.push_back(std::move(row));
+    return joined;
+  }();
   return all;
 }
 
@@ -551,13 +526,15 @@ TEST_P(Conformance, Row) {
   }
   if (std::string(kind.backend) == "native") BELLJAR_NEEDS(user_namespaces());
   if (std::string(kind.backend) == "landlock") BELLJAR_NEEDS(landlock_abi_at_least(4));
-  const test::TempDir workspace;
+  const test::TempDir workspace, names;
   if (test::is_root()) workspace.give_to(test::user_uid(), test::user_gid());
+  const std::string named = names / "link";
+  ASSERT_EQ(::symlink(workspace.path().c_str(), named.c_str()), 0);
   const test::Leftovers left;
   {
     SandboxConfig config;
     config.backend = kind.backend;
-    config.workspace = workspace.path();
+    config.workspace = named;
     config.caller_env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", workspace.path()}};
     if (std::string(kind.backend) == "landlock") {
       config.policy.filesystem.protect = Protect::kNone;
@@ -570,7 +547,7 @@ TEST_P(Conformance, Row) {
     ASSERT_TRUE(sandbox) << sandbox.error().line();
     const auto started = (*sandbox)->start();
     ASSERT_TRUE(started) << started.error().line();
-    const Outcome outcome = row.check({.sandbox = *sandbox, .workspace = workspace.path()});
+    const Outcome outcome = row.check({.sandbox = *sandbox, .workspace = workspace.path(), .named = named});
     cell = HasFailure() ? "DIFFERENT" : to_text(outcome);
   }
   EXPECT_EQ(left.report(), "");
@@ -592,11 +569,13 @@ void check_containers(const test::Engine& engine, test::EngineKind kind, const s
     // What needs no process is this machine's own code, and the same whichever engine there is.
     if (kind == test::EngineKind::kPodman && !row.needs_processes) continue;
     SCOPED_TRACE(row.name);
-    const test::TempDir workspace;
+    const test::TempDir workspace, names;
     workspace.give_to(test::user_uid(), test::user_gid());
+    const std::string named = names / "link";
+    ASSERT_EQ(::symlink(workspace.path().c_str(), named.c_str()), 0);
     SandboxConfig config;
     config.backend = "container";
-    config.workspace = workspace.path();
+    config.workspace = named;
     config.caller_env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", workspace.path()}};
     config.container = {.engine = engine.address(), .image = engine.image(), .pull = PullPolicy::kNever};
     {
@@ -605,7 +584,7 @@ void check_containers(const test::Engine& engine, test::EngineKind kind, const s
       const auto started = (*sandbox)->start();
       ASSERT_TRUE(started) << started.error().line();
       const bool before = testing::Test::HasFailure();
-      const Outcome outcome = row.check({.sandbox = *sandbox, .workspace = workspace.path()});
+      const Outcome outcome = row.check({.sandbox = *sandbox, .workspace = workspace.path(), .named = named});
       table()[row.name][column] = testing::Test::HasFailure() && !before ? "DIFFERENT" : to_text(outcome);
     }
     EXPECT_TRUE(engine.containers().empty());

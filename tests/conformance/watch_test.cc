@@ -135,6 +135,12 @@ TEST_P(WatchTest, WhatLeadsOutOrMakesNoSenseIsRefused) {
   EXPECT_EQ(sandbox_->watch("missing").error().code(), Code::kNotFound);
   EXPECT_EQ(sandbox_->watch("file").error().code(), Code::kFailedPrecondition);
   EXPECT_EQ(sandbox_->watch(".", {.files = "[z"}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(sandbox_->watch(".", {.files = "../*"}).error().what(), "path escapes workspace: ../*");
+  EXPECT_EQ(sandbox_->watch(".", {.files = "/etc/*"}).error().what(), "path escapes workspace: /etc/*");
+  EXPECT_EQ(sandbox_->watch(".", {.files = "[^a]*"}).error().code(), Code::kInvalidArgument);
+  const auto dotted = watch(".", {.files = sandbox_->workspace() + "/./*.txt"});
+  EXPECT_TRUE(sandbox_->write_file("seen.txt", "x"));
+  EXPECT_EQ(told_until(*dotted, "~seen.txt"), "+seen.txt ~seen.txt");
   EXPECT_EQ(sandbox_->watch(".", {.max_changes = 0}).error().code(), Code::kInvalidArgument);
   EXPECT_TRUE(sandbox_->watch("."));
   // What appears behind a link is not followed either.

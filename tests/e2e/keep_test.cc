@@ -186,6 +186,14 @@ TEST_F(Keep, CwdIsInsideTheWorkspace) {
   const std::string id = create();
   EXPECT_EQ(call({"exec", id, "--cwd", "below", "--", "pwd"}).out, workspace_ / "below" + "\n");
   EXPECT_EQ(call({"exec", id, "--cwd", workspace_ / "below", "--", "pwd"}).out, workspace_ / "below" + "\n");
+  // A workspace that was named through a symbolic link is known by that name, too; by the name of the caller's directory as well.
+  const TempDir names;
+  const std::string link = names / "link";
+  ASSERT_EQ(::symlink(workspace_.path().c_str(), link.c_str()), 0);
+  const std::string linked = create({"--workspace", link});
+  EXPECT_EQ(call({"exec", linked, "--cwd", link + "/below", "--", "pwd"}).out, workspace_ / "below" + "\n");
+  EXPECT_EQ(call({"exec", linked, "--cwd", link + "2", "--", "pwd"}).exit_code, 125);
+  EXPECT_EQ(call({"exec", id, "--cwd", link + "/below", "--", "pwd"}).exit_code, 125);
   for (const char* outside : {"..", "/etc", "no-such"}) {
     const Outcome refused = call({"exec", id, "--cwd", outside, "--", "pwd"});
     EXPECT_EQ(refused.exit_code, 125) << outside << refused;

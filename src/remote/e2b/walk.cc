@@ -55,9 +55,7 @@ Result<std::vector<Entry>> RemoteFiles::tree(const WalkOptions& options, bool& c
 }
 
 Result<GlobResult> RemoteFiles::glob(const std::string& pattern, const WalkOptions& options) const {
-  BELLJAR_CHECK(policy::check_glob(pattern));
-  std::string rest = BELLJAR_TRY(below(pattern)).substr(core_->workspace().size());
-  rest.erase(0, 1);
+  const std::string rest = BELLJAR_TRY(policy::glob_below(pattern, core_->workspace()));
   GlobResult result;
   for (Entry& entry : BELLJAR_TRY(tree(options, result.complete))) {
     if (!policy::glob_match(rest, entry.info.path)) continue;
@@ -72,9 +70,7 @@ Result<GlobResult> RemoteFiles::glob(const std::string& pattern, const WalkOptio
 
 Result<GrepResult> RemoteFiles::grep(const std::string& text, const GrepOptions& options) const {
   BELLJAR_CHECK(check_text(text));
-  BELLJAR_CHECK(policy::check_glob(options.files));
-  std::string rest = BELLJAR_TRY(below(options.files)).substr(core_->workspace().size());
-  rest.erase(0, 1);
+  const std::string rest = BELLJAR_TRY(policy::glob_below(options.files, core_->workspace()));
   const auto end = Clock::now() + bounded(options.walk.timeout);
   GrepResult result;
   std::vector<std::string> batch;

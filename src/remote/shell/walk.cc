@@ -40,9 +40,7 @@ Result<std::vector<FileInfo>> ShellFiles::tree(const WalkOptions& options, bool&
 }
 
 Result<GlobResult> ShellFiles::glob(const std::string& pattern, const WalkOptions& options) const {
-  BELLJAR_CHECK(policy::check_glob(pattern));
-  std::string rest = BELLJAR_TRY(below(core_->workspace(), pattern)).substr(core_->workspace().size());
-  rest.erase(0, 1);
+  const std::string rest = BELLJAR_TRY(policy::glob_below(pattern, core_->workspace()));
   GlobResult result;
   for (FileInfo& file : BELLJAR_TRY(tree(options, result.complete))) {
     if (!policy::glob_match(rest, file.path)) continue;
@@ -57,9 +55,7 @@ Result<GlobResult> ShellFiles::glob(const std::string& pattern, const WalkOption
 
 Result<GrepResult> ShellFiles::grep(const std::string& text, const GrepOptions& options) const {
   BELLJAR_CHECK(check_text(text));
-  BELLJAR_CHECK(policy::check_glob(options.files));
-  std::string rest = BELLJAR_TRY(below(core_->workspace(), options.files)).substr(core_->workspace().size());
-  rest.erase(0, 1);
+  const std::string rest = BELLJAR_TRY(policy::glob_below(options.files, core_->workspace()));
   const auto end = Clock::now() + bounded(options.walk.timeout);
   GrepResult result;
   std::vector<std::string> batch;
