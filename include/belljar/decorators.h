@@ -94,7 +94,8 @@ struct AuditEntry {
 // "[audit] exec `make test` exit_code=0 bytes=12 4ms".
 std::string to_line(const AuditEntry& entry);
 
-// `on_entry` is called on the thread of the call; what it throws comes out of that call.
+// `on_entry` is called on the thread of the call; what it throws comes out of that call. Without one, or below without a trail,
+// nothing would be recorded: each call is refused (kInvalidArgument).
 SandboxPtr with_audit(SandboxPtr inner, std::function<void(const AuditEntry&)> on_entry);
 
 // Into a trail: "exec.start" before a command runs, "exec.end", "file" and "violation" afterwards, texts redacted. No record, no
@@ -110,9 +111,9 @@ SandboxPtr with_audit(SandboxPtr inner, std::shared_ptr<AuditTrail> trail, std::
 SandboxPtr with_write_quota(SandboxPtr inner, Bytes quota);
 
 struct Rate {
-  double per_second = 10;
-  double burst = 20;  // calls that may come at once
-  // A call waits this long for its turn, then it is refused: kResourceExhausted, saying when to try again.
+  double per_second = 10;  // not positive: `burst` calls in all, and no more
+  double burst = 20;       // calls that may come at once; at least 1
+  // A call waits this long for its turn, then it is refused: kResourceExhausted, saying when to try again. Negative counts as 0.
   std::chrono::milliseconds patience{0};
 };
 // Of exec, spawn and file calls together.
@@ -126,10 +127,11 @@ struct CommandVerdict {
   std::string reason;  // why not
   std::string next;    // what to do instead
 };
-// Called from any thread, also at the same time.
+// Called from any thread, also at the same time; of commands that are one: of what every backend refuses nobody is asked (an empty
+// argv, a NUL byte, a variable without a name).
 using CommandJudge = std::function<CommandVerdict(const Command& command)>;
-// exec and spawn are refused (kPermissionDenied) where the judge says so. Rules guide: only the sandbox holds a command. For a
-// policy's commands.allow and commands.deny, on parsed shell: belljar/command_rules.h.
+// exec and spawn are refused (kPermissionDenied) where the judge says so; without a judge always (kInvalidArgument). Rules guide:
+// only the sandbox holds a command. For a policy's commands.allow and commands.deny, on parsed shell: belljar/command_rules.h.
 SandboxPtr with_command_rules(SandboxPtr inner, CommandJudge judge);
 
 // Calls that write are refused (kPermissionDenied). So are commands, since a decorator cannot see what they write, unless

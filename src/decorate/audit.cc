@@ -42,6 +42,21 @@ class ToCallback final : public Recorder {
   std::function<void(const AuditEntry&)> on_entry_;
 };
 
+// Without a place to record to. No record, no work.
+class ToNowhere final : public Recorder {
+ public:
+  explicit ToNowhere(const char* lacks) : lacks_(lacks) {}
+  Result<std::int64_t> begin(const AuditEntry&) override {
+    return Error(Code::kInvalidArgument, "cannot audit the sandbox")
+        .reason(format("with_audit was given no {}", lacks_))
+        .next("give it one, or leave the decorator out");
+  }
+  void done(std::int64_t, const AuditEntry&) override {}
+
+ private:
+  const char* lacks_;
+};
+
 bool is_command(const AuditEntry& entry) { return entry.kind == "exec" || entry.kind == "spawn"; }
 
 // The kind of its record in a trail.
@@ -315,10 +330,12 @@ std::string to_line(const AuditEntry& entry) {
 }
 
 SandboxPtr with_audit(SandboxPtr inner, std::function<void(const AuditEntry&)> on_entry) {
+  if (!on_entry) return std::make_shared<Audited>(std::move(inner), std::make_shared<ToNowhere>("callback"));
   return std::make_shared<Audited>(std::move(inner), std::make_shared<ToCallback>(std::move(on_entry)));
 }
 
 SandboxPtr with_audit(SandboxPtr inner, std::shared_ptr<AuditTrail> trail, std::shared_ptr<const Redactor> redactor) {
+  if (trail == nullptr) return std::make_shared<Audited>(std::move(inner), std::make_shared<ToNowhere>("trail"));
   auto recorder = std::make_shared<ToTrail>(std::move(trail), std::move(redactor), inner->id());
   return std::make_shared<Audited>(std::move(inner), std::move(recorder));
 }

@@ -19,6 +19,7 @@
 #include "belljar/process.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "policy/check_command.h"
 
 namespace belljar {
 namespace {
@@ -54,6 +55,7 @@ class Cached final : public SandboxDecorator {
   }
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
+    BELLJAR_CHECK(policy::check_command(command));  // `pure` is not asked about no command at all
     if (!options_.pure || !options_.pure(command)) return writing([&] { return inner().exec(command, options); });
     // While a host is open for it, others see another world.
     if (!options.allowed_domains.empty()) return writing([&] { return inner().exec(command, options); });

@@ -117,10 +117,14 @@ class RateLimited final : public SandboxDecorator {
       const std::lock_guard guard(mutex_);
       const auto now = Clock::now();
       tokens_ += std::chrono::duration<double>(now - at_).count() * rate_.per_second;
-      tokens_ = std::min(tokens_, std::max(rate_.burst, 1.0));
+      tokens_ = std::min(tokens_, rate_.burst);
       at_ = now;
+      if (tokens_ < 1 && rate_.per_second == 0)
+        return Error(Code::kResourceExhausted, "too many calls to this sandbox")
+            .reason(format("at most {} in all", rate_.burst))
+            .next("no turn will come: make another sandbox, or a limit with a rate");
       if (tokens_ < 1) {
-        const double seconds = rate_.per_second > 0 ? (1 - tokens_) / rate_.per_second : 1e9;
+        const double seconds = (1 - tokens_) / rate_.per_second;
         wait = milliseconds(static_cast<milliseconds::rep>(std::min(seconds, 1e9) * 1000) + 1);
       }
       if (wait > rate_.patience)
@@ -149,6 +153,12 @@ class RateLimited final : public SandboxDecorator {
 
 SandboxPtr with_write_quota(SandboxPtr inner, Bytes quota) { return std::make_shared<Quota>(std::move(inner), quota); }
 
-SandboxPtr with_rate_limit(SandboxPtr inner, Rate rate) { return std::make_shared<RateLimited>(std::move(inner), rate); }
+SandboxPtr with_rate_limit(SandboxPtr inner, Rate rate) {
+  // What is no number fails the comparison, and is taken for the least.
+  if (!(rate.per_second > 0)) rate.per_second = 0;
+  if (!(rate.burst >= 1)) rate.burst = 1;
+  rate.patience = std::max(rate.patience, milliseconds(0));
+  return std::make_shared<RateLimited>(std::move(inner), rate);
+}
 
 }  // namespace belljar

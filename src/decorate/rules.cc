@@ -2,6 +2,7 @@
 #include "base/format.h"
 #include "belljar/decorators.h"
 #include "decorate/call.h"
+#include "policy/check_command.h"
 
 namespace belljar {
 namespace {
@@ -12,10 +13,12 @@ class Checked : public SandboxDecorator {
   using Sandbox::exec;
   using SandboxDecorator::SandboxDecorator;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
+    BELLJAR_CHECK(policy::check_command(command));  // else whoever judges is asked about no command at all
     BELLJAR_CHECK(check(command));
     return inner().exec(command, options);
   }
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
+    BELLJAR_CHECK(policy::check_command(command));
     BELLJAR_CHECK(check(command));
     return inner().spawn(command, options);
   }
@@ -30,6 +33,10 @@ class Ruled final : public Checked {
 
  private:
   Result<void> check(const Command& command) const override {
+    if (!judge_)
+      return Error(Code::kInvalidArgument, format("cannot judge the command {}", quoted(decorate::text_of(command))))
+          .reason("with_command_rules was given no judge")
+          .next("give it one, or leave the decorator out");
     CommandVerdict verdict = judge_(command);
     if (verdict.allowed) return {};
     return Error(Code::kPermissionDenied, format("the command {} is not allowed", quoted(decorate::text_of(command))))

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <future>
 #include <memory>
 #include <stdexcept>
@@ -217,6 +218,25 @@ TEST(RateLimit, ABurstPassesThenCallsWaitOrAreRefused) {
 }
 
 // A cancelled call says so itself, and costs no turn.
+TEST(RateLimit, NumbersThatMakeNoSenseCountAsTheLeast) {
+  SandboxPtr hasty = with_rate_limit(started_mock(), {.per_second = 1e-3, .burst = 2, .patience = -5ms});
+  EXPECT_TRUE(hasty->exec("a"));
+  EXPECT_TRUE(hasty->exec("b"));
+  EXPECT_EQ(hasty->exec("c").error().code(), Code::kResourceExhausted);
+  for (const double rate : {0.0, -1.0, std::nan("")}) {
+    SandboxPtr counted =
+        with_rate_limit(started_mock(), {.per_second = rate, .burst = 2, .patience = std::chrono::milliseconds::max()});
+    EXPECT_TRUE(counted->exec("a"));
+    EXPECT_TRUE(counted->exec("b"));
+    const Error refused = counted->exec("c").error();
+    EXPECT_EQ(refused.reason(), "at most 2 in all");
+    EXPECT_EQ(refused.next().find("try again"), std::string::npos) << refused.line();
+  }
+  SandboxPtr one = with_rate_limit(started_mock(), {.per_second = 0, .burst = std::nan("")});
+  EXPECT_TRUE(one->exec("a"));
+  EXPECT_FALSE(one->exec("b"));
+}
+
 TEST(RateLimit, ACancelledCallTakesNoTurn) {
   auto mock = started_mock();
   SandboxPtr sandbox = with_rate_limit(mock, {.per_second = 0.001, .burst = 1});
@@ -243,6 +263,42 @@ TEST(CommandRules, TheJudgeRefusesBeforeAnythingRuns) {
   EXPECT_EQ(sandbox->spawn(shell("fail")).error().code(), Code::kPermissionDenied);
   EXPECT_EQ(execs(*mock), 1U);
   EXPECT_TRUE(sandbox->write_file("f", "x")) << "files are not its concern";
+}
+
+// Of what no backend would take nobody is asked: the callback may look at argv[0].
+TEST(Decorators, CallbacksAreAskedAboutCommandsOnly) {
+  int asked = 0;
+  const auto judge = [&](const Command& command) { return ++asked, CommandVerdict{!command.argv.at(0).empty(), "", ""}; };
+  const auto reads = [&](const Command& command) { return ++asked, !command.argv.at(0).empty(); };
+  for (const SandboxPtr& sandbox : {with_command_rules(started_mock(), judge), with_read_only(started_mock(), reads),
+                                    with_result_cache(started_mock(), {.pure = reads})}) {
+    asked = 0;
+    EXPECT_EQ(sandbox->exec(Command{}).error().code(), Code::kInvalidArgument);
+    EXPECT_EQ(sandbox->exec(Command{.argv = {std::string("a\0b", 3)}}).error().code(), Code::kInvalidArgument);
+    EXPECT_EQ(sandbox->exec(Command{.argv = {"a"}, .env = {{"", "x"}}}).error().code(), Code::kInvalidArgument);
+    EXPECT_FALSE(sandbox->spawn(Command{}));
+    EXPECT_EQ(asked, 0);
+    EXPECT_TRUE(sandbox->exec("ls"));
+    EXPECT_EQ(asked, 1);
+  }
+}
+
+TEST(Decorators, WithoutACallbackWorkIsRefusedByName) {
+  SandboxPtr ruled = with_command_rules(started_mock(), {});
+  EXPECT_EQ(ruled->exec("ls").error().reason(), "with_command_rules was given no judge");
+  EXPECT_FALSE(ruled->spawn(shell("ls")));
+  EXPECT_TRUE(ruled->write_file("f", "x")) << "rules are about commands";
+  auto mock = started_mock();
+  for (const SandboxPtr& audited :
+       {with_audit(mock, std::function<void(const AuditEntry&)>()), with_audit(mock, std::shared_ptr<AuditTrail>())}) {
+    const Error refused = audited->exec("ls").error();
+    EXPECT_EQ(refused.code(), Code::kInvalidArgument);
+    EXPECT_TRUE(refused.reason().starts_with("with_audit was given no ")) << refused.line();
+    EXPECT_FALSE(audited->write_file("f", "x"));
+  }
+  EXPECT_EQ(execs(*mock), 0U);
+  EXPECT_TRUE(with_audit(mock, [](const AuditEntry&) {})->exec("ls")) << "the twin";
+  EXPECT_TRUE(with_audit(mock, std::shared_ptr<AuditTrail>())->stop()) << "a sandbox must end";
 }
 
 TEST(ReadOnly, WritesAndCommandsAreRefusedAndReadsPass) {
