@@ -179,10 +179,12 @@ SandboxPtr with_result_cache(SandboxPtr inner, CacheOptions options);
 // -------------------------------------------------------------------------------------------------------------
 
 // Every call and what it returned, into a new file (mode 0600; existing: kAlreadyExists). A call whose record cannot be written
-// fails (kResourceExhausted) after it was done. Recordings hold contents and outputs: put with_redaction() inside.
+// fails (kResourceExhausted) after it was done. Recordings hold contents and outputs: put with_redaction() inside. Not recorded,
+// and so refused: watch and set_network_rules.
 Result<SandboxPtr> with_recording(SandboxPtr inner, const std::string& file);
 // A sandbox that executes nothing: it answers each call as the recording did, alike calls in their order. Errors: kNotFound,
-// kDataLoss, the recording is damaged. A call that was not recorded is refused: kFailedPrecondition.
+// kDataLoss, the recording is damaged. A call that was not recorded is refused: kFailedPrecondition. Between start() and stop() it
+// runs, as what was recorded did (one that ran already when the recording began runs from the beginning); stop() needs no record.
 Result<SandboxPtr> make_replay(const std::string& file);
 
 }  // namespace belljar

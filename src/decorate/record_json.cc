@@ -17,6 +17,7 @@
 #include "belljar/exec_result.h"
 #include "belljar/files.h"
 #include "belljar/sandbox.h"
+#include "belljar/txn.h"
 
 namespace belljar::decorate {
 namespace {
@@ -145,6 +146,28 @@ EnforcementClause clause_from(const Json& json) {
           to_bytes(json.at("detail")), json.at("best_effort")};
 }
 
+Json to_json(const txn::FileState& state) {
+  return {{"kind", static_cast<int>(state.kind)}, {"mode", state.mode}, {"size", state.size}};
+}
+txn::FileState state_from(const Json& json) {
+  return {enum_from(json.at("kind"), txn::FileKind::kOther), json.at("mode").get<mode_t>(), json.at("size").get<std::uint64_t>()};
+}
+
+Json to_json(const txn::Change& change) {
+  return {{"kind", static_cast<int>(change.kind)}, {"path", from_bytes(change.path)}, {"from", from_bytes(change.from)},
+          {"before", to_json(change.before)},      {"after", to_json(change.after)},  {"content", change.content},
+          {"attributes", change.attributes}};
+}
+txn::Change change_from(const Json& json) {
+  return {.kind = enum_from(json.at("kind"), txn::ChangeKind::kRenamed),
+          .path = to_bytes(json.at("path")),
+          .from = to_bytes(json.at("from")),
+          .before = state_from(json.at("before")),
+          .after = state_from(json.at("after")),
+          .content = json.at("content"),
+          .attributes = json.at("attributes")};
+}
+
 template <class List>
 Json list_of(const List& list) {
   Json array = Json::array();
@@ -269,6 +292,11 @@ void from_json(const Json& json, GrepResult& result) {
   for (const Json& match : json.at("matches"))
     result.matches.push_back({to_bytes(match.at("path")), match.at("line").get<std::uint64_t>(), to_bytes(match.at("text"))});
   result.complete = json.at("complete");
+}
+
+Json to_json(const std::vector<txn::Change>& changes) { return list_of(changes); }
+void from_json(const Json& json, std::vector<txn::Change>& changes) {
+  for (const Json& change : json) changes.push_back(change_from(change));
 }
 
 Json to_json(const Error& error) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "belljar/sandbox.h"
+#include "belljar/txn.h"
 
 namespace belljar::decorate {
 
@@ -25,6 +26,7 @@ Json to_json(const FileInfo& info);
 Json to_json(const std::vector<FileInfo>& files);
 Json to_json(const GlobResult& result);
 Json to_json(const GrepResult& result);
+Json to_json(const std::vector<txn::Change>& changes);
 inline Json to_json(const std::string& bytes) { return from_bytes(bytes); }
 Json to_json(const Error& error);
 
@@ -34,6 +36,7 @@ void from_json(const Json& json, FileInfo& info);
 void from_json(const Json& json, std::vector<FileInfo>& files);
 void from_json(const Json& json, GlobResult& result);
 void from_json(const Json& json, GrepResult& result);
+void from_json(const Json& json, std::vector<txn::Change>& changes);
 inline void from_json(const Json& json, std::string& bytes) { bytes = to_bytes(json); }
 Error error_from(const Json& json);
 

@@ -184,16 +184,27 @@ class Recorded final : public SandboxDecorator {
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override {
     return record(call_of(text, options), [&] { return inner().grep(text, options); });
   }
-  // Refused: changes come when they come, and a recording has no clock.
-  Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override {
-    return Sandbox::watch(path, options);
+  // Changes come when they come, and a recording has no clock.
+  Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions&) override {
+    return Error(Code::kUnimplemented, format("cannot watch {}", belljar::quoted(path)))
+        .reason("a recording does not hold when something changed")
+        .next("watch the sandbox inside of it, or list the files again");
   }
   // Refused as well: a replay reaches nobody.
-  Result<void> set_network_rules(const NetworkRules& rules) override { return Sandbox::set_network_rules(rules); }
-  // Refused as well: a replay has no layers.
-  Result<std::vector<txn::Change>> changes() override { return Sandbox::changes(); }
-  Result<void> snapshot(const std::string& name) override { return Sandbox::snapshot(name); }
-  Result<void> rollback(const std::string& snapshot) override { return Sandbox::rollback(snapshot); }
+  Result<void> set_network_rules(const NetworkRules&) override {
+    return Error(Code::kUnimplemented, "cannot change the hosts that may be reached")
+        .reason("a recording does not hold such a change: its replay reaches nobody")
+        .next("change them before with_recording, or in the sandbox inside of it");
+  }
+  Result<std::vector<txn::Change>> changes() override {
+    return record({{"method", "changes"}}, [&] { return inner().changes(); });
+  }
+  Result<void> snapshot(const std::string& name) override {
+    return record(call_of("snapshot", name), [&] { return inner().snapshot(name); });
+  }
+  Result<void> rollback(const std::string& snapshot) override {
+    return record(call_of("rollback", snapshot), [&] { return inner().rollback(snapshot); });
+  }
 
  private:
   template <class Call>
@@ -237,14 +248,29 @@ struct Header {
 class Replay final : public Sandbox {
  public:
   using Answers = std::map<std::string, std::deque<Json>>;
-  Replay(Header header, Answers answers) : header_(std::move(header)), answers_(std::move(answers)) {}
+  // `runs`: what was recorded ran already when the recording began.
+  Replay(Header header, Answers answers, bool runs) : header_(std::move(header)), answers_(std::move(answers)), running_(runs) {}
   std::string_view backend() const noexcept override { return header_.backend; }
   const std::string& id() const noexcept override { return header_.id; }
   const std::string& workspace() const noexcept override { return header_.workspace; }
   // Nothing runs, so nothing holds.
   EnforcementReport enforcement() const override { return {}; }
-  Result<void> start() override { return answer<void>({{"method", "start"}}); }
-  Result<void> stop() override { return answer<void>({{"method", "stop"}}); }
+  Result<void> start() override {
+    const std::lock_guard guard(mutex_);
+    const Json call = {{"method", "start"}};
+    if (running_ && !next_is_error(call))
+      return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
+    BELLJAR_CHECK(take<void>(call));
+    running_ = true;
+    return {};
+  }
+  Result<void> stop() override {
+    const std::lock_guard guard(mutex_);
+    const Json call = {{"method", "stop"}};
+    if (has_answer(call)) BELLJAR_CHECK(take<void>(call));
+    running_ = false;
+    return {};
+  }
   Result<void> health() override { return answer<void>({{"method", "health"}}); }
   Result<SandboxStats> stats() override { return answer<SandboxStats>({{"method", "stats"}}); }
   using Sandbox::exec;
@@ -283,6 +309,9 @@ class Replay final : public Sandbox {
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override {
     return answer<GrepResult>(call_of(text, options));
   }
+  Result<std::vector<txn::Change>> changes() override { return answer<std::vector<txn::Change>>({{"method", "changes"}}); }
+  Result<void> snapshot(const std::string& name) override { return answer<void>(call_of("snapshot", name)); }
+  Result<void> rollback(const std::string& snapshot) override { return answer<void>(call_of("rollback", snapshot)); }
 
  private:
   static void tell(const ExecResult& result, const OutputCallback& on_out, const OutputCallback& on_err) {
@@ -292,25 +321,41 @@ class Replay final : public Sandbox {
 
   template <class T>
   Result<T> answer(const Json& call) {
-    Json found;
-    {
-      const std::lock_guard guard(mutex_);
-      const auto known = answers_.find(call.dump());
-      if (known == answers_.end() || known->second.empty()) {
-        const std::string method = call.value("method", "");
-        return Error(Code::kFailedPrecondition, format("the recording has no answer to this {}", method))
-            .reason(known == answers_.end() ? "it was never asked so while it was recorded" : "it was not asked so often")
-            .next(format("the call: {}", escaped(call.dump().substr(0, 300))));
-      }
-      found = std::move(known->second.front());
-      known->second.pop_front();
+    const std::lock_guard guard(mutex_);
+    // What was asked of one that did not run was answered so when it was recorded.
+    if (!running_ && !next_is_error(call))
+      return Error(call.value("method", "") == "health" ? Code::kUnavailable : Code::kFailedPrecondition,
+                   "the sandbox does not run")
+          .reason("it was not started, or it was stopped")
+          .next("start() it");
+    return take<T>(call);
+  }
+
+  // The next three are called under the mutex.
+  bool has_answer(const Json& call) const {
+    const auto known = answers_.find(call.dump());
+    return known != answers_.end() && !known->second.empty();
+  }
+  bool next_is_error(const Json& call) const {
+    return has_answer(call) && answers_.find(call.dump())->second.front().contains("error");
+  }
+  template <class T>
+  Result<T> take(const Json& call) {
+    const auto known = answers_.find(call.dump());
+    if (known == answers_.end() || known->second.empty()) {
+      return Error(Code::kFailedPrecondition, format("the recording has no answer to this {}", call.value("method", "")))
+          .reason(known == answers_.end() ? "it was never asked so while it was recorded" : "it was not asked so often")
+          .next(format("the call: {}", escaped(call.dump().substr(0, 300))));
     }
+    const Json found = std::move(known->second.front());
+    known->second.pop_front();
     return decorate::answer_from<T>(found);
   }
 
   Header header_;
   std::mutex mutex_;
   Answers answers_;  // guarded by mutex_
+  bool running_;     // guarded by mutex_
 };
 
 constexpr int kVersion = 2;
@@ -349,6 +394,7 @@ Result<SandboxPtr> make_replay(const std::string& file) {
   };
   Replay::Answers answers;
   std::optional<Header> header;
+  std::optional<bool> ran_already;  // unset: nothing has told yet
   std::string line;
   for (std::uint64_t number = 1; std::getline(stream, line); ++number) {
     const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -356,9 +402,11 @@ Result<SandboxPtr> make_replay(const std::string& file) {
     if (whole && number == 1) header = header_from(record["answer"]);
     if (!whole || !header) return damaged(format("line {} is damaged, or of another version", number));
     if (number > 1) answers[record["call"].dump()].push_back(record["answer"]);
+    const std::string method = number > 1 && record["call"].is_object() ? record["call"].value("method", "") : "";
+    if (!ran_already && !method.empty() && method != "stop" && !record["answer"].contains("error")) ran_already = method != "start";
   }
   if (!header) return damaged("it is empty, or no file");
-  return SandboxPtr(std::make_shared<Replay>(*std::move(header), std::move(answers)));
+  return SandboxPtr(std::make_shared<Replay>(*std::move(header), std::move(answers), ran_already.value_or(true)));
 }
 
 }  // namespace belljar

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <future>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <tuple>
@@ -14,6 +15,7 @@
 #include "belljar/decorators.h"
 #include "belljar/events.h"
 #include "belljar/mock.h"
+#include "belljar/txn.h"
 #include "support/as_user.h"
 #include "support/identity.h"
 #include "support/temp_dir.h"
@@ -712,6 +714,68 @@ TEST(Replay, EveryFieldIsAsItWasRecorded) {
   ASSERT_TRUE(local->write_file("f", "x"));
   const FileInfo info = with_recording(local, dir / "files").value()->stat("f").value();
   EXPECT_EQ(make_replay(dir / "files").value()->stat("f").value(), info);
+}
+
+TEST(Replay, ItRunsBetweenStartAndStop) {
+  const TempDir dir;
+  auto mock = MockSandbox::create();
+  {
+    SandboxPtr recording = with_recording(mock, dir / "r").value();
+    EXPECT_EQ(recording->health().error().code(), Code::kUnavailable);
+    ASSERT_TRUE(recording->start());
+    EXPECT_TRUE(recording->exec("ls"));
+    EXPECT_TRUE(recording->exec("ls"));
+    EXPECT_TRUE(recording->write_file("f", "x"));
+    ASSERT_TRUE(recording->stop());
+  }
+  SandboxPtr replay = make_replay(dir / "r").value();
+  EXPECT_EQ(replay->exec("ls").error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(replay->write_file("f", "x").error().reason(), "it was not started, or it was stopped");
+  EXPECT_EQ(replay->health().error().code(), Code::kUnavailable);
+  EXPECT_TRUE(replay->start());
+  EXPECT_EQ(replay->start().error().reason(), "it runs already");
+  EXPECT_TRUE(replay->exec("ls"));
+  EXPECT_TRUE(replay->write_file("f", "x")) << "the refused call took no answer away";
+  EXPECT_TRUE(replay->stop());
+  EXPECT_TRUE(replay->stop());
+  EXPECT_EQ(replay->exec("ls").error().reason(), "it was not started, or it was stopped");
+  EXPECT_EQ(replay->health().error().code(), Code::kUnavailable);
+}
+
+// A workspace that is a transaction, as far as a decorator sees it.
+class Layered final : public SandboxDecorator {
+ public:
+  using SandboxDecorator::SandboxDecorator;
+  Result<std::vector<txn::Change>> changes() override { return std::vector<txn::Change>{kChange}; }
+  Result<void> snapshot(const std::string& name) override { return names_.insert(name).second ? Result<void>() : taken(); }
+  Result<void> rollback(const std::string& name) override { return names_.contains(name) ? Result<void>() : taken(); }
+  static inline const txn::Change kChange{.kind = txn::ChangeKind::kRenamed,
+                                          .path = "b\xff",
+                                          .from = "a",
+                                          .before = {txn::FileKind::kFile, 0644, 3},
+                                          .after = {txn::FileKind::kFile, 0600, 4},
+                                          .content = true};
+
+ private:
+  static Error taken() { return Error(Code::kAlreadyExists, "no such luck"); }
+  std::set<std::string> names_;
+};
+
+TEST(Replay, TransactionsAreRecorded) {
+  const TempDir dir;
+  const auto play = [](Sandbox& sandbox) {
+    EXPECT_EQ(sandbox.changes().value(), std::vector<txn::Change>{Layered::kChange});
+    EXPECT_TRUE(sandbox.snapshot("one"));
+    EXPECT_EQ(sandbox.snapshot("one").error().what(), "no such luck");
+    EXPECT_TRUE(sandbox.rollback("one"));
+    EXPECT_EQ(sandbox.rollback("two").error().code(), Code::kAlreadyExists);
+  };
+  play(*with_recording(std::make_shared<Layered>(started_mock()), dir / "r").value());
+  play(*make_replay(dir / "r").value());
+  SandboxPtr recording = with_recording(started_mock(), dir / "none").value();
+  EXPECT_EQ(recording->changes().error().what(), "the workspace is no transaction") << "the inner sandbox's own answer";
+  EXPECT_NE(recording->watch(".").error().reason().find("recording"), std::string::npos);
+  EXPECT_NE(recording->set_network_rules({}).error().reason().find("recording"), std::string::npos);
 }
 
 TEST(Replay, AnAnswerWithAnUnknownWordIsDamage) {
