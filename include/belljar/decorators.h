@@ -150,7 +150,7 @@ struct DryRunEntry {
 // A rehearsal: commands are not executed and writes do not land; `on_entry` is told of each. Reads, list, stat, glob and grep see
 // the writes as if they had landed. exec answers exit code 0, no output and the message "dry run: not executed". What the inner
 // sandbox's policy would refuse is not known before it is tried. A start of the inner sandbox is forwarded: reads come from there.
-// stop() forgets the writes.
+// stop() forgets the writes. Not rehearsed, and refused by name: watch, set_network_rules, changes, snapshot and rollback.
 SandboxPtr with_dry_run(SandboxPtr inner, std::function<void(const DryRunEntry&)> on_entry);
 
 // --- outputs

@@ -563,6 +563,24 @@ INSTANTIATE_TEST_SUITE_P(Every, Conformance,
                            return name;
                          });
 
+// A rehearsal answers as what it rehearses.
+TEST(DryRunConformance, FileRows) {
+  for (const Row& row : file_rows()) {
+    SCOPED_TRACE(row.name);
+    const test::TempDir workspace, names;
+    const std::string named = names / "link";
+    ASSERT_EQ(::symlink(workspace.path().c_str(), named.c_str()), 0);
+    SandboxConfig config;
+    config.backend = "local";
+    config.workspace = named;
+    auto sandbox = make_sandbox(config);
+    ASSERT_TRUE(sandbox) << sandbox.error().line();
+    ASSERT_TRUE((*sandbox)->start());
+    EXPECT_EQ(row.check({.sandbox = with_dry_run(*sandbox, {}), .workspace = workspace.path(), .named = named}), Outcome::kSame);
+    EXPECT_TRUE((*sandbox)->list(".")->empty());
+  }
+}
+
 // All rows with one engine, which takes a second to start.
 void check_containers(const test::Engine& engine, test::EngineKind kind, const std::string& column) {
   for (const Row& row : rows()) {

@@ -421,6 +421,7 @@ TEST(DryRun, AnAbsolutePatternFindsWhatWasPretended) {
   EXPECT_EQ(names(dry->glob("/workspace/a/*").value()), "a/one ");
   EXPECT_EQ(names(dry->glob("a/*").value()), "a/one ");
   EXPECT_EQ(dry->grep("needle", {.files = "/workspace/b/**"})->matches, (std::vector<GrepMatch>{{"b/two", 1, "needle"}}));
+  EXPECT_EQ(names(dry->glob("/workspace/./a/./*").value()), "a/one ");
   EXPECT_EQ(dry->glob("/elsewhere/*").error().what(), "path escapes workspace: /elsewhere/*");
 }
 
@@ -447,6 +448,38 @@ TEST(DryRun, ItAnswersAsInside) {
     EXPECT_EQ(ended.reason, Reason::kCancelled);
     EXPECT_EQ(ended.exit_code, 143);
     EXPECT_EQ(sandbox->spawn(shell("true"), {.cancel = cancelled}).value()->wait().value()->reason, Reason::kCancelled);
+  }
+}
+
+// Absolute links lead out inside, and so they do here; relative ones are followed.
+TEST(DryRun, LinksLeadWhereTheyLeadInside) {
+  for (const bool dry : {false, true}) {
+    const TempDir dir;
+    SandboxPtr sandbox = started_local(dir);
+    ASSERT_TRUE(sandbox->write_file("d/f", "x"));
+    ASSERT_EQ(sandbox->exec("ln -s \"$PWD/d/f\" absolute; ln -s d/f relative; ln -s nowhere dangling; ln -s d todir")->exit_code,
+              0);
+    if (dry) sandbox = with_dry_run(sandbox, {});
+    EXPECT_EQ(sandbox->read_file("absolute").error().what(), "path escapes workspace: absolute");
+    EXPECT_EQ(sandbox->write_file("absolute", "y").error().what(), "path escapes workspace: absolute");
+    EXPECT_EQ(sandbox->read_file("relative").value(), "x");
+    EXPECT_EQ(sandbox->read_file("relative/").error().code(), Code::kFailedPrecondition);
+    EXPECT_EQ(sandbox->stat("todir")->type, FileType::kSymlink);
+    EXPECT_EQ(sandbox->stat("todir/")->type, FileType::kDirectory);
+    EXPECT_EQ(sandbox->make_dir("dangling").error().code(), Code::kAlreadyExists);
+    EXPECT_TRUE(sandbox->write_file("dangling", "new"));
+    EXPECT_EQ(sandbox->read_file("nowhere").value(), "new");
+    EXPECT_TRUE(sandbox->write_file("todir/../g", "x"));
+    EXPECT_EQ(sandbox->read_file("g").value(), "x");
+  }
+}
+
+TEST(DryRun, WhatCannotBeRehearsedSaysSo) {
+  SandboxPtr dry = with_dry_run(started_mock(), {});
+  for (const Error& error : {dry->changes().error(), dry->snapshot("s").error(), dry->rollback().error(), dry->watch(".").error(),
+                             dry->set_network_rules({}).error()}) {
+    EXPECT_EQ(error.code(), Code::kUnimplemented);
+    EXPECT_NE(error.what().find("in a dry run"), std::string::npos) << error.line();
   }
 }
 
