@@ -355,6 +355,9 @@ TEST_F(Tools, APatternThatLeadsOutIsRefused) {
     EXPECT_TRUE(call("grep", nlohmann::json{{"text", "one"}, {"files", pattern}}.dump()).failed) << pattern;
   }
   EXPECT_FALSE(call("glob", R"({"pattern":"d/..*"})").failed) << "a name that begins with dots";
+  EXPECT_EQ(call("glob", R"({"pattern":"./**/./g"})").text, "d/g\n");
+  EXPECT_TRUE(call("glob", R"({"pattern":"[^f]*"})").failed) << "`[^` negates nothing";
+  EXPECT_FALSE(call("glob", R"({"pattern":"[!f]*"})").failed);
   EXPECT_FALSE(call("grep", R"({"text":"one","files":"d/*"})").failed);
 }
 
