@@ -25,6 +25,7 @@ Result<void> check_command(const Command& command) {
   for (const std::string& argument : command.argv) {
     if (argument.find('\0') != std::string::npos) return refused("argument", argument);
   }
+  if (command.cwd.find('\0') != std::string::npos) return refused("working directory", command.cwd);
   for (const auto& [name, text] : command.env) {
     if (name.empty() || name.find('=') != std::string::npos)
       return Error(Code::kInvalidArgument, format("cannot set the variable {}", quoted(name)))

@@ -12,6 +12,7 @@
 #include "base/environment.h"
 #include "base/format.h"
 #include "kernel/account.h"
+#include "policy/check_policy.h"
 #include "policy/merge.h"
 #include "policy/names.h"
 #include "policy/paths.h"
@@ -73,6 +74,17 @@ Result<policy::Effective> base_of(const Policy& policy, const policy::MergeConte
   return policy::merge(layers, context);
 }
 
+// Rules are found by whole components, so a trailing slash or a ".." would make one that holds for nothing.
+void make_normal(Filesystem& filesystem) {
+  for (FsEntry& entry : filesystem.entries) {
+    if (!entry.glob) entry.path = policy::normal(entry.path);
+  }
+  for (Volume& volume : filesystem.volumes) {
+    volume.source = policy::normal(volume.source);
+    volume.target = policy::normal(volume.target);
+  }
+}
+
 // A policy that was written in code has only its own rules. One that was merged holds a rule for "/" and is complete.
 void complete(Policy& policy, Policy base) {
   std::vector<FsEntry>& entries = policy.filesystem.entries;
@@ -85,6 +97,7 @@ void complete(Policy& policy, Policy base) {
 }  // namespace
 
 Result<Embedded> embed(const Policy& policy, const std::string& workspace, const std::map<std::string, std::string>& caller_env) {
+  BELLJAR_CHECK(policy::check_policy(policy));
   Embedded embedded;
   embedded.caller_env = entries_or_own(caller_env);
   policy::MergeContext context;
@@ -94,10 +107,12 @@ Result<Embedded> embed(const Policy& policy, const std::string& workspace, const
   context.runtime_dir = variable(embedded.caller_env, "XDG_RUNTIME_DIR");
   context.account_home = kernel::home_of_caller();
   embedded.policy = policy;
+  make_normal(embedded.policy.filesystem);
   if (policy.mode != Mode::kDangerFullAccess && policy.mode != Mode::kExternalSandbox) {
     policy::Effective base = BELLJAR_TRY(base_of(policy, context));
     Filesystem rules = std::move(base.complete);
-    rules.entries.insert(rules.entries.end(), policy.filesystem.entries.begin(), policy.filesystem.entries.end());
+    const std::vector<FsEntry>& own = embedded.policy.filesystem.entries;
+    rules.entries.insert(rules.entries.end(), own.begin(), own.end());
     rules.entries.shrink_to_fit();  // kept as long as the sandbox, by each of thousands
     embedded.rules = std::make_shared<const Filesystem>(std::move(rules));
     complete(embedded.policy, std::move(base.policy));

@@ -1,10 +1,12 @@
 // belljar::run: what an embedder calls. Puts together what the command line puts together from files and flags.
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "backend/find.h"
 #include "backend/native/host.h"
+#include "base/format.h"
 #include "belljar/command.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
@@ -14,6 +16,7 @@
 #include "belljar/state_dir.h"
 #include "belljar/txn.h"
 #include "policy/backends.h"
+#include "policy/check_command.h"
 #include "runtime/embed.h"
 #include "runtime/run.h"
 #include "runtime/stdio.h"
@@ -50,9 +53,23 @@ Result<ExecResult> run_first(const runtime::Embedded& embedded, const Command& c
   return policy::none_starts(tried);
 }
 
+// A NUL byte ends a path for the kernel: another directory than the one that was named.
+Result<void> check_names(const RunOptions& options) {
+  const std::pair<std::string_view, const std::string*> names[] = {
+      {"workspace", &options.workspace}, {"transaction", &options.transaction}, {"state_dir", &options.state_dir}};
+  for (const auto& [name, value] : names) {
+    if (value->find('\0') != std::string::npos)
+      return Error(Code::kInvalidArgument, format("cannot run with the `{}` {}", name, quoted(*value)))
+          .reason("it holds a NUL byte");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ExecResult> run(const Policy& given, const Command& command, const RunOptions& options) {
+  BELLJAR_CHECK(policy::check_command(command));
+  BELLJAR_CHECK(check_names(options));
   const runtime::Embedded embedded = BELLJAR_TRY(runtime::embed(given, options.workspace, options.caller_env));
   runtime::Session session;
   session.cancel_fd = options.cancel_fd;

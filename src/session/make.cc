@@ -25,7 +25,6 @@
 #include "belljar/txn.h"
 #include "belljar/units.h"
 #include "policy/backends.h"
-#include "policy/check_command.h"
 #include "runtime/embed.h"
 #include "session/chosen.h"
 #include "session/contained.h"
@@ -96,8 +95,6 @@ Result<void> check_transaction(const SandboxConfig& config) {
 }
 
 Result<std::shared_ptr<Sandbox>> make_live(const SandboxConfig& config, const std::string& workspace) {
-  BELLJAR_CHECK(policy::check_timeout(config.policy.limits.timeout));
-  BELLJAR_CHECK(policy::check_timeout(config.policy.limits.max_timeout));
   runtime::Embedded embedded = BELLJAR_TRY(runtime::embed(config.policy, workspace, config.caller_env));
   if (!config.origins.empty()) embedded.origins = std::make_shared<const runtime::Origins>(config.origins);
   session::Lifecycle lifecycle{.idle_timeout = config.idle_timeout,

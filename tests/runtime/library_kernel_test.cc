@@ -151,6 +151,51 @@ TEST_F(Library, WhatTheCallerGotWrongIsAnError) {
   EXPECT_EQ(run(filtered, shell_command("true"), {.workspace = workspace_.path()}).error().code(), Code::kUnimplemented);
 }
 
+TEST_F(Library, ARuleForARelativePathIsAnError) {
+  const std::string key = workspace_.write("key", "secret\n");
+  if (test::is_root()) workspace_.give_to(test::user_uid(), test::user_gid());
+  const auto hidden = [&](const std::string& path) {
+    Policy policy;
+    policy.filesystem.entries.push_back({.path = path, .access = Access::kNone});
+    return run(policy, shell_command("cat " + key), {.workspace = workspace_.path()});
+  };
+  EXPECT_EQ(shell("cat " + key).out.bytes, "secret\n");
+  for (const char* path : {"key", "./key", "~/key"}) {
+    const auto refused = hidden(path);
+    ASSERT_FALSE(refused) << path;
+    EXPECT_EQ(refused.error().code(), Code::kInvalidArgument) << refused.error().line();
+  }
+  for (const std::string& path : {key, key + "/", workspace_.path() + "/./x/../key"}) {
+    const auto held = hidden(path);
+    ASSERT_TRUE(held) << held.error().line();
+    EXPECT_EQ(held->out.bytes, "") << path;
+    EXPECT_NE(held->exit_code, 0) << path;
+  }
+}
+
+TEST_F(Library, ACommandThatCannotBePassedOnIsAnError) {
+  const auto ran = [&](const Command& command) { return run({}, command, {.workspace = workspace_.path()}); };
+  EXPECT_EQ(ran({{"echo", std::string("a\0b", 3)}}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(ran({.argv = {"true"}, .cwd = workspace_.path() + std::string("\0x", 2)}).error().code(), Code::kInvalidArgument);
+  for (const char* name : {"A=B", ""})
+    EXPECT_EQ(ran({.argv = {"env"}, .env = {{name, "x"}}}).error().code(), Code::kInvalidArgument) << name;
+  const auto fine = ran({.argv = {"sh", "-c", "echo $A \"$1\"", "sh", "a b"}, .env = {{"A", "B=C"}}});
+  ASSERT_TRUE(fine) << fine.error().line();
+  EXPECT_EQ(fine->out.bytes, "B=C a b\n");
+}
+
+TEST_F(Library, ATimeoutIsPositive) {
+  const auto code = [&](std::chrono::milliseconds timeout) {
+    Policy policy;
+    policy.limits.timeout = timeout;
+    const auto ran = run(policy, shell_command("true"), {.workspace = workspace_.path()});
+    return ran ? std::optional<Code>() : ran.error().code();
+  };
+  EXPECT_EQ(code(0s), Code::kInvalidArgument);
+  EXPECT_EQ(code(-1s), Code::kInvalidArgument);
+  EXPECT_EQ(code(30s), std::nullopt);
+}
+
 // Twin: every other test here names the workspace.
 TEST_F(Library, AHomeOrRootIsNoWorkspaceUnlessNamed) {
   const test::TempDir home;
