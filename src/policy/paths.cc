@@ -98,10 +98,27 @@ Result<void> check_variable(std::string_view name) {
   return {};
 }
 
+Result<void> check_name_pattern(std::string_view pattern) {
+  BELLJAR_CHECK(check_variable(pattern));
+  if (pattern.find_first_of("[]{}\\") == std::string_view::npos) return {};
+  return Error(Code::kInvalidArgument, format("{} cannot be a pattern of variables' names", quoted(pattern)))
+      .reason("only `*` and `?` mean something here: no name but one with this very text would match")
+      .next("write one pattern for each name, or `?` for any one character");
+}
+
+Result<void> check_exact_name(std::string_view name) {
+  BELLJAR_CHECK(check_variable(name));
+  if (name.find_first_of("*?[]{}\\") == std::string_view::npos) return {};
+  return Error(Code::kInvalidArgument, format("{} cannot be the name of a variable", quoted(name)))
+      .reason("names are exact here, not patterns: what a pattern withholds passes one by one")
+      .next("name each variable; patterns go into environment.include");
+}
+
 Result<void> check_element(const Key& key, std::string_view text) {
   if (key.type == Type::kPath || key.type == Type::kPaths) return check_path(text);
   BELLJAR_CHECK(check_plain(text, "value"));
-  if (key.name.starts_with("environment.")) return check_variable(text);
+  if (key.name == "environment.pass") return check_exact_name(text);
+  if (key.name == "environment.include" || key.name == "environment.exclude") return check_name_pattern(text);
   if (key.name == "ignore_violations.file") return check_ignored_file(text);
   if (key.name == "ignore_violations.network") return check_ignored_host(text);
   if (key.name == "network.allowed_domains" || key.name == "network.denied_domains" || key.name == "network.tls_passthrough") {

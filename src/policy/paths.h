@@ -21,6 +21,10 @@ Result<void> check_path(std::string_view path);
 Result<void> check_glob(std::string_view glob);
 // NAME of NAME=value: not empty, no '=', no NUL.
 Result<void> check_variable(std::string_view name);
+// The same for a pattern of name_match(), which knows no `[...]`, `{...}` and `\`.
+Result<void> check_name_pattern(std::string_view pattern);
+// The same for a name where no pattern is taken.
+Result<void> check_exact_name(std::string_view name);
 // The check that fits one element of a list, or the value of a path key.
 Result<void> check_element(const Key& key, std::string_view text);
 

@@ -186,6 +186,9 @@ TEST_F(PolicyCommand, WrongWordsGetOneLineAndTheNearestName) {
         Case{"policy show --transparent=maybe",
              "belljar: --transparent: `maybe` is no value of it: true|false\n  next:   see `belljar policy show --help`\n"},
         Case{"policy show --publish 0", "belljar: --publish: `0` is not a port (1 to 65535)\n"},
+        Case{"policy show --pass-env 'FOO*'",
+             "belljar: --pass-env: `FOO*` cannot be the name of a variable\n  reason: names are exact here, not patterns: what a "
+             "pattern withholds passes one by one\n  next:   name each variable; patterns go into environment.include\n"},
         Case{"policy show --write ''", "belljar: --write: `` cannot be a path\n  reason: it is empty\n"}}) {
     const Outcome outcome = belljar(one.arguments);
     EXPECT_EQ(outcome.code, 125) << one.arguments;

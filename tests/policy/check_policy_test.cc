@@ -73,6 +73,18 @@ TEST(CheckPolicy, AVariableHasAName) {
   EXPECT_EQ(set("A", "B=C"), "ok");
 }
 
+TEST(CheckPolicy, WhatPassesIsNamedAndPatternsAreOnesThatMatch) {
+  const auto list = [](std::vector<std::string> Environment::* names, const std::string& name) {
+    return checked([&](Policy& policy) { policy.environment.*names = {name}; });
+  };
+  EXPECT_EQ(list(&Environment::exclude, "FOO_[12]"), "environment.exclude: `FOO_[12]` cannot be a pattern of variables' names");
+  EXPECT_EQ(list(&Environment::include, "{A,B}"), "environment.include: `{A,B}` cannot be a pattern of variables' names");
+  EXPECT_EQ(list(&Environment::pass, "FOO*"), "environment.pass: `FOO*` cannot be the name of a variable");
+  EXPECT_EQ(list(&Environment::exclude, "FOO_?"), "ok");
+  EXPECT_EQ(list(&Environment::include, "LC_*"), "ok");
+  EXPECT_EQ(list(&Environment::pass, "FOO_1"), "ok");
+}
+
 TEST(CheckPolicy, TimesArePositive) {
   const auto timeout = [](std::chrono::milliseconds time) {
     return checked([&](Policy& policy) { policy.limits.timeout = time; });

@@ -189,6 +189,21 @@ TEST(Parse, PathsThatMeanTwoThingsAreRefused) {
   EXPECT_EQ(what("[environment]\nset = { \"A=B\" = \"1\" }\n"), "p.toml:2:9: `A=B` cannot be the name of a variable");
 }
 
+TEST(Parse, PatternsOfVariablesThatWouldMatchNothingAreRefused) {
+  for (const char* pattern : {"FOO_[12]", "FOO]", "{A,B}", "A}", "A\\\\*"}) {
+    for (const char* key : {"include", "exclude", "pass"}) {
+      const std::string refused = what(std::string("[environment]\n") + key + " = [\"OK\", \"" + pattern + "\"]\n");
+      EXPECT_EQ(refused.substr(0, refused.find('`')), std::string("p.toml:2:") + (key[0] == 'p' ? "15: " : "18: ")) << refused;
+      EXPECT_NE(refused.find(" cannot be "), std::string::npos) << refused;
+    }
+  }
+  EXPECT_EQ(what("env_blacklist = [\"A[1]\"]\n"), "p.toml:1:18: `A[1]` cannot be a pattern of variables' names");
+  EXPECT_EQ(what("[environment]\npass = [\"FOO*\"]\n"), "p.toml:2:9: `FOO*` cannot be the name of a variable");
+  EXPECT_EQ(what("[environment]\npass = [\"FOO?\"]\n"), "p.toml:2:9: `FOO?` cannot be the name of a variable");
+  EXPECT_EQ(what("[environment]\npass = [\"A=B\"]\n"), "p.toml:2:9: `A=B` cannot be the name of a variable");
+  EXPECT_EQ(what("[environment]\ninclude = [\"LC_*\"]\nexclude = [\"FOO_?\", \"*KEY*\"]\npass = [\"FOO_1\"]\n"), "accepted");
+}
+
 TEST(Parse, EntriesNeedOnePlaceAndAnAccess) {
   EXPECT_EQ(what("[[filesystem.entries]]\npath = \"/a\"\n"), "p.toml:1:1: an entry needs `access`");
   EXPECT_EQ(what("[[filesystem.entries]]\naccess = \"read\"\n"), "p.toml:1:1: an entry needs `path` or `glob`");
