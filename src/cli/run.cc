@@ -121,9 +121,12 @@ void tell_people(const runtime::Ran& ran, bool verbose) {
     print_note(format("front: {} us before clone, {} us to exec, {} us after exit", micro(ran.times.prepare),
                       micro(ran.times.start), micro(ran.times.end)));
   }
-  if (result.exit_code == 0) return;
   for (const std::string& limit : result.limits_hit) {
-    if (result.message.empty()) print_note(format("the limit `{}` was reached", limit));
+    // Whoever reads the output cannot tell that it was cut, whatever the program thinks of itself.
+    if (limit == "output" && ran.output_dropped > 0 && result.reason != Reason::kOutput)
+      print_note(format("the limit `output` was reached: {} {} of output dropped", ran.output_dropped,
+                        ran.output_dropped == 1 ? "byte" : "bytes"));
+    else if (result.exit_code != 0 && result.message.empty()) print_note(format("the limit `{}` was reached", limit));
   }
 }
 

@@ -202,6 +202,7 @@ class Run {
   void take(Supervised supervised, const launch::Sandbox& sandbox) {
     ran_.result = std::move(supervised.result);
     ran_.notes = std::move(supervised.notes);
+    ran_.output_dropped = supervised.output_dropped;
     ran_.leaving = std::move(supervised.leaving);
     if (supervised.exec_errno != 0) {
       Error failure =

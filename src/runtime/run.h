@@ -49,6 +49,7 @@ struct FrontTimes {
 struct Ran {
   ExecResult result;
   std::vector<std::string> notes;      // about the streams, for people
+  std::uint64_t output_dropped = 0;    // bytes of both streams beyond the cap, captured or relayed
   std::optional<Error> start_failure;  // when nothing ran (kStartFailed, or kCancelled before it began): why
   std::vector<launch::StepTime> steps;
   FrontTimes times;

@@ -388,8 +388,8 @@ class Supervisor {
     note_lost_output();
     result.out = stdio_.take_out();
     result.err = stdio_.take_err();
-    if (!output_hit_ && (result.out.omitted > 0 || result.err.omitted > 0 || relay_dropped_))
-      result.limits_hit.emplace_back("output");
+    supervised_.output_dropped += result.out.omitted + result.err.omitted;
+    if (!output_hit_ && supervised_.output_dropped > 0) result.limits_hit.emplace_back("output");
     return std::move(supervised_);
   }
 
@@ -430,7 +430,7 @@ class Supervisor {
   void note_lost_output() {
     for (Pump* pump : {stdio_.output(), stdio_.error()}) {
       if (pump == nullptr) continue;
-      if (pump->over_cap() && pump->dropped() > 0) relay_dropped_ = true;
+      if (pump->over_cap()) supervised_.output_dropped += pump->dropped();
       if (pump->sink_errno() == 0 || pump->sink_errno() == EPIPE || pump->sink_errno() == EIO) continue;
       const char* name = pump == stdio_.output() ? "stdout" : "stderr";
       supervised_.notes.push_back(
@@ -457,7 +457,7 @@ class Supervisor {
   std::optional<Reason> cause_;  // why we end it; unset while it runs and when it ended by itself
   std::optional<launch::Exit> exit_;
   std::uint64_t read_at_end_[2]{};
-  bool gone_ = false, drained_ = false, output_hit_ = false, relay_dropped_ = false;
+  bool gone_ = false, drained_ = false, output_hit_ = false;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,7 +42,8 @@ struct Supervised {
   // Set when the command could not be executed; the caller turns it into a sentence (start_failure.h).
   int exec_errno = 0;
   std::string failed_call;
-  UniqueFd leaving;  // with front_ends: pid 1 on its way out, for launch::await_end()
+  std::uint64_t output_dropped = 0;  // bytes of both streams beyond the cap, captured or relayed
+  UniqueFd leaving;                  // with front_ends: pid 1 on its way out, for launch::await_end()
 };
 
 // `sandbox` was started one-shot with the command as its first. It is dead and reaped on return (with front_ends: dead but for

@@ -52,6 +52,21 @@ TEST_F(Run, ShellTextReadsInputThatWasGiven) {
   EXPECT_EQ(run_in({"-c", "cat"}, {.stdin_is = Input::kClosed}).exit_code, 0);
 }
 
+TEST_F(Run, OutputThatWasCutIsTold) {
+  const Outcome cut = run_in({"--output-bytes", "3", "-c", "echo hello; echo more >&2"});
+  EXPECT_EQ(cut.exit_code, 0) << cut;
+  EXPECT_EQ(cut.out, "hel");
+  EXPECT_EQ(cut.err, "morbelljar: the limit `output` was reached: 5 bytes of output dropped\n");
+  const Outcome failed = run_in({"--output-bytes", "3", "-c", "echo hell; exit 2"});
+  EXPECT_EQ(failed.exit_code, 2) << failed;
+  EXPECT_EQ(failed.err, "belljar: the limit `output` was reached: 2 bytes of output dropped\n");
+  const Outcome json = run_in({"--json", "--output-bytes", "5", "-c", "echo hello"});
+  EXPECT_EQ(json.err, "belljar: the limit `output` was reached: 1 byte of output dropped\n");
+  const Outcome whole = run_in({"--output-bytes", "6", "-c", "echo hello"});
+  EXPECT_EQ(whole.out, "hello\n");
+  EXPECT_EQ(whole.err, "") << "the twin";
+}
+
 TEST_F(Run, WritesTheWorkspaceAndNothingElse) {
   const TempDir other;
   if (is_root()) other.give_to(user_uid(), user_gid());
