@@ -115,13 +115,17 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& refused) {
   return Error(Code::kInvalidArgument, escaped(text)).next(format("see `{} --help`", full_name(here)));
 }
 
-int parse_and_run(const CLI::App& app, const std::function<void()>& parse, const int& exit_code) {
+int parse_and_run(const CLI::App& app, const std::function<void()>& parse, const int& exit_code,
+                  const std::function<void(const Error&)>& on_usage_error) {
   try {
     parse();
   } catch (const CLI::Success& asked) {  // --help
     return app.exit(asked);
   } catch (const CLI::ParseError& refused) {
-    return print_error(usage_error(app, refused));
+    const Error error = usage_error(app, refused);
+    print_error(error);
+    if (on_usage_error) on_usage_error(error);
+    return error.exit_code();
   } catch (const std::exception& bug) {
     return print_error(Error(Code::kInternal, escaped(bug.what())));
   }

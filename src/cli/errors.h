@@ -25,7 +25,8 @@ void print_note(std::string_view text);
 Error usage_error(const CLI::App& app, const CLI::ParseError& refused);
 
 // What main() returns: runs `parse`, whose callbacks set `exit_code`, and turns what it throws into words. The one place where
-// exceptions end.
-int parse_and_run(const CLI::App& app, const std::function<void()>& parse, const int& exit_code);
+// exceptions end. `on_usage_error` is told of what was printed of the command line, too.
+int parse_and_run(const CLI::App& app, const std::function<void()>& parse, const int& exit_code,
+                  const std::function<void(const Error&)>& on_usage_error = {});
 
 }  // namespace belljar::cli

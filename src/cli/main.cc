@@ -92,5 +92,9 @@ int main(int argc, char** argv) {
     app.add_subcommand("scan", "Look for instructions to a model in text that should be data");
     app.add_subcommand("review", "Calls of an agent that wait for a person");
   }
-  return belljar::cli::parse_and_run(app, [&] { app.parse(argc, argv); }, exit_code);
+  return belljar::cli::parse_and_run(
+      app, [&] { app.parse(argc, argv); }, exit_code,
+      [&](const belljar::Error& refused) {
+        if (is_run) belljar::cli::report_refusal(app, refused);
+      });
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "cli/errors.h"
 #include "kernel/sys.h"
 #include "policy/paths.h"
 
@@ -63,20 +64,49 @@ int open_output(const std::string& path, const LoadedPolicy& loaded) {
   return file < 0 ? -errno : file;
 }
 
-}  // namespace
+// Which places commands can write is not known yet, so no link is followed anywhere.
+int open_without_links(const std::string& path) {
+  if (path.starts_with("/dev/")) {
+    const int file = ::open(path.c_str(), kFlags, 0666);
+    return file < 0 ? -errno : file;
+  }
+  open_how how{};
+  how.flags = kFlags;
+  how.mode = 0666;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  return kernel::sys::openat2(AT_FDCWD, path.c_str(), how);
+}
 
-Result<UniqueFd> create_output(const std::string& path, std::string_view what, std::string_view option,
-                               const LoadedPolicy& loaded) {
-  if (path == "-")
-    return Error(Code::kInvalidArgument, format("cannot create {} `-`", what))
-        .reason("it would be a file of that name in the current directory")
-        .next(format("{} /dev/stdout, or {} ./- for the file", option, option));
-  const int file = open_output(path, loaded);
+Result<UniqueFd> created(int file, const std::string& path, std::string_view what, std::string_view option) {
   if (file >= 0) return UniqueFd(file);
   return Error(Code::kInvalidArgument, format("cannot create {} {}", what, belljar::quoted(path)))
       .sys(-file, "open")
       .next(file == -ELOOP ? std::string("a symbolic link is not followed here: name the file itself")
                            : format("choose another {} FILE", option));
+}
+
+Result<void> check_name(const std::string& path, std::string_view what, std::string_view option) {
+  if (path != "-") return {};
+  return Error(Code::kInvalidArgument, format("cannot create {} `-`", what))
+      .reason("it would be a file of that name in the current directory")
+      .next(format("{} /dev/stdout, or {} ./- for the file", option, option));
+}
+
+}  // namespace
+
+Result<UniqueFd> create_output(const std::string& path, std::string_view what, std::string_view option,
+                               const LoadedPolicy& loaded) {
+  BELLJAR_CHECK(check_name(path, what, option));
+  return created(open_output(path, loaded), path, what, option);
+}
+
+UniqueFd create_report_of_refusal(const std::string& path, const Error& refused) {
+  if (path.empty()) return {};
+  const auto checked = check_name(path, "the report", "--report");
+  auto file = checked ? created(open_without_links(path), path, "the report", "--report") : Result<UniqueFd>(checked.error());
+  if (file) return *std::move(file);
+  if (file.error().what() != refused.what()) print_error(file.error());
+  return {};
 }
 
 Result<void> check_report(int fd, const std::string& path) {

@@ -266,6 +266,45 @@ TEST_F(Run, TheReportIsWrittenBesideTheOutput) {
   EXPECT_NE(read_file(report).find("\"reason\":\"timeout\""), std::string::npos);
 }
 
+// Whoever reads the file after a start that failed early must not take the last run's report for it.
+TEST_F(Run, AReportOfAnEarlierRunDoesNotOutliveAFailedStart) {
+  const std::string report = workspace_ / "r";
+  for (const std::vector<std::string>& bad : std::vector<std::vector<std::string>>{{"--policy", "nonexist", "--", "true"},
+                                                                                   {"--memory", "bad", "--", "true"},
+                                                                                   {"--nope", "--", "true"},
+                                                                                   {"true"},
+                                                                                   {"--cwd"},
+                                                                                   {}}) {
+    for (const std::string& name : {report, std::string("r")}) {
+      ASSERT_EQ(run_in({"--report", name, "--", "true"}).exit_code, 0);
+      ASSERT_EQ(read_file(report).find("{\"exit_code\":0,"), 0U) << "the twin";
+      std::vector<std::string> words{"--report", name, "--json"};
+      words.insert(words.end(), bad.begin(), bad.end());
+      const Outcome refused = run_in(words);
+      EXPECT_EQ(refused.exit_code, 125) << refused;
+      EXPECT_EQ(read_file(report).find("{\"exit_code\":125,"), 0U) << refused << read_file(report);
+      EXPECT_NE(read_file(report).find("\"reason\":\"start_failed\""), std::string::npos) << read_file(report);
+      EXPECT_EQ(refused.out.find("{\"exit_code\":125,"), 0U) << refused;
+    }
+  }
+}
+
+TEST_F(Run, AFailedStartsReportFollowsNoPlantedLinkEither) {
+  const TempDir home;
+  const std::string victim = home.write("rc", "precious");
+  ASSERT_EQ(symlink(victim.c_str(), (workspace_ / "link").c_str()), 0);
+  ASSERT_EQ(symlink(home.path().c_str(), (workspace_ / "dir").c_str()), 0);
+  if (is_root()) home.give_to(user_uid(), user_gid());
+  for (const std::string& path : {workspace_ / "link", workspace_ / "dir/rc", std::string("link")}) {
+    for (const char* bad : {"--policy=nonexist", "--nope"}) {
+      const Outcome refused = run_in({"--report", path, bad, "--", "true"});
+      EXPECT_EQ(refused.exit_code, 125) << refused;
+      EXPECT_NE(refused.err.find("cannot create the report"), std::string::npos) << refused;
+      EXPECT_EQ(read_file(victim), "precious") << path;
+    }
+  }
+}
+
 TEST_F(Run, AReportDoesNotFollowAPlantedLink) {
   const TempDir home;
   const std::string victim = home.write("rc", "precious");

@@ -252,6 +252,7 @@ int run_command(const Given& given, const SandboxedBackend& backend) {
   const auto ran = run_it(given, backend, audit, report, unstopped, tried);
   if (ran) tell(*ran, given.verbose);
   else print_error(ran.error());
+  if (!ran && !report.valid()) report = create_report_of_refusal(given.report, ran.error());
   ExecResult result = ran ? *ran : runtime::failed_start(ran.error());
   result.tried = std::move(tried);
   int exit_code = result.exit_code;
