@@ -59,7 +59,8 @@ Result<double> scaled(std::string_view text, std::span<const Unit> units, double
         .next(format("write it like {}", forms));
   };
   if (errc != std::errc() || end == text.data()) return bad("it does not start with a number");
-  if (!(number >= 0) || std::isinf(number)) return bad("it must not be negative");
+  if (!std::isfinite(number)) return bad("it is not a finite number");
+  if (number < 0) return bad("it must not be negative");
   for (const Unit& unit : units) {
     if (unit.name != suffix) continue;
     const double value = number * unit.factor;

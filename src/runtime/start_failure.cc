@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -42,8 +43,17 @@ std::string interpreter(const Head& head) {
   if (!text.starts_with("#!")) return {};
   text.remove_prefix(2);
   while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  return std::string(text.substr(0, text.find_first_of(" \t\r\n")));
+  return std::string(text.substr(0, text.find_first_of(" \t\n")));
 }
+
+// e_machine of a program that this machine runs itself; 0: of an architecture that nobody taught us.
+#if defined(__x86_64__)
+constexpr unsigned kThisMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr unsigned kThisMachine = EM_AARCH64;
+#else
+constexpr unsigned kThisMachine = EM_NONE;
+#endif
 
 std::string machine_name(unsigned machine) {
   switch (machine) {
@@ -78,7 +88,11 @@ Error not_found(const std::string& program, const std::string& path) {
                  "check the name, or give the program's path; PATH comes from the policy's environment");
   const Head head = read_head(path);
   if (!head.exists) return error("there is no such file", "check the path");
-  if (const std::string shebang = interpreter(head); !shebang.empty())
+  const std::string shebang = interpreter(head);
+  if (shebang.ends_with('\r'))  // the kernel takes it for a part of the name
+    return error(format("its interpreter {} is not there: the line ends as on Windows, with a carriage return", quoted(shebang)),
+                 format("give it Unix line ends: sed -i 's/\\r$//' {}", escaped(program)));
+  if (!shebang.empty())
     return error(format("its interpreter {} or the file itself is not there inside the sandbox", quoted(shebang)),
                  "install the interpreter, or allow reading both with --read");
   return error("the file, or the loader it asks for, is not there inside the sandbox", "allow reading it with --read");
@@ -94,9 +108,15 @@ Error not_executable(const std::string& program, std::string reason, std::string
 Error wrong_format(const std::string& program, const std::string& path) {
   const Head head = read_head(path);
   const std::string_view text = head.text();
-  if (text.starts_with(std::string_view(ELFMAG, SELFMAG)) && text.size() >= sizeof(Elf32_Ehdr)) {
-    Elf32_Ehdr header;  // e_machine is at the same place in both classes
-    std::memcpy(&header, text.data(), sizeof header);
+  if (text.starts_with(std::string_view(ELFMAG, SELFMAG))) {
+    Elf32_Ehdr header{};  // e_machine is at the same place in both classes
+    std::memcpy(&header, text.data(), std::min(text.size(), sizeof header));
+    const bool complete = text.size() >= sizeof header;
+    if (complete && header.e_type != ET_EXEC && header.e_type != ET_DYN)
+      return not_executable(program, "it is an ELF file and no program: an object file, or a core dump",
+                            "link it, or check the path");
+    if (!complete || (header.e_machine == kThisMachine && header.e_ident[EI_CLASS] == ELFCLASS64))
+      return not_executable(program, "it is an ELF program that is damaged or cut off", "copy or build it again");
     return not_executable(program,
                           format("it is an ELF program for {}, which this machine does not run", machine_name(header.e_machine)),
                           "build it for this machine");

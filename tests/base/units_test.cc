@@ -33,6 +33,15 @@ TEST(ParseBytes, RefusesWhatIsNoSize) {
   }
 }
 
+TEST(ParseBytes, WhatIsNoNumberIsNotCalledNegative) {
+  for (const char* text : {"nan", "inf", "-inf", "infinity", "nans"}) {
+    EXPECT_EQ(parse_bytes(text).error().reason(), "it is not a finite number") << text;
+    EXPECT_EQ(parse_duration(text).error().reason(), "it is not a finite number") << text;
+  }
+  EXPECT_EQ(parse_duration("-5s").error().reason(), "it must not be negative");
+  EXPECT_EQ(*parse_duration("0.5s"), 500ms);
+}
+
 TEST(ParseBytes, MessageEscapesWhatTheUserWrote) {
   const Result<Bytes> result = parse_bytes("\x1b[31m9");
   ASSERT_FALSE(result);

@@ -203,5 +203,37 @@ TEST_F(Run, AProgramForAnotherMachineIsNamed) {
   }
 }
 
+TEST_F(Run, ADamagedProgramIsNotCalledAnotherMachines) {
+  const std::string whole = read_file("/bin/true");
+  workspace_.write("cut", whole.substr(0, 100), 0755);
+  workspace_.write("stub", whole.substr(0, 10), 0755);
+  workspace_.write("whole", whole, 0755);
+  std::string object = whole;
+  object[16] = 1;  // ET_REL
+  workspace_.write("object", object, 0755);
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  for (const char* program : {"./cut", "./stub"}) {
+    const Outcome outcome = run_in({"--", program});
+    EXPECT_EQ(outcome.exit_code, 126) << outcome;
+    EXPECT_NE(outcome.err.find("damaged or cut off"), std::string::npos) << outcome;
+  }
+  EXPECT_NE(run_in({"--", "./object"}).err.find("an ELF file and no program"), std::string::npos);
+  EXPECT_EQ(run_in({"--", "./whole"}).exit_code, 0) << "the twin";
+}
+
+TEST_F(Run, AScriptWithWindowsLineEndsIsToldSo) {
+  workspace_.write("windows", "#!/bin/sh\r\necho fine\r\n", 0755);
+  workspace_.write("unix", "#!/bin/sh\necho fine\n", 0755);
+  workspace_.write("missing", "#!/no/such/shell\n", 0755);
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  const Outcome refused = run_in({"--", "./windows"});
+  EXPECT_EQ(refused.exit_code, 127) << refused;
+  EXPECT_NE(refused.err.find("its interpreter `/bin/sh\\x0d` is not there: the line ends as on Windows"), std::string::npos)
+      << refused;
+  EXPECT_EQ(run_in({"--", "./unix"}).out, "fine\n");
+  const Outcome missing = run_in({"--", "./missing"});
+  EXPECT_NE(missing.err.find("its interpreter `/no/such/shell` or the file"), std::string::npos) << missing;
+}
+
 }  // namespace
 }  // namespace belljar::test
