@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "belljar/units.h"
 #include "policy/defaults.h"
 
 namespace belljar::runtime {
@@ -49,13 +51,21 @@ Result<void> check_ports(const Network& network) {
   return {};
 }
 
+// A tmpfs counts whole pages (up to 64KiB, on some machines), and a few of them go into the mount tree before any command runs.
+constexpr Bytes kLeastTmp{1U << 20};
+
+Result<void> check_size(std::string_view key, Bytes size) {
+  if (size >= kLeastTmp) return {};
+  return Error(Code::kInvalidArgument, format("{} is {}", key, to_string(size)))
+      .reason(size.count == 0 ? "the kernel takes 0 for no limit, tmpfs(5), and a private /tmp would have none"
+                              : "a private /tmp cannot be made in less than 1MiB")
+      .next("give at least 1MiB, or leave it out");
+}
+
 // As for limits that are counts: none is said by leaving the key out, and no network by network.mode.
 Result<void> check_amounts(const Limits& limits, const Filesystem& filesystem) {
-  // A tmpfs of size 0 is one without limit, tmpfs(5).
-  if (filesystem.tmp_size.count == 0 || (limits.disk && limits.disk->count == 0))
-    return Error(Code::kInvalidArgument, format("{} is 0", filesystem.tmp_size.count == 0 ? "filesystem.tmp_size" : "limits.disk"))
-        .reason("the kernel takes 0 for no limit, and a private /tmp would have none")
-        .next("give a size, 1MiB or so");
+  BELLJAR_CHECK(check_size("filesystem.tmp_size", filesystem.tmp_size));
+  if (limits.disk) BELLJAR_CHECK(check_size("limits.disk", *limits.disk));
   for (const auto& [key, amount] :
        {std::pair("limits.egress_bytes", limits.egress_bytes), {"limits.egress_rate", limits.egress_rate}}) {
     if (amount && amount->count == 0)

@@ -57,6 +57,10 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"BracePattern", {"--hide", "**/{x,y}.cfg", "--", "true"}, 125, "braces mean nothing here"},
         Bad{"BadDuration", {"--idle-timeout", "3parsecs", "--", "true"}, 125, "unit `parsecs` is not known"},
         Bad{"NegativeSize", {"--disk", "-5", "--", "true"}, 125, "it must not be negative"},
+        Bad{"LittleDisk", {"--disk", "1", "--", "true"}, 125, "limits.disk is 1\n"},
+        Bad{"APageOfDisk", {"--disk", "4096", "--", "true"}, 125, "limits.disk is 4KiB\n"},
+        Bad{"NotATime", {"--timeout", "nan", "--", "true"}, 125, "it is not a finite number"},
+        Bad{"PatternOfVariables", {"--pass-env", "FOO*", "--", "true"}, 125, "`FOO*` cannot be the name of a variable"},
         Bad{"NoMemory", {"--memory", "0", "--", "true"}, 125, "limits.memory = 0 cannot be enforced"},
         Bad{"NoProcess", {"--pids", "0", "--", "true"}, 125, "--pids"},
         Bad{"NoDevice", {"--device", "/dev/no-such-device", "--", "true"}, 125, "cannot open the device `/dev/no-such-device`"},
@@ -95,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(Run, TheTwinsOfBadInputWork) {
   mkdir((workspace_ / "sub").c_str(), 0755);
   EXPECT_EQ(run_in({"--cwd", "sub", "--", "pwd"}).out, workspace_ / "sub\n");
-  EXPECT_EQ(run_in({"--workspace", workspace_.path(), "--memory", "1GiB", "--timeout", "30s", "--", "pwd"}).out,
+  EXPECT_EQ(run_in({"--workspace", workspace_.path(), "--memory", "1GiB", "--timeout", "30s", "--disk", "1MiB", "--", "pwd"}).out,
             workspace_.path() + "\n");
   EXPECT_EQ(run_in({"--net", "host", "--", "true"}).exit_code, 0);
   EXPECT_EQ(run_in({"--login", "-c", "true"}).exit_code, 0);

@@ -10,17 +10,19 @@
 namespace belljar::runtime {
 namespace {
 
-TEST(Unserved, SizesOf0ThatWouldMeanNoLimit) {
+TEST(Unserved, SizesThatNoTmpfsCanHold) {
   Policy policy;
   EXPECT_TRUE(check_served(policy));
-  policy.filesystem.tmp_size = Bytes{0};
-  EXPECT_EQ(check_served(policy).error().what(), "filesystem.tmp_size is 0");
-  policy.filesystem.tmp_size = Bytes{4096};
+  for (const auto& [size, text] : {std::pair(0, "0"), {5, "5"}, {4096, "4KiB"}, {(1 << 20) - 1, "1048575"}}) {
+    policy = {};
+    policy.filesystem.tmp_size = Bytes{static_cast<std::uint64_t>(size)};
+    EXPECT_EQ(check_served(policy).error().what(), std::string("filesystem.tmp_size is ") + text);
+    policy = {};
+    policy.limits.disk = Bytes{static_cast<std::uint64_t>(size)};
+    EXPECT_EQ(check_served(policy).error().what(), std::string("limits.disk is ") + text);
+  }
+  policy.limits.disk = policy.filesystem.tmp_size = Bytes{1U << 20};
   EXPECT_TRUE(check_served(policy)) << "the twin";
-  policy.limits.disk = Bytes{0};
-  EXPECT_EQ(check_served(policy).error().what(), "limits.disk is 0");
-  policy.limits.disk = Bytes{4096};
-  EXPECT_TRUE(check_served(policy));
 }
 
 // A policy that no file was merged into says both by default.
