@@ -136,12 +136,18 @@ bool is_file_name(const std::string& choice) {
   return choice.find('/') != std::string::npos || choice.ends_with(".toml") || choice.ends_with(".json");
 }
 
+// A relative path means another place in every directory: as if the variable were not set, XDG Base Directory Specification.
+std::string place_variable(const char* name) {
+  std::string path = variable(name);
+  return path.starts_with('/') ? path : std::string();
+}
+
 policy::MergeContext make_context(std::string workspace, std::string home) {
   policy::MergeContext context;
   context.workspace = std::move(workspace);
   context.home = std::move(home);
-  context.tmpdir = variable("TMPDIR");
-  context.runtime_dir = variable("XDG_RUNTIME_DIR");
+  context.tmpdir = place_variable("TMPDIR");
+  context.runtime_dir = place_variable("XDG_RUNTIME_DIR");
   char cwd[PATH_MAX];
   if (::getcwd(cwd, sizeof cwd) != nullptr) context.cwd = cwd;
   std::string config = variable("XDG_CONFIG_HOME");
@@ -254,7 +260,7 @@ Result<std::string> find_workspace(const std::vector<std::string>& given, const 
 }
 
 Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
-  const std::string home = variable("HOME");
+  const std::string home = place_variable("HOME");
   policy::MergeContext context = make_context(BELLJAR_TRY(find_workspace(flags.workspace, home)), home);
   std::vector<Layer> layers;
   const auto take = [&layers](std::optional<Layer> layer) {

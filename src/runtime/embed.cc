@@ -29,6 +29,12 @@ std::string variable(const std::vector<std::string>& variables, std::string_view
   return {};
 }
 
+// A relative path means another place in every directory: as if the variable were not set, XDG Base Directory Specification.
+std::string place_of(const std::vector<std::string>& variables, std::string_view name) {
+  std::string path = variable(variables, name);
+  return path.starts_with('/') ? path : std::string();
+}
+
 Result<std::string> find_workspace(const std::string& given, const std::string& home) {
   char real[PATH_MAX];
   const std::string& named = given.empty() ? "." : given;
@@ -101,10 +107,10 @@ Result<Embedded> embed(const Policy& policy, const std::string& workspace, const
   Embedded embedded;
   embedded.caller_env = entries_or_own(caller_env);
   policy::MergeContext context;
-  context.home = variable(embedded.caller_env, "HOME");
+  context.home = place_of(embedded.caller_env, "HOME");
   context.workspace = BELLJAR_TRY(find_workspace(workspace, context.home));
-  context.tmpdir = variable(embedded.caller_env, "TMPDIR");
-  context.runtime_dir = variable(embedded.caller_env, "XDG_RUNTIME_DIR");
+  context.tmpdir = place_of(embedded.caller_env, "TMPDIR");
+  context.runtime_dir = place_of(embedded.caller_env, "XDG_RUNTIME_DIR");
   context.account_home = kernel::home_of_caller();
   embedded.policy = policy;
   make_normal(embedded.policy.filesystem);

@@ -52,6 +52,15 @@ TEST_F(Run, ShellTextReadsInputThatWasGiven) {
   EXPECT_EQ(run_in({"-c", "cat"}, {.stdin_is = Input::kClosed}).exit_code, 0);
 }
 
+TEST_F(Run, AVariableWithARelativePathNamesNoPlace) {
+  workspace_.make_dir("rel");
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  for (const char* name : {"HOME", "TMPDIR", "XDG_RUNTIME_DIR"}) {
+    for (const std::string& path : {std::string("rel"), workspace_ / "rel"})
+      EXPECT_EQ(run_in({"--", "echo", "fine"}, {.stdin_is = Input::kNull, .env = {{name, path}}}).out, "fine\n") << name << path;
+  }
+}
+
 TEST_F(Run, OutputThatWasCutIsTold) {
   const Outcome cut = run_in({"--output-bytes", "3", "-c", "echo hello; echo more >&2"});
   EXPECT_EQ(cut.exit_code, 0) << cut;

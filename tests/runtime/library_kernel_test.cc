@@ -173,6 +173,22 @@ TEST_F(Library, ARuleForARelativePathIsAnError) {
   }
 }
 
+TEST_F(Library, AVariableWithARelativePathNamesNoPlace) {
+  workspace_.make_dir("rel");
+  if (test::is_root()) workspace_.give_to(test::user_uid(), test::user_gid());
+  char before[PATH_MAX];
+  ASSERT_NE(getcwd(before, sizeof before), nullptr);
+  ASSERT_EQ(chdir(workspace_.path().c_str()), 0);  // so that the relative names are there
+  for (const char* name : {"HOME", "TMPDIR", "XDG_RUNTIME_DIR"}) {
+    for (const std::string& path : {std::string("rel"), workspace_ / "rel"}) {
+      const RunOptions options{.workspace = workspace_.path(), .caller_env = {{name, path}, {"PATH", "/usr/bin:/bin"}}};
+      const auto ran = run({}, shell_command("echo fine"), options);
+      EXPECT_EQ(ran ? ran->out.bytes : ran.error().line(), "fine\n") << name << " " << path;
+    }
+  }
+  ASSERT_EQ(chdir(before), 0);
+}
+
 TEST_F(Library, ACommandThatCannotBePassedOnIsAnError) {
   const auto ran = [&](const Command& command) { return run({}, command, {.workspace = workspace_.path()}); };
   EXPECT_EQ(ran({{"echo", std::string("a\0b", 3)}}).error().code(), Code::kInvalidArgument);

@@ -117,7 +117,8 @@ std::optional<std::string> RealHost::canonical(const std::string& path) const {
   std::optional<std::string> result;
   const std::string parent = parent_of(path);
   const PathKind kind = facts(path).kind;
-  if (kind != PathKind::kSymlink && kind != PathKind::kAbsent && path.find("/.") == std::string::npos && path.back() != '/') {
+  if (path.starts_with('/') && kind != PathKind::kSymlink && kind != PathKind::kAbsent && path.find("/.") == std::string::npos &&
+      path.back() != '/') {
     // No link at the end: only the parent has to be resolved, and it is the same for many.
     if (auto above = canonical(parent)) result = (*above == "/" ? "" : *above) + path.substr(path.rfind('/'));
   } else {
