@@ -1,7 +1,10 @@
 #include "belljar/redact.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <span>
+#include <string_view>
 
 #include "policy/defaults.h"
 #include "policy/paths.h"
@@ -39,6 +42,15 @@ bool is_word(char c) { return c != '\0' && kUrl.find(c) != std::string_view::npo
 
 }  // namespace
 
+namespace {
+
+bool is_for_a_path(std::string_view name) {
+  constexpr std::string_view kNames[] = {"*FILE", "*PATH", "*DIR", "*SOCK", "*SOCKET", "*CREDENTIALS", "*ASKPASS"};
+  return std::ranges::any_of(kNames, [&](std::string_view pattern) { return policy::name_match(pattern, name); });
+}
+
+}  // namespace
+
 Redactor::Redactor() {
   for (const Shape& shape : kShapes) first_[static_cast<unsigned char>(shape.prefix[0])] = true;
   first_[static_cast<unsigned char>(kPemBegin[0])] = true;
@@ -55,7 +67,9 @@ Redactor& Redactor::add_environment(const std::map<std::string, std::string>& en
     const bool secret = std::ranges::any_of(patterns, [&](std::string_view p) { return policy::name_match(p, name); });
     const bool plain = std::ranges::any_of(kPlain, [&](std::string_view p) { return policy::name_match(p, name); });
     // A path to a file with secrets (SSH_AUTH_SOCK, GOOGLE_APPLICATION_CREDENTIALS) is none itself.
-    if (secret && !plain && !value.starts_with('/')) add(name, value);
+    // A key may begin with a slash as well.
+    const bool path = value.starts_with('/') && (is_for_a_path(name) || ::access(value.c_str(), F_OK) == 0);
+    if (secret && !plain && !path) add(name, value);
   }
   return *this;
 }

@@ -149,11 +149,16 @@ bool changes_inode(FileCall& file, Source& source) {
   const std::string path = source.file.valid() ? path_of(source.file.get()) : source.place.path();
   const std::string& workspace = file.context.options.overlay->path;
   if (!path.starts_with(workspace) || path.size() <= workspace.size() + 1 || path[workspace.size()] != '/') return false;
-  struct stat now{};
-  const int known = source.file.valid() ? ::fstat(source.file.get(), &now)
-                                        : ::fstatat(source.place.dir, source.place.name.c_str(), &now, AT_SYMLINK_NOFOLLOW);
+  constexpr unsigned kWanted = STATX_TYPE | STATX_NLINK | STATX_MNT_ID;
+  struct statx now{}, around{};
+  const bool open = source.file.valid();
+  if (::statx(open ? source.file.get() : source.place.dir, open ? "" : source.place.name.c_str(),
+              AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, kWanted, &now) != 0 ||
+      ::statx(file.context.root, workspace.c_str() + 1, AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &around) != 0)
+    return false;
   const bool of_root = file.context.options.uid != static_cast<uid_t>(-1);
-  if (known != 0 || S_ISDIR(now.st_mode) || (of_root && now.st_nlink == 1)) return false;
+  const bool in_overlay = now.stx_mnt_id == around.stx_mnt_id;  // and not in something else that is mounted below
+  if (!in_overlay || now.stx_nlink == 0 || S_ISDIR(now.stx_mode) || (of_root && now.stx_nlink == 1)) return false;
   open_how how{};
   how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;

@@ -55,8 +55,14 @@ int open_below(const Split& split) {
   return kernel::sys::openat2(top.get(), split.rest.c_str(), how);
 }
 
+// A link of the kernel's that leads to what we have open.
+bool is_own_stream(std::string_view path) {
+  return path == "/dev/stdout" || path == "/dev/stderr" ||
+         (path.starts_with("/dev/fd/") && path.find_first_not_of("0123456789", 8) == std::string_view::npos);
+}
+
 int open_output(const std::string& path, const LoadedPolicy& loaded) {
-  const int follow = path.starts_with("/dev/") ? 0 : O_NOFOLLOW;
+  const int follow = is_own_stream(path) ? 0 : O_NOFOLLOW;
   const std::string full = path.starts_with('/') ? path : loaded.context.cwd + "/" + path;
   const Split split = follow == 0 ? Split{} : split_at_root(policy::normal(full), writable_roots(loaded));
   if (!split.top.empty()) return open_below(split);
@@ -66,7 +72,7 @@ int open_output(const std::string& path, const LoadedPolicy& loaded) {
 
 // Which places commands can write is not known yet, so no link is followed anywhere.
 int open_without_links(const std::string& path) {
-  if (path.starts_with("/dev/")) {
+  if (is_own_stream(path)) {
     const int file = ::open(path.c_str(), kFlags, 0666);
     return file < 0 ? -errno : file;
   }

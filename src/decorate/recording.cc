@@ -258,7 +258,7 @@ class Replay final : public Sandbox {
   Result<void> start() override {
     const std::lock_guard guard(mutex_);
     const Json call = {{"method", "start"}};
-    if (running_ && !next_is_error(call))
+    if (running_ && !has_answer(call))
       return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
     BELLJAR_CHECK(take<void>(call));
     running_ = true;

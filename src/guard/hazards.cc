@@ -52,7 +52,8 @@ bool has_option(const Part& part, std::string_view letters, std::string_view lon
     if (text == "--") return false;
     if (text.starts_with("--")) {
       // getopt_long(3) takes any unambiguous beginning.
-      if (text.size() > 4 && long_name.starts_with(std::string_view(text).substr(2))) return true;
+      const std::string_view name = std::string_view(text).substr(2, text.find('=') - 2);
+      if (name.size() > 2 && long_name.starts_with(name)) return true;
     } else if (text.starts_with('-') && text.find_first_of(letters, 1) != std::string::npos) {
       return true;
     }
@@ -125,9 +126,16 @@ std::optional<Finding> check_dd(const Script&, const Part& part) {
 // Whether the word is sed's script and not a file: quoted, behind -e, or the first where no option brings one.
 bool is_sed_script(const Part& part, const Word& word) noexcept {
   if (program_name(part) != "sed" || word.splits) return false;
-  const auto brings = [](const Word& each) { return each.text == "-e" || each.text == "--expression"; };
+  const auto awaits = [](const Word& each) {
+    return each.text == "-e" || each.text == "-f" || each.text == "--expression" || each.text == "--file";
+  };
+  const auto brings = [&](const Word& each) {
+    const std::string_view text = each.text;
+    return awaits(each) || text.starts_with("--expression=") || text.starts_with("--file=") ||
+           (text.size() > 2 && !text.starts_with("--") && (text.starts_with("-e") || text.starts_with("-f")));
+  };
   for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    if (&part.argv[i] == &word) return brings(part.argv[i - 1]) || std::ranges::none_of(part.argv, brings);
+    if (&part.argv[i] == &word) return awaits(part.argv[i - 1]) || std::ranges::none_of(part.argv, brings);
     if (!part.argv[i].text.starts_with('-')) return false;
   }
   return false;
@@ -187,6 +195,18 @@ bool opens_to_all(std::string_view mode) noexcept {
   return false;
 }
 
+// `chmod -x f`: a mode that looks like an option, and only takes away.
+const Word* mode_like_an_option(const Part& part) noexcept {
+  for (std::size_t i = 1; i < part.argv.size() && part.argv[i].text != "--"; ++i) {
+    const Word& word = part.argv[i];
+    const std::string_view text = word.text;
+    if (word.fixed && text.size() > 1 && text[0] == '-' && text.find_first_of("rwxXst") != std::string_view::npos &&
+        text.find_first_not_of("-rwxXstugoa,+=") == std::string_view::npos)
+      return &word;
+  }
+  return nullptr;
+}
+
 std::optional<Finding> check_mode(const Script&, const Part& part) {
   const std::string_view name = program_name(part);
   std::string_view mode;
@@ -194,8 +214,9 @@ std::optional<Finding> check_mode(const Script&, const Part& part) {
   const auto take = [&](const Word& word, std::size_t skip) { from = &word, mode = std::string_view(word.text).substr(skip); };
   if (name == "chmod") {
     const auto words = operands(part);
-    const bool copies = std::ranges::any_of(part.argv, [](const Word& word) { return word.text.starts_with("--ref"); });
-    if (!words.empty() && !copies) take(*words[0], 0);
+    const Word* const taken_away = mode_like_an_option(part);
+    if (taken_away != nullptr) take(*taken_away, 0);
+    else if (!words.empty() && !has_option(part, "", "reference")) take(*words[0], 0);
   } else if (name == "install" || name == "mkdir") {
     for (std::size_t i = 1; i < part.argv.size(); ++i) {
       const std::string_view text = part.argv[i].text;

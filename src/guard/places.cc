@@ -19,7 +19,18 @@ constexpr std::string_view kSystem[] = {"/bin",   "/boot", "/dev",  "/etc", "/li
 constexpr std::string_view kHarmlessDevices[] = {"/dev/null",   "/dev/zero", "/dev/full", "/dev/stdin", "/dev/stdout",
                                                  "/dev/stderr", "/dev/tty",  "/dev/fd",   "/dev/shm"};
 
-bool has_dots(std::string_view path) noexcept { return ("/" + std::string(path) + "/").find("/../") != std::string::npos; }
+// A component that is `..`, or a pattern that may be.
+bool has_dots(std::string_view path) noexcept {
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view part = path.substr(at, end - at);
+    at = end + 1;
+    if (part == "..") return true;
+    if (part.find_first_of("*?[{}") == std::string_view::npos) continue;
+    if (part[0] == '.' || part[0] == '[' || part.find("..") != std::string_view::npos) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -73,6 +84,7 @@ bool is_system(std::string_view text) {
 // Of what is not fixed the front counts. A name that stays relative is none of the system's, as one that is fixed; behind an
 // absolute front a variable may hold `..`.
 Reach reaches_system(const Word& word, bool one_word) {
+  if (is_process(word)) return Reach::kNo;
   if (word.fixed) return is_system(word.text) ? Reach::kYes : Reach::kNo;
   const std::size_t open = word.pattern ? word.text.find_first_of("*?[{") : std::string::npos;
   const std::string front = word.text.substr(0, std::min(open, word.lead));

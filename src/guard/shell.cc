@@ -795,7 +795,10 @@ void Reader::add_expansion(Word& word, TSNode node, bool quoted) {
   if (home) word.text = "~";  // for the checks that look for a home
   add_dynamic(word, quoted && text.find('@') == std::string_view::npos);
   if (home) word.lead = lead;
-  if (home || is_number(node)) word.bounded = bounded;
+  // The working directory stays where a relative name would be.
+  const bool here = word.text.empty() && (text == "$PWD" || text == "${PWD}" || text == "$(pwd)");
+  const bool number = is_number(node) || text == "$RANDOM" || text == "${RANDOM}";
+  if (home || here || number) word.bounded = bounded;
   if (kind(node) == Kind::kOther) unread(span(node), "the shell's grammar does not cover this");
   else expression(node);
   if (out_.parts.size() > first && word.from.empty()) word.from = {first, out_.parts.size()};
@@ -933,6 +936,17 @@ std::string shown(const Word& word) {
   return word.written.empty() ? word.text + "..." : word.written;
 }
 
+bool is_process(const Word& word) noexcept {
+  const std::string_view text = word.written;
+  if (!word.text.empty() || !(text.starts_with(">(") || text.starts_with("<("))) return false;
+  int depth = 0;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    else if (text[i] == ')' && --depth == 0) return i + 1 == text.size();
+  }
+  return false;
+}
+
 std::string to_line(const Part& part) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%^~*?[]{}";
   std::string line;
@@ -942,7 +956,7 @@ std::string to_line(const Part& part) {
     line += (plain ? shown(word) : "'" + word.text + "'") + " ";
   }
   for (const Redirect& redirect : part.redirects)
-    line += redirect.op + (redirect.op == "<<" ? "..." : shown(redirect.target)) + " ";
+    line += redirect.op + (is_process(redirect.target) ? " " : "") + (redirect.op == "<<" ? "..." : shown(redirect.target)) + " ";
   if (!line.empty()) line.pop_back();
   return line;
 }

@@ -120,6 +120,8 @@ class ShellReader {
 std::string_view program_name(const Part& part) noexcept;
 // For people: the word, as it is written in the script where the run completes it; "..." is what stands in no script.
 std::string shown(const Word& word);
+// `>(...)` or `<(...)` and nothing else: a pipe of the shell's own. What runs in it are parts.
+bool is_process(const Word& word) noexcept;
 // The part as one line for people, quoted like a shell would need it.
 std::string to_line(const Part& part);
 

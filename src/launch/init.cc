@@ -387,7 +387,7 @@ void sweep_children(int list) noexcept {
         if (child > 0) ::kill(child, SIGKILL);
         child = 0;
       }
-      if (child > 0) ::kill(child, SIGKILL);
+      // A blank ends each: what has none was cut off and is another number. The next round has it.
     } else {
       for (int i = 0; i < running_count; ++i) ::kill(-running[i].pid, SIGKILL);
     }

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +22,14 @@
 #include <string_view>
 
 #include "launch/child.h"
+
+#if defined(__has_feature)
+#define BELLJAR_SHADOWED                                                                                     \
+  (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer) || \
+   __has_feature(hwaddress_sanitizer))
+#else
+#define BELLJAR_SHADOWED 0
+#endif
 
 namespace belljar::launch {
 namespace {
@@ -131,9 +140,11 @@ bool is_needed(const Range& range, std::span<const void* const> needed) noexcept
 
 // `data`: the writable part of an image, when that was the line before.
 bool is_image(const Line& line, const Range& data) noexcept {
-  if (line.shared || line.is_named("[heap]") || line.is_named("[anon:")) return false;  // the last: prctl(PR_SET_VMA_ANON_NAME)
+  // First: before Linux 6.6 a bss without a gap to the heap is called a heap, and is one mapping with it.
   const bool bss = data.end != 0 && line.range.start == data.end;
-  return line.of_file || bss || line.name[0] == '[';  // [vdso] and its like
+  if (bss && !line.shared) return true;
+  if (line.shared || line.is_named("[heap]") || line.is_named("[anon:")) return false;  // the last: prctl(PR_SET_VMA_ANON_NAME)
+  return line.of_file || line.name[0] == '[';                                           // [vdso] and its like
 }
 
 // What calls left on a stack below `limit`, but for `wanted` bytes.
@@ -143,8 +154,13 @@ void clear_below(const Range& stack, const void* limit, std::size_t wanted, std:
   ::madvise(reinterpret_cast<void*>(below.start), below.end - below.start, MADV_DONTNEED);  // NOLINT(performance-no-int-to-ptr)
 }
 
-// A thread with a shadow stack (x86's CET) has it in a mapping that looks like any other.
+// A thread with a shadow stack (x86's CET, arm64's GCS) has it in a mapping that looks like any other.
 bool has_shadow_stack() noexcept {
+#ifdef __aarch64__
+  constexpr int kGet = 74;  // PR_GET_SHADOW_STACK_STATUS, Linux 6.13
+  unsigned long status = 0;
+  if (::prctl(kGet, &status, 0, 0, 0) == 0 && status != 0) return true;
+#endif
 #ifdef __x86_64__
   constexpr unsigned long kStatus = 0x5005;  // ARCH_SHSTK_STATUS, Linux 6.6
   std::uint64_t features = 0;
@@ -158,7 +174,7 @@ bool has_shadow_stack() noexcept {
 
 int open_maps(ChildContext& context) noexcept {
   // A sanitizer's shadow must stay: every access asks it.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !BELLJAR_SHADOWED
   if (!context.one_shot && !has_shadow_stack()) context.maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 #endif
   return 0;  // without /proc it keeps what it has
@@ -171,12 +187,12 @@ void drop_inherited_memory(ChildContext& context) noexcept {
   if (copy != nullptr) {
     const void* const frame = __builtin_frame_address(0);
     // The second is the thread's block in glibc, where errno is.
-    const void* const needed[] = {frame, reinterpret_cast<const void*>(::pthread_self()), &context, copy};
+    const void* const needed[] = {frame, reinterpret_cast<const void*>(::pthread_self()), &context, copy, given_back};
     Range data;
     Line line;
     for (Lines lines(context.maps); count < kMostRanges && lines.next(line);) {
       if (!is_needed(line.range, needed) && !is_image(line, data)) given_back[count++] = line.range;
-      if (line.range.holds(frame)) clear_below(line.range, frame, kOwnCalls, {needed + 1, 3});
+      if (line.range.holds(frame)) clear_below(line.range, frame, kOwnCalls, {needed + 1, 4});
       else if (line.is_named("[stack]") && line.range.holds(::program_invocation_name))  // what ps shows stays
         clear_below(line.range, ::program_invocation_name, 0, needed);
       data = line.of_file && line.writable && !line.shared ? line.range : Range();

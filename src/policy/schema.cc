@@ -43,7 +43,7 @@ constexpr Key kKeys[] = {
     {"filesystem.readonly_paths", "--read", T::kPaths, "", J::kEntries, N::kEntries, false, BELLJAR_FIELD(filesystem.entries), "[]",
      "opens a hidden path for reading", "Paths the command may read and not write."},
     {"filesystem.blocked_paths", "--hide", T::kPaths, "", J::kEntries, N::kEntries, false, BELLJAR_FIELD(filesystem.entries), "[]", "none",
-     "Paths that answer EACCES to opens, listings and changes, also when they appear later (times, owner and extended attributes change as little, with another errno)."},
+     "Paths that answer EACCES to opens, listings and changes, also when they appear later (times, owner and extended attributes too, with another errno; not by the backend landlock)."},
     {"filesystem.volumes", "", T::kVolumes, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(filesystem.volumes), "[]",
      "with readonly = false the command changes the source", "Host paths shown at another place: {source, target, readonly = true}."},
     {"filesystem.protect", "", T::kEnum, "all|default|none", J::kReplace, N::kStricter, false, BELLJAR_FIELD(filesystem.protect), "default",

@@ -253,8 +253,12 @@ Result<Ran> run_in_transaction(backend::Backend& backend, const Policy& policy, 
   }
   prepared->report.push_back(transaction_clause(where));
   const std::string growing = layers.pool + "/" + place.layers->upper;
-  auto ran = Run(*std::move(prepared), policy, command, growing, session, interception).go(begun);
-  const bool ended = (!ran || ran->start_failure) && transaction.end_if_new();
+  bool launched = false;
+  Session watched = session;
+  if (watched.launched == nullptr) watched.launched = &launched;
+  auto ran = Run(*std::move(prepared), policy, command, growing, watched, interception).go(begun);
+  const bool never_began = ran ? ran->start_failure.has_value() : !*watched.launched;
+  const bool ended = never_began && transaction.end_if_new();
   if (!ran) return explain_overlay(std::move(ran).error(), where);
   // What the host has now under the names that changed, while it is fresh. What cannot be noted now counts as changed at the commit
   // unless its ctime is older than this run; nothing is lost.

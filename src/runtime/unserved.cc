@@ -54,8 +54,8 @@ Result<void> check_ports(const Network& network) {
 // A tmpfs counts whole pages (up to 64KiB, on some machines), and a few of them go into the mount tree before any command runs.
 constexpr Bytes kLeastTmp{1U << 20};
 
-Result<void> check_size(std::string_view key, Bytes size) {
-  if (size >= kLeastTmp) return {};
+Result<void> check_size(std::string_view key, Bytes size, bool private_tmp) {
+  if (size >= kLeastTmp || (size.count != 0 && !private_tmp)) return {};
   return Error(Code::kInvalidArgument, format("{} is {}", key, to_string(size)))
       .reason(size.count == 0 ? "the kernel takes 0 for no limit, tmpfs(5), and a private /tmp would have none"
                               : "a private /tmp cannot be made in less than 1MiB")
@@ -64,8 +64,9 @@ Result<void> check_size(std::string_view key, Bytes size) {
 
 // As for limits that are counts: none is said by leaving the key out, and no network by network.mode.
 Result<void> check_amounts(const Limits& limits, const Filesystem& filesystem) {
-  BELLJAR_CHECK(check_size("filesystem.tmp_size", filesystem.tmp_size));
-  if (limits.disk) BELLJAR_CHECK(check_size("limits.disk", *limits.disk));
+  const bool private_tmp = filesystem.tmp == Tmp::kPrivate;
+  BELLJAR_CHECK(check_size("filesystem.tmp_size", filesystem.tmp_size, private_tmp));
+  if (limits.disk) BELLJAR_CHECK(check_size("limits.disk", *limits.disk, private_tmp));
   for (const auto& [key, amount] :
        {std::pair("limits.egress_bytes", limits.egress_bytes), {"limits.egress_rate", limits.egress_rate}}) {
     if (amount && amount->count == 0)

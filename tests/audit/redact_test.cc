@@ -42,6 +42,10 @@ TEST(Redactor, TheEnvironmentGivesTheValuesOfSecretNames) {
   const Redactor redactor = Redactor::from_environment(
       {{"GITHUB_TOKEN", "t0ps3cret"}, {"EDITOR", "emacs-nox"}, {"AWS_REGION", "us-east-1"}, {"SSH_AUTH_SOCK", "/run/agent"}});
   EXPECT_EQ(redactor("t0ps3cret emacs-nox us-east-1 /run/agent"), "[redacted:GITHUB_TOKEN] emacs-nox us-east-1 /run/agent");
+  // A value that begins like a path, and paths: to what is there, and by the name.
+  const Redactor slashed = Redactor::from_environment(
+      {{"AWS_SECRET_ACCESS_KEY", "/wJalrXUtnFEMI"}, {"MY_SECRET", "/usr/bin"}, {"SECRET_FILE", "/run/secrets/it"}});
+  EXPECT_EQ(slashed("/wJalrXUtnFEMI /usr/bin /run/secrets/it"), "[redacted:AWS_SECRET_ACCESS_KEY] /usr/bin /run/secrets/it");
 }
 
 // However the text is cut, what comes out is what comes out of the whole.

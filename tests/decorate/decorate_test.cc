@@ -775,6 +775,22 @@ TEST(Replay, ItRunsBetweenStartAndStop) {
   EXPECT_EQ(replay->health().error().code(), Code::kUnavailable);
 }
 
+// It ended by itself, and was started again.
+TEST(Replay, WhatWasStartedAgainStartsAgain) {
+  const TempDir dir;
+  auto mock = MockSandbox::create();
+  {
+    SandboxPtr recording = with_recording(mock, dir / "r").value();
+    ASSERT_TRUE(recording->start());
+    ASSERT_TRUE(mock->stop());
+    ASSERT_TRUE(recording->start());
+  }
+  SandboxPtr replay = make_replay(dir / "r").value();
+  EXPECT_TRUE(replay->start());
+  EXPECT_TRUE(replay->start());
+  EXPECT_EQ(replay->start().error().reason(), "it runs already");
+}
+
 // A workspace that is a transaction, as far as a decorator sees it.
 class Layered final : public SandboxDecorator {
  public:

@@ -219,6 +219,14 @@ TEST_F(Txn, ARepositoryOfTheHostIsCloned) {
   EXPECT_EQ(own.out, is_root() ? "same\n" : "") << own;
 }
 
+// A file without a name gets one.
+TEST_F(Txn, ATemporaryFileIsLinked) {
+  const Outcome outcome = shell(
+      "python3 -c 'import os; fd = os.open(\".\", os.O_TMPFILE | os.O_RDWR); os.write(fd, b\"x\");"
+      "os.link(\"/proc/self/fd/%d\" % fd, \"named\", follow_symlinks=True)'; cat named");
+  EXPECT_EQ(outcome.out, "x") << outcome;
+}
+
 TEST_F(Txn, ARunThatNeverBeganLeavesNone) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"run", "--txn", "--backend", "landlock", "--", "true"},
                                                 {"run", "--txn", "--", "no-such-program"},

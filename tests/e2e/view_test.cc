@@ -1,5 +1,6 @@
 // What a policy shows of this machine, tried with the built program: secrets, /tmp, volumes, devices.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <map>
@@ -84,6 +85,13 @@ TEST_F(Shown, ARuleForADanglingLinkIsAboutWhereItLeads) {
       "echo x > link; echo $?; echo x > later; echo $?; cat link; mkdir -p nodir; echo x > way/secret; echo $?";
   EXPECT_EQ(under("", {"--hide", "link", "--hide", "way/secret", "-c", text}).out, "2\n2\n2\n");
   EXPECT_EQ(under("", {"--read", "link", "-c", "echo x > link; echo $?"}).out, "2\n");
+  // ".." behind a link is not what its letters say.
+  for (const char* folder : {"real", "real/deep"}) ASSERT_EQ(::mkdir((workspace_ / folder).c_str(), 0755), 0);
+  ASSERT_EQ(::symlink("real/deep", (workspace_ / "short").c_str()), 0);
+  ASSERT_EQ(::symlink("short/../made", (workspace_ / "dots").c_str()), 0);
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  EXPECT_EQ(under("", {"--hide", "dots", "-c", "echo x > real/made; echo $?"}).out, "2\n");
+  EXPECT_EQ(under("", {"-c", "echo x > real/made; echo $?; rm real/made"}).out, "0\n");
   EXPECT_EQ(under("", {"-c", text}).out, "0\n0\nx\n0\n");
   // Out there, made by somebody else while the command runs.
   const std::string later = home_ / "later";

@@ -186,7 +186,13 @@ TEST(Hazards, AWordThatOnlyTheRunDecidesIsAskedAboutWhereACheckLooks) {
       {"sed -i s/a/b/ \"$f\"", "system-write", "sed -i \"s/$a/b/\" f"},
       {"sed -i -e \"$s\" $f", "system-write", "sed -i -e \"$s\" f"},
       {"sed -i $s f", "system-write", "sed -i \"$s\" f"},
+      {"sed -i -es/a/b/ $f", "system-write", "sed -i -e s/a/b/ f"},
+      {"tee /tmp/{..,x}/etc/passwd", "system-write", "tee /tmp/{a,b}"},
+      {"tee /tmp/.?/etc/passwd", "system-write", "tee > >(cat) f"},
+      {"echo x > $f", "system-write", "echo x > >(tee \"$log\" | cat)"},
+      {"echo x > $d/f", "system-write", "echo x > $PWD/f"},
       {"chmod $m f", "world-writable", "chmod 644 $f"},
+      {"chmod $m f", "world-writable", "chmod -x \"$f\""},
       {"chmod \"a+$m\" f", "world-writable", "chmod --reference=g $f"},
       {"chmod 77? f", "world-writable", "chmod 755 ?"},
       {"mkdir -m $m f", "world-writable", "mkdir -m 755 $f"},
@@ -199,6 +205,9 @@ TEST(Hazards, AWordThatOnlyTheRunDecidesIsAskedAboutWhereACheckLooks) {
   EXPECT_EQ(judged("echo x > /etc/$f", all), "forbid system-write") << "whatever the run adds";
   EXPECT_EQ(judged("echo x > $f > /etc/x", all), "forbid system-write") << "the strictest";
   EXPECT_EQ(judged("mkdir -m777 x", all), "forbid world-writable");
+  EXPECT_EQ(judged("chmod 777 f -- --ref", all), "forbid world-writable");
+  EXPECT_EQ(judged("chmod 777 f --refx", all), "forbid world-writable");
+  EXPECT_EQ(judged("sed --in-place=.bak s/a/b/ /etc/passwd", all), "forbid system-write");
   const RuleSet tee = rules("[[rule]]\npattern = [\"tee\"]\ndecision = \"allow\"\n");
   EXPECT_EQ(judged("tee $f", tee), "prompt system-write");
   EXPECT_EQ(judged("tee f", tee), "allow tee");

@@ -321,7 +321,9 @@ class Preparation {
                 "linked",
           Enforced::kFull);
       add("filesystem.secrets_metadata", "not even seen", "", Enforced::kPartial,
-          "that they exist, their sizes, times and link texts can be asked for (stat, readlink)");
+          "that they exist, their sizes, times and link texts can be asked for (stat, readlink), and their owner can change times, "
+          "owner "
+          "and extended attributes");
     }
     for (const Gap& gap : paths_.gaps) {
       if (gap.clause != "filesystem.hidden_absent" && is_held_by_rules(paths_, gap)) prepared_.report.push_back(held_clause(gap));

@@ -189,9 +189,9 @@ std::string where_made(const Host& host, const std::string& path) {
     const auto text = host.facts(base + rest.substr(0, end)).kind == PathKind::kSymlink ? host.link_text(base + rest.substr(0, end))
                                                                                         : std::nullopt;
     if (!text) break;
-    at = std::filesystem::path((text->starts_with('/') ? *text : base + "/" + *text) + rest.substr(end)).lexically_normal();
+    at = (text->starts_with('/') ? *text : base + "/" + *text) + rest.substr(end);
   }
-  return at;
+  return std::filesystem::path(at).lexically_normal();  // what is left of "..": behind names that are not there
 }
 
 std::string parent_of(std::string_view path) {

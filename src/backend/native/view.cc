@@ -359,12 +359,15 @@ class Planner {
 
   Result<void> check_target(const Volume& volume, const std::string& source) const {
     const std::string& target = volume.target;
-    const auto refuse = [&](std::string_view why) {
+    const auto refuse = [&](std::string_view why, std::string_view next = "name another target") {
       return Error(Code::kInvalidArgument, format("cannot mount volume {} at {}", quoted(volume.source), quoted(target)))
           .reason(format("{} ({})", why, to_string(volume.origin)))
-          .next("name another target");
+          .next(std::string(next));
     };
-    if (target == "/" || is_private_dir(target)) return refuse("the sandbox's own is there; a name below it may be one");
+    if (is_private_dir(target))
+      return refuse("the sandbox's own is there",
+                    "name a place below it, or give the directory as filesystem.temp_dir: it is $TMPDIR then");
+    if (target == "/") return refuse("the sandbox's own is there");
     if (mounted_under(target) && !is_under(target, "/dev/shm")) return refuse("it belongs to the kernel's files");
     if (target != place_.workspace && is_under(place_.workspace, target)) return refuse("the workspace lies below it");
     const PathKind there = kind_of(target), kind = kind_of(source);

@@ -116,13 +116,16 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   return plan;
 }
 
+constexpr std::size_t kLongestName = 64;  // of a transaction: check_name() in txn/store.cc
+
 // A name that no transaction of the workspace has: a sandbox that a model makes begins as the directory is.
 Result<std::string> unused_name(const txn::Place& place, unsigned number) {
   const std::vector<txn::Info> known = BELLJAR_TRY(txn::list(place));
   for (;;) {
     const std::string digits = random_hex(3);
     if (digits.empty()) return Error(Code::kUnavailable, "cannot name a transaction").sys(errno, "getrandom");
-    std::string name = format("{}-s{}-{}", place.name, number, digits);
+    const std::string end = format("-s{}-{}", number, digits);
+    std::string name = place.name.substr(0, kLongestName - end.size()) + end;
     if (std::ranges::find(known, name, &txn::Info::name) == known.end()) return name;
   }
 }
