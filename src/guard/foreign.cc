@@ -60,7 +60,10 @@ constexpr std::string_view kMac = "concerns macOS, which this build does not ser
 constexpr std::string_view kOwn = "belljar starts no helper programs";
 constexpr std::string_view kNoChain = "write another proxy as network.upstream_proxy in a policy; hosts stay judged here";
 constexpr std::string_view kNoCredentials = "name credentials under network.credentials of a policy instead";
-constexpr std::string_view kNoTls = "TLS is not taken apart by this build";
+constexpr std::string_view kNoTls =
+    "TLS is looked into where a rule or a credential needs it: network.allowed_requests, network.credentials";
+constexpr std::string_view kCodexProxy =
+    "its proxy is another: write network.mode = \"proxy\" and the hosts under network.allowed_domains in a policy";
 
 // SandboxSettings, as documents and SDKs of Blade and Claude spell it.
 constexpr Meaning kSandboxSettings[] = {
@@ -160,6 +163,10 @@ constexpr Meaning kCodex[] = {
      "environment.pass"},
     {"shell_environment_policy.ignore_default_excludes", How::kOnlyFalse,
      "variables that look like secrets stay out; name the ones that are needed under environment.pass"},
+    // The proxy of Codex' own is what narrows network_access: without it the import would open more than the file does.
+    {"features.network_proxy", How::kOnlyFalse, kCodexProxy},
+    {"network", How::kRefused, kCodexProxy},
+    {"experimental_network", How::kRefused, kCodexProxy},
     {"approval_policy", How::kApproval, ""},
     {"profile", How::kNotNeeded, "its sandbox_mode and approval_policy are taken for those of the file"},
     {"default_permissions", How::kRefused, "permission profiles are written as policies of belljar"},
@@ -505,7 +512,7 @@ Result<void> Importer::table(const Node& node, const std::string& prefix) {
     at_ = member.value.at;
     if (found != known.end()) BELLJAR_CHECK(field(*found, member, name));
     else if (is_group) BELLJAR_CHECK(table(member.value, name));
-    else if (result_.dialect == Dialect::kCodex && prefix.empty()) other(member.key);
+    else if (result_.dialect == Dialect::kCodex && (prefix.empty() || prefix == "features")) other(name);
     else refuse(name, "is not a field that is known here");
   }
   return {};

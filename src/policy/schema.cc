@@ -191,6 +191,8 @@ constexpr Alias kAliases[] = {
     {"http_proxy", "network.upstream_proxy"}, {"network.http_proxy", "network.upstream_proxy"},
     {"network.allowLocalBinding", "network.allow_local_binding"}, {"network.allowUnixSockets", "network.allow_unix_sockets"},
     {"network.allowAllUnixSockets", "network.allow_all_unix_sockets"},
+    {"network.httpProxyPort", "", How::kRefused, "a proxy to leave by is network.upstream_proxy, a port inside for ours network.http_proxy_port"},
+    {"network.socksProxyPort", "", How::kRefused, "a proxy to leave by is network.upstream_proxy, a port inside for ours network.socks_proxy_port"},
     {"network.mitm", "", How::kRefused, "TLS is looked into where a rule needs it: network.allowed_requests, network.credentials, network.methods"},
     {"persistent_volume", "", How::kRefused, "list the directory under filesystem.volumes with readonly = false instead"},
     {"restore_on_start", "", How::kRefused, "a program that embeds the library sets SandboxConfig::on_start (belljar/sandbox.h)"},

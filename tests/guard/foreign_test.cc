@@ -150,6 +150,20 @@ TEST(Import, CodexOpensTheNetworkInOneModeOnly) {
   EXPECT_NE(policy_of("sandbox_mode = \"workspace-write\"\n" + table, "config.toml").find("mode = \"host\""), std::string::npos);
 }
 
+// What narrows the network there is not dropped while what opens it is taken.
+TEST(Import, CodexProxyIsRefusedByName) {
+  const std::string open = "sandbox_mode = \"workspace-write\"\n[sandbox_workspace_write]\nnetwork_access = true\n";
+  for (const char* narrow :
+       {"[features]\nnetwork_proxy = true\n", "[network]\nenabled = true\n[network.domains]\n\"a.example\" = \"allow\"\n",
+        "[experimental_network]\nallowed_domains = [\"a.example\"]\n"}) {
+    const std::string text = policy_of(open + narrow, "config.toml");
+    EXPECT_EQ(text.find("mode = \"host\""), std::string::npos) << text;
+    EXPECT_NE(text.find("its proxy is another"), std::string::npos) << text;
+  }
+  EXPECT_NE(policy_of(open + "[features]\nnetwork_proxy = false\nweb_search = true\n", "config.toml").find("mode = \"host\""),
+            std::string::npos);
+}
+
 TEST(Import, CodexProfileThatIsChosenHolds) {
   const std::string rest =
       "sandbox_mode = \"workspace-write\"\n[sandbox_workspace_write]\nnetwork_access = true\n[profiles.x]\nsandbox_mode = "
