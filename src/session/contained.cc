@@ -180,7 +180,7 @@ Result<void> ContainedSandbox::start() {
   if (running_ != nullptr && (running_->box == nullptr || running_->box->channel()->alive()))
     return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
   // A process handle may hold it still, and with it the ports.
-  if (running_ != nullptr && running_->box != nullptr) running_->box->stop();
+  if (running_ != nullptr && running_->box != nullptr) (void)running_->box->stop();
   running_ = nullptr;
   network_rules_.reset();
   volume_.reset();  // ours, of the one that ended
