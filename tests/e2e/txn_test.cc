@@ -223,7 +223,7 @@ TEST_F(Txn, ARepositoryOfTheHostIsCloned) {
 TEST_F(Txn, ATemporaryFileIsLinked) {
   const Outcome outcome = shell(
       "python3 -c 'import os; fd = os.open(\".\", os.O_TMPFILE | os.O_RDWR); os.write(fd, b\"x\");"
-      "os.link(\"/proc/self/fd/%d\" % fd, \"named\", follow_symlinks=True)'; cat named");
+      "os.link(\"/proc/self/fd/%d\" % fd, \"named\", src_dir_fd=0)'; cat named");
   EXPECT_EQ(outcome.out, "x") << outcome;
 }
 
