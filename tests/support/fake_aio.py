@@ -31,7 +31,8 @@ class Command:
         self.id, self.text, self.status, self.exit_code = secrets.token_hex(6), text, "running", None
         self.streams = {"stdout": bytearray(), "stderr": bytearray()}
         self.changed = threading.Condition()
-        env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": box.home, "USER": "gem", "AIO_BOX": box.mark, **box.envs, **env}
+        env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": box.home, "USER": "gem", "TMPDIR": box.temp, "AIO_BOX": box.mark,
+               **box.envs, **env}
         # A pipe of stdin that stays open, as the server has it.
         self.popen = subprocess.Popen(["/bin/bash", "-c", text.replace("/home/gem", box.home)], cwd=cwd, env=env, bufsize=0,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
@@ -95,7 +96,9 @@ class AioBox:
     def __init__(self, box_id, home, envs=()):
         self.id, self.home, self.envs = box_id, home, dict(envs)
         self.mark = f"{box_id}.{os.getpid()}"  # of this server alone: others that run beside it have a box of that name, too
+        self.temp = home + ".tmp"  # in place of the /tmp of its own that a machine has
         os.makedirs(home, exist_ok=True)
+        os.makedirs(self.temp, exist_ok=True)
         self.sessions, self.lock = {}, threading.Lock()
 
     def kill(self):
@@ -114,6 +117,7 @@ class AioBox:
                 break
             time.sleep(0.01)
         shutil.rmtree(self.home, ignore_errors=True)
+        shutil.rmtree(self.temp, ignore_errors=True)
 
     def path(self, path):
         if not path.startswith("/"):

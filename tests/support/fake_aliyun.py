@@ -69,7 +69,9 @@ class Session:
         self.contexts = json.loads(fields.get("PersistenceDataList", "[]"))
         self.status, self.looks, self.used = "RUNNING", 0, time.monotonic()
         self.home = f"{ROOT}/{self.id}"
+        self.temp = self.home + ".tmp"  # in place of the /tmp of its own that a machine has
         os.mkdir(self.home)
+        os.mkdir(self.temp)
 
     def path(self, path):
         for home in ("/home/wuying", "/workspace"):
@@ -79,7 +81,7 @@ class Session:
 
     def environment(self):
         return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": self.home, "USER": "wuying", "LOGNAME": "wuying",
-                "AGENTBAY_FAKE_SESSION": self.id}
+                "TMPDIR": self.temp, "AGENTBAY_FAKE_SESSION": self.id}
 
     def answer(self, port):
         tools = [{"name": name, "description": "", "inputSchema": {}, "server": server, "tool": name}
@@ -116,6 +118,7 @@ class Session:
                 break
             time.sleep(0.01)
         shutil.rmtree(self.home, ignore_errors=True)
+        shutil.rmtree(self.temp, ignore_errors=True)
 
 
 def find(fields):
@@ -389,7 +392,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply(200, {**answer, "error": {"code": -32601, "message": "no such tool"}})
         home = ROOT + "/gateway"
         os.makedirs(home, exist_ok=True)
-        text, _ = run_shell(params["arguments"], home, {"PATH": os.environ.get("PATH", ""), "HOME": home}, fault)
+        text, _ = run_shell(params["arguments"], home, {"PATH": os.environ.get("PATH", ""), "HOME": home, "TMPDIR": home}, fault)
         answer["result"] = json.loads(text)
         if wrong in ("lost", "cut", "slow"):
             return self.reply_badly(wrong, answer)
