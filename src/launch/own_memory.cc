@@ -3,7 +3,8 @@
 // It is a copy of the program that made it: heap, stacks, and whatever secrets lie in them. Kept, that costs page tables, and a
 // copy of each page that the program writes to later: 1.3 MiB for each of a thousand sandboxes of one process. And what is not
 // there cannot be read, should anyone ever get at pid 1. So everything anonymous or shared goes; what the code runs on stays: its
-// images (text, data, and the bss behind it), the stack and the thread's block it stands on, what the kernel maps.
+// images (text, data, and the bss behind it), the stack and the thread's block it stands on, what the kernel maps. A line of the
+// map is no unit: the kernel joins neighbours that look alike, a thread's block and a heap of 64 MiB for instance.
 //
 // What serve() calls after this must need no other memory. Hence -fno-plt for this room (CMakeLists.txt): a call that is bound when
 // it is first made reads the loader's lists, some of which lie in the heap. No allocation, no locale, no thread_local of our own.
@@ -14,11 +15,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 #include <string_view>
 
 #include "launch/child.h"
@@ -115,9 +116,10 @@ constexpr std::size_t kOwnCalls = 64 * 1024;  // of stack, what serve() and its 
 constexpr int kMostRanges = 512;              // of more, the rest is kept
 Range given_back[kMostRanges];
 
-// The environment for commands that bring none, in memory of its own.
-char* const* copy_environment(char* const* environment) noexcept {
-  std::size_t bytes = sizeof(char*), count = 0;
+// The environment for commands that bring none, in `bytes` of memory of its own.
+char* const* copy_environment(char* const* environment, std::size_t& bytes) noexcept {
+  std::size_t count = 0;
+  bytes = sizeof(char*);
   for (char* const* entry = environment; *entry != nullptr; ++entry, ++count) bytes += sizeof(char*) + std::strlen(*entry) + 1;
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
@@ -132,13 +134,54 @@ char* const* copy_environment(char* const* environment) noexcept {
   return pointers;  // the last is null: fresh memory
 }
 
-// What the code stands on, whatever it lies in: `needed` are addresses.
-bool is_needed(const Range& range, std::span<const void* const> needed) noexcept {
-  for (const void* const address : needed) {
-    if (range.holds(address)) return true;
-  }
-  return false;
+// Whole pages around what lies at [start, end).
+Range pages_of(std::uintptr_t start, std::uintptr_t end) noexcept {
+  const auto page = static_cast<std::uintptr_t>(::getpagesize());
+  return {start & ~(page - 1), (end + page - 1) & ~(page - 1)};
 }
+Range pages_of(const void* start, std::size_t size) noexcept {
+  const auto from = reinterpret_cast<std::uintptr_t>(start);
+  return pages_of(from, from + size);
+}
+
+// The calling thread's block in glibc, and the thread-local variables of libc (errno), which lie below it or above.
+Range thread_block() noexcept {
+  constexpr std::uintptr_t kAround = 4096, kBlock = 8192;  // struct pthread has 2304 bytes in glibc 2.36
+  const auto block = reinterpret_cast<std::uintptr_t>(::pthread_self()), number = reinterpret_cast<std::uintptr_t>(&errno);
+  return pages_of(std::min(block, number) - kAround, std::max(block, number) + kBlock);
+}
+
+constexpr std::size_t kMostKept = 5;
+
+// What to keep of memory that goes, by address.
+class Kept {
+ public:
+  void add(const Range& range) noexcept {
+    std::size_t at = count_++;
+    for (; at > 0 && ranges_[at - 1].start > range.start; --at) ranges_[at] = ranges_[at - 1];
+    ranges_[at] = range;
+  }
+  bool touches(const Range& range) const noexcept {
+    return std::any_of(ranges_, ranges_ + count_,
+                       [&](const Range& kept) { return kept.start < range.end && range.start < kept.end; });
+  }
+  // The rest of `range` is added to given_back. How many of that there are then.
+  int leave(const Range& range, int given) const noexcept {
+    std::uintptr_t at = range.start;
+    for (std::size_t i = 0; i < count_ && given < kMostRanges; ++i) {
+      const Range& kept = ranges_[i];
+      if (kept.end <= at || kept.start >= range.end) continue;
+      if (kept.start > at) given_back[given++] = {at, kept.start};
+      at = kept.end;
+    }
+    if (at < range.end && given < kMostRanges) given_back[given++] = {at, range.end};
+    return given;
+  }
+
+ private:
+  Range ranges_[kMostKept];
+  std::size_t count_ = 0;
+};
 
 // `data`: the writable part of an image, when that was the line before.
 bool is_image(const Line& line, const Range& data) noexcept {
@@ -150,9 +193,9 @@ bool is_image(const Line& line, const Range& data) noexcept {
 }
 
 // What calls left on a stack below `limit`, but for `wanted` bytes.
-void clear_below(const Range& stack, const void* limit, std::size_t wanted, std::span<const void* const> needed) noexcept {
+void clear_below(const Range& stack, const void* limit, std::size_t wanted, const Kept& kept) noexcept {
   const Range below{stack.start, (reinterpret_cast<std::uintptr_t>(limit) - wanted) & ~std::uintptr_t{0xFFF}};
-  if (below.end <= below.start || below.end > stack.end || is_needed(below, needed)) return;
+  if (below.end <= below.start || below.end > stack.end || kept.touches(below)) return;
   ::madvise(reinterpret_cast<void*>(below.start), below.end - below.start, MADV_DONTNEED);  // NOLINT(performance-no-int-to-ptr)
 }
 
@@ -181,19 +224,33 @@ int open_maps(ChildContext& context) noexcept {
 
 void drop_inherited_memory(ChildContext& context) noexcept {
   if (context.maps < 0) return;
-  char* const* const copy = copy_environment(context.envp);
+  std::size_t copied = 0;
+  char* const* const copy = copy_environment(context.envp, copied);
   int count = 0;
   if (copy != nullptr) {
     const void* const frame = __builtin_frame_address(0);
-    // The second is the thread's block in glibc, where errno is.
-    const void* const needed[] = {frame, reinterpret_cast<const void*>(::pthread_self()), &context, copy, given_back};
+    const Range block = thread_block();
+    Kept needed;
+    needed.add(block);
+    needed.add(pages_of(&context, sizeof context));
+    needed.add(pages_of(copy, copied));
+    needed.add(pages_of(given_back, sizeof given_back));
     Range data;
     Line line;
     for (Lines lines(context.maps); count < kMostRanges && lines.next(line);) {
-      if (!is_needed(line.range, needed) && !is_image(line, data)) given_back[count++] = line.range;
-      if (line.range.holds(frame)) clear_below(line.range, frame, kOwnCalls, {needed + 1, 4});
-      else if (line.is_named("[stack]") && line.range.holds(::program_invocation_name))  // what ps shows stays
-        clear_below(line.range, ::program_invocation_name, 0, needed);
+      if (line.range.holds(frame)) {
+        clear_below(line.range, frame, kOwnCalls, needed);
+        // A thread's block is the upper end of its stack; what the kernel joined to that is none of it.
+        const bool ends =
+            !line.is_named("[stack]") && block.start > reinterpret_cast<std::uintptr_t>(frame) && block.end < line.range.end;
+        Kept also = needed;
+        also.add({line.range.start, ends ? block.end : line.range.end});
+        count = also.leave(line.range, count);
+      } else {
+        if (line.is_named("[stack]") && line.range.holds(::program_invocation_name))  // what ps shows stays
+          clear_below(line.range, ::program_invocation_name, 0, needed);
+        if (!is_image(line, data)) count = needed.leave(line.range, count);
+      }
       data = line.of_file && line.writable && !line.shared ? line.range : Range();
     }
     context.envp = copy;

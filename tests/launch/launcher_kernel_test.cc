@@ -4,15 +4,18 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -268,6 +271,35 @@ TEST_F(Launcher, APid1ThatStaysKeepsNothingOfItsMaker) {
   EXPECT_LT(anonymous_kib(staying->init_pid()), 1024U);
   EXPECT_GT(staying->ping(), 0U);
   EXPECT_EQ(wait_event(*staying, Event::Kind::kAlive).kind, Event::Kind::kAlive);
+}
+
+// The kernel joins mappings that look alike to one: here a thread's stack, its block at the upper end, and what lies on both sides.
+TEST_F(Launcher, WhatIsJoinedToAStackIsNotKeptWithIt) {
+  constexpr std::size_t kLarge = std::size_t{32} << 20, kStack = std::size_t{1} << 20;
+  char* const memory = static_cast<char*>(
+      mmap(nullptr, 2 * kLarge + kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  std::fill_n(memory, kLarge, 's');
+  std::fill_n(memory + kLarge + kStack, kLarge, 's');
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, memory + kLarge, kStack);
+  std::size_t kept = 0;
+  const auto make = [](void* result) -> void* {  // all of it here: the sandbox ends with the thread that made it
+    auto sandbox = start(namespaces(), nullptr);
+    ExecRequest request;
+    request.argv = {"true"};
+    if (!sandbox || !sandbox->exec(request) || wait_event(*sandbox, Event::Kind::kExited).exit.wait_status != 0) return nullptr;
+    *static_cast<std::size_t*>(result) = anonymous_kib(sandbox->init_pid());
+    return nullptr;
+  };
+  pthread_t thread{};
+  ASSERT_EQ(pthread_create(&thread, &attributes, make, &kept), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  EXPECT_GT(kept, 0U);
+  EXPECT_LT(kept, 1024U);
+  munmap(memory, 2 * kLarge + kStack);
 }
 #endif
 
