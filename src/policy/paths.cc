@@ -180,8 +180,12 @@ std::string literal_glob(std::string_view path) {
 }
 
 bool is_within(std::string_view path, std::string_view root) noexcept {
-  if (root == "/") return path.starts_with('/');
-  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+  const std::size_t size = root.size();
+  if (size == 1 && root[0] == '/') return path.starts_with('/');
+  // The ends first: most rules differ there, and a rule is asked for each of hundreds.
+  if (path.size() < size || (path.size() > size && path[size] != '/') || (size != 0 && path[size - 1] != root[size - 1]))
+    return false;
+  return path.starts_with(root);
 }
 
 std::size_t components(std::string_view path) noexcept {

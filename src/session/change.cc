@@ -45,11 +45,10 @@ Result<void> write_whole(int fd, std::string_view bytes, const std::string& path
   return {};
 }
 
-// What lies behind `end`, the bytes just written, is of before. Not emptied first: ext4 takes O_TRUNC with a write for a
-// replacement and waits for the disk at close (mount option auto_da_alloc), milliseconds for each file.
-Result<void> cut_at(int fd, std::size_t end, const std::string& path) {
-  struct stat now{};
-  if (::fstat(fd, &now) == 0 && now.st_size <= static_cast<off_t>(end)) return {};
+// What lies behind `end`, the bytes just written, is of before: `size` is what it had. Not emptied first: ext4 takes O_TRUNC with a
+// write for a replacement and waits for the disk at close (mount option auto_da_alloc), milliseconds for each file.
+Result<void> cut_at(int fd, std::size_t end, std::uint64_t size, const std::string& path) {
+  if (size <= end) return {};
   if (::ftruncate(fd, static_cast<off_t>(end)) < 0) return file_error(errno, "cut", path, "ftruncate");
   return {};
 }
@@ -87,8 +86,13 @@ Result<Site> Files::find_site(const std::string& path) const {
     return Error(Code::kInvalidArgument, format("cannot use {} here", quoted(path)))
         .reason("it is a directory on the way, or the workspace itself")
         .next("name what is in it");
-  site.parent = BELLJAR_TRY(open_beneath(path, up, O_PATH | O_DIRECTORY));
-  const std::string directory = canonical_of(site.parent.get());
+  std::string directory = canonical_;
+  if (up == ".") {
+    site.parent = Parent::lent(workspace_.get());
+  } else {
+    site.parent = BELLJAR_TRY(open_beneath(path, up, O_PATH | O_DIRECTORY));
+    directory = canonical_of(site.parent.get());
+  }
   if (!directory.starts_with('/'))
     return file_error(ENAMETOOLONG, "use", path, "readlink");  // what cannot be named cannot be judged
   site.full = (directory == "/" ? "" : directory) + "/" + site.name;
@@ -194,12 +198,12 @@ Result<bool> Files::write_once(const std::string& path, std::string_view bytes, 
                              options.mode.value_or(0666)));
   if (!fd.valid() && (errno == ELOOP || (exists && errno == ENOENT))) return false;
   if (!fd.valid()) return file_error(errno, "write", path, "openat");
-  BELLJAR_CHECK(need_regular(fd.get(), path, "write"));
+  const std::uint64_t size = BELLJAR_TRY(need_regular(fd.get(), path, "write"));
   if (options.mode && ::fchmod(fd.get(), *options.mode) < 0) return file_error(errno, "set the mode of", path, "fchmod");
   const auto written = write_whole(fd.get(), bytes, path);
   if (append == 0) {
     const off_t end = written ? static_cast<off_t>(bytes.size()) : ::lseek(fd.get(), 0, SEEK_CUR);
-    BELLJAR_CHECK(cut_at(fd.get(), static_cast<std::size_t>(std::max<off_t>(end, 0)), path));
+    BELLJAR_CHECK(cut_at(fd.get(), static_cast<std::size_t>(std::max<off_t>(end, 0)), size, path));
   }
   BELLJAR_CHECK(written);
   return true;
@@ -224,7 +228,7 @@ Result<void> Files::write_judged(const std::string& path, const Site& site, cons
     return file_error(failed, "write", path, "rename");
   if (!options.mode) return {};
   const UniqueFd fresh(::openat(site.parent.get(), site.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  BELLJAR_CHECK(need_regular(fresh.get(), path, "set the mode of"));
+  BELLJAR_TRY(need_regular(fresh.get(), path, "set the mode of"));
   if (::chmod(broker::own_link(fresh.get()).c_str(), *options.mode) < 0) return file_error(errno, "set the mode of", path, "chmod");
   return {};
 }

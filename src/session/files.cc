@@ -49,10 +49,10 @@ std::string canonical_of(int fd) {
   return size > 0 ? std::string(buffer, static_cast<std::size_t>(size)) : std::string();
 }
 
-Result<void> need_regular(int fd, const std::string& path, const char* doing) {
+Result<std::uint64_t> need_regular(int fd, const std::string& path, const char* doing) {
   struct stat status{};
   if (::fstat(fd, &status) < 0) return file_error(errno, doing, path, "fstat");
-  if (S_ISREG(status.st_mode)) return {};
+  if (S_ISREG(status.st_mode)) return static_cast<std::uint64_t>(status.st_size);
   if (S_ISDIR(status.st_mode)) return file_error(EISDIR, doing, path, "open");
   return Error(Code::kFailedPrecondition, format("cannot {} {}", doing, quoted(path)))
       .reason("it is a FIFO, a device or a socket, not a file")
@@ -175,10 +175,7 @@ Result<UniqueFd> Files::open_file(const std::string& path, int flags) const {
 Result<std::string> Files::read(const std::string& path, const ReadOptions& options) const {
   const ActAs identity(options_.uid, options_.gid);
   const UniqueFd fd = BELLJAR_TRY(open_file(path, O_RDONLY));
-  BELLJAR_CHECK(need_regular(fd.get(), path, "read"));
-  struct stat status{};
-  ::fstat(fd.get(), &status);
-  const auto size = static_cast<std::uint64_t>(status.st_size);
+  const std::uint64_t size = BELLJAR_TRY(need_regular(fd.get(), path, "read"));
   const std::uint64_t left = size > options.offset ? size - options.offset : 0;
   if (!options.limit && left > kLargestRead)
     return Error(Code::kOutOfRange, format("cannot read {}", quoted(path)))

@@ -17,6 +17,9 @@
 
 namespace belljar::session {
 
+// Where a descriptor of ours stands, as seen inside.
+std::string canonical_of(int fd);
+
 struct FilesOptions {
   UniqueFd root;          // "/" inside
   std::string workspace;  // absolute and canonical inside
@@ -63,7 +66,10 @@ class Files {
 
  private:
   Files(FilesOptions options, UniqueFd workspace)
-      : options_(std::move(options)), judge_(options_.rules), workspace_(std::move(workspace)) {}
+      : options_(std::move(options)),
+        judge_(options_.rules),
+        workspace_(std::move(workspace)),
+        canonical_(canonical_of(workspace_.get())) {}
   Result<std::string> relative(const std::string& path) const;
   Result<UniqueFd> open_beneath(const std::string& path, const std::string& relative, int flags, unsigned mode = 0) const;
   Result<Site> find_site(const std::string& path) const;
@@ -85,16 +91,15 @@ class Files {
   FilesOptions options_;
   Judge judge_;
   UniqueFd workspace_;
+  std::string canonical_;  // of it: what is mounted inside keeps its name
 };
 
-// Else EISDIR, or kFailedPrecondition for FIFOs, devices and sockets.
-Result<void> need_regular(int fd, const std::string& path, const char* doing);
+// Its size. Errors: EISDIR; kFailedPrecondition for FIFOs, devices and sockets.
+Result<std::uint64_t> need_regular(int fd, const std::string& path, const char* doing);
 
 // One entry of a directory, by lstat(2). nullopt: it is gone again.
 std::optional<FileInfo> describe(int directory, const std::string& name);
 
-// Where a descriptor of ours stands, as seen inside.
-std::string canonical_of(int fd);
 // openat2(2), again while something on the way is being renamed. -1 and errno.
 int open_at(int directory, const std::string& relative, int flags, unsigned mode, std::uint64_t resolve);
 

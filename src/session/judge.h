@@ -11,6 +11,7 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "belljar/policy.h"
@@ -25,9 +26,27 @@ struct Rules {
   std::shared_ptr<std::shared_mutex> directories;  // the broker's; none: no broker
 };
 
-// Where a name lives, or will. `parent` is a descriptor of the directory, `full` the canonical path inside.
+// A directory's descriptor: one's own, or lent by somebody who outlives this.
+class Parent {
+ public:
+  Parent() = default;
+  Parent(UniqueFd own) : own_(std::move(own)), fd_(own_.get()) {}
+  static Parent lent(int fd) {
+    Parent parent;
+    parent.fd_ = fd;
+    return parent;
+  }
+  int get() const noexcept { return fd_; }
+  bool valid() const noexcept { return fd_ >= 0; }
+
+ private:
+  UniqueFd own_;
+  int fd_ = -1;
+};
+
+// Where a name lives, or will. `parent` is the directory, `full` the canonical path inside.
 struct Site {
-  UniqueFd parent;
+  Parent parent;
   std::string name;
   std::string full;
 };

@@ -81,6 +81,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   bool check_one(std::unique_lock<std::mutex>& lock);
   bool make_one(std::unique_lock<std::mutex>& lock);
   Clock::time_point next_turn() const;
+  Clock::time_point make_after() const;
   std::size_t total() const noexcept { return waiting_.size() + in_use_.size() + ending_.size() + busy_; }
   Result<std::shared_ptr<Sandbox>> take_waiting(std::unique_lock<std::mutex>& lock);
 
@@ -98,6 +99,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   std::size_t busy_ = 0;    // being made, asked or ended now
   std::size_t wanted_ = 0;  // how many should wait; less than `ready` when the pool was quiet
   Clock::time_point try_again_{};
+  Clock::time_point quiet_until_{};  // for what was handed out
   bool stopped_ = false, quit_ = false;
   PoolStats stats_;
 };
@@ -105,6 +107,9 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
 namespace {
 
 constexpr milliseconds kAfterFailure{1000};
+// The next is made a little after one was handed out: making it at once would take processor and locks of this process from the
+// first command of the one that is waited for.
+constexpr milliseconds kAfterHandOut{3};
 constexpr milliseconds kLook{50};  // how often a waiting take() looks at its cancel token
 
 Error stopped_error() { return Error(Code::kFailedPrecondition, "cannot take a sandbox").reason("the pool was stopped"); }
@@ -246,7 +251,7 @@ bool PoolState::expire_one(std::unique_lock<std::mutex>&) {
 }
 
 bool PoolState::make_one(std::unique_lock<std::mutex>& lock) {
-  if (waiting_.size() >= wanted_ || total() >= options_.most || Clock::now() < try_again_) return false;
+  if (waiting_.size() >= wanted_ || total() >= options_.most || Clock::now() < make_after()) return false;
   auto made = make_unlocked(lock);
   if (!made) {
     stats_.last_error = made.error().line();
@@ -284,8 +289,13 @@ PoolState::Clock::time_point PoolState::next_turn() const {
     next = std::min(next, one.checked + options_.check_interval + milliseconds(1));
     if (options_.idle_time) next = std::min(next, one.since + *options_.idle_time);
   }
-  if (waiting_.size() < wanted_ && total() < options_.most) next = std::min(next, try_again_);
+  if (waiting_.size() < wanted_ && total() < options_.most) next = std::min(next, make_after());
   return next;
+}
+
+// With none left the next taker waits: no time to lose.
+PoolState::Clock::time_point PoolState::make_after() const {
+  return waiting_.empty() ? try_again_ : std::max(try_again_, quiet_until_);
 }
 
 // --- taking and giving back
@@ -294,11 +304,11 @@ Result<std::shared_ptr<Sandbox>> PoolState::take_waiting(std::unique_lock<std::m
   while (!waiting_.empty()) {
     const std::shared_ptr<Sandbox> sandbox = std::move(waiting_.front().sandbox);
     waiting_.pop_front();
-    work_.notify_one();
     const bool alive = lives_unlocked(*sandbox, lock);  // taken out under the lock: nobody else can get it
     if (alive) return sandbox;
     ++stats_.dead;
     ending_.push_back(sandbox);
+    work_.notify_one();
   }
   if (total() >= options_.most) return std::shared_ptr<Sandbox>();
   auto made = make_unlocked(lock);
@@ -315,6 +325,7 @@ Result<Lease> PoolState::take(const TakeOptions& options) {
     wanted_ = options_.ready;
     auto sandbox = BELLJAR_TRY(take_waiting(lock));
     if (sandbox != nullptr) {
+      if (waiting_.size() + 1 >= wanted_) quiet_until_ = Clock::now() + kAfterHandOut;  // the first of several taken in a row
       work_.notify_one();
       if (stopped_) {
         ending_.push_back(std::move(sandbox));
