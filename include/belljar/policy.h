@@ -38,8 +38,9 @@ std::string to_string(const Origin& origin);
 // names are judged when layers are merged, what they lead to where the tree is known.
 enum class RuleKind { kGiven, kDefaultSecret, kNarrowing };
 
-// One rule of the file system. `path` is absolute and lexically normal after merging ("~" and relative paths are resolved against
-// home and workspace); with `glob` it is a pattern (`**/.env`) that also covers files which appear later.
+// One rule of the file system. `path` is absolute: a policy file's "~" and relative paths are resolved when layers are merged, in a
+// policy written in code they are kInvalidArgument. With `glob` it is a pattern, absolute or beginning with `**/` (`**/.env`), that
+// also covers files which appear later: held by backend native, and reported as the clause filesystem.globs where it is not.
 struct FsEntry {
   std::string path;
   bool glob = false;

@@ -131,7 +131,8 @@ class Sandbox {
   // Lines that hold `text`, as it is: for regular expressions exec grep inside.
   virtual Result<GrepResult> grep(const std::string& text, const GrepOptions& options = {}) = 0;
   // Changes of files in a directory of the workspace and all below it, as they happen: watch.h. Errors: as list;
-  // kResourceExhausted, the user's limits of inotify; kUnimplemented, nobody tells this backend (mock, a replay, a rehearsal).
+  // kResourceExhausted, the user's limits of inotify; kUnimplemented, nobody tells this backend (containers, clouds, mock, a
+  // replay, a rehearsal).
   virtual Result<std::unique_ptr<FileWatch>> watch([[maybe_unused]] const std::string& path = ".",
                                                    [[maybe_unused]] const WatchOptions& options = {}) {
     return Error(Code::kUnimplemented, "cannot watch files")
@@ -146,7 +147,7 @@ class Sandbox {
   virtual Result<void> set_network_rules([[maybe_unused]] const NetworkRules& rules) {
     return Error(Code::kUnimplemented, "cannot change the hosts that may be reached")
         .reason("no proxy of ours serves this backend")
-        .next("use backend native, or make another sandbox");
+        .next("use backend native or container, or make another sandbox with the rules");
   }
 
   // Of a sandbox whose workspace is a transaction (SandboxConfig::transaction). What it changed, sorted by path; the host has none
