@@ -187,8 +187,8 @@ struct SandboxConfig {
   // By keys of the policy file ("network.allowed_domains"): where the policy's values come from, for what refusals say (Violation).
   // Values that are not named here read "built-in".
   std::map<std::string, Origin> origins;
-  CancelToken cancel;                             // cancelled: a start() under way ends with kCanceled, where it waits for others
-  std::string workspace;                          // empty: the current directory
+  CancelToken cancel;     // cancelled: start() ends with kCanceled, under way or later; no cloud or mock looks at it
+  std::string workspace;  // empty: the current directory
   std::map<std::string, std::string> caller_env;  // what the policy's environment is taken from; empty: this process's own
   // Without a command or file call for this long the sandbox stops by itself. policy.limits.idle_timeout means the same here.
   std::optional<std::chrono::milliseconds> idle_timeout;

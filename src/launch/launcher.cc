@@ -38,7 +38,7 @@ namespace {
 
 constexpr char kMoreFiles[] = "raise the limit of open files (`ulimit -n`)";
 constexpr int kSetupDeadlineMs = 60'000;  // a mount of a dead network file system must not hang the caller for ever
-constexpr int kStopGraceMs = 1'000;       // what a start may still take once StartOptions::stop says that it should end
+constexpr int kStopGraceMs = 1'000;       // what a start with a command may still take once StartOptions::stop is readable
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> result;
@@ -298,11 +298,12 @@ class Starter {
 
   // Until the child says something.
   Result<void> await_message() {
+    const int grace = first_ != nullptr ? kStopGraceMs : 0;
     bool stopped = false;
     for (;;) {
       const auto stop = [&](std::size_t i) { return stopped ? -1 : options_.stop[i]; };  // -1 is passed over
       pollfd wait[3] = {{sandbox_.control_.get(), POLLIN, 0}, {stop(0), POLLIN, 0}, {stop(1), POLLIN, 0}};
-      const int ready = ::poll(wait, 3, stopped ? kStopGraceMs : kSetupDeadlineMs);
+      const int ready = ::poll(wait, 3, stopped ? grace : kSetupDeadlineMs);
       if (ready < 0 && errno == EINTR) continue;
       if (ready < 0 || wait[0].revents != 0) return {};
       if (ready == 0 && stopped)

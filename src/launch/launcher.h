@@ -118,8 +118,8 @@ struct StartOptions {
   // End with the first command: init kills what is left, reports and exits by itself (no second round trip).
   bool one_shot = true;
   bool time_steps = false;
-  // Readable or hung up: give up a start that does not end (kCanceled). One that ends within a moment is let end: its command then
-  // gets what was meant for it. -1: none.
+  // Readable or hung up: give up a start that does not end (kCanceled). One with a first command that ends within a moment is let
+  // end: its command then gets what was meant for it. -1: none.
   std::array<int, 2> stop = {-1, -1};
 };
 

@@ -179,6 +179,7 @@ Result<void> ContainedSandbox::start() {
   const std::lock_guard lock(mutex_);
   if (running_ != nullptr && (running_->box == nullptr || running_->box->channel()->alive()))
     return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
+  BELLJAR_CHECK(check_not_cancelled(cancel_));
   // A process handle may hold it still, and with it the ports.
   if (running_ != nullptr && running_->box != nullptr) (void)running_->box->stop();
   running_ = nullptr;

@@ -44,14 +44,14 @@ Core::Use::~Use() {
   core_.users_.fetch_sub(1);
 }
 
-Result<std::shared_ptr<Core>> Core::start(CoreOptions options) {
+Result<std::shared_ptr<Core>> Core::start(CoreOptions options, const CancelToken& cancel) {
   std::shared_ptr<Core> core(new Core(std::move(options)));
   Reactor* const reactor = BELLJAR_TRY(Reactor::shared());
   core->loop_ = &reactor->next_loop();
   const auto promise = std::make_shared<std::promise<Result<void>>>();
   std::future<Result<void>> outcome = promise->get_future();
-  reactor->run_on_starter([core, promise] {
-    auto launched = core->launch();
+  reactor->run_on_starter([core, promise, cancel] {
+    auto launched = core->launch(cancel);
     if (!launched) core->stop();
     promise->set_value(std::move(launched));
   });
@@ -108,12 +108,12 @@ Result<void> Core::prepare() {
   return runtime::check_required(report, policy);
 }
 
-Result<void> Core::launch() {
+Result<void> Core::launch(const CancelToken& cancel) {
   BELLJAR_CHECK(prepare());
   const launch::Plan& plan = options_.prepared.plan;
   timespec began{};
   ::clock_gettime(CLOCK_REALTIME_COARSE, &began);
-  sandbox_ = BELLJAR_TRY(launch::start(plan, nullptr, {.one_shot = false}));
+  sandbox_ = BELLJAR_TRY(launch::start(plan, nullptr, {.one_shot = false, .stop = {cancel.fd(), -1}}));
   init_pid_ = sandbox_.init_pid();
   limits_->attach(init_pid_);
   runtime::lower_skipped(plan, sandbox_.skipped(), options_.prepared.report);

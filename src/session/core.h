@@ -19,6 +19,7 @@
 
 #include "backend/backend.h"
 #include "base/unique_fd.h"
+#include "belljar/cancel.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/sandbox.h"
@@ -64,8 +65,9 @@ struct CoreOptions {
 
 class Core : public Served, public std::enable_shared_from_this<Core> {
  public:
-  // Starts the sandbox. Errors: as launch::start, and what the policy asks that cannot be held.
-  static Result<std::shared_ptr<Core>> start(CoreOptions options);
+  // Starts the sandbox; once `cancel` is cancelled no longer. Errors: as launch::start, and what the policy asks that cannot be
+  // held.
+  static Result<std::shared_ptr<Core>> start(CoreOptions options, const CancelToken& cancel = {});
   ~Core() override;
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -124,7 +126,7 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   Result<void> prepare();
   // Registers the next id, before the request goes out: its answer must find it. With send_mutex_ held.
   Result<Started> expect();
-  Result<void> launch();
+  Result<void> launch(const CancelToken& cancel);
   std::optional<LoopTime> turn(std::uint32_t ready) override;
   void take_events();
   void deliver(const launch::Event& event);

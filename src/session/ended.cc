@@ -45,4 +45,11 @@ ExecResult cancelled_before_start() {
 
 std::unique_ptr<Process> make_cancelled_process() { return std::make_unique<CancelledProcess>(); }
 
+Result<void> check_not_cancelled(const CancelToken& cancel) {
+  if (!cancel.cancelled()) return {};
+  return Error(Code::kCanceled, "cannot start the sandbox")
+      .reason("it was cancelled")
+      .next("make another, with a token of its own");
+}
+
 }  // namespace belljar::session

@@ -1,15 +1,19 @@
-// A command that was never started, since its caller had cancelled it already.
+// What was never started, since its caller had cancelled it already.
 #pragma once
 
 #include <memory>
 
+#include "belljar/cancel.h"
 #include "belljar/exec_result.h"
 #include "belljar/process.h"
+#include "belljar/result.h"
 
 namespace belljar::session {
 
 ExecResult cancelled_before_start();
 // Its handle: it has ended.
 std::unique_ptr<Process> make_cancelled_process();
+// Before the start of a sandbox. Errors: kCanceled.
+Result<void> check_not_cancelled(const CancelToken& cancel);
 
 }  // namespace belljar::session

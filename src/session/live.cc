@@ -107,8 +107,13 @@ Result<void> check_quiet(const Core& core) {
 }  // namespace
 
 LiveSandbox::LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_ptr<const backend::Host> host,
-                         runtime::Embedded embedded, Lifecycle lifecycle)
-    : backend_(std::move(backend)), host_(std::move(host)), embedded_(std::move(embedded)), lifecycle_(lifecycle), id_(next_id()) {}
+                         runtime::Embedded embedded, Lifecycle lifecycle, CancelToken cancel)
+    : backend_(std::move(backend)),
+      host_(std::move(host)),
+      embedded_(std::move(embedded)),
+      lifecycle_(lifecycle),
+      cancel_(std::move(cancel)),
+      id_(next_id()) {}
 
 LiveSandbox::~LiveSandbox() { (void)stop(); }
 
@@ -117,7 +122,7 @@ EnforcementReport LiveSandbox::enforcement() const {
   return enforcement_;
 }
 
-Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
+Result<std::shared_ptr<Core>> LiveSandbox::make_core(const CancelToken& cancel) {
   CoreOptions options;
   options.policy = embedded_.policy;
   options.origins = embedded_.origins;
@@ -176,7 +181,7 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core() {
     attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));
     attempt.prepared.report.push_back(timeout_clause(options.policy.limits));
     if (transaction_) attempt.prepared.report.push_back(runtime::transaction_clause(*lifecycle_.transaction));
-    auto started = Core::start(std::move(attempt));
+    auto started = Core::start(std::move(attempt), cancel);
     if (!started && transaction_ && started.error().call().starts_with("tree: overlay"))
       return runtime::explain_overlay(started.error(), *lifecycle_.transaction);
     if (started || !runtime::give_way(started.error(), place)) return started;
@@ -194,13 +199,14 @@ Result<void> LiveSandbox::start() {
   const std::lock_guard lock(mutex_);
   if (core_ != nullptr && core_->running())
     return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
+  BELLJAR_CHECK(check_not_cancelled(cancel_));
   if (core_ != nullptr) core_->stop();  // it ended by itself, perhaps just now
   core_ = nullptr;
   network_rules_.reset();
   leave_transaction();
   volume_.reset();  // ours, of the one that ended
   volume_ = BELLJAR_TRY(ready_workspace(workspace(), lifecycle_));
-  auto made = make_core();
+  auto made = make_core(cancel_);
   if (!made) {
     if (transaction_ && transaction_->end_if_new()) transaction_.reset();
     leave_transaction();
@@ -420,7 +426,7 @@ Result<void> LiveSandbox::change_layers(const std::function<Result<void>(const t
   core_ = nullptr;
   alive->stop();
   const Result<void> done = act(*transaction_);
-  auto made = make_core();
+  auto made = make_core({});  // the caller asked for no start, and did not cancel this
   if (!made) {
     leave_transaction();
     return made.error();

@@ -37,8 +37,9 @@ struct Detached {
 
 class LiveSandbox final : public Sandbox {
  public:
+  // `cancel`: of start() alone.
   LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_ptr<const backend::Host> host, runtime::Embedded embedded,
-              Lifecycle lifecycle);
+              Lifecycle lifecycle, CancelToken cancel);
   ~LiveSandbox() override;
 
   std::string_view backend() const noexcept override { return backend_->name(); }
@@ -94,7 +95,7 @@ class LiveSandbox final : public Sandbox {
   Result<std::shared_ptr<Core>> seen_core() const;
   // The next three with mutex_ held.
   Result<std::shared_ptr<Core>> running_core() const;
-  Result<std::shared_ptr<Core>> make_core();
+  Result<std::shared_ptr<Core>> make_core(const CancelToken& cancel);
   void leave_transaction() noexcept;
   // Ends the sandbox, does `act` to its transaction, starts it again. `check`: whether act can be done, beforehand.
   Result<void> change_layers(const std::function<Result<void>(const txn::Transaction&)>& check,
@@ -107,6 +108,7 @@ class LiveSandbox final : public Sandbox {
   std::shared_ptr<const backend::Host> host_;  // the backend refers to it
   runtime::Embedded embedded_;
   Lifecycle lifecycle_;
+  const CancelToken cancel_;
   std::string id_;
   std::function<void(const ExecResult&)> on_end_;
   std::shared_ptr<Detached> detached_ = std::make_shared<Detached>();

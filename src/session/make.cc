@@ -111,7 +111,7 @@ Result<std::shared_ptr<Sandbox>> make_live(const SandboxConfig& config, const st
   auto host = std::make_shared<backend::RealHost>();
   auto backend = BELLJAR_TRY(backend::find_backend(config.backend, *host));
   return std::shared_ptr<Sandbox>(
-      std::make_shared<session::LiveSandbox>(std::move(backend), std::move(host), std::move(embedded), lifecycle));
+      std::make_shared<session::LiveSandbox>(std::move(backend), std::move(host), std::move(embedded), lifecycle, config.cancel));
 }
 
 struct Stage {

@@ -1,5 +1,7 @@
 // How long a sandbox lives, what stays of it, and who makes it.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -7,9 +9,12 @@
 #include <thread>
 #include <utility>
 
+#include "base/unique_fd.h"
+#include "belljar/cancel.h"
 #include "belljar/mock.h"
 #include "belljar/sandbox.h"
 #include "support/as_user.h"
+#include "support/held_start.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
@@ -310,6 +315,53 @@ TEST(SandboxFactory, OneThatMakesNothingIsAnError) {
   config.factories["own"] = std::exchange(config.factory, {});
   config.backend = "own";
   EXPECT_EQ(make_sandbox(config).error().code(), Code::kInternal);
+}
+
+// As a mount of a file system that does not answer makes it: 60 s are given to a start that nobody cancels.
+TEST_F(Lifecycle, AStartThatHangsEndsWhenItIsCancelled) {
+  config_.workspaces = place_.path();
+  config_.on_stop = OnStop::kClean;
+  int go[2];
+  ASSERT_EQ(::pipe2(go, O_CLOEXEC), 0);
+  const UniqueFd gone(go[0]);
+  UniqueFd goes(go[1]);
+  test::HeldStart held([&] {
+    goes.reset();
+    SandboxConfig config = config_;
+    const auto token = CancelToken::create();
+    if (!token) return 1;
+    config.cancel = *token;
+    std::thread canceller([&] {
+      char byte = 0;
+      (void)!::read(gone.get(), &byte, 1);
+      token->cancel();
+    });
+    int code = 2;
+    if (const auto sandbox = make_sandbox(config); sandbox) {
+      const auto started = (*sandbox)->start();
+      code = started ? 3 : started.error().code() == Code::kCanceled ? 42 : 4;
+    }
+    canceller.join();
+    return code;
+  });
+  ASSERT_TRUE(held.await_call());
+  goes.reset();
+  EXPECT_TRUE(held.await_all_ended(20s));
+  EXPECT_EQ(held.wait(), 42);
+  EXPECT_TRUE(fs::is_empty(place_.path()));
+}
+
+TEST_F(Lifecycle, ACancelledTokenStartsNothingMore) {
+  config_.workspace = place_.path();
+  const auto token = CancelToken::create();
+  ASSERT_TRUE(token);
+  config_.cancel = *token;
+  const auto sandbox = start();
+  ASSERT_TRUE(sandbox);
+  token->cancel();
+  EXPECT_EQ(sandbox->exec("echo it runs on").value().out.bytes, "it runs on\n");
+  ASSERT_TRUE(sandbox->stop());
+  EXPECT_EQ(sandbox->start().error().code(), Code::kCanceled);
 }
 
 }  // namespace

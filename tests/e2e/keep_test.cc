@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "support/as_user.h"
+#include "support/held_start.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/model_server.h"
@@ -579,6 +581,25 @@ TEST_F(Keep, ADirectoryThatOthersMayEnterIsRefused) {
   EXPECT_TRUE(has(refused.err, "others may enter it")) << refused;
   ASSERT_EQ(::chmod((runtime_ / "belljar").c_str(), 0700), 0);
   create();
+}
+
+TEST_F(Keep, InterruptedWhileItsStartHangsNothingStays) {
+  const std::string state = runtime_ / "state";
+  for (const int signal : {SIGINT, SIGTERM}) {
+    HeldStart held([&] {
+      ::setenv("XDG_RUNTIME_DIR", runtime_.path().c_str(), 1);
+      ::setenv("XDG_STATE_HOME", state.c_str(), 1);
+      if (::chdir(workspace_.path().c_str()) != 0) return 1;
+      ::execl(BELLJAR_PROGRAM, "belljar", "create", nullptr);
+      return 127;
+    });
+    ASSERT_TRUE(held.await_call());
+    held.send(signal);
+    EXPECT_EQ(held.wait(), -signal);
+    EXPECT_TRUE(held.await_all_ended(std::chrono::seconds(20))) << "its keeper waits on";
+    EXPECT_FALSE(has(call({"ls"}).out, workspace_.path()));
+  }
+  EXPECT_EQ(shell(create(), "echo made").out, "made\n") << "one that does not hang";
 }
 
 }  // namespace

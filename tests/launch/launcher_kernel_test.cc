@@ -199,6 +199,18 @@ TEST_F(Launcher, AStartThatHangsEndsWhenItIsTo) {
   EXPECT_EQ(started->next_event()->kind, Event::Kind::kStarted);
 }
 
+TEST_F(Launcher, AStartWithoutACommandIsNotWaitedForOnceItIsToEnd) {
+  const UniqueFd stop(::eventfd(0, EFD_CLOEXEC)), stopped(::eventfd(1, EFD_CLOEXEC));
+  const std::vector<sock_filter> hangs = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sendmsg, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const auto hung = start(observed(hangs), nullptr, {.one_shot = false, .stop = {stopped.get(), -1}});
+  ASSERT_FALSE(hung);
+  EXPECT_EQ(hung.error().code(), Code::kCanceled) << hung.error().line();
+  auto staying = start(observed(), nullptr, {.one_shot = false, .stop = {stop.get(), -1}});
+  EXPECT_TRUE(staying) << staying.error().line();
+}
+
 // A host program that ignores SIGCHLD has its children reaped by the kernel; ours are not its children.
 TEST_F(Launcher, AHostThatIgnoresItsChildrenLearnsOfTheEnd) {
   auto* const before = ::signal(SIGCHLD, SIG_IGN);

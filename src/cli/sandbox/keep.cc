@@ -22,6 +22,7 @@
 #include "backend/native/host.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/events.h"
 #include "belljar/exec_result.h"
@@ -38,6 +39,7 @@
 #include "keeper/directory.h"
 #include "keeper/event_log.h"
 #include "keeper/keeper.h"
+#include "keeper/start_watch.h"
 #include "keeper/wire.h"
 #include "launch/detached.h"
 #include "policy/defaults.h"
@@ -107,7 +109,7 @@ struct Made {
   std::map<std::string, std::string> visible;  // of the caller's variables
 };
 
-Result<Made> make(Json& setup) {
+Result<Made> make(Json& setup, const CancelToken& cancel) {
   Made made;
   BELLJAR_CHECK(parse_create(setup.at("words").get<std::vector<std::string>>(), made.flags));
   made.expires = BELLJAR_TRY(expiry_of(made.flags));
@@ -117,6 +119,7 @@ Result<Made> make(Json& setup) {
   SandboxConfig config;
   config.policy = made.loaded->effective.policy;
   config.origins = made.loaded->effective.origins;
+  config.cancel = cancel;
   // Not `fallback`: a sandbox that stays is one of our own processes.
   const backend::RealHost host;
   const auto backend = backend::find_backend(config.policy.backend, host);
@@ -186,7 +189,8 @@ Json ready_message(const Made& made, const keeper::About& about) {
 
 // Until the sandbox has ended. An error before it runs is the caller's to tell.
 Result<void> keep_it(Json& setup, std::optional<keeper::Channel>& channel) {
-  Made made = BELLJAR_TRY(make(setup));
+  auto watch = BELLJAR_TRY(keeper::StartWatch::begin(channel->fd()));
+  Made made = BELLJAR_TRY(make(setup, watch->token()));
   const keeper::Directory directory = BELLJAR_TRY(keeper::Directory::open());
   keeper::Claim claim = BELLJAR_TRY(directory.claim(about_of(made)));
   const keeper::About about = claim.about;
@@ -204,6 +208,7 @@ Result<void> keep_it(Json& setup, std::optional<keeper::Channel>& channel) {
   sampling.alerts.disk_limit = policy.limits.disk;
   const auto watched = with_events(made.sandbox, *log, std::move(sampling));
   if (auto started = watched->start(); !started) return give_up(started.error());
+  watch.reset();
   // Nobody's file system is held by us.
   if (::chdir("/") != 0) return give_up(Error(Code::kInternal, "cannot leave the caller's directory"));
   allow_descriptors();
