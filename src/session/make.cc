@@ -25,6 +25,7 @@
 #include "belljar/txn.h"
 #include "belljar/units.h"
 #include "policy/backends.h"
+#include "policy/check_policy.h"
 #include "runtime/embed.h"
 #include "session/chosen.h"
 #include "session/contained.h"
@@ -179,6 +180,7 @@ Result<std::shared_ptr<Sandbox>> make_named(const SandboxConfig& config) {
 
 Result<std::shared_ptr<Sandbox>> make_sandbox(const SandboxConfig& config) {
   BELLJAR_CHECK(check_names(config));
+  BELLJAR_CHECK(policy::check_policy(config.policy));  // here for every backend: some read no more than a part of it
   if (config.factory && config.fallback.empty()) return make_by(config.factory, config);
   BELLJAR_CHECK(check_places(config));
   if (config.workspaces.empty() || kMock == config.backend) return make_named(config);

@@ -317,6 +317,27 @@ TEST(SandboxFactory, OneThatMakesNothingIsAnError) {
   EXPECT_EQ(make_sandbox(config).error().code(), Code::kInternal);
 }
 
+// A cloud is made by a factory.
+TEST_F(Lifecycle, APolicyThatMakesNoSenseIsRefusedByEveryBackend) {
+  const SandboxFactory elsewhere = [](const SandboxConfig&) -> Result<std::shared_ptr<Sandbox>> {
+    return std::shared_ptr<Sandbox>(MockSandbox::create("/workspace"));
+  };
+  config_.factories = {{"e2b", elsewhere}};
+  config_.workspace = place_.path();
+  for (const char* backend : {"native", "landlock", "local", "mock", "container", "e2b", "own"}) {
+    config_.backend = backend;
+    config_.factory = config_.backend == "own" ? elsewhere : SandboxFactory();
+    config_.policy.filesystem.entries = {{.path = "key", .access = Access::kNone}};
+    EXPECT_EQ(refusal().what(), "filesystem.entries: `key` is not an absolute path") << backend;
+    EXPECT_EQ(refusal().code(), Code::kInvalidArgument);
+    config_.policy.filesystem.entries = {{.path = "/key", .access = Access::kNone}};
+    EXPECT_TRUE(make_sandbox(config_)) << backend;
+    config_.policy.limits.timeout = 0ms;
+    EXPECT_EQ(refusal().what(), "`limits.timeout` is 0s") << backend;
+    config_.policy.limits.timeout.reset();
+  }
+}
+
 // As a mount of a file system that does not answer makes it: 60 s are given to a start that nobody cancels.
 TEST_F(Lifecycle, AStartThatHangsEndsWhenItIsCancelled) {
   config_.workspaces = place_.path();
