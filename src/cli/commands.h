@@ -7,8 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "belljar/error.h"
-
 namespace CLI {
 class App;
 }
@@ -17,8 +15,6 @@ namespace belljar::cli {
 
 // `program`: the words after `--`, which are not ours to parse.
 void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code);
-// The result of a `run` whose options could not be read, where --report and --json among them ask for it.
-void report_refusal(const CLI::App& app, const Error& refused);
 void add_policy(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_setup(CLI::App& app, int& exit_code);

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/format.h"
 #include "belljar/error.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
+#include "cli/refused_run.h"
 #include "runtime/stdio.h"
 
 namespace {
@@ -26,28 +26,16 @@ std::vector<std::string> split_program(int& argc, char** argv) {
   return {};
 }
 
-// `--hide="$UNSET"`: CLI11 would take the next word for the value, which may be an option that protects.
-const char* empty_option(int argc, char** argv) {
-  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
-    const std::string_view word = argv[i];
-    if (word.starts_with("--") && word.find('=') == word.size() - 1) return argv[i];
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   const unsigned closed = belljar::runtime::reopen_closed_stdio();
-  if (const char* option = empty_option(argc, argv))
-    return belljar::cli::print_error(
-        belljar::Error(belljar::Code::kInvalidArgument, belljar::format("{} has no value", belljar::quoted(option)))
-            .reason("nothing stands behind its `=`")
-            .next("give it a value, or leave the option out"));
-  if (const char* other = belljar::cli::other_program({argv, static_cast<std::size_t>(argc)}))
-    return belljar::cli::hand_over(other, argv + 1, closed);
-  int exit_code = 0;
   const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";
+  const auto empty = belljar::cli::find_empty_option({argv, static_cast<std::size_t>(argc)});
+  if (empty && !is_run) return belljar::cli::print_error(*empty);
+  const char* const other = empty ? nullptr : belljar::cli::other_program({argv, static_cast<std::size_t>(argc)});
+  if (other != nullptr) return belljar::cli::hand_over(other, argv + 1, closed);
+  int exit_code = 0;
   // Never deleted: taking the options apart again takes as long as parsing them.
   // Static, so that a leak checker still sees it.
   static auto& app =
@@ -92,6 +80,7 @@ int main(int argc, char** argv) {
     app.add_subcommand("scan", "Look for instructions to a model in text that should be data");
     app.add_subcommand("review", "Calls of an agent that wait for a person");
   }
+  if (empty) return belljar::cli::refuse_empty_option(app, {argv + 1, argv + argc}, *empty);
   return belljar::cli::parse_and_run(
       app, [&] { app.parse(argc, argv); }, exit_code,
       [&](const belljar::Error& refused) {

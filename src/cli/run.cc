@@ -273,19 +273,6 @@ int run_command(const Given& given) {
 
 }  // namespace
 
-void report_refusal(const CLI::App& app, const Error& refused) {
-  const CLI::App* const run = app.get_subcommand("run");
-  const bool json = run->get_option("--json")->count() > 0;
-  const CLI::results_t reports = run->get_option("--report")->results();
-  const std::string result = runtime::to_json(runtime::failed_start(refused), runtime::JsonStreams::kInclude);
-  const auto deliver = [&result](int fd, std::string_view what) {
-    if (const auto wrote = write_line(fd, result, what); !wrote) print_error(wrote.error());
-  };
-  const UniqueFd report = create_report_of_refusal(reports.empty() ? "" : reports.back(), refused);
-  if (report.valid()) deliver(report.get(), "the report");
-  if (json) deliver(STDOUT_FILENO, "the result to stdout");
-}
-
 void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code) {
   CLI::App* run = app.add_subcommand("run", "Run a program in a sandbox: belljar run [options] -- PROGRAM ARG...");
   auto given = std::make_shared<Given>();

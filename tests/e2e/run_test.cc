@@ -283,6 +283,7 @@ TEST_F(Run, AReportOfAnEarlierRunDoesNotOutliveAFailedStart) {
                                                                                    {"--nope", "--", "true"},
                                                                                    {"true"},
                                                                                    {"--cwd"},
+                                                                                   {"--hide=", "--", "true"},
                                                                                    {}}) {
     for (const std::string& name : {report, std::string("r")}) {
       ASSERT_EQ(run_in({"--report", name, "--", "true"}).exit_code, 0);
@@ -293,6 +294,32 @@ TEST_F(Run, AReportOfAnEarlierRunDoesNotOutliveAFailedStart) {
       EXPECT_EQ(refused.exit_code, 125) << refused;
       EXPECT_EQ(read_file(report).find("{\"exit_code\":125,"), 0U) << refused << read_file(report);
       EXPECT_NE(read_file(report).find("\"reason\":\"start_failed\""), std::string::npos) << read_file(report);
+      EXPECT_EQ(refused.out.find("{\"exit_code\":125,"), 0U) << refused;
+    }
+  }
+}
+
+// The option that has no value is not the report's, and what stands behind it is none either.
+TEST_F(Run, AnEmptyOptionTakesNoOtherWordForItsReport) {
+  const std::string kept = workspace_.write("kept", "mine");
+  EXPECT_EQ(run_in({"--report=", kept, "--", "true"}).exit_code, 125);
+  EXPECT_EQ(read_file(kept), "mine");
+  EXPECT_EQ(run_in({"--hide=", "-c", "true", "--", "--report", kept}).exit_code, 125);
+  EXPECT_EQ(read_file(kept), "mine") << "a word of the command's";
+}
+
+// Each in its own program; how the sandbox of a container is made is not asked before.
+TEST_F(Run, AUsageErrorOfTheContainerProgramIsReportedToo) {
+  for (const std::vector<std::string>& bad :
+       std::vector<std::vector<std::string>>{{"--nope", "--", "true"}, {"--cwd"}, {"--hide=", "--", "true"}}) {
+    for (const char* program : {BELLJAR_PROGRAM, BELLJAR_PROGRAM "-container"}) {
+      const std::string report = workspace_.write("r", "of an earlier run");
+      if (is_root()) workspace_.give_to(user_uid(), user_gid());
+      std::vector<std::string> words{program, "run", "--backend", "container", "--report", report, "--json"};
+      words.insert(words.end(), bad.begin(), bad.end());
+      const Outcome refused = run(words, {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+      EXPECT_EQ(refused.exit_code, 125) << refused;
+      EXPECT_EQ(read_file(report).find("{\"exit_code\":125,"), 0U) << refused << read_file(report);
       EXPECT_EQ(refused.out.find("{\"exit_code\":125,"), 0U) << refused;
     }
   }

@@ -40,6 +40,7 @@
 #include "cli/option_values.h"
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
+#include "cli/refused_run.h"
 #include "policy/backends.h"
 #include "runtime/json.h"
 #include "runtime/pump.h"
@@ -299,6 +300,7 @@ void add_options(CLI::App& run, Given& given, const SandboxedBackend& backend) {
 
 int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend) {
   runtime::reopen_closed_stdio();
+  const auto empty = find_empty_option({argv, static_cast<std::size_t>(argc)});
   // `belljar` passes its own words on: argv[0] is `run`. Run directly, `run` is the first argument.
   std::vector<std::string> words(argv, argv + argc);
   if (words.size() > 1 && words[0] != "run") words.erase(words.begin());
@@ -320,8 +322,9 @@ int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend) {
     note_given(*run, given.choose);
     exit_code = run_command(given, backend);
   });
+  if (empty) return refuse_empty_option(app, std::move(words), *empty);
   std::ranges::reverse(words);  // CLI11 takes them from the back
-  return parse_and_run(app, [&] { app.parse(words); }, exit_code);
+  return parse_and_run(app, [&] { app.parse(words); }, exit_code, [&](const Error& refused) { report_refusal(app, refused); });
 }
 
 }  // namespace belljar::cli

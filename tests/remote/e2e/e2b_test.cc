@@ -53,6 +53,14 @@ TEST_F(RunOnE2b, JsonTellsWhatIsHeld) {
       << outcome;
 }
 
+TEST_F(RunOnE2b, AUsageErrorIsReported) {
+  const std::string report = here_.write("r", "of an earlier run");
+  ASSERT_EQ(run_on({"--report", report, "--nope", "-c", "true"}).exit_code, 125);
+  EXPECT_EQ(read_file(report).find("{\"exit_code\":125,"), 0U) << read_file(report);
+  ASSERT_EQ(run_on({"--report", report, "-c", "true"}).exit_code, 0);
+  EXPECT_EQ(read_file(report).find("{\"exit_code\":0,"), 0U) << read_file(report);
+}
+
 TEST_F(RunOnE2b, AFailedStopKeepsWhatCameOfTheCommand) {
   fake_.misbehave("kill=500");
   const Outcome failed = run_on({"--json", "-c", "echo out; exit 3"});

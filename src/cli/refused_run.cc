@@ -1,0 +1,60 @@
+#include "cli/refused_run.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string_view>
+
+#include "base/format.h"
+#include "base/unique_fd.h"
+#include "cli/errors.h"
+#include "cli/output_file.h"
+#include "runtime/json.h"
+#include "runtime/run.h"
+
+namespace belljar::cli {
+namespace {
+
+bool is_empty_option(std::string_view word) { return word.starts_with("--") && word.find('=') == word.size() - 1; }
+
+}  // namespace
+
+std::optional<Error> find_empty_option(std::span<const char* const> words) {
+  for (const std::string_view word : words) {
+    if (word == "--") return {};
+    if (is_empty_option(word))
+      return Error(Code::kInvalidArgument, format("{} has no value", belljar::quoted(word)))
+          .reason("nothing stands behind its `=`")
+          .next("give it a value, or leave the option out");
+  }
+  return {};
+}
+
+void report_refusal(const CLI::App& app, const Error& refused) {
+  const CLI::App* const run = app.get_subcommand("run");
+  const bool json = run->get_option("--json")->count() > 0;
+  const CLI::results_t reports = run->get_option("--report")->results();
+  const std::string result = runtime::to_json(runtime::failed_start(refused), runtime::JsonStreams::kInclude);
+  const auto deliver = [&result](int fd, std::string_view what) {
+    if (const auto wrote = write_line(fd, result, what); !wrote) print_error(wrote.error());
+  };
+  const UniqueFd report = create_report_of_refusal(reports.empty() ? "" : reports.back(), refused);
+  if (report.valid()) deliver(report.get(), "the report");
+  if (json) deliver(STDOUT_FILENO, "the result to stdout");
+}
+
+int refuse_empty_option(CLI::App& app, std::vector<std::string> words, const Error& refused) {
+  print_error(refused);
+  std::erase_if(words, is_empty_option);
+  std::ranges::reverse(words);                 // CLI11 takes them from the back
+  app.get_subcommand("run")->callback([] {});  // parsed for its options alone
+  try {
+    app.parse(words);
+  } catch (const CLI::Error&) {  // what is wrong besides is told when this is mended
+  }
+  report_refusal(app, refused);
+  return refused.exit_code();
+}
+
+}  // namespace belljar::cli
