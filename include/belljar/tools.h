@@ -70,6 +70,9 @@ struct ToolOptions {
   ToolHook hook;
   // Words in front of a shell text: {"bash", "-c"}. Empty: /bin/sh -c.
   std::vector<std::string> shell;
+  // Another absolute name of the workspace, through symbolic links: patches may name files below it. Other tools ask the sandbox.
+  // Empty: it has none.
+  std::string workspace_name;
   // Background commands that run at one time. One more is refused.
   std::size_t max_background = 16;
 };

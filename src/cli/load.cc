@@ -259,6 +259,18 @@ Result<std::string> find_workspace(const std::vector<std::string>& given, const 
   return path;
 }
 
+std::string name_of_workspace(const std::vector<std::string>& given, const std::string& pwd, const std::string& real) {
+  char there[PATH_MAX], here[PATH_MAX];
+  std::string name = given.empty() ? "." : given.back();
+  if (!name.starts_with('/')) {
+    if (::getcwd(here, sizeof here) == nullptr) return real;
+    const bool is_here = pwd.starts_with('/') && ::realpath(pwd.c_str(), there) != nullptr && std::string_view(there) == here;
+    name = (is_here ? pwd : std::string(here)) + "/" + name;
+  }
+  name = policy::normal(name);
+  return ::realpath(name.c_str(), there) != nullptr && real == there ? name : real;
+}
+
 Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
   const std::string home = place_variable("HOME");
   policy::MergeContext context = make_context(BELLJAR_TRY(find_workspace(flags.workspace, home)), home);

@@ -25,6 +25,10 @@ Result<LoadedPolicy> load_policy(const PolicyFlags& flags);
 // The workspace as a canonical absolute path. "/" and $HOME must be named twice: everything the user owns would be writable.
 Result<std::string> find_workspace(const std::vector<std::string>& given, const std::string& home);
 
+// The absolute name by which the caller calls the workspace, which may lead through symbolic links; `real` where that is another
+// directory by now. `given`: as of find_workspace; `pwd`: the caller's $PWD, for what is relative.
+std::string name_of_workspace(const std::vector<std::string>& given, const std::string& pwd, const std::string& real);
+
 // A variable of our own environment; empty when it is not set. One thread, before anything starts.
 std::string variable(const char* name);
 

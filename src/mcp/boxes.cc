@@ -40,6 +40,7 @@ Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
     return std::move(started).error();
   }
   ToolOptions options = host_.tools;
+  options.workspace_name = made.named;
   options.hook = [judge = std::move(made.judge), decide = host_.decide, workspace = made.sandbox->workspace()](
                      const ToolRequest& request) { return decide(judge ? judge(request) : Opinion{}, request, workspace); };
   const auto box = std::make_shared<Box>();

@@ -36,6 +36,7 @@ struct BoxWish {
 
 struct MadeBox {
   std::shared_ptr<Sandbox> sandbox;  // not started
+  std::string named;                 // another absolute name of its workspace, as it was given; empty: it has none
   Judge judge;                       // empty: everything runs
   std::string policy;                // JSON, for the resource
   std::vector<std::string> warnings;

@@ -53,15 +53,21 @@ Error escapes(std::string_view path) {
       .next("name files relative to the workspace, without `..`");
 }
 
+// Of the workspace, absolute; `other` may be empty.
+struct Names {
+  const std::string& workspace;
+  const std::string& other;
+};
+
 // A name of the patch, relative to the workspace and normal. By its text alone: a patch that names what is outside is refused
 // before anything is looked at. Links are the sandbox's to judge.
-Result<std::string> inside(const std::string& workspace, std::string_view name) {
+Result<std::string> inside(const Names& names, std::string_view name) {
   std::string_view rest = name;
   if (rest.find('\0') != std::string_view::npos) return escapes(name);
   if (rest.starts_with('/')) {
-    const std::string root = workspace + "/";
-    if (!rest.starts_with(root)) return escapes(name);
-    rest.remove_prefix(root.size());
+    const auto below = [&](const std::string& top) { return !top.empty() && rest.starts_with(top + "/"); };
+    if (!below(names.workspace) && !below(names.other)) return escapes(name);
+    rest.remove_prefix((below(names.workspace) ? names.workspace : names.other).size() + 1);
   }
   std::string path;
   while (!rest.empty()) {
@@ -113,11 +119,11 @@ bool is_in_the_way(const Targets& targets, const std::string& path) {
 
 class Plan {
  public:
-  explicit Plan(Sandbox& sandbox) : sandbox_(sandbox) {}
+  Plan(Sandbox& sandbox, Names names) : sandbox_(sandbox), names_(names) {}
 
   Result<void> add(const FilePatch& patch) {
-    const std::string from = patch.from ? BELLJAR_TRY(inside(sandbox_.workspace(), *patch.from)) : std::string();
-    const std::string to = patch.to ? BELLJAR_TRY(inside(sandbox_.workspace(), *patch.to)) : std::string();
+    const std::string from = patch.from ? BELLJAR_TRY(inside(names_, *patch.from)) : std::string();
+    const std::string to = patch.to ? BELLJAR_TRY(inside(names_, *patch.to)) : std::string();
     Side old_side;
     if (patch.from) old_side = BELLJAR_TRY(patch.to && from != to ? moved(patch, from) : existing(patch, from));
     if (patch.to && from != to) BELLJAR_CHECK(check_free(patch, to));
@@ -241,6 +247,7 @@ class Plan {
   }
 
   Sandbox& sandbox_;
+  const Names names_;
   Targets targets_;
   std::map<std::string, bool> parents_;  // which are files
   std::vector<FileInfo> emptied_;
@@ -359,11 +366,12 @@ std::vector<std::string> paths_of_patch(const Arguments& arguments) {
 
 Result<Answer> apply_patch(Call& call) {
   const std::vector<FilePatch> patches = BELLJAR_TRY(parse_patch(call.arguments.text("patch")));
+  const Names names{call.sandbox.workspace(), call.options.workspace_name};
   for (const FilePatch& patch : patches) {
-    if (patch.from) BELLJAR_CHECK(inside(call.sandbox.workspace(), *patch.from));
-    if (patch.to) BELLJAR_CHECK(inside(call.sandbox.workspace(), *patch.to));
+    if (patch.from) BELLJAR_CHECK(inside(names, *patch.from));
+    if (patch.to) BELLJAR_CHECK(inside(names, *patch.to));
   }
-  Plan plan(call.sandbox);
+  Plan plan(call.sandbox, names);
   for (const FilePatch& patch : patches) BELLJAR_CHECK(plan.add(patch));
   BELLJAR_CHECK(plan.check_places());
   BELLJAR_CHECK(Writer(call.sandbox).write(plan));

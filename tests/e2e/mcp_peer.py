@@ -5,9 +5,10 @@ import threading
 
 
 class Peer:
-    def __init__(self, argv, capabilities=None, answer=None, env=None):
-        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+    def __init__(self, argv, capabilities=None, answer=None, env=None, cwd=None, roots=()):
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=cwd)
         self.answer = answer  # what is said to elicitation/create
+        self.roots = roots  # what is said to roots/list
         self.asked, self.logged, self.serial = [], [], 0
         result = self.request('initialize', {'protocolVersion': '2025-06-18', 'capabilities': capabilities or {},
                                              'clientInfo': {'name': 'test', 'version': '1'}})
@@ -36,6 +37,8 @@ class Peer:
             if message.get('method') == 'elicitation/create':
                 self.asked.append(message['params']['message'])
                 self.write({'id': message['id'], 'result': {'action': self.answer}})
+            elif message.get('method') == 'roots/list':
+                self.write({'id': message['id'], 'result': {'roots': [{'uri': 'file://' + root} for root in self.roots]}})
             elif message.get('method') == 'notifications/message':
                 self.logged.append(message['params']['data'])
             elif message.get('id') == self.serial and 'method' not in message:

@@ -1,6 +1,7 @@
 // belljar mcp: the real program, with the official client, and with clients that misbehave.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
@@ -90,6 +91,21 @@ TEST_F(Mcp, WhatItWorksUnderStandsInTheAuditTrail) {
   for (const char* part : {R"("mode":"read-only")", R"("permission":"plan")"})
     EXPECT_NE(held.find(part), std::string::npos) << held;
   EXPECT_EQ(held.find("no sandbox"), std::string::npos) << held;
+}
+
+// As `run` and `exec` take them: the directory, not how it is called, is the workspace.
+TEST_F(Mcp, AWorkspaceNamedThroughALinkIsKnownByThatNameToo) {
+  BELLJAR_NEEDS(program("python3"));
+  const TempDir names;
+  const std::string link = names / "link";
+  ASSERT_EQ(::symlink(workspace_.path().c_str(), link.c_str()), 0);
+  const std::string script = std::string(BELLJAR_SOURCE_DIR) + "/tests/e2e/mcp_link.py";
+  for (const char* how : {"flag", "roots", "pwd"}) {
+    const Outcome outcome = run({"python3", "-B", script, BELLJAR_PROGRAM, how, link, workspace_.path()},
+                                {.stdin_is = Input::kNull, .timeout = std::chrono::minutes(2)});
+    EXPECT_EQ(outcome.exit_code, 0) << how << outcome;
+    EXPECT_EQ(outcome.out, "ok\n") << how << outcome;
+  }
 }
 
 TEST_F(Mcp, AnOptionOfHttpIsRefusedWithoutIt) {

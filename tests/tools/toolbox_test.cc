@@ -183,6 +183,19 @@ TEST_F(Tools, FilesAreReadByLinesAndWritten) {
   EXPECT_EQ(call("grep", R"({"text": "TWO"})").text, "(nothing found)");
 }
 
+TEST_F(Tools, APatchMayCallTheWorkspaceByItsOtherName) {
+  const auto patch = [&](const std::string& top, const ToolOptions& options) {
+    const std::string text = "--- " + top + "/f\n+++ " + top + "/f\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n";
+    return call("apply_patch", nlohmann::json{{"patch", text}}.dump(), options);
+  };
+  EXPECT_TRUE(has(patch("/home/u/link", {}).text, "path escapes workspace: /home/u/link/f"));
+  EXPECT_TRUE(has(patch("/home/u/link2", {.workspace_name = "/home/u/link"}).text, "path escapes workspace"));
+  EXPECT_TRUE(has(patch("/home/u/link/..", {.workspace_name = "/home/u/link"}).text, "path escapes workspace"));
+  EXPECT_EQ(content("f"), "one\ntwo\nthree\n");
+  EXPECT_EQ(patch("/home/u/link", {.workspace_name = "/home/u/link"}).text, "M f (+1 -1)\n");
+  EXPECT_EQ(content("f"), "one\nzwei\nthree\n");
+}
+
 TEST_F(Tools, TheHookIsAskedBeforeAnythingIsDone) {
   std::vector<ToolRequest> seen;
   const auto hook = [&](const ToolRequest& request) {

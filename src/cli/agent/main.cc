@@ -219,7 +219,7 @@ Result<Parts> make_parts(const AgentFlags& flags) {
 AgentOptions agent_options(const AgentFlags& flags, Parts& parts, Show& show, const ShowOptions& how) {
   AgentOptions options{.model = parts.model,
                        .sandbox = parts.box.sandbox,
-                       .tools = {.shell = shell_of()},
+                       .tools = {.shell = shell_of(), .workspace_name = parts.box.named},
                        .permit = permit_of(std::move(parts.box.judge)),
                        .guardian = parts.guardian,
                        .content = std::move(parts.gate),

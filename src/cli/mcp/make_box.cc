@@ -95,6 +95,7 @@ std::vector<std::string> warnings_of(const LoadedPolicy& loaded, const guard::Pe
 struct Plan {
   LoadedPolicy loaded;
   SandboxConfig config;
+  std::string named;  // the workspace as the caller calls it
   guard::RuleSet rules;
   guard::PermissionSettings settings;
   bool confined = false;
@@ -106,6 +107,7 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   plan.config.policy = plan.loaded.effective.policy;
   plan.config.origins = plan.loaded.effective.origins;
   plan.config.workspace = plan.loaded.context.workspace;
+  plan.named = name_of_workspace(policy_flags.workspace, variable("PWD"), plan.config.workspace);
   plan.config.backend = plan.config.policy.backend;
   plan.config.fallback = plan.config.policy.fallback;
   plan.confined = plan.config.policy.mode != Mode::kDangerFullAccess && plan.config.policy.mode != Mode::kExternalSandbox;
@@ -173,7 +175,7 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish) {
     narrower.read_only = true;
     plan = BELLJAR_TRY(plan_box(flags, narrower));
   }
-  auto& [loaded, config, rules, settings, confined] = plan;
+  auto& [loaded, config, named, rules, settings, confined] = plan;
   std::optional<AuditTrail> opened = BELLJAR_TRY(open_trail(flags.audit, &loaded));
   mcp::MadeBox made;
   made.policy = policy::explain_json(loaded.effective);
@@ -198,7 +200,15 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish) {
     };
   }
   made.judge = BELLJAR_TRY(mcp::make_judge(std::move(settings), std::move(rules)));
+  // Last of all: files and rules go by the canonical name.
+  const std::string workspace = std::exchange(config.workspace, named);
   made.sandbox = BELLJAR_TRY(make_sandbox(config));
+  if (named != workspace) {
+    if (made.sandbox->workspace() != workspace)
+      return Error(Code::kFailedPrecondition, format("cannot use workspace {}", belljar::quoted(named)))
+          .reason("it was made another directory meanwhile");
+    made.named = named;
+  }
   if (quota) made.sandbox = with_write_quota(made.sandbox, *quota);
   if (trail) {
     const auto secrets = std::make_shared<Redactor>(Redactor::from_environment(by_name(own_environment())));

@@ -1,8 +1,6 @@
 // The keeper's process: reads what `create` was told, makes the sandbox, answers, and keeps it (keeper/keeper.h).
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -91,14 +89,6 @@ std::map<std::string, std::string> filtered(const Policy& rules, const std::map<
   return kept;
 }
 
-// The workspace under the name that the caller uses: `exec --cwd` may name directories below it so. `real` where that is another
-// directory by now.
-std::string name_of_workspace(const std::vector<std::string>& given, const Json& environment, const std::string& real) {
-  const std::string name = given.empty() ? environment.value("PWD", "") : given.back();
-  char there[PATH_MAX];
-  return !name.empty() && ::realpath(name.c_str(), there) != nullptr && real == there ? name : real;
-}
-
 // What is made of the words, step by step.
 struct Made {
   CreateFlags flags;
@@ -127,7 +117,7 @@ Result<Made> make(Json& setup, const CancelToken& cancel) {
     return Error(Code::kUnimplemented, format("a sandbox of backend {} cannot be kept", belljar::quoted(config.policy.backend)));
   config.backend = (*backend)->name();
   const std::string& workspace = made.loaded->context.workspace;
-  config.workspace = name_of_workspace(made.flags.policy.workspace, setup.at("env"), workspace);
+  config.workspace = name_of_workspace(made.flags.policy.workspace, setup.at("env").value("PWD", ""), workspace);
   config.caller_env = filtered(config.policy, setup.at("env").get<std::map<std::string, std::string>>());
   made.visible = config.caller_env;
   setup.erase("env");
