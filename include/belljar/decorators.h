@@ -159,7 +159,8 @@ SandboxPtr with_dry_run(SandboxPtr inner, std::function<void(const DryRunEntry&)
 // Secrets in the output of commands (results, callbacks, messages, refusals) and in what grep finds are replaced. Output::total and
 // omitted count what came. Not in read_file: what is read may be written back. A file in which grep found something is read through
 // the inner sandbox (16 MiB of it at most), so that a line of a key is known as one; of what cannot be read, and behind that, each
-// line is looked at by itself. So is output: `head -2` of a key shows one line of it.
+// line is looked at by itself. So is output: `head -2` of a key shows one line of it. A null redactor is one that was given no
+// values: well-known shapes are replaced all the same.
 SandboxPtr with_redaction(SandboxPtr inner, std::shared_ptr<const Redactor> redactor);
 
 struct CacheOptions {

@@ -30,6 +30,7 @@
 #include "cli/errors.h"
 #include "cli/load.h"
 #include "cli/option_values.h"
+#include "cli/secrets.h"
 #include "policy/paths.h"
 
 namespace belljar::cli {
@@ -151,9 +152,8 @@ Result<RunAudit> RunAudit::open(const AuditFlags& flags, const PolicyFlags& give
   audit.trail_ = BELLJAR_TRY(open_trail(flags, loaded));
   if (!audit.trail_) return audit;
   // The flags besides: there may be no policy, because one of its files is wrong.
-  audit.secrets_ = Redactor::from_environment(by_name(own_environment()));
+  audit.secrets_ = secrets_of(loaded != nullptr ? loaded->effective.policy : Policy(), by_name(own_environment()));
   audit.secrets_.add_environment(variables_set(given));
-  if (loaded != nullptr) audit.secrets_.add_environment(loaded->effective.policy.environment.set);
   return audit;
 }
 

@@ -192,6 +192,7 @@ class Redacted final : public SandboxDecorator {
 }  // namespace
 
 SandboxPtr with_redaction(SandboxPtr inner, std::shared_ptr<const Redactor> redactor) {
+  if (redactor == nullptr) redactor = std::make_shared<const Redactor>();
   return std::make_shared<Redacted>(std::move(inner), std::move(redactor));
 }
 

@@ -503,6 +503,21 @@ TEST(Redaction, SecretsGoFromResultsCallbacksAndMatchesAndFilesStay) {
   EXPECT_EQ(sandbox->exec("ls")->out.bytes, "a\nb\n");
 }
 
+TEST(Redaction, WithoutARedactorKnownShapesGoAllTheSame) {
+  const std::string token = "ghp_" + std::string(36, 'a');
+  for (const std::shared_ptr<const Redactor>& none : {std::shared_ptr<const Redactor>(), std::make_shared<const Redactor>()}) {
+    auto mock = started_mock();
+    mock->set_output("env", "DB=hunter22 T=" + token + "\n");
+    ASSERT_TRUE(mock->write_file("f", token + "\n"));
+    SandboxPtr sandbox = with_redaction(mock, none);
+    std::string streamed;
+    const auto result = sandbox->exec("env", {.on_stdout = [&](std::string_view bytes) { streamed += bytes; }}).value();
+    EXPECT_EQ(result.out.bytes.find("DB=hunter22 T=[redacted:"), 0U) << result.out.bytes;
+    EXPECT_EQ(streamed.find(token), std::string::npos) << streamed;
+    EXPECT_EQ(sandbox->grep("ghp_")->matches.at(0).text.find("[redacted:"), 0U);
+  }
+}
+
 TEST(Redaction, SecretsGoFromEveryTextOfAResult) {
   auto mock = started_mock();
   mock->set_answer("curl", [](const Command&, const ExecOptions&) {

@@ -64,6 +64,19 @@ TEST(Audit, ValuesOfSecretVariablesAreNotRecorded) {
   EXPECT_TRUE(has(bytes, "plain-word")) << bytes;
 }
 
+TEST(Audit, TheValueOfACredentialIsNotRecordedWhateverItsVariableIsCalled) {
+  for (const bool is_credential : {true, false}) {
+    const Place place;
+    std::vector<std::string> words{"--net", "proxy", "--allow-domain", "a.example"};
+    if (is_credential) words.insert(words.end(), {"--credential", "INSIDE=env:DEPLOYMENT for a.example"});
+    words.insert(words.end(), {"--", "echo", "a-plainword-b"});
+    place.run(words, {{"DEPLOYMENT", "plainword"}});
+    const std::string bytes = test::read_file(place.trail);
+    EXPECT_EQ(has(bytes, "a-plainword-b"), !is_credential) << bytes;
+    EXPECT_EQ(has(bytes, "a-[redacted:DEPLOYMENT]-b"), is_credential) << bytes;
+  }
+}
+
 TEST(Audit, ValuesThatAFlagOrAPolicySetsAreNotRecorded) {
   const Place place;
   const std::string policy = place.dir / "policy.toml";

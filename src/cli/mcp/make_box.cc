@@ -32,6 +32,7 @@
 #include "cli/load.h"
 #include "cli/option_values.h"
 #include "cli/policy_flags.h"
+#include "cli/secrets.h"
 #include "guard/permission.h"
 #include "guard/permission_settings.h"
 #include "guard/rules.h"
@@ -211,8 +212,7 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   }
   if (quota) made.sandbox = with_write_quota(made.sandbox, *quota);
   if (trail) {
-    const auto secrets = std::make_shared<Redactor>(Redactor::from_environment(by_name(own_environment())));
-    secrets->add_environment(config.policy.environment.set);
+    const auto secrets = std::make_shared<const Redactor>(secrets_of(config.policy, by_name(own_environment())));
     made.sandbox = with_audit(made.sandbox, std::move(trail), secrets);
   }
   return made;

@@ -25,7 +25,6 @@
 #include "belljar/events.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
-#include "belljar/redact.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/state_dir.h"
@@ -33,6 +32,7 @@
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
 #include "cli/sandbox/create_flags.h"
+#include "cli/secrets.h"
 #include "keeper/about.h"
 #include "keeper/directory.h"
 #include "keeper/event_log.h"
@@ -148,13 +148,6 @@ keeper::About about_of(const Made& made) {
   return about;
 }
 
-// What commands find in their environment, whichever front they come from. What a front knows besides it redacts itself.
-Redactor secrets_of(const Made& made) {
-  Redactor secrets = Redactor::from_environment(made.visible);
-  secrets.add_environment(made.loaded->effective.policy.environment.set);
-  return secrets;
-}
-
 std::vector<std::string> accepted(const EnforcementReport& report, const Policy& policy) {
   std::vector<std::string> notes;
   for (const EnforcementClause& clause : report) {
@@ -188,7 +181,9 @@ Result<void> keep_it(Json& setup, std::optional<keeper::Channel>& channel) {
     directory.discard(about.id);
     return error;
   };
-  auto log = keeper::EventLog::open(UniqueFd(::fcntl(claim.directory.get(), F_DUPFD_CLOEXEC, 3)), about.id, secrets_of(made));
+  // Of all fronts. What one of them knows besides it redacts itself.
+  auto log = keeper::EventLog::open(UniqueFd(::fcntl(claim.directory.get(), F_DUPFD_CLOEXEC, 3)), about.id,
+                                    secrets_of(made.loaded->effective.policy, made.visible));
   if (!log) return give_up(log.error());
   const Policy& policy = made.loaded->effective.policy;
   keeper::Keeper keeper({made.sandbox, *log, policy.limits, policy.network.mode, default_state_dir()}, std::move(claim), directory,
