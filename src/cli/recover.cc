@@ -1,10 +1,12 @@
 // belljar recover
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <string>
 
 #include "base/format.h"
 #include "belljar/result.h"
 #include "belljar/txn.h"
+#include "cli/agents_txns.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/txn_flags.h"
@@ -18,13 +20,18 @@ Result<void> recover(const TxnFlags& flags) {
   for (const txn::Recovered& one : all)
     print_note(format("the commit of {} was {}", one.name, one.finished ? "finished" : "undone; the transaction is as before"));
   if (all.empty()) print_note("no commit was cut off");
+  const AgentsLeft left = BELLJAR_TRY(drop_agents_empty(place));
+  for (const std::string& name : left.dropped)
+    print_note(format("the transaction {} of an agent's sandbox was empty and is dropped", name));
+  for (const std::string& name : left.kept) print_note(kept_note(name));
   return {};
 }
 
 }  // namespace
 
 void add_recover(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("recover", "Finish or undo commits that were cut off half-way");
+  CLI::App* command =
+      app.add_subcommand("recover", "Finish or undo commits that were cut off half-way, and drop what killed agents left empty");
   const auto flags = std::make_shared<TxnFlags>();
   add_txn_options(*command, *flags);
   command->callback([flags, &exit_code] {

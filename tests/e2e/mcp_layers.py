@@ -87,6 +87,46 @@ listed = subprocess.run([belljar, 'diff', '--workspace', workspace, '--txn-name'
 assert listed == b'A other\n', listed
 subprocess.run([belljar, 'rollback', '--workspace', workspace, '--txn-name', kept], check=True, stderr=subprocess.DEVNULL)
 
+# A server that is killed ends nothing: what is empty goes at the next start or with `recover`, what holds work is kept and told.
+def killed_server():
+    peer = Peer(SERVER + ['--txn'])
+    work = peer.call('sandbox_create')['structuredContent']['sandbox']
+    said(peer, 'touch unfinished', sandbox=work)
+    peer.call('sandbox_create')
+    peer.process.kill()
+    peer.process.wait(60)
+    assert sorted(kinds()) == ['default', 'default-s1', 'default-s2'], kinds()
+    return next(name for name in names_kept() if name.startswith('default-s1'))
+
+
+def drop(name):
+    subprocess.run([belljar, 'rollback', '--workspace', workspace, '--txn-name', name], check=True, stderr=subprocess.DEVNULL)
+
+
+def recover():
+    return subprocess.run([belljar, 'recover', '--workspace', workspace], capture_output=True, check=True).stderr.decode()
+
+
+kept = killed_server()
+with Peer(SERVER + ['--txn']) as peer:
+    said(peer, 'true')
+    assert sorted(kinds()) == ['default', 'default-s1'], kinds()
+    assert any(f'the transaction {kept} is kept' in str(line) for line in peer.logged), peer.logged
+    # What a server that lives has made is nobody's to drop, empty or not.
+    peer.call('sandbox_create')
+    assert 'dropped' not in recover() and len(kinds()) == 3, kinds()
+drop(kept)
+kept = killed_server()
+told = recover()
+assert f'the transaction {kept} is kept' in told and 'default-s2' in told and 'is dropped' in told, told
+assert sorted(kinds()) == ['default', 'default-s1'], kinds()
+drop(kept)
+# One that somebody named is theirs, empty or not.
+subprocess.run([belljar, 'run', '--workspace', workspace, '--txn-name', 'mine', '--', 'true'], check=True)
+recover()
+assert sorted(names_kept()) == ['default', 'mine'], names_kept()
+drop('mine')
+
 # Another server's model cannot drop that: it returns to where its own sandbox began, and not unjudged.
 with Peer([belljar, 'mcp', '--workspace', workspace, '--permission', 'plan', '--txn']) as peer:
     refused(peer, 'sandbox_rollback', 'plan')

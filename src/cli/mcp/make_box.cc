@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,7 +14,6 @@
 
 #include "base/environment.h"
 #include "base/format.h"
-#include "base/random.h"
 #include "belljar/audit.h"
 #include "belljar/decorators.h"
 #include "belljar/error.h"
@@ -26,6 +25,7 @@
 #include "belljar/tools.h"
 #include "belljar/txn.h"
 #include "belljar/units.h"
+#include "cli/agents_txns.h"
 #include "cli/audited.h"
 #include "cli/errors.h"
 #include "cli/guard/rules_files.h"
@@ -119,28 +119,13 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   return plan;
 }
 
-constexpr std::size_t kLongestName = 64;  // of a transaction: check_name() in txn/store.cc
-
-// A name that no transaction of the workspace has: a sandbox that a model makes begins as the directory is.
-Result<std::string> unused_name(const txn::Place& place, unsigned number) {
-  const std::vector<txn::Info> known = BELLJAR_TRY(txn::list(place));
-  for (;;) {
-    const std::string digits = random_hex(3);
-    if (digits.empty()) return Error(Code::kUnavailable, "cannot name a transaction").sys(errno, "getrandom");
-    const std::string end = format("-s{}-{}", number, digits);
-    std::string name = place.name.substr(0, kLongestName - end.size()) + end;
-    if (std::ranges::find(known, name, &txn::Info::name) == known.end()) return name;
-  }
-}
-
 // Nobody misses a transaction that holds nothing. What holds work is the user's to commit or drop, also when a model ended its
 // sandbox.
 void put_away(const txn::Place& place) {
   const auto left = txn::diff(place);
   if (!left && left.error().code() == Code::kNotFound) return;
   if (left && left->empty() && txn::rollback(place)) return (void)txn::sweep(place);
-  print_note(format("the transaction {} is kept: `belljar diff --txn-name {}` shows it, `commit` and `rollback` end it", place.name,
-                    place.name));
+  print_note(kept_note(place.name));
 }
 
 // "session.start": what a reader of the trail has to know of the records that follow.
@@ -179,18 +164,22 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   auto& [loaded, config, named, rules, settings, confined] = plan;
   std::optional<AuditTrail> opened = BELLJAR_TRY(open_trail(flags.audit, &loaded));
   mcp::MadeBox made;
+  std::vector<std::string> leftover;
   made.policy = policy::explain_json(loaded.effective);
   // One that only reads has nothing to hold back, and sees the directory itself.
   if (has_transaction(flags) && !wish.read_only) {
     config.transaction = flags.txn_name.empty() ? "default" : flags.txn_name;
+    txn::Place place{.workspace = config.workspace, .state_dir = default_state_dir(), .name = config.transaction};
     if (wish.number != 0) {
-      txn::Place place{.workspace = config.workspace, .state_dir = default_state_dir(), .name = config.transaction};
-      config.transaction = place.name = BELLJAR_TRY(unused_name(place, wish.number));
+      config.transaction = place.name = BELLJAR_TRY(agents_transaction_name(place, wish.number));
       made.put_away = [place] { put_away(place); };
+    } else if (const auto left = drop_agents_empty(place); left) {  // of a server that was killed
+      for (const std::string& name : left->kept) leftover.push_back(kept_note(name));
     }
   }
   const std::optional<Bytes> quota = std::exchange(config.policy.limits.write_quota, {});
   made.warnings = warnings_of(loaded, settings, confined);
+  std::ranges::move(leftover, std::back_inserter(made.warnings));
   std::shared_ptr<AuditTrail> trail;
   if (opened) {
     trail = std::make_shared<AuditTrail>(*std::move(opened));
