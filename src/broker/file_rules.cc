@@ -291,7 +291,7 @@ bool FileRules::State::is_git_s(std::string_view path, std::string_view root, co
 
 Ruling FileRules::State::git_ruling(Act act, std::string_view path, bool is_dir, const Surroundings& around) const {
   if (options.filesystem.protect == Protect::kAll && leads_through_git(path))
-    return refuse_protected(GitName::kDotGit, "reading; filesystem.protect = \"default\" lets git work");
+    return refuse_protected(GitName::kDotGit, policy::kGitByDefault);
   // Whatever git writes at that name, it would write where the link leads: its logs, messages, index and refs are others' text.
   if (act == Act::kSymlink && is_git_s(path, root_of(path), around))
     return refuse_protected(GitName::kControlDir, "files and directories there; git on the host would write where a link leads");

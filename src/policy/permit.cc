@@ -135,10 +135,40 @@ std::string_view agent_name_in(std::string_view path) {
   return found;
 }
 
+// Whether filesystem.protect = "default" lets be what "all" refused below `.git`: hooks it keeps as well, links and other nodes,
+// and the name itself. `judged`: by content, which is not known here.
+bool is_left_to_git(const Violation& violation, bool& judged) {
+  if (violation.allowed != kGitByDefault || violation.operation == "symlink" || violation.operation == "mknod" ||
+      violation.operation == "link")
+    return false;
+  const std::string_view path = violation.target;
+  const std::string_view last = path.substr(path.rfind('/') + 1);
+  if (folds_to(last, ".git")) return violation.operation != "rename";
+  bool below = false, hooks = false;
+  for (std::size_t at = path.find('/'); at != std::string_view::npos; at = path.find('/', at + 1)) {
+    const std::string_view rest = path.substr(at + 1);
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    if (below && folds_to(part, "hooks") && part.size() < rest.size()) hooks = true;
+    below = below || folds_to(part, ".git");
+  }
+  judged = std::ranges::any_of(git_control_names(),
+                               [&](std::string_view name) { return folds_to(last, name.substr(name.rfind('/') + 1)); });
+  return below && (!hooks || last.ends_with(".sample"));
+}
+
+Permit permit_git_work(bool judged) {
+  Permit permit = grant_value("filesystem.protect", "", std::string("default"));
+  permit.flag.clear();
+  if (judged) permit.note = "its content is judged then: settings that run nothing and point nowhere else";
+  permit.risk = "git outside works on what the command made of the repository; hooks and what git obeys stay protected";
+  return permit;
+}
+
 // An entry that names an agent or editor name lifts its protection, and is a mount: the name has to be there, and stays where it
 // is.
 Permit permit_protected(const Violation& violation) {
   constexpr char kYourself[] = "better: make this one change yourself, outside the sandbox, after reading it";
+  if (bool judged = false; is_left_to_git(violation, judged)) return permit_git_work(judged);
   const std::string name(agent_name_in(violation.target));
   const bool itself = name == violation.target;
   const bool makes = violation.operation == "create" || violation.operation == "mkdir";

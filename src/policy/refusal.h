@@ -15,6 +15,9 @@ enum class FileUse { kRead, kWrite };  // kWrite: anything that changes a name o
 inline constexpr std::string_view kHiddenByRule = "nothing: the path is hidden";
 inline constexpr std::string_view kKeptByRule = "reading: a rule is about this very name";
 
+// What is left below `.git` under filesystem.protect = "all" alone: "default" judges the names that git obeys, and lets git work.
+inline constexpr std::string_view kGitByDefault = "reading; filesystem.protect = \"default\" lets git work";
+
 struct FileRefusal {
   std::string rule;
   Origin origin;

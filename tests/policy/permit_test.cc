@@ -82,6 +82,34 @@ TEST(Permit, ProtectedNamesNameTheDangerSetting) {
   EXPECT_NE(permit.note, "");
 }
 
+// "all" keeps the whole of `.git`; what "default" lets git do needs no more than that.
+TEST(Permit, WhatOnlyAllRefusesIsPermittedByDefault) {
+  const auto line_of = [](const char* operation, const char* target, std::string_view allowed = kGitByDefault) {
+    Violation violation = act(operation, target, "filesystem.protect");
+    violation.allowed = allowed;
+    return permit_for(violation).line;
+  };
+  for (const auto& [operation, target] : std::vector<std::pair<const char*, const char*>>{{"create", "/w/.git/index.lock"},
+                                                                                          {"write", "/w/.git/logs/HEAD"},
+                                                                                          {"mkdir", "/w/.git/objects/ab"},
+                                                                                          {"rename", "/w/.git/index"},
+                                                                                          {"delete", "/w/.git"},
+                                                                                          {"create", "/w/.git/hooks/a.sample"},
+                                                                                          {"write", "/w/sub/.GIT/config"}}) {
+    EXPECT_EQ(line_of(operation, target), "filesystem.protect = \"default\"") << target;
+    EXPECT_EQ(line_of(operation, target, "something else"), "filesystem.protect = \"none\"") << target;
+  }
+  for (const auto& [operation, target] : std::vector<std::pair<const char*, const char*>>{{"create", "/w/.git/hooks/pre-commit"},
+                                                                                          {"create", "/w/.git/modules/m/hooks/a"},
+                                                                                          {"symlink", "/w/.git/index"},
+                                                                                          {"rename", "/w/.git"}})
+    EXPECT_EQ(line_of(operation, target), "filesystem.protect = \"none\"") << target;
+  Violation config = act("write", "/w/.git/config", "filesystem.protect");
+  config.allowed = kGitByDefault;
+  EXPECT_NE(permit_for(config).note.find("judged"), std::string::npos);
+  EXPECT_EQ(permit_for(config).risk.find("planted code"), std::string::npos);
+}
+
 TEST(Permit, AgentNamesArePermittedByThemselves) {
   const auto of = [](const char* operation, const char* target) {
     return permit_for(act(operation, target, "filesystem.protect"));
