@@ -147,6 +147,28 @@ TEST_F(Run, APolicyFileThatIsWrongIsShownWithItsPlace) {
   EXPECT_NE(outcome.err.find("Permission denied"), std::string::npos) << outcome;
 }
 
+TEST_F(Run, AVolumeAtTmpIsRefusedWithWhatServesInstead) {
+  const TempDir files;
+  const TempDir data("/var/tmp");
+  data.write("f", "shown\n");
+  if (is_root()) data.give_to(user_uid(), user_gid());
+  const auto with = [&](const std::string& text) { return files.write("p.toml", "[filesystem]\n" + text); };
+  const auto volume = [&](const std::string& target) {
+    return with("volumes = [{ source = \"" + data.path() + "\", target = \"" + target + "\" }]\n");
+  };
+  const Outcome refused = run_in({"--policy", volume("/tmp"), "--", "true"});
+  EXPECT_EQ(refused.exit_code, 125) << refused;
+  EXPECT_NE(refused.err.find("cannot mount volume `" + data.path() + "` at `/tmp`"), std::string::npos) << refused;
+  EXPECT_NE(refused.err.find("the sandbox's own is there"), std::string::npos) << refused;
+  const std::string line = "filesystem.temp_dir = \"" + data.path() + "\"";
+  EXPECT_NE(refused.err.find("such as /tmp/data, or write `" + line + "`"), std::string::npos) << refused;
+  // The twins: both that it advises.
+  EXPECT_EQ(run_in({"--policy", volume("/tmp/data"), "--", "cat", "/tmp/data/f"}).out, "shown\n");
+  const std::string policy = files.write("p.toml", line + "\n");
+  EXPECT_EQ(run_in({"--policy", policy, "-c", "cat $TMPDIR/f && echo new >$TMPDIR/g"}).out, "shown\n");
+  EXPECT_EQ(read_file(data / "g"), "new\n");
+}
+
 TEST_F(Run, AThousandEntriesAndPathsOf4095BytesHold) {
   const TempDir files;
   std::string deep = workspace_.path();

@@ -365,8 +365,11 @@ class Planner {
           .next(std::string(next));
     };
     if (is_private_dir(target))
-      return refuse("the sandbox's own is there",
-                    "name a place below it, or give the directory as filesystem.temp_dir: it is $TMPDIR then");
+      return refuse(
+          "the sandbox's own is there",
+          format("name a place below it, such as {}/data, or write `filesystem.temp_dir = \"{}\"` in place of the volume: "
+                 "it is writable and $TMPDIR then",
+                 escaped(target), escaped(volume.source)));
     if (target == "/") return refuse("the sandbox's own is there");
     if (mounted_under(target) && !is_under(target, "/dev/shm")) return refuse("it belongs to the kernel's files");
     if (target != place_.workspace && is_under(place_.workspace, target)) return refuse("the workspace lies below it");
