@@ -110,7 +110,7 @@ constexpr Key kKeys[] = {
     {"network.upstream_bypass", "--upstream-bypass", T::kTexts, "", J::kUnion, N::kNever, false, BELLJAR_FIELD(network.upstream_bypass), "[]", "none",
      "Hosts that leave without the upstream proxy: the forms of allowed_domains."},
     {"network.transparent", "--transparent", T::kBool, "", J::kReplace, N::kStricter, false, BELLJAR_FIELD(network.transparent), "true",
-     "none: the same rules hold", "With mode proxy, programs that know nothing of the proxy are served too: names resolve inside, TCP is caught. On unless =false."},
+     "none: the same rules hold", "With mode proxy, programs that know nothing of the proxy are served too: names resolve inside, TCP is caught. On unless =false. In containers its listeners take ports 80, 443 and those of rules inside, but for published ones."},
     {"network.credentials", "--credential", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(network.credentials), "[]",
      "the command acts at HOST as who owns the value", "In mode proxy: `NAME[=env:VARIABLE|=file:PATH] for HOST[,HOST] [in header,basic,query]` (`@` for ` for `): NAME holds a placeholder inside, and the proxy puts the value into https requests to HOST; the command never sees it."},
     {"network.tls_passthrough", "--tls-passthrough", T::kTexts, "", J::kUnion, N::kMore, false, BELLJAR_FIELD(network.tls_passthrough), "[]",

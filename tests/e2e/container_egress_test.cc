@@ -127,6 +127,16 @@ TEST_P(ContainerEgress, AProgramThatKnowsNoProxyIsServedByName) {
   EXPECT_EQ(direct("curl -sS -m 5 http://web.test:25/").exit_code, 7) << "a port that no rule names is not caught";
 }
 
+// On every address, as servers in containers do.
+TEST_P(ContainerEgress, AServerOfTheCommandMayHaveAPortThatRulesName) {
+  const std::string serve = "timeout 1 nc -l -p 8081 </dev/null 2>&1; echo done";
+  EXPECT_NE(proxied(serve).out.find("in use"), std::string::npos);
+  EXPECT_EQ(proxied(serve, {"--transparent=false"}).out.find("in use"), std::string::npos);
+  EXPECT_EQ(proxied(serve, {"--publish", "38081:8081"}).out.find("in use"), std::string::npos);
+  const Outcome told = proxied("true", {"--json"});
+  EXPECT_NE(told.out.find("--publish the port, or --transparent=false"), std::string::npos) << told;
+}
+
 TEST_P(ContainerEgress, TheReportSaysWhatHolds) {
   const Outcome told = proxied("true", {"--json"});
   EXPECT_NE(told.out.find(R"({"clause":"network","asked":"no route out but the proxy")"), std::string::npos) << told;

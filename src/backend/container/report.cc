@@ -167,11 +167,13 @@ void lower_transparent(EnforcementReport& report, int errnum) {
   clause->enforced = errnum == 0 ? Enforced::kPartial : Enforced::kNone;
   clause->mechanism = errnum == 0 ? "resolver on 127.0.0.53, names as addresses of 127.19.0.0/16, listeners on their ports" : "";
   clause->detail =
-      errnum == 0 ? "ports 80, 443 and those that rules name, of hosts that are asked for by name; plain addresses have no route"
-                  : format(
-                        "pid 1 may not listen on ports below 1024 inside (errno {}): programs that know nothing of the proxy "
-                        "find no network",
-                        errnum);
+      errnum == 0
+          ? "ports 80, 443 and those that rules name, of hosts that are asked for by name; plain addresses have no route. A "
+            "server inside finds these ports in use: --publish the port, or --transparent=false"
+          : format(
+                "pid 1 may not listen on ports below 1024 inside (errno {}): programs that know nothing of the proxy "
+                "find no network",
+                errnum);
 }
 
 void report_unheld(EnforcementReport& report) {

@@ -18,14 +18,16 @@ constexpr std::uint16_t kDnsPort = 53;
 constexpr std::size_t kMostDirect = 16;
 
 // Without a redirect only these ports are caught.
+// What is published is a server's of the command, which could not bind it beside a listener of ours.
 std::set<std::uint16_t> direct_ports(const Network& network) {
   std::set<std::uint16_t> ports{80, 443};
-  const auto rules = policy::make_host_rules(network);
-  if (!rules) return ports;  // told by name later on
-  for (const policy::DomainRule& rule : rules->allowed) {
-    if (rule.port && *rule.port != kDnsPort && *rule.port != policy::kProxyPort && ports.size() < kMostDirect)
-      ports.insert(*rule.port);
+  if (const auto rules = policy::make_host_rules(network)) {  // what is wrong with them is told by name later on
+    for (const policy::DomainRule& rule : rules->allowed) {
+      if (rule.port && *rule.port != kDnsPort && *rule.port != policy::kProxyPort && ports.size() < kMostDirect)
+        ports.insert(*rule.port);
+    }
   }
+  for (const PortPair& published : network.publish) ports.erase(published.inside);
   return ports;
 }
 

@@ -237,6 +237,11 @@ TEST(ContainerSpec, TheProxysSocketsAreMadeInsideAndNothingElseLeadsOut) {
     EXPECT_FALSE(socket.transparent) << "that needs a capability";
   }
   EXPECT_EQ(caught, (std::vector<std::uint16_t>{80, 443, 8443})) << "8080 is joined";
+  given.policy.network.publish = {{.host = 18443, .inside = 8443}};
+  const auto published = given.plan();
+  EXPECT_TRUE(std::ranges::none_of(published->spec.sockets, [](const launch::InnerSocket& socket) {
+    return socket.purpose == Purpose::kDirect && socket.port == 8443;
+  })) << "it is a server's inside";
   given.policy.network.transparent = false;
   EXPECT_EQ(bind_at(*given.plan(), "/etc/resolv.conf"), "none") << "the twin";
   given.policy.network = {.mode = NetMode::kHost};
