@@ -1,6 +1,7 @@
 // belljar agent: the real program, with a scripted model and with a service that speaks as the providers do.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <string>
 #include <utility>
@@ -57,6 +58,23 @@ TEST_F(AgentProgram, AScriptedModelWorksInASandbox) {
   EXPECT_EQ(read_file(workspace_ / "hello.txt"), "Hello AgentSDK");
   EXPECT_FALSE(exists("/etc/planted"));
   EXPECT_EQ(left.report(), "");
+}
+
+TEST_F(AgentProgram, AWorkspaceNamedThroughALinkIsKnownByThatNameToo) {
+  const std::string link = place_ / "link";
+  ASSERT_EQ(::symlink(workspace_.path().c_str(), link.c_str()), 0);
+  const Outcome outcome = scripted(R"([
+    {"calls": [{"name": "write_file", "arguments": {"path": ")" +
+                                       link + R"(/f", "content": "written"}},
+               {"name": "apply_patch", "arguments": {"patch": "--- /dev/null\n+++ )" +
+                                       link + R"(/g\n@@ -0,0 +1 @@\n+patched\n"}},
+               {"name": "write_file", "arguments": {"path": ")" +
+                                       link + R"(2/f", "content": "outside"}}]},
+    {"expect": "path escapes workspace", "text": "done"}])",
+                                   {"--mode", "yolo", "--workspace", link, "work"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(read_file(workspace_ / "f"), "written") << outcome;
+  EXPECT_EQ(read_file(workspace_ / "g"), "patched\n") << outcome;
 }
 
 TEST_F(AgentProgram, WithoutATerminalAskingIsNo) {
