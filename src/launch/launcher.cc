@@ -307,7 +307,7 @@ class Starter {
       if (ready < 0 && errno == EINTR) continue;
       if (ready < 0 || wait[0].revents != 0) return {};
       if (ready == 0 && stopped)
-        return Error(Code::kCanceled, "cannot set up the sandbox").reason("it was to end, and its start took too long to wait for");
+        return Error(Code::kCanceled, "cannot set up the sandbox").reason("it was to end before its start had");
       if (ready == 0)
         return Error(Code::kDeadlineExceeded, "cannot set up the sandbox")
             .reason("a step did not end within 60 s (a mount of a file system that does not answer?)");

@@ -3,12 +3,15 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "e2e/support_run.h"
 #include "support/as_user.h"
+#include "support/held_start.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/model_server.h"
@@ -313,6 +316,21 @@ TEST_F(AgentProgram, CtrlCEndsModelAndCommandAndLeavesNothing) {
     EXPECT_FALSE(outcome.timed_out);
     EXPECT_EQ(left.report(), "");
   }
+}
+
+TEST_F(AgentProgram, CtrlCEndsAStartThatHangs) {
+  const std::string script = place_.write("hangs.json", R"([{"text": "done"}])");
+  HeldStart held([&] {
+    ::setenv("HOME", home_.path().c_str(), 1);
+    if (::chdir(workspace_.path().c_str()) != 0) return 1;
+    ::execl(BELLJAR_PROGRAM, "belljar", "agent", "--provider", "scripted", "--script", script.c_str(), "work", nullptr);
+    return 127;
+  });
+  ASSERT_TRUE(held.await_call());
+  held.send(SIGINT);
+  EXPECT_TRUE(held.await_all_ended(std::chrono::seconds(20)));
+  EXPECT_EQ(held.wait(), 128 + SIGINT);
+  EXPECT_EQ(scripted(R"([{"text": "done"}])", {"work"}).out, "done\n") << "one that does not hang";
 }
 
 TEST_F(AgentProgram, AModelThatIsDownOrLoopsEndsWithAWord) {

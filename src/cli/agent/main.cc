@@ -197,7 +197,7 @@ Result<void> open_conversation(const AgentFlags& flags, Parts& parts) {
   return {};
 }
 
-Result<Parts> make_parts(const AgentFlags& flags) {
+Result<Parts> make_parts(const AgentFlags& flags, const CancelToken& cancel) {
   Parts parts;
   if (const auto mode = permission_mode_of("--mode", flags.box.permission); !mode) return mode.error();
   // First of all: the sandbox takes its environment from ours.
@@ -206,7 +206,7 @@ Result<Parts> make_parts(const AgentFlags& flags) {
   if (guardian) parts.guardian = BELLJAR_TRY(http_guardian(*std::move(guardian)));
   (void)take_variable(kGuardianKey);
   parts.gate = BELLJAR_TRY(make_gate(flags));
-  parts.box = BELLJAR_TRY(make_box(flags.box, {}));
+  parts.box = BELLJAR_TRY(make_box(flags.box, {}, cancel));
   if (!flags.review_wait.empty()) {
     const auto patience = BELLJAR_TRY(time_of("--review-wait", flags.review_wait));
     parts.ask = BELLJAR_TRY(ask_by_review(patience, parts.box.sandbox->workspace(), print_note));
@@ -243,19 +243,23 @@ AgentOptions agent_options(const AgentFlags& flags, Parts& parts, Show& show, co
 }
 
 int work(const AgentFlags& flags) {
-  auto made = make_parts(flags);
+  const auto cancel = CancelToken::create(), done = CancelToken::create();
+  if (!cancel || !done) return print_error(cancel ? done.error() : cancel.error());
+  auto made = make_parts(flags, *cancel);
   if (!made) return print_error(made.error());
   for (const std::string& warning : made->box.warnings) print_note(warning);
   ::signal(SIGPIPE, SIG_IGN);
   const sigset_t set = Signals::ours();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  const auto cancel = CancelToken::create(), done = CancelToken::create();
-  if (!cancel || !done) return print_error(cancel ? done.error() : cancel.error());
+  std::optional<Signals> signals(std::in_place, *cancel, *done);
   const std::shared_ptr<Sandbox> sandbox = made->box.sandbox;
   if (made->box.record) {
     if (const auto recorded = made->box.record(); !recorded) return print_error(recorded.error());
   }
-  if (const auto started = sandbox->start(); !started) return print_error(started.error());
+  if (const auto started = sandbox->start(); !started) {
+    const int code = print_error(started.error());
+    return cancel->cancelled() ? 128 + SIGINT : code;
+  }
   const ShowOptions how = show_options(flags);
   Show show(how);
   for (const std::string& warning : made->box.warnings) {
@@ -264,11 +268,11 @@ int work(const AgentFlags& flags) {
   const std::string kept = made->conversation;
   AgentResult result;
   {
-    const Signals signals(*cancel, *done);
     Agent agent(agent_options(flags, *made, show, how));
     agent.resume(std::move(made->earlier));
     result = agent.run(joined(flags.task), *cancel);
   }
+  signals.reset();
   (void)sandbox->stop();
   print_end(result, how, kept);
   return exit_code_of(result);

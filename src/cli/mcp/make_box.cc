@@ -153,7 +153,7 @@ void add_txn_options(CLI::App& command, McpFlags& flags) {
 
 bool has_transaction(const McpFlags& flags) noexcept { return flags.txn || !flags.txn_name.empty(); }
 
-Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish) {
+Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish, const CancelToken& cancel) {
   Plan plan = BELLJAR_TRY(plan_box(flags, wish));
   // Plan mode runs what is known to only read; what that knowledge misses, the kernel refuses. A transaction holds it back anyway.
   if (plan.settings.mode == guard::PermissionMode::kPlan && plan.confined && !wish.read_only && !has_transaction(flags)) {
@@ -192,6 +192,7 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   made.judge = BELLJAR_TRY(mcp::make_judge(std::move(settings), std::move(rules)));
   // Last of all: files and rules go by the canonical name.
   const std::string workspace = std::exchange(config.workspace, named);
+  config.cancel = cancel;
   made.sandbox = BELLJAR_TRY(make_sandbox(config));
   if (named != workspace) {
     if (made.sandbox->workspace() != workspace)

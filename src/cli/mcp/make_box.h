@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "belljar/cancel.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
 #include "cli/audited.h"
@@ -36,8 +37,9 @@ struct McpFlags {
 void add_txn_options(CLI::App& command, McpFlags& flags);
 bool has_transaction(const McpFlags& flags) noexcept;
 
-// Reads the policy files and rules anew each time: they may depend on the workspace. Errors: as load_policy; kInvalidArgument.
-Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish);
+// Reads the policy files and rules anew each time: they may depend on the workspace. `cancel`: of its start. Errors: as
+// load_policy; kInvalidArgument.
+Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish, const CancelToken& cancel = {});
 
 // The words of --permission (`option`: as it is called) and --texts. Errors: kInvalidArgument.
 Result<guard::PermissionMode> permission_mode_of(std::string_view option, const std::string& word);
