@@ -4,6 +4,8 @@
 #include <array>
 
 #include "base/format.h"
+#include "guard/modes.h"
+#include "guard/operands.h"
 #include "guard/places.h"
 #include "guard/wrappers.h"
 
@@ -45,55 +47,89 @@ Finding ask_where(std::string_view who, const Word& place) {
   return ask("system-write", format("where {} goes is only known at run time: {}", who, quoted(shown(place))));
 }
 
-// A short option in a cluster (`-rf`) or a long one.
-bool has_option(const Part& part, std::string_view letters, std::string_view long_name) noexcept {
+// --- the checks ------------------------------------------------------------------------------------------------------------------
+
+// Programs that take away or change what they are given, as `find -exec` starts them.
+constexpr std::string_view kTakers[] = {"rm", "rmdir", "unlink", "shred", "truncate", "mv", "chmod", "chown", "chgrp", "setfacl"};
+
+// What of find(1) says which files are meant, with no `-o`, `,` or `!` that lets others in.
+bool is_filtered(const Part& part) noexcept {
+  constexpr std::string_view kTests[] = {"-name",  "-iname", "-path",  "-ipath", "-wholename", "-regex", "-iregex",
+                                         "-mtime", "-mmin",  "-atime", "-amin",  "-ctime",     "-cmin",  "-newer",
+                                         "-empty", "-size",  "-user",  "-group", "-perm",      "-links", "-inum"};
+  constexpr std::string_view kWidens[] = {"-o", "-or", ",", "!", "-not"};
+  bool filtered = false;
   for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const std::string& text = part.argv[i].text;
-    if (text == "--") return false;
-    if (text.starts_with("--")) {
-      // getopt_long(3) takes any unambiguous beginning.
-      const std::string_view name = std::string_view(text).substr(2, text.find('=') - 2);
-      if (name.size() > 2 && long_name.starts_with(name)) return true;
-    } else if (text.starts_with('-') && text.find_first_of(letters, 1) != std::string::npos) {
-      return true;
-    }
+    const std::string_view text = part.argv[i].text;
+    if (is_one_of(kWidens, text)) return false;
+    const bool all = i + 1 < part.argv.size() && (part.argv[i + 1].text == "*" || !part.argv[i + 1].fixed);
+    filtered = filtered || (is_one_of(kTests, text) && !all);
   }
-  return false;
+  return filtered;
 }
 
-std::vector<const Word*> operands(const Part& part) {
-  std::vector<const Word*> result;
-  bool only = false;
+// The name of what find(1) does to the files it finds: `-delete`, or a program that takes them away.
+std::string_view find_takes(const Part& part) noexcept {
+  constexpr std::string_view kStarts[] = {"-exec", "-execdir", "-ok", "-okdir"};
+  for (std::size_t i = 1; i < part.argv.size(); ++i) {
+    const std::string_view text = part.argv[i].text;
+    if (text == "-delete") return text;
+    if (!is_one_of(kStarts, text) || i + 1 == part.argv.size()) continue;
+    const std::string_view program = part.argv[i + 1].text;
+    if (is_one_of(kTakers, program.substr(program.rfind('/') + 1))) return program;
+  }
+  return {};
+}
+
+std::optional<Finding> check_find(const Part& part) {
+  const std::string_view act = find_takes(part);
+  if (act.empty()) return std::nullopt;
+  const auto reads_starts = [](const Word& word) { return word.text == "-files0-from"; };
+  if (std::ranges::any_of(part.argv, reads_starts)) return ask("remove-root", "a file says where `find` begins");
+  std::optional<Finding> doubt;
+  bool has_start = false;
   for (std::size_t i = 1; i < part.argv.size(); ++i) {
     const Word& word = part.argv[i];
-    if (!only && word.text == "--" && word.fixed) only = true;
-    else if (only || !word.text.starts_with('-') || word.text == "-") result.push_back(&word);
+    if (word.fixed && (word.text == "-H" || word.text == "-L" || word.text == "-P" || word.text.starts_with("-O"))) continue;
+    if (word.fixed && word.text == "-D") {
+      ++i;
+      continue;
+    }
+    if (word.text.starts_with('-') || word.text == "(" || word.text == "!") break;
+    has_start = true;
+    if (is_vital(word.text) && (word.fixed || word.pattern || word.text.starts_with('~')))
+      return forbid("remove-root", format("find {} of {}: the system or a whole home", act, quoted(shown(word))));
+    const bool home = word.text.starts_with("~/") && !word.expands && !word.pattern;
+    if (!word.fixed && !home)
+      doubt = ask("remove-root", format("where `find {}` begins is only known at run time: {}", act, quoted(shown(word))));
+    else if (is_own_tree(word.text) && !is_filtered(part))
+      doubt = ask("remove-root", format("find {} of {} with all that is in it", act, quoted(word.text)));
   }
-  return result;
+  if (!has_start && !is_filtered(part)) return ask("remove-root", format("find {} of the directory it is called in", act));
+  return doubt;
 }
-
-// --- the checks ------------------------------------------------------------------------------------------------------------------
 
 std::optional<Finding> check_remove(const Script&, const Part& part) {
   const std::string_view name = program_name(part);
-  const bool changes = name == "chmod" || name == "chown" || name == "chgrp";
-  const bool finds = name == "find" && std::ranges::any_of(part.argv, [](const Word& word) { return word.text == "-delete"; });
-  if (name != "rm" && !changes && !finds && name != "shred") return std::nullopt;
-  const bool recursive = name == "find" || has_option(part, "rR", "recursive");
+  if (name == "find") return check_find(part);
+  const bool changes = name == "chmod" || name == "chown" || name == "chgrp" || name == "setfacl";
+  if (name != "rm" && name != "mv" && !changes && name != "shred") return std::nullopt;
+  const bool recursive = name == "mv" || has_option(part, "rR", "recursive");
   if (name == "rm" && has_option(part, "", "no-preserve-root")) return forbid("remove-root", "rm is told to take / itself");
   if (changes && !recursive) return std::nullopt;
-  for (const Word* word : operands(part)) {
+  auto words = operands(part);
+  if (name == "mv" && words.size() > 1 && !has_option(part, "t", "target-directory")) words.pop_back();
+  for (const Word* word : words) {
     const bool whole = is_vital(word->text) && (word->fixed || word->pattern || word->text.starts_with('~'));
     if (whole && (recursive || word->pattern))
       return forbid("remove-root", format("{} of {}: the system or a whole home", name, quoted(shown(*word))));
-    if (name == "rm" && recursive && !word->fixed) {
+    if (recursive && (changes ? word->expands : name == "rm" && !word->fixed)) {
       const bool all = is_vital(word->text) || word->text.empty();
-      return ask("remove-root", format("what it deletes is only known at run time{}: {}", all ? ", and may be everything" : "",
-                                       quoted(shown(*word))));
+      return ask("remove-root", format("what it {} is only known at run time{}: {}", changes ? "changes" : "deletes",
+                                       all ? ", and may be everything" : "", quoted(shown(*word))));
     }
     if (name == "rm" && recursive && is_own_tree(word->text))
       return ask("remove-root", format("deletes {} with all that is in it", quoted(word->text)));
-    if (name == "find") break;  // only the first operands are places
   }
   return std::nullopt;
 }
@@ -123,40 +159,6 @@ std::optional<Finding> check_dd(const Script&, const Part& part) {
   return std::nullopt;
 }
 
-// Whether the word is sed's script and not a file: quoted, behind -e, or the first where no option brings one.
-bool is_sed_script(const Part& part, const Word& word) noexcept {
-  if (program_name(part) != "sed" || word.splits) return false;
-  const auto awaits = [](const Word& each) {
-    return each.text == "-e" || each.text == "-f" || each.text == "--expression" || each.text == "--file";
-  };
-  const auto brings = [&](const Word& each) {
-    const std::string_view text = each.text;
-    return awaits(each) || text.starts_with("--expression=") || text.starts_with("--file=") ||
-           (text.size() > 2 && !text.starts_with("--") && (text.starts_with("-e") || text.starts_with("-f")));
-  };
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    if (&part.argv[i] == &word) return awaits(part.argv[i - 1]) || std::ranges::none_of(part.argv, brings);
-    if (!part.argv[i].text.starts_with('-')) return false;
-  }
-  return false;
-}
-
-// The words that `part` writes to, redirections apart.
-std::vector<const Word*> written_places(const Part& part) {
-  constexpr std::string_view kCopiers[] = {"cp", "mv", "install", "ln", "rsync"};
-  const std::string_view name = program_name(part);
-  auto words = operands(part);
-  if (is_one_of(kCopiers, name)) {
-    const bool has_target = words.size() > 1 || (words.size() == 1 && words[0]->expands && words[0]->splits);
-    return has_target ? std::vector<const Word*>{words.back()} : std::vector<const Word*>();
-  }
-  if (name == "sed" && has_option(part, "i", "in-place")) {
-    std::erase_if(words, [&](const Word* word) { return !word->fixed && is_sed_script(part, *word); });
-    return words;
-  }
-  return name == "tee" || name == "truncate" ? words : std::vector<const Word*>();
-}
-
 std::optional<Finding> check_system_write(const Script&, const Part& part) {
   std::optional<Finding> doubt;
   for (const Redirect& redirect : part.redirects) {
@@ -167,70 +169,12 @@ std::optional<Finding> check_system_write(const Script&, const Part& part) {
       doubt = ask("system-write", "the shell opens a network connection");
   }
   const std::string_view name = program_name(part);
-  for (const Word* word : written_places(part)) {
-    const Reach reach = reaches_system(*word, false);
-    if (reach == Reach::kYes) return forbid("system-write", format("{} writes to {}", name, quoted(shown(*word))));
-    if (reach == Reach::kMaybe) doubt = ask_where(format("what {} writes", name), *word);
+  for (const Word& word : written_places(part)) {
+    const Reach reach = reaches_system(word, false);
+    if (reach == Reach::kYes) return forbid("system-write", format("{} writes to {}", name, quoted(shown(word))));
+    if (reach == Reach::kMaybe) doubt = ask_where(format("what {} writes", name), word);
   }
   return doubt;
-}
-
-// Gives everybody the right to write: chmod(1), octal and symbolic. With the sticky bit it is what /tmp has.
-bool opens_to_all(std::string_view mode) noexcept {
-  const bool octal = !mode.empty() && mode.find_first_not_of("01234567") == std::string_view::npos;
-  if (octal) {
-    const int others = mode.back() - '0';
-    const bool sticky = mode.size() >= 4 && ((mode[mode.size() - 4] - '0') & 1) != 0;
-    return (others & 2) != 0 && !sticky;
-  }
-  while (!mode.empty()) {
-    const std::size_t comma = std::min(mode.find(','), mode.size());
-    const std::string_view clause = mode.substr(0, comma);
-    const std::size_t sign = clause.find_first_of("+=");
-    if (sign != std::string_view::npos && clause.substr(0, sign).find_first_of("oa") != std::string_view::npos &&
-        clause.find('w', sign) != std::string_view::npos)
-      return true;
-    mode.remove_prefix(std::min(comma + 1, mode.size()));
-  }
-  return false;
-}
-
-// `chmod -x f`: a mode that looks like an option, and only takes away.
-const Word* mode_like_an_option(const Part& part) noexcept {
-  for (std::size_t i = 1; i < part.argv.size() && part.argv[i].text != "--"; ++i) {
-    const Word& word = part.argv[i];
-    const std::string_view text = word.text;
-    if (word.fixed && text.size() > 1 && text[0] == '-' && text.find_first_of("rwxXst") != std::string_view::npos &&
-        text.find_first_not_of("-rwxXstugoa,+=") == std::string_view::npos)
-      return &word;
-  }
-  return nullptr;
-}
-
-std::optional<Finding> check_mode(const Script&, const Part& part) {
-  const std::string_view name = program_name(part);
-  std::string_view mode;
-  const Word* from = nullptr;
-  const auto take = [&](const Word& word, std::size_t skip) { from = &word, mode = std::string_view(word.text).substr(skip); };
-  if (name == "chmod") {
-    const auto words = operands(part);
-    const Word* const taken_away = mode_like_an_option(part);
-    if (taken_away != nullptr) take(*taken_away, 0);
-    else if (!words.empty() && !has_option(part, "", "reference")) take(*words[0], 0);
-  } else if (name == "install" || name == "mkdir") {
-    for (std::size_t i = 1; i < part.argv.size(); ++i) {
-      const std::string_view text = part.argv[i].text;
-      if (text.starts_with("--mode=")) take(part.argv[i], 7);
-      else if (text == "-m" && part.argv[i].fixed && i + 1 < part.argv.size()) take(part.argv[i + 1], 0);
-      else if (text.starts_with("-m")) take(part.argv[i], 2);
-    }
-  }
-  if (from == nullptr) return std::nullopt;
-  if (!from->fixed)
-    return ask("world-writable",
-               format("the mode is only known at run time, and may let everybody write: {}", quoted(shown(*from))));
-  if (!opens_to_all(mode)) return std::nullopt;
-  return forbid("world-writable", format("mode {} lets everybody write", quoted(mode)));
 }
 
 // The first part of `range` that fetches from the network.
@@ -329,16 +273,32 @@ std::optional<Finding> check_program(const Script&, const Part& part) {
   return ask("unknown-program", "which program runs is only known at run time");
 }
 
+std::optional<Finding> check_mode(const Script&, const Part& part) {
+  auto doubt = open_mode(part);
+  if (!doubt) return std::nullopt;
+  return doubt->known ? forbid("world-writable", std::move(doubt->reason)) : ask("world-writable", std::move(doubt->reason));
+}
+
+std::optional<Finding> check_setuid(const Script&, const Part& part) {
+  auto reason = setuid_mode(part);
+  if (!reason) return std::nullopt;
+  return ask("setuid", std::move(*reason));
+}
+
 constexpr Hazard kHazards[] = {
     {"remove-root",
-     "rm -r, chmod -R, chown -R or find -delete on /, a system directory or a home; rm -r of what only the run decides",
+     "rm -r, mv, chmod -R, chown -R, find -delete or find -exec rm on /, a system directory or a home, or where only the run "
+     "decides",
      check_remove},
     {"format-disk", "mkfs, fdisk and their like on a device", check_format},
     {"raw-disk", "dd that writes to a device or system directory", check_dd},
     {"system-write",
-     "redirections, tee, cp, mv, sed -i into /etc, /usr, /dev ... (not /dev/null and its kind), or where only the run decides",
+     "redirections, tee, cp, mv, sed -i, curl -o, chown ... into /etc, /usr, /dev ... (not /dev/null and its kind), or where only "
+     "the run decides",
      check_system_write},
-    {"world-writable", "chmod 777 and every other mode that lets everybody write, or that only the run decides", check_mode},
+    {"world-writable", "chmod 777, umask 0 and every other mode or acl that lets everybody write, or that only the run decides",
+     check_mode},
+    {"setuid", "modes that make a program run as its owner or group (chmod u+s, install -m 4755)", check_setuid},
     {"download-to-shell",
      "a download that an interpreter runs: through a pipe, $(...), <(...), eval; other text that a pipe feeds to a shell",
      check_download},

@@ -65,6 +65,7 @@ bool is_below(std::string_view path, std::string_view directory) noexcept {
 }
 
 bool is_vital(std::string_view text) {
+  if (text.empty()) return false;  // `rm -rf ''` removes nothing
   std::string path = normal_place(text);
   while (path.ends_with("/*") || path.ends_with("/.*")) path.resize(path.rfind('/'));
   if (path.empty() || path == "/") return true;

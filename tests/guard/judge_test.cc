@@ -193,7 +193,7 @@ TEST(Hazards, AWordThatOnlyTheRunDecidesIsAskedAboutWhereACheckLooks) {
       {"echo x > $d/f", "system-write", "echo x > $PWD/f"},
       {"chmod $m f", "world-writable", "chmod 644 $f"},
       {"chmod $m f", "world-writable", "chmod -x \"$f\""},
-      {"chmod \"a+$m\" f", "world-writable", "chmod --reference=g $f"},
+      {"chmod \"a+$m\" f", "world-writable", "chmod -- 644 $f"},
       {"chmod 77? f", "world-writable", "chmod 755 ?"},
       {"mkdir -m $m f", "world-writable", "mkdir -m 755 $f"},
       {"mkdir --mode=$m f", "world-writable", "mkdir --mode=755 $f"},

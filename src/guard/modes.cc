@@ -1,0 +1,160 @@
+#include "guard/modes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/format.h"
+#include "guard/operands.h"
+#include "guard/shell.h"
+
+namespace belljar::guard {
+namespace {
+
+bool is_octal(std::string_view mode) noexcept {
+  return !mode.empty() && mode.find_first_not_of("01234567") == std::string_view::npos;
+}
+
+// Gives everybody the right to write: chmod(1), octal and symbolic. With the sticky bit it is what /tmp has.
+bool opens_to_all(std::string_view mode) noexcept {
+  if (mode.starts_with('=') && is_octal(mode.substr(1))) mode.remove_prefix(1);
+  if (is_octal(mode)) {
+    const int others = mode.back() - '0';
+    const bool sticky = mode.size() >= 4 && ((mode[mode.size() - 4] - '0') & 1) != 0;
+    return (others & 2) != 0 && !sticky;
+  }
+  while (!mode.empty()) {
+    const std::size_t comma = std::min(mode.find(','), mode.size());
+    const std::string_view clause = mode.substr(0, comma);
+    const std::size_t sign = clause.find_first_of("+=");
+    if (sign != std::string_view::npos && clause.substr(0, sign).find_first_of("oa") != std::string_view::npos &&
+        clause.find('w', sign) != std::string_view::npos)
+      return true;
+    mode.remove_prefix(std::min(comma + 1, mode.size()));
+  }
+  return false;
+}
+
+// umask of bash(1): octal what is taken away, symbolic what is left; no one named is everybody.
+bool mask_opens_to_all(std::string_view mask) {
+  if (is_octal(mask)) return ((mask.back() - '0') & 2) == 0;
+  std::string mode;
+  for (const char c : mask) {
+    if ((c == '=' || c == '+') && (mode.empty() || mode.back() == ',')) mode += 'a';
+    mode += c;
+  }
+  return opens_to_all(mode);
+}
+
+bool sets_id(std::string_view mode) noexcept {
+  if (mode.starts_with('=') && is_octal(mode.substr(1))) mode.remove_prefix(1);
+  if (is_octal(mode)) return mode.size() >= 4 && ((mode[mode.size() - 4] - '0') & 6) != 0;
+  while (!mode.empty()) {
+    const std::size_t comma = std::min(mode.find(','), mode.size());
+    const std::string_view clause = mode.substr(0, comma);
+    const std::size_t sign = clause.find_first_of("+=");
+    if (sign != std::string_view::npos && clause.find('s', sign) != std::string_view::npos) return true;
+    mode.remove_prefix(std::min(comma + 1, mode.size()));
+  }
+  return false;
+}
+
+// acl(5): `o::rwx`, `default:other::7`.
+bool acl_opens_to_all(std::string_view acl) noexcept {
+  while (!acl.empty()) {
+    const std::size_t comma = std::min(acl.find(','), acl.size());
+    std::string_view entry = acl.substr(0, comma);
+    acl.remove_prefix(std::min(comma + 1, acl.size()));
+    entry.remove_prefix(std::min(entry.find_first_not_of(' '), entry.size()));
+    for (const std::string_view front : {"default:", "d:"}) {
+      if (entry.starts_with(front)) entry.remove_prefix(front.size());
+    }
+    const std::size_t rights = entry.rfind(':');
+    if (entry.starts_with('o') && rights != std::string_view::npos &&
+        entry.find_first_of("w2367", rights) != std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
+// `chmod -x f`: a mode that looks like an option, and only takes away.
+const Word* mode_like_an_option(const Part& part) noexcept {
+  for (std::size_t i = 1; i < part.argv.size() && part.argv[i].text != "--"; ++i) {
+    const Word& word = part.argv[i];
+    const std::string_view text = word.text;
+    if (word.fixed && text.size() > 1 && text[0] == '-' && text.find_first_of("rwxXst") != std::string_view::npos &&
+        text.find_first_not_of("-rwxXstugoa,+=") == std::string_view::npos)
+      return &word;
+  }
+  return nullptr;
+}
+
+// Of `name` the words that are modes.
+std::vector<Word> modes_of(const Part& part, std::string_view name) {
+  std::vector<Word> modes;
+  if (name == "chmod") {
+    const auto words = operands(part);
+    if (const Word* const taken_away = mode_like_an_option(part)) modes.push_back(*taken_away);
+    else if (!words.empty() && !has_option(part, "", "reference")) modes.push_back(*words[0]);
+    return modes;
+  }
+  const bool makes = name == "mkfifo" || name == "mknod" || name == "mkdir";
+  if (name != "install" && !makes) return modes;
+  const Arguments given =
+      arguments(part, makes ? Valued{"m", "mode"} : Valued{"tSmgo", "target-directory suffix mode owner group"});
+  for (const auto& option : given.options) {
+    if (option.name == "m" || option.name == "mode") modes.push_back(option.value);
+  }
+  return modes;
+}
+
+std::optional<ModeDoubt> open_mask(const Part& part) {
+  for (const Word* word : operands(part)) {
+    if (!word->fixed) return ModeDoubt{false, format("the mask is only known at run time: {}", quoted(shown(*word)))};
+    if (mask_opens_to_all(word->text))
+      return ModeDoubt{true, format("umask {} lets everybody write to what is made from now on", quoted(word->text))};
+  }
+  return std::nullopt;
+}
+
+std::optional<ModeDoubt> open_acl(const Part& part) {
+  const Arguments given = arguments(part, {"mxM", "modify remove modify-file remove-file set set-file restore"});
+  std::optional<ModeDoubt> doubt;
+  for (const auto& option : given.options) {
+    if (option.name == "M" || option.name == "modify-file" || option.name == "set-file" || option.name == "restore")
+      doubt = ModeDoubt{false, "a file says what setfacl allows"};
+    if (option.name != "m" && option.name != "modify" && option.name != "set") continue;
+    if (acl_opens_to_all(option.value.text))
+      return ModeDoubt{true, format("the acl {} lets everybody write", quoted(option.value.text))};
+    if (!option.value.fixed) doubt = ModeDoubt{false, format("the acl is only known at run time: {}", quoted(shown(option.value)))};
+  }
+  return doubt;
+}
+
+}  // namespace
+
+std::optional<ModeDoubt> open_mode(const Part& part) {
+  const std::string_view name = program_name(part);
+  if (name == "umask") return open_mask(part);
+  if (name == "setfacl") return open_acl(part);
+  if (name == "chmod" && has_option(part, "", "reference")) return ModeDoubt{false, "chmod takes the mode of another file"};
+  std::optional<ModeDoubt> doubt;
+  for (const Word& mode : modes_of(part, name)) {
+    if (mode.fixed && opens_to_all(mode.text)) return ModeDoubt{true, format("mode {} lets everybody write", quoted(mode.text))};
+    if (!mode.fixed)
+      doubt = ModeDoubt{false, format("the mode is only known at run time, and may let everybody write: {}", quoted(shown(mode)))};
+  }
+  return doubt;
+}
+
+std::optional<std::string> setuid_mode(const Part& part) {
+  for (const Word& mode : modes_of(part, program_name(part))) {
+    if (mode.fixed && sets_id(mode.text)) return format("mode {} makes a program run as its owner or group", quoted(mode.text));
+  }
+  return std::nullopt;
+}
+
+}  // namespace belljar::guard

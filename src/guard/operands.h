@@ -1,0 +1,37 @@
+// Options and operands of a command as getopt_long(3) takes them apart, and the words among them that name what is written.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "guard/shell.h"
+
+namespace belljar::guard {
+
+// A short option in a cluster (`-rf`) or a long one, by any beginning that getopt takes.
+bool has_option(const Part& part, std::string_view letters, std::string_view long_name) noexcept;
+// What is no option, options' values among them.
+std::vector<const Word*> operands(const Part& part);
+
+// Which options of a program take a value.
+struct Valued {
+  std::string_view letters;
+  std::string_view names;  // long ones, separated by spaces
+};
+struct Arguments {
+  struct Option {
+    std::string_view name;  // the letter, or the long name in full
+    Word value;
+  };
+  std::vector<Option> options;  // only those with a value
+  std::vector<Word> operands;
+};
+Arguments arguments(const Part& part, const Valued& valued);
+
+// `word` without its first `count` bytes.
+Word tail_of(const Word& word, std::size_t count);
+
+// The places that `part` writes to, redirections apart: the last operand of cp, what `-t` names, `find -fprint`, `curl -o` ...
+std::vector<Word> written_places(const Part& part);
+
+}  // namespace belljar::guard

@@ -1,0 +1,139 @@
+#include "guard/hazards.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "guard/judge.h"
+
+namespace belljar::guard {
+namespace {
+
+// What no check speaks about is allowed here: what is left is what the checks say. "forbid remove-root", "allow".
+std::string judged(std::string_view text) {
+  Judge judge(*parse_rules("unmatched = \"allow\"\nredirects = \"allow\"\n", "r.toml", Trust::kUser));
+  const Verdict verdict = judge.judge(text);
+  std::string result(to_string(verdict.decision));
+  if (verdict.decision == Decision::kAllow) return result;
+  for (const PartVerdict& part : verdict.parts) {
+    if (part.decision == verdict.decision && !part.findings.empty()) return result + " " + part.findings[0].rule;
+  }
+  return result + " unread";
+}
+
+struct Row {
+  const char *text, *expected, *twin;
+};
+
+void expect_rows(std::initializer_list<Row> rows) {
+  for (const Row& row : rows) {
+    EXPECT_EQ(judged(row.text), row.expected) << row.text;
+    EXPECT_EQ(judged(row.twin), "allow") << row.twin;
+  }
+}
+
+TEST(Hazards, ADestinationThatAnOptionNamesIsJudged) {
+  expect_rows({
+      {"cp -t /etc f g", "forbid system-write", "cp -t out f g"},
+      {"cp -rt/usr/bin f", "forbid system-write", "cp -rtout f"},
+      {"cp --target-directory=/etc f", "forbid system-write", "cp --target-directory=out /etc/hosts"},
+      {"cp --target /etc f", "forbid system-write", "cp --target out /etc/hosts"},
+      {"cp f -t /etc", "forbid system-write", "cp /etc/hosts -t out"},
+      {"mv -t /usr/lib f", "forbid system-write", "mv -t out f"},
+      {"install -Dt /usr/bin f", "forbid system-write", "install -Dt out /usr/bin/f"},
+      {"install --strip a /etc/x", "forbid system-write", "install --strip /etc/x a"},
+      {"install -d a /etc/x b", "forbid system-write", "install -d a b"},
+      {"ln -st /usr/bin f", "forbid system-write", "ln -st out /usr/bin/f"},
+      {"cp -t \"$D\" f", "prompt system-write", "cp -t \"out-$D\" f"},
+      {"cp -t\"$D\" f", "prompt system-write", "cp -tout f"},
+      {"mv --target-directory=\"$D\" f", "prompt system-write", "mv --target-directory=out \"$f\""},
+      {"rsync -a --log-file=/etc/x a b", "forbid system-write", "rsync -a --log-file=x /etc/a b"},
+  });
+}
+
+TEST(Hazards, WhatOtherProgramsWriteIsJudged) {
+  expect_rows({
+      {"curl -o /etc/x u", "forbid system-write", "curl -o x u"},
+      {"curl -fsSLo/etc/x u", "forbid system-write", "curl -fsSLo x u"},
+      {"curl --output \"$f\" u", "prompt system-write", "curl --output f \"$u\""},
+      {"wget -qO/etc/x u", "forbid system-write", "wget -qO- u"},
+      {"wget -P /usr/bin u", "forbid system-write", "wget -P out u"},
+      {"sort -o /etc/x y", "forbid system-write", "sort -o x /etc/y"},
+      {"uniq a /etc/x", "forbid system-write", "uniq /etc/x a"},
+      {"tar xf a -C /etc", "forbid system-write", "tar xf a -C out"},
+      {"tar -xf a --directory=/usr", "forbid system-write", "tar -cf a --directory=/usr ."},
+      {"tar czf /etc/a x", "forbid system-write", "tar xzf /etc/a x"},
+      {"unzip a -d /etc", "forbid system-write", "unzip a -d out"},
+      {"gcc -o /usr/bin/x a.c", "forbid system-write", "gcc -fno-rtti -L/usr/lib -o x a.c"},
+      {"perl -pi -e s/a/b/ /etc/x", "forbid system-write", "perl -pe s/a/b/ /etc/x"},
+      {"patch /etc/x p", "forbid system-write", "patch x p"},
+      {"chown me /etc/passwd", "forbid system-write", "chown me x"},
+      {"chown me \"$f\"", "prompt system-write", "chown \"$me\" f"},
+      {"chgrp --reference=a /etc/x", "forbid system-write", "chgrp --reference=/etc/a x"},
+      {"setfacl -m u:me:rw /etc/x", "forbid system-write", "setfacl -m u:me:rw x"},
+      {"scp h:x /etc/x", "forbid system-write", "scp h:/etc/x x"},
+      {"dd \"of=$f\"", "prompt raw-disk", "dd \"if=$f\" of=x"},
+  });
+}
+
+TEST(Hazards, FindIsJudgedByWhereItBeginsAndWhatItDoes) {
+  expect_rows({
+      {"find / -delete", "forbid remove-root", "find / -print"},
+      {"find /etc -exec rm {} +", "forbid remove-root", "find /etc -exec grep x {} +"},
+      {"find a / -type f -exec shred {} \\;", "forbid remove-root", "find a b -type f -exec cat {} \\;"},
+      {"find -L / -ok rm {} \\;", "forbid remove-root", "find -L a -ok rm {} \\;"},
+      {"find ~ -execdir /bin/rm -f {} \\;", "forbid remove-root", "find ~/x -execdir /bin/rm -f {} \\;"},
+      {"find $x -delete", "prompt remove-root", "find x -delete"},
+      {"find \"$D\" -name x -exec rm {} +", "prompt remove-root", "find \"$D\" -name x -exec ls {} +"},
+      {"find \"$D\" -exec rm -rf {} +", "prompt remove-root", "find d -exec rm -f {} +"},
+      {"find . -delete", "prompt remove-root", "find . -name '*.o' -delete"},
+      {"find -delete", "prompt remove-root", "find -name '*.o' -delete"},
+      {"find . -type f -delete", "prompt remove-root", "find ./build -type f -delete"},
+      {"find . -name x -o -delete", "prompt remove-root", "find . -name x -print -o -name y"},
+      {"find . -name '*' -delete", "prompt remove-root", "find . -name 'a*' -delete"},
+      {"find -files0-from f -delete", "prompt remove-root", "find -files0-from f"},
+      {"find . -fprint /etc/x", "forbid system-write", "find /etc -fprint x"},
+      {"find . -fprintf /etc/x %p", "forbid system-write", "find . -fprintf x /etc/%p"},
+      {"find . -fls \"$f\"", "prompt system-write", "find . -fls f"},
+      {"mv /etc x", "forbid remove-root", "mv x y"},
+      {"mv ~ x", "forbid remove-root", "mv x ~"},
+      {"chown -R me \"$d\"", "prompt remove-root", "chown -R me d *.txt"},
+      {"chmod -R u+x \"$d\"", "prompt remove-root", "chmod -R u+x *.sh"},
+  });
+}
+
+TEST(Hazards, ModesAreReadWhereverTheyStand) {
+  expect_rows({
+      {"mkdir -pm 777 x", "forbid world-writable", "mkdir -pm 755 x"},
+      {"mkdir -m777 x", "forbid world-writable", "mkdir -m755 x"},
+      {"mkdir --mo 777 x", "forbid world-writable", "mkdir --mo 755 777"},
+      {"install -Dm 666 a b", "forbid world-writable", "install -Dm 644 a b"},
+      {"install --mode \"$M\" a b", "prompt world-writable", "install --mode 644 a b"},
+      {"mkfifo -m a=rw x", "forbid world-writable", "mkfifo -m u=rw x"},
+      {"chmod =777 x", "forbid world-writable", "chmod =755 x"},
+      {"chmod --reference=a x", "prompt world-writable", "chmod 644 reference"},
+      {"install -m 4755 a b", "prompt setuid", "install -m 0755 a b"},
+      {"chmod u+s x", "prompt setuid", "chmod u+x s"},
+      {"chmod 2755 x", "prompt setuid", "chmod 1755 x"},
+      {"umask 000", "forbid world-writable", "umask 022"},
+      {"umask 0", "forbid world-writable", "umask 77"},
+      {"umask a=rwx", "forbid world-writable", "umask u=rwx,g=rx,o="},
+      {"umask \"$M\"", "prompt world-writable", "umask -S"},
+      {"setfacl -m o::rwx x", "forbid world-writable", "setfacl -m u:me:rwx x"},
+      {"setfacl -Rm d:o:6 x", "forbid world-writable", "setfacl -Rm d:o:5 x"},
+      {"setfacl -m \"$a\" x", "prompt world-writable", "setfacl -x \"$a\" x"},
+      {"setfacl --restore=f", "prompt world-writable", "setfacl -b f"},
+  });
+}
+
+TEST(Hazards, AnEmptyOperandRemovesNothing) {
+  EXPECT_EQ(judged("rm -rf ''"), "allow");
+  EXPECT_EQ(judged("rm -rf '' /"), "forbid remove-root");
+  EXPECT_EQ(judged("rm -rf ''/"), "forbid remove-root");
+  EXPECT_EQ(judged("rm -rf ''*"), "prompt remove-root");
+}
+
+}  // namespace
+}  // namespace belljar::guard
