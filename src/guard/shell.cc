@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "guard/grammar.h"
 #include "guard/letters.h"
 #include "guard/numbers.h"
+#include "guard/variables.h"
 #include "guard/words.h"
 #include "guard/wrappers.h"
 
@@ -36,7 +38,8 @@ struct Child {
 // Reads one text; a wrapper with a script of its own makes another Reader that writes to the same Script.
 class Reader {
  public:
-  Reader(Grammar& grammar, Script& out, std::string_view text) : grammar_(grammar), out_(out), text_(text) {}
+  Reader(Grammar& grammar, Script& out, std::string_view text)
+      : grammar_(grammar), out_(out), text_(text), variables_(grammar, text) {}
 
   void read();
 
@@ -46,6 +49,7 @@ class Reader {
   int opened = 0;
   std::string_view input;
   Dialect dialect = Dialect::kBash;
+  bool follows_variables = true;
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::now() + kMaxTime;
 
  private:
@@ -55,14 +59,17 @@ class Reader {
   }
   std::string_view raw(TSNode node) const noexcept { return between(ts_node_start_byte(node), ts_node_end_byte(node)); }
   std::string_view between(std::size_t begin, std::size_t end) const noexcept { return text_.substr(begin, end - begin); }
-  void unread(Span where, std::string reason) { out_.unread.push_back({std::move(reason), where}); }
+  void unread(Span where, std::string reason);
   void check(const Letters& letters);
   bool full(TSNode node);
   std::vector<Child> children(TSNode node, bool blank_between = true);
 
   void statement(TSNode node);
   void statements(TSNode node);
+  void branches(TSNode node);
+  void chain(TSNode node, std::vector<TSNode>& doubtful);
   void loop(TSNode node);
+  void rounds(TSNode body, std::string_view name, const std::vector<Word>& values);
   bool loops_over_numbers(const std::vector<Child>& kids) const noexcept;
   void pipeline(TSNode node);
   void redirected(TSNode node);
@@ -90,6 +97,7 @@ class Reader {
   void add_word(Word& word, TSNode node);
   void add_string(Word& word, TSNode node);
   void add_expansion(Word& word, TSNode node, bool quoted);
+  bool add_value(Word& word, std::string_view expansion, bool quoted);
   void add_concatenation(Word& word, TSNode node);
 
   void give_input(Part& part);
@@ -102,6 +110,9 @@ class Reader {
   std::string_view text_;
   int depth_ = 0;
   Numbers numbers_;
+  Variables variables_;
+  int rounds_ = 0;                            // of loops that were written out
+  std::optional<Range> borrowed_;             // what made the value of a variable in the word that is read
   std::vector<std::uint32_t> substitutions_;  // where those that were read begin
 };
 
@@ -128,6 +139,13 @@ class Deeper {
   int& depth_;
 };
 
+void Reader::unread(Span where, std::string reason) {
+  Unread place{std::move(reason), where};
+  // A loop that is written out meets each place again.
+  if (rounds_ > 0 && std::ranges::find(out_.unread, place) != out_.unread.end()) return;
+  out_.unread.push_back(std::move(place));
+}
+
 void Reader::read() {
   if (const char* reason = unreadable(text_)) {
     const auto end = static_cast<std::uint32_t>(std::min<std::size_t>(text_.size(), UINT32_MAX));
@@ -148,6 +166,8 @@ void Reader::read() {
     unread(span(root), "the shell's grammar does not cover this");
   } else {
     const Letters letters = read_letters(grammar_, root, text_, dialect);
+    variables_.of(root);
+    if (!follows_variables || letters.hidden) variables_.stop();
     statements(root);
     check(letters);
   }
@@ -229,7 +249,7 @@ void Reader::statement(TSNode node) {
       return;
     case Kind::kGroup:
       if (raw(node).starts_with("((")) doubt(node);  // arithmetic to the shell
-      return statements(node);
+      return branches(node);
     case Kind::kLoop:
       return loop(node);
     case Kind::kPipeline:
@@ -245,6 +265,7 @@ void Reader::statement(TSNode node) {
     case Kind::kAssignment: {
       Part part{.inside = inside, .span = span(node)};
       part.assignments.push_back(assignment(node));
+      variables_.assign(part.assignments[0].name, part.assignments[0].value);
       return emit(std::move(part));
     }
     case Kind::kTest:
@@ -262,6 +283,40 @@ void Reader::statements(TSNode node) {
   for (const Child& child : children(node)) statement(child.node);
 }
 
+// What a list, an `if`, a `case`, a subshell ... assigns is known behind it only where it surely ran in this shell.
+void Reader::branches(TSNode node) {
+  const std::string_view type = ts_node_type(node);
+  if (type == "list") {
+    std::vector<TSNode> doubtful;
+    chain(node, doubtful);
+    for (const TSNode maybe : doubtful) variables_.forget(maybe);
+    return;
+  }
+  const bool one_of_several = type == "if_statement" || type == "case_statement";
+  for (const Child& child : children(node)) {
+    const std::string_view branch = ts_node_type(child.node);
+    if (one_of_several && (branch == "elif_clause" || branch == "else_clause" || branch == "case_item")) variables_.forget(node);
+    statement(child.node);
+  }
+  constexpr std::string_view kSure[] = {"program", "compound_statement", "do_group", "negated_command", "variable_assignments"};
+  if (std::ranges::find(kSure, type) == std::end(kSure)) variables_.forget(node);
+}
+
+// `a && b && c`: where c runs, b has run; behind the chain, or behind `||`, nobody knows.
+void Reader::chain(TSNode node, std::vector<TSNode>& doubtful) {
+  const Deeper deeper(depth_);
+  if (full(node)) return;
+  const auto kids = children(node);
+  const bool all = std::ranges::any_of(kids, [&](const Child& child) { return raw(child.node) == "&&"; });
+  bool first = true;
+  for (const Child& child : kids) {
+    if (first && all && std::string_view(ts_node_type(child.node)) == "list") chain(child.node, doubtful);
+    else statement(child.node);
+    if (!first && kind(child.node) != Kind::kToken) doubtful.push_back(child.node);
+    first = false;
+  }
+}
+
 void Reader::expression(TSNode node) {
   const Deeper deeper(depth_);
   if (full(node)) return;
@@ -271,6 +326,7 @@ void Reader::expression(TSNode node) {
     const Inside label(inside, "substitution");
     auto outside = std::exchange(upstream, {});
     statements(node);
+    variables_.forget(node);
     upstream = std::move(outside);
     return;
   }
@@ -415,21 +471,55 @@ bool Reader::loops_over_numbers(const std::vector<Child>& kids) const noexcept {
          });
 }
 
+// {1..3}
+bool is_number_range(std::string_view text) noexcept {
+  const std::size_t dots = text.find("..");
+  return text.size() > 5 && text.starts_with('{') && text.ends_with('}') && dots != std::string_view::npos && dots > 1 &&
+         text.find_first_not_of("0123456789.{}") == std::string_view::npos && text.rfind('{') == 0;
+}
+
 void Reader::loop(TSNode node) {
   const Inside label(inside, "loop");
   const auto kids = children(node);
   const bool counts = std::ranges::any_of(kids, [&](const Child& child) { return raw(child.node) == "(("; });
+  std::string_view name;
+  std::vector<Word> values;
+  variables_.forget(node);
   for (const Child& child : kids) {
     if (counts && (is_word(kind(child.node)) || kind(child.node) == Kind::kAssignment)) evaluated(child.node);
     if (child.field == "variable") {  // `for PATH in ...` sets it like any assignment
-      numbers_.assign(raw(child.node), loops_over_numbers(kids));
-      if (is_integer_variable(raw(child.node)) && !loops_over_numbers(kids)) doubt(child.node);
+      name = raw(child.node);
+      numbers_.assign(name, loops_over_numbers(kids));
+      if (is_integer_variable(name) && !loops_over_numbers(kids)) doubt(child.node);
       Part part{.inside = inside, .span = span(child.node)};
-      part.assignments.push_back({std::string(raw(child.node)), {.fixed = false, .span = span(child.node)}});
+      part.assignments.push_back({std::string(name), {.fixed = false, .span = span(child.node)}});
       emit(std::move(part));
+    } else if (!name.empty() && is_word(kind(child.node))) {
+      values.push_back(word(child.node));
+      if (is_number_range(raw(child.node))) values.back().bounded = true;  // a number, whichever
+    } else if (child.field == "body") {
+      rounds(child.node, name, values);
     } else {
       statement(child.node);
     }
+  }
+  variables_.forget(node);
+}
+
+// The body once for each value that is known, as if it were written out; otherwise once for whatever the run gives.
+void Reader::rounds(TSNode body, std::string_view name, const std::vector<Word>& values) {
+  constexpr std::size_t kMaxValues = 16;
+  constexpr int kMaxRounds = 64;
+  const bool known = !values.empty() && values.size() <= kMaxValues && variables_.follows(name) &&
+                     rounds_ + static_cast<int>(values.size()) <= kMaxRounds && std::ranges::all_of(values, [](const Word& value) {
+                       return value.fixed || (value.pattern && !value.expands) || (value.bounded && value.text.empty());
+                     });
+  if (!known) return statement(body);
+  for (const Word& value : values) {
+    ++rounds_;
+    variables_.assign(name, value);
+    statement(body);
+    variables_.forget(body);
   }
 }
 
@@ -439,6 +529,7 @@ void Reader::pipeline(TSNode node) {
   for (const Child& child : children(node)) {
     if (kind(child.node) == Kind::kToken) continue;
     statement(child.node);
+    variables_.forget(child.node);
     // One range for all that came before: parts are written in order.
     upstream.resize(before.size());
     if (out_.parts.size() > first) upstream.push_back({first, out_.parts.size()});
@@ -487,11 +578,13 @@ void Reader::redirected(TSNode node) {
   for (const TSNode next : behind) {
     upstream.push_back({first, out_.parts.size()});
     statement(next);
+    variables_.forget(next);
   }
   upstream = before;
 }
 
 void Reader::function(TSNode node) {
+  auto values = variables_.suspend();
   std::string name;
   std::vector<Redirect> redirects;
   std::vector<Word> more;
@@ -507,6 +600,7 @@ void Reader::function(TSNode node) {
       statement(child.node);
     }
   }
+  variables_.resume(std::move(values));
 }
 
 // export A=1 B: a command whose arguments may be assignments.
@@ -525,6 +619,7 @@ void Reader::declaration(TSNode node) {
                                    [](const Word& word) { return !word.fixed || word.text.starts_with('-'); });
   for (const Assignment& assignment : part.assignments) {
     if (options) numbers_.assign(assignment.name, false);  // `declare -n i=x`: another variable's value
+    variables_.assign(assignment.name, assignment.value);
   }
   emit(std::move(part));
 }
@@ -728,9 +823,12 @@ Word Reader::here_body(TSNode node, bool literal, bool strip) {
 Word Reader::word(TSNode node) {
   Word result{.lead = std::string::npos, .bounded = true, .span = span(node)};
   const std::size_t first = out_.parts.size();
+  const auto outside = std::exchange(borrowed_, std::nullopt);
   result.from.first = result.from.last = first;
   add_word(result, node);
   result.from.last = out_.parts.size();
+  if (result.from.empty() && borrowed_) result.from = *borrowed_;
+  borrowed_ = outside;
   result.lead = result.fixed ? 0 : std::min(result.lead, result.text.size());
   result.bounded = result.bounded && !result.fixed;
   if (!result.fixed) result.written = raw(node);
@@ -789,6 +887,7 @@ void Reader::add_expansion(Word& word, TSNode node, bool quoted) {
   const std::size_t first = out_.parts.size();
   // "$@" and "${a[@]}" become several words even in quotes.
   const std::string_view text = raw(node);
+  if (add_value(word, text, quoted)) return expression(node);
   const bool home = word.text.empty() && (text == "$HOME" || text == "${HOME}");
   const std::size_t lead = word.lead;
   const bool bounded = word.bounded;
@@ -803,6 +902,34 @@ void Reader::add_expansion(Word& word, TSNode node, bool quoted) {
   else expression(node);
   if (out_.parts.size() > first && word.from.empty()) word.from = {first, out_.parts.size()};
   if (!word.from.empty()) word.from.last = out_.parts.size();
+}
+
+// `$x` and `${x}` where the text says what x holds: the value as it was written. False when only the run decides.
+bool Reader::add_value(Word& word, std::string_view expansion, bool quoted) {
+  constexpr std::string_view kOneWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=+@%^-";
+  std::string_view name = expansion.substr(std::min<std::size_t>(1, expansion.size()));
+  if (name.starts_with('{') && name.ends_with('}')) name = name.substr(1, name.size() - 2);
+  const Word* const value = expansion.starts_with('$') && is_name(name) ? variables_.find(name) : nullptr;
+  if (value == nullptr) return false;
+  const std::string_view text = value->text;
+  const bool home = text == "~" || text.starts_with("~/");
+  const bool stays_one =
+      !text.empty() && text.find_first_not_of(kOneWord) == std::string_view::npos && variables_.splits_as_usual();
+  if (!value->fixed && text.starts_with('~') && (!home || !word.text.empty())) return false;
+  if (!quoted && !(value->fixed && stays_one) && !((home || text.empty()) && value->bounded)) return false;
+  const std::size_t before = word.text.size();
+  word.text += text;
+  if (!value->from.empty() && !borrowed_) borrowed_ = value->from;
+  if (value->fixed) return true;
+  word.fixed = false;
+  word.pattern = word.pattern || value->pattern;
+  word.splits = word.splits || !quoted;
+  if (value->pattern) return true;
+  word.expands = word.expands || value->expands;
+  word.opens = word.opens || (before == 0 && value->opens);
+  word.bounded = word.bounded && value->bounded;
+  word.lead = std::min(word.lead, value->lead < text.size() || !value->bounded ? before + value->lead : std::string::npos);
+  return true;
 }
 
 void Reader::add_concatenation(Word& word, TSNode node) {
@@ -893,6 +1020,15 @@ Dialect dialect_of(const Part& part, Dialect here) noexcept {
   return name == "bash" || name == "rbash" ? Dialect::kBash : Dialect::kAnyShell;
 }
 
+bool may_have_functions(std::string_view text) noexcept {
+  if (text.find("function") != std::string_view::npos) return true;
+  for (std::size_t at = text.find('('); at != std::string_view::npos; at = text.find('(', at + 1)) {
+    const std::size_t next = text.find_first_not_of(" \t", at + 1);
+    if (next == std::string_view::npos || text[next] == ')') return true;
+  }
+  return false;
+}
+
 void Reader::open_script(const Word& script, const Part& part, const std::string& label, int level) {
   if (!script.fixed) return unread(script.span, format("`{}` gets a text that only the run decides", label));
   // `eval` and `trap` run in this shell and may assign what they like.
@@ -905,6 +1041,8 @@ void Reader::open_script(const Word& script, const Part& part, const std::string
   reader.outer = &script.span;
   reader.opened = level;
   reader.dialect = dialect_of(part, dialect);
+  // Only a shell of its own, which inherits no function.
+  reader.follows_variables = follows_variables && is_shell(program_name(part)) && !may_have_functions(text_);
   // A shell that takes its text from there leaves what it starts the rest of it: nothing that can be told apart.
   if (!label.ends_with(" <<")) reader.input = input;
   reader.read();
