@@ -36,6 +36,13 @@ bool has_dots(std::string_view path) noexcept {
 
 std::string normal_place(std::string_view path) {
   if (path.empty()) return {};
+  // proc_pid_root(5): other names of `/` and of the directory a command is called in.
+  for (const std::string_view root : {"/proc/self/root", "/proc/thread-self/root", "/proc/1/root"}) {
+    if (is_below(path, root)) return normal_place("/" + std::string(path.substr(root.size())));
+  }
+  for (const std::string_view here : {"/proc/self/cwd", "/proc/thread-self/cwd"}) {
+    if (is_below(path, here)) return normal_place("." + std::string(path.substr(here.size())));
+  }
   std::vector<std::string_view> parts;
   const bool home = path[0] == '~', relative = !home && path[0] != '/';
   std::size_t at = 0;

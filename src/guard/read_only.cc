@@ -302,6 +302,9 @@ std::optional<std::string> why_not_surroundings(const Part& part) {
   if (auto why = why_not_redirects(part)) return why;
   constexpr std::string_view kHarmless = "LANG LC_ALL LC_CTYPE TZ NO_COLOR TERM COLUMNS LINES";
   for (const Assignment& assignment : part.assignments) {
+    // Whatever follows in this shell sees it.
+    if (part.argv.empty() && is_risky_variable(assignment.name))
+      return format("sets {}, which changes what other programs run or load", quoted(assignment.name));
     const bool reads_fields = assignment.name == "IFS" && !part.argv.empty() && part.argv[0].text == "read";
     if (!part.argv.empty() && !has_word(kHarmless, assignment.name) && !reads_fields)
       return format("sets {} for the command", quoted(assignment.name));

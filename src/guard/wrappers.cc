@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "guard/hooks.h"
 #include "guard/shell.h"
 
 namespace belljar::guard {
@@ -173,12 +174,11 @@ Front read_front(const Wrapper& wrapper, Words argv) {
   return front;
 }
 
-bool is_assignment(std::string_view word) noexcept {
+// env(1) takes any word with `=`, sudo(8) one without a slash before it.
+bool is_assignment(std::string_view word, bool env) noexcept {
   const std::size_t equals = word.find('=');
-  if (equals == 0 || equals == std::string_view::npos) return false;
-  return std::ranges::all_of(word.substr(0, equals), [](char c) {
-    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  });
+  if (equals == std::string_view::npos) return false;
+  return env || (equals > 0 && word.substr(0, equals).find('/') == std::string_view::npos);
 }
 
 Word dynamic_word(Span span, bool splits) { return {.text = "", .fixed = false, .splits = splits, .span = span}; }
@@ -226,7 +226,7 @@ Opening open_plain(const Wrapper& wrapper, Words argv) {
     else if (wrapper.transparent && !is_number_operand(argv[at]))
       front.doubt = format("what stands behind `{}` is no number", name);
   }
-  while (wrapper.assigns && at < argv.size() && is_assignment(argv[at].text)) {
+  while (wrapper.assigns && at < argv.size() && is_assignment(argv[at].text, name == "env")) {
     // Also of `"$x"y=z` the text is a name and a value.
     if (!argv[at].fixed) front.doubt = format("a variable that `{}` sets is only known at run time", name);
     const std::size_t equals = argv[at].text.find('=');
@@ -423,7 +423,7 @@ Opening open_by_name(const Part& part) {
       }))
     return {{unread("`env -S` splits a text into words by rules of its own")}, false};
   const auto* found = std::ranges::find(kWrappers, std::string_view(name), &Wrapper::name);
-  if (found == std::end(kWrappers)) return {};
+  if (found == std::end(kWrappers)) return {started_by_options(part), false};
   return open_plain(*found, argv);
 }
 
