@@ -97,7 +97,7 @@ std::optional<Finding> check_find(const Part& part) {
     }
     if (word.text.starts_with('-') || word.text == "(" || word.text == "!") break;
     has_start = true;
-    if (is_vital(word.text) && (word.fixed || word.pattern || word.text.starts_with('~')))
+    if (is_vital(placed(part, word).text) && (word.fixed || word.pattern || word.text.starts_with('~')))
       return forbid("remove-root", format("find {} of {}: the system or a whole home", act, quoted(shown(word))));
     const bool home = word.text.starts_with("~/") && !word.expands && !word.pattern;
     if (!word.fixed && !home)
@@ -105,6 +105,8 @@ std::optional<Finding> check_find(const Part& part) {
     else if (is_own_tree(word.text) && !is_filtered(part))
       doubt = ask("remove-root", format("find {} of {} with all that is in it", act, quoted(word.text)));
   }
+  if (!has_start && !part.directory.empty() && is_vital(part.directory))
+    return forbid("remove-root", format("find {} of {}: the system or a whole home", act, quoted(part.directory)));
   if (!has_start && !is_filtered(part)) return ask("remove-root", format("find {} of the directory it is called in", act));
   return doubt;
 }
@@ -120,7 +122,7 @@ std::optional<Finding> check_remove(const Script&, const Part& part) {
   auto words = operands(part);
   if (name == "mv" && words.size() > 1 && !has_option(part, "t", "target-directory")) words.pop_back();
   for (const Word* word : words) {
-    const bool whole = is_vital(word->text) && (word->fixed || word->pattern || word->text.starts_with('~'));
+    const bool whole = is_vital(placed(part, *word).text) && (word->fixed || word->pattern || word->text.starts_with('~'));
     if (whole && (recursive || word->pattern))
       return forbid("remove-root", format("{} of {}: the system or a whole home", name, quoted(shown(*word))));
     if (recursive && (changes ? word->expands : name == "rm" && !word->fixed)) {
@@ -153,24 +155,39 @@ std::optional<Finding> check_dd(const Script&, const Part& part) {
   for (const Word& word : part.argv) {
     if (!word.text.starts_with("of=")) continue;
     const std::string_view target = std::string_view(word.text).substr(3);
-    if (is_system(target)) return forbid("raw-disk", format("dd writes to {}", quoted(target)));
+    if (is_system(placed(part, tail_of(word, 3)).text)) return forbid("raw-disk", format("dd writes to {}", quoted(target)));
     if (!word.fixed) return ask("raw-disk", "where dd writes is only known at run time");
   }
   return std::nullopt;
 }
 
+// sed(1): `w FILE` in a script, as a command or a flag of `s`. Only by letters, so it is asked about.
+bool script_writes_system(const Part& part) {
+  if (program_name(part) != "sed") return false;
+  return std::ranges::any_of(part.argv, [](const Word& word) {
+    const std::string_view text = word.text;
+    for (std::size_t at = text.find_first_of("wW"); at != std::string_view::npos; at = text.find_first_of("wW", at + 1)) {
+      const std::size_t file = text.find_first_not_of(" \t", at + 1);
+      if (file != std::string_view::npos && text[file] == '/' && is_system(text.substr(file, text.find('\n', file) - file)))
+        return true;
+    }
+    return false;
+  });
+}
+
 std::optional<Finding> check_system_write(const Script&, const Part& part) {
   std::optional<Finding> doubt;
   for (const Redirect& redirect : part.redirects) {
-    const Reach reach = writes(redirect) ? reaches_system(redirect.target, true) : Reach::kNo;
+    const Reach reach = writes(redirect) ? reaches_system(placed(part, redirect.target), true) : Reach::kNo;
     if (reach == Reach::kYes) return forbid("system-write", format("output goes to {}", quoted(shown(redirect.target))));
     if (reach == Reach::kMaybe) doubt = ask_where("output", redirect.target);
     if (is_below(redirect.target.text, "/dev/tcp") || is_below(redirect.target.text, "/dev/udp"))
       doubt = ask("system-write", "the shell opens a network connection");
   }
   const std::string_view name = program_name(part);
+  if (script_writes_system(part)) doubt = ask("system-write", "a script of sed may write to a file of the system");
   for (const Word& word : written_places(part)) {
-    const Reach reach = reaches_system(word, false);
+    const Reach reach = reaches_system(placed(part, word), false);
     if (reach == Reach::kYes) return forbid("system-write", format("{} writes to {}", name, quoted(shown(word))));
     if (reach == Reach::kMaybe) doubt = ask_where(format("what {} writes", name), word);
   }

@@ -205,7 +205,7 @@ std::vector<Opened> started_by_options(const Part& part) {
   const auto* row = std::ranges::find_if(kRows, [&](const Row& each) { return has_word(each.programs, name); });
   if (row == std::end(kRows)) return found;
   for (auto& option : arguments(part, row->valued).options) {
-    if (!has_word(row->runs, option.name)) continue;
+    if (!has_word(row->runs, option.name) || (name == "rsync" && option.value.fixed && option.value.text == "ssh")) continue;
     found.push_back(script(format("{} {}", name, option.name), std::move(option.value)));
   }
   return found;

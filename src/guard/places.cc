@@ -71,6 +71,16 @@ bool is_below(std::string_view path, std::string_view directory) noexcept {
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
+Word placed(const Part& part, const Word& word) {
+  const bool relative = word.fixed || word.bounded || word.lead > 0 || (word.pattern && !word.expands);
+  const bool begins_elsewhere = word.text.starts_with('/') || word.text.starts_with('~') || (word.fixed && word.text.empty());
+  if (part.directory.empty() || !relative || begins_elsewhere || is_process(word)) return word;
+  Word result = word;
+  result.text.insert(0, part.directory + "/");
+  result.lead += part.directory.size() + 1;
+  return result;
+}
+
 bool is_vital(std::string_view text) {
   if (text.empty()) return false;  // `rm -rf ''` removes nothing
   std::string path = normal_place(text);

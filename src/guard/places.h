@@ -19,6 +19,9 @@ bool is_system(std::string_view path);
 // The directory a command is called in, one above it, or all that git knows of it.
 bool is_own_tree(std::string_view path);
 
+// `word` as a name of a file, seen from where `part` runs: behind `cd /etc`, `x` is `/etc/x`.
+Word placed(const Part& part, const Word& word);
+
 enum class Reach { kNo, kMaybe, kYes };
 // Whether the word names a place of the system. `one_word`: where several could not stand, as behind a redirection.
 Reach reaches_system(const Word& word, bool one_word);

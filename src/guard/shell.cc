@@ -18,6 +18,7 @@
 #include "guard/grammar.h"
 #include "guard/letters.h"
 #include "guard/numbers.h"
+#include "guard/places.h"
 #include "guard/variables.h"
 #include "guard/words.h"
 #include "guard/wrappers.h"
@@ -35,6 +36,27 @@ struct Child {
   std::string_view field;
 };
 
+// Where `cd WORD` leads from `here`; "" when nobody knows.
+std::string directory_behind(const std::string& here, const Word& word) {
+  const bool home = word.text == "~" || word.text.starts_with("~/");
+  if (!word.fixed && !(home && word.bounded && !word.pattern && word.lead >= word.text.size())) return {};
+  if (word.text.starts_with('/') || home) return normal_place(word.text);
+  return here.empty() || word.text.empty() || word.text == "-" ? std::string() : normal_place(here + "/" + word.text);
+}
+
+// What `part` makes of it in its own shell: cd, pushd and popd of bash(1).
+std::string directory_after(const Part& part) {
+  const std::string_view name = program_name(part);
+  if (name != "cd" && name != "pushd" && name != "popd") return part.directory;
+  std::vector<const Word*> words;
+  for (std::size_t i = 1; i < part.argv.size(); ++i) {
+    const bool option = part.argv[i].fixed && part.argv[i].text.size() > 1 && part.argv[i].text[0] == '-';
+    if (!option) words.push_back(&part.argv[i]);
+  }
+  if (words.empty()) return name == "cd" ? "~" : "";
+  return name == "popd" || words.size() > 1 ? "" : directory_behind(part.directory, *words[0]);
+}
+
 // Reads one text; a wrapper with a script of its own makes another Reader that writes to the same Script.
 class Reader {
  public:
@@ -50,6 +72,7 @@ class Reader {
   std::string_view input;
   Dialect dialect = Dialect::kBash;
   bool follows_variables = true;
+  std::string directory;  // Part::directory of what comes next
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::now() + kMaxTime;
 
  private:
@@ -114,6 +137,19 @@ class Reader {
   int rounds_ = 0;                            // of loops that were written out
   std::optional<Range> borrowed_;             // what made the value of a variable in the word that is read
   std::vector<std::uint32_t> substitutions_;  // where those that were read begin
+};
+
+// What runs in a shell of its own, or perhaps not, leaves `value` as it was.
+class Restored {
+ public:
+  explicit Restored(std::string& value) : value_(value), before_(value) {}
+  Restored(const Restored&) = delete;
+  Restored& operator=(const Restored&) = delete;
+  ~Restored() { value_ = std::move(before_); }
+
+ private:
+  std::string& value_;
+  std::string before_;
 };
 
 // A label around what is read in this scope.
@@ -292,14 +328,17 @@ void Reader::branches(TSNode node) {
     for (const TSNode maybe : doubtful) variables_.forget(maybe);
     return;
   }
+  constexpr std::string_view kSure[] = {"program", "compound_statement", "do_group", "negated_command", "variable_assignments"};
+  const bool sure = std::ranges::find(kSure, type) != std::end(kSure);
+  std::optional<Restored> restored;
+  if (!sure) restored.emplace(directory);
   const bool one_of_several = type == "if_statement" || type == "case_statement";
   for (const Child& child : children(node)) {
     const std::string_view branch = ts_node_type(child.node);
     if (one_of_several && (branch == "elif_clause" || branch == "else_clause" || branch == "case_item")) variables_.forget(node);
     statement(child.node);
   }
-  constexpr std::string_view kSure[] = {"program", "compound_statement", "do_group", "negated_command", "variable_assignments"};
-  if (std::ranges::find(kSure, type) == std::end(kSure)) variables_.forget(node);
+  if (!sure) variables_.forget(node);
 }
 
 // `a && b && c`: where c runs, b has run; behind the chain, or behind `||`, nobody knows.
@@ -324,6 +363,7 @@ void Reader::expression(TSNode node) {
     substitutions_.push_back(ts_node_start_byte(node));
     if (without_blanks(raw(node)).starts_with("$((")) doubt(node);  // arithmetic to the shell
     const Inside label(inside, "substitution");
+    const Restored place(directory);
     auto outside = std::exchange(upstream, {});
     statements(node);
     variables_.forget(node);
@@ -480,6 +520,7 @@ bool is_number_range(std::string_view text) noexcept {
 
 void Reader::loop(TSNode node) {
   const Inside label(inside, "loop");
+  const Restored place(directory);
   const auto kids = children(node);
   const bool counts = std::ranges::any_of(kids, [&](const Child& child) { return raw(child.node) == "(("; });
   std::string_view name;
@@ -528,6 +569,7 @@ void Reader::pipeline(TSNode node) {
   const std::size_t first = out_.parts.size();
   for (const Child& child : children(node)) {
     if (kind(child.node) == Kind::kToken) continue;
+    const Restored place(directory);
     statement(child.node);
     variables_.forget(child.node);
     // One range for all that came before: parts are written in order.
@@ -585,6 +627,7 @@ void Reader::redirected(TSNode node) {
 
 void Reader::function(TSNode node) {
   auto values = variables_.suspend();
+  const Restored place(directory);
   std::string name;
   std::vector<Redirect> redirects;
   std::vector<Word> more;
@@ -671,7 +714,10 @@ void Reader::command(TSNode node, std::vector<Redirect> redirects, std::vector<W
   part.redirects = std::move(own);
   std::ranges::move(redirects, std::back_inserter(part.redirects));
   std::ranges::move(more, std::back_inserter(part.argv));
+  part.directory = directory;
+  std::string next = directory_after(part);
   emit(std::move(part));
+  directory = std::move(next);
 }
 
 // --- redirections and assignments ------------------------------------------------------------------------------------------------
@@ -968,6 +1014,7 @@ void Reader::emit(Part part) {
     return;
   }
   give_input(part);
+  part.directory = directory;
   // Substitutions of the part's words come before it: they run first.
   out_.parts.push_back(std::move(part));
   const Part copy = out_.parts.back();
@@ -998,7 +1045,8 @@ void Reader::open(const Part& part, int level) {
                  .assignments = std::move(what.assignments),
                  .upstream = part.upstream,
                  .inside = part.inside,
-                 .span = part.span};
+                 .span = part.span,
+                 .directory = what.directory ? directory_behind(part.directory, *what.directory) : part.directory};
       inner.inside.push_back(what.label);
       const std::string_view name = program_name(inner);
       if ((name == "test" || name == "[") && looks_up_subscript(inner.argv))
@@ -1037,6 +1085,7 @@ void Reader::open_script(const Word& script, const Part& part, const std::string
   reader.deadline = deadline;
   reader.inside = part.inside;
   reader.inside.push_back(label);
+  reader.directory = part.directory;
   reader.upstream = part.upstream;
   reader.outer = &script.span;
   reader.opened = level;

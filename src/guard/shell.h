@@ -72,6 +72,8 @@ struct Part {
   std::vector<Range> upstream;      // parts whose output this one's standard input may carry
   std::vector<std::string> inside;  // outermost first: "substitution", "function f", "loop", "sh -c", "sudo"
   Span span;
+  // Where `cd` with a place that stands in the text led before it, absolute or from a home; empty: not known, or nowhere else.
+  std::string directory;
   bool starts_more = false;  // a wrapper: what it starts is the next part, or an Unread
   bool operator==(const Part&) const = default;
 };

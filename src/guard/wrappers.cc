@@ -244,6 +244,11 @@ Opening open_plain(const Wrapper& wrapper, Words argv) {
   if (at < argv.size()) {  // otherwise nothing is started: judged by its own name
     opened.argv.assign(argv.begin() + static_cast<std::ptrdiff_t>(at), argv.end());
     if (name == "xargs") add_xargs_input(opened, front);
+    for (const Option& option : front.options) {
+      const bool changes =
+          (name == "env" && option.name == "C") || (name == "sudo" && option.name == "D") || option.name == "chdir";
+      if (changes) opened.directory = option.value;
+    }
     opening.opened.push_back(std::move(opened));
   }
   opening.transparent = wrapper.transparent && front.doubt.empty();

@@ -2,6 +2,7 @@
 // util-linux, sudo(8) and bash(1); an option that is not in the table makes the rest unread, since it might take the next word.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,7 @@ struct Opened {
   std::vector<Word> argv;
   std::vector<Assignment> assignments;
   Word script;
+  std::optional<Word> directory;  // `env -C`: where the command runs
   bool operator==(const Opened&) const = default;
 };
 

@@ -135,5 +135,56 @@ TEST(Hazards, AnEmptyOperandRemovesNothing) {
   EXPECT_EQ(judged("rm -rf ''*"), "prompt remove-root");
 }
 
+TEST(Hazards, ARelativeNameIsSeenFromWhereCdLed) {
+  expect_rows({
+      {"cd /etc; echo x > passwd", "forbid system-write", "cd out; echo x > passwd"},
+      {"cd /etc && tee passwd", "forbid system-write", "cd /etc && cat passwd"},
+      {"cd / && rm -rf etc", "forbid remove-root", "cd /tmp && rm -rf etc"},
+      {"cd /; rm -rf *", "forbid remove-root", "cd /tmp; rm -r x"},
+      {"cd; rm -rf *", "forbid remove-root", "cd; rm -rf x"},
+      {"cd ~ && rm -rf ./*", "forbid remove-root", "cd ~ && ls ./*"},
+      {"cd /usr; cd local/../bin; cp x ls", "forbid system-write", "cd /usr; cd local/bin; cp x ls"},
+      {"cd / && find -delete", "forbid remove-root", "cd / && find -print"},
+      {"cd /etc; sh -c 'echo x > passwd'", "forbid system-write", "cd /tmp; sh -c 'echo x > passwd'"},
+      {"cd /dev; dd of=sda", "forbid raw-disk", "cd /dev; dd if=sda of=/tmp/x"},
+      {"env -C /etc tee passwd", "forbid system-write", "env -C /tmp tee passwd"},
+      {"env --chdir=/ rm -rf etc", "forbid remove-root", "env --chdir=out rm -rf etc"},
+      {"d=/etc; cd \"$d\"; echo > x", "forbid system-write", "d=/tmp; cd \"$d\"; echo > x"},
+      {"pushd /etc; tee x", "forbid system-write", "pushd /etc; popd; tee x"},
+      {"(cd /etc; tee x)", "forbid system-write", "(cd /etc; ls); tee x"},
+      {"cd /etc; tee x", "forbid system-write", "y=$(cd /etc; pwd); tee x"},
+      {"cd /etc || exit; tee x", "forbid system-write", "cd /etc; cd -; tee x"},
+      {"cd /etc; cd /tmp; cd /etc; tee x", "forbid system-write", "cd /etc; cd /tmp; tee x"},
+  });
+}
+
+TEST(Hazards, WhatAnOptionStartsIsJudged) {
+  expect_rows({
+      {"git -c alias.x='!rm -rf /' x", "forbid remove-root", "git -c alias.x='log -1' x"},
+      {"git -c core.pager='sudo sh' log", "forbid sudo", "git -c core.pager=cat log"},
+      {"git -c core.sshCommand=\"$x\" fetch", "prompt unread", "git -c user.name=\"$x\" commit"},
+      {"git config alias.x '!sudo ls'", "forbid sudo", "git config user.name '!sudo ls'"},
+      {"git config --global core.hooksPath x", "prompt unread", "git config --global core.quotePath x"},
+      {"git rebase -x 'rm -rf /' main", "forbid remove-root", "git rebase -x 'make test' main"},
+      {"git bisect run sudo make", "forbid sudo", "git bisect run make"},
+      {"git submodule foreach 'rm -rf /'", "forbid remove-root", "git submodule foreach 'git status'"},
+      {"git clone ext::x", "prompt unread", "git clone https://ext/x"},
+      {"git --exec-path=. log", "prompt unread", "git -C x log"},
+      {"tar --to-command='rm -rf /' -xf x", "forbid remove-root", "tar -xf x"},
+      {"tar --checkpoint=1 --checkpoint-action=exec='sudo sh' -cf x y", "forbid sudo", "tar --checkpoint-action=dot -cf x y"},
+      {"tar -I 'sudo x' -xf x", "forbid sudo", "tar -I zstd -xf x"},
+      {"rsync -e 'sudo ssh' a h:b", "forbid sudo", "rsync -e ssh a h:b"},
+      {"ssh -o proxycommand='sudo nc' h", "forbid sudo", "ssh -o Port=22 h"},
+      {"ssh -oProxyCommand=\"$x\" h", "prompt unread", "ssh -oUser=\"$x\" h"},
+      {"sort --compress-program='sudo x' y", "forbid sudo", "sort -k 2 y"},
+      {"split --filter='rm -rf /' x", "forbid remove-root", "split -l 9 x"},
+      {"env 'a%=1' rm -rf /", "forbid remove-root", "env 'a%=1' rm -rf x"},
+      {"env -S 'rm -rf /'", "prompt unread", "env rm -rf x"},
+      {"rm -rf /proc/self/root", "forbid remove-root", "rm -rf x/proc/self/root"},
+      {"rm -rf /proc/self/cwd", "prompt remove-root", "rm -rf proc/self/cwd"},
+      {"sed -n 's/a/b/w /etc/x' f", "prompt system-write", "sed -n 's/a/b/w x' f"},
+  });
+}
+
 }  // namespace
 }  // namespace belljar::guard
