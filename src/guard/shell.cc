@@ -346,12 +346,14 @@ void Reader::chain(TSNode node, std::vector<TSNode>& doubtful) {
   const Deeper deeper(depth_);
   if (full(node)) return;
   const auto kids = children(node);
-  const bool all = std::ranges::any_of(kids, [&](const Child& child) { return raw(child.node) == "&&"; });
+  const bool all = std::ranges::none_of(kids, [&](const Child& child) { return raw(child.node) == "||"; });
   bool first = true;
   for (const Child& child : kids) {
     if (first && all && std::string_view(ts_node_type(child.node)) == "list") chain(child.node, doubtful);
     else statement(child.node);
-    if (!first && kind(child.node) != Kind::kToken) doubtful.push_back(child.node);
+    const bool may_run = !first && kind(child.node) != Kind::kToken;
+    if (may_run && all) doubtful.push_back(child.node);
+    else if (may_run) variables_.forget(node);  // behind `a || b`, also in `a || b && c`
     first = false;
   }
 }

@@ -92,6 +92,8 @@ TEST(Variables, WhatCannotBeFollowedIsAskedAbout) {
            "true || f=out; echo x > \"$f\"",
            "false && f=out; echo x > \"$f\"",
            "a && f=out || b; echo x > \"$f\"",
+           "a || f=out && echo x > \"$f\"",
+           "a && f=out || echo x > \"$f\"",
            "a || { f=out; }; echo x > \"$f\"",
            "if a; then f=out; fi; echo x > \"$f\"",
            "if a; then f=out; else echo x > \"$f\"; fi",
