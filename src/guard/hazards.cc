@@ -111,13 +111,34 @@ std::optional<Finding> check_find(const Part& part) {
   return doubt;
 }
 
-std::optional<Finding> check_remove(const Script&, const Part& part) {
+bool may_hold_options(const Word& word) noexcept {
+  return word.expands && (word.text.empty() || word.text.starts_with('-') || (word.opens && word.splits));
+}
+
+// `find / | xargs rm`
+bool gets_files_of_the_system(const Script& script, const Part& part) {
+  if (part.argv.empty() || part.argv.back().fixed || !part.argv.back().splits) return false;
+  return std::ranges::any_of(part.upstream, [&](Range range) {
+    for (std::size_t i = range.first; i < std::min(range.last, script.parts.size()); ++i) {
+      const Part& from = script.parts[i];
+      if (program_name(from) != "find") continue;
+      for (std::size_t k = 1; k < from.argv.size() && !from.argv[k].text.starts_with('-'); ++k) {
+        if (is_vital(placed(from, from.argv[k]).text)) return true;
+      }
+    }
+    return false;
+  });
+}
+
+std::optional<Finding> check_remove(const Script& script, const Part& part) {
   const std::string_view name = program_name(part);
   if (name == "find") return check_find(part);
   const bool changes = name == "chmod" || name == "chown" || name == "chgrp" || name == "setfacl";
   if (name != "rm" && name != "mv" && !changes && name != "shred") return std::nullopt;
   const bool recursive = name == "mv" || has_option(part, "rR", "recursive");
   if (name == "rm" && has_option(part, "", "no-preserve-root")) return forbid("remove-root", "rm is told to take / itself");
+  if ((name == "rm" || name == "shred") && gets_files_of_the_system(script, part))
+    return ask("remove-root", format("{} of all that find finds in the system", name));
   if (changes && !recursive) return std::nullopt;
   auto words = operands(part);
   if (name == "mv" && words.size() > 1 && !has_option(part, "t", "target-directory")) words.pop_back();
@@ -125,6 +146,10 @@ std::optional<Finding> check_remove(const Script&, const Part& part) {
     const bool whole = is_vital(placed(part, *word).text) && (word->fixed || word->pattern || word->text.starts_with('~'));
     if (whole && (recursive || word->pattern))
       return forbid("remove-root", format("{} of {}: the system or a whole home", name, quoted(shown(*word))));
+    // `rm $x /`: the variable may hold `-r`.
+    if (whole && name == "rm" && std::ranges::any_of(part.argv, may_hold_options))
+      return ask("remove-root",
+                 format("an option of rm is only known at run time, and {} is the system or a home", quoted(shown(*word))));
     if (recursive && (changes ? word->expands : name == "rm" && !word->fixed)) {
       const bool all = is_vital(word->text) || word->text.empty();
       return ask("remove-root", format("what it {} is only known at run time{}: {}", changes ? "changes" : "deletes",
@@ -225,6 +250,50 @@ bool interprets_stdin(const Part& part) noexcept {
   return true;
 }
 
+// Where `part` saves what it fetches: `curl -o x`, `wget u/x`, `curl u > x`.
+std::vector<std::string> saved_by(const Part& part) {
+  std::vector<std::string> files;
+  for (const Word& place : written_places(part)) {
+    if (place.fixed) files.push_back(normal_place(placed(part, place).text));
+  }
+  for (const Redirect& redirect : part.redirects) {
+    if (writes(redirect) && redirect.target.fixed) files.push_back(normal_place(placed(part, redirect.target).text));
+  }
+  for (const Word* word : operands(part)) {
+    const std::size_t slash = word->text.rfind('/');
+    const Word name{.text = word->text.substr(slash == std::string::npos ? 0 : slash + 1)};
+    if (word->fixed && !name.text.empty()) files.push_back(normal_place(placed(part, name).text));
+  }
+  return files;
+}
+
+// `curl -o x u; sh x`, `wget u/x && ./x`: what came before in the same text saved what is run here.
+std::optional<Finding> check_saved(const Script& script, const Part& part) {
+  const std::string_view name = program_name(part);
+  std::vector<std::string> runs;
+  const bool interprets = is_shell(name) || name == "source" || name == "." || is_one_of(kInterpreters, name);
+  if (name.empty()) return std::nullopt;
+  if (part.argv[0].text.find('/') != std::string::npos) runs.push_back(normal_place(placed(part, part.argv[0]).text));
+  if (interprets) {
+    for (const Word* word : operands(part)) {
+      if (word->fixed) runs.push_back(normal_place(placed(part, *word).text));
+    }
+  }
+  if (runs.empty()) return std::nullopt;
+  constexpr int kMostLooked = 64;  // the time grows with downloads times shells
+  int looked = 0;
+  for (const Part& from : script.parts) {
+    if (&from == &part) break;
+    if (!is_one_of(kDownloaders, program_name(from))) continue;
+    if (++looked > kMostLooked) return ask("download-to-shell", format("{} may run one of many downloads", name));
+    for (const std::string& file : saved_by(from)) {
+      if (std::ranges::find(runs, file) != runs.end())
+        return ask("download-to-shell", format("{} runs what {} downloads to {}", name, program_name(from), quoted(file)));
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Finding> check_download(const Script& script, const Part& part) {
   const std::string_view name = program_name(part);
   if (interprets_stdin(part)) {
@@ -233,7 +302,7 @@ std::optional<Finding> check_download(const Script& script, const Part& part) {
     if (!part.upstream.empty()) return ask("shell-input", format("{} runs text that comes through a pipe", name));
   }
   const bool runs_words = is_shell(name) || name == "eval" || name == "source" || name == "." || is_one_of(kInterpreters, name);
-  if (!runs_words) return std::nullopt;
+  if (!runs_words) return check_saved(script, part);
   for (const Word& word : part.argv) {
     if (const Part* from = downloader(script, word.from))
       return forbid("download-to-shell", format("{} runs what {} downloads", name, program_name(*from)));
@@ -242,7 +311,7 @@ std::optional<Finding> check_download(const Script& script, const Part& part) {
     if (const Part* from = downloader(script, redirect.target.from))
       return forbid("download-to-shell", format("{} runs what {} downloads", name, program_name(*from)));
   }
-  return std::nullopt;
+  return check_saved(script, part);
 }
 
 std::optional<Finding> check_sudo(const Script&, const Part& part) {
@@ -317,7 +386,8 @@ constexpr Hazard kHazards[] = {
      check_mode},
     {"setuid", "modes that make a program run as its owner or group (chmod u+s, install -m 4755)", check_setuid},
     {"download-to-shell",
-     "a download that an interpreter runs: through a pipe, $(...), <(...), eval; other text that a pipe feeds to a shell",
+     "a download that an interpreter runs: through a pipe, $(...), <(...), eval, a file of the same text; other text that a pipe "
+     "feeds to a shell",
      check_download},
     {"sudo", "sudo, su, doas, pkexec", check_sudo},
     {"shutdown", "shutdown, reboot, halt, poweroff, by systemctl too", check_shutdown},

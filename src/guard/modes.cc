@@ -38,6 +38,20 @@ bool opens_to_all(std::string_view mode) noexcept {
   return false;
 }
 
+// `o=g`, `a+u`: everybody gets what the group or the owner may.
+bool copies_to_all(std::string_view mode) noexcept {
+  while (!mode.empty()) {
+    const std::size_t comma = std::min(mode.find(','), mode.size());
+    const std::string_view clause = mode.substr(0, comma);
+    const std::size_t sign = clause.find_first_of("+=");
+    if (sign != std::string_view::npos && clause.substr(0, sign).find_first_of("oa") != std::string_view::npos &&
+        clause.find_first_of("ug", sign) != std::string_view::npos)
+      return true;
+    mode.remove_prefix(std::min(comma + 1, mode.size()));
+  }
+  return false;
+}
+
 // umask of bash(1): octal what is taken away, symbolic what is left; no one named is everybody.
 bool mask_opens_to_all(std::string_view mask) {
   if (is_octal(mask)) return ((mask.back() - '0') & 2) == 0;
@@ -144,6 +158,8 @@ std::optional<ModeDoubt> open_mode(const Part& part) {
   std::optional<ModeDoubt> doubt;
   for (const Word& mode : modes_of(part, name)) {
     if (mode.fixed && opens_to_all(mode.text)) return ModeDoubt{true, format("mode {} lets everybody write", quoted(mode.text))};
+    if (mode.fixed && copies_to_all(mode.text))
+      doubt = ModeDoubt{false, format("mode {} gives everybody what others may", quoted(mode.text))};
     if (!mode.fixed)
       doubt = ModeDoubt{false, format("the mode is only known at run time, and may let everybody write: {}", quoted(shown(mode)))};
   }
