@@ -17,10 +17,9 @@ namespace belljar::guard {
 namespace {
 
 bool has_word(std::string_view list, std::string_view word) noexcept {
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t end = std::min(list.find(' ', at), list.size());
-    if (list.substr(at, end - at) == word) return true;
-    at = end + 1;
+  for (std::size_t at = list.find(word); !word.empty() && at != std::string_view::npos; at = list.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || list[at - 1] == ' ') && (end == list.size() || list[end] == ' ')) return true;
   }
   return false;
 }
