@@ -69,6 +69,7 @@ void Connection::on_event(Side side, std::uint32_t events) {
 }
 
 bool Connection::progress() {
+  if (stream_ != nullptr && stream_->gone && !over()) return give_up();
   while (step()) {
   }
   if (starved_) return false;
@@ -102,6 +103,8 @@ bool Connection::step() {
       return client_tls();
     case Phase::kServerTls:
       return server_tls();
+    case Phase::kStreams:
+      return carry_streams();
     case Phase::kExchange:
       return exchange();
     case Phase::kTunnel:
@@ -194,6 +197,7 @@ void Connection::begin_unread() {
 }
 
 bool Connection::read_head() {
+  if (stream_ != nullptr && stream_->fault) return begin_unread(), refuse(*stream_->fault);
   client_.read(kMaxHead + 1);
   const std::size_t taken = request_->feed(client_.in);
   client_.in.erase(0, taken);
@@ -203,6 +207,7 @@ bool Connection::read_head() {
   auto asked = read_request(request_->head(), request_->keeps_alive(), fault, fixed_place(), client_.secure != nullptr);
   if (!asked) return begin_unread(), refuse(std::move(fault));
   asked_ = *std::move(asked);
+  asked_.stream = stream_ != nullptr;
   take_name();
   const std::string dialled = dialled_ahead_ ? record_.address : "";
   begin_record(asked_.connect ? Protocol::kConnect : asked_.secure ? Protocol::kHttps : Protocol::kHttp);

@@ -15,6 +15,7 @@
 #include "egress/http.h"
 #include "egress/relay.h"
 #include "egress/socks.h"
+#include "egress/streams.h"
 
 namespace belljar::egress {
 
@@ -25,6 +26,8 @@ class Connection {
 
   // `id` tells epoll events apart: id * 2 + Side. `direct`: where a client of kDirect wanted to go.
   Connection(Context& context, std::uint64_t id, UniqueFd client, Way way, policy::Destination direct);
+  // Serves one stream of another connection.
+  Connection(Context& context, std::uint64_t id, Born born);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -58,6 +61,7 @@ class Connection {
     kPeek,
     kClientTls,
     kServerTls,
+    kStreams,
     kExchange,
     kTunnel,
     kClosing,
@@ -91,7 +95,7 @@ class Connection {
   bool question();
   bool answer(const DnsAnswer& answer);
   bool answer_resolved(const Resolved& resolved);
-  Culprit culprit() { return context_.culprits.find(client_.fd.get()); }
+  Culprit culprit() { return context_.culprits.find(stream_ != nullptr ? stream_->socket : client_.fd.get()); }
   bool decide();
   bool take_addresses(const Resolved& resolved);
   bool dial_next();
@@ -134,9 +138,18 @@ class Connection {
   bool server_speaks() const;
   bool peek();
   bool client_tls();
+  bool begin_streams();
+  bool carry_streams();
+  bool move_frames();
+  void bear_streams();
+  void note_malformed();
+  void set_streams_deadline(bool moved);
+  bool end_streams();
   bool begin_server_tls();
   bool server_tls();
   bool check_credentials();
+  bool check_trailers();
+  bool refuse_misplaced(const Credential& wrong);
   void guard_answers(const policy::Destination& place);
   void stop_guarding();
   std::string filter(std::string_view bytes, bool last);
@@ -174,6 +187,9 @@ class Connection {
   bool dialled_ahead_ = false;                 // its first request finds the server connected
   HttpHead head_;                              // of the request, as it goes on
   std::optional<Restorer> restorer_;           // of the answer
+  std::unique_ptr<Streams> streams_;           // kStreams: the client's HTTP/2 (connection_streams.cc)
+  std::shared_ptr<Stream> stream_;             // that this connection serves; then the client has no socket
+  enum class Carrying { kNothing, kHead, kStreams } carrying_ = Carrying::kNothing;
   Clock::time_point silence_ = Clock::time_point::max();  // when to give out the little that restorer_ holds
   bool keep_client_ = false;
   bool inside_v6_ = false;   // kPublished: ::1 after 127.0.0.1

@@ -95,7 +95,8 @@ void Connection::on_rules() {
   if (client_.eof || client_.hung || client_.broken) return (void)give_up();
   // The client has had its 200, or the head of an answer.
   const bool begun = phase_ == Phase::kTunnel || phase_ == Phase::kPeek || phase_ == Phase::kClientTls ||
-                     (tunnel_ && protocol_ == Protocol::kSocks) || (phase_ == Phase::kExchange && answer_->head_done());
+                     phase_ == Phase::kStreams || (tunnel_ && protocol_ == Protocol::kSocks) ||
+                     (phase_ == Phase::kExchange && answer_->head_done());
   if (!begun) return (void)refuse(*verdict);
   Problem problem = problem_of(*verdict);
   problem.refusal.reason = "the rules changed: " + problem.refusal.reason;
@@ -148,6 +149,7 @@ bool Connection::leave() {
 bool Connection::closing() {
   client_.flush();
   if (client_.out.empty()) client_.shut_down();
+  if (stream_ != nullptr && client_.out.empty()) return phase_ = Phase::kOver, false;
   client_.in.clear();
   for (int round = 0; round < kBudget && client_.read(kWindow) > 0; ++round) client_.in.clear();
   const bool finished = client_.broken || (client_.eof && client_.out.empty());
@@ -200,6 +202,9 @@ void Connection::on_deadline() {
       break;
     case Phase::kSocket:
       (void)fail_dial(ETIMEDOUT);
+      break;
+    case Phase::kStreams:
+      (void)end_streams();
       break;
     default:
       (void)give_up();

@@ -312,7 +312,8 @@ bool Connection::exchange() {
   const std::uint64_t passed = record_.bytes_sent + record_.bytes_received - before;
   if (passed != 0) deadline_ = Clock::now() + context_.options.timeouts.answer;
   if (answer_->done() && client_.out.empty()) return end_exchange();
-  return !starved_ && passed >= kBurst;  // stopped to be counted; there may be more
+  if (starved_) return false;
+  return passed >= kBurst || server_.may_seal();  // stopped to be counted, or the server takes more since it was read
 }
 
 // With a rate, one piece after the other; else a burst, so that a limit of bytes is seen on the way of a long message.
@@ -332,6 +333,7 @@ bool Connection::pass_request() {
     client_.read(kWindow);
     const std::size_t taken = request_->feed(client_.in);
     if (request_->fault()) return refuse(*request_->fault()), false;
+    if (!check_trailers()) return false;
     if (taken == 0) {
       if (!client_.eof && !client_.broken) return true;
       return give_up(), false;
@@ -346,7 +348,9 @@ bool Connection::pass_answer() {
   for (;;) {
     record_.bytes_received += client_.flush();
     if (is_enough(record_.bytes_received - before)) return true;
-    if (answer_->done() || client_.out.size() >= kWindow) return true;
+    if (answer_->done()) return true;
+    // Its answer waits for the client; what it takes of the request need not.
+    if (client_.out.size() >= kWindow) return server_.read(0), true;
     server_.read(kWindow);
     const bool had_head = answer_->head_done();
     const std::size_t taken = answer_->feed(server_.in);
@@ -398,7 +402,7 @@ bool Connection::answer_head() {
     record_.bytes_received += client_.out.size();  // a tunnel counts what comes from here on
     return begin_tunnel(), false;
   }
-  keep_client_ = asked_.keep_alive && head.version == 11 && !answer_->needs_end();
+  keep_client_ = asked_.keep_alive && head.version == 11 && !answer_->needs_end() && !asked_.stream;
   client_.out += returned_head(head, keep_client_, false);
   if (head.status < 200) begin_answer();
   return true;

@@ -102,6 +102,7 @@ bool Connection::peek() {
 bool Connection::client_tls() {
   const auto state = client_.shake_hands();
   if (state == SecureStream::State::kMore) return (client_.eof || client_.broken) && leave();
+  if (state == SecureStream::State::kReady && client_.secure->protocol() == "h2") return begin_streams();
   if (state == SecureStream::State::kReady) {
     enter(Phase::kFirstByte, context_.options.timeouts.idle_client);
     return true;
@@ -122,7 +123,7 @@ bool Connection::client_tls() {
 }
 
 bool Connection::begin_server_tls() {
-  auto stream = context_.options.interceptor->connect(asked_.destination.host);
+  auto stream = context_.options.interceptor->connect(asked_.destination.host, asked_.stream ? Offer::kHttp2 : Offer::kHttp1);
   if (stream == nullptr)
     return refuse(Problem{.reason = "tls", .refusal = {502, "tls_protocol_error", "TLS with the server cannot begin", ""}});
   server_.begin_secure(std::move(stream));
@@ -146,25 +147,36 @@ bool Connection::server_tls() {
 
 // --- credentials
 
+bool Connection::refuse_misplaced(const Credential& wrong) {
+  const std::string where =
+      asked_.secure ? to_string(asked_.destination) : format("{} in the clear", to_string(asked_.destination));
+  return refuse(Problem{.reason = "credential",
+                        .refusal = {403, "http_request_denied", format("the credential {} is not for {}", wrong.rule.name, where),
+                                    asked_.secure ? "network.credentials names its hosts" : "use https://"},
+                        .violation = true,
+                        .rule_key = "network.credentials",
+                        .rule = wrong.rule.text});
+}
+
 // False: refused. What goes on is head_ from here.
 bool Connection::check_credentials() {
   const Credentials& credentials = context_.options.credentials;
   head_ = request_->head();
   guard_answers(asked_.destination);
   if (credentials.empty()) return true;
-  if (const Credential* wrong = credentials.find_misplaced(head_, asked_)) {
-    const std::string where =
-        asked_.secure ? to_string(asked_.destination) : format("{} in the clear", to_string(asked_.destination));
-    Problem problem{.reason = "credential",
-                    .refusal = {403, "http_request_denied", format("the credential {} is not for {}", wrong->rule.name, where),
-                                asked_.secure ? "network.credentials names its hosts" : "use https://"},
-                    .violation = true,
-                    .rule_key = "network.credentials",
-                    .rule = wrong->rule.text};
-    return refuse(std::move(problem)), false;
-  }
+  if (const Credential* wrong = credentials.find_misplaced(head_, asked_)) return refuse_misplaced(*wrong), false;
   (void)credentials.put_in(head_, asked_);
   return true;
+}
+
+// False: refused. Nothing is put into them, as into a body.
+bool Connection::check_trailers() {
+  const Credentials& credentials = context_.options.credentials;
+  if (credentials.empty() || request_->trailers().empty()) return true;
+  HttpHead trailers;
+  trailers.fields = request_->trailers();
+  const Credential* const wrong = credentials.find_misplaced(trailers, asked_);
+  return wrong == nullptr || (refuse_misplaced(*wrong), false);
 }
 
 void Connection::stop_guarding() {
@@ -226,7 +238,11 @@ void Connection::deliver(std::string_view raw) {
   }
   const bool done = answer_->done();
   deliver_body(filter(answer_->take_body(), done));
-  if (done && find_field(answer_->head(), "Transfer-Encoding") != nullptr) client_.out += "0\r\n\r\n";
+  if (!done || find_field(answer_->head(), "Transfer-Encoding") == nullptr) return;
+  client_.out += "0\r\n";
+  for (const HttpField& field : answer_->trailers())
+    client_.out += format("{}: {}\r\n", restorer_->restore(field.name), restorer_->restore(field.value));
+  client_.out += "\r\n";
 }
 
 void Connection::deliver_body(const std::string& body) {

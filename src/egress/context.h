@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,19 @@
 #include "egress/lookups.h"
 #include "egress/proxy.h"
 #include "egress/relay.h"
+#include "egress/streams.h"
 
 namespace belljar::egress {
+
+// A stream that has begun on a client's connection, and what the connection that will serve it has of that one.
+struct Born {
+  std::shared_ptr<Stream> stream;
+  std::uint64_t carrier = 0;  // id
+  Way way = Way::kProxy;
+  policy::Destination direct, place;  // `place`: whose TLS was looked into
+  End server;                         // of the first: what was dialled for the tunnel
+  std::string address;
+};
 
 // What connections share. Owned by the proxy's thread.
 struct Context {
@@ -35,7 +47,9 @@ struct Context {
   std::chrono::steady_clock::time_point credited;
   PipePool pipes;
   EgressLog log;
-  std::vector<policy::Ip> own;  // addresses of this machine
+  std::vector<Born> born;         // streams that nobody serves yet
+  std::set<std::uint64_t> woken;  // connections that another one has given something to do
+  std::vector<policy::Ip> own;    // addresses of this machine
   std::chrono::steady_clock::time_point own_until;
 
   bool is_own(const policy::Ip& ip);

@@ -98,7 +98,8 @@ bool is_known_to(const Credential& credential, const policy::Host& host) {
 
 // Fields of a request for an answer in pieces, or compressed: it could bring a value back that nobody here recognises.
 bool hides_answer(std::string_view name) {
-  for (const std::string_view asks : {"Accept-Encoding", "Range", "If-Range", "Request-Range", "Sec-WebSocket-Extensions"}) {
+  for (const std::string_view asks : {"Accept-Encoding", "Range", "If-Range", "Request-Range", "Sec-WebSocket-Extensions",
+                                      "grpc-accept-encoding", "connect-accept-encoding"}) {
     if (same_name(name, asks)) return true;
   }
   return false;

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "policy/host.h"
@@ -51,7 +52,7 @@ class Parser final : public http::basic_parser<isRequest> {
     this->header_limit(static_cast<std::uint32_t>(kMaxHead));
     this->body_limit(boost::none);
   }
-  bool trailers = false;
+  std::vector<HttpField> trailers;
   bool keep_body = false;
   std::string body;
 
@@ -67,7 +68,7 @@ class Parser final : public http::basic_parser<isRequest> {
     head_.version = version;
   }
   void on_field_impl(http::field, string_view name, string_view value, ErrorCode&) override {
-    if (this->is_header_done()) trailers = true;
+    if (this->is_header_done()) trailers.push_back({text_of(name), text_of(value)});
     else head_.fields.push_back({text_of(name), text_of(value)});
   }
   void on_header_impl(ErrorCode&) override {}
@@ -93,7 +94,7 @@ class AnyParser {
   virtual bool done() const = 0;
   virtual bool needs_end() const = 0;
   virtual bool keeps_alive() const = 0;
-  virtual bool trailers() const = 0;
+  virtual const std::vector<HttpField>& trailers() const = 0;
   virtual void keep_body() = 0;
   virtual std::string take_body() = 0;
 };
@@ -111,7 +112,7 @@ class Wrapped final : public AnyParser {
   bool done() const override { return parser_.is_done(); }
   bool needs_end() const override { return parser_.need_eof(); }
   bool keeps_alive() const override { return parser_.keep_alive(); }
-  bool trailers() const override { return parser_.trailers; }
+  const std::vector<HttpField>& trailers() const override { return parser_.trailers; }
   void keep_body() override { parser_.keep_body = true; }
   std::string take_body() override { return std::exchange(parser_.body, {}); }
 
@@ -240,10 +241,12 @@ const std::string* find_field(const HttpHead& head, std::string_view name) {
   return found == head.fields.end() ? nullptr : &found->value;
 }
 
-// Every field and every member of its list: a client undoes them all.
+// Every field and every member of its list: a client undoes them all. gRPC and Connect compress each message of a body.
 bool is_encoded(const HttpHead& head) {
   const bool content = std::ranges::any_of(head.fields, [](const HttpField& field) {
-    return same_name(field.name, "Content-Encoding") && any_listed(field.value, is_coding);
+    const bool names_coding = same_name(field.name, "Content-Encoding") || same_name(field.name, "grpc-encoding") ||
+                              same_name(field.name, "connect-content-encoding");
+    return names_coding && any_listed(field.value, is_coding);
   });
   const auto codings = count_fields(head, "Transfer-Encoding");
   return content || codings > 1 || (codings == 1 && !is_chunked(head));
@@ -253,7 +256,7 @@ struct HttpReader::State {
   HttpHead head;
   std::unique_ptr<AnyParser> parser;
   std::optional<HttpFault> fault;
-  bool request = false;
+  bool request = false, may_trail = false;
 
   void fail(int status, std::string reason) {
     if (!fault) fault = HttpFault{status, std::move(reason)};
@@ -266,7 +269,7 @@ std::size_t HttpReader::State::put(std::string_view data) {
   ErrorCode error;
   const std::size_t taken = parser->put(data, error);
   if (error && error != http::error::need_more) fail(400, "malformed HTTP: " + error.message());
-  if (request && parser->trailers()) fail(400, "trailers after a chunked body");
+  if (request && !may_trail && !parser->trailers().empty()) fail(400, "trailers after a chunked body");
   // Nothing of a body is left lying but a line around a chunk, which waits for its CRLF.
   if (request && taken == 0 && has_bare_lf(data)) fail(400, "a line that ends in a bare LF");
   return fault ? 0 : taken;
@@ -314,6 +317,8 @@ std::size_t HttpReader::feed(std::string_view data) {
 
 bool HttpReader::head_done() const noexcept { return state_->parser->header_done(); }
 bool HttpReader::done() const noexcept { return head_done() && state_->parser->done(); }
+void HttpReader::allow_trailers() { state_->may_trail = true; }
+const std::vector<HttpField>& HttpReader::trailers() const noexcept { return state_->parser->trailers(); }
 void HttpReader::keep_body() { state_->parser->keep_body(); }
 std::string HttpReader::take_body() { return state_->parser->take_body(); }
 bool HttpReader::needs_end() const noexcept { return state_->parser->needs_end(); }
@@ -380,17 +385,23 @@ std::string forwarded_head(const HttpHead& head, const ProxyRequest& request, co
   const std::string place = upstream == nullptr ? "" : "http://" + host;
   std::string text = format("{} {}{} HTTP/1.{}\r\nHost: {}\r\n", head.method, place, request.path, head.version % 10, host);
   if (upstream != nullptr) text += proxy_authorization(*upstream);
+  bool takes_trailers = false;
   for (const HttpField& field : head.fields) {
-    if (!same_name(field.name, "Host") && !is_ours(head, field.name)) text += field_line(field);
+    const bool kept = request.stream && same_name(field.name, "Trailer");
+    takes_trailers = takes_trailers || (request.stream && same_name(field.name, "TE") && lists(field.value, "trailers"));
+    if (!same_name(field.name, "Host") && (kept || !is_ours(head, field.name))) text += field_line(field);
   }
-  text += request.upgrade ? "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n" : "Connection: close\r\n\r\n";
+  if (takes_trailers) text += "TE: trailers\r\n";
+  text += request.upgrade  ? "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+          : takes_trailers ? "Connection: close, TE\r\n\r\n"
+                           : "Connection: close\r\n\r\n";
   return text;
 }
 
 std::string returned_head(const HttpHead& head, bool keep_alive, bool upgrade) {
   std::string text = format("HTTP/1.{} {} {}\r\n", head.version % 10, head.status, head.phrase);
   for (const HttpField& field : head.fields) {
-    if (!is_ours(head, field.name)) text += field_line(field);
+    if (!is_ours(head, field.name) || same_name(field.name, "Trailer")) text += field_line(field);
     else if (upgrade && same_name(field.name, "Upgrade")) text += field_line(field);
   }
   if (upgrade) text += "Connection: Upgrade\r\n";

@@ -46,6 +46,7 @@ class HttpReader {
   explicit HttpReader(Kind kind, bool no_body = false);
   void keep_body();         // before the head is done: from then on take_body() has what was in the frames
   std::string take_body();  // what feed() found since
+  void allow_trailers();    // of a request: else they are a fault
   HttpReader(HttpReader&&) noexcept;
   HttpReader& operator=(HttpReader&&) noexcept;
   ~HttpReader();
@@ -61,6 +62,7 @@ class HttpReader {
   bool keeps_alive() const noexcept;  // by version and Connection
   const std::optional<HttpFault>& fault() const noexcept;
   const HttpHead& head() const noexcept;
+  const std::vector<HttpField>& trailers() const noexcept;  // the fields after a chunked body
 
  private:
   struct State;
@@ -81,6 +83,7 @@ struct ProxyRequest {
   bool upgrade = false;       // to websocket, the one protocol that is passed on
   bool secure = false;        // came through TLS that is looked into
   bool keep_alive = true;     // with the client
+  bool stream = false;        // one of several on its connection (HTTP/2): what is for its trailers goes on as well
 };
 
 // Judges a request head as a whole. `direct`: the client thinks that it talks to that place itself, so its targets are paths;

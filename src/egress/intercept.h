@@ -1,10 +1,11 @@
 // The seam to TLS: what a connection that is looked into needs of it, without a header of OpenSSL. Bytes in, bytes out; no socket.
 //
-// src/egress/tls holds the one implementation. It is linked where it is used (belljar-tls, the library), never into the program
-// that an ordinary run is (docs/design/egress.md, "Why belljar-tls").
+// src/egress/tls holds the one implementation, src/egress/h2 what it knows of HTTP/2. It is linked where it is used (belljar-tls,
+// the library), never into the program that an ordinary run is (docs/design/egress.md, "Why belljar-tls").
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,7 +24,8 @@ struct TlsFault {
   std::string text;    // what happened, as the end of a sentence
 };
 
-// One TLS connection. Used by one thread.
+// What stands between a socket's bytes and what they mean: TLS, HTTP/2 in it, or one stream of that (streams.h). Used by one
+// thread.
 class SecureStream {
  public:
   enum class State { kMore, kReady, kFailed };
@@ -36,21 +38,34 @@ class SecureStream {
   // Adds what was decrypted until `plain` holds `most` bytes. True: there may be more without another put().
   virtual bool open(std::string& plain, std::size_t most) = 0;
   virtual void seal(std::string_view plain) = 0;
-  virtual bool ended() const = 0;   // the peer said that it sends no more
-  virtual bool broken() const = 0;  // an alert, or bytes that are no TLS
-  virtual void end() = 0;           // says to the peer that we send no more
+  virtual std::size_t room() const { return SIZE_MAX; }  // of seal(), before the peer takes some
+  // It bounds by itself what it holds, and the peer's words about that must not wait behind what nobody takes.
+  virtual bool reads_ahead() const { return false; }
+  virtual std::string protocol() const { return {}; }  // once kReady: what ALPN came to; empty: nothing
+  virtual bool ended() const = 0;                      // the peer said that it sends no more
+  virtual bool broken() const = 0;                     // an alert, or bytes that are no TLS
+  virtual void end() = 0;                              // says to the peer that we send no more
+  virtual void abort() {}                              // what it has is cut short
   virtual const TlsFault& fault() const = 0;
 };
+
+class Streams;
+
+// What is offered to a server by ALPN. kHttp2: that first, then HTTP/1.1; what is read and written is HTTP/1.1's text in any case.
+enum class Offer { kHttp1, kHttp2 };
 
 // The authority of one sandbox. Its key is made with it and leaves it never. Used by one thread at a time.
 class Interceptor {
  public:
   virtual ~Interceptor() = default;
   // Towards the client, as `host`: with a certificate of ours. A ClientHello that names another server is refused
-  // (unrecognized_name, RFC 6066); so is one whose ALPN has no http/1.1 (no_application_protocol, RFC 7301).
+  // (unrecognized_name, RFC 6066); so is one whose ALPN has neither h2 nor http/1.1 (no_application_protocol, RFC 7301). h2 is
+  // taken where it is offered.
   virtual std::unique_ptr<SecureStream> accept(const policy::Host& host) = 0;
   // Towards the server: its certificate must be valid for `host` and lead to a root that is trusted here.
-  virtual std::unique_ptr<SecureStream> connect(const policy::Host& host) = 0;
+  virtual std::unique_ptr<SecureStream> connect(const policy::Host& host, Offer offer = Offer::kHttp1) = 0;
+  // HTTP/2 with a client whose protocol() is "h2".
+  virtual std::unique_ptr<Streams> begin_streams() = 0;
   // Files for the inside: the machine's roots and ours, as PEM and as a Java key store.
   virtual std::string bundle() const = 0;
   virtual std::string java_store() const = 0;

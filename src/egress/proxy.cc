@@ -87,6 +87,7 @@ struct Proxy::State {
   void serve_dns();
   void take_inner();
   void take_answers();
+  void bear_streams();
   void advance(std::uint64_t id);
   void sweep();
   void do_asked();
@@ -102,7 +103,7 @@ void Proxy::State::watch(int fd, std::uint64_t token) const {
 }
 
 int Proxy::State::patience() const {
-  if (!ready.empty() || more_dns) return 0;
+  if (!ready.empty() || !context.woken.empty() || more_dns) return 0;
   constexpr int kTick = 10;  // milliseconds
   if (!starved.empty()) return kTick;
   if (next_sweep == Clock::time_point::max()) return -1;
@@ -118,6 +119,8 @@ void Proxy::State::loop() {
     for (int i = 0; i < count; ++i) dispatch(events[i], stopping);
     if (more_dns) serve_dns();
     if (!starved.empty() && context.has_credit()) ready.merge(starved);
+    ready.merge(context.woken);
+    context.woken.clear();
     for (const std::uint64_t id : std::exchange(ready, {})) advance(id);
     if (Clock::now() >= next_sweep) sweep();
     if (rung) do_asked();
@@ -237,6 +240,21 @@ void Proxy::State::take_answers() {
   }
 }
 
+// Each is a connection like any other, and counts as one.
+void Proxy::State::bear_streams() {
+  for (Born& born : std::exchange(context.born, {})) {
+    if (born.stream->gone) continue;
+    if (connections.size() >= context.options.max_connections) {
+      born.stream->aborted = born.stream->turned_away = true;
+      context.woken.insert(born.carrier);
+      continue;
+    }
+    const std::uint64_t id = next_id++;
+    connections.emplace(id, std::make_unique<Connection>(context, id, std::move(born)));
+    ready.insert(id);
+  }
+}
+
 void Proxy::State::advance(std::uint64_t id) {
   const auto found = connections.find(id);
   if (found == connections.end()) return;
@@ -244,10 +262,11 @@ void Proxy::State::advance(std::uint64_t id) {
   if (found->second->waits_for_credit()) starved.insert(id);
   if (!found->second->over()) {
     next_sweep = std::min(next_sweep, found->second->deadline());
-    return;
+  } else {
+    connections.erase(found);
+    if (paused) resume();
   }
-  connections.erase(found);
-  if (paused) resume();
+  if (!context.born.empty()) bear_streams();
 }
 
 void Proxy::State::sweep() {

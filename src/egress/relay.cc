@@ -38,7 +38,7 @@ std::size_t End::read_secure(std::size_t most) {
     more_ = secure->open(in, most);
     if (secure->ended()) eof = true, cut = false;
     if (secure->broken()) broken = true;
-  } while (!more_ && in.size() < most && receive());
+  } while ((secure->reads_ahead() || (!more_ && in.size() < most)) && receive());
   if (eof || broken) more_ = false;
   wire_ += secure->take();  // what TLS itself has to say
   (void)send_wire();
@@ -78,15 +78,15 @@ std::size_t End::flush_secure() {
     if (!send_wire()) return total;
     out.erase(0, sealed_);
     total += std::exchange(sealed_, 0);
-    if (out.empty()) return total;
-    sealed_ = std::min(out.size(), kCopy);
+    sealed_ = std::min({out.size(), kCopy, secure->room()});
+    if (sealed_ == 0) return total;
     secure->seal(std::string_view(out).substr(0, sealed_));
     wire_ += secure->take();
   }
 }
 
 std::size_t End::read(std::size_t most) {
-  if (secure) return in.size() < most ? read_secure(most) : 0;
+  if (secure) return in.size() < most || secure->reads_ahead() ? read_secure(most) : 0;
   std::size_t total = 0;
   while (readable && !eof && !broken && in.size() < most) {
     char buffer[16384];
@@ -118,11 +118,13 @@ void End::shut_down() {
     wire_ += secure->take();
     (void)send_wire();  // a peer that takes nothing more need not hear that nothing more comes
   }
+  if (!shut && secure && !fd.valid()) secure->end();  // a stream
   if (!shut && fd.valid()) ::shutdown(fd.get(), SHUT_WR);
   shut = true;
 }
 
-void End::abort() noexcept {
+void End::abort() {
+  if (secure) secure->abort();
   if (!fd.valid()) return;
   const linger none{1, 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);

@@ -16,7 +16,8 @@
 
 namespace belljar::egress {
 
-// One socket. `readable` and `writable` are what edge-triggered epoll said last; a call that would block clears them.
+// One socket, or with `secure` alone one stream of a connection that carries several. `readable` and `writable` are what
+// edge-triggered epoll said last; a call that would block clears them.
 struct End {
   UniqueFd fd;
   bool readable = false, writable = false;
@@ -39,7 +40,8 @@ struct End {
   bool may_read() const noexcept { return readable || more_; }
   void shut_down();
   // Closes so that the peer sees a reset: what it has is cut short.
-  void abort() noexcept;
+  void abort();
+  bool may_seal() const { return secure != nullptr && !out.empty() && secure->room() != 0; }
 
  private:
   bool receive();    // some bytes of the socket into `secure`; false: none

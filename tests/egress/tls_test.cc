@@ -108,7 +108,8 @@ TEST(TlsTowardsTheClient, TheNameItAskedForIsServedAndAnotherIsNot) {
     const unsigned char* chosen = nullptr;
     unsigned size = 0;
     SSL_get0_alpn_selected(peer.ssl.get(), &chosen, &size);
-    EXPECT_EQ(std::string(reinterpret_cast<const char*>(chosen), size), "http/1.1");
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(chosen), size), "h2");
+    EXPECT_EQ(stream->protocol(), "h2");
   }
   for (const char* sni : {"other.test", "web.test.other.test", "sub.web.test"}) {
     const Peer peer = client_of(*interceptor, sni, "");
@@ -124,7 +125,9 @@ TEST(TlsTowardsTheClient, TheBetterHttpOfThoseOfferedIsSpoken) {
   const auto interceptor = make_interceptor({}).value();
   for (const auto& [offered, spoken] : {std::pair("\x08http/1.0", "http/1.0"),
                                         {"\x08http/1.0\x08http/1.1", "http/1.1"},
-                                        {"\x02h2\x08http/1.1\x08http/1.0", "http/1.1"}}) {
+                                        {"\x08http/1.1", "http/1.1"},
+                                        {"\x02h2", "h2"},
+                                        {"\x08http/1.0\x08http/1.1\x02h2", "h2"}}) {
     const Peer peer = client_of(*interceptor, "web.test", offered);
     const auto stream = interceptor->accept(host("web.test"));
     EXPECT_EQ(shake(peer, *stream), State::kReady) << offered << stream->fault().text;
@@ -135,9 +138,9 @@ TEST(TlsTowardsTheClient, TheBetterHttpOfThoseOfferedIsSpoken) {
   }
 }
 
-TEST(TlsTowardsTheClient, OneThatSpeaksOnlyHttp2IsTold) {
+TEST(TlsTowardsTheClient, OneThatSpeaksNoHttpThatIsReadIsTold) {
   const auto interceptor = make_interceptor({}).value();
-  const Peer peer = client_of(*interceptor, "web.test", "\x02h2");
+  const Peer peer = client_of(*interceptor, "web.test", "\x02h3\x04smtp");
   const auto stream = interceptor->accept(host("web.test"));
   EXPECT_EQ(shake(peer, *stream), State::kFailed);
   EXPECT_EQ(stream->fault().reason, "tls-alpn");

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/format.h"
+#include "egress/h2/client_side.h"
+#include "egress/h2/server_side.h"
 #include "egress/tls/authority.h"
 #include "egress/tls/stream.h"
 #include "egress/tls/trust.h"
@@ -15,8 +17,9 @@
 namespace belljar::egress::tls {
 namespace {
 
-constexpr std::string_view kSpoken[] = {"http/1.1", "http/1.0"};  // the better one first
-constexpr unsigned char kOffered[] = "\x08http/1.1";
+constexpr std::string_view kSpoken[] = {"h2", "http/1.1", "http/1.0"};  // the better one first
+constexpr unsigned char kHttp1[] = "\x08http/1.1";
+constexpr unsigned char kHttp2[] = "\x02h2\x08http/1.1";
 constexpr std::size_t kMostSessions = 256;
 
 // The name in SNI as the rules spell it: case and a last dot do not count.
@@ -36,7 +39,8 @@ int on_server_name(SSL* ssl, int* alert, void*) {
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// HTTP/1.1 and 1.0 are what is read here; a client that speaks nothing else has to be told so.
+// HTTP/2, 1.1 and 1.0 are what is read here; a client that speaks nothing else has to be told so. Who wants a WebSocket offers
+// http/1.1 alone, since we do not take one in HTTP/2 (RFC 8441).
 int on_alpn(SSL* ssl, const unsigned char** chosen, unsigned char* size, const unsigned char* list, unsigned length, void*) {
   for (const std::string_view spoken : kSpoken) {
     for (unsigned at = 0; at < length; at += 1U + list[at]) {
@@ -48,7 +52,7 @@ int on_alpn(SSL* ssl, const unsigned char** chosen, unsigned char* size, const u
     }
   }
   Stream::of(ssl).set_fault(
-      {"tls-alpn", "tls_protocol_error", "the client offers no http/1.1 (ALPN), and no other is looked into"});
+      {"tls-alpn", "tls_protocol_error", "the client offers neither h2 nor http/1.1 (ALPN), and no other is looked into"});
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
@@ -77,7 +81,7 @@ class OpensslInterceptor final : public Interceptor {
     return std::make_unique<Stream>(std::move(ssl), host.name);
   }
 
-  std::unique_ptr<SecureStream> connect(const policy::Host& host) override {
+  std::unique_ptr<SecureStream> connect(const policy::Host& host, Offer offer) override {
     load_roots();
     SslPtr ssl(SSL_new(client_.get()));
     if (!ssl) return ERR_clear_error(), nullptr;
@@ -90,8 +94,12 @@ class OpensslInterceptor final : public Interceptor {
     if (!set) return ERR_clear_error(), nullptr;
     if (const auto kept = sessions_.find(name); kept != sessions_.end()) SSL_set_session(ssl.get(), kept->second.get());
     SSL_set_connect_state(ssl.get());
-    return std::make_unique<Stream>(std::move(ssl), name);
+    if (offer == Offer::kHttp1) return std::make_unique<Stream>(std::move(ssl), name);
+    SSL_set_alpn_protos(ssl.get(), kHttp2, sizeof kHttp2 - 1);
+    return h2::speak_to_server(std::make_unique<Stream>(std::move(ssl), name));
   }
+
+  std::unique_ptr<Streams> begin_streams() override { return h2::make_streams(); }
 
   std::string bundle() const override {
     return roots_ + (roots_.empty() || roots_.ends_with('\n') ? "" : "\n") + extra_ +
@@ -118,7 +126,7 @@ class OpensslInterceptor final : public Interceptor {
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
-    SSL_CTX_set_alpn_protos(context, kOffered, sizeof kOffered - 1);
+    SSL_CTX_set_alpn_protos(context, kHttp1, sizeof kHttp1 - 1);
     SSL_CTX_set_app_data(context, this);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
     SSL_CTX_sess_set_new_cb(context, [](SSL* ssl, SSL_SESSION* session) {

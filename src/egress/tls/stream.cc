@@ -97,4 +97,11 @@ void Stream::end() {
   ERR_clear_error();
 }
 
+std::string Stream::protocol() const {
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(ssl_.get(), &name, &size);
+  return {reinterpret_cast<const char*>(name), size};
+}
+
 }  // namespace belljar::egress::tls

@@ -22,6 +22,7 @@ class Stream final : public SecureStream {
   bool ended() const override { return ended_; }
   bool broken() const override { return broken_; }
   void end() override;
+  std::string protocol() const override;
   const TlsFault& fault() const override { return fault_; }
 
   const std::string& expected() const noexcept { return expected_; }

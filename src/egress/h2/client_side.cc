@@ -1,0 +1,305 @@
+#include "egress/h2/client_side.h"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "egress/h2/session.h"
+
+namespace belljar::egress::h2 {
+namespace {
+
+constexpr std::int32_t kConnectionWindow = 1 << 20;  // opened again at once: what holds a client back are its streams' windows
+
+// One stream, and what of its answer is still to be sent.
+struct Open {
+  std::shared_ptr<Stream> stream = std::make_shared<Stream>();
+  FieldSection section;
+  bool opened = false;  // its request's head was whole
+  std::optional<HttpReader> answer;
+  bool head_request = false, submitted = false, over = false;
+  Outgoing outgoing;
+  std::optional<Allowance::Clock::time_point> finished_at;  // the answer, before the request
+  std::size_t held = 0;                                     // of the answer when frames were last taken, or before they were
+};
+
+class ClientSide final : public Streams {
+ public:
+  explicit ClientSide(const ClientLimits& limits)
+      : resets_(limits.resets, limits.resets_per_second), idle_frames_(limits.idle_frames, limits.idle_frames_per_second) {
+    const CallbacksPtr callbacks = make_callbacks();
+    set_callbacks(callbacks.get());
+    const OptionPtr options = make_options();
+    nghttp2_session* raw = nullptr;
+    if (nghttp2_session_server_new2(&raw, callbacks.get(), this, options.get()) != 0) {
+      failed_ = true;
+      return;
+    }
+    session_.reset(raw);
+    const nghttp2_settings_entry settings[] = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.streams},
+                                               {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.window},
+                                               {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, kMaxHead}};
+    failed_ = submit_settings(raw, settings, std::size(settings)) != 0 ||
+              nghttp2_session_set_local_window_size(raw, NGHTTP2_FLAG_NONE, 0, kConnectionWindow) != 0;
+  }
+  ~ClientSide() override {
+    for (auto& [id, open] : open_) leave(open);
+  }
+  ClientSide(const ClientSide&) = delete;
+  ClientSide& operator=(const ClientSide&) = delete;
+
+  void put(std::string_view plain) override {
+    if (failed_ || plain.empty()) return;
+    const auto taken = nghttp2_session_mem_recv(session_.get(), reinterpret_cast<const std::uint8_t*>(plain.data()), plain.size());
+    if (taken < 0) failed_ = true;
+  }
+  std::string take(std::size_t most) override {
+    if (failed_) return {};
+    for (auto& [id, open] : open_) look_at(id, open);
+    std::string frames = take_frames(session_.get(), most);
+    for (auto& [id, open] : open_) {
+      Stream& stream = *open.stream;
+      stream.waiting = open.outgoing.body.size();
+      const std::size_t held = stream.answer.size() + stream.waiting;
+      if (held < std::exchange(open.held, held)) stream.tell_server();
+    }
+    return frames;
+  }
+  std::vector<std::shared_ptr<Stream>> take_opened() override { return std::exchange(opened_, {}); }
+  std::size_t take_malformed() override { return std::exchange(malformed_, 0); }
+  std::size_t count() const override { return open_.size(); }
+  bool reads_head() const override { return head_of_ != 0; }
+  void end() override { terminate(NGHTTP2_NO_ERROR); }
+  bool over() const override {
+    return failed_ || (nghttp2_session_want_read(session_.get()) == 0 && nghttp2_session_want_write(session_.get()) == 0);
+  }
+
+ private:
+  static ClientSide& of(void* self) { return *static_cast<ClientSide*>(self); }
+  void set_callbacks(nghttp2_session_callbacks* callbacks);
+  int begin_frame(const nghttp2_frame_hd& frame);
+  int begin_fields(const nghttp2_frame& frame);
+  int add_field(const nghttp2_frame& frame, std::string_view name, std::string_view value);
+  int take_frame(const nghttp2_frame& frame);
+  int add_body(std::int32_t id, std::string_view bytes);
+  void let_finish(std::int32_t id, Open& open);
+  void sent_frame(const nghttp2_frame& frame);
+  void close(std::int32_t id);
+  void begin_request(Open& open, bool whole);
+  void end_request(std::int32_t id, Open& open);
+  void look_at(std::int32_t id, Open& open);
+  void read_answer(std::int32_t id, Open& open);
+  void send_head(std::int32_t id, Open& open);
+  void reset(std::int32_t id, Open& open, std::uint32_t code);
+  static void leave(Open& open) {
+    open.stream->gone = true;
+    open.stream->tell_server();
+  }
+  void terminate(std::uint32_t code) {
+    if (!failed_) nghttp2_session_terminate_session(session_.get(), code);
+  }
+  Open* find(std::int32_t id) {
+    const auto found = open_.find(id);
+    return found == open_.end() ? nullptr : &found->second;
+  }
+
+  SessionPtr session_;
+  std::map<std::int32_t, Open> open_;
+  std::vector<std::shared_ptr<Stream>> opened_;
+  std::size_t malformed_ = 0;
+  std::int32_t head_of_ = 0;  // the stream whose fields are not whole yet
+  bool failed_ = false;
+  Allowance resets_, idle_frames_;
+};
+
+void ClientSide::set_callbacks(nghttp2_session_callbacks* callbacks) {
+  nghttp2_session_callbacks_set_on_begin_frame_callback(
+      callbacks, [](nghttp2_session*, const nghttp2_frame_hd* frame, void* self) { return of(self).begin_frame(*frame); });
+  nghttp2_session_callbacks_set_on_begin_headers_callback(
+      callbacks, [](nghttp2_session*, const nghttp2_frame* frame, void* self) { return of(self).begin_fields(*frame); });
+  nghttp2_session_callbacks_set_on_header_callback(
+      callbacks, [](nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name, std::size_t name_size,
+                    const std::uint8_t* value, std::size_t value_size, std::uint8_t, void* self) {
+        return of(self).add_field(*frame, {reinterpret_cast<const char*>(name), name_size},
+                                  {reinterpret_cast<const char*>(value), value_size});
+      });
+  // Without it the library passes over such a field, and somebody else could see it.
+  nghttp2_session_callbacks_set_on_invalid_header_callback(
+      callbacks, [](nghttp2_session*, const nghttp2_frame*, const std::uint8_t*, std::size_t, const std::uint8_t*, std::size_t,
+                    std::uint8_t, void*) { return static_cast<int>(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE); });
+  nghttp2_session_callbacks_set_on_frame_recv_callback(
+      callbacks, [](nghttp2_session*, const nghttp2_frame* frame, void* self) { return of(self).take_frame(*frame); });
+  nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
+      callbacks, [](nghttp2_session*, std::uint8_t, std::int32_t id, const std::uint8_t* data, std::size_t size, void* self) {
+        return of(self).add_body(id, {reinterpret_cast<const char*>(data), size});
+      });
+  nghttp2_session_callbacks_set_on_frame_send_callback(
+      callbacks, [](nghttp2_session*, const nghttp2_frame* frame, void* self) { return of(self).sent_frame(*frame), 0; });
+  nghttp2_session_callbacks_set_on_stream_close_callback(
+      callbacks, [](nghttp2_session*, std::int32_t id, std::uint32_t, void* self) { return of(self).close(id), 0; });
+}
+
+// --- what the client sends
+
+int ClientSide::begin_frame(const nghttp2_frame_hd& frame) {
+  const bool asks = frame.type == NGHTTP2_HEADERS || frame.type == NGHTTP2_WINDOW_UPDATE || frame.type == NGHTTP2_RST_STREAM ||
+                    (frame.type == NGHTTP2_DATA && (frame.length != 0 || (frame.flags & NGHTTP2_FLAG_END_STREAM) != 0));
+  const bool too_many = (!asks && !idle_frames_.spend()) || (frame.type == NGHTTP2_RST_STREAM && !resets_.spend());
+  if (too_many) terminate(NGHTTP2_ENHANCE_YOUR_CALM);
+  return 0;
+}
+
+int ClientSide::begin_fields(const nghttp2_frame& frame) {
+  if (frame.hd.type != NGHTTP2_HEADERS) return 0;
+  head_of_ = frame.hd.stream_id;
+  open_[frame.hd.stream_id].section.clear();
+  return 0;
+}
+
+int ClientSide::add_field(const nghttp2_frame& frame, std::string_view name, std::string_view value) {
+  if (Open* const open = find(frame.hd.stream_id)) open->section.add(name, value);
+  return 0;
+}
+
+int ClientSide::take_frame(const nghttp2_frame& frame) {
+  if (frame.hd.type == NGHTTP2_HEADERS) head_of_ = 0;
+  Open* const open = find(frame.hd.stream_id);
+  if (open == nullptr) return 0;
+  const bool whole = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+  if (frame.hd.type == NGHTTP2_HEADERS && !std::exchange(open->opened, true)) begin_request(*open, whole);
+  else if (frame.hd.type == NGHTTP2_HEADERS) end_request(frame.hd.stream_id, *open);
+  else if (frame.hd.type == NGHTTP2_DATA && whole) open->stream->request.end(), open->stream->tell_server();
+  return 0;
+}
+
+void ClientSide::begin_request(Open& open, bool whole) {
+  HttpFault fault{431, "the head is longer than 64 KiB"};
+  const auto head = open.section.too_large() ? std::nullopt : request_head(open.section.fields(), whole, fault);
+  if (head) open.stream->request.begin(head->text, head->body);
+  else open.stream->fault = std::move(fault);
+  if (whole) open.stream->request.end();
+  open.head_request = head && head->text.starts_with("HEAD ");
+  open.section.clear();
+  opened_.push_back(open.stream);
+}
+
+// With the fields after its body.
+void ClientSide::end_request(std::int32_t id, Open& open) {
+  const auto lines = open.section.too_large() ? std::nullopt : trailer_lines(open.section.fields());
+  open.section.clear();
+  if (!lines) {
+    ++malformed_;
+    return reset(id, open, NGHTTP2_PROTOCOL_ERROR);
+  }
+  open.stream->request.end(*lines);
+  open.stream->tell_server();
+}
+
+int ClientSide::add_body(std::int32_t id, std::string_view bytes) {
+  nghttp2_session_consume_connection(session_.get(), bytes.size());
+  Open* const open = find(id);
+  if (open == nullptr) return 0;
+  if (open->over) return let_finish(id, *open), 0;
+  open->stream->request.add(bytes);
+  open->stream->tell_server();
+  return 0;
+}
+
+void ClientSide::close(std::int32_t id) {
+  const auto found = open_.find(id);
+  if (found == open_.end()) return;
+  if (!found->second.opened) ++malformed_;
+  if (head_of_ == id) head_of_ = 0;  // a head that is no HTTP ends its stream
+  leave(found->second);
+  open_.erase(found);
+}
+
+// --- what goes to it
+
+// An answer that did not wait for its request's end: the rest need not come (RFC 9113 section 8.1). But clients take the reset for
+// a failure when it overtakes what they are about to send, so what fits into the window may come for a moment.
+void ClientSide::let_finish(std::int32_t id, Open& open) {
+  constexpr std::chrono::seconds kPatience{2};
+  if (!open.finished_at || open.stream->request.ended()) return;
+  const bool full = nghttp2_session_get_stream_local_window_size(session_.get(), id) <= 0;
+  if (!full && Allowance::Clock::now() - *open.finished_at < kPatience) return;
+  open.finished_at.reset();
+  reset(id, open, NGHTTP2_NO_ERROR);
+}
+
+void ClientSide::sent_frame(const nghttp2_frame& frame) {
+  const bool last =
+      (frame.hd.type == NGHTTP2_DATA || frame.hd.type == NGHTTP2_HEADERS) && (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+  Open* const open = last ? find(frame.hd.stream_id) : nullptr;
+  if (open == nullptr || open->stream->request.ended()) return;
+  open->over = true;
+  open->finished_at = Allowance::Clock::now();
+  let_finish(frame.hd.stream_id, *open);
+}
+
+void ClientSide::reset(std::int32_t id, Open& open, std::uint32_t code) {
+  open.over = true;
+  nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, code);
+}
+
+void ClientSide::look_at(std::int32_t id, Open& open) {
+  Stream& stream = *open.stream;
+  open.held = stream.answer.size() + stream.waiting;
+  if (const std::size_t taken = std::exchange(stream.taken, 0); taken != 0 && !open.over)
+    nghttp2_session_consume_stream(session_.get(), id, taken);
+  if (open.over) return let_finish(id, open);
+  read_answer(id, open);
+  if (open.over || !open.submitted) return;
+  if (!open.outgoing.body.empty() || open.outgoing.ended) nghttp2_session_resume_data(session_.get(), id);
+}
+
+void ClientSide::read_answer(std::int32_t id, Open& open) {
+  Stream& stream = *open.stream;
+  while (!stream.answer.empty() && !open.outgoing.ended && !stream.aborted) {
+    if (!open.answer) open.answer.emplace(HttpReader::Kind::kResponse, open.head_request), open.answer->keep_body();
+    const bool had_head = open.answer->head_done();
+    const std::size_t taken = open.answer->feed(stream.answer);
+    if (open.answer->fault()) return reset(id, open, NGHTTP2_INTERNAL_ERROR);
+    stream.answer.erase(0, taken);
+    open.outgoing.body += open.answer->take_body();
+    open.outgoing.ended = open.answer->done();
+    if (open.outgoing.ended) open.outgoing.trailers = trailer_fields(open.answer->trailers());
+    if (!had_head && open.answer->head_done()) send_head(id, open);
+    else if (taken == 0) break;
+  }
+  if (stream.aborted) return reset(id, open, stream.turned_away ? NGHTTP2_REFUSED_STREAM : NGHTTP2_INTERNAL_ERROR);
+  if (!stream.answered || open.outgoing.ended) return;
+  if (!open.answer || !open.answer->end()) return reset(id, open, NGHTTP2_INTERNAL_ERROR);
+  open.outgoing.ended = true;
+}
+
+void ClientSide::send_head(std::int32_t id, Open& open) {
+  const HttpHead& head = open.answer->head();
+  const Fields fields = answer_fields(head);
+  const auto pointers = pointers_to(fields);
+  constexpr int kFirstFinal = 200;
+  int sent = 0;
+  if (head.status < kFirstFinal) {
+    sent = nghttp2_submit_headers(session_.get(), NGHTTP2_FLAG_NONE, id, nullptr, pointers.data(), pointers.size(), nullptr);
+    open.answer.reset();
+    open.outgoing.ended = false;
+  } else {
+    nghttp2_data_provider body{};
+    body.source.ptr = &open;
+    body.read_callback = [](nghttp2_session* session, std::int32_t stream, std::uint8_t* buffer, std::size_t size,
+                            std::uint32_t* flags, nghttp2_data_source* source,
+                            void*) { return static_cast<Open*>(source->ptr)->outgoing.read(session, stream, buffer, size, flags); };
+    sent = nghttp2_submit_response(session_.get(), id, pointers.data(), pointers.size(), open.outgoing.ended ? nullptr : &body);
+    open.submitted = !open.outgoing.ended;
+  }
+  if (sent != 0) reset(id, open, NGHTTP2_INTERNAL_ERROR);
+}
+
+}  // namespace
+
+std::unique_ptr<Streams> make_streams(const ClientLimits& limits) { return std::make_unique<ClientSide>(limits); }
+
+}  // namespace belljar::egress::h2
