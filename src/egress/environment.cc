@@ -45,7 +45,9 @@ std::vector<std::pair<std::string, std::string>> trust_environment(const std::st
                            "GIT_SSL_CAINFO",       //
                            "CARGO_HTTP_CAINFO",    //
                            "AWS_CA_BUNDLE",        // aws, boto
-                           "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "DENO_CERT"})
+                           "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "DENO_CERT",
+                           "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"})  // C++, Python, Ruby; what else speaks gRPC uses the roots of its language
+
     env.emplace_back(name, bundle);
   env.emplace_back("JAVA_TOOL_OPTIONS", format("{}{}-Djavax.net.ssl.trustStore={} -Djavax.net.ssl.trustStoreType=JKS", java_options,
                                                java_options.empty() ? "" : " ", java_store));

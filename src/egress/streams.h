@@ -67,6 +67,8 @@ class StreamEnd final : public SecureStream {
  public:
   explicit StreamEnd(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
   ~StreamEnd() override;
+  StreamEnd(const StreamEnd&) = delete;
+  StreamEnd& operator=(const StreamEnd&) = delete;
   void put(std::string_view) override {}
   std::string take() override { return {}; }
   State handshake() override { return State::kReady; }

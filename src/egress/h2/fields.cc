@@ -127,11 +127,12 @@ std::optional<HttpFault> check_target(const Section& section) {
 
 // :authority, or else the one `host`; nullptr: there is none, or two that differ.
 const std::string* authority_of(const Section& section) {
-  const std::string* authority = section.find_pseudo(":authority");
+  const std::string* const asked = section.find_pseudo(":authority");
+  const std::string* authority = asked;
   for (const HttpField& field : section.fields) {
     if (field.name != "host") continue;
     if (authority != nullptr && !same_name(*authority, field.value)) return nullptr;
-    authority = &field.value;
+    if (asked == nullptr) authority = &field.value;
   }
   return authority != nullptr && is_value(*authority) ? authority : nullptr;
 }

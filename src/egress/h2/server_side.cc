@@ -25,7 +25,10 @@ class ServerSide final : public SecureStream {
 
   void put(std::string_view wire) override { tls_->put(wire); }
   std::string take() override {
-    if (session_ != nullptr && !broken_) tls_->seal(take_frames(session_.get(), kMostFrames));
+    if (session_ != nullptr && !broken_) {
+      tls_->seal(take_frames(session_.get(), kMostFrames));
+      check_end();
+    }
     return tls_->take();
   }
   State handshake() override;
@@ -50,6 +53,7 @@ class ServerSide final : public SecureStream {
   bool begin();
   void set_callbacks(nghttp2_session_callbacks* callbacks);
   void receive();
+  void check_end();
   void send_head();
   int take_fields(const nghttp2_frame& frame);
   void take_head(bool whole);
@@ -154,7 +158,12 @@ void ServerSide::receive() {
         nghttp2_session_mem_recv(session_.get(), reinterpret_cast<const std::uint8_t*>(frames.data()), frames.size());
     if (taken < 0) fail(nghttp2_strerror(static_cast<int>(taken)));
   }
-  if (!broken_ && !answer_.ended() && nghttp2_session_want_read(session_.get()) == 0) fail("the server ends the connection");
+  check_end();
+}
+
+// After its GOAWAY, or ours that says what was wrong.
+void ServerSide::check_end() {
+  if (!answer_.ended() && nghttp2_session_want_read(session_.get()) == 0) fail("the connection ended before the answer");
 }
 
 bool ServerSide::open(std::string& plain, std::size_t most) {
