@@ -41,7 +41,8 @@ struct End {
   void shut_down();
   // Closes so that the peer sees a reset: what it has is cut short.
   void abort();
-  bool may_seal() const { return secure != nullptr && !out.empty() && secure->room() != 0; }
+  // flush() would get on with `out` though no event has come: the peer has given room in what was read.
+  bool may_seal() const { return secure != nullptr && !out.empty() && wire_.empty() && secure->room() != 0; }
 
  private:
   bool receive();    // some bytes of the socket into `secure`; false: none

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "e2e/support_tls.h"
 #include "support/as_user.h"
 #include "support/identity.h"
 #include "support/world.h"
@@ -12,78 +13,8 @@
 namespace belljar::test {
 namespace {
 
-constexpr char kNoProxy[] = "unset HTTP_PROXY http_proxy HTTPS_PROXY https_proxy ALL_PROXY all_proxy NODE_USE_ENV_PROXY; ";
-constexpr char kSecret[] = "ghp_0realSecret/Value+0123456789abcdef";
-// Nothing but what is asked of curl: no .curlrc, and an answer soon.
-constexpr char kCurl[] = "curl -q -sS -m 20 ";
-
-// An authority, and for each name a certificate and its key in one file.
-constexpr char kMake[] = R"(set -e
-cd "$1"; mkdir -p tls
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout ca.key -out ca.pem -days 30 -subj '/CN=Test authority' \
-  -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign
-make() { # NAME, NAMES IN IT, SIGNED WITH, DAYS
-  openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout tls/k -out tls/r -subj "/CN=$1"
-  printf 'subjectAltName=DNS:%s\nbasicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n' "$2" >tls/x
-  if [ "$3" = ca ]; then openssl x509 -req -in tls/r -CA ca.pem -CAkey ca.key -CAcreateserial -days "$4" -extfile tls/x -out tls/c
-  else openssl x509 -req -in tls/r -signkey tls/k -days "$4" -extfile tls/x -out tls/c; fi
-  cat tls/c tls/k >"tls/$1.pem"
-}
-for name in web.test sub.web.test other.test api.test echo.test client.test; do make $name $name ca 20; done
-make misnamed.test other.test ca 20
-make self.test self.test self 20
-openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout tls/k -out tls/r -subj /CN=expired.test
-printf 'subjectAltName=DNS:expired.test\n' >tls/x
-: >index.txt; echo 01 >serial
-printf '[ca]\ndefault_ca=d\n[d]\nnew_certs_dir=.\ndatabase=index.txt\nserial=serial\ndefault_md=sha256\npolicy=p\n[p]\ncommonName=supplied\n' >ca.conf
-openssl ca -batch -config ca.conf -cert ca.pem -keyfile ca.key -in tls/r -out tls/c -notext -extfile tls/x \
-  -startdate 20200101000000Z -enddate 20210101000000Z
-cat tls/c tls/k >tls/expired.test.pem
-cp tls/web.test.pem cert.pem; cp tls/web.test.pem key.pem
-)";
-
-class EgressTls : public testing::Test {
+class EgressTls : public TlsWorld {
  protected:
-  void SetUp() override {
-    BELLJAR_NEEDS(user_namespaces());
-    BELLJAR_NEEDS(program("openssl"));
-    if (const std::string missing = World::missing(); !missing.empty()) GTEST_SKIP() << missing;
-    world_.files.make_dir("files");
-    const Outcome made = run({"sh", "-c", kMake, "sh", world_.files.path()});
-    ASSERT_EQ(made.exit_code, 0) << made;
-  }
-  Outcome shell(const std::string& text, std::vector<std::string> more = {}) const {
-    std::vector<std::string> args{"run", "--net", "proxy", "--tls-ca-file", world_.files / "ca.pem"};
-    args.insert(args.end(), more.begin(), more.end());
-    args.insert(args.end(), {"-c", text});
-    return world_.belljar(args);
-  }
-  Outcome direct(const std::string& text, std::vector<std::string> more = {}) const {
-    return shell(kNoProxy + text, std::move(more));
-  }
-  // With a credential for echo.test, whose value stands in a variable of the caller.
-  Outcome with_key(const std::string& text, std::vector<std::string> more = {}) const {
-    std::vector<std::string> command{"env",
-                                     std::string("REAL_KEY=") + kSecret,
-                                     BELLJAR_PROGRAM,
-                                     "run",
-                                     "--net",
-                                     "proxy",
-                                     "--tls-ca-file",
-                                     world_.files / "ca.pem",
-                                     "--credential",
-                                     "API_KEY=env:REAL_KEY@echo.test",
-                                     "--allow-domain",
-                                     "echo.test",
-                                     "--allow-domain",
-                                     "web.test"};
-    command.insert(command.end(), more.begin(), more.end());
-    command.insert(command.end(), {"-c", text});
-    return world_.run(command);
-  }
-  static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-  World world_;
   const std::vector<std::string> rules_{"--allow-request", "GET web.test/a", "--allow-domain", "sub.web.test"};
 };
 

@@ -509,6 +509,26 @@ TEST_F(WithServer, WhatNobodyTakesIsBoundedBothWays) {
   EXPECT_GT(end_->room(), 60'000U);
 }
 
+TEST_F(WithServer, AFloodOfItEndsTheConnection) {
+  const auto flood = [](const std::string& one, int count) {
+    const auto side = h2::speak_to_server(std::make_unique<Plain>("h2"));
+    EXPECT_EQ(side->handshake(), SecureStream::State::kReady);
+    side->seal("GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
+    side->put(frame(kSettings, 0, 0, ""));
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      side->put(one);
+      (void)side->open(text, 1000);
+      (void)side->take();
+    }
+    return side->fault().text;
+  };
+  const std::string update = frame(kWindow, 0, 0, number(1)), priority = frame(kPriority, 0, 1, number(0) + "x");
+  EXPECT_EQ(flood(priority, 500), "");
+  EXPECT_EQ(flood(priority, 20'000), "HTTP/2: the server sends too much that is no answer");
+  EXPECT_EQ(flood(update, 20'000), "");
+}
+
 TEST_F(WithServer, WhatIsNoHttp2IsSaidSo) {
   ours_->seal("GET / HTTP/1.1\r\nHost: web.test\r\n\r\n");
   ours_->put("HTTP/1.1 400 Bad Request\r\n\r\n");

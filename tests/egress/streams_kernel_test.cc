@@ -89,6 +89,17 @@ class Client {
     }
     return true;
   }
+  // How much may have been sent on a stream until now.
+  std::size_t window(std::uint32_t stream) { return 65'535 + heard_[stream].opened; }
+  // What comes within `patience`.
+  void hear(std::chrono::milliseconds patience) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    const std::size_t before = frames_;
+    do {
+      pollfd readable{fd_.get(), POLLIN, 0};
+      if (::poll(&readable, 1, 10) == 1) until([&] { return frames_ != before; });
+    } while (frames_ == before && std::chrono::steady_clock::now() < end);
+  }
   std::string status(std::uint32_t stream) {
     until([&] { return !heard_[stream].status.empty() || heard_[stream].reset >= 0; });
     return heard_[stream].status;
@@ -114,12 +125,15 @@ class Client {
     std::string status, body;
     long reset = -1;
     bool ended = false;
+    std::size_t opened = 0;
   };
   void take(const Frame& one) {
     Heard& heard = heard_[one.stream];
     if (one.type == kHeaders && !one.find(":status").empty()) heard.status = one.find(":status");
     if (one.type == kData) heard.body += one.payload;
     if (one.type == kReset) heard.reset = one.code();
+    if (one.type == kWindow) heard.opened += Frame{kReset, 0, 0, one.payload, {}}.code();
+    ++frames_;
     if (one.type == kGoaway) goaway_ = one.code();
     heard.ended = heard.ended || ((one.type == kData || one.type == kHeaders) && (one.flags & kEndStream) != 0);
   }
@@ -127,6 +141,7 @@ class Client {
   std::string place_;
   Talker talker_;
   std::map<std::uint32_t, Heard> heard_;
+  std::size_t frames_ = 0;
   long goaway_ = -1;
   bool over_ = false;
 };
@@ -308,6 +323,33 @@ TEST_F(StreamsTest, AnIdleOrSlowClientIsSentAway) {
   EXPECT_EQ(idle.goaway(), 0);
   EXPECT_TRUE(slow.ends());
   EXPECT_EQ(slow.goaway(), 0);
+}
+
+TEST_F(StreamsTest, AServerThatTakesNothingHoldsLittleAndNobodyUp) {
+  std::atomic<bool> enough{false};
+  const ManyServer server([&enough](int fd) {
+    if (read_until(fd, "\r\n\r\n").find("POST") == std::string::npos)
+      return send_all(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    while (!enough) std::this_thread::sleep_for(5ms);
+  });
+  look(server.get(), {}, {"GET web.test/a", "POST web.test/a"});
+  Client client(port_, server.get().port());
+  h2::Fields fields = get_fields("/a");
+  fields[0].value = "POST";
+  client.say(client.talker().headers(1, fields, kEndHeaders));
+  // As much as it lets us: the window of the stream is opened again until the server's socket is full.
+  std::size_t given = 0;
+  const std::string piece(16'000, 'x');
+  while (given + piece.size() <= client.window(1) && given < 100'000'000) {
+    client.say(frame(kData, 0, 1, piece));
+    given += piece.size();
+    client.hear(given + piece.size() > client.window(1) ? 500ms : 0ms);
+  }
+  EXPECT_GT(given, 1'000'000U);
+  EXPECT_LT(given, 50'000'000U) << "sockets hold some, we at most half a megabyte";
+  client.ask(3, "/a");
+  EXPECT_EQ(client.body(3), "ok");
+  enough = true;
 }
 
 TEST_F(StreamsTest, AClientThatTakesNothingHoldsLittleAndNobodyUp) {

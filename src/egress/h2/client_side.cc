@@ -145,9 +145,7 @@ void ClientSide::set_callbacks(nghttp2_session_callbacks* callbacks) {
 // --- what the client sends
 
 int ClientSide::begin_frame(const nghttp2_frame_hd& frame) {
-  const bool asks = frame.type == NGHTTP2_HEADERS || frame.type == NGHTTP2_WINDOW_UPDATE || frame.type == NGHTTP2_RST_STREAM ||
-                    (frame.type == NGHTTP2_DATA && (frame.length != 0 || (frame.flags & NGHTTP2_FLAG_END_STREAM) != 0));
-  const bool too_many = (!asks && !idle_frames_.spend()) || (frame.type == NGHTTP2_RST_STREAM && !resets_.spend());
+  const bool too_many = (!is_of_use(frame) && !idle_frames_.spend()) || (frame.type == NGHTTP2_RST_STREAM && !resets_.spend());
   if (too_many) terminate(NGHTTP2_ENHANCE_YOUR_CALM);
   return 0;
 }

@@ -16,6 +16,8 @@ constexpr std::int32_t kWindow = 512 << 10;       // bytes of an answer that nob
 constexpr std::size_t kMostWaiting = 128U << 10;  // of a request, for a server that does not take it; a head fits
 constexpr std::size_t kMostFrames = 256U << 10;   // given to TLS at once
 constexpr std::size_t kPiece = 16U << 10;
+// All that a server sends is read at once: what it costs us must have an end. One window update for each of our frames is usual.
+constexpr double kIdleFrames = 5000, kIdleFramesPerSecond = 1000, kUpdates = 100'000, kUpdatesPerSecond = 50'000;
 constexpr int kMostInterim = 16;  // 1xx before an answer
 constexpr int kFirstFinal = 200;
 
@@ -55,6 +57,7 @@ class ServerSide final : public SecureStream {
   void receive();
   void check_end();
   void send_head();
+  int begin_frame(const nghttp2_frame_hd& frame);
   int take_fields(const nghttp2_frame& frame);
   void take_head(bool whole);
   void fail(std::string why) {
@@ -71,6 +74,7 @@ class ServerSide final : public SecureStream {
   MessageText answer_;
   bool bodyless_ = false, has_head_ = false, broken_ = false;
   int interim_ = 0;
+  Allowance idle_frames_{kIdleFrames, kIdleFramesPerSecond}, updates_{kUpdates, kUpdatesPerSecond};
   TlsFault fault_;
 };
 
@@ -97,6 +101,8 @@ bool ServerSide::begin() {
 }
 
 void ServerSide::set_callbacks(nghttp2_session_callbacks* callbacks) {
+  nghttp2_session_callbacks_set_on_begin_frame_callback(
+      callbacks, [](nghttp2_session*, const nghttp2_frame_hd* frame, void* self) { return of(self).begin_frame(*frame); });
   nghttp2_session_callbacks_set_on_begin_headers_callback(
       callbacks, [](nghttp2_session*, const nghttp2_frame*, void* self) { return of(self).section_.clear(), 0; });
   nghttp2_session_callbacks_set_on_header_callback(
@@ -124,6 +130,13 @@ void ServerSide::set_callbacks(nghttp2_session_callbacks* callbacks) {
 }
 
 // --- the answer
+
+int ServerSide::begin_frame(const nghttp2_frame_hd& frame) {
+  const bool update = frame.type == NGHTTP2_WINDOW_UPDATE;
+  if (update ? updates_.spend() : is_of_use(frame) || idle_frames_.spend()) return 0;
+  fail("the server sends too much that is no answer");
+  return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
 
 int ServerSide::take_fields(const nghttp2_frame& frame) {
   const bool whole = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;

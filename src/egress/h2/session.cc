@@ -67,6 +67,11 @@ ssize_t Outgoing::read(nghttp2_session* session, int id, std::uint8_t* buffer, s
   return static_cast<ssize_t>(part);
 }
 
+bool is_of_use(const nghttp2_frame_hd& frame) {
+  return frame.type == NGHTTP2_HEADERS || frame.type == NGHTTP2_WINDOW_UPDATE || frame.type == NGHTTP2_RST_STREAM ||
+         (frame.type == NGHTTP2_DATA && (frame.length != 0 || (frame.flags & NGHTTP2_FLAG_END_STREAM) != 0));
+}
+
 bool Allowance::spend() {
   const auto now = Clock::now();
   left_ = std::min(burst_, left_ + rate_ * std::chrono::duration<double>(now - last_).count());

@@ -59,6 +59,9 @@ struct Outgoing {
   ssize_t read(nghttp2_session* session, int id, std::uint8_t* buffer, std::size_t size, std::uint32_t* flags);
 };
 
+// Whether a frame asks for something, or brings some of it. One that does not costs its sender nothing.
+bool is_of_use(const nghttp2_frame_hd& frame);
+
 // How often something may happen: `burst` at once, then `per_second`.
 class Allowance {
  public:
