@@ -313,7 +313,7 @@ TEST_F(EgressTls, ASandboxThatStaysHasCredentialsToo) {
                              (world_.files / "ca.pem") +
                              "' --allow-domain echo.test --credential 'API_KEY=env:REAL_KEY for echo.test'";
   const std::string look =
-      "curl -q -sS -m 20 -H \"X-Key: $API_KEY\" https://echo.test/; echo \"inside=$API_KEY real=$REAL_KEY.\"; "
+      "curl -q -sS --http1.1 -m 20 -H \"X-Key: $API_KEY\" https://echo.test/; echo \"inside=$API_KEY real=$REAL_KEY.\"; "
       "for f in /proc/[0-9]*/environ; do tr '\\0' '\\n' <$f 2>/dev/null | grep 0real[S]ecret; done; true";
   const Outcome sent = world_.run(
       {"sh", "-c",
