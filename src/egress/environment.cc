@@ -37,16 +37,17 @@ std::vector<std::pair<std::string, std::string>> proxy_environment(std::uint16_t
 std::vector<std::pair<std::string, std::string>> trust_environment(const std::string& bundle, const std::string& java_store,
                                                                    const std::string& java_options) {
   std::vector<std::pair<std::string, std::string>> env;
-  for (const char* name : {"SSL_CERT_FILE",        // OpenSSL and what uses it, Python's ssl, Go, Ruby, rustls' native roots
-                           "CURL_CA_BUNDLE",       // curl
-                           "REQUESTS_CA_BUNDLE",   // Python's requests, which carries roots of its own
-                           "PIP_CERT",             //
-                           "NODE_EXTRA_CA_CERTS",  // Node, npm: beside its own
-                           "GIT_SSL_CAINFO",       //
-                           "CARGO_HTTP_CAINFO",    //
-                           "AWS_CA_BUNDLE",        // aws, boto
-                           "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "DENO_CERT",
-                           "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"})  // C++, Python, Ruby; what else speaks gRPC uses the roots of its language
+  for (const char* name :
+       {"SSL_CERT_FILE",        // OpenSSL and what uses it, Python's ssl, Go, Ruby, rustls' native roots
+        "CURL_CA_BUNDLE",       // curl
+        "REQUESTS_CA_BUNDLE",   // Python's requests, which carries roots of its own
+        "PIP_CERT",             //
+        "NODE_EXTRA_CA_CERTS",  // Node, npm: beside its own
+        "GIT_SSL_CAINFO",       //
+        "CARGO_HTTP_CAINFO",    //
+        "AWS_CA_BUNDLE",        // aws, boto
+        "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "DENO_CERT",
+        "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"})  // C++, Python, Ruby; what else speaks gRPC uses the roots of its language
 
     env.emplace_back(name, bundle);
   env.emplace_back("JAVA_TOOL_OPTIONS", format("{}{}-Djavax.net.ssl.trustStore={} -Djavax.net.ssl.trustStoreType=JKS", java_options,
