@@ -1,14 +1,20 @@
 // HTTP/2 with a client: the connection that carries its streams, and those that serve one each. A stream's request is read, judged,
 // dialled and recorded by the same phases as one that came alone.
+#include <sys/epoll.h>
+
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "egress/connection.h"
+#include "egress/context.h"
 #include "egress/http.h"
 #include "egress/intercept.h"
+#include "egress/relay.h"
 #include "egress/streams.h"
 
 namespace belljar::egress {

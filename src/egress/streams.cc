@@ -1,6 +1,9 @@
 #include "egress/streams.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"

@@ -1,13 +1,23 @@
 #include "egress/h2/client_side.h"
 
+#include <nghttp2/nghttp2.h>
+
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "egress/h2/fields.h"
 #include "egress/h2/session.h"
+#include "egress/http.h"
+#include "egress/streams.h"
 
 namespace belljar::egress::h2 {
 namespace {

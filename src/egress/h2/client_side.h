@@ -1,6 +1,7 @@
 // HTTP/2 with a client, as its server (RFC 9113).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "egress/streams.h"

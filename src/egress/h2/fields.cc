@@ -1,9 +1,16 @@
 #include "egress/h2/fields.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
+#include "egress/http.h"
+#include "egress/streams.h"
 
 namespace belljar::egress::h2 {
 namespace {
@@ -104,7 +111,7 @@ std::optional<Section> read_section(const Fields& fields, HttpFault& fault) {
 std::string line_of(std::string_view name, std::string_view value) { return format("{}: {}\r\n", name, value); }
 
 // The framing that HTTP/1.1 needs, and its line. A length that is not kept is one that was checked against the frames.
-Head frame(std::string text, const Section& section, bool whole) {
+Head frame(const std::string& text, const Section& section, bool whole) {
   if (whole) return {.text = text + (section.length ? line_of("content-length", *section.length) : "") + "\r\n", .body = {}};
   if (section.length && !may_have_trailers(section.fields))
     return {text + line_of("content-length", *section.length) + "\r\n", MessageText::Body::kLength};
@@ -168,7 +175,7 @@ std::optional<Head> request_head(const Fields& fields, bool whole, HttpFault& fa
     else text += line_of(field.name, field.value);
   }
   if (!cookies.empty()) text += line_of("cookie", cookies);
-  return frame(std::move(text), *section, whole);
+  return frame(text, *section, whole);
 }
 
 std::optional<Head> answer_head(const Fields& fields, bool whole, bool bodyless, HttpFault& fault) {
@@ -182,7 +189,7 @@ std::optional<Head> answer_head(const Fields& fields, bool whole, bool bodyless,
     if (field.name != "content-length") text += line_of(field.name, field.value);
   }
   if (whole && !none && !section->length) section->length = "0";
-  return frame(std::move(text), *section, whole || none);
+  return frame(text, *section, whole || none);
 }
 
 bool may_trail(const HttpField& field) {

@@ -1,12 +1,23 @@
 #include "egress/h2/server_side.h"
 
+#include <nghttp2/nghttp2.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "egress/h2/fields.h"
 #include "egress/h2/session.h"
+#include "egress/http.h"
+#include "egress/intercept.h"
 #include "egress/streams.h"
 
 namespace belljar::egress::h2 {

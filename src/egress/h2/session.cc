@@ -1,8 +1,18 @@
 #include "egress/h2/session.h"
 
+#include <nghttp2/nghttp2.h>
+
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
-#include <utility>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "egress/h2/fields.h"
+#include "egress/http.h"
 
 namespace belljar::egress::h2 {
 
