@@ -43,7 +43,7 @@ constexpr Key kKeys[] = {
     {"filesystem.readonly_paths", "--read", T::kPaths, "", J::kEntries, N::kEntries, false, BELLJAR_FIELD(filesystem.entries), "[]",
      "opens a hidden path for reading", "Paths the command may read and not write."},
     {"filesystem.blocked_paths", "--hide", T::kPaths, "", J::kEntries, N::kEntries, false, BELLJAR_FIELD(filesystem.entries), "[]", "none",
-     "Paths that answer EACCES to opens, listings and changes, also when they appear later (times, owner and extended attributes too, with another errno; not by the backend landlock)."},
+     "Paths that answer EACCES to opens, listings and changes, also when they appear later (times, owner and extended attributes too, with another errno; not by the backend landlock). In a container a name that does not exist is refused."},
     {"filesystem.volumes", "", T::kVolumes, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(filesystem.volumes), "[]",
      "with readonly = false the command changes the source", "Host paths shown at another place: {source, target, readonly = true}."},
     {"filesystem.protect", "", T::kEnum, "all|default|none", J::kReplace, N::kStricter, false, BELLJAR_FIELD(filesystem.protect), "default",
@@ -147,7 +147,7 @@ constexpr Key kKeys[] = {
     {"limits.egress_rate", "--egress-rate", T::kSize, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.egress_rate), "", "none",
      "In mode proxy: bytes a second, both ways together, 1 or more."},
     {"limits.output_bytes", "--output-bytes", T::kSize, "", J::kReplace, N::kLower, false, BELLJAR_FIELD(limits.output_bytes), "", "none",
-     "Captured bytes of stdout and of stderr, each."},
+     "Bytes of stdout and of stderr each that are captured or passed on."},
     {"limits.output_action", "--output-action", T::kEnum, "kill|drain", J::kReplace, N::kStricter, false, BELLJAR_FIELD(limits.output_action), "drain", "none",
      "Beyond output_bytes: end the command, or drop and count the rest."},
 

@@ -41,7 +41,48 @@ std::string list(const std::vector<std::string>& items) {
   return text;
 }
 
-void report_files(const ContainerOptions& options, const Paths& paths, Clauses& report) {
+// Of the policy's own entries; the built-in list and our state directory are nobody's promise for names that do not exist.
+bool is_named(const Policy& policy, const std::string& path) {
+  return std::ranges::any_of(policy.filesystem.entries, [&](const FsEntry& entry) {
+    return !entry.glob && entry.access == Access::kNone && entry.path == path && entry.kind != RuleKind::kDefaultSecret &&
+           entry.origin.layer != "built-in";
+  });
+}
+
+void report_secrets(const Policy& policy, const Paths& paths, Clauses& report) {
+  std::string open;  // what is held less than a cover does
+  for (const Gap& gap : paths.gaps) {
+    if (gap.clause == "filesystem.hidden_files")
+      open = format("{} lies in a writable directory: held only while it is not renamed on the host", escaped(gap.what));
+    else if (gap.clause == kHiddenLink)
+      open = format("{} is a link in a writable directory: what it leads to is covered, and the link can be replaced",
+                    escaped(gap.what));
+    else if (gap.clause == "filesystem.hidden_absent" && !is_named(policy, gap.what))
+      open = format("{} does not exist yet: what is made there can be seen", escaped(gap.what));
+    if (!open.empty()) break;
+  }
+  EnforcementClause clause{"filesystem.secrets", "this machine's secrets out of sight",
+                           "not mounted; inside shared directories covered, mode 000",
+                           open.empty() ? Enforced::kFull : Enforced::kPartial, std::move(open)};
+  report.push_back(std::move(clause));
+}
+
+// Rules for names that nothing could be mounted over.
+void report_gaps(const Policy& policy, const Paths& paths, Clauses& report) {
+  std::vector<EnforcementClause> told;
+  for (const Gap& gap : paths.gaps) {
+    if (gap.clause == "filesystem.globs") none(told, gap.clause, format("rule for {}", escaped(gap.what)), kNoBroker);
+    if (gap.clause == "filesystem.absent_readonly")
+      none(told, gap.clause, format("{} read-only once it exists", escaped(gap.what)), kNoBroker);
+    if (gap.clause == "filesystem.hidden_absent" && is_named(policy, gap.what))
+      none(told, gap.clause, format("{} hidden once it exists", escaped(gap.what)), kNoBroker);
+  }
+  for (EnforcementClause& clause : told) {  // a link is one rule for two names
+    if (std::ranges::find(report, clause) == report.end()) report.push_back(std::move(clause));
+  }
+}
+
+void report_files(const Policy& policy, const ContainerOptions& options, const Paths& paths, Clauses& report) {
   full(report, "filesystem.root", format("the image {}; nothing else of this machine is there", escaped(options.image)),
        options.root == ContainerRoot::kReadOnly ? "mount namespace, read-only root"
                                                 : "mount namespace; writes go with the container");
@@ -49,21 +90,8 @@ void report_files(const ContainerOptions& options, const Paths& paths, Clauses& 
   if (!paths.readonly.empty())
     partial(report, "filesystem.readonly", format("{} read-only inside writable directories", list(paths.readonly)),
             "read-only bind mounts, ancestors pinned", "a file that is renamed over on the host takes its mount off");
-  const auto gap = std::ranges::find_if(paths.gaps, [](const Gap& found) {
-    return found.clause == "filesystem.hidden_absent" || found.clause == "filesystem.hidden_files";
-  });
-  if (gap == paths.gaps.end())
-    full(report, "filesystem.secrets", "this machine's secrets out of sight",
-         "not mounted; inside shared directories covered, mode 000");
-  else
-    partial(report, "filesystem.secrets", "this machine's secrets out of sight",
-            "not mounted; inside shared directories covered, mode 000",
-            format("{} lies in a writable directory: held only while it is not made or renamed on the host", escaped(gap->what)));
-  for (const Gap& found : paths.gaps) {
-    if (found.clause == "filesystem.globs") none(report, found.clause, format("rule for {}", escaped(found.what)), kNoBroker);
-    if (found.clause == "filesystem.absent_readonly")
-      none(report, found.clause, format("{} read-only once it exists", escaped(found.what)), kNoBroker);
-  }
+  report_secrets(policy, paths, report);
+  report_gaps(policy, paths, report);
 }
 
 void report_tmp(const Policy& policy, const ContainerOptions& options, const Paths& paths, Clauses& report) {
@@ -139,7 +167,7 @@ EnforcementReport report_container(const Policy& policy, const ContainerOptions&
                                    bool rootless) {
   Clauses report;
   full(report, "mode", std::string(to_string(policy.mode)), "container");
-  report_files(options, paths, report);
+  report_files(policy, options, paths, report);
   report_tmp(policy, options, paths, report);
   report_protect(policy, paths, report);
   report_processes(options, user, rootless, report);

@@ -6,6 +6,9 @@
 
 namespace belljar::backend::container {
 
+// The gap of a hidden link; those of names with nothing behind them are the view's.
+inline constexpr char kHiddenLink[] = "filesystem.hidden_link";
+
 EnforcementReport report_container(const Policy& policy, const ContainerOptions& options, const Paths& paths, const User& user,
                                    bool rootless);
 

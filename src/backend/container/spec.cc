@@ -267,6 +267,13 @@ std::vector<std::string> entrypoint_of(const Limits& limits) {
   return words;
 }
 
+// What a link leads to is covered, and only its name can be made anew: not as open as a name with nothing behind it.
+void tell_links(const Host& host, std::vector<Gap>& gaps) {
+  for (Gap& gap : gaps) {
+    if (gap.clause == "filesystem.hidden_absent" && host.facts(gap.where).kind == PathKind::kSymlink) gap.clause = kHiddenLink;
+  }
+}
+
 }  // namespace
 
 Result<User> choose_user(const Host& host, const Policy& policy, const ContainerOptions& options, const std::string& workspace,
@@ -344,7 +351,8 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
   if (!options.capabilities.empty() && user.inside_uid != 0)
     return unserved("--cap-add for a command that is not root", "the kernel drops what an exec of another user would inherit",
                     "drop it, or run as root on purpose: --user 0 --allow-root-uid");
-  const Paths paths = BELLJAR_TRY(plan_shown(host, policy, place));
+  Paths paths = BELLJAR_TRY(plan_shown(host, policy, place));
+  tell_links(host, paths.gaps);
   BELLJAR_CHECK(check_shown(paths.view.binds));
   Planned planned;
   planned.uid = user.uid;

@@ -597,7 +597,7 @@ class Planner {
         !mounted_between(home, path)) {
       // By its own name, never by its folder's: a program that reads other files there (`~/.config/git/ignore`,
       // `~/.cargo/config.toml`) must find them absent, not forbidden.
-      mask(home, path);
+      mask(home, path, asked);
       return;
     }
     if (!absent && kind != PathKind::kSymlink) {
@@ -612,7 +612,7 @@ class Planner {
       const bool own = bind != nullptr && bind->target == path;
       if (source == Source::kEntry && !writable(parent) && parent != "/" && !mounted_under(parent) && !own &&
           !out_of_sight(parent)) {
-        mask(parent, path);
+        mask(parent, path, asked);
         return;
       }
       if (writable(parent) && !directory) gap("filesystem.hidden_files", path);
@@ -626,7 +626,7 @@ class Planner {
       gap("filesystem.hidden_absent", asked, path);
       return;
     }
-    if (!out_of_sight(base)) mask(base, path);
+    if (!out_of_sight(base)) mask(base, path, asked);
   }
 
   void cover(const std::string& path, PathKind kind) {
@@ -677,10 +677,11 @@ class Planner {
     return false;
   }
 
-  void mask(const std::string& folder, const std::string& path) {
+  // `path`: what the policy's `asked` leads to.
+  void mask(const std::string& folder, const std::string& path, const std::string& asked) {
     if (!place_.overlays) {
       const PathKind kind = kind_of(path);
-      if (kind == PathKind::kAbsent) gap("filesystem.hidden_absent", path);
+      if (kind == PathKind::kAbsent) gap("filesystem.hidden_absent", asked, path);
       else if (kind != PathKind::kSymlink) cover(path, kind);
       return;
     }

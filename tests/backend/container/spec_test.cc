@@ -112,6 +112,28 @@ TEST(ContainerSpec, HiddenAndReadOnlyPathsAreCovered) {
   EXPECT_EQ(bind_at(*planned, "/opt/data"), "/opt/data ro");
 }
 
+// Of a name that the policy spells out that is said by a clause of its own; the built-in list is a best effort.
+TEST(ContainerSpec, AHiddenNameThatDoesNotExistReadsNone) {
+  Case given;
+  given.host.link("/home/me/project/way", "/home/me/project/later");
+  given.policy.filesystem.entries = {{.path = "/home/me/project/way", .access = Access::kNone}};
+  const auto planned = given.plan();
+  ASSERT_TRUE(planned) << planned.error().line();
+  EXPECT_EQ(enforced(*planned, "filesystem.hidden_absent"), "none");
+  EXPECT_EQ(clause(*planned, "filesystem.hidden_absent").asked, "/home/me/project/way hidden once it exists");
+  EXPECT_NE(clause(*planned, "filesystem.secrets").detail.find("/way is a link in a writable directory"), std::string::npos);
+  given.host.dir("/home/me/project/later");
+  EXPECT_EQ(enforced(*given.plan(), "filesystem.hidden_absent"), "absent") << "the twin: there is something to cover";
+  given.host.dir("/home/me");
+  given.policy.filesystem.entries = {{.path = "/home/me", .access = Access::kWrite}};
+  const auto home = given.plan();
+  ASSERT_TRUE(home) << home.error().line();
+  EXPECT_EQ(enforced(*home, "filesystem.hidden_absent"), "absent");
+  EXPECT_EQ(enforced(*home, "filesystem.secrets"), "partial");
+  EXPECT_NE(clause(*home, "filesystem.secrets").detail.find("does not exist yet: what is made there can be seen"),
+            std::string::npos);
+}
+
 TEST(ContainerSpec, APatternReadsNone) {
   Case given;
   given.policy.filesystem.entries = {{.path = "**/.env", .glob = true, .access = Access::kNone}};
