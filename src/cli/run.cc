@@ -41,6 +41,7 @@
 #include "cli/option_values.h"
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
+#include "cli/run_notes.h"
 #include "cli/tls_parts.h"
 #include "launch/launcher.h"
 #include "policy/backends.h"
@@ -93,13 +94,7 @@ runtime::Session make_session(const Given& given, const policy::Effective& effec
   if (given.shell_text && !given.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal)
     session.stdio.input = runtime::Input::kNull;
   session.on_warning = [](const std::string& warning) { print_note("warning: " + warning); };
-  session.on_ready = [&policy](const EnforcementReport& report) {
-    for (const EnforcementClause& clause : report) {
-      const bool accepted = std::ranges::find(policy.accept, clause.clause) != policy.accept.end();
-      if (accepted && clause.enforced != Enforced::kFull)
-        print_note(format("warning: {} is {}, as accepted: {}", clause.clause, to_string(clause.enforced), clause.detail));
-    }
-  };
+  session.on_ready = [&policy](const EnforcementReport& report) { warn_of_accepted(report, policy); };
   return session;
 }
 
@@ -112,22 +107,13 @@ void tell_people(const runtime::Ran& ran, bool verbose) {
   if (ran.start_failure) print_error(*ran.start_failure);
   else if (result.reason != Reason::kExited && (result.reason != Reason::kSignalled || verbose)) print_note(result.message);
   if (verbose) {
-    for (const EnforcementClause& clause : result.enforcement)
-      print_note(format("{}: {} ({}{}{}){}{}", clause.clause, to_string(clause.enforced), clause.asked,
-                        clause.mechanism.empty() ? "" : "; ", clause.mechanism, clause.detail.empty() ? "" : ": ",
-                        escaped(clause.detail)));
+    tell_enforcement(result.enforcement);
     for (const launch::StepTime& step : ran.steps) print_note(format("step {}: {} us", step.name, step.nanoseconds / 1000));
     const auto micro = [](std::chrono::nanoseconds time) { return time.count() / 1000; };
     print_note(format("front: {} us before clone, {} us to exec, {} us after exit", micro(ran.times.prepare),
                       micro(ran.times.start), micro(ran.times.end)));
   }
-  for (const std::string& limit : result.limits_hit) {
-    // Whoever reads the output cannot tell that it was cut, whatever the program thinks of itself.
-    if (limit == "output" && ran.output_dropped > 0 && result.reason != Reason::kOutput)
-      print_note(format("the limit `output` was reached: {} {} of output dropped", ran.output_dropped,
-                        ran.output_dropped == 1 ? "byte" : "bytes"));
-    else if (result.exit_code != 0 && result.message.empty()) print_note(format("the limit `{}` was reached", limit));
-  }
+  tell_limits(result, ran.output_dropped);
 }
 
 void tell_refusals(const ExecResult& result, bool verbose) {

@@ -98,6 +98,7 @@ TEST_F(RootOnOverlay, AllowRootUidIsItsTwin) {
   const Outcome outcome = run_at("roots", {"--allow-root-uid", "-c", "echo ran >file; cat /etc/shadow; cat $HOME/.ssh/id_rsa"});
   EXPECT_EQ(read_file(made_ / "result/roots/file"), "ran\n") << outcome;
   EXPECT_EQ(outcome.out, "") << outcome;
+  EXPECT_TRUE(outcome.err.starts_with("belljar: warning: identity is partial, as accepted: allow_root_uid: ")) << outcome;
 }
 
 }  // namespace

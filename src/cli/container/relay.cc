@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -46,24 +47,51 @@ int write_all(int fd, std::string_view bytes) {
   return 0;
 }
 
-// Where output went that nobody took: the command is ended, as a write would end it where its pipe is ours. Callbacks of both
-// streams come here, one at a time or not.
+// One of our own streams: as much of the command's as the cap lets through.
 class Outlet {
  public:
-  explicit Outlet(CancelToken end) : end_(std::move(end)) {}
-  OutputCallback to(int fd) {
-    return [fd, this](std::string_view bytes) {
+  Outlet(int fd, std::optional<std::uint64_t> cap) : fd_(fd), cap_(cap) {}
+  // 0, or the errno of a write.
+  int take(std::string_view bytes) {
+    const std::uint64_t left = cap_ ? *cap_ - std::min(*cap_, passed_) : bytes.size();
+    const std::string_view kept = bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(left, bytes.size())));
+    passed_ += kept.size();
+    dropped_ += bytes.size() - kept.size();
+    return write_all(fd_, kept);
+  }
+  std::uint64_t dropped() const noexcept { return dropped_; }
+
+ private:
+  const int fd_;
+  const std::optional<std::uint64_t> cap_;
+  std::uint64_t passed_ = 0, dropped_ = 0;
+};
+
+// Output that nobody takes ends the command, as a write would end it where its pipe is ours. Callbacks of both streams come here,
+// one at a time or not.
+class Outlets {
+ public:
+  Outlets(CancelToken end, std::optional<std::uint64_t> cap)
+      : end_(std::move(end)), out_(STDOUT_FILENO, cap), err_(STDERR_FILENO, cap) {}
+  OutputCallback to_stdout() { return to(out_); }
+  OutputCallback to_stderr() { return to(err_); }
+  int failed() const noexcept { return failed_.load(); }
+  // Once the command has ended.
+  std::uint64_t dropped() const noexcept { return out_.dropped() + err_.dropped(); }
+
+ private:
+  OutputCallback to(Outlet& stream) {
+    return [&stream, this](std::string_view bytes) {
       if (failed_.load() != 0) return;
-      const int failed = write_all(fd, bytes);
+      const int failed = stream.take(bytes);
       if (failed == 0) return;
       failed_.store(failed);
       end_.cancel();
     };
   }
-  int failed() const noexcept { return failed_.load(); }
 
- private:
   CancelToken end_;
+  Outlet out_, err_;
   std::atomic<int> failed_{0};
 };
 
@@ -149,13 +177,13 @@ class Relay {
 
 }  // namespace
 
-Result<ExecResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, const RelayOptions& how,
-                         runtime::Signals& signals) {
+Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, const RelayOptions& how,
+                      runtime::Signals& signals) {
   options.cancel = BELLJAR_TRY(CancelToken::create());
-  Outlet outlet(options.cancel);
+  Outlets outlets(options.cancel, how.cap);
   if (!how.capture) {
-    options.on_stdout = outlet.to(STDOUT_FILENO);
-    options.on_stderr = outlet.to(STDERR_FILENO);
+    options.on_stdout = outlets.to_stdout();
+    options.on_stderr = outlets.to_stderr();
   }
   if (how.terminal) {
     const auto size = runtime::window_size(0);
@@ -165,12 +193,13 @@ Result<ExecResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions 
   }
   const auto process = BELLJAR_TRY(sandbox.spawn(command, options));
   auto result = BELLJAR_TRY(Relay(*process, signals, how.input || how.terminal, how.terminal).run());
-  if (outlet.failed() == EPIPE) killed_by_pipe(*result);
-  else if (outlet.failed() != 0)
+  if (outlets.failed() == EPIPE) killed_by_pipe(*result);
+  else if (outlets.failed() != 0)
     return Error(Code::kUnavailable, "cannot pass on the command's output, so it was ended")
-        .sys(outlet.failed(), "write")
+        .sys(outlets.failed(), "write")
         .next("run it again with its output somewhere else");
-  return *std::move(result);
+  const std::uint64_t dropped = how.capture ? result->out.omitted + result->err.omitted : outlets.dropped();
+  return Relayed{*std::move(result), dropped};
 }
 
 }  // namespace belljar::cli

@@ -41,6 +41,7 @@
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
 #include "cli/refused_run.h"
+#include "cli/run_notes.h"
 #include "policy/backends.h"
 #include "runtime/json.h"
 #include "runtime/pump.h"
@@ -154,6 +155,8 @@ Result<Begun> begin(const Given& given, const SandboxedBackend& backend, const L
   SandboxConfig config;
   config.backend = backend.name;
   config.policy = loaded.effective.policy;
+  // The sandbox has a cap of its own, and this is no limit without one that was asked for.
+  if (!config.policy.limits.output_bytes) config.policy.limits.output_action = OutputAction::kDrain;
   config.caller_env = by_name(own_environment());
   config.cancel = cancel;
   begun.sandbox = BELLJAR_TRY(backend.make(loaded, config));
@@ -196,8 +199,8 @@ Result<Begun> begin_first(const Given& given, const SandboxedBackend& backend, C
 }
 
 // `unstopped`: what came of the command is known, but the sandbox could not be ended.
-Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, RunAudit& audit, UniqueFd& report,
-                          std::optional<Error>& unstopped, std::vector<TriedBackend>& tried) {
+Result<Relayed> run_it(const Given& given, const SandboxedBackend& backend, RunAudit& audit, UniqueFd& report,
+                       std::optional<Error>& unstopped, std::vector<TriedBackend>& tried) {
   auto loaded = load_policy(given.flags);
   audit = BELLJAR_TRY(RunAudit::open(given.audit, given.flags, loaded ? &*loaded : nullptr));
   if (!loaded) return loaded.error();
@@ -208,13 +211,14 @@ Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, R
   std::optional<int> ended;
   auto begun = begin_first(given, backend, choice, *loaded, audit, signals, ended);
   tried = choice.tried();
-  if (!begun && ended) return ended_before(*ended);
+  if (!begun && ended) return Relayed{ended_before(*ended)};
   if (!begun) return begun.error();
   const auto& [command, sandbox] = *begun;
   if (backend.started) backend.started(*sandbox);
+  warn_of_accepted(sandbox->enforcement(), loaded->effective.policy);
   if (ended) {
     if (const auto stopped = sandbox->stop(); !stopped) unstopped = stopped.error();
-    return ended_before(*ended);
+    return Relayed{ended_before(*ended)};
   }
   const Limits& limits = loaded->effective.policy.limits;
   SpawnOptions options;
@@ -222,9 +226,11 @@ Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, R
   options.output_bytes = limits.output_bytes ? limits.output_bytes->count : given.json ? kJsonOutputBytes : 0;
   const bool at_terminal = ::isatty(0) == 1 && ::isatty(1) == 1;
   RelayOptions how{.terminal = given.pty || (at_terminal && !given.no_pty && !given.json), .capture = given.json};
+  if (limits.output_bytes) how.cap = limits.output_bytes->count;
   // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
   how.input = !(given.shell_text && !given.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal);
-  ExecResult result = BELLJAR_TRY(relay(*sandbox, command, options, how, *signals));
+  Relayed ran = BELLJAR_TRY(relay(*sandbox, command, options, how, *signals));
+  ExecResult& result = ran.result;
   // Without a cap nothing was kept and nothing was lost.
   if (!given.json && !limits.output_bytes) std::erase(result.limits_hit, "output");
   result.enforcement = sandbox->enforcement();
@@ -233,16 +239,14 @@ Result<ExecResult> run_it(const Given& given, const SandboxedBackend& backend, R
   while (signals->next()) {  // too late for the command, and its result is to be told
   }
   result.backend = backend.name;
-  return result;
+  return ran;
 }
 
-void tell(const ExecResult& result, bool verbose) {
+void tell(const Relayed& ran, bool verbose) {
+  const ExecResult& result = ran.result;
   if (result.reason != Reason::kExited && (result.reason != Reason::kSignalled || verbose)) print_note(result.message);
-  if (!verbose) return;
-  for (const EnforcementClause& clause : result.enforcement)
-    print_note(format("{}: {} ({}{}{}){}{}", clause.clause, to_string(clause.enforced), clause.asked,
-                      clause.mechanism.empty() ? "" : "; ", clause.mechanism, clause.detail.empty() ? "" : ": ",
-                      escaped(clause.detail)));
+  if (verbose) tell_enforcement(result.enforcement);
+  tell_limits(result, ran.output_dropped);
 }
 
 int run_command(const Given& given, const SandboxedBackend& backend) {
@@ -254,7 +258,7 @@ int run_command(const Given& given, const SandboxedBackend& backend) {
   if (ran) tell(*ran, given.verbose);
   else print_error(ran.error());
   if (!ran && !report.valid()) report = create_report_of_refusal(given.report, ran.error());
-  ExecResult result = ran ? *ran : runtime::failed_start(ran.error());
+  ExecResult result = ran ? ran->result : runtime::failed_start(ran.error());
   result.tried = std::move(tried);
   int exit_code = result.exit_code;
   if (unstopped) {

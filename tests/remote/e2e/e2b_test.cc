@@ -61,6 +61,27 @@ TEST_F(RunOnE2b, AUsageErrorIsReported) {
   EXPECT_EQ(read_file(report).find("{\"exit_code\":0,"), 0U) << read_file(report);
 }
 
+TEST_F(RunOnE2b, OutputIsCutAtTheCap) {
+  const Outcome cut = run_on({"--output-bytes", "10", "-c", "seq 100; echo to stderr >&2"});
+  EXPECT_EQ(cut.exit_code, 0) << cut;
+  EXPECT_EQ(cut.out, "1\n2\n3\n4\n5\n");
+  EXPECT_EQ(cut.err, "to stderr\nbelljar: the limit `output` was reached: 282 bytes of output dropped\n");
+  const Outcome fits = run_on({"--output-bytes", "292", "-c", "seq 100"});
+  EXPECT_EQ(fits.out.size(), 292U) << "the twin";
+  EXPECT_EQ(fits.err, "") << "the twin";
+  const Outcome killed = run_on({"--output-bytes", "10", "--output-action", "kill", "-c", "seq 100; sleep 300"});
+  EXPECT_EQ(killed.exit_code, 137) << killed;
+  EXPECT_EQ(killed.out, "1\n2\n3\n4\n5\n");
+  EXPECT_EQ(killed.err, "belljar: the output exceeded the limit of 10 bytes\n");
+}
+
+TEST_F(RunOnE2b, WhatIsAcceptedIsNamedAtTheStart) {
+  const Outcome accepted = run_on({"--accept", "filesystem.write", "-c", "true"});
+  EXPECT_EQ(accepted.exit_code, 0) << accepted;
+  EXPECT_TRUE(accepted.err.starts_with("belljar: warning: filesystem.write is none, as accepted: ")) << accepted;
+  EXPECT_EQ(run_on({"-c", "true"}).err, "") << "the twin: nothing was accepted by name";
+}
+
 TEST_F(RunOnE2b, AFailedStopKeepsWhatCameOfTheCommand) {
   fake_.misbehave("kill=500");
   const Outcome failed = run_on({"--json", "-c", "echo out; exit 3"});

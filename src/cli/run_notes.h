@@ -1,0 +1,18 @@
+// What `run` says on stderr of a sandbox, the same for every backend.
+#pragma once
+
+#include <cstdint>
+
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+
+namespace belljar::cli {
+
+// At the start: what is held below full because the policy accepts that, a line each.
+void warn_of_accepted(const EnforcementReport& report, const Policy& policy);
+// At the end, of limits that the result's message does not name. `output_dropped`: bytes beyond the cap.
+void tell_limits(const ExecResult& result, std::uint64_t output_dropped);
+// --verbose: every clause.
+void tell_enforcement(const EnforcementReport& report);
+
+}  // namespace belljar::cli
