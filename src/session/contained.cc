@@ -152,7 +152,8 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
   const ImageFacts image = BELLJAR_TRY(fetch_image(engine, options_, cancel_));
   hold_volumes(planned.spec, image.volumes, policy.filesystem.tmp_size);
   Files files = BELLJAR_TRY(open_files(planned));
-  Running made{std::move(engine), std::move(planned.spec), std::move(files), std::move(outlet), std::move(shown), nullptr};
+  Running made{std::move(engine), std::move(planned.spec), std::move(files), std::move(outlet), std::move(shown), nullptr, {}};
+  made.spent = std::make_shared<SpentTime>();
   Box box = make_box(made);  // of single commands each gets one of its own, and this one stays a plan
   BELLJAR_CHECK(box->plan(planned.report));
   BELLJAR_CHECK(runtime::check_required(planned.report, policy));
@@ -246,12 +247,26 @@ Result<SandboxStats> ContainedSandbox::stats() {
   SandboxStats stats;
   stats.execs = execs_.load();
   stats.bytes_written = written_.load();
-  if (alive->box == nullptr) return stats;
-  const ContainerStats used = BELLJAR_TRY(alive->box->container().stats());
+  const ContainerStats used = BELLJAR_TRY(usage(*alive));
   stats.cpu = used.cpu;
   stats.memory = Bytes{used.memory};
   stats.processes = used.processes;
   return stats;
+}
+
+Result<ContainerStats> ContainedSandbox::usage(const Running& running) {
+  if (running.box != nullptr) return running.box->container().stats();
+  const std::chrono::microseconds ended(running.spent->ended_us.load());
+  std::vector<Box> boxes;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& weak : boxes_) {
+      if (Box box = weak.lock()) boxes.push_back(std::move(box));
+    }
+  }
+  ContainerStats all = BELLJAR_TRY(usage_of(boxes));
+  all.cpu = running.spent->tell(all.cpu + ended);
+  return all;
 }
 
 // --- commands
@@ -292,6 +307,7 @@ Result<std::unique_ptr<ContainedRun>> ContainedSandbox::begin(const Command& com
   request.limits = embedded_.policy.limits;
   request.origins = embedded_.origins;
   request.last = alive->box == nullptr;
+  if (request.last) request.spent = alive->spent;
   Box box = BELLJAR_TRY(box_for_command(*alive));
   auto run = ContainedRun::start(std::move(box), std::move(request));
   if (run) ++execs_;

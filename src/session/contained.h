@@ -69,6 +69,7 @@ class ContainedSandbox final : public Sandbox {
     LiveOutletOptions outlet;
     std::shared_ptr<const backend::container::ShownDir> shown;  // what the spec binds of ours; null: nothing
     Box box;                                                    // null in per-command mode
+    std::shared_ptr<SpentTime> spent;                           // of single commands
   };
 
   Result<std::shared_ptr<const Running>> running() const;
@@ -78,6 +79,7 @@ class ContainedSandbox final : public Sandbox {
   Result<Files> open_files(const backend::container::Planned& planned) const;
   Box make_box(const Running& running) const;  // with mutex_ held
   Result<Box> box_for_command(const Running& running);
+  Result<backend::container::ContainerStats> usage(const Running& running);  // of the session's container, or of all that there are
   Result<std::unique_ptr<ContainedRun>> begin(const Command& command, ContainedRequest request);
   // A caller's path (of the inside, where absolute) as the files on this machine know it.
   Result<std::string> on_host(const std::string& path) const;

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "backend/container/container.h"
@@ -104,6 +105,20 @@ void ContainedBox::take_seen(ExecResult& result) {
 void ContainedBox::give_back(ExecResult& unread) {
   const std::lock_guard lock(mutex_);
   move_seen(unread, unread_);
+}
+
+Result<ContainerStats> usage_of(std::span<const std::shared_ptr<ContainedBox>> boxes) {
+  ContainerStats all;
+  for (const auto& box : boxes) {
+    if (!box->channel()->alive()) continue;
+    const auto used = box->container().stats();
+    if (!used && !box->channel()->alive()) continue;  // it ended meanwhile
+    if (!used) return used.error();
+    all.cpu += used->cpu;
+    all.memory += used->memory;
+    all.processes += used->processes;
+  }
+  return all;
 }
 
 }  // namespace belljar::session

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "backend/container/container.h"
@@ -48,5 +49,8 @@ class ContainedBox {
   std::mutex mutex_;
   ExecResult unread_;  // guarded by mutex_; of the end, or given back
 };
+
+// What those that run use together. Errors: as Engine::stats.
+Result<backend::container::ContainerStats> usage_of(std::span<const std::shared_ptr<ContainedBox>> boxes);
 
 }  // namespace belljar::session

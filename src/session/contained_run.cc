@@ -149,6 +149,7 @@ ExecResult ContainedRun::finish() {
     over_ = true;
     input_moved_.notify_all();
   }
+  if (request_.spent != nullptr) request_.spent->ended_us += static_cast<std::int64_t>(ended_.user_us + ended_.system_us);
   if (request_.last) (void)box_->stop();  // nothing goes through after what is told
   ExecResult end = result();
   opened_.reset();

@@ -2,9 +2,11 @@
 // and the size of a terminal may come from other threads. A thread of its own holds the timeout while a callback keeps the waiter.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -24,6 +26,20 @@
 
 namespace belljar::session {
 
+// Processor time of the commands of one start that had a container of their own.
+struct SpentTime {
+  std::atomic<std::int64_t> ended_us{0};  // of those that ended, as wait4(2) has it
+  std::atomic<std::int64_t> told_us{0};
+
+  // Never less than before: a container's own count is more than what its command leaves when it ends.
+  std::chrono::microseconds tell(std::chrono::microseconds now) noexcept {
+    std::int64_t told = told_us.load();
+    while (told < now.count() && !told_us.compare_exchange_weak(told, now.count())) {
+    }
+    return std::max(now, std::chrono::microseconds(told));
+  }
+};
+
 struct ContainedRequest {
   Command command;
   std::string cwd;                                   // inside, absolute
@@ -37,6 +53,7 @@ struct ContainedRequest {
   Limits limits;
   std::shared_ptr<const runtime::Origins> origins;  // for violations; may be null
   bool last = false;                                // the container is this command's own, and goes with it
+  std::shared_ptr<SpentTime> spent;                 // where its time goes when it ends; may be null
   std::vector<std::string> allowed_domains;         // open while it runs, beside the policy's
 };
 

@@ -179,6 +179,7 @@ bool open_pipes(Command& command, Ends& ends, bool input) {
 
 Failure run(const Setup& setup, Command& command, const Ends& ends, const Words& words) {
   volatile Failure failure;
+  command.started_us = now_us();  // vfork(2) returns after execve(2), which is the command's processor time already
   const pid_t pid = vfork();
   if (pid == 0) become(setup, words, ends, &failure);
   if (pid < 0) {
@@ -190,7 +191,6 @@ Failure run(const Setup& setup, Command& command, const Ends& ends, const Words&
   } else {
     command.pid = pid;
     command.started = true;
-    command.started_us = now_us();
   }
   Failure result;
   result.error = failure.error;
