@@ -43,6 +43,11 @@ Error explain(char step, int errnum, const std::string& program, const std::stri
     return Error(Code::kFailedPrecondition, format("cannot enter the directory {}", quoted(cwd)))
         .sys(errnum, "chdir")
         .next("choose a directory that the command may enter");
+  if (step == 'l')
+    return Error(Code::kFailedPrecondition, format("cannot start {}", quoted(program)))
+        .reason("the policy's system call filter could not be installed")
+        .sys(errnum, "seccomp")
+        .next("start the sandbox again");
   if (step != 'e')
     return Error(Code::kResourceExhausted, format("cannot start {}", quoted(program)))
         .sys(errnum, "vfork")

@@ -64,9 +64,9 @@ TEST_F(NotesOfAContainer, LimitsThatWereReachedAreNamed) {
 }
 
 TEST_F(NotesOfAContainer, WhatIsAcceptedIsNamedAtTheStart) {
-  const auto accepted = run({"--accept", "seccomp"}, "true");
+  const auto accepted = run({"--accept", "network.unix_sockets"}, "true");
   EXPECT_EQ(accepted.exit_code, 0) << accepted;
-  EXPECT_TRUE(accepted.err.starts_with("belljar: warning: seccomp is partial, as accepted: ")) << accepted;
+  EXPECT_TRUE(accepted.err.starts_with("belljar: warning: network.unix_sockets is partial, as accepted: ")) << accepted;
   EXPECT_EQ(run({"--accept", "processes"}, "true").err, "") << "the twin: held in full";
 }
 

@@ -241,15 +241,32 @@ Result<void> Channel::send(std::string_view records) {
   return {};
 }
 
-Result<void> Channel::ping(std::chrono::milliseconds patience) {
+Result<Arrived> Channel::ask(char type, std::string_view payload, std::chrono::milliseconds patience) {
   auto [id, inbox] = BELLJAR_TRY(add_command());
-  const auto sent = send(make_record('P', id, std::string_view()));
+  const auto sent = send(make_record(type, id, payload));
   pollfd wait{inbox->fd(), POLLIN, 0};
-  const bool answered = sent && ::poll(&wait, 1, static_cast<int>(patience.count())) > 0 && !inbox->closed();
+  if (sent) ::poll(&wait, 1, static_cast<int>(patience.count()));
+  std::deque<Arrived> answers = inbox->take();
   drop_command(id);
-  if (answered) return {};
+  if (!answers.empty()) return std::move(answers.front());
   if (!alive()) return gone(ended_because());
   return Error(Code::kUnavailable, "the container does not answer").reason("its pid 1 did not in time");
+}
+
+Result<void> Channel::ping(std::chrono::milliseconds patience) {
+  const auto answer = ask('P', {}, patience);
+  if (!answer) return answer.error();
+  return {};
+}
+
+Result<void> Channel::set_filter(std::span<const sock_filter> program, std::chrono::milliseconds patience) {
+  const std::string bytes(reinterpret_cast<const char*>(program.data()), program.size_bytes());
+  const Arrived answer = BELLJAR_TRY(ask('F', bytes, patience));
+  const std::uint32_t failed = number_in(answer.payload);
+  if (failed == 0 && answer.payload.size() >= 4) return {};
+  return Error(Code::kFailedPrecondition, "cannot install the policy's system call filter in the container")
+      .sys(static_cast<int>(failed), "seccomp")
+      .next("use an engine and a runtime that let programs have filters, or go on without: `accept = [\"seccomp\"]`");
 }
 
 bool Channel::alive() const {

@@ -3,12 +3,15 @@
 // else.
 #pragma once
 
+#include <linux/filter.h>
+
 #include <atomic>
 #include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -61,6 +64,9 @@ class Channel {
   Result<void> send(std::string_view records);
   // pid 1 answers. Errors: kUnavailable.
   Result<void> ping(std::chrono::milliseconds patience);
+  // Commands from now on get this system call filter, last before execve(2). Errors: kFailedPrecondition, with the errno, pid 1
+  // cannot install it; kUnavailable.
+  Result<void> set_filter(std::span<const sock_filter> program, std::chrono::milliseconds patience);
   bool alive() const;
   // Why it is not alive: what the engine or pid 1 said last.
   std::string ended_because() const;
@@ -70,6 +76,8 @@ class Channel {
 
  private:
   explicit Channel(Connection connection, UniqueFd stop) : connection_(std::move(connection)), stop_(std::move(stop)) {}
+  // The answer to a record of no command. Errors: kUnavailable.
+  Result<Arrived> ask(char type, std::string_view payload, std::chrono::milliseconds patience);
   void follow(const std::string& early);
   bool take(std::string_view bytes);
   void dispatch(char type, std::uint32_t id, std::string_view payload);

@@ -34,6 +34,7 @@ namespace {
 
 constexpr std::chrono::seconds kHelloPatience{20};
 constexpr std::chrono::seconds kRemovalPatience{10};
+constexpr std::chrono::seconds kFilterPatience{20};
 
 std::string read_line(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -134,6 +135,11 @@ Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const 
   BELLJAR_CHECK(container->channel_->await_hello(kHelloPatience, cancel));
   const auto is_pid1 = [&](int pid) { return find_process(pid, container->id_).valid(); };
   if (door) container->passed_ = BELLJAR_TRY((*std::move(door)).take(spec.sockets, is_pid1));
+  if (!spec.filter.empty()) {
+    const auto set = container->channel_->set_filter(spec.filter, kFilterPatience);
+    if (!set && (!spec.filter_may_be_missing || set.error().code() != Code::kFailedPrecondition)) return set.error();
+    container->filtered_ = set.has_value();
+  }
   // An engine that is killed leaves its containers running, and our line says no more.
   if (const auto pid = engine.pid(container->id_); pid && engine.is_local()) {
     UniqueFd process = find_process(*pid, container->id_);

@@ -33,6 +33,7 @@ Result<ImageFacts> fetch_image(const Engine& engine, const ContainerOptions& opt
 class Container {
  public:
   // Errors: as the calls of Engine; kFailedPrecondition, its pid 1 did not begin; kCanceled, and it is removed.
+  // As Channel::set_filter, unless the spec says that it may be missing.
   // Its sockets come out before it returns: kDataLoss, others than were asked for.
   static Result<std::shared_ptr<Container>> start(const Engine& engine, const Spec& spec, const CancelToken& cancel = {});
   ~Container() { (void)stop(); }
@@ -44,6 +45,8 @@ class Container {
   PassedOut take_passed() { return std::move(passed_); }
   // Its pid 1 is killed when the line breaks, whoever is left to do it.
   bool held() const noexcept { return held_; }
+  // Its commands get the spec's filter.
+  bool filtered() const noexcept { return filtered_; }
   Result<ContainerStats> stats() const { return engine_.stats(id_); }
   // Kills and removes it, and waits until the engine has. Twice is fine. Errors: as Engine::remove.
   Result<void> stop();
@@ -54,7 +57,7 @@ class Container {
   std::string id_;
   std::shared_ptr<Channel> channel_;
   PassedOut passed_;
-  bool begun_ = false, held_ = false;  // set once, before anybody else has it
+  bool begun_ = false, held_ = false, filtered_ = false;  // set once, before anybody else has it
   std::mutex mutex_;
   bool stopped_ = false;  // guarded by mutex_
 };

@@ -2,9 +2,10 @@
 // number of a command, a length (both with the highest byte first) and a payload.
 //
 // To it: R part of a request, G go {flags, rows, columns}, D stdin, C end of stdin, S signal, E end {grace in ms}, W room for so
-// many more bytes of output, T rows << 16 | columns, H nobody waits any more, P are you there. From it: h {version}, s {pid}, f
-// could not start {step, errno}, o stdout, e stderr, w so many bytes of stdin were taken, b nobody reads stdin, x {status, user µs,
-// system µs, peak bytes, out of memory, out of pids, wall µs}, p here.
+// many more bytes of output, T rows << 16 | columns, H nobody waits any more, P are you there, F the system call filter of commands
+// from now on. From it: h {version}, s {pid}, f could not start {step, errno} or, of a filter, {errno, 0: it has it}, o stdout, e
+// stderr, w so many bytes of stdin were taken, b nobody reads stdin, x {status, user µs, system µs, peak bytes, out of memory, out
+// of pids, wall µs}, p here.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 
 namespace belljar::backend::container {
 
-inline constexpr std::uint32_t kProtocol = 2;
+inline constexpr std::uint32_t kProtocol = 3;
 inline constexpr std::uint32_t kLargestRecord = 1U << 20;
 inline constexpr std::uint64_t kOutputWindow = 1U << 20;  // output that may be under way for one command
 inline constexpr std::size_t kInputWindow = 256U << 10;   // as much of its stdin

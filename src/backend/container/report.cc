@@ -32,6 +32,7 @@ void none(Clauses& report, std::string clause, std::string asked, std::string de
   report.push_back({std::move(clause), std::move(asked), {}, Enforced::kNone, std::move(detail), best_effort});
 }
 
+constexpr char kSurface[] = "kernel surface reduced, set-id bits refused";
 constexpr char kNoBroker[] = "no broker looks into a container: only mounts over what exists hold";
 
 std::string list(const std::vector<std::string>& items) {
@@ -120,7 +121,7 @@ void report_protect(const Policy& policy, const Paths& paths, Clauses& report) {
   none(report, "protect.nested", "control names below a writable root's top level", kNoBroker, true);
 }
 
-void report_processes(const ContainerOptions& options, const User& user, bool rootless, Clauses& report) {
+void report_processes(const ContainerOptions& options, const User& user, bool rootless, std::size_t filter, Clauses& report) {
   const std::string engine = options.runtime.empty() ? "the engine's runtime" : format("runtime {}", escaped(options.runtime));
   if (rootless) full(report, "identity", "host root is never held", "rootless engine: uid 0 inside is its own user");
   else if (user.uid == 0)
@@ -138,13 +139,17 @@ void report_processes(const ContainerOptions& options, const User& user, bool ro
   else
     partial(report, "privileges", "no capability, no set-id gain", "capabilities dropped, no-new-privileges",
             format("given back: {}", list(options.capabilities)));
-  partial(report, "seccomp", "kernel surface reduced", "the engine's default profile",
-          "what it forbids is the engine's choice, not the policy's");
+  if (filter > 0) full(report, "seccomp", kSurface, format("filter of {} instructions on each command", filter));
+  else
+    partial(report, "seccomp", kSurface, "the engine's default profile",
+            "what it forbids is the engine's choice: the policy's filter would refuse what the capabilities are for");
 }
 
 // Names in the file system go by what is shared, abstract ones (unix(7)) by the network namespace.
 void report_sockets(const Policy& policy, const ContainerOptions& options, const Paths& paths, Clauses& report) {
   constexpr char kAsked[] = "own sockets only";
+  if (policy.network.allow_all_unix_sockets)
+    return full(report, "network.unix_sockets", "all that are shown allowed", "no restriction asked for");
   if (policy.network.mode == NetMode::kHost && (options.network == "host" || options.network.starts_with("container:"))) {
     none(report, "network.unix_sockets", kAsked,
          format("the network {} is shared, and with it every abstract socket there", escaped(options.network)));
@@ -164,13 +169,13 @@ void report_sockets(const Policy& policy, const ContainerOptions& options, const
 }  // namespace
 
 EnforcementReport report_container(const Policy& policy, const ContainerOptions& options, const Paths& paths, const User& user,
-                                   bool rootless) {
+                                   bool rootless, std::size_t filter) {
   Clauses report;
   full(report, "mode", std::string(to_string(policy.mode)), "container");
   report_files(policy, options, paths, report);
   report_tmp(policy, options, paths, report);
   report_protect(policy, paths, report);
-  report_processes(options, user, rootless, report);
+  report_processes(options, user, rootless, filter, report);
   if (policy.network.mode == NetMode::kNone) full(report, "network", "none", "network namespace with loopback only");
   else if (policy.network.mode == NetMode::kProxy)
     full(report, "network", "no route out but the proxy",
@@ -183,9 +188,19 @@ EnforcementReport report_container(const Policy& policy, const ContainerOptions&
 void report_engine(bool maps_ids, bool seccomp, EnforcementReport& report) {
   for (EnforcementClause& clause : report) {
     if (clause.clause == "identity" && maps_ids) clause.mechanism += "; the engine's mapping of ids is off for it";
-    if (clause.clause == "seccomp" && !seccomp)
+    if (clause.clause != "seccomp") continue;
+    if (seccomp && clause.enforced == Enforced::kFull) clause.mechanism += ", on top of the engine's default profile";
+    if (!seccomp && clause.enforced != Enforced::kFull)
       clause = {clause.clause, clause.asked, {}, Enforced::kNone, "the engine says that it has no profile on", true};
   }
+}
+
+void lower_filter(EnforcementReport& report) {
+  const EnforcementClause lowered{
+      "seccomp", kSurface, {}, Enforced::kNone, "pid 1 cannot install the policy's filter; the engine's profile is its own choice"};
+  const auto clause = std::ranges::find(report, "seccomp", &EnforcementClause::clause);
+  if (clause != report.end()) *clause = lowered;
+  else report.push_back(lowered);
 }
 
 void lower_transparent(EnforcementReport& report, int errnum) {

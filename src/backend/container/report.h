@@ -1,6 +1,8 @@
 // The enforcement report of a container: what the engine was asked for, and what nothing there holds.
 #pragma once
 
+#include <cstddef>
+
 #include "backend/container/spec.h"
 #include "backend/native/view.h"
 
@@ -10,13 +12,16 @@ namespace belljar::backend::container {
 inline constexpr char kHiddenLink[] = "filesystem.hidden_link";
 
 EnforcementReport report_container(const Policy& policy, const ContainerOptions& options, const Paths& paths, const User& user,
-                                   bool rootless);
+                                   bool rootless, std::size_t filter);
 
 // Limits that the engine says it cannot hold become `none`.
 void report_limits(const Policy& policy, bool memory, bool cpu, bool pids, EnforcementReport& report);
 
 // What the engine's own settings make of it: it maps ids (not those of this container), it has a seccomp profile.
 void report_engine(bool maps_ids, bool seccomp, EnforcementReport& report);
+
+// pid 1 could not install the policy's filter.
+void lower_filter(EnforcementReport& report);
 
 // Its pid 1 is out of our reach: what an engine leaves running when it dies stays.
 void report_unheld(EnforcementReport& report);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/container/filter.h"
 #include "backend/container/report.h"
 #include "backend/container/shown_dir.h"
 #include "backend/native/host.h"
@@ -46,9 +47,9 @@ Error unserved(std::string_view what, std::string reason, std::string next) {
 }
 
 Result<void> check_network(const Network& network) {
-  if (!network.allow_unix_sockets.empty() || network.allow_all_unix_sockets)
+  if (!network.allow_unix_sockets.empty() && !network.allow_all_unix_sockets)
     return unserved("network.allow_unix_sockets", "no broker connects for the command inside a container",
-                    "drop the key; a volume shows a socket, which is as good as what listens on it");
+                    "drop the key: a socket in what is shared can be connected to, and a volume shares one");
   if (network.mode != NetMode::kHost && network.allow_local_binding == false)
     return unserved("network.allow_local_binding = false", "ports of its own loopback are open inside", "drop the key");
   return {};
@@ -379,7 +380,9 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
   spec.cpus = policy.limits.cpus;
   // On the host the file API meets the same names: what commands find read-only it does, too.
   for (const std::string& path : paths.readonly) planned.held.push_back(path);
-  planned.report = report_container(policy, options, paths, user, rootless);
+  spec.filter = filter_of(policy, options);
+  spec.filter_may_be_missing = std::ranges::find(policy.accept, "seccomp") != policy.accept.end();
+  planned.report = report_container(policy, options, paths, user, rootless, spec.filter.size());
   return planned;
 }
 

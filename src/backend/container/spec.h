@@ -1,6 +1,7 @@
 // From a policy to what the engine is asked for. A value: no I/O, except through `Host` while it is planned.
 #pragma once
 
+#include <linux/filter.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -43,6 +44,8 @@ struct Spec {
   std::map<std::string, std::string> labels;
   std::optional<std::uint64_t> memory, pids;
   std::optional<double> cpus;
+  std::vector<sock_filter> filter;           // of every command, set by its pid 1; empty: none
+  bool filter_may_be_missing = false;        // where pid 1 cannot, the engine's profile alone is accepted
   std::vector<launch::InnerSocket> sockets;  // made by its pid 1, served by us (door.h)
   std::string state;                         // as of Installed
 };

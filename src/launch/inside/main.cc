@@ -24,6 +24,7 @@
 
 #include <new>
 
+#include "launch/inside/filter.h"
 #include "launch/inside/sockets.h"
 #include "launch/inside/start.h"
 #include "launch/inside/state.h"
@@ -142,6 +143,7 @@ void resize(const Command& command, const char* payload) {
 
 void serve(char type, uint32_t id, const char* payload, size_t size) {
   if (type == 'P') return send_number('p', id, 0);
+  if (type == 'F') return send_number('f', id, static_cast<uint32_t>(take_filter(g_setup, payload, size)));
   if (type == 'R') {
     if (!add_request(id, payload, size)) _exit(3);
     return;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <termios.h>
 
+#include "launch/inside/filter.h"
 #include "launch/inside/tree.h"
 #include "launch/inside/wire.h"
 
@@ -20,7 +21,7 @@ namespace {
 
 struct Failure {
   int error = 0;
-  char step = 'e';  // c: the working directory, e: execve, r: a resource of ours
+  char step = 'e';  // c: the working directory, e: execve, r: a resource of ours, l: the filter
 };
 
 struct Words {
@@ -130,6 +131,9 @@ void limit(int resource, rlim_t value) {
   plain.sa_handler = SIG_DFL;
   sigaction(SIGPIPE, &plain, nullptr);
   sigprocmask(SIG_SETMASK, &setup.mask, nullptr);
+  failure->error = install_filter(setup);
+  failure->step = 'l';
+  if (failure->error != 0) _exit(126);
   failure->error = exec_in_path(words);
   failure->step = 'e';
   _exit(126);

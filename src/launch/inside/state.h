@@ -1,6 +1,7 @@
 // What pid 1 knows: the commands that run, and what it was told at its start. One thread.
 #pragma once
 
+#include <linux/filter.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +11,7 @@
 
 namespace belljar::inside {
 
-inline constexpr uint32_t kProtocol = 2;  // records.h has the same number
+inline constexpr uint32_t kProtocol = 3;  // records.h has the same number
 inline constexpr uint32_t kLargestRecord = 1U << 20;
 inline constexpr size_t kLargestRequest = 64U << 20;
 inline constexpr size_t kPiece = 32U << 10;    // of output in one record
@@ -47,10 +48,12 @@ struct Command {
   Command* next = nullptr;
 };
 
-// How it was started: limits for the commands (0: none), the signal mask that they get.
+// How it was started: limits for the commands (0: none), the signal mask that they get. What it was told since: their filter.
 struct Setup {
   rlim_t open_files = RLIM_INFINITY, file_size = RLIM_INFINITY;  // RLIM_INFINITY: as the engine has it
   sigset_t mask{};
+  sock_filter* filter = nullptr;
+  unsigned short filter_size = 0;  // instructions; 0: none
 };
 
 long long now_us();

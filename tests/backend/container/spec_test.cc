@@ -370,10 +370,40 @@ TEST(ContainerSpec, WhatAnEngineSaysOfItselfIsInTheReport) {
   Case given;
   auto planned = given.plan();
   report_engine(false, true, planned->report);
+  EXPECT_EQ(enforced(*planned, "seccomp"), "full");
+  EXPECT_NE(clause(*planned, "seccomp").mechanism.find("on top of the engine's default profile"), std::string::npos);
+  planned = given.plan();
+  report_engine(true, false, planned->report);
+  EXPECT_EQ(enforced(*planned, "seccomp"), "full") << "our own filter is";
+  EXPECT_EQ(clause(*planned, "seccomp").mechanism.find("on top"), std::string::npos);
+  EXPECT_NE(clause(*planned, "identity").mechanism.find("mapping of ids is off"), std::string::npos);
+}
+
+// The policy's filter would refuse what they are for.
+TEST(ContainerSpec, CapabilitiesLeaveTheEnginesProfileAlone) {
+  Case given;
+  given.policy.allow_root_uid = true;
+  given.options.user = "0:0";
+  given.options.capabilities = {"CHOWN"};
+  auto planned = given.plan();
+  ASSERT_TRUE(planned) << planned.error().line();
+  EXPECT_TRUE(planned->spec.filter.empty());
   EXPECT_EQ(enforced(*planned, "seccomp"), "partial");
   report_engine(true, false, planned->report);
   EXPECT_EQ(enforced(*planned, "seccomp"), "none");
-  EXPECT_NE(clause(*planned, "identity").mechanism.find("mapping of ids is off"), std::string::npos);
+  given.options.capabilities.clear();
+  EXPECT_FALSE(given.plan()->spec.filter.empty()) << "the twin";
+}
+
+TEST(ContainerSpec, AllUnixSocketsAreAnotherFilter) {
+  Case given;
+  const auto own = given.plan();
+  given.policy.network.allow_all_unix_sockets = true;
+  const auto all = given.plan();
+  ASSERT_TRUE(all) << all.error().line();
+  EXPECT_EQ(enforced(*all, "network.unix_sockets"), "full");
+  const auto same = [](const sock_filter& a, const sock_filter& b) { return a.code == b.code && a.k == b.k && a.jt == b.jt; };
+  EXPECT_FALSE(std::ranges::equal(own->spec.filter, all->spec.filter, same));
 }
 
 TEST(ContainerSpec, SocketsGoByWhatIsSharedAndByTheNetwork) {
