@@ -71,6 +71,7 @@ TEST_P(ContainerUsage, SamplesAndAlertsWork) {
   ASSERT_TRUE(watched->stop());
   ASSERT_TRUE(watched->start());
   EXPECT_EQ(watched->exec("sleep 2")->exit_code, 0);
+  ASSERT_TRUE(watched->stop());  // and with it the sampling, so that there is a last event
   bool sampled = false, alerted = false;
   while (const auto event = seen->next(100ms)) {
     if (const auto* sample = std::get_if<ResourceEvent>(&event->body))
