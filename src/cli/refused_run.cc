@@ -46,7 +46,8 @@ void report_refusal(const CLI::App& app, const Error& refused) {
 
 int refuse_empty_option(CLI::App& app, std::vector<std::string> words, const Error& refused) {
   print_error(refused);
-  std::erase_if(words, is_empty_option);
+  // Not taken away: what stands behind it would become the value of what stands before it, and the report a file of any name.
+  std::ranges::replace_if(words, is_empty_option, "--verbose");
   std::ranges::reverse(words);                 // CLI11 takes them from the back
   app.get_subcommand("run")->callback([] {});  // parsed for its options alone
   try {

@@ -15,8 +15,10 @@ Result<std::vector<Leftover>> drop_empty(const Place& place, const std::function
     // Looked into with its lock held: nobody begins to work in it meanwhile.
     auto transaction = Transaction::open(one, Store::Open::kExisting, Access::kDrop);
     if (!transaction && transaction.error().code() == Code::kNotFound) continue;
-    const auto changes = transaction ? diff(one) : Result<std::vector<Change>>(transaction.error());
-    const bool dropped = changes && changes->empty() && transaction->end();
+    // A snapshot holds what it was taken of, whatever was rolled back or undone since.
+    const bool bare = transaction && transaction->meta().snapshots.empty();
+    const auto changes = bare ? diff(one) : Result<std::vector<Change>>(std::vector<Change>());
+    const bool dropped = bare && changes && changes->empty() && transaction->end();
     found.push_back({info.name, dropped});
   }
   if (!found.empty()) (void)sweep(place);

@@ -121,6 +121,21 @@ told = recover()
 assert f'the transaction {kept} is kept' in told and 'default-s2' in told and 'is dropped' in told, told
 assert sorted(kinds()) == ['default', 'default-s1'], kinds()
 drop(kept)
+# What was rolled back to nothing and has a snapshot holds that, however its server ended.
+for ending in ('kill', 'close'):
+    with Peer(SERVER + ['--txn']) as peer:
+        work = peer.call('sandbox_create')['structuredContent']['sandbox']
+        said(peer, 'echo work >precious', sandbox=work)
+        assert not peer.call('sandbox_snapshot', name='good', sandbox=work)['isError']
+        said(peer, 'rm precious', sandbox=work)
+        if ending == 'kill':
+            peer.process.kill()
+            peer.process.wait(60)
+    recover()
+    kept = next(name for name in names_kept() if name.startswith('default-s1'))
+    subprocess.run([belljar, 'rollback', '--workspace', workspace, '--txn-name', kept, '--to', 'good'], check=True)
+    assert 'precious' in subprocess.run([belljar, 'diff', '--workspace', workspace, '--txn-name', kept], capture_output=True).stdout.decode()
+    drop(kept)
 # One that somebody named is theirs, empty or not.
 subprocess.run([belljar, 'run', '--workspace', workspace, '--txn-name', 'mine', '--', 'true'], check=True)
 recover()

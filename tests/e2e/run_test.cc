@@ -304,6 +304,8 @@ TEST_F(Run, AnEmptyOptionTakesNoOtherWordForItsReport) {
   const std::string kept = workspace_.write("kept", "mine");
   EXPECT_EQ(run_in({"--report=", kept, "--", "true"}).exit_code, 125);
   EXPECT_EQ(read_file(kept), "mine");
+  EXPECT_EQ(run_in({"--report", "--hide=", kept}).exit_code, 125);
+  EXPECT_EQ(read_file(kept), "mine");
   EXPECT_EQ(run_in({"--hide=", "-c", "true", "--", "--report", kept}).exit_code, 125);
   EXPECT_EQ(read_file(kept), "mine") << "a word of the command's";
 }

@@ -41,6 +41,7 @@
 #include "policy/explain.h"
 #include "policy/names.h"
 #include "policy/schema.h"
+#include "txn/leftover.h"
 
 namespace belljar::cli {
 namespace {
@@ -122,9 +123,8 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
 // Nobody misses a transaction that holds nothing. What holds work is the user's to commit or drop, also when a model ended its
 // sandbox.
 void put_away(const txn::Place& place) {
-  const auto left = txn::diff(place);
-  if (!left && left.error().code() == Code::kNotFound) return;
-  if (left && left->empty() && txn::rollback(place)) return (void)txn::sweep(place);
+  const auto left = txn::drop_empty(place, [&](const std::string& name) { return name == place.name; });
+  if (left && (left->empty() || left->front().dropped)) return;
   print_note(kept_note(place.name));
 }
 
