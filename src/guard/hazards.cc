@@ -81,22 +81,35 @@ std::string_view find_takes(const Part& part) noexcept {
   return {};
 }
 
+// Where find(1) begins, behind its options: -H -L -P -D -O and `--`.
+std::vector<const Word*> find_starts(const Part& part) {
+  std::vector<const Word*> starts;
+  bool options = true;
+  for (std::size_t i = 1; i < part.argv.size(); ++i) {
+    const Word& word = part.argv[i];
+    const bool option = options && word.fixed;
+    if (option && (word.text == "-H" || word.text == "-L" || word.text == "-P" || word.text.starts_with("-O"))) continue;
+    if (option && word.text == "-D") {
+      ++i;
+      continue;
+    }
+    options = false;
+    if (option && word.text == "--") continue;
+    if (word.text.starts_with('-') || word.text == "(" || word.text == "!") break;
+    starts.push_back(&word);
+  }
+  return starts;
+}
+
 std::optional<Finding> check_find(const Part& part) {
   const std::string_view act = find_takes(part);
   if (act.empty()) return std::nullopt;
   const auto reads_starts = [](const Word& word) { return word.text == "-files0-from"; };
   if (std::ranges::any_of(part.argv, reads_starts)) return ask("remove-root", "a file says where `find` begins");
   std::optional<Finding> doubt;
-  bool has_start = false;
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const Word& word = part.argv[i];
-    if (word.fixed && (word.text == "-H" || word.text == "-L" || word.text == "-P" || word.text.starts_with("-O"))) continue;
-    if (word.fixed && word.text == "-D") {
-      ++i;
-      continue;
-    }
-    if (word.text.starts_with('-') || word.text == "(" || word.text == "!") break;
-    has_start = true;
+  const auto starts = find_starts(part);
+  for (const Word* const start : starts) {
+    const Word& word = *start;
     if (is_vital(placed(part, word).text) && (word.fixed || word.pattern || word.text.starts_with('~')))
       return forbid("remove-root", format("find {} of {}: the system or a whole home", act, quoted(shown(word))));
     const bool home = word.text.starts_with("~/") && !word.expands && !word.pattern;
@@ -105,9 +118,9 @@ std::optional<Finding> check_find(const Part& part) {
     else if (is_own_tree(word.text) && !is_filtered(part))
       doubt = ask("remove-root", format("find {} of {} with all that is in it", act, quoted(word.text)));
   }
-  if (!has_start && !part.directory.empty() && is_vital(part.directory))
+  if (starts.empty() && !part.directory.empty() && is_vital(part.directory))
     return forbid("remove-root", format("find {} of {}: the system or a whole home", act, quoted(part.directory)));
-  if (!has_start && !is_filtered(part)) return ask("remove-root", format("find {} of the directory it is called in", act));
+  if (starts.empty() && !is_filtered(part)) return ask("remove-root", format("find {} of the directory it is called in", act));
   return doubt;
 }
 
@@ -122,12 +135,45 @@ bool gets_files_of_the_system(const Script& script, const Part& part) {
     for (std::size_t i = range.first; i < std::min(range.last, script.parts.size()); ++i) {
       const Part& from = script.parts[i];
       if (program_name(from) != "find") continue;
-      for (std::size_t k = 1; k < from.argv.size() && !from.argv[k].text.starts_with('-'); ++k) {
-        if (is_vital(placed(from, from.argv[k]).text)) return true;
-      }
+      const auto starts = find_starts(from);
+      if (starts.empty() && !from.directory.empty() && is_vital(from.directory)) return true;
+      if (std::ranges::any_of(starts, [&](const Word* word) { return is_vital(placed(from, *word).text); })) return true;
     }
     return false;
   });
+}
+
+// `chmod -w f`, `chmod -077 f`: the mode looks like an option, and no operand is one.
+bool has_dashed_mode(const Part& part) noexcept {
+  return std::ranges::any_of(part.argv, [](const Word& word) {
+    const std::string_view text = word.text;
+    return text.starts_with('-') && !text.starts_with("--") &&
+           (!word.fixed || (text.size() > 1 && std::string_view("cfvR").find(text[1]) == std::string_view::npos));
+  });
+}
+
+// The files that `part` takes away or changes: without where mv moves them to, without the owner or the mode.
+std::vector<Word> taken_words(const Part& part, std::string_view name) {
+  Valued valued;
+  if (name == "mv") valued = {"tS", "target-directory suffix"};
+  else if (name == "chown" || name == "chgrp") valued = {"", "from reference"};
+  else if (name == "chmod") valued = {"", "reference"};
+  else if (name == "setfacl") valued = {"mxM", "modify remove modify-file remove-file set set-file restore"};
+  Arguments given = arguments(part, valued);
+  auto& words = given.operands;
+  if (given.unsure) {  // any of them
+    words.clear();
+    for (const Word* word : operands(part)) words.push_back(*word);
+    return words;
+  }
+  const auto has = [&](std::string_view option) {
+    return std::ranges::any_of(given.options, [&](const auto& each) { return each.name == option; });
+  };
+  if (name == "mv" && words.size() > 1 && !has("t") && !has("target-directory")) words.pop_back();
+  const bool owner = name == "chown" || name == "chgrp" || (name == "chmod" && !has_dashed_mode(part));
+  // One that the shell splits may hold files too.
+  if (owner && !words.empty() && !words[0].splits && !has("reference")) words.erase(words.begin());
+  return words;
 }
 
 std::optional<Finding> check_remove(const Script& script, const Part& part) {
@@ -140,9 +186,9 @@ std::optional<Finding> check_remove(const Script& script, const Part& part) {
   if ((name == "rm" || name == "shred") && gets_files_of_the_system(script, part))
     return ask("remove-root", format("{} of all that find finds in the system", name));
   if (changes && !recursive) return std::nullopt;
-  auto words = operands(part);
-  if (name == "mv" && words.size() > 1 && !has_option(part, "t", "target-directory")) words.pop_back();
-  for (const Word* word : words) {
+  const auto words = taken_words(part, name);
+  for (const Word& each : words) {
+    const Word* const word = &each;
     const bool whole = is_vital(placed(part, *word).text) && (word->fixed || word->pattern || word->text.starts_with('~'));
     if (whole && (recursive || word->pattern))
       return forbid("remove-root", format("{} of {}: the system or a whole home", name, quoted(shown(*word))));

@@ -18,17 +18,27 @@ bool is_octal(std::string_view mode) noexcept {
   return !mode.empty() && mode.find_first_not_of("01234567") == std::string_view::npos;
 }
 
+bool octal_opens_to_all(std::string_view mode) noexcept {
+  const int others = mode.back() - '0';
+  const bool sticky = mode.size() >= 4 && ((mode[mode.size() - 4] - '0') & 1) != 0;
+  return (others & 2) != 0 && !sticky;
+}
+bool octal_sets_id(std::string_view mode) noexcept { return mode.size() >= 4 && ((mode[mode.size() - 4] - '0') & 6) != 0; }
+
+// `+4755`, `=002`, `-w+2`: the octal end of a clause that is set, "" without one.
+std::string_view octal_of(std::string_view clause) noexcept {
+  const std::size_t sign = clause.find_last_of("+=");
+  if (sign == std::string_view::npos || !is_octal(clause.substr(sign + 1))) return {};
+  return clause.substr(sign + 1);
+}
+
 // Gives everybody the right to write: chmod(1), octal and symbolic. With the sticky bit it is what /tmp has.
 bool opens_to_all(std::string_view mode) noexcept {
-  if (mode.starts_with('=') && is_octal(mode.substr(1))) mode.remove_prefix(1);
-  if (is_octal(mode)) {
-    const int others = mode.back() - '0';
-    const bool sticky = mode.size() >= 4 && ((mode[mode.size() - 4] - '0') & 1) != 0;
-    return (others & 2) != 0 && !sticky;
-  }
+  if (is_octal(mode)) return octal_opens_to_all(mode);
   while (!mode.empty()) {
     const std::size_t comma = std::min(mode.find(','), mode.size());
     const std::string_view clause = mode.substr(0, comma);
+    if (const auto octal = octal_of(clause); !octal.empty() && octal_opens_to_all(octal)) return true;
     const std::size_t sign = clause.find_first_of("+=");
     if (sign != std::string_view::npos && clause.substr(0, sign).find_first_of("oa") != std::string_view::npos &&
         clause.find('w', sign) != std::string_view::npos)
@@ -64,11 +74,11 @@ bool mask_opens_to_all(std::string_view mask) {
 }
 
 bool sets_id(std::string_view mode) noexcept {
-  if (mode.starts_with('=') && is_octal(mode.substr(1))) mode.remove_prefix(1);
-  if (is_octal(mode)) return mode.size() >= 4 && ((mode[mode.size() - 4] - '0') & 6) != 0;
+  if (is_octal(mode)) return octal_sets_id(mode);
   while (!mode.empty()) {
     const std::size_t comma = std::min(mode.find(','), mode.size());
     const std::string_view clause = mode.substr(0, comma);
+    if (const auto octal = octal_of(clause); !octal.empty() && octal_sets_id(octal)) return true;
     const std::size_t sign = clause.find_first_of("+=");
     if (sign != std::string_view::npos && clause.find('s', sign) != std::string_view::npos) return true;
     mode.remove_prefix(std::min(comma + 1, mode.size()));
@@ -117,8 +127,8 @@ std::vector<Word> modes_of(const Part& part, std::string_view name) {
   }
   const bool makes = name == "mkfifo" || name == "mknod" || name == "mkdir";
   if (name != "install" && !makes) return modes;
-  const Arguments given =
-      arguments(part, makes ? Valued{"m", "mode"} : Valued{"tSmgo", "target-directory suffix mode owner group"});
+  const Arguments given = arguments(
+      part, makes ? Valued{"m", "mode"} : Valued{"tSmgo", "target-directory suffix mode owner group strip-program", "strip"});
   for (const auto& option : given.options) {
     if (option.name == "m" || option.name == "mode") modes.push_back(option.value);
   }

@@ -43,7 +43,7 @@ struct Writer {
 // clang-format off
 constexpr Writer kWriters[] = {
     {"cp mv ln", {"tS", "target-directory suffix"}, "t target-directory", Written::kLast},
-    {"install", {"tSmgo", "target-directory suffix mode owner group strip-program"}, "t target-directory", Written::kLast},
+    {"install", {"tSmgo", "target-directory suffix mode owner group strip-program", "strip"}, "t target-directory", Written::kLast},
     {"rsync", {"efTBM", "rsh filter exclude include exclude-from include-from files-from log-file backup-dir partial-dir temp-dir write-batch only-write-batch rsync-path"},
      "T log-file backup-dir partial-dir temp-dir write-batch only-write-batch", Written::kLast},
     {"scp", {"cDFiJloPSX", ""}, "", Written::kLast},
@@ -169,7 +169,7 @@ bool has_option(const Part& part, std::string_view letters, std::string_view lon
     if (text == "--") return false;
     if (text.starts_with("--")) {
       const std::string_view name = std::string_view(text).substr(2, text.find('=') - 2);
-      if (name.size() > 2 && long_name.starts_with(name)) return true;
+      if (!name.empty() && long_name.starts_with(name)) return true;
     } else if (text.starts_with('-') && text.find_first_of(letters, 1) != std::string::npos) {
       return true;
     }
@@ -195,7 +195,7 @@ Word tail_of(const Word& word, std::size_t count) {
   return tail;
 }
 
-Arguments arguments(const Part& part, const Valued& valued) {
+Arguments arguments(const Part& part, const Valued& valued, Beginning beginning) {
   Arguments result;
   const auto& argv = part.argv;
   for (std::size_t i = 1; i < argv.size(); ++i) {
@@ -207,12 +207,17 @@ Arguments arguments(const Part& part, const Valued& valued) {
       break;
     } else if (text.starts_with("--")) {
       const std::size_t equals = std::min(text.find('='), text.size());
-      const std::string_view name = long_name(valued.names, text.substr(2, equals - 2));
-      if (name.empty()) continue;
+      const std::string_view written = text.substr(2, equals - 2);
+      const std::string_view name = long_name(valued.names, written);
+      if (name.empty() || has_word(valued.flags, written)) continue;
       if (equals < text.size()) result.options.push_back({name, tail_of(argv[i], equals + 1)});
       else if (i + 1 < argv.size()) result.options.push_back({name, argv[i + 1]});
-      // A beginning may be a flag of its own (`install --strip`): then the next word is an operand.
-      if (equals == text.size() && text.substr(2) == name) ++i;
+      if (equals < text.size()) continue;
+      const bool before_option = i + 1 < argv.size() && (argv[i + 1].text.starts_with('-') || !argv[i + 1].fixed);
+      const bool unsure = written != name && before_option;
+      result.unsure = result.unsure || unsure;
+      // Another beginning may be a flag of its own: then the next word is an operand.
+      if (written == name || (unsure && beginning == Beginning::kTakesWord)) ++i;
     } else if (const std::size_t at = text.find_first_of(valued.letters, 1); at != std::string_view::npos) {
       const std::string_view name = text.substr(at, 1);
       // What only the run decides may be glued to it: `-t"$d"`.
@@ -233,12 +238,15 @@ std::vector<Word> written_places(const Part& part) {
     return edited_in_place(part);
   const auto* writer = std::ranges::find_if(kWriters, [&](const Writer& each) { return has_word(each.programs, name); });
   if (writer == std::end(kWriters)) return {};
-  Arguments args = arguments(part, writer->valued);
   std::vector<Word> places;
-  for (auto& option : args.options) {
-    if (has_word(writer->places, option.name)) places.push_back(std::move(option.value));
+  for (const Beginning beginning : {Beginning::kFlag, Beginning::kTakesWord}) {
+    Arguments args = arguments(part, writer->valued, beginning);
+    for (auto& option : args.options) {
+      if (has_word(writer->places, option.name)) places.push_back(std::move(option.value));
+    }
+    add_operands(*writer, part, args, places);
+    if (!args.unsure) break;
   }
-  add_operands(*writer, part, args, places);
   return places;
 }
 

@@ -16,8 +16,12 @@ std::vector<const Word*> operands(const Part& part);
 // Which options of a program take a value.
 struct Valued {
   std::string_view letters;
-  std::string_view names;  // long ones, separated by spaces
+  std::string_view names;       // long ones, separated by spaces
+  std::string_view flags = {};  // long ones without a value that one of the names begins with
 };
+// A beginning of a long name in front of another option: `--suf -t x`. It takes that word for its value, or is a flag that the
+// table does not know.
+enum class Beginning { kFlag, kTakesWord };
 struct Arguments {
   struct Option {
     std::string_view name;  // the letter, or the long name in full
@@ -25,8 +29,9 @@ struct Arguments {
   };
   std::vector<Option> options;  // only those with a value
   std::vector<Word> operands;
+  bool unsure = false;  // there is such a beginning: both readings count
 };
-Arguments arguments(const Part& part, const Valued& valued);
+Arguments arguments(const Part& part, const Valued& valued, Beginning beginning = Beginning::kFlag);
 
 // `word` without its first `count` bytes.
 Word tail_of(const Word& word, std::size_t count);

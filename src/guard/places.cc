@@ -73,7 +73,10 @@ bool is_below(std::string_view path, std::string_view directory) noexcept {
 
 Word placed(const Part& part, const Word& word) {
   const bool relative = word.fixed || word.bounded || word.lead > 0 || (word.pattern && !word.expands);
-  const bool begins_elsewhere = word.text.starts_with('/') || word.text.starts_with('~') || (word.fixed && word.text.empty());
+  // `{out,/etc/passwd}`: one of them may be absolute. In a directory of the system none of them matters more.
+  const bool list = !word.fixed && word.text.starts_with('{') && word.text.find_first_of("/~") != std::string::npos;
+  const bool begins_elsewhere = word.text.starts_with('/') || word.text.starts_with('~') || (word.fixed && word.text.empty()) ||
+                                (list && !is_system(part.directory));
   if (part.directory.empty() || !relative || begins_elsewhere || is_process(word)) return word;
   Word result = word;
   result.text.insert(0, part.directory + "/");

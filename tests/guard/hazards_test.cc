@@ -179,6 +179,64 @@ TEST(Hazards, ARelativeNameIsSeenFromWhereCdLed) {
   });
 }
 
+TEST(Hazards, ABraceListMayHoldAnAbsoluteNameBehindCd) {
+  expect_rows({
+      {"cd /home/me/proj; tee {out,/etc/passwd}", "prompt system-write", "cd /home/me/proj; tee {out,new}"},
+      {"cd /tmp/x && sed -i s/a/b/ {f,/etc/passwd}", "prompt system-write", "cd /tmp/x && sed -i s/a/b/ {f,g}"},
+      {"cd ~/p; chown -R me {/etc,a}", "prompt system-write", "cd ~/p; chown -R me {etc,a}"},
+      {"cd /tmp; for f in {out,/etc/passwd}; do tee \"$f\"; done", "prompt system-write",
+       "cd /tmp; for f in {out,passwd}; do tee \"$f\"; done"},
+      {"cd /etc; tee {a/b,c}", "forbid system-write", "cd /etc; cat {a/b,c}"},
+  });
+}
+
+TEST(Hazards, FindBeginsBehindItsOptions) {
+  expect_rows({
+      {"find -- / -name '*.x' -delete", "forbid remove-root", "find -- out -name '*.x' -delete"},
+      {"find -- /etc -size +0 -delete", "forbid remove-root", "find -- /etc -size +0 -print"},
+      {"find -L -- / -delete", "forbid remove-root", "find -L -- out -delete"},
+      {"find -- / | xargs rm", "prompt remove-root", "find -- out | xargs rm"},
+      {"find -L / | xargs rm", "prompt remove-root", "find -L out | xargs rm"},
+      {"cd / && find | xargs rm", "prompt remove-root", "cd /tmp/x && find | xargs rm"},
+  });
+}
+
+TEST(Hazards, ABeginningOfALongOptionIsReadAsGetoptDoes) {
+  expect_rows({
+      {"cp --suf -t a /etc/passwd", "forbid system-write", "cp --suf -t a passwd"},
+      {"cp --suf -- --target-directory=/etc f", "forbid system-write", "cp --suf -- --target-directory=out f"},
+      {"install --mod -t a /etc/passwd", "forbid system-write", "install --strip -t a /usr/bin/f"},
+      {"mv --suf -t ~ x", "forbid remove-root", "mv --suf=-t x y"},
+      {"rm --r -f ~", "forbid remove-root", "rm --r -f x"},
+      {"sed --in s/a/b/ /etc/passwd", "forbid system-write", "sed --in s/a/b/ f"},
+  });
+}
+
+TEST(Hazards, AnOwnerOrAModeIsNoPlace) {
+  expect_rows({
+      {"mv -t x ~", "forbid remove-root", "mv -t ~ file"},
+      {"mv --target-directory x ~", "forbid remove-root", "mv --target-directory ~ file"},
+      {"cd /home && chown -R app app", "forbid remove-root", "cd /home && chown -R app app/data"},
+      {"cd / && chown -R root srv", "forbid remove-root", "cd / && chown -R root srv/x"},
+      {"cd /home && chmod -R u+w proj", "forbid remove-root", "cd /home && chmod -R u+w proj/x"},
+      {"chmod -R -w /home", "forbid remove-root", "chmod -R -w out"},
+      {"chmod -R -077 /home", "forbid remove-root", "chmod -R -077 out"},
+      {"chown -R --reference=f /home", "forbid remove-root", "chown -R --reference=/home f"},
+      {"setfacl -R -m u:me:r /home", "forbid remove-root", "setfacl -R -m u:me:r f"},
+  });
+}
+
+TEST(Hazards, AnOctalModeBehindASignIsJudged) {
+  expect_rows({
+      {"chmod +002 f", "forbid world-writable", "chmod -002 f"},
+      {"chmod u=rwx,+777 f", "forbid world-writable", "chmod u=rwx,+755 f"},
+      {"chmod =rw+2 f", "forbid world-writable", "chmod =rw+1777 f"},
+      {"install -m +002 a b", "forbid world-writable", "install -m +005 a b"},
+      {"chmod +4755 f", "prompt setuid", "chmod +0755 f"},
+      {"chmod u=rwx,=2755 f", "prompt setuid", "chmod u=rwx,=755 f"},
+  });
+}
+
 TEST(Hazards, WhatAnOptionStartsIsJudged) {
   expect_rows({
       {"git -c alias.x='!rm -rf /' x", "forbid remove-root", "git -c alias.x='log -1' x"},
