@@ -417,17 +417,31 @@ std::optional<Finding> check_setuid(const Script&, const Part& part) {
   return ask("setuid", std::move(*reason));
 }
 
+// A `cd` that may have failed: what would be found where it began is asked about.
+template <auto kCheck>
+std::optional<Finding> wherever_it_runs(const Script& script, const Part& part) {
+  auto finding = kCheck(script, part);
+  for (const std::string& place : part.perhaps) {
+    if (finding) break;
+    Part there = part;
+    there.directory = place;
+    finding = kCheck(script, there);
+    if (finding) finding = ask(finding->rule, format("it may still run in {}: {}", quoted(place), finding->reason));
+  }
+  return finding;
+}
+
 constexpr Hazard kHazards[] = {
     {"remove-root",
      "rm -r, mv, chmod -R, chown -R, find -delete or find -exec rm on /, a system directory or a home, or where only the run "
      "decides",
-     check_remove},
+     wherever_it_runs<check_remove>},
     {"format-disk", "mkfs, fdisk and their like on a device", check_format},
-    {"raw-disk", "dd that writes to a device or system directory", check_dd},
+    {"raw-disk", "dd that writes to a device or system directory", wherever_it_runs<check_dd>},
     {"system-write",
      "redirections, tee, cp, mv, sed -i, curl -o, chown ... into /etc, /usr, /dev ... (not /dev/null and its kind), or where only "
      "the run decides",
-     check_system_write},
+     wherever_it_runs<check_system_write>},
     {"world-writable", "chmod 777, umask 0 and every other mode or acl that lets everybody write, or that only the run decides",
      check_mode},
     {"setuid", "modes that make a program run as its owner or group (chmod u+s, install -m 4755)", check_setuid},

@@ -45,16 +45,49 @@ std::string directory_behind(const std::string& here, const Word& word) {
 }
 
 // What `part` makes of it in its own shell: cd, pushd and popd of bash(1).
-std::string directory_after(const Part& part) {
+std::string directory_after(const Part& part, const std::string& here) {
   const std::string_view name = program_name(part);
-  if (name != "cd" && name != "pushd" && name != "popd") return part.directory;
+  if (name != "cd" && name != "pushd" && name != "popd") return here;
   std::vector<const Word*> words;
   for (std::size_t i = 1; i < part.argv.size(); ++i) {
     const bool option = part.argv[i].fixed && part.argv[i].text.size() > 1 && part.argv[i].text[0] == '-';
     if (!option) words.push_back(&part.argv[i]);
   }
   if (words.empty()) return name == "cd" ? "~" : "";
-  return name == "popd" || words.size() > 1 ? "" : directory_behind(part.directory, *words[0]);
+  return name == "popd" || words.size() > 1 ? "" : directory_behind(here, *words[0]);
+}
+
+bool is_cd(const Part& part) noexcept {
+  const std::string_view name = program_name(part);
+  return name == "cd" || name == "pushd" || name == "popd";
+}
+
+// Where a `cd` cannot fail on an ordinary system.
+bool surely_exists(std::string_view directory) {
+  return directory == "/" || directory == "~" || directory == "/tmp" || directory == "/var/tmp" || directory == "/usr/local" ||
+         (is_vital(directory) && std::ranges::count(directory, '/') == 1);
+}
+
+// The working directory of the shell that reads.
+struct Place {
+  std::string directory;             // Part::directory of what comes next
+  std::vector<std::string> perhaps;  // Part::perhaps of what comes next
+  std::vector<std::string> failed;   // as `perhaps`, where the statement before failed: not behind its `&&`
+  bool operator==(const Place&) const = default;
+};
+
+void add_places(std::vector<std::string>& places, const std::vector<std::string>& more) {
+  for (const std::string& place : more) {
+    const bool matters = !place.empty() && (is_vital(place) || is_system(place));
+    if (matters && std::ranges::find(places, place) == places.end()) places.push_back(place);
+  }
+}
+
+// All that `place` may be.
+std::vector<std::string> all_of(const Place& place) {
+  std::vector<std::string> all{place.directory};
+  all.insert(all.end(), place.perhaps.begin(), place.perhaps.end());
+  return all;
 }
 
 // Reads one text; a wrapper with a script of its own makes another Reader that writes to the same Script.
@@ -72,7 +105,7 @@ class Reader {
   std::string_view input;
   Dialect dialect = Dialect::kBash;
   bool follows_variables = true;
-  std::string directory;  // Part::directory of what comes next
+  Place place;
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::now() + kMaxTime;
 
  private:
@@ -90,6 +123,9 @@ class Reader {
   void statement(TSNode node);
   void statements(TSNode node);
   void branches(TSNode node);
+  void settle();
+  void left(const Place& before);
+  void move(const Part& part);
   void chain(TSNode node, std::vector<TSNode>& doubtful);
   void loop(TSNode node);
   void rounds(TSNode body, std::string_view name, const std::vector<Word>& values);
@@ -142,14 +178,14 @@ class Reader {
 // What runs in a shell of its own, or perhaps not, leaves `value` as it was.
 class Restored {
  public:
-  explicit Restored(std::string& value) : value_(value), before_(value) {}
+  explicit Restored(Place& value) : value_(value), before_(value) {}
   Restored(const Restored&) = delete;
   Restored& operator=(const Restored&) = delete;
   ~Restored() { value_ = std::move(before_); }
 
  private:
-  std::string& value_;
-  std::string before_;
+  Place& value_;
+  Place before_;
 };
 
 // A label around what is read in this scope.
@@ -176,10 +212,10 @@ class Deeper {
 };
 
 void Reader::unread(Span where, std::string reason) {
-  Unread place{std::move(reason), where};
+  Unread found{std::move(reason), where};
   // A loop that is written out meets each place again.
-  if (rounds_ > 0 && std::ranges::find(out_.unread, place) != out_.unread.end()) return;
-  out_.unread.push_back(std::move(place));
+  if (rounds_ > 0 && std::ranges::find(out_.unread, found) != out_.unread.end()) return;
+  out_.unread.push_back(std::move(found));
 }
 
 void Reader::read() {
@@ -212,12 +248,12 @@ void Reader::read() {
 
 // Nothing that the shell may run is left: not as letters, not in a node that this file passed by, not in a variable.
 void Reader::check(const Letters& letters) {
-  const auto place = [&](Span inside_text) { return outer != nullptr ? *outer : inside_text; };
-  if (letters.hidden) unread(place(*letters.hidden), "the shell may run what the grammar takes for letters");
+  const auto shown_at = [&](Span inside_text) { return outer != nullptr ? *outer : inside_text; };
+  if (letters.hidden) unread(shown_at(*letters.hidden), "the shell may run what the grammar takes for letters");
   std::ranges::sort(substitutions_);
   for (const std::uint32_t begin : letters.substitutions) {
     if (std::ranges::binary_search(substitutions_, begin)) continue;
-    unread(place({begin, begin + 1}), "a substitution stands where none is read");
+    unread(shown_at({begin, begin + 1}), "a substitution stands where none is read");
     break;
   }
   if (outer != nullptr) numbers_.doubt_all();  // the text around it may have assigned something else
@@ -316,7 +352,40 @@ void Reader::statement(TSNode node) {
 }
 
 void Reader::statements(TSNode node) {
-  for (const Child& child : children(node)) statement(child.node);
+  const auto kids = children(node);
+  for (std::size_t i = 0; i < kids.size(); ++i) {
+    std::optional<Restored> background;
+    if (i + 1 < kids.size() && raw(kids[i + 1].node) == "&") background.emplace(place);
+    statement(kids[i].node);
+    if (kind(kids[i].node) != Kind::kToken) settle();
+  }
+}
+
+// Behind `;` a statement may have failed.
+void Reader::settle() {
+  add_places(place.perhaps, std::exchange(place.failed, {}));
+  constexpr std::size_t kMaxPlaces = 8;
+  if (place.perhaps.size() <= kMaxPlaces) return;
+  place.perhaps.resize(kMaxPlaces);
+  const auto end = static_cast<std::uint32_t>(text_.size());
+  unread(outer != nullptr ? *outer : Span{0, end}, "the text may run in more directories than are judged");
+}
+
+// What began at `before` may not have run.
+void Reader::left(const Place& before) {
+  if (before.directory != place.directory || before.perhaps != place.perhaps) add_places(place.failed, all_of(before));
+}
+
+void Reader::move(const Part& part) {
+  if (!is_cd(part)) return;
+  const Place before = place;
+  place.directory = directory_after(part, before.directory);
+  place.perhaps.clear();
+  std::vector<std::string> moved;
+  for (const std::string& each : before.perhaps) moved.push_back(directory_after(part, each));
+  std::erase(moved, place.directory);
+  add_places(place.perhaps, moved);
+  if (!surely_exists(place.directory)) add_places(place.failed, all_of(before));
 }
 
 // What a list, an `if`, a `case`, a subshell ... assigns is known behind it only where it surely ran in this shell.
@@ -331,14 +400,24 @@ void Reader::branches(TSNode node) {
   constexpr std::string_view kSure[] = {"program", "compound_statement", "do_group", "negated_command", "variable_assignments"};
   const bool sure = std::ranges::find(kSure, type) != std::end(kSure);
   std::optional<Restored> restored;
-  if (!sure) restored.emplace(directory);
+  if (!sure) restored.emplace(place);
   const bool one_of_several = type == "if_statement" || type == "case_statement";
-  for (const Child& child : children(node)) {
-    const std::string_view branch = ts_node_type(child.node);
+  const auto kids = children(node);
+  for (std::size_t i = 0; i < kids.size(); ++i) {
+    const TSNode child = kids[i].node;
+    const std::string_view branch = ts_node_type(child);
     if (one_of_several && (branch == "elif_clause" || branch == "else_clause" || branch == "case_item")) variables_.forget(node);
-    statement(child.node);
+    std::optional<Restored> background;
+    if (i + 1 < kids.size() && raw(kids[i + 1].node) == "&") background.emplace(place);
+    statement(child);
+    if (kind(child) != Kind::kToken) settle();
   }
   if (!sure) variables_.forget(node);
+}
+
+// `exit 1`, `return`: what comes behind `a || exit` runs only where a went well.
+bool ends_shell(std::string_view text) noexcept {
+  return text == "exit" || text == "return" || text.starts_with("exit ") || text.starts_with("return ");
 }
 
 // `a && b && c`: where c runs, b has run; behind the chain, or behind `||`, nobody knows.
@@ -347,11 +426,18 @@ void Reader::chain(TSNode node, std::vector<TSNode>& doubtful) {
   if (full(node)) return;
   const auto kids = children(node);
   const bool all = std::ranges::none_of(kids, [&](const Child& child) { return raw(child.node) == "||"; });
+  const bool ends = !kids.empty() && ends_shell(raw(kids.back().node));
   bool first = true;
   for (const Child& child : kids) {
+    const Place before = place;
+    if (!first && !all) {  // behind `||`
+      if (ends) place.failed.clear();
+      else settle();
+    }
     if (first && all && std::string_view(ts_node_type(child.node)) == "list") chain(child.node, doubtful);
     else statement(child.node);
     const bool may_run = !first && kind(child.node) != Kind::kToken;
+    if (may_run) left(before);
     if (may_run && all) doubtful.push_back(child.node);
     else if (may_run) variables_.forget(node);  // behind `a || b`, also in `a || b && c`
     first = false;
@@ -365,7 +451,7 @@ void Reader::expression(TSNode node) {
     substitutions_.push_back(ts_node_start_byte(node));
     if (without_blanks(raw(node)).starts_with("$((")) doubt(node);  // arithmetic to the shell
     const Inside label(inside, "substitution");
-    const Restored place(directory);
+    const Restored outside_place(place);
     auto outside = std::exchange(upstream, {});
     statements(node);
     variables_.forget(node);
@@ -522,7 +608,7 @@ bool is_number_range(std::string_view text) noexcept {
 
 void Reader::loop(TSNode node) {
   const Inside label(inside, "loop");
-  const Restored place(directory);
+  const Restored outside_place(place);
   const auto kids = children(node);
   const bool counts = std::ranges::any_of(kids, [&](const Child& child) { return raw(child.node) == "(("; });
   std::string_view name;
@@ -571,7 +657,7 @@ void Reader::pipeline(TSNode node) {
   const std::size_t first = out_.parts.size();
   for (const Child& child : children(node)) {
     if (kind(child.node) == Kind::kToken) continue;
-    const Restored place(directory);
+    const Restored outside_place(place);
     statement(child.node);
     variables_.forget(child.node);
     // One range for all that came before: parts are written in order.
@@ -629,7 +715,7 @@ void Reader::redirected(TSNode node) {
 
 void Reader::function(TSNode node) {
   auto values = variables_.suspend();
-  const Restored place(directory);
+  const Restored outside_place(place);
   std::string name;
   std::vector<Redirect> redirects;
   std::vector<Word> more;
@@ -716,10 +802,9 @@ void Reader::command(TSNode node, std::vector<Redirect> redirects, std::vector<W
   part.redirects = std::move(own);
   std::ranges::move(redirects, std::back_inserter(part.redirects));
   std::ranges::move(more, std::back_inserter(part.argv));
-  part.directory = directory;
-  std::string next = directory_after(part);
+  const Part run = part;
   emit(std::move(part));
-  directory = std::move(next);
+  move(run);
 }
 
 // --- redirections and assignments ------------------------------------------------------------------------------------------------
@@ -1016,7 +1101,8 @@ void Reader::emit(Part part) {
     return;
   }
   give_input(part);
-  part.directory = directory;
+  part.directory = place.directory;
+  part.perhaps = place.perhaps;
   // Substitutions of the part's words come before it: they run first.
   out_.parts.push_back(std::move(part));
   const Part copy = out_.parts.back();
@@ -1049,6 +1135,8 @@ void Reader::open(const Part& part, int level) {
                  .inside = part.inside,
                  .span = part.span,
                  .directory = what.directory ? directory_behind(part.directory, *what.directory) : part.directory};
+      for (const std::string& each : part.perhaps)
+        add_places(inner.perhaps, {what.directory ? directory_behind(each, *what.directory) : each});
       inner.inside.push_back(what.label);
       const std::string_view name = program_name(inner);
       if ((name == "test" || name == "[") && looks_up_subscript(inner.argv))
@@ -1087,7 +1175,7 @@ void Reader::open_script(const Word& script, const Part& part, const std::string
   reader.deadline = deadline;
   reader.inside = part.inside;
   reader.inside.push_back(label);
-  reader.directory = part.directory;
+  reader.place = {.directory = part.directory, .perhaps = part.perhaps, .failed = {}};
   reader.upstream = part.upstream;
   reader.outer = &script.span;
   reader.opened = level;

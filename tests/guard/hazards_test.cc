@@ -164,17 +164,17 @@ TEST(Hazards, ARelativeNameIsSeenFromWhereCdLed) {
       {"cd /; rm -rf *", "forbid remove-root", "cd /tmp; rm -r x"},
       {"cd; rm -rf *", "forbid remove-root", "cd; rm -rf x"},
       {"cd ~ && rm -rf ./*", "forbid remove-root", "cd ~ && ls ./*"},
-      {"cd /usr; cd local/../bin; cp x ls", "forbid system-write", "cd /usr; cd local/bin; cp x ls"},
+      {"cd /usr; cd local/../bin; cp x ls", "forbid system-write", "cd /usr && cd local/bin && cp x ls"},
       {"cd / && find -delete", "forbid remove-root", "cd / && find -print"},
       {"cd /etc; sh -c 'echo x > passwd'", "forbid system-write", "cd /tmp; sh -c 'echo x > passwd'"},
       {"cd /dev; dd of=sda", "forbid raw-disk", "cd /dev; dd if=sda of=/tmp/x"},
       {"env -C /etc tee passwd", "forbid system-write", "env -C /tmp tee passwd"},
       {"env --chdir=/ rm -rf etc", "forbid remove-root", "env --chdir=out rm -rf etc"},
       {"d=/etc; cd \"$d\"; echo > x", "forbid system-write", "d=/tmp; cd \"$d\"; echo > x"},
-      {"pushd /etc; tee x", "forbid system-write", "pushd /etc; popd; tee x"},
+      {"pushd /etc; tee x", "forbid system-write", "pushd /etc && popd && tee x"},
       {"(cd /etc; tee x)", "forbid system-write", "(cd /etc; ls); tee x"},
       {"cd /etc; tee x", "forbid system-write", "y=$(cd /etc; pwd); tee x"},
-      {"cd /etc || exit; tee x", "forbid system-write", "cd /etc; cd -; tee x"},
+      {"cd /etc || exit; tee x", "forbid system-write", "cd /etc && cd - && tee x"},
       {"cd /etc; cd /tmp; cd /etc; tee x", "forbid system-write", "cd /etc; cd /tmp; tee x"},
   });
 }
@@ -234,6 +234,23 @@ TEST(Hazards, AnOctalModeBehindASignIsJudged) {
       {"install -m +002 a b", "forbid world-writable", "install -m +005 a b"},
       {"chmod +4755 f", "prompt setuid", "chmod +0755 f"},
       {"chmod u=rwx,=2755 f", "prompt setuid", "chmod u=rwx,=755 f"},
+  });
+}
+
+TEST(Hazards, ACdThatMayHaveFailedLeavesNoPlaceOfTheSystem) {
+  expect_rows({
+      {"cd /; cd nosuch; rm -rf etc", "prompt remove-root", "cd / && cd nosuch && rm -rf etc"},
+      {"cd /; true || cd /tmp; rm -rf etc", "prompt remove-root", "cd /; true || cd /tmp; rm -rf x"},
+      {"cd /; false && cd /tmp; rm -rf etc", "prompt remove-root", "cd / && cd /tmp && rm -rf x"},
+      {"cd /; [ -d x ] && cd /tmp; rm -rf etc", "prompt remove-root", "cd /; [ -d x ] && cd /tmp && rm -rf etc"},
+      {"cd /; { false && cd /tmp; }; rm -rf etc", "prompt remove-root", "cd /; { cd /tmp; }; rm -rf etc"},
+      {"cd /; cd \"$d\"; rm -rf etc", "prompt remove-root", "cd /; cd \"$d\" && rm -rf etc"},
+      {"cd /; cd /tmp & rm -rf etc", "forbid remove-root", "cd /; cd /tmp; rm -rf etc"},
+      {"cd /; cd /srv/x || true; rm -rf etc", "prompt remove-root", "cd /; cd /srv/x || exit 1; rm -rf etc"},
+      {"cd /; cd nosuch; sh -c 'tee etc/x'", "prompt system-write", "cd /; cd nosuch; sh -c 'cat etc/x'"},
+      {"cd /; cd nosuch; cd etc; tee x", "prompt system-write", "cd /home/me/p; cd nosuch; cd etc; tee x"},
+      {"cd / && cd nosuch; rm -rf etc", "prompt remove-root", "cd /tmp && cd nosuch; rm -rf etc"},
+      {"cd /dev; cd ../x; dd of=sda", "prompt raw-disk", "cd /dev; cd ../x; dd if=sda of=/tmp/x"},
   });
 }
 
