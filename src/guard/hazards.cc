@@ -58,12 +58,15 @@ bool is_filtered(const Part& part) noexcept {
                                          "-mtime", "-mmin",  "-atime", "-amin",  "-ctime",     "-cmin",  "-newer",
                                          "-empty", "-size",  "-user",  "-group", "-perm",      "-links", "-inum"};
   constexpr std::string_view kWidens[] = {"-o", "-or", ",", "!", "-not"};
-  bool filtered = false;
+  bool filtered = false, acts = false;
   for (std::size_t i = 1; i < part.argv.size(); ++i) {
     const std::string_view text = part.argv[i].text;
     if (is_one_of(kWidens, text)) return false;
-    const bool all = i + 1 < part.argv.size() && (part.argv[i + 1].text == "*" || !part.argv[i + 1].fixed);
-    filtered = filtered || (is_one_of(kTests, text) && !all);
+    acts = acts || text == "-delete" || text.starts_with("-exec") || text.starts_with("-ok");
+    // `*`, `./*`, `.*` let everything through, and a test behind the act comes too late.
+    const bool all = i + 1 < part.argv.size() && text != "-empty" &&
+                     (part.argv[i + 1].text.find_first_not_of("*?./") == std::string::npos || !part.argv[i + 1].fixed);
+    filtered = filtered || (is_one_of(kTests, text) && !all && !acts);
   }
   return filtered;
 }

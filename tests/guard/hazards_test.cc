@@ -201,6 +201,15 @@ TEST(Hazards, FindBeginsBehindItsOptions) {
   });
 }
 
+TEST(Hazards, OnlyATestThatLeavesSomethingOutIsAFilterOfFind) {
+  expect_rows({
+      {"find . -delete -name x", "prompt remove-root", "find . -name x -delete"},
+      {"find . -path './*' -delete", "prompt remove-root", "find . -path './x*' -delete"},
+      {"find . -regex '.*' -delete", "prompt remove-root", "find . -regex '.*o' -delete"},
+      {"find . -name '?*' -exec rm {} +", "prompt remove-root", "find . -name '?*.o' -delete"},
+  });
+}
+
 TEST(Hazards, ABeginningOfALongOptionIsReadAsGetoptDoes) {
   expect_rows({
       {"cp --suf -t a /etc/passwd", "forbid system-write", "cp --suf -t a passwd"},
