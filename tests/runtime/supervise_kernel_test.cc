@@ -117,16 +117,16 @@ TEST_P(BothTrees, ATimeoutTakesDoubleForkedDescendantsAlong) {
 }
 
 TEST(Supervise, IdleTimeoutEndsAProgramThatDoesNothing) {
-  const Ran ran = run_shell("echo hello; sleep 1000", limited({.idle_timeout = 300ms}));
+  const Ran ran = run_shell("echo hello; sleep 1000", limited({.idle_timeout = 2s}));
   EXPECT_EQ(ran.result.exit_code, 124);
   EXPECT_EQ(ran.result.reason, Reason::kIdle);
   EXPECT_EQ(ran.result.out.bytes, "hello\n");
 }
 
 TEST(Supervise, OutputKeepsAnIdleProgramAlive) {
-  const Ran ran = run_shell("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done", limited({.idle_timeout = 800ms}));
+  const Ran ran = run_shell("for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 0.2; done", limited({.idle_timeout = 1500ms}));
   EXPECT_EQ(ran.result.exit_code, 0);
-  EXPECT_EQ(ran.result.out.bytes, "1\n2\n3\n4\n5\n6\n7\n8\n");
+  EXPECT_EQ(ran.result.out.bytes, "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
 }
 
 TEST(Supervise, OutputBeyondTheCapIsDrainedAndCounted) {
