@@ -11,6 +11,10 @@
 #include "support/identity.h"
 #include "support/world.h"
 
+#ifndef BELLJAR_PROGRAM
+#define BELLJAR_PROGRAM "belljar"  // the build says where; a header has to compile alone
+#endif
+
 namespace belljar::test {
 
 inline constexpr char kNoProxy[] = "unset HTTP_PROXY http_proxy HTTPS_PROXY https_proxy ALL_PROXY all_proxy NODE_USE_ENV_PROXY; ";
