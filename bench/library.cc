@@ -11,6 +11,7 @@
 
 #include "backend/native/native.h"
 #include "base/unique_fd.h"
+#include "bench/probe.h"
 #include "bench/rows.h"
 #include "launch/launcher.h"
 
@@ -49,7 +50,7 @@ bool await_exit(launch::Sandbox& sandbox) {
       ::poll(&wait, 1, -1);
       continue;
     }
-    if (event->kind == launch::Event::Kind::kStarted) continue;
+    if (event->kind == launch::Event::Kind::kStarted || event->kind == launch::Event::Kind::kPending) continue;
     return event->kind == launch::Event::Kind::kExited && event->exit.wait_status == 0;
   }
 }
@@ -104,14 +105,16 @@ void bench_warm(const Setting& setting, Report& report) {
 
 void bench_library(const Setting& setting, Report& report) {
   std::vector<std::string> failed;
-  const auto samples = compare({{"fresh", [&] { return start_to_reap(setting, nullptr); }}}, setting.runs, failed);
-  if (!failed.empty()) {
+  const auto samples = compare(
+      {{"fresh", [&] { return start_to_reap(setting, nullptr); }}, {"probe", [&] { return plain_probe(setting.directory); }}},
+      setting.runs, failed);
+  if (samples[0].us.empty()) {
     const auto prepared = prepare(setting);
     report.left_out.push_back("library: " + (prepared ? std::string("a start failed") : prepared.error().line()));
     return;
   }
   report.add(kGroup, "prepare to reap, fresh", samples[0]);
-  report.rows.back().target = 1500;
+  add_plain_probe(report, kGroup, report.rows.back().name, samples[1]);
   bench_premade(setting, report);
   if (Row* row = report.find(kGroup, "exec to reap, sandbox made before")) row->target = 1000;
   bench_warm(setting, report);

@@ -14,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "belljar/pool.h"
 #include "belljar/sandbox.h"
+#include "bench/probe.h"
 #include "bench/rows.h"
 
 namespace belljar::bench {
@@ -88,10 +89,11 @@ void bench_whole_life(const Setting& setting, Report& report) {
                                  [&] {
                                    auto sandbox = open_sandbox(setting);
                                    return sandbox && exec_true(**sandbox) && (*sandbox)->stop();
-                                 }}},
+                                 }},
+                                {"probe", [&] { return plain_probe(setting.directory); }}},
                                setting.runs, failed);
   report.add(kGroup, "create, exec, destroy", samples[0]);
-  report.rows.back().target = 1500;
+  add_plain_probe(report, kGroup, report.rows.back().name, samples[1]);
 }
 
 bool write_plainly(const std::string& path, const std::string& bytes) {

@@ -38,6 +38,7 @@ SeccompSpec take_spec(Input& input) {
           .allow_netlink_route = (bits & 8U) != 0,
           .allow_ipc = (bits & 16U) != 0,
           .own_pid_namespace = (bits & 32U) != 0,
+          .own_mounts = (input.take<std::uint8_t>() & 1U) != 0,
           .allow_nested_userns = (bits & 64U) != 0,
           .deny_setid_bits = (bits & 128U) != 0};
 }

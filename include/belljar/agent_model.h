@@ -67,7 +67,8 @@ class ModelProvider {
   ModelProvider(const ModelProvider&) = delete;
   ModelProvider& operator=(const ModelProvider&) = delete;
   virtual ~ModelProvider() = default;
-  // Blocks. Errors: every reason why there is no whole answer; kCanceled.
+  // Blocks; the functions of `context` are called meanwhile, on the same thread. One call at a time, unless its maker says more.
+  // Errors: every reason why there is no whole answer; kCanceled.
   virtual Result<ModelReply> ask(const ModelRequest& request, const ModelContext& context) = 0;
 };
 
@@ -85,7 +86,7 @@ struct HttpModelOptions {
   std::chrono::milliseconds first_wait{1000}, longest_wait{60'000};
   std::chrono::milliseconds silence{300'000};  // without a byte
 };
-// Errors: kInvalidArgument.
+// May be asked by several threads at once. Errors: kInvalidArgument.
 Result<std::shared_ptr<ModelProvider>> http_model(HttpModelOptions options);
 
 // Says what a script says, for tests. A JSON list of answers, in order, each an object, every key optional:

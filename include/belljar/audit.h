@@ -64,7 +64,8 @@ struct AuditTime {
 struct AuditOptions {
   AuditSync sync = AuditSync::kEach;
   std::chrono::milliseconds sync_interval{1000};
-  // A file that has reached this size is kept as FILE.000001 (and so on), and the chain goes on in a new FILE. Unset: never.
+  // A file that has reached this size is kept as FILE.000001 (and so on), and the chain goes on in a new FILE. Unset: never; 0 is
+  // kInvalidArgument.
   std::optional<Bytes> rotate_at;
   // How many such files are kept; older ones are deleted, and the trail says so. Unset: all.
   std::optional<unsigned> keep;
@@ -84,7 +85,8 @@ std::string to_string(const AuditHead& head);
 Result<AuditHead> parse_audit_head(std::string_view text);
 
 // Any number of processes and threads may append to one trail: each append locks the file (flock(2)), mends a torn end that a
-// killed writer left, and writes its line with one write(2).
+// killed writer left, and writes its line with one write(2). After a fork(2) parent and child may both go on with one that was
+// open, unless another thread was appending at that moment: the child's copy then waits for ever.
 class AuditTrail {
  public:
   // Makes the file (mode 0600, its directory must exist) or goes on with it. Errors: kInvalidArgument, it is no regular file;

@@ -13,7 +13,8 @@
  * A call that could not be done returns a code and, where `error` is not NULL, sets `*error` to what, why and what to do next,
  * which the caller frees. What a command did is never an error: it is a result. Text is UTF-8 or any bytes, ended by NUL; what is
  * given is borrowed for the call; what is returned belongs to the object it was asked of, unless it says otherwise. A sandbox may
- * be used from any thread, also by several calls at once, but not while it is destroyed. sandbox.h says what the calls promise.
+ * be used from any thread, also by several calls at once, but not while it is destroyed. In a forked child it stays the parent's:
+ * it may be destroyed there, which ends nothing. sandbox.h says what the calls promise.
  *
  * Structs begin with their size, which the initialisers set: a later version may add fields behind. */
 #ifndef BELLJAR_BELLJAR_H

@@ -53,9 +53,9 @@ struct ContainerOptions {
   // Where the workspace is seen inside. Empty: at its own path, so that paths in messages and files mean the same on both sides.
   std::string workspace_at;
   ContainerRoot root = ContainerRoot::kReadOnly;
-  std::map<std::string, std::string> tmpfs;  // further ones: path -> mount options ("size=64m,mode=1777")
+  std::map<std::string, std::string> tmpfs;  // further ones: path -> mount options ("size=64m,mode=1777"); without a size, tmp_size
   std::vector<std::string> capabilities;     // given back of those that are dropped, all of them: "NET_BIND_SERVICE"
-  std::string network = "bridge";            // the engine's network for network.mode = "host"
+  std::string network = "bridge";            // the engine's network for network.mode = "host"; another one is refused without
   std::string runtime;                       // "runsc", "kata"; empty: the engine's default
   std::map<std::string, std::string> labels;
   std::chrono::milliseconds pull_timeout = std::chrono::minutes(10);  // without a word of the engine

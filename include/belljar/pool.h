@@ -37,7 +37,7 @@ struct PoolOptions {
   // How often those that wait are asked whether they live; dead ones are replaced. They are asked again when they are taken.
   std::chrono::milliseconds check_interval{10'000};
   // Brings each new one into the state that takers expect: files, programs, a server. An error discards it; what it
-  // throws is one, too (kInternal).
+  // throws is one, too (kInternal), and so is a sandbox that does not run any more afterwards (kUnavailable).
   std::function<Result<void>(Sandbox& sandbox)> prepare;
 };
 
@@ -78,7 +78,7 @@ class Lease {
   std::shared_ptr<PoolState> home_;
 };
 
-// Safe from any thread.
+// Safe from any thread. After a fork(2) the pool stays the parent's, as a sandbox does (sandbox.h).
 class Pool {
  public:
   // Errors: kInvalidArgument, numbers that contradict each other or a workspace; as make_sandbox, and as its start(): the first

@@ -21,7 +21,7 @@ class Process {
   Process& operator=(const Process&) = delete;
   virtual ~Process() = default;
 
-  // As seen inside the sandbox; 0 where the backend has no processes.
+  // As seen inside the sandbox; 0 where the backend has no processes, or it was to end before its start was known.
   virtual int pid() const noexcept = 0;
   // The result once the command has ended; nullopt when `patience` passed before. Unset patience: however long it takes. Can be
   // called again, and then gives the same.

@@ -5,6 +5,8 @@
 //
 // It replaces literal values it was given, and strings in the shape of well-known tokens. A value that is transformed on the way
 // (base64, reversed, split in two) is not recognised: what must not get out must not get in.
+//
+// A value. Once it has been told its secrets, calls of a const one are safe from any thread; a Stream is for one thread at a time.
 #pragma once
 
 #include <cstddef>

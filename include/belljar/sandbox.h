@@ -11,6 +11,10 @@
 // Exec never fails for what the command did: exit 1, a signal, a timeout, a program that is not there are an ExecResult. An Error
 // means that the sandbox could not do its own work or was asked something that makes no sense. All methods are safe from any
 // thread and may run at the same time, except that nothing may run while the object is destroyed.
+//
+// After a fork(2) a sandbox that was started, and the processes in it, stay the parent's: in the child their methods are refused
+// (kFailedPrecondition; the report is empty) and their destructors end nothing. The child may make sandboxes of its own, and
+// start those that were not started yet, but for copies of one in a cloud.
 #pragma once
 
 #include <chrono>
@@ -42,7 +46,7 @@ using OutputCallback = std::function<void(std::string_view bytes)>;
 struct ExecOptions {
   // Wall time from execve. Unset: the policy's, else 30 s. Never more than the policy's max_timeout, else 5 min: larger values are
   // lowered to it. Zero or negative: kInvalidArgument. On expiry the command's whole tree is ended, double-forked descendants
-  // included.
+  // included; where pid 1 of the sandbox tells nobody anything for 10 s after it (it is stopped or frozen), the sandbox.
   std::optional<std::chrono::milliseconds> timeout;
   std::string stdin_bytes;  // empty: /dev/null
   CancelToken cancel;       // cancelled: the tree is ended and the result says kCancelled
@@ -63,7 +67,8 @@ struct TerminalSize {
 };
 
 struct SpawnOptions {
-  std::optional<std::chrono::milliseconds> timeout;  // unset: none
+  // Unset: none. Either way a start of which the sandbox's pid 1 tells nothing for 10 s ends the sandbox.
+  std::optional<std::chrono::milliseconds> timeout;
   SpawnInput input = SpawnInput::kNull;
   std::optional<TerminalSize> terminal;  // a terminal of the sandbox's own; its output is stdout, stderr stays empty
   CancelToken cancel;
@@ -217,7 +222,7 @@ Result<std::shared_ptr<Sandbox>> make_sandbox(const SandboxConfig& config);
 // BELLJAR_BACKEND names a backend; without it BELLJAR_ENV does: development is local, test is mock, production (and neither set) is
 // native. BELLJAR_WORKSPACE and BELLJAR_TIMEOUT ("30s") fill in the rest, BELLJAR_IMAGE and BELLJAR_ENGINE those of containers.
 // SANDBOX_COMMANDS=true, exactly, is container with sandbox_commands() unless BELLJAR_BACKEND names another. Errors:
-// kInvalidArgument, an unknown word.
+// kInvalidArgument, an unknown word; a name of `factories` alone is set in `backend` afterwards.
 Result<SandboxConfig> sandbox_config_from(const std::map<std::string, std::string>& environment);
 
 // For policy.limits.timeout, by kind of task.

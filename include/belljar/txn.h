@@ -50,6 +50,7 @@ struct Change {
   FileState before, after;
   bool content = false;     // bytes (or a link's text) differ
   bool attributes = false;  // extended attributes differ
+  bool unread = false;      // a directory that we may not look into: what is in it is not among the changes, and no commit takes it
   bool operator==(const Change&) const = default;
 };
 

@@ -37,7 +37,7 @@ struct WebhookCounts {
 // Safe from any thread. The destructor ends what is under way at once: wait_idle() first where deliveries matter.
 class Webhook {
  public:
-  // Errors: kInvalidArgument, no such URL can be posted to.
+  // Errors: kInvalidArgument, no such URL can be posted to; kResourceExhausted, no thread.
   static Result<std::shared_ptr<Webhook>> create(WebhookOptions options);
   ~Webhook();
   // Takes it over and returns. `kind` comes as X-Belljar-Event: letters, digits, ".", "-" and "_"; other bytes are left out.

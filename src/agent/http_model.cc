@@ -84,11 +84,16 @@ http::Post HttpModel::post_of(const std::string& body, const CancelToken& cancel
   return post;
 }
 
-// Services like to repeat a key that they do not know.
+// Services like to repeat a key that they do not know. One of a few letters is no secret (local servers take any), and stands in
+// ordinary words.
 Failure HttpModel::without_key(Failure failure) const {
+  constexpr std::string_view kInstead = "[key]";
+  constexpr std::size_t kShortestKey = 6;
   std::string reason = failure.error.reason();
-  for (std::size_t at = 0; !options_.key.empty() && (at = reason.find(options_.key, at)) != std::string::npos;)
-    reason.replace(at, options_.key.size(), "[key]");
+  if (options_.key.size() >= kShortestKey) {
+    for (std::size_t at = 0; (at = reason.find(options_.key, at)) != std::string::npos; at += kInstead.size())
+      reason.replace(at, options_.key.size(), kInstead);
+  }
   std::string next = failure.error.next();
   failure.error = Error(failure.error.code(), failure.error.what()).reason(std::move(reason)).next(std::move(next));
   return failure;

@@ -25,6 +25,7 @@
 
 #include "audit/files.h"
 #include "audit/line.h"
+#include "audit/process_shared_mutex.h"
 #include "base/format.h"
 #include "base/held_signal.h"
 #include "base/patience.h"
@@ -60,6 +61,12 @@ AuditTime system_time(const std::string& boot) {
   return {std::chrono::system_clock::now(), std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec), boot};
 }
 
+Error held_too_long(std::chrono::milliseconds patience, const std::string& path) {
+  return Error(Code::kUnavailable, format("cannot write to the audit trail {}", quoted(path)))
+      .reason(format("another process has held its lock for {}", to_string(patience)))
+      .next(format("find it: fuser {}", escaped(path)));
+}
+
 class Lock {
  public:
   // Waits by trying: flock(2) knows no deadline, and the holders are our own appends, which take a write and an fdatasync.
@@ -67,10 +74,7 @@ class Lock {
     const auto deadline = Clock::now() + bounded(patience);
     while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK && errno != EINTR) return audit::failed(format("cannot lock {}", quoted(path)), "flock", errno);
-      if (Clock::now() >= deadline)
-        return Error(Code::kUnavailable, format("cannot write to the audit trail {}", quoted(path)))
-            .reason(format("another process has held its lock for {}", to_string(patience)))
-            .next(format("find it: fuser {}", escaped(path)));
+      if (Clock::now() >= deadline) return held_too_long(patience, path);
       ::poll(nullptr, 0, 1);
     }
     return Lock(fd);
@@ -127,10 +131,12 @@ struct AuditTrail::State {
   std::string path;
   AuditOptions options;
   std::string boot = boot_id();
+  audit::ProcessSharedMutex between_forks;  // taken after `mutex`, before the file's lock
 
   mutable std::mutex mutex;
   // guarded by mutex
   UniqueFd file;
+  pid_t opener = -1;  // the process that opened it, or could not after fork(2)
   ino_t inode = 0;
   off_t size = -1;     // of the file after our last record; another size: somebody else wrote
   off_t reserved = 0;  // bytes of disk taken ahead
@@ -141,6 +147,7 @@ struct AuditTrail::State {
   std::string what() const { return format("cannot write to the audit trail {}", quoted(path)); }
 
   Result<void> open();
+  Result<audit::ProcessSharedMutex::Held> turn();
   Result<Lock> lock();
   Result<void> look_at_end(off_t length);
   Result<void> mend(off_t from, off_t length);
@@ -157,14 +164,26 @@ Result<void> AuditTrail::State::open() {
   file = BELLJAR_TRY(open_to_write(path));
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return audit::failed(what(), "fstat", errno);
+  opener = ::getpid();
   inode = status.st_ino;
   size = -1;
   reserved = 0;
   return {};
 }
 
+// Before lock(), and held longer: of a process and those forked from it, one at a time.
+Result<audit::ProcessSharedMutex::Held> AuditTrail::State::turn() {
+  audit::ProcessSharedMutex::Held held = between_forks.take(bounded(options.patience));
+  if (!held) return held_too_long(options.patience, path);
+  return held;
+}
+
 // Locks the file that `path` names, which may be another one since the last time: somebody rotated.
 Result<Lock> AuditTrail::State::lock() {
+  // flock(2) locks what was opened, and a forked child has the same open file as its parent. A worker that gave up its rights may
+  // write to it but not open it anew, and goes on with it as long as `path` names it: turn() keeps it from its parent. What is lost
+  // then: of a holder that was killed, the lock stays until its parent's next record.
+  if (opener != ::getpid() && !open()) opener = ::getpid();
   for (int tries = 0; tries < 1000; ++tries) {
     Lock held = BELLJAR_TRY(Lock::take(file.get(), options.patience, path));
     struct stat named{};
@@ -173,6 +192,9 @@ Result<Lock> AuditTrail::State::lock() {
       if (::fstat(file.get(), &status) != 0) return audit::failed(what(), "fstat", errno);
       if (status.st_size != size) BELLJAR_CHECK(look_at_end(status.st_size));
       return held;
+    }
+    {
+      const Lock done = std::move(held);  // before open() closes it: a forked child may have the open file still, and its lock
     }
     BELLJAR_CHECK(open());
   }
@@ -346,12 +368,17 @@ AuditTrail::~AuditTrail() {
 Result<AuditTrail> AuditTrail::open(std::string path, AuditOptions options) {
   if (path.empty() || path.find('\0') != std::string::npos)
     return Error(Code::kInvalidArgument, "cannot open an audit trail").reason("its name is empty or holds a NUL byte");
+  if (options.rotate_at && options.rotate_at->count == 0)
+    return Error(Code::kInvalidArgument, "cannot open an audit trail")
+        .reason("its files would be rotated at 0 bytes, each before its first record")
+        .next("name a size such as 64MiB, or none for one file");
   const HeldSignal too_large(SIGXFSZ);  // EFBIG says it, setrlimit(2)
   auto state = std::make_unique<State>();
   state->path = std::move(path);
   state->options = std::move(options);
   BELLJAR_CHECK(state->open());
   {
+    const auto turn = BELLJAR_TRY(state->turn());
     Lock held = BELLJAR_TRY(state->lock());
     BELLJAR_CHECK(state->prepare(held, state->now()));
     BELLJAR_CHECK(state->sync());
@@ -365,6 +392,7 @@ Result<std::uint64_t> AuditTrail::append(std::string_view kind, const AuditField
     return Error(Code::kInvalidArgument, format("{} is no kind of an audit record", quoted(kind)));
   const HeldSignal too_large(SIGXFSZ);
   const std::lock_guard guard(state.mutex);
+  const auto turn = BELLJAR_TRY(state.turn());
   Lock held = BELLJAR_TRY(state.lock());
   BELLJAR_CHECK(state.prepare(held, state.now()));
   BELLJAR_CHECK(state.write(kind, fields.json()));
@@ -376,6 +404,7 @@ Result<void> AuditTrail::reserve() {
   State& state = *state_;
   const HeldSignal too_large(SIGXFSZ);
   const std::lock_guard guard(state.mutex);
+  const auto turn = BELLJAR_TRY(state.turn());
   const Lock held = BELLJAR_TRY(state.lock());
   return state.take_disk(state.size + kReserve);
 }

@@ -9,6 +9,10 @@ namespace belljar {
 
 // This process's own. Not while another thread changes them: environ(7).
 std::vector<std::string> own_environment();
+// One of them; empty: not set. The same holds.
+std::string own_variable(const char* name);
+// One of `variables`; empty: not among them.
+std::string variable_of(const std::map<std::string, std::string>& variables, const std::string& name);
 
 // `given` as entries; empty: this process's own.
 std::vector<std::string> entries_or_own(const std::map<std::string, std::string>& given);

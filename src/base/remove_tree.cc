@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>  // IWYU pragma: keep (renameat2)
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,29 +48,48 @@ int remove_files(int fd, dev_t device, std::vector<std::string>& subdirectories)
   return first_error;
 }
 
+// Its owner may have closed it to itself.
+void open_to_owner(int place) { ::chmod(format("/proc/self/fd/{}", place).c_str(), 0700); }
+
+// Moves a directory to the top of the tree, where it is one more to remove: a command may nest them deeper than there are
+// descriptors. `number`: names up to it are taken.
+int lift(int parent, const std::string& name, Level& top, unsigned& number) {
+  // Its `..` is written, rename(2).
+  if (const UniqueFd place(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)); place.valid())
+    open_to_owner(place.get());
+  for (;;) {
+    std::string free = format("deep-{}", number++);
+    if (::renameat2(parent, name.c_str(), top.fd.get(), free.c_str(), RENAME_NOREPLACE) == 0) {
+      top.subdirectories.push_back(std::move(free));
+      return 0;
+    }
+    if (errno != EEXIST) return errno;
+  }
+}
+
 }  // namespace
 
 Result<void> remove_entries_at(int parent) {
   struct stat status{};
   std::vector<std::string> directories;
   const int error = ::fstat(parent, &status) < 0 ? errno : remove_files(parent, status.st_dev, directories);
-  for (const std::string& name : directories) BELLJAR_CHECK(remove_tree_at(parent, name));
+  for (const std::string& name : directories) BELLJAR_CHECK(remove_tree_at(parent, name, Deeper::kMove));
   if (error == 0) return {};
   return Error(Code::kUnavailable, "cannot empty a directory").sys(error, "unlinkat").next("empty it by hand");
 }
 
-Result<void> remove_tree(const std::string& path) { return remove_tree_at(AT_FDCWD, path); }
+Result<void> remove_tree(const std::string& path) { return remove_tree_at(AT_FDCWD, path, Deeper::kMove); }
 
-Result<void> remove_tree_at(int parent_fd, const std::string& path) {
+Result<void> remove_tree_at(int parent_fd, const std::string& path, Deeper deeper) {
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  constexpr std::size_t kDeepest = 512;  // descriptors, one a level; deeper trees are reported, not followed
+  constexpr std::size_t kDeepest = 512;  // descriptors, one a level; what lies deeper is moved up, or reported
   std::vector<Level> levels;
+  unsigned lifted = 0;
   int error = 0;
   const auto enter = [&](int parent, const std::string& name) {
     const UniqueFd place(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!place.valid()) return errno;
-    // Its owner may have closed it to itself.
-    ::chmod(format("/proc/self/fd/{}", place.get()).c_str(), 0700);
+    open_to_owner(place.get());
     UniqueFd fd(::openat(place.get(), ".", kFlags));
     struct stat status{};
     if (!fd.valid() || ::fstat(fd.get(), &status) < 0) return errno;
@@ -85,9 +105,13 @@ Result<void> remove_tree_at(int parent_fd, const std::string& path) {
   error = enter(parent_fd, path);
   while (!levels.empty()) {
     Level& level = levels.back();
-    if (!level.subdirectories.empty() && levels.size() < kDeepest) {
+    if (!level.subdirectories.empty() && (levels.size() < kDeepest || deeper == Deeper::kMove)) {
       const std::string name = std::move(level.subdirectories.back());
       level.subdirectories.pop_back();
+      if (levels.size() == kDeepest) {
+        if (const int failed = lift(level.fd.get(), name, levels.front(), lifted); failed != 0 && error == 0) error = failed;
+        continue;
+      }
       if (const int failed = enter(level.fd.get(), name); failed != 0 && error == 0) error = failed;
       continue;
     }

@@ -12,7 +12,10 @@ namespace belljar {
 Result<void> remove_tree(const std::string& path);
 // All that is in the open directory `parent`.
 Result<void> remove_entries_at(int parent);
+// What lies deeper than there are descriptors: it is moved to the top of the tree to be removed there, which gives it another path
+// for that time, or left and reported.
+enum class Deeper { kReport, kMove };
 // The directory `name` of the open directory `parent`.
-Result<void> remove_tree_at(int parent, const std::string& name);
+Result<void> remove_tree_at(int parent, const std::string& name, Deeper deeper = Deeper::kReport);
 
 }  // namespace belljar

@@ -2,8 +2,12 @@
 
 #include <signal.h>
 
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar {
 
@@ -24,6 +28,22 @@ std::thread start_thread(Work work) {
   };
   const Blocked blocked;
   return std::thread(std::move(work));
+}
+
+inline Error no_thread(const std::system_error& failed, const char* what) {
+  return Error(Code::kResourceExhausted, what)
+      .sys(failed.code().value(), "pthread_create")
+      .next("raise the limit of processes (`ulimit -u`), or run fewer at once");
+}
+
+// The same, with an Error where none is to be had (kResourceExhausted). `what`: what cannot be done without it.
+template <class Work>
+Result<std::thread> open_thread(Work work, const char* what) {
+  try {
+    return start_thread(std::move(work));
+  } catch (const std::system_error& failed) {
+    return no_thread(failed, what);
+  }
 }
 
 }  // namespace belljar

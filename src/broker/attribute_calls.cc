@@ -72,7 +72,7 @@ bool beyond_limit(int object, std::int64_t length, std::uint64_t limit) {
   return ::fstat(object, &now) == 0 && S_ISREG(now.st_mode) && length > now.st_size && static_cast<std::uint64_t>(length) > limit;
 }
 
-// Only with S_ISGID: fchmod is the kernel's else.
+// Only with S_ISGID, or where no mount holds what the descriptor leads to (SeccompSpec::own_mounts): fchmod is the kernel's else.
 int perform_fchmod(FileCall& file) {
   const auto& args = file.call.args;
   auto object = file.caller.duplicate(static_cast<int>(args[0]));

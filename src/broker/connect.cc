@@ -1,11 +1,18 @@
 // connect(2), every family: performed here on a duplicate of the caller's socket. See broker.h.
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
-#include <ctime>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
 
 #include "base/format.h"
 #include "broker/as_caller.h"
@@ -13,12 +20,16 @@
 #include "broker/path_view.h"
 #include "broker/socket_args.h"
 #include "broker/unix_connect.h"
+#include "policy/paths.h"
 #include "policy/permit.h"
 
 namespace belljar::broker {
 namespace {
 
 constexpr int kRestart = 512;  // ERESTARTSYS: the kernel restarts the call or makes it EINTR, as the caller's handler asks
+
+// For a server to come from bind to listen.
+constexpr std::chrono::milliseconds kPatience{40}, kPatienceWithNew{1000}, kFirstPause{1}, kLongestPause{10};
 
 constexpr char kAllowed[] = "sockets that a process of this sandbox listens on, and those of network.allow_unix_sockets";
 constexpr char kAllowedAbstract[] =
@@ -28,7 +39,8 @@ constexpr char kAllowedNowhere[] =
     "sockets of network.allow_unix_sockets; this kernel does not tell the sandbox's own sockets from others on the host's network "
     "(no unix_diag): use a network of its own (network.mode = \"none\")";
 
-constexpr char kNoNetwork[] = "the sandbox's own loopback; network.mode host opens the host's network";
+constexpr char kNoNetwork[] =
+    "the sandbox's own loopback; network.mode proxy opens single hosts, network.mode host the host's network";
 
 // One connect while it is being decided and done.
 struct Connect {
@@ -74,16 +86,73 @@ int refuse_path(Connect& connect, std::string target) {
                                 connect.context.cannot_note ? kAllowedNowhere : kAllowed);
 }
 
+// What stands behind a file: a socket of the sandbox's own, or what a connect of somebody else's would find.
+struct Found {
+  OwnSockets::Held own;
+  int peeked = 0;  // where it is not our own
+};
+
 // A server of the sandbox may be between bind and listen: its client gets ECONNREFUSED from the kernel and tries again, and must
-// not be refused for good. We cannot see that state, so the client waits a moment for the listen to be noted.
-OwnSockets::Held await_own(Connect& connect, int file) {
-  OwnSockets::Held held = connect.context.own.find(file);
-  for (int tries = 0; held == nullptr && tries < 40 && is_alive(peek(file)); ++tries) {
-    const timespec pause{0, 1'000'000};
-    ::nanosleep(&pause, nullptr);
-    held = connect.context.own.find(file);
+// not be refused for good. We cannot see that state, so the client waits for the listen to be noted: longer where the socket was
+// made during the run, since a busy machine may keep its server from the processor.
+//
+// Judged by one look: what was alive when it was peeked at, and is not noted after it. A second peek could find what was bound
+// since the first.
+Found find_own(Connect& connect, int file) {
+  using Clock = std::chrono::steady_clock;
+  const auto begun = Clock::now();
+  const auto patience = connect.context.own.is_new(file) ? kPatienceWithNew : kPatience;
+  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    const bool last = Clock::now() - begun >= patience;
+    const int peeked = peek(file);
+    if (OwnSockets::Held own = connect.context.own.find(file)) return {std::move(own), 0};
+    if (last || !is_alive(peeked)) return {nullptr, peeked};
+    const Receivers::Blocking blocking(connect.slot);
+    std::this_thread::sleep_for(pause);
+    if (connect.slot.interrupted()) return {nullptr, -EINTR};
   }
-  return held;
+}
+
+// The file's place is one that the policy hides: the mask answers for it, whether or not anything is there.
+bool is_hidden(const Connect& connect, const std::string& place) {
+  const auto& explain = connect.context.options.explain;
+  return explain && explain(Act::kRead, place, EACCES).has_value();
+}
+
+// The host's own socket behind what the caller's view leads to. connect(2) finds no socket through an overlay, as over a home with
+// hidden names, and who root lends may be kept out by its mode: neither is a socket that nobody serves. What was made at that path
+// in a layer of the sandbox's own last changed at another time; a server of its own may be binding there just now, which looks the
+// same for as long as it has not listened. With our own permissions.
+bool is_socket_of_host(Connect& connect, int file, const std::string& place) {
+  struct stat seen{}, real{};
+  if (::fstat(file, &seen) != 0 || !S_ISSOCK(seen.st_mode)) return false;
+  const UniqueFd host(::open(place.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!host.valid() || ::fstat(host.get(), &real) != 0 || !S_ISSOCK(real.st_mode)) return false;
+  const bool same = seen.st_ctim.tv_sec == real.st_ctim.tv_sec && seen.st_ctim.tv_nsec == real.st_ctim.tv_nsec;
+  if (!same) return false;
+  const Found found = find_own(connect, host.get());
+  return found.own == nullptr && is_alive(found.peeked);
+}
+
+// The caller's view has no server for it, or shuts it.
+int explain_path(Connect& connect, AsCaller& permissions, int file, std::string place, int status) {
+  if (status == -EACCES && is_hidden(connect, place)) return refuse_path(connect, std::move(place));
+  if (status != -EACCES && status != -ECONNREFUSED) return status;
+  bool refused = false;
+  {
+    const AsCaller::Suspended ours(permissions);
+    refused = is_socket_of_host(connect, file, place);
+  }
+  return refused ? refuse_path(connect, std::move(place)) : status;
+}
+
+// A path that the caller's view does not open.
+int explain_way(Connect& connect, std::string_view path, int error) {
+  // A link of /proc in the middle of the path, which would mean our process instead of the caller's.
+  if (error == EXDEV) return refuse_path(connect, std::string(path));
+  if (error != EACCES) return -error;
+  std::string place = policy::normal(path.starts_with('/') ? std::string(path) : format("{}/{}", connect.caller.cwd_path(), path));
+  return is_hidden(connect, place) ? refuse_path(connect, std::move(place)) : -error;
 }
 
 // A socket of the host's, by our own permissions: those of the user who listed it.
@@ -110,13 +179,13 @@ int connect_to_path(Connect& connect, AsCaller& permissions, const PathView& vie
     }
     if (listed != nullptr) return connect_to_listed(connect, *listed);
   }
-  // EXDEV: a link of /proc in the middle of the path, which would mean our process instead of the caller's.
-  if (!file) return file.error() == EXDEV ? refuse_path(connect, std::string(path)) : -file.error();
-  if (const OwnSockets::Held held = await_own(connect, file->get())) {
-    return uninterrupted(connect, [&] { return connect_to_file(connect.args.socket.get(), held->get()); });
-  }
-  const int peeked = peek(file->get());
-  return is_alive(peeked) ? refuse_path(connect, place_of(file->get(), path)) : peeked;
+  if (!file) return explain_way(connect, path, file.error());
+  const Found found = find_own(connect, file->get());
+  if (found.own != nullptr)
+    return uninterrupted(connect, [&] { return connect_to_file(connect.args.socket.get(), found.own->get()); });
+  std::string place = place_of(file->get(), path);
+  if (is_alive(found.peeked)) return refuse_path(connect, std::move(place));
+  return explain_path(connect, permissions, file->get(), std::move(place), found.peeked);
 }
 
 int connect_unix(Connect& connect) {

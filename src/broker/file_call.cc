@@ -211,8 +211,7 @@ int FileCall::refuse(Act act, std::string target, const Ruling& ruling, std::str
   violation.operation = operation_of(act);
   violation.target = target.empty() ? "a path too long to be named" : std::move(target);
   violation.rule = ruling.rule;
-  if (ruling.origin != nullptr) violation.origin = *ruling.origin;
-  else violation.origin = context.origin_of(violation.rule);
+  violation.origin = ruling.origin != nullptr ? *ruling.origin : context.origin_of(violation.rule);
   violation.errnum = ruling.errnum != 0 ? ruling.errnum : EACCES;
   violation.allowed = because.empty() ? std::string(ruling.allowed) : format("{}: {}", because, ruling.allowed);
   const int status = -violation.errnum;
@@ -229,7 +228,17 @@ int FileCall::explain(Act act, Place& place, int status) {
   if (const int answer = explain_hidden(act, place, status); told_) return answer;
   if (!may_be_policy(-status)) return status;
   const std::string path = place.path();
-  return tell(act, path, -status, path, status);
+  const int answer = tell(act, path, -status, path, status);
+  return told_ ? answer : explain_mode(act, path, status);
+}
+
+// An open for writing is asked for the file's mode before the mount's: who root lends is refused by the first what the second
+// refuses, and without the sandbox it would have been root that opened.
+int FileCall::explain_mode(Act act, const std::string& path, int status) {
+  if (status != -EACCES || context.options.uid == static_cast<uid_t>(-1)) return status;
+  const auto why = path.empty() ? std::nullopt : context.options.explain(act, path, EROFS);
+  if (!why || why->rule == "filesystem.protect") return status;
+  return refuse(act, path, Ruling{.errnum = EACCES, .rule = why->rule, .origin = &why->origin, .allowed = why->allowed});
 }
 
 int FileCall::explain_object(Act act, int object, int status) {

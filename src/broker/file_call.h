@@ -76,6 +76,7 @@ class FileCall {
   int explain_way(Act act, int start, std::string_view path, Places::Last last, int status);
   // Of a name that takes part and is not the one that the act is told under: only whether it is hidden.
   int explain_hidden(Act act, Place& place, int status);
+  int explain_mode(Act act, const std::string& path, int status);
   bool told() const { return told_; }
 
   // This thread's umask is the caller's from here on.

@@ -1,5 +1,6 @@
 #include "broker/file_calls.h"
 
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "broker/staged.h"
@@ -9,6 +10,8 @@ namespace belljar::broker {
 namespace {
 
 using Perform = int (*)(FileCall&);
+
+constexpr int kRedirected = 10;  // what a shell calls by one digit
 
 Perform performer_of(int number) {
   switch (number) {
@@ -68,12 +71,26 @@ void handle_umask(Context& context, const Call& call) {
   let_continue(context.listener.get(), call.id);
 }
 
+// A shell's redirection: opened, put at the place of one of its first descriptors, and closed before anything was written. What is
+// to be judged, and to stand at the name, is what the command writes there, not that it is empty now.
+bool is_redirected(Caller& caller, int file, int closing) {
+  struct stat now{}, other{};
+  if (::fstat(file, &now) != 0 || now.st_size != 0) return false;
+  for (int number = 0; number < kRedirected; ++number) {
+    const auto fd = number == closing ? OrErrno<UniqueFd>(errno_is(EBADF)) : caller.duplicate(number);
+    if (fd && ::fstat(fd->get(), &other) == 0 && other.st_ino == now.st_ino && other.st_dev == now.st_dev) return true;
+  }
+  return false;
+}
+
 // The call goes on whatever came of it: as with a full disk, close(2) is no place to take something back.
 void handle_close(Context& context, const Call& call, Receivers::Slot&) {
   if (context.staged.any()) {
     Caller caller(call.tid);
-    auto fd = caller.duplicate(static_cast<int>(call.args[0]));
-    if (fd && still_waiting(context.listener.get(), call.id)) {
+    const int number = static_cast<int>(call.args[0]);
+    auto fd = caller.duplicate(number);
+    const bool goes_on = fd && context.staged.is_staged(fd->get()) && is_redirected(caller, fd->get(), number);
+    if (fd && !goes_on && still_waiting(context.listener.get(), call.id)) {
       const AsCaller permissions(context.options.uid);
       const std::shared_lock lock(context.directories);
       if (permissions.ok()) context.staged.publish_of(context, fd->get());

@@ -114,6 +114,13 @@ bool leads_through(std::string_view path, const Is& is) {
   return false;
 }
 bool leads_through_git(std::string_view path) { return leads_through(path, is_dot_git); }
+bool leads_through_commit(std::string_view path) {
+  const auto is_stage = [](std::string_view part) {  // folded as git's names are: a file system may take them for one
+    if (part.size() <= policy::kCommitStage.size() || (part[0] != '.' && static_cast<unsigned char>(part[0]) < 0x80)) return false;
+    return policy::fold_name(part).starts_with(policy::kCommitStage);
+  };
+  return leads_through(path, is_stage);
+}
 bool leads_through_unprotected(std::string_view path) { return leads_through(path, is_unprotected_parent); }
 
 }  // namespace
@@ -141,19 +148,14 @@ struct FileRules::State {
   }
 
   Ruling refuse_protected(GitName git, std::string_view allowed) const {
-    return {.answer = Answer::kRefuse,
-            .errnum = EACCES,
-            .git = git,
-            .rule = kProtectKey,
-            .origin = &options.protect_origin,
-            .allowed = allowed};
+    return {.answer = Answer::kRefuse, .errnum = EACCES, .git = git, .rule = kProtectKey, .origin = nullptr, .allowed = allowed};
   }
   Ruling judge(GitName git) const {
     return {.answer = Answer::kJudge,
             .errnum = EACCES,
             .git = git,
             .rule = kProtectKey,
-            .origin = &options.protect_origin,
+            .origin = nullptr,
             .allowed = "settings that run nothing and point nowhere else; filesystem.protect = \"none\" lifts this (danger)"};
   }
 
@@ -204,7 +206,7 @@ Ruling FileRules::State::refuse_held(std::string_view path, int errnum, std::str
   const FsEntry* entry = find_rule(options.filesystem, path);
   if (errnum == EROFS && entry != nullptr && entry->access == Access::kWrite) {
     ruling.rule = kProtectKey;
-    ruling.origin = &options.protect_origin;
+    ruling.origin = nullptr;
   } else if (entry != nullptr && entry->origin.layer != "built-in") {
     ruling.rule = entry->kind == RuleKind::kDefaultSecret ? kSecretsKey : kEntriesKey;
     ruling.origin = &entry->origin;
@@ -378,6 +380,8 @@ Ruling FileRules::rule_for(Act act, std::string_view path, bool is_dir, const Su
   if (!state.protects || act == Act::kRead) return {};
   const std::string_view root = state.root_of(path);
   if (root.empty()) return {};
+  if (leads_through_commit(path.substr(root.size())))
+    return state.refuse_protected(GitName::kNone, "waiting until `belljar commit` has put it in place");
   if (Ruling ruling = state.agent_ruling(act, path, root, around); ruling.answer != Answer::kAllow) return ruling;
   return state.git_ruling(act, path, is_dir, around);
 }

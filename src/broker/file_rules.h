@@ -52,7 +52,7 @@ struct Ruling {
   int errnum = 0;
   GitName git = GitName::kNone;
   std::string_view rule;           // the policy key; static or owned by the FileRules
-  const Origin* origin = nullptr;  // owned by the FileRules
+  const Origin* origin = nullptr;  // owned by the FileRules; null: whoever set the key `rule` (BrokerOptions::origin_of)
   std::string_view allowed;        // what is allowed instead, how to ask
 };
 
@@ -85,7 +85,6 @@ struct FileRulesOptions {
   // Directories whose content the host never sees (private tmp, caches): no git and no agent names below. The longer of a root and
   // an exempt directory wins.
   std::vector<std::string> exempt;
-  Origin protect_origin{.layer = "built-in", .file = "", .line = 0};
   Origin built_in{.layer = "built-in", .file = "", .line = 0};  // of what no entry says
   // When the run began, by CLOCK_REALTIME: a work tree that was made later has no agent and editor names of its own yet. Not by the
   // coarse clock, which stamps inodes: what was made in the tick before the run must not be taken for younger (and stamps may be

@@ -133,7 +133,9 @@ Objection modules_file_objection(std::string_view content) {
     const std::size_t first = entry.key.find('.');
     const std::string_view module = first < last ? std::string_view(entry.key).substr(first + 1, last - first - 1) : "";
     const bool climbs = any_component(module, [](std::string_view part) { return part == ".."; });
-    const bool runs = (name == "url" && !is_harmless_url(*entry.value)) || (name == "path" && entry.value->starts_with('-')) ||
+    // An older git writes a path's last carriage return without quotes and reads another path back (CVE-2025-48384).
+    const bool strays = entry.value->starts_with('-') || entry.value->find_first_of("\r\n") != std::string::npos;
+    const bool runs = (name == "url" && !is_harmless_url(*entry.value)) || (name == "path" && strays) ||
                       (name == "update" && entry.value->starts_with('!'));
     if (runs || climbs)
       return format("the setting {} = {} could run a command", quoted(entry.key),

@@ -7,6 +7,10 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
 
 #include "base/format.h"
 #include "broker/as_caller.h"
@@ -38,22 +42,56 @@ bool from_outside(const Context& context, int socket) noexcept {
   return ::getsockopt(socket, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size) == 0 && cookie == context.host_netns;
 }
 
-// Without CAP_NET_ADMIN over the network. False: too many.
-bool note_by_diag(Context& context, int socket) {
+constexpr int kLooks = 100;
+constexpr std::chrono::milliseconds kBetweenLooks{10};
+
+// We lack a descriptor or memory, which another call may give back in a moment. What listened unseen would be refused to its own
+// clients.
+bool is_short(int status) noexcept { return status == -EMFILE || status == -ENFILE || status == -ENOMEM; }
+
+// `look` gives 0 or -errno.
+template <class Look>
+int look_in_time(Look look) {
+  int status = look();
+  for (int looks = 1; is_short(status) && looks < kLooks; ++looks) {
+    std::this_thread::sleep_for(kBetweenLooks);
+    status = look();
+  }
+  return status;
+}
+
+// -ENOBUFS: too many. Else 0, -errno of the look.
+int note_by_file(Context& context, int socket) {
+  UniqueFd file(::ioctl(socket, SIOCUNIXFILE, 0));
+  if (!file.valid()) return errno == EPERM ? -EPERM : is_short(-errno) ? -errno : 0;  // ENOENT: an abstract name, or none
+  return context.own.note(std::move(file)) ? 0 : -ENOBUFS;
+}
+
+// Without CAP_NET_ADMIN over the network.
+int note_by_diag(Context& context, int socket) {
   kernel::UnixSocketId id;
   int status = kernel::identify_unix_socket(socket, id);
   if (status == 0) status = context.own.note(id);
-  if (status != 0 && status != -ENODATA && status != -ENOBUFS) context.cannot_note = true;
-  return status != -ENOBUFS;
+  if (status == -ENOBUFS || is_short(status)) return status;
+  if (status != 0 && status != -ENODATA) context.cannot_note = true;
+  return 0;
+}
+
+int refuse_unseen(Context& context, const Caller& caller) {
+  return context.refuse(caller, "unix-listen", "", ENOBUFS,
+                        "sockets that belljar has a descriptor for: raise `ulimit -n` where it runs");
 }
 
 // 0, or the errno that listen is to return.
 int note(Context& context, const Caller& caller, int socket) {
   if (context.options.filter.unix_sockets == kernel::UnixSockets::kAll) return 0;  // no connect comes here
   if (socket_option(socket, SO_DOMAIN) != AF_UNIX || has_peer(socket) || from_outside(context, socket)) return 0;
-  UniqueFd file(::ioctl(socket, SIOCUNIXFILE, 0));
-  if (!file.valid() && errno != EPERM) return 0;  // ENOENT: an abstract name, or none
-  if (file.valid() ? context.own.note(std::move(file)) : note_by_diag(context, socket)) return 0;
+  const int status = look_in_time([&] {
+    const int by_file = note_by_file(context, socket);
+    return by_file == -EPERM ? note_by_diag(context, socket) : by_file;
+  });
+  if (status == 0) return 0;
+  if (is_short(status)) return refuse_unseen(context, caller);
   return context.refuse(caller, "unix-listen", "", ENOBUFS,
                         format("up to {} listening AF_UNIX sockets at one time", context.options.max_own_sockets));
 }
@@ -72,8 +110,13 @@ int listen_here(Context& context, const Caller& caller, const Call& call, int so
 
 int judge(Context& context, const Call& call) {
   Caller caller(call.tid);
-  const auto socket = caller.duplicate(static_cast<int>(call.args[0]));
+  OrErrno<UniqueFd> socket = errno_is(EBADF);
+  (void)look_in_time([&] {
+    socket = caller.duplicate(static_cast<int>(call.args[0]));
+    return socket ? 0 : -socket.error();
+  });
   const bool held = context.options.ports_refused;
+  if (!socket && !held && is_short(-socket.error())) return refuse_unseen(context, caller);
   if (!socket) return held ? -socket.error() : kGoOn;
   if (!still_waiting(context.listener.get(), call.id)) return held ? -ESRCH : kGoOn;
   if (held) return listen_here(context, caller, call, socket->get());

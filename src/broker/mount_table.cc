@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "kernel/small_file.h"
 
 namespace belljar::broker {
 namespace {
@@ -18,21 +19,6 @@ std::string_view take_field(std::string_view& line) {
   const std::string_view field = line.substr(0, line.find(' '));
   line.remove_prefix(field.size());
   return field;
-}
-
-// Blanks, line ends and backslashes stand as \ooo.
-std::string unescaped(std::string_view text) {
-  std::string result;
-  const auto digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '7'; };
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] != '\\' || !digit(at + 1) || !digit(at + 2) || !digit(at + 3)) {
-      result += text[at];
-      continue;
-    }
-    result += static_cast<char>((text[at + 1] - '0') * 64 + (text[at + 2] - '0') * 8 + (text[at + 3] - '0'));
-    at += 3;
-  }
-  return result;
 }
 
 bool has_option(std::string_view options, std::string_view wanted) {
@@ -55,7 +41,7 @@ bool parse_line(std::string_view text, Line& line) {
   line.parent = take_field(text);
   take_field(text);
   take_field(text);
-  line.entry.point = unescaped(take_field(text));
+  line.entry.point = kernel::unescape_octal(take_field(text));
   const std::string_view options = take_field(text);
   std::string_view field;
   while (!(field = take_field(text)).empty() && field != "-") {

@@ -1,6 +1,7 @@
 // open, openat, openat2, creat: a descriptor is opened here and given to the caller.
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -34,7 +35,8 @@
 namespace belljar::broker {
 namespace {
 
-constexpr int kRestart = 512;  // ERESTARTSYS: the kernel restarts the call or makes it EINTR, as the caller's handler asks
+constexpr int kRestart = 512;          // ERESTARTSYS: the kernel restarts the call or makes it EINTR, as the caller's handler asks
+constexpr int kTooManyWait = -ENOMEM;  // what open(2) says of a FIFO when its owner has too many
 constexpr std::uint64_t kTmpfile = O_TMPFILE & ~O_DIRECTORY;
 constexpr std::uint64_t kLargeFile = 0100000;
 constexpr std::uint64_t kValid = O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC | O_DSYNC |
@@ -92,18 +94,24 @@ int open_terminal(Opening& opening) {
                                opening.flags & ~std::uint64_t{O_CREAT | O_EXCL | O_NOFOLLOW}, 0, 0));
 }
 
+// One try of an open that may wait. -EINTR: for nothing but a tick, the caller's signals have another answer.
+int try_waiting(Opening& opening, int object, Receivers::Until until) {
+  int fd = -1;
+  {
+    const Receivers::Blocking blocking(opening.file.slot, until);
+    fd = open_at(AT_FDCWD, own_link(object).c_str(), opening.flags & ~std::uint64_t{O_CREAT | O_EXCL | O_NOFOLLOW}, 0, 0);
+  }
+  if (fd != -EINTR) return keep(opening, fd);
+  return opening.file.slot.interrupted() ? -kRestart : -EINTR;
+}
+
 // May wait: for the other end of a FIFO, for a lease to be given back. Nobody else waits with it, and the caller's signals end it.
 int open_waiting(Opening& opening, int object) {
   opening.file.release_directories();
-  const std::uint64_t flags = opening.flags & ~std::uint64_t{O_CREAT | O_EXCL | O_NOFOLLOW};
+  const Receivers::Wait wait(opening.file.slot);
+  if (!wait.granted()) return kTooManyWait;
   for (;;) {
-    int fd = -1;
-    {
-      const Receivers::Blocking blocking(opening.file.slot);
-      fd = open_at(AT_FDCWD, own_link(object).c_str(), flags, 0, 0);
-    }
-    if (fd != -EINTR) return keep(opening, fd);
-    if (opening.file.slot.interrupted()) return -kRestart;
+    if (const int status = try_waiting(opening, object, Receivers::Until::kInterrupted); status != -EINTR) return status;
   }
 }
 
@@ -133,6 +141,36 @@ bool names_sealed_fifo(const Opening& opening, const Place& place) {
   return object.valid() && is_sealed_fifo(opening, object.get());
 }
 
+// Of a FIFO's end that was opened to read without waiting: a writer was there since, or then, and has gone (fs/pipe.c counts them).
+bool had_writer(int reader) {
+  pollfd now{.fd = reader, .events = 0, .revents = 0};
+  return ::poll(&now, 1, 0) > 0 && (now.revents & POLLHUP) != 0;
+}
+
+void make_wait(int file) {
+  int off = 0;
+  (void)::ioctl(file, FIONBIO, &off);
+}
+
+int take_reader(Opening& opening, UniqueFd reader) {
+  make_wait(reader.get());
+  opening.opened = std::move(reader);
+  return 0;
+}
+
+// open(2) of a FIFO to read returns when a writer has come. `reader`, opened without waiting, lets those in that wait for one: they
+// may have written and gone before a second open begins, which would then wait for others. So `reader` is looked at between times.
+int await_writer(Opening& opening, UniqueFd reader) {
+  opening.file.release_directories();
+  if (had_writer(reader.get())) return take_reader(opening, std::move(reader));
+  const Receivers::Wait wait(opening.file.slot);
+  if (!wait.granted()) return kTooManyWait;
+  while (!had_writer(reader.get())) {
+    if (const int status = try_waiting(opening, reader.get(), Receivers::Until::kEveryTick); status != -EINTR) return status;
+  }
+  return take_reader(opening, std::move(reader));
+}
+
 // What an open without waiting said: some files take it for an answer of its own.
 int look_at_opened(Opening& opening, bool asked_to_wait) {
   struct stat now{};
@@ -147,12 +185,8 @@ int look_at_opened(Opening& opening, bool asked_to_wait) {
   }
   opening.any_moment = S_ISCHR(now.st_mode) && major(now.st_rdev) == 1;
   if (!asked_to_wait) return 0;
-  if (S_ISFIFO(now.st_mode) && (opening.flags & O_ACCMODE) == O_RDONLY) {
-    const UniqueFd again = std::move(opening.opened);
-    return open_waiting(opening, again.get());
-  }
-  int off = 0;
-  (void)::ioctl(opening.opened.get(), FIONBIO, &off);
+  if (S_ISFIFO(now.st_mode) && (opening.flags & O_ACCMODE) == O_RDONLY) return await_writer(opening, std::move(opening.opened));
+  make_wait(opening.opened.get());
   return 0;
 }
 

@@ -87,12 +87,15 @@ OwnSockets::Held OwnSockets::find(int file) {
   return entries_.back().file;
 }
 
+bool OwnSockets::is_new(int file) const noexcept { return born_since(file, began_); }
+
 // A dead entry answers ECONNREFUSED whether we hold it or not, so dropping one changes no answer.
 void OwnSockets::drop_dead() {
   std::erase_if(entries_, [](const Entry& entry) { return peek(entry.file->get()) == -ECONNREFUSED; });
   std::erase_if(bound_, [](const Bound& own) {
     kernel::UnixBinding now;
-    return kernel::find_unix_binding(own.socket, now) != 0;
+    const int status = kernel::find_unix_binding(own.socket, now);
+    return status == -ENOENT || status == -ESTALE || status == -ENODATA;  // others: we could not look
   });
   next_sweep_ = std::max(entries_.size(), bound_.size()) * 2 + 16;
 }

@@ -44,6 +44,8 @@ class OwnSockets {
   int note(const kernel::UnixSocketId& socket);
   // The held descriptor of the same inode, or none.
   Held find(int file);
+  // It was made since the run began: by somebody inside, or by the host meanwhile.
+  bool is_new(int file) const noexcept;
 
  private:
   struct Entry {

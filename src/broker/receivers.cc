@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -58,29 +59,40 @@ int most_receivers() {
   return std::clamp(CPU_COUNT(&set), 1, 8);
 }
 
+std::size_t most_waits() {
+  constexpr rlim_t kShare = 8;
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return Receivers::kMostWaits;
+  return static_cast<std::size_t>(std::min<rlim_t>(Receivers::kMostWaits, files.rlim_cur / kShare));
+}
+
 }  // namespace
 
 struct Receivers::Pool {
   struct Work final : Slot {
-    Work(pid_t tid, std::atomic<int>& all) : thread(tid), running(all) {}
+    Work(pid_t tid, const std::shared_ptr<Pool>& all) : thread(tid), pool(all), running(all->running) {}
     bool interrupted() const noexcept override { return stop; }
-    void begin_blocking() override {
+    void begin_blocking(bool each_tick) override {
       discount();
-      open_to_signals();
+      open_to_signals(each_tick);
     }
     void end_blocking() override {
       close_to_signals();
       recount();
     }
-    void open_to_signals() {
+    bool begin_wait() override { return pool->begin_wait(pool); }
+    void end_wait() override { pool->end_wait(); }
+    void open_to_signals(bool each_tick = false) {
       const std::scoped_lock lock(mutex);
       blocking = true;
+      every_tick = each_tick;
     }
     void close_to_signals() {
       const std::scoped_lock lock(mutex);
       blocking = false;
       // A signal that is still on its way has to arrive here and not in what comes next.
-      if (stop) ::sched_yield();
+      if (stop || every_tick) ::sched_yield();
+      every_tick = false;
     }
     // One that waits for something needs no processor, so another thread may run.
     void discount() {
@@ -107,19 +119,23 @@ struct Receivers::Pool {
       }
       recount();
     }
+    void wake() {  // under mutex
+      if (blocking) ::syscall(SYS_tgkill, ::getpid(), thread, interrupt_signal());
+    }
     void interrupt() {  // under mutex
       stop = true;
-      if (blocking) ::syscall(SYS_tgkill, ::getpid(), thread, interrupt_signal());
+      wake();
     }
 
     const pid_t thread;
+    const std::shared_ptr<Pool>& pool;  // of serve(), whose this is
     std::atomic<int>& running;
     std::atomic<bool> counted = true;
     std::atomic<bool> stop = false;
     std::mutex mutex;  // guards what follows
     Call call;
     int signalled_ticks = 0;
-    bool busy = false, blocking = false;
+    bool busy = false, blocking = false, every_tick = false;
     bool young = true;  // began after the last tick
   };
   static constexpr std::size_t kParked = 4;  // idle threads beyond these end
@@ -142,6 +158,7 @@ struct Receivers::Pool {
   std::condition_variable wake, ended;
   std::vector<Work*> works;  // of all threads
   std::size_t threads = 0, parked = 0;
+  std::size_t waits = 0;   // of the threads: in Wait
   std::size_t wanted = 0;  // parked threads that are to receive
   bool watcher = false;    // one of the parked watches
 
@@ -154,6 +171,8 @@ struct Receivers::Pool {
     return false;
   }
   bool spawn(const std::shared_ptr<Pool>& self);
+  bool begin_wait(const std::shared_ptr<Pool>& self);
+  void end_wait();
   enum class Aim { kReceive, kWatch };
   void call_another(const std::shared_ptr<Pool>& self, Aim aim);
   void note_call(const std::shared_ptr<Pool>& self);
@@ -163,7 +182,7 @@ struct Receivers::Pool {
 
 // Under mutex. The new thread parks, and finds there what it is wanted for.
 bool Receivers::Pool::spawn(const std::shared_ptr<Pool>& self) {
-  if (threads >= limit || stopping) return false;
+  if (threads - waits >= limit || stopping) return false;
   auto* const own = new std::shared_ptr<Pool>(self);
   const auto body = [](void* argument) -> void* {
     const std::unique_ptr<std::shared_ptr<Pool>> pool(static_cast<std::shared_ptr<Pool>*>(argument));
@@ -176,6 +195,23 @@ bool Receivers::Pool::spawn(const std::shared_ptr<Pool>& self) {
   }
   delete own;
   return false;
+}
+
+// Whoever waits leaves a thread behind that takes calls, or is refused.
+bool Receivers::Pool::begin_wait(const std::shared_ptr<Pool>& self) {
+  const std::scoped_lock lock(mutex);
+  if (waits >= most_waits()) return false;
+  ++waits;
+  if (threads > waits) return true;
+  const bool made = spawn(self);
+  if (made) watched = true;  // it parks, and is to look at once: who asked for a watcher may have got none
+  else --waits;
+  return made;
+}
+
+void Receivers::Pool::end_wait() {
+  const std::scoped_lock lock(mutex);
+  --waits;
 }
 
 // Makes a parked thread receive or watch; a new one where none is parked.
@@ -236,14 +272,17 @@ bool Receivers::Pool::park(std::unique_lock<std::mutex>& lock) {
     }
     seen = now;
   }
-  if (watching) watcher = false, watched = false;
+  if (watching) watcher = false;
+  // Woken to watch, it may have been sent to receive instead, with nobody left to watch: the next call asks once more. Else all
+  // could wait for a call that nobody takes, as clients do for their server's listen.
+  if (!watcher) watched = false;
   --parked;
   return !stopping;
 }
 
 void Receivers::Pool::serve(const std::shared_ptr<Pool>& self) {
   jobs.thread_started();
-  Work work(static_cast<pid_t>(::syscall(SYS_gettid)), running);
+  Work work(static_cast<pid_t>(::syscall(SYS_gettid)), self);
   std::unique_lock lock(mutex);
   works.push_back(&work);
   while (park(lock)) {
@@ -265,6 +304,7 @@ void Receivers::Pool::serve(const std::shared_ptr<Pool>& self) {
     --running;
     lock.lock();
     if (received == Received::kEnd) break;
+    if (received == Received::kNothing) watched = true;  // this thread's turn came to nothing, and it may have been who watched
   }
   std::erase(works, &work);
   --threads;
@@ -293,6 +333,7 @@ bool Receivers::tick() {
     const bool signalled = pool_->jobs.caller_signalled(work->call);
     work->signalled_ticks = signalled ? work->signalled_ticks + 1 : 0;
     if (work->stop || work->signalled_ticks >= 2 || pool_->jobs.caller_gone(work->call)) work->interrupt();
+    else if (work->every_tick) work->wake();
   }
   return pool_->active.exchange(busy) || busy;
 }

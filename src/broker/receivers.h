@@ -26,16 +26,24 @@ class Receivers {
     virtual bool interrupted() const noexcept = 0;
     // Between the two, tick() may interrupt a system call of this thread. Nothing else may be done there: an interrupted answer
     // would be lost.
-    virtual void begin_blocking() = 0;
+    virtual void begin_blocking(bool every_tick) = 0;
     virtual void end_blocking() = 0;
+    // Between the two this thread is not one of the `limit`. False: there are too many of those, or no thread is left to go on
+    // with other calls and none can be made. Nothing was begun then.
+    virtual bool begin_wait() = 0;
+    virtual void end_wait() = 0;
 
    protected:
     ~Slot() = default;
   };
-  // For the time of one system call that may block.
+  // For the time of one system call that may block. With `kEveryTick` it returns EINTR at each tick, interrupted() or not: for who
+  // has to look at something else meanwhile.
+  enum class Until { kInterrupted, kEveryTick };
   class Blocking {
    public:
-    explicit Blocking(Slot& slot) : slot_(slot) { slot_.begin_blocking(); }
+    explicit Blocking(Slot& slot, Until until = Until::kInterrupted) : slot_(slot) {
+      slot_.begin_blocking(until == Until::kEveryTick);
+    }
     ~Blocking() { slot_.end_blocking(); }
     Blocking(const Blocking&) = delete;
     Blocking& operator=(const Blocking&) = delete;
@@ -43,6 +51,24 @@ class Receivers {
    private:
     Slot& slot_;
   };
+
+  // For as long as a call waits for somebody who may never come, with no bound but its caller's patience. Such calls keep their
+  // threads from nobody: else as many as there are threads would stop all others.
+  class Wait {
+   public:
+    explicit Wait(Slot& slot) : slot_(slot), granted_(slot.begin_wait()) {}
+    ~Wait() {
+      if (granted_) slot_.end_wait();
+    }
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+    bool granted() const noexcept { return granted_; }
+
+   private:
+    Slot& slot_;
+    bool granted_;
+  };
+  static constexpr std::size_t kMostWaits = 512;  // or an eighth of the descriptors we may have, as each holds a few
 
   enum class Received { kCall, kNothing, kEnd };  // kNothing: try again; kEnd: there will be none any more
   struct Jobs {

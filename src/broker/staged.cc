@@ -31,6 +31,7 @@ struct StagedFiles::Staged {
   std::string program;
   std::string shown;  // what was judged last
   bool is_shown = false;
+  std::optional<std::string> emptied;  // what the name showed until it was emptied for the content that is to come
 };
 
 namespace {
@@ -129,6 +130,15 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
   return given;
 }
 
+// One close of several shows that a file was emptied (`exec 12>FILE`, a child that inherits it) before what is written there is
+// known. When that is refused, the emptying is, too, unless somebody has written there since.
+void StagedFiles::put_back(Staged& staged, GitName kind) {
+  if (!staged.emptied) return;
+  const auto now = read_control_file(staged.place.dir, staged.place.name, kind);
+  if (now && now->empty()) (void)place_fresh(staged.place, {.content = *staged.emptied, .like = staged.file.get()});
+  staged.emptied.reset();
+}
+
 void StagedFiles::publish(Context& context, Staged& staged) {
   const std::scoped_lock lock(staged.mutex);
   const FileRules& rules = *context.options.rules;
@@ -156,6 +166,11 @@ void StagedFiles::publish(Context& context, Staged& staged) {
     const int status = place_fresh(staged.place, {.content = *content, .like = staged.file.get()});
     if (status != 0) why = "the file could not be put in place";
   }
+  // Only where it stood: elsewhere what was there may be hostile.
+  if (why && ruling.answer == Answer::kJudge && path == staged.opened_path) put_back(staged, ruling.git);
+  else if (why) staged.emptied.reset();
+  else if (!content->empty()) staged.emptied.reset();
+  else if (staged.is_shown && !staged.shown.empty()) staged.emptied = staged.shown;
   if (content) staged.shown = *content;
   staged.is_shown = true;
   if (!why) return;
@@ -165,7 +180,7 @@ void StagedFiles::publish(Context& context, Staged& staged) {
   violation.operation = "write";
   violation.target = path;
   violation.rule = ruling.rule;
-  if (ruling.origin != nullptr) violation.origin = *ruling.origin;
+  violation.origin = ruling.origin != nullptr ? *ruling.origin : context.origin_of(violation.rule);
   violation.errnum = ruling.errnum != 0 ? ruling.errnum : EACCES;
   violation.allowed = *why + ": " + std::string(ruling.allowed);
   context.violations.add(std::move(violation));

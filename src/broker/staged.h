@@ -47,6 +47,7 @@ class StagedFiles {
  private:
   struct Staged;
   static void publish(Context& context, Staged& staged);
+  static void put_back(Staged& staged, GitName kind);
   // Made for the first file: a user has 128 of them on most machines, and most sandboxes stage nothing. -errno.
   OrErrno<int> inotify();
 

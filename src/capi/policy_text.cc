@@ -2,12 +2,12 @@
 #include <unistd.h>
 
 #include <climits>
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/environment.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/state_dir.h"
@@ -19,11 +19,6 @@
 
 namespace belljar::capi {
 namespace {
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): as default_state_dir() says
-  return value == nullptr ? std::string() : std::string(value);
-}
 
 // Takes the name of the profile out of the layer.
 std::string take_profile(policy::Layer& layer) {
@@ -45,9 +40,9 @@ Result<Policy> policy_of(const char* toml, const std::string& workspace) {
   policy::MergeContext context;
   char real[PATH_MAX];
   context.workspace = ::realpath(workspace.empty() ? "." : workspace.c_str(), real) == nullptr ? workspace : real;
-  context.home = variable("HOME");
-  context.tmpdir = variable("TMPDIR");
-  context.runtime_dir = variable("XDG_RUNTIME_DIR");
+  context.home = own_variable("HOME");
+  context.tmpdir = own_variable("TMPDIR");
+  context.runtime_dir = own_variable("XDG_RUNTIME_DIR");
   context.state_dir = default_state_dir();
   return BELLJAR_TRY(policy::merge(layers, context)).policy;
 }

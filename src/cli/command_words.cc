@@ -1,7 +1,7 @@
 #include "cli/command_words.h"
 
+#include "base/environment.h"
 #include "belljar/error.h"
-#include "cli/load.h"
 
 namespace belljar::cli {
 
@@ -9,13 +9,13 @@ Result<Command> command_from(const std::optional<std::string>& shell_text, const
                              std::string_view usage) {
   Command command;
   if (shell_text) {
-    command = login ? login_shell_command(*shell_text, variable("SHELL")) : shell_command(*shell_text);
+    command = login ? login_shell_command(*shell_text, own_variable("SHELL")) : shell_command(*shell_text);
     // As `sh -c text NAME ARG...`.
     command.argv.insert(command.argv.end(), program.begin(), program.end());
     return command;
   }
   if (login && program.empty()) {
-    const std::string shell = variable("SHELL");
+    const std::string shell = own_variable("SHELL");
     return Command{.argv = {shell.empty() ? "/bin/sh" : shell, "-l"}};
   }
   if (login)

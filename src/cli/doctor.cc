@@ -200,7 +200,10 @@ void add_doctor(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("doctor", "What this machine can enforce, and what to do about the rest");
   const auto given = std::make_shared<Given>();
   command->add_flag("--json", given->json, "As one JSON object");
-  command->preparse_callback([given, command](std::size_t) { add_policy_options(*command, given->flags); });
+  command->preparse_callback([given, command](std::size_t) {
+    add_policy_options(*command, given->flags);
+    add_cwd_option(*command, given->flags);
+  });
   command->callback([given, &exit_code] { exit_code = doctor(*given); });
 }
 

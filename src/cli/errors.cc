@@ -57,7 +57,8 @@ Error unknown_option(const CLI::App& app, const std::string& wrong) {
   // Options of the policy may not have been built (add_policy_options): those that were not asked for are right names all the same.
   if (takes_policy(app)) {
     names.insert(names.end(), {"--policy", "--workspace"});
-    if (app.get_name() != "mcp" && app.get_name() != "agent") names.insert(names.end(), {"--cwd", "--login"});
+    if (app.get_name() != "mcp" && app.get_name() != "agent") names.emplace_back("--cwd");
+    if (app.get_name() == "run") names.emplace_back("--login");
     for (const policy::Key& key : policy::keys()) {
       if (!key.flag.empty()) names.push_back(key.flag);
     }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/environment.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/guardian.h"
@@ -26,7 +27,7 @@ Error cannot_be(std::string_view option, std::string_view word, std::string_view
 
 // From a file, or from a variable that nothing started later finds.
 Result<std::string> key_of(const GuardianFlags& flags) {
-  std::string key = variable(kGuardianKey);
+  std::string key = own_variable(kGuardianKey);
   if (!flags.key_file.empty()) key = BELLJAR_TRY(read_text_file(flags.key_file, "the guardian's key"));
   while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
   return key;

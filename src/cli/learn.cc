@@ -133,7 +133,10 @@ void add_learn(CLI::App& app, std::vector<std::string> program, int& exit_code) 
       app.add_subcommand("learn", "Run a program, see what it uses, write the smallest policy for it: learn -- PROGRAM ARG...");
   auto given = std::make_shared<Given>();
   given->program = std::move(program);
-  learn->preparse_callback([given, learn](std::size_t) { add_policy_options(*learn, given->flags); });
+  learn->preparse_callback([given, learn](std::size_t) {
+    add_policy_options(*learn, given->flags);
+    add_cwd_option(*learn, given->flags);
+  });
   not_empty(learn->add_option("--output", given->output,
                               "Write the policy to FILE (default: stdout, and the program's stdout goes to stderr)"))
       ->type_name("FILE");

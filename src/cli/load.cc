@@ -138,7 +138,7 @@ bool is_file_name(const std::string& choice) {
 
 // A relative path means another place in every directory: as if the variable were not set, XDG Base Directory Specification.
 std::string place_variable(const char* name) {
-  std::string path = variable(name);
+  std::string path = own_variable(name);
   return path.starts_with('/') ? path : std::string();
 }
 
@@ -150,7 +150,7 @@ policy::MergeContext make_context(std::string workspace, std::string home) {
   context.runtime_dir = place_variable("XDG_RUNTIME_DIR");
   char cwd[PATH_MAX];
   if (::getcwd(cwd, sizeof cwd) != nullptr) context.cwd = cwd;
-  std::string config = variable("XDG_CONFIG_HOME");
+  std::string config = own_variable("XDG_CONFIG_HOME");
   // "must be absolute; a relative path is to be ignored", XDG Base Directory Specification.
   if (!config.starts_with('/')) config = context.home.empty() ? "" : context.home + "/.config";
   if (!config.empty()) context.config_dir = policy::normal(config + "/belljar");
@@ -188,11 +188,6 @@ Result<Layer> base_layer(std::vector<Layer>& layers, const PolicyFlags& flags) {
 
 }  // namespace
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread, before anything starts
-  return value == nullptr ? std::string() : std::string(value);
-}
-
 std::vector<std::string> caller_environment(const Network& network) {
   std::vector<std::string> entries = own_environment();
   if (!network.credentials.empty())
@@ -201,7 +196,7 @@ std::vector<std::string> caller_environment(const Network& network) {
 }
 
 std::string take_variable(const char* name) {
-  char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): as above
+  char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread, before anything starts
   if (value == nullptr) return {};
   std::string text = value;
   ::explicit_bzero(value, text.size());

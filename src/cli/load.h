@@ -29,9 +29,6 @@ Result<std::string> find_workspace(const std::vector<std::string>& given, const 
 // directory by now. `given`: as of find_workspace; `pwd`: the caller's $PWD, for what is relative.
 std::string name_of_workspace(const std::vector<std::string>& given, const std::string& pwd, const std::string& real);
 
-// A variable of our own environment; empty when it is not set. One thread, before anything starts.
-std::string variable(const char* name);
-
 // Our environment for a command, without the variables that credentials of the proxy come from.
 std::vector<std::string> caller_environment(const Network& network);
 

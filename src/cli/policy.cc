@@ -110,7 +110,11 @@ void add_policy(CLI::App& app, int& exit_code) {
   };
   // The options cost more to build than most commands take: only when `policy` is really called.
   group->preparse_callback([given, group](std::size_t) {
-    for (const char* name : {"show", "explain"}) add_policy_options(*group->get_subcommand(name), given->flags);
+    for (const char* name : {"show", "explain"}) {
+      CLI::App* sub = group->get_subcommand(name);
+      add_policy_options(*sub, given->flags);
+      add_cwd_option(*sub, given->flags);
+    }
   });
   command("show", "The effective policy as TOML", show)->add_flag("--json", given->json, "As one JSON object");
   CLI::App* explaining = command("explain", "Each effective value and the line it came from", explain);

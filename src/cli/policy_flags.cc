@@ -88,6 +88,8 @@ bool occurs(std::span<const char* const> words, std::string_view name) {
   return false;
 }
 
+bool wanted(std::span<const char* const> words, std::string_view name) { return words.empty() || occurs(words, name); }
+
 // Lists of one element each, put together.
 void append(policy::Value& to, const policy::Value& from) {
   if (auto* texts = std::get_if<std::vector<std::string>>(&to)) {
@@ -104,29 +106,35 @@ void append(policy::Value& to, const policy::Value& from) {
 }
 
 Result<policy::Value> value_of_flag(const Key& key, const std::string& text) {
-  if (key.type == Type::kTexts || key.type == Type::kPaths) BELLJAR_CHECK(policy::check_element(key, text));
+  if (key.type == Type::kText || key.type == Type::kTexts || key.type == Type::kPaths)
+    BELLJAR_CHECK(policy::check_element(key, text));
   return policy::value_from_text(key, text);
 }
 
 }  // namespace
 
 void add_policy_options(CLI::App& app, PolicyFlags& flags, std::span<const char* const> words) {
-  const auto wanted = [words](std::string_view name) { return words.empty() || occurs(words, name); };
-  if (wanted("--policy"))
+  if (wanted(words, "--policy"))
     not_empty(app.add_option("--policy", flags.policy, "A mode, a profile or a file"))
         ->type_name("MODE|PROFILE|FILE")
         ->group("Policy");
-  if (wanted("--workspace")) {
+  if (wanted(words, "--workspace")) {
     repeatable(app.add_option("--workspace", flags.workspace, "The directory the command works in (default: the current one)"))
         ->type_name("DIR")
         ->group("Policy");
   }
-  if (wanted("--cwd"))
-    not_empty(app.add_option("--cwd", flags.cwd, "Where the command starts, inside the workspace"))->type_name("DIR");
-  if (wanted("--login")) app.add_flag("--login", flags.login, "Run the shell text in the user's login shell");
   for (const Key& key : policy::keys()) {
-    if (!key.flag.empty() && wanted(key.flag)) add_one(app, flags, key);
+    if (!key.flag.empty() && wanted(words, key.flag)) add_one(app, flags, key);
   }
+}
+
+void add_cwd_option(CLI::App& app, PolicyFlags& flags, std::span<const char* const> words) {
+  if (wanted(words, "--cwd"))
+    not_empty(app.add_option("--cwd", flags.cwd, "Where the command starts, inside the workspace"))->type_name("DIR");
+}
+
+void add_login_flag(CLI::App& app, PolicyFlags& flags, std::span<const char* const> words) {
+  if (wanted(words, "--login")) app.add_flag("--login", flags.login, "Run the shell text in the user's login shell");
 }
 
 std::map<std::string, std::string> variables_set(const PolicyFlags& flags) {

@@ -265,6 +265,8 @@ void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std:
   given->program = std::move(program);
   given->words = words;
   add_policy_options(*run, given->flags, words);
+  add_cwd_option(*run, given->flags, words);
+  add_login_flag(*run, given->flags, words);
   run->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");
   run->add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
   not_empty(run->add_option("--report", given->report, "Write what came of it and what was enforced to FILE, as JSON"))

@@ -112,6 +112,7 @@ std::string change_line(const txn::Change& change) {
       line += format(" (mode {:04o} -> {:04o})", change.before.mode, change.after.mode);
     if (change.attributes) line += " (attributes)";
   }
+  if (change.unread) line += " (its owner may not look into it)";
   return line + "\n";
 }
 
@@ -124,6 +125,7 @@ std::string change_json(const txn::Change& change) {
   object["after"] = state_json(change.after);
   object["content"] = change.content;
   object["attributes"] = change.attributes;
+  if (change.unread) object["unread"] = true;
   return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -157,6 +157,7 @@ class AuditedProcess final : public decorate::ForwardedProcess {
   AuditedProcess(std::unique_ptr<Process> inner, std::shared_ptr<Recorder> recorder, AuditEntry entry, std::int64_t number)
       : ForwardedProcess(std::move(inner)), recorder_(std::move(recorder)), entry_(std::move(entry)), number_(number) {}
   ~AuditedProcess() override {
+    if (!is_ours()) return;
     try {
       std::ignore = AuditedProcess::wait(std::chrono::milliseconds(0));
       end();

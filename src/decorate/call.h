@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/owner.h"
 #include "belljar/error.h"
 #include "belljar/process.h"
 #include "belljar/sandbox.h"
@@ -44,12 +45,15 @@ class ForwardedProcess : public Process {
   }
 
  protected:
+  // In a forked child the command is the parent's: whatever becomes of this copy, nothing of the command is to be told.
+  bool is_ours() const noexcept { return owner_.is_this(); }
   bool detached() const noexcept { return detached_; }
   // Ends the command, as the inner handle's destructor does. For destructors that have something to tell afterwards.
   void end() noexcept { inner_.reset(); }
   Process& inner() const noexcept { return *inner_; }
 
  private:
+  OwningProcess owner_;
   std::unique_ptr<Process> inner_;
   std::atomic<bool> detached_{false};
 };

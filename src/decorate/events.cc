@@ -13,11 +13,14 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
 
+#include "base/owner.h"
 #include "base/patience.h"
+#include "base/thread.h"
 #include "base/unique_fd.h"
 #include "belljar/command.h"
 #include "belljar/decorators.h"
@@ -89,7 +92,7 @@ class Teller {
 class Sampler {
  public:
   Sampler(Sandbox& sandbox, Teller& teller, const EventOptions& options)
-      : sandbox_(sandbox), teller_(teller), options_(options), thread_([this] { run(); }) {}
+      : sandbox_(sandbox), teller_(teller), options_(options), thread_(start_thread([this] { run(); })) {}
   ~Sampler() {
     {
       const std::lock_guard guard(mutex_);
@@ -181,6 +184,7 @@ class ToldProcess final : public decorate::ForwardedProcess {
   ToldProcess(std::unique_ptr<Process> inner, std::shared_ptr<Teller> teller, std::string command)
       : ForwardedProcess(std::move(inner)), teller_(std::move(teller)), command_(std::move(command)) {}
   ~ToldProcess() override {
+    if (!is_ours()) return;
     try {
       std::ignore = ToldProcess::wait(milliseconds(0));
       end();
@@ -213,22 +217,24 @@ class Watched final : public SandboxDecorator {
       : SandboxDecorator(std::move(inside)),
         teller_(std::make_shared<Teller>(std::move(sink), inner().id())),
         options_(std::move(options)) {}
-  ~Watched() override { sample(false); }
+  ~Watched() override { end_samples(); }
 
   Result<void> start() override {
     auto started = inner().start();
+    if (started) started = begin_samples();
     if (started) {
+      started_.take();
       teller_->tell(LifecycleEvent{Lifecycle::kStarted, ""});
-      sample(true);
     } else {
       teller_->tell(LifecycleEvent{Lifecycle::kStartFailed, started.error().line()});
     }
     return started;
   }
   Result<void> stop() override {
-    sample(false);
+    end_samples();
     auto stopped = inner().stop();
-    teller_->tell(LifecycleEvent{Lifecycle::kStopped, stopped ? "" : stopped.error().line()});
+    // What a forked child is refused stops nothing: the parent's sandbox runs on.
+    if (stopped || started_.is_this()) teller_->tell(LifecycleEvent{Lifecycle::kStopped, stopped ? "" : stopped.error().line()});
     return stopped;
   }
   Result<void> set_network_rules(const NetworkRules& rules) override {
@@ -259,14 +265,32 @@ class Watched final : public SandboxDecorator {
   }
 
  private:
-  void sample(bool on) {
+  Result<void> begin_samples() {
+    try {
+      end_samples();
+      const std::lock_guard guard(mutex_);
+      if (options_.sample_every) sampler_ = std::make_unique<Sampler>(inner(), *teller_, options_);
+      return {};
+    } catch (const std::system_error& failed) {
+      (void)inner().stop();
+      return no_thread(failed, "cannot sample what the sandbox uses");
+    }
+  }
+  // In a forked child the sampler is the parent's, and what begins here is the child's own.
+  void end_samples() {
+    if (!sampling_.is_this()) {
+      abandon(sampler_);
+      sampling_.take();
+      return;
+    }
     const std::lock_guard guard(mutex_);
     sampler_.reset();
-    if (on && options_.sample_every) sampler_ = std::make_unique<Sampler>(inner(), *teller_, options_);
   }
 
   std::shared_ptr<Teller> teller_;
   const EventOptions options_;
+  OwningProcess started_;   // who started it last
+  OwningProcess sampling_;  // whose thread the sampler has
   std::mutex mutex_;
   std::unique_ptr<Sampler> sampler_;  // guarded by mutex_
 };

@@ -156,7 +156,7 @@ txn::FileState state_from(const Json& json) {
 Json to_json(const txn::Change& change) {
   return {{"kind", static_cast<int>(change.kind)}, {"path", from_bytes(change.path)}, {"from", from_bytes(change.from)},
           {"before", to_json(change.before)},      {"after", to_json(change.after)},  {"content", change.content},
-          {"attributes", change.attributes}};
+          {"attributes", change.attributes},       {"unread", change.unread}};
 }
 txn::Change change_from(const Json& json) {
   return {.kind = enum_from(json.at("kind"), txn::ChangeKind::kRenamed),
@@ -165,7 +165,8 @@ txn::Change change_from(const Json& json) {
           .before = state_from(json.at("before")),
           .after = state_from(json.at("after")),
           .content = json.at("content"),
-          .attributes = json.at("attributes")};
+          .attributes = json.at("attributes"),
+          .unread = json.value("unread", false)};
 }
 
 template <class List>

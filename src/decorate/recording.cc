@@ -104,7 +104,7 @@ class RecordedProcess final : public decorate::ForwardedProcess {
   RecordedProcess(std::unique_ptr<Process> inner, std::shared_ptr<Writer> writer, Json call)
       : ForwardedProcess(std::move(inner)), writer_(std::move(writer)), call_(std::move(call)) {}
   ~RecordedProcess() override {
-    if (told_) return;
+    if (told_ || !is_ours()) return;
     end();
     ExecResult unknown;
     unknown.reason = Reason::kCancelled;

@@ -46,6 +46,7 @@ Connection::Connection(Context& context, std::uint64_t id, UniqueFd client, Way 
 }
 
 Connection::~Connection() {
+  note_unread_stream();
   if (recording_) end_record("ended");
 }
 
@@ -69,7 +70,7 @@ void Connection::on_event(Side side, std::uint32_t events) {
 }
 
 bool Connection::progress() {
-  if (stream_ != nullptr && stream_->gone && !over()) return give_up();
+  if (stream_ != nullptr && stream_->gone && !over()) return give_up_stream();
   while (step()) {
   }
   if (starved_) return false;
@@ -109,6 +110,8 @@ bool Connection::step() {
       return exchange();
     case Phase::kTunnel:
       return tunnel();
+    case Phase::kBreaking:
+      return breaking();
     case Phase::kClosing:
       return closing();
     case Phase::kResolving:
@@ -193,7 +196,9 @@ void Connection::begin_unread() {
   asked_ = {};
   asked_.method = request_->head().method;
   if (const auto* const place = fixed_place()) asked_.destination = *place;
+  const std::string dialled = dialled_ahead_ ? record_.address : "";
   begin_record(client_.secure != nullptr ? Protocol::kHttps : Protocol::kHttp);
+  record_.address = dialled;
 }
 
 bool Connection::read_head() {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -64,6 +65,7 @@ class Connection {
     kStreams,
     kExchange,
     kTunnel,
+    kBreaking,
     kClosing,
     kOver
   };
@@ -111,10 +113,16 @@ class Connection {
   bool end_exchange();
   bool begin_tunnel();
   bool tunnel();
+  bool begin_breaking();
+  bool breaking();
+  bool deliver_rest();
   bool closing();
   bool close_politely();
   bool leave();
   bool give_up();  // both ends are reset
+  bool give_up_stream();
+  void note_unread_stream();
+  bool close_stream();
 
   bool refuse(Problem problem);
   bool refuse(HttpFault fault);
@@ -156,6 +164,7 @@ class Connection {
   void restore(HttpHead& head) const;
   void begin_answer();
   bool check_answer();
+  bool check_coding();
   void deliver(std::string_view raw);
   void deliver_body(const std::string& body);
   void give_early();
@@ -189,12 +198,15 @@ class Connection {
   std::optional<Restorer> restorer_;           // of the answer
   std::unique_ptr<Streams> streams_;           // kStreams: the client's HTTP/2 (connection_streams.cc)
   std::shared_ptr<Stream> stream_;             // that this connection serves; then the client has no socket
+  std::size_t held_ = SIZE_MAX;                // of its answer, when that was last looked at (kClosing, kBreaking)
   enum class Carrying { kNothing, kHead, kStreams } carrying_ = Carrying::kNothing;
   Clock::time_point silence_ = Clock::time_point::max();  // when to give out the little that restorer_ holds
   bool keep_client_ = false;
-  bool inside_v6_ = false;   // kPublished: ::1 after 127.0.0.1
-  bool starved_ = false;     // may pass nothing until the rate allows it
-  std::uint64_t spent_ = 0;  // of what is recorded, already told to the context
+  bool inside_v6_ = false;              // kPublished: ::1 after 127.0.0.1
+  bool starved_ = false;                // may pass nothing until the rate allows it
+  std::chrono::milliseconds pause_{0};  // kBreaking: before the client's queue is looked at again
+  const char* broken_as_ = "cut";       // in the record of what had a server and is given up
+  std::uint64_t spent_ = 0;             // of what is recorded, already told to the context
   std::optional<Direction> up_, down_;
   EgressRecord record_;
   bool recording_ = false;

@@ -1,4 +1,5 @@
 // Refusals, records, and how a connection is left.
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -56,7 +57,7 @@ bool Connection::refuse_spent() {
       .refusal = {403, "http_request_denied", "the sandbox has used up its bytes of egress", "raise limits.egress_bytes"},
       .violation = true,
       .rule_key = "limits.egress_bytes"};
-  const bool begun = phase_ == Phase::kTunnel || (phase_ == Phase::kExchange && answer_->head_done());
+  const bool begun = phase_ == Phase::kTunnel || phase_ == Phase::kBreaking || (phase_ == Phase::kExchange && answer_->head_done());
   if (!begun) return refuse(std::move(problem));
   note_violation(problem);
   end_record("egress_bytes");
@@ -94,8 +95,8 @@ void Connection::on_rules() {
   // Its client is done with it, and nothing was refused to anybody: a command whose hosts are closed at its end.
   if (client_.eof || client_.hung || client_.broken) return (void)give_up();
   // The client has had its 200, or the head of an answer.
-  const bool begun = phase_ == Phase::kTunnel || phase_ == Phase::kPeek || phase_ == Phase::kClientTls ||
-                     phase_ == Phase::kStreams || (tunnel_ && protocol_ == Protocol::kSocks) ||
+  const bool begun = phase_ == Phase::kTunnel || phase_ == Phase::kBreaking || phase_ == Phase::kPeek ||
+                     phase_ == Phase::kClientTls || phase_ == Phase::kStreams || (tunnel_ && protocol_ == Protocol::kSocks) ||
                      (phase_ == Phase::kExchange && answer_->head_done());
   if (!begun) return (void)refuse(*verdict);
   Problem problem = problem_of(*verdict);
@@ -136,7 +137,7 @@ void Connection::note_violation(const Problem& problem) {
 // What is still to be written goes out; what the client still sends is read and dropped, or the kernel would answer it with a reset
 // that overtakes our words.
 bool Connection::close_politely() {
-  enter(Phase::kClosing, context_.options.timeouts.linger);
+  enter(Phase::kClosing, stream_ != nullptr ? context_.options.timeouts.answer : context_.options.timeouts.linger);
   return true;
 }
 
@@ -149,7 +150,7 @@ bool Connection::leave() {
 bool Connection::closing() {
   client_.flush();
   if (client_.out.empty()) client_.shut_down();
-  if (stream_ != nullptr && client_.out.empty()) return phase_ = Phase::kOver, false;
+  if (stream_ != nullptr) return close_stream();
   client_.in.clear();
   for (int round = 0; round < kBudget && client_.read(kWindow) > 0; ++round) client_.in.clear();
   const bool finished = client_.broken || (client_.eof && client_.out.empty());
@@ -157,8 +158,51 @@ bool Connection::closing() {
   return false;
 }
 
+// The server broke off. The client is to see that, but behind what the server had said: a reset drops what is still queued.
+bool Connection::begin_breaking() {
+  if (!down_ && restorer_) deliver_body(filter({}, true));
+  held_ = SIZE_MAX;
+  enter(Phase::kBreaking, context_.options.timeouts.answer);
+  return true;
+}
+
+bool Connection::breaking() {
+  if (starved_ = !context_.has_credit(); starved_) return false;
+  const bool all = deliver_rest();
+  if (!spend()) return refuse_spent();
+  // A client that sends all before it reads must get there; what it sends is for nobody.
+  if (stream_ == nullptr) {
+    client_.in.clear();
+    for (int round = 0; round < kBudget && client_.read(kWindow) > 0; ++round) client_.in.clear();
+  }
+  const std::size_t queued = stream_ != nullptr ? stream_->held() : client_.count_unsent();
+  const std::size_t waiting = client_.out.size() + queued + server_.in.size();
+  if (client_.broken || (all && waiting == 0)) return give_up();
+  if (!all && client_.out.empty() && client_.writable) return true;
+  // No event says that the queue is empty.
+  constexpr std::chrono::milliseconds kSoon{5}, kLate{1000};
+  const bool taken = waiting < std::exchange(held_, waiting);
+  if (taken) deadline_ = Clock::now() + context_.options.timeouts.answer;
+  pause_ = taken ? kSoon : std::min(2 * pause_, kLate);
+  silence_ = Clock::now() + pause_;
+  return false;
+}
+
+// True: all that the server had said is in the client's socket, or in what it waits for.
+bool Connection::deliver_rest() {
+  if (!down_) {
+    record_.bytes_received += client_.flush();
+    return client_.out.empty();
+  }
+  constexpr std::uint64_t kPiece = 65536;
+  const auto& options = context_.options;
+  const std::uint64_t left = options.max_bytes - std::min(options.max_bytes, context_.passed);
+  const std::uint64_t most = options.max_rate != 0 ? kPiece : kWindow;
+  return down_->deliver_rest(std::min(most, left) + 1);  // one byte too many ends it with the reason
+}
+
 bool Connection::give_up() {
-  end_record(server_.fd.valid() ? "cut" : "ended");
+  end_record(server_.fd.valid() ? broken_as_ : "ended");
   client_.abort();
   server_.abort();
   phase_ = Phase::kOver;

@@ -84,7 +84,8 @@ bool Connection::decide() {
   const bool carrier = protocol_ != Protocol::kHttp && protocol_ != Protocol::kHttps;  // of requests that are judged one by one
   const bool judged = verdict.reason == policy::HostReason::kRequests && !(carrier && can_look());
   if (judged && !judge_request()) return true;
-  if (std::exchange(dialled_ahead_, false) && server_waits()) return begin_passing();
+  // The rules may be others since it was dialled: of its address, too.
+  if (std::exchange(dialled_ahead_, false) && server_waits() && !find_refusal()) return begin_passing();
   enter(Phase::kResolving, std::chrono::minutes(1));
   if (asked_.destination.host.ip) return take_addresses({.addresses = {*asked_.destination.host.ip}, .error = {}, .keep = {}});
   const auto kept = context_.lookups->ask(asked_.destination.host.name, id_);
@@ -355,8 +356,12 @@ bool Connection::pass_answer() {
     const bool had_head = answer_->head_done();
     const std::size_t taken = answer_->feed(server_.in);
     const bool ended = taken == 0 && (server_.eof || server_.broken);
-    if (answer_->fault() || (ended && ((server_.cut && answer_->needs_end()) || !answer_->end()))) {
-      if (had_head) return give_up(), false;                                      // cut short, and the client must see that it was
+    if (answer_->fault() || (ended && (((server_.cut || server_.broken) && answer_->needs_end()) || !answer_->end()))) {
+      if (had_head) {  // cut short, and the client must see that it was
+        // Without a length or the server's word that this was all, anybody on the way may have cut it (RFC 9112 section 9.8).
+        if (!answer_->fault() && answer_->needs_end() && server_.cut && !server_.broken) broken_as_ = "tls-cut";
+        return server_.in.clear(), begin_breaking(), false;
+      }
       const bool by_tls = server_.secure != nullptr && server_.secure->broken();  // an alert: it wants a client certificate, say
       const std::string why = by_tls                ? server_.secure->fault().text
                               : answer_->fault()    ? answer_->fault()->reason
@@ -382,7 +387,7 @@ bool Connection::pass_answer() {
 }
 
 bool Connection::answer_head() {
-  if (!check_answer()) return false;
+  if (!check_answer() || !check_coding()) return false;
   HttpHead head = answer_->head();
   constexpr int kProxyAuthentication = 407;  // asked of us, by the upstream proxy itself
   if (head.status == kProxyAuthentication && asks_upstream())
@@ -402,7 +407,8 @@ bool Connection::answer_head() {
     record_.bytes_received += client_.out.size();  // a tunnel counts what comes from here on
     return begin_tunnel(), false;
   }
-  keep_client_ = asked_.keep_alive && head.version == 11 && !answer_->needs_end() && !asked_.stream;
+  // With another coding than chunked the body ends with the connection, whatever its length says (RFC 9112 section 6.3).
+  keep_client_ = asked_.keep_alive && head.version == 11 && !answer_->needs_end() && !asked_.stream && !is_transfer_coded(head);
   client_.out += returned_head(head, keep_client_, false);
   if (head.status < 200) begin_answer();
   return true;
@@ -444,13 +450,15 @@ bool Connection::tunnel() {
   const bool more_up = up_->pump(context_.pipes, budget), more_down = down_->pump(context_.pipes, budget);
   starved_ = context_.options.max_rate != 0 && (more_up || more_down);
   if (!spend()) return refuse_spent();
-  if (client_.broken || server_.broken) return give_up();
+  if (client_.broken) return give_up();
+  if (server_.broken) return begin_breaking();
   if (up_->done() && down_->done()) {
     end_record("allowed");
     phase_ = Phase::kOver;
     return false;
   }
-  if ((up_->done() && client_.hung) || (down_->done() && server_.hung)) return give_up();
+  if (up_->done() && client_.hung) return give_up();
+  if (down_->done() && server_.hung) return begin_breaking();
   if (up_->bytes() + down_->bytes() != before || more_up || more_down) {
     const auto& timeouts = context_.options.timeouts;
     deadline_ = Clock::now() + (up_->done() || down_->done() ? timeouts.half_closed : timeouts.tunnel);

@@ -45,6 +45,26 @@ Connection::Connection(Context& context, std::uint64_t id, Born born)
   enter(Phase::kHead, context_.options.timeouts.head);
 }
 
+// There is no record any more of what asked for the tunnel: so each stream has one, also who is gone before it was looked at.
+void Connection::note_unread_stream() {
+  if (stream_ != nullptr && !recording_ && phase_ == Phase::kHead) begin_unread();
+}
+
+bool Connection::give_up_stream() {
+  note_unread_stream();
+  return give_up();
+}
+
+// What the client has not taken yet is held for it. That is a connection which counts, and whose patience has an end, though its
+// server is gone.
+bool Connection::close_stream() {
+  if (!client_.out.empty()) return false;
+  const std::size_t held = stream_->held();
+  if (held < std::exchange(held_, held)) deadline_ = Clock::now() + context_.options.timeouts.answer;
+  if (held == 0) phase_ = Phase::kOver;
+  return false;
+}
+
 // --- all of a client's
 
 bool Connection::begin_streams() {

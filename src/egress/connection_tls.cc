@@ -23,7 +23,7 @@ namespace {
 
 constexpr unsigned char kTlsHandshake = 22;  // the first byte of a ClientHello, RFC 8446 section 5.1
 constexpr std::chrono::milliseconds kSilence{50};
-constexpr int kPartialContent = 206;
+constexpr int kNoContent = 204, kPartialContent = 206, kNotModified = 304;
 
 }  // namespace
 
@@ -199,6 +199,7 @@ std::string Connection::filter(std::string_view bytes, bool last) {
 
 void Connection::give_early() {
   silence_ = Clock::time_point::max();
+  if (phase_ == Phase::kBreaking) return;  // it looks at the client's queue, and has given out all
   const std::string passed = restorer_->give_early();
   if (phase_ == Phase::kTunnel) client_.out += passed;
   else if (phase_ == Phase::kExchange) deliver_body(passed);
@@ -214,6 +215,19 @@ void Connection::restore(HttpHead& head) const {
 void Connection::begin_answer() {
   answer_.emplace(HttpReader::Kind::kResponse, asked_.method == "HEAD");
   if (restorer_) answer_->keep_body();
+}
+
+// False: refused. Nobody behind us would undo a coding that is left on the way. An answer without a body has nothing to undo.
+bool Connection::check_coding() {
+  const auto status = answer_->head().status;
+  const bool bodiless = asked_.method == "HEAD" || status == kNoContent || status == kNotModified;
+  if (!asked_.stream || bodiless || !is_transfer_coded(answer_->head())) return true;
+  return refuse(Problem{
+             .reason = "server",
+             .refusal = {502, "http_protocol_error",
+                         format("the answer of {} has a transfer coding that HTTP/2 does not know", to_string(asked_.destination)),
+                         ""}}),
+         false;
 }
 
 // False: refused. What cannot be read as a whole could bring the credential back, and so could the server's words in our own.

@@ -45,6 +45,41 @@ bool has_bare_lf(std::string_view text) {
   return false;
 }
 
+// Where a head ends for who takes a bare LF for the end of a line, as clients do (RFC 9112 section 2.2).
+std::size_t lenient_end(std::string_view data, std::size_t from) {
+  for (std::size_t at = data.find('\n', from); at != std::string_view::npos; at = data.find('\n', at + 1)) {
+    if (data.substr(at + 1, 1) == "\n") return at + 2;
+    if (data.substr(at + 1, 2) == "\r\n") return at + 3;
+  }
+  return std::string_view::npos;
+}
+
+// The head of an answer in the one spelling that Beast reads. Servers that every client understands end lines in a bare LF, leave
+// out the space behind a status without words, or have one before a colon (RFC 9112 section 5.1: a proxy takes it away). What goes
+// on to the client is written anew, so that nobody reads it in another way than we did.
+std::string straightened(std::string_view head) {
+  constexpr std::size_t kBareStatus = std::string_view("HTTP/1.1 200").size();
+  std::string text;
+  for (bool first = true; !head.empty(); first = false) {
+    const std::size_t end = head.find('\n');
+    std::string_view line = head.substr(0, end);
+    head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const std::size_t colon = line.starts_with(' ') || line.starts_with('\t') ? std::string_view::npos : line.find(':');
+    const std::size_t name_end = colon == 0 || first ? std::string_view::npos : line.find_last_not_of(" \t", colon - 1);
+    const bool spaced = colon != std::string_view::npos && name_end != std::string_view::npos;
+    if (spaced) text.append(line.substr(0, name_end + 1)).append(line.substr(colon));
+    else text += line;
+    text += first && line.size() == kBareStatus && line.starts_with("HTTP/1.") ? " \r\n" : "\r\n";
+  }
+  return text;
+}
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < ' ' && byte != '\t') || byte == 0x7F;
+}
+
 template <bool isRequest>
 class Parser final : public http::basic_parser<isRequest> {
  public:
@@ -77,7 +112,10 @@ class Parser final : public http::basic_parser<isRequest> {
     if (keep_body) body.append(part.data(), part.size());
     return part.size();
   }
-  void on_chunk_header_impl(std::uint64_t, string_view, ErrorCode&) override {}
+  // Beast takes any byte within quotes there; who ends a line at a bare LF would see the chunk begin earlier.
+  void on_chunk_header_impl(std::uint64_t, string_view extensions, ErrorCode& error) override {
+    if (std::ranges::any_of(extensions, is_control)) error = http::error::bad_chunk_extension;
+  }
   std::size_t on_chunk_body_impl(std::uint64_t, string_view part, ErrorCode& error) override { return on_body_impl(part, error); }
   void on_finish_impl(ErrorCode&) override {}
 
@@ -241,6 +279,11 @@ const std::string* find_field(const HttpHead& head, std::string_view name) {
   return found == head.fields.end() ? nullptr : &found->value;
 }
 
+bool is_transfer_coded(const HttpHead& head) {
+  const auto codings = count_fields(head, "Transfer-Encoding");
+  return codings > 1 || (codings == 1 && !is_chunked(head));
+}
+
 // Every field and every member of its list: a client undoes them all. gRPC and Connect compress each message of a body.
 bool is_encoded(const HttpHead& head) {
   const bool content = std::ranges::any_of(head.fields, [](const HttpField& field) {
@@ -248,8 +291,7 @@ bool is_encoded(const HttpHead& head) {
                               same_name(field.name, "connect-content-encoding");
     return names_coding && any_listed(field.value, is_coding);
   });
-  const auto codings = count_fields(head, "Transfer-Encoding");
-  return content || codings > 1 || (codings == 1 && !is_chunked(head));
+  return content || is_transfer_coded(head);
 }
 
 struct HttpReader::State {
@@ -257,11 +299,13 @@ struct HttpReader::State {
   std::unique_ptr<AnyParser> parser;
   std::optional<HttpFault> fault;
   bool request = false, may_trail = false;
+  std::size_t searched = 0;  // no end of an answer's head begins before: one that drips is not read anew for each byte
 
   void fail(int status, std::string reason) {
     if (!fault) fault = HttpFault{status, std::move(reason)};
   }
   std::size_t feed_head(std::string_view data);
+  std::size_t feed_answer_head(std::string_view data);
   std::size_t put(std::string_view data);
 };
 
@@ -275,7 +319,18 @@ std::size_t HttpReader::State::put(std::string_view data) {
   return fault ? 0 : taken;
 }
 
+std::size_t HttpReader::State::feed_answer_head(std::string_view data) {
+  const std::size_t end = lenient_end(data, searched);
+  searched = data.size() - std::min<std::size_t>(data.size(), 2);
+  if (std::min(end, data.size()) > kMaxHead) return fail(431, "the head is longer than 64 KiB"), 0;
+  if (end == std::string_view::npos) return 0;
+  put(straightened(data.substr(0, end)));
+  if (fault || !parser->header_done()) return fail(400, "malformed HTTP"), 0;
+  return end;
+}
+
 std::size_t HttpReader::State::feed_head(std::string_view data) {
+  if (!request) return feed_answer_head(data);
   const std::size_t end = data.find("\r\n\r\n");
   const std::string_view seen = data.substr(0, end == std::string_view::npos ? end : end + 4);
   if (seen.size() > kMaxHead) return fail(431, "the head is longer than 64 KiB"), 0;
@@ -285,12 +340,10 @@ std::size_t HttpReader::State::feed_head(std::string_view data) {
       fail(400, "a line that ends in a bare LF");
     return 0;
   }
-  if (request) {
-    if (auto odd = odd_bytes(seen)) return fail(400, *std::move(odd)), 0;
-  }
+  if (auto odd = odd_bytes(seen)) return fail(400, *std::move(odd)), 0;
   const std::size_t taken = put(seen);
   if (fault || !parser->header_done()) return fail(400, "malformed HTTP"), 0;
-  if (auto odd = odd_framing(head); odd && request) return fail(odd->status, odd->reason), 0;
+  if (auto odd = odd_framing(head)) return fail(odd->status, odd->reason), 0;
   return taken;
 }
 
@@ -400,8 +453,12 @@ std::string forwarded_head(const HttpHead& head, const ProxyRequest& request, co
 
 std::string returned_head(const HttpHead& head, bool keep_alive, bool upgrade) {
   std::string text = format("HTTP/1.{} {} {}\r\n", head.version % 10, head.status, head.phrase);
+  constexpr int kNoContent = 204;
+  bool has_length = head.status < 200 || head.status == kNoContent;  // these have none, RFC 9110 section 8.6
   for (const HttpField& field : head.fields) {
-    if (!is_ours(head, field.name) || same_name(field.name, "Trailer")) text += field_line(field);
+    if (same_name(field.name, "Content-Length")) {  // "3, 3" and two fields were seen to say the same
+      if (!std::exchange(has_length, true)) text += field_line({field.name, field.value.substr(0, field.value.find(','))});
+    } else if (!is_ours(head, field.name) || same_name(field.name, "Trailer")) text += field_line(field);
     else if (upgrade && same_name(field.name, "Upgrade")) text += field_line(field);
   }
   if (upgrade) text += "Connection: Upgrade\r\n";

@@ -97,6 +97,8 @@ std::string forwarded_head(const HttpHead& head, const ProxyRequest& request, co
 std::string to_base64(std::string_view bytes);
 // Whether the body of an answer went through anything but one `chunked`: who reads its bytes does not see what it says.
 bool is_encoded(const HttpHead& head);
+// The same of its transfer alone: HTTP/2 has no such coding, and no field that would tell of it.
+bool is_transfer_coded(const HttpHead& head);
 // The field of that name, if there is exactly one or more: the first.
 const std::string* find_field(const HttpHead& head, std::string_view name);
 // "Proxy-Authorization: Basic ...\r\n" for "user:password"; nothing for nothing.

@@ -124,7 +124,9 @@ DnsAnswer answer_question(Context& context, const DnsQuestion& question, const R
                           const std::function<Culprit()>& asker) {
   // A name that only an upstream proxy knows is left to it.
   if (resolved.addresses.empty() && !context.options.upstream) {
-    const DnsCode code = resolved.missing ? DnsCode::kNoSuchName : DnsCode::kServerFailure;
+    const DnsCode code = resolved.missing ? DnsCode::kNoSuchName
+                         : resolved.empty ? DnsCode::kNoError  // a client would ask again after a failure
+                                          : DnsCode::kServerFailure;
     return {.code = code, .address = {}, .why = {}};
   }
   const auto address = context.fakes.address_of(question.name->name);

@@ -243,8 +243,7 @@ void Proxy::State::take_answers() {
 // Each is a connection like any other, and counts as one.
 void Proxy::State::bear_streams() {
   for (Born& born : std::exchange(context.born, {})) {
-    if (born.stream->gone) continue;
-    if (connections.size() >= context.options.max_connections) {
+    if (!born.stream->gone && connections.size() >= context.options.max_connections) {
       born.stream->aborted = born.stream->turned_away = true;
       context.woken.insert(born.carrier);
       continue;

@@ -1,6 +1,10 @@
 #include "egress/relay.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,10 +15,12 @@
 namespace belljar::egress {
 namespace {
 
-constexpr std::size_t kMove = 1 << 20;      // asked of one splice
-constexpr int kPipeSize = 256 * 1024;       // where the user's share of pipe memory allows it, pipe(7)
-constexpr std::size_t kMostIdlePipes = 16;  //
-constexpr std::size_t kCopy = 64 * 1024;    // without a pipe
+constexpr std::size_t kMove = 1 << 20;         // asked of one splice
+constexpr int kPipeSize = 256 * 1024;          // where the user's share of pipe memory allows it, pipe(7)
+constexpr std::size_t kMostIdlePipes = 16;     //
+constexpr std::size_t kCopy = 64 * 1024;       // without a pipe
+constexpr std::size_t kMostWire = 512 * 1024;  // sealed, for a peer that takes nothing: then nothing is read from it
+constexpr std::size_t kMostRest = 1 << 20;     // of what a peer had said before it broke off
 
 bool would_block() noexcept { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
@@ -33,6 +39,8 @@ bool End::receive() {
 }
 
 std::size_t End::read_secure(std::size_t most) {
+  // What is read may want an answer by itself (PING and SETTINGS of HTTP/2, KeyUpdate of TLS).
+  if (wire_.size() >= kMostWire && !send_wire() && wire_.size() >= kMostWire) return 0;
   const std::size_t before = in.size();
   do {
     more_ = secure->open(in, most);
@@ -65,7 +73,7 @@ bool End::send_wire() {
     const ssize_t part = ::send(fd.get(), wire_.data() + sent, wire_.size() - sent, MSG_NOSIGNAL);
     if (part >= 0) sent += static_cast<std::size_t>(part);
     else if (would_block()) writable = false;
-    else if (errno != EINTR) broken = true;
+    else if (errno != EINTR) break_off();
   }
   wire_.erase(0, sent);
   return wire_.empty();
@@ -106,10 +114,23 @@ std::size_t End::flush() {
     const ssize_t sent = ::send(fd.get(), out.data() + total, out.size() - total, MSG_NOSIGNAL);
     if (sent >= 0) total += static_cast<std::size_t>(sent);
     else if (would_block()) writable = false;
-    else if (errno != EINTR) broken = true;
+    else if (errno != EINTR) break_off();
   }
   out.erase(0, total);
   return total;
+}
+
+void End::break_off() {
+  char buffer[16384];
+  for (std::size_t left = kMostRest / sizeof buffer; left > 0; --left) {
+    const ssize_t got = ::recv(fd.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    const std::string_view part(buffer, static_cast<std::size_t>(got));
+    if (secure) secure->put(part);
+    else in += part;
+  }
+  broken = true;
 }
 
 void End::shut_down() {
@@ -129,6 +150,14 @@ void End::abort() {
   const linger none{1, 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
   fd.reset();
+}
+
+std::size_t End::count_unsent() const {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  const bool over = ::getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_state == TCP_CLOSE;
+  int queued = 0;
+  return over || ::ioctl(fd.get(), SIOCOUTQ, &queued) != 0 ? 0 : static_cast<std::size_t>(queued);
 }
 
 Pipe PipePool::take() {
@@ -158,7 +187,7 @@ bool Direction::drain() {
     } else if (moved < 0 && would_block()) {
       to_->writable = false;
     } else if (moved == 0 || errno != EINTR) {
-      to_->broken = true;
+      to_->break_off();
       return false;
     }
   }
@@ -197,14 +226,26 @@ bool Direction::pump(PipePool& pool, int budget) {
       done_ = true;
       break;
     }
+    if (!from_->may_read()) break;  // before the budget: who has nothing to read has no more to do
     if (budget-- <= 0) return true;
-    if (!from_->may_read() || !fill(pool)) {
-      if (from_->eof || from_->broken) continue;
-      break;
-    }
+    if (!fill(pool) && !from_->eof && !from_->broken) break;
   }
   if (piped_ == 0) give_back(pool);
   return false;
+}
+
+bool Direction::deliver_rest(std::size_t most) {
+  to_->flush();
+  if (to_->broken || !to_->out.empty() || !drain()) return false;  // that was said earlier
+  if (from_->secure) (void)from_->read(kMostRest);
+  std::string part = from_->in.substr(0, most);
+  from_->in.erase(0, part.size());
+  bytes_ += part.size();
+  const bool last = from_->in.empty();
+  to_->out += filter_ ? filter_(std::move(part), last) : std::move(part);
+  if (last) filter_ = nullptr;
+  to_->flush();
+  return last;
 }
 
 void Direction::give_back(PipePool& pool) {

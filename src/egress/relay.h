@@ -39,8 +39,13 @@ struct End {
   SecureStream::State shake_hands();
   bool may_read() const noexcept { return readable || more_; }
   void shut_down();
-  // Closes so that the peer sees a reset: what it has is cut short.
+  // It takes nothing more. What it said before that is still taken into `in`: a server that refuses a large upload says why, closes
+  // and resets what still comes.
+  void break_off();
+  // Closes so that the peer sees a reset: what it has is cut short. What its kernel has not taken by then is lost.
   void abort();
+  // Bytes that the peer's kernel has not taken; 0 of a connection that is over.
+  std::size_t count_unsent() const;
   // flush() would get on with `out` though no event has come: the peer has given room in what was read.
   bool may_seal() const { return secure != nullptr && !out.empty() && wire_.empty() && secure->room() != 0; }
 
@@ -78,6 +83,9 @@ class Direction {
   bool done() const noexcept { return done_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
   void give_back(PipePool& pool);
+  // Hands `to` what `from` had said before it broke off, at most 1 MiB. Takes `most` of it at a time, when `to` has nothing more to
+  // write. True: that was all.
+  bool deliver_rest(std::size_t most);
   // Everything goes through `filter` on its way (a credential that must not come back); `last` is said once, with the last of it.
   using Filter = std::function<std::string(std::string bytes, bool last)>;
   void set_filter(Filter filter) { filter_ = std::move(filter); }

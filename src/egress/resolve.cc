@@ -129,14 +129,16 @@ Resolved resolve_on_host(const std::string& name) {
   for (const int type : {ns_t_a, ns_t_aaaa}) {
     if (type == ns_t_aaaa && !has_ipv6()) continue;
     const int size = ::res_nquery(&state, name.c_str(), ns_c_in, type, answer.data(), answer.size());
-    if (size < 0) error = state.res_h_errno;
+    if (size < 0 && error == NO_DATA) error = state.res_h_errno;  // a failure is not forgotten for what another type says
     else take_answer(answer.data(), std::min(size, static_cast<int>(answer.size())), type, resolved);
   }
   ::res_nclose(&state);
   if (resolved.addresses.empty()) {
-    resolved.error = error != HOST_NOT_FOUND && lacks_descriptors() ? kNoDescriptor : why(error);
+    const bool told = error == HOST_NOT_FOUND || error == NO_DATA;
+    resolved.error = !told && lacks_descriptors() ? kNoDescriptor : why(error);
     resolved.keep = std::chrono::seconds(0);
     resolved.missing = error == HOST_NOT_FOUND;
+    resolved.empty = error == NO_DATA;
   }
   return resolved;
 }

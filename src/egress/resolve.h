@@ -17,6 +17,7 @@ struct Resolved {
   std::string error;                  // why there are none: "the name does not exist", ...
   std::chrono::seconds keep{0};       // how long the answer holds
   bool missing = false;               // the name servers say that there is no such name
+  bool empty = false;                 // they say that the name has no address
 };
 
 // Blocks, for seconds at worst. Safe from any thread.

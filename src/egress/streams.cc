@@ -54,9 +54,7 @@ void StreamEnd::seal(std::string_view plain) {
   stream_->tell_carrier();
 }
 
-std::size_t StreamEnd::room() const {
-  return Stream::kMostWaiting - std::min(Stream::kMostWaiting, stream_->answer.size() + stream_->waiting);
-}
+std::size_t StreamEnd::room() const { return Stream::kMostWaiting - std::min(Stream::kMostWaiting, stream_->held()); }
 
 void StreamEnd::end() {
   stream_->answered = true;

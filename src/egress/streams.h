@@ -55,6 +55,7 @@ struct Stream {
   int socket = -1;                 // of the client's connection
   std::function<void()> wake_carrier, wake_server;
 
+  std::size_t held() const noexcept { return answer.size() + waiting; }
   void tell_carrier() const {
     if (wake_carrier) wake_carrier();
   }

@@ -1,68 +1,22 @@
 #include "egress/upstream.h"
 
-#include <algorithm>
-#include <charconv>
+#include <cstddef>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
+#include "belljar/result.h"
+#include "egress/http.h"
 #include "egress/socks.h"
+#include "policy/domains.h"
+#include "policy/proxy_url.h"
 
 namespace belljar::egress {
-namespace {
-
-constexpr std::uint16_t kHttpPort = 80, kSocksPort = 1080;
-constexpr std::size_t kMostPart = 255;  // of user and of password, RFC 1929
-
-std::optional<std::string> percent_decoded(std::string_view text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      result += text[i];
-      continue;
-    }
-    unsigned value = 0;
-    const char* const digits = text.data() + i + 1;
-    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, value, 16).ptr != digits + 2) return std::nullopt;
-    result += static_cast<char>(value);
-    i += 2;
-  }
-  return result;
-}
-
-// No byte that could end a header or a field of SOCKS5 early.
-bool is_credential(std::string_view text) {
-  const std::size_t colon = text.find(':');
-  const bool whole = colon != std::string_view::npos && colon > 0 && colon <= kMostPart && text.size() - colon - 1 <= kMostPart;
-  return whole && std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
-}
-
-}  // namespace
 
 Result<Upstream> parse_upstream(std::string_view url, const std::vector<std::string>& bypass) {
-  const auto bad = [](std::string reason) {
-    // The URL itself may hold a password: it is not repeated.
-    return Error(Code::kInvalidArgument, "network.upstream_proxy cannot be used")
-        .reason(std::move(reason))
-        .next("write http://[USER:PASSWORD@]HOST:PORT or socks5://[USER:PASSWORD@]HOST:PORT");
-  };
-  Upstream upstream;
-  const std::size_t scheme_end = url.find("://");
-  const std::string_view scheme = url.substr(0, scheme_end);
-  if (scheme_end == std::string_view::npos) return bad("it is no URL");
-  if (scheme == "https") return bad("proxies that speak TLS themselves (https://) are not served");
-  if (scheme == "socks5" || scheme == "socks5h") upstream.kind = Upstream::Kind::kSocks5;
-  else if (scheme != "http") return bad(format("the scheme {} is not served", quoted(scheme)));
-  std::string_view rest = url.substr(scheme_end + 3);
-  if (rest.ends_with('/')) rest.remove_suffix(1);
-  if (const std::size_t at = rest.rfind('@'); at != std::string_view::npos) {
-    auto credential = percent_decoded(rest.substr(0, at));
-    if (!credential || !is_credential(*credential)) return bad("what stands before the @ is no USER:PASSWORD");
-    upstream.credential = *std::move(credential);
-    rest.remove_prefix(at + 1);
-  }
-  auto place = policy::parse_destination(rest, upstream.kind == Upstream::Kind::kHttp ? kHttpPort : kSocksPort);
-  if (!place) return bad(place.error().what() + ": " + place.error().reason());
-  upstream.place = *std::move(place);
+  Upstream upstream{BELLJAR_TRY(policy::parse_proxy_url(url)), {}};
   for (const std::string& rule : bypass) upstream.bypass.push_back(BELLJAR_TRY(policy::parse_domain_rule(rule)));
   return upstream;
 }

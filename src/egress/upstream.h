@@ -2,26 +2,21 @@
 // bytes out.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "egress/http.h"
 #include "policy/domains.h"
+#include "policy/proxy_url.h"
 
 namespace belljar::egress {
 
-struct Upstream {
-  enum class Kind { kHttp, kSocks5 };
-  Kind kind = Kind::kHttp;
-  policy::Destination place;
-  std::string credential;                  // "user:password"; empty: none
+struct Upstream : policy::ProxyUrl {
   std::vector<policy::DomainRule> bypass;  // destinations that leave without it
 };
 
-// `http://[USER:PASSWORD@]HOST[:PORT][/]` or `socks5://`, `socks5h://` (names are always left to it); user and password may be
-// percent-encoded. Errors: kInvalidArgument; https:// is refused by name.
+// Errors: as policy::parse_proxy_url and policy::parse_domain_rule.
 Result<Upstream> parse_upstream(std::string_view url, const std::vector<std::string>& bypass);
 
 bool leaves_without(const Upstream& upstream, const policy::Destination& destination);

@@ -5,14 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "guard/ascii.h"
 #include "guard/call.h"
 
 namespace belljar::guard {
 namespace {
 
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
-bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || is_upper(c); }
 bool is_alnum(char c) noexcept { return is_letter(c) || is_digit(c); }
 
 // What a token may hold; brackets and quotes end it.

@@ -11,20 +11,11 @@
 #include "guard/lexicon.h"
 #include "guard/read_only.h"
 #include "guard/shell.h"
+#include "guard/word_list.h"
 #include "guard/wrappers.h"
 
 namespace belljar::guard {
 namespace {
-
-// ` a b ` holds `word`.
-bool in(std::string_view words, std::string_view word) noexcept {
-  if (word.empty()) return false;
-  for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ')) return true;
-  }
-  return false;
-}
 
 // A program, with the sub-command that makes it so ("" any), and a word that must stand somewhere ("" none).
 struct Row {
@@ -119,9 +110,9 @@ const Word* operand(const Part& part, std::size_t index) noexcept {
   return nullptr;
 }
 
-bool has_word(const Part& part, std::string_view words) noexcept {
+bool has_any_of(const Part& part, std::string_view words) noexcept {
   return std::ranges::any_of(part.argv.begin() + 1, part.argv.end(), [&](const Word& word) {
-    if (in(words, word.text)) return true;
+    if (has_word(words, word.text)) return true;
     return words.find("alias.*") != std::string_view::npos && word.text.starts_with("alias.");
   });
 }
@@ -129,13 +120,13 @@ bool has_word(const Part& part, std::string_view words) noexcept {
 std::optional<CallClass> class_by_table(const Part& part) noexcept {
   const std::string_view name = program_name(part);
   for (const Row& row : kRows) {
-    if (!in(row.programs, name)) continue;
+    if (!has_word(row.programs, name)) continue;
     if (!row.subs.empty()) {
       const Word* sub = operand(part, 0);
-      const bool option = part.argv.size() > 1 && in(row.subs, part.argv[1].text);
-      if (!option && (sub == nullptr || !in(row.subs, sub->text))) continue;
+      const bool option = part.argv.size() > 1 && has_word(row.subs, part.argv[1].text);
+      if (!option && (sub == nullptr || !has_word(row.subs, sub->text))) continue;
     }
-    if (!row.needs.empty() && !has_word(part, row.needs)) continue;
+    if (!row.needs.empty() && !has_any_of(part, row.needs)) continue;
     return row.kind;
   }
   if (name.starts_with("mkfs")) return CallClass::kDestructive;
@@ -144,7 +135,7 @@ std::optional<CallClass> class_by_table(const Part& part) noexcept {
 
 // What only says with what key or by whom, and is no payload: -i KEY, --cacert FILE.
 bool is_identity_option(std::string_view word) noexcept {
-  return in("-i --key --cert --cacert --identity --user -u --token -o -E -P -p -l", word);
+  return has_word("-i --key --cert --cacert --identity --user -u --token -o -E -P -p -l", word);
 }
 
 // The words that decide: everything but the program, options and a sub-command.
@@ -205,16 +196,17 @@ void read_redirects(const Part& part, Call& call) {
 
 bool is_interpreter(std::string_view name) noexcept {
   const std::string_view plain = name.substr(0, name.find_first_of("0123456789."));
-  return in("python pypy node deno bun perl ruby php lua Rscript awk gawk osascript tclsh psql mysql sqlite mariadb mongo mongosh",
-            plain) ||
-         in("sqlite3", name);
+  return has_word(
+             "python pypy node deno bun perl ruby php lua Rscript awk gawk osascript tclsh psql mysql sqlite mariadb mongo mongosh",
+             plain) ||
+         has_word("sqlite3", name);
 }
 
 // -c CODE, -e CODE, and for databases and awk every word; here-documents.
 bool read_interpreted(const Part& part, Call& call) {
   const std::string_view name = program_name(part);
   if (!is_interpreter(name)) return false;
-  const bool all = in("psql mysql sqlite3 mariadb mongo mongosh awk gawk redis-cli", name);
+  const bool all = has_word("psql mysql sqlite3 mariadb mongo mongosh awk gawk redis-cli", name);
   bool read = false;
   for (std::size_t i = 1; i < part.argv.size(); ++i) {
     const std::string& text = part.argv[i].text;
@@ -235,14 +227,14 @@ bool read_interpreted(const Part& part, Call& call) {
 // curl and its kind: with content or a changing method it sends, else it fetches.
 bool read_transfer(const Part& part, Call& call) {
   const std::string_view name = program_name(part);
-  if (!in("curl wget http https xh aria2c fetch lynx w3m", name)) return false;
+  if (!has_word("curl wget http https xh aria2c fetch lynx w3m", name)) return false;
   Act act{.kind = CallClass::kFetching, .what = to_line(part), .atoms = {}};
   for (std::size_t i = 1; i < part.argv.size(); ++i) {
     const std::string& text = part.argv[i].text;
     const bool data = text.starts_with("--data") || text.starts_with("--form") || text.starts_with("--upload") ||
                       text.starts_with("--post") || text.starts_with("--json") || text.starts_with("--body") ||
                       (name == "curl" && (text.starts_with("-d") || text.starts_with("-F") || text.starts_with("-T")));
-    const bool method = in("POST PUT DELETE PATCH", text) || in("-XPOST -XPUT -XDELETE -XPATCH", text) ||
+    const bool method = has_word("POST PUT DELETE PATCH", text) || has_word("-XPOST -XPUT -XDELETE -XPATCH", text) ||
                         (text.starts_with("--request=") || text.starts_with("--method="));
     if (data || method) act.kind = CallClass::kSending, act.payload = true;
     if (!part.argv[i].fixed && part.argv[i].expands) act.payload = true;  // curl "https://x/?$(...)"
@@ -269,8 +261,8 @@ bool read_copy(const Part& part, Call& call) {
     }
     return true;
   }
-  const bool edits = name == "sed" && has_word(part, "-i --in-place -i.bak");
-  if (!in("cp mv install ln", name) && !edits) return false;
+  const bool edits = name == "sed" && has_any_of(part, "-i --in-place -i.bak");
+  if (!has_word("cp mv install ln", name) && !edits) return false;
   const Word* last = nullptr;
   for (std::size_t i = 1; i < part.argv.size(); ++i) {
     if (!part.argv[i].text.starts_with('-')) last = &part.argv[i];
@@ -278,7 +270,7 @@ bool read_copy(const Part& part, Call& call) {
   if (last == nullptr) return true;
   add_write(last->text, to_line(part), call);
   Act& act = call.acts.back();
-  if (name == "mv" && in("/dev/null /tmp", last->text)) act.kind = CallClass::kDestructive, act.atoms = atoms_of(part, false);
+  if (name == "mv" && has_word("/dev/null /tmp", last->text)) act.kind = CallClass::kDestructive, act.atoms = atoms_of(part, false);
   if (act.kind != CallClass::kWriting) {
     act.atoms = atoms_of(part, false);
   }
@@ -349,14 +341,14 @@ void read_part(const Script& script, const Part& part, Call& call) {
   const std::string line = to_line(part);
   if (raises_mode(part)) return call.acts.push_back({CallClass::kPrivilege, line, atoms_of(part, true)});
   const std::string_view name = program_name(part);
-  const bool lists = (name == "crontab" && has_word(part, "-l")) || (name == "ln" && !reads_secret(part));
+  const bool lists = (name == "crontab" && has_any_of(part, "-l")) || (name == "ln" && !reads_secret(part));
   if (const auto kind = class_by_table(part); kind && !lists) {
-    const bool has_sub =
-        in("git docker podman kubectl npm pnpm yarn pip pip3 cargo gem gh aws apt apt-get brew go uv terraform helm systemctl "
-           "gcloud az",
-           name);
+    const bool has_sub = has_word(
+        "git docker podman kubectl npm pnpm yarn pip pip3 cargo gem gh aws apt apt-get brew go uv terraform helm systemctl "
+        "gcloud az",
+        name);
     Act act{*kind, line, atoms_of(part, has_sub)};
-    act.payload = *kind == CallClass::kSending && (touches_content(part) || in("scp rsync sftp aws gsutil rclone", name));
+    act.payload = *kind == CallClass::kSending && (touches_content(part) || has_word("scp rsync sftp aws gsutil rclone", name));
     if (*kind == CallClass::kPersistence) add_upstream(script, part, act);
     call.acts.push_back(std::move(act));
     return;

@@ -7,12 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "guard/ascii.h"
 #include "guard/normal.h"
 
 namespace belljar::guard {
 namespace {
-
-bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 struct Base64 {
   signed char values[256];
@@ -76,6 +75,7 @@ class Decoder {
     runs();
     percent_and_entities();
     if (text_.size() <= (64U << 10)) whole();
+    for (Layer& layer : open_spellings(text_)) add(std::move(layer.how), std::move(layer.text), layer.begin, layer.end);
     return std::move(layers_);
   }
 
@@ -99,19 +99,36 @@ class Decoder {
       std::size_t begin = probe, end = probe + 1;
       while (begin > next && is_letter_at(begin - 1)) --begin;
       while (end < text_.size() && is_letter_at(end)) ++end;
+      while (end + 1 < text_.size() && text_[end] == '\n' && end - begin >= 60 && is_letter_at(end + 1)) {  // wrapped, as in a mail
+        for (++end; end < text_.size() && is_letter_at(end);) ++end;
+      }
       if (end - begin >= kShortest) decode_run(begin, end);
       next = end;
     }
   }
   void decode_run(std::size_t begin, std::size_t end) {
-    const std::string_view run = text_.substr(begin, end - begin);
+    std::string run(text_.substr(begin, end - begin));
+    std::erase(run, '\n');
     const bool hex = std::ranges::all_of(run, [](char c) { return hex_value(c) >= 0; });
     std::string text = hex ? from_hex(run) : from_base64(run);
-    if (reads_like_text(text)) add(hex ? "hexadecimal" : "base64", std::move(text), begin, end);
+    if (reads_like_text(text)) return add(hex ? "hexadecimal" : "base64", std::move(text), begin, end);
+    text = from_base32(run);
+    if (reads_like_text(text)) add("base32", std::move(text), begin, end);
   }
   static std::string from_hex(std::string_view run) {
     std::string text;
     for (std::size_t i = 0; i + 1 < run.size(); i += 2) text += static_cast<char>(hex_value(run[i]) * 16 + hex_value(run[i + 1]));
+    return text;
+  }
+  static std::string from_base32(std::string_view run) {  // RFC 4648
+    std::string text;
+    std::uint32_t bits = 0;
+    int count = 0;
+    for (const char c : run) {
+      if (!((c >= 'A' && c <= 'Z') || (c >= '2' && c <= '7'))) return {};
+      bits = (bits << 5U) | static_cast<std::uint32_t>(c >= 'A' ? c - 'A' : c - '2' + 26);
+      if ((count += 5) >= 8) text += static_cast<char>((bits >> static_cast<unsigned>(count -= 8)) & 0xFFU);
+    }
     return text;
   }
   static std::string from_base64(std::string_view run) {
@@ -127,7 +144,7 @@ class Decoder {
   // %41, \x41, &#65;, &#x41; when there are many: the whole with all of them decoded.
   void percent_and_entities() {
     std::size_t marks = 0;
-    for (const char mark : {'%', '&', '\\'}) {  // rare, and found many bytes at a time
+    for (const char mark : {'%', '&', '\\', '='}) {  // rare, and found many bytes at a time
       for (std::size_t at = text_.find(mark); at != std::string_view::npos; at = text_.find(mark, at + 1)) ++marks;
     }
     if (marks < 8 || marks * 12 < text_.size()) return;
@@ -137,7 +154,7 @@ class Decoder {
       std::uint32_t code = 0;
       const std::size_t length = escape_at(i, code);
       if (length != 0) ++count;
-      const bool is_byte = text_[i] == '%' || text_.substr(i, 2) == "\\x";
+      const bool is_byte = text_[i] == '%' || text_[i] == '=' || text_.substr(i, 2) == "\\x";
       if (length == 0 || code > 0x10FFFF) text += text_.substr(i, std::max<std::size_t>(length, 1));
       else if (is_byte) text += static_cast<char>(code);
       else append_utf8(text, code);
@@ -152,7 +169,7 @@ class Decoder {
       code = static_cast<std::uint32_t>(hex_value(rest[at]) * 16 + hex_value(rest[at + 1]));
       return true;
     };
-    if (rest[0] == '%' && pair(1)) return 3;
+    if ((rest[0] == '%' || rest[0] == '=') && pair(1)) return 3;  // and quoted-printable
     if (rest.starts_with("\\x") && pair(2)) return 4;
     if (rest.starts_with("\\u") && pair(2)) {
       const std::uint32_t high = code;

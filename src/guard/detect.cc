@@ -1,8 +1,10 @@
 #include "guard/detect.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "guard/concealed.h"
 #include "guard/normal.h"
 #include "guard/signs.h"
 #include "guard/speech.h"
@@ -19,30 +22,52 @@ namespace {
 
 constexpr int kMaxDepth = 3;
 constexpr std::size_t kMaxOfOne = 24;
+constexpr int kShows = 3;  // that many words of tests and reports, one in so many bytes, excuse what is quoted
+constexpr std::size_t kEvery = 1500;
 constexpr std::size_t kTogether = 700;  // signs this near to each other count as one group
 
-// Phrases by their first two bytes. Built once.
-struct Tables {
-  std::vector<std::uint16_t> starts = std::vector<std::uint16_t>(1U << 16);  // index into `found`, 0: none
-  std::vector<std::vector<const Phrase*>> found{{}};
+// Phrases by their first four bytes, and a small set of those that nearly every place of a text fails to be in. Built once.
+class PhraseTable {
+ public:
+  static constexpr std::size_t kFirst = 4;  // no phrase is shorter
 
-  Tables() {
+  PhraseTable() {
     for (const Phrase& phrase : phrases()) {
-      std::uint16_t& list = starts[key(phrase.text)];
-      if (list == 0) {
-        list = static_cast<std::uint16_t>(found.size());
-        found.emplace_back();
-      }
-      found[list].push_back(&phrase);
+      const std::uint32_t first = key(phrase.text.data());
+      maybe_[slot(first) / 64] |= std::uint64_t{1} << (slot(first) % 64);
+      rows_.push_back({first, &phrase});
     }
+    std::ranges::stable_sort(rows_, {}, &Row::first);
   }
-  static std::uint32_t key(std::string_view text) noexcept {
-    return static_cast<unsigned char>(text[0]) | (static_cast<std::uint32_t>(static_cast<unsigned char>(text[1])) << 8U);
+  static std::uint32_t key(const char* text) noexcept {
+    std::uint32_t first = 0;
+    std::memcpy(&first, text, kFirst);
+    return first;
   }
+  bool may_begin(std::uint32_t first) const noexcept { return ((maybe_[slot(first) / 64] >> (slot(first) % 64)) & 1U) != 0; }
+  // The first row that `text` begins with.
+  const Phrase* beginning(std::string_view text) const noexcept {
+    const std::uint32_t first = key(text.data());
+    for (auto row = std::ranges::lower_bound(rows_, first, {}, &Row::first); row != rows_.end() && row->first == first; ++row) {
+      if (text.starts_with(row->phrase->text)) return row->phrase;
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Row {
+    std::uint32_t first;
+    const Phrase* phrase;
+  };
+  static constexpr unsigned kBits = 15;
+  static std::size_t slot(std::uint32_t first) noexcept { return (first * 0x9E3779B1U) >> (32U - kBits); }
+
+  std::array<std::uint64_t, (1U << kBits) / 64> maybe_{};
+  std::vector<Row> rows_;
 };
 
-const Tables& tables() {
-  static const Tables made;
+const PhraseTable& phrase_table() {
+  static const PhraseTable made;
   return made;
 }
 
@@ -54,13 +79,22 @@ class Reader {
   void read(int depth) {
     Hidden hidden;
     plain_ = normalise(text_, hidden);
+    concealed_ = Concealed(plain_.text);
     add_hidden(hidden);
     const Speech speech(plain_.text);
+    speech_ = &speech;
     talk_ = speech.talk();
+    shows_ = speech.shows() >= kShows && static_cast<std::size_t>(speech.shows()) * kEvery >= plain_.text.size();
     find_phrases();
-    for (const Saying& saying : speech.sayings())
-      add(saying.sign, mention(saying.weight, saying.begin, saying.end), saying.begin, saying.end);
+    for (const Saying& saying : speech.sayings()) {
+      // What the model only half believes counts where somebody took the trouble to hide it.
+      if (saying.sign == kLikely && saying.weight < Scan::kSuspicious && !is_hidden(saying.begin)) continue;
+      const int weight = saying.sign == kLikely ? weigh_likely(saying.weight, saying.begin, saying.end)
+                                                : mention(saying.weight, saying.begin, saying.end);
+      add(saying.sign, weight, saying.begin, saying.end);
+    }
     find_images();
+    speech_ = nullptr;
     if (depth >= kMaxDepth) return;
     for (const Layer& layer : decode_layers(text_)) {
       Layer inner = layer;
@@ -86,6 +120,9 @@ class Reader {
   }
   // Of one name only so many are kept, the heavier ones: a flood of weak signs must not hide a strong one.
   bool has_room(std::string_view name, int weight) {
+    for (const auto& [full, least] : full_) {
+      if (full.data() == name.data() && weight <= least) return false;
+    }
     std::size_t same = 0;
     Sign* lightest = nullptr;
     for (Sign& sign : scan_.signs) {
@@ -94,7 +131,10 @@ class Reader {
       if (lightest == nullptr || sign.weight < lightest->weight) lightest = &sign;
     }
     if (same < kMaxOfOne) return true;
-    if (lightest->weight >= weight) return false;
+    if (lightest->weight >= weight) {  // and what is no heavier will be no more welcome
+      if (full_.size() < kMaxOfOne) full_.emplace_back(name, weight);
+      return false;
+    }
     scan_.signs.erase(scan_.signs.begin() + (lightest - scan_.signs.data()));
     return true;
   }
@@ -123,18 +163,7 @@ class Reader {
     const Layer whole{"tag characters", tags, 0, static_cast<std::uint32_t>(text_.size())};
     Reader(whole.text, "tag characters", scan_, &whole).read(kMaxDepth);
   }
-  // Inside an HTML comment, or an element that is not shown.
-  bool is_hidden(std::size_t at) const noexcept {
-    const std::string_view before = std::string_view(plain_.text).substr(0, at);
-    const std::string_view near = before.substr(before.size() - std::min<std::size_t>(before.size(), 600));
-    const std::size_t comment = near.rfind("<!--");
-    if (comment != std::string_view::npos && near.find("-->", comment) == std::string_view::npos) return true;
-    for (const char* style : {"display:none", "display: none", "font-size:0", "font-size: 0", "visibility:hidden", "opacity:0",
-                              "color:white", "color:#fff", "[//]: #"}) {
-      if (near.find(style) != std::string_view::npos) return true;
-    }
-    return false;
-  }
+  bool is_hidden(std::size_t at) const noexcept { return concealed_.at(at); }
   // In quotes or code: what a text that talks *about* instructions does with them.
   bool is_quoted(std::size_t begin, std::size_t end) const noexcept {
     const std::string_view text = plain_.text;
@@ -152,25 +181,43 @@ class Reader {
     }
     return false;
   }
+  // Nothing but this between two quotes of one kind: `<|im_start|>` in a text about tokens.
+  bool is_named(std::size_t begin, std::size_t end) const noexcept {
+    const std::string_view text = plain_.text;
+    return begin > 0 && end < text.size() && text[begin - 1] == text[end] &&
+           std::string_view("\"'`").find(text[end]) != std::string_view::npos;
+  }
+  // The model looks at whole sentences, so what they quote has to be looked for inside.
+  int weigh_likely(int weight, std::size_t begin, std::size_t end) const noexcept {
+    const std::string_view said = std::string_view(plain_.text).substr(begin, end + 2 - begin);
+    const bool quotes = said.find_first_of("\"`") != std::string_view::npos || said.find("„") != std::string_view::npos ||
+                        said.find("「") != std::string_view::npos;
+    return talk_ >= 3 || ((talk_ > 0 || shows_) && quotes) ? weight / 2 : weight;
+  }
+  // What a row says, by what the text says about it: talk about attacks, quotes, and a model that finds nothing there.
   int mention(int weight, std::size_t begin, std::size_t end) const noexcept {
-    if (talk_ == 0) return weight;
+    constexpr int kPlain = 55;           // a row that is sure of itself
+    constexpr std::size_t kShort = 120;  // with so little around them the model knows no better
+    const bool doubted =
+        weight < kPlain && plain_.text.size() > kShort && layer_ == "text" && !is_hidden(begin) && speech_->doubts(begin, end);
+    return mention_in_talk(doubted ? weight / 2 : weight, begin, end);
+  }
+  int mention_in_talk(int weight, std::size_t begin, std::size_t end) const noexcept {
+    if (talk_ == 0) return shows_ && is_quoted(begin, end) ? weight / 2 : weight;
     if (is_quoted(begin, end)) return talk_ < 2 ? weight / 2 : weight / 4;
     return talk_ >= 4 ? weight / 2 : weight;
   }
 
   void find_phrases() {
     const std::string_view text = plain_.text;
-    const Tables& known = tables();
-    const std::uint16_t* const starts = known.starts.data();
-    for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-      const std::uint16_t list = starts[Tables::key(text.substr(i, 2))];
-      if (list == 0) continue;
-      for (const Phrase* phrase : known.found[list]) {
-        if (i + 2 < text.size() && phrase->text[2] != text[i + 2]) continue;
-        if (text.substr(i, phrase->text.size()) != phrase->text) continue;
-        add(phrase->sign, mention(phrase->weight, i, i + phrase->text.size()), i, i + phrase->text.size());
-        break;
-      }
+    const PhraseTable& known = phrase_table();
+    for (std::size_t i = 0; i + PhraseTable::kFirst <= text.size(); ++i) {
+      if (!known.may_begin(PhraseTable::key(text.data() + i))) continue;
+      const Phrase* const phrase = known.beginning(text.substr(i));
+      if (phrase == nullptr) continue;
+      const std::size_t end = i + phrase->text.size();
+      const bool named = phrase->sign == std::string_view("role-marker") && is_named(i, end);
+      add(phrase->sign, mention(named ? phrase->weight / 2 : phrase->weight, i, end), i, end);
     }
   }
 
@@ -195,7 +242,11 @@ class Reader {
   Scan& scan_;
   const Layer* outer_;
   Plain plain_;
+  Concealed concealed_;
+  std::vector<std::pair<std::string_view, int>> full_;  // names (of a row, by their place) that have no room up to a weight
+  const Speech* speech_ = nullptr;                      // while it is read
   int talk_ = 0;
+  bool shows_ = false;  // a test, report or slides about attacks
 };
 
 // The strongest group: of each name the heaviest sign counts, within kTogether bytes.

@@ -1,10 +1,12 @@
 #include "guard/foreign.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +16,7 @@
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "guard/permission.h"
 #include "guard/permission_settings.h"
 #include "guard/rules.h"
 #include "policy/document.h"
@@ -161,6 +164,7 @@ constexpr Meaning kCodex[] = {
     {"shell_environment_policy.include_only", How::kRefused,
      "it filters what `inherit` gives; environment.include only adds. Say inherit = \"none\" and list the names under "
      "environment.pass"},
+    {"shell_environment_policy.experimental_use_profile", How::kOnlyFalse, "a login shell is asked for by `run --login`"},
     {"shell_environment_policy.ignore_default_excludes", How::kOnlyFalse,
      "variables that look like secrets stay out; name the ones that are needed under environment.pass"},
     // The proxy of Codex' own is what narrows network_access: without it the import would open more than the file does.
@@ -195,7 +199,8 @@ class Importer {
 
   Result<void> table(const Node& node, const std::string& prefix);
   Result<void> apply_profile(Node& root);
-  Result<void> deny_rules(const Node& permissions);
+  Result<void> rules_of_tools(const Node& permissions);
+  Result<void> permission_mode(const Member& member, const std::string& name);
   void other(const std::string& name) { note(name, Fate::kOther, "is no setting of a sandbox"); }
   Result<Imported> finish(const std::vector<std::string>& without);
 
@@ -210,6 +215,7 @@ class Importer {
   void add_paths(std::string_view key, const std::vector<std::string>& paths, const std::string& name);
   void refuse_holes();
   void settle_codex_mode();
+  void settle_permission_mode(const std::vector<std::string>& without);
   Result<void> check_values() const;
   Result<std::vector<std::string>> texts(const Member& member, bool paths) const;
   Result<bool> flag(const Member& member) const;
@@ -233,7 +239,8 @@ class Importer {
   std::map<std::string, policy::Position> places_;  // of the fields they come from
   policy::Position at_;                             // of the field that is read
   std::map<std::string, std::vector<std::string>, std::less<>> paths_;
-  std::vector<std::string> holes_;  // paths that are to be readable inside of hidden ones
+  std::map<std::string, std::optional<PermissionMode>> modes_;  // by the field that says it; nothing: it has no counterpart
+  std::vector<std::string> holes_;                              // paths that are to be readable inside of hidden ones
 };
 
 std::string toml_list(const std::vector<std::string>& texts) {
@@ -300,18 +307,38 @@ Result<void> Importer::readable(const Member& member, const std::string& name) {
   return {};
 }
 
-std::string_view without_dot(std::string_view path) noexcept { return path.starts_with("./") ? path.substr(2) : path; }
+// "./a/" and "a" are one path.
+std::string_view plain(std::string_view path) noexcept {
+  if (path.starts_with("./")) path.remove_prefix(2);
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return path.empty() ? "." : path;
+}
+
+// Where a home and a workspace lie is not known here. These may hold both: a home, what homes lie in, and what lies below such a
+// place.
+bool may_hold_homes(std::string_view path) noexcept {
+  if (path == "~" || path == "/" || path == "/var" || path == "/export") return true;
+  return std::ranges::any_of(std::array{"/home", "/root", "/Users", "/var/home", "/export/home"},
+                             [&](std::string_view homes) { return policy::is_within(path, homes); });
+}
+
+// Whether `hole` may lie in `hidden`, as far as their texts tell.
+bool may_lie_in(std::string_view hole, std::string_view hidden) noexcept {
+  constexpr auto kind = [](std::string_view path) { return path[0] == '/' || path[0] == '~' ? path[0] : '.'; };
+  // A pattern of the workspace is about names in it, so the workspace itself is none of them.
+  if (hidden.find_first_of("*?[") != std::string_view::npos) return hole != "." || kind(hidden) != '.' || hidden.starts_with("**");
+  if (kind(hole) == kind(hidden)) return hidden == "." || policy::is_within(hole, hidden);
+  return may_hold_homes(hidden) && (kind(hole) != '/' || may_hold_homes(hole));
+}
 
 void Importer::refuse_holes() {
   const auto list = paths_.find("filesystem.blocked_paths");
   if (list == paths_.end()) return;
-  const auto lies_in = [](std::string_view hole, std::string_view hidden) {
-    return hidden.find_first_of("*?[") != std::string_view::npos || hidden == "." || policy::is_within(hole, without_dot(hidden));
-  };
   for (Field& field : result_.fields) {
     if (field.name != "filesystem.allowRead") continue;
     for (const std::string& hole : holes_) {
-      const auto hidden = std::ranges::find_if(list->second, [&](const auto& path) { return lies_in(without_dot(hole), path); });
+      const auto hidden =
+          std::ranges::find_if(list->second, [&](const auto& path) { return may_lie_in(plain(hole), plain(path)); });
       if (hidden == list->second.end()) continue;
       field.fate = Fate::kRefused;
       field.detail = format("{} may lie in {}, and what is hidden has no readable places in it; hide what is beside it",
@@ -364,10 +391,14 @@ Result<void> Importer::apply_profile(Node& root) {
 }
 
 // Claude's rules for its own tools: what they keep a path from, a command is kept from too.
-Result<void> Importer::deny_rules(const Node& permissions) {
+Result<void> Importer::rules_of_tools(const Node& permissions) {
   if (permissions.kind != Node::Kind::kTable)
     return policy::error_at(source_, permissions.at, format("`permissions` is {}, not a table", policy::describe(permissions)));
   for (const Member& member : permissions.members) {
+    if (member.key == "defaultMode") {
+      BELLJAR_CHECK(permission_mode(member, "permissions.defaultMode"));
+      continue;
+    }
     if (member.key != "deny") {
       other("permissions." + member.key);
       continue;
@@ -391,7 +422,7 @@ void Importer::deny_rule(std::string_view rule) {
   if (inside.ends_with(')')) inside.remove_suffix(1);
   const bool any_depth = inside.find('/') == std::string_view::npos;
   if (inside.ends_with("/**")) inside.remove_suffix(3);
-  std::string path(without_dot(inside));
+  std::string path(inside.starts_with("./") ? inside.substr(2) : inside);
   if (inside.starts_with("//")) path.erase(0, 1);
   else if (inside.starts_with('/')) return refuse(name, "where the file lies decides what it means; begin it with //, ~/ or ./");
   else if (any_depth) path = "**/" + path;
@@ -425,12 +456,62 @@ Result<void> Importer::permission(const Meaning& meaning, const Member& member, 
   return {};
 }
 
+// Blade's permissionMode and Claude's permissions.defaultMode. A mode of Claude's that has no counterpart leaves ours at asking;
+// Blade's words mean nothing to Claude.
+Result<void> Importer::permission_mode(const Member& member, const std::string& name) {
+  static constexpr std::pair<std::string_view, PermissionMode> kModes[] = {
+      {"default", PermissionMode::kDefault}, {"acceptEdits", PermissionMode::kAutoEdit},
+      {"plan", PermissionMode::kPlan},       {"autoEdit", PermissionMode::kAutoEdit},
+      {"yolo", PermissionMode::kYolo},
+  };
+  constexpr std::size_t kOfClaude = 3;  // the first so many
+  const bool is_claude = name != "permissionMode";
+  const std::span known(kModes, is_claude ? kOfClaude : std::size(kModes));
+  if (member.value.kind != Node::Kind::kText) return wrong(member, "text");
+  const auto found =
+      std::ranges::find(known, std::string_view(member.value.text), &std::pair<std::string_view, PermissionMode>::first);
+  if (found == known.end()) {
+    if (!is_claude) {
+      refuse(name, format("there is no mode {}", quoted(member.value.text)));
+      return {};
+    }
+    modes_[name] = std::nullopt;
+    note(name, Fate::kOther, "has no counterpart; the mode stays `default`");
+    return {};
+  }
+  modes_[name] = found->second;
+  note(name, Fate::kPermission, format("mode = \"{}\"", to_string(found->second)));
+  return {};
+}
+
+// Where the two say different things nobody knows which one is meant; who gives one up by name has said so.
+void Importer::settle_permission_mode(const std::vector<std::string>& without) {
+  const auto is_given_up = [&](const std::string& name) { return std::ranges::find(without, name) != without.end(); };
+  if (modes_.size() == 2 && modes_.begin()->second != modes_.rbegin()->second) {
+    const std::string first = modes_.begin()->first;
+    const std::string second = modes_.rbegin()->first;
+    for (Field& field : result_.fields) {
+      if (field.name != first && field.name != second) continue;
+      const std::string& other = field.name == first ? second : first;
+      if (is_given_up(other) && !is_given_up(field.name)) continue;
+      field.fate = Fate::kRefused;
+      field.detail = format("says another mode than `{}`", other);
+      modes_.erase(field.name);
+    }
+  }
+  for (const auto& [name, mode] : modes_) {
+    if (!mode) continue;
+    result_.permission.mode = *mode;
+    result_.has_permission = true;
+  }
+}
+
 Result<void> Importer::approval(const Member& member, const std::string& name) {
   const std::string& text = member.value.text;
   if (text == "untrusted") result_.permission.ask_for_reads = false;
   else if (text == "on-request" || text == "on-failure") result_.permission.auto_allow_bash_if_sandboxed = true;
   else {
-    refuse(name, "only untrusted and on-request have a counterpart: asking can be widened here, not switched off");
+    refuse(name, "only untrusted, on-request and on-failure have a counterpart: asking can be widened here, not switched off");
     return {};
   }
   result_.has_permission = true;
@@ -555,6 +636,7 @@ Result<Imported> Importer::finish(const std::vector<std::string>& without) {
   if (result_.dialect == Dialect::kSrt) lines_["mode"] = "\"read-only\"";
   refuse_holes();
   settle_codex_mode();
+  settle_permission_mode(without);
   for (const std::string& name : without) {
     const bool is_refused =
         std::ranges::any_of(result_.fields, [&](const Field& field) { return field.name == name && field.fate == Fate::kRefused; });
@@ -628,7 +710,8 @@ Result<Imported> import_settings(std::string_view text, std::string_view file, c
   Importer importer(source, Dialect::kSandboxSettings);
   if (sandbox != nullptr) {
     for (const Member& member : root.members) {
-      if (member.key == "permissions") BELLJAR_CHECK(importer.deny_rules(member.value));
+      if (member.key == "permissions") BELLJAR_CHECK(importer.rules_of_tools(member.value));
+      else if (member.key == "permissionMode") BELLJAR_CHECK(importer.permission_mode(member, member.key));
       else if (member.key != "sandbox") importer.other(member.key);
     }
   }

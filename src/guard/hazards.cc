@@ -249,8 +249,29 @@ bool script_writes_system(const Part& part) {
   });
 }
 
+// What `part` makes, or takes away one by one: less than to write what others read, so it is asked about. Only what is named for
+// sure counts: `rm "$f"` is asked about where a rule says so.
+std::optional<Finding> check_system_entry(const Part& part) {
+  constexpr std::string_view kPrograms[] = {"rm", "rmdir", "unlink", "mv", "touch", "mkdir", "mkfifo", "chattr"};
+  constexpr std::string_view kPackers[] = {"gzip", "gunzip", "bzip2", "bunzip2", "xz", "unxz"};  // in place, but for -c, -l and -t
+  const std::string_view name = program_name(part);
+  const bool packs = is_one_of(kPackers, name) && !has_option(part, "clt", "stdout") && !has_option(part, "", "list") &&
+                     !has_option(part, "", "test");
+  if (!packs && !is_one_of(kPrograms, name)) return std::nullopt;
+  Valued valued;
+  if (name == "mv") valued = {"tS", "target-directory suffix"};
+  else if (name == "touch") valued = {"drt", "date reference time"};
+  else if (name == "mkdir" || name == "mkfifo") valued = {"m", "mode"};
+  for (const Word& word : arguments(part, valued).operands) {
+    const bool known = word.fixed || (word.pattern && !word.expands);
+    if (known && reaches_system(placed(part, word), false) == Reach::kYes)
+      return ask("system-write", format("{} of {}, a place of the system", name, quoted(shown(word))));
+  }
+  return std::nullopt;
+}
+
 std::optional<Finding> check_system_write(const Script&, const Part& part) {
-  std::optional<Finding> doubt;
+  std::optional<Finding> doubt = check_system_entry(part);
   for (const Redirect& redirect : part.redirects) {
     const Reach reach = writes(redirect) ? reaches_system(placed(part, redirect.target), true) : Reach::kNo;
     if (reach == Reach::kYes) return forbid("system-write", format("output goes to {}", quoted(shown(redirect.target))));
@@ -264,6 +285,8 @@ std::optional<Finding> check_system_write(const Script&, const Part& part) {
     const Reach reach = reaches_system(placed(part, word), false);
     if (reach == Reach::kYes) return forbid("system-write", format("{} writes to {}", name, quoted(shown(word))));
     if (reach == Reach::kMaybe) doubt = ask_where(format("what {} writes", name), word);
+    // Below `/` lies all of it: an archive, a tree or a patch says what is replaced.
+    if (word.fixed && normal_place(placed(part, word).text) == "/") doubt = ask("system-write", format("{} writes to `/`", name));
   }
   return doubt;
 }
@@ -394,7 +417,18 @@ std::optional<Finding> check_bomb(const Script& script, const Part& part) {
   return ask("fork-bomb", format("the function {} calls itself", quoted(name)));
 }
 
+// read, printf -v, mapfile, getopts: they set a variable by its name.
+bool sets_risky(const Part& part) noexcept {
+  constexpr std::string_view kSetters[] = {"read", "mapfile", "readarray", "getopts"};
+  const std::string_view name = program_name(part);
+  const bool prints = name == "printf" && part.argv.size() > 2 && part.argv[1].text == "-v";
+  if (prints) return is_risky_variable(part.argv[2].text);
+  return is_one_of(kSetters, name) &&
+         std::ranges::any_of(part.argv, [](const Word& word) { return word.fixed && is_risky_variable(word.text); });
+}
+
 std::optional<Finding> check_environment(const Script&, const Part& part) {
+  if (sets_risky(part)) return ask("environment", "it sets a variable that changes what other programs run or load");
   for (const Assignment& assignment : part.assignments) {
     const bool reads_fields = assignment.name == "IFS" && part.argv.size() > 1 && part.argv[0].text == "read";  // for it alone
     if (is_risky_variable(assignment.name) && !reads_fields)
@@ -429,7 +463,7 @@ std::optional<Finding> wherever_it_runs(const Script& script, const Part& part) 
     Part there = part;
     there.directory = place;
     finding = kCheck(script, there);
-    if (finding) finding = ask(finding->rule, format("it may still run in {}: {}", quoted(place), finding->reason));
+    if (finding) finding = ask(finding->rule, format("it may run in {}: {}", quoted(place), finding->reason));
   }
   return finding;
 }
@@ -442,8 +476,8 @@ constexpr Hazard kHazards[] = {
     {"format-disk", "mkfs, fdisk and their like on a device", check_format},
     {"raw-disk", "dd that writes to a device or system directory", wherever_it_runs<check_dd>},
     {"system-write",
-     "redirections, tee, cp, mv, sed -i, curl -o, chown ... into /etc, /usr, /dev ... (not /dev/null and its kind), or where only "
-     "the run decides",
+     "redirections, tee, cp, mv, rm, mkdir, sed -i, curl -o, chown ... into /etc, /usr, /dev ... (not /dev/null and its kind), or "
+     "where only the run decides",
      wherever_it_runs<check_system_write>},
     {"world-writable", "chmod 777, umask 0 and every other mode or acl that lets everybody write, or that only the run decides",
      check_mode},

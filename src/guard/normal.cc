@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "guard/ascii.h"
+
 namespace belljar::guard {
 namespace {
 
@@ -20,7 +22,9 @@ constexpr Fold kRuns[] = {{0xFF21, 0xFF3A, 'a'},   {0xFF41, 0xFF5A, 'a'},   {0x1
                           {0x1D5A0, 0x1D5B9, 'a'}, {0x1D5BA, 0x1D5D3, 'a'}, {0x1D5D4, 0x1D5ED, 'a'}, {0x1D5EE, 0x1D607, 'a'},
                           {0x1D608, 0x1D621, 'a'}, {0x1D622, 0x1D63B, 'a'}, {0x1D63C, 0x1D655, 'a'}, {0x1D656, 0x1D66F, 'a'},
                           {0x1D670, 0x1D689, 'a'}, {0x1D68A, 0x1D6A3, 'a'}, {0x24B6, 0x24CF, 'a'},   {0x24D0, 0x24E9, 'a'},
-                          {0x1F130, 0x1F149, 'a'}, {0x1F170, 0x1F189, 'a'}, {0xFF10, 0xFF19, '0'}};
+                          {0x1F130, 0x1F149, 'a'}, {0x1F170, 0x1F189, 'a'}, {0x1F150, 0x1F169, 'a'}, {0x1F1E6, 0x1F1FF, 'a'},
+                          {0x249C, 0x24B5, 'a'},   {0x1D49C, 0x1D4B5, 'a'}, {0x1D4B6, 0x1D4CF, 'a'}, {0x1D504, 0x1D51D, 'a'},
+                          {0x1D51E, 0x1D537, 'a'}, {0x1D538, 0x1D551, 'a'}, {0x1D552, 0x1D56B, 'a'}, {0xFF10, 0xFF19, '0'}};
 
 struct Pair {
   std::uint32_t code;
@@ -59,8 +63,9 @@ char folded(std::uint32_t code) noexcept {
   if (code == 0xAB || code == 0xBB || (code >= 0x201C && code <= 0x201F) || (code >= 0x300A && code <= 0x300F)) return '"';
   if (code >= 0xFF01 && code <= 0xFF20) return static_cast<char>(code - 0xFF00 + 0x20);
   if (code == 0x3010 || code == 0x3011) return code == 0x3010 ? '[' : ']';
-  if (code == 0x3001) return ',';
-  if (code == 0x3002 || code == 0x2026) return '.';
+  if (code == 0x3001 || code == 0x60C || code == 0x61B) return ',';  // and Arabic ones
+  if (code == 0x61F) return '?';
+  if (code == 0x3002 || code == 0x2026 || code == 0x964) return '.';  // and the danda of Hindi
   if (code == 0x2013 || code == 0x2014) return '-';
   return code == 0xA1 || code == 0xBF ? ' ' : '\0';
 }
@@ -71,8 +76,6 @@ char lookalike(std::uint32_t code) noexcept {
   }
   return 0;
 }
-
-bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Printable ASCII and line ends as they come out; '\0' for all that needs a look.
 struct PlainTable {
@@ -163,14 +166,30 @@ class Normaliser {
     }
     return std::min(end + 1, text_.size());
   }
+  // The flags of England, Scotland and Wales: a black flag, then letters in tag characters (UTS 51, RGI_Emoji_Tag_Sequence).
+  bool in_flag(std::size_t tag) const noexcept {
+    constexpr std::string_view kBlackFlag = "\U0001F3F4",
+                               kFlags[] = {"\U000E0067\U000E0062\U000E0065\U000E006E\U000E0067\U000E007F",
+                                           "\U000E0067\U000E0062\U000E0073\U000E0063\U000E0074\U000E007F",
+                                           "\U000E0067\U000E0062\U000E0077\U000E006C\U000E0073\U000E007F"};
+    constexpr std::size_t kTag = 4;  // bytes
+    for (std::size_t before = 0; before < 5 && tag >= before * kTag + kBlackFlag.size(); ++before) {
+      const std::size_t start = tag - before * kTag;
+      if (text_.substr(start - kBlackFlag.size(), kBlackFlag.size()) != kBlackFlag) continue;
+      return std::ranges::any_of(kFlags, [&](std::string_view flag) { return text_.substr(start).starts_with(flag); });
+    }
+    return false;
+  }
   void other(std::uint32_t code, std::size_t begin, std::size_t end) {
     if (code >= 0xE0020 && code <= 0xE007E) {
+      if (in_flag(begin)) return;
       ++hidden_.tags;
       mark(begin, end);
       return ascii(static_cast<char>(code - 0xE0000), begin);
     }
     if (is_invisible(code)) {
-      const bool in_word = is_letter(last()) && end < text_.size() && is_letter(text_[end]);
+      // A soft hyphen has its place in words.
+      const bool in_word = code != 0xAD && is_letter(last()) && end < text_.size() && is_letter(text_[end]);
       if (++run_ == 8) hidden_.invisible += 8, mark(begin, end);
       else if (in_word || run_ > 8) ++hidden_.invisible, mark(begin, end);
       return;

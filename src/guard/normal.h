@@ -45,4 +45,7 @@ struct Layer {
 // KiB.
 std::vector<Layer> decode_layers(std::string_view text);
 
+// What is spelled otherwise than letter by letter (spellings.cc): numbers, morse, l33t, letters out of order, words pulled apart.
+std::vector<Layer> open_spellings(std::string_view text);
+
 }  // namespace belljar::guard

@@ -9,18 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "guard/git.h"
 #include "guard/shell.h"
+#include "guard/word_list.h"
 
 namespace belljar::guard {
 namespace {
-
-bool has_word(std::string_view list, std::string_view word) noexcept {
-  for (std::size_t at = list.find(word); !word.empty() && at != std::string_view::npos; at = list.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || list[at - 1] == ' ') && (end == list.size() || list[end] == ' ')) return true;
-  }
-  return false;
-}
 
 // The first of `names` that begins with `name`: getopt_long(3) takes the shortest that is unique.
 std::string_view long_name(std::string_view names, std::string_view name) noexcept {
@@ -98,7 +92,7 @@ std::vector<Word> find_prints(const Part& part) {
   return places;
 }
 
-// gcc(1): `-o FILE`, where other options hold any letters.
+// gcc(1), go build: `-o FILE`, where other options hold any letters.
 std::vector<Word> compiled(const Part& part) {
   std::vector<Word> places;
   for (std::size_t i = 1; i < part.argv.size(); ++i) {
@@ -109,28 +103,49 @@ std::vector<Word> compiled(const Part& part) {
   return places;
 }
 
-// tar(1): the archive that is made, the directory that is filled. The first word may be a cluster without its dash.
+// `one-top-level` is none: its value is glued to it or missing.
+constexpr Valued kTar{"bCfFgHIKLNTVX",
+                      "add-file after-date blocking-factor checkpoint-action directory exclude exclude-from exclude-tag file "
+                      "files-from format group index-file info-script label level listed-incremental mode mtime new-volume-script "
+                      "newer newer-mtime owner record-size rmt-command rsh-command sort starting-file strip-components suffix "
+                      "tape-length to-command transform use-compress-program volno-file warning",
+                      "exclude-backups exclude-caches exclude-vcs list"};
+
+// Of tar's first word, a cluster without its dash, all letters are options; of any other those up to one that takes a value.
+bool has_tar_option(const Part& part, std::string_view letters, std::string_view long_name) noexcept {
+  for (std::size_t i = 1; i < part.argv.size() && part.argv[i].text != "--"; ++i) {
+    std::string_view text = part.argv[i].text;
+    if (text.starts_with("--")) {
+      const std::string_view name = text.substr(2, text.find('=') - 2);
+      if (name.size() > 1 && long_name.starts_with(name)) return true;
+      continue;
+    }
+    if (text.starts_with('-')) text = text.substr(0, text.find_first_of(kTar.letters));
+    else if (i > 1) continue;
+    if (text.find_first_of(letters) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// tar(1): the archive that is made, the directory that is filled, lists that it keeps.
 std::vector<Word> tar_places(const Part& part) {
-  if (part.argv.size() < 2) return {};
-  const std::string_view first = part.argv[1].text;
-  const auto in_cluster = [&](std::string_view letters) {
-    return !first.starts_with("--") && first.find_first_of(letters) != std::string_view::npos;
-  };
-  const bool extracts = in_cluster("x") || has_option(part, "x", "extract") || has_option(part, "", "get");
-  const bool creates = in_cluster("cru") || has_option(part, "cru", "create") || has_option(part, "", "append");
+  const auto given = [&](std::string_view letters, std::string_view name) { return has_tar_option(part, letters, name); };
+  const auto either = [&](auto... names) { return (given("", names) || ...); };
+  const bool extracts = given("x", "extract") || given("", "get");
+  const bool makes = given("cruA", "create") || either("append", "update", "catenate", "concatenate", "delete");
   std::vector<Word> places;
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const std::string_view text = part.argv[i].text;
-    const bool next = i + 1 < part.argv.size();
-    const bool cluster = i == 1 || (text.starts_with('-') && !text.starts_with("--"));
-    const std::size_t file = cluster ? text.find('f') : std::string_view::npos;
-    if (creates && file != std::string_view::npos && file + 1 < text.size() && text[0] == '-')
-      places.push_back(tail_of(part.argv[i], file + 1));
-    else if (creates && file != std::string_view::npos && next) places.push_back(part.argv[i + 1]);
-    if (creates && text.starts_with("--file=")) places.push_back(tail_of(part.argv[i], 7));
-    if (extracts && (text == "-C" || text == "--directory") && next) places.push_back(part.argv[i + 1]);
-    else if (extracts && text.starts_with("-C")) places.push_back(tail_of(part.argv[i], 2));
-    else if (extracts && text.starts_with("--directory=")) places.push_back(tail_of(part.argv[i], 12));
+  Word directory{.text = "."};
+  for (const auto& option : tar_arguments(part).options) {
+    const bool changes = has_word("C directory", option.name);
+    if (changes) directory = seen_from(directory, option.value);                                // each is seen from the one before
+    const bool archive = makes && has_word("f file", option.name) && option.value.text != "-";  // standard output
+    if (changes && extracts) places.push_back(directory);
+    if (archive || has_word("g listed-incremental index-file volno-file", option.name)) places.push_back(option.value);
+  }
+  if (!extracts || given("O", "to-stdout") || given("", "to-command")) return places;
+  if (directory.text == ".") places.push_back(directory);  // it fills the directory it is called in
+  for (const Word& word : part.argv) {
+    if (word.text.starts_with("--one-top-level=")) places.push_back(tail_of(word, std::string_view("--one-top-level=").size()));
   }
   return places;
 }
@@ -163,6 +178,32 @@ void add_operands(const Writer& writer, const Part& part, Arguments& args, std::
 
 }  // namespace
 
+Arguments tar_arguments(const Part& part) {
+  if (part.argv.size() < 2) return {};
+  const Word& first = part.argv[1];
+  if (first.text.starts_with('-') || first.text.empty()) return arguments(part, kTar);
+  // `tar xCf DIR FILE`: each letter that takes a value takes the next word, in order.
+  Part rest = part;
+  rest.argv.erase(rest.argv.begin() + 1);
+  std::vector<Arguments::Option> options;
+  for (std::size_t i = 0; i < first.text.size(); ++i) {
+    const std::string_view letter = std::string_view(first.text).substr(i, 1);
+    if (kTar.letters.find(letter) == std::string_view::npos || rest.argv.size() < 2) continue;
+    options.push_back({kTar.letters.substr(kTar.letters.find(letter), 1), rest.argv[1]});
+    rest.argv.erase(rest.argv.begin() + 1);
+  }
+  Arguments result = arguments(rest, kTar);
+  // Names may be letters of `rest`, which goes; the tables stay.
+  std::erase_if(result.options, [](Arguments::Option& option) {
+    const std::string_view table = option.name.size() == 1 ? kTar.letters : kTar.names;
+    const std::size_t at = table.find(option.name);
+    if (at != std::string_view::npos) option.name = table.substr(at, option.name.size());
+    return at == std::string_view::npos;
+  });
+  result.options.insert(result.options.begin(), options.begin(), options.end());
+  return result;
+}
+
 bool has_option(const Part& part, std::string_view letters, std::string_view long_name) noexcept {
   for (std::size_t i = 1; i < part.argv.size(); ++i) {
     const std::string& text = part.argv[i].text;
@@ -193,6 +234,14 @@ Word tail_of(const Word& word, std::size_t count) {
   tail.text.erase(0, count);
   tail.lead -= std::min(tail.lead, count);
   return tail;
+}
+
+Word seen_from(const Word& directory, Word word) {
+  const bool may_be_absolute = word.text.starts_with('/') || word.text.starts_with('~') || (!word.fixed && word.lead == 0);
+  if (may_be_absolute || directory.text.empty() || !directory.fixed) return word;
+  word.text.insert(0, directory.text + "/");
+  word.lead += word.fixed ? 0 : directory.text.size() + 1;
+  return word;
 }
 
 Arguments arguments(const Part& part, const Valued& valued, Beginning beginning) {
@@ -233,7 +282,8 @@ std::vector<Word> written_places(const Part& part) {
   if (name.empty()) return {};
   if (name == "find") return find_prints(part);
   if (name == "tar") return tar_places(part);
-  if (has_word("gcc g++ cc c++ clang clang++ ld as", name)) return compiled(part);
+  if (name == "git") return git_places(part);
+  if (has_word("gcc g++ cc c++ clang clang++ ld as go rustc", name)) return compiled(part);
   if ((name == "sed" && has_option(part, "i", "in-place")) || (name == "perl" && has_option(part, "i", "")))
     return edited_in_place(part);
   const auto* writer = std::ranges::find_if(kWriters, [&](const Writer& each) { return has_word(each.programs, name); });

@@ -33,8 +33,14 @@ struct Arguments {
 };
 Arguments arguments(const Part& part, const Valued& valued, Beginning beginning = Beginning::kFlag);
 
+// Of tar(1), whose first word may be a cluster without its dash: `tar xCf DIR FILE`.
+Arguments tar_arguments(const Part& part);
+
 // `word` without its first `count` bytes.
 Word tail_of(const Word& word, std::size_t count);
+
+// A relative `word` as a name that is seen from `directory`, where that is fixed and not empty.
+Word seen_from(const Word& directory, Word word);
 
 // The places that `part` writes to, redirections apart: the last operand of cp, what `-t` names, `find -fprint`, `curl -o` ...
 std::vector<Word> written_places(const Part& part);

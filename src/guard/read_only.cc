@@ -13,6 +13,7 @@
 #include "guard/hazards.h"
 #include "guard/numbers.h"
 #include "guard/shell.h"
+#include "guard/word_list.h"
 #include "guard/wrappers.h"
 
 namespace belljar::guard {
@@ -31,15 +32,6 @@ bool is_refused(std::string_view list, std::string_view word) noexcept {
     } else if (word.starts_with('-') && !word.starts_with("--") && word.find(option[1], 1) != std::string_view::npos) {
       return true;
     }
-  }
-  return false;
-}
-
-bool has_word(std::string_view list, std::string_view word) noexcept {
-  while (!list.empty()) {
-    const std::size_t space = std::min(list.find(' '), list.size());
-    if (list.substr(0, space) == word) return true;
-    list.remove_prefix(std::min(space + 1, list.size()));
   }
   return false;
 }

@@ -74,7 +74,8 @@ struct Part {
   Span span;
   // Where `cd` with a place that stands in the text led before it, absolute or from a home; empty: not known, or nowhere else.
   std::string directory;
-  // Of the system or vital: where it may run instead, because a `cd` away from there may not have run or may have failed.
+  // Of the system or vital: where it may run instead, because a `cd` away from there may not have run or may have failed, or one to
+  // there stands in a branch or a loop.
   std::vector<std::string> perhaps;
   bool starts_more = false;  // a wrapper: what it starts is the next part, or an Unread
   bool operator==(const Part&) const = default;

@@ -9,7 +9,7 @@ namespace {
 // to a machine: where a language has one, the familiar imperative, which descriptions seldom use.
 constexpr Words kWords[] = {
     {kDrop,
-     "ignore ignoring disregard* forget overrid* bypass* neglect discard abandon drop "
+     "ignore ignoring disregard* forget overrid* bypass* neglect discard abandon drop scratch dismiss "
      "ignora ignoren ignorad olvida olvide olviden olviden descarta desestima omite abstraction ignorez oubliez oublie delaisse "
      "ignoriere* ignorieren vergiss vergessen missachte* verwirf hinweg "
      "игнорир* забуд* проигнорир* отбрось* отмени* пренебреги* "
@@ -26,34 +26,37 @@ constexpr Words kWords[] = {
      "вам "
      "你 您"},
     {kOrders,
-     "instruction* rules guideline* directive* directions restrictions constraints policies guardrails programming "
+     "instruction* rules guideline* guidance directive* directions restrictions constraints policies guardrails programming brief "
      "instruccion* reglas regla indicaciones ordenes directrices normas consignes consigne regles regle ordres directives "
      "anweisung* regeln vorgaben befehle systemvorgaben richtlinien weisungen "
      "инструкц* указани* правил* команды приказ* установк* "
      "指令 规则 要求 设定 命令 限制 规定 指示 约束"},
     {kOrders | kPrompt, "prompt* systemprompt* промпт* 提示词 系统提示 提示"},
     {kSend,
-     "send upload post forward exfiltrate transmit email leak mail curl submit share "
+     "send upload post forward exfiltrate transmit email leak mail curl submit share surrender dispatch relay "
      "envia enviar* envie sube subelo subela reenvia reenvie transmite manda envoie envoyez transmets transfere transmettez "
-     "sende senden schick* leite ubermittle lade hochladen "
-     "отправ* перешли* загрузи* вышли передай* пошли "
-     "发送 上传 转发 发给 发到 传到 提交到"},
+     "sende senden schick* leite ubermittle lade hochladen weiterleiten expedie expediez "
+     "отправ* перешли* загрузи* вышли передай* пошли отошли скинь "
+     "发送 上传 转发 发给 发到 传到 提交到 传给 发往 寄给 传输"},
     {kSecret,
      "password* token* credential* secret* apikey* keys id_rsa env cookie cookies ssh aws database_url key private "
-     "contrasena* credenciales claves clave cles cle identifiants passe "
-     "passwort* zugangsdaten schlussel парол* ключ* токен* 密钥 密码 口令 令牌 凭证 凭据"},
+     "contrasena* credenciales secretos claves clave cles cle identifiants passe jeton "
+     "passwort* kennwort* zugangsdaten schlussel geheimnis* секрет* парол* ключ* токен* 密钥 私钥 密码 口令 令牌 凭证 凭据 netrc "
+     "npmrc kubeconfig id_ed25519"},
     {kHaul,
      "conversation* inbox contacts mails emails correo correos conversacion* discussion courriel* gesprach* "
      "gesprachs письм* писем бесед* переписк* диалог* 对话 邮件 聊天 通讯录 history"},
     {kReveal,
-     "reveal print repeat disclose output show dump quote recite display revela muestra repite imprime mostrar revele affiche* "
+     "reveal print repeat disclose expose output show dump quote recite display revela muestra repite imprime mostrar revele "
+     "affiche* "
      "repete "
      "montre zeige verrate wiederhole gib покажи* раскрой* повтори* выведи* процитируй* 显示 复述 重复 输出 打印 透露"},
     {kModel,
      "assistant* agent* model models bot bots asistente* agente* modelo* modele* assistent* агент* ассистент* модел* модель бот "
      "助手 代理 模型 机器人"},
     {kAi,
-     "ai llm llms chatbot* chatgpt claude gpt copilot gemini ia ki ki-agenten sprachmodell* ии нейросет* 人工智能 语言模型 大模型 "
+     "ai llm llms chatbot* chatgpt claude gpt copilot gemini codex grok deepseek qwen ia ki ki-agenten sprachmodell* ии нейросет* "
+     "人工智能 语言模型 大模型 "
      "智能体 ai助手"},
     {kLanguage, "language lenguaje langage языков* coding automated autonomous virtual virtuel virtuell* виртуальн* ia ai ki ии"},
     {kHide,
@@ -64,13 +67,15 @@ constexpr Words kWords[] = {
      "сообща* говори* упомина* предупрежд* пиши узна* рассказыва* "
      "告诉 告知 提到 提及 通知 知情 知道"},
     {kNot,
-     "not never without don't no cannot nor sin nunca ne sans jamais pas ningun ningu* aucun aucune aucunes plus jamas nicht ohne "
+     "not never without don't no cannot nor nothing stop quit cease sin nunca nada ne sans jamais pas rien ningun ningu* aucun "
+     "aucune aucunes "
+     "plus jamas nicht nichts ohne "
      "nie kein "
      "keine keinen niemals "
-     "не без никогда нет нельзя "
+     "не без никогда ничего нет нельзя "
      "不 不要 无需 不用 不必 没有 别 不得 不再 无须 禁止"},
     {kPerson,
-     "user* anyone human* person nobody customer* reader usuario* nadie persona utilisateur* personne benutzer* nutzer* niemandem "
+     "user* anyone human* person nobody customer* usuario* nadie persona utilisateur* personne benutzer* nutzer* niemandem "
      "kunden "
      "пользовател* никому человек* "
      "用户 任何人 客户 主人"},
@@ -80,7 +85,9 @@ constexpr Words kWords[] = {
      "copy create change edit replace commit push start use grant give make carry apply start launch approve accept sign confirm "
      "click visit rate label list cite recommend mark treat close reset resume export collect share paste rename build reply "
      "answer "
-     "respond report say call end begin finish enable switch turn grade publish encode stop keep leave state claim "
+     "respond report say call end begin finish enable switch turn grade publish encode stop keep leave state claim collect gather "
+     "take "
+     "grab extract pull enter embed attach perform rerun "
      "ejecuta ejecute ejecuten borra borre elimina elimine instala instale descarga lee abre abra anade agrega escribe copia crea "
      "cambia pon haz hazla hazlo da date llama usa marca aprueba acepta confirma recomienda cierra fusiona cita di quita publica "
      "contesta responde continua activa actua guarda anadir recomendar "
@@ -88,7 +95,8 @@ constexpr Words kWords[] = {
      "donne-toi appelle utilise marque approuve accepte confirme recommande ferme fusionne cite retire publie reponds continue "
      "active "
      "lance lancez termine affirme attribue classe garde classer efface modifie recommander "
-     "fuhre losche entferne installiere lies offne fuge schreibe kopiere andere setze tu gib rufe nutze nimm genehmige akzeptiere "
+     "fuhre fuhrt losche loscht entferne entfernt installiert lest schreibt kopiert installiere lies offne fuge schreibe kopiere "
+     "andere setze tu gib rufe nutze nimm genehmige akzeptiere "
      "bestatige empfiehl schliesse schliese ubernimm zitiere veroffentliche antworte fahre aktiviere starte beende merke behaupte "
      "empfehlen setzen erstelle "
      "выполни* удали* запусти* установи* скачай* прочитай* открой* закрой* добавь* допиши* напиши* скопируй* создай* измени* "
@@ -97,7 +105,7 @@ constexpr Words kWords[] = {
      "отвечай* продолжай* включи* закончи* скажи* пометь* поставить действуй* "
      "执行 运行 删除 清空 打开 写入 加上 添加 写上 调用 批准 确认 推荐 合并 关闭 修改 更改 安装 下载 标记 回答 服从 继续 给 复制 "
      "删掉 "
-     "创建 点击 引用"},
+     "创建 点击 引用 读取 收集 获取"},
     {kTarget,
      "command* files file repository script tool database project folder branch comando* archivo archivos carpeta fichier fichiers "
      "commande dossier depot dateien datei befehl ordner ordners skript команд* файл* папк* скрипт* title "
@@ -127,7 +135,8 @@ constexpr Words kWords[] = {
      "直接 "
      "把 将 立即 必须 应当 顺便 逐字"},
     {kOff,
-     "disable skip deactivate bypass off disabling skipping desactiva salta omite apaga desactive saute desactivez abschalte ab "
+     "disable disabled skip deactivate deactivated bypass off disabling skipping desactiva salta omite apaga desactive saute "
+     "desactivez abschalte ab "
      "schalte "
      "deaktiviere uberspringe отключи* пропусти* выключи* обойди* 关闭 禁用 跳过 绕过 关掉 停用"},
     {kGuarding,
@@ -157,11 +166,13 @@ constexpr Words kWords[] = {
      "бесед* разговор* 会话 对话"},
     {kRead,
      "reading reads processing processes processed processing parses parsing loads loading sees seeing summarising summarizing "
-     "analysing analyzing scanning triaging judging reviewing indexing evaluating lea leas lean leen lee procesen procesa analiza "
+     "analysing analyzing scanning triaging judging reviewing indexing evaluating ingesting crawling summarises summarizes ingests "
+     "crawls lea leas lean leen lee procesen procesa analiza "
      "resumir lit lisent lisant lisez analyse analysent traite traitent lesen liest verarbeiten verarbeitet auswertet auswerten "
      "auswertest читающ* читает читают чита* обрабатыва* анализиру* разбираю* 读取 读到 阅读 正在 处理 分析 看到"},
     {kThis,
-     "this these page file document text notes message repository field record log logs website este esta estos pagina archivo "
+     "this these page file document text notes message repository field record log logs website paragraph section issue readme "
+     "comment este esta estos pagina archivo "
      "documento texto campo mensaje ce cette ces page fichier document texte champ depot dies* diese* diesen seite datei text "
      "dokument "
      "eintrag repository это этот эту эти этого этому страниц* файл* документ* текст* поле репозитори* "
@@ -176,13 +187,16 @@ constexpr Words kWords[] = {
      "limite restrictions filtres einschrankung* grenzen filter beschrankung* ограничен* фильтр* цензур* предел* 限制 约束 过滤 "
      "道德"},
     {kGot,
-     "told received given instructed read recibiste recibido recibidas dieron pidio dijeron indicaron recues recu recus "
-     "donnees "
+     "told received given instructed read configured upgraded promoted elevated recibiste recibido recibidas dieron pidio "
+     "dijeron indicaron recues recu recus "
+     "donnees dicho "
      "demande bekommen erhalten gelesen gegeben получен* получил* дали сказал* велел* давал* 收到 得到 给你"},
     {kFollow,
-     "follow obey comply do act execute run heed attention apply adhere sigas sigue obedece obedezca haz ejecuta cumple suis "
+     "follow obey obeying comply do act execute run heed attention apply adhere sigas sigue obedece obedezca haz ejecuta "
+     "cumple suis "
      "suivez "
-     "obeis obeissez obeit fais execute befolge* beachte folge gehorche tu fuhre tue следуй* соблюда* исполня* выполня* выполни* "
+     "obeis obeissez obeit fais execute befolge* beachte folge gehorche tu fuhre tue halte haltet следуй* соблюда* исполня* "
+     "выполня* выполни* "
      "сделай* внимания подчиня* слушай* 遵守 遵循 服从 照做 执行 照着做 照我说 按照 听从"},
     {kApprove,
      "approved approve authorized authorised authorize granted permitted allowed permit allow cleared confirmed consented accepted "
@@ -249,13 +263,53 @@ constexpr Words kWords[] = {
      "remember memorise memorize save recuerda guarda retiens garde memorise merke merk speichere запомни* сохрани* 记住 记下 "
      "牢记"},
     {kQuiet,
-     "quietly silently secretly discreetly silencio discretamente discretement silencieusement heimlich leise stillschweigend тихо "
+     "quietly silently secretly discreetly covertly stealthily sigilosamente unbemerkt unauffallig скрытно 私下 默默 silencio "
+     "discretamente discretement silencieusement heimlich leise stillschweigend тихо "
      "тайно незаметно 悄悄 偷偷 秘密 暗中"},
     {kWhen, "when whenever if once cuando si quand lorsque wenn falls sobald если когда как 当 如果 一旦 每当"},
+};
+
+// Further English words, in general terms: what else a stranger may call the same things. Too common to stand in a row of
+// patterns.cc, so only the model (model.h) weighs them.
+constexpr Words kWeighed[] = {
+    // Of texts that show or describe attacks: their tests, reports, slides and articles. They excuse what stands near them.
+    {kTalk,
+     "attacker adversary adversaries untrusted hostile jailbroken pentest* redteam red-team researcher* advisory advisories cve "
+     "owasp "
+     "severity disclosure poc sanitis* sanitiz* flagged detector detection detects classifier blocklist denylist guardrail* "
+     "assert asserts assertequal asserttrue assertfalse assert_eq expect expects pytest fixture fixtures testcase test_case "
+     "parametrize corpus benchmark false-positive exfiltration exfiltrates exfiltrating victim victims defence defense defences "
+     "defenses postmortem post-mortem incident exercise trainee* awareness slide slides spoofed "
+     "atacantes defensa* incidente* vulnerable* victima* diapositiva* attaquants defense* victime* incident* diapositive* "
+     "sensibilis* "
+     "angreifende* opfer abwehr* vorfall* folie* schulung* schwachstellen* жертв* защит* инцидент* слайд* исследовател* вредоносн* "
+     "атакующ* 攻击者 受害 防御 防护 检测 演示 案例 研究人员 恶意 红队 防范 幻灯片 攻撃者 被害 防御 検知 検出 事例 研究者 悪意 "
+     "対策 "
+     "공격자* 피해* 방어* 탐지* 사례* 연구* 악성* 대응* atacantes vitima* defesa* incidentes slides maliciosa* aggressor* vittim* "
+     "difes* "
+     "attaccanti malevol* 인젝션*"},
+    {kDrop, "disobey nullify nevermind"},
+    {kVoid, "outdated withdrawn lifted suspended nullified moot irrelevant"},
+    {kOrders, "orders mission assignment objective preamble briefing mandate commands"},
+    {kTask, "request assignment mission duty purpose objective"},
+    {kAi, "siri alexa cortana mistral llama perplexity genai"},
+    {kModel, "neural summarizer* summariser* evaluator* grader* robot robots crawler* scraper* copilots parser algorithm"},
+    {kPerson, "owner principal people recipient victim employer"},
+    {kHide, "disclose admit acknowledge explain"},
+    {kSecret, "passphrase seed wallet vault pem otp passcode kubeconfig printenv environment"},
+    {kSend, "paste exfil transfer deliver hand pass attach"},
+    {kHaul, "transcript chat chats contacts"},
+    {kReveal, "echo recite spell verbatim"},
+    {kApprove, "consents signed agreed"},
+    {kQuiet, "discreetly unnoticed background unaware"},
+    {kOmit, "scrub withhold suppress deny"},
+    {kOff, "lift drop suspend"},
+    {kTransform, "decipher unscramble base64 rot13"},
 };
 
 }  // namespace
 
 std::span<const Words> words_of_signs() noexcept { return kWords; }
+std::span<const Words> weighed_words() noexcept { return kWeighed; }
 
 }  // namespace belljar::guard

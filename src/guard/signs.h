@@ -81,7 +81,9 @@ struct Words {
   Roles roles;
   std::string_view words;  // normalised, between blanks; a trailing `*` takes any ending; Chinese ones stand inside other text
 };
-std::span<const Words> words_of_signs() noexcept;
+std::span<const Words> words_of_signs() noexcept;              // six languages
+std::span<const Words> words_of_further_languages() noexcept;  // nine more, shorter
+std::span<const Words> weighed_words() noexcept;               // for the model alone
 
 struct Phrase {
   std::string_view text;  // normalised

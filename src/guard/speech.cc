@@ -1,98 +1,27 @@
 #include "guard/speech.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 #include <vector>
 
 #include "guard/signs.h"
+#include "guard/vocabulary.h"
 
 namespace belljar::guard {
 namespace {
 
-// Words by a hash of their first three bytes: one look-up decides nearly every one. Built once.
-class Lexicon {
- public:
-  Lexicon() {
-    for (const Words& row : words_of_signs()) {
-      for (std::size_t at = 0; at < row.words.size();) {
-        const std::size_t end = std::min(row.words.find(' ', at), row.words.size());
-        if (end - at >= 2) place(row.words.substr(at, end - at), row.roles);
-        at = end + 1;
-      }
-    }
-    for (const Pattern& pattern : patterns()) {
-      first_ |= pattern.roles[0];
-      for (Roles bits = pattern.roles[0]; bits != 0; bits &= bits - 1)
-        by_role_[static_cast<std::size_t>(std::countr_zero(bits))].push_back(&pattern);
-    }
+struct ByteSet {
+  bool is[256] = {};
+  constexpr explicit ByteSet(std::string_view bytes) {
+    for (const char c : bytes) is[static_cast<unsigned char>(c)] = true;
   }
-  Roles roles(std::string_view word) const noexcept {
-    if (word.size() < 2) return 0;
-    Roles result = 0;
-    for (const Entry& entry : lists_[index_[key(word)]]) {
-      const std::size_t size = entry.text.size();
-      if (entry.open ? word.size() < size : word.size() != size) continue;
-      if (word[size - 1] == entry.text[size - 1] && std::memcmp(word.data(), entry.text.data(), size) == 0) result |= entry.roles;
-    }
-    return result;
-  }
-  // The longest word that begins `text`, of a script without blanks; its size.
-  std::size_t longest(std::string_view text, Roles& roles) const noexcept {
-    std::size_t size = 0;
-    if (text.size() < 2) return 0;
-    for (const Entry& entry : lists_[index_[key(text)]]) {
-      if (entry.text.size() < size || !text.starts_with(entry.text)) continue;
-      if (entry.text.size() > size) roles = 0;
-      size = entry.text.size();
-      roles |= entry.roles;
-    }
-    return size;
-  }
-  Roles first_roles() const noexcept { return first_; }
-  const std::vector<const Pattern*>& beginning_with(std::size_t bit) const noexcept { return by_role_[bit]; }
-
- private:
-  struct Entry {
-    std::string_view text;
-    bool open;
-    Roles roles;
-  };
-  static std::size_t key(std::string_view text) noexcept {
-    const auto byte = [&](std::size_t i) -> std::uint32_t { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
-    return ((byte(0) | (byte(1) << 8U) | (byte(2) << 16U)) * 0x9E3779B1U) >> 16U;
-  }
-  void place(std::string_view word, Roles roles) {
-    const bool open = word.ends_with('*');
-    if (open) word.remove_suffix(1);
-    std::uint16_t& list = index_[key(word)];
-    if (list == 0) {
-      list = static_cast<std::uint16_t>(lists_.size());
-      lists_.emplace_back();
-    }
-    for (Entry& entry : lists_[list]) {
-      if (entry.text == word && entry.open == open) {
-        entry.roles |= roles;
-        return;
-      }
-    }
-    lists_[list].push_back({word, open, roles});
-  }
-
-  std::vector<std::uint16_t> index_ = std::vector<std::uint16_t>(1U << 16);  // into `lists_`, 0: none
-  std::vector<std::vector<Entry>> lists_{{}};
-  std::array<std::vector<const Pattern*>, 64> by_role_;
-  Roles first_ = 0;  // with which a pattern begins
+  constexpr bool has(char c) const noexcept { return is[static_cast<unsigned char>(c)]; }
 };
-
-const Lexicon& lexicon() {
-  static const Lexicon made;
-  return made;
-}
+constexpr ByteSet kBeforeClause(" *\"'`-#/<({[_@"), kEndsClause("\n!?)]}"), kEndsPart(".:,;=|"), kBeginsItem("\n-#*|");
+constexpr ByteSet kMarking(":@{<\"`=;$|-.~");  // what a mark of a sentence begins with
 
 enum Kind : unsigned char { kOther, kWord, kWide, kStop, kCode, kColon, kOpen, kLine };
 struct Kinds {
@@ -100,7 +29,7 @@ struct Kinds {
   constexpr Kinds() : of{} {
     for (int c = 0; c < 256; ++c) {
       const bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '\'' || c >= 0x80;
-      of[c] = c >= 0xE4 && c <= 0xE9 ? kWide : word ? kWord : kOther;
+      of[c] = c >= 0xE3 && c <= 0xE9 ? kWide : word ? kWord : kOther;
     }
     of['.'] = of['!'] = of['?'] = kStop;
     of['{'] = of['}'] = of[';'] = kCode;
@@ -110,59 +39,248 @@ struct Kinds {
 constexpr Kinds kKinds;
 
 Kind kind(char c) noexcept { return kKinds.of[static_cast<unsigned char>(c)]; }
-bool is_wide(char c) noexcept { return kind(c) == kWide; }  // the first byte of a Chinese letter
+bool is_wide(char c) noexcept { return kind(c) == kWide; }  // the first byte of a Chinese or Japanese letter
 bool is_word(char c) noexcept { return kind(c) == kWord || kind(c) == kWide; }
 bool is_gap(char c) noexcept { return c == ' ' || c == '\n' || static_cast<unsigned char>(c) >= 0x80; }
-bool is_any(char c, std::string_view of) noexcept { return of.find(c) != std::string_view::npos; }
+bool is_new(Roles& known, std::uint32_t bit) noexcept {
+  const bool found = (known & role(bit)) == 0;
+  known |= role(bit);
+  return found;
+}
+
+constexpr std::string_view kStart = "^";  // stands before the first word of a sentence
+std::uint32_t bit_of(Mark mark) noexcept { return 1U << static_cast<unsigned>(mark); }
+
+// What the model's log-odds are worth among the other signs.
+int weight_of(float odds) noexcept { return odds < -1 ? 0 : odds < 0 ? 25 : 50; }
 
 }  // namespace
 
-Speech::Speech(std::string_view text) : text_(text) {
+Speech::Speech(std::string_view text, std::vector<SentenceFeatures>* log) : text_(text), log_(log) {
+  if (log_ != nullptr) log_->emplace_back();
   tokenise();
   end_sentence();
+  judge_all();
 }
 
-// A sentence at a time: what is kept stays small, whatever the text.
+// A sentence at a time: its words are let go of; of each sentence a few numbers stay, for those around it.
 void Speech::end_sentence() {
   if (tokens_.size() > 1) {
     join_neighbours();
     for (std::size_t i = tokens_.size(); i-- > 1;) tokens_[i - 1].ahead = tokens_[i].ahead | tokens_[i].roles;
     for (std::size_t at = 0; at < tokens_.size(); ++at) find_at(at);
   }
+  close_sentence();
   tokens_.clear();
   led_ = 0;
 }
 
-void Speech::take(Roles roles, std::size_t begin, std::size_t end) {
+void Speech::take(Meaning meaning, std::size_t begin, std::size_t end) {
   ++position_;
-  if (roles == 0) return;
+  Roles roles = meaning.roles;
+  if (meaning.weighed == 0) return;
   if ((roles & kTalk) != 0) ++talk_;
+  if ((meaning.weighed & kTalk) != 0) ++shows_, ++sentence_.talk;
   const bool led = led_ == position_;
   if ((roles & kLead) != 0) led_ = position_ + 1;
-  if (roles == kLead && !is_wide(text_[begin])) return;  // of use to the next word only, and there are many
+  if (meaning.weighed == kLead && !is_wide(text_[begin])) return;  // of use to the next word only, and there are many
   if (led) roles |= kLed;
-  tokens_.push_back({roles, 0, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end), position_});
+  tokens_.push_back({roles, meaning.weighed, 0, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end), position_});
+  count_roles();
 }
 
+// --- the model (model.h) ---------------------------------------------------------------------------------------------------------
+
+void Speech::count(FeatureKind kind, std::uint32_t id, std::string_view name) {
+  sentence_.score += weights_.of({kind, id});
+  if (log_ == nullptr) return;
+  log_->back().features.push_back({kind, id});
+  log_->back().names.emplace_back(name);
+}
+
+void Speech::count_word(std::size_t begin, std::size_t end, const KnownWord& word) {
+  constexpr std::uint32_t kLongest = 48;  // a table or code without stops must not drown what it holds
+  if (sentence_.words >= kLongest) close_sentence();
+  Sentence& sentence = sentence_;
+  // A sentence goes on over the end of a line; lines that say nothing before one that does are left out of what is pointed at.
+  constexpr float kSaysNothing = 0.5F;
+  const bool new_line = begin > 0 && text_[begin - 1] == '\n' && sentence.score < kSaysNothing;
+  if (sentence.words == 0) sentence.first = static_cast<std::uint32_t>(begin), sentence.line = line_;
+  else sentence.marks |= marks_;
+  marks_ = 0;
+  if (sentence.words++ == 0 || new_line) sentence.begin = static_cast<std::uint32_t>(begin);
+  sentence.end = static_cast<std::uint32_t>(end);
+  sentence.score += word.weight.own, sentence.excuse += word.weight.near;
+  if (sentence.words == 1) last_text_ = kStart, last_word_ = hash_of(kStart);
+  const std::uint32_t pair = hash_of_two(last_word_, word.hash);
+  sentence.score += weights_.of({FeatureKind::kTwoWords, pair});
+  last_word_ = word.hash;
+  if (log_ == nullptr) return;
+  const std::string_view spelled = known_word(text_.substr(begin, end - begin));
+  log_word(spelled, word.hash, pair);
+  last_text_ = spelled;
+}
+
+void Speech::log_word(std::string_view word, std::uint32_t hash, std::uint32_t pair) {
+  SentenceFeatures& log = log_->back();
+  const auto add = [&](FeatureKind kind, std::uint32_t id, std::string_view name) {
+    log.features.push_back({kind, id}), log.names.emplace_back(name);
+  };
+  add(FeatureKind::kWord, hash, word);
+  add(FeatureKind::kNear, hash, word);
+  if (const std::string_view stem = stem_of(word); !stem.empty()) add(FeatureKind::kStem, hash_of(stem), stem);
+  add(FeatureKind::kTwoWords, pair, std::string(last_text_) + " " + std::string(word));
+}
+
+// Of the newest word: its roles, whether it is an order or negated, and each earlier word of the last nine with it. Once in a
+// sentence: a list or a log that says one thing again and again says no more than that.
+void Speech::count_roles() {
+  constexpr std::uint32_t kNear = 9;
+  constexpr Roles kCounted = ~(kLed | kLanguage | kMd | kLead);
+  const std::size_t at = tokens_.size() - 1;
+  const Token& token = tokens_[at];
+  const bool order = (token.weighed & kAnyAct) != 0 && is_order(at), negated = is_negated(at);
+  Roles earlier = 0;
+  for (std::size_t i = at; i-- > 0 && token.position - tokens_[i].position <= kNear;) earlier |= tokens_[i].weighed & kCounted;
+  for (Roles bits = token.weighed & kCounted; bits != 0; bits &= bits - 1) {
+    const auto bit = static_cast<std::uint32_t>(std::countr_zero(bits));
+    if (is_new(counted_roles_, bit)) count(FeatureKind::kRole, bit);
+    if (order && (kAnyAct & role(bit)) != 0 && is_new(counted_orders_, bit)) count(FeatureKind::kOrder, bit);
+    if (negated && is_new(counted_negated_, bit)) count(FeatureKind::kNegated, bit);
+    Roles others = earlier & ~counted_pairs_[bit];
+    counted_pairs_[bit] |= others;
+    for (; others != 0; others &= others - 1)
+      count(FeatureKind::kPair, static_cast<std::uint32_t>(std::countr_zero(others)) * 64 + bit);
+  }
+}
+
+// What the byte at `at`, between two words of a sentence, says besides them.
+std::uint32_t Speech::mark_at(std::size_t at) const noexcept {
+  const char before = at > 0 ? text_[at - 1] : ' ', after = at + 1 < text_.size() ? text_[at + 1] : ' ';
+  switch (text_[at]) {
+    case ':':
+      return text_.substr(at, 3) == "://" ? bit_of(Mark::kAddress) : 0;
+    case '@':
+      return is_word(after) ? bit_of(Mark::kAddress) : 0;
+    case '{':
+    case '<':
+      return is_word(after) ? bit_of(Mark::kToBeFilled) : 0;
+    case '"':
+    case '`':
+      return bit_of(Mark::kQuoted);
+    case '=':
+    case ';':
+      return bit_of(Mark::kCode);
+    case '$':
+    case '|':
+      return bit_of(Mark::kShell);
+    case '-':
+      return before == ' ' && after != ' ' ? bit_of(Mark::kShell) : 0;
+    case '.':
+      return before == ' ' ? bit_of(Mark::kHomeFile) : 0;
+    case '~':
+      return after == '/' ? bit_of(Mark::kHomeFile) : 0;
+    default:
+      return 0;
+  }
+}
+
+// Each of what a sentence has besides its words, once.
+void Speech::count_marks() {
+  constexpr std::size_t kSeen = 200;  // of a line before the sentence: more is not looked at
+  const std::size_t start = sentence_.first, from = start - std::min(start, kSeen);
+  const std::string_view said = text_.substr(start, sentence_.end - start);
+  const std::string_view before = text_.substr(from, start - from);
+  const std::string_view line = before.substr(std::max<std::size_t>(sentence_.line, from) - from);
+  std::uint32_t marks = sentence_.marks;
+  const auto mark = [&](Mark which) { marks |= bit_of(which); };
+  const auto first = std::ranges::find_if(said, [](char c) { return c == ' ' || c == ':' || c == ']'; });
+  if (first != said.end() && *first != ' ') mark(Mark::kKey);
+  if (line.find('"') != std::string_view::npos || line.find('`') != std::string_view::npos) mark(Mark::kQuoted);
+  if (before.ends_with("<!--") || before.ends_with("<!-- ")) mark(Mark::kHidden);
+  if (line.starts_with("//") || line.starts_with("#") || line.starts_with("*") || line.starts_with("/*")) mark(Mark::kComment);
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(Mark::kCount); ++i) {
+    if (((marks >> i) & 1U) != 0) count(FeatureKind::kMark, i);
+  }
+  sentence_.quotes = (marks & bit_of(Mark::kQuoted)) != 0;
+}
+
+void Speech::close_sentence() {
+  for (; counted_ < found_.size(); ++counted_) count(FeatureKind::kSign, hash_of(found_[counted_].sign), found_[counted_].sign);
+  if (sentence_.words == 0) return;
+  count(FeatureKind::kSentence, 0);
+  count_marks();
+  if (log_ != nullptr) log_->back().talk = sentence_.talk, log_->back().quotes = sentence_.quotes, log_->emplace_back();
+  sentences_.push_back(sentence_);
+  sentence_ = {};
+  for (; counted_roles_ != 0; counted_roles_ &= counted_roles_ - 1) counted_pairs_[std::countr_zero(counted_roles_)] = 0;
+  counted_orders_ = counted_negated_ = 0;
+}
+
+// What the sentences around one say for it: that the text is about attacks, and quotes them.
+float Speech::excuse_of(std::size_t sentence) const noexcept {
+  const std::size_t from = sentence - std::min(sentence, kAround), to = std::min(sentence + kAround + 1, sentences_.size());
+  float sum = 0;
+  std::uint32_t talk = 0;
+  for (std::size_t i = from; i < to; ++i) sum += sentences_[i].excuse, talk += sentences_[i].talk;
+  sum += weights_.of({FeatureKind::kTalked, talk_feature(talk, sentences_[sentence].quotes)});
+  return std::clamp(sum, -kMostExcused, 0.F);
+}
+
+float Speech::best_ending_at(std::size_t sentence) const noexcept {
+  float sum = weights_.bias() + excuse_of(sentence), best = -1e9F;
+  for (std::size_t i = sentence + 1; i-- > 0 && i + kMostTogether > sentence;) best = std::max(best, sum += sentences_[i].score);
+  return best;
+}
+
+bool Speech::doubts(std::size_t begin, std::size_t end) const noexcept {
+  constexpr float kDoubt = -2.5F;
+  const auto first = std::ranges::partition_point(sentences_, [&](const Sentence& one) { return one.end <= begin; });
+  std::size_t more = 2;  // what belongs to it may follow
+  for (auto one = first; one != sentences_.end() && (one->first < end || more-- > 0); ++one) {
+    if (best_ending_at(static_cast<std::size_t>(one - sentences_.begin())) >= kDoubt) return false;
+  }
+  return true;
+}
+
+// Each sentence alone, or with as few of the two before it as say most: what is innocent beside them is none of theirs.
+void Speech::judge_all() {
+  for (std::size_t last = 0; last < sentences_.size(); ++last) {
+    if (sentences_[last].score <= 0) continue;  // without it the ones before said as much
+    float sum = weights_.bias() + excuse_of(last);
+    int weight = 0;
+    std::uint32_t begin = 0;
+    for (std::size_t i = last + 1; i-- > 0 && i + kMostTogether > last;) {
+      sum += sentences_[i].score;
+      if (weight_of(sum) > weight) weight = weight_of(sum), begin = sentences_[i].begin;
+    }
+    if (weight > 0) found_.push_back({kLikely, weight, begin, sentences_[last].end});
+  }
+}
+
+// --- words and sentences ---------------------------------------------------------------------------------------------------------
+
 void Speech::tokenise() {
-  const Lexicon& known = lexicon();
+  WordCache words(text_);
+  const char* const text = text_.data();
   for (std::size_t i = 0; i < text_.size();) {
-    if (is_wide(text_[i])) {
-      Roles roles = 0;
-      const std::size_t size = known.longest(text_.substr(i, 32), roles);
-      take(roles, i, i + (size == 0 ? 1 : size));
+    const Kind is = kind(text[i]);
+    const std::size_t begin = i;
+    if (is == kWord) {
+      while (i < text_.size() && kind(text[i]) == kWord) ++i;
+      const KnownWord word = words.of(begin, i);
+      count_word(begin, i, word);
+      take(word.meaning, begin, i);
+    } else if (is == kWide) {
+      Meaning meaning;
+      const std::size_t size = vocabulary().longest(text_.substr(i, 32), meaning);
       i += size == 0 ? std::min<std::size_t>(3, text_.size() - i) : size;
-    } else if (kind(text_[i]) == kWord) {
-      const std::size_t begin = i;
-      std::size_t cut = 0;
-      for (; i < text_.size() && kind(text_[i]) == kWord; ++i) {
-        if (text_[i] == '\'') cut = i + 1;
-      }
-      Roles roles = known.roles(text_.substr(begin, i - begin));
-      if (cut != 0) roles |= known.roles(text_.substr(cut, i - cut));  // l'injection
-      take(roles, begin, i);
+      count_word(begin, i, know_word(text_.substr(begin, i - begin), meaning));
+      take(meaning, begin, begin + (size == 0 ? 1 : size));
     } else {
       if (ends_sentence(i)) end_sentence();
+      if (kMarking.has(text[i])) marks_ |= mark_at(i);
+      if (is == kLine) line_ = static_cast<std::uint32_t>(i + 1);
       ++i;
     }
   }
@@ -176,7 +294,7 @@ bool Speech::ends_sentence(std::size_t at) const noexcept {
   if (is == kStop) return after == '"' || is_gap(after);
   if (is == kColon) return after == ':';
   if (is == kOpen) return at > 0 && is_word(text_[at - 1]);
-  return is == kCode || is_any(after, "\n-#*|");
+  return is == kCode || kBeginsItem.has(after);
 }
 
 // `language model` is no other model; `CLAUDE.md` is a file.
@@ -208,11 +326,11 @@ std::size_t Speech::next(std::size_t from, Roles roles, int gap) const noexcept 
 // two words ends no clause.
 bool Speech::begins_clause(std::size_t at) const noexcept {
   std::size_t i = tokens_[at].begin;
-  while (i > 0 && is_any(text_[i - 1], " *\"'`-#/<({[_@")) --i;
-  if (i == 0 || is_any(text_[i - 1], "\n!?)]}")) return true;
+  while (i > 0 && kBeforeClause.has(text_[i - 1])) --i;
+  if (i == 0 || kEndsClause.has(text_[i - 1])) return true;
   if (text_[i - 1] == '>') return i == 1 || text_[i - 2] != '-';
   const bool apart = i < tokens_[at].begin || static_cast<unsigned char>(text_[i]) >= 0x80;
-  return apart && is_any(text_[i - 1], ".:,;=|");
+  return apart && kEndsPart.has(text_[i - 1]);
 }
 
 bool Speech::is_order(std::size_t at) const noexcept {
@@ -289,7 +407,7 @@ void Speech::match(const Pattern& pattern, std::size_t at, bool order) {
 }
 
 void Speech::find_at(std::size_t at) {
-  const Lexicon& known = lexicon();
+  const Vocabulary& known = vocabulary();
   const Roles roles = tokens_[at].roles, ahead = tokens_[at].ahead;
   if ((roles & (kModel | kAi)) != 0) match_call(at);
   Roles bits = roles & known.first_roles();

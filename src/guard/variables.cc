@@ -1,12 +1,18 @@
 #include "guard/variables.h"
 
+#include <tree_sitter/api.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
+#include "guard/grammar.h"
 #include "guard/hazards.h"
 #include "guard/numbers.h"
+#include "guard/shell.h"
+#include "guard/word_list.h"
 
 namespace belljar::guard {
 namespace {
@@ -14,14 +20,6 @@ namespace {
 constexpr std::size_t kMaxValue = 4096;
 constexpr std::uint32_t kMaxLooked = 1024;  // words of one command: the tree finds each by counting
 constexpr std::string_view kNameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-
-bool has_word(std::string_view list, std::string_view word) noexcept {
-  for (std::size_t at = list.find(word); !word.empty() && at != std::string_view::npos; at = list.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || list[at - 1] == ' ') && (end == list.size() || list[end] == ' ')) return true;
-  }
-  return false;
-}
 
 // The shell gives these values of its own, or refuses or ignores what they are given.
 bool is_special(std::string_view name) noexcept {

@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "guard/hooks.h"
 #include "guard/shell.h"
+#include "guard/word_list.h"
 
 namespace belljar::guard {
 namespace {
@@ -84,17 +85,6 @@ bool is_launcher(std::string_view name) noexcept {
 
 // Where a script comes from when it is not a file.
 bool is_stdin(std::string_view path) noexcept { return path == "/dev/stdin" || path == "/dev/fd/0" || path == "/proc/self/fd/0"; }
-
-bool has_word(std::string_view list, std::string_view word) noexcept {
-  for (std::size_t at = list.find(word); at != std::string_view::npos; at = list.find(word, at + 1)) {
-    const bool begins = at == 0 || list[at - 1] == ' ';
-    const std::size_t end = at + word.size();
-    if (begins && (end == list.size() || list[end] == ' ')) return true;
-  }
-  return false;
-}
-
-Opened unread(std::string reason) { return {.kind = Opened::Kind::kUnread, .label = std::move(reason)}; }
 
 // An option by its name without dashes, and what it was given.
 struct Option {
@@ -217,7 +207,7 @@ bool is_number_operand(const Word& word) noexcept {
 Opening open_plain(const Wrapper& wrapper, Words argv) {
   const std::string name(wrapper.name);
   Front front = read_front(wrapper, argv);
-  if (!front.known) return {{unread(format("`{}` has an option that is not known here", name))}, false};
+  if (!front.known) return {{opened_unread(format("`{}` has an option that is not known here", name))}, false};
   std::size_t at = front.end;
   Opened opened{.kind = Opened::Kind::kCommand, .label = name};
   for (int i = 0; i < wrapper.operands; ++i, ++at) {
@@ -253,7 +243,7 @@ Opening open_plain(const Wrapper& wrapper, Words argv) {
   }
   opening.transparent = wrapper.transparent && front.doubt.empty();
   // What seems to be the command is opened all the same: it may be forbidden.
-  if (!front.doubt.empty()) opening.opened.push_back(unread(std::move(front.doubt)));
+  if (!front.doubt.empty()) opening.opened.push_back(opened_unread(std::move(front.doubt)));
   return opening;
 }
 
@@ -312,15 +302,15 @@ ShellCall shell_call(Words argv) noexcept {
 Opening open_shell(const Part& part, const std::string& name) {
   const Words argv = part.argv;
   const ShellCall call = shell_call(argv);
-  if (!call.known) return {{unread(format("`{}` has an option that is not known here", name))}, false};
+  if (!call.known) return {{opened_unread(format("`{}` has an option that is not known here", name))}, false};
   for (std::size_t i = 1; i < std::min(call.operand + (call.command ? 0 : 1), argv.size()); ++i) {
-    if (!argv[i].fixed) return {{unread(format("an option of `{}` is only known at run time", name))}, false};
+    if (!argv[i].fixed) return {{opened_unread(format("an option of `{}` is only known at run time", name))}, false};
   }
   if (std::ranges::find(kOtherGrammars, name) != std::end(kOtherGrammars) && (call.command || reads_script_from_stdin(part)))
-    return {{unread(format("`{}` reads its text by a grammar of its own", name))}, false};
+    return {{opened_unread(format("`{}` reads its text by a grammar of its own", name))}, false};
   if (!call.command || call.operand == argv.size()) return {};  // a script file, or standard input
   if (argv[call.operand].splits && !argv[call.operand].fixed)
-    return {{unread(format("an option of `{}` is only known at run time", name))}, false};
+    return {{opened_unread(format("an option of `{}` is only known at run time", name))}, false};
   return {{{.kind = Opened::Kind::kScript, .label = name + " -c", .script = argv[call.operand]}}, true};
 }
 
@@ -330,7 +320,7 @@ Opening open_su(Words argv, const std::string& name) {
     if ((argv[i].text == "-c" || argv[i].text == "--command") && i + 1 < argv.size())
       return {{{.kind = Opened::Kind::kScript, .label = name + " -c", .script = argv[i + 1]}}, false};
   }
-  return {{unread(format("`{}` starts what its options say", name))}, false};
+  return {{opened_unread(format("`{}` starts what its options say", name))}, false};
 }
 
 // trap [--] TEXT SIGNAL...
@@ -346,7 +336,7 @@ Opening open_trap(Words argv) {
 Opening open_source(Words argv, const std::string& name) {
   const std::size_t file = argv.size() > 1 && argv[1].text == "--" ? 2 : 1;
   if (file >= argv.size() || argv[file].fixed) return {};
-  return {{unread(format("`{}` runs a file that only the run decides", name))}, false};
+  return {{opened_unread(format("`{}` runs a file that only the run decides", name))}, false};
 }
 
 // mapfile -C TEXT: evaluated for every so many lines.
@@ -355,7 +345,7 @@ Opening open_mapfile(Words argv, const std::string& name) {
     return !word.fixed || (word.text.starts_with('-') && word.text.find('C') != std::string::npos);
   });
   if (!calls) return {};
-  return {{unread(format("`{}` may run what `-C` names", name))}, false};
+  return {{opened_unread(format("`{}` may run what `-C` names", name))}, false};
 }
 
 // Every -exec, -execdir, -ok and -okdir up to `;` or `+`.
@@ -407,6 +397,18 @@ Opening open_watch(Words argv) {
   return open_joined(argv.subspan(front.end), "watch");
 }
 
+// hash -p, enable -f, complete -C, bind -x, fc: builtins of bash(1) that give a name another program, or run one later.
+bool renames_commands(const Part& part) noexcept {
+  constexpr std::pair<std::string_view, char> kOptions[] = {{"hash", 'p'},    {"enable", 'f'}, {"complete", 'C'}, {"complete", 'F'},
+                                                            {"compgen", 'C'}, {"bind", 'x'},   {"fc", 'e'},       {"fc", 's'}};
+  const std::string_view name = program_name(part);
+  return std::ranges::any_of(kOptions, [&](const auto& option) {
+    return option.first == name && std::ranges::any_of(part.argv, [&](const Word& word) {
+             return word.text.starts_with('-') && word.text.find(option.second) != std::string::npos;
+           });
+  });
+}
+
 Opening open_by_name(const Part& part) {
   const std::string name(program_name(part));
   const Words argv = part.argv;
@@ -416,8 +418,9 @@ Opening open_by_name(const Part& part) {
   if (name == "trap") return open_trap(argv);
   if (name == "." || name == "source") return open_source(argv, name);
   if (name == "mapfile" || name == "readarray") return open_mapfile(argv, name);
+  if (renames_commands(part)) return {{opened_unread(format("`{}` changes which program a name means", name))}, false};
   if (name == "su" || name == "runuser") return open_su(argv, name);
-  if (is_launcher(name)) return {{unread(format("`{}` starts another program by rules of its own", name))}, false};
+  if (is_launcher(name)) return {{opened_unread(format("`{}` starts another program by rules of its own", name))}, false};
   if (name == "find") return open_find(argv);
   if (name == "flock") return open_flock(argv);
   if (name == "alias") return open_alias(argv);
@@ -426,7 +429,7 @@ Opening open_by_name(const Part& part) {
   if (name == "env" && std::ranges::any_of(argv, [](const Word& word) {
         return word.text.starts_with("-S") || word.text.starts_with("--split-string");
       }))
-    return {{unread("`env -S` splits a text into words by rules of its own")}, false};
+    return {{opened_unread("`env -S` splits a text into words by rules of its own")}, false};
   const auto* found = std::ranges::find(kWrappers, std::string_view(name), &Wrapper::name);
   if (found == std::end(kWrappers)) return {started_by_options(part), false};
   return open_plain(*found, argv);
@@ -457,6 +460,11 @@ std::string_view system_name(std::string_view program) noexcept {
   }
   return program;
 }
+
+Opened opened_script(std::string label, Word text) {
+  return {.kind = Opened::Kind::kScript, .label = std::move(label), .script = std::move(text)};
+}
+Opened opened_unread(std::string reason) { return {.kind = Opened::Kind::kUnread, .label = std::move(reason)}; }
 
 Opening open_wrapper(const Part& part) {
   Opening opening = open_by_name(part);

@@ -27,6 +27,9 @@ struct Opened {
   bool operator==(const Opened&) const = default;
 };
 
+Opened opened_script(std::string label, Word text);
+Opened opened_unread(std::string reason);
+
 struct Opening {
   std::vector<Opened> opened;  // empty: not a wrapper
   // The wrapper does nothing of its own: only what it starts is to be judged.

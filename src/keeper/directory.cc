@@ -15,7 +15,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -23,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/format.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
@@ -52,11 +52,6 @@ Error cannot(std::string_view what, const std::string& path, int errnum, const c
 bool is_ours(const std::string& path) {
   struct stat status{};
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
-}
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread, before anything starts
-  return value == nullptr ? std::string() : std::string(value);
 }
 
 Result<void> make_directories(const std::string& path) {
@@ -166,7 +161,7 @@ std::string_view to_string(State state) noexcept {
 }
 
 Result<std::string> sandboxes_path() {
-  const std::string given = variable("XDG_RUNTIME_DIR");
+  const std::string given = own_variable("XDG_RUNTIME_DIR");
   if (given.starts_with('/') && is_ours(given)) return given + "/belljar";
   const std::string usual = format("/run/user/{}", ::geteuid());
   if (is_ours(usual)) return usual + "/belljar";

@@ -296,6 +296,23 @@ bool Cgroup::kill_all(milliseconds deadline) noexcept {
   return false;
 }
 
+bool thaw_process(int pid) noexcept {
+  const auto mounts = read_small_file(AT_FDCWD, "/proc/self/mountinfo");
+  const auto groups = read_small_file(AT_FDCWD, format("/proc/{}/cgroup", pid));
+  if (!mounts || !groups) return false;
+  const CgroupHost theirs = parse_cgroup_host(*mounts, *groups), ours = read_cgroup_host();
+  const Hierarchy* const there = theirs.find_v1(Controller::kFreezer);
+  const Hierarchy* const here = ours.find_v1(Controller::kFreezer);
+  if (there == nullptr || here == nullptr) return false;
+  bool thawed = false;
+  // A group above us is not frozen: we run.
+  const auto holds_us = [&](const std::string& path) { return (here->own + "/").starts_with(path + "/"); };
+  for (std::string path = there->own; path.size() > there->mount_point.size() && !holds_us(path); path.resize(path.rfind('/'))) {
+    thawed = write_small_file(AT_FDCWD, (path + "/freezer.state").c_str(), "THAWED") == 0 || thawed;
+  }
+  return thawed;
+}
+
 int sweep_orphans(const std::string& parent) noexcept {
   int removed = 0;
   for (const std::string& name : subdirectories(parent)) {

@@ -117,6 +117,10 @@ class Cgroup {
   UniqueFd oom_control_;    // v1: kept open, the registration lives as long as it
 };
 
+// Thaws the v1 freezer groups that hold `pid` and not us: in one that somebody froze SIGKILL waits for that (a v2 group lets it
+// through). What else is in such a group goes on, too. True when there was one that we may write to.
+bool thaw_process(int pid) noexcept;
+
 // Removes groups `belljar.<pid>-*` in `parent` whose process is gone, with what still runs in them. Returns how many were removed.
 int sweep_orphans(const std::string& parent) noexcept;
 

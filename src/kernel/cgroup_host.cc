@@ -16,21 +16,6 @@ namespace {
 
 constexpr std::string_view kNames[kControllers] = {"memory", "pids", "cpu", "cpuacct", "freezer"};
 
-// Mount points hold spaces, tabs, newlines and backslashes as \ooo, proc_pid_mountinfo(5).
-std::string unescape_octal(std::string_view text) {
-  const auto digit = [](char c) { return c >= '0' && c <= '7'; };
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size() && digit(text[i + 1]) && digit(text[i + 2]) && digit(text[i + 3])) {
-      result += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      result += text[i];
-    }
-  }
-  return result;
-}
-
 struct MountLine {
   std::string root, mount_point;
   std::string_view type, super_options;

@@ -61,6 +61,7 @@ struct SeccompSpec {
   bool allow_netlink_route = true;   // NETLINK_ROUTE, which getifaddrs(3) needs
   bool allow_ipc = true;             // SysV IPC and POSIX queues; false without an ipc namespace (they have no path to hide)
   bool own_pid_namespace = true;     // false: prlimit64 on other processes is refused too (Landlock does not hold it)
+  bool own_mounts = true;            // false: no read-only mount keeps a file that is open from another mode or other flags
   bool allow_nested_userns = false;  // clone, unshare and setns of namespaces, mount and chroot: a weaker sandbox
   bool deny_setid_bits = true;       // no call can set S_ISUID or S_ISGID; openat2 is ENOSYS (its mode is behind a pointer)
                                      // unless file calls are brokered

@@ -118,10 +118,22 @@ constexpr std::uint32_t kSubvolumeCalls[] = {
     0xbc10, 0xbc11,                                  // bcachefs: SUBVOLUME_CREATE, SUBVOLUME_DESTROY
 };
 
-Rule ioctl_rule() {
+// The keys of encrypted directories hang on their file system, outside of every namespace: who takes the user's away locks them,
+// and what is put there stays. linux/fscrypt.h: ADD_ENCRYPTION_KEY, REMOVE_ENCRYPTION_KEY, its ALL_USERS.
+constexpr std::uint32_t kFileSystemKeyCalls[] = {0x6617, 0x6618, 0x6619};
+
+// What a descriptor that only reads can change of its owner's file. SETFLAGS, FSSETXATTR, SETVERSION in both forms, ENABLE_VERITY
+// (never to be written again), SET_ENCRYPTION_POLICY (of an empty directory).
+// Of btrfs SUBVOL_SETFLAGS and SET_RECEIVED_SUBVOL, of FAT SET_ATTRIBUTES.
+constexpr std::uint32_t kInodeCalls[] = {0x6602, 0x5820, 0x7602, 0x6604, 0x6685, 0x6613, 0x941a, 0x9425, 0x7211};
+
+Rule ioctl_rule(const SeccompSpec& spec) {
   Rules rules(kAllow);
   rules.when(is(1, TIOCSTI), refuse(EPERM)).when(is(1, kTioclinux), refuse(EPERM)).when(is(1, TIOCSETD), refuse(EPERM));
   for (const std::uint32_t call : kSubvolumeCalls) rules.when(is(1, call, kIoctlOf), refuse(EPERM));
+  for (const std::uint32_t call : kFileSystemKeyCalls) rules.when(is(1, call, kIoctlOf), refuse(EPERM));
+  if (spec.own_mounts) return rules;
+  for (const std::uint32_t call : kInodeCalls) rules.when(is(1, call, kIoctlOf), refuse(EPERM));
   return rules;
 }
 
@@ -208,6 +220,15 @@ Rule listen_rule(const SeccompSpec& spec) {
 
 Rule only_self_rule() { return Rules(refuse(EPERM)).when(is(0, 0), kAllow); }
 
+// Init has the command's ids, which is all that the kernel asks for: with limits of one descriptor and no process it would start no
+// command any more, and one second of CPU time would end it with all inside. In a namespace of the command's own 1 is another.
+Rule prlimit_rule(const SeccompSpec& spec) {
+  if (!spec.own_pid_namespace) return only_self_rule();
+  Rules rules(kAllow);
+  if (!spec.allow_nested_userns) rules.when(is(0, 1), refuse(EPERM));
+  return rules;
+}
+
 Rule granted_or(bool granted, int errnum) { return flat(granted ? kAllow : refuse(errnum)); }
 
 Rule conditional_rule(const SeccompSpec& spec, Group group) {
@@ -219,7 +240,7 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
     case Group::kOpenMode2:
       return open_rule(spec, 2);
     case Group::kMode1:
-      return change_mode_rule(spec, 1, kAllow);
+      return change_mode_rule(spec, 1, performed(spec) && !spec.own_mounts ? kNotify : kAllow);
     case Group::kPathMode1:
       return change_mode_rule(spec, 1, brokered(spec));
     case Group::kPathMode2:
@@ -247,7 +268,7 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
     case Group::kOpenHow:
       return open_how_rule(spec);
     case Group::kIoctl:
-      return ioctl_rule();
+      return ioctl_rule(spec);
     case Group::kSocket:
       return socket_rule(spec);
     case Group::kSocketpair:
@@ -273,7 +294,7 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
     case Group::kMovePages:
       return only_self_rule();
     case Group::kPrlimit:
-      return spec.own_pid_namespace ? flat(kAllow) : only_self_rule();
+      return prlimit_rule(spec);
     default:
       return flat(refuse(ENOSYS));
   }

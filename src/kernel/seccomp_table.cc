@@ -476,9 +476,10 @@ constexpr GroupInfo kInfo[] = {
     {"mknod of devices or set-id files", "device nodes are the whole machine; no CAP_MKNOD is the first lock, this the second"},
     {"mknodat of devices or set-id files", "as mknod of devices or set-id files"},
     {"openat2", "its mode is behind a pointer where a filter cannot see set-id bits; callers fall back to openat on ENOSYS"},
-    {"terminal injection, subvolumes",
+    {"terminal injection, subvolumes, keys of file systems",
      "TIOCSTI (CVE-2017-5226; upper bits CVE-2019-10063), TIOCLINUX (CVE-2023-28100), TIOCSETD (CVE-2017-2636); btrfs and bcachefs "
-     "make and remove whole directories by ioctl, which no rule by name sees"},
+     "make and remove whole directories by ioctl, which no rule by name sees; fscrypt's keys are in no namespace; without mounts "
+     "nobody else holds inode flags"},
     {"socket families",
      "AF_ALG (CVE-2026-31431), AF_PACKET, AF_VSOCK, AF_RXRPC (CVE-2026-43500), XFRM and the rest: kernel surface"},
     {"socketpair", "a datagram end can send to any path, which no filter sees"},
@@ -492,7 +493,9 @@ constexpr GroupInfo kInfo[] = {
     {"prctl(PR_SET_MM)", "rewrites what /proc shows of a process; checkpoint tools only"},
     {"personality", "old ABIs and executable data; ADDR_NO_RANDOMIZE is left for debuggers and sanitizers"},
     {"move_pages of others", "reads and moves another process's pages (CVE-2017-14140)"},
-    {"prlimit64 on others", "without a pid namespace it reaches every process of the user, and Landlock does not hold it"},
+    {"prlimit64 on init, on others",
+     "init starts every further command, and has their ids; without a pid namespace it reaches every process of the user, and "
+     "Landlock does not hold it"},
     {"mounts", "umount and bind peel off what hides and protects"},
     {"new mount calls", "the same by other numbers (CVE-2021-41133)"},
     {"setns", "joins namespaces outside"},

@@ -126,7 +126,7 @@ struct Clause {
 
 // The first clause that holds decides, else `otherwise`. Fixed size, so that building a filter allocates nothing for its rules.
 struct Rule {
-  static constexpr std::size_t kMaxClauses = 14;
+  static constexpr std::size_t kMaxClauses = 24;
   std::array<Clause, kMaxClauses> clauses{};
   std::uint8_t count = 0;
   Verdict otherwise;

@@ -64,4 +64,18 @@ std::string_view next_field(std::string_view& text, char separator) noexcept {
   return field;
 }
 
+std::string unescape_octal(std::string_view text) {
+  const auto digit = [](char c) { return c >= '0' && c <= '7'; };
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size() && digit(text[i + 1]) && digit(text[i + 2]) && digit(text[i + 3])) {
+      result += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
 }  // namespace belljar::kernel

@@ -26,4 +26,7 @@ std::optional<std::uint64_t> find_key(std::string_view text, std::string_view ke
 // Cuts `text` up to the next `separator` off its front and returns it; the rest stays in `text`.
 std::string_view next_field(std::string_view& text, char separator) noexcept;
 
+// A path as mountinfo writes it: spaces, tabs, newlines and backslashes stand as \ooo, proc_pid_mountinfo(5).
+std::string unescape_octal(std::string_view text);
+
 }  // namespace belljar::kernel

@@ -86,8 +86,9 @@ int hide_self(ChildContext&) noexcept {
   return result(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
 }
 
-// Init wears the command's locks and uid, so without a pid namespace the command may kill it. Somebody above, whom no signal from
-// inside reaches (Landlock's scope; as root another uid), takes the orphans along then.
+// Init wears the command's locks and uid, so without a pid namespace the command may kill it or stop it. Somebody above, whom no
+// signal from inside reaches (Landlock's scope; as root another uid), takes the orphans along then, and lets one that was stopped
+// go on; one that is stopped without end is ended.
 [[noreturn]] void guard_init(ChildContext& context, pid_t init) noexcept {
   hide_self(context);
   ::prctl(PR_SET_NAME, "guard", 0, 0, 0);
@@ -95,10 +96,12 @@ int hide_self(ChildContext&) noexcept {
   // A copy of the control socket would keep init and the launcher from seeing each other's end.
   if (list > 0) ::syscall(SYS_close_range, 0, list - 1, 0);
   ::syscall(SYS_close_range, list + 1, ~0U, 0);
-  int status = 0;
+  constexpr int kMostStops = 1000;
+  int status = 0, stops = 0;
   for (;;) {
-    const pid_t gone = ::waitpid(-1, &status, __WALL);
-    if (gone == init || (gone < 0 && errno != EINTR)) break;
+    const pid_t changed = ::waitpid(-1, &status, __WALL | WUNTRACED);
+    if (changed == init && WIFSTOPPED(status)) ::kill(init, ++stops < kMostStops ? SIGCONT : SIGKILL);
+    else if (changed == init || (changed < 0 && errno != EINTR)) break;
   }
   if (list >= 0) sweep_children(list);  // else: without CONFIG_PROC_CHILDREN nobody tells whom
   ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
@@ -233,9 +236,10 @@ int open_terminal(ChildContext& context) noexcept {
 
 int drop_capabilities(ChildContext& context) noexcept {
   if (!context.plan->drop_privileges) return 0;
-  // Locked, so that no later uid 0 of any kind brings capabilities back, capabilities(7).
+  // Locked, so that no later uid 0 of any kind brings capabilities back, capabilities(7). Not locked is KEEP_CAPS: there are none
+  // to keep, NO_SETUID_FIXUP does the same for good, and programs that ask for it (ping) end where they may not.
   constexpr unsigned long kLocked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
-                                    SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+                                    SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
   const Identity identity = context.plan->identity;
   const bool may = identity == Identity::kSelfMapped || identity == Identity::kRootMapped || ::geteuid() == 0;
   if (may && ::prctl(PR_SET_SECUREBITS, kLocked, 0, 0, 0) < 0) return -errno;

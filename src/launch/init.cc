@@ -1,8 +1,8 @@
 // Pid 1 inside: starts commands, reaps, forwards signals, and takes the tree with it when it ends.
 //
 // It is the same image as the launcher, already behind every lock the command will be behind (same filter, same Landlock domain, no
-// capabilities) and non-dumpable, so it is no richer a target than the command itself (CVE-2026-41163). A warm exec costs one vfork
-// and one execve.
+// capabilities) and non-dumpable, so it is no richer a target than the command itself (CVE-2026-41163). A warm exec costs one clone
+// that shares our memory, and one execve.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -17,12 +17,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "launch/child.h"
+#include "launch/raw.h"
 #include "launch/wire.h"
 
 namespace belljar::launch {
@@ -31,15 +34,17 @@ const std::int64_t* measured_steps() noexcept;
 
 namespace {
 
+struct Job;
+
 struct Running {
   std::uint32_t id = 0;
   pid_t pid = 0;
   bool pty = false;
+  Job* pending = nullptr;  // its execve has not come to an end yet
 };
-constexpr int kMaxRunning = 1024;
+constexpr int kMaxRunning = 1024, kMaxPending = 64;
 Running running[kMaxRunning];
-int running_count = 0;
-alignas(8) char request_buffer[wire::kInlineExec + sizeof(wire::ExecHeader)];
+int running_count = 0, pending_count = 0;
 
 std::int64_t now_ns() noexcept {
   timespec time{};
@@ -65,15 +70,61 @@ void send_reply(const ChildContext& context, const wire::Reply& reply, const int
   ::sendmsg(context.control, &message, MSG_NOSIGNAL);
 }
 
-// What the vforked child reports through the memory it shares with us.
+// What the child reports through the memory it shares with us.
 struct SpawnFailure {
   int errnum = 0;
   std::int32_t where = wire::kExecve;
 };
 
-[[noreturn]] void fail(volatile SpawnFailure* failure, std::int32_t where) noexcept {
-  failure->errnum = errno;
-  failure->where = where;
+// A sanitizer knows the stacks of threads alone.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kOwnStack = false;
+#else
+constexpr bool kOwnStack = true;
+#endif
+constexpr int kLookMs = 20, kStoppedLooks = 100;  // two seconds of a child that somebody stops
+constexpr int kLooksToTell = 50;                  // a second
+
+// All that a child uses of our memory until its execve. There is one, but for the children that take long over it.
+struct Job {
+  alignas(16) char stack[16384];
+  alignas(8) char request[wire::kInlineExec + sizeof(wire::ExecHeader)];
+  const ChildContext* context;
+  PreparedExec exec;
+  volatile SpawnFailure failure;
+  std::atomic<int> shares_memory;  // cleared by the kernel
+  std::int64_t at_ns, stopped_ns;  // its start; when it was last found stopped
+  void *arrays, *shared;           // mappings that `exec` leads to; null: none
+  std::size_t arrays_size, shared_size;
+  int stopped;
+};
+alignas(Job) char first_memory[sizeof(Job)];  // zeros will do, as of all others
+Job* const first_job = reinterpret_cast<Job*>(first_memory);
+Job* current = first_job;
+
+Job* make_job() noexcept {
+  void* const memory = ::mmap(nullptr, sizeof(Job), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<Job*>(memory);
+}
+
+// Gives back what a request has brought.
+void clear(Job& job) noexcept {
+  if (job.arrays != nullptr) ::munmap(job.arrays, job.arrays_size);
+  if (job.shared != nullptr) ::munmap(job.shared, job.shared_size);
+  job.arrays = job.shared = nullptr;
+}
+
+// One that is not `current`, and no child uses any more.
+void give_back(Job* job) noexcept {
+  clear(*job);
+  if (job == first_job) job = std::exchange(current, first_job);
+  ::munmap(job, sizeof(Job));
+}
+
+// What a child does before its execve. We may go on meanwhile and it has our thread-local storage: no errno, so no call of libc.
+[[noreturn]] void fail(Job& job, long error, std::int32_t where) noexcept {
+  job.failure.errnum = static_cast<int>(-error);
+  job.failure.where = where;
   ::_exit(127);
 }
 
@@ -81,78 +132,187 @@ struct SpawnFailure {
 // nothing more: stat, access and open may be notified (`belljar learn`), and before the start is told nobody answers those.
 bool exists(const char* path) noexcept {
   struct statfs facts;
-  return ::statfs(path, &facts) == 0;
+  return raw_call(SYS_statfs, as_long(path), as_long(&facts)) == 0;
+}
+
+void set_stdio(Job& job) noexcept {
+  const PreparedExec& exec = job.exec;
+  for (int fd = 0; fd < 3; ++fd) {  // sources are all above 9: no order to mind
+    // On the terminal, one that the caller sent elsewhere (`2>log`) stays there.
+    const int source = exec.stdio[fd] < 0 && exec.pty ? job.context->pty_slave : exec.stdio[fd];
+    if (source < 0) continue;
+    if (const long status = raw_call(SYS_dup3, source, fd, 0); status < 0) fail(job, status, wire::kStdio);
+  }
+  if (exec.pty) {
+    const pid_t self = static_cast<pid_t>(raw_call(SYS_getpid));
+    const long status = raw_call(SYS_ioctl, job.context->pty_slave, TIOCSPGRP, as_long(&self));  // SIGTTOU is blocked still
+    if (status < 0) fail(job, status, wire::kStdio);
+  }
+  if (exec.own_terminal) {
+    if (const long status = raw_call(SYS_ioctl, 0, TIOCSCTTY, 0); status < 0) fail(job, status, wire::kStdio);
+  }
+}
+
+void reset_signals() noexcept {
+  const struct {
+    long handler, flags, restorer;
+    std::uint64_t mask;
+  } plain{};  // the kernel's own sigaction: SIG_DFL
+  const std::uint64_t none = 0;
+  raw_call(SYS_rt_sigaction, SIGPIPE, as_long(&plain), 0, sizeof none);
+  raw_call(SYS_rt_sigprocmask, SIG_SETMASK, as_long(&none), 0, sizeof none);
+}
+
+bool has_slash(const char* name) noexcept {
+  while (*name != '\0' && *name != '/') ++name;
+  return *name == '/';
 }
 
 // Between the filter and execve: no call here may be one that a filter notifies (tests/kernel/seccomp_test.cc holds the list).
-[[noreturn]] void become_command(const ChildContext& context, const PreparedExec& exec, volatile SpawnFailure* failure) noexcept {
+[[noreturn]] void become_command(Job& job) noexcept {
+  const PreparedExec& exec = job.exec;
   // A process group of its own, so that a signal reaches the whole job. On the terminal it stays in init's session: were it the
   // leader of one, its group would be orphaned, and the kernel would drop the SIGTSTP of a typed ^Z (setpgid(2)).
-  if (exec.pty) ::setpgid(0, 0);
-  else ::setsid();
-  if (exec.pty) {
-    for (int fd = 0; fd < 3; ++fd) {
-      // One that the caller sent elsewhere (`2>log`) stays there.
-      if (::dup2(exec.stdio[fd] >= 0 ? exec.stdio[fd] : context.pty_slave, fd) < 0) fail(failure, wire::kStdio);
-    }
-    if (::tcsetpgrp(context.pty_slave, ::getpid()) < 0) fail(failure, wire::kStdio);  // SIGTTOU is blocked still
-  } else {
-    for (int fd = 0; fd < 3; ++fd) {  // sources are all above 9: no order to mind
-      if (exec.stdio[fd] >= 0 && ::dup2(exec.stdio[fd], fd) < 0) fail(failure, wire::kStdio);
-    }
-  }
-  if (exec.own_terminal && ::ioctl(0, TIOCSCTTY, 0) < 0) fail(failure, wire::kStdio);
-  if (::chdir(exec.cwd) < 0) fail(failure, wire::kChdir);
-  if (exec.adopt) ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // survives execve, prctl(2)
-  ::signal(SIGPIPE, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  int error = ENOENT;
+  if (exec.pty) raw_call(SYS_setpgid, 0, 0);
+  else raw_call(SYS_setsid);
+  set_stdio(job);
+  if (const long status = raw_call(SYS_chdir, as_long(exec.cwd)); status < 0) fail(job, status, wire::kChdir);
+  if (exec.adopt) raw_call(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // survives execve, prctl(2)
+  reset_signals();
+  long error = -ENOENT;
   for (char* const* path = exec.paths; *path != nullptr; ++path) {
-    ::execve(*path, exec.argv, exec.envp);
+    const long status = raw_call(SYS_execve, as_long(*path), as_long(exec.argv), as_long(exec.envp));
     // As execvp(3): a candidate that may not be run is remembered, the search goes on. One in a directory that may not be searched
     // was never found, unless it was named with its directory.
-    if (errno == EACCES) {
-      if (std::strchr(exec.argv[0], '/') != nullptr || exists(*path)) error = EACCES;
-    } else if (errno != ENOENT && errno != ENOTDIR) {
-      error = errno;
+    if (status == -EACCES) {
+      if (has_slash(exec.argv[0]) || exists(*path)) error = -EACCES;
+    } else if (status != -ENOENT && status != -ENOTDIR) {
+      error = status;
       break;
     }
   }
-  errno = error;
-  fail(failure, wire::kExecve);
+  fail(job, error, wire::kExecve);
 }
 
-void spawn(ChildContext& context, const PreparedExec& exec, wire::Reply& reply) noexcept {
+int spawned(void* argument) noexcept { become_command(*static_cast<Job*>(argument)); }
+
+bool is_stopped(pid_t child) noexcept {
+  siginfo_t info{};
+  return raw_call(SYS_waitid, P_PID, child, as_long(&info), WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+}
+
+// Any command may stop a child of ours that has not become one yet, over and over: it is continued, and killed when that does not
+// help.
+void let_go_on(Job& job, pid_t child) noexcept {
+  const std::int64_t now = now_ns();
+  if (now - job.stopped_ns >= kLookMs * 1'000'000L) {
+    job.stopped_ns = now;
+    ++job.stopped;
+  }
+  if (job.stopped > kStoppedLooks) {
+    job.failure.errnum = EAGAIN;
+    job.failure.where = wire::kVfork;
+  }
+  raw_call(SYS_kill, child, job.stopped > kStoppedLooks ? SIGKILL : SIGCONT);
+}
+
+// That we are busy and not gone. It is of no command and answers no ping: the launcher only counts it.
+void tell_of_life(int control) noexcept {
+  wire::Reply reply;
+  reply.type = wire::FromInit::kAlive;
+  reply.exec_id = 0;
+  raw_call(SYS_sendto, control, as_long(&reply), sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+enum class Wait { kBriefly, kToTheEnd };  // the latter: nobody else is served meanwhile
+
+// Until the kernel clears `shares_memory`, at the child's execve or its death; false: not yet. A slow disk may keep it, or
+// another's lease on the program (45 s, proc_sys_fs(5)).
+bool await_command(Job& job, pid_t child, Wait how) noexcept {
+  for (int looks = 0; job.shares_memory.load(std::memory_order_acquire) != 0;) {
+    const timespec patience{0, kLookMs * 1'000'000L};
+    if (raw_call(SYS_futex, as_long(&job.shares_memory), FUTEX_WAIT, 1, as_long(&patience)) != -ETIMEDOUT) continue;
+    if (how == Wait::kBriefly) return false;
+    if (++looks % kLooksToTell == 0) tell_of_life(job.context->control);
+    if (is_stopped(child)) let_go_on(job, child);
+  }
+  return true;
+}
+
+// The child shares our memory, as with vfork(2), which waits for it without end: of a first command, which nobody is there to stop,
+// that is the shorter way. -errno: there is none.
+pid_t start_child(Job& job, Wait how) noexcept {
+  if (!kOwnStack || how == Wait::kToTheEnd) {
+    const pid_t pid = ::vfork();  // NOLINT(bugprone-unsafe-functions): the child only execs, and reports a failure by our memory
+    if (pid == 0) spawned(&job);
+    return pid < 0 ? -errno : pid;
+  }
+  job.shares_memory.store(1, std::memory_order_release);
+  // CLONE_CHILD_CLEARTID, clone(2): cleared, and who waits is woken, when the child no longer shares our memory.
+  const pid_t pid = ::clone(spawned, job.stack + sizeof job.stack, CLONE_VM | CLONE_CHILD_CLEARTID | SIGCHLD, &job, nullptr,
+                            nullptr, &job.shares_memory);
+  return pid < 0 ? -errno : pid;
+}
+
+// Serves others while the child of `current` takes long over its execve: that and its memory are left to it. Told at once: who ends
+// what an ended command left behind must know it for a command's.
+bool leave_pending(const ChildContext& context, pid_t child) noexcept {
+  if (pending_count == kMaxPending) return false;
+  Job* const next = make_job();
+  if (next == nullptr) return false;
+  ++pending_count;
+  running[running_count++] = {current->exec.id, child, current->exec.pty, current};
+  wire::Reply reply;
+  reply.type = wire::FromInit::kPending;
+  reply.exec_id = current->exec.id;
+  reply.pid = child;
+  reply.at_ns = current->at_ns;
+  current = next;
+  send_reply(context, reply, nullptr, 0);
+  return true;
+}
+
+// Starts `current`. False: what came of it is told later.
+bool spawn(ChildContext& context, Wait how, wire::Reply& reply) noexcept {
+  Job& job = *current;
+  const PreparedExec& exec = job.exec;
   reply.exec_id = exec.id;
+  reply.type = wire::FromInit::kExecFailed;
   if (running_count == kMaxRunning) {
-    reply.type = wire::FromInit::kExecFailed;
     reply.errnum = EAGAIN;
     reply.where = wire::kRequest;
-    return;
+    return true;
   }
   if (exec.pty && ::ioctl(context.pty_slave, TIOCSCTTY, 0) < 0) {  // no harm when it is ours already
-    reply.type = wire::FromInit::kExecFailed;
     reply.errnum = errno;
     reply.where = wire::kStdio;
-    return;
+    return true;
   }
-  volatile SpawnFailure failure;
-  failure.errnum = 0;
-  reply.at_ns = now_ns();
-  const pid_t pid = ::vfork();  // NOLINT(bugprone-unsafe-functions): the child only execs, and shares our memory to report failure
-  if (pid == 0) become_command(context, exec, &failure);
-  if (pid < 0 || failure.errnum != 0) {
-    reply.type = wire::FromInit::kExecFailed;
-    reply.errnum = pid < 0 ? errno : failure.errnum;
-    reply.where = pid < 0 ? wire::kVfork : failure.where;
-    if (pid > 0) ::waitpid(pid, nullptr, 0);
-    return;
+  job.context = &context;
+  job.failure.errnum = 0;
+  job.stopped = 0;
+  job.stopped_ns = 0;
+  job.at_ns = reply.at_ns = now_ns();
+  const pid_t pid = start_child(job, how);
+  if (pid < 0) {
+    reply.errnum = -pid;
+    reply.where = wire::kVfork;
+    return true;
+  }
+  if (kOwnStack && how == Wait::kBriefly && !await_command(job, pid, how)) {
+    if (leave_pending(context, pid)) return false;
+    (void)await_command(job, pid, Wait::kToTheEnd);
+  }
+  if (job.failure.errnum != 0) {
+    reply.errnum = job.failure.errnum;
+    reply.where = job.failure.where;
+    ::waitpid(pid, nullptr, 0);
+    return true;
   }
   running[running_count++] = {exec.id, pid, exec.pty};
   reply.type = wire::FromInit::kStarted;
   reply.pid = pid;
+  return true;
 }
 
 void close_stdio(PreparedExec& exec) noexcept {
@@ -172,6 +332,40 @@ void kill_everything(const ChildContext& context) noexcept {
     return;
   }
   sweep_children(context.children);
+}
+
+enum class Child { kThere, kReaped };
+
+// Tells what came of a pending start whose child does not use our memory any more. False: the command never came to be, and its
+// entry is gone.
+bool settle(const ChildContext& context, int index, Child child) noexcept {
+  Running& entry = running[index];
+  Job* const job = std::exchange(entry.pending, nullptr);
+  --pending_count;
+  wire::Reply reply;
+  reply.exec_id = entry.id;
+  reply.at_ns = job->at_ns;
+  reply.pid = entry.pid;
+  reply.errnum = job->failure.errnum;
+  reply.where = job->failure.where;
+  const bool failed = reply.errnum != 0;
+  reply.type = failed ? wire::FromInit::kExecFailed : wire::FromInit::kStarted;
+  give_back(job);
+  if (failed) {
+    if (child == Child::kThere) ::waitpid(entry.pid, nullptr, 0);
+    entry = running[--running_count];
+  }
+  send_reply(context, reply, nullptr, 0);
+  return !failed;
+}
+
+void look_at_pending(const ChildContext& context) noexcept {
+  for (int i = running_count - 1; i >= 0; --i) {
+    Job* const job = running[i].pending;
+    if (job == nullptr) continue;
+    if (job->shares_memory.load(std::memory_order_acquire) == 0) settle(context, i, Child::kThere);
+    else if (is_stopped(running[i].pid)) let_go_on(*job, running[i].pid);
+  }
 }
 
 void report_exit(ChildContext& context, int index, int status, const rusage& usage) noexcept {
@@ -207,11 +401,14 @@ void reap(ChildContext& context) noexcept {
   pid_t pid = 0;
   while ((pid = ::wait4(-1, &status, WNOHANG | WUNTRACED | __WALL, &usage)) > 0) {
     for (int i = 0; i < running_count; ++i) {
-      if (running[i].pid == pid) {
-        if (WIFSTOPPED(status)) report_stop(context, i, status);
-        else report_exit(context, i, status, usage);
-        break;
+      if (running[i].pid != pid) continue;
+      if (WIFSTOPPED(status)) {
+        if (running[i].pending != nullptr) let_go_on(*running[i].pending, pid);
+        else report_stop(context, i, status);
+      } else if (running[i].pending == nullptr || settle(context, i, Child::kReaped)) {
+        report_exit(context, i, status, usage);
       }
+      break;
     }
   }
 }
@@ -223,7 +420,8 @@ void forward_signal(const ChildContext& context, const wire::SignalMessage& mess
   }
   for (int i = 0; i < running_count; ++i) {
     if (message.exec_id == 0 || running[i].id == message.exec_id) {
-      if (message.type == wire::ToInit::kSignalAlone) {
+      // Before its execve it may not lead a group yet.
+      if (message.type == wire::ToInit::kSignalAlone || running[i].pending != nullptr) {
         ::kill(running[i].pid, message.signal);
         continue;
       }
@@ -235,12 +433,23 @@ void forward_signal(const ChildContext& context, const wire::SignalMessage& mess
   }
 }
 
+// One that has not become its command has nothing below it that would have to be found.
+void give_up(std::uint32_t exec_id) noexcept {
+  for (int i = 0; i < running_count; ++i) {
+    const Job* const job = running[i].pending;
+    if (running[i].id == exec_id && job != nullptr && job->shares_memory.load(std::memory_order_acquire) != 0)
+      ::kill(running[i].pid, SIGKILL);
+  }
+}
+
 // Splits `bytes` of NUL-terminated strings into the arrays of a PreparedExec. The arrays live in their own mapping.
-bool unpack(const wire::ExecHeader& header, char* strings, PreparedExec& exec, void*& mapping, std::size_t& mapped) noexcept {
+bool unpack(const wire::ExecHeader& header, char* strings, Job& job) noexcept {
+  PreparedExec& exec = job.exec;
   const std::size_t pointers = std::size_t{header.paths} + header.argc + header.envc + 3;
-  mapped = pointers * sizeof(char*);
-  mapping = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  job.arrays_size = pointers * sizeof(char*);
+  void* const mapping = ::mmap(nullptr, job.arrays_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) return false;
+  job.arrays = mapping;
   char** at = static_cast<char**>(mapping);
   char* text = strings;
   char* const end = strings + header.bytes;
@@ -266,15 +475,31 @@ bool unpack(const wire::ExecHeader& header, char* strings, PreparedExec& exec, v
   return exec.cwd != nullptr && exec.paths != nullptr && exec.argv != nullptr && exec.envp != nullptr;
 }
 
+// The strings of the request in `job`: in it, or in the memory that came along. nullptr: neither.
+char* strings_of(const wire::ExecHeader& header, ssize_t size, Job& job, int memory) noexcept {
+  if (header.in_memfd == 0) {
+    const bool whole = static_cast<std::size_t>(size) == sizeof header + header.bytes;
+    return whole ? job.request + sizeof header : nullptr;
+  }
+  if (memory < 0) return nullptr;
+  void* const mapping = ::mmap(nullptr, header.bytes, PROT_READ, MAP_PRIVATE, memory, 0);
+  if (mapping == MAP_FAILED) return nullptr;
+  job.shared = mapping;
+  job.shared_size = header.bytes;
+  return static_cast<char*>(mapping);
+}
+
 void handle_exec(ChildContext& context, ssize_t size, int* fds, int fd_count) noexcept {
+  Job& job = *current;
   wire::ExecHeader header;
   wire::Reply reply;
-  std::memcpy(&header, request_buffer, sizeof header);
+  std::memcpy(&header, job.request, sizeof header);
   reply.type = wire::FromInit::kExecFailed;
   reply.exec_id = header.exec_id;
   reply.errnum = EINVAL;
   reply.where = wire::kRequest;
-  PreparedExec exec;
+  PreparedExec& exec = job.exec;
+  exec = PreparedExec();
   exec.id = header.exec_id;
   exec.pty = header.pty != 0;
   exec.own_terminal = header.own_terminal != 0;
@@ -286,30 +511,24 @@ void handle_exec(ChildContext& context, ssize_t size, int* fds, int fd_count) no
       ::close(fds[used++]);
     }
   }
-  char* strings = request_buffer + sizeof header;
-  void* shared = MAP_FAILED;
-  if (header.in_memfd != 0) {
-    if (used < fd_count) shared = ::mmap(nullptr, header.bytes, PROT_READ, MAP_PRIVATE, fds[used], 0);
-    strings = static_cast<char*>(shared);
-  } else if (static_cast<std::size_t>(size) != sizeof header + header.bytes) {
-    strings = nullptr;
-  }
+  char* const strings = strings_of(header, size, job, used < fd_count ? fds[used] : -1);
   for (; used < fd_count; ++used) ::close(fds[used]);
-  void* arrays = MAP_FAILED;
-  std::size_t mapped = 0;
-  if (strings != nullptr && strings != MAP_FAILED && unpack(header, strings, exec, arrays, mapped)) {
+  PreparedExec ours = exec;  // a child that is pending has its own descriptors, and reads their numbers in `exec`
+  bool settled = true;
+  if (strings != nullptr && unpack(header, strings, job)) {
     if (header.envc == 0) exec.envp = context.envp;
-    spawn(context, exec, reply);
+    settled = spawn(context, Wait::kBriefly, reply);
   }
-  close_stdio(exec);
-  if (arrays != MAP_FAILED) ::munmap(arrays, mapped);
-  if (shared != MAP_FAILED) ::munmap(shared, header.bytes);
+  close_stdio(ours);
+  if (!settled) return;
+  clear(job);
   send_reply(context, reply, nullptr, 0);
 }
 
 // One message from the launcher; false when it is gone.
 bool handle_request(ChildContext& context) noexcept {
-  iovec part{request_buffer, sizeof request_buffer};
+  char* const request = current->request;
+  iovec part{request, sizeof current->request};
   alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
   msghdr message{};
   message.msg_iov = &part;
@@ -326,14 +545,18 @@ bool handle_request(ChildContext& context) noexcept {
     std::memcpy(fds, CMSG_DATA(header), static_cast<std::size_t>(count) * sizeof(int));
   }
   wire::ToInit type{};
-  std::memcpy(&type, request_buffer, sizeof type);
+  std::memcpy(&type, request, sizeof type);
   if ((type == wire::ToInit::kSignal || type == wire::ToInit::kSignalAlone) && size == sizeof(wire::SignalMessage)) {
     wire::SignalMessage signal;
-    std::memcpy(&signal, request_buffer, sizeof signal);
+    std::memcpy(&signal, request, sizeof signal);
     forward_signal(context, signal);
+  } else if (type == wire::ToInit::kGiveUp && size == sizeof(wire::SignalMessage)) {
+    wire::SignalMessage end;
+    std::memcpy(&end, request, sizeof end);
+    give_up(end.exec_id);
   } else if (type == wire::ToInit::kPing && size == sizeof(wire::SignalMessage)) {
     wire::SignalMessage ping;
-    std::memcpy(&ping, request_buffer, sizeof ping);
+    std::memcpy(&ping, request, sizeof ping);
     wire::Reply reply;
     reply.type = wire::FromInit::kAlive;
     reply.exec_id = ping.exec_id;
@@ -410,7 +633,8 @@ void serve(ChildContext& context) noexcept {
   wire::Reply reply;
   reply.type = wire::FromInit::kStarted;
   if (context.first != nullptr) {
-    spawn(context, *context.first, reply);
+    current->exec = *context.first;
+    (void)spawn(context, Wait::kToTheEnd, reply);
     close_stdio(*context.first);
   }
   int fds[wire::kMaxFds];
@@ -446,7 +670,8 @@ void serve(ChildContext& context) noexcept {
 
   for (;;) {
     pollfd wait[3] = {{context.control, POLLIN, 0}, {children, POLLIN, 0}, {context.maker, POLLIN, 0}};  // -1 is passed over
-    if (::poll(wait, 3, -1) < 0) continue;
+    if (::poll(wait, 3, pending_count > 0 ? kLookMs : -1) < 0) continue;
+    if (pending_count > 0) look_at_pending(context);
     if (wait[2].revents != 0 && !make_socket(context)) {
       ::close(context.maker);
       context.maker = -1;

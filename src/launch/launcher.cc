@@ -11,8 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -27,6 +29,8 @@
 #include "base/write_all.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "kernel/cgroup.h"
+#include "kernel/process_tree.h"
 #include "kernel/small_file.h"
 #include "launch/child.h"
 #include "launch/early.h"
@@ -137,6 +141,9 @@ Event decode(const wire::Reply& reply) {
       break;
     case wire::FromInit::kAlive:
       event.kind = Event::Kind::kAlive;
+      break;
+    case wire::FromInit::kPending:
+      event.kind = Event::Kind::kPending;
       break;
     case wire::FromInit::kMapMe:
     case wire::FromInit::kStepFailed:
@@ -404,6 +411,44 @@ void forget_start(Plan& plan) noexcept {
        plan.landlock, plan.seccomp, plan.join_files, plan.early);
 }
 
+namespace {
+
+// Each is held by a descriptor and looked at once more: its number is still that of a child then.
+void kill_children(pid_t parent) noexcept {
+  const std::vector<int> tree = kernel::list_tree(parent);
+  for (const int pid : tree) {
+    if (pid == parent) continue;
+    const UniqueFd child(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    const std::vector<int> now = kernel::list_tree(parent);
+    if (child.valid() && std::ranges::find(now, pid) != now.end())
+      ::syscall(SYS_pidfd_send_signal, child.get(), SIGKILL, nullptr, 0);
+  }
+}
+
+int pid_of(int pidfd) {
+  const auto facts = kernel::read_small_file(AT_FDCWD, format("/proc/self/fdinfo/{}", pidfd));
+  constexpr std::string_view kKey = "Pid:\t";
+  const std::size_t at = facts ? facts->find(kKey) : std::string::npos;
+  const auto pid = at == std::string::npos ? std::nullopt : kernel::parse_number(std::string_view(*facts).substr(at + kKey.size()));
+  return pid ? static_cast<int>(*pid) : -1;
+}
+
+// Whoever was killed and does not end may be frozen by somebody else (an engine's `pause`), who is not waited for.
+void await_killed(int pidfd) noexcept {
+  constexpr int kPatienceMs = 500;
+  pollfd gone{pidfd, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&gone, 1, kPatienceMs);
+    if (ready == 0 && !kernel::thaw_process(pid_of(pidfd))) break;
+  } while (ready == 0 || (ready < 0 && errno == EINTR));
+  siginfo_t info{};
+  while (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd), &info, WEXITED | __WALL) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
 Sandbox::Sandbox(Sandbox&& other) noexcept = default;
 
 Sandbox& Sandbox::operator=(Sandbox&& other) noexcept {
@@ -435,14 +480,18 @@ Sandbox::~Sandbox() { kill_and_reap(); }
 void Sandbox::kill_and_reap() noexcept {
   if (!pidfd_.valid()) return;
   if (subreaper_) {
-    control_.reset();  // pid 1 sees the end of the socket, sweeps the tree and leaves
+    // Pid 1 sees the end of the socket, sweeps the tree and leaves; a sender may hold it open.
+    ::shutdown(control_.get(), SHUT_RDWR);
+    control_.reset();
     pollfd gone{pidfd_.get(), POLLIN, 0};
-    ::poll(&gone, 1, 5000);
+    // One that does not: without it the guard sweeps, and without the guard nobody would.
+    if (::poll(&gone, 1, 5000) == 0) {
+      kill_children(init_pid_);
+      ::poll(&gone, 1, 5000);
+    }
   }
   ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
-  siginfo_t info{};
-  while (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info, WEXITED | __WALL) < 0 && errno == EINTR) {
-  }
+  await_killed(pidfd_.get());
   pidfd_.reset();
   control_.reset();
 }
@@ -458,10 +507,7 @@ UniqueFd Sandbox::let_go() noexcept {
 }
 
 void await_end(const UniqueFd& pidfd) noexcept {
-  if (!pidfd.valid()) return;
-  siginfo_t info{};
-  while (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd.get()), &info, WEXITED | __WALL) < 0 && errno == EINTR) {
-  }
+  if (pidfd.valid()) await_killed(pidfd.get());
 }
 
 std::optional<Event> Sandbox::next_event() {
@@ -485,17 +531,21 @@ void Sandbox::signal_alone(std::uint32_t exec_id, int signal) noexcept {
   ::send(control_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+void Sandbox::give_up(std::uint32_t exec_id) noexcept {
+  const wire::SignalMessage message{wire::ToInit::kGiveUp, exec_id, 0};
+  ::send(control_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 std::uint32_t Sandbox::ping() noexcept {
   const wire::SignalMessage message{wire::ToInit::kPing, next_id_++, 0};
   ::send(control_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
   return message.exec_id;
 }
 
-Result<std::uint32_t> Sandbox::exec(const ExecRequest& request) {
+Result<PackedExec> Sandbox::pack(const ExecRequest& request) const {
   if (request.argv.empty()) return exec_error(request);
   const std::vector<std::string> paths = candidates(request.argv[0], request.env.empty() ? default_env_ : request.env);
   wire::ExecHeader header;
-  header.exec_id = next_id_++;
   header.pty = request.pty ? 1 : 0;
   header.own_terminal = request.own_terminal ? 1 : 0;
   header.adopt = request.adopt ? 1 : 0;
@@ -509,41 +559,55 @@ Result<std::uint32_t> Sandbox::exec(const ExecRequest& request) {
   header.argc = append(request.argv);
   header.envc = append(request.env);
   header.bytes = static_cast<std::uint32_t>(strings.size());
-  int fds[4];
-  int count = 0;
-  for (int i = 0; i < 3; ++i) {
+  PackedExec packed;
+  for (unsigned i = 0; i < 3; ++i) {
     if (request.stdio[i] < 0) continue;
     header.has_stdio |= 1U << i;
-    fds[count++] = request.stdio[i];
+    packed.fds[static_cast<std::size_t>(packed.fd_count++)] = request.stdio[i];
   }
-  UniqueFd memory;
-  iovec parts[2] = {{&header, sizeof header}, {strings.data(), strings.size()}};
-  std::size_t part_count = 2;
   if (strings.size() > wire::kInlineExec) {
-    memory = UniqueFd(::memfd_create("belljar-exec", MFD_CLOEXEC));
-    if (!memory.valid() || !write_all(memory.get(), strings)) {
+    packed.memory = UniqueFd(::memfd_create("belljar-exec", MFD_CLOEXEC));
+    if (!packed.memory.valid() || !write_all(packed.memory.get(), strings))
       return Error(Code::kResourceExhausted, "cannot pass the command to the sandbox").sys(errno, "memfd_create");
-    }
     header.in_memfd = 1;
-    fds[count++] = memory.get();
-    part_count = 1;
+    packed.fds[static_cast<std::size_t>(packed.fd_count++)] = packed.memory.get();
+    strings.clear();
   }
+  packed.bytes.assign(reinterpret_cast<const char*>(&header), sizeof header);
+  packed.bytes += strings;
+  return packed;
+}
+
+int Sandbox::send(PackedExec& packed) noexcept {
+  std::memcpy(packed.bytes.data() + offsetof(wire::ExecHeader, exec_id), &next_id_, sizeof next_id_);
+  iovec part{packed.bytes.data(), packed.bytes.size()};
   msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = part_count;
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
   alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-  if (count > 0) {
+  if (packed.fd_count > 0) {
+    const auto size = static_cast<std::size_t>(packed.fd_count) * sizeof(int);
     message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(static_cast<std::size_t>(count) * sizeof(int));
+    message.msg_controllen = CMSG_SPACE(size);
     cmsghdr* rights = CMSG_FIRSTHDR(&message);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(static_cast<std::size_t>(count) * sizeof(int));
-    std::memcpy(CMSG_DATA(rights), fds, static_cast<std::size_t>(count) * sizeof(int));
+    rights->cmsg_len = CMSG_LEN(size);
+    std::memcpy(CMSG_DATA(rights), packed.fds.data(), size);
   }
-  if (::sendmsg(control_.get(), &message, MSG_NOSIGNAL) < 0)
-    return Error(Code::kUnavailable, "cannot reach pid 1 of the sandbox").sys(errno, "sendmsg");
-  return header.exec_id;
+  ssize_t sent = 0;
+  do sent = ::sendmsg(control_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  while (sent < 0 && errno == EINTR);
+  if (sent < 0) return -errno;
+  ++next_id_;
+  return 0;
+}
+
+Result<std::uint32_t> Sandbox::exec(const ExecRequest& request) {
+  PackedExec packed = BELLJAR_TRY(pack(request));
+  if (const int status = send(packed); status != 0)
+    return Error(Code::kUnavailable, "cannot reach pid 1 of the sandbox").sys(-status, "sendmsg");
+  return next_id_ - 1;
 }
 
 }  // namespace belljar::launch

@@ -37,15 +37,25 @@ struct SkippedOp {
 
 // Messages from init, decoded.
 struct Event {
-  enum class Kind { kStarted, kExecFailed, kExited, kStopped, kAlive, kGone } kind = Kind::kGone;
+  enum class Kind { kStarted, kExecFailed, kExited, kStopped, kAlive, kPending, kGone } kind = Kind::kGone;
   std::uint32_t exec_id = 0;
-  int pid = 0;                   // kStarted: pid inside
+  // kPending: it takes long over its execve; kStarted or kExecFailed follows.
+  int pid = 0;                   // kStarted, kPending: pid inside
   int errnum = 0;                // kExecFailed: of execve, chdir, ...
   std::string_view failed_call;  // kExecFailed
   Exit exit;
   // kStopped: by a ^Z in the sandbox's terminal; SIGCONT to its exec id continues it.
   // kStarted: when it was about to be executed; kExited: when init saw its end. The message itself may arrive later.
   std::chrono::steady_clock::time_point at;
+};
+
+// One more command as it travels to pid 1: made once, sent when there is room. Borrows the request's descriptors: they
+// stay open until it is sent.
+struct PackedExec {
+  std::string bytes;
+  UniqueFd memory;  // what is too long for a message
+  std::array<int, 4> fds{};
+  int fd_count = 0;
 };
 
 // A running sandbox: its pid 1. Move-only; the destructor kills the tree (SIGKILL to pid 1 ends the pid namespace) and reaps it.
@@ -71,10 +81,15 @@ class Sandbox {
   // "/" as the sandbox sees it (O_PATH), for a sandbox that was started without a first command.
   UniqueFd take_root() noexcept { return std::move(root_); }
 
-  // The id that the next exec() gives: for who registers before the events of that command can arrive.
+  // The id that the next exec() or send() gives: for who registers before the events of that command can arrive.
   std::uint32_t next_exec_id() const noexcept { return next_id_; }
-  // Starts one more command. Returns its id at once; kStarted or kExecFailed follows as an Event.
+  // Starts one more command. Returns its id at once; kStarted or kExecFailed follows as an Event. Errors: kUnavailable, pid 1 takes
+  // no more messages now, or is gone.
   Result<std::uint32_t> exec(const ExecRequest& request);
+  // The same in two steps. Nothing here waits for pid 1, which others may have stopped. pack() may be called by any thread.
+  Result<PackedExec> pack(const ExecRequest& request) const;
+  // 0, or -errno: -EAGAIN while there is no room (control_fd() is writable when there is).
+  int send(PackedExec& packed) noexcept;
   // Asks init whether it serves; returns the id that kAlive comes back with.
   std::uint32_t ping() noexcept;
   // Next message from init; nullopt when none is there yet. kGone once init is dead. After start() with a first command one event
@@ -84,6 +99,8 @@ class Sandbox {
   void signal(std::uint32_t exec_id, int signal) noexcept;
   // To the command's first process and nobody else, as kill(2) of its pid.
   void signal_alone(std::uint32_t exec_id, int signal) noexcept;
+  // Ends command `exec_id` where its execve(2) has not come to an end yet; else nothing.
+  void give_up(std::uint32_t exec_id) noexcept;
   // Kills the whole tree and waits until it is gone. Idempotent.
   void kill_and_reap() noexcept;
   // For a front that ends now, after kExited of a one-shot sandbox with a pid namespace: init has killed and reaped every other

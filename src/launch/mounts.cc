@@ -29,15 +29,11 @@ int open_exact(const char* path, std::uint64_t flags) noexcept {
 }
 
 int set_attributes(int fd, const MountOp& op) noexcept {
-  if (op.attr_set == 0 && op.attr_clr == 0 && op.userns_fd < 0 && op.kind != MountOpKind::kSetAttr) return 0;
+  if (op.attr_set == 0 && op.attr_clr == 0 && op.kind != MountOpKind::kSetAttr) return 0;
   mount_attr attr{};
   attr.attr_set = op.attr_set;
   attr.attr_clr = op.attr_clr;
   attr.propagation = MS_PRIVATE;
-  if (op.userns_fd >= 0) {
-    attr.attr_set |= MOUNT_ATTR_IDMAP;
-    attr.userns_fd = static_cast<std::uint64_t>(op.userns_fd);
-  }
   const unsigned recursive = (op.flags & kRecursive) != 0 ? AT_RECURSIVE : 0;
   return ::mount_setattr(fd, "", AT_EMPTY_PATH | recursive, &attr, sizeof attr) < 0 ? -errno : 0;
 }

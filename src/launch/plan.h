@@ -60,7 +60,6 @@ struct MountOp {
   std::uint32_t flags = 0;
   int slot = -1;               // index into the child's table of detached mounts, < Plan::slots
   int fd = -1;                 // kTakeFd: descriptor owned by the Plan
-  int userns_fd = -1;          // idmap by this user namespace; -1 none
   std::uint64_t attr_set = 0;  // MOUNT_ATTR_*
   std::uint64_t attr_clr = 0;
   mode_t mode = 0;

@@ -13,8 +13,8 @@ inline constexpr int kMaxFds = 51;  // with one reply: seccomp listener, pty, so
 inline constexpr int kMaxSkipped = 48;
 inline constexpr std::uint32_t kInlineExec = 48 * 1024;  // larger exec requests travel in a memfd
 
-enum class ToInit : std::uint32_t { kMapped = 1, kExec, kSignal, kSignalAlone, kPing };
-enum class FromInit : std::uint32_t { kMapMe = 1, kStepFailed, kStarted, kExecFailed, kExited, kStopped, kAlive };
+enum class ToInit : std::uint32_t { kMapped = 1, kExec, kSignal, kSignalAlone, kPing, kGiveUp };
+enum class FromInit : std::uint32_t { kMapMe = 1, kStepFailed, kStarted, kExecFailed, kExited, kStopped, kAlive, kPending };
 
 struct SignalMessage {
   ToInit type = ToInit::kSignal;

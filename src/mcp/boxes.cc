@@ -32,7 +32,7 @@ Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
         .reason(format("there are {} already", kMost))
         .next("end one with sandbox_kill");
   }
-  MadeBox made = BELLJAR_TRY(host_.make(wish));
+  MadeBox made = BELLJAR_TRY(host_.make(wish, closing_));
   for (std::string& warning : made.warnings) host_.log("warning", std::move(warning));
   if (made.record) BELLJAR_CHECK(made.record());
   if (auto started = made.sandbox->start(); !started) {
@@ -117,6 +117,7 @@ Result<void> Boxes::kill(const std::string& id) {
 }
 
 void Boxes::kill_all() noexcept {
+  closing_.cancel();
   std::map<std::string, std::shared_ptr<Box>> boxes;
   {
     const std::lock_guard lock(mutex_);

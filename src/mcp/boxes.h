@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "belljar/cancel.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/tools.h"
@@ -45,8 +46,9 @@ struct MadeBox {
   std::function<Result<void>()> record;
   std::function<void()> put_away;
 };
-// Errors: as load_policy and make_sandbox.
-using BoxMaker = std::function<Result<MadeBox>(const BoxWish&)>;
+// `closing` is for the sandbox's start(), the first and any later: cancelled once the client is gone. Errors: as load_policy and
+// make_sandbox.
+using BoxMaker = std::function<Result<MadeBox>(const BoxWish&, const CancelToken& closing)>;
 
 // Shared by the calls that use it. Its commands end with it.
 struct Box {
@@ -90,6 +92,7 @@ class Boxes {
   Result<std::shared_ptr<Box>> create(const BoxWish& wish);
   std::vector<std::shared_ptr<Box>> list() const;
   Result<void> kill(const std::string& id);
+  // Also ends a start that is under way.
   void kill_all() noexcept;
 
  private:
@@ -97,6 +100,9 @@ class Boxes {
   Result<std::shared_ptr<Box>> alive(std::shared_ptr<Box> box);
 
   const BoxHost host_;
+  // A start may hang (a file system that does not answer), and who waits for it holds mutex_. Without a descriptor it never ends
+  // one.
+  const CancelToken closing_ = CancelToken::create().value_or(CancelToken());
   mutable std::mutex mutex_;
   // guarded by mutex_
   std::map<std::string, std::shared_ptr<Box>> boxes_;

@@ -13,6 +13,7 @@
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "policy/schema.h"
 
 namespace belljar::policy {
 namespace {
@@ -38,16 +39,19 @@ std::string names_for_fallback() {
   return names;
 }
 
-Error no_fallback(std::string_view name, std::string reason) {
+Error no_fallback(std::string_view name, std::string reason, const std::string& hint = "") {
   return Error(Code::kInvalidArgument, format("cannot fall back to {}", quoted(name)))
       .reason(std::move(reason))
-      .next("use some of " + names_for_fallback());
+      .next(hint.empty() ? "use some of " + names_for_fallback() : hint);
 }
 
 Result<void> check_fallback(std::string_view name) {
   if (name == kAuto) return no_fallback(name, "auto is a list of its own");
   const BackendKind* const kind = name.empty() ? nullptr : find_backend_kind(name);
-  if (kind == nullptr) return no_fallback(name, "there is no such backend");
+  if (kind == nullptr) {
+    const std::string hint = backend_hint(name);
+    return no_fallback(name, "there is no such backend", hint.starts_with("did") ? hint : "");
+  }
   if (!kind->by_fallback) return no_fallback(name, "it holds a command back as good as nothing, so it is never chosen by fallback");
   return {};
 }
@@ -65,6 +69,21 @@ std::span<const BackendKind> backend_kinds() noexcept { return kKinds; }
 const BackendKind* find_backend_kind(std::string_view name) noexcept {
   const auto* const found = std::ranges::find(kKinds, name.empty() ? "native" : name, &BackendKind::name);
   return found == std::end(kKinds) ? nullptr : found;
+}
+
+bool is_backend(std::string_view name) noexcept { return name == kAuto || find_backend_kind(name) != nullptr; }
+
+std::string backend_hint(std::string_view wrong) {
+  // What people call them that is spelled like none of them.
+  constexpr std::pair<std::string_view, std::string_view> kAlso[] = {
+      {"docker", "container"}, {"podman", "container"}, {"namespaces", "native"}, {"bwrap", "native"}, {"agentbay", "aliyun"}};
+  std::vector<std::string_view> names = {kAuto};
+  for (const BackendKind& kind : kKinds) names.push_back(kind.name);
+  std::string_view near = nearest(wrong, names);
+  for (const auto& [also, name] : kAlso) {
+    if (near.empty() && nearest(wrong, std::span(&also, 1)) == also) near = name;
+  }
+  return near.empty() ? format("use one of auto, {}", names_for_fallback()) : format("did you mean `{}`?", near);
 }
 
 Result<std::vector<std::string>> backend_order(std::string_view backend, std::span<const std::string> fallback, Isolation wanted) {

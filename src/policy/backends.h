@@ -22,6 +22,11 @@ struct BackendKind {
 std::span<const BackendKind> backend_kinds() noexcept;
 const BackendKind* find_backend_kind(std::string_view name) noexcept;
 
+// `auto` is one, too.
+bool is_backend(std::string_view name) noexcept;
+// For an Error's next, of a name that is none: the nearest right one, or those that are fallen back to.
+std::string backend_hint(std::string_view wrong);
+
 // The backends to try, in order, each once. `auto` is native, then landlock; and then a container where `wanted` is more than
 // namespaces are: an image's tree is another place, not only another lock. An unknown `backend` passes: who makes it refuses it by
 // name. Errors: kInvalidArgument, `fallback` names something that is never fallen back to, or that there is not.

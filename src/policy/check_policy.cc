@@ -59,9 +59,7 @@ Result<void> check_value(const Key& key, const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   if (text == nullptr || text->empty()) return {};  // empty: not set
   if (key.type == Type::kPath) return check_absolute(key.name, *text);
-  if (text->find('\0') != std::string::npos)
-    return Error(Code::kInvalidArgument, format("{}: {} cannot be a value", key.name, quoted(text->substr(0, 80))))
-        .reason("it holds a NUL byte");
+  if (const auto checked = check_element(key, *text); !checked) return at_key(key.name, checked.error());
   return {};
 }
 
@@ -90,6 +88,14 @@ Result<void> check_times(const Limits& limits) {
   return {};
 }
 
+Result<void> check_amounts(const Limits& limits) {
+  for (const auto& [key, amount] :
+       {std::pair("limits.egress_bytes", limits.egress_bytes), {"limits.egress_rate", limits.egress_rate}}) {
+    if (amount) BELLJAR_CHECK(check_amount(key, *amount));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> check_policy(const Policy& policy) {
@@ -104,6 +110,7 @@ Result<void> check_policy(const Policy& policy) {
     if (const auto value = load(key, policy)) BELLJAR_CHECK(check_value(key, *value));
   }
   BELLJAR_CHECK(check_variables(policy.environment));
+  BELLJAR_CHECK(check_amounts(policy.limits));
   return check_times(policy.limits);
 }
 

@@ -431,6 +431,11 @@ std::vector<std::string> default_secret_paths(std::string_view home, std::string
   return result;
 }
 
+bool is_plain_file_secret(std::string_view path) noexcept {
+  // libpq, and so psql, pgbench and pg_dump. A plain file that it may not open it passes over in silence.
+  return path.substr(path.rfind('/') + 1) == ".pgpass";
+}
+
 std::vector<std::string> home_secret_paths(std::string_view home) {
   std::vector<std::string> result;
   result.reserve(std::size(kHomeSecrets));

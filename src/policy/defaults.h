@@ -18,6 +18,9 @@ std::vector<std::string> default_secret_paths(std::string_view home, std::string
 // Those of `home` alone.
 std::vector<std::string> home_secret_paths(std::string_view home);
 
+// Of them: whose programs ask first whether it is a plain file, and complain at each start where it is none.
+bool is_plain_file_secret(std::string_view path) noexcept;
+
 // Caches of package managers and compilers below `home`, absolute.
 std::vector<std::string> default_cache_dirs(std::string_view home);
 

@@ -20,7 +20,7 @@ namespace belljar::policy {
 namespace {
 
 Error bad_rule(std::string_view text, std::string reason, std::string next) {
-  return Error(Code::kInvalidArgument, format("{} is no rule for hosts", quoted(text)))
+  return Error(Code::kInvalidArgument, format("{} is no rule for hosts", quoted(without_user(text))))
       .reason(std::move(reason))
       .next(std::move(next));
 }
@@ -32,6 +32,29 @@ Error rule_by_path(std::string_view text) {
   return bad_rule(text, "it has a path, and rules for hosts name hosts only",
                   format("name the host only; single paths are opened by --allow-request {} (network.allowed_requests)",
                          shell_word(format("GET {}", text))));
+}
+
+// What people write where a rule for hosts belongs, each with the form that means it.
+Result<void> check_is_one_rule(std::string_view text) {
+  if (text.find("://") != std::string_view::npos) {
+    const std::string_view place = place_in_url(text);
+    return bad_rule(text, "it is a URL, and rules name hosts",
+                    format("leave out the scheme and the path: {}", place.substr(0, place.find_first_of("/?#"))));
+  }
+  if (text.find('@') != std::string_view::npos)
+    return bad_rule(text, "it carries a user name", "leave out everything up to the `@`");
+  if (text.find_first_of(", ") != std::string_view::npos)
+    return bad_rule(text, "a rule names one host", "write a rule for each: an option for each, or items of the list");
+  const std::size_t stars = std::min(text.find_first_not_of('*'), text.size());
+  const std::string_view name = text.substr(stars);
+  const bool bare_dot = stars == 0 && name.size() > 1 && name[0] == '.' && name[1] != '.';
+  const bool bare_star = stars > 0 && !name.empty() && name.find_first_of(".:/*") != 0;
+  if (bare_dot || bare_star) {
+    const std::string_view zone = name.substr(bare_dot ? 1 : 0);
+    return bad_rule(text, bare_dot ? "it begins with a dot" : "a star stands for whole names",
+                    format("write **.{} for the names below it and itself, *.{} for those below only", zone, zone));
+  }
+  return {};
 }
 
 // The parts of a rule as text. An address in brackets may have a prefix length and a port behind it.
@@ -173,9 +196,7 @@ Result<std::vector<DomainRule>> parse_all(const std::vector<std::string>& texts)
 Result<DomainRule> parse_domain_rule(std::string_view text) {
   DomainRule rule;
   rule.text = text;
-  if (text.find("://") != std::string_view::npos)
-    return bad_rule(text, "it is a URL, and rules name hosts",
-                    "leave out the scheme and the path: example.com, or example.com:443");
+  BELLJAR_CHECK(check_is_one_rule(text));
   Parts parts = split(text);
   if (parts.has_port) {
     rule.port = parse_port(parts.port);
@@ -213,6 +234,8 @@ Result<RequestRule> parse_request_rule(std::string_view text) {
   RequestRule rule;
   rule.text = text;
   std::string_view methods = text.substr(0, space), place = text.substr(space + 1);
+  if (methods.ends_with(',')) return bad_rule(text, "methods are separated by a comma alone", kForm);
+  if (place.find(' ') < place.find('/')) return bad_rule(text, "it has more than one space", kForm);
   while (methods != "*" && !methods.empty()) {
     const std::string_view one = methods.substr(0, methods.find(','));
     const bool letters = !one.empty() && std::ranges::all_of(one, [](char c) { return c >= 'A' && c <= 'Z'; });
@@ -220,6 +243,8 @@ Result<RequestRule> parse_request_rule(std::string_view text) {
     rule.methods.emplace_back(one);
     methods.remove_prefix(std::min(one.size() + 1, methods.size()));
   }
+  if (place.substr(0, place.find_first_of("?#")).find("://") != std::string_view::npos)
+    return bad_rule(text, "it names a URL where a host belongs", format("write {} {}", text.substr(0, space), place_in_url(place)));
   const std::size_t slash = std::min(place.find('/'), place.size());
   rule.path = slash < place.size() ? place.substr(slash) : "/";
   if (is_ambiguous(rule.path) || rule.path.find_first_of("?#* ") != std::string::npos)
@@ -312,6 +337,12 @@ std::string explain_verdict(const HostVerdict& verdict, const Destination& desti
   return where;
 }
 
+std::string join_port(const Destination& destination) {
+  const std::string port = destination.port == 0 ? "PORT" : format("{}", destination.port);
+  return format("inside, {} is the sandbox itself; --host-port {} joins that port with this machine's", to_string(destination.host),
+                port);
+}
+
 std::string next_step(const HostVerdict& verdict, const Destination& destination) {
   switch (verdict.reason) {
     case HostReason::kAllowed:
@@ -321,6 +352,7 @@ std::string next_step(const HostVerdict& verdict, const Destination& destination
     case HostReason::kDenied:
       return format("take {} out of network.denied_domains", verdict.rule);
     case HostReason::kNotListed:
+      if (is_localhost(destination.host)) return join_port(destination);
       return format("--allow-domain {} opens it", to_string(destination.host));
     case HostReason::kNotPublic:
     case HostReason::kOwnAddress:

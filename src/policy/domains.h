@@ -91,5 +91,7 @@ HostVerdict decide_address(const HostRules& rules, const Destination& destinatio
 std::string explain_verdict(const HostVerdict& verdict, const Destination& destination);
 // What would be allowed instead, how to ask.
 std::string next_step(const HostVerdict& verdict, const Destination& destination);
+// How a server of this machine is reached by its own name: the name means the sandbox inside, and no rule for hosts changes that.
+std::string join_port(const Destination& destination);
 
 }  // namespace belljar::policy

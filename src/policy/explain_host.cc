@@ -44,7 +44,8 @@ Result<HostAnswer> explain_host(const Effective& effective, std::string_view hos
     answer.reason = "mode-none";
     answer.origin = origin_of(effective, "network.mode");
     answer.text = format("{} is out of reach: there is no network", to_string(destination));
-    answer.next = format("--net proxy --allow-domain {} opens it", to_string(destination.host));
+    answer.next = is_localhost(destination.host) ? join_port(destination)
+                                                 : format("--net proxy --allow-domain {} opens it", to_string(destination.host));
   } else {
     const HostRules rules = BELLJAR_TRY(make_host_rules(network));
     answer = judge(effective, rules, destination);

@@ -7,9 +7,12 @@
 namespace belljar::policy {
 namespace {
 
+constexpr std::string_view kSchemeEnd = "://";
+
 Error bad(std::string_view text, std::string reason, std::string next = "give a host name, or an address") {
   constexpr std::size_t kShown = 100;
-  return Error(Code::kInvalidArgument, format("{} is no host", quoted(text.substr(0, kShown))))
+  const std::string shown = without_user(text);
+  return Error(Code::kInvalidArgument, format("{} is no host", quoted(std::string_view(shown).substr(0, kShown))))
       .reason(std::move(reason))
       .next(std::move(next));
 }
@@ -131,7 +134,32 @@ std::optional<std::uint16_t> parse_port(std::string_view text) noexcept {
   return value >= 1 && value <= 65535 ? std::optional(static_cast<std::uint16_t>(value)) : std::nullopt;
 }
 
+std::string without_user(std::string_view text) {
+  const std::size_t scheme = text.find(kSchemeEnd);
+  const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + kSchemeEnd.size();
+  const std::size_t at = text.substr(0, text.find('/', begin)).rfind('@');
+  if (at == std::string_view::npos || at < begin) return std::string(text);
+  return std::string(text.substr(0, begin)).append("***").append(text.substr(at));
+}
+
+std::string_view place_in_url(std::string_view text) noexcept {
+  if (const std::size_t scheme = text.find(kSchemeEnd); scheme != std::string_view::npos)
+    text.remove_prefix(scheme + kSchemeEnd.size());
+  const std::size_t end = std::min(text.find_first_of("/?#"), text.size());
+  const std::size_t at = text.substr(0, end).rfind('@');
+  return at == std::string_view::npos ? text : text.substr(at + 1);
+}
+
+bool is_localhost(const Host& host) noexcept {
+  return host.ip ? why_not_public(*host.ip) == "loopback" : host.name == "localhost" || host.name.ends_with(".localhost");
+}
+
 Result<Destination> parse_destination(std::string_view text, std::uint16_t fallback) {
+  if (text.find(kSchemeEnd) != std::string_view::npos) {
+    const std::string_view place = place_in_url(text);
+    return bad(text, "it is a URL", format("write the host, or HOST:PORT: {}", place.substr(0, place.find_first_of("/?#"))));
+  }
+  if (text.find('@') != std::string_view::npos) return bad(text, "it carries a user name", "leave out everything up to the `@`");
   std::string_view host = text;
   std::uint16_t port = fallback;
   const std::size_t colon = text.rfind(':');

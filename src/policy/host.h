@@ -33,6 +33,12 @@ struct Destination {
 Result<Host> parse_host(std::string_view text);
 // `host` or `host:port`; an IPv6 address with a port needs brackets. Without a port and without `fallback` (0) an error.
 Result<Destination> parse_destination(std::string_view text, std::uint16_t fallback = 0);
+// A URL, or what stands where a host is wanted, with `***` for its user and password: it is shown in errors.
+std::string without_user(std::string_view text);
+// What stands behind a URL's scheme and user: "host[:port][/path]". Text that is no URL is given back.
+std::string_view place_in_url(std::string_view text) noexcept;
+// Names the machine that asks (RFC 6761 section 6.3, 127.0.0.0/8, ::1): inside a sandbox that is the sandbox.
+bool is_localhost(const Host& host) noexcept;
 // A decimal port from 1 to 65535 without sign or spaces.
 std::optional<std::uint16_t> parse_port(std::string_view text) noexcept;
 

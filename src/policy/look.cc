@@ -21,6 +21,15 @@ bool is_name(std::string_view name) {
   return !name.empty() && letter(name[0]) && std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
+// Variables that a placeholder would break: programs, the home, the loader and the way to the proxy are found by them.
+bool is_of_the_system(std::string_view name) {
+  constexpr std::string_view kNames[] = {"PATH", "HOME", "PWD", "SHELL", "TERM", "TMPDIR", "USER", "LOGNAME"};
+  constexpr std::string_view kProxy = "_PROXY";
+  const auto same = [](char a, char b) { return (a >= 'a' && a <= 'z' ? static_cast<char>(a - 'a' + 'A') : a) == b; };
+  return std::ranges::find(kNames, name) != std::end(kNames) || name.starts_with("LD_") ||
+         (name.size() > kProxy.size() && std::ranges::equal(name.substr(name.size() - kProxy.size()), kProxy, same));
+}
+
 std::vector<std::string_view> split(std::string_view list) {
   std::vector<std::string_view> parts;
   for (;;) {
@@ -87,6 +96,8 @@ Result<Credential> parse_credential(std::string_view text) {
   const std::size_t equals = what.find('=');
   credential.name = credential.from = what.substr(0, equals);
   if (!is_name(credential.name)) return bad(text, format("{} is no variable's name", quoted(credential.name)));
+  if (is_of_the_system(credential.name))
+    return bad(text, format("{} is read by every program, which would find a placeholder in it", credential.name));
   if (equals != std::string_view::npos) BELLJAR_CHECK(read_source(credential, what.substr(equals + 1)));
   if (const std::size_t in = where.find(kIn); in != std::string_view::npos) {
     BELLJAR_CHECK(read_places(credential, where.substr(in + kIn.size())));

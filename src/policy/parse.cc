@@ -125,7 +125,8 @@ class Reader {
     if (node.kind != Node::Kind::kText && !integer && !floating) return wrong(node, format("`{}`", known.name), expected(known));
     std::string text = integer ? format("{}", node.integer) : floating ? format("{}", node.number) : node.text;
     if ((integer || floating) && how == Alias::How::kMegabytes) text += "MiB";
-    if (node.kind == Node::Kind::kText && (known.type == Type::kCount || known.type == Type::kNumber)) {
+    const bool counts = known.type == Type::kCount || known.type == Type::kNumber;
+    if (node.kind == Node::Kind::kText && counts && how != Alias::How::kNumberText) {
       return wrong(node, format("`{}`", known.name), expected(known));
     }
     auto result = value_from_text(known, text);
@@ -153,8 +154,10 @@ class Reader {
   // What no list element and no name may hold; the caret stands at the element.
   Result<void> check_word(const Key& known, const Node& node) const {
     auto checked = check_element(known, node.text);
-    if (!checked) return placed(node, checked.error());
-    return {};
+    if (checked) return {};
+    Error error = placed(node, checked.error());
+    if (known.name == "network.upstream_proxy") return std::move(error).excerpt("");  // the line may hold a password
+    return error;
   }
 
   Result<Value> texts(const Key& known, const Node& node, std::vector<Origin>& items) const {

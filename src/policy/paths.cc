@@ -13,6 +13,7 @@
 #include "policy/domains.h"
 #include "policy/ignore.h"
 #include "policy/look.h"
+#include "policy/proxy_url.h"
 #include "policy/schema.h"
 
 namespace belljar::policy {
@@ -123,6 +124,12 @@ Result<void> check_element(const Key& key, std::string_view text) {
   if (key.name == "ignore_violations.network") return check_ignored_host(text);
   if (key.name == "network.allowed_domains" || key.name == "network.denied_domains" || key.name == "network.tls_passthrough") {
     if (auto rule = parse_domain_rule(text); !rule) return std::move(rule).error();
+  }
+  if (key.name == "network.allowed_requests") {
+    if (auto rule = parse_request_rule(text); !rule) return std::move(rule).error();
+  }
+  if (key.name == "network.upstream_proxy" && !text.empty()) {
+    if (auto proxy = parse_proxy_url(text); !proxy) return std::move(proxy).error();
   }
   if (key.name == "network.credentials") {
     if (auto credential = parse_credential(text); !credential) return std::move(credential).error();

@@ -67,6 +67,12 @@ std::string where(const Origin& origin) {
                              : format("line {} of {}", origin.line, escaped(origin.file));
 }
 
+// The flag that set it, which no second one of that name outweighs; empty: it was none.
+std::string flag_of(const Origin& origin) {
+  constexpr std::string_view kFlag = "flag ";
+  return origin.layer.starts_with(kFlag) ? escaped(origin.layer.substr(kFlag.size())) : std::string();
+}
+
 // No grant for the path outweighs what refused it: a rule hides it (of two for one path the stricter holds, and below a hidden
 // directory nothing can be opened), keeps the very name or what lies below it, or is a pattern.
 bool stands(const Violation& violation) {
@@ -79,12 +85,10 @@ bool stands(const Violation& violation) {
 
 // The rule itself.
 Permit permit_by_rule(const Violation& violation) {
-  constexpr std::string_view kFlag = "flag ";
   Permit permit;
   const Origin& origin = violation.origin;
   if (!origin.file.empty()) permit.step = format("change or remove {}", where(origin));
-  else if (origin.layer.starts_with(kFlag))
-    permit.step = format("leave out or change {}", escaped(origin.layer.substr(kFlag.size())));
+  else if (const std::string flag = flag_of(origin); !flag.empty()) permit.step = format("leave out or change {}", flag);
   permit.note = permit.step.empty() ? "it is part of the sandbox: make this one change yourself, outside"
                                     : "no other flag and no other rule outweighs it";
   permit.risk = "the command does what somebody chose to refuse";
@@ -101,17 +105,17 @@ std::string secret_around(const std::string& path, const PermitContext& context)
 
 Permit permit_secret(const Violation& violation, const PermitContext& context) {
   const std::string secret = secret_around(violation.target, context);
-  constexpr char kYourself[] = "make this one change yourself, outside the sandbox";
+  constexpr char kOutside[] = "make this one change yourself, outside the sandbox";
   Permit permit;
   const bool names = secret == violation.target && (violation.operation == "delete" || violation.operation == "rename");
   if (violation.errnum == EBUSY || names || violation.operation == "link") {  // a grant is a mount, whose name stays
-    permit.note = kYourself;
+    permit.note = kOutside;
     return permit;
   }
   permit = grant_path(reads(violation.operation) ? "filesystem.readonly_paths" : "filesystem.writable_roots", secret);
   permit.risk = reads(violation.operation) ? "the command, and whoever wrote it, can read these keys and tokens"
                                            : "the command, and whoever wrote it, can read and change these keys and tokens";
-  if (!reads(violation.operation)) permit.note = "it has to exist before; better: " + std::string(kYourself);
+  if (!reads(violation.operation)) permit.note = "it has to exist before; better: " + std::string(kOutside);
   return permit;
 }
 
@@ -164,23 +168,30 @@ Permit permit_git_work(bool judged) {
   return permit;
 }
 
+constexpr char kYourself[] = "better: make this one change yourself, outside the sandbox, after reading it";
+
+constexpr char kNotYours[] = "not enough alone: the owner or mode of the path refuses you outside the sandbox, too";
+
+bool makes(std::string_view operation) { return operation == "create" || operation == "mkdir"; }
+
+// A grant of what is not there yet.
+std::string made_first(const Permit& grant) { return format("create it outside first, then {}", grant.flag); }
+
 // An entry that names an agent or editor name lifts its protection, and is a mount: the name has to be there, and stays where it
 // is.
 Permit permit_protected(const Violation& violation) {
-  constexpr char kYourself[] = "better: make this one change yourself, outside the sandbox, after reading it";
   if (bool judged = false; is_left_to_git(violation, judged)) return permit_git_work(judged);
   const std::string name(agent_name_in(violation.target));
   const bool itself = name == violation.target;
-  const bool makes = violation.operation == "create" || violation.operation == "mkdir";
   Permit permit;
-  if (name.empty() || (itself && changes_directory(violation.operation) && !makes)) {
+  if (name.empty() || (itself && changes_directory(violation.operation) && !makes(violation.operation))) {
     permit = grant_value("filesystem.protect", "", std::string("none"));
     permit.flag.clear();
   } else {
     permit = grant_path("filesystem.writable_roots", name);
     permit.risk = std::string(risk_of("filesystem.protect"));
-    if (itself && makes) {
-      permit.step = format("create it outside first, then {}", permit.flag);
+    if (itself && makes(violation.operation)) {
+      permit.step = made_first(permit);
       permit.flag.clear();
       permit.line.clear();
     }
@@ -189,11 +200,28 @@ Permit permit_protected(const Violation& violation) {
   return permit;
 }
 
+// An agent's or editor's name: its directory would be a writable root by the grant, and the name protected in it.
+bool is_agent_name(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return !name.empty() && protected_length(name) == name.size();
+}
+
+Permit permit_agent_name(const Violation& violation) {
+  Permit permit;
+  if (makes(violation.operation)) permit.step = made_first(grant_path("filesystem.writable_roots", violation.target));
+  permit.note = kYourself;
+  permit.risk = std::string(risk_of("filesystem.protect"));
+  return permit;
+}
+
 Permit permit_write(const Violation& violation, const PermitContext& context) {
   if (violation.rule.starts_with("filesystem.protect")) return permit_protected(violation);
   if (violation.rule == "filesystem.secrets") return permit_secret(violation, context);
   const bool parent = changes_directory(violation.operation);
-  Permit permit = grant_path("filesystem.writable_roots", parent ? directory_of(violation.target) : violation.target);
+  if (parent && is_agent_name(violation.target)) return permit_agent_name(violation);
+  const std::string place = parent ? directory_of(violation.target) : violation.target;
+  Permit permit = grant_path("filesystem.writable_roots", place);
+  if (context.modes_allow && !context.modes_allow(place, violation.operation)) permit.note = kNotYours;
   if (violation.origin.layer != "built-in" && !violation.origin.layer.empty())
     permit.note = format("{} refuses it, and stands against a wider grant: change it there", where(violation.origin));
   return permit;
@@ -218,7 +246,10 @@ Permit permit_key(const Violation& violation) {
     return permit;
   }
   permit.risk = std::string(key->risk);
-  if (key->type == Type::kBool) return grant_value(key->name, "", !key->strict);
+  if (key->type == Type::kBool) {
+    if (const std::string flag = flag_of(violation.origin); !flag.empty()) permit.step = format("leave out or change {}", flag);
+    return permit.step.empty() ? grant_value(key->name, "", !key->strict) : permit;
+  }
   permit.note = format("change `{}` at {}", key->name, where(violation.origin));
   return permit;
 }
@@ -227,6 +258,36 @@ Permit permit_key(const Violation& violation) {
 Permit permit_socket(const Violation& violation) {
   if (violation.target.starts_with('/')) return grant_path("network.allow_unix_sockets", violation.target);
   return grant_value("network.allow_all_unix_sockets", "", true);
+}
+
+// The proxy, which `network.mode = "none"` lacks, opened for one rule. A table, so that it stays one line of a file.
+Permit grant_by_proxy(const std::string& rule) {
+  Permit permit;
+  permit.flag = format("--net proxy --allow-domain {}", shell_word(rule));
+  permit.line = format("network = {{ mode = \"proxy\", allowed_domains = {} }}", to_toml(std::vector<std::string>{rule}));
+  permit.risk = std::string(risk_of("network.allowed_domains"));
+  return permit;
+}
+
+// Names are looked up and TCP is carried by the proxy; the host's network, which gives up all control, is named only for what
+// nothing else carries.
+Permit permit_without_network(const Violation& violation) {
+  constexpr std::uint16_t kDns = 53;
+  const auto place = parse_destination(violation.target, 0);
+  if (place && place->port == kDns) {
+    Permit permit = grant_by_proxy("HOST");
+    permit.note = "a name was looked up: HOST is that name; nothing else can be reached";
+    return permit;
+  }
+  if (place && violation.operation == "connect" && place->host.ip) {
+    Permit permit = grant_by_proxy(violation.target);
+    permit.note = place->host.ip->v6 ? "over IPv6 the program has to use the proxy, whose address is in HTTPS_PROXY and ALL_PROXY"
+                                     : "if a name was meant, name it instead: --allow-domain HOST";
+    return permit;
+  }
+  Permit permit = grant_value("network.mode", "host", std::string("host"));
+  permit.note = "with `--allow-domain HOST` programs reach that host over TCP, by a proxy, and nothing else";
+  return permit;
 }
 
 Permit permit_network(const Violation& violation) {
@@ -243,9 +304,7 @@ Permit permit_network(const Violation& violation) {
         "HOST is the name that was meant; the program has to use the proxy, whose address is in HTTPS_PROXY and ALL_PROXY";
     return permit;
   }
-  Permit permit = grant_value("network.mode", "host", std::string("host"));
-  permit.note = "with `--allow-domain HOST` programs that use a proxy (HTTPS_PROXY) reach that host and nothing else";
-  return permit;
+  return permit_without_network(violation);
 }
 
 Permit permit_any(const Violation& violation, const PermitContext& context) {

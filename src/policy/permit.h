@@ -1,7 +1,9 @@
 // What would permit a refused act, and what that would cost: for `belljar explain`. Pure.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "belljar/exec_result.h"
 
@@ -11,6 +13,8 @@ namespace belljar::policy {
 struct PermitContext {
   std::string home;
   std::string runtime_dir;
+  // Whether the machine's own modes let whoever starts the run do `operation` at the path that the grant names; empty: unknown.
+  std::function<bool(const std::string& path, std::string_view operation)> modes_allow = {};
 };
 
 // What `allowed` of a refused connect says under network.mode = "proxy", by which permit_for knows it again: the host's network

@@ -10,6 +10,10 @@
 
 namespace belljar::policy {
 
+// How the directory begins in which a commit lays out, in the workspace, what it has judged (txn/journal.cc): where the
+// broker protects names, no command touches it until it is in place.
+inline constexpr std::string_view kCommitStage = ".belljar-commit-";
+
 // A component with case and ignorable code points removed.
 std::string fold_name(std::string_view name);
 // fold_name(name) == lower, for a lower-case ASCII `lower`.

@@ -165,9 +165,11 @@ constexpr Key kKeys[] = {
 
 using How = Alias::How;
 constexpr std::string_view kNoImages = "an image is no rule of a policy: `run --backend container --image NAME --pull ...`, or belljar/container.h";
+constexpr std::string_view kNoClouds = "an account is no rule of a policy: keys stand in the environment, a region there or in a flag; `run --backend NAME --help`";
 constexpr std::string_view kNoAlerts = "alerts are raised by a program that embeds the library: belljar/events.h and belljar/webhook.h";
 constexpr Alias kAliases[] = {
     {"cpu_limit", "limits.cpus"}, {"limits.cpu_limit", "limits.cpus"}, {"cpu_request", "limits.cpu_request"},
+    {"cpu", "limits.cpus", How::kNumberText}, {"memory", "limits.memory"},
     {"memory_limit", "limits.memory", How::kMegabytes}, {"limits.memory_limit", "limits.memory", How::kMegabytes},
     {"memory_request", "limits.memory_request", How::kMegabytes},
     {"disk_limit", "limits.disk", How::kMegabytes}, {"limits.disk_limit", "limits.disk", How::kMegabytes},
@@ -197,6 +199,9 @@ constexpr Alias kAliases[] = {
     {"persistent_volume", "", How::kRefused, "list the directory under filesystem.volumes with readonly = false instead"},
     {"restore_on_start", "", How::kRefused, "a program that embeds the library sets SandboxConfig::on_start (belljar/sandbox.h)"},
     {"image", "", How::kRefused, kNoImages}, {"image_pull_policy", "", How::kRefused, kNoImages}, {"image_pull_secrets", "", How::kRefused, kNoImages},
+    {"use_docker", "", How::kRefused, "write backend = \"container\", and `run --image NAME`"},
+    {"region", "", How::kRefused, kNoClouds}, {"access_key", "", How::kRefused, kNoClouds}, {"secret_key", "", How::kRefused, kNoClouds},
+    {"access_key_id", "", How::kRefused, kNoClouds}, {"secret_access_key", "", How::kRefused, kNoClouds},
     {"instance_type", "", How::kRefused, "the size of a cloud's machine is said by its template or image, or by --instance-type of the volcengine backend"},
     {"auto_destroy", "", How::kRefused, "a cloud's sandbox ends with its run; --on-stop and --lifetime of its backend say else"},
     {"alert_cpu_threshold", "", How::kRefused, kNoAlerts}, {"alert_memory_threshold", "", How::kRefused, kNoAlerts},

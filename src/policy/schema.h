@@ -76,6 +76,7 @@ struct Alias {
   enum class How {
     kSame,         // just another name
     kMegabytes,    // a bare number counts MiB
+    kNumberText,   // the number may stand in quotes
     kNetworkMode,  // full | restricted | none
     kNetworkBool,  // true: host, false: none
     kOnlyThese,    // env_whitelist: inherit nothing, include these
@@ -104,6 +105,9 @@ std::string nearest_key(std::string_view wrong);
 std::string_view expected(const Key& key) noexcept;
 // Reads one value as a flag gives it. Lists take one element. Errors: kInvalidArgument with what was expected.
 Result<Value> value_from_text(const Key& key, std::string_view text);
+
+// Refuses 0 for limits.egress_bytes and limits.egress_rate; other sizes pass. Errors: kInvalidArgument.
+Result<void> check_amount(std::string_view key, Bytes size);
 // Stores `value` (of the right alternative) in `policy`, as it is: joining is merge.cc's work.
 void store(const Key& key, Policy& policy, const Value& value);
 // Reads the field back; nullopt when it is unset.

@@ -60,6 +60,14 @@ Result<Value> map_from(const Key& key, std::string_view text) {
 
 }  // namespace
 
+// As for limits that are counts: none is said by leaving the key out, and no network by network.mode.
+Result<void> check_amount(std::string_view key, Bytes size) {
+  if (size.count != 0 || (key != "limits.egress_bytes" && key != "limits.egress_rate")) return {};
+  return Error(Code::kInvalidArgument, format("{} is 0", key))
+      .reason("it limits what passes, to 1 byte at least")
+      .next("leave the key out for no limit; `--net none` lets nothing pass");
+}
+
 Result<Value> value_from_text(const Key& key, std::string_view text) {
   switch (key.type) {
     case Type::kBool:
@@ -76,8 +84,11 @@ Result<Value> value_from_text(const Key& key, std::string_view text) {
       if (!number || *number == 0) return not_what_was_expected(key, text);
       return Value(*number);
     }
-    case Type::kSize:
-      return Value(BELLJAR_TRY(parse_bytes(text)));
+    case Type::kSize: {
+      const Bytes size = BELLJAR_TRY(parse_bytes(text));
+      BELLJAR_CHECK(check_amount(key.name, size));
+      return Value(size);
+    }
     case Type::kDuration:
       return Value(BELLJAR_TRY(parse_duration(text)));
     case Type::kEnum:

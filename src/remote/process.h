@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/owner.h"
 #include "belljar/exec_result.h"
 #include "belljar/process.h"
 #include "belljar/result.h"
@@ -40,12 +41,19 @@ class RemoteProcess final : public Process {
   ~RemoteProcess() override;
   int pid() const noexcept override { return pid_; }
   Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience) override {
-    return follower_.wait(patience);
+    BELLJAR_CHECK(owner_.check());
+    return follower_->wait(patience);
   }
   Result<void> signal(int number) override;
   Result<void> write_stdin(std::string_view bytes, std::chrono::milliseconds patience) override;
-  Result<void> close_stdin() override { return run_->close_input(); }
-  Result<void> resize(unsigned short rows, unsigned short columns) override { return run_->resize(rows, columns); }
+  Result<void> close_stdin() override {
+    BELLJAR_CHECK(owner_.check());
+    return run_->close_input();
+  }
+  Result<void> resize(unsigned short rows, unsigned short columns) override {
+    BELLJAR_CHECK(owner_.check());
+    return run_->resize(rows, columns);
+  }
   Result<void> detach() override;
 
  private:
@@ -53,7 +61,8 @@ class RemoteProcess final : public Process {
   int pid_ = 0;
   std::atomic<bool> detached_{false};
   std::mutex writing_;  // writes must not mix
-  session::Follower follower_;
+  std::unique_ptr<session::Follower> follower_;
+  const OwningProcess owner_;
 };
 
 }  // namespace belljar::remote

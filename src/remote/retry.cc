@@ -1,19 +1,39 @@
 #include "remote/retry.h"
 
+#include <poll.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <thread>
 
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "http/client.h"
 
 namespace belljar::remote {
 
-bool rest(int turn, const http::Reply& reply, http::Clock::time_point deadline) {
+using namespace std::chrono_literals;
+
+Code code_unheard(const Error& failed) noexcept {
+  return failed.code() == Code::kResourceExhausted ? Code::kDataLoss : failed.code();
+}
+
+Result<void> wait_for(std::chrono::milliseconds time, int cancel_fd) {
+  const auto until = http::Clock::now() + time;
+  pollfd cancel{.fd = cancel_fd, .events = POLLIN, .revents = 0};
+  for (auto left = time; left > 0ms; left = std::chrono::ceil<std::chrono::milliseconds>(until - http::Clock::now())) {
+    if (::poll(&cancel, 1, static_cast<int>(std::min<std::chrono::milliseconds>(left, 60s).count())) > 0)
+      return Error(Code::kCanceled, "the request was cancelled");
+  }
+  return {};
+}
+
+Result<bool> wait_before_retry(int turn, const http::Reply& reply, http::Clock::time_point deadline, int cancel_fd) {
   // Compared as numbers: what a server names may be more than a clock can count.
   const std::int64_t pause = reply.retry_seconds.value_or(turn);
   const auto left = std::chrono::floor<std::chrono::seconds>(deadline - http::Clock::now()).count();
   if (pause < 0 || pause >= left) return false;
-  std::this_thread::sleep_for(std::chrono::seconds(pause));
+  BELLJAR_CHECK(wait_for(std::chrono::seconds(pause), cancel_fd));
   return true;
 }
 

@@ -1,11 +1,22 @@
 #pragma once
 
+#include <chrono>
+
+#include "belljar/error.h"
+#include "belljar/result.h"
 #include "http/client.h"
 
 namespace belljar::remote {
 
+// Of a request that was sent once and whose answer did not come, or not whole. The transport calls an answer that is larger than we
+// read kResourceExhausted, which is a service's word for what it refused unread; here something may have been made, or have begun.
+Code code_unheard(const Error& failed) noexcept;
+
+// kCanceled, `cancel_fd` (-1: none) became readable meanwhile.
+Result<void> wait_for(std::chrono::milliseconds time, int cancel_fd);
+
 // Before try number `turn` (from 1) is repeated: sleeps for as long as the service asks, else for so many seconds. False, at once:
-// that is not in the time that is left.
-bool rest(int turn, const http::Reply& reply, http::Clock::time_point deadline);
+// that is not in the time that is left. kCanceled as above.
+Result<bool> wait_before_retry(int turn, const http::Reply& reply, http::Clock::time_point deadline, int cancel_fd);
 
 }  // namespace belljar::remote

@@ -74,7 +74,8 @@ std::string_view find_variable(const std::vector<std::string>& env, const std::s
 
 Result<void> read_variable(const policy::Credential& rule, const std::vector<std::string>& env, SecretPage& page) {
   const std::string_view value = find_variable(env, rule.from);
-  if (value.empty()) return bad_value(rule, Code::kNotFound, format("the variable {} is not set", rule.from));
+  if (value.data() == nullptr) return bad_value(rule, Code::kNotFound, format("the variable {} is not set", rule.from));
+  if (value.empty()) return bad_value(rule, Code::kNotFound, format("the variable {} is empty", rule.from));
   page.size = std::min(value.size(), SecretPage::kSize);
   std::memcpy(page.bytes(), value.data(), page.size);
   return {};

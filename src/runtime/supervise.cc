@@ -167,8 +167,9 @@ class Supervisor {
         exit_ = event.exit;
         ended_ = event.at;
         return end(options_.front_ends ? End::kLetGo : End::kReap);
-      case launch::Event::Kind::kAlive:
-        return;  // nobody asks here
+      case launch::Event::Kind::kAlive:  // nobody asks here
+      case launch::Event::Kind::kPending:
+        return;
       case launch::Event::Kind::kStopped:
         return stop_with_command();
       case launch::Event::Kind::kGone:

@@ -62,18 +62,10 @@ Result<void> check_size(std::string_view key, Bytes size, bool private_tmp) {
       .next("give at least 1MiB, or leave it out");
 }
 
-// As for limits that are counts: none is said by leaving the key out, and no network by network.mode.
-Result<void> check_amounts(const Limits& limits, const Filesystem& filesystem) {
+Result<void> check_sizes(const Limits& limits, const Filesystem& filesystem) {
   const bool private_tmp = filesystem.tmp == Tmp::kPrivate;
   BELLJAR_CHECK(check_size("filesystem.tmp_size", filesystem.tmp_size, private_tmp));
   if (limits.disk) BELLJAR_CHECK(check_size("limits.disk", *limits.disk, private_tmp));
-  for (const auto& [key, amount] :
-       {std::pair("limits.egress_bytes", limits.egress_bytes), {"limits.egress_rate", limits.egress_rate}}) {
-    if (amount && amount->count == 0)
-      return Error(Code::kInvalidArgument, format("{} is 0", key))
-          .reason("it limits what passes, to 1 byte at least")
-          .next("leave the key out for no limit; `--net none` lets nothing pass");
-  }
   return {};
 }
 
@@ -121,7 +113,7 @@ Result<void> check_served(const Policy& policy) {
   if (policy.network.mode != NetMode::kProxy && (limits.egress_bytes || limits.egress_connections || limits.egress_rate))
     return unserved("limits.egress_bytes, egress_connections and egress_rate", "only the proxy counts what passes",
                     "use `--net proxy`, or drop the keys");
-  BELLJAR_CHECK(check_amounts(limits, policy.filesystem));
+  BELLJAR_CHECK(check_sizes(limits, policy.filesystem));
   const bool unfiltered = policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox;
   if (unfiltered && (!policy.network.publish.empty() || !policy.network.host_ports.empty()))
     return unserved("network.publish and network.host_ports", format("mode {} drops network rules", to_string(policy.mode)),

@@ -39,6 +39,7 @@ std::vector<std::string> limits_of(const ExecResult& result) {
 // A timeout that only its cap gives is the cap's. `timeout`: the one in force.
 std::string key_of(const std::string& limit, const Policy& policy, std::optional<std::chrono::milliseconds> timeout) {
   if (limit == "timeout" && policy.limits.max_timeout && timeout >= policy.limits.max_timeout) return "limits.max_timeout";
+  if (limit == "output") return "limits.output_bytes";
   return "limits." + limit;
 }
 

@@ -6,27 +6,55 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <climits>
+#include <memory>
+#include <mutex>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "backend/container/address.h"
+#include "backend/container/container.h"
+#include "backend/container/engine.h"
 #include "backend/container/inside.h"
 #include "backend/container/report.h"
 #include "backend/container/runtimes.h"
+#include "backend/container/shown_dir.h"
+#include "backend/container/spec.h"
 #include "backend/native/host.h"
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/owner.h"
 #include "base/remove_tree.h"
+#include "belljar/cancel.h"
+#include "belljar/command.h"
+#include "belljar/container.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/files.h"
+#include "belljar/policy.h"
+#include "belljar/process.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
 #include "belljar/state_dir.h"
 #include "policy/backends.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
+#include "runtime/embed.h"
 #include "runtime/enforcement.h"
 #include "runtime/interception.h"
 #include "runtime/limits.h"
+#include "runtime/outlet.h"
 #include "runtime/unserved.h"
 #include "session/checks.h"
+#include "session/contained_box.h"
 #include "session/contained_process.h"
+#include "session/contained_run.h"
 #include "session/ended.h"
+#include "session/files.h"
+#include "session/follower.h"
+#include "session/lifecycle.h"
 #include "session/live_outlet.h"
 
 namespace belljar {
@@ -77,9 +105,18 @@ ContainedSandbox::ContainedSandbox(runtime::Embedded embedded, ContainerOptions 
       id_(next_id()),
       shown_at_(options_.workspace_at.empty() ? embedded_.place.workspace : options_.workspace_at) {}
 
-ContainedSandbox::~ContainedSandbox() { (void)stop(); }
+ContainedSandbox::~ContainedSandbox() {
+  if (owner_.is_this()) {
+    (void)stop();
+    return;
+  }
+  abandon(running_);
+  abandon(boxes_);
+  abandon(home_);
+}
 
 EnforcementReport ContainedSandbox::enforcement() const {
+  if (!owner_.is_this()) return {};
   const std::lock_guard lock(mutex_);
   return enforcement_;
 }
@@ -159,6 +196,7 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
   BELLJAR_CHECK(runtime::check_required(planned.report, policy));
   if (options_.mode == ContainerMode::kSession) {
     BELLJAR_CHECK(box->start(made.engine, planned.report, cancel_));
+    BELLJAR_CHECK(runtime::check_required(planned.report, policy));  // what this start found out
     made.box = std::move(box);
   }
   if (made.box != nullptr ? !made.box->container().held() : !made.engine.is_local()) report_unheld(planned.report);
@@ -177,6 +215,9 @@ ContainedSandbox::Box ContainedSandbox::make_box(const Running& running) const {
 }
 
 Result<void> ContainedSandbox::start() {
+  if (!owner_.is_this() && running_ != nullptr)
+    return OwningProcess::not_this();  // before the lock: a thread of the parent may hold it here
+  owner_.take();
   const std::lock_guard lock(mutex_);
   if (running_ != nullptr && (running_->box == nullptr || running_->box->channel()->alive()))
     return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
@@ -194,6 +235,7 @@ Result<void> ContainedSandbox::start() {
 }
 
 Result<void> ContainedSandbox::stop() {
+  BELLJAR_CHECK(owner_.check());
   std::shared_ptr<const Running> running;
   std::vector<std::weak_ptr<ContainedBox>> boxes;
   UniqueFd volume;  // let go when all have ended
@@ -221,6 +263,7 @@ Result<void> ContainedSandbox::stop() {
 }
 
 Result<std::shared_ptr<const ContainedSandbox::Running>> ContainedSandbox::running() const {
+  BELLJAR_CHECK(owner_.check());
   const std::lock_guard lock(mutex_);
   if (running_ == nullptr)
     return Error(Code::kFailedPrecondition, "the sandbox does not run")
@@ -234,6 +277,7 @@ Result<std::shared_ptr<const ContainedSandbox::Running>> ContainedSandbox::runni
 }
 
 Result<void> ContainedSandbox::health() {
+  BELLJAR_CHECK(owner_.check());
   const auto alive = running();
   if (!alive) return Error(Code::kUnavailable, alive.error().what()).reason(alive.error().reason());
   if ((*alive)->box != nullptr) return (*alive)->box->channel()->ping(std::chrono::seconds(5));
@@ -289,8 +333,9 @@ Result<ContainedSandbox::Box> ContainedSandbox::box_for_command(const Running& r
   boxes_.push_back(box);
   for (const EnforcementClause& found : report) {
     const auto told = std::ranges::find(enforcement_, found.clause, &EnforcementClause::clause);
-    if (told != enforcement_.end() && found.enforced == Enforced::kNone) *told = found;
+    if (told != enforcement_.end() && found.enforced > told->enforced) *told = found;
   }
+  BELLJAR_CHECK(runtime::check_required(enforcement_, embedded_.policy));
   return box;
 }
 
@@ -351,8 +396,8 @@ Result<std::unique_ptr<Process>> ContainedSandbox::spawn(const Command& command,
   request.on_stderr = options.on_stderr;
   request.output_bytes = kept_output(options.output_bytes, limits);
   request.allowed_domains = options.allowed_domains;
-  auto run = BELLJAR_TRY(begin(command, std::move(request)));
-  auto spawned = std::make_shared<ContainedCommand>(std::move(run), home_);
+  const std::shared_ptr<ContainedRun> run = BELLJAR_TRY(begin(command, std::move(request)));
+  auto spawned = BELLJAR_TRY(follow<ContainedCommand>(run, *run, run, home_));
   return std::unique_ptr<Process>(std::make_unique<ContainedProcess>(std::move(spawned), home_));
 }
 

@@ -13,6 +13,7 @@
 #include "backend/container/engine.h"
 #include "backend/container/shown_dir.h"
 #include "backend/container/spec.h"
+#include "base/owner.h"
 #include "belljar/container.h"
 #include "belljar/sandbox.h"
 #include "runtime/embed.h"
@@ -89,6 +90,7 @@ class ContainedSandbox final : public Sandbox {
   Lifecycle lifecycle_;
   CancelToken cancel_;
   std::string id_, shown_at_;
+  OwningProcess owner_;  // of what was started
   std::shared_ptr<ContainedHome> home_ = std::make_shared<ContainedHome>();
   std::atomic<std::uint64_t> execs_{0}, written_{0};
   mutable std::mutex mutex_;

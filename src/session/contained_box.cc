@@ -74,6 +74,7 @@ Result<void> ContainedBox::plan(EnforcementReport& report) {
 Result<void> ContainedBox::start(const Engine& engine, EnforcementReport& report, const CancelToken& cancel) {
   container_ = BELLJAR_TRY(Container::start(engine, spec_, cancel));
   if (!spec_.filter.empty() && !container_->filtered()) lower_filter(report);
+  lower_root(container_->unasked(), report);
   PassedOut passed = container_->take_passed();
   if (spec_.sockets.empty()) return {};
   BELLJAR_CHECK(check_made(spec_, passed, report));

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backend/container/container.h"
@@ -35,6 +36,8 @@ class ContainedBox {
 
   const backend::container::Container& container() const noexcept { return *container_; }
   const std::shared_ptr<backend::container::Channel>& channel() const noexcept { return container_->channel(); }
+  // What its commands find, plan()'s included.
+  const std::vector<std::string>& environment() const noexcept { return spec_.env; }
   LiveOutlet& outlet() const noexcept { return *outlet_; }
   // Adds what went through and what was refused since the last time, also after stop().
   void take_seen(ExecResult& result);

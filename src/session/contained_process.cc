@@ -31,10 +31,12 @@ Result<void> ContainedCommand::signal(int number) {
 }
 
 ContainedProcess::~ContainedProcess() {
-  if (!detached_.load()) command_->run().cancel();
+  if (!owner_.is_this()) abandon(command_);
+  else if (!detached_.load()) command_->run().cancel();
 }
 
 Result<void> ContainedProcess::detach() {
+  BELLJAR_CHECK(owner_.check());
   const auto home = home_.lock();
   if (home == nullptr) return Error(Code::kFailedPrecondition, "cannot detach the command").reason("its sandbox is gone");
   if (detached_.exchange(true)) return {};

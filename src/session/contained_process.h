@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/owner.h"
 #include "belljar/process.h"
 #include "session/contained.h"
 #include "session/contained_run.h"
@@ -36,15 +37,26 @@ class ContainedProcess final : public Process {
   ~ContainedProcess() override;
   int pid() const noexcept override { return command_->pid(); }
   Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience) override {
+    BELLJAR_CHECK(owner_.check());
     return command_->wait(patience);
   }
-  Result<void> signal(int number) override { return command_->signal(number); }
+  Result<void> signal(int number) override {
+    BELLJAR_CHECK(owner_.check());
+    return command_->signal(number);
+  }
   Result<void> write_stdin(std::string_view bytes, std::chrono::milliseconds patience) override {
+    BELLJAR_CHECK(owner_.check());
     const std::lock_guard lock(writing_);
     return command_->run().write(bytes, patience);
   }
-  Result<void> close_stdin() override { return command_->run().close_input(); }
-  Result<void> resize(unsigned short rows, unsigned short columns) override { return command_->run().resize(rows, columns); }
+  Result<void> close_stdin() override {
+    BELLJAR_CHECK(owner_.check());
+    return command_->run().close_input();
+  }
+  Result<void> resize(unsigned short rows, unsigned short columns) override {
+    BELLJAR_CHECK(owner_.check());
+    return command_->run().resize(rows, columns);
+  }
   Result<void> detach() override;
 
  private:
@@ -52,6 +64,7 @@ class ContainedProcess final : public Process {
   std::weak_ptr<ContainedHome> home_;
   std::mutex writing_;  // writes must not mix
   std::atomic<bool> detached_{false};
+  OwningProcess owner_;
 };
 
 }  // namespace belljar::session

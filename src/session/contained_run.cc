@@ -10,11 +10,15 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <string>
 #include <system_error>
 #include <utility>
 
+#include "base/environment.h"
 #include "base/format.h"
 #include "base/patience.h"
+#include "base/thread.h"
 #include "runtime/run.h"
 #include "runtime/supervise.h"
 #include "runtime/violations.h"
@@ -102,7 +106,7 @@ Result<std::unique_ptr<ContainedRun>> ContainedRun::start(Box box, ContainedRequ
   BELLJAR_CHECK(run->send_request());
   if (!run->request_.timeout || (!run->request_.on_stdout && !run->request_.on_stderr)) return run;
   try {
-    run->clock_ = std::thread([it = run.get()] { it->hold_timeout(); });
+    run->clock_ = start_thread([it = run.get()] { it->hold_timeout(); });
   } catch (const std::system_error& failed) {
     return Error(Code::kResourceExhausted, "cannot watch the command's timeout").sys(failed.code().value(), "pthread_create");
   }
@@ -113,7 +117,9 @@ Result<void> ContainedRun::send(char type, std::string_view payload) { return ch
 Result<void> ContainedRun::send(char type, std::uint32_t number) { return channel_->send(make_record(type, id_, number)); }
 
 Result<void> ContainedRun::send_request() {
-  const std::string whole = make_request(request_.cwd, request_.command.argv, request_.command.env);
+  std::map<std::string, std::string> variables = by_name(box_->environment());
+  for (const auto& [name, text] : request_.command.env) variables[name] = text;
+  const std::string whole = make_request(request_.cwd, request_.command.argv, variables);
   std::string records;
   for (std::size_t at = 0; at < whole.size(); at += kLargestRecord)
     records += make_record('R', id_, std::string_view(whole).substr(at, kLargestRecord));
@@ -134,6 +140,7 @@ Result<void> ContainedRun::send_request() {
 
 // --- the waiter
 
+// What is due or cancelled before it is told of goes to finish(), which ends it.
 int ContainedRun::await_start() {
   for (;;) {
     look();
@@ -142,9 +149,24 @@ int ContainedRun::await_start() {
       if (arrived.type == 'f') return 0;
     }
     if (gone_) return 0;
-    pollfd wait{inbox_->fd(), POLLIN, 0};
-    ::poll(&wait, 1, -1);
+    const Clock::time_point now = Clock::now();
+    const auto deadline = next_deadline();
+    if (deadline && now >= *deadline) return 0;
+    if (wait_until(deadline, now) == News::kCancel) return 0;
   }
+}
+
+ContainedRun::News ContainedRun::wait_until(std::optional<Clock::time_point> deadline, Clock::time_point now) const {
+  std::array<pollfd, 3> set = {{{inbox_->fd(), POLLIN, 0},
+                                {cause_ ? -1 : own_cancel_.get(), POLLIN, 0},
+                                {cause_ || detached_.load() ? -1 : request_.cancel.fd(), POLLIN, 0}}};
+  timespec wait{};
+  if (deadline && *deadline > now) {
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline - now).count();
+    wait = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+  }
+  if (::ppoll(set.data(), set.size(), deadline ? &wait : nullptr, nullptr) <= 0) return News::kNone;
+  return set[1].revents != 0 || set[2].revents != 0 ? News::kCancel : News::kRecords;
 }
 
 ExecResult ContainedRun::finish() {
@@ -186,17 +208,8 @@ void ContainedRun::turn() {
   const Clock::time_point now = Clock::now();
   check_deadlines(now);
   if (exited_ || failed_ || gone_) return;
-  std::array<pollfd, 3> set = {{{inbox_->fd(), POLLIN, 0},
-                                {cause_ ? -1 : own_cancel_.get(), POLLIN, 0},
-                                {cause_ || detached_.load() ? -1 : request_.cancel.fd(), POLLIN, 0}}};
-  timespec wait{};
-  const auto deadline = next_deadline();
-  if (deadline && *deadline > now) {
-    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline - now).count();
-    wait = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
-  }
-  if (::ppoll(set.data(), set.size(), deadline ? &wait : nullptr, nullptr) <= 0) return;
-  if (set[1].revents != 0 || set[2].revents != 0) stop(Reason::kCancelled, "cancelled by the caller", request_.limits.kill_grace);
+  if (wait_until(next_deadline(), now) == News::kCancel)
+    stop(Reason::kCancelled, "cancelled by the caller", request_.limits.kill_grace);
 }
 
 void ContainedRun::handle(const Arrived& arrived) {
@@ -314,6 +327,7 @@ void ContainedRun::hold_timeout() {
 void ContainedRun::stop(Reason reason, std::string message, milliseconds grace) {
   if (cause_) return;
   stopping_.store(true);
+  ended_before_start_ = !started_;
   cause_ = reason;
   message_ = std::move(message);
   if (exited_ || failed_ || gone_) return;
@@ -340,8 +354,7 @@ ExecResult ContainedRun::result() {
     cause_ = Reason::kTimeout;
     message_ = timed_out();
   }
-  // What ended in time may have waited here past it: pid 1 has measured it.
-  if (cause_ == Reason::kTimeout && exited_ && std::chrono::microseconds(ended_.wall_us) < *request_.timeout) cause_.reset();
+  if (cause_ == Reason::kTimeout && ended_in_time()) cause_.reset();
   ExecResult result;
   set_end(result);
   result.out = std::move(out_).finish();
@@ -352,6 +365,13 @@ ExecResult ContainedRun::result() {
   policy.limits = request_.limits;
   runtime::add_limit_violations(result, policy, request_.origins.get(), request_.command.argv[0], request_.timeout);
   return result;
+}
+
+// What ended in time may have waited here past it: pid 1 has measured it. Not who was held before its execve(2) until its time was
+// over, counted from when it was sent: our signal ended it soon after.
+bool ContainedRun::ended_in_time() const {
+  if (!exited_ || (ended_before_start_ && WIFSIGNALED(ended_.status))) return false;
+  return std::chrono::microseconds(ended_.wall_us) < *request_.timeout;
 }
 
 void ContainedRun::set_end(ExecResult& result) {

@@ -90,6 +90,8 @@ class ContainedRun {
   Result<void> send(char type, std::string_view payload);
   Result<void> send(char type, std::uint32_t number);
   Result<void> send_request();
+  enum class News { kNone, kRecords, kCancel };
+  News wait_until(std::optional<Clock::time_point> deadline, Clock::time_point now) const;
   void look();
   void handle(const Arrived& arrived);
   void output(runtime::Capture& capture, const OutputCallback& callback, const std::string& bytes);
@@ -102,6 +104,7 @@ class ContainedRun {
   void end_box();
   std::string timed_out() const { return format("command timeout after {}ms", request_.timeout->count()); }
   ExecResult result();
+  bool ended_in_time() const;
   void set_end(ExecResult& result);
   void set_limits(ExecResult& result) const;
   void close_stream();
@@ -127,6 +130,7 @@ class ContainedRun {
   std::optional<Error> failed_;
   backend::container::Ended ended_;
   std::optional<Reason> cause_;
+  bool ended_before_start_ = false;
   std::string message_;
   std::optional<Clock::time_point> hopeless_;
   std::exception_ptr thrown_;

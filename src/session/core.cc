@@ -1,5 +1,6 @@
 #include "session/core.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 
 #include "base/format.h"
 #include "base/remove_tree.h"
+#include "kernel/cgroup.h"
 #include "runtime/enforcement.h"
 #include "runtime/parts.h"
 
@@ -171,10 +173,12 @@ void Core::take_events() {
   while (const auto event = sandbox_.next_event()) {
     if (event->kind == launch::Event::Kind::kGone) {
       const std::lock_guard lock(mutex_);
-      if (!stop_.load()) ended_because_ = "its pid 1 was killed from outside, or the machine ran out of memory";
+      if (!stop_.load() && ended_because_.empty())
+        ended_because_ = "its pid 1 was killed from outside, or the machine ran out of memory";
       running_.store(false);
       return;
     }
+    ++events_received_;
     deliver(*event);
   }
 }
@@ -183,6 +187,9 @@ void Core::deliver(const launch::Event& event) {
   std::shared_ptr<CommandState> command;
   {
     const std::lock_guard lock(mutex_);
+    using enum launch::Event::Kind;
+    if (event.kind == kStarted || event.kind == kPending) pids_[event.exec_id] = event.pid;
+    if (event.kind == kExited || event.kind == kExecFailed) pids_.erase(event.exec_id);
     const auto found = commands_.find(event.exec_id);
     if (found == commands_.end()) return;  // detached
     command = found->second;
@@ -208,6 +215,7 @@ void Core::deliver(const launch::Event& event) {
       command->settled = true;
       break;
     case launch::Event::Kind::kStopped:  // job control is its caller's business: signal() continues it
+    case launch::Event::Kind::kPending:
     case launch::Event::Kind::kGone:
       return;
   }
@@ -230,7 +238,7 @@ void Core::sample_limits(Clock::time_point now) {
       const std::lock_guard lock(mutex_);
       hit_ = std::move(*hit);
     }
-    sandbox_.signal(0, SIGKILL);  // without the lock: its holder may wait for us to read
+    sandbox_.signal(0, SIGKILL);  // no lock: one message, and the end waits for this turn
   }
 }
 
@@ -257,7 +265,6 @@ bool Core::idle(Clock::time_point now) {
 // The order matters: what is inside dies first, then its broker, then its groups.
 void Core::finish() noexcept {
   running_.store(false);
-  // Without a lock: somebody may sit in exec() because init takes no more messages, and this wakes them.
   if (sandbox_.pidfd() >= 0 && options_.prepared.pid_namespace)
     ::syscall(SYS_pidfd_send_signal, sandbox_.pidfd(), SIGKILL, nullptr, 0);
   {
@@ -320,21 +327,68 @@ bool Core::answers(std::chrono::milliseconds patience) {
     came = ::poll(&wait, 1, 0) > 0;
     if (!came) ::sched_yield();
   }
+  const auto end = Clock::now() + patience;
   while (!came && ::poll(&wait, 1, static_cast<int>(patience.count())) < 0 && errno == EINTR) {
+    patience = std::max(std::chrono::milliseconds(0), std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()));
   }
   forget(asked->id);
   const std::lock_guard lock(asked->state->mutex);
   return asked->state->settled && !asked->state->gone;
 }
 
-Result<Core::Started> Core::exec(const launch::ExecRequest& request) {
+void Core::ping() noexcept {
+  const std::unique_lock lock(send_mutex_, std::try_to_lock);
+  if (!lock || !running_.load()) return;  // somebody sends: the next look asks
+  const Clock::rep now = Clock::now().time_since_epoch().count(), last = last_ping_.load();
+  if (Clock::duration(now - last) < std::chrono::seconds(1)) return;
+  last_ping_.store(now);
+  sandbox_.ping();
+}
+
+void Core::kill(const char* because) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_because_.empty()) ended_because_ = because;
+  }
+  const std::lock_guard lock(stop_mutex_);  // until finished_ its pidfd is there
+  if (finished_) return;
+  if (options_.prepared.pid_namespace) {
+    ::syscall(SYS_pidfd_send_signal, sandbox_.pidfd(), SIGKILL, nullptr, 0);
+    (void)kernel::thaw_process(sandbox_.init_pid());
+    return;
+  }
+  const auto self = weak_from_this().lock();
+  if (const auto reactor = Reactor::shared(); self != nullptr && reactor) (*reactor)->run_on_starter([self] { self->stop(); });
+}
+
+Result<std::optional<Core::Started>> Core::send(launch::PackedExec& request) {
   const std::lock_guard lock(send_mutex_);
   Started started = BELLJAR_TRY(expect());
-  if (auto sent = sandbox_.exec(request); !sent) {
-    forget(started.id);
-    return running_.load() ? sent.error() : not_running();
-  }
-  return started;
+  const int status = sandbox_.send(request);
+  if (status == 0) return std::optional(std::move(started));
+  forget(started.id);
+  if (status == -EAGAIN) return std::optional<Started>();
+  if (!running_.load() || status == -EPIPE || status == -ECONNRESET) return not_running();
+  return Error(Code::kUnavailable, "cannot reach pid 1 of the sandbox").sys(-status, "sendmsg");
+}
+
+Result<UniqueFd> Core::room() {
+  const std::lock_guard lock(send_mutex_);
+  if (!running_.load()) return not_running();
+  UniqueFd room(::fcntl(sandbox_.control_fd(), F_DUPFD_CLOEXEC, 3));
+  if (room.valid()) return room;
+  return Error(Code::kResourceExhausted, "cannot start a command")
+      .sys(errno, "fcntl")
+      .next("raise `ulimit -n`, or run fewer at once");
+}
+
+std::optional<std::vector<int>> Core::pids_of_commands() {
+  constexpr std::chrono::seconds kPatience{30};
+  if (!answers(kPatience)) return {};  // what it told before the answer is known now
+  const std::lock_guard lock(mutex_);
+  std::vector<int> pids;
+  for (const auto& [id, pid] : pids_) pids.push_back(pid);
+  return pids;
 }
 
 void Core::forget(std::uint32_t id) noexcept {
@@ -345,6 +399,11 @@ void Core::forget(std::uint32_t id) noexcept {
 void Core::signal(std::uint32_t id, int number) noexcept {
   const std::lock_guard lock(send_mutex_);
   if (running_.load()) sandbox_.signal(id, number);
+}
+
+void Core::give_up(std::uint32_t id) noexcept {
+  const std::lock_guard lock(send_mutex_);
+  if (running_.load()) sandbox_.give_up(id);
 }
 
 void Core::take_seen(ExecResult& result) {

@@ -82,12 +82,26 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
     std::uint32_t id = 0;
     std::shared_ptr<CommandState> state;
   };
-  // Returns once the request is sent. Errors: kFailedPrecondition, it does not run; kResourceExhausted.
-  Result<Started> exec(const launch::ExecRequest& request);
+  // A request in two steps, of which none waits for pid 1: another may have stopped it. Errors: of pack() kInvalidArgument, no
+  // program, and kResourceExhausted; of send() kFailedPrecondition, it does not run, kResourceExhausted and kUnavailable.
+  Result<launch::PackedExec> pack(const launch::ExecRequest& request) const { return sandbox_.pack(request); }
+  // nullopt: pid 1 takes no more messages now.
+  Result<std::optional<Started>> send(launch::PackedExec& request);
+  // Writable, poll(2), when it may take some again.
+  Result<UniqueFd> room();
   // Whether its pid 1 answers within `patience`.
   bool answers(std::chrono::milliseconds patience);
   void forget(std::uint32_t id) noexcept;
+  // Asks its pid 1 for a sign of life, at most once a second; events_received() counts all that it tells.
+  void ping() noexcept;
+  std::uint64_t events_received() const noexcept { return events_received_.load(); }
+  // Ends everything inside, soon; waits only for a stop() that is under way.
+  void kill(const char* because) noexcept;
+  // Of all commands that run, as init sees them: of each that was there when this was called. nullopt: pid 1 does not answer.
+  std::optional<std::vector<int>> pids_of_commands();
   void signal(std::uint32_t id, int number) noexcept;
+  // Ends one that was not started yet.
+  void give_up(std::uint32_t id) noexcept;
 
   int init_pid() const noexcept { return init_pid_; }
   bool in_use() const noexcept { return users_.load() > 0; }
@@ -146,15 +160,17 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   Loop* loop_ = nullptr;
   std::atomic<bool> running_{false}, stop_{false}, idled_{false};
   std::atomic<int> users_{0};
-  std::atomic<Clock::rep> last_use_{0};
+  std::atomic<Clock::rep> last_use_{0}, last_ping_{0};
+  std::atomic<std::uint64_t> events_received_{0};
 
   std::mutex stop_mutex_;
   // guarded by stop_mutex_
   std::optional<std::uint64_t> served_;  // by loop_
   bool finished_ = false;
-  std::mutex send_mutex_;  // guards exec() and signal() of sandbox_ against each other and the end
+  std::mutex send_mutex_;  // guards send() and signal() of sandbox_ against each other and the end; nobody waits with it held
   mutable std::mutex mutex_;
   std::map<std::uint32_t, std::shared_ptr<CommandState>> commands_;  // guarded by mutex_
+  std::map<std::uint32_t, int> pids_;                                // guarded by mutex_; also of commands that nobody waits for
   std::vector<Violation> violations_;                                // guarded by mutex_
   std::uint64_t violations_dropped_ = 0;                             // guarded by mutex_
   std::string ended_because_;                                        // guarded by mutex_

@@ -7,9 +7,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "base/thread.h"
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 
@@ -39,6 +41,21 @@ class Follower {
   std::shared_ptr<State> state_;
   std::thread thread_;
 };
+
+// A command of type `Command`, made of `arguments`, that follows `run`. Without a thread to read it nobody would end it either:
+// then it is ended here, and `sandbox` gets back what nobody read.
+template <class Command, class Run, class Sandbox, class... Arguments>
+Result<std::shared_ptr<Command>> follow(const std::shared_ptr<Run>& run, Sandbox& sandbox, Arguments&&... arguments) {
+  try {
+    return std::make_shared<Command>(std::forward<Arguments>(arguments)...);
+  } catch (const std::system_error& failed) {
+    run->detach();  // no callback any more
+    run->cancel();
+    ExecResult unread = run->finish();
+    sandbox.give_back(unread);
+    return no_thread(failed, "cannot follow a command");
+  }
+}
 
 // Takes the first command that `is_one` says yes to out of `home`, where detached ones lie until they have ended: its pipes and
 // eventfds are open for as long as it lies there.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/owner.h"
 #include "base/patience.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
@@ -36,6 +37,7 @@
 #include "runtime/unserved.h"
 #include "session/checks.h"
 #include "session/ended.h"
+#include "session/follower.h"
 #include "session/spawned.h"
 #include "session/watch.h"
 #include "txn/base.h"
@@ -43,6 +45,8 @@
 
 namespace belljar::session {
 namespace {
+
+constexpr std::chrono::seconds kAnswer{5};
 
 RunRequest make_request(const Command& command, const SpawnOptions& options, const Limits& limits) {
   RunRequest request;
@@ -115,9 +119,18 @@ LiveSandbox::LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_
       cancel_(std::move(cancel)),
       id_(next_id()) {}
 
-LiveSandbox::~LiveSandbox() { (void)stop(); }
+LiveSandbox::~LiveSandbox() {
+  if (owner_.is_this()) {
+    (void)stop();
+    return;
+  }
+  abandon(core_);
+  abandon(transaction_);
+  abandon(detached_);
+}
 
 EnforcementReport LiveSandbox::enforcement() const {
+  if (!owner_.is_this()) return {};
   const std::lock_guard lock(mutex_);
   return enforcement_;
 }
@@ -195,6 +208,9 @@ void LiveSandbox::leave_transaction() noexcept {
 }
 
 Result<void> LiveSandbox::start() {
+  if (!owner_.is_this() && core_ != nullptr)
+    return OwningProcess::not_this();  // before the locks: a thread of the parent may hold them here
+  owner_.take();
   const std::lock_guard life(life_);
   const std::lock_guard lock(mutex_);
   if (core_ != nullptr && core_->running())
@@ -219,6 +235,7 @@ Result<void> LiveSandbox::start() {
 }
 
 Result<void> LiveSandbox::stop() {
+  BELLJAR_CHECK(owner_.check());
   const std::lock_guard life(life_);
   std::shared_ptr<Core> core;
   {
@@ -251,11 +268,13 @@ Result<std::shared_ptr<Core>> LiveSandbox::running_core() const {
 }
 
 Result<std::shared_ptr<Core>> LiveSandbox::seen_core() const {
+  BELLJAR_CHECK(owner_.check());
   const std::lock_guard lock(mutex_);
   return running_core();
 }
 
 Result<LiveSandbox::InUse> LiveSandbox::core() const {
+  BELLJAR_CHECK(owner_.check());
   const std::lock_guard lock(mutex_);
   auto alive = BELLJAR_TRY(running_core());
   auto use = std::make_unique<Core::Use>(*alive);
@@ -264,11 +283,13 @@ Result<LiveSandbox::InUse> LiveSandbox::core() const {
 
 // A program that cannot be there: init's answer proves that it takes requests and can make a process.
 Result<void> LiveSandbox::health() {
+  BELLJAR_CHECK(owner_.check());
   const auto alive = core();
   if (!alive) return Error(Code::kUnavailable, alive.error().what()).reason(alive.error().reason());
+  if (!alive->core->answers(kAnswer)) return Error(Code::kUnavailable, "the sandbox does not answer");
   RunRequest request;
   request.command.argv = {"/dev/null/health"};
-  request.timeout = std::chrono::seconds(5);
+  request.timeout = kAnswer;
   auto running = Running::start(alive->core, std::move(request));
   if (!running) return Error(Code::kUnavailable, "the sandbox takes no commands").reason(running.error().line());
   ExecResult result = (*running)->finish();
@@ -279,7 +300,7 @@ Result<void> LiveSandbox::health() {
 
 Result<void> LiveSandbox::answer() {
   const auto alive = seen_core();
-  if (alive && (*alive)->answers(std::chrono::seconds(5))) return {};
+  if (alive && (*alive)->answers(kAnswer)) return {};
   return Error(Code::kUnavailable, "the sandbox does not answer");
 }
 
@@ -320,9 +341,9 @@ Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, cons
   request.on_stdout = options.on_stdout;
   request.on_stderr = options.on_stderr;
   request.output_bytes = kept_output(options.output_bytes, limits);
-  auto running = BELLJAR_TRY(Running::start(alive, std::move(request)));
+  const std::shared_ptr<Running> running = BELLJAR_TRY(Running::start(alive, std::move(request)));
   ++execs_;
-  auto spawned = std::make_shared<SpawnedCommand>(std::move(running), alive, options.terminal.has_value(), detached_);
+  auto spawned = BELLJAR_TRY(follow<SpawnedCommand>(running, *alive, running, alive, options.terminal.has_value(), detached_));
   return std::unique_ptr<Process>(std::make_unique<SpawnedProcess>(std::move(spawned), detached_));
 }
 
@@ -333,10 +354,10 @@ Result<Handed> LiveSandbox::spawn_handed(const Command& command, const SpawnOpti
   if (options.cancel.cancelled()) return Error(Code::kCanceled, "cannot start a command").reason("the caller cancelled it");
   RunRequest request = make_request(command, options, alive->policy().limits);
   request.handed = std::move(ends);
-  auto running = BELLJAR_TRY(Running::start(alive, std::move(request)));
+  const std::shared_ptr<Running> running = BELLJAR_TRY(Running::start(alive, std::move(request)));
   ++execs_;
   UniqueFd master = running->take_master();
-  auto spawned = std::make_shared<SpawnedCommand>(std::move(running), alive, options.terminal.has_value(), detached_);
+  auto spawned = BELLJAR_TRY(follow<SpawnedCommand>(running, *alive, running, alive, options.terminal.has_value(), detached_));
   return Handed{std::make_unique<SpawnedProcess>(std::move(spawned), detached_), std::move(master)};
 }
 
@@ -389,6 +410,7 @@ Result<std::unique_ptr<FileWatch>> LiveSandbox::watch(const std::string& path, c
 // --- the hosts that may be reached
 
 Result<void> LiveSandbox::set_network_rules(const NetworkRules& rules) {
+  BELLJAR_CHECK(owner_.check());
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Core> alive = BELLJAR_TRY(running_core());
   BELLJAR_CHECK(alive->set_network_rules(rules));
@@ -403,6 +425,7 @@ Result<void> LiveSandbox::set_network_rules(const NetworkRules& rules) {
 NetworkRules LiveSandbox::rules_of_policy() const { return rules_of(embedded_.policy.network); }
 
 Result<NetworkRules> LiveSandbox::network_rules() const {
+  BELLJAR_CHECK(owner_.check());
   const std::lock_guard lock(mutex_);
   BELLJAR_CHECK(running_core());
   return network_rules_.value_or(rules_of_policy());
@@ -418,6 +441,7 @@ Result<std::vector<txn::Change>> LiveSandbox::changes() {
 
 Result<void> LiveSandbox::change_layers(const std::function<Result<void>(const txn::Transaction&)>& check,
                                         const std::function<Result<void>(txn::Transaction&)>& act) {
+  BELLJAR_CHECK(owner_.check());
   const std::lock_guard life(life_);
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Core> alive = BELLJAR_TRY(running_core());

@@ -12,6 +12,7 @@
 
 #include "backend/backend.h"
 #include "backend/native/host.h"
+#include "base/owner.h"
 #include "belljar/sandbox.h"
 #include "runtime/embed.h"
 #include "session/core.h"
@@ -110,6 +111,7 @@ class LiveSandbox final : public Sandbox {
   Lifecycle lifecycle_;
   const CancelToken cancel_;
   std::string id_;
+  OwningProcess owner_;  // of what was started
   std::function<void(const ExecResult&)> on_end_;
   std::shared_ptr<Detached> detached_ = std::make_shared<Detached>();
   std::atomic<std::uint64_t> execs_{0}, written_{0};

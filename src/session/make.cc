@@ -12,6 +12,7 @@
 
 #include "backend/find.h"
 #include "backend/native/host.h"
+#include "base/environment.h"
 #include "base/format.h"
 #include "base/remove_tree.h"
 #include "belljar/container.h"
@@ -27,6 +28,7 @@
 #include "policy/backends.h"
 #include "policy/check_policy.h"
 #include "runtime/embed.h"
+#include "runtime/violations.h"
 #include "session/chosen.h"
 #include "session/contained.h"
 #include "session/lifecycle.h"
@@ -170,6 +172,10 @@ Result<std::shared_ptr<Sandbox>> make_first_of(const std::vector<std::string>& o
 Result<std::shared_ptr<Sandbox>> make_named(const SandboxConfig& config) {
   if (!config.factory && config.backend.empty())
     return Error(Code::kInvalidArgument, "cannot make a sandbox").reason("`backend` is empty").next("name one, such as native");
+  // With a fallback a mistyped name would be one more backend that does not start.
+  if (!config.factory && !policy::is_backend(config.backend) && !config.factories.contains(config.backend))
+    return Error(Code::kUnimplemented, format("there is no backend {}", quoted(config.backend)))
+        .next(policy::backend_hint(config.backend));
   const std::string first = config.factory ? "factory" : config.backend;
   const std::vector<std::string> order = BELLJAR_TRY(policy::backend_order(first, config.fallback, config.policy.isolation));
   if (order.size() > 1) return make_first_of(order, config);
@@ -193,10 +199,7 @@ Result<std::shared_ptr<Sandbox>> make_sandbox(const SandboxConfig& config) {
 
 Result<SandboxConfig> sandbox_config_from(const std::map<std::string, std::string>& environment) {
   SandboxConfig config;
-  const auto variable = [&](const char* name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? std::string() : found->second;
-  };
+  const auto variable = [&](const char* name) { return variable_of(environment, name); };
   if (const std::string stage = variable("BELLJAR_ENV"); !stage.empty()) {
     config.backend.clear();
     for (const Stage& known : kStages) {
@@ -209,7 +212,13 @@ Result<SandboxConfig> sandbox_config_from(const std::map<std::string, std::strin
     config.backend = kContainer;
     config.container = sandbox_commands();
   }
-  if (std::string backend = variable("BELLJAR_BACKEND"); !backend.empty()) config.backend = std::move(backend);
+  if (std::string backend = variable("BELLJAR_BACKEND"); !backend.empty()) {
+    if (!policy::is_backend(backend))
+      return Error(Code::kInvalidArgument, format("BELLJAR_BACKEND is {}", quoted(backend)))
+          .reason("there is no such backend")
+          .next(policy::backend_hint(backend));
+    config.backend = std::move(backend);
+  }
   if (std::string image = variable("BELLJAR_IMAGE"); !image.empty()) config.container.image = std::move(image);
   config.container.engine = variable("BELLJAR_ENGINE");
   config.workspace = variable("BELLJAR_WORKSPACE");

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/owner.h"
 #include "base/patience.h"
 #include "base/remove_tree.h"
 #include "base/thread.h"
@@ -42,6 +43,8 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   void give_back(std::shared_ptr<Sandbox> sandbox) noexcept;
   void stop(milliseconds patience);
   PoolStats stats() const;
+  // Not: we are in a forked child, where nothing of the pool may be touched, its lock included.
+  bool is_ours() const noexcept { return owner_.is_this(); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -85,6 +88,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   std::size_t total() const noexcept { return waiting_.size() + in_use_.size() + ending_.size() + busy_; }
   Result<std::shared_ptr<Sandbox>> take_waiting(std::unique_lock<std::mutex>& lock);
 
+  const OwningProcess owner_;
   PoolOptions options_;  // not changed after start()
   std::string workspaces_;
   std::atomic<unsigned> serial_{0};
@@ -152,7 +156,11 @@ Result<void> PoolState::prepare(const SandboxConfig& config, std::shared_ptr<San
   try {
     sandbox = BELLJAR_TRY(make_sandbox(config));
     BELLJAR_CHECK(sandbox->start());
-    return options_.prepare ? options_.prepare(*sandbox) : Result<void>();
+    if (!options_.prepare) return {};
+    BELLJAR_CHECK(options_.prepare(*sandbox));
+    if (lives(*sandbox)) return {};
+    return Error(Code::kUnavailable, "cannot prepare a sandbox of the pool")
+        .reason("it did not run any more when `prepare` had ended");
   } catch (const std::exception& error) {
     return thrown(error.what());
   } catch (...) {
@@ -215,8 +223,14 @@ Result<void> PoolState::start() {
     waiting_.push_back({*std::move(first), now, now});
     stats_.made = 1;
   }
-  thread_ = start_thread([this] { serve(); });
-  return {};
+  auto thread = open_thread([this] { serve(); }, "cannot make a pool");
+  if (thread) {
+    thread_ = *std::move(thread);
+    return {};
+  }
+  if (!waiting_.empty()) (void)waiting_.front().sandbox->stop();
+  (void)remove_tree(workspaces_);
+  return thread.error();
 }
 
 // --- the thread
@@ -399,8 +413,11 @@ Lease& Lease::operator=(Lease&& other) noexcept {
 }
 
 void Lease::give_back() noexcept {
-  const auto home = std::exchange(home_, nullptr);
-  if (home != nullptr) home->give_back(std::exchange(sandbox_, nullptr));
+  auto home = std::exchange(home_, nullptr);
+  if (home == nullptr) return;
+  if (home->is_ours()) return home->give_back(std::exchange(sandbox_, nullptr));
+  abandon(home);
+  abandon(sandbox_);
 }
 
 Result<std::unique_ptr<Pool>> Pool::create(PoolOptions options) {
@@ -409,9 +426,17 @@ Result<std::unique_ptr<Pool>> Pool::create(PoolOptions options) {
   return std::unique_ptr<Pool>(new Pool(std::move(state)));
 }
 
-Pool::~Pool() { state_->stop(milliseconds(0)); }
-Result<Lease> Pool::take(const TakeOptions& options) { return state_->take(options); }
-void Pool::stop(milliseconds patience) { state_->stop(patience); }
-PoolStats Pool::stats() const { return state_->stats(); }
+Pool::~Pool() {
+  if (state_->is_ours()) state_->stop(milliseconds(0));
+  else abandon(state_);
+}
+Result<Lease> Pool::take(const TakeOptions& options) {
+  if (!state_->is_ours()) return OwningProcess::not_this();
+  return state_->take(options);
+}
+void Pool::stop(milliseconds patience) {
+  if (state_->is_ours()) state_->stop(patience);
+}
+PoolStats Pool::stats() const { return state_->is_ours() ? state_->stats() : PoolStats(); }
 
 }  // namespace belljar

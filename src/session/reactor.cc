@@ -17,9 +17,10 @@ using std::chrono::milliseconds;
 
 constexpr unsigned kTagBits = 5;
 constexpr milliseconds kLongestWait{60'000};
+constexpr const char* kCannotServe = "cannot serve a sandbox";
 
 Error no_descriptors(const char* call) {
-  return Error(Code::kResourceExhausted, "cannot serve a sandbox").sys(errno, call).next("raise `ulimit -n`, or keep fewer");
+  return Error(Code::kResourceExhausted, kCannotServe).sys(errno, call).next("raise `ulimit -n`, or keep fewer");
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ Result<std::unique_ptr<Loop>> Loop::create() {
   epoll_event event{};  // id 0 is nobody's
   event.events = EPOLLIN;
   if (::epoll_ctl(loop->epoll_.get(), EPOLL_CTL_ADD, loop->wake_.get(), &event) < 0) return no_descriptors("epoll_ctl");
-  loop->thread_ = start_thread([raw = loop.get()] { raw->run(); });
+  loop->thread_ = BELLJAR_TRY(open_thread([raw = loop.get()] { raw->run(); }, kCannotServe));
   return loop;
 }
 
@@ -115,14 +116,20 @@ Result<Reactor*> Reactor::shared() {
   static Reactor* instance = nullptr;
   static pid_t owner = -1;
   const std::lock_guard lock(mutex);
-  if (instance != nullptr && owner == ::getpid()) return instance;
-  auto* const made = new Reactor;  // what fails half way stays as it is: its threads cannot be taken back
-  const std::size_t count = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, 4);
-  for (std::size_t i = 0; i < count; ++i) made->loops_.push_back(BELLJAR_TRY(Loop::create()));
-  for (std::size_t i = 0; i < count; ++i) made->starters_.push_back(start_thread([made] { made->serve_jobs(); }));
-  instance = made;
-  owner = ::getpid();
+  if (instance == nullptr || owner != ::getpid()) {
+    instance = new Reactor;
+    owner = ::getpid();
+  }
+  BELLJAR_CHECK(instance->fill());
   return instance;
+}
+
+// What failed half way is gone on with at the next start: threads and descriptors cannot be taken back.
+Result<void> Reactor::fill() {
+  if (wanted_ == 0) wanted_ = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, 4);
+  while (loops_.size() < wanted_) loops_.push_back(BELLJAR_TRY(Loop::create()));
+  while (starters_.size() < wanted_) starters_.push_back(BELLJAR_TRY(open_thread([this] { serve_jobs(); }, kCannotServe)));
+  return {};
 }
 
 void Reactor::run_on_starter(std::function<void()> job) {

@@ -85,8 +85,10 @@ class Reactor {
 
  private:
   Reactor() = default;
+  Result<void> fill();
   [[noreturn]] void serve_jobs();
 
+  std::size_t wanted_ = 0;  // of each: 0 until the first fill()
   std::vector<std::unique_ptr<Loop>> loops_;
   std::vector<std::thread> starters_;
   std::mutex mutex_;

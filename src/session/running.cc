@@ -32,6 +32,9 @@ constexpr std::size_t kFitsPipe = 64U << 10;
 // Larger than any pipe a command can make of ours (pipe-max-size): who still writes then is another one.
 constexpr std::uint64_t kDrainAtMost = 2U << 20;
 constexpr milliseconds kTryAgain = 100ms;
+// So often, kTryAgain apart, pid 1 is seen to tell nobody anything before it counts as gone. Looks and not time, since time passes
+// also while all of us are stopped.
+constexpr int kSilentLooks = 100;
 
 Error no_descriptors(const char* call) {
   return Error(Code::kResourceExhausted, "cannot start a command").sys(errno, call).next("raise `ulimit -n`, or run fewer at once");
@@ -48,6 +51,12 @@ Result<Pipe> open_pipe(bool ours_reads) {
   Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
   ::fcntl(ours_reads ? ends[0] : ends[1], F_SETFL, O_NONBLOCK);
   return pipe;
+}
+
+timespec until(std::optional<std::chrono::steady_clock::time_point> deadline, std::chrono::steady_clock::time_point now) {
+  if (!deadline || *deadline <= now) return {};
+  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline - now).count();
+  return {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
 }
 
 std::chrono::microseconds micro(const timeval& time) { return std::chrono::microseconds(time.tv_sec * 1'000'000LL + time.tv_usec); }
@@ -79,11 +88,24 @@ Result<std::unique_ptr<Running>> Running::start(std::shared_ptr<Core> core, RunR
   else BELLJAR_CHECK(running->open_streams(request));
   running->opened_ = BELLJAR_TRY(running->core_->open_hosts(wanted.allowed_domains));
   running->sent_ = Clock::now();
-  Core::Started started = BELLJAR_TRY(running->core_->exec(request));
-  running->id_ = started.id;
-  running->state_ = std::move(started.state);
-  for (UniqueFd& end : running->ends_) end.reset();
+  running->unsent_ = BELLJAR_TRY(running->core_->pack(request));
+  BELLJAR_CHECK(running->send());
   return running;
+}
+
+// One try.
+Result<void> Running::send() {
+  auto started = BELLJAR_TRY(core_->send(*unsent_));
+  if (!started) {
+    if (!room_.valid()) room_ = BELLJAR_TRY(core_->room());
+    return {};
+  }
+  id_ = started->id;
+  state_ = std::move(started->state);
+  unsent_.reset();
+  room_.reset();
+  for (UniqueFd& end : ends_) end.reset();
+  return {};
 }
 
 Result<void> Running::take_handed(launch::ExecRequest& request) {
@@ -118,11 +140,12 @@ Result<void> Running::open_input(launch::ExecRequest& request) {
   if (!request_.stdin_pipe && bytes.empty()) return {};
   if (request_.stdin_pipe || bytes.size() <= kFitsPipe) {
     Pipe pipe = BELLJAR_TRY(open_pipe(false));
-    if (!bytes.empty() && ::write(pipe.write.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
-      return no_descriptors("write");
+    // A user who has many pipes gets small ones (pipe-user-pages-soft, pipe(7)).
+    if (bytes.empty() || ::write(pipe.write.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()))
+      ends_[0] = std::move(pipe.read);
     if (request_.stdin_pipe) input_ = std::move(pipe.write);
-    ends_[0] = std::move(pipe.read);
-  } else {
+  }
+  if (!ends_[0].valid()) {
     // A file of its own in memory, that nobody can write to any more.
     UniqueFd file(::memfd_create("stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!file.valid()) return no_descriptors("memfd_create");
@@ -158,14 +181,41 @@ Result<void> Running::open_terminal(launch::ExecRequest& request) {
 
 // --- waiting
 
-int Running::await_start() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->wants_start = true;
+// Until it is sent, or has to end before that: then nothing of it runs, now or later.
+void Running::send_in_time() {
+  while (unsent_ && !cause_ && !gone_) {
+    const auto deadline = request_.timeout ? std::optional(sent_ + *request_.timeout) : std::nullopt;
+    const Clock::time_point next = Clock::now() + kTryAgain;
+    std::array<pollfd, 3> set = {{{room_.get(), POLLOUT, 0}, {own_cancel_.get(), POLLIN, 0}, {request_.cancel.fd(), POLLIN, 0}}};
+    const timespec wait = until(deadline ? std::min(*deadline, next) : next, Clock::now());
+    const int ready = ::ppoll(set.data(), set.size(), &wait, nullptr);
+    if (const auto sent = send(); !sent) {
+      gone_ = true;
+      message_ = sent.error().line();
+    } else if (!unsent_) {
+      return;
+    } else if (deadline && Clock::now() >= *deadline) {
+      cause_ = Reason::kTimeout;
+      message_ = format("command timeout after {}ms; pid 1 of the sandbox did not take the command", request_.timeout->count());
+    } else if (set[1].revents != 0 || set[2].revents != 0) {
+      cause_ = Reason::kCancelled;
+      message_ = "cancelled by the caller; pid 1 of the sandbox did not take the command";
+    } else if (ready == 0 && !deadline) {
+      look_for_pid1();
+    }
   }
+}
+
+// What is due or cancelled before it is told of goes to finish(), which ends it. Without a timeout nothing is due: pid 1 is looked
+// for instead.
+int Running::await_start() {
+  send_in_time();
+  if (unsent_) return 0;
+  bool ending = false;
   for (;;) {
     {
       const std::lock_guard lock(state_->mutex);
+      state_->wants_start = !ending;
       if (state_->failed || state_->gone) return 0;
       if (state_->started) {
         std::uint64_t rung = 0;
@@ -173,15 +223,21 @@ int Running::await_start() {
         if (!state_->exited && ::read(state_->wake.get(), &rung, sizeof rung) < 0) rung = 0;
         return state_->started->pid;
       }
+      if (ending || gone_) return 0;
     }
-    pollfd wait{state_->wake.get(), POLLIN, 0};
-    ::poll(&wait, 1, -1);
+    const auto deadline = next_deadline();
+    std::array<pollfd, 2> set = {{{state_->wake.get(), POLLIN, 0}, {request_.cancel.fd(), POLLIN, 0}}};
+    const timespec wait = until(deadline.value_or(Clock::now() + kTryAgain), Clock::now());
+    const int ready = ::ppoll(set.data(), set.size(), &wait, nullptr);
+    ending = (deadline && Clock::now() >= *deadline) || set[1].revents != 0;
+    if (ready == 0 && !deadline) look_for_pid1();
   }
 }
 
 ExecResult Running::finish() {
+  send_in_time();
   look();
-  while (!exited_ && !failed_ && !gone_) turn();
+  while (!unsent_ && !exited_ && !failed_ && !gone_) turn();
   drain();
   ExecResult end = result();
   if (thrown_) core_->give_back(end);
@@ -197,12 +253,13 @@ void Running::cancel() noexcept {
 }
 
 void Running::look() {
+  if (state_ == nullptr) return;
   const std::lock_guard lock(state_->mutex);
   started_ = state_->started;
   failed_ = state_->failed;
   exited_ = state_->exited;
   limits_ = state_->limits;
-  gone_ = state_->gone;
+  gone_ = gone_ || state_->gone;
 }
 
 void Running::turn() {
@@ -214,12 +271,8 @@ void Running::turn() {
                                 {out_.fd.get(), POLLIN, 0},
                                 {err_.fd.get(), POLLIN, 0}}};
   if (cause_) set[1].fd = -1;
-  timespec wait{};
   const auto deadline = next_deadline();
-  if (deadline && *deadline > now) {
-    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline - now).count();
-    wait = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
-  }
+  const timespec wait = until(deadline, now);
   if (::ppoll(set.data(), set.size(), deadline ? &wait : nullptr, nullptr) <= 0) return;
   if (set[3].revents != 0) read_some(out_);
   if (set[4].revents != 0) read_some(err_);
@@ -290,7 +343,10 @@ void Running::stop(Reason reason, std::string message, milliseconds grace) {
   message_ = std::move(message);
   look();
   if (exited_ || failed_ || gone_) return;
-  if (started_) tree_ = CommandTree::find(core_->init_pid(), started_->pid);
+  if (started_) {
+    orphans_ = Orphans(core_->init_pid());
+    tree_ = CommandTree::find(core_->init_pid(), started_->pid);
+  }
   if (grace <= 0ms || !started_) return kill();
   tree_.signal(SIGTERM);
   tree_.signal(SIGCONT);
@@ -300,11 +356,30 @@ void Running::stop(Reason reason, std::string message, milliseconds grace) {
 void Running::kill() {
   look();
   kill_at_ = Clock::now() + kTryAgain;
-  if (!started_) return;  // not even started: soon
-  if (tree_.empty()) tree_ = CommandTree::find(core_->init_pid(), started_->pid);
-  // A tree that forks faster than it dies takes the others of the sandbox with it.
-  if (!tree_.end()) core_->signal(0, SIGKILL);
-  core_->signal(id_, SIGKILL);
+  look_for_pid1();
+  if (gone_) return;
+  if (started_) {
+    if (tree_.empty()) tree_ = CommandTree::find(core_->init_pid(), started_->pid);
+    // A tree that forks faster than it dies takes the others of the sandbox with it.
+    if (!tree_.end()) core_->signal(0, SIGKILL);
+    core_->signal(id_, SIGKILL);
+  } else {
+    core_->give_up(id_);
+  }
+}
+
+// It tells of the start and of the end soon, unless it serves nobody, as one that was stopped or frozen from outside. Then it would
+// start whenever it goes on what it was sent, long after its time: so all of the sandbox ends.
+void Running::look_for_pid1() {
+  core_->ping();
+  const std::uint64_t received = core_->events_received();
+  silent_looks_ = received == received_ ? silent_looks_ + 1 : 0;
+  received_ = received;
+  if (silent_looks_ < kSilentLooks) return;
+  core_->kill("its pid 1 did not answer");
+  message_ += message_.empty() ? "" : "; ";
+  message_ += "pid 1 of the sandbox did not answer, and the sandbox was ended";
+  gone_ = true;
 }
 
 ExecResult Running::result() {
@@ -318,7 +393,8 @@ ExecResult Running::result() {
   ExecResult result;
   set_end(result);
   // Daemons that outlived the TERM of their parent, which ended by it, were part of what had to end.
-  if (cause_ && !tree_.empty() && !tree_.end()) core_->signal(0, SIGKILL);
+  const bool all_ended = !cause_ || ((tree_.empty() || tree_.end()) && orphans_.end([this] { return core_->pids_of_commands(); }));
+  if (!all_ended) core_->signal(0, SIGKILL);
   result.out = std::move(out_.capture).finish();
   result.err = std::move(err_.capture).finish();
   if (result.out.omitted > 0 || result.err.omitted > 0) result.limits_hit.emplace_back("output");
@@ -334,6 +410,11 @@ void Running::set_end(ExecResult& result) {
     result.exit_code = 128 + SIGKILL;
     result.signal = SIGKILL;
     result.message = "the sandbox ended before the command did";
+    if (silent_looks_ >= kSilentLooks || unsent_) {
+      result.reason = cause_.value_or(Reason::kCancelled);
+      result.message = message_;
+      if (cause_ == Reason::kTimeout) result.exit_code = 124;
+    }
     result.duration = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun);
     return;
   }

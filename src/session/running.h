@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -38,7 +39,7 @@ struct RunRequest {
 
 class Running {
  public:
-  // Sends the command to the sandbox. Errors: as Sandbox::exec.
+  // Sends the command to the sandbox, or leaves that to who waits for it where pid 1 takes no more now. Errors: as Sandbox::exec.
   static Result<std::unique_ptr<Running>> start(std::shared_ptr<Core> core, RunRequest request);
   ~Running();
   Running(const Running&) = delete;
@@ -72,6 +73,8 @@ class Running {
   Result<void> open_terminal(launch::ExecRequest& request);
   Result<void> open_input(launch::ExecRequest& request);
   Result<void> take_handed(launch::ExecRequest& request);
+  Result<void> send();
+  void send_in_time();
   void look();
   void turn();
   void drain();
@@ -80,6 +83,7 @@ class Running {
   std::optional<Clock::time_point> next_deadline() const;
   void stop(Reason reason, std::string message, std::chrono::milliseconds grace);
   void kill();
+  void look_for_pid1();
   ExecResult result();
   void set_end(ExecResult& result);
 
@@ -87,9 +91,11 @@ class Running {
   std::optional<Core::Use> use_;  // until the command's end, however long the handle is held; so the next
   std::unique_ptr<LiveOutlet::Opened> opened_;
   RunRequest request_;
+  std::optional<launch::PackedExec> unsent_;  // pid 1 had no room for it yet
+  UniqueFd room_;                             // while unsent_: tells of that
   std::uint32_t id_ = 0;
-  std::shared_ptr<CommandState> state_;
-  UniqueFd ends_[3];  // the command's, until it has them
+  std::shared_ptr<CommandState> state_;  // once it is sent
+  UniqueFd ends_[3];                     // the command's, until it has them
   UniqueFd input_;
   UniqueFd handed_master_;
   Stream out_, err_;
@@ -103,7 +109,10 @@ class Running {
   std::optional<Reason> cause_;
   std::string message_;
   CommandTree tree_;  // at the time it was told to end
+  Orphans orphans_;   // since then
   std::optional<Clock::time_point> kill_at_;
+  int silent_looks_ = 0;
+  std::uint64_t received_ = 0;  // of Core::events_received(), at the last look
   std::exception_ptr thrown_;
 };
 

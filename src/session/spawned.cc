@@ -58,7 +58,9 @@ SpawnedCommand::SpawnedCommand(std::shared_ptr<Running> running, std::shared_ptr
 Result<void> SpawnedCommand::signal(int number) {
   if (number < 1 || number > SIGRTMAX) return Error(Code::kInvalidArgument, format("there is no signal {}", number));
   if (ended()) return Error(Code::kFailedPrecondition, "cannot signal the command").reason("it has ended");
-  core_->signal(running_->id(), number);
+  const std::uint32_t id = running_->id();
+  if (id == 0) return Error(Code::kFailedPrecondition, "cannot signal the command").reason("it was never sent");  // 0 is all
+  core_->signal(id, number);
   return {};
 }
 
@@ -102,10 +104,12 @@ Result<void> SpawnedCommand::resize(unsigned short rows, unsigned short columns)
 }
 
 SpawnedProcess::~SpawnedProcess() {
-  if (!detached_.load()) command_->cancel();
+  if (!owner_.is_this()) abandon(command_);
+  else if (!detached_.load()) command_->cancel();
 }
 
 Result<void> SpawnedProcess::detach() {
+  BELLJAR_CHECK(owner_.check());
   const auto home = home_.lock();
   if (home == nullptr) return Error(Code::kFailedPrecondition, "cannot detach the command").reason("its sandbox is gone");
   if (detached_.exchange(true)) return {};

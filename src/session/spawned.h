@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/owner.h"
 #include "belljar/process.h"
 #include "session/follower.h"
 #include "session/live.h"
@@ -46,20 +47,32 @@ class SpawnedProcess final : public Process {
   ~SpawnedProcess() override;
   int pid() const noexcept override { return command_->pid(); }
   Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience) override {
+    BELLJAR_CHECK(owner_.check());
     return command_->wait(patience);
   }
-  Result<void> signal(int number) override { return command_->signal(number); }
+  Result<void> signal(int number) override {
+    BELLJAR_CHECK(owner_.check());
+    return command_->signal(number);
+  }
   Result<void> write_stdin(std::string_view bytes, std::chrono::milliseconds patience) override {
+    BELLJAR_CHECK(owner_.check());
     return command_->write(bytes, patience);
   }
-  Result<void> close_stdin() override { return command_->close_stdin(); }
-  Result<void> resize(unsigned short rows, unsigned short columns) override { return command_->resize(rows, columns); }
+  Result<void> close_stdin() override {
+    BELLJAR_CHECK(owner_.check());
+    return command_->close_stdin();
+  }
+  Result<void> resize(unsigned short rows, unsigned short columns) override {
+    BELLJAR_CHECK(owner_.check());
+    return command_->resize(rows, columns);
+  }
   Result<void> detach() override;
 
  private:
   std::shared_ptr<SpawnedCommand> command_;
   std::weak_ptr<Detached> home_;
   std::atomic<bool> detached_{false};
+  OwningProcess owner_;
 };
 
 }  // namespace belljar::session

@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include "base/format.h"
 #include "kernel/process_tree.h"
@@ -17,6 +20,8 @@ namespace belljar::session {
 namespace {
 
 constexpr int kRounds = 400;
+constexpr int kQuietLooks = 5;
+constexpr std::chrono::microseconds kBetweenLooks{200};
 
 // Its pid in the innermost namespace: the last number of the line NSpid, proc_pid_status(5).
 int pid_inside(int pid) {
@@ -40,7 +45,8 @@ State state_of(int pid) {
   const std::size_t name_end = text->rfind(')');
   if (!stat || name_end == std::string::npos || name_end + 2 >= text->size()) return {};
   const char state = (*text)[name_end + 2];
-  return {stat->parent, state == 'Z' || state == 'X'};
+  // A zombie whose first thread alone has ended lives.
+  return {stat->parent, state == 'X' || (state == 'Z' && stat->threads <= 1)};
 }
 
 UniqueFd open_process(int pid) { return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
@@ -63,6 +69,22 @@ int kill_below(int top) {
     send(handle, SIGKILL);
   }
   return alive;
+}
+
+struct Children {
+  std::vector<int> alive;
+  bool lost = false;  // one ended between name and state: what it forked last is not among them
+};
+
+Children children_of(int init_pid) {
+  Children children;
+  for (const int pid : kernel::list_tree(init_pid)) {
+    if (pid == init_pid) continue;
+    const State state = state_of(pid);
+    if (state.dead) children.lost = children.lost || state.parent == 0 || state.parent == init_pid;
+    else if (state.parent == init_pid) children.alive.push_back(pid);
+  }
+  return children;
 }
 
 }  // namespace
@@ -100,6 +122,44 @@ bool CommandTree::end() const noexcept {
   }
   send(main.handle, SIGKILL);
   return done;
+}
+
+Orphans::Orphans(int init_pid) : init_pid_(init_pid), before_(children_of(init_pid).alive) {}
+
+// One that forks and exits over and over is seen by some looks and not by others: nobody has to be seen a few times in a row.
+bool Orphans::end(const std::function<std::optional<std::vector<int>>()>& commands) const {
+  if (init_pid_ == 0) return true;
+  int nobody = 0, last = -kRounds;
+  for (int round = 0; round < kRounds; ++round) {
+    const Children children = children_of(init_pid_);
+    std::vector<std::pair<int, UniqueFd>> found;
+    for (const int pid : children.alive) {
+      if (std::ranges::find(before_, pid) == before_.end()) found.emplace_back(pid, open_process(pid));
+    }
+    if (!found.empty()) {
+      const auto running = commands();
+      if (!running) return false;
+      for (const auto& [pid, handle] : found) {
+        if (end_orphan(pid, handle, *running)) last = round;
+      }
+    }
+    nobody = last == round || children.lost ? 0 : nobody + 1;
+    if (nobody == kQuietLooks) return true;
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  return last < kRounds / 2;  // where others come and go all the time some are missed by every look
+}
+
+// Whether there was something to end.
+bool Orphans::end_orphan(int pid, const UniqueFd& handle, const std::vector<int>& running) const {
+  const int inside = pid_inside(pid);
+  if (std::ranges::find(running, inside) != running.end()) return false;
+  if (state_of(pid).parent == init_pid_) {
+    send(handle, SIGSTOP);  // it neither forks nor ends while what is below it is found through it
+    kill_below(pid);
+    send(handle, SIGKILL);
+  }
+  return true;
 }
 
 }  // namespace belljar::session

@@ -5,6 +5,8 @@
 // ended by itself (a server in the background) belongs to the sandbox and is not touched.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -29,6 +31,24 @@ class CommandTree {
     UniqueFd handle;
   };
   std::vector<Process> processes_;
+};
+
+// What came to pid 1 while a command was being ended, and is no command: processes that were forked after TERM and lost their
+// parent with the command. One that another command left behind in the same moment looks no different, and goes too.
+class Orphans {
+ public:
+  Orphans() = default;
+  // From now on.
+  explicit Orphans(int init_pid);
+  // KILL to them and all below, until none is there. `commands`: the pids of all that run, as init sees them; asked after each
+  // look, so that it knows of every one that was seen; nullopt: nobody can tell. False: they fork faster than they can be ended, or
+  // nobody can tell which they are.
+  bool end(const std::function<std::optional<std::vector<int>>()>& commands) const;
+
+ private:
+  bool end_orphan(int pid, const UniqueFd& handle, const std::vector<int>& running) const;
+  int init_pid_ = 0;
+  std::vector<int> before_;
 };
 
 }  // namespace belljar::session

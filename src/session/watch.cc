@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/owner.h"
 #include "base/patience.h"
 #include "policy/paths.h"
 #include "session/act_as.h"
@@ -68,6 +69,7 @@ class LiveWatch final : public FileWatch {
     return add_tree(files, top_, nullptr);
   }
   Result<std::vector<FileChange>> next(std::chrono::milliseconds patience) override {
+    BELLJAR_CHECK(owner_.check());  // a child has the same inotify instance: what it reads, the parent misses
     const auto end = Clock::now() + bounded(patience);
     Batch batch(options_.files, options_.max_changes);
     for (;;) {
@@ -160,6 +162,7 @@ class LiveWatch final : public FileWatch {
     });
   }
 
+  OwningProcess owner_;
   std::weak_ptr<Core> core_;
   UniqueFd inotify_;
   std::string top_;

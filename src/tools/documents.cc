@@ -64,12 +64,16 @@ Result<Answer> read_000(Call& call) {
   return Answer{.text = text.empty() ? "(empty)" : std::move(text)};
 }
 
-// By a rule for commands (with_command_rules), before anything ran.
-bool blocked(const Error& error) { return error.code() == Code::kPermissionDenied && error.what().starts_with("the command "); }
+// By a rule for commands (with_command_rules), before anything ran; what the hook refuses comes here through Tool::blocked.
+bool refused_by_command_rule(const Error& error) {
+  return error.code() == Code::kPermissionDenied && error.what().starts_with("the command ");
+}
+
+Answer blocked_001(const Error& refused) { return {.text = "Command blocked: " + refused.reason(), .failed = true}; }
 
 Result<Answer> run_001(Call& call) {
   auto ran = run(call);
-  if (!ran && blocked(ran.error())) return Answer{.text = "Command blocked: " + ran.error().reason()};
+  if (!ran && refused_by_command_rule(ran.error())) return blocked_001(ran.error());
   const ExecResult result = BELLJAR_TRY(std::move(ran));
   const std::string output = result.out.bytes + result.err.bytes;
   if (result.exit_code != 0) return answer_of(format("Command failed (exit code {}):\n{}", result.exit_code, output), result);
@@ -117,9 +121,11 @@ Result<Answer> list_001(Call& call) {
   return answer;
 }
 
+Answer blocked_002(const Error& /*refused*/) { return {.text = "Error: Dangerous command blocked", .failed = true}; }
+
 Result<Answer> run_002(Call& call) {
   auto ran = run(call, kTimeout002);
-  if (!ran && blocked(ran.error())) return Answer{.text = "Error: Dangerous command blocked"};
+  if (!ran && refused_by_command_rule(ran.error())) return blocked_002(ran.error());
   const ExecResult result = BELLJAR_TRY(std::move(ran));
   if (result.reason == Reason::kTimeout) return answer_of("Error: Timeout (120s)", result);
   const std::string output = result.out.bytes + result.err.bytes;
@@ -173,7 +179,7 @@ constexpr Tool k000[] = {
      str_replace},
 };
 constexpr Tool k001[] = {
-    {"runCommand", "Run a command", kRun, ToolKind::kExecute, kCommand, {}, run_001},
+    {"runCommand", "Run a command", kRun, ToolKind::kExecute, kCommand, {}, run_001, nullptr, blocked_001},
     {"readFile", "Read a file", kReads, ToolKind::kRead, kPath, {}, read_001},
     {"writeFile", "Write a file", kWrites, ToolKind::kWrite, kWrite, {}, write_001},
     {"deleteFile", "Delete a file", "Delete the file at the specified path.", ToolKind::kWrite, kAnyPath, {}, delete_001},
@@ -186,7 +192,7 @@ constexpr Tool k001[] = {
      list_001},
 };
 constexpr Tool k002[] = {
-    {"run_bash", "Run a command", kRun, ToolKind::kExecute, kCommand, {}, run_002},
+    {"run_bash", "Run a command", kRun, ToolKind::kExecute, kCommand, {}, run_002, nullptr, blocked_002},
     {"read_file", "Read a file", kReads, ToolKind::kRead, kPath, {}, read_002},
     {"write_file", "Write a file", kWrites, ToolKind::kWrite, kWrite, {}, write_002},
 };

@@ -23,6 +23,7 @@ struct Answer {
   std::string text;
   Json structured = Json::object();
   std::vector<Violation> violations;
+  bool failed = false;  // and `text` says why in a document's words; any other failure is an Error
 };
 
 // One call.
@@ -37,6 +38,7 @@ struct Call {
 using Act = Result<Answer> (*)(Call& call);
 // What the call names, for the hook. Empty where it cannot be told: then the act fails by itself.
 using Paths = std::vector<std::string> (*)(const Arguments& arguments);
+using Blocked = Answer (*)(const Error& refused);
 
 struct Tool {
   std::string_view name, title, description;
@@ -44,7 +46,8 @@ struct Tool {
   std::span<const Parameter> parameters;
   std::string_view output_schema;
   Act act = nullptr;
-  Paths paths = nullptr;  // unset: the argument `path`
+  Paths paths = nullptr;      // unset: the argument `path`
+  Blocked blocked = nullptr;  // how a document words what was refused before anything ran; unset: an error as any other
 };
 
 std::span<const Tool> own_tools() noexcept;

@@ -81,7 +81,10 @@ Result<tools::Answer> Toolbox::State::call(std::string_view name, std::string_vi
   const Tool* tool = find(name);
   if (tool == nullptr) return unknown(name);
   const tools::Arguments arguments = BELLJAR_TRY(tools::Arguments::parse(name, tool->parameters, json));
-  BELLJAR_CHECK(ask(*tool, arguments, json, context));
+  if (const auto asked = ask(*tool, arguments, json, context); !asked) {
+    if (tool->blocked == nullptr) return asked.error();
+    return tool->blocked(asked.error());
+  }
   if (context.cancel.cancelled()) return Error(Code::kCanceled, format("{} was cancelled", name));
   tools::Call request{*sandbox, commands, options, arguments, context};
   return tool->act(request);
@@ -95,8 +98,10 @@ Toolbox::~Toolbox() = default;
 ToolResult Toolbox::call(std::string_view name, std::string_view arguments, const ToolContext& context) {
   auto answer = state_->call(name, arguments, context);
   if (!answer) return {.text = tools::words_of(answer.error()), .failed = true};
-  return {
-      .text = std::move(answer->text), .structured = tools::dump(answer->structured), .violations = std::move(answer->violations)};
+  return {.text = std::move(answer->text),
+          .structured = answer->failed ? "" : tools::dump(answer->structured),
+          .failed = answer->failed,
+          .violations = std::move(answer->violations)};
 }
 
 std::string act_text(const ToolRequest& request) {

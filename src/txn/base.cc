@@ -231,6 +231,7 @@ Base base_of_layer(const Transaction& transaction, const Delta& delta) {
 }
 
 bool is_settled(const Store& store, const Bases& bases, const Delta& delta) {
+  if (delta.unread) return false;
   const auto found = bases.find(delta.path);
   if (found == bases.end()) {
     const Base* above = base_above(bases, delta.path);
@@ -294,6 +295,8 @@ Result<void> observe(Transaction& transaction) {
   Observer observer(transaction, bases);
   for (const Delta& delta : deltas) observer.note(delta);
   BELLJAR_CHECK(save_bases(transaction.dir(), bases));
+  // What we could not see is noted when it is open again, and then by the time when a command may have seen it first.
+  if (std::ranges::any_of(deltas, &Delta::unread)) return {};
   Meta meta = transaction.meta();
   meta.pending_since = 0;
   return transaction.save(std::move(meta));

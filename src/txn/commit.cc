@@ -122,6 +122,7 @@ class Planner {
   }
 
   std::optional<std::string> refusal(const Delta& delta, const Change& change) const {
+    if (change.unread) return "its owner may not look into it: `chmod u+rwx` it, with `belljar run --txn` or on the host";
     constexpr mode_t kSetIds = 06000;
     if (change.after.kind == FileKind::kFile && (change.after.mode & kSetIds & ~change.before.mode) != 0)
       return "it would set the set-user-ID or set-group-ID bit";

@@ -66,6 +66,7 @@ std::optional<Change> compare(const Store& store, const Delta& delta) {
   change.path = delta.path;
   change.before = state_of(delta.lower);
   change.after = state_of(delta.upper);
+  change.unread = delta.unread;
   if (!delta.lower && !delta.upper) return std::nullopt;
   if (!delta.lower || !delta.upper) {
     change.kind = delta.lower ? ChangeKind::kDeleted : ChangeKind::kAdded;
@@ -74,7 +75,7 @@ std::optional<Change> compare(const Store& store, const Delta& delta) {
   }
   change.content = change.before.kind != change.after.kind || content_differs(store, delta, change.after.kind);
   if (change.before.kind == change.after.kind) change.attributes = attributes_differ(store, delta, change.after.kind);
-  if (!change.content && !change.attributes && change.before.mode == change.after.mode) return std::nullopt;
+  if (!delta.unread && !change.content && !change.attributes && change.before.mode == change.after.mode) return std::nullopt;
   return change;
 }
 

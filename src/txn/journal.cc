@@ -12,6 +12,7 @@
 
 #include "base/format.h"
 #include "base/remove_tree.h"
+#include "policy/protected.h"
 #include "txn/files.h"
 
 namespace belljar::txn {
@@ -19,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr std::uint64_t kMostJournal = 1U << 30;
-constexpr std::string_view kElsewhere = ".belljar-commit-";
+constexpr std::string_view kElsewhere = policy::kCommitStage;
 
 Json to_json(const Identity& identity) { return Json::array({identity.type, identity.ino, identity.size, identity.mtime}); }
 

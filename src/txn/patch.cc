@@ -246,7 +246,8 @@ void note_directories(const std::vector<Change>& changes, Patch& patch) {
       return below && (other.before.kind == FileKind::kFile || other.after.kind == FileKind::kFile ||
                        other.before.kind == FileKind::kSymlink || other.after.kind == FileKind::kSymlink);
     });
-    if (came && went) patch.left_out.push_back(format("{}/: its mode", escaped(change.path.empty() ? "." : change.path)));
+    if (change.unread) patch.left_out.push_back(format("{}/: its owner may not look into it", escaped(change.path)));
+    else if (came && went) patch.left_out.push_back(format("{}/: its mode", escaped(change.path.empty() ? "." : change.path)));
     else if (!has_files) patch.left_out.push_back(format("{}/: an empty directory", escaped(change.path)));
   }
 }

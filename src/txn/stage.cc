@@ -121,7 +121,7 @@ Result<void> Stager::make_directory(const Delta& delta, int parent, const std::s
   // Open to us until all that belongs into it is there.
   const mode_t mode = delta.upper->st_mode & 07777U;
   if (::fchmod(made.get(), mode | S_IRWXU) < 0) return call_failed(errno, "fchmod", "prepare", delta.path);
-  if ((mode & S_IRWXU) != S_IRWXU) to_close_.emplace_back(staged_path(delta.path), mode);
+  to_finish_.push_back({staged_path(delta.path), mode, delta.upper->st_atim, delta.upper->st_mtim});
   return write_attributes(made.get(), read_attributes(source.get()), delta.path);
 }
 
@@ -134,13 +134,20 @@ std::string Stager::staged_path(const std::string& path) const {
 }
 
 Result<std::vector<Op>> Stager::take() {
-  for (auto directory = to_close_.rbegin(); directory != to_close_.rend(); ++directory) {
-    const UniqueFd place(open_beneath(stage_, directory->first, O_RDONLY | O_DIRECTORY));
-    if (!place.valid() || ::fchmod(place.get(), directory->second) < 0)
-      return call_failed(errno, "fchmod", "prepare", directory->first);
-  }
-  to_close_.clear();
+  for (auto directory = to_finish_.rbegin(); directory != to_finish_.rend(); ++directory) BELLJAR_CHECK(finish(*directory));
+  to_finish_.clear();
   return std::move(ops_);
+}
+
+// Its times are what the command saw, as those of files are: unpacked and copied trees keep them.
+Result<void> Stager::finish(const Finish& directory) const {
+  const UniqueFd place(open_beneath(stage_, directory.path, O_RDONLY | O_DIRECTORY));
+  const timespec times[2] = {directory.accessed, directory.modified};
+  if (!place.valid()) return call_failed(errno, "openat2", "prepare", directory.path);
+  (void)::futimens(place.get(), times);
+  if ((directory.mode & S_IRWXU) != S_IRWXU && ::fchmod(place.get(), directory.mode) < 0)
+    return call_failed(errno, "fchmod", "prepare", directory.path);
+  return {};
 }
 
 Result<void> Stager::make_merged(const Chosen& chosen, int parent, const std::string& name) {

@@ -80,7 +80,14 @@ class Stager {
   int stage_;
   std::optional<LayerId> may_link_;
   std::vector<Op> ops_;
-  std::vector<std::pair<std::string, mode_t>> to_close_;   // directories that their owner may not write to in the end
+  // A new directory gets what filling it would change when all of it is there.
+  struct Finish {
+    std::string path;  // below the stage
+    mode_t mode;
+    struct timespec accessed, modified;
+  };
+  Result<void> finish(const Finish& directory) const;
+  std::vector<Finish> to_finish_;
   std::map<std::pair<dev_t, ino_t>, std::string> linked_;  // of layers, with more than one name -> path below the stage
 };
 

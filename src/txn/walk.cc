@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <map>
@@ -14,6 +15,8 @@
 
 namespace belljar::txn {
 namespace {
+
+constexpr std::size_t kMostShown = 200;  // bytes of a path that is longer than any
 
 bool is_whiteout(const struct stat& status) { return S_ISCHR(status.st_mode) && status.st_rdev == 0; }
 
@@ -58,8 +61,19 @@ class Walker {
   }
 
   static Error unreadable(const std::string& path, int error) {
+    if (error == ENAMETOOLONG)  // what is called by its whole path: nobody can say what lies below
+      return std::move(call_failed(error, "openat2", "look into", path.substr(0, kMostShown) + "..."))
+          .next("its path is longer than the kernel takes: move or remove it with `belljar run --txn`");
     return std::move(call_failed(error, "openat2", "look into", path))
         .next("a directory that its owner may not read hides what changed in it: `chmod u+rwx` it with `belljar run --txn`");
+  }
+
+  // A directory that its owner closed to itself hides what is in it, and nothing else. The workspace itself hides all.
+  Result<void> unless_closed(Result<void> looked, const std::string& path) {
+    if (looked || path.empty() || looked.error().errnum() != EACCES) return looked;
+    const auto at = std::ranges::find(deltas_.rbegin(), deltas_.rend(), path, &Delta::path);
+    if (at != deltas_.rend()) at->unread = true;
+    return {};
   }
 
   Result<void> look_into(const Place& place) {
@@ -90,9 +104,10 @@ class Walker {
       return lower ? removed(path, *lower) : Result<void>();
     }
     deltas_.push_back({path, place.layers[top.index], top.status, lower});
-    if (!S_ISDIR(top.status.st_mode)) return lower && S_ISDIR(lower->st_mode) ? removed_below(path) : Result<void>();
+    if (!S_ISDIR(top.status.st_mode))
+      return lower && S_ISDIR(lower->st_mode) ? unless_closed(removed_below(path), path) : Result<void>();
     if (descend_ == Descend::kWhereTheHostHasOne && (!lower || !S_ISDIR(lower->st_mode))) return {};
-    return look_into(child_of(place, fds, name, top.index));
+    return unless_closed(look_into(child_of(place, fds, name, top.index)), path);
   }
 
   Place child_of(const Place& place, const std::vector<UniqueFd>& fds, const std::string& name, std::size_t from) const {
@@ -116,7 +131,8 @@ class Walker {
 
   Result<void> removed(const std::string& path, const struct stat& lower) {
     deltas_.push_back({path, 0, std::nullopt, lower});
-    return S_ISDIR(lower.st_mode) && descend_ == Descend::kEverywhere ? removed_below(path) : Result<void>();
+    const bool directory = S_ISDIR(lower.st_mode) && descend_ == Descend::kEverywhere;
+    return directory ? unless_closed(removed_below(path), path) : Result<void>();
   }
 
   Result<void> removed_below(const std::string& path) {

@@ -20,6 +20,7 @@ struct Delta {
   LayerId layer = 0;                 // that holds `upper`; 0 when it is gone
   std::optional<struct stat> upper;  // as the transaction shows it
   std::optional<struct stat> lower;  // as the host has it now
+  bool unread = false;               // a directory that we may not look into, here or there: nothing is told of what is in it
 };
 
 // Whether directories that are new as a whole are looked into.

@@ -14,7 +14,9 @@
 #include <thread>
 
 #include "base/format.h"
+#include "base/owner.h"
 #include "base/patience.h"
+#include "base/thread.h"
 
 namespace belljar {
 namespace {
@@ -66,6 +68,7 @@ class Headers {
 
 struct Webhook::State {
   WebhookOptions options;
+  const OwningProcess owner;
   std::atomic<bool> stop{false};
   mutable std::mutex mutex;
   std::condition_variable changed;
@@ -152,6 +155,10 @@ Outcome Webhook::State::attempt(CURL* curl, const Delivery& delivery) const {
 Webhook::Webhook(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Webhook::~Webhook() {
+  if (!state_->owner.is_this()) {  // a forked child has no such thread
+    abandon(state_);
+    return;
+  }
   state_->stop = true;
   {
     const std::lock_guard guard(state_->mutex);
@@ -173,7 +180,7 @@ Result<std::shared_ptr<Webhook>> Webhook::create(WebhookOptions options) {
   auto state = std::make_unique<State>();
   state->options = std::move(options);
   state->options.capacity = std::max<std::size_t>(state->options.capacity, 1);
-  state->thread = std::thread([raw = state.get()] { raw->run(); });
+  state->thread = BELLJAR_TRY(open_thread([raw = state.get()] { raw->run(); }, "cannot post to a webhook"));
   return std::shared_ptr<Webhook>(new Webhook(std::move(state)));
 }
 

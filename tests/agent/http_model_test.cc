@@ -106,6 +106,19 @@ TEST(HttpModel, WhatMayPassIsAskedAgain) {
   }
 }
 
+// OPENAI_API_KEY=key is what people give a server of their own: it is in "[key]", too.
+TEST(HttpModel, AKeyThatIsAnOrdinaryWordIsNoSecret) {
+  for (const std::string key : {"k", "key", "[key]", "key-of-key"}) {
+    const ModelServer server({{.status = 401, .pieces = {R"({"error":{"message":"no key )" + key + R"(, no cake"}})"}}});
+    auto model = http_model({.url = server.url(), .model = "m1", .key = key, .attempts = 1});
+    ASSERT_TRUE(model) << model.error().line();
+    const auto reply = (*model)->ask({.messages = {{.text = "hello"}}}, {});
+    ASSERT_FALSE(reply);
+    const bool secret = key.size() > 5;
+    EXPECT_TRUE(has(reply.error().line(), "no key " + (secret ? "[key]" : key) + ", no cake")) << reply.error().line();
+  }
+}
+
 TEST(HttpModel, WhatWillNotPassIsNotAskedAgainAndNoErrorHoldsTheKey) {
   for (const int status : {400, 401, 403, 404, 413, 302}) {
     const ModelServer server(

@@ -1,12 +1,19 @@
 // The trail under kill -9 and on a disk that is really full.
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "audit/support_trail.h"
+#include "support/as_user.h"
+#include "support/identity.h"
 #include "support/must.h"
 
 namespace belljar {
@@ -58,6 +65,101 @@ TEST(AuditTrail, KillAtRandomPointsLosesNothingThatWasAcknowledged) {
     ASSERT_GE(found.head.sequence, acknowledged) << "round " << round;
   }
   EXPECT_GT(verified(path).files, 1U);
+}
+
+// A server that forks its workers has them write to the trail that it opened.
+TEST(AuditTrail, AForkedProcessGoesOnWithTheOneThatWasOpen) {
+  constexpr int kWorkers = 4, kEach = 200;
+  const TempDir dir;
+  const std::string path = dir / "audit.jsonl";
+  AuditTrail trail = open_trail(path, {.sync = AuditSync::kNever, .rotate_at = Bytes{50'000}});
+  ASSERT_TRUE(trail.append("exec", sample(1)));
+  const auto append_all = [&] {
+    for (int i = 0; i < kEach; ++i) {
+      if (!trail.append("exec", sample(100))) return 1;
+    }
+    return 0;
+  };
+  std::vector<pid_t> workers;
+  for (int i = 0; i < kWorkers; ++i) {
+    workers.push_back(::fork());
+    if (workers.back() == 0) ::_exit(append_all());
+  }
+  EXPECT_EQ(append_all(), 0) << "the parent goes on as well";
+  for (const pid_t worker : workers) {
+    int status = -1;
+    must(::waitpid(worker, &status, 0));
+    EXPECT_EQ(status, 0) << "a worker was refused";
+  }
+  const std::vector<std::string> lines = test::lines_of(path);
+  const auto records =
+      std::ranges::count_if(lines, [](const std::string& line) { return line.find("\"kind\":\"exec\"") != std::string::npos; });
+  const AuditVerification found = verified(path);
+  EXPECT_TRUE(found.intact()) << found.problems[0].what;
+  EXPECT_EQ(records, 1 + (kWorkers + 1) * kEach);
+}
+
+// A worker that gave up root may not open the file any more; one without root finds that its mode was taken away.
+TEST(AuditTrail, AForkedWorkerWithoutTheRightToOpenItGoesOnToo) {
+  constexpr int kWorkers = 4, kEach = 100;
+  const TempDir dir;
+  const std::string path = dir / "audit.jsonl";
+  AuditTrail trail = open_trail(path);
+  ASSERT_TRUE(trail.append("exec", sample(1)));
+  must(::chmod(dir.path().c_str(), 0711));
+  if (!test::is_root()) must(::chmod(path.c_str(), 0));
+  const auto append_all = [&] {
+    for (int i = 0; i < kEach; ++i) {
+      if (!trail.reserve() || !trail.append("exec", sample(100))) return 1;
+    }
+    return 0;
+  };
+  std::vector<pid_t> workers;
+  for (int i = 0; i < kWorkers; ++i) {
+    workers.push_back(::fork());
+    if (workers.back() != 0) continue;
+    if (test::is_root() && (::setgid(test::user_gid()) != 0 || ::setuid(test::user_uid()) != 0)) ::_exit(2);
+    if (AuditTrail::open(path)) ::_exit(3);
+    ::_exit(append_all());
+  }
+  EXPECT_EQ(append_all(), 0) << "the twin: the parent goes on as well";
+  for (const pid_t worker : workers) {
+    int status = -1;
+    must(::waitpid(worker, &status, 0));
+    EXPECT_EQ(status, 0) << "a worker was refused (1), or could open it (3)";
+  }
+  must(::chmod(path.c_str(), 0600));
+  const AuditVerification found = verified(path);
+  EXPECT_TRUE(found.intact()) << found.problems[0].what;
+  EXPECT_GE(found.head.sequence, 1U + (kWorkers + 1) * kEach);
+}
+
+// It cannot follow to another file: what it wrote to the old one would break the chain.
+TEST(AuditTrail, AForkedWorkerWithoutTheRightToOpenItIsRefusedAfterARotation) {
+  const TempDir dir;
+  const std::string path = dir / "audit.jsonl";
+  AuditTrail trail = open_trail(path, {.sync = AuditSync::kNever, .rotate_at = Bytes{2000}});
+  must(::chmod(dir.path().c_str(), 0711));
+  const auto in_a_worker = [&] {
+    const pid_t worker = ::fork();
+    if (worker == 0) {
+      if (test::is_root() && (::setgid(test::user_gid()) != 0 || ::setuid(test::user_uid()) != 0)) ::_exit(2);
+      if (!test::is_root()) ::chmod(path.c_str(), 0);
+      const bool before = trail.append("exec", sample(1)).has_value();
+      ::_exit(before ? 0 : 1);
+    }
+    int status = -1;
+    must(::waitpid(worker, &status, 0));
+    must(::chmod(path.c_str(), 0600));
+    return WEXITSTATUS(status);
+  };
+  EXPECT_EQ(in_a_worker(), 0);
+  AuditTrail other = open_trail(path, {.sync = AuditSync::kNever, .rotate_at = Bytes{2000}});
+  ASSERT_TRUE(other.append("exec", sample(2999)));
+  ASSERT_TRUE(other.append("exec", sample(1)));
+  EXPECT_EQ(in_a_worker(), 1);
+  EXPECT_TRUE(verified(path).intact());
+  EXPECT_TRUE(trail.append("exec", sample(1))) << "the parent follows";
 }
 
 // Appends until the disk is full. Bits: 1 refused as exhausted, 2 the chain is intact then, 4 goes on when there is room, 8 intact.

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -234,6 +236,81 @@ TEST_P(Connect, ServerBetweenBindAndListenIsNotRefused) {
     return result;
   });
   EXPECT_EQ(text, "");
+}
+
+// A busy machine keeps the server from the processor for longer than a moment.
+TEST_P(Connect, ServerThatListensLateIsNotRefused) {
+  const std::string text = run_inside(setting(), [&] {
+    const UniqueFd server = bind_at(dir / "late");
+    std::thread later([&] {
+      usleep(400'000);
+      listen(server.get(), 5);
+    });
+    const std::string came = connect_outcome(SOCK_STREAM, dir / "late");
+    later.join();
+    return came + "\n";
+  });
+  EXPECT_EQ(text, "ok\n");
+}
+
+// Clients that come at every moment of their server's life, a name that is given to one server after the other, and no processor to
+// spare: what is refused is refused by the kernel.
+TEST_P(Connect, ServersThatComeAndGoAreNeverTakenForTheHosts) {
+  const std::string text = run_inside(setting(), [&] {
+    std::atomic<bool> over = false;
+    std::atomic<int> refused = 0, connected_to = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      const std::string name = dir / format("s{}", i);
+      threads.emplace_back([&, name] {
+        while (!over) {
+          unlink(name.c_str());
+          const UniqueFd server = listen_at(name);
+          usleep(200);
+        }
+      });
+      for (int client = 0; client < 3; ++client) {
+        threads.emplace_back([&, name] {
+          while (!over) {
+            const std::string came = connect_outcome(SOCK_STREAM, name);
+            if (came == "ok") ++connected_to;
+            else if (came != "ECONNREFUSED" && came != "ENOENT" && came != "EAGAIN") ++refused;
+          }
+        });
+      }
+    }
+    sleep(3);
+    over = true;
+    for (std::thread& thread : threads) thread.join();
+    return format("{} {}\n", refused.load(), connected_to > 0);
+  });
+  EXPECT_EQ(text, "0 true\n");
+}
+
+TEST_P(Connect, AListenThatNobodyCouldLookAtIsRefused) {
+  const auto body = [&] {
+    rlimit own{};
+    getrlimit(RLIMIT_NOFILE, &own);
+    own.rlim_cur = own.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &own);
+    std::vector<UniqueFd> servers;
+    for (int i = 0; i < 100; ++i) {
+      servers.push_back(bind_at(dir / format("s{}", i)));
+      if (listen(servers.back().get(), 5) != 0) return "listen: " + named(-1) + "\n";
+    }
+    return connect_outcome(SOCK_STREAM, dir / "s99") + "\n";
+  };
+  EXPECT_EQ(run_inside(setting(), body), "ok\n") << "the twin";
+  for (int i = 0; i < 100; ++i) unlink((dir / format("s{}", i)).c_str());
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit few = before;
+  few.rlim_cur = 60;
+  setrlimit(RLIMIT_NOFILE, &few);
+  const std::string text = run_inside(setting(), body);
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(text.starts_with("listen: ENOBUFS\n")) << text;
+  EXPECT_NE(text.find("violation unix-listen"), std::string::npos) << text;
 }
 
 TEST_P(Connect, ClosedSocketIsClosedAtOnce) {

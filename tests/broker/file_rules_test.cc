@@ -82,6 +82,19 @@ TEST(FileRules, NoLinksInAGitDirectory) {
   EXPECT_EQ(answer(Act::kSymlink, "/w/git/logs/HEAD"), Answer::kAllow);
 }
 
+// What a commit has judged, on its way into the workspace.
+TEST(FileRules, TheStageOfACommitIsNobodyElses) {
+  for (const Act act :
+       {Act::kWrite, Act::kCreate, Act::kRenameFrom, Act::kRenameTo, Act::kUnlink, Act::kTruncate, Act::kHardLink}) {
+    EXPECT_EQ(answer(act, "/w/.belljar-commit-0123456789abcdef/n0"), Answer::kRefuse);
+    EXPECT_EQ(answer(act, "/w/sub/.belljar-commit-0123456789abcdef"), Answer::kRefuse);
+    EXPECT_EQ(answer(act, "/w/.Belljar-COMMIT-0123456789abcdef/n0"), Answer::kRefuse) << "where case is folded it is that one";
+    EXPECT_EQ(answer(act, "/w/belljar-commit-0/n0"), Answer::kAllow);
+  }
+  EXPECT_EQ(answer(Act::kRead, "/w/.belljar-commit-0123456789abcdef/n0"), Answer::kAllow);
+  EXPECT_EQ(answer(Act::kWrite, "/other/.belljar-commit-0/n0"), Answer::kAllow);
+}
+
 TEST(FileRules, OnlyWhereTheHostSeesIt) {
   EXPECT_EQ(answer(Act::kWrite, "/w/private/x/.git/config"), Answer::kAllow);
   EXPECT_EQ(answer(Act::kWrite, "/w/privateer/.git/config"), Answer::kJudge);

@@ -152,6 +152,68 @@ TEST_P(Waiting, FifosWaitForTheirOtherEndAndStopNobody) {
   });
 }
 
+// More than the broker has threads for.
+TEST_P(Waiting, FifosThatNobodyOpensStopNobodyHoweverMany) {
+  expect_both("200 200 ok\n", [&] {
+    if (chdir(dir.path().c_str()) != 0) return std::string("chdir");
+    constexpr int kFifos = 200;
+    mkfifo("fifo", 0600);
+    std::vector<pid_t> writers;
+    for (int i = 0; i < kFifos; ++i) {
+      const pid_t child = fork();
+      if (child == 0) _exit(open("fifo", O_WRONLY | O_CLOEXEC) >= 0 ? 0 : 1);
+      if (child > 0) writers.push_back(child);
+    }
+    usleep(300000);
+    const std::string made = named(mkdir("beside", 0755));
+    rmdir("beside");
+    const int reader = open("fifo", O_RDONLY | O_CLOEXEC);
+    int done = 0;
+    for (const pid_t child : writers) {
+      int status = 1;
+      waitpid(child, &status, 0);
+      if (status == 0) ++done;
+    }
+    close(reader);
+    unlink("fifo");
+    return format("{} {} {}\n", writers.size(), done, made);
+  });
+}
+
+// Where reads are judged the broker opens the reader's end: the writer, let in by that, may be gone before the caller has it.
+TEST_P(Waiting, AReaderGetsWhatAWriterLeftThatHasGone) {
+  constexpr int kFifos = 300;
+  for (const bool on : {false, true}) {
+    Setting with = brokered(on);
+    with.files = kernel::FileCalls::kAll;
+    const std::string said = run_inside(with, [&] {
+      if (chdir(dir.path().c_str()) != 0) return std::string("chdir");
+      for (int i = 0; i < kFifos; ++i) mkfifo(format("fifo{}", i).c_str(), 0600);
+      const pid_t writer = fork();
+      if (writer == 0) {
+        for (int i = 0; i < kFifos; ++i) {
+          const int fd = open(format("fifo{}", i).c_str(), O_WRONLY | O_CLOEXEC);
+          if (write(fd, "x", 1) != 1) _exit(1);
+          close(fd);
+        }
+        _exit(0);
+      }
+      int read_ones = 0;
+      for (int i = 0; i < kFifos; ++i) {
+        const int fd = open(format("fifo{}", i).c_str(), O_RDONLY | O_CLOEXEC);
+        const bool waits = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
+        char byte = 0;
+        if (waits && read(fd, &byte, 1) == 1 && byte == 'x' && read(fd, &byte, 1) == 0) ++read_ones;
+        close(fd);
+        unlink(format("fifo{}", i).c_str());
+      }
+      waitpid(writer, nullptr, 0);
+      return format("read {}\n", read_ones);
+    });
+    EXPECT_EQ(said, format("read {}\n", kFifos)) << (on ? "broker" : "kernel");
+  }
+}
+
 TEST_P(Waiting, ASignalInterruptsOrRestartsTheWaitForAFifo) {
   for (const int flags : {0, SA_RESTART}) {
     expect_both(flags == 0 ? "EINTR\n" : "ok\n", [&] {

@@ -272,6 +272,8 @@ TEST(GitJudge, HooksAndTheRest) {
   EXPECT_TRUE(modules("[submodule \"x\"]\nurl = -u./sh"));
   EXPECT_TRUE(modules("[submodule \"x\"]\nurl = ext::sh"));
   EXPECT_TRUE(modules("[submodule \"x\"]\npath = -x"));
+  EXPECT_TRUE(modules("[submodule \"x\"]\npath = \"x\r\"\n"));
+  EXPECT_FALSE(modules("[submodule \"x\"]\r\npath = x\r\n")) << "the twin";
   EXPECT_TRUE(modules("[submodule \"../../x\"]\npath = x"));
   EXPECT_TRUE(object(GitName::kLegacyRemote, "/w/.git/remotes/x", "URL: ext::sh"));
 }

@@ -119,6 +119,46 @@ TEST(Receivers, CallsThatBlockNeverStopOthers) {
   EXPECT_TRUE(within_seconds(20, [&] { return ended == 10; }));
 }
 
+// Calls that wait for good are not among the limit; too many are refused, and the others go on.
+TEST(Receivers, WaitsTakeNoThreadFromOtherCalls) {
+  const Pipe calls, release;
+  std::atomic<int> waiting = 0, refused = 0, quick = 0;
+  Receivers receivers(4, jobs(calls, [&](const Call& job, Receivers::Slot& slot) {
+                        if (job.number == 0) {
+                          ++quick;
+                          return;
+                        }
+                        const Receivers::Wait wait(slot);
+                        if (!wait.granted()) {
+                          ++refused;
+                          return;
+                        }
+                        ++waiting;
+                        const Receivers::Blocking blocking(slot);
+                        char byte = 0;
+                        (void)!read(release.reader.get(), &byte, 1);
+                        --waiting;
+                      }));
+  ASSERT_TRUE(receivers.start());
+  for (int i = 1; i <= 40; ++i) {
+    calls.put(1);
+    ASSERT_TRUE(within_seconds(20, [&] { return waiting == i; })) << i;
+  }
+  calls.put(0);
+  ASSERT_TRUE(within_seconds(20, [&] { return quick == 1; }));
+  for (std::size_t i = 0; i < Receivers::kMostWaits; ++i) calls.put(1);
+  ASSERT_TRUE(within_seconds(20, [&] { return refused >= 40; }));
+  calls.put(0);
+  ASSERT_TRUE(within_seconds(20, [&] { return quick == 2; }));
+  // The twin: when they have ended, as many may wait again.
+  const int before = waiting;
+  for (int i = 0; i < before; ++i) ASSERT_EQ(write(release.writer.get(), "x", 1), 1);
+  ASSERT_TRUE(within_seconds(20, [&] { return waiting == 0; }));
+  calls.put(1);
+  ASSERT_TRUE(within_seconds(20, [&] { return waiting == 1; }));
+  ASSERT_EQ(write(release.writer.get(), "x", 1), 1);
+}
+
 TEST(Receivers, TickInterruptsOnlyCallsWhoseCallerIsGone) {
   const Pipe calls, pipe;
   std::atomic<int> started = 0, interrupted = 0, finished = 0;

@@ -139,6 +139,27 @@ TEST_P(Rules, WhatIsWrittenInPlaceIsShownHoweverItIsClosed) {
   EXPECT_EQ(text.substr(0, text.find("\n\n")), "[user]\n\tname = D") << text;
 }
 
+// As a shell does for `exec 12>.git/config`, and for a command in the background: what is opened is closed once before anything is
+// written to its other name. What is refused then empties nothing.
+TEST_P(Rules, ARefusedWriteLeavesWhatWasThereHoweverItWasRedirected) {
+  for (const bool evil : {true, false}) {
+    const std::string text = inside([&] {
+      std::string answer = put(".git/config", kInert) + "\n";
+      const int fd = open(".git/config", O_WRONLY | O_TRUNC | O_CLOEXEC);
+      const std::string content = evil ? kEvil : "[user]\n\tname = E\n";
+      if (dup2(fd, 12) != 12 || close(fd) != 0) return std::string("dup2");
+      if (write(12, content.data(), content.size()) < 0) return std::string("write");
+      close(12);
+      mkdir("later", 0755);
+      return answer + get(".git/config") + "\n";
+    });
+    const std::string expected = evil ? std::string(kInert) : "[user]\n\tname = E\n";
+    EXPECT_TRUE(text.starts_with("ok\n" + expected)) << text;
+    EXPECT_EQ(text.find("violation write") != std::string::npos, evil) << text;
+    EXPECT_EQ(get(work + "/repo/.git/config"), expected);
+  }
+}
+
 TEST_P(Rules, AKeptDescriptorCannotChangeAJudgedFile) {
   const std::string text = inside([] {
     const int kept = open("candidate", O_RDWR | O_CREAT | O_CLOEXEC, 0644);

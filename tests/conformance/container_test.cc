@@ -1,5 +1,7 @@
 // The container backend with a real engine: what its containers hold, how they live and end, what is said when something is
 // missing.
+#include "belljar/container.h"
+
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -7,16 +9,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "belljar/command.h"
+#include "belljar/error.h"
 #include "belljar/events.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
 #include "belljar/sandbox.h"
+#include "belljar/units.h"
 #include "support/as_user.h"
 #include "support/engine.h"
 #include "support/identity.h"
+#include "support/in_a_child.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
 
@@ -77,6 +88,33 @@ class ContainerBackend : public testing::Test {
   SandboxConfig config_;
 };
 
+TEST_F(ContainerBackend, AForkedChildsCopyEndsNothing) {
+  auto sandbox = start();
+  ASSERT_TRUE(sandbox->write_file("here", "1"));
+  auto process = sandbox->spawn(shell_command("read line; exit 7"), {.input = SpawnInput::kPipe}).value();
+  auto left = sandbox->spawn(shell_command("sleep 100")).value();
+  ASSERT_TRUE(left->detach());
+  const int code = test::in_a_child([&] {
+    using test::is_refused;
+    if (!is_refused(sandbox->exec("true", {.timeout = 1s})) || !is_refused(sandbox->read_file("here"))) return 1;
+    if (!is_refused(sandbox->stop()) || !is_refused(sandbox->start()) || !is_refused(sandbox->health())) return 2;
+    if (!is_refused(process->wait(1s)) || !is_refused(process->signal(SIGKILL)) || !is_refused(process->close_stdin())) return 3;
+    if (!sandbox->enforcement().empty()) return 4;
+    process.reset();
+    left.reset();
+    sandbox.reset();
+    return 0;
+  });
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(engine_->containers().size(), 1U) << "the child ended it";
+  EXPECT_EQ(out(*sandbox, "cat here"), "1");
+  EXPECT_TRUE(process->write_stdin("x\n"));
+  const auto ended = process->wait(20s);
+  ASSERT_TRUE(ended && *ended);
+  EXPECT_EQ((*ended)->exit_code, 7) << "the child ended it";
+  EXPECT_TRUE(sandbox->stop()) << "the twin: the parent may";
+}
+
 // Mounts that are there before the engine is: it has a mount namespace of its own.
 class Mounted {
  public:
@@ -135,6 +173,33 @@ TEST_F(ContainerMounts, AReadOnlyWorkspaceIsSoBelowItsMounts) {
   const auto sandbox = start();
   EXPECT_FALSE(writes(*sandbox, project_ / "mnt/f"));
   EXPECT_FALSE(writes(*sandbox, project_ / "f"));
+}
+
+TEST_F(ContainerBackend, TheLimitOfProcessesIsTheCommands) {
+  config_.policy.limits.pids = 1;
+  const auto sandbox = start();
+  EXPECT_EQ(out(*sandbox, "echo one"), "one\n");
+  EXPECT_NE(out(*sandbox, "sleep 0 | sleep 0; echo two").find("fork"), std::string::npos);
+}
+
+// The engine follows a path when it mounts it: a link that a command put in a shared name's place since it was planned would show
+// the next one whatever it leads to.
+TEST_F(ContainerBackend, ALinkInAPlannedNamesPlaceIsNotFollowed) {
+  const test::TempDir other;
+  other.write("secret", "of somebody else\n");
+  work_->write("data/file", "shared\n");
+  work_->give_to(test::user_uid(), test::user_gid());
+  config_.policy.filesystem.volumes = {{.source = *work_ / "data", .target = "/data", .readonly = true}};
+  config_.container.mode = ContainerMode::kPerCommand;
+  const auto sandbox = start();
+  EXPECT_EQ(out(*sandbox, "cat /data/*; mv data old; ln -s " + other.path() + " data"), "shared\n");
+  const auto led = sandbox->exec("cat /data/*");
+  ASSERT_FALSE(led) << led->out.bytes;
+  EXPECT_EQ(led.error().code(), Code::kAborted) << led.error().line();
+  EXPECT_EQ(led.error().what(), "the container shows something else than `" + (*work_ / "data") + "`");
+  fs::remove(*work_ / "data");
+  fs::rename(*work_ / "old", *work_ / "data");
+  EXPECT_EQ(out(*sandbox, "cat /data/*"), "shared\n") << "the twin";
 }
 
 TEST_F(ContainerBackend, LimitsThatWouldMeanNoneAreRefusedByName) {

@@ -1,8 +1,12 @@
 // What the program that the library is in may do, and what must not end it.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <future>
@@ -11,7 +15,9 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
+#include "base/unique_fd.h"
 #include "belljar/sandbox.h"
 #include "support/as_user.h"
 #include "support/identity.h"
@@ -115,6 +121,78 @@ TEST_P(HostProgram, KeepsNoDescriptorsOfDetachedCommandsThatEnded) {
   EXPECT_LE(own_descriptors(), before + 10);
   EXPECT_TRUE(runs(pid)) << "what has not ended runs on";
   EXPECT_TRUE(sandbox_->stop());
+}
+
+// A user's pipes together have so many pages (pipe-user-pages-soft); what is made beyond that holds one or two.
+TEST_P(HostProgram, WithManyPipesItsInputArrivesWhole) {
+  BELLJAR_NEEDS(as_ordinary_user());
+  start();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit many{std::max<rlim_t>(before.rlim_cur, std::min<rlim_t>(before.rlim_max, 4096)), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &many), 0);
+  std::vector<UniqueFd> pipes;
+  for (int i = 0; i < 1100; ++i) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) < 0) break;
+    pipes.emplace_back(ends[0]);
+    pipes.emplace_back(ends[1]);
+  }
+  for (const std::size_t size : {100U, 9000U, 65'536U, 70'000U}) {
+    const auto counted = sandbox_->exec("wc -c", {.stdin_bytes = std::string(size, 'x')});
+    ASSERT_TRUE(counted) << counted.error().line();
+    EXPECT_EQ(counted->out.bytes, std::to_string(size) + "\n");
+  }
+  pipes.clear();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+// Nobody would read the command, nor end it in its time.
+TEST_P(HostProgram, WithoutAThreadASpawnIsAnErrorAndItsCommandEnds) {
+  BELLJAR_NEEDS(as_ordinary_user());
+  start();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NPROC, &before), 0);
+  const rlimit none{1, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NPROC, &none), 0);
+  const auto refused = sandbox_->spawn(shell_command("sleep 3335"));
+  ASSERT_EQ(::setrlimit(RLIMIT_NPROC, &before), 0);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kResourceExhausted) << refused.error().line();
+  EXPECT_EQ(sandbox_->exec("ps -A -o args= | grep -c '^sleep 3335'")->out.bytes, "0\n");
+  const auto spawned = sandbox_->spawn(shell_command("exit 6"));
+  ASSERT_TRUE(spawned) << "the twin: " << spawned.error().line();
+  EXPECT_EQ((*(*spawned)->wait())->exit_code, 6);
+}
+
+// A start that fails for want of descriptors leaves the threads that it made for the next one, not for nobody.
+TEST_P(HostProgram, StartsThatFailMakeNoFurtherThreads) {
+  const pid_t child = ::fork();  // which has none of the threads that sandboxes share
+  if (child == 0) {
+    ::alarm(60);
+    const auto threads = [] {
+      return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+    };
+    std::vector<UniqueFd> all;
+    const rlimit few{64, 64};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    for (int fd = 0; (fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) all.emplace_back(fd);
+    int failed = 0;
+    for (int free = 0; free < 20; ++free) {
+      for (int again = 0; again < 3; ++again) {
+        if (sandbox_->start()) (void)sandbox_->stop();
+        else ++failed;
+      }
+      if (!all.empty()) all.pop_back();
+    }
+    if (failed < 20) ::_exit(1);
+    if (threads() > 9) ::_exit(2);  // at most four loops, four starters and this one
+    all.clear();
+    ::_exit(sandbox_->start() && sandbox_->exec("exit 3")->exit_code == 3 && sandbox_->stop() ? 0 : 3);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, HostProgram, testing::Values("native", "local"),

@@ -3,16 +3,24 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <filesystem>
-#include <fstream>
+#include <map>
+#include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/unique_fd.h"
 #include "belljar/cancel.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
 #include "belljar/mock.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "belljar/units.h"
 #include "support/as_user.h"
 #include "support/held_start.h"
 #include "support/identity.h"
@@ -294,7 +302,29 @@ TEST(SandboxConfigFrom, EnvironmentsChooseBackends) {
   EXPECT_EQ(backend({{"BELLJAR_ENV", "Production"}}), "refused");
   EXPECT_EQ(backend({{"BELLJAR_TIMEOUT", "soon"}}), "refused");
   EXPECT_EQ(backend({{"BELLJAR_TIMEOUT", "0"}}), "refused");
+  EXPECT_EQ(backend({{"BELLJAR_BACKEND", "auto"}}), "auto");
+  const auto mistyped = sandbox_config_from({{"BELLJAR_BACKEND", "contianer"}});
+  ASSERT_FALSE(mistyped);
+  EXPECT_EQ(mistyped.error().line(), "BELLJAR_BACKEND is `contianer`; there is no such backend; next: did you mean `container`?");
   EXPECT_EQ(sandbox_config_from({{"BELLJAR_TIMEOUT", "90s"}})->policy.limits.timeout, 90s);
+}
+
+// A mistyped name is no backend that does not start: the fallback does not take its place.
+TEST(MakeSandbox, AnUnknownBackendIsRefusedWithTheNearestName) {
+  SandboxConfig config;
+  config.workspace = "/tmp";
+  const auto refusal = [&](const std::string& name) {
+    config.backend = name;
+    const auto made = make_sandbox(config);
+    return made ? "made" : made.error().line();
+  };
+  EXPECT_EQ(refusal("docker"), "there is no backend `docker`; next: did you mean `container`?");
+  config.fallback = {"landlock"};
+  EXPECT_EQ(refusal("natve"), "there is no backend `natve`; next: did you mean `native`?");
+  config.factories["mine"] = [](const SandboxConfig&) -> Result<std::shared_ptr<Sandbox>> {
+    return std::shared_ptr<Sandbox>(MockSandbox::create("/workspace"));
+  };
+  EXPECT_EQ(refusal("mine"), "made") << "the twin";
 }
 
 TEST(SandboxFactory, OnesOwnBackendIsUsed) {

@@ -226,6 +226,22 @@ TEST_F(PoolTest, APrepareThatThrowsCostsOneSandboxAndNotThePool) {
   EXPECT_EQ(out(*take(), "echo goes on"), "goes on\n");
 }
 
+// Neither made ahead nor on the taker's time.
+TEST_F(PoolTest, OneThatDiesWhileItIsPreparedIsNotHandedOut) {
+  std::atomic<bool> ends = false;
+  create({.ready = 1, .most = 3, .prepare = [&](Sandbox& sandbox) -> Result<void> {
+            if (ends) return sandbox.stop();
+            return {};
+          }});
+  ends = true;
+  std::optional<Lease> first = take();
+  const auto refused = pool_->take({.patience = 5s});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kUnavailable) << refused.error().line();
+  ends = false;
+  EXPECT_EQ(out(*take(), "echo lives"), "lives\n");
+}
+
 TEST_F(PoolTest, AQuietPoolShrinksAndWakesUp) {
   create({.ready = 2, .most = 4, .idle_time = 100ms});
   await([&] { return pool_->stats().ready == 0 && pool_->stats().made >= 2; });

@@ -298,10 +298,12 @@ TEST_F(AgentProgram, CtrlCEndsModelAndCommandAndLeavesNothing) {
   const struct {
     const char* script;
     const char* until;
+    int signal;
   } kRows[] = {
-      {R"([{"text": "thinking", "hang": true}])", "model_begins"},
+      {R"([{"text": "thinking", "hang": true}])", "model_begins", SIGINT},
+      {R"([{"text": "thinking", "hang": true}])", "model_begins", SIGTERM},
       {R"([{"calls": [{"name": "bash", "arguments": {"command": "trap '' TERM INT; (setsid sleep 300 &); sleep 300"}}]}, {"text": "x"}])",
-       "tool_begins"}};
+       "tool_begins", SIGHUP}};
   for (const auto& row : kRows) {
     SCOPED_TRACE(row.until);
     const Leftovers left({workspace_.path()});
@@ -309,9 +311,9 @@ TEST_F(AgentProgram, CtrlCEndsModelAndCommandAndLeavesNothing) {
         words({"--provider", "scripted", "--script", place_.write("script.json", row.script), "--mode", "yolo", "--json", "go"}),
         options());
     ASSERT_TRUE(running.wait_for_output(row.until)) << running.out() << running.err();
-    running.send(SIGINT);
+    running.send(row.signal);
     const Outcome outcome = running.wait();
-    EXPECT_EQ(outcome.exit_code, 130) << outcome;
+    EXPECT_EQ(outcome.exit_code, 128 + row.signal) << outcome;
     EXPECT_TRUE(has(outcome.out, R"("end":"cancelled")")) << outcome;
     EXPECT_FALSE(outcome.timed_out);
     EXPECT_EQ(left.report(), "");
@@ -366,6 +368,9 @@ TEST_F(AgentProgram, AWrongCommandLineIsToldAtOnce) {
                {{"--mode", "bogus", "--model", "m", "go"}, "--mode cannot be `bogus`"},
                {{"--max-turns", "0", "--model", "m", "go"}, "--max-turns: give a whole number, at least 1"},
                {{"--max-output", "0", "--model", "m", "go"}, "--max-output: give a whole number, at least 1"},
+               {{"--token-budget", "0", "--model", "m", "go"}, "--token-budget: give a whole number, at least 1"},
+               {{"--token-budget", "-5", "--model", "m", "go"}, "--token-budget: give a whole number, at least 1"},
+               {{"--model", "m", ""}, "task: its value is empty"},
                {{"--script", "s.json", "--model", "m", "go"}, "--script is for the scripted provider"},
                {{"--provider", "scripted", "--script", "nope.json", "go"}, "cannot read the script `nope.json`"},
                {{"--model", "m", "--guardian-failure", "ask", "go"}, "--guardian-failure needs --guardian-url"},
@@ -379,7 +384,9 @@ TEST_F(AgentProgram, AWrongCommandLineIsToldAtOnce) {
     EXPECT_FALSE(has(outcome.err, "policy show")) << row.words << outcome;
   }
   place_.make_dir("skills");
-  EXPECT_EQ(scripted(R"([{"text": "done"}])", {"--skills", place_ / "skills", "--max-turns", "1", "--max-output", "1", "go"}).out,
+  EXPECT_EQ(scripted(R"([{"text": "done"}])",
+                     {"--skills", place_ / "skills", "--max-turns", "1", "--max-output", "1", "--token-budget", "1", "go"})
+                .out,
             "done\n");
 }
 

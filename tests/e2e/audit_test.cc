@@ -191,6 +191,7 @@ TEST(Audit, RotationMakesNewFilesAndVerifyReadsThemAll) {
   EXPECT_EQ(place.verify().exit_code, 0) << place.verify();
   EXPECT_EQ(belljar({"run", "--audit-rotate", "1k", "--", "true"}, {.cwd = place.workspace}).exit_code, 125);
   EXPECT_EQ(place.run({"--audit-rotate", "much", "--", "true"}).exit_code, 125);
+  EXPECT_EQ(place.run({"--audit-rotate", "0", "--", "true"}).exit_code, 125);
 }
 
 TEST(Audit, ATimeOrANumberThatIsNoneIsRefused) {

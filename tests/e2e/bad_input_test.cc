@@ -108,6 +108,20 @@ TEST_F(Run, TheTwinsOfBadInputWork) {
             std::string::npos);
 }
 
+// A word about shell text where there is none: it was taken and did nothing.
+TEST_F(Run, ALoginShellIsForThoseThatTakeShellText) {
+  const std::vector<std::string> kRows[] = {
+      {"learn", "--login", "--", "true"}, {"policy", "show", "--login"}, {"policy", "explain", "--login"}, {"doctor", "--login"}};
+  for (std::vector<std::string> words : kRows) {
+    words.insert(words.begin(), BELLJAR_PROGRAM);
+    const Outcome refused = run(words, {.stdin_is = Input::kNull});
+    EXPECT_EQ(refused.exit_code, 125) << refused;
+    EXPECT_NE(refused.err.find("unknown option `--login`"), std::string::npos) << refused;
+    std::erase(words, "--login");
+    EXPECT_EQ(run(words, {.stdin_is = Input::kNull}).exit_code, 0) << words[1] << ": the twin";
+  }
+}
+
 TEST_F(Run, FewDescriptorsAreAClearErrorOrEnough) {
   const Leftovers left({workspace_.path()});
   for (int files = 6; files <= 70; ++files) {

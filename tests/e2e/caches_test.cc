@@ -222,5 +222,26 @@ TEST_F(KeptCaches, NothingIsLeftBehindByOneThatIsKilled) {
   EXPECT_EQ(shell("cat ~/.cache/pip/half").out, "x\n");
 }
 
+// The profile for builds with warm caches: what the host has is written to, and a tool that was never used before works as well.
+TEST_F(KeptCaches, TheProfileBuildWritesToTheHostsCachesAndWorksWithoutThem) {
+  home_.write(".npm/_cacache/host", "the host's\n");
+  hand_over();
+  const std::string text =
+      "echo pip >~/.cache/pip/new && echo npm >~/.npm/_cacache/new && mkdir -p ~/.npm/_logs ~/.cache/ccache/tmp "
+      "~/.cache/go-build/00 "
+      "~/.cache/other && touch ~/.npm/_logs/x ~/.cache/ccache/tmp/x ~/.cache/go-build/00/x ~/.cache/other/x && echo done";
+  const Outcome built = call({"run", "--policy", "build", "-c", text});
+  EXPECT_EQ(built.out, "done\n") << built;
+  EXPECT_EQ(read_file(home_ / ".cache/pip/new"), "pip\n");
+  EXPECT_EQ(read_file(home_ / ".npm/_cacache/new"), "npm\n");
+  for (const char* name : {".npm/_logs", ".cache/ccache", ".cache/go-build", ".cache/other"})
+    EXPECT_FALSE(exists(home_ / name)) << name;
+  // The twin: without the profile nothing reaches the host.
+  const Outcome layered = call({"run", "-c", "echo more >~/.cache/pip/new && echo more >~/.npm/_cacache/new && echo done"});
+  EXPECT_EQ(layered.out, "done\n") << layered;
+  EXPECT_EQ(read_file(home_ / ".cache/pip/new"), "pip\n");
+  EXPECT_EQ(read_file(home_ / ".npm/_cacache/new"), "npm\n");
+}
+
 }  // namespace
 }  // namespace belljar::test

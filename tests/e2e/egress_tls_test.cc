@@ -77,6 +77,22 @@ TEST_F(EgressTls, AnotherProtocolInATunnelIsResetAtOnce) {
   EXPECT_EQ(shell(std::string(kCurl) + "-p http://web.test/a", rules_).out.substr(0, 6), "GET /a") << "the twin";
 }
 
+// RFC 9112 section 9.8: without a length only TLS says that an answer is whole.
+TEST_F(EgressTls, AnAnswerWithoutALengthIsWholeOnlyWhenTlsSaysSo) {
+  for (const char* const client : {kCurl, kCurl2}) {
+    const auto get = [&](const std::string& path) {
+      return shell(client + ("https://web.test" + path), {"--allow-request", "GET web.test", "--json"});
+    };
+    const Outcome whole = get("/until-the-end");
+    EXPECT_EQ(whole.exit_code, 0) << client << whole;
+    EXPECT_TRUE(has(whole.out, "GET /until-the-end host=web.test")) << client << whole;
+    EXPECT_FALSE(has(whole.out, "tls-cut")) << client << whole;
+    const Outcome cut = get("/until-the-end?rude");
+    EXPECT_NE(cut.exit_code, 0) << client << cut;
+    EXPECT_TRUE(has(cut.out, R"("reason":"tls-cut")")) << client << cut;
+  }
+}
+
 TEST_F(EgressTls, LimitedLooksIntoHttps) {
   const std::vector<std::string> limited{"--net-methods", "limited", "--allow-domain", "web.test"};
   EXPECT_EQ(shell(std::string(kCurl) + "https://web.test/x", limited).out, "GET /x host=web.test at=93.184.0.80 body=0\n");

@@ -73,6 +73,8 @@ TEST_F(EgressWorld, TheResolverInsideAnswersNamesOfTheListOnly) {
   EXPECT_EQ(lookup("localhost").out, "127.0.0.1\n");
   for (const char* name : {"other.test", "web.test.other.test", "xweb.test", "private.test", "missing.web.test"})
     EXPECT_NE(lookup(name).err.find("Name or service not known"), std::string::npos) << name;
+  const Outcome empty = python("socket.getaddrinfo('empty.test', 80)", {"--allow-domain", "empty.test"});
+  EXPECT_NE(empty.err.find("No address associated with hostname"), std::string::npos) << empty;
   const Outcome record = shell("python3 -c \"import socket; socket.getaddrinfo('data.other.test', 80)\" 2>/dev/null", {"--json"});
   EXPECT_NE(record.out.find(R"("protocol":"dns","method":"","host":"data.other.test")"), std::string::npos) << record;
   EXPECT_NE(record.out.find(R"("operation":"egress","target":"data.other.test")"), std::string::npos) << record;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -470,6 +471,36 @@ TEST_F(Keep, TheReportTellsTheTimeoutThatHolds) {
   const std::string id = create();
   EXPECT_TRUE(has(call({"exec", "--json", id, "-c", "true"}).out, R"("asked":"none for this command")"));
   EXPECT_TRUE(has(call({"exec", "--json", "--timeout", "7s", id, "-c", "true"}).out, R"("asked":"7s for this command")"));
+}
+
+TEST_F(Keep, EveryVerbEndsWhileItsPid1IsStopped) {
+  const std::string id = create(), other = create();
+  const auto stop_pid1 = [&](const std::string& which) {
+    const std::string keeper = std::to_string(keeper_of(which));
+    int stopped = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/" + keeper + "/task")) {
+      std::ifstream list(task.path() / "children");
+      for (pid_t pid = 0; list >> pid;) stopped += ::kill(pid, SIGSTOP) == 0 ? 1 : 0;
+    }
+    return stopped;
+  };
+  EXPECT_EQ(shell(id, "echo before").out, "before\n");
+  ASSERT_GT(stop_pid1(id), 0);
+  ASSERT_GT(stop_pid1(other), 0);
+  EXPECT_TRUE(has(call({"ls"}).out, id));
+  EXPECT_EQ(call({"stats", id}).exit_code, 0);
+  EXPECT_TRUE(has(call({"logs", id}).out, "echo before"));
+  const Outcome timed = call({"exec", "--timeout", "500ms", other, "-c", "touch ran"});
+  EXPECT_EQ(timed.exit_code, 124) << timed;
+  const Outcome command = shell(id, "touch ran");
+  EXPECT_NE(command.exit_code, 0) << command;
+  EXPECT_TRUE(has(command.err, "pid 1 of the sandbox did not answer")) << command;
+  EXPECT_TRUE(has(call({"ls", "--all"}).out, "its pid 1 did not answer"));
+  const std::string third = create();
+  ASSERT_GT(stop_pid1(third), 0);
+  EXPECT_EQ(call({"kill", third}).exit_code, 0);
+  EXPECT_FALSE(exists(entry(third)));
+  EXPECT_FALSE(exists(workspace_ / "ran"));
 }
 
 TEST_F(Keep, AFrontEndsOnASignalWhileItsKeeperHangs) {

@@ -85,7 +85,7 @@ parts.concurrent = async () => {
 parts.resources_and_logging = async () => {
   const logged = [];
   const { client, text } = await open({}, ['--workspace', workspace], client => client.setNotificationHandler(LoggingMessageNotificationSchema, n => { logged.push(n.params); }));
-  assert.match(await text('bash', { command: 'touch /usr/no' }), /"create" of "\/usr\/no"/);
+  assert.match(await text('bash', { command: "perl -e 'open F, q(>), q(/usr/no) or die'" }), /"create" of "\/usr\/no"/);
   assert.match(await text('bash', { command: 'touch yes' }), /^\[exit code 0\]/);
   const read = async name => JSON.parse((await client.readResource({ uri: 'belljar://' + name })).contents[0].text);
   const violations = await read('violations');
@@ -180,6 +180,7 @@ parts.documents = async () => {
   const { client, text } = await open({}, ['--workspace', workspace, '--texts', 'document-001']);
   assert.deepEqual((await client.listTools()).tools.map(tool => tool.name), ['runCommand', 'readFile', 'writeFile', 'deleteFile', 'listFiles']);
   assert.equal(await text('runCommand', { command: 'echo a; exit 2' }), 'Command failed (exit code 2):\na\n');
+  assert.match(await text('runCommand', { command: 'rm -rf /' }), /^Command blocked: `rm -rf \/`: /);
   assert.equal(await text('readFile', { path: '/etc/passwd' }), 'Error: Path is outside the allowed workspace: /etc/passwd');
   await client.close();
 };

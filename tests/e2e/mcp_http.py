@@ -108,6 +108,9 @@ def who_is_refused_and_its_twin():
             (403, {'Origin': 'http://evil.example'}), (403, {'Origin': 'null'}), (403, {'Origin': f'http://127.0.0.1:{port + 1}'}),
             (403, {'Origin': f'https://evil.example:{port}'}),
             (200, {'Origin': f'http://127.0.0.1:{port}'}), (200, {'Origin': 'https://ui.example'}),
+            # Said twice, once as it should be: the first field alone must not decide.
+            (403, {'Origin': 'https://ui.example', 'origin': 'http://evil.example'}), (403, {'host': f'127.0.0.1:{port}'}),
+            (401, {'authorization': 'Bearer ' + '0' * 64}),
             (404, {'path': '/'}), (404, {'path': '/mcp/../x'}), (405, {'method': 'PUT'}), (405, {'method': 'OPTIONS'}),
             (415, {'Content-Type': 'text/plain'}), (415, {'Content-Type': None}),
             (200, {'Content-Type': 'application/json; charset=utf-8'}),

@@ -1,4 +1,5 @@
 // belljar mcp: the real program, with the official client, and with clients that misbehave.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 
 #include "e2e/support_run.h"
 #include "support/as_user.h"
+#include "support/held_start.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
 
@@ -68,6 +70,23 @@ TEST_F(Mcp, AWorkspaceThatIsATransaction) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
   EXPECT_EQ(outcome.out, "ok\n") << outcome;
   EXPECT_EQ(left.report(), "");
+}
+
+// A start may hang, as on a file system that does not answer; without its client nobody waits for it.
+TEST_F(Mcp, AClientThatGoesEndsAStartThatHangs) {
+  const TempDir place;
+  const std::string words = place.write("in", kBegin + bash(1, "true"));
+  HeldStart held([&] {
+    const int input = ::open(words.c_str(), O_RDONLY), output = ::open("/dev/null", O_WRONLY);
+    if (::dup2(input, STDIN_FILENO) < 0 || ::dup2(output, STDOUT_FILENO) < 0) return 1;
+    ::execl(BELLJAR_PROGRAM, "belljar", "mcp", "--workspace", workspace_.path().c_str(), nullptr);
+    return 127;
+  });
+  ASSERT_TRUE(held.await_call());
+  EXPECT_TRUE(held.await_all_ended(std::chrono::seconds(20))) << "the start alone takes a minute";
+  EXPECT_EQ(held.wait(), 0);
+  const Outcome twin = talk(kBegin + bash(1, "echo made"));
+  EXPECT_NE(twin.out.find("made"), std::string::npos) << "one that does not hang" << twin;
 }
 
 // No sandbox and no questions: said aloud, and where it is read later.

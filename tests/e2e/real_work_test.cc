@@ -93,6 +93,16 @@ constexpr Work kWork[] = {
     {"Gdb", "gdb", "gdb -batch -ex run -ex 'print 6*7' --args /bin/true", "$1 = 42"},
     {"Strace", "strace", "strace -o trace /bin/true && grep -c execve trace", "1"},
     {"Ssh", "ssh", "ssh -V 2>&1", "OpenSSH"},
+    {"Postgres", "psql",
+     "PATH=$PATH:$(ls -d /usr/lib/postgresql/*/bin | tail -1); mkdir s && initdb -D \"$PWD/db\" -A trust --no-sync >&2 && "
+     "pg_ctl -D db -w -l log -o \"-k $PWD/s -p 54329 -h 127.0.0.1\" start >&2 && "
+     "psql -h \"$PWD/s\" -p 54329 -Atc 'create table t as select generate_series(1, 1000) a' postgres >&2 && "
+     "psql -h 127.0.0.1 -p 54329 -Atc 'select sum(a) from t' postgres; pg_ctl -D db -m fast stop >&2",
+     "500500"},
+    {"Sqlite", "sqlite3",
+     "sqlite3 d 'pragma journal_mode=wal; create table t(a)' && for i in 1 2 3 4; do (for j in 1 2 3 4 5; do "
+     "sqlite3 -cmd '.timeout 60000' d \"insert into t values($i)\"; done) & done; wait; sqlite3 d 'select count(*) from t'",
+     "20"},
 };
 
 class RealWork : public testing::TestWithParam<Work> {};
@@ -125,6 +135,42 @@ TEST(RealWork, AHomeThatNoToolHasUsedYetMakesNoneOfThemComplain) {
   EXPECT_EQ(outcome.err.find("Permission denied"), outcome.err.rfind("Permission denied"))
       << outcome;  // the secret's own, no other
   EXPECT_NE(outcome.err.find("credentials: Permission denied"), std::string::npos) << outcome;
+}
+
+// libpq says at each connection that a password file is no plain file; one that it may not open it passes over.
+TEST(RealWork, AHiddenPasswordFileOfPostgresIsAPlainFile) {
+  BELLJAR_NEEDS(user_namespaces());
+  const TempDir inside;
+  const TempDir home;
+  const auto look = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), "run");
+    flags.insert(flags.end(),
+                 {"-c", "stat -c %F ~/.pgpass; cat ~/.pgpass; echo x >>~/.pgpass; chmod 600 ~/.pgpass; cat ~/.pgpass"});
+    return belljar(flags, {.stdin_is = Input::kNull, .cwd = inside.path(), .env = {{"HOME", home.path()}}});
+  };
+  const Outcome absent = look({});
+  EXPECT_EQ(absent.out, "regular empty file\n") << absent;
+  EXPECT_NE(absent.err.find(".pgpass: Permission denied"), std::string::npos) << absent;
+  home.write(".pgpass", "*:*:*:*:secret\n");
+  const Outcome there = look({});
+  EXPECT_EQ(there.out, "regular empty file\n") << there;
+  EXPECT_EQ(read_file(home / ".pgpass"), "*:*:*:*:secret\n");
+  // The twin: a policy that shows it.
+  EXPECT_EQ(look({"--read", home / ".pgpass"}).out, "regular file\n*:*:*:*:secret\n*:*:*:*:secret\n");
+}
+
+// ping(8) and other programs that give up privileges end where they may not ask for it.
+TEST(RealWork, WhoAsksToKeepCapabilitiesKeepsNone) {
+  BELLJAR_NEEDS(user_namespaces());
+  BELLJAR_NEEDS(program("python3"));
+  const TempDir inside;
+  const Outcome asked = belljar({"run", "--", "python3", "-c",
+                                 "import ctypes, re\n"
+                                 "prctl = ctypes.CDLL(None).prctl\n"
+                                 "print(prctl(8, 1), prctl(28, 0))\n"  // PR_SET_KEEPCAPS, PR_SET_SECUREBITS
+                                 "print(set(re.findall('Cap.*:\\t(.*)', open('/proc/self/status').read())))"},
+                                {.cwd = inside.path()});
+  EXPECT_EQ(asked.out, "0 -1\n{'0000000000000000'}\n") << asked;
 }
 
 TEST(RealWork, TwoHundredMegabytesOfOutputArriveWhole) {

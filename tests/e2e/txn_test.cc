@@ -281,6 +281,27 @@ TEST_F(Txn, ReadOnlyDirectoriesComeAndGo) {
   EXPECT_EQ(::chmod(ws("new/cache").c_str(), 0755), 0);
 }
 
+// As files do. What is in a directory of the host changes its time on the host, as without a transaction.
+TEST_F(Txn, NewDirectoriesKeepTheTimesThatTheCommandGaveThem) {
+  write("old/in", "1\n");
+  EXPECT_EQ(shell("mkdir -p new/deep shut; echo x > new/deep/f; echo x > shut/f; echo x > old/made; chmod 555 shut; "
+                  "touch -d @1000000000 new/deep/f new/deep shut old; touch -d @1000000001 new")
+                .exit_code,
+            0);
+  EXPECT_EQ(txn({"commit"}).exit_code, 0);
+  const auto modified = [&](const std::string& name) {
+    struct stat status{};
+    EXPECT_EQ(stat(ws(name).c_str(), &status), 0) << name;
+    return status.st_mtim.tv_sec;
+  };
+  EXPECT_EQ(modified("new"), 1000000001);
+  EXPECT_EQ(modified("new/deep"), 1000000000);
+  EXPECT_EQ(modified("new/deep/f"), 1000000000);
+  EXPECT_EQ(modified("shut"), 1000000000);
+  EXPECT_GT(modified("old"), 1000000001);
+  EXPECT_EQ(::chmod(ws("shut").c_str(), 0755), 0);
+}
+
 TEST_F(Txn, AChosenPartLeavesTheRest) {
   write("a", "1\n");
   write("b", "2\n");
@@ -467,6 +488,30 @@ TEST_F(Txn, SnapshotsAndForks) {
   EXPECT_EQ(txn({"rollback"}).exit_code, 0);
 }
 
+TEST_F(Txn, ARollbackNamesTheSnapshotsThatGoWithIt) {
+  for (const std::string name : {"one", "two", "three"}) {
+    EXPECT_EQ(shell("echo " + name + " >f").exit_code, 0);
+    EXPECT_EQ(txn({"snapshot", name}).exit_code, 0);
+  }
+  const Outcome last = txn({"rollback", "--to", "three"});
+  EXPECT_EQ(last.err.find("went with it"), std::string::npos) << last;
+  const Outcome first = txn({"rollback", "--to", "one"});
+  EXPECT_NE(first.err.find("the snapshots made since then went with it: two, three\n"), std::string::npos) << first;
+  EXPECT_EQ(txn({"rollback", "--to", "two"}).exit_code, 125);
+  EXPECT_EQ(txn({"rollback", "--to", "one"}).exit_code, 0);
+}
+
+TEST_F(Txn, ADirectoryTooDeepToBeNamedIsToldAndCanBeRemoved) {
+  const std::string deeper = "echo 1 >f; d=$(printf %0255d 1); for i in $(seq 20); do mkdir $d && cd -P $d || exit 0; done";
+  EXPECT_EQ(shell(deeper).exit_code, 0);
+  const Outcome refused = txn({"diff"});
+  EXPECT_EQ(refused.exit_code, 125);
+  EXPECT_NE(refused.err.find("move or remove it with `belljar run --txn`"), std::string::npos) << refused;
+  EXPECT_LT(refused.err.size(), 1000U);
+  EXPECT_EQ(shell("rm -rf 0*").exit_code, 0);
+  EXPECT_EQ(diff(), "A f\n") << "the twin";
+}
+
 TEST_F(Txn, OneUnreadableFileLeavesThePatchOfTheRest) {
   if (is_root()) GTEST_SKIP() << "only as an ordinary user";
   shell("echo x >a; : >e; chmod 000 e");
@@ -497,14 +542,45 @@ TEST_F(Txn, ReadOnlyDirectoriesOfOnesOwnAreCommittedInto) {
 TEST_F(Txn, ADirectoryThatMayNotBeLookedIntoIsNamed) {
   if (is_root()) GTEST_SKIP() << "only as an ordinary user";
   write("f/x", "1\n");
-  EXPECT_EQ(shell("chmod 600 f; echo t > plain").exit_code, 0);
-  const Outcome outcome = txn({"diff"});
-  EXPECT_EQ(outcome.exit_code, 125);
-  EXPECT_NE(outcome.err.find("cannot look into `f`"), std::string::npos) << outcome;
-  EXPECT_NE(outcome.err.find("`chmod u+rwx` it with `belljar run --txn`"), std::string::npos) << outcome;
+  EXPECT_EQ(shell("echo 2 > f/x; chmod 600 f; mkdir new; echo n > new/n; chmod 000 new; echo t > plain; echo t > taken").exit_code,
+            0);
+  EXPECT_EQ(diff(),
+            "M f/ (mode 0755 -> 0600) (its owner may not look into it)\nA new/ (its owner may not look into it)\n"
+            "A plain\nA taken\n");
+  EXPECT_NE(txn({"diff", "--json"}).out.find("\"unread\":true"), std::string::npos);
+  EXPECT_NE(txn({"diff", "--patch"}).err.find("not in the patch: new/: its owner may not look into it"), std::string::npos);
+  const Outcome refused = txn({"commit"});
+  EXPECT_EQ(refused.exit_code, 1) << refused;
+  EXPECT_NE(refused.err.find("`chmod u+rwx` it, with `belljar run --txn`"), std::string::npos) << refused;
+  EXPECT_FALSE(exists(ws("plain"))) << "all or nothing";
+  EXPECT_EQ(txn({"commit", "taken"}).exit_code, 0);
+  EXPECT_EQ(read_file(ws("taken")), "t\n");
   // The twin: as it says.
-  EXPECT_EQ(shell("chmod u+rwx f").exit_code, 0);
+  EXPECT_EQ(shell("chmod u+rwx f new").exit_code, 0);
+  EXPECT_EQ(diff(), "M f/ (mode 0755 -> 0700)\nM f/x\nA new/\nA new/n\nA plain\n");
   EXPECT_EQ(txn({"commit"}).exit_code, 0);
+  EXPECT_EQ(read_file(ws("f/x")), "2\n");
+  EXPECT_EQ(read_file(ws("new/n")), "n\n");
+}
+
+TEST_F(Txn, WhatTheHostWroteIntoAClosedDirectoryMeanwhileIsAConflict) {
+  if (is_root()) GTEST_SKIP() << "only as an ordinary user";
+  for (const bool edited : {true, false}) {
+    write("f/x", "1\n");
+    EXPECT_EQ(shell("echo 2 > f/x; chmod 000 f").exit_code, 0);
+    if (edited) write("f/x", "host\n");
+    EXPECT_EQ(shell("chmod 755 f").exit_code, 0);
+    EXPECT_EQ(txn({"commit"}).exit_code, edited ? 1 : 0);
+    EXPECT_EQ(read_file(ws("f/x")), edited ? "host\n" : "2\n");
+    EXPECT_EQ(txn({"rollback"}).exit_code, edited ? 0 : 125) << "the commit ended it";
+  }
+}
+
+TEST_F(Txn, AClosedDirectoryIsDroppedLikeAnother) {
+  EXPECT_EQ(shell("mkdir -p d/e; echo x > d/e/f; chmod 000 d/e d").exit_code, 0);
+  EXPECT_EQ(txn({"rollback"}).exit_code, 0);
+  EXPECT_EQ(txn({"diff"}).exit_code, 125) << "there is none any more";
+  EXPECT_EQ(run({"/usr/bin/find", state(), "-name", "d"}).out, "");
 }
 
 TEST_F(Txn, GitAppliesThePatch) {

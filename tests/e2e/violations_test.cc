@@ -62,6 +62,20 @@ TEST_F(Violations, WhatExplainAdvisesPermitsTheAct) {
   EXPECT_EQ(python(kConnect, {"--allow-all-unix-sockets"}).out, "CONNECTED\n");
 }
 
+// An ordinary user's command is that user: a grant for a directory of root's is not enough, and the advice says so.
+TEST_F(Violations, AdviceThatTheMachinesModesMakeVainSaysSo) {
+  if (is_root()) GTEST_SKIP() << "only as an ordinary user";  // as root what a grant names is lent: it is enough
+  EXPECT_NE(python("open('/etc/belljar-test', 'w')").exit_code, 0);
+  const std::string vain = explain().out;
+  EXPECT_NE(vain.find("--write /etc\n"), std::string::npos) << vain;
+  EXPECT_NE(vain.find("not enough alone"), std::string::npos) << vain;
+  // The twin: a directory of the user's own.
+  EXPECT_NE(python("open('" + (base_ / "home/mine") + "', 'w')").exit_code, 0);
+  const std::string useful = explain().out;
+  EXPECT_NE(useful.find("home/mine"), std::string::npos) << useful;
+  EXPECT_EQ(useful.find("not enough alone"), std::string::npos) << useful;
+}
+
 TEST_F(Violations, ARunWithoutRefusalsLeavesNoFileAndSaysNothing) {
   EXPECT_EQ(python("print('fine')").err, "");
   EXPECT_EQ(python("open('/no/such/file')").err.find("refused"), std::string::npos);  // ENOENT is nobody's refusal
@@ -94,7 +108,14 @@ TEST_F(Violations, TheIdOfTheReportFindsTheRun) {
 TEST_F(Violations, ConnectionsWithoutANetworkAreTheModesRefusal) {
   const Outcome refused = python("socket.socket().connect(('192.0.2.1', 443))");
   EXPECT_NE(refused.err.find("Network is unreachable"), std::string::npos) << refused;
-  EXPECT_NE(explain().out.find("--net host"), std::string::npos);
+  const std::string words = explain().out;
+  EXPECT_NE(words.find("--net proxy --allow-domain 192.0.2.1:443\n"), std::string::npos) << words;
+  EXPECT_EQ(words.find("--net host"), std::string::npos) << words;
+  // Both texts are taken as they are.
+  const std::string tag = "or in a file: ";
+  const std::size_t at = words.find(tag) + tag.size();
+  const std::string file = base_.write("one.toml", words.substr(at, words.find('\n', at) - at) + "\n");
+  EXPECT_EQ(belljar({"run", "--policy", file, "--", "true"}).exit_code, 0) << words;
   // The sandbox's own loopback is no refusal, answered or not.
   const Outcome own = python(
       "s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\nsocket.create_connection(s.getsockname())\n"
@@ -118,8 +139,11 @@ TEST_F(Violations, NobodyListensOnTheHostsNetworkUnasked) {
     EXPECT_NE(python(kListen, flags).err.find("Permission denied"), std::string::npos) << flags[0];
     EXPECT_EQ(python(kListenRefused, flags).out, "EACCES\nEACCES\n");
     const std::string words = explain().out;
-    for (const char* text : {"listen on the TCP port `0.0.0.0:0`", "bind the TCP port `127.0.0.1:0`",
-                             "network.allow_local_binding (", "to permit:    --allow-local-binding\n"})
+    // No second flag outweighs one that says no.
+    const std::string no = flags.back().ends_with("=false") ? "leave out or change " : "";
+    for (const std::string& text :
+         {std::string("listen on the TCP port `0.0.0.0:0`"), std::string("network.allow_local_binding ("),
+          std::string("bind the TCP port `127.0.0.1:0`"), "to permit:    " + no + "--allow-local-binding\n"})
       EXPECT_NE(words.find(text), std::string::npos) << text << words;
   }
   EXPECT_EQ(python(kListen, {"--net", "host", "--allow-local-binding"}).out, "True\nTrue\n") << "the twin";
@@ -355,6 +379,14 @@ TEST_F(Violations, WhatExplainAdvisesForAgentNamesPermitsTheAct) {
   EXPECT_EQ(python(remove, {"--policy", file}).exit_code, 0);
 }
 
+TEST_F(Violations, ProtectionThatAFileSetNamesTheFile) {
+  const std::string make = "open('.envrc', 'w').write('new')", file = base_.write("p.toml", "filesystem.protect = \"all\"\n");
+  EXPECT_NE(python(make, {"--policy", file}).exit_code, 0);
+  EXPECT_NE(explain().out.find("filesystem.protect (policy " + file + ":1)"), std::string::npos) << explain();
+  EXPECT_NE(python(make).exit_code, 0);
+  EXPECT_NE(explain().out.find("filesystem.protect (built-in)"), std::string::npos) << explain() << "nobody's file";
+}
+
 TEST_F(Violations, WhatExplainAdvisesForASecretThatIsChangedPermitsIt) {
   base_.write("home/.ssh/authorized_keys", "KEY\n", 0666);
   const std::string add = "open('" + (base_ / "home/.ssh/authorized_keys") + "', 'a').write('MORE')";
@@ -396,6 +428,87 @@ TEST_F(Violations, NamesThatAreMountPointsAreToldWhenTheyAreMovedOrRemoved) {
   }
   // The twin.
   EXPECT_EQ(python("import os; os.rename('free', 'f2'); os.rmdir('f2')", flags).exit_code, 0);
+}
+
+// Through an overlay, as over a home with hidden names, the kernel finds no socket; a mask shuts it.
+TEST_F(Violations, ASocketInAHomeOrAtAHiddenNameIsToldLikeAnyOther) {
+  base_.make_dir("home/.gnupg");
+  for (const std::string name : {"app.sock", ".gnupg/S.gpg-agent"}) {
+    UniqueFd server = serve("../home/" + name);
+    const std::string path = base_ / "home/" + name;
+    const std::string act = "socket.socket(1).connect('" + path + "')\nprint('CONNECTED')";
+    const Outcome refused = python(act);
+    EXPECT_NE(refused.err.find("PermissionError"), std::string::npos) << refused;
+    const std::string told = explain({"--json"}).out;
+    EXPECT_EQ(count_of(told, kOperation), 1U) << told;
+    EXPECT_NE(told.find("\"rule\":\"network.allow_unix_sockets\""), std::string::npos) << told;
+    EXPECT_EQ(value_of(told, "flag"), "--allow-unix-socket " + path);
+    EXPECT_EQ(python(act, {"--allow-unix-socket", path}).out, "CONNECTED\n");
+  }
+  // Nobody listens any more: nobody's refusal.
+  serve("../home/dead.sock").reset();
+  const Outcome dead = python("socket.socket(1).connect('" + (base_ / "home/dead.sock") + "')");
+  EXPECT_NE(dead.exit_code, 0);
+  EXPECT_EQ(dead.err.find("refused; belljar"), std::string::npos) << dead;
+}
+
+// Who root lends is kept out by the file's mode before the mount is asked. An ordinary user's append fails without us, too.
+TEST_F(Violations, AnAppendThatRootCouldMakeIsTold) {
+  const Outcome refused = python("open('/etc/passwd', 'a')");
+  EXPECT_NE(refused.err.find("PermissionError"), std::string::npos) << refused;
+  EXPECT_EQ(refused.err.find("1 act was refused") != std::string::npos, is_root()) << refused;
+  if (is_root()) {
+    const std::string told = explain({"--json"}).out;
+    EXPECT_EQ(count_of(told, kOperation), 1U) << told;
+    EXPECT_EQ(value_of(told, "rule"), "filesystem.writable_roots");
+    EXPECT_EQ(value_of(told, "flag"), "--write /etc/passwd");
+  }
+  const Outcome made = python("open('/usr/belljar-test', 'w')");
+  EXPECT_NE(made.err.find("Read-only file system"), std::string::npos) << "what the mount refuses stays EROFS" << made;
+  // Where the policy lets write, a mode is nobody's refusal.
+  base_.write("ws/closed", "", 0444);
+  EXPECT_EQ(python("open('closed', 'a')").err.find("refused; belljar"), std::string::npos);
+}
+
+TEST_F(Violations, WhatExplainAdvisesForAShellsFileInAHomePermitsIt) {
+  const std::string path = base_ / "home/.bashrc";
+  const std::string act = "open('" + path + "', 'a').write('new')";
+  EXPECT_NE(python(act).exit_code, 0);
+  EXPECT_NE(explain().out.find("to permit:    create it outside first, then --write " + path + "\n"), std::string::npos)
+      << explain();
+  EXPECT_NE(python(act, {"--write", base_ / "home"}).exit_code, 0) << "its directory alone does not do";
+  base_.write("home/.bashrc", "", 0666);
+  EXPECT_EQ(python(act, {"--write", path}).exit_code, 0);
+  EXPECT_EQ(read_file(path), "new");
+}
+
+TEST_F(Violations, OutputThatIsTooMuchNamesItsLimit) {
+  const std::vector<std::string> limit{"--output-bytes", "1KiB", "--output-action", "kill"};
+  EXPECT_EQ(python("import time\nprint('x' * 5000, flush=True)\ntime.sleep(100)", limit).exit_code, 137);
+  const std::string words = explain().out;
+  EXPECT_NE(words.find("limits.output_bytes (flag --output-bytes)"), std::string::npos) << words;
+  EXPECT_NE(words.find("--output-bytes MORE"), std::string::npos) << words;
+  EXPECT_EQ(python("print('x' * 500)", limit).exit_code, 0) << "the twin";
+}
+
+// A shell closes what it opened once it stands at its number: nothing was written by then.
+TEST_F(Violations, ARefusedRedirectionLeavesGitsFileAsItWasAndIsOne) {
+  base_.make_dir("ws/.git/objects"), base_.make_dir("ws/.git/refs");
+  base_.write("ws/.git/HEAD", "ref: refs/heads/main\n");
+  const std::string old = "[core]\n\tbare = false\n", config = base_.write("ws/.git/config", old, 0666);
+  const auto shell = [&](const std::string& text) { return belljar({"run", "-c", text}, options()); };
+  for (const std::string act : {"printf '[core]\\n\\tpager = x\\n' >.git/config", "echo ../x >.git/commondir"}) {
+    shell(act);
+    EXPECT_EQ(read_file(config), old) << act;
+    EXPECT_EQ(count_of(explain({"--json"}).out, kOperation), 1U) << act << explain();
+    EXPECT_FALSE(exists(base_ / "ws/.git/commondir")) << act;
+  }
+  shell("printf '[user]\\n\\tname = x\\n' >.git/config");
+  EXPECT_EQ(read_file(config), "[user]\n\tname = x\n") << "the twin";
+  shell("exec 3>.git/config; exec 5>&3 3>&-; printf '[user]\\n' >&5");
+  EXPECT_EQ(read_file(config), "[user]\n");
+  shell(": >.git/config");
+  EXPECT_EQ(read_file(config), "");
 }
 
 }  // namespace

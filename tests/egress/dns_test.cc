@@ -160,6 +160,20 @@ TEST_F(Names, OnlyAllowedNamesThatExistUseAnAddress) {
   EXPECT_EQ(lookup("web.test"), "198.19.0.1");
 }
 
+TEST_F(Names, ANameWithoutAnAddressIsNoFailure) {
+  DnsQuestion question;
+  question.type = kTypeA;
+  question.text = "web.test";
+  question.name = policy::Host{.name = "web.test", .ip = {}};
+  const auto asker = [] { return Culprit{}; };
+  Resolved resolved;
+  EXPECT_EQ(answer_question(context_, question, resolved, asker).code, DnsCode::kServerFailure);
+  resolved.empty = true;
+  const DnsAnswer answer = answer_question(context_, question, resolved, asker);
+  EXPECT_EQ(answer.code, DnsCode::kNoError);
+  EXPECT_FALSE(answer.address.has_value());
+}
+
 TEST_F(Names, AFullTableIsTold) {
   for (std::uint32_t i = 0; i < kMostNames; ++i) ASSERT_NE(lookup("n" + std::to_string(i) + ".web.test"), "2");
   EXPECT_TRUE(context_.log.violations.empty()) << "the twin";

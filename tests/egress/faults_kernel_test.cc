@@ -2,12 +2,17 @@
 // left, very many connections. Each time the others go on, and nothing is kept.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <filesystem>
 #include <thread>
 #include <utility>
@@ -24,6 +29,12 @@ std::size_t open_descriptors() {
   std::size_t count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) count += entry.path().empty() ? 0 : 1;
   return count;
+}
+
+void send_as_far_as_it_goes(int fd, const std::string& bytes) {
+  std::size_t sent = 0;
+  for (ssize_t part = 0; part >= 0 && sent < bytes.size(); sent += static_cast<std::size_t>(std::max<ssize_t>(part, 0)))
+    part = ::send(fd, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
 }
 
 class Faults : public ProxyTest {
@@ -48,6 +59,116 @@ TEST_F(Faults, AServersResetReachesTheClientAsOne) {
   EXPECT_EQ(read_all(fd.get()), "<reset>");
 }
 
+// Says no to a body it has not read, and is gone: what still comes is answered with a reset, which the refusal is before.
+void refuse_early(int fd) {
+  char byte = 0;
+  for (std::string head; !head.ends_with("\r\n\r\n") && ::recv(fd, &byte, 1, 0) == 1;) head += byte;
+  send_all(fd, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno\n");
+}
+
+TEST_F(Faults, AnAnswerBeforeTheBodyIsDeliveredThoughTheServerIsGone) {
+  const Server server(refuse_early);
+  start({"127.0.0.1"});
+  const std::string place = address(server);
+  const std::string head = format("POST / HTTP/1.1\r\nHost: {}\r\nContent-Length: 9000000\r\n\r\n", place);
+  const std::string body(3'000'000, 'x');
+  const auto answer_to = [&](const UniqueFd& fd, const std::string& first) {
+    send_all(fd.get(), first);
+    std::thread sender([&] { send_as_far_as_it_goes(fd.get(), body); });
+    std::string answer = read_until(fd.get(), "no\n");
+    ::shutdown(fd.get(), SHUT_RDWR);
+    sender.join();
+    return answer.substr(0, answer.find('\n') + 1);
+  };
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(answer_to(tunnel(place), head), "HTTP/1.1 413 Too Large\r\n") << "in a tunnel";
+    EXPECT_EQ(answer_to(connect_loopback(port_), format("POST http://{}/{}", place, head.substr(6))), "HTTP/1.1 413 Too Large\r\n");
+  }
+}
+
+TEST_F(Faults, AnAnswerWithoutALengthThatIsResetIsNotWhole) {
+  std::atomic<bool> resets{true};
+  const Server server([&](int fd) {
+    read_until(fd, "\r\n\r\n");
+    send_all(fd, "HTTP/1.1 200 OK\r\n\r\nhalf");
+    read_until(fd, "nothing more");
+    const linger none{1, 0};
+    if (resets) ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+  });
+  start({"127.0.0.1"});
+  const auto ask = [&] {
+    const UniqueFd fd = connect_loopback(port_);
+    send_all(fd.get(),
+             format("POST http://{}/ HTTP/1.1\r\nHost: {}\r\nContent-Length: 12\r\n\r\n", address(server), address(server)));
+    std::string answer = read_until(fd.get(), "half");
+    send_all(fd.get(), "nothing more");
+    return answer + read_all(fd.get());
+  };
+  EXPECT_TRUE(ask().ends_with("half<reset>"));
+  resets = false;
+  EXPECT_TRUE(ask().ends_with("half"));
+}
+
+// Until its peer's kernel has all of it: a reset drops the rest.
+void send_whole(int fd, const std::string& bytes) {
+  send_all(fd, bytes);
+  int queued = 1;
+  for (int i = 0; i < 500 && ::ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+TEST_F(Faults, WhatAServerSaidBeforeItsResetReachesAClientThatIsSlowToRead) {
+  std::atomic<bool> resets{true};
+  const std::string head = "HTTP/1.1 200 OK\r\n\r\n", body(1 << 20, 'b');
+  const Server server([&](int fd) {
+    read_until(fd, "\r\n\r\n");
+    send_whole(fd, head + body);
+    const linger none{1, 0};
+    if (resets) ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+  });
+  start({"127.0.0.1"});
+  const std::string place = address(server);
+  const auto answer_to = [](const UniqueFd& fd, const std::string& request) {
+    send_all(fd.get(), request);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const std::string answer = read_all(fd.get());
+    const std::size_t said = answer.find("b");
+    const std::size_t end = std::min(answer.find_last_of('b'), answer.size() - 1) + 1;
+    return format("{}{}", end - std::min(said, end), answer.substr(end));
+  };
+  const auto in_tunnel = [&] { return answer_to(tunnel(place), "GET / HTTP/1.1\r\n\r\n"); };
+  const auto forwarded = [&] {
+    return answer_to(connect_loopback(port_), format("GET http://{0}/ HTTP/1.1\r\nHost: {0}\r\n\r\n", place));
+  };
+  EXPECT_EQ(in_tunnel(), "1048576<reset>");
+  EXPECT_EQ(forwarded(), "1048576<reset>");
+  resets = false;
+  EXPECT_EQ(in_tunnel(), "1048576");
+  EXPECT_EQ(forwarded(), "1048576");
+}
+
+TEST_F(Faults, AClientThatTakesNothingOfABrokenAnswerIsResetInTheEnd) {
+  const std::string body(1 << 20, 'b');
+  const Server server([&](int fd) {
+    read_until(fd, "x");
+    send_whole(fd, body);
+    const linger none{1, 0};
+    ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+  });
+  ProxyOptions options;
+  options.timeouts.answer = std::chrono::milliseconds(200);
+  start({"127.0.0.1"}, {}, std::move(options));
+  const UniqueFd fd = tunnel(address(server));
+  send_all(fd.get(), "x");
+  std::size_t ended = 0;
+  for (int i = 0; i < 500 && ended == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ended = proxy_->take_log().records.size();
+  }
+  EXPECT_EQ(ended, 1U) << "though the client has read nothing";
+  EXPECT_TRUE(read_all(fd.get()).ends_with("<reset>"));
+}
+
 TEST_F(Faults, AClientThatResetsFreesTheServer) {
   std::string rest = "nothing";
   {
@@ -60,6 +181,23 @@ TEST_F(Faults, AClientThatResetsFreesTheServer) {
     while (server.accepted() == 0) std::this_thread::yield();
   }
   EXPECT_TRUE(rest == "<reset>" || rest.empty()) << rest;
+}
+
+TEST_F(Faults, AnIdleTunnelTakesNoProcessorTime) {
+  const Server server([](int fd) { read_until(fd, "x"), send_all(fd, "y"), read_all(fd); });
+  start({"127.0.0.1"});
+  const UniqueFd fd = tunnel(address(server));
+  ASSERT_TRUE(fd.valid());
+  send_all(fd.get(), "x");
+  EXPECT_EQ(read_until(fd.get(), "y"), "y");
+  const auto used = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  const auto before = used();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_LT(used() - before, std::chrono::milliseconds(100));
 }
 
 TEST_F(Faults, AStalledServerEndsInTimeAndOthersAreServedMeanwhile) {

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
+#include <string>
+#include <string_view>
+
 namespace belljar::egress {
 namespace {
 
@@ -76,6 +80,12 @@ TEST(Http, WhatTwoReadersWouldReadDifferentlyIsRefused) {
   for (const char* body : {"3\nabc\n0\n\n", "3\nabc\r\n0\r\n\r\n", "3\r\nabc\n0\r\n\r\n", "3\r\nabc\r\n0\n\n"})
     EXPECT_EQ(status_of(head + "Transfer-Encoding: chunked\r\n\r\n" + body), 400) << "bare LF around a chunk: " << body;
   EXPECT_EQ(status_of(head + "Transfer-Encoding: chunked\r\n\r\n4\r\na\n\nb\r\n0\r\n\r\n"), 0) << "the twin: LF inside of one";
+  for (const char* line : {"3;x=\"\n\"", "3;x=\"\r\"", "3;x=\"\\\n\"", "3;x=\"\x01\""}) {
+    const std::string body = std::string(line) + "\r\nabc\r\n0\r\n\r\n", last = std::string("0") + (line + 1) + "\r\n\r\n";
+    EXPECT_EQ(status_of(head + "Transfer-Encoding: chunked\r\n\r\n" + body), 400) << "a line may end there for others: " << body;
+    EXPECT_EQ(status_of(head + "Transfer-Encoding: chunked\r\n\r\n" + last), 400) << last;
+  }
+  EXPECT_EQ(status_of(head + "Transfer-Encoding: chunked\r\n\r\n3;x=\"a b\";y=z\r\nabc\r\n0\r\n\r\n"), 0) << "the twin";
   EXPECT_EQ(status_of("GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n" + std::string(kMaxHead, 'a')), 431);
 }
 
@@ -202,6 +212,46 @@ TEST(Http, AnAnswerEndsByLengthChunksOrTheConnection) {
   EXPECT_TRUE(none.done()) << "the answer to HEAD has no body";
 }
 
+TEST(Http, AnAnswerWhoseEndIsNotCertainIsNone) {
+  const auto taken = [](const std::string& text) {
+    HttpReader reader(HttpReader::Kind::kResponse);
+    std::string rest = "HTTP/1.1 200 OK\r\n" + text;
+    for (std::size_t size = reader.feed(rest); size != 0; size = reader.feed(rest)) rest.erase(0, size);
+    return reader.done() && !reader.fault();
+  };
+  EXPECT_FALSE(taken("Transfer-Encoding: chunked\r\n\r\n3;x=\"\n\"\r\nabc\r\n0\r\n\r\n"))
+      << "an answer to the next request may follow";
+  EXPECT_FALSE(taken("Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n3\r\nabc\r\n0\r\n\r\n"));
+  EXPECT_FALSE(taken("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"));
+  EXPECT_FALSE(taken("Content-Length: 3\r\nContent-Length: 2\r\n\r\nabc"));
+  EXPECT_FALSE(taken("Content-Length: 3, 2\r\n\r\nabc"));
+  EXPECT_TRUE(taken("Transfer-Encoding: chunked\r\n\r\n3;x=\"y\"\r\nabc\r\n0\r\n\r\n")) << "the twin";
+}
+
+// What every client reads; it goes on in one spelling.
+TEST(Http, AnAnswersHeadIsReadAsClientsReadIt) {
+  const auto passed_on = [](const std::string& text) {
+    HttpReader reader(HttpReader::Kind::kResponse);
+    const std::size_t taken = reader.feed(text);
+    return reader.head_done() && !reader.fault() ? returned_head(reader.head(), true, false) + text.substr(taken) : "refused";
+  };
+  const std::string plain = "HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 3\r\nConnection: keep-alive\r\n\r\nabc";
+  EXPECT_EQ(passed_on("HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 3\r\n\r\nabc"), plain);
+  EXPECT_EQ(passed_on("HTTP/1.1 200 OK\nX: y\nContent-Length: 3\n\nabc"), plain);
+  EXPECT_EQ(passed_on("HTTP/1.1 200 OK\r\nX: y\nContent-Length: 3\n\r\nabc"), plain);
+  EXPECT_EQ(passed_on("HTTP/1.1 200 OK\r\nX : y\r\nContent-Length: 3\r\n\r\nabc"), plain);
+  EXPECT_EQ(passed_on("HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc"), plain);
+  EXPECT_EQ(passed_on("HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 3, 3\r\n\r\nabc"), plain);
+  EXPECT_EQ(passed_on("HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n"),
+            "HTTP/1.1 200 \r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n");
+  EXPECT_EQ(passed_on("HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\n"),
+            "HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n\r\n");
+  for (const char* text : {"HTTP/1.1 200 OK\r\nX Y: z\r\n\r\n", "HTTP/1.1 200 OK\r\n: z\r\n\r\n", "HTTP/1.1 200 OK\r\nX\r\n\r\n",
+                           "HTTP/1.1 200 OK\r\n : z\r\n\r\n", "HTTP/1.1 200 OK\r\nX: a\rb\r\n\r\n", "HTTP/1.1 20\r\n\r\n", "\n\n",
+                           "HTTP/1.1 200 OK\nContent-Length: 3\nTransfer-Encoding : chunked\n\nabc"})
+    EXPECT_EQ(passed_on(text), "refused") << text;
+}
+
 TEST(Http, ARefusalSaysWhyInEveryPlace) {
   const std::string text = refusal_text(
       {403, "http_request_denied", "x.example:443 is not on the list", "--allow-domain x.example opens it"}, false, false);
@@ -217,6 +267,18 @@ TEST(Http, AnotherProtocolIsKnownByItsFirstLine) {
     EXPECT_TRUE(begins_other(other)) << other;
   for (const char* request : {"S", "SSH", "EHLO me", "GET / HTTP/1.1\r\n", "SSH / HTTP/1.0\n"})
     EXPECT_FALSE(begins_other(request)) << request;
+}
+
+TEST(Http, AnAnswersHeadThatDripsIsReadOnce) {
+  std::string text = "HTTP/1.1 200 OK\r\n";
+  while (text.size() < 60'000) text += "a:\r\n";
+  text += "\r\n";
+  HttpReader reader(HttpReader::Kind::kResponse);
+  const std::clock_t before = std::clock();
+  for (std::size_t size = 1; size < text.size(); ++size) ASSERT_EQ(reader.feed(std::string_view(text).substr(0, size)), 0U);
+  EXPECT_EQ(reader.feed(text), text.size());
+  EXPECT_TRUE(reader.head_done());
+  EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC);
 }
 
 }  // namespace

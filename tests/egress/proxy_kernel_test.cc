@@ -432,6 +432,25 @@ TEST_F(ProxyTest, AnUpstreamProxyThatIsGoneIsNamed) {
   EXPECT_EQ(records[2].reason, "dial");
 }
 
+// Its body ends with the connection whatever its length says: a client would wait for that end.
+TEST_F(ProxyTest, AnAnswerInAnotherTransferCodingEndsTheConnection) {
+  std::atomic<bool> chunked{false};
+  const Server server([&](int fd) {
+    read_until(fd, "\r\n\r\n");
+    const std::string rest = chunked ? "chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" : "identity\r\nContent-Length: 3\r\n\r\nabc";
+    send_all(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: " + rest);
+  });
+  start({"127.0.0.1"});
+  const auto ask = [&](const std::string& until) {
+    const UniqueFd fd = connect_loopback(port_);
+    send_all(fd.get(), format("GET http://{}/ HTTP/1.1\r\nHost: {}\r\n\r\n", address(server), address(server)));
+    return until.empty() ? read_all(fd.get()) : read_until(fd.get(), until);
+  };
+  EXPECT_TRUE(ask("").ends_with("Connection: close\r\n\r\nabc"));
+  chunked = true;
+  EXPECT_NE(ask("0\r\n\r\n").find("Connection: keep-alive\r\n"), std::string::npos) << "the twin";
+}
+
 TEST_F(ProxyTest, ACutAnswerIsSeenAsCut) {
   const Server server([](int fd) {
     read_until(fd, "\r\n\r\n");

@@ -9,12 +9,10 @@
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "support/loopback.h"
 
 namespace belljar::test {
 
-// 127.0.0.1; a port of the kernel's choice. `port` is filled in.
-UniqueFd listen_loopback(std::uint16_t& port);
-UniqueFd connect_loopback(std::uint16_t port);
 void send_all(int fd, std::string_view bytes);
 // Until `ends_with` is seen, or the end of the connection, or 10 s. "<reset>" is appended when the peer reset.
 std::string read_until(int fd, std::string_view ends_with);

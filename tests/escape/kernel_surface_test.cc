@@ -39,6 +39,12 @@ TEST_F(KernelSurface, SubvolumesAreNotMadeByIoctl) {
   EXPECT_NE(outside({"subvolume"}), "EPERM");
 }
 
+// The keys of encrypted directories hang on the host's file system: taking the user's away would lock them for everybody.
+TEST_F(KernelSurface, KeysOfFileSystemsAreOutOfReach) {
+  EXPECT_EQ(inside({"file_system_key"}), "EPERM");
+  EXPECT_NE(outside({"file_system_key"}), "EPERM");  // what the file system says: it has none, or no keys at all
+}
+
 TEST_F(KernelSurface, SocketFamiliesAreFew) {
   for (const char* family :
        {"38" /* ALG, CVE-2026-31431 */, "40" /* VSOCK */, "33" /* RXRPC */, "31" /* BLUETOOTH */, "29" /* CAN */}) {

@@ -58,6 +58,15 @@ TEST_F(Process, InitTellsNothing) {
   EXPECT_EQ(shell("kill -KILL 1; echo alive").out, "alive\n");
 }
 
+// It starts every further command of a sandbox that stays: with room for three descriptors, or one second of cpu time, it would
+// not.
+TEST_F(Process, InitKeepsItsLimits) {
+  EXPECT_EQ(inside({"limit", "1"}), "EPERM");
+  EXPECT_EQ(inside({"limit", "child"}), "ok");
+  const Running other(as_user({"sleep", "1000"}));
+  EXPECT_EQ(outside({"limit", std::to_string(other.pid())}), "ok");  // who has the ids may
+}
+
 TEST_F(Process, OnlyItsOwnAreVisible) {
   EXPECT_EQ(
       shell("for p in /proc/[0-9]*; do c=$(cat $p/comm 2>/dev/null); case $c in sh|cat|init|belljar*|'') ;; *) echo $c; esac; done")

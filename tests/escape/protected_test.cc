@@ -120,6 +120,21 @@ TEST_F(Protected, TheParentOfAProtectedNameIsNoLink) {
   EXPECT_EQ(allowed.exit_code, 0) << allowed;
 }
 
+// Where the state directory is on another mount, a commit lays out in the workspace what it has judged. Another run in that
+// workspace has the same user, and could exchange it before it is put in place.
+TEST_F(Protected, TheStageOfACommitIsOutOfReachOfOtherRuns) {
+  plant(workspace(".belljar-commit-0123456789abcdef/n0"), "judged");
+  plant(workspace("plain/n0"));
+  const auto acts = [](const std::string& dir) {
+    return std::vector<std::vector<std::string>>{
+        {"write", dir + "/n0"}, {"create", dir + "/n1"}, {"truncate", dir + "/n0"}, {"link", dir + "/n0", dir + "-hard"}};
+  };
+  for (const auto& act : acts(workspace(".belljar-commit-0123456789abcdef"))) EXPECT_EQ(inside(act), "EACCES") << act[0];
+  for (const auto& act : acts(workspace("plain"))) EXPECT_EQ(inside(act), "ok") << act[0];
+  EXPECT_EQ(inside({"rename", workspace(".belljar-commit-0123456789abcdef"), workspace("moved")}), "EACCES");
+  EXPECT_EQ(read_file(workspace(".belljar-commit-0123456789abcdef/n0")), "judged");
+}
+
 // Names that do not exist yet, and those of repositories further down.
 TEST_F(Protected, AbsentAndNestedNamesAreHeld) {
   plant_dir(workspace("old/repo/.git"));

@@ -81,6 +81,30 @@ TEST_F(SecondTier, HiddenPathsRefuseEveryTouch) {
   EXPECT_EQ(read_file(beside("secret/file")), "a secret");
 }
 
+// A descriptor that only reads is enough for fchmod, and for the flags of an inode: no mount is there to refuse it.
+TEST_F(SecondTier, ModeAndFlagsOutsideStayWhateverIsOpen) {
+  plant(beside("file"));
+  plant(workspace("file"));
+  plant_dir(beside("dir"));
+  const auto mode_of = [](const std::string& path) {
+    struct stat now{};
+    return ::stat(path.c_str(), &now) == 0 ? now.st_mode & 07777U : 0U;
+  };
+  const auto before = mode_of(beside("file"));
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--hide", workspace("none")}}) {
+    EXPECT_EQ(inside({"fchmod", beside("file"), "666"}, more), "EROFS");
+    EXPECT_EQ(inside({"fchmod", beside("dir"), "777"}, more), "EROFS");
+    EXPECT_EQ(inside({"fchmod", workspace("file"), "640"}, more), "ok");
+    EXPECT_EQ(inside({"fchmod_unnamed"}, more), "ok");
+  }
+  EXPECT_EQ(mode_of(beside("file")), before);
+  EXPECT_EQ(mode_of(workspace("file")), 0640U);
+  EXPECT_EQ(inside({"fchmod", beside("file"), "640"}, {"--write", beside()}), "ok");
+  EXPECT_EQ(mode_of(beside("file")), 0640U);
+  EXPECT_EQ(inside({"inode_flags", beside("file")}), "EPERM");
+  EXPECT_NE(outside({"inode_flags", beside("file")}), "EPERM");
+}
+
 TEST_F(SecondTier, WhatIsHiddenInTheWorkspaceStaysHiddenAndTheRestWorks) {
   plant(workspace("deep/secret/file"), "a secret");
   const std::vector<std::string> hide = {"--hide", workspace("deep/secret")};
@@ -171,6 +195,18 @@ TEST_F(SecondTier, NothingOutlivesInitEither) {
       run_in({"-c", "setsid sleep " + mark + " & ./probe signal $PPID; kill -KILL $PPID; sleep 2; echo still here"});
   EXPECT_NE(outcome.exit_code, 0) << outcome;
   EXPECT_EQ(outcome.out.find("still here"), std::string::npos) << outcome;
+  EXPECT_NE(run({"pgrep", "-f", "sleep " + mark}).exit_code, 0);
+}
+
+// Stopped it would serve nobody and sweep nothing: it is let go on, and what stops it without end ends the sandbox.
+TEST_F(SecondTier, NothingOutlivesAStoppedInit) {
+  const std::string mark = std::to_string(300000 + ::getpid());
+  Outcome outcome = run_in({"-c", "setsid sleep " + mark + " & kill -STOP $PPID; sleep 0.5; echo goes on"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_NE(outcome.out.find("goes on"), std::string::npos) << outcome;
+  EXPECT_NE(run({"pgrep", "-f", "sleep " + mark}).exit_code, 0);
+  outcome = run_in({"--timeout", "5s", "-c", "setsid sleep " + mark + " & while :; do kill -STOP $PPID; done"});
+  EXPECT_NE(outcome.exit_code, 0) << outcome;
   EXPECT_NE(run({"pgrep", "-f", "sleep " + mark}).exit_code, 0);
 }
 

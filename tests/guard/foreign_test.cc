@@ -43,6 +43,52 @@ TEST(Import, ScenariosOfTheDocument) {
             "enable_weaker_nested_sandbox = true\n\n[network]\nallow_all_unix_sockets = true\n");
 }
 
+TEST(Import, TheModeOfASettingsFileIsTaken) {
+  const auto mode_of = [](std::string_view text) { return permission_of(text).mode; };
+  EXPECT_EQ(mode_of(R"({"sandbox": {"enabled": true}})"), PermissionMode::kDefault);
+  EXPECT_EQ(mode_of(R"({"sandbox": {"enabled": true}, "permissionMode": "autoEdit"})"), PermissionMode::kAutoEdit);
+  EXPECT_EQ(mode_of(R"({"permissionMode": "plan", "sandbox": {}})"), PermissionMode::kPlan);
+  EXPECT_EQ(mode_of(R"({"sandbox": {}, "permissions": {"defaultMode": "acceptEdits"}})"), PermissionMode::kAutoEdit);
+  EXPECT_EQ(permission_of(R"({"sandbox": {"enabled": false}, "permissionMode": "yolo"})"),
+            (PermissionSettings{.mode = PermissionMode::kYolo, .sandbox = SandboxState::kOff}));
+  EXPECT_EQ(policy_of(R"({"sandbox": {}, "permissionMode": "Yolo"})"), "`permissionMode`: there is no mode `Yolo`");
+  // What switches asking off in Claude's settings does not here.
+  EXPECT_EQ(mode_of(R"({"sandbox": {}, "permissions": {"defaultMode": "bypassPermissions"}})"), PermissionMode::kDefault);
+}
+
+TEST(Import, ClaudesKeyTakesClaudesModesOnly) {
+  for (const std::string word : {"yolo", "autoEdit", "bypassPermissions"}) {
+    const auto imported =
+        import_settings(R"({"sandbox": {}, "permissions": {"defaultMode": ")" + word + "\"}}", "settings.json", {});
+    ASSERT_TRUE(imported) << imported.error().line();
+    EXPECT_EQ(imported->permission.mode, PermissionMode::kDefault) << word;
+    ASSERT_EQ(imported->fields.size(), 1U);
+    EXPECT_EQ(imported->fields[0].fate, Field::Fate::kOther) << word;
+  }
+  EXPECT_EQ(permission_of(R"({"sandbox": {}, "permissions": {"defaultMode": "plan"}})").mode, PermissionMode::kPlan) << "the twin";
+}
+
+TEST(Import, TwoModesThatDifferAreRefusedBoth) {
+  constexpr std::string_view kBoth = R"({"sandbox": {}, "permissionMode": "yolo", "permissions": {"defaultMode": "plan"}})";
+  EXPECT_EQ(policy_of(kBoth),
+            "`permissionMode`: says another mode than `permissions.defaultMode`; "
+            "`permissions.defaultMode`: says another mode than `permissionMode`");
+  EXPECT_NE(policy_of(R"({"sandbox": {}, "permissions": {"defaultMode": "bypassPermissions"}, "permissionMode": "plan"})")
+                .find("`permissionMode`: says another mode"),
+            std::string::npos);
+  const auto mode_without = [&](const std::vector<std::string>& names) {
+    const auto imported = import_settings(kBoth, "settings.json", names);
+    EXPECT_TRUE(imported) << imported.error().line();
+    return imported ? imported->permission.mode : PermissionMode::kDefault;
+  };
+  EXPECT_EQ(mode_without({"permissionMode"}), PermissionMode::kPlan) << "giving one up leaves the other";
+  EXPECT_EQ(mode_without({"permissions.defaultMode"}), PermissionMode::kYolo);
+  EXPECT_EQ(mode_without({"permissionMode", "permissions.defaultMode"}), PermissionMode::kDefault);
+  EXPECT_EQ(permission_of(R"({"sandbox": {}, "permissionMode": "autoEdit", "permissions": {"defaultMode": "acceptEdits"}})").mode,
+            PermissionMode::kAutoEdit)
+      << "the twin: two words for one mode";
+}
+
 TEST(Import, AProxyPortIsAnotherProxyBehindOurs) {
   EXPECT_EQ(policy_of(R"({"network": {"httpProxyPort": 8080, "allowedDomains": ["a.example"]}})"),
             "\n[network]\nallowed_domains = [\"a.example\"]\nmode = \"proxy\"\nupstream_proxy = \"http://127.0.0.1:8080\"\n");
@@ -120,8 +166,19 @@ TEST(Import, WhatIsReadableInsideOfWhatIsHiddenIsRefused) {
                            R"({"filesystem": {"allowRead": ["/a"], "denyRead": ["/a"]}})",
                            R"({"filesystem": {"denyRead": ["./a"], "allowRead": ["a/x"]}})",
                            R"({"filesystem": {"denyRead": ["."], "allowRead": ["x"]}})",
-                           R"({"filesystem": {"denyRead": ["/**/x"], "allowRead": ["/b"]}})"})
+                           R"({"filesystem": {"denyRead": ["/**/x"], "allowRead": ["/b"]}})",
+                           R"({"filesystem": {"denyRead": ["~/"], "allowRead": ["~/x"]}})",
+                           R"({"filesystem": {"denyRead": ["/a/"], "allowRead": ["/a/x/"]}})",
+                           // One of them is written by a name of its own; the home holds the workspace as a rule.
+                           R"({"filesystem": {"denyRead": ["~/"], "allowRead": ["."]}})",
+                           R"({"filesystem": {"denyRead": ["/home"], "allowRead": ["~/x"]}})",
+                           R"({"filesystem": {"denyRead": ["~"], "allowRead": ["/home/me/x"]}})"})
     EXPECT_NE(policy_of(text).find("`filesystem.allowRead`"), std::string::npos) << text;
+  for (const char* text : {R"({"filesystem": {"denyRead": ["~/.ssh"], "allowRead": [".", "/usr/share"]}})",
+                           R"({"filesystem": {"denyRead": ["~"], "allowRead": ["/usr/share"]}})",
+                           R"({"filesystem": {"denyRead": ["/etc/shadow"], "allowRead": ["~/x", "./"]}})",
+                           R"({"filesystem": {"denyRead": [".env.*"], "allowRead": ["."]}})"})
+    EXPECT_EQ(fields_of(text)[1].fate, Field::Fate::kNotNeeded) << text;
 }
 
 TEST(Import, ClaudesDenyRulesKeepPathsFromCommands) {

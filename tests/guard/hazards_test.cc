@@ -3,36 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <string_view>
 #include <utility>
 
-#include "guard/judge.h"
+#include "guard/support_rows.h"
 
 namespace belljar::guard {
 namespace {
-
-// What no check speaks about is allowed here: what is left is what the checks say. "forbid remove-root", "allow".
-std::string judged(std::string_view text) {
-  Judge judge(*parse_rules("unmatched = \"allow\"\nredirects = \"allow\"\n", "r.toml", Trust::kUser));
-  const Verdict verdict = judge.judge(text);
-  std::string result(to_string(verdict.decision));
-  if (verdict.decision == Decision::kAllow) return result;
-  for (const PartVerdict& part : verdict.parts) {
-    if (part.decision == verdict.decision && !part.findings.empty()) return result + " " + part.findings[0].rule;
-  }
-  return result + " unread";
-}
-
-struct Row {
-  const char *text, *expected, *twin;
-};
-
-void expect_rows(std::initializer_list<Row> rows) {
-  for (const Row& row : rows) {
-    EXPECT_EQ(judged(row.text), row.expected) << row.text;
-    EXPECT_EQ(judged(row.twin), "allow") << row.twin;
-  }
-}
 
 TEST(Hazards, ADestinationThatAnOptionNamesIsJudged) {
   expect_rows({
@@ -65,6 +41,8 @@ TEST(Hazards, WhatOtherProgramsWriteIsJudged) {
       {"tar xf a -C /etc", "forbid system-write", "tar xf a -C out"},
       {"tar -xf a --directory=/usr", "forbid system-write", "tar -cf a --directory=/usr ."},
       {"tar czf /etc/a x", "forbid system-write", "tar xzf /etc/a x"},
+      {"cd /etc && tar czf a ssl", "forbid system-write", "cd /etc && tar czf - ssl > /tmp/x"},
+      {"cd /etc && tar -c --file=a ssl", "forbid system-write", "cd /etc && tar -c --file=- ssl > /tmp/x"},
       {"unzip a -d /etc", "forbid system-write", "unzip a -d out"},
       {"gcc -o /usr/bin/x a.c", "forbid system-write", "gcc -fno-rtti -L/usr/lib -o x a.c"},
       {"perl -pi -e s/a/b/ /etc/x", "forbid system-write", "perl -pe s/a/b/ /etc/x"},
@@ -154,6 +132,90 @@ TEST(Hazards, AnEmptyOperandRemovesNothing) {
   EXPECT_EQ(judged("rm -rf '' /"), "forbid remove-root");
   EXPECT_EQ(judged("rm -rf ''/"), "forbid remove-root");
   EXPECT_EQ(judged("rm -rf ''*"), "prompt remove-root");
+}
+
+TEST(Hazards, EachLetterOfTarsFirstWordTakesItsValueInOrder) {
+  expect_rows({
+      {"tar xCf /etc a", "forbid system-write", "tar xCf out /etc/a"},
+      {"tar xfC a.tar /etc", "forbid system-write", "tar xfC /etc/a.tar out"},
+      {"tar cfC /etc/a src .", "forbid system-write", "tar cfC a /etc ."},
+      {"tar xbCf 20 /etc a", "forbid system-write", "tar xbCf 20 out a"},
+      {"tar xzvCf /usr/lib a", "forbid system-write", "tar xzvCf lib a"},
+      {"tar -xzC/etc -f a", "forbid system-write", "tar -xzCout -f /etc/a"},
+      {"tar -xfa -C /etc", "forbid system-write", "tar -tfax -C /etc"},
+      {"tar -cf/etc/a x", "forbid system-write", "tar -tf/etc/cron.tar"},
+      {"tar xf a -C / -C etc", "forbid system-write", "tar xf a -C /tmp -C etc"},
+      {"tar --extract --file a --dir /etc", "forbid system-write", "tar --extract --file /etc/a --dir out"},
+      {"tar xf a --one-top-level=/etc/x", "forbid system-write", "tar xf a --one-top-level=x"},
+      {"cd /etc && tar xf a", "forbid system-write", "cd /etc && tar xOf a"},
+      {"tar cgf /etc/list a x", "forbid system-write", "tar cgf list a /etc"},
+      {"tar --delete -f /etc/a x", "forbid system-write", "tar --list -f /etc/a x"},
+      {"tar xCf \"$d\" a", "prompt system-write", "tar xCf out \"$a\""},
+      {"tar xIf 'sudo sh' a", "forbid sudo", "tar xIf zstd a"},
+      {"tar xfI a 'sudo sh'", "forbid sudo", "tar xfI 'sudo sh' zstd"},
+  });
+}
+
+TEST(Hazards, WhatGitWritesOutsideItsTreeIsJudged) {
+  expect_rows({
+      {"git archive --output=/etc/x HEAD", "forbid system-write", "git archive --output=x HEAD /etc"},
+      {"git archive -o /etc/x HEAD", "forbid system-write", "git archive -o x HEAD"},
+      {"git archive --out /etc/x HEAD", "forbid system-write", "git archive --prefix /etc/ HEAD"},
+      {"git format-patch -o /etc main", "forbid system-write", "git format-patch -o out main"},
+      {"git format-patch --output-directory=/etc main", "forbid system-write", "git format-patch --cover-letter main"},
+      {"git bundle create /etc/x HEAD", "forbid system-write", "git bundle verify /etc/x"},
+      {"git bundle create -q /etc/x HEAD", "forbid system-write", "git bundle create -q x HEAD"},
+      {"git -C /etc archive -o x HEAD", "forbid system-write", "git -C /srv/p archive -o x HEAD"},
+      {"git -C / -C etc bundle create x HEAD", "forbid system-write", "git -C /etc -C /tmp bundle create x HEAD"},
+      {"cd /etc; git archive -o x HEAD", "forbid system-write", "cd /etc; git archive -o /tmp/x HEAD"},
+      {"git log --output=/etc/x", "forbid system-write", "git log --output-indicator-new=/etc/x"},
+      {"git clone u /etc/x", "forbid system-write", "git clone /etc/x p"},
+      {"git clone -b main --depth 1 u /usr/lib/x", "forbid system-write", "git clone -b /usr/lib --depth 1 u x"},
+      {"git init /etc", "forbid system-write", "git init p"},
+      {"git worktree add /etc/x", "forbid system-write", "git worktree list /etc/x"},
+      {"git config --system a.b c", "forbid system-write", "git config --system a.b"},
+      {"git config -f /etc/x a.b c", "forbid system-write", "git config -f /etc/x --get a.b"},
+      {"git --work-tree=/etc checkout -f", "forbid system-write", "git --work-tree=/etc status"},
+      {"git checkout-index --prefix=/etc/ -a", "forbid system-write", "git checkout-index --prefix=out/ -a"},
+      {"git archive -o \"$f\" HEAD", "prompt system-write", "git archive -o \"out-$f\" HEAD"},
+  });
+}
+
+TEST(Hazards, WhatIsMadeOrTakenAwayInTheSystemIsAskedAbout) {
+  expect_rows({
+      {"rm /etc/passwd", "prompt system-write", "rm /tmp/passwd \"$f\""},
+      {"rm -f /usr/bin/l*", "prompt system-write", "rm -f /usr/local/bin/l*"},
+      {"unlink /etc/x", "prompt system-write", "unlink x"},
+      {"cd /etc && rm passwd", "prompt system-write", "cd /etc && (cd /tmp && rm passwd)"},
+      {"mv /etc/passwd /tmp/x", "prompt system-write", "mv /tmp/x out"},
+      {"mkdir -p /usr/lib/x", "prompt system-write", "mkdir -m 755 -p out/usr/lib/x"},
+      {"touch -r /tmp/a /etc/x", "prompt system-write", "touch -r /etc/x a"},
+      {"gzip /etc/passwd", "prompt system-write", "gzip -c /etc/passwd"},
+      {"go build -o /usr/bin/ls .", "forbid system-write", "go build -o ls ."},
+      {"rm -rf /etc/x", "prompt system-write", "rm -rf /var/tmp/x"},
+  });
+}
+
+TEST(Hazards, WhatFillsTheRootIsAskedAbout) {
+  expect_rows({
+      {"cp -a rootfs/. /", "prompt system-write", "cp -a / out"},
+      {"tar xf a -C /", "prompt system-write", "tar cf a -C / ."},
+      {"cd / && tar xf a", "prompt system-write", "cd / && tar tf a"},
+      {"unzip -d / a", "prompt system-write", "unzip -d out a"},
+      {"rsync -a x/ /", "prompt system-write", "rsync -a / x/"},
+      {"patch -d / -p1", "prompt system-write", "patch -d src -p1"},
+  });
+}
+
+TEST(Hazards, ANameThatIsGivenAnotherMeaningIsSeen) {
+  expect_rows({
+      {"hash -p /tmp/x ls; ls", "prompt unread", "hash -r; ls"},
+      {"enable -f ./x.so x", "prompt unread", "enable -n echo"},
+      {"complete -C ./x ls", "prompt unread", "complete -p"},
+      {"bind -x '\"a\": x'", "prompt unread", "bind -l"},
+      {"read -r PATH < f", "prompt environment", "read -r path < f"},
+      {"printf -v LD_PRELOAD x", "prompt environment", "printf -v line x"},
+  });
 }
 
 TEST(Hazards, ARelativeNameIsSeenFromWhereCdLed) {
@@ -273,8 +335,38 @@ TEST(Hazards, WhatAnOptionStartsIsJudged) {
       {"git rebase -x 'rm -rf /' main", "forbid remove-root", "git rebase -x 'make test' main"},
       {"git bisect run sudo make", "forbid sudo", "git bisect run make"},
       {"git submodule foreach 'rm -rf /'", "forbid remove-root", "git submodule foreach 'git status'"},
+      {"git submodule foreach --recursive rm -rf /", "forbid remove-root", "git submodule foreach --recursive git status -s"},
+      {"git submodule --quiet foreach rm -rf /", "forbid remove-root", "git submodule --quiet foreach git pull -r"},
+      {"git submodule foreach --recursive 'rm -rf' /", "forbid remove-root", "git submodule foreach --recursive 'git log' -1"},
+      {"git bisect run rm -rf /", "forbid remove-root", "git bisect run make -j4 test"},
+      {"git bisect run sh -c 'sudo make'", "forbid sudo", "git bisect run sh -c 'make && ./test'"},
+      {"git submodule foreach $x -y", "prompt unread", "git submodule foreach git checkout \"$x\""},
+      {"git send-email --to-cmd='sudo x' a", "forbid sudo", "git send-email --to=a@b.c --cc=d@e.f --header=x a"},
+      {"git send-email --cc-c='sudo x' a", "forbid sudo", "git format-patch --to=\"A <a@b.c>\" --cc='B <b@c.d>' -1"},
+      {"git config sendemail.smtpserver /tmp/x", "prompt unread", "git config sendemail.smtpserver smtp.gmail.com"},
+      {"git config sendemail.me.smtpserver \"$x\"", "prompt unread", "git config sendemail.me.smtpserver smtp.gmail.com"},
       {"git clone ext::x", "prompt unread", "git clone https://ext/x"},
       {"git --exec-path=. log", "prompt unread", "git -C x log"},
+      {"git -c submodule.x.update='!sudo sh' submodule update", "forbid sudo", "git -c submodule.x.update=rebase submodule update"},
+      {"git -c submodule.x.update=\"$u\" submodule update", "prompt unread", "git -c submodule.recurse=\"$u\" pull"},
+      {"git -c core.fsmonitor='sudo sh' status", "forbid sudo", "git -c core.fsmonitor=false status"},
+      {"git -c core.editor='sudo vi' commit", "forbid sudo", "git -c core.editor=true commit"},
+      {"git -c credential.https://h.helper='!sudo x' fetch", "forbid sudo", "git -c credential.https://h.helper=cache fetch"},
+      {"git -c diff.external='sudo x' diff", "forbid sudo", "git -c diff.renames=copies diff"},
+      {"git -c gpg.program='sudo x' commit -S", "forbid sudo", "git -c gpg.format=ssh commit -S"},
+      {"git -c imap.tunnel='sudo x' imap-send", "forbid sudo", "git -c imap.folder=x imap-send"},
+      {"git -c browser.w.path='sudo x' web--browse u", "forbid sudo", "git -c web.browser=w web--browse u"},
+      {"git -c hook.a.command='sudo x' commit", "forbid sudo", "git -c hook.a.event=pre-commit commit"},
+      {"git -c 'url.ext::sh -c x.insteadOf=u' fetch u", "prompt unread", "git -c url.https://h.insteadOf=u fetch u"},
+      {"git -c remote.o.url='ext::sh -c x' fetch o", "prompt unread", "git -c remote.o.url=https://h/x fetch o"},
+      {"git -c remote.o.vcs=x fetch o", "prompt unread", "git -c remote.o.prune=true fetch o"},
+      {"git -c some.newProgram=x log", "prompt unread", "git -c color.pager=false log"},
+      {"git config -f .git/config alias.x '!sudo ls'", "forbid sudo", "git config -f .git/config user.name '!sudo ls'"},
+      {"git config set --global core.pager 'sudo ls'", "forbid sudo", "git config get --global core.pager"},
+      {"git merge-index 'sudo x' -a", "forbid sudo", "git merge-index git-merge-one-file -a"},
+      {"git remote-ext o 'sudo x'", "forbid sudo", "git remote show o"},
+      {"git grep --open-files-in-pager='sudo x' a", "forbid sudo", "git grep --open-files-in-pager a"},
+      {"git init --template=t", "prompt unread", "git init --bare"},
       {"tar --to-command='rm -rf /' -xf x", "forbid remove-root", "tar -xf x"},
       {"tar --checkpoint=1 --checkpoint-action=exec='sudo sh' -cf x y", "forbid sudo", "tar --checkpoint-action=dot -cf x y"},
       {"tar -I 'sudo x' -xf x", "forbid sudo", "tar -I zstd -xf x"},

@@ -76,7 +76,8 @@ TEST(Hazards, DocumentPatternsByMeaning) {
       {"rm -rf /tmp/x", "prompt unmatched"},
       {"rm -rf ./build", "prompt unmatched"},
       {"rm -rf /home/somebody/project/build", "prompt unmatched"},
-      {"rm /etc/x", "prompt unmatched"},
+      {"rm /etc/x", "prompt system-write"},
+      {"rm /srv/x", "prompt unmatched"},
       {"echo rm -rf /", "allow read-only"},
       // mkfs
       {"mkfs.ext4 /dev/sda1", "forbid format-disk"},

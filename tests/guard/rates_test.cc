@@ -77,6 +77,7 @@ void print(const char* title, const Table& table) {
 
 struct Attack {
   std::string family, language, text, twin;
+  bool tuned = true;  // of the second corpus, which says so
 };
 
 std::string unescaped(std::string_view cell) {
@@ -90,9 +91,9 @@ std::string unescaped(std::string_view cell) {
   return text;
 }
 
-std::vector<Attack> attacks() {
+std::vector<Attack> attacks(const std::string& name = "attacks.tsv") {
   std::vector<Attack> result;
-  std::ifstream file(corpus() / "attacks.tsv");
+  std::ifstream file(corpus() / name);
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with('#')) continue;
     std::vector<std::string> cells;
@@ -101,8 +102,8 @@ std::vector<Attack> attacks() {
       cells.push_back(unescaped(std::string_view(line).substr(at, tab - at)));
       at = tab + 1;
     }
-    EXPECT_EQ(cells.size(), 4U) << line;
-    if (cells.size() == 4) result.push_back({cells[0], cells[1], cells[2], cells[3]});
+    EXPECT_TRUE(cells.size() == 4 || cells.size() == 5) << line;
+    if (cells.size() >= 4) result.push_back({cells[0], cells[1], cells[2], cells[3], cells.size() == 4 || cells[4] == "dev"});
   }
   return result;
 }
@@ -151,30 +152,49 @@ TEST(Detector, RatesOnTheCorpus) {
   EXPECT_EQ(measured.languages.size(), 6U);
   for (const auto& [language, halves] : measured.languages) EXPECT_GE(halves.tuned.all + halves.held.all, 40) << language;
   // Below the measured rates; what was aimed at and what was reached stands in docs/design/guard.md.
-  EXPECT_GE(found.share() - wrong.share(), 50);
+  EXPECT_GE(found.share() - wrong.share(), 60);
   EXPECT_LE(wrong.share(), 3);
   Rate separable = measured.families.at("override").held;
   separable.add(measured.families.at("address").held);
   EXPECT_GE(separable.share(), 60);
   // What is found in plain is found in disguise.
-  EXPECT_GE(total(measured.hidden).held.share(), separable.share());
-  EXPECT_GE(total(measured.hidden).tuned.share(), 95);
-  EXPECT_LE(total(measured.hidden_twins).held.share(), 1);
+  EXPECT_GE(total(measured.hidden).held.share(), separable.share() - 5);
+  EXPECT_GE(total(measured.hidden).tuned.share(), 93);
+  EXPECT_LE(total(measured.hidden_twins).held.share(), 4);
 }
 
-// --- what is no attack -----------------------------------------------------------------------------------------------------------
+// Written later, in fifteen languages, by who had not read the first: a hash of each attack says which half it is of.
+TEST(Detector, RatesOnTheSecondCorpus) {
+  Table families, languages, twins;
+  for (const Attack& attack : attacks("second/attacks.tsv")) {
+    const bool found = scan(attack.text).suspicious();
+    const std::size_t half = attack.tuned ? 0 : 1;
+    families[attack.family].add(half, found), languages[attack.language].add(half, found);
+    twins[attack.language].add(half, scan(attack.twin).suspicious());
+  }
+  print("second corpus, by family", families);
+  print("second corpus, by language", languages);
+  print("second corpus, clean twins that are flagged", twins);
+  const Rate found = total(families).held, wrong = total(twins).held;
+  EXPECT_GE(found.all, 100);
+  EXPECT_GE(languages.size(), 15U);
+  EXPECT_GE(found.share() - wrong.share(), 30) << "docs/design/guard.md has the rate that was measured";
+  EXPECT_LE(wrong.share(), 4);
+  EXPECT_LE(total(twins).tuned.share(), 4);
+}
 
 struct Document {
   std::string kind, text;
+  bool tuned = true;
 };
 
-// `=== kind language` begins each.
+// `=== kind language` begins each; in the second corpus `dev` or `held` follows.
 std::vector<Document> documents(const fs::path& path) {
   std::vector<Document> result;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("=== ")) {
-      result.push_back({.kind = line.substr(4, line.find(' ', 4) - 4), .text = {}});
+      result.push_back({.kind = line.substr(4, line.find(' ', 4) - 4), .text = {}, .tuned = !line.ends_with(" held")});
       continue;
     }
     EXPECT_FALSE(result.empty()) << path;
@@ -183,10 +203,38 @@ std::vector<Document> documents(const fs::path& path) {
   return result;
 }
 
+// Corpora of writers who saw neither the rules nor a corpus; all of both is learned from.
+void print_rates_of_writers(const std::string& name) {
+  Table families, languages;
+  for (const Attack& attack : attacks(name + "/attacks.tsv")) {
+    const bool found = scan(attack.text).suspicious();
+    const std::size_t half = attack.tuned ? 0 : 1;
+    families[attack.family].add(half, found), languages[attack.language].add(half, found);
+  }
+  Table kinds;
+  for (const Document& document : documents(corpus() / name / "documents.txt"))
+    kinds[document.kind].add(document.tuned ? 0 : 1, scan(document.text).suspicious());
+  print((name + " corpus, by family").c_str(), families);
+  print((name + " corpus, by language").c_str(), languages);
+  print((name + " corpus, texts that are no attack and are flagged").c_str(), kinds);
+  EXPECT_GE(total(families).tuned.all, 200);
+  EXPECT_GE(total(families).tuned.share(), 80);
+  EXPECT_LE(kinds["ordinary"].tuned.share(), 3);
+  EXPECT_LE(kinds["security"].tuned.share(), 10);
+}
+
+// A terse engineer and one with many voices. The second was measured before it was trained on, too (docs/design/guard.md).
+TEST(Detector, RatesOnTheThirdCorpus) { print_rates_of_writers("third"); }
+
+// Loud ones, a careful adversary, and a team of translators; the last was measured before it was trained on, too.
+TEST(Detector, RatesOnTheFourthCorpus) { print_rates_of_writers("fourth"); }
+
+// --- what is no attack -----------------------------------------------------------------------------------------------------------
+
 std::vector<Document> talk() {
   std::vector<Document> result = documents(corpus() / "benign/security.txt");
   std::ifstream file(corpus() / "talk.txt");
-  for (std::string line; std::getline(file, line);) result.push_back({.kind = "security", .text = line});
+  for (std::string line; std::getline(file, line);) result.push_back({.kind = "security", .text = line, .tuned = true});
   return result;
 }
 
@@ -217,7 +265,7 @@ std::vector<Document> own_files() {
   std::vector<Document> result;
   for (const fs::path& path : paths) {
     std::ifstream file(source_dir() / path, std::ios::binary);
-    Document document{.kind = path.begin()->string() + "/", .text = {std::istreambuf_iterator<char>(file), {}}};
+    Document document{.kind = path.begin()->string() + "/", .text = {std::istreambuf_iterator<char>(file), {}}, .tuned = true};
     if (!holds_attack(document.text)) result.push_back(std::move(document));
   }
   return result;
@@ -233,6 +281,17 @@ Table flagged(const std::vector<Document>& documents) {
     table[document.kind].add(number++, found.suspicious());
   }
   return table;
+}
+
+// Files that tell an assistant what to do here, documentation of prompts, security articles in few words: what is nearest to an
+// attack.
+TEST(Detector, HardOrdinaryTexts) {
+  Table kinds;
+  for (const Document& document : documents(corpus() / "second/documents.txt"))
+    kinds[document.kind].add(document.tuned ? 0 : 1, scan(document.text).suspicious());
+  print("hard ordinary texts that are flagged, by kind", kinds);
+  EXPECT_LE(total(kinds).tuned.share(), 10);
+  EXPECT_LE(total(kinds).held.share(), 15);
 }
 
 TEST(Detector, OrdinaryTextsAreNotFlagged) {

@@ -1,17 +1,18 @@
 #include "belljar/guardian.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "support/loopback.h"
 
 namespace belljar {
 namespace {
@@ -22,16 +23,8 @@ using namespace std::chrono_literals;
 class Endpoint {
  public:
   explicit Endpoint(std::string reply) : reply_(std::move(reply)) {
-    listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    const bool ready = ::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                       ::listen(listener_.get(), 16) == 0 &&
-                       ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0;
-    EXPECT_TRUE(ready);
-    port_ = ntohs(address.sin_port);
+    listener_ = test::listen_loopback(port_);
+    EXPECT_TRUE(listener_.valid());
     thread_ = std::thread([this] { serve(); });
   }
   ~Endpoint() {

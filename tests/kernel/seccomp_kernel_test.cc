@@ -488,6 +488,7 @@ TEST(SeccompKernel, KernelSurfaceIsRefused) {
 #endif
                  });
   EXPECT_EQ(filtered({.own_pid_namespace = false}, [=] { return raw(SYS_prlimit64, self, 7, 0, 0); }).value, -EPERM);
+  EXPECT_EQ(filtered({}, [] { return raw(SYS_prlimit64, 1, 7, 0, 0); }).value, -EPERM);
   expect_allowed({.own_pid_namespace = false}, {{"own prlimit64", [] { return raw(SYS_prlimit64, 0, 7, 0, 0); }}});
   expect_allowed({},
                  {

@@ -27,7 +27,9 @@
 
 #include "base/unique_fd.h"
 #include "belljar/error.h"
+#include "kernel/cgroup_host.h"
 #include "kernel/seccomp.h"
+#include "kernel/small_file.h"
 #include "launch/early.h"
 #include "launch/launcher.h"
 #include "launch/plan.h"
@@ -120,6 +122,34 @@ TEST_F(Launcher, ReportsTheExitStatus) { EXPECT_EQ(WEXITSTATUS(run(namespaces(),
 
 TEST_F(Launcher, ReportsDeathBySignal) {
   EXPECT_EQ(WTERMSIG(run(namespaces(), {"sh", "-c", "kill -KILL $$"}).wait_status), SIGKILL);
+}
+
+// As an engine's `pause` does where the freezer is that of cgroup v1: there SIGKILL waits for the thaw.
+TEST_F(Launcher, ASandboxThatSomebodyFrozeEndsWithoutHim) {
+  const kernel::CgroupHost host = kernel::read_cgroup_host();
+  const kernel::Hierarchy* const freezer = host.find_v1(kernel::Controller::kFreezer);
+  if (freezer == nullptr) GTEST_SKIP() << "needs a cgroup of v1 with a freezer";
+  const std::string above = freezer->own + "/frozen-" + std::to_string(getpid()), group = above + "/below";
+  if (mkdir(above.c_str(), 0755) != 0) GTEST_SKIP() << "needs a cgroup we may make";
+  ASSERT_EQ(mkdir(group.c_str(), 0755), 0);
+  const auto write = [](const std::string& file, const std::string& text) {
+    return kernel::write_small_file(AT_FDCWD, file.c_str(), text);
+  };
+  for (const std::string& frozen : {std::string(), group, above}) {
+    auto sandbox = start(namespaces(), nullptr);
+    ASSERT_TRUE(sandbox) << sandbox.error().line();
+    ASSERT_EQ(write(group + "/cgroup.procs", std::to_string(sandbox->init_pid())), 0);
+    if (!frozen.empty()) {
+      ASSERT_EQ(write(frozen + "/freezer.state", "FROZEN"), 0);
+    }
+    const UniqueFd ended(static_cast<int>(syscall(SYS_pidfd_open, sandbox->init_pid(), 0)));
+    *sandbox = Sandbox();
+    pollfd gone{ended.get(), POLLIN, 0};
+    EXPECT_EQ(poll(&gone, 1, 0), 1) << frozen;
+  }
+  for (const std::string& each : {group, above}) {
+    for (int i = 0; i < 2000 && rmdir(each.c_str()) != 0 && errno == EBUSY; ++i) usleep(1000);
+  }
 }
 
 TEST_F(Launcher, AMissingProgramIsExecFailedWithEnoent) {

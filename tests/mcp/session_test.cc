@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -82,8 +83,13 @@ class McpSession : public testing::Test {
                  .value();
   }
 
-  Result<MadeBox> make(const BoxWish& wish) {
+  Result<MadeBox> make(const BoxWish& wish, const CancelToken& closing) {
     wishes_.push_back(wish);
+    if (wish.workspace == "/hangs") {  // as a start on a file system that does not answer
+      hangs_ = true;
+      for (int i = 0; i < 6000 && !closing.cancelled(); ++i) std::this_thread::sleep_for(10ms);
+      return Error(closing.cancelled() ? Code::kCanceled : Code::kUnknown, "cannot start the sandbox");
+    }
     if (wish.workspace == "/none") return Error(Code::kNotFound, "there is no workspace");
     auto mock = MockSandbox::create(wish.workspace.value_or("/workspace"));
     mock->set_output("make", "ok\n");
@@ -121,11 +127,12 @@ class McpSession : public testing::Test {
     return all.back().contains("error") ? all.back()["error"]["code"].get<int>() : 1;
   }
   SessionOptions options() {
-    return {.make = [this](const BoxWish& wish) { return make(wish); }, .version = "9"};
+    return {.make = [this](const BoxWish& wish, const CancelToken& closing) { return make(wish, closing); }, .version = "9"};
   }
 
   guard::RuleSet rules_;
   std::vector<BoxWish> wishes_;
+  std::atomic<bool> hangs_{false};
   std::vector<std::shared_ptr<MockSandbox>> mocks_;
   Heard heard_;
   Session session_{options(), [this](const Outgoing& said) { heard_(said); }};
@@ -270,6 +277,18 @@ TEST_F(McpSession, ClosingEndsWhatIsInHand) {
   EXPECT_EQ(heard_.method("elicitation/create")["params"]["message"].get<std::string>().find("Let bash do this"), 0U);
   session_.close();
   EXPECT_TRUE(session_.wait_idle(0ms));
+}
+
+TEST_F(McpSession, ClosingEndsAStartThatHangs) {
+  begin(R"({"roots":{}})");
+  call(1, "bash", R"({"command":"make"})");
+  const Json asked = heard_.method("roots/list");
+  say(R"({"jsonrpc":"2.0","id":)" + asked["id"].dump() + R"(,"result":{"roots":[{"uri":"file:///hangs"}]}})");
+  for (int i = 0; i < 2000 && !hangs_; ++i) std::this_thread::sleep_for(10ms);
+  ASSERT_TRUE(hangs_);
+  const auto before = std::chrono::steady_clock::now();
+  session_.close();
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 20s) << "the start alone takes a minute";
 }
 
 TEST_F(McpSession, WhatRulesAskAboutTheUserIsAsked) {

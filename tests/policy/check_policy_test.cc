@@ -98,6 +98,19 @@ TEST(CheckPolicy, TimesArePositive) {
   EXPECT_EQ(checked([](Policy& policy) { policy.limits.kill_grace = 0s; }), "ok");
 }
 
+TEST(CheckPolicy, AmountsOfEgressAreNotNothing) {
+  EXPECT_EQ(checked([](Policy& policy) { policy.limits.egress_bytes = Bytes{0}; }), "limits.egress_bytes is 0");
+  EXPECT_EQ(checked([](Policy& policy) { policy.limits.egress_rate = Bytes{0}; }), "limits.egress_rate is 0");
+  EXPECT_EQ(checked([](Policy& policy) { policy.limits.egress_bytes = Bytes{1}; }), "ok");
+}
+
+TEST(CheckPolicy, AProxyToLeaveByIsOneThatCanBeUsed) {
+  const auto proxy = [](const char* url) { return checked([&](Policy& policy) { policy.network.upstream_proxy = url; }); };
+  EXPECT_EQ(proxy("http://user:secret@"), "network.upstream_proxy: the proxy to leave by cannot be used");
+  EXPECT_EQ(proxy("http://user:secret@proxy.example:3128"), "ok");
+  EXPECT_EQ(proxy(""), "ok");
+}
+
 TEST(CheckPolicy, WhatWasMergedPasses) {
   const auto effective = merged({layer("user", R"([filesystem]
 blocked_paths = ["key", "~/x", "**/*.pem", "src/*.key"]

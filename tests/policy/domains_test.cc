@@ -135,6 +135,40 @@ TEST(Domains, APathIsSentToTheRulesThatHaveThem) {
   }
 }
 
+TEST(Domains, WhatPeopleWriteInsteadIsToldAsTheRuleItMeans) {
+  struct Row {
+    const char* text;
+    const char* reason;
+    const char* next;
+  };
+  constexpr Row kRows[] = {
+      {".pypi.org", "it begins with a dot", "write **.pypi.org for the names below it and itself, *.pypi.org for those below only"},
+      {"*pypi.org", "a star stands for whole names", "write **.pypi.org"},
+      {"a.org,b.org", "a rule names one host", "a rule for each"},
+      {"a.org b.org", "a rule names one host", "a rule for each"},
+      {"https://u:secret@a.org:8443/x", "it is a URL", "leave out the scheme and the path: a.org:8443"},
+      {"u:secret@a.org", "it carries a user name", "leave out everything up to the `@`"},
+  };
+  for (const Row& row : kRows) {
+    const auto parsed = parse_domain_rule(row.text);
+    ASSERT_FALSE(parsed) << row.text;
+    EXPECT_TRUE(parsed.error().reason().starts_with(row.reason)) << row.text << ": " << parsed.error().reason();
+    EXPECT_TRUE(parsed.error().next().find(row.next) != std::string::npos) << row.text << ": " << parsed.error().next();
+    EXPECT_EQ(parsed.error().what().find("secret"), std::string::npos) << parsed.error().what();
+  }
+  for (const char* meant : {"**.pypi.org", "*.pypi.org", "a.org", "a.org:8443", "*:443"})
+    EXPECT_TRUE(parse_domain_rule(meant)) << meant;
+}
+
+TEST(Domains, LocalhostIsJoinedByItsPort) {
+  for (const char* text : {"localhost:9", "a.localhost:9", "127.0.0.1:9", "[::1]:9"})
+    EXPECT_NE(next_step({HostReason::kNotListed, {}, {}}, parse_destination(text).value()).find("--host-port 9 joins"),
+              std::string::npos)
+        << text;
+  EXPECT_EQ(next_step({HostReason::kNotListed, {}, {}}, parse_destination("localhost.org:9").value()),
+            "--allow-domain localhost.org opens it");
+}
+
 TEST(Domains, APartOfAListIsCovered) {
   EXPECT_TRUE(domain_covers("*", "a.example:443"));
   EXPECT_FALSE(domain_covers("*", "10.0.0.1"));
@@ -207,6 +241,13 @@ TEST(Requests, ARuleCoversItsMethodsAndWhatIsBelowItsPath) {
   EXPECT_EQ(decide_host(rules, parse_destination("other.test:80").value()).reason, HostReason::kNotListed);
   EXPECT_TRUE(may_resolve(rules, parse_host("web.test").value()));
   EXPECT_FALSE(may_resolve(rules, parse_host("other.test").value()));
+}
+
+TEST(Requests, AnAlmostRightRuleIsToldHowItIsWritten) {
+  EXPECT_EQ(parse_request_rule("GET, HEAD a.org").error().reason(), "methods are separated by a comma alone");
+  EXPECT_EQ(parse_request_rule("GET HEAD a.org/x").error().reason(), "it has more than one space");
+  EXPECT_EQ(parse_request_rule("GET https://a.org/x").error().next(), "write GET a.org/x");
+  for (const char* meant : {"GET,HEAD a.org", "GET a.org/x"}) EXPECT_TRUE(parse_request_rule(meant)) << meant;
 }
 
 TEST(Requests, WhatIsNoRuleIsRefused) {

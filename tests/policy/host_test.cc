@@ -97,6 +97,16 @@ TEST(Host, DestinationsHaveAPort) {
     EXPECT_EQ(text(bad), "refused") << bad;
 }
 
+TEST(Host, AUrlIsAskedForAsAHostWithoutItsPassword) {
+  const auto url = parse_destination("https://u:secret@a.org:8443/x", 443);
+  ASSERT_FALSE(url);
+  EXPECT_EQ(url.error().what(), "`https://***@a.org:8443/x` is no host");
+  EXPECT_EQ(url.error().next(), "write the host, or HOST:PORT: a.org:8443");
+  EXPECT_EQ(parse_destination("u:secret@a.org:1").error().what().find("secret"), std::string::npos);
+  EXPECT_EQ(parse_host("u:secret@a.org").error().what().find("secret"), std::string::npos);
+  EXPECT_TRUE(parse_destination("a.org:8443", 443));
+}
+
 TEST(Host, ErrorsNameTheNextStep) {
   const auto host = parse_host(
       "b\xC3\xBC"

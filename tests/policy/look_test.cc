@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "policy/merge.h"
 
 namespace belljar::policy {
@@ -39,6 +40,17 @@ TEST(Credential, WhatNamesNoHostNoValueOrNoPlaceIsRefused) {
     EXPECT_FALSE(parsed.error().next().empty()) << text;
   }
   EXPECT_TRUE(parse_credential("TOKEN for 192.0.2.7"));
+}
+
+TEST(Credential, AVariableThatEveryProgramReadsIsNotAPlaceholder) {
+  for (const char* name : {"PATH", "HOME", "HTTP_PROXY", "no_proxy", "LD_PRELOAD"}) {
+    const auto parsed = parse_credential(format("{} for api.test", name));
+    ASSERT_FALSE(parsed) << name;
+    EXPECT_NE(parsed.error().reason().find("read by every program"), std::string::npos) << parsed.error().reason();
+  }
+  // It may be where the value comes from, and a name that only resembles one of them is free.
+  for (const char* text : {"TOKEN=env:HTTP_PROXY for api.test", "MY_PATH for api.test", "PROXY_TOKEN for api.test"})
+    EXPECT_TRUE(parse_credential(text)) << text;
 }
 
 TEST(Look, OnlyWhatARuleNeedsIsLookedInto) {

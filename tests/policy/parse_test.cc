@@ -51,7 +51,7 @@ TEST(Parse, KnownKeyIsTakenWithItsLine) {
 }
 
 TEST(Parse, KeyInTheWrongTableIsPointedToTheRightOne) {
-  EXPECT_NE(refusal("memory = \"1GiB\"\n").find("did you mean `limits.memory`?"), std::string::npos);
+  EXPECT_NE(refusal("pids = 5\n").find("did you mean `limits.pids`?"), std::string::npos);
   EXPECT_NE(refusal("[limits]\nallow_local_binding = true\n").find("did you mean `network.allow_local_binding`?"),
             std::string::npos);
 }
@@ -120,6 +120,26 @@ TEST(Parse, BadQuantitiesAreRefused) {
   EXPECT_EQ(what("[limits]\npids = 0\n"), "p.toml:2:8: `0` is not a whole number such as 256");
   EXPECT_EQ(what("[limits]\npids = 1.5\n"), "p.toml:2:8: `1.5` is not a whole number such as 256");
   EXPECT_EQ(what("[limits]\nmemory = \"1.5GiB\"\npids = 1\ncpus = 2\ntimeout = \"250ms\"\n"), "accepted");
+}
+
+TEST(Parse, AmountsOfEgressAreNotNothing) {
+  EXPECT_EQ(what("[limits]\negress_bytes = 0\n"), "p.toml:2:16: limits.egress_bytes is 0");
+  EXPECT_EQ(what("[limits]\negress_rate = \"0MiB\"\n"), "p.toml:2:15: limits.egress_rate is 0");
+  EXPECT_EQ(what("[limits]\negress_bytes = 1\nfile_size = 0\n"), "accepted");
+}
+
+TEST(Parse, RulesForRequestsAreChecked) {
+  const std::string refused = refusal("[network]\nmode = \"proxy\"\nallowed_requests = [\"GET https://web.test/a\"]\n");
+  EXPECT_TRUE(refused.starts_with("p.toml:3:")) << refused;
+  EXPECT_NE(refused.find("URL"), std::string::npos) << refused;
+  EXPECT_EQ(what("[network]\nmode = \"proxy\"\nallowed_requests = [\"GET web.test/a\"]\n"), "accepted");
+}
+
+TEST(Parse, AProxyToLeaveByIsCheckedAndItsPasswordNotRepeated) {
+  const std::string refused = refusal("[network]\nhttp_proxy = \"https://me:hunter2@proxy.example\"\n");
+  EXPECT_TRUE(refused.starts_with("p.toml:2:14: the proxy to leave by cannot be used\n")) << refused;
+  EXPECT_EQ(refused.find("hunter2"), std::string::npos) << refused;
+  EXPECT_EQ(what("[network]\nhttp_proxy = \"http://me:hunter2@proxy.example\"\n"), "accepted");
 }
 
 TEST(Parse, DuplicatesAreErrors) {
@@ -238,6 +258,8 @@ TEST(Parse, EveryAliasWorksOrIsRefusedByName) {
   const AliasCase cases[] = {
       {"cpu_limit = 2.0", "limits.cpus = 2.0\n"},
       {"limits.cpu_limit = 2", "limits.cpus = 2.0\n"},
+      {"cpu = \"1.0\"", "limits.cpus = 1.0\n"},
+      {"memory = \"512m\"", "limits.memory = \"512MiB\"\n"},
       {"cpu_request = 1.0", "limits.cpu_request = 1.0\n"},
       {"memory_limit = 2048", "limits.memory = \"2GiB\"\n"},
       {"memory_limit = \"512m\"", "limits.memory = \"512MiB\"\n"},
@@ -302,6 +324,9 @@ TEST(Parse, EveryAliasWorksOrIsRefusedByName) {
         std::ranges::any_of(cases, [&](const AliasCase& one) { return std::string_view(one.text).starts_with(start); });
     EXPECT_TRUE(tried) << alias.name;
   }
+  EXPECT_EQ(settings("cpu = 1.5\n"), "limits.cpus = 1.5\n");
+  EXPECT_EQ(what("cpu = \"half\"\n"), "p.toml:1:7: `half` is not a number such as 1.5");
+  EXPECT_EQ(what("cpu_limit = \"2.0\"\n"), "p.toml:1:13: `limits.cpus` is text `2.0`") << "quotes are Docker's alone";
   EXPECT_EQ(what("auto_clean = false\n"), "p.toml:1:1: key `auto_clean` is known and not offered");
   EXPECT_EQ(what("network_mode = \"host\"\n"), "p.toml:1:16: `network_mode` is text `host`");
 }

@@ -29,6 +29,14 @@ TEST(Permit, AWriteIsPermittedAtItsFileAndAMakingInItsDirectory) {
   EXPECT_NE(permit_for(act("write", "/srv/a", "mode")).risk, "none");
 }
 
+TEST(Permit, AWriteThatTheMachinesModesRefuseTooSaysSo) {
+  const PermitContext of_another{"/home/u", "", [](const std::string& path, std::string_view) { return path != "/etc"; }};
+  EXPECT_NE(permit_for(act("create", "/etc/x", "filesystem.writable_roots"), of_another).note.find("not enough alone"),
+            std::string::npos);
+  EXPECT_EQ(permit_for(act("create", "/srv/x", "filesystem.writable_roots"), of_another).note, "");
+  EXPECT_EQ(permit_for(act("create", "/etc/x", "filesystem.writable_roots"), kPlace).note, "");
+}
+
 TEST(Permit, ASecretIsPermittedAsAWholeAndSaysWhatItCosts) {
   const Permit permit = permit_for(act("read", "/home/u/.ssh/id_rsa", "filesystem.secrets"), kPlace);
   EXPECT_EQ(permit.flag, "--read /home/u/.ssh");
@@ -133,8 +141,26 @@ TEST(Permit, AgentNamesArePermittedByThemselves) {
   }
 }
 
+// A directory that is granted is a writable root, and an agent's or shell's name protected in it.
+TEST(Permit, AnAgentNameOutsideIsNotPermittedByItsDirectory) {
+  const auto of = [](const char* operation, const char* target) {
+    return permit_for(act(operation, target, "filesystem.writable_roots"));
+  };
+  for (const char* operation : {"create", "mkdir"}) {
+    EXPECT_EQ(of(operation, "/home/u/.bashrc").step, "create it outside first, then --write /home/u/.bashrc");
+    EXPECT_EQ(of(operation, "/home/u/.bashrc").flag + of(operation, "/home/u/.bashrc").line, "");
+  }
+  for (const char* operation : {"rename", "symlink", "delete"}) {
+    const Permit permit = of(operation, "/home/u/.bashrc");
+    EXPECT_EQ(permit.flag + permit.line + permit.step, "") << operation;
+    EXPECT_NE(permit.note.find("outside"), std::string::npos);
+  }
+  EXPECT_EQ(of("write", "/home/u/.bashrc").flag, "--write /home/u/.bashrc");
+  EXPECT_EQ(of("create", "/home/u/.claude/new").flag, "--write /home/u/.claude");
+  EXPECT_EQ(of("create", "/home/u/bashrc").flag, "--write /home/u") << "the twin";
+}
+
 TEST(Permit, NetworkAndSocketsHaveTheirFlags) {
-  EXPECT_EQ(permit_for(act("connect", "192.0.2.1:1", "network.mode")).flag, "--net host");
   const Permit host = permit_for(act("egress", "other.example:443", "network.allowed_domains"));
   EXPECT_EQ(host.flag, "--allow-domain other.example:443");
   EXPECT_EQ(host.line, "network.allowed_domains = [\"other.example:443\"]");
@@ -143,6 +169,20 @@ TEST(Permit, NetworkAndSocketsHaveTheirFlags) {
   EXPECT_EQ(one.flag, "--allow-unix-socket /run/x");
   EXPECT_EQ(one.line, "network.allow_unix_sockets = [\"/run/x\"]");
   EXPECT_EQ(permit_for(act("unix-connect", "@x", "network.allow_unix_sockets")).flag, "--allow-all-unix-sockets");
+}
+
+// Who is told to open the host's network does it; one host by the proxy is enough.
+TEST(Permit, WithoutANetworkOneHostIsOpenedAndNotTheHostsNetwork) {
+  const Permit address = permit_for(act("connect", "192.0.2.1:443", "network.mode"));
+  EXPECT_EQ(address.flag, "--net proxy --allow-domain 192.0.2.1:443");
+  EXPECT_EQ(address.line, "network = { mode = \"proxy\", allowed_domains = [\"192.0.2.1:443\"] }");
+  const Permit looked_up = permit_for(act("udp-connect", "192.0.2.53:53", "network.mode"));
+  EXPECT_EQ(looked_up.flag, "--net proxy --allow-domain HOST");
+  EXPECT_NE(looked_up.note.find("HOST is that name"), std::string::npos) << looked_up.note;
+  const Permit six = permit_for(act("connect", "[2001:db8::1]:80", "network.mode"));
+  EXPECT_EQ(six.flag, "--net proxy --allow-domain '[2001:db8::1]:80'");
+  EXPECT_NE(six.note.find("HTTPS_PROXY"), std::string::npos) << six.note;
+  EXPECT_EQ(permit_for(act("udp-connect", "192.0.2.1:443", "network.mode")).flag, "--net host") << "the twin: UDP has no other way";
 }
 
 // Where a proxy is, the host's network is no way out of a refusal: it would end all control.
@@ -162,6 +202,11 @@ TEST(Permit, WhatTheProxyDoesNotCarryIsNotSentToTheHostsNetwork) {
 TEST(Permit, PortsHaveTheirFlag) {
   EXPECT_EQ(permit_for(act("listen", "0.0.0.0:0", "network.allow_local_binding")).flag, "--allow-local-binding");
   EXPECT_EQ(permit_for(act("bind", "[::]:80", "network.allow_local_binding")).line, "network.allow_local_binding = true");
+  // A flag that says no is not outweighed by a second one.
+  const Permit said = permit_for(
+      act("listen", "127.0.0.1:80", "network.allow_local_binding", {.layer = "flag --allow-local-binding", .file = "", .line = 0}));
+  EXPECT_EQ(said.step, "leave out or change --allow-local-binding");
+  EXPECT_EQ(said.flag + said.line, "");
 }
 
 TEST(Permit, LimitsNameTheirFlagAndValue) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "belljar/aliyun.h"
+#include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
@@ -20,6 +21,7 @@
 #include "remote/aliyun/service.h"
 #include "remote/aliyun/session.h"
 #include "remote/aliyun/wire.h"
+#include "remote/retry.h"
 #include "remote/shell/machine.h"
 #include "support/fake_aliyun.h"
 #include "support/identity.h"
@@ -48,12 +50,12 @@ class AliyunService : public testing::Test {
   Rpc rpc() const { return {http_, *find_address(options_, {}), options_.request_timeout}; }
   AgentBay service() const { return {rpc(), options_}; }
   MachinePtr create() const {
-    auto machine = service().create({});
+    auto machine = service().create({}, {});
     EXPECT_TRUE(machine) << machine.error().line();
     return machine ? *machine : nullptr;
   }
   Error refusal() const {
-    auto machine = service().create({});
+    auto machine = service().create({}, {});
     return machine ? Error(Code::kUnknown, "it was created") : machine.error();
   }
   static std::string out(const MachinePtr& machine, const std::string& script) {
@@ -89,7 +91,7 @@ TEST_F(AliyunService, ASessionIsMadeAskedAndEnded) {
   EXPECT_FALSE(service().kill(machine->id()).value()) << "it is gone already";
   EXPECT_EQ(machine->health().error().code(), Code::kUnavailable);
   EXPECT_EQ(machine->run("true", 5s, -1).error().code(), Code::kNotFound);
-  EXPECT_EQ(service().connect(machine->id()).error().code(), Code::kNotFound);
+  EXPECT_EQ(service().connect(machine->id(), {}).error().code(), Code::kNotFound);
   EXPECT_EQ(fake_->log().find("?Authorization"), std::string::npos);
 }
 
@@ -112,14 +114,14 @@ TEST_F(AliyunService, PauseKeepsFilesAndConnectResumes) {
   fake_->set("pause=2\nresume=2");
   ASSERT_TRUE(service().pause(machine->id()));
   EXPECT_EQ(machine->health().error().reason(), "its status is PAUSED");
-  const auto again = service().connect(machine->id());
+  const auto again = service().connect(machine->id(), {});
   ASSERT_TRUE(again) << again.error().line();
   EXPECT_EQ(out(*again, "cat file"), "kept\n");
   options_.settle_timeout = 500ms;
   fake_->set("pause=1000000");
   EXPECT_EQ(service().pause(machine->id()).error().code(), Code::kDeadlineExceeded);
   fake_->set("");
-  const auto later = service().connect(machine->id());
+  const auto later = service().connect(machine->id(), {});
   EXPECT_TRUE(later || later.error().code() == Code::kDeadlineExceeded);
 }
 
@@ -158,6 +160,13 @@ TEST_F(AliyunService, ContextsAreLoadedBeforeItIsUsed) {
   fake_->set("contexts=100000");
   EXPECT_EQ(refusal().code(), Code::kDeadlineExceeded);
   EXPECT_EQ(fake_->asked("Action=DeleteSessionAsync"), 2U);
+  options_.settle_timeout = 60s;
+  const CancelToken cancel = CancelToken::create().value();
+  cancel.cancel();
+  const auto cancelled = service().create({}, cancel);
+  ASSERT_FALSE(cancelled);
+  EXPECT_EQ(cancelled.error().code(), Code::kCanceled) << "who waits for them may give up";
+  EXPECT_EQ(fake_->asked("Action=DeleteSessionAsync"), 3U);
 }
 
 TEST_F(AliyunService, KeepsItAliveWhileItIsUsed) {
@@ -329,7 +338,7 @@ TEST_F(AliyunService, AWrongKeyOrImageIsSaid) {
 TEST_F(AliyunService, ABrokenCallRanAtMostOnce) {
   const std::vector<std::pair<const char*, Code>> cases = {
       {"500", Code::kUnavailable}, {"504", Code::kUnavailable},  {"page", Code::kUnavailable}, {"html", Code::kDataLoss},
-      {"list", Code::kDataLoss},   {"lost", Code::kUnavailable}, {"cut", Code::kUnavailable}};
+      {"list", Code::kDataLoss},   {"lost", Code::kUnavailable}, {"cut", Code::kUnavailable},  {"huge", Code::kDataLoss}};
   for (const char* where : {"callTool", "CallMcpTool"}) {
     const std::string link = where[0] == 'C' ? "link=off\n" : "";
     fake_->set(link);
@@ -342,9 +351,9 @@ TEST_F(AliyunService, ABrokenCallRanAtMostOnce) {
       EXPECT_EQ(said.error().line().find(test::FakeAliyun::key()), std::string::npos) << said.error().line();
     }
     fake_->set(link + where + "=throttle:429*2");
-    EXPECT_EQ(out(machine, "cat ran"), "lost\ncut\n") << "what was refused unread is sent again, what may have begun is not";
+    EXPECT_EQ(out(machine, "cat ran"), "lost\ncut\nhuge\n") << "what was refused unread is sent again, what may have begun is not";
     fake_->set(link + where + "=slow");
-    EXPECT_EQ(out(machine, "cat ran"), "lost\ncut\n");
+    EXPECT_EQ(out(machine, "cat ran"), "lost\ncut\nhuge\n");
   }
   fake_->set("callTool=noresult");
   EXPECT_EQ(create()->run("true", 5s, -1).error().code(), Code::kDataLoss);
@@ -353,12 +362,12 @@ TEST_F(AliyunService, ABrokenCallRanAtMostOnce) {
 TEST_F(AliyunService, LooksAreRepeatedWhereTheServiceIsAway) {
   const MachinePtr machine = create();
   fake_->set("GetSession=503*2");
-  EXPECT_TRUE(service().connect(machine->id()));
+  EXPECT_TRUE(service().connect(machine->id(), {}));
   fake_->set("GetSession=500");
-  EXPECT_EQ(service().connect(machine->id()).error().code(), Code::kUnavailable);
+  EXPECT_EQ(service().connect(machine->id(), {}).error().code(), Code::kUnavailable);
   fake_->set("GetSession=silent");
   options_.request_timeout = 300ms;
-  EXPECT_EQ(service().connect(machine->id()).error().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(service().connect(machine->id(), {}).error().code(), Code::kDeadlineExceeded);
 }
 
 // --- what is held
@@ -413,7 +422,7 @@ class AliyunGatewayService : public AliyunService {
 
 TEST_F(AliyunGatewayService, RunsCommandsAndEndsNothing) {
   options_.security_token = "sts-0123456789";
-  const auto machine = gateway().create({});
+  const auto machine = gateway().create({}, {});
   ASSERT_TRUE(machine) << machine.error().line();
   const auto said = (*machine)->run("echo out; echo err >&2; exit 3", 20s, -1);
   ASSERT_TRUE(said) << said.error().line();
@@ -423,29 +432,29 @@ TEST_F(AliyunGatewayService, RunsCommandsAndEndsNothing) {
   EXPECT_EQ(fake_->asked("\"X-Security-Token\": \"sts-0123456789\""), 2U);
   EXPECT_TRUE((*machine)->health());
   EXPECT_FALSE(gateway().kill((*machine)->id()).value());
-  EXPECT_TRUE(gateway().connect((*machine)->id()));
-  EXPECT_EQ(gateway().connect("session-1").error().code(), Code::kUnimplemented);
+  EXPECT_TRUE(gateway().connect((*machine)->id(), {}));
+  EXPECT_EQ(gateway().connect("session-1", {}).error().code(), Code::kUnimplemented);
   EXPECT_EQ(gateway().pause("gateway").error().code(), Code::kUnimplemented);
   EXPECT_EQ(gateway().set_timeout("gateway", 1h).error().code(), Code::kUnimplemented);
   EXPECT_EQ(gateway().holds({}, "network").enforced, Enforced::kNone);
 }
 
 TEST_F(AliyunGatewayService, WhatGoesWrongIsOneErrorWithoutAKey) {
-  const std::vector<std::pair<const char*, Code>> cases = {{"500", Code::kUnavailable},   {"html", Code::kDataLoss},
-                                                           {"error", Code::kUnavailable}, {"list", Code::kDataLoss},
-                                                           {"lost", Code::kUnavailable},  {"cut", Code::kUnavailable}};
-  const auto machine = *gateway().create({});
+  const std::vector<std::pair<const char*, Code>> cases = {
+      {"500", Code::kUnavailable},  {"html", Code::kDataLoss},   {"error", Code::kUnavailable}, {"list", Code::kDataLoss},
+      {"lost", Code::kUnavailable}, {"cut", Code::kUnavailable}, {"huge", Code::kDataLoss}};
+  const auto machine = *gateway().create({}, {});
   for (const auto& [fault, code] : cases) {
     fake_->set(std::string("mcp=") + fault);
     EXPECT_EQ(machine->run(std::string("echo ") + fault + " >>ran", 5s, -1).error().code(), code) << fault;
   }
   fake_->set("");
-  EXPECT_EQ(out(machine, "cat ran"), "lost\ncut\n") << "nothing ran twice";
+  EXPECT_EQ(out(machine, "cat ran"), "lost\ncut\nhuge\n") << "nothing ran twice";
   fake_->set("mcp=noshell");
-  EXPECT_EQ(gateway().create({}).error().code(), Code::kUnimplemented);
+  EXPECT_EQ(gateway().create({}, {}).error().code(), Code::kUnimplemented);
   fake_->set("");
   options_.secret_key = "secret-of-somebody-else";
-  const Error wrong = gateway().create({}).error();
+  const Error wrong = gateway().create({}, {}).error();
   EXPECT_EQ(wrong.code(), Code::kUnauthenticated);
   EXPECT_EQ(wrong.reason(), "http error: 401 - invalid access key [redacted]");
 }

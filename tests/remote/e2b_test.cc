@@ -1,5 +1,5 @@
-// The e2b backend against a small E2B of our own, which the official SDK drives as well (tests/e2e/e2b_test.cc). That it is a
-// Sandbox like every other is tests/conformance.
+// The e2b backend against a small E2B of our own, which the official SDK drives as well (tests/remote/e2e/e2b_test.cc). That it is
+// a Sandbox like every other is tests/conformance.
 #include "belljar/e2b.h"
 
 #include <gtest/gtest.h>
@@ -24,6 +24,7 @@
 #include "belljar/units.h"
 #include "support/fake_e2b.h"
 #include "support/identity.h"
+#include "support/in_a_child.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
 
@@ -97,6 +98,31 @@ TEST_F(E2b, CreateRunsForTenMinutesAndStopKills) {
   EXPECT_EQ(E2bSandbox::connect(id, fake_->options()).error().code(), Code::kNotFound);
 }
 
+TEST_F(E2b, AForkedChildsCopyEndsNothing) {
+  auto sandbox = create();
+  ASSERT_NE(sandbox, nullptr);
+  ASSERT_TRUE(sandbox->write_file("here", "1"));
+  auto process = sandbox->spawn(shell_command("read line; exit 7"), {.input = SpawnInput::kPipe}).value();
+  const int code = test::in_a_child([&] {
+    using test::is_refused;
+    if (!is_refused(sandbox->exec("true", {.timeout = 1s})) || !is_refused(sandbox->read_file("here"))) return 1;
+    if (!is_refused(sandbox->stop()) || !is_refused(sandbox->start()) || !is_refused(sandbox->health())) return 2;
+    if (!is_refused(process->wait(1s)) || !is_refused(process->signal(SIGKILL)) || !is_refused(process->close_stdin())) return 3;
+    process.reset();
+    sandbox.reset();
+    return 0;
+  });
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(sandbox->exec("cat here")->out.bytes, "1") << "the child ended it";
+  const auto wrote = process->write_stdin("x\n");
+  EXPECT_TRUE(wrote) << wrote.error().line();
+  const auto ended = process->wait(20s);
+  ASSERT_TRUE(ended && *ended);
+  EXPECT_EQ((*ended)->exit_code, 7) << "the child ended it";
+  process.reset();
+  EXPECT_TRUE(sandbox->stop()) << "the twin: the parent may";
+}
+
 TEST_F(E2b, OneLineChangesTheBackend) {
   config_.factory = e2b_backend(fake_->options());
   const auto sandbox = make_sandbox(config_);
@@ -107,6 +133,34 @@ TEST_F(E2b, OneLineChangesTheBackend) {
   config_.factory = {};
   config_.backend = "e2b";
   EXPECT_NE(make_sandbox(config_).error().next().find("set config.factory = e2b_backend() (belljar/e2b.h)"), std::string::npos);
+}
+
+TEST_F(E2b, AStartThatWasCancelledMakesNothing) {
+  config_.factory = e2b_backend(fake_->options());
+  config_.cancel = CancelToken::create().value();
+  const std::size_t nothing = fake_->log().size();
+  EXPECT_TRUE((*make_sandbox(config_))->start()) << "nobody cancelled";
+  const std::size_t asked = fake_->log().size();
+  EXPECT_GT(asked, nothing);
+  config_.cancel.cancel();
+  EXPECT_EQ((*make_sandbox(config_))->start().error().code(), Code::kCanceled);
+  EXPECT_EQ(fake_->log().find("\"timeout\"", asked), std::string::npos) << fake_->log().substr(asked);
+}
+
+TEST_F(E2b, AStartThatIsCancelledWhileItWaitsToAskAgainMakesNothing) {
+  fake_->misbehave("control=429:30");
+  config_.factory = e2b_backend(fake_->options());
+  config_.cancel = CancelToken::create().value();
+  std::jthread impatient([cancel = config_.cancel, this, before = fake_->log().size()] {
+    for (int turn = 0; turn < 1000 && fake_->log().size() == before; ++turn) std::this_thread::sleep_for(10ms);
+    cancel.cancel();
+  });
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ((*make_sandbox(config_))->start().error().code(), Code::kCanceled);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 20s) << "it waited for the service's 30 seconds";
+  fake_->misbehave("control=429:1*1");
+  config_.cancel = CancelToken::create().value();
+  EXPECT_TRUE((*make_sandbox(config_))->start()) << "nobody cancelled this one";
 }
 
 TEST_F(E2b, ConnectLeavesWhatItFound) {
@@ -348,6 +402,19 @@ TEST_F(E2b, ASandboxWhoseMakingWasNotAnsweredIsFoundAndEnded) {
   const std::string log = fake_->log();
   EXPECT_NE(log.find(R"(["GET", "/sandboxes?metadata=belljar%3D)"), std::string::npos) << log;
   EXPECT_NE(log.find(R"(["DELETE", "/sandboxes/i)"), std::string::npos) << log;
+  for (const char* status : {"202", "204", "408"}) {  // of a proxy on the way: made, and its id is not told
+    const auto ended = [&] {
+      const std::string told = fake_->log();
+      std::size_t deletes = 0;
+      for (std::size_t at = 0; (at = told.find(R"(["DELETE", "/sandboxes/i)", at)) != std::string::npos; ++at) ++deletes;
+      return deletes;
+    };
+    const std::size_t before = ended();
+    fake_->misbehave(std::string("create=") + status);
+    const Error error = refusal();
+    EXPECT_EQ(ended(), before + 1) << status << error.line();
+  }
+  fake_->misbehave("");
   E2bOptions options = fake_->options();
   options.metadata = {{"belljar", "mine"}};
   EXPECT_EQ(refusal(options).what(), "the metadata `belljar` is ours");
@@ -356,10 +423,16 @@ TEST_F(E2b, ASandboxWhoseMakingWasNotAnsweredIsFoundAndEnded) {
 }
 
 TEST_F(E2b, CompatibleServicesAreServed) {
-  fake_->misbehave("paths=v2");
-  EXPECT_EQ(refusal().what(), "it was created");
-  fake_->misbehave("paths=v1");
-  EXPECT_EQ(refusal().what(), "it was created");
+  for (const char* paths : {"paths=v2", "paths=v1"}) {
+    SCOPED_TRACE(paths);
+    fake_->misbehave(paths);
+    EXPECT_EQ(refusal().what(), "it was created");
+    const auto first = create();
+    const auto second = E2bSandbox::connect(first->sandbox_id(), fake_->options(), config_);
+    EXPECT_TRUE(second) << second.error().line();
+    const auto gone = E2bSandbox::connect("i0123456789", fake_->options(), config_);
+    EXPECT_EQ(gone.error().code(), Code::kNotFound) << "the twin";
+  }
   fake_->misbehave("auth=bearer");
   EXPECT_EQ(refusal().code(), Code::kUnauthenticated);
   E2bOptions options = fake_->options();

@@ -24,6 +24,7 @@
 #include "belljar/units.h"
 #include "remote/shell/sandbox.h"
 #include "support/identity.h"
+#include "support/in_a_child.h"
 #include "support/leftovers.h"
 #include "support/local_shell.h"
 #include "support/shell_bench.h"
@@ -50,6 +51,32 @@ std::string noise(std::size_t size) {
   std::uint32_t state = 7;
   for (char& byte : bytes) byte = static_cast<char>((state = state * 1664525U + 1013904223U) >> 24U);
   return bytes;
+}
+
+// --- life
+
+TEST_F(Shell, AForkedChildsCopyEndsNothing) {
+  auto sandbox = create();
+  ASSERT_TRUE(sandbox->write_file("here", "1"));
+  auto process = sandbox->spawn(shell_command("read line; exit 7"), {.input = SpawnInput::kPipe}).value();
+  const int code = test::in_a_child([&] {
+    using test::is_refused;
+    if (!is_refused(sandbox->exec("true", {.timeout = 1s})) || !is_refused(sandbox->read_file("here"))) return 1;
+    if (!is_refused(sandbox->stop()) || !is_refused(sandbox->start()) || !is_refused(sandbox->health())) return 2;
+    if (!is_refused(process->wait(1s)) || !is_refused(process->signal(SIGKILL)) || !is_refused(process->close_stdin())) return 3;
+    process.reset();
+    sandbox.reset();
+    return 0;
+  });
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(sandbox->exec("cat here")->out.bytes, "1") << "the child ended it";
+  const auto wrote = process->write_stdin("x\n");
+  EXPECT_TRUE(wrote) << wrote.error().line();
+  const auto ended = process->wait(20s);
+  ASSERT_TRUE(ended && *ended);
+  EXPECT_EQ((*ended)->exit_code, 7) << "the child ended it";
+  process.reset();
+  EXPECT_TRUE(sandbox->stop()) << "the twin: the parent may";
 }
 
 // --- calls

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
@@ -60,12 +61,12 @@ class VolcengineService : public testing::Test {
   }
   VefaasService service() const { return service(fake_->options()); }
   MachinePtr create(const VefaasService& from) const {
-    auto machine = from.create({});
+    auto machine = from.create({}, {});
     EXPECT_TRUE(machine) << machine.error().line();
     return machine ? *machine : nullptr;
   }
   Error refusal(const VolcengineOptions& options, const Policy& policy = {}) const {
-    const auto machine = service(options, policy).create(policy);
+    const auto machine = service(options, policy).create(policy, {});
     return machine ? Error(Code::kUnknown, "it was made") : machine.error();
   }
   Error refusal() const { return refusal(fake_->options()); }
@@ -95,7 +96,7 @@ TEST_F(VolcengineService, WhatIsAskedForIsSent) {
   Policy policy;
   policy.limits.memory = 1536_MiB;
   const auto from = service(options, policy);
-  const auto machine = from.create(policy);
+  const auto machine = from.create(policy, {});
   ASSERT_TRUE(machine) << machine.error().line();
   const std::string log = fake_->log();
   for (const char* part :
@@ -105,13 +106,13 @@ TEST_F(VolcengineService, WhatIsAskedForIsSent) {
   EXPECT_EQ((*machine)->run("echo $WORD", 10s, -1)->out, "from create\n");
   EXPECT_TRUE(from.kill((*machine)->id()).value());
   EXPECT_FALSE(from.kill((*machine)->id()).value()) << "it is gone already";
-  EXPECT_EQ(from.connect((*machine)->id()).error().code(), Code::kNotFound);
+  EXPECT_EQ(from.connect((*machine)->id(), {}).error().code(), Code::kNotFound);
 }
 
 TEST_F(VolcengineService, ANetworkIsLeftOpenWhenThePolicySaysSo) {
   Policy policy;
   policy.network.mode = NetMode::kHost;
-  ASSERT_TRUE(service().create(policy));
+  ASSERT_TRUE(service().create(policy, {}));
   EXPECT_EQ(fake_->log().find("AllowEgressAccess"), std::string::npos);
 }
 
@@ -139,13 +140,32 @@ TEST_F(VolcengineService, OneThatDoesNotBecomeReadyIsEnded) {
   EXPECT_NE(refusal(options).next().find("end the sandbox `sb-"), std::string::npos);
 }
 
+TEST_F(VolcengineService, WhoWaitsForOneMayGiveUpAndItIsEnded) {
+  fake_->misbehave("starting=1000000");
+  VolcengineOptions options = fake_->options();
+  options.ready_within = 60s;
+  const CancelToken cancel = CancelToken::create().value();
+  std::jthread impatient([&] {
+    std::this_thread::sleep_for(300ms);
+    cancel.cancel();
+  });
+  const auto began = std::chrono::steady_clock::now();
+  const auto machine = service(options).create({}, cancel);
+  ASSERT_FALSE(machine);
+  EXPECT_EQ(machine.error().code(), Code::kCanceled) << machine.error().line();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 30s);
+  EXPECT_EQ(count(fake_->log(), "Action=KillSandbox"), 1U);
+  fake_->misbehave("starting=4");
+  EXPECT_TRUE(service(options).create({}, CancelToken::create().value())) << "nobody cancelled this one";
+}
+
 TEST_F(VolcengineService, PauseKeepsFilesAndConnectResumes) {
   const auto from = service();
   const auto machine = create(from);
   ASSERT_TRUE(machine->run("echo kept >~/file", 10s, -1));
   ASSERT_TRUE(from.pause(machine->id()));
   EXPECT_EQ(machine->health().error().code(), Code::kUnavailable);
-  const auto again = from.connect(machine->id());
+  const auto again = from.connect(machine->id(), {});
   ASSERT_TRUE(again) << again.error().line();
   EXPECT_EQ((*again)->run("cat ~/file", 10s, -1)->out, "kept\n");
   EXPECT_TRUE(from.set_timeout(machine->id(), 1h));
@@ -156,19 +176,19 @@ TEST_F(VolcengineService, PauseKeepsFilesAndConnectResumes) {
 TEST_F(VolcengineService, WhoMayDoMoreThanThePolicyIsNotConnectedTo) {
   Policy open;
   open.network.mode = NetMode::kHost;
-  const auto machine = service().create(open);
+  const auto machine = service().create(open, {});
   ASSERT_TRUE(machine);
   const std::string id = (*machine)->id();
-  EXPECT_EQ(service().connect(id).error().code(), Code::kFailedPrecondition);
-  EXPECT_TRUE(service(fake_->options(), open).connect(id));
+  EXPECT_EQ(service().connect(id, {}).error().code(), Code::kFailedPrecondition);
+  EXPECT_TRUE(service(fake_->options(), open).connect(id, {}));
   Policy accepted;
   accepted.accept = {"network"};
-  EXPECT_TRUE(service(fake_->options(), accepted).connect(id));
+  EXPECT_TRUE(service(fake_->options(), accepted).connect(id, {}));
   Policy small = open;
   small.limits.memory = 1_GiB;
-  EXPECT_EQ(service(fake_->options(), small).connect(id).error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(service(fake_->options(), small).connect(id, {}).error().code(), Code::kFailedPrecondition);
   small.limits.memory = 4_GiB;
-  EXPECT_TRUE(service(fake_->options(), small).connect(id));
+  EXPECT_TRUE(service(fake_->options(), small).connect(id, {}));
 }
 
 TEST_F(VolcengineService, TheEndpointIsFoundOrGiven) {
@@ -232,14 +252,17 @@ TEST_F(VolcengineService, WhatPassesIsTriedAgain) {
 
 TEST_F(VolcengineService, ACreateIsSentOnceAndWhatItMadeIsEnded) {
   fake_->misbehave("CreateSandbox=500*1");
-  EXPECT_EQ(refusal().code(), Code::kUnavailable);
+  const Error unheard = refusal();
+  EXPECT_EQ(unheard.code(), Code::kUnavailable);
+  EXPECT_NE(unheard.next().find("metadata session="), std::string::npos) << "none is there yet: " << unheard.next();
   EXPECT_EQ(count(fake_->log(), "Action=CreateSandbox"), 1U);
-  for (const char* fault : {"create=lost", "create=noid"}) {
+  for (const char* fault : {"create=lost", "create=noid", "create=huge"}) {
     const std::size_t before = count(fake_->log(), "Action=KillSandbox");
     fake_->misbehave(fault);
     const Error error = refusal();
     EXPECT_TRUE(error.code() == Code::kUnavailable || error.code() == Code::kDataLoss) << error.line();
     EXPECT_EQ(count(fake_->log(), "Action=KillSandbox"), before + 1) << "found by its metadata: " << fault;
+    EXPECT_EQ(error.next().find("metadata session="), std::string::npos) << "the twin: it was ended";
   }
   VolcengineOptions options = fake_->options();
   options.request_timeout = 1s;
@@ -341,8 +364,8 @@ TEST_F(VolcengineService, ABrokenDataPlaneIsOneClearErrorAndNothingRunsTwice) {
        {std::pair{"bash/exec=401", Code::kUnauthenticated}, std::pair{"bash/exec=404", Code::kNotFound},
         std::pair{"bash/exec=422", Code::kInvalidArgument}, std::pair{"bash/exec=500", Code::kUnavailable},
         std::pair{"bash/exec=503:0", Code::kUnavailable}, std::pair{"bash/exec=html", Code::kDataLoss},
-        std::pair{"bash/exec=json", Code::kDataLoss}, std::pair{"bash/exec=cut", Code::kUnavailable},
-        std::pair{"bash/exec=stall", Code::kDeadlineExceeded}}) {
+        std::pair{"bash/exec=json", Code::kDataLoss}, std::pair{"bash/exec=huge", Code::kDataLoss},
+        std::pair{"bash/exec=cut", Code::kUnavailable}, std::pair{"bash/exec=stall", Code::kDeadlineExceeded}}) {
     fake_->misbehave(fault);
     const std::size_t before = count(fake_->log(), "/v1/bash/exec");
     const Error error = failure(*machine, "true", 1500ms);
@@ -371,7 +394,7 @@ TEST_F(VolcengineService, AnExpiredSandboxIsGone) {
   const auto machine = create(from);
   std::this_thread::sleep_for(1100ms);
   EXPECT_EQ(failure(*machine, "true").code(), Code::kNotFound);
-  EXPECT_EQ(from.connect(machine->id()).error().code(), Code::kNotFound);
+  EXPECT_EQ(from.connect(machine->id(), {}).error().code(), Code::kNotFound);
   EXPECT_FALSE(from.kill(machine->id()).value());
   EXPECT_EQ(machine->health().error().code(), Code::kUnavailable);
 }
@@ -417,7 +440,7 @@ TEST_F(VolcengineService, AContainerNeedsNoControlPlane) {
   const auto address = find_address(fake_->aio_options(), {});
   ASSERT_TRUE(address) << address.error().line();
   const AioService from(http_, *address, 10s);
-  const auto machine = from.create({});
+  const auto machine = from.create({}, {});
   ASSERT_TRUE(machine) << machine.error().line();
   EXPECT_EQ((*machine)->run("echo here", 10s, -1)->out, "here\n");
   EXPECT_EQ(fake_->log().find("Action="), std::string::npos);
@@ -427,7 +450,7 @@ TEST_F(VolcengineService, AContainerNeedsNoControlPlane) {
   EXPECT_EQ(from.set_timeout("x", 10min).error().code(), Code::kUnimplemented);
   Address wrong = *address;
   wrong.aio_key = "wrong-key";
-  const auto refused = AioService(http_, wrong, 10s).create({});
+  const auto refused = AioService(http_, wrong, 10s).create({}, {});
   EXPECT_EQ(refused.error().code(), Code::kUnauthenticated);
   EXPECT_EQ(refused.error().line().find("wrong-key"), std::string::npos);
 }

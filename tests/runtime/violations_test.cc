@@ -38,5 +38,21 @@ TEST(LimitViolations, TheBytesOfEgressAreNamedAndNotToldTwice) {
   EXPECT_TRUE(within.limits_hit.empty()) << "the twin";
 }
 
+// The key is not called as the limit is.
+TEST(LimitViolations, OutputHasTheRuleThatCapsIt) {
+  Policy policy;
+  policy.limits.output_bytes = Bytes{1024};
+  ExecResult result;
+  result.limits_hit = {"output"};
+  add_limit_violations(result, policy, nullptr, "p", {});
+  ASSERT_EQ(result.violations.size(), 1U);
+  EXPECT_EQ(result.violations.front().rule, "limits.output_bytes");
+
+  ExecResult unasked;  // the cap of --json
+  unasked.limits_hit = {"output"};
+  add_limit_violations(unasked, Policy(), nullptr, "p", {});
+  EXPECT_TRUE(unasked.violations.empty()) << "the twin";
+}
+
 }  // namespace
 }  // namespace belljar::runtime

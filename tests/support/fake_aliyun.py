@@ -263,6 +263,9 @@ class Handler(BaseHTTPRequestHandler):
         if wrong == "cut":
             self.wfile.write(b"%x\r\n%s" % (len(data), data[:len(data) // 2]))
             raise Cut()
+        if wrong == "huge":  # more than is read of an answer
+            for _ in range(65):
+                self.wfile.write(b"100000\r\n" + b" " * (1 << 20) + b"\r\n")
         for at in range(0, len(data), 7):  # slow
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data[at:at + 7]), data[at:at + 7]))
             time.sleep(0.002)
@@ -370,7 +373,7 @@ class Handler(BaseHTTPRequestHandler):
         answer = {"data": json.dumps(inner) if fault("direct") == "string" else inner}
         if wrong == "noresult":
             answer = {"data": {}}
-        if wrong in ("lost", "cut", "slow"):
+        if wrong in ("lost", "cut", "slow", "huge"):
             return self.reply_badly(wrong, answer)
         self.reply(200, answer)
 
@@ -394,7 +397,7 @@ class Handler(BaseHTTPRequestHandler):
         os.makedirs(home, exist_ok=True)
         text, _ = run_shell(params["arguments"], home, {"PATH": os.environ.get("PATH", ""), "HOME": home, "TMPDIR": home}, fault)
         answer["result"] = json.loads(text)
-        if wrong in ("lost", "cut", "slow"):
+        if wrong in ("lost", "cut", "slow", "huge"):
             return self.reply_badly(wrong, answer)
         self.reply(200, answer)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A small E2B for tests: control plane and envd on one port, as the public SDK speaks to them. It isolates nothing: commands run
-as whoever started it. The npm package `e2b` drives it in tests/e2e/e2b_sdk_test.cc, so that what is tested against it is tested
+as whoever started it. The npm package `e2b` drives it in tests/remote/e2e/e2b_test.cc, so that what is tested against it is tested
 against what others expect, too.
 
     fake_e2b.py DIRECTORY        homes of sandboxes are made there; prints its port, ends when its stdin does
@@ -384,7 +384,9 @@ class Handler(BaseHTTPRequestHandler):
         if (self.headers.get("Authorization") != "Bearer " + KEY) if bearer else (self.headers.get("X-API-KEY") != KEY):
             return self.fail(401, "Invalid API key")
         request = json.loads(data) if data else {}
-        if (path == "/sandboxes" and fault("paths") == "v2") or (path == "/v2/sandboxes" and fault("paths") == "v1"):
+        # Those that have two paths: where sandboxes are made and listed, and where one is connected to.
+        both = path.removeprefix("/v2") == "/sandboxes" or path.endswith("/connect")
+        if both and fault("paths") == ("v1" if path.startswith("/v2/") else "v2"):
             return self.fail(405 if self.command == "POST" else 404, "no such path")
         path = path.removeprefix("/v2")
         if path == "/sandboxes":
@@ -413,6 +415,8 @@ class Handler(BaseHTTPRequestHandler):
             boxes[box.id] = box
         if fault("create") == "lost":  # made, and the answer is not heard
             raise Cut()
+        if fault("create").isdigit():  # made, as a proxy on the way tells it
+            return self.reply(int(fault("create")), raw=b"")
         closed = not request.get("network", {}).get("allowPublicTraffic", True)
         token = {"envdAccessToken": "no\nheader"} if fault("grant") else {}
         self.reply(201, {**box.answer(), **token, **({"trafficAccessToken": secrets.token_hex(8)} if closed else {})})

@@ -164,6 +164,8 @@ def create(request):
         return {"AssignStatus": "Success"}
     if fault("create") == "lost":
         raise Cut()
+    if fault("create") == "huge":  # more than is read of an answer
+        return {"SandboxId": box.id, "AssignStatus": "Success", "Padding": "x" * (5 << 20)}
     return {"SandboxId": box.id, "AssignStatus": "Success"}
 
 
@@ -262,7 +264,7 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = serve
 
     def misbehave(self, wrong):
-        """True: it did. STATUS[:RETRY-AFTER], html, cut (in the middle of a body), stall."""
+        """True: it did. STATUS[:RETRY-AFTER], html, huge, cut (in the middle of a body), stall."""
         status, _, after = wrong.partition(":")
         if status.isdigit():
             self.reply(int(status), {"message": f"told to fail; {self.headers.get('Authorization')}"}, headers=[("Retry-After", after or "0")])
@@ -270,6 +272,8 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(200, raw=b"<html>a portal</html>", kind="text/html")
         elif wrong == "json":
             self.reply(200, [])
+        elif wrong == "huge":
+            self.reply(200, {"success": True, "padding": "x" * (9 << 20)})
         elif wrong == "cut":
             self.send_response(200)
             self.send_header("Content-Length", "1000")
@@ -278,7 +282,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Cut()
         elif wrong == "stall":
             time.sleep(600)
-        return status.isdigit() or wrong in ("html", "json")
+        return status.isdigit() or wrong in ("html", "json", "huge")
 
     def control(self, raw_query, data):
         action = self.query.get("Action", "")

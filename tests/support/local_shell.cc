@@ -258,7 +258,7 @@ remote::shell::Holds LocalCloud::holds(const Policy& /*policy*/, std::string_vie
   return {};
 }
 
-Result<std::shared_ptr<const Machine>> LocalCloud::create(const Policy& /*policy*/) const {
+Result<std::shared_ptr<const Machine>> LocalCloud::create(const Policy& /*policy*/, const CancelToken& /*cancel*/) const {
   if (broken_control) return Error(*broken_control, "cannot create a sandbox").reason("told to fail");
   const std::string id = format("local-{}-{}", ::getpid(), ++serial_);
   root_.make_dir(id);
@@ -267,7 +267,7 @@ Result<std::shared_ptr<const Machine>> LocalCloud::create(const Policy& /*policy
   return std::shared_ptr<const Machine>(std::make_shared<Local>(*this, id));
 }
 
-Result<std::shared_ptr<const Machine>> LocalCloud::connect(const std::string& id) const {
+Result<std::shared_ptr<const Machine>> LocalCloud::connect(const std::string& id, const CancelToken& /*cancel*/) const {
   if (broken_control) return Error(*broken_control, "cannot connect to the sandbox").reason("told to fail");
   const std::lock_guard lock(mutex_);
   const auto found = sandboxes_.find(id);

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "belljar/cancel.h"
 #include "remote/shell/machine.h"
 #include "support/temp_dir.h"
 
@@ -40,8 +41,8 @@ class LocalCloud final : public remote::shell::Service {
   std::string host() const override { return "cloud.example"; }
   Result<void> check_served(const Policy& policy) const override;
   remote::shell::Holds holds(const Policy& policy, std::string_view clause) const override;
-  Result<std::shared_ptr<const remote::shell::Machine>> create(const Policy& policy) const override;
-  Result<std::shared_ptr<const remote::shell::Machine>> connect(const std::string& id) const override;
+  Result<std::shared_ptr<const remote::shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
+  Result<std::shared_ptr<const remote::shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
   Result<bool> kill(const std::string& id) const override;
   Result<void> pause(const std::string& id) const override;
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const override;

@@ -16,6 +16,7 @@
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "support/loopback.h"
 
 namespace belljar::test {
 namespace {
@@ -49,16 +50,8 @@ std::pair<std::string, std::string> halves(const std::string& text) {
 }  // namespace
 
 ModelServer::ModelServer(std::vector<ModelAnswer> answers) : answers_(std::move(answers)) {
-  listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool ready = ::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     ::listen(listener_.get(), 16) == 0 &&
-                     ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  EXPECT_TRUE(ready);
-  port_ = ntohs(address.sin_port);
+  listener_ = listen_loopback(port_);
+  EXPECT_TRUE(listener_.valid());
   thread_ = std::thread([this] { serve(); });
 }
 

@@ -80,6 +80,14 @@ class Web(http.server.BaseHTTPRequestHandler):
         text = '%s %s host=%s at=%s body=%d\n' % (self.command, self.path, self.headers.get('Host'), self.connection.getsockname()[0], len(body))
         data = text.encode()
         path = os.path.join(directory, 'files') + self.path.split('?')[0]
+        if self.path.startswith('/until-the-end'):  # no length; `?rude`: TLS does not say that this was all
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(data)
+            self.close_connection = True
+            if isinstance(self.connection, ssl.SSLSocket) and not self.path.endswith('?rude'):
+                self.connection.unwrap()
+            return
         if self.path.startswith('/to/'):
             self.send_response(302)
             self.send_header('Location', 'http://' + self.path[4:])

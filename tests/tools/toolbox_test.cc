@@ -481,6 +481,29 @@ TEST_F(Tools, ARefusedCommandReadsAsInTheDocuments) {
   EXPECT_EQ(text(ToolTexts::kDocument002, "run_bash", "mkfs /dev/sda"), "Error: Dangerous command blocked");
   EXPECT_EQ(text(ToolTexts::kDocument001, "runCommand", "make"), "ok\n");
   EXPECT_EQ(text(ToolTexts::kDocument002, "run_bash", "make"), "ok");
+  EXPECT_TRUE(Toolbox(ruled, {.texts = ToolTexts::kDocument001}).call("runCommand", R"({"command": "mkfs /dev/sda"})").failed);
+}
+
+// `belljar mcp` refuses by the hook, before the sandbox's own rules are reached.
+TEST_F(Tools, WhatTheHookRefusesReadsAsInTheDocuments) {
+  const auto hook = [](const ToolRequest& request) -> ToolVerdict {
+    return {.allowed = request.command != "mkfs /dev/sda" && request.kind != ToolKind::kWrite,
+            .reason = "it formats a disk",
+            .next = "do not"};
+  };
+  const auto text = [&](ToolTexts texts, std::string_view tool, std::string_view command) {
+    return Toolbox(mock_, {.texts = texts, .hook = hook}).call(tool, R"({"command": ")" + std::string(command) + R"("})").text;
+  };
+  EXPECT_EQ(text(ToolTexts::kDocument001, "runCommand", "mkfs /dev/sda"), "Command blocked: it formats a disk");
+  EXPECT_EQ(text(ToolTexts::kDocument002, "run_bash", "mkfs /dev/sda"), "Error: Dangerous command blocked");
+  EXPECT_EQ(text(ToolTexts::kDocument001, "runCommand", "make"), "ok\n");
+  EXPECT_EQ(text(ToolTexts::kDocument002, "run_bash", "make"), "ok");
+  EXPECT_TRUE(Toolbox(mock_, {.texts = ToolTexts::kDocument001, .hook = hook})
+                  .call("runCommand", R"({"command": "mkfs /dev/sda"})")
+                  .failed);
+  // The documents have no words of their own for these.
+  EXPECT_NE(text(ToolTexts::kDocument000, "bash", "mkfs /dev/sda").find("bash was not allowed"), std::string::npos);
+  EXPECT_NE(text(ToolTexts::kBelljar, "bash", "mkfs /dev/sda").find("bash was not allowed"), std::string::npos);
 }
 
 TEST_F(Tools, TheLimitsOfTheDocuments) {

@@ -96,7 +96,7 @@ void Suite::boot(const Boot& options) {
   const std::string cases = scratch.path() + "/cases.json";
   std::chrono::seconds deadline(60);
   std::ofstream(cases) << selected_cases(deadline);
-  deadline = std::min(deadline, std::chrono::seconds(600));  // below ctest's limit, so that the results so far are shown
+  deadline = std::min(deadline, std::chrono::seconds(1100));  // below ctest's limit, so that the results so far are shown
 
   std::vector<std::string> argv = {
       BELLJAR_SOURCE_DIR "/tools/vm/vm-run",    "--kernel", options.kernel, "--cgroup",  options.cgroup, "--deadline",

@@ -1,6 +1,5 @@
 #include "belljar/webhook.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -9,12 +8,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "support/loopback.h"
 
 namespace belljar {
 namespace {
@@ -25,16 +26,8 @@ using namespace std::chrono_literals;
 class Receiver {
  public:
   explicit Receiver(std::vector<int> statuses = {}) : statuses_(std::move(statuses)) {
-    listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    const bool ready = ::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                       ::listen(listener_.get(), 16) == 0 &&
-                       ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0;
-    EXPECT_TRUE(ready);
-    port_ = ntohs(address.sin_port);
+    listener_ = test::listen_loopback(port_);
+    EXPECT_TRUE(listener_.valid());
     thread_ = std::thread([this] { serve(); });
   }
   ~Receiver() {
@@ -90,7 +83,7 @@ class Receiver {
 
   std::vector<int> statuses_;
   UniqueFd listener_;
-  int port_ = 0;
+  std::uint16_t port_ = 0;
   std::atomic<bool> stop_{false};
   mutable std::mutex mutex_;
   std::vector<std::string> requests_;  // guarded by mutex_

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backend/container/context.h"
+#include "base/environment.h"
 #include "base/format.h"
 #include "belljar/container.h"
 #include "belljar/error.h"
@@ -91,24 +92,19 @@ Result<Address> parse_address(std::string_view text, const std::optional<TlsFile
 }
 
 Result<std::optional<TlsFiles>> tls_of(const std::map<std::string, std::string>& environment) {
-  if (variable(environment, "DOCKER_TLS_VERIFY").empty()) {
-    if (variable(environment, "DOCKER_TLS").empty()) return std::optional<TlsFiles>();
+  if (variable_of(environment, "DOCKER_TLS_VERIFY").empty()) {
+    if (variable_of(environment, "DOCKER_TLS").empty()) return std::optional<TlsFiles>();
     return Error(Code::kUnimplemented, "cannot use DOCKER_TLS")
         .reason("without DOCKER_TLS_VERIFY it means TLS with whoever answers")
         .next("set DOCKER_TLS_VERIFY=1, with the engine's ca.pem in DOCKER_CERT_PATH");
   }
-  std::string directory = variable(environment, "DOCKER_CERT_PATH");
-  if (directory.empty()) directory = variable(environment, "HOME") + "/.docker";
+  std::string directory = variable_of(environment, "DOCKER_CERT_PATH");
+  if (directory.empty()) directory = variable_of(environment, "HOME") + "/.docker";
   return std::optional<TlsFiles>({directory + "/ca.pem", directory + "/cert.pem", directory + "/key.pem"});
 }
 
-std::string variable(const std::map<std::string, std::string>& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? std::string() : found->second;
-}
-
 std::vector<std::string> usual_places(const std::map<std::string, std::string>& environment) {
-  const std::string runtime = variable(environment, "XDG_RUNTIME_DIR");
+  const std::string runtime = variable_of(environment, "XDG_RUNTIME_DIR");
   std::vector<std::string> places;
   if (!runtime.empty()) places.push_back(runtime + "/docker.sock");
   places.emplace_back("/var/run/docker.sock");
@@ -119,7 +115,7 @@ std::vector<std::string> usual_places(const std::map<std::string, std::string>& 
 
 Result<Address> find_engine(const ContainerOptions& options, const std::map<std::string, std::string>& environment,
                             const std::function<bool(const std::string&)>& exists) {
-  std::string named = options.engine.empty() ? variable(environment, "DOCKER_HOST") : options.engine;
+  std::string named = options.engine.empty() ? variable_of(environment, "DOCKER_HOST") : options.engine;
   if (named.empty()) named = BELLJAR_TRY(host_of_context(environment));
   if (!named.empty()) {
     std::optional<TlsFiles> tls;

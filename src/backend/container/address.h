@@ -41,9 +41,6 @@ Result<Address> parse_address(std::string_view text, const std::optional<TlsFile
 // kUnimplemented, DOCKER_TLS alone: TLS with nobody's certificate checked.
 Result<std::optional<TlsFiles>> tls_of(const std::map<std::string, std::string>& environment);
 
-// Of the caller's environment; empty where it is not there.
-std::string variable(const std::map<std::string, std::string>& environment, const char* name);
-
 // The usual places of sockets.
 std::vector<std::string> usual_places(const std::map<std::string, std::string>& environment);
 

@@ -18,6 +18,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "backend/container/frames.h"
@@ -49,6 +50,17 @@ void ring(int fd) noexcept {
 
 Error gone(const std::string& because) {
   return Error(Code::kUnavailable, "the container is gone").reason(because).next("start() the sandbox again");
+}
+
+Result<void> check_hello(std::string_view payload) {
+  const auto refused = [](std::string reason, std::string next) {
+    return Error(Code::kFailedPrecondition, "cannot use the container").reason(std::move(reason)).next(std::move(next));
+  };
+  if (number_in(payload) != kProtocol) return refused("its pid 1 is of another version of Belljar", "start it again");
+  const std::uint32_t pid = number_in(payload, 4);
+  if (pid == 1) return {};
+  return refused(format("our program is process {} there instead of pid 1: commands could stop it, and outlive it", pid),
+                 "let the engine put no init of its own before it, and give containers a pid namespace (containers.conf: pidns)");
 }
 
 }  // namespace
@@ -189,8 +201,7 @@ Result<void> Channel::await_hello(std::chrono::milliseconds patience, const Canc
   for (;;) {
     for (const Arrived& arrived : inbox->take()) {
       if (arrived.type != 'h') continue;
-      if (number_in(arrived.payload) == kProtocol) return {};
-      return Error(Code::kFailedPrecondition, "cannot use the container").reason("its pid 1 is of another version of Belljar");
+      return check_hello(arrived.payload);
     }
     if (inbox->closed())
       return Error(Code::kFailedPrecondition, "the container ended before it began")
@@ -258,6 +269,11 @@ Result<void> Channel::ping(std::chrono::milliseconds patience) {
   const auto answer = ask('P', {}, patience);
   if (!answer) return answer.error();
   return {};
+}
+
+Result<std::string> Channel::mounts(std::chrono::milliseconds patience) {
+  Arrived answer = BELLJAR_TRY(ask('M', {}, patience));
+  return std::move(answer.payload);
 }
 
 Result<void> Channel::set_filter(std::span<const sock_filter> program, std::chrono::milliseconds patience) {

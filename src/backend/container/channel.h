@@ -67,6 +67,8 @@ class Channel {
   // Commands from now on get this system call filter, last before execve(2). Errors: kFailedPrecondition, with the errno, pid 1
   // cannot install it; kUnavailable.
   Result<void> set_filter(std::span<const sock_filter> program, std::chrono::milliseconds patience);
+  // What pid 1 sees mounted, as the record `m`. Errors: kUnavailable.
+  Result<std::string> mounts(std::chrono::milliseconds patience);
   bool alive() const;
   // Why it is not alive: what the engine or pid 1 said last.
   std::string ended_because() const;

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
+#include <fstream>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -16,11 +18,13 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "backend/container/channel.h"
 #include "backend/container/door.h"
 #include "backend/container/engine.h"
 #include "backend/container/http.h"
+#include "backend/container/mounted.h"
 #include "backend/container/spec.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
@@ -35,6 +39,8 @@ namespace {
 constexpr std::chrono::seconds kHelloPatience{20};
 constexpr std::chrono::seconds kRemovalPatience{10};
 constexpr std::chrono::seconds kFilterPatience{20};
+constexpr std::chrono::seconds kMountsPatience{20};
+constexpr char kBootId[] = "/proc/sys/kernel/random/boot_id";
 
 std::string read_line(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -55,7 +61,7 @@ std::string start_of(const std::string& pid) {
 std::string place() {
   std::array<char, 64> ns;
   const ssize_t size = ::readlink("/proc/self/ns/pid", ns.data(), ns.size());
-  const std::string boot = read_line("/proc/sys/kernel/random/boot_id");
+  const std::string boot = read_line(kBootId);
   if (size <= 0 || boot.empty()) return {};
   return boot + "/" + std::string(ns.data(), static_cast<std::size_t>(size));
 }
@@ -135,6 +141,7 @@ Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const 
   BELLJAR_CHECK(container->channel_->await_hello(kHelloPatience, cancel));
   const auto is_pid1 = [&](int pid) { return find_process(pid, container->id_).valid(); };
   if (door) container->passed_ = BELLJAR_TRY((*std::move(door)).take(spec.sockets, is_pid1));
+  BELLJAR_CHECK(container->look_at_mounts(spec));
   if (!spec.filter.empty()) {
     const auto set = container->channel_->set_filter(spec.filter, kFilterPatience);
     if (!set && (!spec.filter_may_be_missing || set.error().code() != Code::kFailedPrecondition)) return set.error();
@@ -147,6 +154,21 @@ Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const 
     container->channel_->kill_at_end(std::move(process));
   }
   return container;
+}
+
+// Another kernel (gVisor, Kata, an engine in a virtual machine) calls its devices otherwise: nothing can be compared.
+Result<void> Container::look_at_mounts(const Spec& spec) {
+  if (spec.binds.empty()) return {};
+  const std::string told = BELLJAR_TRY(channel_->mounts(kMountsPatience));
+  const std::size_t boot = std::min(told.find('\n'), told.size());
+  if (boot == 0 || told.substr(0, boot) != read_line(kBootId)) return {};
+  std::ifstream own("/proc/self/mountinfo");
+  const std::vector<Mount> here = parse_mounts(std::string(std::istreambuf_iterator<char>(own), {}));
+  const std::vector<Mount> inside = parse_mounts(std::string_view(told).substr(boot));
+  std::vector<std::string> asked = BELLJAR_TRY(check_mounted(spec.binds, here, inside));
+  std::ranges::copy(spec.own_volumes, std::back_inserter(asked));
+  unasked_ = find_unasked(asked, inside);
+  return {};
 }
 
 Result<void> Container::stop() {

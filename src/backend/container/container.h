@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/container/channel.h"
 #include "backend/container/door.h"
@@ -34,7 +35,7 @@ class Container {
  public:
   // Errors: as the calls of Engine; kFailedPrecondition, its pid 1 did not begin; kCanceled, and it is removed.
   // As Channel::set_filter, unless the spec says that it may be missing.
-  // Its sockets come out before it returns: kDataLoss, others than were asked for.
+  // Its sockets come out before it returns: kDataLoss, others than were asked for. kAborted, as check_mounted.
   static Result<std::shared_ptr<Container>> start(const Engine& engine, const Spec& spec, const CancelToken& cancel = {});
   ~Container() { (void)stop(); }
   Container(const Container&) = delete;
@@ -47,16 +48,21 @@ class Container {
   bool held() const noexcept { return held_; }
   // Its commands get the spec's filter.
   bool filtered() const noexcept { return filtered_; }
+  // What the engine shows in there beside what it was asked for.
+  const std::vector<std::string>& unasked() const noexcept { return unasked_; }
   Result<ContainerStats> stats() const { return engine_.stats(id_); }
   // Kills and removes it, and waits until the engine has. Twice is fine. Errors: as Engine::remove.
   Result<void> stop();
 
  private:
   Container(Engine engine, std::string id) : engine_(std::move(engine)), id_(std::move(id)) {}
+  Result<void> look_at_mounts(const Spec& spec);
+
   Engine engine_;
   std::string id_;
   std::shared_ptr<Channel> channel_;
   PassedOut passed_;
+  std::vector<std::string> unasked_;
   bool begun_ = false, held_ = false, filtered_ = false;  // set once, before anybody else has it
   std::mutex mutex_;
   bool stopped_ = false;  // guarded by mutex_

@@ -8,7 +8,7 @@
 #include <string>
 #include <system_error>
 
-#include "backend/container/address.h"
+#include "base/environment.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -34,9 +34,9 @@ std::string text_at(const Json& json, const char* pointer) {
 }  // namespace
 
 Result<std::string> host_of_context(const std::map<std::string, std::string>& environment) {
-  std::string directory = variable(environment, "DOCKER_CONFIG");
-  if (directory.empty()) directory = variable(environment, "HOME") + "/.docker";
-  std::string name = variable(environment, "DOCKER_CONTEXT");
+  std::string directory = variable_of(environment, "DOCKER_CONFIG");
+  if (directory.empty()) directory = variable_of(environment, "HOME") + "/.docker";
+  std::string name = variable_of(environment, "DOCKER_CONTEXT");
   if (name.empty()) name = text_at(read_json(directory + "/config.json"), "/currentContext");
   if (name.empty() || name == "default") return std::string();
   std::error_code missing;

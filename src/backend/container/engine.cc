@@ -46,13 +46,20 @@ Code code_of(unsigned status, const std::string& message) {
   return Code::kUnavailable;
 }
 
-Error refused(std::string what, const Reply& reply) {
+constexpr char kLookAtIt[] = "look at the engine's log, or try the same with its own client";
+// Engines say 500 of most: a name, a login and the network are no fault of theirs.
+constexpr char kLookAtPull[] = "check its name, the network and the registry's login";
+
+const char* next_of(Code code, const char* otherwise) {
+  return code == Code::kResourceExhausted ? "free space where the engine keeps its data (docker system prune)" : otherwise;
+}
+
+Error refused(std::string what, const Reply& reply, const char* next = kLookAtIt) {
   const std::string message = message_in(reply.body);
   const Code code = code_of(reply.status, message);
   return Error(code, std::move(what))
       .reason(format("the container engine says: {} (HTTP {})", message, reply.status))
-      .next(code == Code::kResourceExhausted ? "free space where the engine keeps its data (docker system prune)"
-                                             : "look at the engine's log, or try the same with its own client");
+      .next(next_of(code, next));
 }
 
 Result<Json> parsed(const Reply& reply, std::string_view what) {
@@ -121,6 +128,8 @@ Json host_config_of(const Spec& spec) {
                  {"SecurityOpt", {"no-new-privileges"}},
                  {"IpcMode", "private"},
                  {"AutoRemove", true},
+                 // An engine may put an init of its own before ours by default: any command could stop ours then.
+                 {"Init", false},
                  // Output goes to whoever is attached and is not kept on the engine's disk.
                  {"LogConfig", {{"Type", "none"}}}};
   if (!spec.capabilities.empty()) config["CapAdd"] = spec.capabilities;
@@ -144,7 +153,6 @@ Json body_of(const Spec& spec) {
   return {{"Image", spec.image},
           {"Entrypoint", spec.entrypoint},
           {"Cmd", Json::array()},
-          {"Env", spec.env},
           {"User", spec.user},
           {"WorkingDir", spec.workdir},
           {"Labels", spec.labels},
@@ -184,7 +192,7 @@ Result<void> check_utf8(const Spec& spec) {
     BELLJAR_CHECK(check(name));
     BELLJAR_CHECK(check(value));
   }
-  for (const auto* list : {&spec.env, &spec.entrypoint, &spec.devices, &spec.capabilities}) {
+  for (const auto* list : {&spec.entrypoint, &spec.devices, &spec.capabilities}) {
     for (const std::string& text : *list) BELLJAR_CHECK(check(text));
   }
   for (const std::string& text : {spec.workdir, spec.runtime, spec.network}) BELLJAR_CHECK(check(text));
@@ -213,7 +221,7 @@ Result<Engine> Engine::connect(Address address, std::chrono::milliseconds patien
     return Error(Code::kFailedPrecondition, "cannot use the container engine")
         .reason(format("it speaks API 1.{}, and 1.{} is the oldest that is served", *minor, kOldest))
         .next("update the engine");
-  return Engine(std::move(address), format("/v1.{}", std::min(*minor, kNewest)));
+  return Engine(std::move(address), format("/v1.{}", std::min(*minor, kNewest)), reply.headers.contains("libpod-api-version"));
 }
 
 Result<Reply> Engine::call(Method method, const std::string& path, std::string json, CancelToken cancel) const {
@@ -287,16 +295,20 @@ Result<void> Engine::pull(const ContainerOptions& options, const CancelToken& ca
   const Reply reply = BELLJAR_TRY(fetch(address_, request));
   if (!line.empty()) look();
   if (reply.status == 404) return missing_image(image, "the registry has none: " + message_in(reply.body));
-  if (reply.status != 200) return refused(format("cannot pull the image {}", belljar::quoted(image)), reply);
+  if (reply.status != 200) return refused(format("cannot pull the image {}", belljar::quoted(image)), reply, kLookAtPull);
   if (failed.empty()) return {};
-  return Error(code_of(500, failed), format("cannot pull the image {}", belljar::quoted(image)))
+  const Code code = code_of(500, failed);
+  return Error(code, format("cannot pull the image {}", belljar::quoted(image)))
       .reason(format("the container engine says: {}", escaped(failed.substr(0, 500))))
-      .next("check its name, the network and the registry's login");
+      .next(next_of(code, kLookAtPull));
 }
 
 Result<std::string> Engine::create(const Spec& spec) const {
   BELLJAR_CHECK(check_utf8(spec));
-  const Reply reply = BELLJAR_TRY(call(Method::kPost, "/containers/create", text_of(body_of(spec))));
+  Json body = body_of(spec);
+  // Docker's containers have a pid namespace of their own; Podman's as containers.conf has it, unless told.
+  if (podman_) body["HostConfig"]["PidMode"] = "private";
+  const Reply reply = BELLJAR_TRY(call(Method::kPost, "/containers/create", text_of(body)));
   if (reply.status == 404) return missing_image(spec.image, "the engine has none: " + message_in(reply.body));
   if (reply.status != 201) return refused("cannot make a container", reply);
   std::string id = value_in(BELLJAR_TRY(parsed(reply, "the new container's id")), {"Id"}, std::string());

@@ -70,11 +70,13 @@ class Engine {
   Result<std::vector<Listed>> list(const std::string& label) const;  // running or not
 
  private:
-  Engine(Address address, std::string version) : address_(std::move(address)), version_(std::move(version)) {}
+  Engine(Address address, std::string version, bool podman)
+      : address_(std::move(address)), version_(std::move(version)), podman_(podman) {}
   Result<Reply> call(Method method, const std::string& path, std::string json = {}, CancelToken cancel = {}) const;
 
   Address address_;
   std::string version_;  // "/v1.41"
+  bool podman_ = false;
 };
 
 }  // namespace belljar::backend::container

@@ -96,7 +96,10 @@ Result<Installed> install_inside(const std::string& directory) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) return unwritable(directory, failed.value(), "mkdir");
-  Installed installed{directory + "/inside", directory + "/closed", directory + "/closed.d", directory + "/resolv.conf", directory};
+  // Without links: what is mounted is compared with these paths.
+  const std::string real = std::filesystem::canonical(directory, failed).native();
+  if (failed) return unwritable(directory, failed.value(), "realpath");
+  Installed installed{real + "/inside", real + "/closed", real + "/closed.d", real + "/resolv.conf", real};
   BELLJAR_CHECK(write_file(installed.program, inside_program(), 0555));
   BELLJAR_CHECK(write_file(installed.closed_file, "", 0));
   BELLJAR_CHECK(write_file(installed.resolv_conf, "nameserver 127.0.0.53\n", 0444));

@@ -50,6 +50,13 @@ std::string make_record(char type, std::uint32_t id, std::uint32_t number) {
   return make_record(type, id, payload);
 }
 
+std::string make_hello(std::uint32_t version, std::uint32_t pid) {
+  std::string payload;
+  add32(payload, version);
+  add32(payload, pid);
+  return make_record('h', 0, payload);
+}
+
 std::string make_request(const std::string& cwd, const std::vector<std::string>& argv,
                          const std::map<std::string, std::string>& variables) {
   std::string request;

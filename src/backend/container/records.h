@@ -3,9 +3,9 @@
 //
 // To it: R part of a request, G go {flags, rows, columns}, D stdin, C end of stdin, S signal, E end {grace in ms}, W room for so
 // many more bytes of output, T rows << 16 | columns, H nobody waits any more, P are you there, F the system call filter of commands
-// from now on. From it: h {version}, s {pid}, f could not start {step, errno} or, of a filter, {errno, 0: it has it}, o stdout, e
-// stderr, w so many bytes of stdin were taken, b nobody reads stdin, x {status, user µs, system µs, peak bytes, out of memory, out
-// of pids, wall µs}, p here.
+// from now on, M what is mounted. From it: h {version, its own pid}, s {pid}, f could not start {step, errno} or, of a filter,
+// {errno, 0: it has it}, o stdout, e stderr, w so many bytes of stdin were taken, b nobody reads stdin, x {status, user µs, system
+// µs, peak bytes, out of memory, out of pids, wall µs}, p here, m {the kernel's boot id, a line end, mountinfo}.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,14 @@
 
 namespace belljar::backend::container {
 
-inline constexpr std::uint32_t kProtocol = 3;
+inline constexpr std::uint32_t kProtocol = 5;
 inline constexpr std::uint32_t kLargestRecord = 1U << 20;
 inline constexpr std::uint64_t kOutputWindow = 1U << 20;  // output that may be under way for one command
 inline constexpr std::size_t kInputWindow = 256U << 10;   // as much of its stdin
 
 std::string make_record(char type, std::uint32_t id, std::string_view payload);
 std::string make_record(char type, std::uint32_t id, std::uint32_t number);
+std::string make_hello(std::uint32_t version, std::uint32_t pid);
 // The payloads of R and, cut so that each fits a record, its parts.
 std::string make_request(const std::string& cwd, const std::vector<std::string>& argv,
                          const std::map<std::string, std::string>& variables);

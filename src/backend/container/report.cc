@@ -32,6 +32,7 @@ void none(Clauses& report, std::string clause, std::string asked, std::string de
   report.push_back({std::move(clause), std::move(asked), {}, Enforced::kNone, std::move(detail), best_effort});
 }
 
+constexpr char kTerminal[] = "no terminal shared", kKeyring[] = "no keyring shared";
 constexpr char kSurface[] = "kernel surface reduced, set-id bits refused";
 constexpr char kNoBroker[] = "no broker looks into a container: only mounts over what exists hold";
 
@@ -139,6 +140,9 @@ void report_processes(const ContainerOptions& options, const User& user, bool ro
   else
     partial(report, "privileges", "no capability, no set-id gain", "capabilities dropped, no-new-privileges",
             format("given back: {}", list(options.capabilities)));
+  full(report, "terminal", kTerminal, "own session, devpts of the container's own");
+  if (filter > 0) full(report, "keyring", kKeyring, "the policy's filter refuses key calls");
+  else partial(report, "keyring", kKeyring, "the engine's default profile", "what it forbids is the engine's choice");
   if (filter > 0) full(report, "seccomp", kSurface, format("filter of {} instructions on each command", filter));
   else
     partial(report, "seccomp", kSurface, "the engine's default profile",
@@ -166,6 +170,13 @@ void report_sockets(const Policy& policy, const ContainerOptions& options, const
           format("sockets in what is shared can be connected to, read-only or not: {}", shared));
 }
 
+// In the place of the clause of that name.
+void put(EnforcementClause lowered, EnforcementReport& report) {
+  const auto clause = std::ranges::find(report, lowered.clause, &EnforcementClause::clause);
+  if (clause != report.end()) *clause = std::move(lowered);
+  else report.push_back(std::move(lowered));
+}
+
 }  // namespace
 
 EnforcementReport report_container(const Policy& policy, const ContainerOptions& options, const Paths& paths, const User& user,
@@ -188,6 +199,8 @@ EnforcementReport report_container(const Policy& policy, const ContainerOptions&
 void report_engine(bool maps_ids, bool seccomp, EnforcementReport& report) {
   for (EnforcementClause& clause : report) {
     if (clause.clause == "identity" && maps_ids) clause.mechanism += "; the engine's mapping of ids is off for it";
+    if (clause.clause == "keyring" && !seccomp && clause.enforced != Enforced::kFull)
+      clause = {clause.clause, clause.asked, {}, Enforced::kNone, "the engine says that it has no profile on", true};
     if (clause.clause != "seccomp") continue;
     if (seccomp && clause.enforced == Enforced::kFull) clause.mechanism += ", on top of the engine's default profile";
     if (!seccomp && clause.enforced != Enforced::kFull)
@@ -195,12 +208,20 @@ void report_engine(bool maps_ids, bool seccomp, EnforcementReport& report) {
   }
 }
 
+void lower_root(const std::vector<std::string>& unasked, EnforcementReport& report) {
+  if (unasked.empty()) return;
+  put({"filesystem.root", "the image, and nothing else of this machine", "mount namespace", Enforced::kPartial,
+       "the engine's settings also show " + list(unasked)},
+      report);
+}
+
 void lower_filter(EnforcementReport& report) {
   const EnforcementClause lowered{
       "seccomp", kSurface, {}, Enforced::kNone, "pid 1 cannot install the policy's filter; the engine's profile is its own choice"};
-  const auto clause = std::ranges::find(report, "seccomp", &EnforcementClause::clause);
-  if (clause != report.end()) *clause = lowered;
-  else report.push_back(lowered);
+  put(lowered, report);
+  put({"keyring", kKeyring, "the engine's profile", Enforced::kPartial,
+       "the policy's filter, which refuses key calls, is not in force"},
+      report);
 }
 
 void lower_transparent(EnforcementReport& report, int errnum) {
@@ -237,6 +258,10 @@ void report_limits(const Policy& policy, bool memory, bool cpu, bool pids, Enfor
   add(limits.pids.has_value(), pids, "limits.pids", limits.pids ? format("{}", *limits.pids) : "");
   if (limits.open_files) full(report, "limits.open_files", format("{}", *limits.open_files), "rlimit");
   if (limits.file_size) full(report, "limits.file_size", to_string(*limits.file_size), "rlimit");
+  if (limits.output_bytes)
+    full(report, "limits.output_bytes", to_string(*limits.output_bytes),
+         limits.output_action == OutputAction::kKill ? "session: KILL of the command's tree"
+                                                     : "session: the rest is read, counted and dropped");
   if (limits.disk) none(report, "limits.disk", to_string(*limits.disk), "nothing counts the workspace's growth here");
 }
 

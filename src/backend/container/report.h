@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <vector>
 
 #include "backend/container/spec.h"
 #include "backend/native/view.h"
@@ -19,6 +21,9 @@ void report_limits(const Policy& policy, bool memory, bool cpu, bool pids, Enfor
 
 // What the engine's own settings make of it: it maps ids (not those of this container), it has a seccomp profile.
 void report_engine(bool maps_ids, bool seccomp, EnforcementReport& report);
+
+// The engine shows more than it was asked for, at these points.
+void lower_root(const std::vector<std::string>& unasked, EnforcementReport& report);
 
 // pid 1 could not install the policy's filter.
 void lower_filter(EnforcementReport& report);

@@ -61,6 +61,10 @@ Result<void> check_served(const Policy& policy, const ContainerOptions& options)
     return unserved(format("mode = \"{}\"", to_string(policy.mode)), "a container always isolates",
                     "use workspace-write or read-only");
   BELLJAR_CHECK(check_network(policy.network));
+  if (policy.network.mode != NetMode::kHost && options.network != ContainerOptions().network)
+    return Error(Code::kInvalidArgument, format("the engine's network {} would not be used", quoted(options.network)))
+        .reason(format("network.mode is \"{}\": the container has no network of the engine's", to_string(policy.network.mode)))
+        .next("add `--net host` for what that network reaches, or leave --container-network out");
   if (policy.limits.cpu_request || policy.limits.memory_request)
     return unserved("limits.cpu_request and limits.memory_request", "the engine's shares are not used yet", "drop the keys");
   if (policy.limits.pids && *policy.limits.pids > kMostProcesses)
@@ -240,7 +244,7 @@ void bind_mounts_below(const Host& host, const std::vector<std::pair<std::string
       if (mount == real || !is_under(mount, real) || is_kernels(mount) || host.facts(mount).kind == PathKind::kAbsent) continue;
       const std::string inside = bind.target + mount.substr(real == "/" ? 0 : real.size());
       if (!is_of(bind, inside) || std::ranges::find(binds, inside, &Bind::target) != binds.end()) continue;
-      binds.push_back({mount, inside, true});
+      binds.push_back({.source = mount, .target = inside, .below = true});
       binds[i].with_mounts = rootless;
     }
   }
@@ -248,6 +252,15 @@ void bind_mounts_below(const Host& host, const std::vector<std::pair<std::string
 }
 
 std::string private_tmpfs(Bytes size) { return format("rw,exec,nosuid,nodev,size={},mode=1777", size.count); }
+
+// Without a size of its own a tmpfs takes half of the machine's memory.
+std::string sized(const std::string& options, Bytes size) {
+  for (std::size_t at = 0; at < options.size(); at = std::min(options.find(',', at), options.size() - 1) + 1) {
+    const std::string_view option = std::string_view(options).substr(at, options.find(',', at) - at);
+    if (option.starts_with("size=") || option.starts_with("nr_blocks=")) return options;
+  }
+  return format("{}{}size={}", options, options.empty() ? "" : ",", size.count);
+}
 
 // /dev/shm is the engine's own, 64 MiB of it. All are open to whoever the command is: Podman takes no owner for a tmpfs.
 std::vector<std::pair<std::string, std::string>> tmpfs_of(const Paths& paths, const Policy& policy,
@@ -257,7 +270,7 @@ std::vector<std::pair<std::string, std::string>> tmpfs_of(const Paths& paths, co
     if (dir.target != "/dev/shm" && !dir.readonly)  // the image's own is as empty of this machine, and as read-only
       mounts.emplace_back(dir.target, private_tmpfs(policy.filesystem.tmp_size));
   }
-  for (const auto& [path, text] : options.tmpfs) mounts.emplace_back(path, text);
+  for (const auto& [path, text] : options.tmpfs) mounts.emplace_back(path, sized(text, policy.filesystem.tmp_size));
   return mounts;
 }
 
@@ -300,9 +313,12 @@ void fit_engine(Spec& spec, double processors, bool maps_ids) {
 }
 
 void hold_volumes(Spec& spec, const std::vector<std::string>& volumes, Bytes size) {
-  if (!spec.readonly_root) return;
   for (const std::string& path : volumes) {
     const std::string at = policy::normal(path);
+    if (!spec.readonly_root) {
+      spec.own_volumes.push_back(at);
+      continue;
+    }
     const bool mounted = std::ranges::find(spec.binds, at, &Bind::target) != spec.binds.end() ||
                          std::ranges::any_of(spec.tmpfs, [&](const auto& mount) { return policy::normal(mount.first) == at; });
     if (!mounted) spec.tmpfs.emplace_back(at, private_tmpfs(size));
@@ -376,7 +392,7 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
   spec.devices = paths.view.devices;
   spec.labels = options.labels;
   if (policy.limits.memory) spec.memory = policy.limits.memory->count;
-  spec.pids = policy.limits.pids;
+  if (policy.limits.pids) spec.pids = std::min(*policy.limits.pids + 1, kMostProcesses);  // of the commands: pid 1 is ours
   spec.cpus = policy.limits.cpus;
   // On the host the file API meets the same names: what commands find read-only it does, too.
   for (const std::string& path : paths.readonly) planned.held.push_back(path);

@@ -28,13 +28,16 @@ struct Bind {
   // With what is mounted below it, as writable as that is: the engine makes the top mount read-only and no other. Read-only binds
   // come without, and each mount below has a bind of its own.
   bool with_mounts = false;
+  // One of those: an engine that does not know of it shows what lies under it.
+  bool below = false;
   bool operator==(const Bind&) const = default;
 };
 
 // Everything of POST /containers/create.
 struct Spec {
   std::string image;
-  std::vector<std::string> entrypoint, env;
+  std::vector<std::string> entrypoint;
+  std::vector<std::string> env;  // of the commands: over the line, since the engine keeps what it is told and shows it (inspect)
   std::string user, workdir, runtime, network;
   bool host_ids = false;  // of an engine that maps ids: not for this one
   bool readonly_root = true;
@@ -48,6 +51,7 @@ struct Spec {
   bool filter_may_be_missing = false;        // where pid 1 cannot, the engine's profile alone is accepted
   std::vector<launch::InnerSocket> sockets;  // made by its pid 1, served by us (door.h)
   std::string state;                         // as of Installed
+  std::vector<std::string> own_volumes;      // of the image, which the engine makes anew: nothing of this machine is there
 };
 
 // Files of the host that every container needs: made by install_inside().

@@ -257,6 +257,7 @@ class Preparation {
     filter.allow_inet = policy_.network.mode == NetMode::kHost;
     filter.allow_ipc = false;
     filter.own_pid_namespace = false;
+    filter.own_mounts = false;
     plan_.seccomp = kernel::build_filter(filter);
     plan_.seccomp_spec = filter;
   }
@@ -312,7 +313,7 @@ class Preparation {
     if (!brokered_) return report_files_by_landlock();
     add("filesystem.root", "nothing written outside", format("broker for what is written by name; Landlock, ABI {}", abi_),
         Enforced::kPartial,
-        "owner, times and extended attributes of the caller's own files can still be changed, and by a descriptor their mode");
+        "owner, times and extended attributes (access control lists, too) of the caller's own files can still be changed");
     if (paths_.hidden > 0) {
       const bool all = prepared_.file_rules->every_read_matters();
       add("filesystem.secrets", format("{} names hidden", paths_.hidden),
@@ -326,7 +327,8 @@ class Preparation {
           "and extended attributes");
     }
     for (const Gap& gap : paths_.gaps) {
-      if (gap.clause != "filesystem.hidden_absent" && is_held_by_rules(paths_, gap)) prepared_.report.push_back(held_clause(gap));
+      if (gap.clause != "filesystem.hidden_absent" && is_held_by_rules(paths_, gap))
+        prepared_.report.push_back(held_clause(gap, Mounts::kNone));
     }
     if (!paths_.readonly.empty())
       add("filesystem.readonly", format("{} read-only inside writable directories", escaped(paths_.readonly.front())), kBroker,

@@ -20,23 +20,10 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "kernel/small_file.h"
 
 namespace belljar::backend {
 namespace {
-
-// mountinfo writes space, tab, newline and backslash as \ooo, proc(5).
-std::string unescape(std::string_view text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      result.push_back(static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0')));
-      i += 3;
-    } else {
-      result.push_back(text[i]);
-    }
-  }
-  return result;
-}
 
 std::string read_whole(const char* path, std::size_t most) {
   std::string text;
@@ -158,7 +145,7 @@ const std::vector<std::string>& RealHost::mount_points() const {
       if (space == std::string_view::npos) break;
       line.remove_prefix(space + 1);
     }
-    mount_points_->push_back(unescape(line.substr(0, line.find(' '))));
+    mount_points_->push_back(kernel::unescape_octal(line.substr(0, line.find(' '))));
     at = end + 1;
   }
   return *mount_points_;

@@ -77,7 +77,7 @@ bool is_held_by_rules(const Paths& paths, const Gap& gap) {
          std::ranges::any_of(paths.writable, [&](const std::string& root) { return policy::is_within(gap.where, root); });
 }
 
-EnforcementClause held_clause(const Gap& gap) {
+EnforcementClause held_clause(const Gap& gap, Mounts mounts) {
   EnforcementClause clause{gap.clause, "", "broker: the call is performed outside, by name at any depth", Enforced::kPartial, ""};
   Access access = gap.access;
   if (gap.clause == kGlobs) {
@@ -93,9 +93,8 @@ EnforcementClause held_clause(const Gap& gap) {
           "(stat, readlink, extended attributes) and, by its owner, changed (times, owner, extended attributes)";
       break;
     case Access::kRead:
-      clause.detail =
-          "content and name are held; its owner can still change times, owner and extended attributes and, by a descriptor, the "
-          "mode";
+      clause.detail = "content and name are held; its owner can still change times, owner and extended attributes";
+      if (mounts == Mounts::kOwn) clause.detail += " and, by a descriptor, the mode";  // else the broker judges fchmod
       break;
     case Access::kWrite:
       clause.enforced = Enforced::kFull;

@@ -22,7 +22,8 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
 bool is_held_by_rules(const Paths& paths, const Gap& gap);
 
 // What they hold of it, and what goes around them: a supervisor cannot perform exec, and what it lets go on can be exchanged.
-EnforcementClause held_clause(const Gap& gap);
+enum class Mounts { kOwn, kNone };  // whether the command sees a tree of mounts of its own
+EnforcementClause held_clause(const Gap& gap, Mounts mounts);
 
 // The calls that the filter sends to the broker for these rules.
 kernel::FileCalls file_calls(const broker::FileRules* rules) noexcept;

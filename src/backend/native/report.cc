@@ -111,7 +111,7 @@ void report_files(const Host& host, const Policy& policy, const Paths& paths, bo
   }
   for (const Gap& gap : paths.gaps) {
     if (!is_held_by_rules(paths, gap) || (!brokered && gap.clause == "filesystem.hidden_absent")) continue;
-    EnforcementClause clause = held_clause(gap);
+    EnforcementClause clause = held_clause(gap, Mounts::kOwn);
     if (brokered) report.add(std::move(clause));
     else report.none(std::move(clause.clause), std::move(clause.asked), std::string(kNoListener));
   }

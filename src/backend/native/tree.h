@@ -3,8 +3,7 @@
 // The tree inside is the host's tree, read-only, with our own mounts over it (or, when the policy does not let "/" be read, an
 // empty tree with the readable parts put in). Two phases keep it simple and free of races:
 //   A  everything is *made* (captured, created, layered) as a detached mount while the host's tree is still in view; a private
-//   tmpfs,
-//      parked on /tmp meanwhile, holds the private directories, the masks and the two hiding places;
+//      tmpfs, parked on /tmp meanwhile, holds the private directories, the masks and the two hiding places;
 //   B  everything is *attached*, shallow targets first, so that a deeper one lands on what covers it.
 //
 // Hidden names are held by a mask, not by mounts over files: the directory that holds them is shown through a read-only overlay
@@ -35,7 +34,6 @@ struct PrivateDir {
 struct Bind {
   std::string source, target;
   bool readonly = true;
-  int idmap_fd = -1;     // user namespace whose map the mount gets (root only)
   int detached_fd = -1;  // already captured by the parent (root only: idmapped beforehand)
   bool directory = true;
   bool lend = true;  // root: shown as the owner's own; else as everybody sees it

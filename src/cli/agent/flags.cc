@@ -41,7 +41,6 @@ const std::map<std::string, Service>& services() {
 
 void add_agent_options(CLI::App& command, AgentFlags& flags) {
   add_policy_options(command, flags.box.policy);
-  for (const char* name : {"--cwd", "--login"}) command.remove_option(command.get_option(name));
   const auto text = [&](const char* name, std::string& to, const char* type, const char* help) {
     not_empty(command.add_option(name, to, help))->type_name(type);
   };
@@ -69,12 +68,12 @@ void add_agent_options(CLI::App& command, AgentFlags& flags) {
   text("--skills", flags.skills_directory, "DIR", "Where skills are. Default: ~/.agents/skills");
   command.add_flag("--no-skills", flags.no_skills, "The model is told of no skills");
   at_least_one(command.add_option("--max-turns", flags.max_turns, "Answers of the model, at most (100)"));
-  command.add_option("--token-budget", flags.token_budget, "Tokens in and out together, at most. Default: no limit");
+  at_least_one(command.add_option("--token-budget", flags.token_budget, "Tokens in and out together, at most. Default: no limit"));
   at_least_one(command.add_option("--max-output", flags.max_output, "Tokens of one answer, at most (8192)"));
   command.add_option("--attempts", flags.attempts, "How often a provider that fails is asked (5)")->check(CLI::Range(1, 20));
   text("--log", flags.log, "FILE", "Appends a JSON line for each step: sizes and names, not what was said");
   command.add_flag("--json", flags.json, "Each event as a JSON object on a line of stdout");
-  command.add_option("task", flags.task, "What is to be done; several words are one text")->required();
+  not_empty(command.add_option("task", flags.task, "What is to be done; several words are one text"))->required();
 }
 
 Result<std::shared_ptr<ModelProvider>> make_model(const AgentFlags& flags) {

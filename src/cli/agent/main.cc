@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -19,6 +20,7 @@
 
 #include "agent/conversation_lock.h"
 #include "agent/json.h"
+#include "base/environment.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/agent.h"
@@ -64,8 +66,11 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
+  // What a run that was cancelled exits with: 128 + n of the signal that did it.
+  int exit_code() const noexcept { return 128 + first_.load(); }
+
  private:
-  void watch() const {
+  void watch() {
     for (;;) {
       pollfd look[] = {{fd_.get(), POLLIN, 0}, {done_.fd(), POLLIN, 0}};
       if (::poll(look, 2, -1) < 0) continue;
@@ -73,10 +78,12 @@ class Signals {
       signalfd_siginfo info{};
       if (::read(fd_.get(), &info, sizeof info) != sizeof info) continue;
       if (cancel_.cancelled()) ::_exit(128 + static_cast<int>(info.ssi_signo));
+      first_.store(static_cast<int>(info.ssi_signo));
       cancel_.cancel();
     }
   }
   const CancelToken cancel_, done_;
+  std::atomic<int> first_{SIGINT};
   UniqueFd fd_;
   std::thread thread_;
 };
@@ -92,11 +99,11 @@ AgentPermit permit_of(mcp::Judge judge) {
 }
 
 ShowOptions show_options(const AgentFlags& flags) {
-  const bool dumb = variable("TERM") == "dumb" || !variable("NO_COLOR").empty();
+  const bool dumb = own_variable("TERM") == "dumb" || !own_variable("NO_COLOR").empty();
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   return {.json = flags.json,
           .live = ::isatty(STDOUT_FILENO) == 1,
-          .status = terminal && variable("TERM") != "dumb",
+          .status = terminal && own_variable("TERM") != "dumb",
           .colour = terminal && !dumb};
 }
 
@@ -138,7 +145,7 @@ Result<std::vector<std::shared_ptr<AgentMiddleware>>> make_middleware(const Agen
   all.push_back(todo_list());
   all.push_back(sub_agents());
   BELLJAR_CHECK(check_skills(flags));
-  const std::string directory = flags.skills_directory.empty() ? variable("HOME") + "/.agents/skills" : flags.skills_directory;
+  const std::string directory = flags.skills_directory.empty() ? own_variable("HOME") + "/.agents/skills" : flags.skills_directory;
   if (!flags.no_skills)
     all.push_back(skills(directory, [](const std::string& text) { print_note(text); }, box.sandbox->workspace()));
   return all;
@@ -157,9 +164,9 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-int exit_code_of(const AgentResult& result) {
+int exit_code_of(const AgentResult& result, int when_cancelled) {
   if (result.end == AgentEnd::kDone) return 0;
-  if (result.end == AgentEnd::kCancelled) return 128 + SIGINT;
+  if (result.end == AgentEnd::kCancelled) return when_cancelled;
   return result.error ? 125 : 1;
 }
 
@@ -258,7 +265,7 @@ int work(const AgentFlags& flags) {
   }
   if (const auto started = sandbox->start(); !started) {
     const int code = print_error(started.error());
-    return cancel->cancelled() ? 128 + SIGINT : code;
+    return cancel->cancelled() ? signals->exit_code() : code;
   }
   const ShowOptions how = show_options(flags);
   Show show(how);
@@ -272,10 +279,11 @@ int work(const AgentFlags& flags) {
     agent.resume(std::move(made->earlier));
     result = agent.run(joined(flags.task), *cancel);
   }
+  const int when_cancelled = signals->exit_code();
   signals.reset();
   (void)sandbox->stop();
   print_end(result, how, kept);
-  return exit_code_of(result);
+  return exit_code_of(result, when_cancelled);
 }
 
 void add_agent(CLI::App& app, AgentFlags& flags, int& exit_code) {

@@ -287,6 +287,8 @@ int run_command(const Given& given, const SandboxedBackend& backend) {
 
 void add_options(CLI::App& run, Given& given, const SandboxedBackend& backend) {
   add_policy_options(run, given.flags);
+  add_cwd_option(run, given.flags);
+  add_login_flag(run, given.flags);
   backend.add_options(run);
   run.add_option("-c", given.shell_text, "Run this shell text with /bin/sh")->type_name("TEXT");
   run.add_flag("--json", given.json, "Capture both streams and print one JSON object at the end");

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/environment.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -16,7 +17,7 @@
 namespace belljar::cli {
 
 std::string user_rules_file() {
-  const std::string config = variable("XDG_CONFIG_HOME"), home = variable("HOME");
+  const std::string config = own_variable("XDG_CONFIG_HOME"), home = own_variable("HOME");
   if (config.starts_with('/')) return config + "/belljar/rules.toml";
   return home.empty() ? std::string() : home + "/.config/belljar/rules.toml";
 }

@@ -15,6 +15,7 @@
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
@@ -106,7 +107,7 @@ int serve(const McpFlags& flags) {
   }
   settle_signals();
   mcp::SessionOptions options{
-      .make = [&flags](const mcp::BoxWish& wish) { return make_box(flags, wish); },
+      .make = [&flags](const mcp::BoxWish& wish, const CancelToken& closing) { return make_box(flags, wish, closing); },
       .tools = {.texts = *texts, .shell = *texts == ToolTexts::kBelljar ? shell() : std::vector<std::string>()},
       .version = BELLJAR_VERSION,
       .roots_are_workspace = !has_workspace,
@@ -122,7 +123,6 @@ void add_mcp(CLI::App& app, McpFlags& flags, int& exit_code) {
                                          "Without --workspace the client's first root is "
                                          "the workspace, and without roots the current directory");
   add_policy_options(*command, flags.policy);
-  for (const char* name : {"--cwd", "--login"}) command->remove_option(command->get_option(name));  // each call says where it runs
   repeatable(
       not_empty(command->add_option("--rules", flags.rules,
                                     "Command rules (TOML), beside the user's; what they ask about the client's user is asked")))

@@ -55,7 +55,7 @@ Result<PolicyFlags> flags_for(const McpFlags& given, const mcp::BoxWish& wish) {
   if (flags.policy.empty() || policy::value_of<Mode>(flags.policy)) flags.policy = "read-only";
   else flags.values.emplace_back(policy::find_key("mode"), std::vector<std::string>{"read-only"});
   // By name: below a private /tmp it would not be seen otherwise.
-  const std::string workspace = BELLJAR_TRY(find_workspace(flags.workspace, variable("HOME")));
+  const std::string workspace = BELLJAR_TRY(find_workspace(flags.workspace, own_variable("HOME")));
   flags.values.emplace_back(policy::find_key("filesystem.readonly_paths"), std::vector<std::string>{workspace});
   return flags;
 }
@@ -109,7 +109,7 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   plan.config.policy = plan.loaded.effective.policy;
   plan.config.origins = plan.loaded.effective.origins;
   plan.config.workspace = plan.loaded.context.workspace;
-  plan.named = name_of_workspace(policy_flags.workspace, variable("PWD"), plan.config.workspace);
+  plan.named = name_of_workspace(policy_flags.workspace, own_variable("PWD"), plan.config.workspace);
   plan.config.backend = plan.config.policy.backend;
   plan.config.fallback = plan.config.policy.fallback;
   plan.confined = plan.config.policy.mode != Mode::kDangerFullAccess && plan.config.policy.mode != Mode::kExternalSandbox;

@@ -31,9 +31,6 @@ Result<milliseconds> positive(const char* flag, const std::string& text) {
 
 void add_create_options(CLI::App& app, CreateFlags& flags) {
   add_policy_options(app, flags.policy);
-  // Of a command: `exec` has them.
-  app.remove_option(app.get_option("--cwd"));
-  app.remove_option(app.get_option("--login"));
   not_empty(app.add_option("--name", flags.name, "A name beside its id: letters, digits, `.`, `_`, `-`"))->type_name("NAME");
   app.add_option("--expires", flags.expires, "When it ends by itself, from now; `never`: only by `belljar kill` (default: 24h)")
       ->type_name("TIME");

@@ -30,11 +30,18 @@ struct Open {
   FieldSection section;
   bool opened = false;  // its request's head was whole
   std::optional<HttpReader> answer;
+  Allowance interim{kInterim, kInterimPerSecond};
   bool head_request = false, submitted = false, over = false;
   Outgoing outgoing;
   std::optional<Allowance::Clock::time_point> finished_at;  // the answer, before the request
   std::size_t held = 0;                                     // of the answer when frames were last taken, or before they were
 };
+
+// Of a stream's end: a client that wants it reset can have us do so instead (CVE-2025-8671).
+bool is_clients_fault(std::uint32_t code) {
+  return code == NGHTTP2_PROTOCOL_ERROR || code == NGHTTP2_FLOW_CONTROL_ERROR || code == NGHTTP2_STREAM_CLOSED ||
+         code == NGHTTP2_FRAME_SIZE_ERROR;
+}
 
 class ClientSide final : public Streams {
  public:
@@ -73,7 +80,7 @@ class ClientSide final : public Streams {
     for (auto& [id, open] : open_) {
       Stream& stream = *open.stream;
       stream.waiting = open.outgoing.body.size();
-      const std::size_t held = stream.answer.size() + stream.waiting;
+      const std::size_t held = stream.held();
       if (held < std::exchange(open.held, held)) stream.tell_server();
     }
     return frames;
@@ -97,7 +104,7 @@ class ClientSide final : public Streams {
   int add_body(std::int32_t id, std::string_view bytes);
   void let_finish(std::int32_t id, Open& open);
   void sent_frame(const nghttp2_frame& frame);
-  void close(std::int32_t id);
+  void close(std::int32_t id, std::uint32_t code);
   void begin_request(Open& open, bool whole);
   void end_request(std::int32_t id, Open& open);
   void look_at(std::int32_t id, Open& open);
@@ -149,7 +156,7 @@ void ClientSide::set_callbacks(nghttp2_session_callbacks* callbacks) {
   nghttp2_session_callbacks_set_on_frame_send_callback(
       callbacks, [](nghttp2_session*, const nghttp2_frame* frame, void* self) { return of(self).sent_frame(*frame), 0; });
   nghttp2_session_callbacks_set_on_stream_close_callback(
-      callbacks, [](nghttp2_session*, std::int32_t id, std::uint32_t, void* self) { return of(self).close(id), 0; });
+      callbacks, [](nghttp2_session*, std::int32_t id, std::uint32_t code, void* self) { return of(self).close(id, code), 0; });
 }
 
 // --- what the client sends
@@ -216,7 +223,8 @@ int ClientSide::add_body(std::int32_t id, std::string_view bytes) {
   return 0;
 }
 
-void ClientSide::close(std::int32_t id) {
+void ClientSide::close(std::int32_t id, std::uint32_t code) {
+  if (is_clients_fault(code) && !resets_.spend()) terminate(NGHTTP2_ENHANCE_YOUR_CALM);
   const auto found = open_.find(id);
   if (found == open_.end()) return;
   if (!found->second.opened) ++malformed_;
@@ -255,7 +263,7 @@ void ClientSide::reset(std::int32_t id, Open& open, std::uint32_t code) {
 
 void ClientSide::look_at(std::int32_t id, Open& open) {
   Stream& stream = *open.stream;
-  open.held = stream.answer.size() + stream.waiting;
+  open.held = stream.held();
   if (const std::size_t taken = std::exchange(stream.taken, 0); taken != 0 && !open.over)
     nghttp2_session_consume_stream(session_.get(), id, taken);
   if (open.over) return let_finish(id, open);
@@ -290,6 +298,7 @@ void ClientSide::send_head(std::int32_t id, Open& open) {
   const auto pointers = pointers_to(fields);
   constexpr int kFirstFinal = 200;
   int sent = 0;
+  if (head.status < kFirstFinal && !open.interim.spend()) return reset(id, open, NGHTTP2_INTERNAL_ERROR);
   if (head.status < kFirstFinal) {
     sent = nghttp2_submit_headers(session_.get(), NGHTTP2_FLAG_NONE, id, nullptr, pointers.data(), pointers.size(), nullptr);
     open.answer.reset();

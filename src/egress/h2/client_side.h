@@ -12,7 +12,7 @@ namespace belljar::egress::h2 {
 struct ClientLimits {
   std::uint32_t streams = 100;
   std::uint32_t window = 65'535;                             // bytes of a request's body that nobody has taken
-  double resets = 200, resets_per_second = 40;               // CVE-2023-44487
+  double resets = 200, resets_per_second = 40;               // CVE-2023-44487; also those that its faults bring about
   double idle_frames = 5000, idle_frames_per_second = 1000;  // PING, SETTINGS, PRIORITY, CONTINUATION, empty DATA
 };
 

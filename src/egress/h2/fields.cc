@@ -224,7 +224,11 @@ Fields answer_fields(const HttpHead& head) {
   return fields;
 }
 
-Fields trailer_fields(const Fields& trailers) { return lower_fields(trailers); }
+Fields trailer_fields(const Fields& trailers) {
+  Fields fields = lower_fields(trailers);
+  std::erase_if(fields, [](const HttpField& field) { return !may_trail(field); });
+  return fields;
+}
 
 int status_of(const Fields& fields) {
   const auto found = std::ranges::find(fields, ":status", &HttpField::name);

@@ -35,7 +35,7 @@ bool may_trail(const HttpField& field);
 // Such fields as lines. nullopt: one may not.
 std::optional<std::string> trailer_lines(const Fields& fields);
 
-// The other way. Fields of the connection stay behind; names are in lower case.
+// The other way. Fields of the connection stay behind, and of trailers what may not be one; names are in lower case.
 Fields request_fields(const HttpHead& head);
 Fields answer_fields(const HttpHead& head);
 Fields trailer_fields(const Fields& trailers);

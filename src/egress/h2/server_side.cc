@@ -29,7 +29,6 @@ constexpr std::size_t kMostFrames = 256U << 10;   // given to TLS at once
 constexpr std::size_t kPiece = 16U << 10;
 // All that a server sends is read at once: what it costs us must have an end. One window update for each of our frames is usual.
 constexpr double kIdleFrames = 5000, kIdleFramesPerSecond = 1000, kUpdates = 100'000, kUpdatesPerSecond = 50'000;
-constexpr int kMostInterim = 16;  // 1xx before an answer
 constexpr int kFirstFinal = 200;
 
 class ServerSide final : public SecureStream {
@@ -84,8 +83,8 @@ class ServerSide final : public SecureStream {
   FieldSection section_;
   MessageText answer_;
   bool bodyless_ = false, has_head_ = false, broken_ = false;
-  int interim_ = 0;
   Allowance idle_frames_{kIdleFrames, kIdleFramesPerSecond}, updates_{kUpdates, kUpdatesPerSecond};
+  Allowance interim_{kInterim, kInterimPerSecond};
   TlsFault fault_;
 };
 
@@ -154,7 +153,10 @@ int ServerSide::take_fields(const nghttp2_frame& frame) {
   if (frame.hd.stream_id == 0 || frame.hd.stream_id != stream_) return 0;
   if (frame.hd.type == NGHTTP2_DATA && whole) answer_.end();
   if (frame.hd.type != NGHTTP2_HEADERS) return 0;
-  if (!has_head_) return take_head(whole), 0;
+  if (!has_head_) {
+    take_head(whole);
+    return broken_ ? static_cast<int>(NGHTTP2_ERR_CALLBACK_FAILURE) : 0;  // what else comes is no answer
+  }
   Fields trailers = section_.fields();
   std::erase_if(trailers, [](const HttpField& field) { return !may_trail(field); });
   answer_.end(*trailer_lines(trailers));
@@ -166,7 +168,7 @@ void ServerSide::take_head(bool whole) {
   const auto head = answer_head(section_.fields(), whole, bodyless_, fault);
   if (!head) return fail(std::move(fault.reason));
   has_head_ = status_of(section_.fields()) >= kFirstFinal;
-  if (!has_head_ && ++interim_ > kMostInterim) return fail("too many interim answers");
+  if (!has_head_ && !interim_.spend()) return fail("too many interim answers");
   answer_.begin(head->text, head->body);
   if (whole) answer_.end();
 }

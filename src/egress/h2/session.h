@@ -61,6 +61,9 @@ struct Outgoing {
   ssize_t read(nghttp2_session* session, int id, std::uint8_t* buffer, std::size_t size, std::uint32_t* flags);
 };
 
+// How many 1xx may come before one answer: no window holds them back.
+constexpr double kInterim = 16, kInterimPerSecond = 1;
+
 // Whether a frame asks for something, or brings some of it. One that does not costs its sender nothing.
 bool is_of_use(const nghttp2_frame_hd& frame);
 

@@ -11,20 +11,24 @@
 // It runs as the same user as the commands. They cannot signal it (pid 1 gets only the signals that it asks for, pid_namespaces(7))
 // nor look into it (it is not dumpable, so its /proc/1/fd and its memory are closed to them, ptrace(2)).
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <termios.h>
 #include <time.h>
+#include <unistd.h>
 
-#include <new>
+#include <new>  // NOLINT(misc-include-cleaner): placement new
 
 #include "launch/inside/filter.h"
+#include "launch/inside/mounts.h"
 #include "launch/inside/sockets.h"
 #include "launch/inside/start.h"
 #include "launch/inside/state.h"
@@ -40,9 +44,10 @@ long long now_us() {
   return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
 }
 
+Command* g_commands = nullptr;
+
 namespace {
 
-Command* g_commands = nullptr;
 Setup g_setup;
 
 void send_end(Command& command) {
@@ -81,23 +86,27 @@ void reap() {
       command->status = status;
       command->usage = usage;
       finish(*command);
+      note_ended(*command);
     }
   }
 }
 
 void discard(Command* command) {
+  close_fd(command->begin);
   close_fd(command->out);
   close_fd(command->err);
   drop_input(*command);
   free(command->request);
   free(command->victims);
+  free(command->others);
   free(command);
 }
 
 void settle() {
   for (Command** link = &g_commands; *link != nullptr;) {
     Command* const command = *link;
-    if (command->exited && (!command->started || drained(*command))) {
+    if (command->exited && command->begin >= 0) follow_start(*command);
+    if (command->exited && command->begin < 0 && (!command->started || drained(*command))) {
       if (command->started) send_end(*command);
       *link = command->next;
       discard(command);
@@ -135,14 +144,29 @@ bool add_request(uint32_t id, const char* payload, size_t size) {
   return true;
 }
 
+// With our number: who is not pid 1 (an engine put an init of its own before us, or gave us a pid namespace that is not the
+// container's own) can be stopped by any command, and outlived.
+void greet() {
+  char record[kHeader + 8];
+  put32(record + kHeader, kProtocol);
+  put32(record + kHeader + 4, static_cast<uint32_t>(getpid()));
+  send_record('h', 0, record, 8);
+}
+
 void resize(const Command& command, const char* payload) {
   const uint32_t both = get32(payload);
   const winsize size{static_cast<uint16_t>(both >> 16), static_cast<uint16_t>(both), 0, 0};
   if (command.terminal) ioctl(command.out, TIOCSWINSZ, &size);
 }
 
+void signal_command(const Command& command, int number) {
+  if (!command.started || command.exited) return;
+  if (kill(-command.pid, number) != 0) kill(command.pid, number);  // not the leader of its group yet
+}
+
 void serve(char type, uint32_t id, const char* payload, size_t size) {
   if (type == 'P') return send_number('p', id, 0);
+  if (type == 'M') return send_mounts(id);
   if (type == 'F') return send_number('f', id, static_cast<uint32_t>(take_filter(g_setup, payload, size)));
   if (type == 'R') {
     if (!add_request(id, payload, size)) _exit(3);
@@ -156,7 +180,7 @@ void serve(char type, uint32_t id, const char* payload, size_t size) {
   else if (type == 'C') {
     command->close_input = true;
     feed(*command);
-  } else if (type == 'S' && number && command->started && !command->exited) kill(-command->pid, static_cast<int>(get32(payload)));
+  } else if (type == 'S' && number) signal_command(*command, static_cast<int>(get32(payload)));
   else if (type == 'E' && number) end_command(*command, get32(payload));
   else if (type == 'W' && number) command->window += get32(payload);
   else if (type == 'T' && number) resize(*command, payload);
@@ -184,12 +208,12 @@ void read_records() {
 
 // --- the loop
 
-constexpr size_t kOwnPolls = 3;
+constexpr size_t kOwnPolls = 3, kPollsOfEach = 4;
 int g_maker = -1;
 
 size_t add_polls(pollfd*& set, size_t& room, int signals) {
   size_t count = kOwnPolls;
-  for (const Command* command = g_commands; command != nullptr; command = command->next) count += 3;
+  for (const Command* command = g_commands; command != nullptr; command = command->next) count += kPollsOfEach;
   if (count > room) {
     free(set);
     room = count * 2;
@@ -200,11 +224,12 @@ size_t add_polls(pollfd*& set, size_t& room, int signals) {
   set[1] = {signals, POLLIN, 0};
   set[2] = {g_maker, POLLIN, 0};  // -1 is passed over
   size_t at = kOwnPolls;
-  for (const Command* command = g_commands; command != nullptr; command = command->next, at += 3) {
-    const bool open = command->detached || command->window > 0;
+  for (const Command* command = g_commands; command != nullptr; command = command->next, at += kPollsOfEach) {
+    const bool open = command->begin < 0 && (command->detached || command->window > 0);
     set[at] = {open ? command->out : -1, POLLIN, 0};
     set[at + 1] = {open ? command->err : -1, POLLIN, 0};
     set[at + 2] = {command->input_size > 0 ? command->in : -1, POLLOUT, 0};
+    set[at + 3] = {command->begin, POLLIN, 0};
   }
   return count;
 }
@@ -225,7 +250,8 @@ void turn(pollfd*& set, size_t& room, int signals) {
   poll(set, count, patience());
   size_t at = kOwnPolls;
   uint64_t ignored = 0;
-  for (Command* command = g_commands; command != nullptr; command = command->next, at += 3) {
+  for (Command* command = g_commands; command != nullptr; command = command->next, at += kPollsOfEach) {
+    if (set[at + 3].revents != 0) follow_start(*command);
     if (set[at].revents != 0) relay(*command, command->out, 'o', ignored);
     if (set[at + 1].revents != 0) relay(*command, command->err, 'e', ignored);
     if (set[at + 2].revents != 0) feed(*command);
@@ -251,7 +277,6 @@ void turn(pollfd*& set, size_t& room, int signals) {
 int main(int argc, char** argv) {
   using namespace belljar::inside;
   prctl(PR_SET_DUMPABLE, 0);
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // where something else is pid 1
   const char* door = nullptr;
   Wanted wanted;
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -269,9 +294,11 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   const int signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0) return 4;
+  g_setup.null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (g_setup.null < 0) return 4;
   // Before the greeting: no command runs until who listens behind the door has closed it.
   if (door != nullptr && !pass_out(door, wanted, g_maker)) return 5;
-  send_number('h', 0, kProtocol);
+  greet();
   pollfd* set = nullptr;
   size_t room = 0;
   for (;;) turn(set, room, signals);

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <termios.h>
 
 #include "launch/inside/filter.h"
@@ -19,10 +18,8 @@ namespace belljar::inside {
 
 namespace {
 
-struct Failure {
-  int error = 0;
-  char step = 'e';  // c: the working directory, e: execve, r: a resource of ours, l: the filter
-};
+// As it is sent: the step (c: the working directory, e: execve, r: a resource of ours, l: the filter), the errno.
+constexpr size_t kFailureSize = 5;
 
 struct Words {
   char** argv = nullptr;
@@ -52,10 +49,9 @@ bool take_apart(Command& command, Words& words) {
     else {
       const char* const equals = strchr(at, '=');
       if (equals == nullptr) return false;
-      size_t slot = 0;
-      while (slot < variables && strncmp(words.envp[slot], at, static_cast<size_t>(equals - at) + 1) != 0) ++slot;
-      words.envp[slot] = at;
-      if (slot == variables) ++variables;
+      size_t slot = 0;  // what is asked for names each variable once: only ours can be in its place
+      while (slot < inherited && strncmp(words.envp[slot], at, static_cast<size_t>(equals - at) + 1) != 0) ++slot;
+      words.envp[slot < inherited ? slot : variables++] = at;
     }
     at = stop + 1;
   }
@@ -98,8 +94,17 @@ int exec_in_path(const Words& words) {
 
 struct Ends {
   int in = -1, out = -1, err = -1;  // the command's
+  int failure = -1;                 // where its child tells why it could not become it; closed by execve(2)
   bool terminal = false;
 };
+
+[[noreturn]] void fail(const Ends& ends, char step, int error) {
+  char told[kFailureSize] = {step};
+  put32(told + 1, static_cast<uint32_t>(error));
+  while (write(ends.failure, told, sizeof told) < 0 && errno == EINTR) {
+  }
+  _exit(126);
+}
 
 void limit(int resource, rlim_t value) {
   rlimit now;
@@ -109,34 +114,33 @@ void limit(int resource, rlim_t value) {
   setrlimit(static_cast<__rlimit_resource_t>(resource), &now);
 }
 
-// In the child, which shares our memory until execve(2): no library state is touched.
-[[noreturn]] void become(const Setup& setup, const Words& words, const Ends& ends, volatile Failure* failure) {
-  setsid();
-  if (dup2(ends.in, 0) < 0 || dup2(ends.out, 1) < 0 || dup2(ends.err, 2) < 0) {
-    failure->error = errno;
-    failure->step = 'r';
-    _exit(126);
+// A child that is held before its execve(2) would hold their ends, too: no command would read the end of its stdin.
+void close_others() {
+  for (Command* command = g_commands; command != nullptr; command = command->next) {
+    close_fd(command->begin);
+    close_fd(command->in);
+    close_fd(command->out);
+    close_fd(command->err);
   }
+}
+
+// In the child.
+[[noreturn]] void become(const Setup& setup, const Words& words, const Ends& ends) {
+  close_others();
+  setsid();
+  if (dup2(ends.in, 0) < 0 || dup2(ends.out, 1) < 0 || dup2(ends.err, 2) < 0) fail(ends, 'r', errno);
   if (ends.terminal) ioctl(0, TIOCSCTTY, 0);
   // Its orphans come to it while it runs, so they are found below it when it has to end.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   limit(RLIMIT_NOFILE, setup.open_files);
   limit(RLIMIT_FSIZE, setup.file_size);
-  if (chdir(words.cwd) != 0) {
-    failure->error = errno;
-    failure->step = 'c';
-    _exit(126);
-  }
+  if (chdir(words.cwd) != 0) fail(ends, 'c', errno);
   struct sigaction plain{};
   plain.sa_handler = SIG_DFL;
   sigaction(SIGPIPE, &plain, nullptr);
   sigprocmask(SIG_SETMASK, &setup.mask, nullptr);
-  failure->error = install_filter(setup);
-  failure->step = 'l';
-  if (failure->error != 0) _exit(126);
-  failure->error = exec_in_path(words);
-  failure->step = 'e';
-  _exit(126);
+  if (const int error = install_filter(setup); error != 0) fail(ends, 'l', error);
+  fail(ends, 'e', exec_in_path(words));
 }
 
 bool open_terminal(Command& command, Ends& ends, uint16_t rows, uint16_t columns) {
@@ -160,7 +164,7 @@ bool open_terminal(Command& command, Ends& ends, uint16_t rows, uint16_t columns
   return ends.out >= 0 && ends.err >= 0 && command.in >= 0;
 }
 
-bool open_pipes(Command& command, Ends& ends, bool input) {
+bool open_pipes(const Setup& setup, Command& command, Ends& ends, bool input) {
   int pair[2];
   if (pipe2(pair, O_CLOEXEC) != 0) return false;
   command.out = pair[0];
@@ -171,7 +175,7 @@ bool open_pipes(Command& command, Ends& ends, bool input) {
   fcntl(command.out, F_SETFL, O_NONBLOCK);
   fcntl(command.err, F_SETFL, O_NONBLOCK);
   if (!input) {
-    ends.in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ends.in = fcntl(setup.null, F_DUPFD_CLOEXEC, 3);
     return ends.in >= 0;
   }
   if (pipe2(pair, O_CLOEXEC) != 0) return false;
@@ -181,31 +185,39 @@ bool open_pipes(Command& command, Ends& ends, bool input) {
   return true;
 }
 
-Failure run(const Setup& setup, Command& command, const Ends& ends, const Words& words) {
-  volatile Failure failure;
-  command.started_us = now_us();  // vfork(2) returns after execve(2), which is the command's processor time already
-  const pid_t pid = vfork();
-  if (pid == 0) become(setup, words, ends, &failure);
-  if (pid < 0) {
-    failure.error = errno;
-    failure.step = 'r';
-  } else if (failure.error != 0) {
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  } else {
-    command.pid = pid;
-    command.started = true;
-  }
-  Failure result;
-  result.error = failure.error;
-  result.step = failure.step;
-  return result;
+// 0, or the errno. fork(2) and no vfork(2): until its execve(2) a child can be stopped by any command, and may wait there for a
+// file (a lease, fcntl(2)); we must not wait for it, since who stops us would outlive the line.
+int run(const Setup& setup, Command& command, Ends& ends, const Words& words) {
+  int pair[2];
+  if (pipe2(pair, O_CLOEXEC) != 0) return errno;
+  command.begin = pair[0];
+  ends.failure = pair[1];
+  fcntl(command.begin, F_SETFL, O_NONBLOCK);
+  command.started_us = now_us();
+  command.pid = fork();
+  if (command.pid == 0) become(setup, words, ends);
+  if (command.pid < 0) return errno;
+  command.started = true;
+  return 0;
+}
+
+void tell_failure(Command& command, char step, uint32_t error) {
+  char record[kHeader + kFailureSize];
+  record[kHeader] = step;
+  put32(record + kHeader + 1, error);
+  send_record('f', command.id, record, kFailureSize);
+  command.started = false;
+  command.exited = true;  // to be taken off the list
+  close_fd(command.begin);
+  close_fd(command.out);
+  close_fd(command.err);
+  close_fd(command.in);
 }
 
 }  // namespace
 
 void start_command(const Setup& setup, Command& command, const char* payload, size_t size) {
-  Failure failure{EINVAL, 'r'};
+  int error = EINVAL;
   const bool input = size >= 5 && (payload[0] & 1) != 0, terminal = size >= 5 && (payload[0] & 2) != 0;
   Words words;
   Ends ends;
@@ -215,26 +227,27 @@ void start_command(const Setup& setup, Command& command, const char* payload, si
     };
     command.oom_before = oom_kills();
     command.pids_before = pids_refused();
-    const bool open = terminal ? open_terminal(command, ends, u16(1), u16(3)) : open_pipes(command, ends, input);
-    if (open) failure = run(setup, command, ends, words);
-    else failure = {errno, 'r'};
+    const bool open = terminal ? open_terminal(command, ends, u16(1), u16(3)) : open_pipes(setup, command, ends, input);
+    error = open ? run(setup, command, ends, words) : errno;
   }
   close_fd(ends.in);
   close_fd(ends.out);
   close_fd(ends.err);
+  close_fd(ends.failure);
   free(words.argv);
   free(words.envp);
   free(command.request);
   command.request = nullptr;
-  if (command.started) return send_number('s', command.id, static_cast<uint32_t>(command.pid));
-  char record[9 + 5];
-  record[9] = failure.step;
-  put32(record + 10, static_cast<uint32_t>(failure.error));
-  send_record('f', command.id, record, 5);
-  command.exited = true;  // to be taken off the list
-  close_fd(command.out);
-  close_fd(command.err);
-  close_fd(command.in);
+  if (!command.started) tell_failure(command, 'r', static_cast<uint32_t>(error));
+}
+
+void follow_start(Command& command) {
+  char told[kFailureSize];
+  const ssize_t got = read(command.begin, told, sizeof told);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got == static_cast<ssize_t>(sizeof told)) return tell_failure(command, told[0], get32(told + 1));
+  close_fd(command.begin);  // by execve(2), or it was killed before it: then its end is told next
+  send_number('s', command.id, static_cast<uint32_t>(command.pid));
 }
 
 }  // namespace belljar::inside

@@ -11,7 +11,7 @@
 
 namespace belljar::inside {
 
-inline constexpr uint32_t kProtocol = 3;  // records.h has the same number
+inline constexpr uint32_t kProtocol = 5;  // records.h has the same number
 inline constexpr uint32_t kLargestRecord = 1U << 20;
 inline constexpr size_t kLargestRequest = 64U << 20;
 inline constexpr size_t kPiece = 32U << 10;    // of output in one record
@@ -35,6 +35,7 @@ struct Command {
   bool started = false, exited = false, detached = false, terminal = false;
   int status = 0;
   rusage usage{};
+  int begin = -1;  // while it has not become the program yet: says so by its end, or why it cannot
   int out = -1, err = -1, in = -1;
   char* input = nullptr;
   size_t input_size = 0;
@@ -44,6 +45,9 @@ struct Command {
   long long kill_at = 0;
   Victim* victims = nullptr;
   size_t victim_count = 0;
+  unsigned long long told_at = 0;  // when it was told to end, as Victim::start; 0: not yet
+  pid_t* others = nullptr;         // sessions of processes that were there then and are not its own
+  size_t other_count = 0;
   unsigned long long oom_before = 0, pids_before = 0;
   Command* next = nullptr;
 };
@@ -52,9 +56,12 @@ struct Command {
 struct Setup {
   rlim_t open_files = RLIM_INFINITY, file_size = RLIM_INFINITY;  // RLIM_INFINITY: as the engine has it
   sigset_t mask{};
+  int null = -1;  // /dev/null, opened before any command could put something in its place: root in there owns /dev
   sock_filter* filter = nullptr;
   unsigned short filter_size = 0;  // instructions; 0: none
 };
+
+extern Command* g_commands;
 
 long long now_us();
 inline long long now_ms() { return now_us() / 1000; }

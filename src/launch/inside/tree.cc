@@ -6,10 +6,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 namespace belljar::inside {
 
 namespace {
+
+constexpr int kMostDisturbed = 200;
+constexpr int kQuietLooks = 2;             // one may miss who forks just as pids begin anew
+constexpr long long kKillPatience = 3000;  // ms; who waits outside gives us ten seconds
+constexpr useconds_t kBetweenLooks = 500;  // µs, while the command's own process has not stopped yet
+
+// As field 22 of /proc/pid/stat counts, less one: what has not begun a tick yet has the number of the one before.
+unsigned long long now_ticks() {
+  timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto per_second = static_cast<unsigned long long>(sysconf(_SC_CLK_TCK));
+  return static_cast<unsigned long long>(now.tv_sec) * per_second +
+         static_cast<unsigned long long>(now.tv_nsec) * per_second / 1000000000 - 1;
+}
 
 unsigned long long counter_in(const char* path, const char* key) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -28,17 +43,27 @@ unsigned long long counter_in(const char* path, const char* key) {
   return 0;
 }
 
-struct Known {
-  pid_t pid, parent;
-  unsigned long long start;
-  bool marked, stopped;
-};
-Known g_known[kMostProcesses];
-size_t g_known_count = 0;
+enum class Side : char { kUnknown, kMarked, kOther };  // of the command that is ended, or of another
 
-bool read_stat(pid_t pid, Known& known) {
-  char path[32];
-  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+struct Known {
+  pid_t pid, parent, session;
+  unsigned long long start;
+  int threads;
+  char state;  // of its first thread, as in /proc/pid/stat
+  Side side;
+  int sent;  // what it was sent last by who ends its tree
+};
+
+// By pid, as /proc lists them. The one before stays, so that a listing knows whom it has met.
+struct Listing {
+  Known known[kMostProcesses];
+  size_t count;
+  bool one_left;  // between its name and its state: what it forked may not be here
+};
+Listing g_listings[2];
+Listing* g_now = &g_listings[0];
+
+bool read_stat(const char* path, pid_t pid, Known& known) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   char text[1024];
@@ -49,68 +74,188 @@ bool read_stat(pid_t pid, Known& known) {
   const char* rest = strrchr(text, ')');  // the name may hold anything
   if (rest == nullptr) return false;
   char state = 0;
-  int parent = 0;
+  int parent = 0, session = 0, threads = 0;
   unsigned long long start = 0;
-  if (sscanf(rest + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state, &parent,
-             &start) != 3)
+  if (sscanf(rest + 1, " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu", &state, &parent, &session,
+             &threads, &start) != 5)
     return false;
-  if (state == 'Z' || state == 'X') return false;
-  known = {pid, parent, start, false, false};
+  known = {pid, parent, session, start, threads, state, Side::kUnknown, 0};
   return true;
 }
 
+Known* find_known(Listing& listing, pid_t pid) {
+  size_t low = 0, high = listing.count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (listing.known[middle].pid < pid) low = middle + 1;
+    else high = middle;
+  }
+  return low < listing.count && listing.known[low].pid == pid ? &listing.known[low] : nullptr;
+}
+
+bool has_ended(char state) { return state == 'Z' || state == 'X'; }
+
+// A process whose first thread has ended reads as a zombie while the others run.
+bool is_dead(const Known& known) { return has_ended(known.state) && known.threads <= 1; }
+
 void list_processes() {
-  g_known_count = 0;
+  Listing& before = *g_now;
+  g_now = g_now == &g_listings[0] ? &g_listings[1] : &g_listings[0];
+  g_now->count = 0;
+  g_now->one_left = false;
   DIR* proc = opendir("/proc");
   if (proc == nullptr) return;
   while (const dirent* entry = readdir(proc)) {
     const int pid = atoi(entry->d_name);
-    if (pid > 1 && g_known_count < kMostProcesses && read_stat(pid, g_known[g_known_count])) ++g_known_count;
+    if (pid <= 1 || g_now->count == kMostProcesses) continue;
+    Known& known = g_now->known[g_now->count];
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (!read_stat(path, pid, known)) {
+      g_now->one_left = true;
+      continue;
+    }
+    ++g_now->count;
+    const Known* const met = find_known(before, pid);
+    if (met != nullptr && met->start == known.start) known.sent = met->sent;
   }
   closedir(proc);
 }
 
-// Marks the command, what it was when it was told to end, and all that descends from either.
-void mark_tree(const Command& command) {
-  list_processes();
-  for (size_t i = 0; i < g_known_count; ++i) {
-    Known& known = g_known[i];
-    known.marked = !command.exited && known.pid == command.pid;
-    for (size_t v = 0; v < command.victim_count; ++v)
-      known.marked = known.marked || (command.victims[v].pid == known.pid && command.victims[v].start == known.start);
+void forget_sent() {
+  for (size_t i = 0; i < g_now->count; ++i) g_now->known[i].sent = 0;
+}
+
+bool is_a_commands_own(pid_t pid) {
+  for (const Command* command = g_commands; command != nullptr; command = command->next) {
+    if (command->started && !command->exited && command->pid == pid) return true;
   }
+  return false;
+}
+
+bool is_session_of_others(const Command& command, pid_t session) {
+  if (session == command.pid) return false;
+  for (const Command* other = g_commands; other != nullptr; other = other->next) {
+    if (other->pid == session) return true;
+  }
+  for (size_t i = 0; i < command.other_count; ++i) {
+    if (command.others[i] == session) return true;
+  }
+  return false;
+}
+
+// What the command forked when it had been told to end, and left behind: its parent is gone, and with it the command's own process,
+// to which such a one comes. A session is never entered from outside it, so who is in one that was another's is another's.
+bool is_late_orphan(const Command& command, const Known& known) {
+  return command.told_at != 0 && known.parent == 1 && known.start >= command.told_at && !is_a_commands_own(known.pid) &&
+         !is_session_of_others(command, known.session);
+}
+
+void spread() {
   for (bool more = true; more;) {
     more = false;
-    for (size_t i = 0; i < g_known_count; ++i) {
-      if (!g_known[i].marked) continue;
-      for (size_t j = 0; j < g_known_count; ++j) {
-        if (g_known[j].marked || g_known[j].parent != g_known[i].pid) continue;
-        g_known[j].marked = more = true;
-      }
+    for (size_t i = 0; i < g_now->count; ++i) {
+      Known& known = g_now->known[i];
+      if (known.side != Side::kUnknown) continue;
+      const Known* const parent = find_known(*g_now, known.parent);
+      if (parent == nullptr || parent->side == Side::kUnknown) continue;
+      known.side = parent->side;
+      more = true;
     }
   }
 }
 
-void signal_tree(int number) {
-  for (size_t i = 0; i < g_known_count; ++i) {
-    if (g_known[i].marked) kill(g_known[i].pid, number);
+// Marks the command, what it was when it was told to end, what it left behind since, and all that descends from any of them.
+void mark_tree(const Command& command) {
+  list_processes();
+  if (Known* const own = command.exited ? nullptr : find_known(*g_now, command.pid); own != nullptr) own->side = Side::kMarked;
+  for (size_t v = 0; v < command.victim_count; ++v) {
+    Known* const victim = find_known(*g_now, command.victims[v].pid);
+    if (victim != nullptr && victim->start == command.victims[v].start) victim->side = Side::kMarked;
   }
+  for (size_t i = 0; i < g_now->count; ++i) {
+    Known& known = g_now->known[i];
+    if (known.side == Side::kUnknown && known.parent <= 1)
+      known.side = is_late_orphan(command, known) ? Side::kMarked : Side::kOther;
+  }
+  spread();
 }
 
-size_t marked_count() {
+bool is_own(const Command& command, const Known& known) { return !command.exited && known.pid == command.pid; }
+
+// To all that are marked, the command's own process or the others; how many of them had not been sent it yet, those included that
+// have died meanwhile: what they forked may not be listed.
+size_t signal_marked(const Command& command, int number, bool own) {
+  size_t fresh = 0;
+  for (size_t i = 0; i < g_now->count; ++i) {
+    Known& known = g_now->known[i];
+    if (known.side != Side::kMarked || is_own(command, known) != own) continue;
+    if (known.sent != number) ++fresh;
+    known.sent = number;
+    kill(known.pid, number);  // who is dead does not mind
+  }
+  return fresh;
+}
+
+void signal_tree(const Command& command, int number) {
+  signal_marked(command, number, false);
+  signal_marked(command, number, true);
+}
+
+bool a_thread_runs(pid_t pid) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/task", pid);
+  DIR* const tasks = opendir(path);
+  if (tasks == nullptr) return false;
+  bool runs = false;
+  while (const dirent* entry = runs ? nullptr : readdir(tasks)) {
+    const int thread = atoi(entry->d_name);
+    Known known;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, thread);
+    runs = thread > 0 && read_stat(path, thread, known) && !has_ended(known.state) && known.state != 'T' && known.state != 't';
+  }
+  closedir(tasks);
+  return runs;
+}
+
+bool own_runs(const Command& command) {
+  const Known* const own = command.exited ? nullptr : find_known(*g_now, command.pid);
+  if (own == nullptr || is_dead(*own)) return false;
+  if (has_ended(own->state)) return a_thread_runs(own->pid);
+  return own->state != 'T' && own->state != 't';
+}
+
+size_t count_of(Side side) {
   size_t count = 0;
-  for (size_t i = 0; i < g_known_count; ++i) count += g_known[i].marked ? 1 : 0;
+  for (size_t i = 0; i < g_now->count; ++i) count += g_now->known[i].side == side ? 1 : 0;
   return count;
 }
 
+void remember_others(Command& command) {
+  free(command.others);
+  command.other_count = 0;
+  command.others = static_cast<pid_t*>(calloc(count_of(Side::kOther) + 1, sizeof(pid_t)));
+  if (command.others == nullptr) return;
+  for (size_t i = 0; i < g_now->count; ++i) {
+    const Known& known = g_now->known[i];
+    if (known.side == Side::kOther) command.others[command.other_count++] = known.session;
+  }
+}
+
 void remember_tree(Command& command) {
+  const unsigned long long now = now_ticks();
   mark_tree(command);
+  if (command.told_at == 0) {
+    remember_others(command);
+    command.told_at = now;
+  }
   free(command.victims);
   command.victim_count = 0;
-  command.victims = static_cast<Victim*>(calloc(marked_count() + 1, sizeof(Victim)));
+  command.victims = static_cast<Victim*>(calloc(count_of(Side::kMarked) + 1, sizeof(Victim)));
   if (command.victims == nullptr) return;
-  for (size_t i = 0; i < g_known_count; ++i) {
-    if (g_known[i].marked) command.victims[command.victim_count++] = {g_known[i].pid, g_known[i].start};
+  for (size_t i = 0; i < g_now->count; ++i) {
+    const Known& known = g_now->known[i];
+    if (known.side == Side::kMarked && !is_dead(known)) command.victims[command.victim_count++] = {known.pid, known.start};
   }
 }
 
@@ -124,18 +269,45 @@ unsigned long long pids_refused() {
   return counter_in("/sys/fs/cgroup/pids.events", "max") + counter_in("/sys/fs/cgroup/pids/pids.events", "max");
 }
 
-// Stopped first, again and again until no new one shows, so that none forks away while the others are killed.
+// All but the command's own process are stopped, again and again until no new one shows, so that they hold their places under the
+// limit of processes and none forks away; then killed, until a look finds nobody who was not. A process that forks and ends, over
+// and over, is met sooner or later: its orphans come to the command's own process, which is stopped first and killed last. Where
+// they stay ahead of us it is left as it is, and who waits outside ends the container.
 void kill_tree(const Command& command) {
-  size_t before = 0;
-  for (int round = 0; round < 64; ++round) {
+  long long give_up = now_ms() + kKillPatience;  // for the stops, and again for the kills
+  forget_sent();
+  int number = SIGSTOP;
+  int quiet = 0;  // looks in a row that found nobody new
+  for (int round = 0;; ++round) {
     mark_tree(command);
-    const size_t count = marked_count();
-    if (count == 0) return;
-    signal_tree(SIGSTOP);
-    if (count == before) break;
-    before = count;
+    const bool late = now_ms() >= give_up;
+    if (round < 2 || own_runs(command)) signal_marked(command, SIGSTOP, true);
+    const bool fresh = signal_marked(command, number, false) > 0;
+    if (fresh && late) return;
+    // One that left may have been another command's.
+    quiet = fresh || (g_now->one_left && !late && round < kMostDisturbed) ? 0 : quiet + 1;
+    if (quiet == 0) continue;
+    if (number == SIGSTOP) {
+      number = SIGKILL;
+      give_up = now_ms() + kKillPatience;
+    } else if (late || (quiet >= kQuietLooks && !own_runs(command))) {
+      signal_marked(command, SIGKILL, true);
+      return;
+    } else if (quiet >= kQuietLooks) {
+      usleep(kBetweenLooks);
+    }
   }
-  signal_tree(SIGKILL);
+}
+
+void note_ended(const Command& ended) {
+  for (Command* command = g_commands; command != nullptr; command = command->next) {
+    if (command == &ended || command->ending != Ending::kTerm || command->exited) continue;
+    const size_t size = (command->other_count + 1) * sizeof(pid_t);
+    auto* const larger = static_cast<pid_t*>(realloc(command->others, size));
+    if (larger == nullptr) continue;
+    command->others = larger;
+    command->others[command->other_count++] = ended.pid;
+  }
 }
 
 void end_command(Command& command, uint32_t grace_ms) {
@@ -150,8 +322,8 @@ void end_command(Command& command, uint32_t grace_ms) {
   command.ending = Ending::kTerm;
   command.kill_at = now_ms() + grace_ms;
   remember_tree(command);
-  signal_tree(SIGTERM);
-  signal_tree(SIGCONT);  // a stopped process does not see TERM
+  signal_tree(command, SIGTERM);
+  signal_tree(command, SIGCONT);  // a stopped process does not see TERM
 }
 
 }  // namespace belljar::inside

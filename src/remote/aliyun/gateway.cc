@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
@@ -20,6 +21,7 @@
 #include "remote/aliyun/tools.h"
 #include "remote/aliyun/wire.h"
 #include "remote/json.h"
+#include "remote/retry.h"
 #include "remote/shell/machine.h"
 
 namespace belljar::remote::aliyun {
@@ -107,7 +109,9 @@ Result<Json> GatewayTools::ask(const char* method, Json params, milliseconds pat
   if (!address_.token.empty()) request.headers.push_back("X-Security-Token: " + address_.token);
   const auto reply = http_.ask(std::move(request), cancel_fd);
   if (!reply)
-    return Error(reply.error().code(), kWhat).reason(reply.error().reason()).next("check the network and ALIYUN_MCP_ENDPOINT");
+    return Error(code_unheard(reply.error()), kWhat)
+        .reason(reply.error().reason())
+        .next("check the network and ALIYUN_MCP_ENDPOINT");
   return parse_rpc(reply->status, reply->body, address_);
 }
 
@@ -140,14 +144,14 @@ shell::Holds Gateway::holds(const Policy& /*policy*/, std::string_view /*clause*
           .detail = "the machine behind the gateway is somebody's own, and nothing asks it"};
 }
 
-Result<std::shared_ptr<const shell::Machine>> Gateway::create(const Policy& /*policy*/) const {
+Result<std::shared_ptr<const shell::Machine>> Gateway::create(const Policy& /*policy*/, const CancelToken& /*cancel*/) const {
   BELLJAR_CHECK(tools_->find_shell(patience_));
   return std::make_shared<const GatewayMachine>(tools_, patience_);
 }
 
-Result<std::shared_ptr<const shell::Machine>> Gateway::connect(const std::string& id) const {
+Result<std::shared_ptr<const shell::Machine>> Gateway::connect(const std::string& id, const CancelToken& cancel) const {
   if (id != kId) return only_here("cannot connect to a session of a gateway");
-  return create({});
+  return create({}, cancel);
 }
 
 // There is nothing to end: what stop() leaves behind is the machine as it was.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "belljar/cancel.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "http/client.h"
@@ -49,8 +50,8 @@ class Gateway final : public shell::Service {
   Result<void> check_served(const Policy& policy) const override;
   shell::Holds holds(const Policy& policy, std::string_view clause) const override;
   Isolation isolation() const override { return Isolation::kNone; }  // somebody's own, and nothing asks it
-  Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy) const override;
-  Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id) const override;
+  Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
+  Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
   Result<bool> kill(const std::string& id) const override;
   Result<void> pause(const std::string& id) const override;
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const override;

@@ -1,7 +1,5 @@
 #include "remote/aliyun/rpc.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -19,6 +17,7 @@
 #include "remote/address.h"
 #include "remote/aliyun/address.h"
 #include "remote/aliyun/wire.h"
+#include "remote/retry.h"
 
 namespace belljar::remote::aliyun {
 
@@ -44,16 +43,6 @@ const char* next_of(Code code) noexcept {
 }
 
 }  // namespace
-
-Result<void> wait_for(std::chrono::milliseconds time, int cancel_fd) {
-  const auto until = Clock::now() + time;
-  pollfd cancel{.fd = cancel_fd, .events = POLLIN, .revents = 0};
-  for (auto left = time; left > 0ms; left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now())) {
-    if (::poll(&cancel, 1, static_cast<int>(std::min<std::chrono::milliseconds>(left, 60s).count())) > 0)
-      return Error(Code::kCanceled, "the request was cancelled");
-  }
-  return {};
-}
 
 std::optional<std::chrono::milliseconds> pause_before(int turn, const http::Reply& reply, Clock::time_point deadline) {
   if (turn >= kTries) return {};
@@ -97,7 +86,7 @@ Result<Answer> Rpc::ask(std::string_view action, Fields fields, Repeat repeat, s
     asked.only_once = repeat == Repeat::kOnlyRefused;
     const auto reply = http_.ask(std::move(asked), cancel_fd);
     if (!reply)
-      return Error(reply.error().code(), "cannot reach the AgentBay service")
+      return Error(code_unheard(reply.error()), "cannot reach the AgentBay service")
           .reason(reply.error().reason())
           .next("check the network and AGENTBAY_ENDPOINT");
     Answer answer = BELLJAR_TRY(parse_answer(reply->status, reply->body));

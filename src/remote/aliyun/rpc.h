@@ -23,9 +23,6 @@ enum class Repeat {
 
 using WallClock = std::function<std::chrono::system_clock::time_point()>;
 
-// kCanceled, `cancel_fd` (-1: none) became readable meanwhile.
-Result<void> wait_for(std::chrono::milliseconds time, int cancel_fd);
-
 // How long to wait before try number `turn` (from 1) is repeated: what the service asks for, or longer each time. nullopt: not in
 // the time that is left, or not any more.
 std::optional<std::chrono::milliseconds> pause_before(int turn, const http::Reply& reply, http::Clock::time_point deadline);

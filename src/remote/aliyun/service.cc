@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/random.h"
 #include "belljar/aliyun.h"
+#include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
@@ -22,6 +23,7 @@
 #include "remote/aliyun/session.h"
 #include "remote/aliyun/wire.h"
 #include "remote/json.h"
+#include "remote/retry.h"
 #include "remote/shell/machine.h"
 
 namespace belljar::remote::aliyun {
@@ -37,11 +39,12 @@ constexpr char kTag[] = "belljar";  // the label of what we made
 // Longer each time, up to `most`.
 class Pace {
  public:
-  Pace(milliseconds most, milliseconds within) : most_(most), deadline_(Clock::now() + within) {}
-  // False: no time is left.
-  bool next() {
+  Pace(milliseconds most, milliseconds within, CancelToken cancel = {})
+      : most_(most), deadline_(Clock::now() + within), cancel_(std::move(cancel)) {}
+  // False: no time is left. Errors: kCanceled.
+  Result<bool> next() {
     if (Clock::now() + pause_ >= deadline_) return false;
-    (void)wait_for(pause_, -1);
+    BELLJAR_CHECK(wait_for(pause_, cancel_.fd()));
     pause_ = std::min(pause_ * 3 / 2, most_);
     return true;
   }
@@ -49,6 +52,7 @@ class Pace {
  private:
   milliseconds pause_ = 250ms, most_;
   Clock::time_point deadline_;
+  CancelToken cancel_;
 };
 
 std::string named(const char* what, const std::string& id) { return format("cannot {} the session {}", what, belljar::quoted(id)); }
@@ -147,7 +151,7 @@ Fields AgentBay::wanted(const std::string& tag) const {
   return fields;
 }
 
-Result<std::shared_ptr<const shell::Machine>> AgentBay::create(const Policy& /*policy*/) const {
+Result<std::shared_ptr<const shell::Machine>> AgentBay::create(const Policy& /*policy*/, const CancelToken& cancel) const {
   const std::string tag = random_hex(16);
   const std::string what = format("cannot create a session of the image {}", belljar::quoted(options_.image_id));
   const auto answer = rpc_.ask("CreateMcpSession", wanted(tag), Repeat::kOnlyRefused);
@@ -159,7 +163,7 @@ Result<std::shared_ptr<const shell::Machine>> AgentBay::create(const Policy& /*p
   }
   auto granted = parse_granted(answer->data);
   if (!granted) return sweep(tag, granted.error());
-  if (const auto ready = await_contexts(granted->id); !ready) return abandon(granted->id, ready.error());
+  if (const auto ready = await_contexts(granted->id, cancel); !ready) return abandon(granted->id, ready.error());
   return std::make_shared<const Session>(rpc_, *std::move(granted), options_.idle_release);
 }
 
@@ -187,10 +191,10 @@ Error AgentBay::sweep(const std::string& tag, const Error& why) const {
 }
 
 // As the service's own clients do: until every context is there or failed. A failed one is an error here, where they go on.
-Result<void> AgentBay::await_contexts(const std::string& id) const {
+Result<void> AgentBay::await_contexts(const std::string& id, const CancelToken& cancel) const {
   if (options_.contexts.empty()) return {};
   const std::string what = "cannot load the contexts of the session";
-  for (Pace pace(5s, options_.settle_timeout);;) {
+  for (Pace pace(5s, options_.settle_timeout, cancel);;) {
     const Answer answer = BELLJAR_TRY(rpc_.call("GetContextInfo", {{"SessionId", id}}, Repeat::kAlways, what));
     const Json items = answer.data.contains("ContextStatus") ? unwrapped(answer.data["ContextStatus"]) : Json();
     std::size_t there = 0;
@@ -203,7 +207,7 @@ Result<void> AgentBay::await_contexts(const std::string& id) const {
       if (status == "Success") ++there;
     }
     if (there == options_.contexts.size()) return {};
-    if (!pace.next())
+    if (!BELLJAR_TRY(pace.next()))
       return Error(Code::kDeadlineExceeded, what).reason("they are not there in time").next("set a longer settle_timeout");
   }
 }
@@ -213,32 +217,33 @@ Result<Answer> AgentBay::find(const std::string& id, const std::string& what) co
 }
 
 Result<Answer> AgentBay::await_status(const std::string& id, std::string_view wanted, std::string_view meanwhile,
-                                      const std::string& what) const {
-  for (Pace pace(2s, options_.settle_timeout);;) {
+                                      const std::string& what, const CancelToken& cancel) const {
+  for (Pace pace(2s, options_.settle_timeout, cancel);;) {
     Answer answer = BELLJAR_TRY(find(id, what));
     const std::string status = text_in(answer.data, "Status");
     if (status == wanted) return answer;
     if (status != meanwhile)
       return Error(Code::kFailedPrecondition, what).reason("its status is " + shown(status, {})).next("try again");
-    if (!pace.next()) return Error(Code::kDeadlineExceeded, what).reason(format("it is {} for too long", status)).next("try again");
+    if (!BELLJAR_TRY(pace.next()))
+      return Error(Code::kDeadlineExceeded, what).reason(format("it is {} for too long", status)).next("try again");
   }
 }
 
-Result<Answer> AgentBay::resume(const std::string& id, const std::string& what) const {
+Result<Answer> AgentBay::resume(const std::string& id, const std::string& what, const CancelToken& cancel) const {
   BELLJAR_CHECK(rpc_.call("ResumeSessionAsync", {{"SessionId", id}}, Repeat::kOnlyRefused, what));
-  return await_status(id, "RUNNING", "RESUMING", what);
+  return await_status(id, "RUNNING", "RESUMING", what, cancel);
 }
 
-Result<std::shared_ptr<const shell::Machine>> AgentBay::connect(const std::string& id) const {
+Result<std::shared_ptr<const shell::Machine>> AgentBay::connect(const std::string& id, const CancelToken& cancel) const {
   const std::string what = named("connect to", id);
   Answer answer = BELLJAR_TRY(find(id, what));
   std::string status = text_in(answer.data, "Status");
   if (status == "PAUSING") {
-    BELLJAR_TRY(await_status(id, "PAUSED", status, what));
+    BELLJAR_TRY(await_status(id, "PAUSED", status, what, cancel));
     status = "PAUSED";
   }
-  if (status == "PAUSED") answer = BELLJAR_TRY(resume(id, what));
-  else if (status == "RESUMING") answer = BELLJAR_TRY(await_status(id, "RUNNING", status, what));
+  if (status == "PAUSED") answer = BELLJAR_TRY(resume(id, what, cancel));
+  else if (status == "RESUMING") answer = BELLJAR_TRY(await_status(id, "RUNNING", status, what, cancel));
   else if (is_over(answer.data) || status == "DELETING")
     return Error(Code::kNotFound, what).reason("its status is " + status).next("check the id of the session");
   return std::make_shared<const Session>(rpc_, BELLJAR_TRY(parse_granted(answer.data)), options_.idle_release);
@@ -256,7 +261,7 @@ Result<bool> AgentBay::kill(const std::string& id) const {
     if (seen && (is_gone(*seen) || (seen->success && is_over(seen->data)))) return true;
     if (!seen) last = seen.error().reason();
     else last = seen->success ? "its status is " + shown(text_in(seen->data, "Status"), {}) : rpc_.refused(*seen, what).reason();
-    if (!pace.next())
+    if (!BELLJAR_TRY(pace.next()))
       return Error(Code::kDeadlineExceeded, what).reason("it is not gone in time: " + last).next("look again later");
   }
 }
@@ -271,7 +276,7 @@ Result<void> AgentBay::pause(const std::string& id) const {
         .reason(refusal.reason())
         .next("ask Aliyun to open pausing for the account, or use another on_stop");
   }
-  BELLJAR_TRY(await_status(id, "PAUSED", "PAUSING", what));
+  BELLJAR_TRY(await_status(id, "PAUSED", "PAUSING", what, {}));
   return {};
 }
 

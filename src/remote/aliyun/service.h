@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "belljar/aliyun.h"
+#include "belljar/cancel.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "remote/aliyun/rpc.h"
@@ -29,8 +30,8 @@ class AgentBay final : public shell::Service {
   std::string host() const override;
   Result<void> check_served(const Policy& policy) const override;
   shell::Holds holds(const Policy& policy, std::string_view clause) const override;
-  Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy) const override;
-  Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id) const override;
+  Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
+  Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
   Result<bool> kill(const std::string& id) const override;
   Result<void> pause(const std::string& id) const override;
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const override;
@@ -38,16 +39,16 @@ class AgentBay final : public shell::Service {
  private:
   Fields wanted(const std::string& tag) const;
   Result<Granted> made(const Answer& answer) const;
-  Result<void> await_contexts(const std::string& id) const;
+  Result<void> await_contexts(const std::string& id, const CancelToken& cancel) const;
   // Ends what was made and cannot be used: `why`, and where it lives on, its id as well.
   Error abandon(const std::string& id, const Error& why) const;
   // After a create whose answer is lost: ends what carries its tag. `why`, and where nobody can say, the tag as well.
   Error sweep(const std::string& tag, const Error& why) const;
   Result<Answer> find(const std::string& id, const std::string& what) const;
   // Until the session is `wanted`, while it is `meanwhile`: what the service says of it then.
-  Result<Answer> await_status(const std::string& id, std::string_view wanted, std::string_view meanwhile,
-                              const std::string& what) const;
-  Result<Answer> resume(const std::string& id, const std::string& what) const;
+  Result<Answer> await_status(const std::string& id, std::string_view wanted, std::string_view meanwhile, const std::string& what,
+                              const CancelToken& cancel) const;
+  Result<Answer> resume(const std::string& id, const std::string& what, const CancelToken& cancel) const;
 
   Rpc rpc_;
   AliyunOptions options_;

@@ -19,6 +19,7 @@
 #include "remote/aliyun/tools.h"
 #include "remote/aliyun/wire.h"
 #include "remote/json.h"
+#include "remote/retry.h"
 #include "remote/shell/machine.h"
 #include "runtime/json.h"
 
@@ -110,7 +111,7 @@ Result<Content> SessionTools::call_directly(Way way, const std::string& tool, co
     request.headers = {"Content-Type: application/json", "X-Access-Token: " + way.token};
     request.most_reply = kMostAnswer;
     const auto reply = rpc_.http().ask(std::move(request), cancel_fd);
-    if (!reply) return Error(reply.error().code(), kWhat).reason(reply.error().reason()).next("check the network");
+    if (!reply) return Error(code_unheard(reply.error()), kWhat).reason(reply.error().reason()).next("check the network");
     if (reply->status / 100 == 2) return parse_direct(reply->body);
     if (reply->status != 429) return refused(reply->status, way.token);
     const auto pause = pause_before(turn, *reply, deadline);

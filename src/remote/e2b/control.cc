@@ -14,6 +14,7 @@
 
 #include "base/format.h"
 #include "base/random.h"
+#include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "http/client.h"
@@ -87,7 +88,7 @@ Code code_of_status(long status) noexcept {
     case 507:
       return Code::kResourceExhausted;
     default:
-      return status >= 500 ? Code::kUnavailable : Code::kUnknown;
+      return status >= 500 || status == 408 ? Code::kUnavailable : Code::kUnknown;
   }
 }
 
@@ -103,15 +104,19 @@ std::int64_t Control::seconds_of(std::chrono::milliseconds lifetime) const {
   return std::max<std::int64_t>(std::chrono::ceil<std::chrono::seconds>(std::max(lifetime, least_)).count(), 1);
 }
 
-Result<http::Reply> Control::ask_either(const char* method, const std::string& rest, const std::string& body, Times times) const {
-  http::Reply reply = BELLJAR_TRY(ask(method, "/sandboxes" + rest, body, times));
+Result<http::Reply> Control::ask_either(const char* method, const std::string& rest, const std::string& body, Times times,
+                                        const CancelToken& cancel) const {
+  http::Reply reply = BELLJAR_TRY(ask(method, "/sandboxes" + rest, body, times, cancel));
   if (reply.status != 404 && reply.status != 405) return reply;
   // A service that knows the path and not the template says 404 there, too: its words are the ones to tell.
-  http::Reply other = BELLJAR_TRY(ask(method, "/v2/sandboxes" + rest, body, times));
-  return other.status == 404 || other.status == 405 ? std::move(reply) : std::move(other);
+  http::Reply other = BELLJAR_TRY(ask(method, "/v2/sandboxes" + rest, body, times, cancel));
+  // 405 is said of a path that is not there.
+  const bool first = other.status == 405 || (other.status == 404 && reply.status == 404);
+  return first ? std::move(reply) : std::move(other);
 }
 
-Result<http::Reply> Control::ask(const char* method, const std::string& path, const std::string& body, Times times) const {
+Result<http::Reply> Control::ask(const char* method, const std::string& path, const std::string& body, Times times,
+                                 const CancelToken& cancel) const {
   const auto deadline = Clock::now() + patience_;
   // 503 does not say that none was made; 429 does.
   const bool creates = times == Times::kOnce;
@@ -127,7 +132,7 @@ Result<http::Reply> Control::ask(const char* method, const std::string& path, co
           .reason(reply.error().reason())
           .next("check the network, E2B_API_URL and E2B_DOMAIN");
     const bool again = reply->status == 429 || (reply->status == 503 && !creates);
-    if (!again || turn == kTries || !rest(turn, *reply, deadline)) return reply;
+    if (!again || turn == kTries || !BELLJAR_TRY(wait_before_retry(turn, *reply, deadline, cancel.fd()))) return reply;
   }
 }
 
@@ -163,9 +168,10 @@ Result<Granted> Control::create(const Wanted& wanted) const {
   json["metadata"] = wanted.metadata;
   json["metadata"][kTag] = tag;
   if (!wanted.variables.empty()) json["envVars"] = wanted.variables;
-  const auto reply = ask_either("POST", "", dump(json), Times::kOnce);
+  const auto reply = ask_either("POST", "", dump(json), Times::kOnce, wanted.cancel);
+  if (!reply && reply.error().code() == Code::kCanceled) return reply.error();  // between tries: it was told that none was made
   if (!reply) return lost(tag, reply.error());
-  if (reply->status == 201 || reply->status == 200) {
+  if (reply->status / 100 == 2) {
     auto made = granted(*reply);
     if (made) return made;
     const std::string id = id_in(*reply);
@@ -201,10 +207,10 @@ Error Control::abandon(const std::string& id, const Error& why) const {
       .next(format("end the sandbox {}, which could not be ended from here", belljar::quoted(id)));
 }
 
-Result<Granted> Control::connect(const std::string& id, std::chrono::milliseconds lifetime) const {
-  const http::Reply reply =
-      BELLJAR_TRY(ask("POST", "/sandboxes/" + http::url_escaped(id) + "/connect", dump({{"timeout", seconds_of(lifetime)}})));
-  if (reply.status == 201 || reply.status == 200) return granted(reply);
+Result<Granted> Control::connect(const std::string& id, std::chrono::milliseconds lifetime, const CancelToken& cancel) const {
+  const http::Reply reply = BELLJAR_TRY(ask_either("POST", "/" + http::url_escaped(id) + "/connect",
+                                                   dump({{"timeout", seconds_of(lifetime)}}), Times::kAgain, cancel));
+  if (reply.status / 100 == 2) return granted(reply);
   return refused(reply, format("cannot connect to the sandbox {}", belljar::quoted(id)));
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "belljar/cancel.h"
 #include "belljar/e2b.h"
 #include "belljar/result.h"
 #include "http/client.h"
@@ -24,6 +25,7 @@ struct Wanted {
   std::chrono::milliseconds lifetime;
   std::map<std::string, std::string> metadata, variables;  // but for the tag
   bool internet = false;
+  CancelToken cancel;  // ends the waiting between tries, no request
 };
 
 class Control {
@@ -36,9 +38,9 @@ class Control {
 
   // Errors, of all: kUnauthenticated; kNotFound; kResourceExhausted; kUnavailable; kDeadlineExceeded; kDataLoss, the answer makes
   // no sense. What the service asks to try again (429; 503, but for create) is tried again within the patience. A create whose
-  // answer is lost is looked for by a tag in its metadata, and ended.
+  // answer is lost is looked for by a tag in its metadata, and ended. kCanceled, while it waits between tries.
   Result<Granted> create(const Wanted& wanted) const;
-  Result<Granted> connect(const std::string& id, std::chrono::milliseconds lifetime) const;
+  Result<Granted> connect(const std::string& id, std::chrono::milliseconds lifetime, const CancelToken& cancel) const;
   // Ends a sandbox that was made and cannot be used: `why`, and where it lives on, its id as well.
   Error abandon(const std::string& id, const Error& why) const;
   Result<bool> kill(const std::string& id) const;   // false: there is none
@@ -48,9 +50,11 @@ class Control {
  private:
   // A create is never sent twice, whatever became of it.
   enum class Times { kAgain, kOnce };
-  Result<http::Reply> ask(const char* method, const std::string& path, const std::string& body, Times times = Times::kAgain) const;
+  Result<http::Reply> ask(const char* method, const std::string& path, const std::string& body, Times times = Times::kAgain,
+                          const CancelToken& cancel = {}) const;
   // Below /sandboxes, and where the service does not know that, below /v2/sandboxes.
-  Result<http::Reply> ask_either(const char* method, const std::string& rest, const std::string& body, Times times) const;
+  Result<http::Reply> ask_either(const char* method, const std::string& rest, const std::string& body, Times times,
+                                 const CancelToken& cancel = {}) const;
   Error lost(const std::string& tag, const Error& why) const;
   std::int64_t seconds_of(std::chrono::milliseconds lifetime) const;
   Result<Granted> granted(const http::Reply& reply) const;

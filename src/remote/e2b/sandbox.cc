@@ -1,10 +1,8 @@
 #include "remote/e2b/sandbox.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -79,14 +77,25 @@ RemoteSandbox::RemoteSandbox(SandboxConfig config, E2bOptions options, std::stri
   variables_ = variables_elsewhere(config_);
 }
 
-RemoteSandbox::~RemoteSandbox() { (void)stop(); }
+RemoteSandbox::~RemoteSandbox() {
+  if (owner_.is_this()) {
+    (void)RemoteSandbox::stop();
+    return;
+  }
+  // In a forked child: the machine is the parent's, and so is what its connections hold of TLS.
+  abandon(running_);
+  abandon(unended_);
+  abandon(http_);
+}
 
 EnforcementReport RemoteSandbox::enforcement() const {
+  if (!owner_.is_this()) return {};
   const std::lock_guard lock(mutex_);
   return enforcement_;
 }
 
 std::string RemoteSandbox::sandbox_id() const {
+  if (!owner_.is_this()) return {};
   const std::lock_guard lock(mutex_);
   return remote_id_;
 }
@@ -113,20 +122,23 @@ Result<Control> RemoteSandbox::find_service() {
 }
 
 Result<Granted> RemoteSandbox::enter(const Control& control) {
-  if (const std::string before = sandbox_id(); !before.empty()) return control.connect(before, options_.lifetime);
+  if (const std::string before = sandbox_id(); !before.empty()) return control.connect(before, options_.lifetime, config_.cancel);
   return control.create({.template_id = options_.template_id,
                          .lifetime = options_.lifetime,
                          .metadata = options_.metadata,
                          .variables = {},
-                         .internet = config_.policy.network.mode != NetMode::kNone});
+                         .internet = config_.policy.network.mode != NetMode::kNone,
+                         .cancel = config_.cancel});
 }
 
 Result<void> RemoteSandbox::start() {
+  BELLJAR_CHECK(owner_.check());  // before the locks: a thread of the parent may hold them here
   const std::lock_guard one(starting_);
   {
     const std::lock_guard lock(mutex_);
     if (running_ != nullptr) return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
   }
+  BELLJAR_CHECK(session::check_not_cancelled(config_.cancel));
   Control control = BELLJAR_TRY(find_service());
   const bool made = sandbox_id().empty();
   Granted granted = BELLJAR_TRY(enter(control));
@@ -135,7 +147,9 @@ Result<void> RemoteSandbox::start() {
       std::make_shared<Core>(Envd(http_, std::move(granted), control.address().api_key, options_.user, options_.request_timeout),
                              workspace_, random_hex(8));
   RemoteFiles files(core);
-  if (const auto there = files.make_workspace(); !there) {
+  auto there = session::check_not_cancelled(config_.cancel);
+  if (there) there = files.make_workspace();
+  if (!there) {
     return made ? control.abandon(remote, there.error()) : there.error();
   }
   unended_ = nullptr;  // it runs again
@@ -156,6 +170,7 @@ RemoteSandbox::RunningPtr RemoteSandbox::leave() {
 }
 
 Result<void> RemoteSandbox::stop() {
+  BELLJAR_CHECK(owner_.check());
   const std::lock_guard one(starting_);
   if (RunningPtr left = leave()) unended_ = std::move(left);
   if (unended_ == nullptr) return {};
@@ -176,6 +191,7 @@ Result<void> RemoteSandbox::stop() {
 }
 
 Result<bool> RemoteSandbox::kill() {
+  BELLJAR_CHECK(owner_.check());
   const std::lock_guard one(starting_);
   RunningPtr alive = leave();
   if (alive == nullptr) alive = unended_;
@@ -196,12 +212,14 @@ Result<void> RemoteSandbox::set_timeout(std::chrono::milliseconds lifetime) {
 }
 
 Result<RemoteSandbox::RunningPtr> RemoteSandbox::running() const {
+  BELLJAR_CHECK(owner_.check());
   const std::lock_guard lock(mutex_);
   if (running_ == nullptr) return not_running("it was not started, or it was stopped");
   return running_;
 }
 
 Result<void> RemoteSandbox::health() {
+  BELLJAR_CHECK(owner_.check());
   const auto alive = running();
   if (!alive) return Error(Code::kUnavailable, alive.error().what()).reason(alive.error().reason());
   return (*alive)->core->envd().health();

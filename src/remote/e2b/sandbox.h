@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/owner.h"
 #include "belljar/e2b.h"
 #include "http/client.h"
 #include "remote/e2b/control.h"
@@ -72,6 +73,7 @@ class RemoteSandbox final : public E2bSandbox {
   RunningPtr running_;             // guarded by mutex_
   std::string remote_id_;          // guarded by mutex_; what start() goes back to
   EnforcementReport enforcement_;  // guarded by mutex_
+  const OwningProcess owner_;
 };
 
 }  // namespace belljar::remote::e2b

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
@@ -78,11 +79,13 @@ class Service {
 
   // A sandbox that runs; returns when commands can be run. What was made and cannot be used is ended, or named in the error.
   // A create is at most once: tried again only when nothing can have been made. Errors: kUnauthenticated; kNotFound, no such image;
-  // kResourceExhausted; kUnavailable; kDeadlineExceeded; kDataLoss.
-  virtual Result<std::shared_ptr<const Machine>> create(const Policy& policy) const = 0;
-  virtual Result<std::shared_ptr<const Machine>> connect(const std::string& id) const = 0;  // to one that runs or is paused
-  virtual Result<bool> kill(const std::string& id) const = 0;                               // false: there is none
-  virtual Result<void> pause(const std::string& id) const = 0;                              // kUnimplemented: the service cannot
+  // kResourceExhausted; kUnavailable; kDeadlineExceeded; kDataLoss; kCanceled, `cancel` came while it was waited for (never in the
+  // middle of a request, whose answer says what there is to end).
+  virtual Result<std::shared_ptr<const Machine>> create(const Policy& policy, const CancelToken& cancel) const = 0;
+  // To one that runs or is paused.
+  virtual Result<std::shared_ptr<const Machine>> connect(const std::string& id, const CancelToken& cancel) const = 0;
+  virtual Result<bool> kill(const std::string& id) const = 0;   // false: there is none
+  virtual Result<void> pause(const std::string& id) const = 0;  // kUnimplemented: the service cannot
   virtual Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const = 0;
 };
 

@@ -65,14 +65,25 @@ ShellSandbox::ShellSandbox(std::shared_ptr<Service> service, SandboxConfig confi
   if (!options_.on_stop) options_.on_stop = options_.sandbox_id.empty() ? CloudOnStop::kKill : CloudOnStop::kLeave;
 }
 
-ShellSandbox::~ShellSandbox() { (void)ShellSandbox::stop(); }
+ShellSandbox::~ShellSandbox() {
+  if (owner_.is_this()) {
+    (void)ShellSandbox::stop();
+    return;
+  }
+  // In a forked child: the machine is the parent's, and so is what its connections hold of TLS.
+  belljar::abandon(running_);
+  belljar::abandon(unended_);
+  belljar::abandon(service_);
+}
 
 EnforcementReport ShellSandbox::enforcement() const {
+  if (!owner_.is_this()) return {};
   const std::lock_guard lock(mutex_);
   return enforcement_;
 }
 
 std::string ShellSandbox::sandbox_id() const {
+  if (!owner_.is_this()) return {};
   const std::lock_guard lock(mutex_);
   return remote_id_;
 }
@@ -99,8 +110,11 @@ Result<void> ShellSandbox::check() {
 
 Result<std::shared_ptr<const Machine>> ShellSandbox::enter() const {
   const std::string before = sandbox_id();
-  if (before.empty()) return service_->create(config_.policy);
-  auto machine = BELLJAR_TRY(service_->connect(before));
+  if (before.empty()) return service_->create(config_.policy, config_.cancel);
+  auto connected = service_->connect(before, config_.cancel);
+  if (!connected && connected.error().code() == Code::kCanceled)
+    return Error(connected.error()).next(format("it may have been resumed, and run on: pause or end {}", belljar::quoted(before)));
+  auto machine = BELLJAR_TRY(std::move(connected));
   if (options_.lifetime) BELLJAR_CHECK(service_->set_timeout(before, *options_.lifetime));
   return machine;
 }
@@ -113,17 +127,21 @@ Error ShellSandbox::abandon(const std::string& remote, Error error) const {
 }
 
 Result<void> ShellSandbox::start() {
+  BELLJAR_CHECK(owner_.check());  // before the locks: a thread of the parent may hold them here
   const std::lock_guard one(starting_);
   {
     const std::lock_guard lock(mutex_);
     if (running_ != nullptr) return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
   }
+  BELLJAR_CHECK(session::check_not_cancelled(config_.cancel));
   BELLJAR_CHECK(check());
   const bool made = sandbox_id().empty();
   const auto machine = BELLJAR_TRY(enter());
   const std::string remote = machine->id();
   auto core = std::make_shared<Core>(machine, workspace_, random_hex(8), options_.request_timeout);
-  if (const auto settled = core->settle(); !settled) {
+  auto settled = session::check_not_cancelled(config_.cancel);
+  if (settled) settled = core->settle();
+  if (!settled) {
     if (made) return abandon(remote, settled.error());
     core->clear();
     return settled.error();
@@ -146,6 +164,7 @@ ShellSandbox::RunningPtr ShellSandbox::leave() {
 }
 
 Result<void> ShellSandbox::stop() {
+  BELLJAR_CHECK(owner_.check());
   const std::lock_guard one(starting_);
   if (RunningPtr left = leave()) unended_ = std::move(left);
   if (unended_ == nullptr) return {};
@@ -165,6 +184,7 @@ Result<void> ShellSandbox::stop() {
 }
 
 Result<bool> ShellSandbox::kill() {
+  BELLJAR_CHECK(owner_.check());
   const std::lock_guard one(starting_);
   if (RunningPtr left = leave()) unended_ = std::move(left);
   const std::string remote = sandbox_id();
@@ -183,12 +203,14 @@ Result<void> ShellSandbox::set_timeout(std::chrono::milliseconds lifetime) {
 }
 
 Result<ShellSandbox::RunningPtr> ShellSandbox::running() const {
+  BELLJAR_CHECK(owner_.check());
   const std::lock_guard lock(mutex_);
   if (running_ == nullptr) return not_running("it was not started, or it was stopped");
   return running_;
 }
 
 Result<void> ShellSandbox::health() {
+  BELLJAR_CHECK(owner_.check());
   const auto alive = running();
   if (!alive) return Error(Code::kUnavailable, alive.error().what()).reason(alive.error().reason());
   return (*alive)->core->machine().health();

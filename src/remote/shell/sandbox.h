@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/owner.h"
 #include "belljar/cloud.h"
 #include "remote/shell/core.h"
 #include "remote/shell/files.h"
@@ -87,6 +88,7 @@ class ShellSandbox : public CloudSandbox {
   RunningPtr running_;             // guarded by mutex_
   std::string remote_id_;          // guarded by mutex_; what start() goes back to
   EnforcementReport enforcement_;  // guarded by mutex_
+  const OwningProcess owner_;
 };
 
 }  // namespace belljar::remote::shell

@@ -19,7 +19,8 @@ namespace {
 //
 // keep: one stream, into files that are named by the offset of their first byte. At most nine of at most 4 MiB each wait for
 // being read, then it stops, and with it, by the pipe, the command. Of what was `left` all is dropped.
-// feed: pieces of stdin, i.0, i.1 ..., each once; `at` is the next. It alone holds the pipe's end for writing.
+// feed: pieces of stdin, i.0, i.1 ..., each once; `at` is the next. It alone holds the pipe's end for writing. While it `feeds`
+// a piece the status waits, that what the command read last counts as taken; but not for long: what it left may hold the pipe.
 // clock: nobody outside is needed for a timeout. `late` says that it was one.
 // An open of a FIFO that has to wait may fail with EINTR: so the other ends are open before.
 // drained: the command has ended, what it wrote has been read. A process that it left may hold the pipe: then a reader that sleeps
@@ -50,9 +51,10 @@ exec 8<&- 7<>wake
 n=0
 while :; do
 while [ -e "i.$n" ]; do
-cat "i.$n" >&9 || { : >broken; return; }
+: >feeds
+cat "i.$n" >&9 || { : >broken; rm -f feeds; return; }
 echo $((n+1)) >at.new && mv at.new at
-rm -f "i.$n"
+rm -f "i.$n" feeds
 n=$((n+1))
 done
 [ -e closed ] && [ ! -e "i.$n" ] && return
@@ -92,6 +94,8 @@ until drained o && drained e || [ -e left ] || [ $t -gt 6000 ]; do
 [ $t -gt 1500 ] && [ ! -e o.full ] && [ ! -e e.full ] && break
 sleep 0.02; t=$((t+1))
 done
+t=0
+while [ -e feeds ] && [ $t -lt 100 ]; do sleep 0.02; t=$((t+1)); done
 echo "$c" >status.new && mv status.new status
 [ -e left ] && cd .. && rm -rf "$OLDPWD"
 kill 0
@@ -191,7 +195,11 @@ at=0
 [ -e at ] && read -r at <at
 [ "$at" -gt "$1" ] && { echo taken; exit; }
 [ -e broken ] && { echo broken; exit; }
-[ -e status ] && { echo ended; exit; }
+[ -e status ] && {
+[ -e at ] && read -r at <at
+[ "$at" -gt "$1" ] && echo taken || echo ended
+exit
+}
 [ $t -ge "$2" ] && { echo waiting; exit; }
 if [ $t -lt 60 ]; then sleep 0.01; t=$((t+12)); else sleep 0.05; t=$((t+55)); fi
 done
@@ -228,10 +236,11 @@ const std::vector<Helper>& helpers() {
 // exec looks a program up in PATH and keeps its name, as execvp(3). It fails in three ways: dash and busybox exit through the trap,
 // bash with execfail goes on; `failed` says that what stands in stderr is the shell's, not the command's.
 std::string go_script(const Command& command, const std::string& cwd, bool stdin_file, bool piped) {
-  std::string script = "[ -z \"$BASH_VERSION\" ] || shopt -s execfail\nd=$PWD\nexec 2>/dev/null\necho $$ >pid\n";
-  // Nothing of what ended before it began begins.
-  script += "[ -e stop ] && kill -9 $$\n";
+  std::string script = "[ -z \"$BASH_VERSION\" ] || shopt -s execfail\nd=$PWD\nexec 2>/dev/null\n";
+  // Before its pid is known, and with it that it began: what is written to a pipe that nobody has opened would be lost.
   if (stdin_file || piped) script += "exec <in\n";
+  // Nothing of what ended before it began begins.
+  script += "echo $$ >pid\n[ -e stop ] && kill -9 $$\n";
   script += "cd " + word(cwd) + " || { if [ -d " + word(cwd) + " ]; then echo closed; elif [ -e " + word(cwd) +
             " ]; then echo file; else echo missing; fi >\"$d/failed\"; exit 125; }\n";
   std::string prefix;

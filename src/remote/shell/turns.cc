@@ -18,10 +18,20 @@ namespace {
 
 constexpr unsigned kLooksShare = 4;  // every fourth turn is a look's, however many begin
 
+bool is_cancelled(int cancel_fd) noexcept {
+  pollfd cancel{.fd = cancel_fd, .events = POLLIN, .revents = 0};
+  return cancel_fd >= 0 && ::poll(&cancel, 1, 0) > 0;
+}
+
 }  // namespace
 
 Result<Turns::Turn> Turns::take(Kind kind, int cancel_fd) {
   std::deque<Waiter*>& queue = kind == Kind::kBegin ? begins_ : looks_;
+  const auto cancelled = [] {
+    return Error(Code::kCanceled, "cannot ask the service").reason("it was cancelled while others were asking");
+  };
+  // Here and behind the wait: what a cancel ends gives turns to those that wait, and they were cancelled before.
+  if (is_cancelled(cancel_fd)) return cancelled();
   Waiter waiter;
   {
     const std::lock_guard lock(mutex_);
@@ -48,9 +58,9 @@ Result<Turns::Turn> Turns::take(Kind kind, int cancel_fd) {
   }
   if (has) {
     Turn turn(*this);
-    if (fds[1].revents == 0) return turn;
+    if (!is_cancelled(cancel_fd)) return turn;
   }
-  return Error(Code::kCanceled, "cannot ask the service").reason("it was cancelled while others were asking");
+  return cancelled();
 }
 
 void Turns::give() noexcept {

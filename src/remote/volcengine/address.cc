@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -27,11 +28,6 @@ constexpr std::array<std::pair<const char*, const char*>, 4> kKeyNames = {{{"VOL
                                                                            {"VOLC_ACCESSKEY", "VOLC_SECRETKEY"},
                                                                            {"VOLCENGINE_ACCESS_KEY", "VOLCENGINE_SECRET_KEY"}}};
 
-std::string variable(const Environment& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? std::string() : found->second;
-}
-
 Error half_a_key(std::string_view there, std::string_view missing) {
   return Error(Code::kInvalidArgument, "cannot use the Volcengine access key")
       .reason(format("there is {}, and no {}", there, missing))
@@ -45,8 +41,8 @@ Result<Keys> find_keys(const VolcengineOptions& options, const Environment& envi
                                : half_a_key("secret_access_key", "access_key_id");
   for (std::size_t i = 0; i < kKeyNames.size() && keys.id.empty(); ++i) {
     const auto& [id, secret] = kKeyNames.at(i);
-    keys.id = variable(environment, id);
-    keys.secret = variable(environment, secret);
+    keys.id = variable_of(environment, id);
+    keys.secret = variable_of(environment, secret);
     if (keys.id.empty() != keys.secret.empty()) return keys.id.empty() ? half_a_key(secret, id) : half_a_key(id, secret);
     if (!keys.id.empty())
       keys.token = first_of(options.session_token, environment, {"VOLC_SESSION_TOKEN", "VOLCENGINE_SESSION_TOKEN"});
@@ -65,7 +61,7 @@ Result<Keys> find_keys(const VolcengineOptions& options, const Environment& envi
 }
 
 // The gateway of AgentSDK, a private convention: it sends id and secret as headers, unsigned, to whatever is named.
-bool names_a_legacy_gateway(const Environment& environment) { return !variable(environment, "VOLCENGINE_ENDPOINT").empty(); }
+bool names_a_legacy_gateway(const Environment& environment) { return !variable_of(environment, "VOLCENGINE_ENDPOINT").empty(); }
 
 Result<std::string> find_function(const VolcengineOptions& options, const Environment& environment) {
   std::string id = first_of(options.function_id, environment, {"SANDBOX_APP_ID", "VEFAAS_FUNCTION_ID"});

@@ -18,6 +18,7 @@
 #include "http/client.h"
 #include "remote/base64.h"
 #include "remote/json.h"
+#include "remote/retry.h"
 #include "remote/shell/machine.h"
 #include "remote/volcengine/address.h"
 #include "remote/volcengine/envelope.h"
@@ -110,7 +111,7 @@ Result<http::Reply> AioMachine::ask(Ask what) const {
       continue;
     }
     if (!reply)
-      return Error(reply.error().code(), what.what)
+      return Error(what.once ? code_unheard(reply.error()) : reply.error().code(), what.what)
           .reason("the sandbox gave no answer: " + reply.error().reason())
           .next("check the network, and whether the sandbox still runs");
     // 429 says that nothing began.

@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/format.h"
+#include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "http/client.h"
@@ -51,7 +51,8 @@ bool is_of_session(const Json& sandbox, const std::string& session) {
 
 }  // namespace
 
-Result<Json> Control::call(const char* action, const Json& body, const std::string& what, Times times) const {
+Result<Json> Control::call(const char* action, const Json& body, const std::string& what, Times times,
+                           const CancelToken& cancel) const {
   const auto [service, version] = service_of(action);
   const std::string url = address_.url_of(service);
   Call call{.service = service,
@@ -72,13 +73,14 @@ Result<Json> Control::call(const char* action, const Json& body, const std::stri
                                   .deadline = deadline,
                                   .most_reply = kMostAnswer});
     if (!reply)
-      return Error(reply.error().code(), what)
+      return Error(code_unheard(reply.error()), what)
           .reason("Volcengine gave no answer: " + reply.error().reason())
           .next("check the network, and VOLCENGINE_API_URL");
     const auto refusal = find_refusal(*reply);
     const bool again =
         refusal && (asked_too_often(reply->status, refusal->code) || (times == Times::kMany && reply->status >= 500));
-    if (!again || turn == kTries || !rest(turn, *reply, deadline)) return parse_reply(*reply, what, address_.secrets());
+    if (!again || turn == kTries || !BELLJAR_TRY(wait_before_retry(turn, *reply, deadline, cancel.fd())))
+      return parse_reply(*reply, what, address_.secrets());
   }
 }
 
@@ -103,7 +105,7 @@ Result<std::string> Control::create(const Wanted& wanted) const {
   if (!wanted.image.empty()) body["InstanceImageInfo"] = {{"Image", wanted.image}};
   for (const auto& [name, value] : wanted.envs) body["Envs"].push_back({{"Key", name}, {"Value", value}});
   if (wanted.closed) body["NetworkRules"] = {{"AllowEgressAccess", false}};
-  const auto made = call("CreateSandbox", body, "cannot create a sandbox", Times::kOnce);
+  const auto made = call("CreateSandbox", body, "cannot create a sandbox", Times::kOnce, wanted.cancel);
   if (!made) return lost(wanted.session, made.error());
   std::string id = text_in(*made, "SandboxId");
   if (is_id(id)) return id;
@@ -117,18 +119,19 @@ Error Control::lost(const std::string& session, const Error& why) const {
   const Json body = {
       {"FunctionId", address_.function_id}, {"Metadata", {{"session", session}}}, {"PageNumber", 1}, {"PageSize", 100}};
   const auto found = call("ListSandboxes", body, "cannot list the sandboxes");
-  bool all_ended = found.has_value();
+  int listed = 0, ended = 0;  // none may be one that is still being made
   if (found) {
     for (const Json& sandbox : member(*found, "Sandboxes")) {
       if (!is_of_session(sandbox, session)) continue;
       const std::string id = text_in(sandbox, "Id");
-      all_ended = is_id(id) && kill(id) && all_ended;
+      ++listed;
+      if (is_id(id) && kill(id)) ++ended;
     }
   }
-  if (all_ended) return why;
+  if (listed > 0 && ended == listed) return why;
   return Error(why.code(), why.what())
       .reason(why.reason())
-      .next(format("end the sandbox with the metadata session={}, if there is one: it could not be looked for", session));
+      .next(format("check the network, and end the sandbox with the metadata session={} if there is one", session));
 }
 
 Error Control::abandon(const std::string& id, const Error& why) const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "http/client.h"
@@ -24,6 +25,7 @@ struct Wanted {
   bool closed = false;                       // no way out of it
   std::map<std::string, std::string> envs, metadata;
   std::string session;  // in its metadata, too: by which it is found when the answer is lost
+  CancelToken cancel;   // ends the waiting between tries, no request
 };
 
 class Control {
@@ -37,7 +39,7 @@ class Control {
 
   // Errors, of all: kUnauthenticated; kPermissionDenied; kNotFound; kInvalidArgument; kResourceExhausted; kUnavailable;
   // kDeadlineExceeded; kDataLoss, the answer makes no sense. What was refused because it was asked too often is tried again within
-  // the patience, and so is what failed over there, but for create.
+  // the patience, and so is what failed over there, but for create. kCanceled, while it waits between tries.
   Result<std::string> create(const Wanted& wanted) const;  // its id
   Result<Description> describe(const std::string& id) const;
   Result<bool> kill(const std::string& id) const;  // false: there is none
@@ -52,8 +54,8 @@ class Control {
 
  private:
   enum class Times { kMany, kOnce };
-  Result<nlohmann::json> call(const char* action, const nlohmann::json& body, const std::string& what,
-                              Times times = Times::kMany) const;
+  Result<nlohmann::json> call(const char* action, const nlohmann::json& body, const std::string& what, Times times = Times::kMany,
+                              const CancelToken& cancel = {}) const;
   Result<nlohmann::json> call_on(const char* action, const std::string& id, nlohmann::json more, const char* doing) const;
   Error lost(const std::string& session, const Error& why) const;
 

@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "base/format.h"
 #include "base/random.h"
+#include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
@@ -19,6 +19,7 @@
 #include "belljar/units.h"
 #include "belljar/volcengine.h"
 #include "http/client.h"
+#include "remote/retry.h"
 #include "remote/shell/machine.h"
 #include "remote/volcengine/address.h"
 #include "remote/volcengine/aio.h"
@@ -120,31 +121,33 @@ shell::Holds VefaasService::holds(const Policy& policy, std::string_view clause)
   return {Enforced::kNone, "", "the service has no such limit"};
 }
 
-Result<MachinePtr> VefaasService::create(const Policy& policy) const {
+Result<MachinePtr> VefaasService::create(const Policy& policy, const CancelToken& cancel) const {
   const std::string endpoint = BELLJAR_TRY(control_.find_endpoint());  // before anything costs money
   Wanted wanted{.lifetime = options_.lifetime,
                 .image = options_.image,
                 .closed = policy.network.mode == NetMode::kNone,
                 .envs = options_.envs,
                 .metadata = options_.metadata,
-                .session = random_hex(8)};
+                .session = random_hex(8),
+                .cancel = cancel};
   BELLJAR_CHECK(size(wanted, options_.instance_type, policy.limits));
   const std::string id = BELLJAR_TRY(control_.create(wanted));
-  auto machine = enter(id, endpoint, Fresh::kYes);
+  auto machine = enter(id, endpoint, Fresh::kYes, cancel);
   if (!machine) return control_.abandon(id, machine.error());
   return machine;
 }
 
-Result<MachinePtr> VefaasService::connect(const std::string& id) const {
+Result<MachinePtr> VefaasService::connect(const std::string& id, const CancelToken& cancel) const {
   if (!is_id(id)) return Error(Code::kInvalidArgument, format("no sandbox has the id {}", belljar::quoted(id)));
   const std::string endpoint = BELLJAR_TRY(control_.find_endpoint());
   const Description found = BELLJAR_TRY(control_.describe(id));
   BELLJAR_CHECK(check_found(found, policy_));
   if (found.state == Description::State::kPaused) BELLJAR_CHECK(control_.resume(id, options_.lifetime));
-  return enter(id, endpoint, Fresh::kNo);
+  return enter(id, endpoint, Fresh::kNo, cancel);
 }
 
-Result<Description> VefaasService::await_ready(const std::string& id, Clock::time_point until, Fresh fresh) const {
+Result<Description> VefaasService::await_ready(const std::string& id, Clock::time_point until, Fresh fresh,
+                                               const CancelToken& cancel) const {
   for (;;) {
     auto found = control_.describe(id);
     // One that was just made may not have come to every desk yet.
@@ -161,20 +164,21 @@ Result<Description> VefaasService::await_ready(const std::string& id, Clock::tim
           .reason(format("it is {} after {}", found ? belljar::quoted(found->status.substr(0, 40)) : "unknown",
                          to_string(options_.ready_within)))
           .next("try again, or wait longer (ready_within)");
-    std::this_thread::sleep_for(options_.ready_interval);
+    BELLJAR_CHECK(wait_for(options_.ready_interval, cancel.fd()));
   }
 }
 
-Result<MachinePtr> VefaasService::enter(const std::string& id, const std::string& endpoint, Fresh fresh) const {
+Result<MachinePtr> VefaasService::enter(const std::string& id, const std::string& endpoint, Fresh fresh,
+                                        const CancelToken& cancel) const {
   const auto until = Clock::now() + options_.ready_within;
-  BELLJAR_CHECK(await_ready(id, until, fresh));
+  BELLJAR_CHECK(await_ready(id, until, fresh, cancel));
   auto machine = std::make_shared<const AioMachine>(http_, control_.address(), endpoint, id, options_.request_timeout);
   for (;;) {
     const auto alive = machine->health();
     if (alive) return MachinePtr(std::move(machine));
     // The server inside may take longer than the instance.
     if (alive.error().code() != Code::kUnavailable || Clock::now() + options_.ready_interval >= until) return alive.error();
-    std::this_thread::sleep_for(options_.ready_interval);
+    BELLJAR_CHECK(wait_for(options_.ready_interval, cancel.fd()));
   }
 }
 
@@ -191,13 +195,13 @@ shell::Holds AioService::holds(const Policy& /*policy*/, std::string_view /*clau
   return {Enforced::kNone, "", "who started the container decides, and nothing here asks"};
 }
 
-Result<MachinePtr> AioService::create(const Policy& /*policy*/) const {
+Result<MachinePtr> AioService::create(const Policy& /*policy*/, const CancelToken& /*cancel*/) const {
   auto machine = std::make_shared<const AioMachine>(http_, address_, address_.endpoint, "", patience_);
   BELLJAR_CHECK(machine->health());
   return MachinePtr(std::move(machine));
 }
 
-Result<MachinePtr> AioService::connect(const std::string& /*id*/) const { return create({}); }
+Result<MachinePtr> AioService::connect(const std::string& /*id*/, const CancelToken& cancel) const { return create({}, cancel); }
 Result<bool> AioService::kill(const std::string& /*id*/) const { return not_ours("end"); }
 Result<void> AioService::pause(const std::string& /*id*/) const { return not_ours("pause"); }
 Result<void> AioService::set_timeout(const std::string& /*id*/, milliseconds /*lifetime*/) const {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "belljar/cancel.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/volcengine.h"
@@ -29,16 +30,18 @@ class VefaasService final : public shell::Service {
   std::string host() const override;
   Result<void> check_served(const Policy& policy) const override;
   shell::Holds holds(const Policy& policy, std::string_view clause) const override;
-  Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy) const override;
-  Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id) const override;
+  Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
+  Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
   Result<bool> kill(const std::string& id) const override { return control_.kill(id); }
   Result<void> pause(const std::string& id) const override { return control_.pause(id); }
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const override;
 
  private:
   enum class Fresh { kNo, kYes };
-  Result<Description> await_ready(const std::string& id, http::Clock::time_point until, Fresh fresh) const;
-  Result<std::shared_ptr<const shell::Machine>> enter(const std::string& id, const std::string& endpoint, Fresh fresh) const;
+  Result<Description> await_ready(const std::string& id, http::Clock::time_point until, Fresh fresh,
+                                  const CancelToken& cancel) const;
+  Result<std::shared_ptr<const shell::Machine>> enter(const std::string& id, const std::string& endpoint, Fresh fresh,
+                                                      const CancelToken& cancel) const;
 
   http::Client http_;
   Control control_;
@@ -57,8 +60,8 @@ class AioService final : public shell::Service {
   Result<void> check_served(const Policy& policy) const override;
   shell::Holds holds(const Policy& policy, std::string_view clause) const override;
   Isolation isolation() const override { return Isolation::kNone; }  // somebody's own, and nothing asks it
-  Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy) const override;
-  Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id) const override;
+  Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
+  Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
   Result<bool> kill(const std::string& id) const override;
   Result<void> pause(const std::string& id) const override;
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const override;

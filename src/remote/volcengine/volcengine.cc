@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "belljar/cancel.h"
 #include "belljar/cloud.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
@@ -48,11 +49,11 @@ class Late final : public remote::shell::Service {
     const Made made = make();
     return made ? (*made)->isolation() : Isolation::kNone;
   }
-  Result<std::shared_ptr<const remote::shell::Machine>> create(const Policy& policy) const override {
-    return BELLJAR_TRY(make())->create(policy);
+  Result<std::shared_ptr<const remote::shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override {
+    return BELLJAR_TRY(make())->create(policy, cancel);
   }
-  Result<std::shared_ptr<const remote::shell::Machine>> connect(const std::string& id) const override {
-    return BELLJAR_TRY(make())->connect(id);
+  Result<std::shared_ptr<const remote::shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override {
+    return BELLJAR_TRY(make())->connect(id, cancel);
   }
   Result<bool> kill(const std::string& id) const override { return BELLJAR_TRY(make())->kill(id); }
   Result<void> pause(const std::string& id) const override { return BELLJAR_TRY(make())->pause(id); }

@@ -114,6 +114,21 @@ TEST(MisbehavingEngine, APullThatFailsInTheMiddleOfASuccessHasFailed) {
   EXPECT_TRUE(engine.pull(options));
 }
 
+TEST(MisbehavingEngine, WhatToDoAboutAPullFitsItsFailure) {
+  FakeEngine fake;
+  const Engine engine = connect(fake);
+  ContainerOptions options;
+  options.image = "registry.test/tool:1";
+  fake.answer_json("/images/create", 500, R"({"message": "Head \"http://registry.test/v2/\": no basic auth credentials"})");
+  EXPECT_EQ(engine.pull(options).error().next(), "check its name, the network and the registry's login");
+  fake.answer_json("/images/create", 200, "{\"errorDetail\": {\"message\": \"write /x: no space left on device\"}}\n");
+  const auto full = engine.pull(options);
+  EXPECT_EQ(full.error().code(), Code::kResourceExhausted);
+  EXPECT_EQ(full.error().next(), "free space where the engine keeps its data (docker system prune)");
+  fake.answer_json("/images/create", 200, "{\"errorDetail\": {\"message\": \"manifest unknown\"}}\n");
+  EXPECT_EQ(engine.pull(options).error().next(), "check its name, the network and the registry's login") << "the twin";
+}
+
 TEST(MisbehavingEngine, WhatItSaysOfItselfIsRead) {
   FakeEngine fake;
   const Engine engine = connect(fake);
@@ -150,6 +165,36 @@ TEST(MisbehavingEngine, ReadOnlyBindsComeWithoutWhatIsMountedBelow) {
   EXPECT_NE(request.find("\"UsernsMode\":\"host\""), std::string::npos) << request;
 }
 
+// What an engine keeps of a container it also shows; and no init of its own may stand between us and the commands.
+TEST(MisbehavingEngine, IsNotToldTheVariablesAndAskedForNoInit) {
+  FakeEngine fake;
+  const Engine engine = connect(fake);
+  fake.answer_json("/containers/create", 201, R"({"Id": "abc123"})");
+  Spec spec;
+  spec.image = "x:1";
+  spec.env = {"TOKEN=hush"};
+  spec.labels = {{"seen", "yes"}};
+  ASSERT_TRUE(engine.create(spec));
+  const std::string request = fake.requests().back();
+  EXPECT_EQ(request.find("hush"), std::string::npos) << request;
+  EXPECT_NE(request.find("\"Init\":false"), std::string::npos) << request;
+  EXPECT_EQ(request.find("\"PidMode\""), std::string::npos) << "Docker knows no `private`: " << request;
+  EXPECT_NE(request.find("\"seen\":\"yes\""), std::string::npos) << "the twin: " << request;
+}
+
+// Whose default may be the machine's own pid namespace (containers.conf).
+TEST(MisbehavingEngine, PodmanIsAskedForAPidNamespace) {
+  FakeEngine fake;
+  fake.answer("/_ping", "HTTP/1.1 200 OK\r\nApi-Version: 1.41\r\nLibpod-Api-Version: 4.3.1\r\nContent-Length: 2\r\n\r\nOK");
+  const auto engine = Engine::connect(fake.address(), 10s);
+  ASSERT_TRUE(engine) << engine.error().line();
+  fake.answer_json("/containers/create", 201, R"({"Id": "abc123"})");
+  Spec spec;
+  spec.image = "x:1";
+  ASSERT_TRUE(engine->create(spec));
+  EXPECT_NE(fake.requests().back().find("\"PidMode\":\"private\""), std::string::npos) << fake.requests().back();
+}
+
 TEST(MisbehavingEngine, APullEndsWhenItIsCancelled) {
   FakeEngine fake;
   const Engine engine = connect(fake);
@@ -172,10 +217,9 @@ TEST(ContainerSpec, NamesThatTheEngineCannotBeToldAreRefused) {
   fake.answer_json("/containers/create", 201, R"({"Id": "abc123"})");
   Spec spec;
   spec.image = "x:1";
-  spec.env = {"A=\xc3\xa9"};
+  spec.labels = {{"A", "\xc3\xa9"}};
   EXPECT_TRUE(engine.create(spec)) << "the twin";
   for (const auto& change : std::vector<std::function<void(Spec&)>>{
-           [](Spec& bad) { bad.env = {"A=\xff"}; },
            [](Spec& bad) { bad.binds = {{"/work/\xff", "/w"}}; },
            [](Spec& bad) { bad.binds = {{"/work", "/w\xff"}}; },
            [](Spec& bad) { bad.workdir = "/\xff"; },
@@ -228,7 +272,7 @@ Result<std::shared_ptr<Channel>> attach(FakeEngine& fake, const std::string& str
 }
 
 TEST(MisbehavingEngine, APid1ThatDoesNotGreetIsNotUsed) {
-  const std::string hello = make_record('h', 0, kProtocol);
+  const std::string hello = make_hello(kProtocol, 1);
   const auto greeting = [](const std::string& stream, FakeEngine::Then then = FakeEngine::Then::kStall,
                            std::chrono::milliseconds patience = 30s) {
     FakeEngine fake;
@@ -239,8 +283,9 @@ TEST(MisbehavingEngine, APid1ThatDoesNotGreetIsNotUsed) {
   };
   EXPECT_EQ(greeting(frame(1, hello)), "greeted");
   EXPECT_EQ(greeting(frame(1, hello.substr(0, 5)) + frame(1, hello.substr(5))), "greeted");
-  EXPECT_EQ(greeting(frame(1, make_record('h', 0, kProtocol + 1))),
-            "failed_precondition: its pid 1 is of another version of Belljar");
+  EXPECT_EQ(greeting(frame(1, make_hello(kProtocol + 1, 1))), "failed_precondition: its pid 1 is of another version of Belljar");
+  EXPECT_EQ(greeting(frame(1, make_hello(kProtocol, 7))),
+            "failed_precondition: our program is process 7 there instead of pid 1: commands could stop it, and outlive it");
   EXPECT_EQ(greeting("", FakeEngine::Then::kStall, 200ms), "deadline_exceeded: its pid 1 did not greet for 0 s");
   EXPECT_EQ(greeting(frame(2, "no such file"), FakeEngine::Then::kStall, 1s),
             "deadline_exceeded: its pid 1 did not greet for 1 s; it said: no such file");
@@ -261,7 +306,7 @@ TEST(MisbehavingEngine, AContainerThatPassesNoSocketsOutIsNotUsed) {
   FakeEngine fake;
   const Engine engine = connect(fake);
   fake.answer_json("/containers/create", 201, R"({"Id":"abc"})");
-  fake.answer("/attach", kUpgraded + frame(1, make_record('h', 0, kProtocol)), FakeEngine::Then::kStall);
+  fake.answer("/attach", kUpgraded + frame(1, make_hello(kProtocol, 1)), FakeEngine::Then::kStall);
   fake.answer_json("/containers/abc/start", 204, "");
   Spec spec;
   EXPECT_TRUE(Container::start(engine, spec)) << "the twin asks for none";
@@ -302,7 +347,7 @@ TEST(MisbehavingEngine, AStartEndsWhenItIsCancelled) {
 
 TEST(MisbehavingEngine, ALineThatBreaksIsToldToWhoeverWaits) {
   FakeEngine fake;
-  auto channel = attach(fake, frame(1, make_record('h', 0, kProtocol)), FakeEngine::Then::kClose);
+  auto channel = attach(fake, frame(1, make_hello(kProtocol, 1)), FakeEngine::Then::kClose);
   ASSERT_TRUE(channel);
   (void)(*channel)->await_hello(5s);
   const auto added = (*channel)->add_command();  // before or after it was noticed

@@ -5,12 +5,22 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "../native/fake_host.h"
+#include "backend/backend.h"
 #include "backend/container/report.h"
 #include "backend/container/shown_dir.h"
+#include "belljar/container.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/units.h"
+#include "launch/plan.h"
 #include "support/temp_dir.h"
 
 namespace belljar::backend::container {
@@ -187,12 +197,13 @@ TEST(ContainerSpec, LimitsAreTheEnginesOrPid1s) {
   given.policy.limits.memory = 64_MiB;
   given.policy.limits.cpus = 1.5;
   given.policy.limits.pids = 99;
+  given.policy.limits.output_bytes = Bytes{77};
   given.policy.limits.open_files = 50;
   auto planned = given.plan();
   ASSERT_TRUE(planned);
   EXPECT_EQ(planned->spec.memory, 64U << 20);
   EXPECT_EQ(planned->spec.cpus, 1.5);
-  EXPECT_EQ(planned->spec.pids, 99U);
+  EXPECT_EQ(planned->spec.pids, 100U) << "pid 1 is none of the command's";
   EXPECT_EQ(planned->spec.entrypoint, (std::vector<std::string>{"/.belljar/inside", "--open-files", "50"}));
   report_limits(given.policy, true, true, false, planned->report);
   EXPECT_EQ(enforced(*planned, "limits.memory"), "full");
@@ -389,10 +400,15 @@ TEST(ContainerSpec, CapabilitiesLeaveTheEnginesProfileAlone) {
   ASSERT_TRUE(planned) << planned.error().line();
   EXPECT_TRUE(planned->spec.filter.empty());
   EXPECT_EQ(enforced(*planned, "seccomp"), "partial");
+  EXPECT_EQ(enforced(*planned, "keyring"), "partial");
   report_engine(true, false, planned->report);
   EXPECT_EQ(enforced(*planned, "seccomp"), "none");
+  EXPECT_EQ(enforced(*planned, "keyring"), "none");
   given.options.capabilities.clear();
-  EXPECT_FALSE(given.plan()->spec.filter.empty()) << "the twin";
+  planned = given.plan();
+  EXPECT_FALSE(planned->spec.filter.empty()) << "the twin";
+  EXPECT_EQ(enforced(*planned, "keyring"), "full");
+  EXPECT_EQ(enforced(*planned, "terminal"), "full");
 }
 
 TEST(ContainerSpec, AllUnixSocketsAreAnotherFilter) {
@@ -406,19 +422,45 @@ TEST(ContainerSpec, AllUnixSocketsAreAnotherFilter) {
   EXPECT_FALSE(std::ranges::equal(own->spec.filter, all->spec.filter, same));
 }
 
+TEST(ContainerSpec, ANetworkThatWouldNotBeUsedIsRefused) {
+  Case given;
+  given.options.network = "mine";
+  for (const NetMode mode : {NetMode::kNone, NetMode::kProxy}) {
+    given.policy.network.mode = mode;
+    const auto planned = given.plan();
+    ASSERT_FALSE(planned);
+    EXPECT_EQ(planned.error().what(), "the engine's network `mine` would not be used");
+  }
+  given.policy.network.mode = NetMode::kHost;
+  EXPECT_EQ(given.plan()->spec.network, "mine");
+}
+
 TEST(ContainerSpec, SocketsGoByWhatIsSharedAndByTheNetwork) {
   Case given;
   given.policy.filesystem.entries = {{.path = "/opt/data", .access = Access::kRead}};
   EXPECT_EQ(clause(*given.plan(), "network.unix_sockets").detail,
             "sockets in what is shared can be connected to, read-only or not: /home/me/project, /opt/data");
-  given.options.network = "host";
   EXPECT_EQ(enforced(*given.plan(), "network.unix_sockets"), "partial") << "network none, the twin";
+  given.options.network = "host";
   given.policy.network.mode = NetMode::kHost;
   EXPECT_EQ(enforced(*given.plan(), "network.unix_sockets"), "none");
   given.options.network = "container:abc";
   EXPECT_EQ(enforced(*given.plan(), "network.unix_sockets"), "none");
   given.options.network = "bridge";
   EXPECT_EQ(enforced(*given.plan(), "network.unix_sockets"), "partial");
+}
+
+// The kernel's own default is half of the memory.
+TEST(ContainerSpec, ATmpfsHasASize) {
+  const auto options_of = [](const std::string& given_options) {
+    Case given;
+    given.policy.filesystem.tmp_size = Bytes{4096};
+    given.options.tmpfs = {{"/scratch", given_options}};
+    return given.plan()->spec.tmpfs.back();
+  };
+  EXPECT_EQ(options_of(""), std::pair(std::string("/scratch"), std::string("size=4096")));
+  EXPECT_EQ(options_of("mode=700,nosize=1").second, "mode=700,nosize=1,size=4096");
+  EXPECT_EQ(options_of("mode=700,size=1m").second, "mode=700,size=1m") << "the twin";
 }
 
 TEST(ContainerSpec, ATmpfsOverTheOwnTmpIsSaid) {

@@ -65,12 +65,12 @@ TEST(LiveRules, WhatGoesAroundAHeldPatternIsNamed) {
   const Planned planned = plan({.path = "**/*.bin", .glob = true, .access = Access::kNone});
   const auto gap = std::ranges::find(planned.paths.gaps, "filesystem.globs", &Gap::clause);
   ASSERT_NE(gap, planned.paths.gaps.end());
-  const EnforcementClause clause = held_clause(*gap);
+  const EnforcementClause clause = held_clause(*gap, Mounts::kOwn);
   EXPECT_EQ(clause.enforced, Enforced::kPartial);
   EXPECT_NE(clause.detail.find("run as a program"), std::string::npos);
   const Planned granted = plan({.path = "**/*.out", .glob = true, .access = Access::kWrite});
   const auto grant = std::ranges::find(granted.paths.gaps, "filesystem.globs", &Gap::clause);
-  EXPECT_EQ(held_clause(*grant).enforced, Enforced::kFull);
+  EXPECT_EQ(held_clause(*grant, Mounts::kOwn).enforced, Enforced::kFull);
 }
 
 }  // namespace

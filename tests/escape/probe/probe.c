@@ -6,8 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/fs.h>
+#include <linux/fscrypt.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -20,6 +23,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -69,6 +73,23 @@ static long act_openat2(void) {
     uint64_t flags, mode, resolve;
   } how = {O_WRONLY | O_CREAT | O_EXCL, strtoul(arg2, NULL, 8), 0};
   return syscall(SYS_openat2, AT_FDCWD, arg1, &how, sizeof how);
+}
+// The flags of an inode, as they are, by a descriptor that reads.
+static long act_inode_flags(void) {
+  const int fd = open(arg1, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  int flags = 0;
+  if (fd < 0 || ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0) return -1;
+  return ioctl(fd, FS_IOC_SETFLAGS, &flags);
+}
+// Files without a name anywhere: in memory, and one that was never given one.
+static long act_fchmod_unnamed(void) {
+  const int memory = memfd_create("probe", MFD_CLOEXEC), file = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  return memory < 0 || file < 0 || fchmod(memory, 0600) != 0 ? -1 : fchmod(file, 0640);
+}
+// An encrypted file system's key of the user, by its identifier: there is none of this one.
+static long act_file_system_key(void) {
+  struct fscrypt_remove_key_arg key = {.key_spec = {.type = FSCRYPT_KEY_SPEC_TYPE_IDENTIFIER}};
+  return ioctl(open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), FS_IOC_REMOVE_ENCRYPTION_KEY, &key);
 }
 static long act_mkdir_mode(void) { return mkdir(arg1, (mode_t)strtoul(arg2, NULL, 8)); }
 static long act_mknod_mode(void) { return mknod(arg1, S_IFREG | (mode_t)strtoul(arg2, NULL, 8), 0); }
@@ -141,6 +162,23 @@ static long act_vm_read(void) {
   return process_vm_readv(atoi(arg1), &local, 1, &remote, 1, 0);
 }
 static long act_pidfd(void) { return syscall(SYS_pidfd_open, atoi(arg1), 0); }
+// Limits of another process; `child`: of one of our own.
+static long act_limit(void) {
+  struct rlimit least = {16, 16};
+  if (strcmp(arg1, "child") != 0) return prlimit(atoi(arg1), RLIMIT_NOFILE, &least, NULL);
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  if (child < 0) return -1;
+  const long result = prlimit(child, RLIMIT_NOFILE, &least, NULL);
+  const int error = errno;
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  errno = error;
+  return result;
+}
 static long act_setuid0(void) { return setresuid(0, 0, 0); }
 
 static long act_io_uring(void) {
@@ -283,6 +321,36 @@ static long act_linger(void) {
   for (;;) pause();
 }
 
+// The file arg1 is made again and again, for a minute, by a thread that outlives the process's first one; arg2 "deaf": TERM is
+// ignored.
+static void* keep_making(void* unused) {
+  (void)unused;
+  for (int i = 0; i < 6000; ++i) {
+    close(open(arg1, O_WRONLY | O_CREAT, 0666));
+    usleep(10000);
+  }
+  exit(0);
+}
+
+static long act_first_thread_ends(void) {
+  if (strcmp(arg2, "deaf") == 0) signal(SIGTERM, SIG_IGN);
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, keep_making, NULL) != 0) return -1;
+  syscall(SYS_exit, 0);
+  return 0;
+}
+
+// Whoever opens or executes the file arg1 waits for us, for a minute at most: a lease is ours, and we do not give it back.
+static long act_lease(void) {
+  signal(SIGIO, SIG_IGN);
+  const int fd = open(arg1, O_RDONLY);
+  if (fd < 0 || fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return -1;
+  puts("leased");
+  fflush(stdout);
+  sleep(60);
+  return 0;
+}
+
 static const struct Act {
   const char* name;
   long (*run)(void);
@@ -300,6 +368,9 @@ static const struct Act {
     {"link", act_link},
     {"chmod", act_chmod},
     {"fchmod", act_fchmod},
+    {"fchmod_unnamed", act_fchmod_unnamed},
+    {"inode_flags", act_inode_flags},
+    {"file_system_key", act_file_system_key},
     {"fchmodat", act_fchmodat},
     {"fchmodat2", act_fchmodat2},
     {"open_mode", act_open_mode},
@@ -330,6 +401,7 @@ static const struct Act {
     {"ptrace", act_ptrace},
     {"vm_read", act_vm_read},
     {"pidfd", act_pidfd},
+    {"limit", act_limit},
     {"setuid0", act_setuid0},
     {"io_uring", act_io_uring},
     {"bpf", act_bpf},
@@ -362,6 +434,8 @@ static const struct Act {
     {"memory", act_memory},
     {"open_files", act_open_files},
     {"linger", act_linger},
+    {"first_thread_ends", act_first_thread_ends},
+    {"lease", act_lease},
 };
 
 int main(int argc, char** argv) {

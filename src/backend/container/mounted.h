@@ -1,0 +1,34 @@
+// What an engine has mounted, against what it was asked for. An engine follows the path of a bind when it mounts it, as root, and
+// who writes to a shared directory meanwhile (a command of another sandbox there) can put a link in the place of a name that was
+// planned: the container would show what the link leads to. So pid 1 tells what it sees before any command runs. Values; pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/container/spec.h"
+#include "belljar/result.h"
+
+namespace belljar::backend::container {
+
+// A line of mountinfo, proc_pid_mountinfo(5). `root`: the path in its file system, which every mount namespace of a kernel calls
+// alike.
+struct Mount {
+  std::string id, parent, device, root, point, type;
+  bool readonly = false;
+  bool operator==(const Mount&) const = default;
+};
+std::vector<Mount> parse_mounts(std::string_view mountinfo);
+
+// Every bind shows what its path is on this machine, where it was asked for and read-only if it was: where each is inside, links of
+// the image followed. `here`, `inside`: the mounts of this process, and of the container. Errors: kAborted, one does not, with its
+// path.
+Result<std::vector<std::string>> check_mounted(const std::vector<Bind>& binds, const std::vector<Mount>& here,
+                                               const std::vector<Mount>& inside);
+
+// Points inside of what nobody asked for and no engine has for every container: settings of its administrator. `asked`: as of
+// check_mounted, and volumes of the image.
+std::vector<std::string> find_unasked(const std::vector<std::string>& asked, const std::vector<Mount>& inside);
+
+}  // namespace belljar::backend::container

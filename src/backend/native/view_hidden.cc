@@ -1,0 +1,234 @@
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/native/host.h"
+#include "backend/native/tree.h"
+#include "backend/native/view_draft.h"
+#include "backend/native/view_steps.h"
+#include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "policy/defaults.h"
+
+namespace belljar::backend {
+namespace {
+
+enum class Source { kDefault, kEntry };
+
+// Files that the kernel makes, and that nothing runs without or each process has of its own.
+Result<void> check_kernels(const FsEntry& entry) {
+  constexpr std::string_view kNeeded[] = {"/dev", "/dev/null", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/proc"};
+  constexpr std::string_view kOwn[] = {"/proc/self", "/proc/thread-self", "/proc/mounts", "/proc/net"};
+  const bool needed = std::ranges::find(kNeeded, entry.path) != std::end(kNeeded);
+  const bool own = std::ranges::any_of(kOwn, [&](std::string_view name) { return is_under(entry.path, name); });
+  if (!needed && !own) return {};
+  return Error(Code::kInvalidArgument, format("cannot hide {}", quoted(entry.path)))
+      .reason(format("{} (entry from {})", needed ? "programs do not run without it" : "each process has its own there",
+                     to_string(entry.origin)))
+      .next("drop the entry, or hide single files: other processes are invisible in /proc, and /dev holds only harmless nodes");
+}
+
+// A user's own entry for exactly this path speaks louder than the default list. One below it cannot be served: a hidden directory
+// is closed to everything in it, and opening the whole of it would show what nobody asked for.
+Result<bool> overridden(const ViewDraft& draft, const std::string& secret) {
+  bool exact = is_under(draft.place.workspace, secret);
+  for (const FsEntry& entry : draft.fs.entries) {
+    if (entry.glob || entry.origin.layer == "built-in" || entry.kind == RuleKind::kDefaultSecret) continue;
+    if (entry.path == secret) exact = exact || entry.kind != RuleKind::kNarrowing;
+    else if (entry.access != Access::kNone && is_under(entry.path, secret)) return inside_hidden(entry, secret);
+  }
+  return exact;
+}
+
+// Something between the two is shown by a mount of its own, which lies over a mask of the folder.
+bool bound_below(const ViewDraft& draft, const std::string& folder, const std::string& path) {
+  return std::ranges::any_of(draft.view().binds, [&](const Bind& bind) {
+    return bind.target != folder && is_under(bind.target, folder) && is_under(path, bind.target);
+  });
+}
+
+// So does what the host has mounted between the two, which keep_host_mounts() puts back.
+bool mounted_between(const ViewDraft& draft, const std::string& folder, const std::string& path) {
+  return std::ranges::any_of(draft.host.mount_points(), [&](const std::string& mount) {
+    return mount.size() > folder.size() && mount.size() < path.size() && is_under(mount, folder) && is_under(path, mount);
+  });
+}
+
+bool link_between(const ViewDraft& draft, const std::string& home, const std::string& path) {
+  for (std::string up = parent_of(path); up.size() > home.size(); up = parent_of(up)) {
+    if (draft.kind_of(up) == PathKind::kSymlink) return true;
+  }
+  return false;
+}
+
+// Of a restricted root, where only what is named can be seen.
+bool shown(const ViewDraft& draft, const std::string& path) {
+  return draft.writable(path) ||
+         std::ranges::any_of(draft.paths.readable, [&](const std::string& root) { return is_under(path, root); });
+}
+
+void cover(ViewDraft& draft, const std::string& path, PathKind kind) {
+  std::vector<std::string>& covers = kind == PathKind::kDirectory ? draft.view().hide_dirs : draft.view().hide_files;
+  if (std::find(covers.begin(), covers.end(), path) == covers.end()) covers.push_back(path);
+}
+
+// `path`: what the policy's `asked` leads to.
+void mask(ViewDraft& draft, const std::string& folder, const std::string& path, const std::string& asked) {
+  if (!draft.place.overlays) {
+    const PathKind kind = draft.kind_of(path);
+    if (kind == PathKind::kAbsent) draft.add_gap("filesystem.hidden_absent", asked, path);
+    else if (kind != PathKind::kSymlink) cover(draft, path, kind);
+    return;
+  }
+  std::vector<std::string>& hidden = draft.view().masks[folder].hidden;
+  std::string relative = path.substr(folder.size() + 1);
+  if (hidden.empty() || hidden.back() != relative) hidden.push_back(std::move(relative));  // making one twice does no harm
+}
+
+// A name of the default list: the host's own is out of sight there. What the volume has under it is covered, unless the name is
+// where somebody wants the volume.
+void hide_in_volume(ViewDraft& draft, const std::string& path) {
+  const Bind* bind = draft.shown_by(path);
+  const PathKind kind = draft.kind_of(draft.behind(path));
+  if (bind->target != path && kind != PathKind::kAbsent && kind != PathKind::kSymlink) cover(draft, path, kind);
+}
+
+// A name that hide_at() has to hold: what the policy's `asked` leads to.
+struct Hidden {
+  std::string asked, path;
+  PathKind kind;
+  Source source;
+};
+
+// By its own name, never by its folder's: a program that reads other files there (`~/.config/git/ignore`, `~/.cargo/config.toml`)
+// must find them absent, not forbidden.
+bool held_by_homes_mask(const ViewDraft& draft, const std::string& path) {
+  const std::string& home = draft.place.home;
+  return !home.empty() && home != "/" && is_under(path, home) && path != home && !draft.writable(home) &&
+         draft.kind_of(home) == PathKind::kDirectory && !link_between(draft, home, path) && !bound_below(draft, home, path) &&
+         !mounted_between(draft, home, path);
+}
+
+void hide_existing(ViewDraft& draft, const Hidden& name) {
+  const std::string& path = name.path;
+  // Its owner and mode hold it already, unless it is shown through a bind: root lends those to the command's id.
+  if (name.source == Source::kDefault && !draft.policy.allow_root_uid && !draft.place.owner && !draft.bound(path) &&
+      !draft.host.open_to_command(path))
+    return;
+  const std::string parent = parent_of(path);
+  // A rename on the host takes a cover off; where the parent is read-only here a mask over it does not slip. A bind of the very
+  // name lies over a mask.
+  const Bind* bind = draft.shown_by(path);
+  const bool own = bind != nullptr && bind->target == path;
+  if (name.source == Source::kEntry && !draft.writable(parent) && parent != "/" && !mounted_under(parent) && !own &&
+      !draft.out_of_sight(parent))
+    return mask(draft, parent, path, name.asked);
+  if (draft.writable(parent) && name.kind != PathKind::kDirectory) draft.add_gap("filesystem.hidden_files", path);
+  cover(draft, path, name.kind);
+}
+
+// A link counts as absent: what it leads to is held at its own place.
+void hide_absent(ViewDraft& draft, const Hidden& name) {
+  if (name.source == Source::kDefault && !is_under(name.path, draft.place.home))
+    return;  // absent system paths: sockets are the connect rule's, files root's
+  std::string base = parent_of(name.path);
+  while (base != "/" && draft.kind_of(base) == PathKind::kAbsent) base = parent_of(base);
+  if (base == "/" || draft.writable(base) || draft.kind_of(base) != PathKind::kDirectory)
+    return draft.add_gap("filesystem.hidden_absent", name.asked, name.path);
+  if (!draft.out_of_sight(base)) mask(draft, base, name.path, name.asked);
+}
+
+void hide_at(ViewDraft& draft, const Hidden& name) {
+  ++draft.paths.hidden;
+  const bool absent = name.kind == PathKind::kAbsent;
+  // Absent system paths are held by nobody at their own place either.
+  if (!draft.elsewhere.empty() && (!absent || name.source == Source::kEntry || is_under(name.path, draft.place.home)))
+    draft.hidden_paths.push_back(name.path);
+  if (draft.elsewhere_at(name.path) != nullptr) return hide_in_volume(draft, name.path);
+  if (draft.out_of_sight(name.path)) return;
+  if (!draft.view().whole_root && !shown(draft, name.path)) return;
+  if (held_by_homes_mask(draft, name.path)) return mask(draft, draft.place.home, name.path, name.asked);
+  if (absent || name.kind == PathKind::kSymlink) return hide_absent(draft, name);
+  hide_existing(draft, name);
+}
+
+void hide(ViewDraft& draft, const std::string& path, Source source) {
+  const PathKind kind = draft.kind_of(path);
+  if (kind == PathKind::kSymlink) {
+    // The name and what it stands for: an alias must not lead around the rule (CVE-2026-25724).
+    // Where that is not there yet, what will be made through the name is.
+    if (const auto real = draft.host.canonical(path)) hide_at(draft, {path, *real, draft.kind_of(*real), source});
+    else if (const std::string where = where_made(draft.host, path); where != path)
+      hide_at(draft, {path, where, draft.kind_of(where), source});
+  } else if (kind != PathKind::kAbsent) {
+    if (const auto real = draft.host.canonical(path); real && *real != path) return hide_at(draft, {path, *real, kind, source});
+  } else if (const std::string where = where_made(draft.host, path); where != path) {
+    hide_at(draft, {path, where, kind, source});
+  }
+  hide_at(draft, {path, path, kind, source});
+}
+
+// The list is made here, whatever entries there are: one that is spelled out among them is hidden once all the same.
+Result<void> hide_default_secrets(ViewDraft& draft) {
+  if (draft.fs.secrets != Secrets::kDefault) return {};
+  std::vector<std::string> homes = {draft.place.home};
+  if (draft.place.owner) homes.push_back(draft.place.owner->callers_home);
+  for (const std::string& home : homes) {
+    for (const std::string& path : policy::default_secret_paths(home, draft.place.runtime_dir)) {
+      if (!BELLJAR_TRY(overridden(draft, path))) hide(draft, path, Source::kDefault);
+    }
+  }
+  return {};
+}
+
+// Those of the account's home are held as entries are: no mask of $HOME lies there. Belljar's own directory is covered only: a
+// mask of the folder above it would cut off the sockets in there (unix(7) finds none through an overlay).
+Result<void> hide_secret_entry(ViewDraft& draft, const FsEntry& entry) {
+  const bool account = entry.origin.layer == "default secrets";
+  if (is_under(draft.place.workspace, entry.path) || (account && BELLJAR_TRY(overridden(draft, entry.path)))) return {};
+  hide(draft, entry.path, account ? Source::kEntry : Source::kDefault);
+  return {};
+}
+
+Result<void> check_may_be_hidden(const ViewDraft& draft, const FsEntry& entry) {
+  const auto refused = [&](std::string reason, std::string next) {
+    return Error(Code::kInvalidArgument, format("cannot hide {}", quoted(entry.path)))
+        .reason(format("{} (entry from {})", reason, to_string(entry.origin)))
+        .next(std::move(next));
+  };
+  if (is_under(draft.place.workspace, entry.path))
+    return refused(format("the workspace {} lies inside it", quoted(draft.place.workspace)),
+                   "choose another workspace or drop the entry");
+  if (const Volume* volume = draft.elsewhere_at(entry.path))
+    return refused(format("the volume {} is shown there", quoted(volume->source)),
+                   "mount a part of the volume that may be seen, or drop the entry");
+  for (const FsEntry& other : draft.fs.entries) {
+    const bool readable = !other.glob && other.access == Access::kRead && other.path != "/";
+    if (readable && other.path != entry.path && is_under(other.path, entry.path)) return inside_hidden(other, entry.path);
+  }
+  return check_kernels(entry);
+}
+
+}  // namespace
+
+Result<void> plan_hidden(ViewDraft& draft) {
+  BELLJAR_CHECK(hide_default_secrets(draft));
+  for (const FsEntry& entry : draft.fs.entries) {
+    if (entry.glob || entry.access != Access::kNone || entry.path == "/") continue;
+    if (entry.kind == RuleKind::kDefaultSecret) {
+      BELLJAR_CHECK(hide_secret_entry(draft, entry));
+      continue;
+    }
+    BELLJAR_CHECK(check_may_be_hidden(draft, entry));
+    hide(draft, entry.path, Source::kEntry);
+  }
+  return {};
+}
+
+}  // namespace belljar::backend

@@ -1,0 +1,107 @@
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/native/host.h"
+#include "backend/native/tree.h"
+#include "backend/native/view_draft.h"
+#include "backend/native/view_steps.h"
+#include "belljar/policy.h"
+#include "policy/defaults.h"
+
+namespace belljar::backend {
+namespace {
+
+// "gitdir: <path>" of a `.git` file, gitrepository-layout(5).
+std::string pointer_in(std::string_view text, std::string_view key) {
+  if (!text.starts_with(key)) return "";
+  text.remove_prefix(key.size());
+  const std::size_t end = text.find('\n');
+  return std::string(text.substr(0, end));
+}
+
+// The name here of the host's `real`, which what is shown at `path` leads to.
+std::string shown_as(const ViewDraft& draft, const std::string& real, std::string_view path) {
+  const Bind* bind = draft.shown_by(path);
+  return bind != nullptr && is_under(real, bind->source) ? bind->target + real.substr(bind->source.size()) : real;
+}
+
+// A repository may name a common one (worktrees), which is protected where it lies.
+void protect_common(ViewDraft& draft, const std::string& gitdir) {
+  const auto text = draft.host.read_small(gitdir + "/commondir");
+  if (!text) return;
+  std::string target = pointer_in(*text, "");
+  if (target.empty()) return;
+  if (target.front() != '/') target = gitdir + "/" + target;
+  const auto real = draft.host.canonical(target);
+  if (real && draft.writable(*real)) draft.add_readonly(*real);
+}
+
+// A `.git` file names its repository.
+void protect_pointed(ViewDraft& draft, const std::string& file) {
+  const auto text = draft.host.read_small(file);
+  if (!text) return;
+  std::string target = pointer_in(*text, "gitdir: ");
+  if (target.empty()) return;
+  if (target.front() != '/') target = parent_of(file) + "/" + target;
+  const auto real = draft.host.canonical(target);
+  if (!real) return;
+  if (draft.writable(*real)) draft.add_readonly(*real);
+  protect_common(draft, *real);
+}
+
+// `there`: the host's name of it.
+void protect_existing(ViewDraft& draft, const std::string& path, const std::string& there, PathKind kind, bool git) {
+  // A link, itself or on the way (`.github` -> docs): what it leads to is kept where that is writable.
+  if (const auto real = draft.host.canonical(there); real != there) {
+    draft.add_gap("protect.links", path);
+    const std::string inside = real ? shown_as(draft, *real, path) : "";
+    if (!inside.empty() && draft.writable(inside)) draft.add_readonly(inside);
+    return;
+  }
+  draft.add_readonly(path);
+  ++draft.paths.protected_dirs;
+  if (kind != PathKind::kDirectory) draft.add_gap("protect.files", path);
+  if (!git) return;
+  if (kind == PathKind::kFile) protect_pointed(draft, there);
+  else protect_common(draft, there);
+}
+
+void protect_name(ViewDraft& draft, const std::string& root, std::string_view name, bool& absent) {
+  const std::string path = root + "/" + std::string(name);
+  const std::string there = draft.behind(path);
+  const PathKind kind = draft.kind_of(there);
+  if (kind == PathKind::kAbsent) absent = true;
+  else protect_existing(draft, path, there, kind, name == ".git");
+}
+
+}  // namespace
+
+void plan_protected(ViewDraft& draft) {
+  if (draft.fs.protect == Protect::kNone) return;
+  const std::vector<std::string> roots = draft.paths.writable;
+  bool absent = false;
+  for (const std::string& root : roots) {
+    if (draft.kind_of(root) != PathKind::kDirectory) continue;
+    if (draft.fs.protect == Protect::kAll || !draft.place.listener || draft.policy.allow_nested_userns)
+      protect_name(draft, root, ".git", absent);
+    for (const std::string_view name : policy::protected_names()) protect_name(draft, root, name, absent);
+  }
+  if (absent) draft.add_gap("protect.absent", "names that do not exist yet at a writable root");
+}
+
+void plan_pins(ViewDraft& draft) {
+  for (const std::string& path : draft.paths.readonly) {
+    for (std::string up = parent_of(path); up != "/"; up = parent_of(up)) {
+      const Bind* bind = draft.shown_by(up);
+      if (bind == nullptr || bind->readonly) break;
+      if (bind->target == up) continue;  // a mount point as it is; a writable directory may lie above it
+      draft.paths.pinned.push_back(up);
+      draft.view().binds.push_back({.source = draft.behind(up), .target = up, .readonly = false});
+    }
+  }
+}
+
+}  // namespace belljar::backend

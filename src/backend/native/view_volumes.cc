@@ -1,0 +1,94 @@
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "backend/backend.h"
+#include "backend/native/host.h"
+#include "backend/native/tree.h"
+#include "backend/native/view_draft.h"
+#include "backend/native/view_steps.h"
+#include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "policy/paths.h"
+
+namespace belljar::backend {
+namespace {
+
+// Could the pattern mean something at or below `source` that it does not mean below another directory? `**/NAME` does not, unless
+// it covers `source` itself.
+bool glob_meets(const std::string& glob, const std::string& source) {
+  if (policy::glob_covers(glob, source)) return true;
+  const std::size_t start = glob.find("**/") == 0 ? 3 : glob.find("/**/") == 0 ? 4 : std::string::npos;
+  if (start != std::string::npos && glob.find('/', start) == std::string::npos) return false;
+  const std::string fixed = parent_of(glob.substr(0, glob.find_first_of("*?[") + 1));
+  return is_under(fixed, source) || is_under(source, fixed);
+}
+
+Error leads_around(const Volume& volume, std::string_view kept, const std::string& path) {
+  return Error(Code::kInvalidArgument, format("cannot mount volume {} at {}", quoted(volume.source), quoted(volume.target)))
+      .reason(
+          format("the rule that keeps {} {} would not hold there (volume from {})", quoted(path), kept, to_string(volume.origin)))
+      .next("name a directory beside it, or mount it at its own path");
+}
+
+Result<void> check_target(const ViewDraft& draft, const Volume& volume, const std::string& source) {
+  const std::string& target = volume.target;
+  const auto refuse = [&](std::string_view why, std::string_view next = "name another target") {
+    return Error(Code::kInvalidArgument, format("cannot mount volume {} at {}", quoted(volume.source), quoted(target)))
+        .reason(format("{} ({})", why, to_string(volume.origin)))
+        .next(std::string(next));
+  };
+  if (draft.is_private_dir(target))
+    return refuse("the sandbox's own is there",
+                  format("name a place below it, such as {}/data, or write `filesystem.temp_dir = \"{}\"` in place of the volume: "
+                         "it is writable and $TMPDIR then",
+                         escaped(target), escaped(volume.source)));
+  if (target == "/") return refuse("the sandbox's own is there");
+  if (mounted_under(target) && !is_under(target, "/dev/shm")) return refuse("it belongs to the kernel's files");
+  if (target != draft.place.workspace && is_under(draft.place.workspace, target)) return refuse("the workspace lies below it");
+  const PathKind there = draft.kind_of(target), kind = draft.kind_of(source);
+  if (there != PathKind::kAbsent && there != PathKind::kSymlink &&
+      (there == PathKind::kDirectory) != (kind == PathKind::kDirectory) && !draft.out_of_sight(target))
+    return refuse(kind == PathKind::kDirectory ? "what is there is no directory, and the volume is one"
+                                               : "there is a directory, and the volume is none");
+  return {};
+}
+
+}  // namespace
+
+Result<void> plan_volumes(ViewDraft& draft) {
+  for (const Volume& volume : draft.fs.volumes) {
+    const auto source = draft.host.canonical(volume.source);
+    if (!source)
+      return Error(Code::kInvalidArgument, format("cannot mount volume {}", quoted(volume.source)))
+          .reason(format("it does not exist ({})", to_string(volume.origin)))
+          .next("create it first");
+    BELLJAR_CHECK(check_target(draft, volume, *source));
+    draft.view().binds.push_back({.source = *source,
+                                  .target = volume.target,
+                                  .readonly = volume.readonly,
+                                  .directory = draft.kind_of(*source) == PathKind::kDirectory});
+    if (!volume.readonly) draft.paths.writable.push_back(volume.target);
+    if (*source != volume.target) draft.elsewhere.emplace_back(*source, &volume);
+  }
+  return {};
+}
+
+Result<void> check_volumes(const ViewDraft& draft) {
+  for (const auto& [source, volume] : draft.elsewhere) {
+    for (const std::string& path : draft.hidden_paths) {
+      if (is_under(path, source) || is_under(source, path)) return leads_around(*volume, "hidden", path);
+    }
+    for (const FsEntry& entry : draft.fs.entries) {
+      if (entry.access == Access::kWrite || entry.path == "/" || (entry.access == Access::kRead && volume->readonly)) continue;
+      const bool within =
+          entry.glob ? glob_meets(entry.path, source) : is_under(entry.path, source) || find_rule(draft.fs, source) == &entry;
+      if (within) return leads_around(*volume, entry.access == Access::kNone ? "hidden" : "read-only", entry.path);
+    }
+  }
+  return {};
+}
+
+}  // namespace belljar::backend

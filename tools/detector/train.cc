@@ -1,0 +1,465 @@
+// Makes src/guard/weights.inc, the weights of the detector's model (src/guard/model.h): logistic regression by AdaGrad with a
+// penalty on the size of the weights. Called by tools/train-detector.
+//
+//   train CORPUS OUTPUT [FOLDS] < LIST      LIST: files of ordinary text, one a line; `?` before a name: only to be measured
+//
+// CORPUS is tests/guard/corpus; only its tuned halves are learned from. An attack is an example whose best run of one to three
+// sentences has to say "attack" (the others may be anything); of a text that is no attack every run has to say "none". With FOLDS
+// the tuned attacks are left out in turn. What is printed says how many texts of a kind are flagged at some thresholds: to choose
+// the settings.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "guard/model.h"
+#include "guard/normal.h"
+#include "guard/speech.h"
+
+using namespace belljar::guard;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Count {
+  std::uint32_t feature;
+  float times;
+};
+struct Sentence {
+  std::vector<Count> own, near;  // near: what it says for the sentences around it
+  std::uint32_t talk = 0;
+  bool quotes = false;
+};
+
+enum class Kind { kAttack, kTwin, kWritten, kTalk, kOrdinary };
+struct Text {
+  Kind kind;
+  std::vector<SentenceFeatures> raw;
+  std::vector<Sentence> sentences;
+  int fold = 0;
+  bool measured = false;  // not trained on
+};
+
+std::string unescaped(std::string_view cell) {
+  constexpr std::string_view kLetters = "nrea\\", kMeant = "\n\r\x1b\a\\";
+  std::string text;
+  for (std::size_t i = 0; i < cell.size(); ++i) {
+    const std::size_t letter = cell[i] == '\\' && i + 1 < cell.size() ? kLetters.find(cell[i + 1]) : std::string_view::npos;
+    text += letter == std::string_view::npos ? cell[i] : kMeant[letter];
+    if (letter != std::string_view::npos) ++i;
+  }
+  return text;
+}
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  for (std::size_t at = 0; at <= line.size();) {
+    const std::size_t tab = std::min(line.find('\t', at), line.size());
+    cells.push_back(unescaped(std::string_view(line).substr(at, tab - at)));
+    at = tab + 1;
+  }
+  return cells;
+}
+
+class Corpus {
+ public:
+  explicit Corpus(const fs::path& folder) {
+    attacks(folder / "attacks.tsv");
+    first_ = texts.size();
+    attacks(folder / "second/attacks.tsv");
+    documents(folder / "second/documents.txt", Kind::kWritten);
+    attacks(folder / "third/attacks.tsv", true);
+    documents(folder / "third/documents.txt", Kind::kWritten, true);
+    attacks(folder / "fourth/attacks.tsv", true);
+    documents(folder / "fourth/documents.txt", Kind::kWritten, true);
+    number_ = 0;  // as tests/guard/rates_test.cc counts
+    for (const char* language : {"en", "es", "fr", "de", "ru", "zh"})
+      documents(folder / "benign" / ("documents." + std::string(language) + ".txt"), Kind::kWritten);
+    number_ = 0;
+    documents(folder / "benign/security.txt", Kind::kTalk);
+    std::ifstream talk(folder / "talk.txt");
+    for (std::string line; std::getline(talk, line);) add(Kind::kTalk, line, number_++ % 2 == 0);
+  }
+  void add(Kind kind, std::string_view text, bool tuned = true, bool measured = false) {
+    if (!tuned && !measured) return;
+    Hidden hidden;
+    Text made{.kind = kind, .raw = {}, .sentences = {}, .measured = !tuned};
+    const Plain plain = normalise(text, hidden);
+    const Speech speech(plain.text, &made.raw);
+    made.raw.pop_back();  // what would come next
+    texts.push_back(std::move(made));
+  }
+  std::vector<Text> texts;
+  std::size_t first_ = 0;  // of the second corpus, which no row was written for
+
+ private:
+  // `measured`: what is held out is kept, too, to be measured by.
+  void attacks(const fs::path& path, bool measured = false) {
+    std::ifstream file(path);
+    std::size_t number = 0;
+    int fold = 0;
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with('#')) continue;
+      const std::vector<std::string> cells = cells_of(line);
+      const bool tuned = cells.size() > 4 ? cells[4] == "dev" : number % 2 == 0;
+      ++number;
+      if (!tuned && !measured) continue;
+      add(Kind::kAttack, cells[2], tuned, measured), texts.back().fold = fold;
+      if (!cells[3].empty()) add(Kind::kTwin, cells[3], tuned, measured), texts.back().fold = fold;
+      ++fold;
+    }
+  }
+  void documents(const fs::path& path, Kind kind, bool measured = false) {
+    std::ifstream file(path);
+    std::string text, half, name;
+    const auto end = [&] {
+      const bool tuned = half == "dev" || (half != "held" && number_ % 2 == 0);
+      if (!text.empty())
+        add(kind == Kind::kWritten && (name.starts_with("security") || text.find("njection") != std::string::npos) ? Kind::kTalk
+                                                                                                                   : kind,
+            text, tuned, measured),
+            ++number_;
+      text.clear();
+    };
+    for (std::string line; std::getline(file, line);) {
+      if (!line.starts_with("=== ")) {
+        text += line + "\n";
+        continue;
+      }
+      end();
+      half = line.substr(line.rfind(' ') + 1), name = line.substr(4);
+    }
+    end();
+  }
+  std::size_t number_ = 0;
+};
+
+// Features get numbers; words only when several texts have them.
+class Numbers {
+ public:
+  explicit Numbers(const std::vector<Text>& texts) {
+    std::map<std::string, std::pair<int, int>> seen;  // attacks, others
+    for (const Text& text : texts) {
+      if (text.kind == Kind::kOrdinary) continue;
+      std::set<std::string> mine;
+      for (const SentenceFeatures& sentence : text.raw)
+        for (std::size_t i = 0; i < sentence.features.size(); ++i)
+          if (is_word(sentence.features[i].kind)) mine.insert(name_of(sentence, i));
+      if (text.measured) continue;
+      for (const std::string& name : mine) (text.kind == Kind::kAttack ? seen[name].first : seen[name].second)++;
+    }
+    for (const auto& [name, counts] : seen) {
+      const bool two = name.starts_with("two "), near = name.starts_with("near ");
+      const bool few = near ? counts.second < 5 : counts.first < 3 && (two || counts.second < 6);
+      if (!few) known_.insert(name);
+    }
+  }
+  // Of talk about attacks: always the first.
+  static constexpr std::uint32_t kTalkFeatures = 10;
+  void add_talk() {
+    for (std::uint32_t i = 0; i < kTalkFeatures; ++i)
+      names.push_back("talk " + std::to_string(i)), kinds.push_back(FeatureKind::kTalked);
+  }
+  std::int64_t of(const SentenceFeatures& sentence, std::size_t i) {
+    const Feature feature = sentence.features[i];
+    const std::uint64_t key = (static_cast<std::uint64_t>(feature.kind) << 32U) | feature.id;
+    if (const auto found = numbers_.find(key); found != numbers_.end()) return found->second;
+    std::string name = name_of(sentence, i);
+    const bool kept = !is_word(feature.kind) || known_.contains(name);
+    const std::int64_t number = kept ? static_cast<std::int64_t>(names.size()) : -1;
+    if (kept) names.push_back(std::move(name)), kinds.push_back(feature.kind);
+    if (!sentence.names[i].empty() || !is_word(feature.kind)) numbers_[key] = number;
+    return number;
+  }
+  std::vector<std::string> names;
+  std::vector<FeatureKind> kinds;
+
+ private:
+  static bool is_word(FeatureKind kind) {
+    return kind == FeatureKind::kWord || kind == FeatureKind::kTwoWords || kind == FeatureKind::kStem || kind == FeatureKind::kNear;
+  }
+  static std::string name_of(const SentenceFeatures& sentence, std::size_t i) {
+    const Feature feature = sentence.features[i];
+    const auto named = [](std::uint32_t bit) { return std::string(name_of_role(bit)); };
+    switch (feature.kind) {
+      case FeatureKind::kRole:
+        return "role " + named(feature.id);
+      case FeatureKind::kOrder:
+        return "order " + named(feature.id);
+      case FeatureKind::kNegated:
+        return "not " + named(feature.id);
+      case FeatureKind::kPair:
+        return "pair " + named(feature.id / 64) + " " + named(feature.id % 64);
+      case FeatureKind::kSign:
+        return "sign " + sentence.names[i];
+      case FeatureKind::kWord:
+        return "word " + sentence.names[i];
+      case FeatureKind::kTwoWords:
+        return "two " + sentence.names[i];
+      case FeatureKind::kStem:
+        return "stem " + sentence.names[i];
+      case FeatureKind::kNear:
+        return "near " + sentence.names[i];
+      case FeatureKind::kMark:
+        return "mark " + std::to_string(feature.id);
+      default:
+        return "sentence -";
+    }
+  }
+  std::set<std::string> known_;
+  std::unordered_map<std::uint64_t, std::int64_t> numbers_;
+};
+
+void number(Text& text, Numbers& numbers) {
+  for (const SentenceFeatures& raw : text.raw) {
+    std::map<std::uint32_t, float> own, near;
+    for (std::size_t i = 0; i < raw.features.size(); ++i) {
+      if (const std::int64_t found = numbers.of(raw, i); found >= 0)
+        (raw.features[i].kind == FeatureKind::kNear ? near : own)[static_cast<std::uint32_t>(found)] += 1;
+    }
+    Sentence sentence{.own = {}, .near = {}, .talk = raw.talk, .quotes = raw.quotes};
+    for (const auto& [feature, times] : own) sentence.own.push_back({feature, times});
+    for (const auto& [feature, times] : near) sentence.near.push_back({feature, times});
+    text.sentences.push_back(std::move(sentence));
+  }
+  text.raw.clear(), text.raw.shrink_to_fit();
+}
+
+struct Settings {
+  float rate = 0.1F, decay = 2e-4F;
+  int epochs = 20;
+  float attack = 8, twin = 4, written = 12, talk = 10, ordinary = 1;
+};
+
+class Trainer {
+ public:
+  Trainer(const std::vector<Text>& texts, const Numbers& numbers, Settings settings) : texts_(texts), settings_(settings) {
+    weights_.resize(numbers.names.size()), squares_.resize(numbers.names.size(), 1e-2F);
+    for (const FeatureKind kind : numbers.kinds)  // what is seldom seen is believed less
+      scale_.push_back(kind == FeatureKind::kTwoWords                             ? 0.5F
+                       : kind == FeatureKind::kWord || kind == FeatureKind::kStem ? 0.7F
+                       : kind == FeatureKind::kNear                               ? 0.3F
+                       : kind == FeatureKind::kPair                               ? 0.6F
+                                                                                  : 1);
+  }
+  void run(int without_fold, int folds) {
+    for (std::uint32_t i = 0; i < Numbers::kTalkFeatures; ++i) weights_[i] = least_excuse(i);
+    std::vector<const Text*> order;
+    for (const Text& text : texts_) {
+      if (text.measured) continue;
+      const bool out = folds > 0 && (text.kind == Kind::kAttack || text.kind == Kind::kTwin) && text.fold % folds == without_fold;
+      if (!out) order.push_back(&text);
+    }
+    std::mt19937 random(7);  // NOLINT: the same weights each time
+    for (int epoch = 0; epoch < settings_.epochs; ++epoch) {
+      std::shuffle(order.begin(), order.end(), random);
+      for (const Text* text : order) learn(*text);
+      if (epoch >= settings_.epochs / 2) add_to_mean();
+    }
+    take_mean();
+  }
+  // The best run of one to three sentences: its log-odds, its last sentence and length.
+  struct Best {
+    float odds = -1e9F;
+    std::size_t last = 0, length = 1;
+  };
+  Best best(const Text& text) const {
+    Best result;
+    each_run(text, [&](float odds, std::size_t last, std::size_t length) {
+      if (odds > result.odds) result = {odds, last, length};
+    });
+    return result;
+  }
+  float bias = -4;
+  const std::vector<float>& weights() const { return weights_; }
+  float scaled(std::size_t i) const { return weights_[i] * scale_[i]; }
+
+ private:
+  float sum_of(const std::vector<Count>& counts) const {
+    float sum = 0;
+    for (const Count& count : counts) sum += weights_[count.feature] * scale_[count.feature] * count.times;
+    return sum;
+  }
+  static std::pair<std::size_t, std::size_t> around(const Text& text, std::size_t at) {
+    return {at - std::min(at, kAround), std::min(at + kAround + 1, text.sentences.size())};
+  }
+  static std::uint32_t talk_at(const Text& text, std::size_t at) {
+    std::uint32_t talk = 0;
+    for (auto [i, end] = around(text, at); i < end; ++i) talk += text.sentences[i].talk;
+    return talk_feature(talk, text.sentences[at].quotes);
+  }
+  float excuse(const Text& text, std::size_t at, const std::vector<float>& near) const {
+    float sum = 0;
+    for (auto [i, end] = around(text, at); i < end; ++i) sum += near[i];
+    const std::uint32_t talk = talk_at(text, at);
+    return std::clamp(sum + weights_[talk] * scale_[talk], -kMostExcused, 0.F);
+  }
+  template <typename Visit>
+  void each_run(const Text& text, Visit visit) const {
+    std::vector<float> scores, near;
+    for (const Sentence& sentence : text.sentences) scores.push_back(sum_of(sentence.own)), near.push_back(sum_of(sentence.near));
+    for (std::size_t last = 0; last < scores.size(); ++last) {
+      float sum = bias + excuse(text, last, near);
+      for (std::size_t length = 1; length <= kMostTogether && length <= last + 1; ++length)
+        visit(sum += scores[last + 1 - length], last, length);
+    }
+  }
+  float weight_of(Kind kind) const {
+    switch (kind) {
+      case Kind::kAttack:
+        return settings_.attack;
+      case Kind::kTwin:
+        return settings_.twin;
+      case Kind::kWritten:
+        return settings_.written;
+      case Kind::kTalk:
+        return settings_.talk;
+      default:
+        return settings_.ordinary;
+    }
+  }
+  void learn(const Text& text) {
+    if (text.sentences.empty()) return;
+    if (text.kind == Kind::kAttack) {
+      const Best found = best(text);
+      step(text, found.last, found.length, found.odds, 1);
+      return;
+    }
+    std::vector<Best> runs;
+    each_run(text, [&](float odds, std::size_t last, std::size_t length) {
+      if (odds > -6) runs.push_back({odds, last, length});
+    });
+    std::ranges::sort(runs, [](const Best& left, const Best& right) { return left.odds > right.odds; });
+    if (runs.size() > 8) runs.resize(8);
+    for (const Best& run : runs) step(text, run.last, run.length, run.odds, 0);
+  }
+  void step(const Text& text, std::size_t last, std::size_t length, float odds, float wanted) {
+    const float error = (1 / (1 + std::exp(-odds)) - wanted) * weight_of(text.kind);
+    for (std::size_t i = last + 1 - length; i <= last; ++i) {
+      for (const Count& count : text.sentences[i].own) move(count.feature, error * count.times);
+    }
+    float near = 0;
+    for (auto [i, end] = around(text, last); i < end; ++i) near += sum_of(text.sentences[i].near);
+    if (error < 0 || near > -kMostExcused) {
+      for (auto [i, end] = around(text, last); i < end; ++i) {
+        for (const Count& count : text.sentences[i].near) excuse_less(count.feature, error * count.times);
+      }
+      excuse_less(talk_at(text, last), error);
+    }
+    bias_square_ += error * error;
+    bias -= settings_.rate * error / std::sqrt(bias_square_);
+  }
+  // What talk about attacks excuses at least: the few such texts there are to learn from are all known by heart before it is
+  // learned.
+  static float least_excuse(std::uint32_t feature) {
+    constexpr float kLeast[] = {0, -0.5F, -1, -2, -3, 0, -1, -2, -3, -4};  // in the order of talk_feature
+    return kLeast[feature];
+  }
+  // The mean of the weights over the later epochs: they stay near the same place, and where in it they end is chance.
+  void add_to_mean() {
+    mean_.resize(weights_.size());
+    for (std::size_t i = 0; i < weights_.size(); ++i) mean_[i] += weights_[i];
+    mean_bias_ += bias, ++means_;
+  }
+  void take_mean() {
+    for (std::size_t i = 0; i < weights_.size(); ++i) weights_[i] = mean_[i] / means_;
+    bias = mean_bias_ / means_;
+  }
+  void move(std::uint32_t feature, float error) {
+    float& weight = weights_[feature];
+    const float gradient = error * scale_[feature] + settings_.decay * 10 * weight;
+    squares_[feature] += gradient * gradient;
+    weight -= settings_.rate * gradient / std::sqrt(squares_[feature]);
+  }
+  void excuse_less(std::uint32_t feature, float error) {
+    move(feature, error);
+    weights_[feature] =
+        std::min(weights_[feature], feature < Numbers::kTalkFeatures ? least_excuse(feature) : 0.F);  // and accuses nothing
+  }
+  const std::vector<Text>& texts_;
+  Settings settings_;
+  std::vector<float> weights_, squares_, scale_;
+  float bias_square_ = 1;
+  std::vector<float> mean_;
+  float mean_bias_ = 0, means_ = 0;
+};
+
+void write(const fs::path& path, const Trainer& trainer, const Numbers& numbers) {
+  std::ofstream out(path);
+  std::vector<std::string> rows;
+  for (std::size_t i = 0; i < numbers.names.size(); ++i) {
+    char number[32];
+    std::snprintf(number, sizeof number, " %.2f", static_cast<double>(trainer.scaled(i)));
+    if (std::abs(trainer.scaled(i)) >= 0.03F && numbers.names[i].find('"') == std::string::npos)
+      rows.push_back(numbers.names[i] + number);
+  }
+  std::ranges::sort(rows);
+  constexpr float kCaution = 1.5F;  // a wrong alarm costs more than a miss: the threshold stands above even odds
+  out << "R\"(bias - " << trainer.bias - kCaution << "\n";
+  for (const std::string& row : rows) out << row << "\n";
+  out << ")\"\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  const int folds = argc > 3 ? std::atoi(argv[3]) : 0;
+  Corpus corpus(argv[1]);
+  const Settings settings;
+  Numbers numbers(corpus.texts);
+  numbers.add_talk();
+  for (Text& text : corpus.texts) number(text, numbers);
+  for (std::string name; std::getline(std::cin, name);) {
+    const bool measured = name.starts_with('?');
+    std::ifstream file(name.substr(measured ? 1 : 0), std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    text.resize(std::min<std::size_t>(text.size(), 40U << 10U));
+    if (text.find("gnore previous instr") != std::string::npos) continue;
+    corpus.add(Kind::kOrdinary, text, !measured, measured);
+    number(corpus.texts.back(), numbers);
+  }
+  std::fprintf(stderr, "%zu texts, %zu features\n", corpus.texts.size(), numbers.names.size());
+  const auto share = [](const std::vector<float>& of, float at) {
+    return 100.0 * static_cast<double>(std::ranges::count_if(of, [&](float odds) { return odds >= at; })) /
+           static_cast<double>(std::max<std::size_t>(of.size(), 1));
+  };
+  std::map<std::string, std::vector<float>> odds;
+  for (int fold = 0; fold < folds; ++fold) {
+    Trainer trainer(corpus.texts, numbers, settings);
+    trainer.run(fold, folds);
+    for (const Text& text : corpus.texts) {
+      const float said = trainer.best(text).odds;
+      const bool second = &text >= corpus.texts.data() + corpus.first_;
+      if (text.measured) continue;
+      if (second && text.kind == Kind::kAttack && text.fold % folds == fold) odds["left-out attacks"].push_back(said);
+      if (text.kind == Kind::kTwin && text.fold % folds == fold) odds["their twins"].push_back(said);
+    }
+  }
+  Trainer trainer(corpus.texts, numbers, settings);
+  trainer.run(0, 0);
+  for (const Text& text : corpus.texts) {
+    constexpr const char* kNames[] = {"attacks", "twins", "ordinary texts", "talk", "files"};
+    odds[std::string(text.measured ? "held out: " : "trained on: ") + kNames[static_cast<int>(text.kind)]].push_back(
+        trainer.best(text).odds);
+  }
+  for (const auto& [name, said] : odds) {
+    std::printf("%-28s", name.c_str());
+    for (float at = -1.5; at <= 2.5F; at += 0.5F) std::printf(" %6.2f", share(said, at));
+    std::printf("  %% of %zu at log-odds -1.5, -1 ... 2.5\n", said.size());
+  }
+  write(argv[2], trainer, numbers);
+}
