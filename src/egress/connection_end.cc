@@ -22,7 +22,7 @@
 namespace belljar::egress {
 namespace {
 
-constexpr std::size_t kWindow = 256 * 1024;  // bytes dropped at once
+constexpr std::size_t kWindow = std::size_t{256} * 1024;  // bytes dropped at once
 constexpr int kBudget = 16;
 constexpr std::uint16_t kHttpPort = 80;  // a client that meant another place can read our reason there; elsewhere it sees a reset
 

@@ -16,7 +16,6 @@
 #include "base/unique_fd.h"
 #include "egress/connection.h"
 #include "egress/http.h"
-#include "egress/names.h"
 #include "egress/proxy.h"
 #include "egress/resolve.h"
 #include "egress/socks.h"
@@ -28,9 +27,9 @@
 namespace belljar::egress {
 namespace {
 
-constexpr std::size_t kWindow = 256 * 1024;  // bytes held for a slow peer while a request is passed on
-constexpr int kBudget = 16;                  // bursts of one tunnel before others get a turn
-constexpr std::uint64_t kBurst = 1U << 20;   // of one message between two looks at what is left of limits.egress_bytes
+constexpr std::size_t kWindow = std::size_t{256} * 1024;  // bytes held for a slow peer while a request is passed on
+constexpr int kBudget = 16;                               // bursts of one tunnel before others get a turn
+constexpr std::uint64_t kBurst = 1U << 20;                // of one message between two looks at what is left of limits.egress_bytes
 
 // As far as it came.
 bool is_http(std::string_view answer) {

@@ -2,12 +2,15 @@
 // Each refusal stands beside what is allowed.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "e2e/support_tls.h"
-#include "support/as_user.h"
 #include "support/identity.h"
+#include "support/run.h"
+#include "support/temp_dir.h"
 #include "support/world.h"
 
 namespace belljar::test {
@@ -38,7 +41,7 @@ TEST_F(EgressTls, MethodsAndPathsOfAHostHoldForHttpsToo) {
 TEST_F(EgressTls, AHostThatNoRuleNeedsIsRelayedUntouched) {
   const std::string who =
       "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | openssl s_client -quiet -proxy 127.0.0.1:3128 -connect HOST:443 2>&1 | grep -c ";
-  const auto issuer = [&](std::string host, const std::string& name) {
+  const auto issuer = [&](const std::string& host, const std::string& name) {
     std::string text = who + "'" + name + "'";
     text.replace(text.find("HOST"), 4, host);
     return shell(text, rules_).out;
