@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "support/identity.h"
 #include "support/run.h"
@@ -85,19 +87,62 @@ TEST(CheckLeaks, MachinePathsAndRegistryHostsAreFound) {
   EXPECT_NE(check(std::string("https://deb.deb") + "ian.org/debian\n"), 0);
 }
 
-TEST(CheckSkips, OnlyAcceptedReasonsPass) {
-  const TempDir dir;
-  const auto log = [](const std::string& test, const std::string& reason) {
-    return "1/1 Testing: " + test + "\n1/1 Test: " + test + "\nOutput:\n/x/a.cc:7: Skipped\n" + reason + "\n\n[  SKIPPED ] " +
-           test + " (0 ms)\n<end of output>\n";
-  };
-  const auto check = [&](const std::string& text) { return run({kTools + "check-skips", dir.write("LastTest.log", text)}); };
-  EXPECT_EQ(check("1/1 Test: A.B\n[       OK ] A.B (0 ms)\n").out, "skips: none\n");
-  const Outcome accepted = check(log("A.B", "only as root"));
+// As ctest writes it: a row is a test, and a reason where it was skipped, or `failed`, or nothing.
+class TestReport : public testing::Test {
+ protected:
+  void SetUp() override { BELLJAR_NEEDS(program("python3")); }
+  std::string results(const std::string& name, const std::vector<std::pair<std::string, std::string>>& rows) const {
+    std::string text = "<?xml version=\"1.0\"?>\n<testsuite time=\"7\">\n";
+    for (const auto& [test, what] : rows) {
+      text += "<testcase name=\"" + test + "\" time=\"1.5\" status=\"" +
+              (what.empty()       ? "run\">"
+               : what == "failed" ? "fail\"><failure message=\"\"/>"
+                                  : "notrun\"><skipped message=\"x\"/>");
+      text += "<system-out>/x/a.cc:7: Skipped\n" + what + "\n\n[  SKIPPED ] " + test + " (0 ms)\n</system-out></testcase>\n";
+    }
+    return dir_.write(name, text + "</testsuite>\n");
+  }
+  Outcome report(const std::vector<std::string>& runs) const {
+    std::vector<std::string> words = {kTools + "test-report", "--skips",
+                                      dir_.write("accepted", "^unit .*: needs a thing$  # why\n")};
+    words.insert(words.end(), runs.begin(), runs.end());
+    return run(words);
+  }
+  const TempDir dir_;
+};
+
+TEST_F(TestReport, CountsWhatCameOfTheTests) {
+  const Outcome fine = report({"root=" + results("a.xml", {{"A.B", ""}, {"A.C", ""}})});
+  EXPECT_EQ(fine.exit_code, 0) << fine;
+  EXPECT_EQ(fine.out,
+            "suite  tests  passed  failed  skipped  seconds\n"
+            "root       2       2       0        0        7\n");
+  const Outcome failed = report({"root=" + results("a.xml", {{"A.B", "failed"}, {"A.C", ""}})});
+  EXPECT_EQ(failed.exit_code, 1) << failed;
+  EXPECT_NE(failed.out.find("failed: root: A.B\n"), std::string::npos) << failed;
+  results("a.again.xml", {{"A.B", ""}});
+  const Outcome again = report({"root=" + (dir_ / "a.xml")});
+  EXPECT_EQ(again.exit_code, 0) << again;
+  EXPECT_NE(again.out.find("unsteady, passed alone only: root: A.B\n"), std::string::npos) << again;
+  EXPECT_NE(report({"root=" + (dir_ / "none.xml")}).exit_code, 0);
+}
+
+TEST_F(TestReport, OnlyAcceptedReasonsToSkipPass) {
+  dir_.write("a.json", R"({"tests":[{"name":"A.B","properties":[{"name":"LABELS","value":["unit"]}]}]})");
+  const Outcome accepted = report({"root=" + results("a.xml", {{"A.B", "needs a thing"}})});
   EXPECT_EQ(accepted.exit_code, 0) << accepted;
-  EXPECT_EQ(accepted.out, "skips: 1\n  A.B: only as root\n");
-  EXPECT_EQ(check(log("A.B", "I was not in the mood")).exit_code, 1);
-  EXPECT_EQ(check(log("A.B", "only as root") + log("C.D", "")).exit_code, 1) << "a skip without a reason";
+  EXPECT_NE(accepted.out.find("skipped: root: 1: needs a thing\n"), std::string::npos) << accepted;
+  EXPECT_EQ(report({"root=" + results("a.xml", {{"A.C", "needs a thing"}})}).exit_code, 1) << "another label";
+  EXPECT_EQ(report({"root=" + results("a.xml", {{"A.B", "I was not in the mood"}})}).exit_code, 1);
+  EXPECT_EQ(report({"root=" + results("a.xml", {{"A.B", " "}})}).exit_code, 1) << "a skip without a reason";
+}
+
+TEST_F(TestReport, WhatIsForOneIdentityRunsSomewhere) {
+  const std::string root = "root=" + results("a.xml", {{"A.B", "only as an ordinary user"}});
+  EXPECT_EQ(report({root, "user=" + results("b.xml", {{"A.B", ""}})}).exit_code, 0);
+  const Outcome nowhere = report({root, "user=" + results("b.xml", {{"A.C", ""}})});
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_NE(nowhere.out.find("A.B: only as an ordinary user (and it ran nowhere else)"), std::string::npos) << nowhere;
 }
 
 }  // namespace
