@@ -87,6 +87,32 @@ TEST(CheckLeaks, MachinePathsAndRegistryHostsAreFound) {
   EXPECT_NE(check(std::string("https://deb.deb") + "ian.org/debian\n"), 0);
 }
 
+TEST(Changed, IsWhatOneSessionCommittedAndWhatIsNew) {
+  BELLJAR_NEEDS(program("git"));
+  const TempDir dir;
+  const auto git = [&](const std::vector<std::string>& words, const std::string& date) {
+    std::vector<std::string> command = {"git", "-c", "user.name=a", "-c", "user.email=a@b"};
+    command.insert(command.end(), words.begin(), words.end());
+    const Outcome outcome =
+        run(command, {.cwd = dir.path(), .env = {{"GIT_AUTHOR_DATE", date}, {"GIT_COMMITTER_DATE", "2026-01-02T12:00:00Z"}}});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  };
+  const auto commit = [&](const std::string& name, const std::string& date) {
+    dir.write(name, name);
+    git({"add", name}, date);
+    git({"commit", "-q", "-m", name}, date);
+  };
+  const auto changed = [&] { return run({kTools + "changed"}, {.cwd = dir.path()}).out; };
+  git({"init", "-q", "."}, "");
+  commit("first", "2026-01-02T07:00:00Z");
+  EXPECT_EQ(changed(), "first\n") << "there is nothing before it";
+  commit("second", "2026-01-02T11:00:00Z");
+  commit("third", "2026-01-02T12:00:00Z");
+  dir.write("new", "");
+  EXPECT_EQ(changed(), "new\nsecond\nthird\n");
+  EXPECT_EQ(run({kTools + "changed", "--all"}, {.cwd = dir.path()}).out, "new\nfirst\nsecond\nthird\n");
+}
+
 // As ctest writes it: a row is a test, and a reason where it was skipped, or `failed`, or nothing.
 class TestReport : public testing::Test {
  protected:
