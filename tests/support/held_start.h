@@ -4,7 +4,7 @@
 //   HeldStart held([] { /* starts a sandbox */ return 0; });
 //   ASSERT_TRUE(held.await_call());             // a start hangs
 //   held.send(SIGINT);
-//   EXPECT_TRUE(held.await_all_ended(20s));      // it and all its descendants, detached ones included
+//   EXPECT_TRUE(held.await_all_ended(50s));      // it and all its descendants, detached ones included
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@ class HeldStart {
   HeldStart(const HeldStart&) = delete;
   HeldStart& operator=(const HeldStart&) = delete;
 
-  bool await_call(std::chrono::milliseconds patience = std::chrono::seconds(30)) const;
+  bool await_call(std::chrono::milliseconds patience = std::chrono::seconds(60)) const;
   void send(int signal) const;
   // Of the child itself: its exit code, or minus the signal.
   int wait();

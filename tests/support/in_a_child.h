@@ -23,7 +23,7 @@ constexpr int kTries = 1;
 inline int in_a_child(const std::function<int()>& act, int tries = kTries) {
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(20);
+    ::alarm(60);
     ::_exit(act());
   }
   int status = 0;

@@ -18,12 +18,13 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "support/eventually.h"
+#include "support/temp_dir.h"
 
 namespace belljar::test {
 namespace {
@@ -57,7 +58,7 @@ Stat read_stat(pid_t pid) {
 
 std::set<std::string> mounts() {
   std::set<std::string> result;
-  std::istringstream lines(slurp("/proc/self/mountinfo"));
+  std::istringstream lines(slurp("/proc/thread-self/mountinfo"));
   for (std::string line; std::getline(lines, line);) result.insert(line);
   return result;
 }
@@ -72,16 +73,16 @@ std::string describe(const fs::path& path) {
   return text;
 }
 
-// Those of `added` that are in `now()` for as long as we are patient.
+// Those of `added` that are in `now()` for as long as we are patient. Others come and go meanwhile.
 template <class Now>
 std::set<std::string> that_stay(std::set<std::string> added, Now now, std::chrono::milliseconds patience) {
-  const auto start = std::chrono::steady_clock::now();
-  while (!added.empty()) {
-    const std::set<std::string> current = now();
-    std::erase_if(added, [&](const std::string& entry) { return !current.contains(entry); });
-    if (std::chrono::steady_clock::now() - start > patience) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  eventually(
+      [&] {
+        const std::set<std::string> current = added.empty() ? added : now();
+        std::erase_if(added, [&](const std::string& entry) { return !current.contains(entry); });
+        return added.empty();
+      },
+      patience);
   return added;
 }
 
@@ -101,7 +102,33 @@ std::set<std::string> own_cgroups() {
   return result;
 }
 
+// Below these, engines, session managers and people mount what is theirs, at any time.
+constexpr std::string_view kNeighbours[] = {"/media/", "/mnt/", "/run/", "/snap/", "/tmp/", "/var/"};
+
+// The names of directories of TempDir in the line of a mount. Not their paths: a bind mount tells its root within the file system.
+std::vector<std::string> temp_dirs_in(std::string_view line) {
+  constexpr std::string_view kName = "belljar-test.";
+  constexpr std::size_t kRandom = 6;  // mkdtemp(3)
+  std::vector<std::string> found;
+  for (std::size_t at = 0; (at = line.find(kName, at)) != std::string_view::npos; at += kName.size())
+    found.emplace_back(line.substr(at, kName.size() + kRandom));
+  return found;
+}
+
 }  // namespace
+
+bool is_ours(const std::string& mount, const std::vector<std::string>& directories) {
+  if (std::ranges::any_of(directories, [&](const std::string& path) { return mount.find(path) != std::string::npos; })) return true;
+  const std::vector<std::string> temp_dirs = temp_dirs_in(mount);
+  if (std::ranges::any_of(temp_dirs, is_temp_dir_of_ours)) return true;
+  if (!temp_dirs.empty()) return false;
+  if (mount.find("belljar") != std::string::npos) return true;
+  // proc(5): "id parent device root mount-point ..."
+  std::istringstream words(mount);
+  std::string point;
+  for (int i = 0; i < 5; ++i) words >> point;
+  return std::ranges::none_of(kNeighbours, [&](std::string_view place) { return point.starts_with(place); });
+}
 
 std::map<pid_t, std::string> descendants() {
   std::map<pid_t, Stat> all;
@@ -120,6 +147,13 @@ std::map<pid_t, std::string> descendants() {
     result[pid] = format("process {} ({}): {}", pid, escaped(stat.name), escaped(words));
   }
   return result;
+}
+
+char state_of(pid_t pid) { return read_stat(pid).state; }
+
+bool is_running(pid_t pid) {
+  const char state = state_of(pid);
+  return state != 'Z' && state != 'X';
 }
 
 std::set<std::string> belljar_cgroups() {
@@ -165,16 +199,20 @@ Leftovers::Leftovers(std::vector<std::string> directories) : directories_(std::m
 }
 
 std::string Leftovers::report(std::chrono::milliseconds patience) const {
-  const auto ours = [&] {
-    std::set<std::string> lines;
-    for (const auto& [pid, line] : descendants()) {
-      if (!processes_.contains(pid)) lines.insert(line);
-    }
-    return lines;
-  };
+  // Not that_stay(): a process may begin another and end, or execute a program, and what is left has another line then.
+  std::map<pid_t, std::string> left;
+  eventually(
+      [&] {
+        left = descendants();
+        std::erase_if(left, [&](const auto& entry) { return processes_.contains(entry.first); });
+        return left.empty();
+      },
+      patience);
   std::string result;
-  for (const std::string& line : that_stay(ours(), ours, patience)) result += line + "\n";
-  for (const std::string& line : that_stay(difference(mounts(), mounts_), mounts, patience)) result += "mount " + line + "\n";
+  for (const auto& [pid, line] : left) result += line + "\n";
+  std::set<std::string> added = difference(mounts(), mounts_);
+  std::erase_if(added, [&](const std::string& line) { return !is_ours(line, directories_); });
+  for (const std::string& line : that_stay(added, mounts, patience)) result += "mount " + line + "\n";
   for (const std::string& path : that_stay(difference(cgroups_left(), cgroups_), cgroups_left, patience))
     result += "cgroup " + path + "\n";
   std::map<std::string, std::string> now;

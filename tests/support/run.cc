@@ -88,7 +88,7 @@ bool drain(int fd, std::string& into) {
 }  // namespace
 
 Running::Running(const std::vector<std::string>& argv, const RunOptions& options)
-    : input_(options.input), started_(steady_clock::now()), timeout_(options.timeout) {
+    : input_(options.input), started_(steady_clock::now()), timeout_(options.timeout), held_after_(options.held_after) {
   std::signal(SIGPIPE, SIG_IGN);
   auto [in_read, in_write] = make_pipe();
   auto [out_read, out_write] = make_pipe();
@@ -186,8 +186,9 @@ Outcome Running::wait() {
   for (;;) {
     if (!ended && try_reap()) ended = steady_clock::now();
     if (ended && !stdout_.valid() && !stderr_.valid()) break;
-    if (ended && since(*ended) > std::chrono::seconds(1)) {
-      outcome_.output_held = true;
+    if (ended && since(*ended) > held_after_) {
+      pump(milliseconds(0));  // what came before all the same
+      outcome_.output_held = stdout_.valid() || stderr_.valid();
       break;
     }
     if (!ended && !outcome_.timed_out && since(started_) > timeout_) {

@@ -29,14 +29,15 @@ struct RunOptions {
   std::string cwd;                                            // empty: ours
   std::map<std::string, std::string> env;                     // added to ours, whose XDG_STATE_HOME is this process's alone
   std::optional<std::map<std::string, std::string>> all_env;  // instead of ours
-  std::chrono::milliseconds timeout{60000};                   // then SIGKILL to its process group
+  std::chrono::milliseconds timeout{240'000};                 // then SIGKILL to its process group: a guard, below CTest's own
+  std::chrono::milliseconds held_after{60'000};               // Outcome::output_held; little where a survivor is expected
 };
 
 struct Outcome {
   int exit_code = -1;      // -1 when a signal ended it
   int signal = 0;          // 0 when it exited
   bool timed_out = false;  // we killed it
-  // Somebody still held its stdout or stderr one second after it had ended: a process survived.
+  // Somebody still held its stdout or stderr `held_after` its end: a process survived.
   bool output_held = false;
   std::string out;
   std::string err;
@@ -61,7 +62,7 @@ class Running {
   const std::string& err() const noexcept { return outcome_.err; }
 
   // Reads until stdout (or stderr) holds `text`. False when the program ended or the time was up before.
-  bool wait_for_output(std::string_view text, std::chrono::milliseconds patience = std::chrono::seconds(20));
+  bool wait_for_output(std::string_view text, std::chrono::milliseconds patience = std::chrono::seconds(60));
   void send(int signal) const;
   // Leaves the program's stdin to the test: with `input` written so far. Closing it is end of file.
   void close_input() noexcept { stdin_.reset(); }
@@ -79,7 +80,7 @@ class Running {
   std::string input_;
   std::size_t written_ = 0;
   std::chrono::steady_clock::time_point started_;
-  std::chrono::milliseconds timeout_;
+  std::chrono::milliseconds timeout_, held_after_;
   bool reaped_ = false;
   Outcome outcome_;
 };

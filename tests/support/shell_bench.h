@@ -66,8 +66,10 @@ inline std::uint64_t size_below(const std::string& directory) {
 
 inline std::size_t count_below(const std::string& directory, std::string_view name) {
   std::size_t count = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory))
-    count += entry.path().filename() == name ? 1 : 0;
+  std::error_code ignored;  // what goes meanwhile
+  for (auto entry = std::filesystem::recursive_directory_iterator(directory, ignored); entry != decltype(entry)();
+       entry.increment(ignored))
+    count += entry->path().filename() == name ? 1 : 0;
   return count;
 }
 

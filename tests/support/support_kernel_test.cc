@@ -1,18 +1,22 @@
 // The helpers that judge others must themselves be able to fail.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <string>
+#include <thread>
 
 #include "support/as_user.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
+#include "support/time_enough.h"
 
 namespace belljar::test {
 namespace {
@@ -37,16 +41,20 @@ TEST(Run, PassesMoreThanAPipeHoldsBothWays) {
 TEST(Run, NamesTheSignal) { EXPECT_EQ(run({"/bin/sh", "-c", "kill -SEGV $$"}).signal, SIGSEGV); }
 
 TEST(Run, KillsTheGroupWhenTimeIsUp) {
-  const Outcome outcome = run({"/bin/sh", "-c", "echo partial; sleep 600 & sleep 600"}, {.timeout = 300ms});
+  const Outcome outcome = with_time_enough(
+      [](auto timeout) { return run({"/bin/sh", "-c", "echo partial; sleep 600 & sleep 600"}, {.timeout = timeout}); },
+      [](const Outcome& tried) { return !tried.out.empty(); });
   EXPECT_TRUE(outcome.timed_out);
   EXPECT_EQ(outcome.signal, SIGKILL);
   EXPECT_EQ(outcome.out, "partial\n");
 }
 
 TEST(Run, SaysWhenASurvivorHoldsTheOutput) {
-  const Outcome outcome = run({"/bin/sh", "-c", "sleep 3 & echo started"});
+  const Outcome outcome = run({"/bin/sh", "-c", "sleep 600 & echo $!"}, {.held_after = 200ms});
   EXPECT_TRUE(outcome.output_held) << outcome;
-  EXPECT_FALSE(run({"/bin/sh", "-c", "sleep 3 >/dev/null 2>&1 & echo started"}).output_held);
+  const Outcome twin = run({"/bin/sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!"});
+  EXPECT_FALSE(twin.output_held) << twin;
+  for (const Outcome& ended : {outcome, twin}) ASSERT_EQ(::kill(std::stoi(ended.out), SIGKILL), 0) << ended;
 }
 
 TEST(Run, GivesTheEnvironmentAndTheDirectory) {
@@ -111,10 +119,43 @@ TEST(Leftovers, NoneWhenNothingHappened) {
 
 TEST(Leftovers, FindsAProcessThatLeftItsSession) {
   const Leftovers left;
-  EXPECT_EQ(run({"setsid", "-f", "sleep", "2.125"}).exit_code, 0);
+  EXPECT_EQ(run({"/bin/sh", "-c", "setsid -f sleep 600.125 >/dev/null 2>&1"}).exit_code, 0);
   const std::string report = left.report(100ms);
-  EXPECT_NE(report.find("sleep 2.125"), std::string::npos) << report;
-  EXPECT_EQ(left.report(5s), "") << "it goes away by itself within the patience";
+  EXPECT_NE(report.find("sleep 600.125"), std::string::npos) << report;
+  for (const auto& [pid, line] : descendants()) ::kill(pid, SIGKILL);
+  EXPECT_EQ(left.report(), "") << "it goes away within the patience";
+}
+
+TEST(Leftovers, FindsAMountOfOursAndNobodyElses) {
+  const TempDir dir;
+  const std::string name = dir.path().substr(dir.path().rfind('/'));
+  const auto line = [](const std::string& root, const std::string& point, const std::string& source) {
+    return "40 29 0:35 " + root + " " + point + " rw,relatime shared:1 - tmpfs " + source + " rw";
+  };
+  for (const std::string& ours : {line("/", dir / "work", "tmpfs"), line(name, "/tmp/elsewhere", "tmpfs"),
+                                  line("/", "/mnt/given/x", "tmpfs"), line("/", "/tmp", "tmpfs"), line("/", "/etc", "tmpfs"),
+                                  line("/", "/proc/sys", "proc"), line("/", "/", "tmpfs"), line("/", "/run/belljar/root", "tmpfs")})
+    EXPECT_TRUE(is_ours(ours, {"/mnt/given"})) << ours;
+  for (const std::string& others :
+       {line("/", "/var/lib/docker/overlay2/0123/merged", "overlay"), line("/", "/run/user/1000", "tmpfs"),
+        line("/", "/mnt/stick", "/dev/sdb1"), line("/", "/tmp/belljar-test.000000/work", "belljar"),
+        line("/belljar-test.000000", "/tmp/x", "tmpfs")})
+    EXPECT_FALSE(is_ours(others, {"/mnt/given"})) << others;
+}
+
+// In a mount namespace of the test's own thread: the machine's stays as it is.
+TEST(Leftovers, FindsAMountThatStays) {
+  BELLJAR_NEEDS(as_root());
+  const TempDir dir;
+  std::thread([&] {
+    ASSERT_EQ(::unshare(CLONE_NEWNS), 0);
+    ASSERT_EQ(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
+    const Leftovers left;
+    ASSERT_EQ(::mount("nobody", dir.path().c_str(), "tmpfs", 0, nullptr), 0);
+    EXPECT_NE(left.report(0ms).find(dir.path()), std::string::npos) << left.report(0ms);
+    ASSERT_EQ(::umount2(dir.path().c_str(), 0), 0);
+    EXPECT_EQ(left.report(), "");
+  }).join();
 }
 
 TEST(Leftovers, FindsFilesThatAreNewChangedOrGone) {

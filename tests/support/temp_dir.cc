@@ -14,6 +14,8 @@
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -46,13 +48,27 @@ void remove_tree(const fs::path& path) noexcept {
   fs::remove_all(path, ignored);
 }
 
+// Of the process; never emptied, since what is left in one is found when it is gone, too.
+std::mutex made_mutex;
+std::set<std::string>& made() {
+  static std::set<std::string> names;  // guarded by made_mutex
+  return names;
+}
+
 }  // namespace
+
+bool is_temp_dir_of_ours(const std::string& name) {
+  const std::lock_guard lock(made_mutex);
+  return made().contains(name);
+}
 
 TempDir::TempDir(const std::string& base) {
   std::string pattern = fs::canonical(base.empty() ? default_base() : base).string() + "/belljar-test.XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) fail("mkdtemp " + pattern);
   ::chmod(pattern.c_str(), 0755);
   path_ = std::move(pattern);
+  const std::lock_guard lock(made_mutex);
+  made().insert(fs::path(path_).filename());
 }
 
 TempDir::TempDir(TempDir&& other) noexcept : path_(std::exchange(other.path_, {})) {}

@@ -31,6 +31,9 @@ class TempDir {
   std::string path_;
 };
 
+// Whether a TempDir of this process has, or had, this name (without what is above it).
+bool is_temp_dir_of_ours(const std::string& name);
+
 // Nothing on overlayfs can be an upper layer of overlayfs: a container's root, a fresh root that is an overlay itself.
 bool on_overlay(const std::string& path);
 // `base`, or /dev/shm where that is on overlayfs: for directories that hold layers.
