@@ -1,7 +1,9 @@
 """An AIO sandbox server for tests (github.com/agent-infra/sandbox, 1.9): /v1/bash and /v1/file over a directory of this machine. It
 isolates nothing. Part of fake_volcengine.py, whose `fault` says what is to go wrong."""
-import base64, os, secrets, shutil, signal, subprocess, threading, time
+import base64, os, secrets, shutil, signal, subprocess, threading
 from email.parser import BytesParser
+
+from fake_machine import Machine
 
 TRUNCATED = "\n... [truncated] ...\n"
 FILE_ERRORS = [(FileNotFoundError, "not_found"), (PermissionError, "permission_denied"), (FileExistsError, "already_exists"),
@@ -34,8 +36,11 @@ class Command:
         env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": box.home, "USER": "gem", "TMPDIR": box.temp, "AIO_BOX": box.mark,
                **box.envs, **env}
         # A pipe of stdin that stays open, as the server has it.
-        self.popen = subprocess.Popen(["/bin/bash", "-c", text.replace("/home/gem", box.home)], cwd=cwd, env=env, bufsize=0,
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        self.popen = box.machine.start(lambda: subprocess.Popen(
+            ["/bin/bash", "-c", text.replace("/home/gem", box.home)], cwd=cwd, env=env, bufsize=0, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True))
+        if self.popen is None:
+            raise Failed("it was ended meanwhile")
         self.readers = [threading.Thread(target=self.read, args=(name,), daemon=True) for name in self.streams]
         for reader in self.readers:
             reader.start()
@@ -96,26 +101,14 @@ class AioBox:
     def __init__(self, box_id, home, envs=()):
         self.id, self.home, self.envs = box_id, home, dict(envs)
         self.mark = f"{box_id}.{os.getpid()}"  # of this server alone: others that run beside it have a box of that name, too
+        self.machine = Machine("AIO_BOX=" + self.mark)
         self.temp = home + ".tmp"  # in place of the /tmp of its own that a machine has
         os.makedirs(home, exist_ok=True)
         os.makedirs(self.temp, exist_ok=True)
         self.sessions, self.lock = {}, threading.Lock()
 
     def kill(self):
-        """What a machine that is switched off does to all of its processes."""
-        mark = b"AIO_BOX=" + self.mark.encode() + b"\0"
-        for _ in range(50):
-            found = 0
-            for entry in os.listdir("/proc"):
-                try:
-                    if entry.isdigit() and mark in open(f"/proc/{entry}/environ", "rb").read():
-                        os.kill(int(entry), signal.SIGKILL)
-                        found += 1
-                except OSError:
-                    pass
-            if not found:
-                break
-            time.sleep(0.01)
+        self.machine.switch_off()
         shutil.rmtree(self.home, ignore_errors=True)
         shutil.rmtree(self.temp, ignore_errors=True)
 
@@ -152,7 +145,7 @@ class AioBox:
             commands.append(command)
         slow = False
         if not request.get("async_mode"):
-            soft = request.get("timeout")
+            soft = float(fault("soft")) if fault("soft") else request.get("timeout")  # it may return earlier than it is asked to
             command.wait(most if soft is None else min(soft, most))
             slow = command.status == "running" and (soft is None or soft > most)
         if slow:

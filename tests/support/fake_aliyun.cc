@@ -2,7 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
-#include <fstream>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
@@ -45,7 +45,11 @@ AliyunOptions FakeAliyun::gateway() const {
   return options;
 }
 
-void FakeAliyun::set(const std::string& lines) const { std::ofstream(directory_ / "faults") << lines; }
+void FakeAliyun::set(const std::string& lines) const {
+  // At once: a request that comes meanwhile finds the old ones or the new ones.
+  const std::string fresh = directory_.write("faults.new", lines);
+  std::filesystem::rename(fresh, directory_ / "faults");
+}
 
 std::string FakeAliyun::log() const { return exists(directory_ / "log") ? read_file(directory_ / "log") : std::string(); }
 

@@ -13,11 +13,14 @@ the order of arrival, each by one line.
     data=string         Data of CallMcpTool is JSON in a string   direct=string         the same of a direct call
     grant=http|wrong    its address is no https; its id is none   delete=N pause=N resume=N contexts=N    how many looks they take
     contexts=failed     the contexts cannot be loaded             idle=MILLISECONDS     instead of every session's Timeout
+    longest=MILLISECONDS  what a command may last, instead of what it is asked to
+    now=MILLISECONDS    what time it is, where what a session is used for must not depend on how fast the machine is
 """
 import json, os, re, resource, secrets, shutil, signal, subprocess, sys, threading, time, urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from fake_aliyun_tools import TOOLS, ToolError, run_shell
+from fake_machine import Machine, never
 
 ROOT = os.path.realpath(sys.argv[1])
 KEY = "akm-" + "0123456789abcdef" * 2
@@ -25,6 +28,7 @@ ACCESS = ("LTAI-0123456789", "secret-0123456789abcdef")
 SERVERS = {name: "wuying_shell" if name == "shell" else "wuying_filesystem" for name in ["shell", *TOOLS]}
 log_lock, sessions_lock = threading.Lock(), threading.Lock()
 sessions = {}
+gateway = Machine("TMPDIR=" + ROOT + "/gateway")  # never switched off: who uses it ends what is theirs
 
 
 def fault(where):
@@ -60,6 +64,11 @@ class Cut(Exception):
 NOT_FOUND = Refused(400, "InvalidMcpSession.NotFound", "code: 400, Resource [McpSession] is not found.")
 
 
+def now():
+    told = fault("now")
+    return int(told) / 1000 if told else time.monotonic()
+
+
 class Session:
     def __init__(self, fields):
         self.id = "session-04x" + secrets.token_hex(8)
@@ -67,11 +76,12 @@ class Session:
         self.image, self.labels = fields.get("ImageId", "linux_latest"), json.loads(fields.get("Labels", "{}"))
         self.timeout = int(fields.get("Timeout", 300))
         self.contexts = json.loads(fields.get("PersistenceDataList", "[]"))
-        self.status, self.looks, self.used = "RUNNING", 0, time.monotonic()
+        self.status, self.looks, self.used = "RUNNING", 0, now()
         self.home = f"{ROOT}/{self.id}"
         self.temp = self.home + ".tmp"  # in place of the /tmp of its own that a machine has
         os.mkdir(self.home)
         os.mkdir(self.temp)
+        self.machine = Machine("AGENTBAY_FAKE_SESSION=" + self.id)
 
     def path(self, path):
         for home in ("/home/wuying", "/workspace"):
@@ -99,24 +109,11 @@ class Session:
 
     def is_idle(self):
         limit = fault("idle")
-        return time.monotonic() - self.used > (int(limit) / 1000 if limit else self.timeout)
+        return now() - self.used > (int(limit) / 1000 if limit else self.timeout)
 
     def end(self):
-        """What a machine that is switched off does to all of its processes."""
         self.status = "DELETED"
-        mark = b"AGENTBAY_FAKE_SESSION=" + self.id.encode() + b"\0"
-        for _ in range(50):
-            found = 0
-            for entry in os.listdir("/proc"):
-                try:
-                    if entry.isdigit() and mark in open(f"/proc/{entry}/environ", "rb").read():
-                        os.kill(int(entry), signal.SIGKILL)
-                        found += 1
-                except OSError:
-                    pass
-            if not found:
-                break
-            time.sleep(0.01)
+        self.machine.switch_off()
         shutil.rmtree(self.home, ignore_errors=True)
         shutil.rmtree(self.temp, ignore_errors=True)
 
@@ -133,7 +130,7 @@ def find(fields):
 def call_tool(session, name, args):
     """What a tool says: {content, isError}."""
     if name == "shell":
-        text, failed = run_shell(args, session.home, session.environment(), fault)
+        text, failed = run_shell(args, session.home, session.environment(), fault, session.machine)
     elif name in TOOLS:
         try:
             text, failed = TOOLS[name](session.path, args), False
@@ -156,7 +153,7 @@ class Actions:
         with sessions_lock:
             sessions[session.id] = session
         while fault("hold"):
-            time.sleep(0.02)
+            time.sleep(0.02)  # until the test says otherwise
         return session.answer(handler.server.server_address[1])
 
     def GetSession(self, handler, fields):
@@ -165,7 +162,7 @@ class Actions:
             session.looks -= 1
             if session.looks < 0:
                 session.status = "PAUSED" if session.status == "PAUSING" else "RUNNING"
-                session.used = time.monotonic()
+                session.used = now()
         return {**session.answer(handler.server.server_address[1]), "Status": session.status}
 
     def GetSessionDetail(self, handler, fields):
@@ -194,7 +191,7 @@ class Actions:
         return json.dumps([{"name": name, "server": server, "tool": name} for name, server in SERVERS.items()])
 
     def RefreshSessionIdleTime(self, handler, fields):
-        find(fields).used = time.monotonic()
+        find(fields).used = now()
         return {}
 
     def DeleteSessionAsync(self, handler, fields):
@@ -268,7 +265,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"100000\r\n" + b" " * (1 << 20) + b"\r\n")
         for at in range(0, len(data), 7):  # slow
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data[at:at + 7]), data[at:at + 7]))
-            time.sleep(0.002)
+            time.sleep(0.002)  # so that the pieces come one by one; those that do not are as good
         self.wfile.write(b"0\r\n\r\n")
 
     def stumble(self, where):
@@ -276,7 +273,7 @@ class Handler(BaseHTTPRequestHandler):
         wrong = fault(where)
         wrong, _, after = wrong.partition(":")
         if wrong == "silent":
-            time.sleep(600)
+            never()
         if wrong == "html":
             self.send(200, b"<html>a portal</html>", "text/html")
         elif wrong == "page":
@@ -395,7 +392,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply(200, {**answer, "error": {"code": -32601, "message": "no such tool"}})
         home = ROOT + "/gateway"
         os.makedirs(home, exist_ok=True)
-        text, _ = run_shell(params["arguments"], home, {"PATH": os.environ.get("PATH", ""), "HOME": home, "TMPDIR": home}, fault)
+        text, _ = run_shell(params["arguments"], home, {"PATH": os.environ.get("PATH", ""), "HOME": home, "TMPDIR": home}, fault, gateway)
         answer["result"] = json.loads(text)
         if wrong in ("lost", "cut", "slow", "huge"):
             return self.reply_badly(wrong, answer)

@@ -14,7 +14,7 @@ def said(out, err, **more):
     return json.dumps({"stdout": text[0], "stderr": text[1], **more, "traceId": "fake"})
 
 
-def run_shell(args, home, environment, fault):
+def run_shell(args, home, environment, fault, machine):
     """(text, isError): what is said when nobody holds the output any more."""
     wrong = fault("shell")
     if wrong == "text":
@@ -23,11 +23,13 @@ def run_shell(args, home, environment, fault):
         return "the sandbox is on fire \x1b[31m", True
     if wrong == "nocode":
         return json.dumps({"output": "x"}), False
-    timeout = min(int(args.get("timeout_ms") or LONGEST), LONGEST) / 1000
+    timeout = min(int(fault("longest") or args.get("timeout_ms") or LONGEST), LONGEST) / 1000
     try:
-        process = subprocess.Popen(["/bin/sh", "-c", args["command"]], cwd=args.get("cwd") or home, stdin=subprocess.DEVNULL,
-                                   env={**environment, **args.get("envs", {})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   start_new_session=True)
+        process = machine.start(lambda: subprocess.Popen(
+            ["/bin/sh", "-c", args["command"]], cwd=args.get("cwd") or home, stdin=subprocess.DEVNULL,
+            env={**environment, **args.get("envs", {})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True))
+        if process is None:
+            raise ValueError("it was ended meanwhile")
     except (OSError, ValueError) as error:
         return json.dumps({"stdout": "", "stderr": str(error), "errorCode": 126}), True
     try:

@@ -1,7 +1,7 @@
 #include "support/fake_e2b.h"
 
 #include <chrono>
-#include <fstream>
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -32,7 +32,11 @@ E2bOptions FakeE2b::options() const {
   return options;
 }
 
-void FakeE2b::misbehave(const std::string& fault) const { std::ofstream(directory_ / "faults") << fault; }
+void FakeE2b::misbehave(const std::string& fault) const {
+  // At once: a request that comes meanwhile finds the old ones or the new ones.
+  const std::string fresh = directory_.write("faults.new", fault);
+  std::filesystem::rename(fresh, directory_ / "faults");
+}
 
 std::string FakeE2b::log() const { return exists(directory_ / "log") ? read_file(directory_ / "log") : std::string(); }
 

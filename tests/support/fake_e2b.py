@@ -8,12 +8,13 @@ against what others expect, too.
 Every line of DIRECTORY/faults is something that it does wrong, WHERE=WHAT; see `fault`. Every request is told in DIRECTORY/log.
 `/home/user` in a path means the sandbox's home.
 """
-import base64, fcntl, hashlib, json, os, queue, re, resource, secrets, shutil, signal, socket, stat, struct, subprocess, sys, termios
+import base64, fcntl, hashlib, json, os, queue, re, resource, secrets, select, shutil, signal, socket, stat, struct, subprocess, sys, termios
 import threading, time, urllib.parse
 from email.parser import BytesParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from fake_e2b_faults import Cut, stream_fault
+from fake_machine import Machine, never
 
 ROOT = os.path.realpath(sys.argv[1])
 KEY = "e2b_" + "0123456789" * 4
@@ -79,16 +80,21 @@ class Process:
                 def take_terminal():
                     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-                self.popen = subprocess.Popen(argv, stdin=slave, stdout=slave, stderr=slave, preexec_fn=take_terminal, **how)
+                self.popen = box.machine.start(
+                    lambda: subprocess.Popen(argv, stdin=slave, stdout=slave, stderr=slave, preexec_fn=take_terminal, **how))
                 os.close(slave)
                 outputs = [("pty", self.master, 16384)]
             else:
                 stdin = subprocess.PIPE if user_stdin else subprocess.DEVNULL
-                self.popen = subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, **how)
-                outputs = [("stdout", self.popen.stdout.fileno(), 32768), ("stderr", self.popen.stderr.fileno(), 32768)]
+                self.popen = box.machine.start(
+                    lambda: subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, **how))
+                outputs = [("stdout", self.popen.stdout.fileno(), 32768), ("stderr", self.popen.stderr.fileno(), 32768)] if self.popen else []
         except (OSError, subprocess.SubprocessError, ValueError) as error:
             raise Refused("invalid_argument", f"error starting process '{argv[0]}': {self.reason(error)}")
+        if self.popen is None:
+            raise Refused("unavailable", "the sandbox was ended meanwhile")
         self.pid = self.popen.pid
+        self.over, self.wake = os.pipe()  # its readers see the end of this one where they need not wait for the end of their own
         self.input_lock = threading.Lock()
         self.outputs = outputs
 
@@ -116,13 +122,21 @@ class Process:
                     pass
 
     def read(self, name, fd, size):
-        while True:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        poll.register(self.over, select.POLLIN)
+        rest = 65536  # what a pipe holds: who goes on writing after a kill is not read for ever
+        while rest > 0:
+            ready = [each for each, _ in poll.poll()]
+            if fd not in ready:
+                return
             try:
                 data = os.read(fd, size)
             except OSError:
                 data = b""
             if not data:
                 return
+            rest -= len(data) if self.over in ready else 0
             self.tell({"data": {name: base64.b64encode(data).decode()}})
 
     def follow(self):
@@ -131,8 +145,10 @@ class Process:
         while any(reader.is_alive() for reader in self.readers) and not self.killed.is_set():
             self.readers[0].join(0.02)
             self.readers[-1].join(0.02)
-        for reader in self.readers:
-            reader.join(0.2)
+        os.close(self.wake)
+        for reader in self.readers:  # what was said until now comes before the end
+            reader.join()
+        os.close(self.over)
         if code < 0:
             status = "signal: " + SIGNALS.get(-code, f"signal {-code}")
             end = {"exitCode": -1, "status": status, "error": status}
@@ -143,7 +159,7 @@ class Process:
         with self.lock:
             self.end = {"end": end}
         self.tell(self.end)
-        time.sleep(30)
+        time.sleep(30)  # as the service does it: who asks after it meanwhile is told; no test waits for this
         self.box.processes.pop(self.pid, None)
 
     def subscribe(self):
@@ -192,6 +208,7 @@ class Box:
         self.home = f"{ROOT}/{self.id}"
         os.mkdir(self.home)
         self.processes, self.streams, self.lock = {}, set(), threading.Lock()
+        self.machine = Machine("E2B_SANDBOX_ID=" + self.id)
 
     def path(self, path):
         if path == "/home/user" or path.startswith("/home/user/"):
@@ -221,20 +238,7 @@ class Box:
     def kill(self):
         self.state = "killed"
         self.cut_streams()
-        # What a machine that is switched off does to all of its processes.
-        mark = b"E2B_SANDBOX_ID=" + self.id.encode() + b"\0"
-        for _ in range(50):
-            found = 0
-            for entry in os.listdir("/proc"):
-                try:
-                    if entry.isdigit() and mark in open(f"/proc/{entry}/environ", "rb").read():
-                        os.kill(int(entry), signal.SIGKILL)
-                        found += 1
-                except OSError:
-                    pass
-            if not found:
-                break
-            time.sleep(0.01)
+        self.machine.switch_off()
         shutil.rmtree(self.home, ignore_errors=True)
 
 
@@ -377,7 +381,7 @@ class Handler(BaseHTTPRequestHandler):
         if wrong == "html":
             return self.reply(200, raw=b"<html>a portal</html>", kind="text/html")
         if wrong == "silent":
-            time.sleep(600)
+            never()
         if path == "/health":
             return self.reply(200, raw=b"ok", kind="text/plain")
         bearer = fault("auth") == "bearer"  # as some compatible services want it
@@ -409,7 +413,7 @@ class Handler(BaseHTTPRequestHandler):
         if type(request.get("network", {}).get("allowPublicTraffic", True)) is not bool:
             return self.fail(400, "network.allowPublicTraffic is no boolean")
         while fault("hold"):
-            time.sleep(0.02)
+            time.sleep(0.02)  # until the test says otherwise
         box = Box(request)
         with boxes_lock:
             boxes[box.id] = box
@@ -483,7 +487,7 @@ class Handler(BaseHTTPRequestHandler):
         if (self.headers.get("X-Access-Token") != box.token and not signed) or wrong == "401":
             return self.reply(401, {"code": "unauthenticated" if path.count("/") > 1 else 401, "message": "unauthorized access, please provide a valid access token or method signing if supported"})
         if wrong == "silent":
-            time.sleep(600)
+            never()
         if wrong.isdigit():
             return self.fail(int(wrong), "told to fail")
         if fault("version").startswith("0.3.") and "Authorization" not in self.headers:
@@ -517,7 +521,7 @@ class Handler(BaseHTTPRequestHandler):
         process = self.select(box, request)
         wrong = fault("input") if method in ("SendInput", "CloseStdin") else ""
         if wrong == "silent":
-            time.sleep(600)
+            never()
         if wrong == method:
             return self.fail(503, "told to fail")
         if wrong == "cut":  # taken, and not answered

@@ -1,6 +1,8 @@
 """What fake_e2b.py does wrong in a stream of a process when it is told to."""
 import base64, struct, time
 
+from fake_machine import never
+
 
 class Cut(Exception):
     """The connection ends here, in the middle of whatever."""
@@ -18,14 +20,14 @@ def stream_fault(handler, wrong, process=None):
         handler.reply(200, raw=b"<html>a portal</html>", kind="text/html")
         raise Cut()
     if wrong == "silent":  # not even headers
-        time.sleep(600)
+        never()
     if wrong == "nostart":
         handler.frame(0, event(b"too early"))
         raise Cut()
     handler.frame(0, {"event": {"start": {"pid": process.pid}}})
     if wrong == "stall":
         handler.frame(0, event(b"before\n"))
-        time.sleep(600)
+        never()
     if wrong == "cut":
         handler.frame(0, event(b"before\n"))
         raise Cut()
@@ -68,7 +70,7 @@ def stream_fault(handler, wrong, process=None):
         data = b'{"event":{"data":{"stdout":"c2xvdw=="}}}'
         for byte in struct.pack(">BI", 0, len(data)) + data:
             handler.chunk(bytes([byte]))
-            time.sleep(0.002)
+            time.sleep(0.002)  # so that they come one by one; those that do not are as good
         handler.frame(0, {"event": {"end": {"exited": True, "status": "exit status 0"}}})
         handler.end_stream()
     raise Cut()

@@ -1,7 +1,7 @@
 #include "support/fake_volcengine.h"
 
 #include <chrono>
-#include <fstream>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -36,7 +36,7 @@ VolcengineOptions FakeVolcengine::options() const {
   options.gateway_authorization = std::string("Bearer ") + gateway_key();
   options.api_url = url_;
   options.ready_interval = std::chrono::milliseconds(20);
-  options.ready_within = std::chrono::seconds(20);
+  options.ready_within = std::chrono::seconds(60);
   return options;
 }
 
@@ -56,7 +56,11 @@ std::map<std::string, std::string> FakeVolcengine::environment() const {
           {"VOLCENGINE_API_URL", url_}};
 }
 
-void FakeVolcengine::misbehave(const std::string& fault) const { std::ofstream(directory_ / "faults") << fault; }
+void FakeVolcengine::misbehave(const std::string& fault) const {
+  // At once: a request that comes meanwhile finds the old ones or the new ones.
+  const std::string fresh = directory_.write("faults.new", fault);
+  std::filesystem::rename(fresh, directory_ / "faults");
+}
 
 std::string FakeVolcengine::log() const { return exists(directory_ / "log") ? read_file(directory_ / "log") : std::string(); }
 

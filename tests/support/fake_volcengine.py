@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from fake_aio import AioBox, serve_aio
 from fake_e2b_faults import Cut
+from fake_machine import never
 
 ROOT = os.path.realpath(sys.argv[1])
 KEYS = {"AKLTEXAMPLE0123456789": "c2VjcmV0LWtleS1vZi1hLXRlc3Q=", "AKTPEXAMPLE0123456789": "dGVtcG9yYXJ5LXNlY3JldC1rZXk="}
@@ -56,7 +57,7 @@ def stamp(moment):
 class Box:
     def __init__(self, request, seconds):
         self.id = "sb-" + secrets.token_hex(8)
-        self.request, self.created, self.end = request, time.time(), time.time() + float(fault("life") or seconds)
+        self.request, self.created, self.end = request, time.time(), time.time() + seconds
         self.status, self.looks, self.paused = "Starting", int(fault("starting") or 1), None
         self.cpu, self.memory = request.get("CpuMilli", 1000), request.get("MemoryMB", 2048)
         self.inside = AioBox(self.id, f"{ROOT}/{self.id}", [(env["Key"], env["Value"]) for env in request.get("Envs", [])])
@@ -90,7 +91,7 @@ bare = AioBox("bare", ROOT + "/bare")
 
 def find_box(box_id):
     box = boxes.get(box_id)
-    if box and box.status != "Terminated" and time.time() >= box.end:
+    if box and box.status != "Terminated" and (time.time() >= box.end or fault("expired")):
         box.kill()
     return None if box is None or box.status == "Terminated" else box
 
@@ -281,7 +282,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b'{"success": true, "ResponseMetadata": {')
             raise Cut()
         elif wrong == "stall":
-            time.sleep(600)
+            never()
         return status.isdigit() or wrong in ("html", "json", "huge")
 
     def control(self, raw_query, data):

@@ -19,22 +19,38 @@
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "support/eventually.h"
+#include "support/leftovers.h"
 
 namespace belljar::test {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 using remote::shell::Machine;
 using remote::shell::Said;
 
+constexpr milliseconds kLeast = std::chrono::minutes(1);
+
 std::string mark_of(const std::string& id) { return "BELLJAR_LOCAL_CLOUD=" + id; }
 
-// Those that carry the mark; the dead have no environment.
-std::vector<pid_t> marked(const std::string& mark) {
-  std::vector<pid_t> found;
+// In the midst of execve(2) or of its end: it has no environment to read. That of another may be empty, and is somewhere all the
+// same.
+bool is_changing(pid_t pid) {
+  std::ifstream file(format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(file, text);
+  std::istringstream words(text.substr(std::min(text.rfind(')'), text.size() - 1) + 1));
+  std::string word;
+  for (int field = 3; field <= 51 && words >> word; ++field) continue;  // proc(5): env_end
+  return word == "0";
+}
+
+// Kills all that carry the mark. True: there were none, and none of this test that may carry it in a moment.
+bool kill_marked(const std::string& mark) {
+  bool none = true;
+  const std::map<pid_t, std::string> ours = descendants();
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
     const std::string name = entry.path().filename();
@@ -44,9 +60,11 @@ std::vector<pid_t> marked(const std::string& mark) {
     std::ifstream file(entry.path() / "environ", std::ios::binary);
     std::stringstream text;
     text << file.rdbuf();
-    if (text.str().find(mark + '\0') != std::string::npos) found.push_back(pid);
+    const bool is_marked = text.str().find(mark + '\0') != std::string::npos;
+    if (is_marked) ::kill(pid, SIGKILL);
+    if (is_marked || (text.str().empty() && ours.contains(pid) && is_changing(pid))) none = false;
   }
-  return found;
+  return none;
 }
 
 struct Spawned {
@@ -171,8 +189,9 @@ class LocalCloud::Local final : public Machine {
     if (fault == Fault::kBusy) return Error(Code::kResourceExhausted, "cannot run it").reason("asked too often");
     if (fault == Fault::kNever) return unreachable("lost on the way there");
     if (fault == Fault::kStalled) return wait_for_cancel(patience, cancel_fd).error();
-    Spawned spawned = BELLJAR_TRY(spawn(cloud_.shell, script, cloud_.environment(id_)));
-    Said said = BELLJAR_TRY(follow(std::move(spawned), cloud_.limits.longest, patience, fault == Fault::kLost ? -1 : cancel_fd));
+    Spawned spawned = BELLJAR_TRY(begin(script));
+    Said said = BELLJAR_TRY(
+        follow(std::move(spawned), std::max(cloud_.limits.longest, kLeast), patience, fault == Fault::kLost ? -1 : cancel_fd));
     if (fault == Fault::kLost) return unreachable("lost on the way back");
     if (cloud_.state(id_) != State::kRuns) return unreachable("it ended meanwhile");
     if (fault == Fault::kMended) std::ranges::replace(said.out, '\n', '?');
@@ -181,6 +200,13 @@ class LocalCloud::Local final : public Machine {
       said.out = said.out.substr(0, keep) + "\n[... cut ...]\n" + said.out.substr(said.out.size() - keep);
     }
     return said;
+  }
+
+  // With its environment, by which kill() finds it, or not at all.
+  Result<Spawned> begin(const std::string& script) const {
+    const std::lock_guard lock(cloud_.beginning_);
+    if (cloud_.state(id_) != State::kRuns) return unreachable("it ended meanwhile");
+    return spawn(cloud_.shell, script, cloud_.environment(id_));
   }
 
   std::optional<Result<std::string>> read(const std::string& path) const override {
@@ -282,12 +308,8 @@ Result<bool> LocalCloud::kill(const std::string& id) const {
     const std::lock_guard lock(mutex_);
     if (sandboxes_.erase(id) == 0) return false;
   }
-  for (int turn = 0; turn < 1000; ++turn) {
-    const auto left = marked(mark_of(id));
-    if (left.empty()) break;
-    for (const pid_t pid : left) ::kill(pid, SIGKILL);
-    std::this_thread::sleep_for(1ms);
-  }
+  const std::lock_guard lock(beginning_);
+  eventually([&] { return kill_marked(mark_of(id)); });
   std::error_code ignored;
   fs::remove_all(root_ / id, ignored);
   return true;

@@ -1,4 +1,5 @@
-// A cloud on this machine that can only run shell text, for remote/shell: it isolates nothing, and misbehaves when told to.
+// A cloud on this machine that can only run shell text, for remote/shell: it isolates nothing, and misbehaves when told to. What
+// lasts longer than `limits` say, it ends after a minute at the earliest: on a slow machine every call is a long one.
 #pragma once
 
 #include <atomic>
@@ -48,7 +49,7 @@ class LocalCloud final : public remote::shell::Service {
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const override;
 
   // Set before the first sandbox.
-  remote::shell::Machine::Limits limits{.longest = std::chrono::seconds(20), .script = 96U << 10, .output = 96U << 10};
+  remote::shell::Machine::Limits limits{.longest = std::chrono::seconds(60), .script = 96U << 10, .output = 96U << 10};
   std::string shell = "/bin/sh";
   std::string path = "/usr/local/bin:/usr/bin:/bin";
   bool takes_files = false;  // offers calls of its own for whole files
@@ -73,6 +74,7 @@ class LocalCloud final : public remote::shell::Service {
   TempDir root_;
   std::string workspace_;
   mutable std::atomic<int> calls_{0}, file_calls_{0}, serial_{0};
+  mutable std::mutex beginning_;  // before mutex_: held while a process begins, and while all are ended
   mutable std::mutex mutex_;
   mutable std::map<std::string, State> sandboxes_;  // guarded by mutex_
 };

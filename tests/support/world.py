@@ -215,7 +215,7 @@ def relay(a, b):
 
 def dial(name, port):
     found = addresses(name)
-    return socket.create_connection((found[0] if found else INNER.get(name, name), port), 5)
+    return socket.create_connection((found[0] if found else INNER.get(name, name), port), 60)
 
 
 INNER = {'only.upstream.test': '93.184.0.90'}  # names that the name server does not know
@@ -259,7 +259,7 @@ def socks_proxy(client):
 run('ip', 'link', 'set', 'lo', 'up')
 run('ip', 'route', 'add', 'local', '93.184.0.0/16', 'dev', 'lo')
 with open(os.path.join(directory, 'resolv.conf'), 'w') as conf:
-    conf.write('nameserver 93.184.0.53\noptions timeout:1 attempts:1\n')
+    conf.write('nameserver 93.184.0.53\noptions timeout:30 attempts:2\n')
 run('mount', '--bind', os.path.join(directory, 'resolv.conf'), os.path.realpath('/etc/resolv.conf'))
 threading.Thread(target=serve_dns, daemon=True).start()
 web(80), web(8081), lines(7, echo), lines(25, greet), lines(3129, http_proxy), lines(1081, socks_proxy)
