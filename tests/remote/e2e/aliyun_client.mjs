@@ -33,7 +33,7 @@ assert.match(path, /[?&]Timestamp=\d{4}-\d\d-\d\dT\d\d%3A\d\d%3A\d\dZ(&|$)/)
 assert.equal(headers['x-acs-version'], '2025-05-06')
 
 const said = await call('CallMcpTool', { SessionId: id, Name: 'shell', Server: 'wuying_shell', AutoGenSession: false,
-  Args: JSON.stringify({ command: 'echo out; exit 3', timeout_ms: 5000 }) })
+  Args: JSON.stringify({ command: 'echo out; exit 3', timeout_ms: 50000 }) })
 const shell = JSON.parse(said.Data.content[0].text)
 assert.deepEqual([shell.stdout, shell.exit_code], ['out\n', 3])
 

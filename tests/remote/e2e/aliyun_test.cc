@@ -5,9 +5,9 @@
 #include <chrono>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "support/eventually.h"
 #include "support/fake_aliyun.h"
 #include "support/identity.h"
 #include "support/run.h"
@@ -106,8 +106,7 @@ TEST_F(RunOnAliyun, ASignalDuringTheStartLeavesNoSession) {
   fake_.set("hold=1");
   Running run({BELLJAR_PROGRAM, "run", "--backend", "aliyun", "--net", "host", "--workspace-at", there_.path(), "--", "true"},
               {.cwd = here_.path(), .env = environment()});
-  for (int turn = 0; turn < 2000 && fake_.asked("Action=CreateMcpSession") == 0; ++turn)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(eventually([&] { return fake_.asked("Action=CreateMcpSession") > 0; }));
   run.send(SIGINT);
   fake_.set("");
   const Outcome outcome = run.wait();

@@ -5,9 +5,9 @@
 #include <chrono>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "support/eventually.h"
 #include "support/fake_e2b.h"
 #include "support/identity.h"
 #include "support/run.h"
@@ -109,8 +109,7 @@ TEST_F(RunOnE2b, WhatLivesOnIsNamed) {
 TEST_F(RunOnE2b, ASignalDuringTheStartLeavesNoSandbox) {
   fake_.misbehave("hold=1");
   Running run({BELLJAR_PROGRAM, "run", "--backend", "e2b", "--", "true"}, {.cwd = here_.path(), .env = environment()});
-  for (int turn = 0; turn < 2000 && fake_.log().find(R"(["POST", "/sandboxes")") == std::string::npos; ++turn)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(eventually([&] { return fake_.log().find(R"(["POST", "/sandboxes")") != std::string::npos; }));
   run.send(SIGINT);
   fake_.misbehave("");
   const Outcome outcome = run.wait();

@@ -4,9 +4,9 @@
 
 #include <chrono>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "support/eventually.h"
 #include "support/fake_volcengine.h"
 #include "support/identity.h"
 #include "support/run.h"
@@ -70,11 +70,10 @@ TEST_F(RunOnVolcengine, WhatLivesOnIsNamed) {
 }
 
 TEST_F(RunOnVolcengine, ASignalDuringTheStartLeavesNoSandbox) {
-  fake_.misbehave("starting=3");
+  fake_.misbehave("starting=1000000");  // until the signal was sent
   Running run({BELLJAR_PROGRAM, "run", "--backend", "volcengine", "--workspace-at", work_.path(), "--", "true"},
               {.cwd = here_.path(), .env = fake_.environment()});
-  for (int turn = 0; turn < 2000 && fake_.log().find("Action=DescribeSandbox") == std::string::npos; ++turn)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(eventually([&] { return fake_.log().find("Action=DescribeSandbox") != std::string::npos; }));
   run.send(SIGINT);
   fake_.misbehave("becomes=failed");
   const Outcome outcome = run.wait();
