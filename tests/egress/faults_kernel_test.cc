@@ -19,11 +19,15 @@
 
 #include "base/format.h"
 #include "egress/support_proxy.h"
+#include "support/eventually.h"
+#include "support/time_enough.h"
 
 namespace belljar::egress {
 namespace {
 
 using namespace std::string_literals;
+using test::eventually;
+using test::with_time_enough;
 
 std::size_t open_descriptors() {
   std::size_t count = 0;
@@ -112,9 +116,8 @@ TEST_F(Faults, AnAnswerWithoutALengthThatIsResetIsNotWhole) {
 // Until its peer's kernel has all of it: a reset drops the rest.
 void send_whole(int fd, const std::string& bytes) {
   send_all(fd, bytes);
-  int queued = 1;
-  for (int i = 0; i < 500 && ::ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 0; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  int queued = 0;
+  EXPECT_TRUE(eventually([&] { return ::ioctl(fd, SIOCOUTQ, &queued) != 0 || queued == 0; }));
 }
 
 TEST_F(Faults, WhatAServerSaidBeforeItsResetReachesAClientThatIsSlowToRead) {
@@ -130,7 +133,7 @@ TEST_F(Faults, WhatAServerSaidBeforeItsResetReachesAClientThatIsSlowToRead) {
   const std::string place = address(server);
   const auto answer_to = [](const UniqueFd& fd, const std::string& request) {
     send_all(fd.get(), request);
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // slowly: no machine is too slow for that
     const std::string answer = read_all(fd.get());
     const std::size_t said = answer.find("b");
     const std::size_t end = std::min(answer.find_last_of('b'), answer.size() - 1) + 1;
@@ -161,10 +164,10 @@ TEST_F(Faults, AClientThatTakesNothingOfABrokenAnswerIsResetInTheEnd) {
   const UniqueFd fd = tunnel(address(server));
   send_all(fd.get(), "x");
   std::size_t ended = 0;
-  for (int i = 0; i < 500 && ended == 0; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  (void)eventually([&] {
     ended = proxy_->take_log().records.size();
-  }
+    return ended != 0;
+  });
   EXPECT_EQ(ended, 1U) << "though the client has read nothing";
   EXPECT_TRUE(read_all(fd.get()).ends_with("<reset>"));
 }
@@ -196,24 +199,31 @@ TEST_F(Faults, AnIdleTunnelTakesNoProcessorTime) {
     return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
   };
   const auto before = used();
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // what is compared is not this time, but what is used of it
   EXPECT_LT(used() - before, std::chrono::milliseconds(100));
 }
 
 TEST_F(Faults, AStalledServerEndsInTimeAndOthersAreServedMeanwhile) {
   const Server stalled([](int fd) { (void)read_all(fd); });
   const Server lively(answer_hello);
-  ProxyOptions options;
-  options.timeouts.answer = std::chrono::milliseconds(300);
-  start({"127.0.0.1"}, {}, std::move(options));
-  const UniqueFd waits = connect_loopback(port_);
-  send_all(waits.get(), format("GET http://{0}/ HTTP/1.1\r\nHost: {0}\r\n\r\n", address(stalled)));
-  EXPECT_TRUE(get(address(lively)).ends_with("hello"));
-  EXPECT_TRUE(read_all(waits.get()).starts_with("HTTP/1.1 504 "));
+  const std::string answer = with_time_enough(
+      [&](std::chrono::milliseconds time) {
+        ProxyOptions options;
+        options.timeouts.answer = time;  // of the lively one, too
+        start({"127.0.0.1"}, {}, std::move(options));
+        const UniqueFd waits = connect_loopback(port_);
+        send_all(waits.get(), format("GET http://{0}/ HTTP/1.1\r\nHost: {0}\r\n\r\n", address(stalled)));
+        std::string meanwhile = get(address(lively));
+        EXPECT_TRUE(read_all(waits.get()).starts_with("HTTP/1.1 504 "));
+        return meanwhile;
+      },
+      [](const std::string& meanwhile) { return meanwhile.ends_with("hello"); });
+  EXPECT_TRUE(answer.ends_with("hello")) << answer;
 }
 
 TEST_F(Faults, AClientThatDoesNotReadHoldsBackTheServerAndFillsNoMemory) {
   std::atomic<std::size_t> sent{0};
+  std::atomic<bool> held_back{false};
   const Server server([&](int fd) {
     read_until(fd, "\r\n\r\n");
     send_all(fd, "HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
@@ -221,12 +231,12 @@ TEST_F(Faults, AClientThatDoesNotReadHoldsBackTheServerAndFillsNoMemory) {
     const timeval patience{1, 0};
     ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     for (ssize_t n = 0; (n = ::send(fd, block.data(), block.size(), MSG_NOSIGNAL)) > 0;) sent += static_cast<std::size_t>(n);
+    held_back = true;
   });
   start({"127.0.0.1"});
   const UniqueFd fd = connect_loopback(port_);
   send_all(fd.get(), format("GET http://{0}/ HTTP/1.1\r\nHost: {0}\r\n\r\n", address(server)));
-  while (server.accepted() == 0) std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  EXPECT_TRUE(eventually([&] { return held_back.load(); }));
   EXPECT_LT(sent, 32U << 20) << "what socket buffers hold, and one window";
   EXPECT_GT(sent, 0U);
 }
@@ -243,7 +253,7 @@ TEST_F(Faults, SilentNameServersKeepNobodyElseWaiting) {
   options.own_addresses = [] { return std::vector<policy::Ip>{}; };
   options.resolve = [&](const std::string&) {
     std::unique_lock lock(mutex);
-    condition.wait_for(lock, std::chrono::seconds(20), [&] { return answered; });
+    condition.wait(lock, [&] { return answered; });
     return Resolved{.addresses = {}, .error = "the name servers do not answer", .keep = {}};
   };
   proxy_ = Proxy::start(test::listen_loopback(port_), std::move(options)).value();
@@ -281,13 +291,12 @@ TEST_F(Faults, WhatComesByteByByteIsReadAsOne) {
 TEST_F(Faults, WithoutDescriptorsClientsWaitAndAreServedLater) {
   const Server server(answer_hello);
   start({"127.0.0.1"});
-  EXPECT_TRUE(get(address(server)).ends_with("hello"));
-  // Both ends of both are there before the descriptors go.
-  for (std::size_t last = 0, now = open_descriptors(); last != now; last = std::exchange(now, open_descriptors()))
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const std::size_t idle = open_descriptors();
+  EXPECT_TRUE(get(address(server)).ends_with("hello"));
+  ASSERT_TRUE(eventually([&] { return open_descriptors() == idle; }));
   const UniqueFd client = connect_loopback(port_), late = connect_loopback(port_);
-  for (int i = 0; i < 1000 && open_descriptors() < idle + 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  // Both ends of both are there before the descriptors go.
+  ASSERT_TRUE(eventually([&] { return open_descriptors() == idle + 4; }));
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   std::vector<UniqueFd> hoard;
@@ -323,8 +332,7 @@ TEST_F(Faults, TenThousandConnectionsLeaveNothingBehind) {
     if (i % 2 == 0) ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
   }
   EXPECT_TRUE(get("other.example").starts_with("HTTP/1.1 403 "));
-  for (int i = 0; i < 500 && open_descriptors() > before; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_LE(open_descriptors(), before);
+  EXPECT_TRUE(eventually([&] { return open_descriptors() <= before; }));
   const EgressLog log = proxy_->stop();
   EXPECT_EQ(log.records.size(), 10U);
   EXPECT_GT(log.records_dropped, 3000U);

@@ -6,11 +6,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/format.h"
 #include "egress/proxy.h"
 #include "egress/support_proxy.h"
+#include "support/eventually.h"
+#include "support/time_enough.h"
 
 namespace belljar::egress {
 namespace {
@@ -566,17 +572,30 @@ std::vector<UniqueFd> deaf_listener(std::uint16_t port) {
 TEST_F(ProxyTest, AnAddressIsJudgedByTheRulesOfItsTurn) {
   const Server server(answer_hello);
   const auto deaf = deaf_listener(server.port());
-  ProxyOptions options;
-  options.timeouts.dial = std::chrono::milliseconds(700);
   names_.both["web.example"] = {"127.0.0.2", "127.0.0.1"};
-  start({"web.example", "127.0.0.2", "127.0.0.1"}, {}, std::move(options));
   const std::string host = format("web.example:{}", server.port());
-  const UniqueFd fd = connect_loopback(port_);
-  send_all(fd.get(), format("GET http://{0}/ HTTP/1.1\r\nHost: {0}\r\nConnection: close\r\n\r\n", host));
-  ::usleep(200'000);
-  proxy_->set_rules(rules_of({"web.example", "127.0.0.2"}));
-  EXPECT_FALSE(read_all(fd.get()).ends_with("hello"));
-  EXPECT_EQ(server.accepted(), 0);
+  int before = 0;
+  const std::string answer = test::with_time_enough(
+      [&](std::chrono::milliseconds time) {
+        ProxyOptions options;
+        options.timeouts.dial = time;  // within which the rules change
+        proxy_.reset();
+        names_.asked.clear();
+        start({"web.example", "127.0.0.2", "127.0.0.1"}, {}, std::move(options));
+        before = server.accepted();
+        const UniqueFd fd = connect_loopback(port_);
+        send_all(fd.get(), format("GET http://{0}/ HTTP/1.1\r\nHost: {0}\r\nConnection: close\r\n\r\n", host));
+        EXPECT_TRUE(test::eventually([&] {
+          const std::scoped_lock lock(names_.mutex);
+          return !names_.asked.empty();
+        }));
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // so that it is the turn of the first; before that is as good
+        proxy_->set_rules(rules_of({"web.example", "127.0.0.2"}));
+        return read_all(fd.get());
+      },
+      [](const std::string& tried) { return !tried.ends_with("hello"); }, std::chrono::milliseconds(700));
+  EXPECT_FALSE(answer.ends_with("hello"));
+  EXPECT_EQ(server.accepted(), before);
   proxy_->set_rules(rules_of({"web.example", "127.0.0.2", "127.0.0.1"}));
   EXPECT_TRUE(get(host).ends_with("hello"));
 }

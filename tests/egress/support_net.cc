@@ -20,7 +20,7 @@ std::string read_until(int fd, std::string_view ends_with) {
   std::string text;
   while (ends_with.empty() || !text.ends_with(ends_with)) {
     pollfd wait{fd, POLLIN, 0};
-    if (::poll(&wait, 1, 10'000) <= 0) return text + "<timeout>";
+    if (::poll(&wait, 1, 60'000) <= 0) return text + "<timeout>";
     char buffer[65536];
     const ssize_t got = ::recv(fd, buffer, sizeof buffer, MSG_DONTWAIT);
     if (got == 0) return text;

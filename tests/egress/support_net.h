@@ -14,7 +14,7 @@
 namespace belljar::test {
 
 void send_all(int fd, std::string_view bytes);
-// Until `ends_with` is seen, or the end of the connection, or 10 s. "<reset>" is appended when the peer reset.
+// Until `ends_with` is seen, or the end of the connection, or a minute. "<reset>" is appended when the peer reset.
 std::string read_until(int fd, std::string_view ends_with);
 std::string read_all(int fd);
 

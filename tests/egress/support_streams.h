@@ -74,9 +74,9 @@ class Client {
     fields[2].value = place_;
     say(talker_.headers(stream, fields, flags));
   }
-  // Hears until `enough`; false when that does not come in ten seconds, or the connection ends before.
+  // Hears until `enough`; false when the connection ends before, or when for a minute nothing comes.
   bool until(const std::function<bool()>& enough) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!enough()) {
       pollfd readable{fd_.get(), POLLIN, 0};
       char buffer[65536];
@@ -84,6 +84,7 @@ class Client {
       if (::poll(&readable, 1, 100) != 1) continue;
       const ssize_t size = ::recv(fd_.get(), buffer, sizeof buffer, 0);
       if (size <= 0) return over_ = true, enough();
+      end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
       for (const Frame& one : talker_.hear({buffer, static_cast<std::size_t>(size)})) take(one);
     }
     return true;
@@ -112,6 +113,7 @@ class Client {
     until([&] { return heard_[stream].ended || heard_[stream].reset >= 0; });
     return heard_[stream].reset;
   }
+  bool was_reset(std::uint32_t stream) { return heard_[stream].reset >= 0; }
   std::size_t size(std::uint32_t stream) { return heard_[stream].body.size(); }
   long goaway() const { return goaway_; }
   bool ends() {
