@@ -12,6 +12,7 @@
 #include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "support/eventually.h"
 #include "support/model_server.h"
 
 namespace belljar::test {
@@ -175,7 +176,7 @@ TEST(HttpModel, SilenceAndCancellingEndIt) {
   ASSERT_TRUE(cancel);
   const ModelServer hanging({{.pieces = {good[0]}, .hang = true}});
   std::thread ends([&] {
-    while (hanging.requests().empty()) std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(eventually([&] { return !hanging.requests().empty(); }));
     cancel->cancel();
   });
   const Asked cancelled = ask(hanging, ModelWire::kAnthropic, *cancel);

@@ -101,7 +101,7 @@ GuardianQuestion question(Advice advice = Advice::kAllow) {
 }
 
 Result<GuardianVerdict> ask(const std::string& reply, GuardianWire wire = GuardianWire::kOpenAi,
-                            std::chrono::milliseconds timeout = 20s) {
+                            std::chrono::milliseconds timeout = 60s) {
   const Endpoint endpoint(reply);
   auto guardian = http_guardian({.wire = wire, .url = endpoint.url(), .model = "m", .key = "k", .timeout = timeout});
   if (!guardian) return guardian.error();
@@ -120,7 +120,8 @@ TEST(Guardian, ReadsAVerdictOverBothWires) {
 
 TEST(Guardian, AsksAsEachWireWantsIt) {
   const Endpoint endpoint(http(200, anthropic(kAllow)));
-  auto guardian = http_guardian({.wire = GuardianWire::kAnthropic, .url = endpoint.url() + "/", .model = "m1", .key = "k1"});
+  auto guardian =
+      http_guardian({.wire = GuardianWire::kAnthropic, .url = endpoint.url() + "/", .model = "m1", .key = "k1", .timeout = 60s});
   ASSERT_TRUE(guardian);
   ASSERT_TRUE((*guardian)->review(question()));
   const std::string request = endpoint.request();
@@ -130,7 +131,7 @@ TEST(Guardian, AsksAsEachWireWantsIt) {
   EXPECT_NE(request.find(R"("model":"m1")"), std::string::npos);
   EXPECT_NE(request.find("post it"), std::string::npos);
   const Endpoint other(http(200, openai(kAllow)));
-  auto second = http_guardian({.url = other.url(), .model = "m2", .key = "k2"});
+  auto second = http_guardian({.url = other.url(), .model = "m2", .key = "k2", .timeout = 60s});
   ASSERT_TRUE((*second)->review(question()));
   EXPECT_TRUE(other.request().starts_with("POST /v1/chat/completions HTTP/1.1\r\n"));
   EXPECT_NE(other.request().find("Authorization: Bearer k2\r\n"), std::string::npos);
@@ -169,7 +170,7 @@ TEST(Guardian, AStallEndsAtTheTimeout) {
 TEST(Guardian, ItOnlyMakesStricterAndFailsClosed) {
   const Endpoint allows(http(200, openai(kAllow))), blocks(http(200, openai(kBlock))), fails(http(500, ""));
   const auto after = [](const Endpoint& endpoint, Advice before, Advice on_failure = Advice::kBlock) {
-    auto guardian = http_guardian({.url = endpoint.url(), .model = "m", .on_failure = on_failure});
+    auto guardian = http_guardian({.url = endpoint.url(), .model = "m", .timeout = 60s, .on_failure = on_failure});
     return guarded(**guardian, question(before)).advice;
   };
   EXPECT_EQ(after(allows, Advice::kAllow), Advice::kAllow);
@@ -182,7 +183,7 @@ TEST(Guardian, ItOnlyMakesStricterAndFailsClosed) {
 
 TEST(Guardian, OfACallThatItWouldSeeAPartOfThereIsNoVerdict) {
   const Endpoint allows(http(200, openai(kAllow)));
-  const auto guardian = http_guardian({.url = allows.url(), .model = "m", .on_failure = Advice::kBlock});
+  const auto guardian = http_guardian({.url = allows.url(), .model = "m", .timeout = 60s, .on_failure = Advice::kBlock});
   ASSERT_TRUE(guardian);
   GuardianQuestion large = question();
   large.call.command.insert(0, 40'000, ' ');

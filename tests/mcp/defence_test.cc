@@ -15,6 +15,7 @@
 #include "belljar/review.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
+#include "support/eventually.h"
 #include "support/temp_dir.h"
 
 namespace belljar::mcp {
@@ -201,7 +202,7 @@ TEST_F(McpDefenceTest, AnAnswerHoldsForThisQuestionAlone) {
 
 TEST_F(McpDefenceTest, OnceIsOnceForSeveralWhoWait) {
   DefenceOptions given = options();
-  given.review_wait = 20s;
+  given.review_wait = 60s;
   Defence defence(given);
   const auto queue = ReviewQueue::open(state_.path());
   ASSERT_TRUE(queue);
@@ -209,7 +210,7 @@ TEST_F(McpDefenceTest, OnceIsOnceForSeveralWhoWait) {
   std::vector<std::thread> calls;
   for (int i = 0; i < 4; ++i)
     calls.emplace_back([&] { allowed += defence.review(bash("make"), {.advice = Advice::kAsk, .reason = "why"}).allowed ? 1 : 0; });
-  while (queue->list()->empty()) std::this_thread::sleep_for(5ms);
+  ASSERT_TRUE(test::eventually([&] { return !queue->list()->empty(); }));
   EXPECT_TRUE(queue->answer(queue->list()->at(0).id, ReviewAnswer::kOnce));
   // Who comes later asks anew.
   const auto deny_rest = [&] {
@@ -218,7 +219,7 @@ TEST_F(McpDefenceTest, OnceIsOnceForSeveralWhoWait) {
   };
   std::atomic<bool> over{false};
   std::thread denier([&] {
-    while (!over) deny_rest(), std::this_thread::sleep_for(5ms);
+    while (!over) deny_rest(), std::this_thread::sleep_for(5ms);  // for as long as somebody waits
   });
   for (std::thread& call : calls) call.join();
   over = true;

@@ -7,13 +7,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "belljar/error.h"
 #include "belljar/sandbox.h"
 #include "belljar/tools.h"
 #include "support/as_user.h"
+#include "support/eventually.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
@@ -49,10 +49,10 @@ class NativeTools : public testing::Test {
   // Until `word` is in the output of `id`.
   static std::string wait_for(Toolbox& tools, const std::string& id, std::string_view word) {
     std::string text;
-    for (int i = 0; i < 400 && !has(text, word); ++i) {
+    (void)test::eventually([&] {
       text = tools.call("bash_output", R"({"id": ")" + id + R"("})").text;
-      std::this_thread::sleep_for(50ms);
-    }
+      return has(text, word);
+    });
     return text;
   }
 
