@@ -187,7 +187,7 @@ TEST_F(Faults, AClientThatResetsFreesTheServer) {
 }
 
 TEST_F(Faults, AnIdleTunnelTakesNoProcessorTime) {
-  const Server server([](int fd) { read_until(fd, "x"), send_all(fd, "y"), read_all(fd); });
+  const Server server([](int fd) { read_until(fd, "x"), send_all(fd, "y"), test::hold(fd); });
   start({"127.0.0.1"});
   const UniqueFd fd = tunnel(address(server));
   ASSERT_TRUE(fd.valid());
@@ -204,7 +204,7 @@ TEST_F(Faults, AnIdleTunnelTakesNoProcessorTime) {
 }
 
 TEST_F(Faults, AStalledServerEndsInTimeAndOthersAreServedMeanwhile) {
-  const Server stalled([](int fd) { (void)read_all(fd); });
+  const Server stalled(test::hold);
   const Server lively(answer_hello);
   const std::string answer = with_time_enough(
       [&](std::chrono::milliseconds time) {

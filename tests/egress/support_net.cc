@@ -31,10 +31,25 @@ std::string read_until(int fd, std::string_view ends_with) {
   return text;
 }
 
+namespace {
+thread_local const std::atomic<bool>* serving_stops = nullptr;  // of the Server whose thread this is
+}
+
+void hold(int fd) {
+  char buffer[65536];
+  for (ssize_t got = 1; got != 0 && !(serving_stops != nullptr && *serving_stops);) {
+    pollfd wait{fd, POLLIN, 0};
+    if (::poll(&wait, 1, 20) <= 0) continue;
+    got = ::recv(fd, buffer, sizeof buffer, MSG_DONTWAIT);
+    if (got < 0 && errno != EAGAIN) return;
+  }
+}
+
 std::string read_all(int fd) { return read_until(fd, ""); }
 
 Server::Server(std::function<void(int)> serve) : listener_(listen_loopback(port_)), serve_(std::move(serve)) {
   thread_ = std::thread([this] {
+    serving_stops = &stop_;
     while (!stop_) {
       pollfd wait{listener_.get(), POLLIN, 0};
       if (::poll(&wait, 1, 20) <= 0) continue;

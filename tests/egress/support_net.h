@@ -17,6 +17,8 @@ void send_all(int fd, std::string_view bytes);
 // Until `ends_with` is seen, or the end of the connection, or a minute. "<reset>" is appended when the peer reset.
 std::string read_until(int fd, std::string_view ends_with);
 std::string read_all(int fd);
+// In a Server: until the end of the connection, or of the Server, whose test is over then.
+void hold(int fd);
 
 // Serves each connection with `serve` on a thread of its own, one after the other.
 class Server {
