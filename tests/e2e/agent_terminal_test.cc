@@ -49,7 +49,7 @@ class OnTerminal {
   void type(const std::string& text) const { EXPECT_EQ(::write(master_.get(), text.data(), text.size()), std::ssize(text)); }
   // Reads up to and with `text`, since the last call.
   bool sees(const std::string& text) {
-    const auto until = std::chrono::steady_clock::now() + 30s;
+    const auto until = std::chrono::steady_clock::now() + 60s;
     for (;;) {
       if (const auto at = shown_.find(text); at != std::string::npos) {
         shown_.erase(0, at + text.size());

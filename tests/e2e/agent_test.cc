@@ -242,7 +242,7 @@ TEST_F(AgentProgram, WithoutATerminalAReviewIsWaitedFor) {
   const std::string script = place_.write(
       "review.json", R"([{"calls": [{"name": "write_file", "arguments": {"path": "x", "content": "y"}}]}, {"text": "tried"}])");
   const auto asked = [&](const char* answer) {
-    Running agent(words({"--provider", "scripted", "--script", script, "--review-wait", "20s", "go"}), options());
+    Running agent(words({"--provider", "scripted", "--script", script, "--review-wait", "100s", "go"}), options());
     EXPECT_TRUE(agent.wait_for_output("belljar review answer ")) << agent.err();
     const std::size_t at = agent.err().find("belljar review answer ") + 22;
     EXPECT_EQ(belljar({"review", "answer", agent.err().substr(at, 12), answer}, options()).exit_code, 0);
@@ -266,7 +266,7 @@ TEST_F(AgentProgram, AnAnswerForAlwaysHoldsForTheWholeCallInItsWorkspace) {
     return Running(words({"--provider", "scripted", "--script", script, "--review-wait", patience, "go"}), where);
   };
   constexpr const char* kGiven = R"({"command": "cat; echo ran-it >&2", "stdin": "good\n", "cwd": "."})";
-  Running first = start(kGiven, workspace_.path(), "20s");
+  Running first = start(kGiven, workspace_.path(), "100s");
   ASSERT_TRUE(first.wait_for_output("belljar review answer ")) << first.err();
   const std::string id = first.err().substr(first.err().find("belljar review answer ") + 22, 12);
   const Outcome shown = belljar({"review", "show", id}, options());
@@ -330,7 +330,7 @@ TEST_F(AgentProgram, CtrlCEndsAStartThatHangs) {
   });
   ASSERT_TRUE(held.await_call());
   held.send(SIGINT);
-  EXPECT_TRUE(held.await_all_ended(std::chrono::seconds(20)));
+  EXPECT_TRUE(held.await_all_ended(std::chrono::seconds(50)));
   EXPECT_EQ(held.wait(), 128 + SIGINT);
   EXPECT_EQ(scripted(R"([{"text": "done"}])", {"work"}).out, "done\n") << "one that does not hang";
 }

@@ -84,15 +84,15 @@ class ContainerEgress : public testing::TestWithParam<EngineKind> {
 };
 
 TEST_P(ContainerEgress, ByTheVariablesWhatIsListedIsReached) {
-  EXPECT_EQ(proxied("curl -sS -m 9 http://web.test/a").out, "GET /a host=web.test at=93.184.0.80 body=0\n");
+  EXPECT_EQ(proxied("curl -sS -m 60 http://web.test/a").out, "GET /a host=web.test at=93.184.0.80 body=0\n");
   EXPECT_EQ(proxied("wget -q -O - http://web.test/b").out, "GET /b host=web.test at=93.184.0.80 body=0\n") << "busybox";
-  EXPECT_EQ(proxied("curl -sS -m 9 -p http://web.test/c").out, "GET /c host=web.test at=93.184.0.80 body=0\n") << "CONNECT";
-  EXPECT_EQ(proxied("curl -sS -m 9 -x socks5h://127.0.0.1:3128 http://web.test/d").out,
+  EXPECT_EQ(proxied("curl -sS -m 60 -p http://web.test/c").out, "GET /c host=web.test at=93.184.0.80 body=0\n") << "CONNECT";
+  EXPECT_EQ(proxied("curl -sS -m 60 -x socks5h://127.0.0.1:3128 http://web.test/d").out,
             "GET /d host=web.test at=93.184.0.80 body=0\n");
 }
 
 TEST_P(ContainerEgress, WhatIsNotListedIsAViolation) {
-  const Outcome told = proxied("curl -sS -m 9 http://other.test/");
+  const Outcome told = proxied("curl -sS -m 60 http://other.test/");
   EXPECT_NE(told.out.find("other.test:80 is not on the list of allowed hosts"), std::string::npos) << told;
   const Outcome refused = proxied("wget -q -O - http://other.test/", {"--json"});
   EXPECT_NE(refused.out.find(R"("rule":"network.allowed_domains")"), std::string::npos) << refused;
@@ -119,17 +119,17 @@ TEST_P(ContainerEgress, TheDoorIsGoneBeforeACommandRuns) {
 }
 
 TEST_P(ContainerEgress, AProgramThatKnowsNoProxyIsServedByName) {
-  EXPECT_EQ(direct("curl -sS -m 9 http://web.test/a").out, "GET /a host=web.test at=93.184.0.80 body=0\n");
+  EXPECT_EQ(direct("curl -sS -m 60 http://web.test/a").out, "GET /a host=web.test at=93.184.0.80 body=0\n");
   EXPECT_EQ(direct("wget -q -O - http://sub.web.test/").out, "GET / host=sub.web.test at=93.184.0.82 body=0\n");
-  EXPECT_EQ(direct("curl -sS -m 9 http://api.test:8081/").out, "GET / host=api.test:8081 at=93.184.0.83 body=0\n");
-  EXPECT_NE(direct("curl -sS -m 9 http://other.test/").err.find("Could not resolve host"), std::string::npos);
-  EXPECT_NE(direct("curl -sS -m 9 http://api.test/").out.find("api.test:80 is not on the list"), std::string::npos) << "the port";
+  EXPECT_EQ(direct("curl -sS -m 60 http://api.test:8081/").out, "GET / host=api.test:8081 at=93.184.0.83 body=0\n");
+  EXPECT_NE(direct("curl -sS -m 60 http://other.test/").err.find("Could not resolve host"), std::string::npos);
+  EXPECT_NE(direct("curl -sS -m 60 http://api.test/").out.find("api.test:80 is not on the list"), std::string::npos) << "the port";
   EXPECT_EQ(direct("curl -sS -m 5 http://web.test:25/").exit_code, 7) << "a port that no rule names is not caught";
 }
 
 // On every address, as servers in containers do.
 TEST_P(ContainerEgress, AServerOfTheCommandMayHaveAPortThatRulesName) {
-  const std::string serve = "timeout 1 nc -l -p 8081 </dev/null 2>&1; echo done";
+  const std::string serve = "timeout 10 nc -l -p 8081 </dev/null 2>&1; echo done";
   EXPECT_NE(proxied(serve).out.find("in use"), std::string::npos);
   EXPECT_EQ(proxied(serve, {"--transparent=false"}).out.find("in use"), std::string::npos);
   EXPECT_EQ(proxied(serve, {"--publish", "38081:8081"}).out.find("in use"), std::string::npos);
@@ -173,8 +173,8 @@ TEST_P(ContainerEgress, TlsIsLookedIntoWhereARuleNeedsIt) {
                                           "--allow-request", "GET web.test/a"};
   const std::string told = "POST of that path is not among the requests that may go to web.test:443";
   for (const std::string& before : {std::string(), std::string(kNoProxy)}) {
-    EXPECT_EQ(shell(before + "curl -sS -m 20 https://web.test/a", rules).out, "GET /a host=web.test at=93.184.0.80 body=0\n");
-    const Outcome refused = shell(before + "curl -sS -m 20 -d x https://web.test/a", rules);
+    EXPECT_EQ(shell(before + "curl -sS -m 60 https://web.test/a", rules).out, "GET /a host=web.test at=93.184.0.80 body=0\n");
+    const Outcome refused = shell(before + "curl -sS -m 60 -d x https://web.test/a", rules);
     EXPECT_NE(refused.out.find(told), std::string::npos) << refused;
   }
   EXPECT_EQ(shell("grep -c BEGIN /dev/belljar-ca.pem /etc/ssl/certs/ca-certificates.crt | sed 's/.*://' | uniq | wc -l", rules).out,
@@ -188,7 +188,7 @@ TEST_P(ContainerEgress, TheCommandNeverSeesACredential) {
   ASSERT_EQ(run({"sh", "-c", kMakeTls, "sh", world_.files.path()}).exit_code, 0);
   constexpr char kSecret[] = "ghp_0realSecret/Value+0123456789abcdef";
   ::setenv("REAL_KEY", kSecret, 1);
-  const Outcome outcome = shell("env; curl -sS -m 20 -H \"Authorization: Bearer $API_KEY\" https://echo.test/",
+  const Outcome outcome = shell("env; curl -sS -m 60 -H \"Authorization: Bearer $API_KEY\" https://echo.test/",
                                 {"--net", "proxy", "--tls-ca-file", world_.files / "ca.pem", "--credential",
                                  "API_KEY=env:REAL_KEY@echo.test", "--allow-domain", "echo.test", "--pass-env", "REAL_KEY"});
   ::unsetenv("REAL_KEY");

@@ -56,7 +56,7 @@ TEST_F(NotesOfAContainer, OutputBeyondTheCapMayEndTheCommand) {
 }
 
 TEST_F(NotesOfAContainer, LimitsThatWereReachedAreNamed) {
-  const auto reached = run({"--pids", "8"}, "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 3 & done; wait; exit 1");
+  const auto reached = run({"--pids", "8"}, "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 300 & done; exit 1");
   EXPECT_NE(reached.err.find("belljar: the limit `pids` was reached\n"), std::string::npos) << reached;
   const auto enough = run({"--pids", "60"}, "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.1 & done; wait; exit 1");
   EXPECT_EQ(enough.exit_code, 1) << "the twin";

@@ -84,7 +84,7 @@ TEST_F(Doctor, WaitsNotLongForAnEngineThatIsSilent) {
   const auto outcome = doctor({{"DOCKER_HOST", ""}});
   EXPECT_TRUE(has(outcome.out, (place_ / "docker.sock") + ": the container engine did not finish")) << outcome;
   EXPECT_TRUE(has(outcome.out, "no answer for 2 s")) << outcome;
-  EXPECT_LT(outcome.duration, 20s);
+  EXPECT_FALSE(outcome.timed_out) << "it never answers";
 }
 
 TEST_F(Doctor, AsksTheEnginesThatAreThere) {

@@ -18,7 +18,7 @@ class Http2 : public TlsWorld {
   Outcome beside(const std::string& server, const std::string& text, std::vector<std::string> more) const {
     constexpr char kBoth[] =
         "told=$1; server=$2; shift 2; $server >\"$told\" 2>&1 & pid=$!; i=0; "
-        "until grep -q ready \"$told\" || [ $i = 100 ]; do sleep 0.1; i=$((i+1)); done; \"$@\"; code=$?; kill $pid; exit $code";
+        "until grep -q ready \"$told\" || [ $i = 600 ]; do sleep 0.1; i=$((i+1)); done; \"$@\"; code=$?; kill $pid; exit $code";
     std::vector<std::string> command{"env", std::string("REAL_KEY=") + kSecret, "sh", "-c", kBoth, "sh", world_.files / "told",
                                      server};
     command.insert(command.end(), {BELLJAR_PROGRAM, "run", "--net", "proxy", "--tls-ca-file", world_.files / "ca.pem"});

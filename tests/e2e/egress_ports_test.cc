@@ -33,10 +33,11 @@ class EgressPorts : public testing::Test {
   // What happens on the host while a sandbox with `options` serves `text` inside.
   Outcome beside(const std::string& options, const std::string& text, const std::string& host) const {
     const std::string run = std::string("'") + BELLJAR_PROGRAM + "' run " + options + " -c \"" + text + "\"";
-    return world_.run(
-        {"sh", "-c",
-         run + " >inside.log 2>&1 & for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.5; grep -q ready inside.log && break; done; " +
-             host + "; r=$?; kill $!; wait $! 2>/dev/null; exit $r"});
+    return world_.run({"sh", "-c",
+                       run +
+                           " >inside.log 2>&1 & i=0; until grep -q ready inside.log || ! kill -0 $! || [ $i = 600 ]; do sleep 0.1; "
+                           "i=$((i+1)); done; " +
+                           host + "; r=$?; kill $!; wait $! 2>/dev/null; exit $r"});
   }
 
   World world_;
@@ -53,13 +54,14 @@ std::string serve_at(const std::string& address) {
 
 TEST_F(EgressPorts, APublishedPortIsReachedFromTheHostsLoopback) {
   world_.workspace.write("page.txt", "from inside\n");
-  const std::string get = "curl -sS -m 9 http://127.0.0.1:18123/page.txt";
+  const std::string get = "curl -sS -m 60 http://127.0.0.1:18123/page.txt";
   EXPECT_EQ(beside("--net none --publish 18123:3000", serve_at("127.0.0.1"), get).out, "from inside\n");
   EXPECT_EQ(beside("--net proxy --publish 18123:3000", serve_at("0.0.0.0"), get).out, "from inside\n");
   EXPECT_EQ(beside("--net none", serve_at("127.0.0.1"), get).exit_code, 7) << "the twin";
-  EXPECT_EQ(beside("--net none --publish 18123:3000", serve_at("127.0.0.1"), "curl -sS -m 9 http://127.0.0.1:3000/").exit_code, 7)
+  EXPECT_EQ(beside("--net none --publish 18123:3000", serve_at("127.0.0.1"), "curl -sS -m 60 http://127.0.0.1:3000/").exit_code, 7)
       << "only where it was published";
-  EXPECT_NE(beside("--net none --publish 18123:3000", serve_at("127.0.0.1"), "curl -sS -m 9 http://93.184.0.1:18123/").exit_code, 0)
+  EXPECT_NE(beside("--net none --publish 18123:3000", serve_at("127.0.0.1"), "curl -sS -m 60 http://93.184.0.1:18123/").exit_code,
+            0)
       << "on loopback only";
 }
 
@@ -150,7 +152,7 @@ TEST_F(EgressPorts, BytesBeyondTheLimitDoNotPass) {
   const Outcome kept =
       world_.run({"sh", "-c",
                   "id=$(\"$1\" create --net proxy --allow-domain web.test --egress-bytes 1MiB) && \"$1\" exec --json "
-                  "$id -c 'curl -q -sS -m 20 -o /dev/null http://web.test/big'; \"$1\" kill $id",
+                  "$id -c 'curl -q -sS -m 60 -o /dev/null http://web.test/big'; \"$1\" kill $id",
                   "sh", BELLJAR_PROGRAM});
   EXPECT_NE(kept.out.find(R"("limits_hit":["egress_bytes"])"), std::string::npos) << kept;
   EXPECT_EQ(kept.out.find(R"("operation":"limit")"), std::string::npos) << kept;
@@ -173,7 +175,7 @@ TEST_F(EgressPorts, ConnectionsBeyondTheLimitWait) {
       "python3 -c \"\nimport os, socket\nos.environ.clear()\na = socket.create_connection(('web.test', 25)); print(a.recv(3))\n"
       "b = socket.create_connection(('web.test', 25)); b.settimeout(0.5)\ntry: print(b.recv(3))\nexcept TimeoutError: "
       "print('waits')\n"
-      "a.close(); b.settimeout(9); print(b.recv(3))\"",
+      "a.close(); b.settimeout(60); print(b.recv(3))\"",
       {"--allow-domain", "web.test", "--egress-connections", "1"});
   EXPECT_EQ(outcome.out, "b'220'\nwaits\nb'220'\n") << outcome;
 }

@@ -126,8 +126,8 @@ TEST_F(Egress, NothingGoesAroundTheProxy) {
 TEST_F(Egress, OwnServersInsideAreReachedDirectly) {
   const Outcome outcome =
       run_in({"--net", "proxy", "-c",
-              "python3 -m http.server 8099 --bind 127.0.0.1 2>/dev/null & for i in 1 2 3 4 5 6 7 8 9; do curl -sS -o /dev/null "
-              "http://127.0.0.1:8099/ 2>/dev/null && echo direct && break; sleep 0.3; done; kill $!"});
+              "python3 -m http.server 8099 --bind 127.0.0.1 2>/dev/null & i=0; until curl -sS -o /dev/null http://127.0.0.1:8099/ "
+              "2>/dev/null && echo direct || [ $i = 600 ]; do sleep 0.1; i=$((i+1)); done; kill $!"});
   EXPECT_EQ(outcome.out, "direct\n") << outcome;
 }
 

@@ -70,7 +70,7 @@ TEST_F(EgressTls, AnExceptionKeepsAHostWhole) {
 TEST_F(EgressTls, AnotherProtocolInATunnelIsResetAtOnce) {
   const std::string client =
       "import socket, sys\n"
-      "s = socket.create_connection(('127.0.0.1', 3128)); s.settimeout(9)\n"
+      "s = socket.create_connection(('127.0.0.1', 3128)); s.settimeout(60)\n"
       "s.sendall(b'CONNECT web.test:443 HTTP/1.1\\r\\n\\r\\n'); s.recv(999)\n"
       "s.sendall(b'SSH-2.0-client\\r\\n')\n"
       "try: print(s.recv(99))\n"
@@ -332,7 +332,7 @@ TEST_F(EgressTls, ASandboxThatStaysHasCredentialsToo) {
                              (world_.files / "ca.pem") +
                              "' --allow-domain echo.test --credential 'API_KEY=env:REAL_KEY for echo.test'";
   const std::string look =
-      "curl -q -sS --http1.1 -m 20 -H \"X-Key: $API_KEY\" https://echo.test/; echo \"inside=$API_KEY real=$REAL_KEY.\"; "
+      "curl -q -sS --http1.1 -m 60 -H \"X-Key: $API_KEY\" https://echo.test/; echo \"inside=$API_KEY real=$REAL_KEY.\"; "
       "for f in /proc/[0-9]*/environ; do tr '\\0' '\\n' <$f 2>/dev/null | grep 0real[S]ecret; done; true";
   const Outcome sent = world_.run(
       {"sh", "-c",

@@ -40,12 +40,12 @@ class EgressWorld : public testing::Test {
 };
 
 TEST_F(EgressWorld, AProgramThatKnowsNoProxyIsServedByTheSameRules) {
-  EXPECT_EQ(direct("curl -sS -m 9 http://web.test/a").out, "GET /a host=web.test at=93.184.0.80 body=0\n");
-  EXPECT_EQ(direct("curl -sS -m 9 http://sub.web.test:8081/b").out, "GET /b host=sub.web.test:8081 at=93.184.0.82 body=0\n");
-  EXPECT_EQ(direct("curl -sS -m 9 http://api.test:8081/").out, "GET / host=api.test:8081 at=93.184.0.83 body=0\n");
-  const Outcome port = direct("curl -sS -m 9 http://api.test/");
+  EXPECT_EQ(direct("curl -sS -m 60 http://web.test/a").out, "GET /a host=web.test at=93.184.0.80 body=0\n");
+  EXPECT_EQ(direct("curl -sS -m 60 http://sub.web.test:8081/b").out, "GET /b host=sub.web.test:8081 at=93.184.0.82 body=0\n");
+  EXPECT_EQ(direct("curl -sS -m 60 http://api.test:8081/").out, "GET / host=api.test:8081 at=93.184.0.83 body=0\n");
+  const Outcome port = direct("curl -sS -m 60 http://api.test/");
   EXPECT_NE(port.out.find("api.test:80 is not on the list of allowed hosts"), std::string::npos) << port;
-  const Outcome name = direct("curl -sS -m 9 http://other.test/");
+  const Outcome name = direct("curl -sS -m 60 http://other.test/");
   EXPECT_NE(name.err.find("Could not resolve host"), std::string::npos) << name;
   EXPECT_EQ(world_.asked().find("other.test"), std::string::npos) << "a refused name is not looked up";
   EXPECT_EQ(python("print(socket.create_connection(('web.test', 25)).recv(99))").out, "b'220 hello at 93.184.0.80\\r\\n'\n")
@@ -53,14 +53,14 @@ TEST_F(EgressWorld, AProgramThatKnowsNoProxyIsServedByTheSameRules) {
 }
 
 TEST_F(EgressWorld, AnAddressMeetsTheSameRules) {
-  EXPECT_EQ(direct("curl -sS -m 9 http://93.184.0.81/", {"--allow-domain", "93.184.0.81"}).out,
+  EXPECT_EQ(direct("curl -sS -m 60 http://93.184.0.81/", {"--allow-domain", "93.184.0.81"}).out,
             "GET / host=93.184.0.81 at=93.184.0.81 body=0\n");
-  const Outcome refused = direct("curl -sS -m 9 http://93.184.0.81/; curl -sS -m 9 http://93.184.0.81:8081/");
+  const Outcome refused = direct("curl -sS -m 60 http://93.184.0.81/; curl -sS -m 60 http://93.184.0.81:8081/");
   EXPECT_NE(refused.out.find("93.184.0.81:80 is not on the list"), std::string::npos) << refused;
   // A reset, which curl sees while it connects (7), asks whom it is connected to (55) or reads (56).
   EXPECT_TRUE(refused.exit_code == 7 || refused.exit_code == 55 || refused.exit_code == 56) << refused;
   EXPECT_EQ(refused.out.find(" at="), std::string::npos) << refused;
-  EXPECT_EQ(direct("curl -sS -m 9 http://93.184.0.81/", {"--allow-domain", "93.184.0.0/16", "--deny-domain", "93.184.0.81"})
+  EXPECT_EQ(direct("curl -sS -m 60 http://93.184.0.81/", {"--allow-domain", "93.184.0.0/16", "--deny-domain", "93.184.0.81"})
                 .out.find("GET"),
             std::string::npos);
 }
@@ -94,7 +94,7 @@ TEST_F(EgressWorld, ALookupIsExplainedAsOneAct) {
 TEST_F(EgressWorld, ANameThatNoHostCanHaveIsRecordedToo) {
   const std::string ask =
       "for name in (b'\\x0csecret data!\\4evil', b'\\3x\\x01y\\4evil', b'\\x011\\x010\\x010\\x03127\\7in-addr\\4arpa'):\n"
-      " s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(9); s.connect(('127.0.0.53', 53))\n"
+      " s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(60); s.connect(('127.0.0.53', 53))\n"
       " s.send(b'\\x12\\x34\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0' + name + b'\\0\\0\\1\\0\\1'); s.recv(999)\n";
   const Outcome told = python(ask, {"--json"});
   EXPECT_NE(told.out.find(R"("operation":"egress","target":"secret data!.evil")"), std::string::npos) << told;
@@ -103,8 +103,8 @@ TEST_F(EgressWorld, ANameThatNoHostCanHaveIsRecordedToo) {
 }
 
 TEST_F(EgressWorld, ACredentialOfTheProxyHoldsForEveryProgram) {
-  EXPECT_NE(direct("curl -sS -m 9 http://web.test/", {"--proxy-auth"}).exit_code, 0) << "nothing is served without it";
-  EXPECT_EQ(shell("curl -sS -m 9 http://web.test/a", {"--proxy-auth"}).out, "GET /a host=web.test at=93.184.0.80 body=0\n");
+  EXPECT_NE(direct("curl -sS -m 60 http://web.test/", {"--proxy-auth"}).exit_code, 0) << "nothing is served without it";
+  EXPECT_EQ(shell("curl -sS -m 60 http://web.test/a", {"--proxy-auth"}).out, "GET /a host=web.test at=93.184.0.80 body=0\n");
   const Outcome both = shell("true", {"--proxy-auth", "--transparent"});
   EXPECT_EQ(both.exit_code, 125) << both;
   EXPECT_NE(both.err.find("`network.proxy_auth` guards nothing"), std::string::npos) << both;
@@ -113,14 +113,14 @@ TEST_F(EgressWorld, ACredentialOfTheProxyHoldsForEveryProgram) {
 TEST_F(EgressWorld, WhatIsLearnedOfTheProxyRunsAgain) {
   const std::string policy = world_.files / "learned.toml";
   for (const std::string& before : {std::string(), std::string(kNoProxy)}) {
-    const std::string get = before + "curl -sS -m 9 http://web.test:8081/";
+    const std::string get = before + "curl -sS -m 60 http://web.test:8081/";
     const Outcome learned =
         world_.belljar({"learn", "--net", "proxy", "--allow-domain", "**.test", "--output", policy, "--", "sh", "-c", get});
     EXPECT_EQ(learned.exit_code, 0) << learned;
     const Outcome again = world_.belljar({"run", "--policy", policy, "--", "sh", "-c", get});
     EXPECT_EQ(again.out, "GET / host=web.test:8081 at=93.184.0.80 body=0\n") << again << read_file(policy);
     EXPECT_EQ(read_file(policy).find("198.19."), std::string::npos) << read_file(policy);
-    const Outcome other = world_.belljar({"run", "--policy", policy, "-c", "curl -sS -m 9 http://api.test:8081/"});
+    const Outcome other = world_.belljar({"run", "--policy", policy, "-c", "curl -sS -m 60 http://api.test:8081/"});
     EXPECT_NE(other.out.find("api.test:8081 is not on the list"), std::string::npos) << other;
   }
 }
@@ -128,7 +128,7 @@ TEST_F(EgressWorld, WhatIsLearnedOfTheProxyRunsAgain) {
 TEST_F(EgressWorld, AnyResolverThatAProgramAsksIsOurs) {
   const std::string ask =
       "q = b'\\x12\\x34\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0' + LABELS + b'\\0\\0\\1\\0\\1'\n"
-      "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(9); s.connect(('8.8.8.8', 53)); s.send(q)\n"
+      "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(60); s.connect(('8.8.8.8', 53)); s.send(q)\n"
       "a = s.recv(999); print(a[3] & 15, a[7])\n"
       "t = socket.create_connection((SERVER, 53)); t.sendall(len(q).to_bytes(2, 'big') + q); b = t.recv(999)\n"
       "print(b[5] & 15, b[9])\n";
@@ -151,28 +151,28 @@ TEST_F(EgressWorld, UdpBesideDnsDoesNotLeaveAndIsTold) {
 TEST_F(EgressWorld, NamesThatLeadInwardStayOutside) {
   const std::vector<std::string> all{"--allow-domain", "*"};
   for (const char* name : {"private.test", "loop.test", "meta.test"}) {
-    const Outcome outcome = direct(std::string("curl -sS -m 9 http://") + name + "/", all);
+    const Outcome outcome = direct(std::string("curl -sS -m 60 http://") + name + "/", all);
     EXPECT_NE(outcome.out.find("resolves to an address that is not public"), std::string::npos) << name << outcome;
   }
-  EXPECT_EQ(direct("curl -sS -m 9 http://mixed.test/", all).out, "GET / host=mixed.test at=93.184.0.80 body=0\n")
+  EXPECT_EQ(direct("curl -sS -m 60 http://mixed.test/", all).out, "GET / host=mixed.test at=93.184.0.80 body=0\n")
       << "the public one of two addresses is dialled";
   const Outcome again =
-      direct("curl -sS -m 9 http://rebind.test/1; curl -sS -m 9 http://rebind.test/2; curl -sS -m 9 http://rebind.test/3", all);
+      direct("curl -sS -m 60 http://rebind.test/1; curl -sS -m 60 http://rebind.test/2; curl -sS -m 60 http://rebind.test/3", all);
   EXPECT_EQ(again.out.find("at=127.0.0.1"), std::string::npos) << again;
   EXPECT_NE(again.out.find("not public (loopback)"), std::string::npos) << again;
 }
 
 TEST_F(EgressWorld, ARefusalNamesTheProcess) {
-  const Outcome outcome = direct("curl -sS -m 9 http://93.184.0.81:8081/ || true", {"--json"});
+  const Outcome outcome = direct("curl -sS -m 60 http://93.184.0.81:8081/ || true", {"--json"});
   EXPECT_NE(outcome.out.find(R"("program":"curl","operation":"egress","target":"93.184.0.81:8081")"), std::string::npos) << outcome;
   EXPECT_NE(outcome.out.find(R"("program":"curl","protocol":"direct")"), std::string::npos) << outcome;
 }
 
 TEST_F(EgressWorld, LimitedLooksIntoWhatCameDirectly) {
   const std::vector<std::string> limited{"--net-methods", "limited"};
-  EXPECT_EQ(direct("curl -sS -m 9 http://web.test/a", limited).out, "GET /a host=web.test at=93.184.0.80 body=0\n");
-  EXPECT_NE(direct("curl -sS -m 9 -d x http://web.test/a", limited).out.find("the method POST is refused"), std::string::npos);
-  EXPECT_NE(direct("curl -sS -m 9 -H 'Host: other.test' http://web.test/a", limited).out.find("Host names another place"),
+  EXPECT_EQ(direct("curl -sS -m 60 http://web.test/a", limited).out, "GET /a host=web.test at=93.184.0.80 body=0\n");
+  EXPECT_NE(direct("curl -sS -m 60 -d x http://web.test/a", limited).out.find("the method POST is refused"), std::string::npos);
+  EXPECT_NE(direct("curl -sS -m 60 -H 'Host: other.test' http://web.test/a", limited).out.find("Host names another place"),
             std::string::npos);
   EXPECT_NE(
       python("s = socket.create_connection(('web.test', 7)); s.sendall(b'\\0\\3\\1'); print(s.recv(9))", limited).err.find("reset"),
@@ -232,7 +232,7 @@ TEST_F(EgressWorld, EachWayAroundTheNameEndsAtTheRules) {
   EXPECT_EQ(shell("curl -sS -p http://93.184.0.80/", {"--allow-domain", "93.184.0.80"}).out,
             "GET / host=93.184.0.80 at=93.184.0.80 body=0\n");
   for (const char* name : {"web.test.other.test", "xweb.test", "web.test%2eother.test", "web.test%00.other.test", "wеb.test"}) {
-    const Outcome outcome = shell(std::string("curl -sS -m 9 -x http://127.0.0.1:3128 'http://") + name + "/'");
+    const Outcome outcome = shell(std::string("curl -sS -m 60 -x http://127.0.0.1:3128 'http://") + name + "/'");
     EXPECT_EQ(outcome.out.find(" at="), std::string::npos) << name << outcome;
   }
   EXPECT_EQ(world_.asked().find("other.test"), std::string::npos);
@@ -260,7 +260,7 @@ TEST_F(EgressWorld, WordsToTheProxyThatTwoReadersWouldReadDifferently) {
       {"CONNECT web.test:0 HTTP/1.1\\r\\n\\r\\n", false},
   };
   std::string script =
-      "def say(words):\n s = socket.create_connection(('127.0.0.1', 3128)); s.settimeout(9)\n s.sendall(words); "
+      "def say(words):\n s = socket.create_connection(('127.0.0.1', 3128)); s.settimeout(60)\n s.sendall(words); "
       "s.shutdown(1); a = b''\n try:\n  while d := s.recv(9999): a += d\n except OSError: pass\n print(b' at=' in a)\n";
   std::string expected;
   for (const auto& [words, reaches] : cases) {

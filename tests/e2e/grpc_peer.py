@@ -50,7 +50,7 @@ def ask():
             print(name, error.code().name, error.details(), flush=True)
 
     def one(request):
-        answer, call = channel.unary_unary('/test.Echo/One').with_call(request, metadata=metadata, timeout=15)
+        answer, call = channel.unary_unary('/test.Echo/One').with_call(request, metadata=metadata, timeout=120)
         return answer.decode(), dict(call.trailing_metadata())
 
     def talk():  # the next is asked when the last has been answered
@@ -61,16 +61,16 @@ def ask():
                 while not heard or heard[-1] != 'echo ' + word.decode():
                     threading.Event().wait(0.01)
         import threading
-        for answer in channel.stream_stream('/test.Echo/Each')(say(), timeout=15):
+        for answer in channel.stream_stream('/test.Echo/Each')(say(), timeout=120):
             heard.append(answer.decode())
         return heard
 
     told('one', lambda: one(b'x'))
     told('fail', lambda: one(b'fail'))
     told('talk', talk)
-    told('sum', lambda: channel.stream_unary('/test.Echo/Sum')(iter([b'x' * 100000] * 20), timeout=15))
-    told('none', lambda: channel.unary_unary('/test.Echo/None')(b'x', timeout=15))
-    told('refused', lambda: channel.unary_unary('/test.Other/One')(b'x', timeout=15))
+    told('sum', lambda: channel.stream_unary('/test.Echo/Sum')(iter([b'x' * 100000] * 20), timeout=120))
+    told('none', lambda: channel.unary_unary('/test.Echo/None')(b'x', timeout=120))
+    told('refused', lambda: channel.unary_unary('/test.Other/One')(b'x', timeout=120))
 
 
 serve() if role == 'serve' else ask()

@@ -1,5 +1,5 @@
 // An HTTP/2 server for tests: `node h2_server.mjs HOST PORT CERTIFICATE-AND-KEY.pem`. It says "ready" when it listens; each request is
-// told on a line of its standard output. By path: /echo gives the body back as it comes, with the request's trailers; /hello five
+// told on a line of its standard output. By path: /a/aborted tells how many were cut by the client; /echo gives the body back as it comes, with the request's trailers; /hello five
 // bytes with trailers; /head trailers without a body; /big?N so many bytes; /hold nothing at all; /reset a stream that is cut.
 // Anything else tells what was asked.
 import http2 from 'node:http2';
@@ -8,14 +8,16 @@ import fs from 'node:fs';
 const [host, port, pem] = process.argv.slice(2);
 const server = http2.createSecureServer({ key: fs.readFileSync(pem), cert: fs.readFileSync(pem) });
 
+let aborted = 0;
 server.on('stream', (stream, headers) => {
   const path = headers[':path'];
   console.log(`${headers[':method']} ${path} te=${headers.te} key=${headers['x-key']}`);
   stream.on('error', () => {});
-  stream.on('aborted', () => console.log(`aborted ${path}`));
+  stream.on('aborted', () => (++aborted, console.log(`aborted ${path}`)));
+  if (path === '/a/aborted') return stream.respond({ ':status': 200 }), stream.end(`${aborted}`);
   if (path === '/hold') return;
   if (path === '/head') return stream.respond({ ':status': 200, 'grpc-status': '5' }, { endStream: true });
-  if (path === '/reset') return stream.respond({ ':status': 200 }), stream.write('half'), setTimeout(() => stream.destroy(new Error('cut')), 50);
+  if (path === '/reset') return stream.respond({ ':status': 200 }), stream.write('half', () => setTimeout(() => stream.destroy(new Error('cut')), 50));
   const trailers = path === '/echo' || path === '/hello';
   if (trailers) stream.on('wantTrailers', () => stream.sendTrailers({ 'x-end': 'after', 'x-key': headers['x-key'] ?? '', ...said }));
   const said = {};

@@ -52,7 +52,7 @@ def server(*options, **more):
 
 
 def review(*words):
-    return subprocess.run([belljar, 'review', *words], check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run([belljar, 'review', *words], check=True, capture_output=True, text=True, timeout=240).stdout
 
 
 def words(result):
@@ -128,7 +128,7 @@ def an_answer_that_comes_while_the_call_waits_counts():
                 waiting = review('list', '--json').split('\n')[0]
                 if waiting:
                     return review('answer', json.loads(waiting)['id'], answer)
-                time.sleep(0.02)
+                time.sleep(0.02)  # until one waits
             raise AssertionError('nothing waited')
 
         with server('--review-wait', '100s') as peer:

@@ -265,7 +265,7 @@ def a_session_that_nobody_uses_ends():
         # Asking would be use: wait first.
         while server.status(body=PING, Mcp_Session_Id=session) != 404:
             assert time.monotonic() < deadline
-            time.sleep(3)
+            time.sleep(3)  # more than its second; on a slow machine all the more
 
 
 @part

@@ -86,7 +86,7 @@ constexpr Work kWork[] = {
     {"Java", "javac",
      "echo 'class A{public static void main(String[] a){System.out.println(\"ran\");}}' >A.java && javac A.java && java A", "ran"},
     {"JobControl", "bash", "exec bash -c 'set -m; sleep 0.2 & jobs; wait; echo waited'", "waited"},
-    {"Tmux", "tmux", "tmux -f /dev/null new-session -d 'sleep 2' && tmux ls && tmux kill-server && echo gone", "gone"},
+    {"Tmux", "tmux", "tmux -f /dev/null new-session -d 'sleep 300' && tmux ls && tmux kill-server && echo gone", "gone"},
     {"Script", "script", "script -qc tty /dev/null", "/dev/pts/0"},
     {"ManyProcesses", "sh", "i=0; while [ $i -lt 2000 ]; do /bin/true; i=$((i+1)); done; echo $i", "2000"},
     {"OddNames", "sh", "touch 'a b' \"$(printf 'a\\nb')\" \"$(printf '\\377\\376')\" && ls | wc -l", "4"},
@@ -112,7 +112,7 @@ TEST_P(RealWork, RunsInsideAsOutside) {
   BELLJAR_NEEDS(user_namespaces());
   BELLJAR_NEEDS(program(work.needs));
   const TempDir inside;
-  const Outcome outcome = belljar({"run", "-c", work.text}, {.cwd = inside.path(), .timeout = std::chrono::minutes(3)});
+  const Outcome outcome = belljar({"run", "-c", work.text}, {.cwd = inside.path(), .timeout = std::chrono::minutes(4)});
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
   EXPECT_NE(outcome.out.find(work.prints), std::string::npos) << outcome;
 }

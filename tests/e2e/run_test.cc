@@ -7,13 +7,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <thread>
+#include <chrono>
+#include <string>
+#include <vector>
 
 #include "e2e/support_run.h"
 #include "support/as_user.h"
+#include "support/eventually.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
+#include "support/time_enough.h"
 
 namespace belljar::test {
 namespace {
@@ -148,14 +152,22 @@ TEST_F(Run, ACommandThatHandlesASignalKeepsItsExitCode) {
 
 // Our pid stands for the command's, not for its group: a supervisor that is told to reload keeps its workers. ^C goes to all.
 TEST_F(Run, ASignalReachesTheCommandAndAnInterruptItsWholeGroup) {
-  const std::string script = "trap 'echo caught' HUP USR1 TERM INT; sh -c 'echo ready; exec sleep 1'; echo sleep $?";
   for (const int signal : {SIGHUP, SIGUSR1, SIGTERM, SIGINT}) {
-    Running running(command_line({"--no-pty", "--", "bash", "-c", script}), {.stdin_is = Input::kNull, .cwd = workspace_.path()});
-    ASSERT_TRUE(running.wait_for_output("ready"));
-    running.send(signal);
-    const Outcome outcome = running.wait();
+    const std::string expected = signal == SIGINT ? "ready\ncaught\nsleep 130\n" : "ready\ncaught\nsleep 0\n";
+    // The signal is to come while the command waits for its child, which nobody else ends.
+    const Outcome outcome = with_time_enough(
+        [&](std::chrono::milliseconds time) {
+          const std::string script = "trap 'echo caught' HUP USR1 TERM INT; sh -c 'echo ready; exec sleep " +
+                                     std::to_string(time.count() / 1000) + "'; echo sleep $?";
+          Running running(command_line({"--no-pty", "--", "bash", "-c", script}),
+                          {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+          EXPECT_TRUE(running.wait_for_output("ready"));
+          running.send(signal);
+          return running.wait();
+        },
+        [&](const Outcome& tried) { return tried.out == expected; }, 1s);
     EXPECT_EQ(outcome.exit_code, 0) << outcome;
-    EXPECT_EQ(outcome.out, signal == SIGINT ? "ready\ncaught\nsleep 130\n" : "ready\ncaught\nsleep 0\n") << signal;
+    EXPECT_EQ(outcome.out, expected) << signal;
   }
 }
 
@@ -193,12 +205,19 @@ TEST_F(Run, WithNestedNamespacesBubblewrapRunsInside) {
 }
 
 TEST_F(Run, StopAndContinue) {
-  Running running(
-      command_line({"--", "sh", "-c", "echo ready; i=0; while [ $i -lt 20 ]; do i=$((i+1)); sleep 0.02; done; echo done"}),
-      {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+  Running running(command_line({"--", "sh", "-c", "echo ready; until [ -e go ]; do sleep 0.02; done; echo done"}),
+                  {.stdin_is = Input::kNull, .cwd = workspace_.path()});
   ASSERT_TRUE(running.wait_for_output("ready"));
+  const auto is_stopped = [&] {
+    for (const auto& [pid, line] : descendants())
+      if (line.find(" (sh): ") != std::string::npos && state_of(pid) == 'T') return state_of(running.pid()) == 'T';
+    return false;
+  };
+  EXPECT_FALSE(is_stopped());
   running.send(SIGTSTP);
-  EXPECT_FALSE(running.wait_for_output("done", 1s));  // stopped, itself and the command
+  ASSERT_TRUE(eventually(is_stopped)) << "itself and the command";
+  workspace_.write("go", "");
+  EXPECT_FALSE(running.wait_for_output("done", 1s));  // a slow machine only proves less
   running.send(SIGCONT);
   EXPECT_TRUE(running.wait_for_output("done"));
   EXPECT_EQ(running.wait().exit_code, 0);
@@ -226,7 +245,7 @@ TEST_F(Run, TheTreeDiesWithItsFrontAndItsGroupToo) {
   ASSERT_TRUE(running.wait_for_output("deep"));
   kill(running.pid(), SIGKILL);
   EXPECT_EQ(running.wait().signal, SIGKILL);
-  EXPECT_EQ(left.report(std::chrono::seconds(15)), "");
+  EXPECT_EQ(left.report(), "");
 }
 
 // The fixture's workspace lies below /tmp, which is private to the command.
@@ -268,7 +287,12 @@ TEST_F(Run, JsonKeepsTheHeadAndCountsTheRest) {
 
 TEST_F(Run, TheReportIsWrittenBesideTheOutput) {
   const std::string report = workspace_ / "report.json";
-  const Outcome outcome = run_in({"--report", report, "--timeout", "100ms", "--", "sh", "-c", "echo kept; sleep 1000"});
+  const Outcome outcome = with_time_enough(
+      [&](std::chrono::milliseconds time) {
+        return run_in(
+            {"--report", report, "--timeout", std::to_string(time.count()) + "ms", "--", "sh", "-c", "echo kept; sleep 1000"});
+      },
+      [](const Outcome& tried) { return !tried.out.empty(); });
   EXPECT_EQ(outcome.exit_code, 124);
   EXPECT_EQ(outcome.out, "kept\n");
   EXPECT_EQ(read_file(report).find("{\"exit_code\":124,"), 0U);

@@ -20,7 +20,7 @@ namespace belljar::test {
 inline constexpr char kNoProxy[] = "unset HTTP_PROXY http_proxy HTTPS_PROXY https_proxy ALL_PROXY all_proxy NODE_USE_ENV_PROXY; ";
 inline constexpr char kSecret[] = "ghp_0realSecret/Value+0123456789abcdef";
 // Nothing but what is asked of curl: no .curlrc, and an answer soon.
-inline constexpr char kCurl[] = "curl -q -sS --http1.1 -m 20 ", kCurl2[] = "curl -q -sS --http2 -m 20 ";
+inline constexpr char kCurl[] = "curl -q -sS --http1.1 -m 60 ", kCurl2[] = "curl -q -sS --http2 -m 60 ";
 
 // An authority, and for each name a certificate and its key in one file.
 inline constexpr char kMake[] = R"(set -e

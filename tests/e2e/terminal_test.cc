@@ -47,7 +47,7 @@ class Shell {
   void type(const std::string& text) const { EXPECT_EQ(::write(master_.get(), text.data(), text.size()), std::ssize(text)); }
   // What was shown up to and with `text`, since the last call.
   bool sees(const std::string& text) {
-    const auto until = std::chrono::steady_clock::now() + 20s;
+    const auto until = std::chrono::steady_clock::now() + 60s;
     for (;;) {
       if (const auto at = shown_.find(text); at != std::string::npos) {
         shown_.erase(0, at + text.size());
