@@ -1,7 +1,6 @@
 // `belljar run` as people use it: exit codes, streams, signals. Every refusal has a twin that works.
 #include "support/run.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>

@@ -2,20 +2,28 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
 #include "egress/proxy.h"
 #include "egress/support_proxy.h"
+#include "egress/upstream.h"
+#include "policy/look.h"
 #include "support/eventually.h"
+#include "support/loopback.h"
 #include "support/time_enough.h"
 
 namespace belljar::egress {

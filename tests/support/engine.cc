@@ -154,7 +154,7 @@ void Engine::start() {
   fs::remove_all(directory_ / "exec", ignored);
   daemon_ = std::make_unique<Running>(
       argv, RunOptions{.stdin_is = Input::kNull, .env = {{"PATH", kPath}, {"CONTAINERS_CONF", limits}}, .timeout = 600s});
-  for (int turn = 0; turn < 600; ++turn, std::this_thread::sleep_for(100ms)) {
+  for (int turn = 0; turn < 600; ++turn, std::this_thread::sleep_for(100ms)) {  // a minute, until it answers or is gone
     if (client({"version"}).exit_code == 0) return;
     siginfo_t ended{};
     if (::waitid(P_PID, static_cast<id_t>(daemon_->pid()), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0) break;
