@@ -56,7 +56,9 @@ TEST_F(StreamsTest, AnotherAuthorityIsRefused) {
   EXPECT_EQ(client.reset(5), 1) << "PROTOCOL_ERROR";
   client.ask(7, "/a/z");
   EXPECT_EQ(client.body(7), "GET /a/z") << "the connection lives on";
-  EXPECT_EQ(reasons(), (std::vector<std::string>{"allowed", "malformed", "malformed", "allowed"}));
+  auto found = reasons();  // in the order of their ends, which the heads of their answers do not tell
+  std::ranges::sort(found);
+  EXPECT_EQ(found, (std::vector<std::string>{"allowed", "allowed", "malformed", "malformed"}));
 }
 
 TEST_F(StreamsTest, RulesThatChangeCutThoseTheyNoLongerAllow) {
