@@ -65,8 +65,9 @@ class Box:
     def look(self):
         if self.status == "Starting":
             self.looks -= 1
-            if self.looks <= 0:
-                self.status = "Failed" if fault("becomes") == "failed" else "Ready"
+            failed = fault("becomes") == "failed"  # at once, however long it was to take
+            if self.looks <= 0 or failed:
+                self.status = "Failed" if failed else "Ready"
 
     def describe(self):
         metadata = [{"MetaKey": key, "MetaValue": value} for key, value in self.request.get("Metadata", {}).items()]
