@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -19,6 +22,7 @@
 
 #include "base/format.h"
 #include "broker/support_fixture.h"
+#include "support/eventually.h"
 #include "support/must.h"
 
 namespace belljar::test {
@@ -225,7 +229,7 @@ TEST_P(Connect, ServerBetweenBindAndListenIsNotRefused) {
       const std::string name = dir / format("s{}", i);
       const UniqueFd server = bind_at(name);
       std::thread later([&] {
-        usleep(2000);
+        usleep(2000);  // so that clients come before it; one that comes later proves less
         listen(server.get(), 5);
       });
       std::string came = "ECONNREFUSED";
@@ -238,17 +242,27 @@ TEST_P(Connect, ServerBetweenBindAndListenIsNotRefused) {
   EXPECT_EQ(text, "");
 }
 
-// A busy machine keeps the server from the processor for longer than a moment.
+// A busy machine keeps the server from the processor for longer than a moment. One that keeps it for a second, which is how long
+// the broker waits for a listen, makes the test try again.
 TEST_P(Connect, ServerThatListensLateIsNotRefused) {
   const std::string text = run_inside(setting(), [&] {
-    const UniqueFd server = bind_at(dir / "late");
-    std::thread later([&] {
-      usleep(400'000);
-      listen(server.get(), 5);
-    });
-    const std::string came = connect_outcome(SOCK_STREAM, dir / "late");
-    later.join();
-    return came + "\n";
+    std::string came;
+    bool in_time = false;
+    for (int i = 0; i < 60 && !in_time; ++i) {
+      const std::string name = dir / format("late{}", i);
+      const UniqueFd server = bind_at(name);
+      const auto client = static_cast<pid_t>(syscall(SYS_gettid));
+      const auto begun = std::chrono::steady_clock::now();
+      std::thread later([&] {
+        eventually([&] { return sleeps_in(client, SYS_connect); });
+        usleep(400'000);  // late, in any case
+        listen(server.get(), 5);
+        in_time = std::chrono::steady_clock::now() - begun < std::chrono::milliseconds(950);
+      });
+      came = connect_outcome(SOCK_STREAM, name);
+      later.join();
+    }
+    return came + (in_time ? "\n" : " too late\n");
   });
   EXPECT_EQ(text, "ok\n");
 }
@@ -266,7 +280,7 @@ TEST_P(Connect, ServersThatComeAndGoAreNeverTakenForTheHosts) {
         while (!over) {
           unlink(name.c_str());
           const UniqueFd server = listen_at(name);
-          usleep(200);
+          usleep(200);  // for its clients
         }
       });
       for (int client = 0; client < 3; ++client) {
@@ -279,7 +293,8 @@ TEST_P(Connect, ServersThatComeAndGoAreNeverTakenForTheHosts) {
         });
       }
     }
-    sleep(3);
+    sleep(3);  // of attempts, and more where it takes longer until one comes through
+    eventually([&] { return connected_to > 0; });
     over = true;
     for (std::thread& thread : threads) thread.join();
     return format("{} {}\n", refused.load(), connected_to > 0);

@@ -24,11 +24,14 @@
 #include <cstring>
 #include <ctime>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "support/as_user.h"
+#include "support/clock.h"
+#include "support/eventually.h"
 
 namespace belljar::test {
 namespace {
@@ -200,12 +203,13 @@ std::string serve(const Setting& setting, int fd, pid_t child) {
       broker.emplace(*std::move(made));
     }
     const auto start = std::chrono::steady_clock::now();
-    const int limit = setting.end_after_ms != 0 ? setting.end_after_ms : 60000;
+    const int limit = 200'000;
     for (;;) {
+      if (setting.end_when && setting.end_when()) break;
       const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
       if (spent >= limit) break;
       pollfd ready[] = {{fd, POLLIN, 0}, {broker && broker->active() ? broker->poll_fd() : -1, POLLIN, 0}};
-      poll(ready, 2, static_cast<int>(limit - spent));
+      poll(ready, 2, setting.end_when ? 5 : static_cast<int>(limit - spent));
       if (ready[1].revents != 0) broker->on_readable();
       if (ready[0].revents == 0) continue;
       char buffer[65536];
@@ -213,9 +217,9 @@ std::string serve(const Setting& setting, int fd, pid_t child) {
       if (size <= 0) break;
       text.append(buffer, static_cast<std::size_t>(size));
     }
-    if (setting.end_after_ms == 0) {
+    if (!setting.end_when) {
       int status = -1;
-      for (int tries = 0; tries < 200 && waitpid(child, &status, WNOHANG) == 0; ++tries) usleep(1000);
+      eventually([&] { return waitpid(child, &status, WNOHANG) != 0; });
       if (status != 0) text += format("BODY DIED {}\n", status);
     }
     if (setting.before_end) text += setting.before_end();
@@ -238,7 +242,7 @@ void map_ids(int socket, pid_t child) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   Setting setting = given;
   if (setting.options.began.tv_sec == 0) {
-    usleep(12'000);  // a tick later than all that the test has made before
+    let_the_clock_tick();  // past all that the test has made before
     ::clock_gettime(CLOCK_REALTIME_COARSE, &setting.options.began);
   }
   setting.options.own_network_namespace = setting.own_network && has_namespaces(setting.front);
@@ -282,6 +286,12 @@ std::string run_inside(const Setting& setting, const std::function<std::string()
   waitpid(front, &status, 0);
   if (status != 0) text += format("FRONT DIED {:x}\n", status);
   return text;
+}
+
+bool sleeps_in(pid_t tid, long call) {
+  const UniqueFd file(open(format("/proc/self/task/{}/syscall", tid).c_str(), O_RDONLY | O_CLOEXEC));
+  char text[32] = {};  // "NUMBER ...", or "running", proc(5)
+  return read(file.get(), text, sizeof text - 1) > 0 && std::string_view(text).starts_with(format("{} ", call));
 }
 
 std::string named(long status) {

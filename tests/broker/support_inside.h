@@ -6,6 +6,8 @@
 // Or, for the tier without namespaces: the body is the user's own process on the host, below a subreaper.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <optional>
 #include <string>
@@ -28,12 +30,16 @@ struct Setting {
   std::function<std::string()> before_end{}, after_end{};
   // The real filter with file calls going to the broker; with `brokered` false the same filter without. Else a filter of two calls.
   std::optional<kernel::FileCalls> files{};
-  int end_after_ms = 0;  // not 0: the front destroys the broker at that time, while the body still runs, then kills the body
+  // Given: the front destroys the broker once it is so, while the body still runs, then kills the body.
+  std::function<bool()> end_when{};
 };
 
 // What `body` returned, then a line "violation OPERATION TARGET ERRNO" each, then "dropped N" when there were any. "BODY DIED ..."
-// when it did not return within 60 s.
+// when it did not return within 200 s.
 std::string run_inside(const Setting& setting, const std::function<std::string()>& body);
+
+// Whether the thread `tid` of this process sleeps in that system call, begun or taken by the broker.
+bool sleeps_in(pid_t tid, long call);
 
 // "ok" when `status` is not negative, else the name of errno.
 std::string named(long status);
