@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "kernel/cgroup_name.h"
 #include "kernel/process_tree.h"
 #include "kernel/small_file.h"
+#include "support/eventually.h"
 #include "support/identity.h"
 #include "support/temp_dir.h"
 
@@ -82,7 +84,7 @@ TEST(Cgroup, MemoryHogIsKilledAndCounted) {
   const int large = wait_for(start_in(group, [] { use_memory(64U << 20); }));
   EXPECT_TRUE(WIFSIGNALED(large) && WTERMSIG(large) == SIGKILL) << large;
   pollfd notice{.fd = group.notices()[0].fd, .events = group.notices()[0].events};
-  EXPECT_EQ(poll(&notice, 1, 5000), 1) << "the oom is told by a descriptor";
+  EXPECT_EQ(poll(&notice, 1, 60'000), 1) << "the oom is told by a descriptor";
   group.acknowledge();
   EXPECT_EQ(group.events().oom_kills, 1U);
   if (const auto peak = group.memory_peak()) {
@@ -111,7 +113,7 @@ TEST(Cgroup, ForksBeyondThePidsLimitAreRefusedAndCounted) {
   EXPECT_EQ(WEXITSTATUS(status), 15);
   EXPECT_EQ(group.events().pids_refused, 1U);
   EXPECT_EQ(group.processes().size(), 15U) << "orphans stay in the group";
-  EXPECT_TRUE(group.kill_all(5s));
+  EXPECT_TRUE(group.kill_all(60s));
   EXPECT_TRUE(group.processes().empty());
 }
 
@@ -146,7 +148,7 @@ TEST(Cgroup, TheDestructorEndsWhatIgnoresTermAndLeftItsSession) {
 void keep_forking() {
   for (int i = 0; i < 8; ++i)
     if (fork() == 0) break;
-  for (const auto end = std::chrono::steady_clock::now() + 20s; std::chrono::steady_clock::now() < end;)
+  for (const auto end = std::chrono::steady_clock::now() + 120s; std::chrono::steady_clock::now() < end;)
     if (fork() != 0) _exit(0);
 }
 
@@ -158,33 +160,29 @@ TEST(Cgroup, AForkBombIsEndedEvenWithoutAPidsLimit) {
     if (!group.outcome(CgroupSetting::kKill).held)
       GTEST_SKIP() << "needs a cgroup to kill by: " << group.outcome(CgroupSetting::kKill).missing;
     const pid_t pid = start_in(group, keep_forking);
-    while (group.processes().empty()) poll(nullptr, 0, 1);
-    EXPECT_TRUE(group.kill_all(10s)) << group.outcome(CgroupSetting::kKill).mechanism;
+    ASSERT_TRUE(test::eventually([&] { return !group.processes().empty(); }));
+    EXPECT_TRUE(group.kill_all(60s)) << group.outcome(CgroupSetting::kKill).mechanism;
     EXPECT_TRUE(group.processes().empty());
     wait_for(pid);
   }
 }
 
+// How long 100 ms of processor time take in `group`: no load on the machine makes that less.
+std::chrono::nanoseconds time_for_work_in(const Cgroup& group) {
+  const auto begun = std::chrono::steady_clock::now();
+  wait_for(start_in(group, [] {
+    timespec used{};
+    do ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    while (used.tv_sec == 0 && used.tv_nsec < 100'000'000);
+  }));
+  return std::chrono::steady_clock::now() - begun;
+}
+
 TEST(Cgroup, CpuQuotaHoldsBelowHalfOfWhatItWouldTake) {
   BELLJAR_NEEDS(cgroups_hold({.cpus = 0.05}));
   const Cgroup group = Cgroup::create({.cpus = 0.05}, read_cgroup_host());
-  // Counts rounds of work in a second, with the quota and without. Others load the machine too, so only a coarse ratio is asked
-  // for.
-  int results[2];
-  ASSERT_EQ(pipe2(results, O_CLOEXEC), 0);
-  const auto work = [&] {
-    std::uint64_t rounds = 0;
-    for (const auto end = std::chrono::steady_clock::now() + 1s; std::chrono::steady_clock::now() < end;) ++rounds;
-    if (write(results[1], &rounds, sizeof rounds) != sizeof rounds) _exit(1);
-  };
-  std::uint64_t limited = 0, free = 0;
-  wait_for(start_in(group, work));
-  ASSERT_EQ(read(results[0], &limited, sizeof limited), static_cast<ssize_t>(sizeof limited));
-  wait_for(start_in(Cgroup(), work));
-  ASSERT_EQ(read(results[0], &free, sizeof free), static_cast<ssize_t>(sizeof free));
-  EXPECT_LT(limited, free / 2) << limited << " against " << free;
-  close(results[0]);
-  close(results[1]);
+  EXPECT_GE(time_for_work_in(group), 1s) << "two seconds, when it is exact";
+  EXPECT_TRUE(test::eventually([] { return time_for_work_in(Cgroup()) < 500ms; })) << "the twin, once the machine has time for it";
 }
 
 TEST(Cgroup, OrphansOfProcessesThatAreGoneAreSweptAndOthersAreNot) {

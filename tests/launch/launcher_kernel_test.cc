@@ -33,6 +33,7 @@
 #include "launch/early.h"
 #include "launch/launcher.h"
 #include "launch/plan.h"
+#include "support/eventually.h"
 #include "support/identity.h"
 #include "support/temp_dir.h"
 
@@ -72,7 +73,7 @@ Event wait_event(Sandbox& sandbox, Event::Kind kind) {
       continue;
     }
     pollfd ready{sandbox.control_fd(), POLLIN, 0};
-    if (poll(&ready, 1, 10000) <= 0) return Event{};
+    if (poll(&ready, 1, 60'000) <= 0) return Event{};
   }
 }
 
@@ -148,7 +149,7 @@ TEST_F(Launcher, ASandboxThatSomebodyFrozeEndsWithoutHim) {
     EXPECT_EQ(poll(&gone, 1, 0), 1) << frozen;
   }
   for (const std::string& each : {group, above}) {
-    for (int i = 0; i < 2000 && rmdir(each.c_str()) != 0 && errno == EBUSY; ++i) usleep(1000);
+    test::eventually([&] { return rmdir(each.c_str()) == 0 || errno != EBUSY; });
   }
 }
 
