@@ -55,7 +55,7 @@ TEST(AuditTrail, KillAtRandomPointsLosesNothingThatWasAcknowledged) {
     const auto wait_for = 1 + random() % 60;
     for (std::uint64_t i = 0; i < wait_for && ::read(ends[0], &sequence, sizeof sequence) == sizeof sequence; ++i)
       acknowledged = std::max(acknowledged, sequence);
-    ::usleep(static_cast<useconds_t>(random() % 2000));
+    ::usleep(static_cast<useconds_t>(random() % 2000));  // any point will do
     for (const pid_t writer : writers) ::kill(writer, SIGKILL);
     for (const pid_t writer : writers) ::waitpid(writer, nullptr, 0);
     while (::read(ends[0], &sequence, sizeof sequence) == sizeof sequence) acknowledged = std::max(acknowledged, sequence);

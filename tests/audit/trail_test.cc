@@ -351,7 +351,7 @@ TEST(AuditTrail, TheLongestPatienceIsForEver) {
   const UniqueFd other(::open((dir / "a").c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(::flock(other.get(), LOCK_EX), 0);
   std::thread later([&] {
-    std::this_thread::sleep_for(50ms);
+    std::this_thread::sleep_for(50ms);  // append waits by then; one that comes later proves less
     ::flock(other.get(), LOCK_UN);
   });
   EXPECT_TRUE(trail.append("exec", sample(1)));

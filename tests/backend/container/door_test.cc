@@ -222,7 +222,7 @@ TEST_F(ContainerDoor, Pid1SendsWhatItIsAskedForAndKeepsNoCopy) {
   egress::InnerSockets maker(std::move(taken->sockets[2]));
   ASSERT_TRUE(maker.ask(7, false));
   pollfd wait{maker.fd(), POLLIN, 0};
-  ASSERT_EQ(::poll(&wait, 1, 10'000), 1);
+  ASSERT_EQ(::poll(&wait, 1, 60'000), 1);
   const auto made = maker.take();
   ASSERT_TRUE(made);
   EXPECT_TRUE(made->second.valid());
