@@ -17,6 +17,7 @@
 #include "belljar/mock.h"
 #include "belljar/txn.h"
 #include "support/as_user.h"
+#include "support/eventually.h"
 #include "support/identity.h"
 #include "support/temp_dir.h"
 
@@ -555,7 +556,7 @@ TEST(Redaction, TheEndOfAStreamIsGivenOutWhenItsHandleGoes) {
   const auto run = [&](const char* text) {
     got.clear();
     auto process = sandbox->spawn(shell(text), {.on_stdout = [&](std::string_view bytes) { got += bytes; }}).value();
-    for (int i = 0; i < 500 && !test::exists(dir / "done"); ++i) std::this_thread::sleep_for(10ms);
+    EXPECT_TRUE(test::eventually([&] { return test::exists(dir / "done"); }));
     EXPECT_TRUE(sandbox->remove("done"));
     process.reset();
     return got;
@@ -580,9 +581,9 @@ TEST(Decorators, AHandleMayGoInItsOwnCallback) {
     slot->handle.reset();
     slot->emptied.set_value();
   };
-  slot->handle = sandbox->spawn(shell("echo here; sleep 30"), {.on_stdout = drop}).value();
+  slot->handle = sandbox->spawn(shell("echo here; sleep 300"), {.on_stdout = drop}).value();
   slot->filled.set_value();
-  EXPECT_EQ(slot->emptied.get_future().wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(slot->emptied.get_future().wait_for(60s), std::future_status::ready);
   EXPECT_TRUE(sandbox->stop());
 }
 
@@ -680,7 +681,7 @@ TEST(ResultCache, TheLongestTimeToLiveIsForEver) {
 TEST(ResultCache, ALongCommandIsOldWhenItEnds) {
   auto mock = started_mock();
   mock->set_answer("slow", [](const Command&, const ExecOptions&) {
-    std::this_thread::sleep_for(60ms);
+    std::this_thread::sleep_for(60ms);  // longer than `brief` keeps it; more is as well
     return ExecResult();
   });
   const auto pure = [](const Command&) { return true; };
