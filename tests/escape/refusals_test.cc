@@ -8,7 +8,6 @@
 #include <csignal>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -70,10 +69,11 @@ TEST_F(Escape, SecretsAnswerEaccesToEverything) {  // FS-05, FS-18
 }
 
 TEST_F(Escape, ASecretThatAppearsAfterStartIsHiddenToo) {  // FS-06
-  Running run({BELLJAR_PROGRAM, "run", "-c", "echo started; sleep 1; cat ~/.aws/credentials"},
+  Running run({BELLJAR_PROGRAM, "run", "-c", "echo started; read go; cat ~/.aws/credentials"},
               {.cwd = base_ / "ws", .env = {{"HOME", base_ / "home"}}});
   ASSERT_TRUE(run.wait_for_output("started"));
   base_.write("home/.aws/credentials", "LATE\n");
+  run.close_input();
   const Outcome outcome = run.wait();
   EXPECT_EQ(outcome.out.find("LATE"), std::string::npos) << outcome;
   EXPECT_NE(outcome.err.find("Permission denied"), std::string::npos) << outcome;
@@ -199,7 +199,7 @@ TEST_F(Escape, SecretLookingVariablesDoNotPassUnlessNamed) {  // EN-01
 }
 
 TEST_F(Escape, AForkBombStopsAtThePidsLimit) {  // RS-01
-  const std::string text = "i=0; while [ $i -lt 60 ]; do sleep 30 & i=$((i+1)); done; echo ALL";
+  const std::string text = "i=0; while [ $i -lt 60 ]; do sleep 1000 & i=$((i+1)); done; echo ALL";
   EXPECT_EQ(attack(text, {"--pids", "20"}).out.find("ALL"), std::string::npos);
   EXPECT_NE(attack(text, {"--pids", "200"}).out.find("ALL"), std::string::npos);
 }

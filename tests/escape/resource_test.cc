@@ -50,7 +50,7 @@ TEST_F(Resource, TmpIsBounded) {
 }
 
 TEST_F(Resource, DiskGrowthEndsTheCommand) {
-  const std::string act = "head -c 30000000 /dev/zero > big; sleep 20";
+  const std::string act = "head -c 30000000 /dev/zero > big; sleep 1000";
   const Outcome outcome = shell(act, {"--disk", "4MiB", "--accept", "limits.disk", "--json"});
   EXPECT_TRUE(has(outcome, "\"reason\":\"disk\"")) << outcome;
 }
@@ -61,7 +61,7 @@ TEST_F(Resource, OutputIsCappedAndCounted) {
   EXPECT_EQ(capped.exit_code, 0);
   EXPECT_LT(capped.out.size(), 10000U);
   EXPECT_TRUE(
-      has(shell(act + "; sleep 20", {"--json", "--output-bytes", "1000", "--output-action", "kill"}), "\"reason\":\"output\""));
+      has(shell(act + "; sleep 1000", {"--json", "--output-bytes", "1000", "--output-action", "kill"}), "\"reason\":\"output\""));
   EXPECT_EQ(shell(act).out.size(), 1000000U);
 }
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "support/as_user.h"
+#include "support/eventually.h"
 #include "support/identity.h"
 
 namespace belljar::test {
@@ -56,6 +57,12 @@ void Attack::plant_dir(const std::string& path) const {
 
 void Attack::hand_over() const {
   if (is_root()) top_.give_to(user_uid(), user_gid());
+}
+
+Running Attack::victim() const {
+  Running sleeper(as_user({"sleep", "1000"}));
+  EXPECT_TRUE(eventually([&] { return read_file("/proc/" + std::to_string(sleeper.pid()) + "/comm") == "sleep\n"; }));
+  return sleeper;
 }
 
 RunOptions Attack::in_workspace(RunOptions options) const {

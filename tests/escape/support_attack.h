@@ -40,6 +40,8 @@ class Attack : public testing::Test {
   void plant_dir(const std::string& path) const;
   // After `plant` as root: everything to the user again.
   void hand_over() const;
+  // A process of the same user, outside, which has become the user's.
+  Running victim() const;
 
   std::string workspace(std::string_view name = {}) const { return below("ws", name); }
   std::string beside(std::string_view name = {}) const { return below("beside", name); }

@@ -321,11 +321,11 @@ static long act_linger(void) {
   for (;;) pause();
 }
 
-// The file arg1 is made again and again, for a minute, by a thread that outlives the process's first one; arg2 "deaf": TERM is
+// The file arg1 is made again and again, for ten minutes, by a thread that outlives the process's first one; arg2 "deaf": TERM is
 // ignored.
 static void* keep_making(void* unused) {
   (void)unused;
-  for (int i = 0; i < 6000; ++i) {
+  for (int i = 0; i < 60000; ++i) {
     close(open(arg1, O_WRONLY | O_CREAT, 0666));
     usleep(10000);
   }
@@ -340,14 +340,15 @@ static long act_first_thread_ends(void) {
   return 0;
 }
 
-// Whoever opens or executes the file arg1 waits for us, for a minute at most: a lease is ours, and we do not give it back.
+// Whoever opens or executes the file arg1 waits for us, as long as the kernel lets him (45 s, lease-break-time): a lease is ours, and
+// we do not give it back.
 static long act_lease(void) {
   signal(SIGIO, SIG_IGN);
   const int fd = open(arg1, O_RDONLY);
   if (fd < 0 || fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return -1;
   puts("leased");
   fflush(stdout);
-  sleep(60);
+  sleep(600);
   return 0;
 }
 
