@@ -38,7 +38,7 @@ class PolicyCommand : public testing::Test {
   Outcome belljar(const std::string& arguments) const { return outcome_of(BELLJAR_PROGRAM " " + arguments); }
   Outcome outcome_of(const std::string& line) const {
     const std::string command = "cd '" + (root_ / "w").string() + "' && env -i PATH=/usr/bin:/bin HOME='" +
-                                (root_ / "home").string() + "' timeout 20 " + line + " >../out 2>../err";
+                                (root_ / "home").string() + "' timeout 120 " + line + " >../out 2>../err";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
   }

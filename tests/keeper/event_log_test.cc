@@ -32,7 +32,7 @@ TEST(EventLog, TellsWhatHappenedAndWaitsForMore) {
   EXPECT_NE(lines.lines[0].find(R"("sandbox":"sb-test","kind":"execution")"), std::string::npos) << lines.lines[0];
   EXPECT_TRUE(log->read(lines.next, 0ms).lines.empty());
   std::thread later([&] { log->publish(execution("second")); });
-  lines = log->read(lines.next, 20s);
+  lines = log->read(lines.next, 60s);
   later.join();
   ASSERT_EQ(lines.lines.size(), 1U);
   EXPECT_EQ(test::read_file(directory / kLog), log->read(0, 0ms).lines[0] + "\n" + lines.lines[0] + "\n");

@@ -28,7 +28,7 @@ TEST(Channel, WordsNeedNotBeText) {
   Pair pair;
   const std::string bytes("\xff\x00\xfe", 3);
   ASSERT_TRUE(pair.near->send({{"argv", {bytes, ""}}}));
-  const auto got = pair.far->receive(1s);
+  const auto got = pair.far->receive(60s);
   ASSERT_TRUE(got && *got);
   EXPECT_EQ((*got)->message.at("argv").at(0).get<std::string>(), bytes);
 }
@@ -40,7 +40,7 @@ TEST(Channel, DescriptorsArriveWithTheirMessage) {
   const UniqueFd read(ends[0]), write(ends[1]);
   ASSERT_TRUE(pair.near->send({{"n", 1}}, {write.get()}));
   ASSERT_TRUE(pair.near->send({{"n", 2}}));
-  const auto first = pair.far->receive(1s);
+  const auto first = pair.far->receive(60s);
   ASSERT_TRUE(first && *first);
   ASSERT_EQ((*first)->fds.size(), 1U);
   ASSERT_EQ(::write((*first)->fds[0].get(), "x", 1), 1);
@@ -59,7 +59,7 @@ TEST(Channel, WhatIsNotWholeYetIsKept) {
     EXPECT_FALSE(*pair.far->receive(0ms));
     ASSERT_EQ(::send(pair.near->fd(), &byte, 1, 0), 1);
   }
-  const auto whole = pair.far->receive(1s);
+  const auto whole = pair.far->receive(60s);
   ASSERT_TRUE(whole && *whole);
   EXPECT_EQ((*whole)->message.at("a"), 7);
 }
@@ -69,7 +69,7 @@ TEST(Channel, NonsenseEndsTheConnection) {
        {std::string("\xff\xff\xff\xff", 4), std::string("\x01\x00\x00\x00\xff", 5), std::string("\x01\x00\x00\x00\x01", 5)}) {
     Pair pair;
     ASSERT_EQ(::send(pair.near->fd(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
-    EXPECT_FALSE(pair.far->receive(1s).has_value());
+    EXPECT_FALSE(pair.far->receive(60s).has_value());
   }
 }
 
@@ -77,7 +77,7 @@ TEST(Channel, LargeMessagesArriveAndTooLargeOnesAreRefused) {
   Pair pair;
   const std::string large(5'000'000, 'x');
   std::thread sender([&] { EXPECT_TRUE(pair.near->send({{"text", large}})); });
-  const auto got = pair.far->receive(20s);
+  const auto got = pair.far->receive(60s);
   sender.join();
   ASSERT_TRUE(got && *got);
   EXPECT_EQ((*got)->message.at("text").get<std::string>(), large);
@@ -90,7 +90,7 @@ TEST(Channel, AnEndIsAnErrorAndSilenceIsNone) {
   ASSERT_TRUE(silent);
   EXPECT_FALSE(*silent);
   pair.near.reset();
-  EXPECT_FALSE(pair.far->receive(1s).has_value());
+  EXPECT_FALSE(pair.far->receive(60s).has_value());
   EXPECT_FALSE(pair.far->send({{"a", 1}}));
 }
 
