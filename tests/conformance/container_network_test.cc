@@ -13,7 +13,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -21,6 +20,7 @@
 #include "belljar/state_dir.h"
 #include "support/as_user.h"
 #include "support/engine.h"
+#include "support/eventually.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/model_server.h"
@@ -162,7 +162,7 @@ TEST_P(ContainerNetwork, NothingIsLostWithAResultThatNobodyReads) {
   {
     auto dropped = sandbox->spawn(shell_command(ask(one_) + "; " + ask(two_) + "; echo done >done"));
     ASSERT_TRUE(dropped);
-    for (int turn = 0; turn < 1500 && !sandbox->stat("done"); ++turn) std::this_thread::sleep_for(10ms);
+    EXPECT_TRUE(test::eventually([&] { return bool(sandbox->stat("done")); }));
   }
   const ExecResult next = sandbox->exec("true").value();
   EXPECT_EQ(next.egress.size(), 2U);
@@ -187,13 +187,13 @@ TEST_P(ContainerNetwork, APortInsideIsPublished) {
   auto server = sandbox->spawn(shell_command("nc -l -p 8080 -e echo served"));
   ASSERT_TRUE(server);
   std::string got;
-  for (int turn = 0; turn < 100 && got.empty(); ++turn) {
+  EXPECT_TRUE(test::eventually([&] {
     const UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), size), 0) << "the front listens";
+    EXPECT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), size), 0) << "the front listens";
     char bytes[16];
     if (const ssize_t read = ::read(client.get(), bytes, sizeof bytes); read > 0) got.assign(bytes, static_cast<std::size_t>(read));
-    else std::this_thread::sleep_for(50ms);
-  }
+    return !got.empty();
+  }));
   EXPECT_EQ(got, "served\n");
   EXPECT_TRUE(sandbox->stop());
   const UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

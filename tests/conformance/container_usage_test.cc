@@ -3,12 +3,12 @@
 
 #include <chrono>
 #include <memory>
-#include <thread>
 
 #include "belljar/events.h"
 #include "belljar/sandbox.h"
 #include "support/as_user.h"
 #include "support/engine.h"
+#include "support/eventually.h"
 #include "support/identity.h"
 #include "support/temp_dir.h"
 
@@ -50,7 +50,7 @@ TEST_P(ContainerUsage, StatsAreOfAllCommands) {
   EXPECT_GT(one->memory.count, 0U);
   const auto more = sandbox_->spawn(shell_command("sleep 300 & sleep 300 & wait"));
   ASSERT_TRUE(more) << more.error().line();
-  EXPECT_GE(sandbox_->stats()->processes, one->processes + 2);
+  EXPECT_TRUE(test::eventually([&] { return sandbox_->stats()->processes >= one->processes + 2; }));
   const auto before = sandbox_->stats()->cpu;
   const auto busy = sandbox_->exec(kBusy);
   ASSERT_TRUE(busy) << busy.error().line();
@@ -70,17 +70,21 @@ TEST_P(ContainerUsage, SamplesAndAlertsWork) {
   const auto watched = with_events(sandbox_, bus, {.sample_every = 50ms, .alerts = {.memory_limit = 1_KiB}});
   ASSERT_TRUE(watched->stop());
   ASSERT_TRUE(watched->start());
-  EXPECT_EQ(watched->exec("sleep 2")->exit_code, 0);
-  ASSERT_TRUE(watched->stop());  // and with it the sampling, so that there is a last event
+  const auto sleeps = watched->spawn(shell_command("sleep 300"));
+  ASSERT_TRUE(sleeps) << sleeps.error().line();
   bool sampled = false, alerted = false;
-  while (const auto event = seen->next(100ms)) {
-    if (const auto* sample = std::get_if<ResourceEvent>(&event->body))
-      sampled = sampled || (sample->processes >= 2 && sample->memory.count > 0);
-    if (const auto* alert = std::get_if<AlertEvent>(&event->body))
-      alerted = alerted || (alert->resource == "memory" && alert->raised);
-  }
+  EXPECT_TRUE(test::eventually([&] {
+    while (const auto event = seen->next(0ms)) {
+      if (const auto* sample = std::get_if<ResourceEvent>(&event->body))
+        sampled = sampled || (sample->processes >= 2 && sample->memory.count > 0);
+      if (const auto* alert = std::get_if<AlertEvent>(&event->body))
+        alerted = alerted || (alert->resource == "memory" && alert->raised);
+    }
+    return sampled && alerted;
+  }));
   EXPECT_TRUE(sampled);
   EXPECT_TRUE(alerted);
+  EXPECT_TRUE(watched->stop());
 }
 
 // One process: what it computes is part of how long it took, execve(2) included.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -12,6 +13,8 @@
 
 #include "belljar/sandbox.h"
 #include "support/as_user.h"
+#include "support/clock.h"
+#include "support/eventually.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
@@ -65,7 +68,7 @@ class FileRules : public testing::Test {
       workspace_.give_to(test::user_uid(), test::user_gid());
     }
     // A work tree counts as one of before the run by its birth time, which the clock of inodes tells to some milliseconds.
-    std::this_thread::sleep_for(20ms);
+    test::let_the_clock_tick();
     config.workspace = workspace_.path();
     config.caller_env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/nonexistent"}};
     auto made = make_sandbox(config);
@@ -139,7 +142,8 @@ TEST_F(FileRules, JudgedContentIsAFileOfItsOwn) {
   auto holder = sandbox_->spawn(shell_command("exec 3<>good; echo ready; read word; printf '[core]\\n\\tpager = x\\n' >&3"),
                                 {.input = SpawnInput::kPipe});
   ASSERT_TRUE(holder);
-  while (!sandbox_->exec("ls -l /proc/*/fd 2>/dev/null | grep -q good$").value().exit_code == 0) std::this_thread::sleep_for(5ms);
+  ASSERT_TRUE(
+      test::eventually([&] { return sandbox_->exec("ls -l /proc/*/fd 2>/dev/null | grep -q good$").value().exit_code == 0; }));
   EXPECT_TRUE(sandbox_->rename("good", "repo/.git/config"));
   EXPECT_TRUE((*holder)->write_stdin("go\n"));
   EXPECT_EQ((*holder)->wait()->value().exit_code, 0);
@@ -266,8 +270,9 @@ TEST_F(FileRules, NothingIsCarriedToAnotherNameWhileItIsJudged) {
   std::thread watcher([&] {
     while (!stop) planted += ::access(host("top/.git/hooks/post-commit").c_str(), F_OK) == 0 ? 1 : 0;
   });
-  const auto end = std::chrono::steady_clock::now() + 1500ms;
-  while (std::chrono::steady_clock::now() < end) written += sandbox_->write_file("top/x/hooks/post-commit", "x") ? 1 : 0;
+  const auto begun = std::chrono::steady_clock::now();
+  const auto goes_on = [&](auto time) { return std::chrono::steady_clock::now() - begun < time; };
+  while (goes_on(1500ms) || (written == 0 && goes_on(60s))) written += sandbox_->write_file("top/x/hooks/post-commit", "x") ? 1 : 0;
   stop = true;
   watcher.join();
   EXPECT_GT(written.load(), 0);

@@ -1,6 +1,7 @@
 // A program that forks: what the parent has stays the parent's, whatever its child does with the copies.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -8,7 +9,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <variant>
 
@@ -55,7 +55,8 @@ TEST_P(Forked, ASandboxAndItsProcessesStayTheParents) {
   ASSERT_TRUE(sandbox->start());
   ASSERT_TRUE(sandbox->write_file("here", "1"));
   auto process = sandbox->spawn(shell_command("read line; exit 7"), {.input = SpawnInput::kPipe}).value();
-  auto left = sandbox->spawn(shell_command("sleep 100")).value();
+  const std::string mark = "100000." + std::to_string(::getpid());  // "local" sees the sleepers of other tests
+  auto left = sandbox->spawn(shell_command("exec sleep " + mark)).value();
   ASSERT_TRUE(left->detach());
   const int code = in_a_child([&] {
     if (!is_refused(sandbox->exec("true", {.timeout = 1s})) || !is_refused(sandbox->read_file("here"))) return 1;
@@ -69,11 +70,12 @@ TEST_P(Forked, ASandboxAndItsProcessesStayTheParents) {
   });
   EXPECT_EQ(code, 0);
   EXPECT_TRUE(std::filesystem::exists(sandbox->workspace() + "/here")) << "the child removed the workspace";
-  const auto alive = sandbox->exec("pgrep -x sleep >/dev/null && cat here", {.timeout = 10s});
+  const auto alive =
+      sandbox->exec("until pgrep -fx 'sleep " + mark + "' >/dev/null; do sleep 0.05; done; cat here", {.timeout = 60s});
   ASSERT_TRUE(alive) << alive.error().line();
   EXPECT_EQ(alive->out.bytes, "1") << alive->message;
   EXPECT_TRUE(process->write_stdin("x\n"));
-  const auto ended = process->wait(10s);
+  const auto ended = process->wait(60s);
   ASSERT_TRUE(ended && *ended);
   EXPECT_EQ((*ended)->exit_code, 7) << "the child ended it";
   EXPECT_TRUE(sandbox->stop()) << "the twin: the parent may";
@@ -93,7 +95,7 @@ TEST_P(Forked, AWatchStaysTheParents) {
               return refused ? 0 : 1;
             }),
             0);
-  const auto changes = watch->next(5s);
+  const auto changes = watch->next(60s);
   ASSERT_TRUE(changes) << changes.error().line();
   ASSERT_FALSE(changes->empty()) << "the child took them";
   EXPECT_EQ(changes->front().path, "here");
@@ -134,7 +136,7 @@ TEST_P(Forked, WhatBecomesOfTheChildsCopiesIsNotTold) {
             0);
   EXPECT_EQ(audited, 0);
   EXPECT_TRUE(process->write_stdin("x\n"));
-  ASSERT_TRUE(process->wait(10s));
+  ASSERT_TRUE(process->wait(60s));
   process.reset();
   EXPECT_TRUE(sandbox->stop());
   EXPECT_EQ(audited, 1) << "the twin: the parent's is told";
@@ -154,7 +156,7 @@ TEST_P(Forked, TheChildMakesItsOwn) {
   ASSERT_TRUE(watched->stop());
   const auto works = [](Sandbox& sandbox) {
     if (!sandbox.start()) return false;
-    const auto result = sandbox.exec("exit 3", {.timeout = 10s});
+    const auto result = sandbox.exec("exit 3", {.timeout = 60s});
     return result && result->exit_code == 3 && sandbox.stop();
   };
   EXPECT_EQ(in_a_child([&] { return works(*before) && works(*make_sandbox(config).value()) ? 0 : 1; }), 0);
@@ -189,7 +191,7 @@ TEST_P(Forked, APoolStaysTheParents) {
   ASSERT_TRUE(found) << found.error().line();
   EXPECT_EQ((*lease)->exec("exit 5")->exit_code, 5);
   lease.reset();
-  EXPECT_TRUE(pool->take({.patience = 20s}));
+  EXPECT_TRUE(pool->take({.patience = 60s}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, Forked, testing::Values("native", "local"),

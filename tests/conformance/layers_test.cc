@@ -15,6 +15,7 @@
 #include "belljar/txn.h"
 #include "support/as_user.h"
 #include "support/clock.h"
+#include "support/eventually.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
@@ -166,28 +167,29 @@ TEST_F(Layers, WhatWasKilledHoldsNothingUp) {
     auto process = sandbox->spawn(shell_command("sleep 60 & sleep 60 & wait"));
     ASSERT_TRUE(process) << process.error().line();
     ASSERT_TRUE((*process)->signal(SIGKILL));
-    ASSERT_TRUE((*process)->wait(5s));
+    ASSERT_TRUE((*process)->wait(60s));
     const auto kept = sandbox->snapshot("s" + std::to_string(i));
     EXPECT_TRUE(kept) << kept.error().line();
   }
   // The twin: one that has taken its name off runs all the same.
-  EXPECT_EQ(
-      out(*sandbox, "perl -e '$0 = \"\"; print \"on\"; close STDOUT; close STDERR; sleep 100' & wait -n 2>/dev/null; sleep 0.3"),
-      "on");
+  EXPECT_EQ(out(*sandbox,
+                "perl -e '$0 = \"\"; print \"on\"; close STDOUT; close STDERR; open F, \">/tmp/on\"; sleep 1000' & "
+                "until [ -e /tmp/on ]; do sleep 0.05; done"),
+            "on");
   EXPECT_EQ(sandbox->snapshot("last").error().code(), Code::kFailedPrecondition);
 }
 
 TEST_F(Layers, WhatRunsIsNamedAndNotEnded) {
   const auto sandbox = started();
   ASSERT_NE(sandbox, nullptr);
-  EXPECT_EQ(out(*sandbox, "sleep 100 > /dev/null 2>&1 & echo $! > /tmp/pid; until grep -q sleep /proc/$!/comm; do :; done"), "");
+  EXPECT_EQ(out(*sandbox, "sleep 1000 > /dev/null 2>&1 & echo $! > /tmp/pid; until grep -q sleep /proc/$!/comm; do :; done"), "");
   for (const auto& refused : {sandbox->snapshot("s"), sandbox->rollback()}) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
     EXPECT_NE(refused.error().reason().find("sleep"), std::string::npos) << refused.error().line();
   }
   EXPECT_EQ(out(*sandbox, "kill $(cat /tmp/pid) && echo ended"), "ended\n");
-  for (int tries = 0; tries < 100 && !sandbox->snapshot("s"); ++tries) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(test::eventually([&] { return bool(sandbox->snapshot("s")); }));
   EXPECT_TRUE(sandbox->rollback("s"));
 }
 
@@ -196,7 +198,7 @@ TEST_F(Layers, TheHandleOfACommandThatHasEndedIsNoHindrance) {
   ASSERT_NE(sandbox, nullptr);
   const auto process = sandbox->spawn(shell_command("echo x > kept"));
   ASSERT_TRUE(process);
-  ASSERT_TRUE((*process)->wait(10s));
+  ASSERT_TRUE((*process)->wait(60s));
   const auto taken = sandbox->snapshot("s");
   EXPECT_TRUE(taken) << taken.error().line();
   EXPECT_EQ((*process)->signal(15).error().code(), Code::kFailedPrecondition);
