@@ -16,7 +16,7 @@ struct Lifecycle : Attack {};
 // setsid, a double fork, deaf to TERM, stdout held open.
 TEST_F(Lifecycle, NothingLingers) {
   const Leftovers left({beside()});
-  const Outcome outcome = run_in({"--", probe(), "linger"});
+  const Outcome outcome = run_in({"--", probe(), "linger"}, {.held_after = 60s});
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
   EXPECT_FALSE(outcome.output_held);
   EXPECT_EQ(left.report(), "");
@@ -25,7 +25,7 @@ TEST_F(Lifecycle, NothingLingers) {
 TEST_F(Lifecycle, WithoutUsItLingers) {
   const Leftovers left({beside()});
   // In a pid namespace of nobody's: the twin shows that the probe does outlive its front.
-  const Outcome outcome = run({probe(), "linger"}, {.held_after = 1s});
+  const Outcome outcome = run({probe(), "linger"}, {.timeout = 60s});
   EXPECT_TRUE(outcome.output_held);
   for (const auto& [pid, line] : descendants())
     if (line.find("linger") != std::string::npos) ::kill(pid, SIGKILL);
@@ -46,7 +46,7 @@ TEST_F(Lifecycle, TimeoutEndsTheDeaf) {
 
 TEST_F(Lifecycle, TheTreeDiesWithItsFront) {
   const Leftovers left({beside()});
-  Running running(program({"-c", "./probe linger; sleep 1000 & echo ready; wait"}), in_workspace());
+  Running running(program({"-c", "./probe linger; sleep 1000 & echo ready; wait"}), in_workspace({.held_after = 60s}));
   ASSERT_TRUE(running.wait_for_output("ready"));
   running.send(SIGKILL);
   EXPECT_FALSE(running.wait().output_held);  // whoever lives holds stdout; how soon they end, the bench measures

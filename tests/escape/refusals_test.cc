@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <string>
@@ -34,7 +35,10 @@ class Escape : public testing::Test {
     std::vector<std::string> args{"run"};
     args.insert(args.end(), options.begin(), options.end());
     args.insert(args.end(), {"-c", text});
-    return belljar(std::move(args), {.input = std::move(input), .cwd = base_ / "ws", .env = {{"HOME", base_ / "home"}}});
+    return belljar(std::move(args), {.input = std::move(input),
+                                     .cwd = base_ / "ws",
+                                     .env = {{"HOME", base_ / "home"}},
+                                     .held_after = std::chrono::seconds(60)});
   }
   TempDir base_;
 };
