@@ -79,11 +79,11 @@ Result<void> check_times(const Limits& limits) {
       {"limits.timeout", limits.timeout}, {"limits.max_timeout", limits.max_timeout}, {"limits.idle_timeout", limits.idle_timeout}};
   for (const auto& [key, time] : times) {
     if (time && *time <= milliseconds(0))
-      return Error(Code::kInvalidArgument, format("`{}` is {}", key, to_string(*time)))
+      return Error(Code::kInvalidArgument, format("`{}` is {}", key, belljar::to_string(*time)))
           .next("give a positive time, or leave it unset");
   }
   if (limits.kill_grace < milliseconds(0))
-    return Error(Code::kInvalidArgument, format("`limits.kill_grace` is {}", to_string(limits.kill_grace)))
+    return Error(Code::kInvalidArgument, format("`limits.kill_grace` is {}", belljar::to_string(limits.kill_grace)))
         .next("give 0 to kill at once, or a positive time");
   return {};
 }

@@ -9,10 +9,10 @@ namespace {
 
 constexpr std::string_view kSchemeEnd = "://";
 
-Error bad(std::string_view text, std::string reason, std::string next = "give a host name, or an address") {
-  constexpr std::size_t kShown = 100;
+Error no_host(std::string_view text, std::string reason, std::string next = "give a host name, or an address") {
+  constexpr std::size_t kLongestShown = 100;
   const std::string shown = without_user(text);
-  return Error(Code::kInvalidArgument, format("{} is no host", quoted(std::string_view(shown).substr(0, kShown))))
+  return Error(Code::kInvalidArgument, format("{} is no host", quoted(std::string_view(shown).substr(0, kLongestShown))))
       .reason(std::move(reason))
       .next(std::move(next));
 }
@@ -75,9 +75,9 @@ Result<void> check_bytes(std::string_view text) {
   for (const char c : text) {
     if (is_name_byte(c)) continue;
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x80) return bad(text, "it has letters beyond ASCII", "write it in its ASCII form: xn--...");
-    if (c == '@') return bad(text, "it carries a user name", "leave out everything up to the `@`");
-    return bad(text, format("byte 0x{:02x} may not stand in a host name", byte));
+    if (byte >= 0x80) return no_host(text, "it has letters beyond ASCII", "write it in its ASCII form: xn--...");
+    if (c == '@') return no_host(text, "it carries a user name", "leave out everything up to the `@`");
+    return no_host(text, format("byte 0x{:02x} may not stand in a host name", byte));
   }
   return {};
 }
@@ -87,8 +87,8 @@ Result<void> check_labels(std::string_view text, std::string_view name) {
   while (true) {
     const std::size_t dot = name.find('.');
     const std::string_view label = name.substr(0, dot);
-    if (label.empty()) return bad(text, "there is nothing between two dots");
-    if (label.size() > kLongestLabel) return bad(text, "a part is longer than 63 bytes");
+    if (label.empty()) return no_host(text, "there is nothing between two dots");
+    if (label.size() > kLongestLabel) return no_host(text, "a part is longer than 63 bytes");
     if (dot == std::string_view::npos) return {};
     name.remove_prefix(dot + 1);
   }
@@ -101,23 +101,23 @@ Result<Host> parse_host(std::string_view text) {
   std::string_view name = text;
   if (name.starts_with('[') || name.find(':') != std::string_view::npos) {
     if (name.starts_with('[')) {
-      if (!name.ends_with(']')) return bad(text, "the bracket is not closed");
+      if (!name.ends_with(']')) return no_host(text, "the bracket is not closed");
       name = name.substr(1, name.size() - 2);
     }
     const auto ip = name.find(':') == std::string_view::npos ? std::nullopt : parse_ip(name);
     if (!ip)
-      return bad(text, name.find('%') != std::string_view::npos ? "an address with a zone means another interface each time"
-                                                                : "it is no IPv6 address");
+      return no_host(text, name.find('%') != std::string_view::npos ? "an address with a zone means another interface each time"
+                                                                    : "it is no IPv6 address");
     return Host{.name = {}, .ip = ip};
   }
   BELLJAR_CHECK(check_bytes(name));
   if (name.ends_with('.')) name.remove_suffix(1);
-  if (name.empty()) return bad(text, "it is empty");
-  if (name.size() > kLongest) return bad(text, "it is longer than 253 bytes");
+  if (name.empty()) return no_host(text, "it is empty");
+  if (name.size() > kLongest) return no_host(text, "it is longer than 253 bytes");
   BELLJAR_CHECK(check_labels(text, name));
   if (ends_in_number(name)) {
     const auto ip = odd_ipv4(name);
-    if (!ip) return bad(text, "it ends in a number and is no IPv4 address");
+    if (!ip) return no_host(text, "it ends in a number and is no IPv4 address");
     return Host{.name = {}, .ip = ip};
   }
   Host host{.name = std::string(name), .ip = {}};
@@ -157,20 +157,21 @@ bool is_localhost(const Host& host) noexcept {
 Result<Destination> parse_destination(std::string_view text, std::uint16_t fallback) {
   if (text.find(kSchemeEnd) != std::string_view::npos) {
     const std::string_view place = place_in_url(text);
-    return bad(text, "it is a URL", format("write the host, or HOST:PORT: {}", place.substr(0, place.find_first_of("/?#"))));
+    return no_host(text, "it is a URL", format("write the host, or HOST:PORT: {}", place.substr(0, place.find_first_of("/?#"))));
   }
-  if (text.find('@') != std::string_view::npos) return bad(text, "it carries a user name", "leave out everything up to the `@`");
+  if (text.find('@') != std::string_view::npos)
+    return no_host(text, "it carries a user name", "leave out everything up to the `@`");
   std::string_view host = text;
   std::uint16_t port = fallback;
   const std::size_t colon = text.rfind(':');
   const bool bare_v6 = !text.starts_with('[') && colon != text.find(':');
   if (colon != std::string_view::npos && !bare_v6 && !text.ends_with(']')) {
     const auto number = parse_port(text.substr(colon + 1));
-    if (!number) return bad(text, "what follows the colon is no port (1 to 65535)", "write HOST:PORT");
+    if (!number) return no_host(text, "what follows the colon is no port (1 to 65535)", "write HOST:PORT");
     port = *number;
     host = text.substr(0, colon);
   }
-  if (port == 0) return bad(text, "it has no port", "write HOST:PORT");
+  if (port == 0) return no_host(text, "it has no port", "write HOST:PORT");
   return Destination{BELLJAR_TRY(parse_host(host)), port};
 }
 

@@ -15,6 +15,8 @@
 
 namespace belljar::policy {
 
+inline constexpr std::uint16_t kHttpPort = 80, kHttpsPort = 443;
+
 struct Host {
   std::string name;      // lower case, no trailing dot; empty when `ip` is set
   std::optional<Ip> ip;  // an address was written

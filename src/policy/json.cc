@@ -31,7 +31,7 @@ struct JsonWriter {
     return ports.host == ports.inside ? to_string(ports) : json_text(to_string(ports));
   }
   std::string operator()(Bytes value) const { return json_text(to_string(value)); }
-  std::string operator()(std::chrono::milliseconds value) const { return json_text(to_string(value)); }
+  std::string operator()(std::chrono::milliseconds value) const { return json_text(belljar::to_string(value)); }
   std::string operator()(const std::string& value) const { return json_text(value); }
   std::string operator()(const FsEntry& entry) const {
     return format("{{{}:{},\"access\":\"{}\"}}", entry.glob ? "\"glob\"" : "\"path\"", json_text(entry.path),

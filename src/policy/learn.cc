@@ -38,11 +38,6 @@ constexpr std::string_view kSystemWhenUsed[] = {"/etc", "/sys", "/nix/store", "/
 constexpr std::string_view kOwnMounts[] = {"/proc", "/dev"};
 constexpr std::size_t kManyFiles = 16;  // of one directory: then the directory
 
-std::string directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-}
-
 bool within_any(std::string_view path, std::span<const std::string_view> roots) {
   return std::ranges::any_of(roots, [path](std::string_view root) { return is_within(path, root); });
 }

@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "policy/host.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
 
 namespace belljar::policy {
 namespace {
 
-constexpr std::uint16_t kHttpPort = 80;
 constexpr char kForm[] = "write NAME for HOST, NAME=env:VARIABLE for HOST or NAME=file:/PATH for HOST";
 
-Error bad(std::string_view text, std::string reason) {
+Error no_credential(std::string_view text, std::string reason) {
   return Error(Code::kInvalidArgument, format("{} is no credential", quoted(text))).reason(std::move(reason)).next(kForm);
 }
 
@@ -30,7 +30,7 @@ bool is_of_the_system(std::string_view name) {
          (name.size() > kProxy.size() && std::ranges::equal(name.substr(name.size() - kProxy.size()), kProxy, same));
 }
 
-std::vector<std::string_view> split(std::string_view list) {
+std::vector<std::string_view> split_commas(std::string_view list) {
   std::vector<std::string_view> parts;
   for (;;) {
     const std::size_t comma = list.find(',');
@@ -44,34 +44,35 @@ Result<void> read_source(Credential& credential, std::string_view source) {
   constexpr std::string_view kVariable = "env:", kFile = "file:";
   if (source.starts_with(kVariable)) {
     credential.from = source.substr(kVariable.size());
-    if (!is_name(credential.from)) return bad(credential.text, format("{} is no variable's name", quoted(credential.from)));
+    if (!is_name(credential.from))
+      return no_credential(credential.text, format("{} is no variable's name", quoted(credential.from)));
     return {};
   }
-  if (!source.starts_with(kFile)) return bad(credential.text, format("{} is no place for a value", quoted(source)));
+  if (!source.starts_with(kFile)) return no_credential(credential.text, format("{} is no place for a value", quoted(source)));
   credential.source = Credential::Source::kFile;
   credential.from = source.substr(kFile.size());
   if (credential.from.starts_with('/') || credential.from.starts_with("~/")) return {};
-  return bad(credential.text, "a file is named by a path from / or ~/");
+  return no_credential(credential.text, "a file is named by a path from / or ~/");
 }
 
 Result<void> read_places(Credential& credential, std::string_view places) {
   credential.header = credential.basic = credential.query = false;
-  for (const std::string_view place : split(places)) {
+  for (const std::string_view place : split_commas(places)) {
     if (place == "header") credential.header = true;
     else if (place == "basic") credential.basic = true;
     else if (place == "query") credential.query = true;
-    else return bad(credential.text, format("{} is no place of a request: header, basic, query", quoted(place)));
+    else return no_credential(credential.text, format("{} is no place of a request: header, basic, query", quoted(place)));
   }
   return {};
 }
 
 // Where the real value goes has to be named; "any public host" names nothing.
 Result<void> read_hosts(Credential& credential, std::string_view hosts) {
-  for (const std::string_view host : split(hosts)) {
+  for (const std::string_view host : split_commas(hosts)) {
     DomainRule rule = BELLJAR_TRY(parse_domain_rule(host));
-    if (rule.kind == DomainRule::Kind::kAny) return bad(credential.text, "`*` would send it to every host");
+    if (rule.kind == DomainRule::Kind::kAny) return no_credential(credential.text, "`*` would send it to every host");
     if (rule.kind == DomainRule::Kind::kAddress && rule.range.bits != (rule.range.first.v6 ? 128 : 32))
-      return bad(credential.text, "a range of addresses names no host");
+      return no_credential(credential.text, "a range of addresses names no host");
     credential.hosts.push_back(std::move(rule));
   }
   return {};
@@ -91,13 +92,13 @@ Result<Credential> parse_credential(std::string_view text) {
   credential.text = text;
   std::size_t middle = text.find(kFor), width = kFor.size();
   if (middle == std::string_view::npos) middle = text.rfind('@'), width = 1;
-  if (middle == std::string_view::npos) return bad(text, "it names no host");
+  if (middle == std::string_view::npos) return no_credential(text, "it names no host");
   std::string_view what = text.substr(0, middle), where = text.substr(middle + width);
   const std::size_t equals = what.find('=');
   credential.name = credential.from = what.substr(0, equals);
-  if (!is_name(credential.name)) return bad(text, format("{} is no variable's name", quoted(credential.name)));
+  if (!is_name(credential.name)) return no_credential(text, format("{} is no variable's name", quoted(credential.name)));
   if (is_of_the_system(credential.name))
-    return bad(text, format("{} is read by every program, which would find a placeholder in it", credential.name));
+    return no_credential(text, format("{} is read by every program, which would find a placeholder in it", credential.name));
   if (equals != std::string_view::npos) BELLJAR_CHECK(read_source(credential, what.substr(equals + 1)));
   if (const std::size_t in = where.find(kIn); in != std::string_view::npos) {
     BELLJAR_CHECK(read_places(credential, where.substr(in + kIn.size())));

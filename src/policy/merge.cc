@@ -363,7 +363,7 @@ class Merger {
                                                                                       {"limits.idle_timeout", limits.idle_timeout}};
     for (const auto& [key, time] : times) {
       if (time && *time <= std::chrono::milliseconds(0))
-        return Error(Code::kInvalidArgument, format("{}: `{}` is {}", to_string(origin(key)), key, to_string(*time)))
+        return Error(Code::kInvalidArgument, format("{}: `{}` is {}", to_string(origin(key)), key, belljar::to_string(*time)))
             .next("give a positive time, or leave it out");
     }
     return {};
@@ -430,8 +430,8 @@ class Merger {
     Limits& limits = policy_.limits;
     if (!limits.max_timeout || (limits.timeout && *limits.timeout <= *limits.max_timeout)) return;
     if (limits.timeout)
-      warnings_.push_back(
-          format("timeout {} is capped to max_timeout {}", to_string(*limits.timeout), to_string(*limits.max_timeout)));
+      warnings_.push_back(format("timeout {} is capped to max_timeout {}", belljar::to_string(*limits.timeout),
+                                 belljar::to_string(*limits.max_timeout)));
     limits.timeout = limits.max_timeout;
     origins_["limits.timeout"] = origin("limits.max_timeout");
   }

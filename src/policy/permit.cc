@@ -57,11 +57,6 @@ bool changes_directory(std::string_view operation) {
 
 bool reads(std::string_view operation) { return operation == "read"; }
 
-std::string directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-}
-
 std::string where(const Origin& origin) {
   return origin.file.empty() ? format("the rule ({})", to_string(origin))
                              : format("line {} of {}", origin.line, escaped(origin.file));

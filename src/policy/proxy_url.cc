@@ -13,11 +13,12 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "policy/domains.h"
+#include "policy/host.h"
 
 namespace belljar::policy {
 namespace {
 
-constexpr std::uint16_t kHttpPort = 80, kSocksPort = 1080;
+constexpr std::uint16_t kSocksPort = 1080;
 constexpr std::size_t kMostPart = 255;  // of user and of password, RFC 1929
 
 std::optional<std::string> percent_decoded(std::string_view text) {

@@ -178,7 +178,7 @@ struct TomlWriter {
   }
   std::string operator()(std::uint64_t value) const { return format("{}", value); }
   std::string operator()(Bytes value) const { return toml_text(to_string(value)); }
-  std::string operator()(std::chrono::milliseconds value) const { return toml_text(to_string(value)); }
+  std::string operator()(std::chrono::milliseconds value) const { return toml_text(belljar::to_string(value)); }
   std::string operator()(const std::string& value) const { return toml_text(value); }
   template <class Element>
   std::string operator()(const std::vector<Element>& values) const {
