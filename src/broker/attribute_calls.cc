@@ -8,14 +8,13 @@
 #include <cerrno>
 #include <csignal>
 
+#include "broker/file_call.h"
 #include "broker/file_calls.h"
 #include "broker/refused_call.h"
 #include "kernel/sys.h"
 
 namespace belljar::broker {
 namespace {
-
-int result(int status) { return status == 0 ? 0 : -errno; }
 
 // The name by which the file was reached is what is judged: hard links to control files cannot be made.
 int judge_object(FileCall& file, Act act, int object) {
@@ -44,7 +43,7 @@ int change_mode(FileCall& file, int object, mode_t mode, int flags) {
   if (const int status = check_set_id(file, object, mode); status != 0) return status;
   if ((flags & AT_SYMLINK_NOFOLLOW) != 0 && ::fstat(object, &now) == 0 && S_ISLNK(now.st_mode)) return -EOPNOTSUPP;
   if (const int status = judge_object(file, Act::kChmod, object); status != 0) return status;
-  return file.explain_object(Act::kChmod, object, result(::chmod(own_link(object).c_str(), mode)));
+  return file.explain_object(Act::kChmod, object, result_of(::chmod(own_link(object).c_str(), mode)));
 }
 
 // An older kernel lets the filter see the number all the same.
@@ -83,7 +82,7 @@ int perform_fchmod(FileCall& file) {
   const auto mode = static_cast<mode_t>(args[1] & 07777U);
   if (const int status = check_set_id(file, object->get(), mode); status != 0) return status;
   if (const int status = judge_object(file, Act::kChmod, object->get()); status != 0) return status;
-  return file.explain_object(Act::kChmod, object->get(), result(::fchmod(object->get(), mode)));
+  return file.explain_object(Act::kChmod, object->get(), result_of(::fchmod(object->get(), mode)));
 }
 
 }  // namespace
@@ -139,7 +138,7 @@ int perform_truncate(FileCall& file) {
     file.caller.signal(SIGXFSZ);
     return -EFBIG;
   }
-  return file.explain_object(Act::kTruncate, object->get(), result(::truncate(own_link(object->get()).c_str(), length)));
+  return file.explain_object(Act::kTruncate, object->get(), result_of(::truncate(own_link(object->get()).c_str(), length)));
 }
 
 }  // namespace belljar::broker

@@ -17,6 +17,7 @@
 #include "base/format.h"
 #include "broker/as_caller.h"
 #include "broker/handlers.h"
+#include "broker/notification.h"
 #include "broker/path_view.h"
 #include "broker/socket_args.h"
 #include "broker/unix_connect.h"
@@ -25,8 +26,6 @@
 
 namespace belljar::broker {
 namespace {
-
-constexpr int kRestart = 512;  // ERESTARTSYS: the kernel restarts the call or makes it EINTR, as the caller's handler asks
 
 // For a server to come from bind to listen.
 constexpr std::chrono::milliseconds kPatience{40}, kPatienceWithNew{1000}, kFirstPause{1}, kLongestPause{10};

@@ -1,8 +1,11 @@
 // One intercepted call on files while it is resolved, judged and performed. See file_calls.h for the order of things.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/types.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,6 +20,12 @@
 #include "broker/receivers.h"
 
 namespace belljar::broker {
+
+// What a call without a `dirfd` argument starts at.
+inline constexpr auto kFromCwd = static_cast<std::uint64_t>(AT_FDCWD);
+
+// Of a system call that returns 0 or -1: 0 or -errno.
+inline int result_of(int status) { return status == 0 ? 0 : -errno; }
 
 // What stands near a place, looked up from its directory.
 class Beside final : public Surroundings {

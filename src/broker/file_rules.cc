@@ -63,8 +63,6 @@ bool completes_git_dir(const Surroundings& around, std::string_view name) {
   return will && !is_git_dir(around, 0);
 }
 
-std::string_view last_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
-
 // `**/NAME`: a rename of a directory changes what it covers only if the directory itself is NAME.
 bool by_name_alone(std::string_view glob) noexcept {
   return glob.starts_with("**/") && glob.find('/', 3) == std::string_view::npos;

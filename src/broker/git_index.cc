@@ -26,7 +26,7 @@ std::uint32_t number_at(std::string_view text, std::size_t at) noexcept {
 }
 
 // What git's verify_path() refuses (read-cache.c), whatever core.protectHFS and core.protectNTFS say.
-bool leads_out(std::string_view name) {
+bool name_leads_out(std::string_view name) {
   for (;;) {
     const std::string_view part = name.substr(0, name.find('/'));
     if (part.empty() || part == "." || part == ".." || is_dot_git(part)) return true;
@@ -81,7 +81,7 @@ class Reader {
     if (name_.empty()) return nameless_ = true, std::nullopt;
     std::string_view name = name_;
     if (number_at(text_, begin + kModeAt) == kSparseDir && name.ends_with('/')) name.remove_suffix(1);
-    if (!leads_out(name)) return std::nullopt;
+    if (!name_leads_out(name)) return std::nullopt;
     return format("its entry {} lies outside of the work tree or in git's own files", quoted(name.substr(0, 200)));
   }
 

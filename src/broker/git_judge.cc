@@ -26,7 +26,6 @@ std::string_view parent_of(std::string_view path) noexcept {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos || slash == 0 ? std::string_view("/") : path.substr(0, slash);
 }
-std::string_view last_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
 std::string resolved(std::string_view base, std::string_view target) {
   if (target.starts_with('/')) return policy::normal(target);

@@ -12,7 +12,7 @@
 namespace belljar::broker {
 namespace {
 
-constexpr char kAllowed[] = "Unix sockets, UDP, and connections that the command makes itself";
+constexpr char kAllowedWithoutPorts[] = "Unix sockets, UDP, and connections that the command makes itself";
 
 }  // namespace
 
@@ -22,7 +22,8 @@ bool takes_port(int socket) noexcept {
 }
 
 int refuse_port(Context& context, const Caller& caller, std::string operation, const Address& address) {
-  return context.refuse(caller, std::move(operation), endpoint_name(address), EACCES, kAllowed, "network.allow_local_binding");
+  return context.refuse(caller, std::move(operation), endpoint_name(address), EACCES, kAllowedWithoutPorts,
+                        "network.allow_local_binding");
 }
 
 Address address_of(int socket) noexcept {

@@ -55,7 +55,7 @@ bool parse_line(std::string_view text, Line& line) {
 }
 
 // "/a/b" to "/a" to "/" to "".
-std::string_view parent_of(std::string_view path) {
+std::string_view step_up(std::string_view path) {
   if (path.size() <= 1) return {};
   const std::size_t slash = path.rfind('/');
   return slash == 0 || slash == std::string_view::npos ? std::string_view("/") : path.substr(0, slash);
@@ -64,7 +64,7 @@ std::string_view parent_of(std::string_view path) {
 // The first with the longest point at or above `path`; end() when there is none. Sorted by point.
 template <class Sorted, class Point>
 auto find_above(const Sorted& sorted, std::string_view path, Point point) {
-  for (; !path.empty(); path = parent_of(path)) {
+  for (; !path.empty(); path = step_up(path)) {
     const auto found = std::ranges::lower_bound(sorted, path, {}, point);
     if (found != sorted.end() && point(*found) == path) return found;
   }
@@ -101,7 +101,7 @@ std::vector<Line> visible(std::span<const Line> lines) {
   for (std::size_t first = 0, end = 0; first < lines.size(); first = end) {
     const std::string& point = lines[first].entry.point;
     while (end < lines.size() && lines[end].entry.point == point) ++end;
-    const auto above = find_above(seen, parent_of(point), point_of_line);
+    const auto above = find_above(seen, step_up(point), point_of_line);
     const Line* const top = top_of(lines.subspan(first, end - first), above != seen.end() ? above->id : below_root(lines));
     if (top != nullptr) seen.push_back(*top);
   }

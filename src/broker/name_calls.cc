@@ -8,13 +8,12 @@
 #include <cerrno>
 
 #include "broker/control_files.h"
+#include "broker/file_call.h"
 #include "broker/file_calls.h"
 #include "kernel/sys.h"
 
 namespace belljar::broker {
 namespace {
-
-int result(int status) { return status == 0 ? 0 : -errno; }
 
 // A path argument with where it starts.
 struct Named {
@@ -27,8 +26,6 @@ int take(FileCall& file, Named& named, std::uint64_t dirfd, std::uint64_t addres
   if (named.path.empty()) return -ENOENT;
   return file.take_start(dirfd, named.path, named.start);
 }
-
-constexpr auto kCwd = static_cast<std::uint64_t>(AT_FDCWD);
 
 // For calls that make a name: what is there already is the kernel's to say. `rule` says what the rules say of a place.
 template <class Rule, class Perform>
@@ -62,7 +59,7 @@ int make_node(FileCall& file, Named& named, mode_t mode, std::uint64_t device) {
   const Act act = type == 0 || type == S_IFREG ? Act::kCreate : Act::kMknod;
   const auto rule = [&](Place& place) { return file.rule(act, place, false); };
   return make_name(file, act, named, rule, [&](const Place& place) {
-    return result(static_cast<int>(::syscall(SYS_mknodat, place.dir, place.name.c_str(), mode, static_cast<unsigned>(device))));
+    return result_of(static_cast<int>(::syscall(SYS_mknodat, place.dir, place.name.c_str(), mode, static_cast<unsigned>(device))));
   });
 }
 
@@ -79,7 +76,7 @@ int remove_name(FileCall& file, Named& named, int flags) {
     return file.refuse(act, place->path(), ruling);
   }
   if (place->is_name() && is_mount_point(place->dir, std::string(place->bare()))) return file.explain(act, *place, -EBUSY);
-  return file.explain(act, *place, result(::unlinkat(place->dir, place->name.c_str(), flags)));
+  return file.explain(act, *place, result_of(::unlinkat(place->dir, place->name.c_str(), flags)));
 }
 
 // What linkat(2) links: a name, or a file that a descriptor or a followed link leads to.
@@ -107,7 +104,7 @@ int find_source(FileCall& file, const Named& from, int flags, Source& source) {
   if (!found) return not_found(Places::Last::kStay, found.error());
   source.place = *std::move(found);
   struct stat now{};
-  return result(::fstatat(source.place.dir, source.place.name.c_str(), &now, AT_SYMLINK_NOFOLLOW));
+  return result_of(::fstatat(source.place.dir, source.place.name.c_str(), &now, AT_SYMLINK_NOFOLLOW));
 }
 
 // The name by which a file was reached, judged like any other; none for what has no name.
@@ -199,7 +196,7 @@ int link_names(FileCall& file, const Named& from, Named& to, int flags) {
   } else {
     status = ::linkat(source.place.dir, source.place.name.c_str(), place->dir, place->name.c_str(), 0);
   }
-  status = result(status);
+  status = result_of(status);
   if (const int answer = explain_source(file, source, status); file.told()) return answer;
   return file.explain(Act::kHardLink, *place, status);
 }
@@ -210,11 +207,11 @@ int perform_mkdir(FileCall& file) {
   const bool at = file.call.number == SYS_mkdirat;
   const auto& args = file.call.args;
   Named named;
-  if (const int status = take(file, named, at ? args[0] : kCwd, args[at ? 1 : 0]); status != 0) return status;
+  if (const int status = take(file, named, at ? args[0] : kFromCwd, args[at ? 1 : 0]); status != 0) return status;
   const auto mode = static_cast<mode_t>(args[at ? 2 : 1] & 0xffffU);
   const auto rule = [&](Place& place) { return file.rule(Act::kMkdir, place, true); };
   return make_name(file, Act::kMkdir, named, rule,
-                   [&](const Place& place) { return result(::mkdirat(place.dir, place.name.c_str(), mode)); });
+                   [&](const Place& place) { return result_of(::mkdirat(place.dir, place.name.c_str(), mode)); });
 }
 
 int perform_mknod(FileCall& file) {
@@ -223,7 +220,7 @@ int perform_mknod(FileCall& file) {
   Named named;
   const auto mode = static_cast<mode_t>(args[at ? 2 : 1] & 0xffffU);
   if (const int status = check_type(mode & S_IFMT); status != 0) return status;
-  if (const int status = take(file, named, at ? args[0] : kCwd, args[at ? 1 : 0]); status != 0) return status;
+  if (const int status = take(file, named, at ? args[0] : kFromCwd, args[at ? 1 : 0]); status != 0) return status;
   return make_node(file, named, mode, args[at ? 3 : 2]);
 }
 
@@ -234,10 +231,10 @@ int perform_symlink(FileCall& file) {
   Named named;
   if (const int status = file.take_path(args[0], text); status != 0) return status;
   if (text.empty()) return -ENOENT;
-  if (const int status = take(file, named, at ? args[1] : kCwd, args[at ? 2 : 1]); status != 0) return status;
+  if (const int status = take(file, named, at ? args[1] : kFromCwd, args[at ? 2 : 1]); status != 0) return status;
   const auto rule = [&](Place& place) { return file.rule_link(place, text); };
   return make_name(file, Act::kSymlink, named, rule,
-                   [&](const Place& place) { return result(::symlinkat(text.c_str(), place.dir, place.name.c_str())); });
+                   [&](const Place& place) { return result_of(::symlinkat(text.c_str(), place.dir, place.name.c_str())); });
 }
 
 int perform_unlink(FileCall& file) {
@@ -246,7 +243,7 @@ int perform_unlink(FileCall& file) {
   const int flags = at ? static_cast<int>(args[2]) : file.call.number == SYS_rmdir ? AT_REMOVEDIR : 0;
   if ((flags & ~AT_REMOVEDIR) != 0) return -EINVAL;
   Named named;
-  if (const int status = take(file, named, at ? args[0] : kCwd, args[at ? 1 : 0]); status != 0) return status;
+  if (const int status = take(file, named, at ? args[0] : kFromCwd, args[at ? 1 : 0]); status != 0) return status;
   return remove_name(file, named, flags);
 }
 
@@ -258,10 +255,10 @@ int perform_link(FileCall& file) {
   Named from, to;
   if (const int status = file.take_path(args[at ? 1 : 0], from.path); status != 0) return status;
   if (from.path.empty() && (flags & AT_EMPTY_PATH) == 0) return -ENOENT;
-  if (const int status = file.take_start(at ? args[0] : kCwd, from.path, from.start); status != 0) return status;
+  if (const int status = file.take_start(at ? args[0] : kFromCwd, from.path, from.start); status != 0) return status;
   // A wrong second argument counts only after the first was found.
   int second = file.take_path(args[at ? 3 : 1], to.path);
-  if (second == 0) second = to.path.empty() ? -ENOENT : file.take_start(at ? args[2] : kCwd, to.path, to.start);
+  if (second == 0) second = to.path.empty() ? -ENOENT : file.take_start(at ? args[2] : kFromCwd, to.path, to.start);
   if (second == 0) return link_names(file, from, to, flags);
   if (const int status = file.begin(); status != 0) return status;
   Source source;

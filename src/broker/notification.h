@@ -30,8 +30,10 @@ bool is_over(int listener) noexcept;
 // The caller still waits for this very answer. After reading its memory or descriptors by number, this is what proves that the
 // number was not given to another process in between.
 bool still_waiting(int listener, std::uint64_t id) noexcept;
-// `error` is 0 or a negative errno. -ERESTARTSYS (512) works too, for a caller that has a signal pending. A caller that is gone
-// gets nothing.
+// ERESTARTSYS: the kernel restarts the call or makes it EINTR, as the caller's handler asks.
+inline constexpr int kRestart = 512;
+// `error` is 0 or a negative errno. -kRestart works too, for a caller that has a signal pending. A caller that is gone gets
+// nothing.
 void answer(int listener, std::uint64_t id, int error) noexcept;
 // The call succeeds and returns `value`.
 void answer_value(int listener, std::uint64_t id, std::int64_t value) noexcept;

@@ -20,66 +20,66 @@
 namespace belljar::broker {
 namespace {
 
-using Act = Observation::Act;
+using ObservedAct = Observation::Act;
 
 // One path of a call: which arguments hold it, and what is done with it.
 struct Use {
   int number;
   int dirfd;  // index; -1: the working directory
   int path;   // index
-  Act act;
+  ObservedAct act;
   int flags = -1;                                                          // index of open's flags: they say what kRead really is
   enum class If : std::uint8_t { kAny, kAbsent, kThere } acts = If::kAny;  // on a name that is otherwise it only finds that out
 };
 constexpr auto kAbsent = Use::If::kAbsent, kThere = Use::If::kThere;
 
 constexpr Use kUses[] = {
-    {SYS_openat, 0, 1, Act::kRead, 2},
-    {SYS_newfstatat, 0, 1, Act::kLook},
-    {SYS_statx, 0, 1, Act::kLook},
-    {SYS_faccessat, 0, 1, Act::kLook},
-    {SYS_faccessat2, 0, 1, Act::kLook},
-    {SYS_readlinkat, 0, 1, Act::kLook},
-    {SYS_truncate, -1, 0, Act::kWrite},
-    {SYS_fchmodat, 0, 1, Act::kWrite},
-    {kernel::sys::kFchmodat2, 0, 1, Act::kWrite},
-    {SYS_mkdirat, 0, 1, Act::kMake, -1, kAbsent},
-    {SYS_mknodat, 0, 1, Act::kMake, -1, kAbsent},
-    {SYS_unlinkat, 0, 1, Act::kMake, -1, kThere},
-    {SYS_symlinkat, 1, 2, Act::kMake, -1, kAbsent},
-    {SYS_linkat, 0, 1, Act::kRead},
-    {SYS_linkat, 2, 3, Act::kMake, -1, kAbsent},
-    {SYS_renameat, 0, 1, Act::kMake, -1, kThere},
-    {SYS_renameat, 2, 3, Act::kMake},
-    {SYS_renameat2, 0, 1, Act::kMake, -1, kThere},
-    {SYS_renameat2, 2, 3, Act::kMake},
+    {SYS_openat, 0, 1, ObservedAct::kRead, 2},
+    {SYS_newfstatat, 0, 1, ObservedAct::kLook},
+    {SYS_statx, 0, 1, ObservedAct::kLook},
+    {SYS_faccessat, 0, 1, ObservedAct::kLook},
+    {SYS_faccessat2, 0, 1, ObservedAct::kLook},
+    {SYS_readlinkat, 0, 1, ObservedAct::kLook},
+    {SYS_truncate, -1, 0, ObservedAct::kWrite},
+    {SYS_fchmodat, 0, 1, ObservedAct::kWrite},
+    {kernel::sys::kFchmodat2, 0, 1, ObservedAct::kWrite},
+    {SYS_mkdirat, 0, 1, ObservedAct::kMake, -1, kAbsent},
+    {SYS_mknodat, 0, 1, ObservedAct::kMake, -1, kAbsent},
+    {SYS_unlinkat, 0, 1, ObservedAct::kMake, -1, kThere},
+    {SYS_symlinkat, 1, 2, ObservedAct::kMake, -1, kAbsent},
+    {SYS_linkat, 0, 1, ObservedAct::kRead},
+    {SYS_linkat, 2, 3, ObservedAct::kMake, -1, kAbsent},
+    {SYS_renameat, 0, 1, ObservedAct::kMake, -1, kThere},
+    {SYS_renameat, 2, 3, ObservedAct::kMake},
+    {SYS_renameat2, 0, 1, ObservedAct::kMake, -1, kThere},
+    {SYS_renameat2, 2, 3, ObservedAct::kMake},
 #if defined(__x86_64__)
-    {SYS_open, -1, 0, Act::kRead, 1},
-    {SYS_creat, -1, 0, Act::kMake},
-    {SYS_stat, -1, 0, Act::kLook},
-    {SYS_lstat, -1, 0, Act::kLook},
-    {SYS_access, -1, 0, Act::kLook},
-    {SYS_readlink, -1, 0, Act::kLook},
-    {SYS_chmod, -1, 0, Act::kWrite},
-    {SYS_mkdir, -1, 0, Act::kMake, -1, kAbsent},
-    {SYS_rmdir, -1, 0, Act::kMake, -1, kThere},
-    {SYS_mknod, -1, 0, Act::kMake, -1, kAbsent},
-    {SYS_unlink, -1, 0, Act::kMake, -1, kThere},
-    {SYS_symlink, -1, 1, Act::kMake, -1, kAbsent},
-    {SYS_link, -1, 0, Act::kRead},
-    {SYS_link, -1, 1, Act::kMake, -1, kAbsent},
-    {SYS_rename, -1, 0, Act::kMake, -1, kThere},
-    {SYS_rename, -1, 1, Act::kMake},
+    {SYS_open, -1, 0, ObservedAct::kRead, 1},
+    {SYS_creat, -1, 0, ObservedAct::kMake},
+    {SYS_stat, -1, 0, ObservedAct::kLook},
+    {SYS_lstat, -1, 0, ObservedAct::kLook},
+    {SYS_access, -1, 0, ObservedAct::kLook},
+    {SYS_readlink, -1, 0, ObservedAct::kLook},
+    {SYS_chmod, -1, 0, ObservedAct::kWrite},
+    {SYS_mkdir, -1, 0, ObservedAct::kMake, -1, kAbsent},
+    {SYS_rmdir, -1, 0, ObservedAct::kMake, -1, kThere},
+    {SYS_mknod, -1, 0, ObservedAct::kMake, -1, kAbsent},
+    {SYS_unlink, -1, 0, ObservedAct::kMake, -1, kThere},
+    {SYS_symlink, -1, 1, ObservedAct::kMake, -1, kAbsent},
+    {SYS_link, -1, 0, ObservedAct::kRead},
+    {SYS_link, -1, 1, ObservedAct::kMake, -1, kAbsent},
+    {SYS_rename, -1, 0, ObservedAct::kMake, -1, kThere},
+    {SYS_rename, -1, 1, ObservedAct::kMake},
 #endif
 };
 
 // Text of the caller up to its NUL, page by page: the next page may not be there.
 std::optional<std::string> read_path(const Caller& caller, std::uint64_t address) {
-  constexpr std::uint64_t kPage = 4096;
+  constexpr std::uint64_t kPageBytes = 4096;
   std::string text;
   while (text.size() < PATH_MAX) {
-    char buffer[kPage];
-    const std::size_t room = kPage - address % kPage;
+    char buffer[kPageBytes];
+    const std::size_t room = kPageBytes - address % kPageBytes;
     if (!caller.read(address, std::as_writable_bytes(std::span(buffer, room)))) return std::nullopt;
     const void* const end = std::memchr(buffer, 0, room);
     if (end != nullptr)
@@ -97,12 +97,12 @@ std::string link_of(int file) {
   return path;
 }
 
-struct Found {
+struct Reached {
   std::string path;  // empty: not there, or not to be seen by us
   bool directory = false;
 };
 
-Found look_up(Caller& caller, const std::string& path) {
+Reached look_up(Caller& caller, const std::string& path) {
   const auto view = PathView::create(caller, path);
   if (!view) return {};
   const auto file = view->open();
@@ -119,22 +119,22 @@ std::pair<std::string, std::string> split(std::string path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-Observation observation_of(Caller& caller, const std::string& path, Act act) {
+Observation observation_of(Caller& caller, const std::string& path, ObservedAct act) {
   const auto [parent, name] = split(path);
-  const Found whole = look_up(caller, path);
+  const Reached whole = look_up(caller, path);
   // A name that changes is itself meant, not what a link of that name leads to.
-  if (act != Act::kMake && !whole.path.empty()) return {act, whole.path, true, whole.directory};
-  const Found above = look_up(caller, parent);
+  if (act != ObservedAct::kMake && !whole.path.empty()) return {act, whole.path, true, whole.directory};
+  const Reached above = look_up(caller, parent);
   const std::string base = !above.path.empty() ? above.path : parent.starts_with('/') ? parent : caller.cwd_path() + "/" + parent;
   return {act, (base == "/" ? "" : base) + "/" + name, !whole.path.empty(), whole.directory};
 }
 
 // What an open really does to `path`.
-Act act_of_open(std::uint64_t flags, bool exists) {
-  if ((flags & O_PATH) != 0) return Act::kLook;
-  if ((flags & O_TMPFILE) == O_TMPFILE) return Act::kMake;
-  if ((flags & O_CREAT) != 0 && !exists) return Act::kMake;
-  return (flags & (O_ACCMODE | O_TRUNC)) != 0 ? Act::kWrite : Act::kRead;
+ObservedAct act_of_open(std::uint64_t flags, bool exists) {
+  if ((flags & O_PATH) != 0) return ObservedAct::kLook;
+  if ((flags & O_TMPFILE) == O_TMPFILE) return ObservedAct::kMake;
+  if ((flags & O_CREAT) != 0 && !exists) return ObservedAct::kMake;
+  return (flags & (O_ACCMODE | O_TRUNC)) != 0 ? ObservedAct::kWrite : ObservedAct::kRead;
 }
 
 void observe_use(Context& context, const Call& call, const Use& use) {
@@ -146,12 +146,12 @@ void observe_use(Context& context, const Call& call, const Use& use) {
   if (!path->starts_with('/') && dirfd != AT_FDCWD) *path = format("/proc/self/fd/{}/{}", dirfd, *path);
   Observation seen = observation_of(caller, *path, use.act);
   if (use.flags >= 0) {
-    const Act act = act_of_open(argument(use.flags), seen.exists);
+    const ObservedAct act = act_of_open(argument(use.flags), seen.exists);
     // With O_TMPFILE the path is the directory in which something is made.
-    if (act == Act::kMake && seen.exists) seen.path += "/", seen.directory = false;
+    if (act == ObservedAct::kMake && seen.exists) seen.path += "/", seen.directory = false;
     seen.act = act;
   }
-  if (use.acts != Use::If::kAny && seen.exists != (use.acts == kThere)) seen.act = Act::kLook;
+  if (use.acts != Use::If::kAny && seen.exists != (use.acts == kThere)) seen.act = ObservedAct::kLook;
   if (use.number == SYS_truncate && !seen.exists) return;
   seen.tid = call.tid;
   if (still_waiting(context.listener.get(), call.id)) context.options.observer(seen);
@@ -163,7 +163,7 @@ void observe_program(Context& context, const Call& call) {
   const ssize_t size = ::readlink(format("/proc/{}/exe", call.tid).c_str(), path.data(), path.size());
   path.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
   if (path.starts_with('/') && !path.ends_with(" (deleted)") && still_waiting(context.listener.get(), call.id))
-    context.options.observer({Act::kExec, std::move(path), true, false, call.tid});
+    context.options.observer({ObservedAct::kExec, std::move(path), true, false, call.tid});
 }
 
 }  // namespace

@@ -35,7 +35,6 @@
 namespace belljar::broker {
 namespace {
 
-constexpr int kRestart = 512;          // ERESTARTSYS: the kernel restarts the call or makes it EINTR, as the caller's handler asks
 constexpr int kTooManyWait = -ENOMEM;  // what open(2) says of a FIFO when its owner has too many
 constexpr std::uint64_t kTmpfile = O_TMPFILE & ~O_DIRECTORY;
 constexpr std::uint64_t kLargeFile = 0100000;
@@ -495,8 +494,7 @@ int take_how(Opening& opening, std::uint64_t address, std::uint64_t size) {
 int take_arguments(Opening& opening) {
   FileCall& file = opening.file;
   const auto& args = file.call.args;
-  constexpr auto kCwd = static_cast<std::uint64_t>(AT_FDCWD);
-  std::uint64_t dirfd = kCwd, address = args[0];
+  std::uint64_t dirfd = kFromCwd, address = args[0];
   if (file.call.number == SYS_open) {
     set_flags(opening, static_cast<std::uint32_t>(args[1]), args[2]);
   } else if (file.call.number == SYS_creat) {

@@ -8,7 +8,9 @@
 #include <cerrno>
 
 #include "broker/control_files.h"
+#include "broker/file_call.h"
 #include "broker/file_calls.h"
+#include "broker/start_paths.h"
 
 namespace belljar::broker {
 namespace {
@@ -34,15 +36,14 @@ int take(Rename& rename) {
   constexpr unsigned kKnown = RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT;
   if ((rename.flags & ~kKnown) != 0) return -EINVAL;
   if ((rename.flags & RENAME_EXCHANGE) != 0 && (rename.flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)) != 0) return -EINVAL;
-  constexpr auto kCwd = static_cast<std::uint64_t>(AT_FDCWD);
   const int first = file.take_paths(args[at ? 1 : 0], rename.old_path, args[at ? 3 : 1], rename.new_path, rename.second);
   if (first != 0) return first;
   if (rename.old_path.empty()) return -ENOENT;
-  if (const int status = file.take_start(at ? args[0] : kCwd, rename.old_path, rename.old_start); status != 0) return status;
+  if (const int status = file.take_start(at ? args[0] : kFromCwd, rename.old_path, rename.old_start); status != 0) return status;
   int& second = rename.second;
   if (second == 0 && rename.new_path.empty()) second = -ENOENT;
   const bool same_start = rename.old_start.fd.valid() && (!at || static_cast<int>(args[0]) == static_cast<int>(args[2]));
-  if (second == 0 && !same_start) second = file.take_start(at ? args[2] : kCwd, rename.new_path, rename.new_start);
+  if (second == 0 && !same_start) second = file.take_start(at ? args[2] : kFromCwd, rename.new_path, rename.new_start);
   rename.new_base = same_start ? rename.old_start.fd.get() : rename.new_start.fd.get();
   return 0;
 }
@@ -85,8 +86,6 @@ int find(Rename& rename) {
   rename.from_mount = found && (facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
   return 0;
 }
-
-constexpr unsigned kMountId = 0x1000;  // STATX_MNT_ID, Linux 5.8
 
 mode_t type_at(const Place& place) {
   struct stat now{};

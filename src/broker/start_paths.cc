@@ -10,7 +10,6 @@
 namespace belljar::broker {
 namespace {
 
-constexpr unsigned kMountId = 0x1000;  // STATX_MNT_ID, Linux 5.8
 constexpr std::string_view kDeleted = " (deleted)";
 
 }  // namespace

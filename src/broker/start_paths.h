@@ -22,6 +22,8 @@
 
 namespace belljar::broker {
 
+inline constexpr unsigned kMountId = 0x1000;  // STATX_MNT_ID, Linux 5.8
+
 class StartPaths {
  public:
   static constexpr std::size_t kMost = 32;
