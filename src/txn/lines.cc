@@ -102,12 +102,12 @@ class Myers {
   std::vector<std::vector<long>> rounds_;
 };
 
-struct Change {
+struct LineChange {
   std::size_t left, left_count, right, right_count;
 };
 
-std::vector<Change> changes_between(const std::vector<Match>& matches) {
-  std::vector<Change> changes;
+std::vector<LineChange> changes_between(const std::vector<Match>& matches) {
+  std::vector<LineChange> changes;
   std::size_t left = 0;
   std::size_t right = 0;
   for (const Match& match : matches) {
@@ -130,7 +130,7 @@ std::string range(std::size_t start, std::size_t count) {
   return format("{},{}", count == 0 ? start : start + 1, count);
 }
 
-std::string put_hunk(const Lines& left, const Lines& right, const Change* first, const Change* last) {
+std::string put_hunk(const Lines& left, const Lines& right, const LineChange* first, const LineChange* last) {
   constexpr std::size_t kContext = 3;
   const std::size_t lead = std::min(kContext, first->left);
   const std::size_t end = last->left + last->left_count;
@@ -140,7 +140,7 @@ std::string put_hunk(const Lines& left, const Lines& right, const Change* first,
   std::string text = format("@@ -{} +{} @@\n", range(left_start, end + tail - left_start),
                             range(right_start, last->right + last->right_count + tail - right_start));
   std::size_t at = left_start;
-  for (const Change* change = first; change <= last; ++change) {
+  for (const LineChange* change = first; change <= last; ++change) {
     for (; at < change->left; ++at) put_line(text, ' ', left[at]);
     for (; at < change->left + change->left_count; ++at) put_line(text, '-', left[at]);
     for (std::size_t i = 0; i < change->right_count; ++i) put_line(text, '+', right[change->right + i]);
@@ -198,7 +198,7 @@ std::string unified_hunks(std::string_view left, std::string_view right) {
   constexpr std::size_t kGap = 6;  // twice the context
   const Lines a = split_lines(left);
   const Lines b = split_lines(right);
-  const std::vector<Change> changes = changes_between(find_matches(a, b));
+  const std::vector<LineChange> changes = changes_between(find_matches(a, b));
   std::string text;
   for (std::size_t first = 0; first < changes.size();) {
     std::size_t last = first;
