@@ -22,9 +22,9 @@
 namespace belljar::egress {
 namespace {
 
-constexpr std::size_t kWindow = std::size_t{256} * 1024;  // bytes dropped at once
-constexpr int kBudget = 16;
-constexpr std::uint16_t kHttpPort = 80;  // a client that meant another place can read our reason there; elsewhere it sees a reset
+constexpr std::size_t kReadAtOnce = std::size_t{256} * 1024;
+constexpr int kDrops = 16;
+using policy::kHttpPort;  // A client that meant another place can read our reason there; elsewhere it sees a reset
 
 }  // namespace
 
@@ -152,7 +152,7 @@ bool Connection::closing() {
   if (client_.out.empty()) client_.shut_down();
   if (stream_ != nullptr) return close_stream();
   client_.in.clear();
-  for (int round = 0; round < kBudget && client_.read(kWindow) > 0; ++round) client_.in.clear();
+  for (int round = 0; round < kDrops && client_.read(kReadAtOnce) > 0; ++round) client_.in.clear();
   const bool finished = client_.broken || (client_.eof && client_.out.empty());
   if (finished) phase_ = Phase::kOver;
   return false;
@@ -173,7 +173,7 @@ bool Connection::breaking() {
   // A client that sends all before it reads must get there; what it sends is for nobody.
   if (stream_ == nullptr) {
     client_.in.clear();
-    for (int round = 0; round < kBudget && client_.read(kWindow) > 0; ++round) client_.in.clear();
+    for (int round = 0; round < kDrops && client_.read(kReadAtOnce) > 0; ++round) client_.in.clear();
   }
   const std::size_t queued = stream_ != nullptr ? stream_->held() : client_.count_unsent();
   const std::size_t waiting = client_.out.size() + queued + server_.in.size();
@@ -197,7 +197,7 @@ bool Connection::deliver_rest() {
   constexpr std::uint64_t kPiece = 65536;
   const auto& options = context_.options;
   const std::uint64_t left = options.max_bytes - std::min(options.max_bytes, context_.passed);
-  const std::uint64_t most = options.max_rate != 0 ? kPiece : kWindow;
+  const std::uint64_t most = options.max_rate != 0 ? kPiece : kReadAtOnce;
   return down_->deliver_rest(std::min(most, left) + 1);  // one byte too many ends it with the reason
 }
 

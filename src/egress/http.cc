@@ -21,7 +21,8 @@ namespace http = boost::beast::http;
 using boost::beast::string_view;
 using ErrorCode = boost::beast::error_code;
 
-constexpr std::uint16_t kHttpPort = 80, kHttpsPort = 443;
+using policy::kHttpPort;
+using policy::kHttpsPort;
 
 std::string text_of(string_view text) { return {text.data(), text.size()}; }
 

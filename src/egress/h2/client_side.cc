@@ -296,7 +296,6 @@ void ClientSide::send_head(std::int32_t id, Open& open) {
   const HttpHead& head = open.answer->head();
   const Fields fields = answer_fields(head);
   const auto pointers = pointers_to(fields);
-  constexpr int kFirstFinal = 200;
   int sent = 0;
   if (head.status < kFirstFinal && !open.interim.spend()) return reset(id, open, NGHTTP2_INTERNAL_ERROR);
   if (head.status < kFirstFinal) {

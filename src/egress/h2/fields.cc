@@ -15,7 +15,7 @@
 namespace belljar::egress::h2 {
 namespace {
 
-constexpr int kNoContent = 204, kNotModified = 304, kFirstFinal = 200;
+constexpr int kNoContent = 204, kNotModified = 304;
 
 bool is_token(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {

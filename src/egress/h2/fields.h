@@ -16,6 +16,8 @@ namespace belljar::egress::h2 {
 
 using Fields = std::vector<HttpField>;
 
+inline constexpr int kFirstFinal = 200;  // a status below it is followed by another one
+
 struct Head {
   std::string text;
   MessageText::Body body = MessageText::Body::kNone;

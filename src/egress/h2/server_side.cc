@@ -29,7 +29,6 @@ constexpr std::size_t kMostFrames = 256U << 10;   // given to TLS at once
 constexpr std::size_t kPiece = 16U << 10;
 // All that a server sends is read at once: what it costs us must have an end. One window update for each of our frames is usual.
 constexpr double kIdleFrames = 5000, kIdleFramesPerSecond = 1000, kUpdates = 100'000, kUpdatesPerSecond = 50'000;
-constexpr int kFirstFinal = 200;
 
 class ServerSide final : public SecureStream {
  public:
