@@ -63,7 +63,7 @@ Error bad_value(const policy::Credential& rule, Code code, std::string why) {
 }
 
 // A pointer into the environment, never a copy of the value.
-std::string_view find_variable(const std::vector<std::string>& env, const std::string& name) {
+std::string_view variable_or_empty(const std::vector<std::string>& env, const std::string& name) {
   for (const std::string& entry : env) {
     if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
       return std::string_view(entry).substr(name.size() + 1);
@@ -73,7 +73,7 @@ std::string_view find_variable(const std::vector<std::string>& env, const std::s
 }
 
 Result<void> read_variable(const policy::Credential& rule, const std::vector<std::string>& env, SecretPage& page) {
-  const std::string_view value = find_variable(env, rule.from);
+  const std::string_view value = variable_or_empty(env, rule.from);
   if (value.data() == nullptr) return bad_value(rule, Code::kNotFound, format("the variable {} is not set", rule.from));
   if (value.empty()) return bad_value(rule, Code::kNotFound, format("the variable {} is empty", rule.from));
   page.size = std::min(value.size(), SecretPage::kSize);
