@@ -22,6 +22,7 @@
 #include "runtime/run.h"
 #include "runtime/supervise.h"
 #include "runtime/violations.h"
+#include "session/ended.h"
 
 namespace belljar::session {
 namespace {
@@ -69,10 +70,6 @@ Error explain(char step, int errnum, const std::string& program, const std::stri
     default:
       return not_run(program, 126, std::strerror(errnum), "see execve(2)");
   }
-}
-
-Error no_input(const char* reason) {
-  return Error(Code::kFailedPrecondition, "cannot write to the command's stdin").reason(reason);
 }
 
 }  // namespace

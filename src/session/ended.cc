@@ -52,4 +52,8 @@ Result<void> check_not_cancelled(const CancelToken& cancel) {
       .next("make another, with a token of its own");
 }
 
+Error no_input(const char* reason) {
+  return Error(Code::kFailedPrecondition, "cannot write to the command's stdin").reason(reason);
+}
+
 }  // namespace belljar::session

@@ -1,9 +1,10 @@
-// What was never started, since its caller had cancelled it already.
+// What was never started, since its caller had cancelled it already, and what reads no more input.
 #pragma once
 
 #include <memory>
 
 #include "belljar/cancel.h"
+#include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/process.h"
 #include "belljar/result.h"
@@ -15,5 +16,7 @@ ExecResult cancelled_before_start();
 std::unique_ptr<Process> make_cancelled_process();
 // Before the start of a sandbox. Errors: kCanceled.
 Result<void> check_not_cancelled(const CancelToken& cancel);
+// Of a write to a command's stdin.
+Error no_input(const char* reason);
 
 }  // namespace belljar::session

@@ -23,7 +23,7 @@ using broker::Act;
 using broker::Answer;
 using broker::Ruling;
 
-constexpr int kDeepest = 512;  // a descriptor each; remove_tree_at() goes no deeper either
+constexpr int kDeepestJudged = 512;  // a descriptor each; remove_tree_at() goes no deeper either
 
 Error refusal(const std::string& path, const Ruling& ruling, std::string_view because = {}) {
   std::string reason = format("{}{}{}", ruling.rule, ruling.origin == nullptr ? "" : " ",  //
@@ -120,7 +120,7 @@ using Refuse = std::function<Result<void>(const Site& site, bool is_dir)>;
 Result<void> check_below(const std::string& path, const Site& top, const Refuse& check, int depth) {
   if (depth == 0)
     return Error(Code::kResourceExhausted, format("cannot remove {}", quoted(path)))
-        .reason(format("its directories lie more than {} deep", kDeepest))
+        .reason(format("its directories lie more than {} deep", kDeepestJudged))
         .next("remove it in parts");
   const int own = ::openat(top.parent.get(), top.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(own < 0 ? nullptr : ::fdopendir(own), ::closedir);
@@ -150,7 +150,7 @@ Result<void> Judge::may_clear(const std::string& path, const Site& site) const {
     BELLJAR_TRY(may_do(is_dir ? Act::kRmdir : Act::kUnlink, below.full, below, is_dir));
     return {};
   };
-  return check_below(path, site, check, kDeepest);
+  return check_below(path, site, check, kDeepestJudged);
 }
 
 }  // namespace belljar::session

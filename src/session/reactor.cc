@@ -19,7 +19,7 @@ constexpr unsigned kTagBits = 5;
 constexpr milliseconds kLongestWait{60'000};
 constexpr const char* kCannotServe = "cannot serve a sandbox";
 
-Error no_descriptors(const char* call) {
+Error cannot_serve(const char* call) {
   return Error(Code::kResourceExhausted, kCannotServe).sys(errno, call).next("raise `ulimit -n`, or keep fewer");
 }
 
@@ -29,10 +29,10 @@ Result<std::unique_ptr<Loop>> Loop::create() {
   std::unique_ptr<Loop> loop(new Loop);
   loop->epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   loop->wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!loop->epoll_.valid() || !loop->wake_.valid()) return no_descriptors("epoll_create1");
+  if (!loop->epoll_.valid() || !loop->wake_.valid()) return cannot_serve("epoll_create1");
   epoll_event event{};  // id 0 is nobody's
   event.events = EPOLLIN;
-  if (::epoll_ctl(loop->epoll_.get(), EPOLL_CTL_ADD, loop->wake_.get(), &event) < 0) return no_descriptors("epoll_ctl");
+  if (::epoll_ctl(loop->epoll_.get(), EPOLL_CTL_ADD, loop->wake_.get(), &event) < 0) return cannot_serve("epoll_ctl");
   loop->thread_ = BELLJAR_TRY(open_thread([raw = loop.get()] { raw->run(); }, kCannotServe));
   return loop;
 }
@@ -47,7 +47,7 @@ Result<std::uint64_t> Loop::add(Served& served, std::span<const Watch> watches) 
     event.events = static_cast<std::uint32_t>(watch.events);  // POLLIN and its like are EPOLLIN and its like, epoll(7)
     event.data.u64 = id << kTagBits | watch.tag;
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, watch.fd, &event) < 0) {
-      Error error = no_descriptors("epoll_ctl");
+      Error error = cannot_serve("epoll_ctl");
       for (const int fd : entry.fds) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
       return error;
     }

@@ -23,6 +23,7 @@
 #include "belljar/result.h"
 #include "belljar/units.h"
 #include "session/core.h"
+#include "session/ended.h"
 #include "session/live.h"
 #include "session/running.h"
 
@@ -35,10 +36,6 @@ using Clock = std::chrono::steady_clock;
 ssize_t write_quietly(int fd, std::string_view bytes) {
   const HeldSignal nobody_reads(SIGPIPE);
   return ::write(fd, bytes.data(), bytes.size());
-}
-
-Error no_input(const char* reason) {
-  return Error(Code::kFailedPrecondition, "cannot write to the command's stdin").reason(reason);
 }
 
 }  // namespace
