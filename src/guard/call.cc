@@ -20,7 +20,7 @@ namespace {
 using policy::Node;
 
 // A string of the arguments with the keys that lead to it.
-struct Field {
+struct CallField {
   std::string key;  // the innermost, in lower case, letters only
   std::string text;
   bool number = false;
@@ -42,7 +42,7 @@ std::string number_text(double number) {
   return text;
 }
 
-void flatten(const Node& node, const std::string& key, std::vector<Field>& fields) {
+void flatten(const Node& node, const std::string& key, std::vector<CallField>& fields) {
   switch (node.kind) {
     case Node::Kind::kText:
       return fields.push_back({key, node.text, false});
@@ -87,9 +87,9 @@ bool carries_content(std::string_view key) noexcept {
 bool is_method_key(std::string_view key) noexcept { return key == "method" || key == "verb"; }
 
 // What decides where an act goes: every string that is no running text.
-std::vector<Atom> deciding(const std::vector<Field>& fields) {
+std::vector<Atom> deciding(const std::vector<CallField>& fields) {
   std::vector<Atom> atoms;
-  for (const Field& field : fields) {
+  for (const CallField& field : fields) {
     if (is_body_key(field.key) || is_method_key(field.key) || field.text.size() < 2) continue;
     if (field.text.size() > 512) continue;
     std::vector<Atom> found = find_atoms(field.text);
@@ -113,9 +113,9 @@ std::string one_line(const ProposedCall& proposed) {
 }
 
 // What a written text would do where it is run or served later: hosts and addresses in it.
-void read_written(const std::vector<Field>& fields, std::string_view path, Call& call, Act& act) {
+void read_written(const std::vector<CallField>& fields, std::string_view path, Call& call, Act& act) {
   const bool runs = is_code_path(path) || is_persistent_path(path);
-  for (const Field& field : fields) {
+  for (const CallField& field : fields) {
     if (!runs || !is_body_key(field.key) || field.key.starts_with("old")) continue;
     for (const Atom& atom : find_atoms(std::string_view(field.text).substr(0, 64U << 10))) {
       const bool outside = atom.kind == Atom::Kind::kUrl || atom.kind == Atom::Kind::kHost || atom.kind == Atom::Kind::kAddress;
@@ -134,16 +134,16 @@ CallClass class_of_write(std::string_view path) {
   return CallClass::kWriting;
 }
 
-std::string path_of(const std::vector<Field>& fields) {
-  for (const Field& field : fields) {
+std::string path_of(const std::vector<CallField>& fields) {
+  for (const CallField& field : fields) {
     if (is_path_key(field.key) && !is_body_key(field.key)) return field.text;
   }
   return {};
 }
 
 // http_request, fetch: a method that changes, or content, makes it sending.
-bool sends(const std::vector<Field>& fields) {
-  return std::ranges::any_of(fields, [](const Field& field) {
+bool sends(const std::vector<CallField>& fields) {
+  return std::ranges::any_of(fields, [](const CallField& field) {
     if (is_method_key(field.key)) return field.text != "GET" && field.text != "HEAD" && field.text != "get";
     return carries_content(field.key) && !field.text.empty();
   });
@@ -156,16 +156,16 @@ bool changes_a_database(std::string_view text) {
   return std::ranges::any_of(kStarts, [&](std::string_view start) { return lower.find(start) != std::string::npos; });
 }
 
-void read_tool(const ProposedCall& proposed, const std::vector<Field>& fields, Call& call) {
+void read_tool(const ProposedCall& proposed, const std::vector<CallField>& fields, Call& call) {
   Act act{.kind = class_of_tool(proposed.tool), .what = one_line(proposed), .atoms = deciding(fields)};
   const std::string path = path_of(fields);
-  for (const Field& field : fields) {
+  for (const CallField& field : fields) {
     if (is_code_key(field.key) && act.kind != CallClass::kRunning && changes_a_database(field.text))
       read_code(field.text, act.what, call);
   }
   switch (act.kind) {
     case CallClass::kRunning: {
-      for (const Field& field : fields) {
+      for (const CallField& field : fields) {
         if (is_code_key(field.key)) read_code(field.text, act.what, call);
       }
       break;
@@ -181,7 +181,7 @@ void read_tool(const ProposedCall& proposed, const std::vector<Field>& fields, C
       read_written(fields, path, call, act);
       break;
     case CallClass::kReading:
-      for (const Field& field : fields) {
+      for (const CallField& field : fields) {
         if (!is_body_key(field.key) && is_secret_path(field.text)) act.kind = CallClass::kSecretReading;
       }
       break;
@@ -275,7 +275,7 @@ Call read_call(const ProposedCall& proposed, ShellReader& reader) {
     call.unread = "the arguments are larger than 4 MiB";
     return call;
   }
-  std::vector<Field> fields;
+  std::vector<CallField> fields;
   if (!proposed.arguments.empty()) {
     call.texts.push_back(proposed.arguments);
     auto document = policy::parse_json_document({proposed.arguments, "arguments"});
@@ -290,17 +290,17 @@ Call read_call(const ProposedCall& proposed, ShellReader& reader) {
   std::vector<std::string> commands;
   if (!proposed.command.empty()) commands.push_back(proposed.command);
   const CallClass kind = class_of_tool(proposed.tool);
-  for (const Field& field : fields) {
+  for (const CallField& field : fields) {
     if (is_command_key(field.key) && (kind == CallClass::kRunning || kind == CallClass::kReading)) commands.push_back(field.text);
     else call.texts.push_back(field.text);
   }
-  const auto input = std::ranges::find(fields, "stdin", &Field::key);
+  const auto input = std::ranges::find(fields, "stdin", &CallField::key);
   const std::string standard_input = input == fields.end() || kind != CallClass::kRunning ? std::string() : input->text;
   for (const std::string& command : commands) {
     call.texts.push_back(command);
     read_shell(command, standard_input, reader, call);
   }
-  std::erase_if(fields, [](const Field& field) { return is_command_key(field.key); });
+  std::erase_if(fields, [](const CallField& field) { return is_command_key(field.key); });
   if (commands.empty() || kind != CallClass::kRunning) {
     if (commands.empty() || !fields.empty()) read_tool(proposed, fields, call);
   }

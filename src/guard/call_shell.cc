@@ -165,7 +165,7 @@ std::vector<Atom> atoms_of(const Part& part, bool has_sub) {
   return atoms;
 }
 
-bool writes(const Redirect& redirect) noexcept {
+bool writes_beyond_null(const Redirect& redirect) noexcept {
   if (redirect.op.find('>') == std::string::npos || redirect.target.text == "/dev/null") return false;
   const bool descriptor = redirect.op == ">&" && redirect.target.text.find_first_not_of("0123456789-") == std::string::npos;
   return !descriptor && redirect.op != ">&-";
@@ -177,7 +177,7 @@ void read_redirects(const Part& part, Call& call) {
       std::string host = redirect.target.text.substr(9);
       host.resize(std::min(host.find('/'), host.size()));
       call.acts.push_back({CallClass::kSending, to_line(part), {{Atom::Kind::kHost, host}}, true});
-    } else if (writes(redirect)) {
+    } else if (writes_beyond_null(redirect)) {
       const std::string_view name = program_name(part);
       const bool empties = redirect.op == ">" && (part.argv.empty() || name == ":" || name == "true");
       add_write(redirect.target.text, to_line(part), call);

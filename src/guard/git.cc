@@ -18,7 +18,7 @@ namespace belljar::guard {
 namespace {
 
 // git-config(1): keys whose value git hands to a shell, by the front and the end of their names.
-bool is_command_key(const std::string& key) {
+bool is_command_setting(const std::string& key) {
   constexpr std::string_view kKeys =
       "core.pager core.editor core.sshcommand core.fsmonitor core.askpass core.gitproxy core.alternaterefscommand sequence.editor "
       "diff.external gpg.program gpg.ssh.defaultkeycommand interactive.difffilter uploadpack.packobjectshook credential.helper "
@@ -90,7 +90,7 @@ void add_git_setting(const std::string& key, Word value, std::vector<Opened>& fo
     else if (update || (value.fixed && !value.text.starts_with('/'))) return;  // git-credential-NAME
     return found.push_back(opened_script(label, std::move(value)));
   }
-  if (is_command_key(key)) return found.push_back(opened_script(label, std::move(value)));
+  if (is_command_setting(key)) return found.push_back(opened_script(label, std::move(value)));
   // `url.ext::sh -c x.insteadOf=y`, `remote.o.url=ext::...`: the transport is a program.
   const bool transport = key.starts_with("url.ext::") || value.text.starts_with("ext::");
   if (transport) found.push_back(opened_unread("`ext::` of `git` starts a program"));

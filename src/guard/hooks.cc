@@ -19,13 +19,13 @@ namespace belljar::guard {
 namespace {
 
 // A program, its options with a value, and those of them whose value is run.
-struct Row {
+struct HookRow {
   std::string_view programs;
   Valued valued;
   std::string_view runs;
 };
 // clang-format off
-constexpr Row kRows[] = {
+constexpr HookRow kHookRows[] = {
     {"install", {"", "strip-program"}, "strip-program"},
     {"man", {"PCMRLmSse", "pager"}, "P pager"},
     {"nc netcat", {"eipqswxXT", ""}, "e"},
@@ -76,8 +76,8 @@ std::vector<Opened> started_by_options(const Part& part) {
         return text.starts_with("exec:") || text.starts_with("system:") || text.starts_with("shell:");
       }))
     found.push_back(opened_unread("`socat` starts a program"));
-  const auto* row = std::ranges::find_if(kRows, [&](const Row& each) { return has_word(each.programs, name); });
-  if (row == std::end(kRows)) return found;
+  const auto* row = std::ranges::find_if(kHookRows, [&](const HookRow& each) { return has_word(each.programs, name); });
+  if (row == std::end(kHookRows)) return found;
   for (auto& option : arguments(part, row->valued).options) {
     if (!has_word(row->runs, option.name) || (name == "rsync" && option.value.fixed && option.value.text == "ssh")) continue;
     found.push_back(opened_script(format("{} {}", name, option.name), std::move(option.value)));

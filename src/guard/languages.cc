@@ -8,7 +8,7 @@
 namespace belljar::guard {
 namespace {
 
-constexpr Words kWords[] = {
+constexpr Words kFurtherSigns[] = {
     {kDrop,
      "ignorem ignore esqueca esqueçam desconsidere desconsiderem despreze ignorare ignora ignorate dimentica dimenticate scorda "
      "tralascia "
@@ -140,6 +140,6 @@ constexpr Words kWords[] = {
 
 }  // namespace
 
-std::span<const Words> words_of_further_languages() noexcept { return kWords; }
+std::span<const Words> words_of_further_languages() noexcept { return kFurtherSigns; }
 
 }  // namespace belljar::guard

@@ -26,7 +26,7 @@ struct Around {
 
 class Walk {
  public:
-  Walk(const Grammar& grammar, std::string_view text, Dialect dialect)
+  Walk(const Grammar& grammar, std::string_view text, ShellDialect dialect)
       : grammar_(grammar), text_(text), dialect_(dialect), left_(text) {}
 
   Letters all(TSNode root);
@@ -51,7 +51,7 @@ class Walk {
 
   const Grammar& grammar_;
   std::string_view text_;
-  Dialect dialect_;
+  ShellDialect dialect_;
   std::string left_;  // the text, without what the grammar and the shell agree on
   std::vector<Around> around_;
   Letters result_;
@@ -125,7 +125,8 @@ void Walk::unquote(TSNode node) { left_.replace(ts_node_start_byte(node), raw(no
 // Whether to look at its children.
 bool Walk::enter(TSNode node) {
   const std::string_view type = ts_node_type(node);
-  if (dialect_ == Dialect::kAnyShell && is_of_bash(node, around_.back())) hide(ts_node_start_byte(node), ts_node_end_byte(node));
+  if (dialect_ == ShellDialect::kAnyShell && is_of_bash(node, around_.back()))
+    hide(ts_node_start_byte(node), ts_node_end_byte(node));
   if (type == "heredoc_start") around_.back().literal = raw(node).find_first_of("'\"\\") != std::string_view::npos;
   if (type == "heredoc_body" && around_.back().literal) {
     take(node);
@@ -192,7 +193,7 @@ Letters Walk::all(TSNode root) {
 
 }  // namespace
 
-Letters read_letters(const Grammar& grammar, TSNode root, std::string_view text, Dialect dialect) {
+Letters read_letters(const Grammar& grammar, TSNode root, std::string_view text, ShellDialect dialect) {
   return Walk(grammar, text, dialect).all(root);
 }
 

@@ -14,12 +14,12 @@ namespace {
 
 // Stems, normalised (lower case, accents gone), between spaces: one begins a word; `=` before it: is the whole word; `_` is a
 // blank. Chinese ones are found anywhere.
-struct Words {
+struct Stems {
   CallClass kind;
   std::string_view stems;
 };
 
-constexpr Words kWords[] = {
+constexpr Stems kStems[] = {
     {CallClass::kDestructive,
      "delet remov eras wipe wiping purg =drop =drops =dropped destroy clean clear prun trash discard get_rid overwrit truncat "
      "shred "
@@ -87,7 +87,7 @@ CallClass words_of(CallClass kind) noexcept {
   return kind;
 }
 
-bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+bool is_letter_or_digit(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 bool is_cyrillic(std::string_view text, std::size_t at) noexcept {
   const auto c = static_cast<unsigned char>(text[at]);
   return c == 0xD0 || c == 0xD1;
@@ -101,7 +101,8 @@ bool is_in_name(std::string_view text, std::size_t at) noexcept {
   while (end < text.size() && !blank(text[end])) ++end;
   const std::string_view token = text.substr(begin, end - begin);
   for (std::size_t i = 0; i + 1 < token.size(); ++i) {
-    if (token[i] == '/' || token[i] == '_' || ((token[i] == '.' || token[i] == '@') && is_letter(token[i + 1]))) return true;
+    if (token[i] == '/' || token[i] == '_' || ((token[i] == '.' || token[i] == '@') && is_letter_or_digit(token[i + 1])))
+      return true;
   }
   return false;
 }
@@ -133,19 +134,19 @@ struct Index {
 const Index& index_of(CallClass kind) {
   static const std::vector<Index> all = [] {
     std::vector<Index> made;
-    for (const Words& words : kWords) made.emplace_back(words.stems);
+    for (const Stems& words : kStems) made.emplace_back(words.stems);
     return made;
   }();
   static const Index none("");
-  for (std::size_t i = 0; i < std::size(kWords); ++i) {
-    if (kWords[i].kind == kind) return all[i];
+  for (std::size_t i = 0; i < std::size(kStems); ++i) {
+    if (kStems[i].kind == kind) return all[i];
   }
   return none;
 }
 
 bool begins_word(std::string_view text, std::size_t at) noexcept {
   if (at == 0) return true;
-  if (is_letter(text[at])) return !is_letter(text[at - 1]) && text[at - 1] != '_';
+  if (is_letter_or_digit(text[at])) return !is_letter_or_digit(text[at - 1]) && text[at - 1] != '_';
   if (is_cyrillic(text, at)) return at < 2 || !is_cyrillic(text, at - 2);
   return true;
 }
@@ -200,7 +201,7 @@ std::string words_in(std::string_view name) {
 
 using Names = std::span<const std::string_view>;
 
-std::string lower(std::string_view text) {
+std::string lower_path(std::string_view text) {
   std::string result(text);
   for (char& c : result) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
@@ -383,7 +384,7 @@ std::size_t find_act_word(CallClass kind, std::string_view text, std::size_t fro
       if (!text.substr(at).starts_with(stem.text) || (speech == Speech::kIntention && (stem.weak || is_in_name(text, at))))
         continue;
       const std::size_t end = at + stem.text.size();
-      if (!stem.whole || end == text.size() || !is_letter(text[end])) return at;
+      if (!stem.whole || end == text.size() || !is_letter_or_digit(text[end])) return at;
     }
   }
   return std::string_view::npos;
@@ -421,7 +422,7 @@ CallClass class_of_tool(std::string_view name) noexcept {
 }
 
 bool is_secret_path(std::string_view path) noexcept {
-  const std::string text = lower(path);
+  const std::string text = lower_path(path);
   const std::string_view name = base_of(text);
   if (name.ends_with(".pub") || name == "known_hosts" || name.ends_with(".example") || name.ends_with(".sample")) return false;
   return any_part(kSecretParts, text) || any_name(kSecretNames, name) || any_ending(kSecretEndings, name) ||
@@ -429,19 +430,19 @@ bool is_secret_path(std::string_view path) noexcept {
 }
 
 bool is_persistent_path(std::string_view path) noexcept {
-  const std::string text = lower(path);
+  const std::string text = lower_path(path);
   return any_part(kPersistentParts, text) || any_name(kPersistentNames, base_of(text));
 }
 
 bool is_privilege_path(std::string_view path) noexcept {
-  const std::string text = lower(path);
+  const std::string text = lower_path(path);
   const std::string_view name = base_of(text);
   return name == "authorized_keys" || text.find("/sudoers") != std::string::npos || name == "passwd" || text == "/etc/group" ||
          text == "/etc/shadow" || text == "/etc/hosts" || name == "codeowners" || has_part(text, "/etc/pam.d");
 }
 
 bool is_code_path(std::string_view path) noexcept {
-  const std::string text = lower(path);
+  const std::string text = lower_path(path);
   const std::string_view name = base_of(text);
   return any_ending(kCode, name) || any_name(kCodeNames, name);
 }

@@ -11,7 +11,7 @@ namespace belljar::guard {
 namespace {
 
 // A row each: kind, name or names, weight.
-constexpr std::string_view kRows =
+constexpr std::string_view kWeightRows =
 #include "guard/weights.inc"
     ;
 
@@ -42,7 +42,7 @@ std::string_view name_of_role(unsigned bit) noexcept { return kRoleNames[bit % 6
 
 Weights::Weights() {
   for (const bool stems : {true, false}) {  // a word's weight has its stem's in it
-    for (std::string_view rows = kRows; !rows.empty();) {
+    for (std::string_view rows = kWeightRows; !rows.empty();) {
       std::string_view row = cut(rows, '\n');
       const std::string_view kind = cut(row, ' ');
       const std::size_t blank = row.rfind(' ');

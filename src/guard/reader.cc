@@ -208,11 +208,11 @@ void Reader::open(const Part& part, int level) {
 namespace {
 
 // Of the text that `part` runs.
-Dialect dialect_of(const Part& part, Dialect here) noexcept {
+ShellDialect dialect_of(const Part& part, ShellDialect here) noexcept {
   constexpr std::string_view kHere[] = {"eval", "trap", "alias", ".", "source"};
   const std::string_view name = program_name(part);
   if (std::ranges::find(kHere, name) != std::end(kHere)) return here;
-  return name == "bash" || name == "rbash" ? Dialect::kBash : Dialect::kAnyShell;
+  return name == "bash" || name == "rbash" ? ShellDialect::kBash : ShellDialect::kAnyShell;
 }
 
 bool may_have_functions(std::string_view text) noexcept {

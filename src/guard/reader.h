@@ -32,9 +32,9 @@ struct Child {
 // What a text defines; all bodies it gives the name.
 struct Function {
   std::vector<TSNode> bodies;
-  bool moves = false;                         // leaves its caller elsewhere
-  std::vector<std::pair<Place, Place>> read;  // where it was read from, and where that led
-  bool open = false;                          // is being read
+  bool moves = false;                                     // leaves its caller elsewhere
+  std::vector<std::pair<Whereabouts, Whereabouts>> read;  // where it was read from, and where that led
+  bool open = false;                                      // is being read
 };
 
 // Reads one text; a wrapper with a script of its own makes another Reader that writes to the same Script.
@@ -52,11 +52,11 @@ class Reader {
   const Span* outer = nullptr;
   int opened = 0;
   std::string_view input;
-  Dialect dialect = Dialect::kBash;
+  ShellDialect dialect = ShellDialect::kBash;
   bool follows_variables = true;
-  Place place;
+  Whereabouts place;
   // Of the function that is read: where a `return` stands. None: there it does not leave.
-  std::vector<Place>* returns = nullptr;
+  std::vector<Whereabouts>* returns = nullptr;
   bool own_exit = true;  // `exit` and `return` are the shell's own: no function of the text has their name
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::now() + kMaxTime;
 
@@ -77,10 +77,10 @@ class Reader {
   void branches(TSNode node);
   bool sequence(const std::vector<Child>& kids);
   void conditional(TSNode node);
-  bool branch(TSNode node, std::vector<Place>& ends);
+  bool branch(TSNode node, std::vector<Whereabouts>& ends);
   void cases(TSNode node);
   void settle();
-  void left(const Place& before);
+  void left(const Whereabouts& before);
   void move(const Part& part);
   void chain(TSNode node, std::vector<TSNode>& doubtful);
   void loop(TSNode node);
@@ -93,7 +93,7 @@ class Reader {
   void returned();
   void leaves_by(const Part& part);
   void function(TSNode node);
-  void define(const std::string& name, TSNode body, const Place& before, int defined_before);
+  void define(const std::string& name, TSNode body, const Whereabouts& before, int defined_before);
   void body(TSNode node);
   void call(const Part& part);
   void declaration(TSNode node);
@@ -133,8 +133,8 @@ class Reader {
   int depth_ = 0;
   Numbers numbers_;
   Variables variables_;
-  int rounds_ = 0;                         // of loops that were written out, and calls of functions
-  std::vector<std::vector<Place>> exits_;  // of the loops around: where a `break` or `continue` stands
+  int rounds_ = 0;                               // of loops that were written out, and calls of functions
+  std::vector<std::vector<Whereabouts>> exits_;  // of the loops around: where a `break` or `continue` stands
   std::map<std::string, Function, std::less<>> functions_;
   int defined_ = 0;                           // how many bodies they have
   std::optional<Range> borrowed_;             // what made the value of a variable in the word that is read
@@ -144,14 +144,14 @@ class Reader {
 // What runs in a shell of its own, or perhaps not, leaves `value` as it was.
 class Restored {
  public:
-  explicit Restored(Place& value) : value_(value), before_(value) {}
+  explicit Restored(Whereabouts& value) : value_(value), before_(value) {}
   Restored(const Restored&) = delete;
   Restored& operator=(const Restored&) = delete;
   ~Restored() { value_ = std::move(before_); }
 
  private:
-  Place& value_;
-  Place before_;
+  Whereabouts& value_;
+  Whereabouts before_;
 };
 
 // A label around what is read in this scope.

@@ -33,7 +33,7 @@ bool Reader::ends_shell(TSNode node) const noexcept {
 // A `return` stands here, or behind the `||` that comes.
 void Reader::returned() {
   if (returns == nullptr) return;
-  Place here = place;
+  Whereabouts here = place;
   add_places(here.perhaps, std::exchange(here.failed, {}));
   if (std::ranges::find(*returns, here) == returns->end()) returns->push_back(std::move(here));
 }
@@ -74,7 +74,7 @@ bool Reader::sequence(const std::vector<Child>& kids) {
 
 // if, elif, else: each branch begins where the tests before it ended, and one of them runs, or none.
 void Reader::conditional(TSNode node) {
-  std::vector<Place> ends;
+  std::vector<Whereabouts> ends;
   const bool otherwise = branch(node, ends);
   if (!otherwise || ends.empty()) ends.push_back(place);
   place = joined(ends);
@@ -83,7 +83,7 @@ void Reader::conditional(TSNode node) {
 }
 
 // Of an `if_statement` or a clause of it. `place` ends where its tests ended; true when one of its branches runs for sure.
-bool Reader::branch(TSNode node, std::vector<Place>& ends) {
+bool Reader::branch(TSNode node, std::vector<Whereabouts>& ends) {
   const Deeper deeper(depth_);
   if (full(node)) return false;
   const auto kids = children(node);
@@ -95,7 +95,7 @@ bool Reader::branch(TSNode node, std::vector<Place>& ends) {
   const auto clauses = std::ranges::find_if(kids, is_clause);
   const bool is_else = then == kids.end();
   if (!is_else) (void)sequence({kids.begin(), then});
-  Place tested = place;
+  Whereabouts tested = place;
   const bool goes_on = sequence({is_else ? kids.begin() : then, clauses});
   if (goes_on) ends.push_back(place);
   bool otherwise = is_else;
@@ -116,9 +116,9 @@ bool Reader::branch(TSNode node, std::vector<Place>& ends) {
 
 // Each item begins where `case` did, or goes on from the one before, behind `;&` and `;;&`.
 void Reader::cases(TSNode node) {
-  std::vector<Place> ends;
-  const Place begin = place;
-  Place next = begin;
+  std::vector<Whereabouts> ends;
+  const Whereabouts begin = place;
+  Whereabouts next = begin;
   bool otherwise = false;
   for (const Child& child : children(node)) {
     if (std::string_view(ts_node_type(child.node)) != "case_item") {
@@ -150,7 +150,7 @@ void Reader::chain(TSNode node, std::vector<TSNode>& doubtful) {
   const bool all = std::ranges::none_of(kids, [&](const Child& child) { return raw(child.node) == "||"; });
   const bool ends = !kids.empty() && ends_shell(kids.back().node);
   const bool returns_there = ends && raw(kids.back().node).starts_with("return");
-  const Place begin = place;
+  const Whereabouts begin = place;
   bool first = true;
   for (const Child& child : kids) {
     if (!first && !all) {  // behind `||`
@@ -161,7 +161,7 @@ void Reader::chain(TSNode node, std::vector<TSNode>& doubtful) {
       if (ends) place.failed.clear();
       else settle();
     }
-    const Place before = place;
+    const Whereabouts before = place;
     if (first && all && std::string_view(ts_node_type(child.node)) == "list") chain(child.node, doubtful);
     else statement(child.node);
     const bool may_run = !first && kind(child.node) != Kind::kToken;
@@ -199,7 +199,7 @@ void Reader::loop(TSNode node) {
   const bool counts = std::ranges::any_of(kids, [&](const Child& child) { return raw(child.node) == "(("; });
   std::string_view name;
   std::vector<Word> values;
-  const Place begin = place;
+  const Whereabouts begin = place;
   exits_.emplace_back();
   bool again = true;
   variables_.forget(node);
@@ -222,7 +222,7 @@ void Reader::loop(TSNode node) {
     }
   }
   if (again && place != begin) second_turn(node, kids);
-  std::vector<Place> ends = std::move(exits_.back());
+  std::vector<Whereabouts> ends = std::move(exits_.back());
   exits_.pop_back();
   ends.push_back(place);
   place = joined(ends);
@@ -233,7 +233,7 @@ void Reader::loop(TSNode node) {
 // A turn began elsewhere than the next will: what it does is judged from there, too.
 void Reader::second_turn(TSNode node, const std::vector<Child>& kids) {
   if (++rounds_ > kMaxRounds) return unread(span(node), "the text may run in more directories than are judged");
-  std::vector<Place> ends = exits_.back();  // a `continue` among them
+  std::vector<Whereabouts> ends = exits_.back();  // a `continue` among them
   ends.push_back(place);
   place = joined(ends);
   const std::string first = place.directory;

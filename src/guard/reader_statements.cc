@@ -84,13 +84,13 @@ void Reader::settle() {
 }
 
 // What began at `before` may not have run.
-void Reader::left(const Place& before) {
+void Reader::left(const Whereabouts& before) {
   if (before.directory != place.directory || before.perhaps != place.perhaps) add_places(place.failed, all_of(before));
 }
 
 void Reader::move(const Part& part) {
   if (!is_cd(part)) return;
-  const Place before = place;
+  const Whereabouts before = place;
   place.directory = directory_after(part, before.directory);
   place.perhaps.clear();
   std::vector<std::string> moved;
@@ -152,7 +152,7 @@ void Reader::redirected(TSNode node) {
 
 // Of a function, from `place`, which ends where it or a `return` in it does.
 void Reader::body(TSNode node) {
-  std::vector<Place> returned;
+  std::vector<Whereabouts> returned;
   auto values = variables_.suspend();
   auto outside = std::exchange(exits_, {});
   auto* const caller = std::exchange(returns, &returned);
@@ -167,9 +167,9 @@ void Reader::body(TSNode node) {
 }
 
 void Reader::function(TSNode node) {
-  const Place outside = place;
+  const Whereabouts outside = place;
   place.failed.clear();
-  const Place before = place;
+  const Whereabouts before = place;
   const int defined_before = defined_;
   std::string name;
   std::optional<TSNode> defined;
@@ -193,7 +193,7 @@ void Reader::function(TSNode node) {
 }
 
 // `body` was read from `before`, when there were `defined_before`, and led to `place`.
-void Reader::define(const std::string& name, TSNode body, const Place& before, int defined_before) {
+void Reader::define(const std::string& name, TSNode body, const Whereabouts& before, int defined_before) {
   Function& function = functions_[name];
   function.moves = function.moves || place != before;
   if (std::ranges::any_of(function.bodies, [&](TSNode each) { return ts_node_eq(each, body); })) return;
@@ -212,8 +212,8 @@ void Reader::call(const Part& part) {
   if (found == functions_.end() || found->second.open) return;
   Function& function = found->second;
   const std::vector<std::string> failed = std::exchange(place.failed, {});
-  const Place before = place;
-  const auto known = std::ranges::find(function.read, place, &std::pair<Place, Place>::first);
+  const Whereabouts before = place;
+  const auto known = std::ranges::find(function.read, place, &std::pair<Whereabouts, Whereabouts>::first);
   if (part.upstream.empty() && known != function.read.end()) {
     if (function.moves) place = known->second;
   } else {
@@ -221,7 +221,7 @@ void Reader::call(const Part& part) {
     function.open = true;
     const Inside label(inside, "call of " + found->first);
     const int defined_before = defined_;
-    std::vector<Place> ends;
+    std::vector<Whereabouts> ends;
     for (const TSNode each : std::vector(function.bodies)) {
       place = before;
       body(each);

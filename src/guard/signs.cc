@@ -7,7 +7,7 @@ namespace {
 
 // English, Spanish, French, German, Russian, Chinese; accents are folded before. Orders are in the form a stranger would give them
 // to a machine: where a language has one, the familiar imperative, which descriptions seldom use.
-constexpr Words kWords[] = {
+constexpr Words kSignRows[] = {
     {kDrop,
      "ignore ignoring disregard* forget overrid* bypass* neglect discard abandon drop scratch dismiss "
      "ignora ignoren ignorad olvida olvide olviden olviden descarta desestima omite abstraction ignorez oubliez oublie delaisse "
@@ -309,7 +309,7 @@ constexpr Words kWeighed[] = {
 
 }  // namespace
 
-std::span<const Words> words_of_signs() noexcept { return kWords; }
+std::span<const Words> words_of_signs() noexcept { return kSignRows; }
 std::span<const Words> weighed_words() noexcept { return kWeighed; }
 
 }  // namespace belljar::guard

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kNear = 220;       // bytes around a place that belong to it
 constexpr std::size_t kMostPlaces = 64;  // of one string in one text
 
-bool is_alnum(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
+bool is_word_byte(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
 
 std::string plain_of(std::string_view text) {
   Hidden hidden;
@@ -33,13 +33,13 @@ std::string plain_of(std::string_view text) {
 // [begin, end) is no piece of a longer word or path.
 bool stands_alone(std::string_view text, std::size_t begin, std::size_t end, bool below_counts) noexcept {
   const auto at = [&](std::size_t i) { return i < text.size() ? text[i] : ' '; };
-  if (begin > 0 && is_alnum(text[begin]) && (is_alnum(text[begin - 1]) || text[begin - 1] == '-')) return false;
+  if (begin > 0 && is_word_byte(text[begin]) && (is_word_byte(text[begin - 1]) || text[begin - 1] == '-')) return false;
   const char next = at(end);
-  if (is_alnum(next) && is_alnum(text[end - 1])) return false;
-  if (next == '-' && is_alnum(at(end + 1))) return false;
-  if (next == '.' && is_alnum(at(end + 1))) return false;
-  if (next == '@' && is_alnum(at(end + 1))) return false;
-  return below_counts || next != '/' || !(is_alnum(at(end + 1)) || at(end + 1) == '.');
+  if (is_word_byte(next) && is_word_byte(text[end - 1])) return false;
+  if (next == '-' && is_word_byte(at(end + 1))) return false;
+  if (next == '.' && is_word_byte(at(end + 1))) return false;
+  if (next == '@' && is_word_byte(at(end + 1))) return false;
+  return below_counts || next != '/' || !(is_word_byte(at(end + 1)) || at(end + 1) == '.');
 }
 
 // Calls `each(begin)` for each place; ends when it returns true.
@@ -235,7 +235,7 @@ bool is_below_named(std::string_view text, std::string_view path) {
       const std::size_t end = at + slash + 1;
       const bool dot = end < text.size() && text[end] == '.';
       const std::size_t after = dot ? end + 1 : end;
-      return found = after >= text.size() || !is_alnum(text[after]);
+      return found = after >= text.size() || !is_word_byte(text[after]);
     });
     if (found) return true;
   }
@@ -279,7 +279,7 @@ std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin < plain.size() && words.size() < kMost;) {
     std::size_t end = begin;
-    while (end < plain.size() && is_alnum(plain[end])) ++end;
+    while (end < plain.size() && is_word_byte(plain[end])) ++end;
     if (end - begin >= 4) add(words, plain.substr(begin, end - begin));
     begin = end + 1;
   }
@@ -340,7 +340,7 @@ bool is_linked(const Known& user, const Found& found) {
       std::string_view(quote).substr(at - line_before(quote, at).size(), end - at + line_before(quote, at).size());
   for (std::size_t begin = 0; begin < line.size();) {
     std::size_t stop = begin;
-    while (stop < line.size() && (is_alnum(line[stop]) || static_cast<unsigned char>(line[stop]) >= 0x80)) ++stop;
+    while (stop < line.size() && (is_word_byte(line[stop]) || static_cast<unsigned char>(line[stop]) >= 0x80)) ++stop;
     const std::string_view word = line.substr(begin, stop - begin);
     constexpr std::string_view kCommon[] = {"the",  "and",  "for",  "from", "with",    "mail", "email",
                                             "name", "send", "this", "that", "example", "com",  "org"};

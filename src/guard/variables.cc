@@ -61,8 +61,8 @@ bool changes_numbers(std::string_view arithmetic) noexcept {
 }
 
 bool is_arithmetic_test(std::string_view test) noexcept {
-  constexpr std::string_view kSigns[] = {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"};
-  return std::ranges::any_of(kSigns, [&](std::string_view sign) { return test.find(sign) != std::string_view::npos; });
+  constexpr std::string_view kComparisons[] = {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"};
+  return std::ranges::any_of(kComparisons, [&](std::string_view sign) { return test.find(sign) != std::string_view::npos; });
 }
 
 }  // namespace

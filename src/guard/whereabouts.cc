@@ -73,22 +73,22 @@ void add_places(std::vector<std::string>& places, const std::vector<std::string>
   }
 }
 
-std::vector<std::string> all_of(const Place& place) {
+std::vector<std::string> all_of(const Whereabouts& place) {
   std::vector<std::string> all{place.directory};
   all.insert(all.end(), place.perhaps.begin(), place.perhaps.end());
   return all;
 }
 
 // The directory is that of all, or one where little can be done; the rest are those where it may be instead.
-Place joined(const std::vector<Place>& ends) {
+Whereabouts joined(const std::vector<Whereabouts>& ends) {
   if (ends.empty()) return {};
-  Place result = ends[0];
-  for (const Place& end : ends) {
+  Whereabouts result = ends[0];
+  for (const Whereabouts& end : ends) {
     if (end.directory == result.directory) continue;
     if (matters(result.directory) || result.directory.empty())
       result.directory = matters(end.directory) ? std::string() : end.directory;
   }
-  for (const Place& end : ends) {
+  for (const Whereabouts& end : ends) {
     add_places(result.perhaps, all_of(end));
     add_places(result.failed, end.failed);
   }

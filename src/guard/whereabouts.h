@@ -12,20 +12,20 @@
 namespace belljar::guard {
 
 // The working directory of the shell that reads.
-struct Place {
+struct Whereabouts {
   std::string directory;             // Part::directory of what comes next
   std::vector<std::string> perhaps;  // Part::perhaps of what comes next
   std::vector<std::string> failed;   // as `perhaps`, where the statement before failed: not behind its `&&`
-  bool operator==(const Place&) const = default;
+  bool operator==(const Whereabouts&) const = default;
 };
 
 // To `places`, without those that matter to no check.
 void add_places(std::vector<std::string>& places, const std::vector<std::string>& more);
 // All that `place` may be.
-std::vector<std::string> all_of(const Place& place);
+std::vector<std::string> all_of(const Whereabouts& place);
 
 // Where several ways through a text meet again.
-Place joined(const std::vector<Place>& ends);
+Whereabouts joined(const std::vector<Whereabouts>& ends);
 
 // Where `cd WORD` leads from `here`; "" when nobody knows.
 std::string directory_behind(const std::string& here, const Word& word);

@@ -17,7 +17,7 @@
 namespace belljar::guard {
 namespace {
 
-using Words = std::span<const Word>;
+using Argv = std::span<const Word>;
 
 // How to find the inner command behind a wrapper's own words.
 struct Wrapper {
@@ -104,7 +104,7 @@ struct Front {
 bool moves_others(const Word& word) noexcept { return !word.fixed && (word.splits || word.pattern); }
 
 // `--signal=x`, `--signal x`. How many words the option takes; 0: not known.
-std::size_t long_option(const Wrapper& wrapper, Words argv, std::vector<Option>& options) {
+std::size_t long_option(const Wrapper& wrapper, Argv argv, std::vector<Option>& options) {
   const std::string_view word = argv[0].text;
   const std::size_t equals = word.find('=');
   Option option{.name = word.substr(2, equals == std::string_view::npos ? equals : equals - 2), .value = argv[0]};
@@ -117,7 +117,7 @@ std::size_t long_option(const Wrapper& wrapper, Words argv, std::vector<Option>&
 }
 
 // `-kx`, `-k x`, `-vk x`.
-std::size_t short_options(const Wrapper& wrapper, Words argv, std::vector<Option>& options) {
+std::size_t short_options(const Wrapper& wrapper, Argv argv, std::vector<Option>& options) {
   const std::string_view word = argv[0].text;
   for (std::size_t i = 1; i < word.size(); ++i) {
     const bool valued = wrapper.valued.find(word[i]) != std::string_view::npos;
@@ -135,7 +135,7 @@ std::size_t short_options(const Wrapper& wrapper, Words argv, std::vector<Option
   return 1;
 }
 
-Front read_front(const Wrapper& wrapper, Words argv) {
+Front read_front(const Wrapper& wrapper, Argv argv) {
   Front front;
   while (front.end < argv.size()) {
     const Word& word = argv[front.end];
@@ -149,7 +149,7 @@ Front read_front(const Wrapper& wrapper, Words argv) {
       ++front.end;
       break;
     }
-    const Words rest = argv.subspan(front.end);
+    const Argv rest = argv.subspan(front.end);
     const std::size_t words =
         word.text.starts_with("--") ? long_option(wrapper, rest, front.options) : short_options(wrapper, rest, front.options);
     if (words == 0) {
@@ -204,7 +204,7 @@ bool is_number_operand(const Word& word) noexcept {
   return word.fixed && word.text.size() > first && word.text[first] >= '0' && word.text[first] <= '9';
 }
 
-Opening open_plain(const Wrapper& wrapper, Words argv) {
+Opening open_plain(const Wrapper& wrapper, Argv argv) {
   const std::string name(wrapper.name);
   Front front = read_front(wrapper, argv);
   if (!front.known) return {{opened_unread(format("`{}` has an option that is not known here", name))}, false};
@@ -248,7 +248,7 @@ Opening open_plain(const Wrapper& wrapper, Words argv) {
 }
 
 // Every word fixed: joined by spaces, as eval, watch and ssh do.
-Opening open_joined(Words words, std::string label) {
+Opening open_joined(Argv words, std::string label) {
   Opened opened{.kind = Opened::Kind::kScript, .label = std::move(label)};
   for (const Word& word : words) {
     if (!opened.script.text.empty()) opened.script.text += ' ';
@@ -268,7 +268,7 @@ struct ShellCall {
   std::size_t operand = 1;  // index of the first
 };
 
-ShellCall shell_call(Words argv) noexcept {
+ShellCall shell_call(Argv argv) noexcept {
   // Not -a and -k, which hand variables and `NAME=VALUE` words on to what is started; nor of -o and -O what changes the grammar.
   constexpr std::string_view kFlags = "befhlmnpstuvxBCEHPTcoO";
   constexpr std::string_view kNamed = "errexit extglob globstar noglob nounset nullglob pipefail";
@@ -300,7 +300,7 @@ ShellCall shell_call(Words argv) noexcept {
 }
 
 Opening open_shell(const Part& part, const std::string& name) {
-  const Words argv = part.argv;
+  const Argv argv = part.argv;
   const ShellCall call = shell_call(argv);
   if (!call.known) return {{opened_unread(format("`{}` has an option that is not known here", name))}, false};
   for (std::size_t i = 1; i < std::min(call.operand + (call.command ? 0 : 1), argv.size()); ++i) {
@@ -315,7 +315,7 @@ Opening open_shell(const Part& part, const std::string& name) {
 }
 
 // su [-] [USER] -c TEXT; otherwise it starts a shell or, as runuser -u USER, a program.
-Opening open_su(Words argv, const std::string& name) {
+Opening open_su(Argv argv, const std::string& name) {
   for (std::size_t i = 1; i < argv.size(); ++i) {
     if ((argv[i].text == "-c" || argv[i].text == "--command") && i + 1 < argv.size())
       return {{{.kind = Opened::Kind::kScript, .label = name + " -c", .script = argv[i + 1]}}, false};
@@ -324,8 +324,8 @@ Opening open_su(Words argv, const std::string& name) {
 }
 
 // trap [--] TEXT SIGNAL...
-Opening open_trap(Words argv) {
-  Words words = argv.subspan(1);
+Opening open_trap(Argv argv) {
+  Argv words = argv.subspan(1);
   if (!words.empty() && words[0].text == "--") words = words.subspan(1);
   else if (!words.empty() && words[0].fixed && words[0].text.starts_with('-')) return {};  // lists or resets
   if (words.size() < 2 || (words[0].fixed && words[0].text == "-")) return {};
@@ -333,14 +333,14 @@ Opening open_trap(Words argv) {
 }
 
 // . FILE: what standard input holds is opened by reads_script_from_stdin.
-Opening open_source(Words argv, const std::string& name) {
+Opening open_source(Argv argv, const std::string& name) {
   const std::size_t file = argv.size() > 1 && argv[1].text == "--" ? 2 : 1;
   if (file >= argv.size() || argv[file].fixed) return {};
   return {{opened_unread(format("`{}` runs a file that only the run decides", name))}, false};
 }
 
 // mapfile -C TEXT: evaluated for every so many lines.
-Opening open_mapfile(Words argv, const std::string& name) {
+Opening open_mapfile(Argv argv, const std::string& name) {
   const bool calls = std::ranges::any_of(argv.subspan(1), [](const Word& word) {
     return !word.fixed || (word.text.starts_with('-') && word.text.find('C') != std::string::npos);
   });
@@ -349,7 +349,7 @@ Opening open_mapfile(Words argv, const std::string& name) {
 }
 
 // Every -exec, -execdir, -ok and -okdir up to `;` or `+`.
-Opening open_find(Words argv) {
+Opening open_find(Argv argv) {
   Opening opening;
   for (std::size_t i = 1; i < argv.size(); ++i) {
     const std::string& text = argv[i].text;
@@ -366,7 +366,7 @@ Opening open_find(Words argv) {
 }
 
 // flock [options] FILE COMMAND... | flock [options] FILE -c TEXT; it makes the file.
-Opening open_flock(Words argv) {
+Opening open_flock(Argv argv) {
   const Front front = read_front(kFlock, argv);
   const std::size_t text = front.end + 2;
   if (front.known && front.doubt.empty() && text < argv.size() && !moves_others(argv[front.end]) &&
@@ -376,7 +376,7 @@ Opening open_flock(Words argv) {
 }
 
 // alias NAME=TEXT...: the text is what NAME will mean.
-Opening open_alias(Words argv) {
+Opening open_alias(Argv argv) {
   Opening opening;
   for (const Word& word : argv.subspan(1)) {
     const std::size_t equals = word.text.find('=');
@@ -389,7 +389,7 @@ Opening open_alias(Words argv) {
 }
 
 // watch [options] TEXT... | watch -x COMMAND...
-Opening open_watch(Words argv) {
+Opening open_watch(Argv argv) {
   const Front front = read_front(kWatch, argv);
   const bool runs =
       std::ranges::any_of(front.options, [](const Option& option) { return option.name == "x" || option.name == "exec"; });
@@ -411,7 +411,7 @@ bool renames_commands(const Part& part) noexcept {
 
 Opening open_by_name(const Part& part) {
   const std::string name(program_name(part));
-  const Words argv = part.argv;
+  const Argv argv = part.argv;
   if (name.empty()) return {};
   if (is_shell(name)) return open_shell(part, name);
   if (name == "eval") return open_joined(argv.subspan(argv.size() > 1 && argv[1].text == "--" ? 2 : 1), "eval");
@@ -446,7 +446,7 @@ bool is_reserved(std::string_view word) noexcept {
 
 bool reads_script_from_stdin(const Part& part) noexcept {
   const std::string_view name = program_name(part);
-  const Words argv = part.argv;
+  const Argv argv = part.argv;
   if (name == "." || name == "source") return std::ranges::any_of(argv, [](const Word& word) { return is_stdin(word.text); });
   if (!is_shell(name)) return false;
   const ShellCall call = shell_call(argv);
