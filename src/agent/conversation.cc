@@ -26,7 +26,7 @@ namespace {
 
 using agent::Json;
 
-constexpr off_t kMostBytes = off_t{256} << 20;
+constexpr off_t kMostBytesKept = off_t{256} << 20;
 
 Json to_json(const ChatMessage& message) {
   static const std::map<ChatRole, const char*> kNames{
@@ -97,7 +97,7 @@ Result<std::string> read_whole(const std::string& path) {
     return failed(Code::kPermissionDenied)
         .reason("somebody else may write it, and what it says counts as your words")
         .next("chmod go-w, chown");
-  if (about.st_size > kMostBytes) return failed(Code::kResourceExhausted).reason("it is larger than 256 MiB");
+  if (about.st_size > kMostBytesKept) return failed(Code::kResourceExhausted).reason("it is larger than 256 MiB");
   std::string text(static_cast<std::size_t>(about.st_size), '\0');
   std::size_t have = 0;
   while (have < text.size()) {

@@ -30,7 +30,7 @@ namespace {
 
 using agent::Skill;
 
-constexpr std::size_t kMostSkills = 100, kMostBytes = 256U << 10;
+constexpr std::size_t kMostSkills = 100, kMostSkillBytes = 256U << 10;
 
 // What it says counts as the user's words, so nobody else may be able to write it.
 Result<std::string> read_own(const std::string& path, const std::string& workspace) {
@@ -46,9 +46,9 @@ Result<std::string> read_own(const std::string& path, const std::string& workspa
   const ssize_t size = ::readlink(format("/proc/self/fd/{}", file.get()).c_str(), real, sizeof real);
   if (!workspace.empty() && (size <= 0 || std::string_view(real, static_cast<std::size_t>(size)).starts_with(workspace + "/")))
     return failed().reason("it lies in the workspace, where a command may have written it");
-  std::string text(kMostBytes + 1, '\0');
+  std::string text(kMostSkillBytes + 1, '\0');
   const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
-  if (got < 0 || static_cast<std::size_t>(got) > kMostBytes) return failed().reason("it is larger than 256 KiB");
+  if (got < 0 || static_cast<std::size_t>(got) > kMostSkillBytes) return failed().reason("it is larger than 256 KiB");
   text.resize(static_cast<std::size_t>(got));
   return text;
 }

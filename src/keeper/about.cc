@@ -12,17 +12,17 @@
 namespace belljar::keeper {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json or_null(const std::optional<std::int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
+OrderedJson ordered_or_null(const std::optional<std::int64_t>& value) { return value ? OrderedJson(*value) : OrderedJson(nullptr); }
 
-std::optional<std::int64_t> number(const Json& object, const char* key) {
+std::optional<std::int64_t> number(const OrderedJson& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number_integer()) return {};
   return found->get<std::int64_t>();
 }
 
-std::string text(const Json& object, const char* key) {
+std::string text(const OrderedJson& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
@@ -31,23 +31,23 @@ std::string text(const Json& object, const char* key) {
 
 // A workspace's path may be any bytes; it is shown, and never opened from here.
 std::string to_json(const About& about) {
-  const Json object = {{"id", about.id},
-                       {"name", about.name},
-                       {"workspace", runtime::to_utf8(about.workspace).text},
-                       {"policy", runtime::to_utf8(about.policy).text},
-                       {"backend", about.backend},
-                       {"created_ms", about.created_ms},
-                       {"expires_ms", or_null(about.expires_ms)},
-                       {"idle_timeout_ms", or_null(about.idle_timeout_ms)},
-                       {"output_bytes", or_null(about.output_bytes)},
-                       {"output_action", about.output_kills ? "kill" : "drain"},
-                       {"ended_ms", or_null(about.ended_ms)},
-                       {"ended", runtime::to_utf8(about.ended).text}};
+  const OrderedJson object = {{"id", about.id},
+                              {"name", about.name},
+                              {"workspace", runtime::to_utf8(about.workspace).text},
+                              {"policy", runtime::to_utf8(about.policy).text},
+                              {"backend", about.backend},
+                              {"created_ms", about.created_ms},
+                              {"expires_ms", ordered_or_null(about.expires_ms)},
+                              {"idle_timeout_ms", ordered_or_null(about.idle_timeout_ms)},
+                              {"output_bytes", ordered_or_null(about.output_bytes)},
+                              {"output_action", about.output_kills ? "kill" : "drain"},
+                              {"ended_ms", ordered_or_null(about.ended_ms)},
+                              {"ended", runtime::to_utf8(about.ended).text}};
   return object.dump() + "\n";
 }
 
 Result<About> parse_about(const std::string& json) {
-  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const OrderedJson object = OrderedJson::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return Error(Code::kDataLoss, "the description of a sandbox is damaged");
   About about;
   about.id = text(object, "id");

@@ -80,7 +80,7 @@ void tell_timeout(EnforcementReport& report, std::optional<std::chrono::millisec
   if (limits.max_timeout) timeout = std::min(timeout.value_or(*limits.max_timeout), *limits.max_timeout);
   for (EnforcementClause& clause : report) {
     if (clause.clause != "limits.timeout") continue;
-    clause.asked = timeout ? format("{} for this command", to_string(*timeout)) : "none for this command";
+    clause.asked = timeout ? format("{} for this command", belljar::to_string(*timeout)) : "none for this command";
     if (!timeout) clause.mechanism = "none";
   }
 }

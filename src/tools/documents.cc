@@ -151,13 +151,13 @@ Result<Answer> write_002(Call& call) {
 }
 
 constexpr Parameter kCommand[] = {{"command", kText, kRequired, "The shell command to execute"}};
-constexpr Parameter kPath[] = {{"path", kText, kRequired, "The path to the file to read"}};
+constexpr Parameter kPathToRead[] = {{"path", kText, kRequired, "The path to the file to read"}};
 constexpr Parameter kAnyPath[] = {{"path", kText, kRequired, "The path"}};
-constexpr Parameter kWrite[] = {{"path", kText, kRequired, "The path to the file to write"},
-                                {"content", kText, kRequired, "The content to write to the file"}};
-constexpr Parameter kReplace[] = {{"path", kText, kRequired, "The path to the file"},
-                                  {"old", kText, kRequired, "The text to replace, which must be there once"},
-                                  {"new", kText, kRequired, "What is to be there instead"}};
+constexpr Parameter kPathToWrite[] = {{"path", kText, kRequired, "The path to the file to write"},
+                                      {"content", kText, kRequired, "The content to write to the file"}};
+constexpr Parameter kPathToReplace[] = {{"path", kText, kRequired, "The path to the file"},
+                                        {"old", kText, kRequired, "The text to replace, which must be there once"},
+                                        {"new", kText, kRequired, "What is to be there instead"}};
 
 constexpr std::string_view kRun =
     "Execute a shell command and return its output. Use this for system operations, running scripts, or interacting with the "
@@ -168,20 +168,20 @@ constexpr std::string_view kWrites =
 
 constexpr Tool k000[] = {
     {"bash", "Run a command", kRun, ToolKind::kExecute, kCommand, {}, bash_000},
-    {"read_file", "Read a file", kReads, ToolKind::kRead, kPath, {}, read_000},
-    {"write_file", "Write a file", kWrites, ToolKind::kWrite, kWrite, {}, write_file},
+    {"read_file", "Read a file", kReads, ToolKind::kRead, kPathToRead, {}, read_000},
+    {"write_file", "Write a file", kWrites, ToolKind::kWrite, kPathToWrite, {}, write_file},
     {"str_replace",
      "Replace text in a file",
      "Replaces a text that is in a file exactly once.",
      ToolKind::kWrite,
-     kReplace,
+     kPathToReplace,
      {},
      str_replace},
 };
 constexpr Tool k001[] = {
     {"runCommand", "Run a command", kRun, ToolKind::kExecute, kCommand, {}, run_001, nullptr, blocked_001},
-    {"readFile", "Read a file", kReads, ToolKind::kRead, kPath, {}, read_001},
-    {"writeFile", "Write a file", kWrites, ToolKind::kWrite, kWrite, {}, write_001},
+    {"readFile", "Read a file", kReads, ToolKind::kRead, kPathToRead, {}, read_001},
+    {"writeFile", "Write a file", kWrites, ToolKind::kWrite, kPathToWrite, {}, write_001},
     {"deleteFile", "Delete a file", "Delete the file at the specified path.", ToolKind::kWrite, kAnyPath, {}, delete_001},
     {"listFiles",
      "List a directory",
@@ -193,8 +193,8 @@ constexpr Tool k001[] = {
 };
 constexpr Tool k002[] = {
     {"run_bash", "Run a command", kRun, ToolKind::kExecute, kCommand, {}, run_002, nullptr, blocked_002},
-    {"read_file", "Read a file", kReads, ToolKind::kRead, kPath, {}, read_002},
-    {"write_file", "Write a file", kWrites, ToolKind::kWrite, kWrite, {}, write_002},
+    {"read_file", "Read a file", kReads, ToolKind::kRead, kPathToRead, {}, read_002},
+    {"write_file", "Write a file", kWrites, ToolKind::kWrite, kPathToWrite, {}, write_002},
 };
 
 }  // namespace

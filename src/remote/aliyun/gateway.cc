@@ -33,10 +33,8 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 // Its clients give up on an answer after 30 s.
-constexpr milliseconds kLongest = 25s;
-constexpr std::size_t kPiece = std::size_t{48} << 10;
-constexpr std::size_t kMostAnswer = 64U << 20;
-constexpr char kWhat[] = "cannot run a command by the gateway";
+constexpr milliseconds kLongestByGateway = 25s;
+constexpr char kWhatByGateway[] = "cannot run a command by the gateway";
 constexpr char kId[] = "gateway";
 
 class GatewayMachine final : public shell::Machine {
@@ -45,14 +43,14 @@ class GatewayMachine final : public shell::Machine {
       : tools_(std::move(tools)), patience_(patience) {}
   const std::string& id() const noexcept override { return id_; }
   Result<shell::Said> run(const std::string& script, milliseconds patience, int cancel_fd) const override {
-    return run_by_shell(*tools_, script, kLongest, patience, cancel_fd);
+    return run_by_shell(*tools_, script, kLongestByGateway, patience, cancel_fd);
   }
   Result<void> health() const override {
     if (const auto there = tools_->find_shell(patience_); !there)
       return Error(Code::kUnavailable, "the gateway takes no commands").reason(there.error().reason());
     return {};
   }
-  Limits limits() const noexcept override { return {.longest = kLongest, .script = kPiece, .output = kPiece}; }
+  Limits limits() const noexcept override { return {.longest = kLongestByGateway, .script = kPiece, .output = kPiece}; }
 
  private:
   std::shared_ptr<const GatewayTools> tools_;
@@ -75,20 +73,21 @@ Result<Json> parse_rpc(long status, const std::string& body, const GatewayAddres
                       : status == 403 ? Code::kPermissionDenied
                       : status == 429 ? Code::kResourceExhausted
                                       : Code::kUnavailable;
-    return Error(code, kWhat)
+    return Error(code, kWhatByGateway)
         .reason(format("http error: {} - {}", status, said(body)))
         .next(status == 401 || status == 403 ? "check the access key" : "try again");
   }
   const Json reply = Json::parse(body, nullptr, false);
   if (!reply.is_object())
-    return Error(Code::kDataLoss, kWhat).reason("its answer is no JSON object").next("check ALIYUN_MCP_ENDPOINT");
+    return Error(Code::kDataLoss, kWhatByGateway).reason("its answer is no JSON object").next("check ALIYUN_MCP_ENDPOINT");
   if (const auto error = reply.find("error"); error != reply.end() && error->is_object()) {
     const auto code = error->find("code");
     const long number = code != error->end() && code->is_number_integer() ? code->get<long>() : 0;
-    return Error(Code::kUnavailable, kWhat).reason(format("mcp error: {} (code: {})", said(text_in(*error, "message")), number));
+    return Error(Code::kUnavailable, kWhatByGateway)
+        .reason(format("mcp error: {} (code: {})", said(text_in(*error, "message")), number));
   }
   const auto result = reply.find("result");
-  if (result == reply.end()) return Error(Code::kDataLoss, kWhat).reason("its answer has neither `result` nor `error`");
+  if (result == reply.end()) return Error(Code::kDataLoss, kWhatByGateway).reason("its answer has neither `result` nor `error`");
   return *result;
 }
 
@@ -109,7 +108,7 @@ Result<Json> GatewayTools::ask(const char* method, Json params, milliseconds pat
   if (!address_.token.empty()) request.headers.push_back("X-Security-Token: " + address_.token);
   const auto reply = http_.ask(std::move(request), cancel_fd);
   if (!reply)
-    return Error(code_unheard(reply.error()), kWhat)
+    return Error(code_unheard(reply.error()), kWhatByGateway)
         .reason(reply.error().reason())
         .next("check the network and ALIYUN_MCP_ENDPOINT");
   return parse_rpc(reply->status, reply->body, address_);

@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kTries = 5;
-constexpr std::size_t kMostAnswer = 16U << 20;
+constexpr std::size_t kMostRpcAnswer = 16U << 20;
 
 const char* next_of(Code code) noexcept {
   switch (code) {
@@ -66,7 +66,7 @@ http::Request Rpc::request(std::string_view action, const Fields& fields) const 
   http::Request request{.method = "POST",
                         .url = address_.url + "/" + query_of(action, clock_(), random_hex(16)),
                         .body = form_of(fields),
-                        .most_reply = kMostAnswer};
+                        .most_reply = kMostRpcAnswer};
   request.headers = {"Content-Type: application/x-www-form-urlencoded", "x-acs-version: 2025-05-06",
                      format("x-acs-action: {}", action)};
   return request;

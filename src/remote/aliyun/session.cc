@@ -34,9 +34,6 @@ using std::chrono::milliseconds;
 // The service ends a command after 50 s, whatever it is asked.
 constexpr milliseconds kLongest = 45s;
 constexpr milliseconds kPolite = 5s;
-// What its own clients send and read at a time where an answer goes through the control plane.
-constexpr std::size_t kPiece = std::size_t{48} << 10;
-constexpr std::size_t kMostAnswer = 64U << 20;
 constexpr char kWhat[] = "cannot run a command in the sandbox";
 
 bool is_id(std::string_view text) noexcept { return !text.empty() && text.size() <= 200 && consists_of(text, "-_."); }

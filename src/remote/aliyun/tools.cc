@@ -17,7 +17,7 @@
 namespace belljar::remote::aliyun {
 namespace {
 
-Error nonsense(std::string reason) {
+Error nonsense_of_sandbox(std::string reason) {
   return Error(Code::kDataLoss, "the sandbox answered with nonsense").reason(std::move(reason));
 }
 
@@ -33,11 +33,11 @@ std::optional<int> exit_code_in(const Json& said, const char* name) {
 }  // namespace
 
 Result<Content> parse_content(const Json& data) {
-  if (!data.is_object()) return nonsense("what a tool said is no object");
+  if (!data.is_object()) return nonsense_of_sandbox("what a tool said is no object");
   Content content;
   if (const auto error = data.find("isError"); error != data.end() && error->is_boolean()) content.is_error = error->get<bool>();
   const auto items = data.find("content");
-  if (items == data.end() || !items->is_array()) return nonsense("a tool said nothing: `content` is missing");
+  if (items == data.end() || !items->is_array()) return nonsense_of_sandbox("a tool said nothing: `content` is missing");
   if (items->empty()) return content;
   const Json& first = items->front();
   if (first.is_string()) {
@@ -53,12 +53,12 @@ Result<Content> parse_content(const Json& data) {
 
 Result<Content> parse_direct(const std::string& body) {
   const Json reply = Json::parse(body, nullptr, false);
-  if (!reply.is_object()) return nonsense("its answer is no JSON object");
+  if (!reply.is_object()) return nonsense_of_sandbox("its answer is no JSON object");
   const auto data = reply.find("data");
-  if (data == reply.end()) return nonsense("`data` is missing in its answer");
+  if (data == reply.end()) return nonsense_of_sandbox("`data` is missing in its answer");
   const Json inner = unwrapped(*data);
   const auto result = inner.is_object() ? inner.find("result") : inner.end();
-  if (!inner.is_object() || result == inner.end()) return nonsense("`result` is missing in its answer");
+  if (!inner.is_object() || result == inner.end()) return nonsense_of_sandbox("`result` is missing in its answer");
   return parse_content(*result);
 }
 
@@ -72,7 +72,7 @@ Result<shell::Said> parse_said(const Content& content) {
     if (code && !(content.is_error && *code == 0))
       return shell::Said{.exit_code = *code, .out = text_in(said, "stdout"), .err = text_in(said, "stderr")};
   }
-  if (!content.is_error) return nonsense("its shell did not say how the command ended");
+  if (!content.is_error) return nonsense_of_sandbox("its shell did not say how the command ended");
   const bool late = content.text.find("timed out") != std::string::npos || content.text.find("timeout") != std::string::npos;
   return Error(late ? Code::kDeadlineExceeded : Code::kUnavailable, "the sandbox did not run the command")
       .reason("its shell says: " + shown(content.text, {}));

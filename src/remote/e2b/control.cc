@@ -33,7 +33,7 @@ using namespace std::chrono_literals;
 
 constexpr int kTries = 4;
 constexpr char kTag[] = "belljar";  // in the metadata of what we made
-constexpr std::size_t kMostAnswer = 4U << 20;
+constexpr std::size_t kMostControlAnswer = 4U << 20;
 
 // Empty: what is there could lead anywhere, in a path.
 std::string id_in(const http::Reply& reply) {
@@ -122,7 +122,7 @@ Result<http::Reply> Control::ask(const char* method, const std::string& path, co
   const bool creates = times == Times::kOnce;
   for (int turn = 1;; ++turn) {
     http::Request request{
-        .method = method, .url = address_.api_url + path, .body = body, .deadline = deadline, .most_reply = kMostAnswer};
+        .method = method, .url = address_.api_url + path, .body = body, .deadline = deadline, .most_reply = kMostControlAnswer};
     request.only_once = creates;
     request.headers = address_.headers;
     request.headers.emplace_back("Content-Type: application/json");

@@ -72,7 +72,7 @@ Error no_input(std::string reason) {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-Result<void> check_text(const Command& command) {
+Result<void> check_command_text(const Command& command) {
   const auto wrong = [](std::string_view text) { return runtime::to_utf8(text).replaced > 0; };
   const bool bad = std::ranges::any_of(command.argv, wrong) ||
                    std::ranges::any_of(command.env, [&](const auto& entry) { return wrong(entry.first) || wrong(entry.second); });
@@ -99,7 +99,7 @@ Run::~Run() {
 }
 
 Result<std::shared_ptr<Run>> Run::start(std::shared_ptr<Core> core, RunRequest request) {
-  BELLJAR_CHECK(check_text(request.command));
+  BELLJAR_CHECK(check_command_text(request.command));
   std::shared_ptr<Run> run(new Run(std::move(core), std::move(request)));
   if (!run->wishes_.valid() || !run->done_.valid() || !run->past_.valid())
     return Error(Code::kResourceExhausted, "cannot start the command").sys(errno, "eventfd or timerfd").next("run fewer at once");

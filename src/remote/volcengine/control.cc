@@ -31,11 +31,11 @@ namespace {
 using Json = nlohmann::json;
 using Milliseconds = std::chrono::milliseconds;
 
-constexpr int kTries = 4;
+constexpr int kCallTries = 4;
 constexpr std::size_t kMostAnswer = 4U << 20;
 constexpr char kUnit[] = "second";
 
-std::int64_t seconds_of(Milliseconds time) { return std::chrono::ceil<std::chrono::seconds>(time).count(); }
+std::int64_t whole_seconds_of(Milliseconds time) { return std::chrono::ceil<std::chrono::seconds>(time).count(); }
 
 std::pair<const char*, const char*> service_of(std::string_view action) noexcept {
   return action == "ListRoutes" ? std::pair{"apig", "2022-11-12"} : std::pair{"vefaas", "2024-06-06"};
@@ -79,7 +79,7 @@ Result<Json> Control::call(const char* action, const Json& body, const std::stri
     const auto refusal = find_refusal(*reply);
     const bool again =
         refusal && (asked_too_often(reply->status, refusal->code) || (times == Times::kMany && reply->status >= 500));
-    if (!again || turn == kTries || !BELLJAR_TRY(wait_before_retry(turn, *reply, deadline, cancel.fd())))
+    if (!again || turn == kCallTries || !BELLJAR_TRY(wait_before_retry(turn, *reply, deadline, cancel.fd())))
       return parse_reply(*reply, what, address_.secrets());
   }
 }
@@ -97,7 +97,7 @@ Result<std::string> Control::create(const Wanted& wanted) const {
   metadata["made_by"] = "belljar";
   metadata["session"] = wanted.session;
   Json body = {{"FunctionId", address_.function_id},
-               {"Timeout", seconds_of(wanted.lifetime)},
+               {"Timeout", whole_seconds_of(wanted.lifetime)},
                {"TimeoutUnit", kUnit},
                {"Metadata", metadata}};
   if (wanted.cpu_milli) body["CpuMilli"] = *wanted.cpu_milli;
@@ -178,12 +178,12 @@ Result<void> Control::pause(const std::string& id) const {
 }
 
 Result<void> Control::resume(const std::string& id, Milliseconds lifetime) const {
-  return call_on("ResumeSandbox", id, {{"Timeout", seconds_of(lifetime)}, {"TimeoutUnit", kUnit}}, "resume").map([](const Json&) {
-  });
+  return call_on("ResumeSandbox", id, {{"Timeout", whole_seconds_of(lifetime)}, {"TimeoutUnit", kUnit}}, "resume")
+      .map([](const Json&) {});
 }
 
 Result<void> Control::set_timeout(const std::string& id, Milliseconds lifetime) const {
-  return call_on("SetSandboxTimeout", id, {{"Timeout", seconds_of(lifetime)}, {"TimeoutUnit", kUnit}}, "set the time of")
+  return call_on("SetSandboxTimeout", id, {{"Timeout", whole_seconds_of(lifetime)}, {"TimeoutUnit", kUnit}}, "set the time of")
       .map([](const Json&) {});
 }
 
