@@ -1,9 +1,7 @@
 // belljar caches [--json] | rm [--workspace DIR | --gone | --all]
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -27,15 +25,10 @@ namespace {
 
 using runtime::KeptPoolInfo;
 
-struct Given {
+struct GivenCaches {
   bool json = false, gone = false, all = false;
   std::vector<std::string> workspace;
 };
-
-int print(const std::string& text) {
-  const bool fine = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  return fine ? 0 : print_error(Error(Code::kUnavailable, "cannot write to stdout").sys(errno, "write"));
-}
 
 std::string json_of(const KeptPoolInfo& pool) {
   std::string caches;
@@ -53,16 +46,16 @@ std::string line_of(const KeptPoolInfo& pool) {
   return format("{:>9}  {:<6}  {}  {}\n", size_of(pool), state, rfc3339(pool.last_used), escaped(pool.workspace));
 }
 
-int list(const Given& given) {
+int list(const GivenCaches& given) {
   const auto pools = runtime::list_kept_caches(default_state_dir());
   if (!pools) return print_error(pools.error());
   std::string text;
   for (const KeptPoolInfo& pool : *pools) text += given.json ? json_of(pool) : line_of(pool);
   if (text.empty() && !given.json) print_note("no caches are kept (filesystem.caches = \"workspace\" keeps them)");
-  return print(text);
+  return print_result(text);
 }
 
-Result<void> remove(const Given& given) {
+Result<void> remove(const GivenCaches& given) {
   if (static_cast<int>(!given.workspace.empty()) + static_cast<int>(given.gone) + static_cast<int>(given.all) > 1)
     return Error(Code::kInvalidArgument, "cannot remove caches")
         .reason("--workspace, --gone and --all exclude each other")
@@ -93,7 +86,7 @@ Result<void> remove(const Given& given) {
 void add_caches(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("caches", "Show or remove the caches kept for workspaces (filesystem.caches = \"workspace\")");
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<GivenCaches>();
   command->add_flag("--json", given->json, "One JSON object a line");
   CLI::App* rm = command->add_subcommand("rm", "Remove those of a workspace");
   repeatable(rm->add_option("--workspace", given->workspace, "The workspace (default: the current directory)"))->type_name("DIR");

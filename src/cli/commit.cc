@@ -22,7 +22,7 @@
 namespace belljar::cli {
 namespace {
 
-struct Given {
+struct GivenCommit {
   TxnFlags flags;
   std::vector<std::string> paths;
   bool all = false, interactive = false;
@@ -130,7 +130,7 @@ void tell(const txn::CommitResult& result) {
   else print_note("nothing was committed; `belljar commit PATH...` commits a part, `belljar diff --patch` shows what there is");
 }
 
-Result<int> commit(const Given& given) {
+Result<int> commit(const GivenCommit& given) {
   const txn::Place place = BELLJAR_TRY(find_place(given.flags));
   PolicyFlags flags;
   flags.workspace = given.flags.workspace;
@@ -160,7 +160,7 @@ Result<int> commit(const Given& given) {
 
 void add_commit(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("commit", "Apply a transaction, or the named part of it, to the workspace");
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<GivenCommit>();
   add_txn_options(*command, given->flags);
   auto* paths = command->add_option("paths", given->paths, "Only these files and directories; the rest stays in the transaction");
   auto* all = command->add_flag("--all", given->all, "Everything, which ends the transaction (the default)")->excludes(paths);

@@ -16,7 +16,7 @@
 namespace belljar::cli {
 namespace {
 
-struct Given {
+struct GivenDiff {
   TxnFlags flags;
   bool stat = false, json = false, patch = false;
 };
@@ -37,7 +37,7 @@ std::string summary(const std::vector<txn::Change>& changes) {
   return format("{} added, {} modified, {} deleted, {} renamed, {:+} bytes\n", counts[0], counts[1], counts[2], counts[3], growth);
 }
 
-Result<void> show(const Given& given) {
+Result<void> show(const GivenDiff& given) {
   const txn::Place place = BELLJAR_TRY(find_place(given.flags));
   if (given.patch) {
     const txn::Patch patch = BELLJAR_TRY(txn::patch(place));
@@ -58,7 +58,7 @@ Result<void> show(const Given& given) {
 
 void add_diff(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("diff", "What a transaction would change in the workspace");
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<GivenDiff>();
   add_txn_options(*command, given->flags);
   auto* stat = command->add_flag("--stat", given->stat, "With sizes, and a line of totals");
   auto* json = command->add_flag("--json", given->json, "One JSON object a line")->excludes(stat);

@@ -43,11 +43,6 @@ struct ModeReport {
   EnforcementReport report;
 };
 
-std::string own_path() {
-  const std::string path = own_program();
-  return path.empty() ? "/usr/bin/belljar" : path;
-}
-
 // What every limit would be held with here: asked for at once, with values that cost nothing.
 Limits all_limits() {
   Limits limits;
@@ -179,13 +174,13 @@ void print_json(const Findings& findings) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-struct Given {
+struct GivenDoctor {
   PolicyFlags flags;
   bool json = false;
 };
 
 // 0: the native backend starts here in its default mode. 125: it does not.
-int doctor(const Given& given) {
+int doctor(const GivenDoctor& given) {
   const auto findings = examine(given.flags);
   if (!findings) return print_error(findings.error());
   if (given.json) print_json(*findings);
@@ -198,7 +193,7 @@ int doctor(const Given& given) {
 
 void add_doctor(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("doctor", "What this machine can enforce, and what to do about the rest");
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<GivenDoctor>();
   command->add_flag("--json", given->json, "As one JSON object");
   command->preparse_callback([given, command](std::size_t) {
     add_policy_options(*command, given->flags);

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -20,7 +21,7 @@
 namespace belljar::cli {
 namespace {
 
-void write_all(std::string_view text) {
+void write_to_stderr(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
@@ -94,11 +95,16 @@ std::string error_text(const Error& error) {
 }
 
 int print_error(const Error& error) {
-  write_all(error_text(error));
+  write_to_stderr(error_text(error));
   return error.exit_code();
 }
 
-void print_note(std::string_view text) { write_all(format("belljar: {}\n", text)); }
+int print_result(const std::string& text) {
+  const bool fine = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return fine ? 0 : print_error(Error(Code::kUnavailable, "cannot write to stdout").sys(errno, "write"));
+}
+
+void print_note(std::string_view text) { write_to_stderr(format("belljar: {}\n", text)); }
 
 Error usage_error(const CLI::App& app, const CLI::ParseError& refused) {
   const CLI::App& here = chosen(app);

@@ -18,6 +18,8 @@ namespace belljar::cli {
 std::string error_text(const Error& error);
 // Prints them to stderr in one write and returns the exit code of the error.
 int print_error(const Error& error);
+// To stdout, at once. 0, or the exit code of the error that it printed.
+int print_result(const std::string& text);
 // "belljar: text", one line on stderr.
 void print_note(std::string_view text);
 

@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -30,15 +29,10 @@
 namespace belljar::cli {
 namespace {
 
-struct Given {
+struct GivenExplain {
   std::string id = "last";
   bool json = false, list = false, model = false;
 };
-
-int print(const std::string& text) {
-  const bool fine = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  return fine ? 0 : print_error(Error(Code::kUnavailable, "cannot write to stdout").sys(errno, "write"));
-}
 
 std::string acts(std::uint64_t count) { return format("{} act{}", count, count == 1 ? "" : "s"); }
 
@@ -143,7 +137,7 @@ bool modes_allow(const std::string& path, std::string_view operation) {
   return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0 || errno != EACCES;
 }
 
-int explain(const Given& given) {
+int explain(const GivenExplain& given) {
   const std::string home = own_variable("HOME");
   const policy::PermitContext context{home, own_variable("XDG_RUNTIME_DIR"), modes_allow};
   const runtime::ViolationStore store(default_state_dir());
@@ -155,16 +149,16 @@ int explain(const Given& given) {
       const auto run = store.load(id);
       text += run ? heading(*run) : format("run {}: cannot be read\n", id);
     }
-    return print(text);
+    return print_result(text);
   }
   const auto run = store.load(given.id);
   if (!run) return print_error(run.error());
-  if (given.json) return print(json_with_permits(*run, context));
-  if (given.model) return print(to_model_text(run->result));
+  if (given.json) return print_result(json_with_permits(*run, context));
+  if (given.model) return print_result(to_model_text(run->result));
   std::string text = heading(*run);
   std::size_t number = 0;
   for (const Violation& violation : merge_alike(run->result.violations)) text += in_words(++number, violation, context);
-  return print(text + counted_only(run->result));
+  return print_result(text + counted_only(run->result));
 }
 
 }  // namespace
@@ -172,7 +166,7 @@ int explain(const Given& given) {
 void add_explain(CLI::App& app, int& exit_code) {
   CLI::App* sub =
       app.add_subcommand("explain", "What a run was refused, by which rule, and what would permit it: explain [ID | last]");
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<GivenExplain>();
   sub->add_option("ID", given->id, "The run: the id that --json and --report tell, a start or end of it, or last (the default)");
   CLI::Option* const json = sub->add_flag("--json", given->json, "As one JSON object");
   CLI::Option* const model = sub->add_flag("--model", given->model, "As the block of text that a model is given")->excludes(json);

@@ -12,12 +12,12 @@
 namespace belljar::cli {
 namespace {
 
-struct Given {
+struct GivenFork {
   TxnFlags flags;
   std::string name;
 };
 
-Result<void> begin_fork(const Given& given) {
+Result<void> begin_fork(const GivenFork& given) {
   const txn::Place place = BELLJAR_TRY(find_place(given.flags));
   return txn::make_fork(place, given.name);
 }
@@ -26,7 +26,7 @@ Result<void> begin_fork(const Given& given) {
 
 void add_fork(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("fork", "Begin another transaction that goes on from the state of this one");
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<GivenFork>();
   add_txn_options(*command, given->flags);
   command->add_option("name", given->name, "Its name")->required()->type_name("NAME");
   command->callback([given, &exit_code] {

@@ -29,14 +29,14 @@
 namespace belljar::cli {
 namespace {
 
-struct Given {
+struct GivenLearn {
   PolicyFlags flags;
   std::string output;
   std::vector<std::string> program;
 };
 
 // Where the policy goes. Without --output it is our stdout, and the command's stdout is our stderr.
-Result<UniqueFd> open_output(const std::string& path, const LoadedPolicy& loaded) {
+Result<UniqueFd> open_learned(const std::string& path, const LoadedPolicy& loaded) {
   if (!path.empty()) return create_output(path, "the policy", "--output", loaded);
   UniqueFd own(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
   if (!own.valid() || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
@@ -79,14 +79,14 @@ Result<void> tell_difference(const std::string& toml, const LoadedPolicy& loaded
   return {};
 }
 
-Result<int> learn_it(const Given& given) {
+Result<int> learn_it(const GivenLearn& given) {
   if (given.program.empty() || given.program[0].empty())
     return Error(Code::kInvalidArgument, "there is no command to learn from").next("belljar learn -- PROGRAM ARGUMENTS");
   const Command command{.argv = given.program};
   const LoadedPolicy loaded = BELLJAR_TRY(load_policy(given.flags));
   BELLJAR_CHECK(become_tls_program(loaded.effective.policy));
   for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
-  const UniqueFd output = BELLJAR_TRY(open_output(given.output, loaded));
+  const UniqueFd output = BELLJAR_TRY(open_learned(given.output, loaded));
   const policy::MergeContext& context = loaded.context;
   const backend::RealHost host;
   const auto backend = BELLJAR_TRY(backend::find_backend(loaded.effective.policy.backend, host));
@@ -131,7 +131,7 @@ Result<int> learn_it(const Given& given) {
 void add_learn(CLI::App& app, std::vector<std::string> program, int& exit_code) {
   CLI::App* learn =
       app.add_subcommand("learn", "Run a program, see what it uses, write the smallest policy for it: learn -- PROGRAM ARG...");
-  auto given = std::make_shared<Given>();
+  auto given = std::make_shared<GivenLearn>();
   given->program = std::move(program);
   learn->preparse_callback([given, learn](std::size_t) {
     add_policy_options(*learn, given->flags);

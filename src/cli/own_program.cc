@@ -18,6 +18,11 @@ std::string own_program() {
   return {path, size > 0 ? static_cast<std::size_t>(size) : 0};
 }
 
+std::string own_path() {
+  const std::string path = own_program();
+  return path.empty() ? "/usr/bin/belljar" : path;
+}
+
 void become(const std::string& file) {
   // CLI11 has the words in pieces by now.
   std::string words;

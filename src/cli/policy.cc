@@ -2,8 +2,6 @@
 #include "belljar/policy.h"
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,7 +26,7 @@ namespace belljar::cli {
 namespace {
 
 // What the sub-commands were given; lives as long as their callbacks.
-struct Given {
+struct GivenPolicy {
   PolicyFlags flags;
   bool json = false;
   std::string path;
@@ -36,36 +34,31 @@ struct Given {
   std::vector<std::string> files;
 };
 
-int print(const std::string& text) {
-  const bool fine = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  return fine ? 0 : print_error(Error(Code::kUnavailable, "cannot write to stdout").sys(errno, "write"));
-}
-
-int show(const Given& given) {
+int show_policy(const GivenPolicy& given) {
   auto loaded = load_policy(given.flags);
   if (!loaded) return print_error(loaded.error());
-  return print(given.json ? policy::to_json_text(loaded->effective) : policy::to_toml_text(loaded->effective));
+  return print_result(given.json ? policy::to_json_text(loaded->effective) : policy::to_toml_text(loaded->effective));
 }
 
-int explain_host(const Given& given, const LoadedPolicy& loaded) {
+int explain_host(const GivenPolicy& given, const LoadedPolicy& loaded) {
   const auto answer = policy::explain_host(loaded.effective, given.host);
   if (!answer) return print_error(answer.error());
-  return print(given.json ? policy::to_json_text(*answer) : policy::to_text(*answer));
+  return print_result(given.json ? policy::to_json_text(*answer) : policy::to_text(*answer));
 }
 
-int explain(const Given& given) {
+int explain_policy(const GivenPolicy& given) {
   auto loaded = load_policy(given.flags);
   if (!loaded) return print_error(loaded.error());
   for (const std::string& warning : loaded->effective.warnings) print_note("warning: " + warning);
   if (!given.host.empty()) return explain_host(given, *loaded);
   if (given.path.empty())
-    return print(given.json ? policy::explain_json(loaded->effective) : policy::explain_text(loaded->effective));
+    return print_result(given.json ? policy::explain_json(loaded->effective) : policy::explain_text(loaded->effective));
   const backend::RealHost host;
   auto answer = policy::explain_path(loaded->effective, loaded->context, given.path, [&](const std::string& path) {
     return host.canonical(path).value_or(backend::where_made(host, path));
   });
   if (!answer) return print_error(answer.error());
-  return print(given.json ? policy::to_json_text(*answer) : policy::to_text(*answer));
+  return print_result(given.json ? policy::to_json_text(*answer) : policy::to_text(*answer));
 }
 
 // Each file alone on top of the defaults: what it says must parse and not contradict itself.
@@ -83,7 +76,7 @@ Result<policy::Effective> check_file(const std::string& file) {
   return policy::merge(layers, {.workspace = "/workspace", .home = "/home/user"});
 }
 
-int check(const Given& given) {
+int check(const GivenPolicy& given) {
   int result = 0;
   for (const std::string& file : given.files) {
     auto checked = check_file(file);
@@ -92,7 +85,7 @@ int check(const Given& given) {
       continue;
     }
     for (const std::string& warning : checked->warnings) print_note("warning: " + warning);
-    print(format("{}: ok\n", escaped(file)));
+    print_result(format("{}: ok\n", escaped(file)));
   }
   return result;
 }
@@ -102,8 +95,8 @@ int check(const Given& given) {
 void add_policy(CLI::App& app, int& exit_code) {
   CLI::App* group = app.add_subcommand("policy", "Show, explain and check policies");
   group->require_subcommand(1);
-  const auto given = std::make_shared<Given>();
-  const auto command = [&](const char* name, const char* doc, int (*act)(const Given&)) {
+  const auto given = std::make_shared<GivenPolicy>();
+  const auto command = [&](const char* name, const char* doc, int (*act)(const GivenPolicy&)) {
     CLI::App* sub = group->add_subcommand(name, doc);
     sub->callback([given, act, &exit_code] { exit_code = act(*given); });
     return sub;
@@ -116,8 +109,8 @@ void add_policy(CLI::App& app, int& exit_code) {
       add_cwd_option(*sub, given->flags);
     }
   });
-  command("show", "The effective policy as TOML", show)->add_flag("--json", given->json, "As one JSON object");
-  CLI::App* explaining = command("explain", "Each effective value and the line it came from", explain);
+  command("show", "The effective policy as TOML", show_policy)->add_flag("--json", given->json, "As one JSON object");
+  CLI::App* explaining = command("explain", "Each effective value and the line it came from", explain_policy);
   explaining->add_flag("--json", given->json, "As one JSON object");
   CLI::Option* const path =
       not_empty(explaining->add_option("--path", given->path, "What one path allows, and the rule that decides"))
@@ -129,7 +122,7 @@ void add_policy(CLI::App& app, int& exit_code) {
   command("check", "Check policy files", check)
       ->add_option("FILE", given->files, "TOML, or JSON when it ends in .json")
       ->required();
-  command("keys", "The table of all keys as markdown", [](const Given&) { return print(policy::keys_markdown()); });
+  command("keys", "The table of all keys as markdown", [](const GivenPolicy&) { return print_result(policy::keys_markdown()); });
 }
 
 }  // namespace belljar::cli

@@ -78,7 +78,7 @@ void add_one(CLI::App& app, PolicyFlags& flags, const Key& key) {
 
 // Whether an option is given, as `--name` or `--name=value`, or help is asked for. A word that only looks like one (the value of
 // another option) does no harm: an option more is built.
-bool occurs(std::span<const char* const> words, std::string_view name) {
+bool may_be_given(std::span<const char* const> words, std::string_view name) {
   for (const char* raw : words) {
     const std::string_view word = raw == nullptr ? std::string_view() : std::string_view(raw);
     if (word == "--") return false;
@@ -88,7 +88,7 @@ bool occurs(std::span<const char* const> words, std::string_view name) {
   return false;
 }
 
-bool wanted(std::span<const char* const> words, std::string_view name) { return words.empty() || occurs(words, name); }
+bool wanted(std::span<const char* const> words, std::string_view name) { return words.empty() || may_be_given(words, name); }
 
 // Lists of one element each, put together.
 void append(policy::Value& to, const policy::Value& from) {

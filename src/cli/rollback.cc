@@ -14,7 +14,7 @@
 namespace belljar::cli {
 namespace {
 
-struct Given {
+struct GivenRollback {
   TxnFlags flags;
   std::string to;
 };
@@ -35,7 +35,7 @@ std::string later_snapshots(const txn::Place& place, const std::string& to) {
   return later;
 }
 
-Result<void> roll_back(const Given& given) {
+Result<void> roll_back(const GivenRollback& given) {
   const txn::Place place = BELLJAR_TRY(find_place(given.flags));
   const std::string later = given.to.empty() ? "" : later_snapshots(place, given.to);
   BELLJAR_CHECK(txn::rollback(place, given.to));
@@ -51,7 +51,7 @@ Result<void> roll_back(const Given& given) {
 
 void add_rollback(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("rollback", "Drop what a transaction changed");
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<GivenRollback>();
   add_txn_options(*command, given->flags);
   command->add_option("--to", given->to, "Only what changed since this snapshot, later snapshots with it")->type_name("SNAPSHOT");
   command->callback([given, &exit_code] {

@@ -60,7 +60,7 @@ constexpr std::size_t kShownViolations = 20;
 constexpr std::uint64_t kJsonOutputBytes = 200'000;  // of each stream, unless limits.output_bytes says otherwise
 
 // What was given; lives as long as the callback.
-struct Given {
+struct GivenRun {
   PolicyFlags flags;
   std::optional<std::string> shell_text;
   bool json = false, verbose = false, txn = false;
@@ -73,7 +73,7 @@ struct Given {
   std::span<const char* const> words;  // argv
 };
 
-runtime::Session make_session(const Given& given, const policy::Effective& effective, const std::string& workspace) {
+runtime::Session make_session(const GivenRun& given, const policy::Effective& effective, const std::string& workspace) {
   const Policy& policy = effective.policy;
   runtime::Session session;
   session.origins = &effective.origins;
@@ -137,7 +137,7 @@ void tell_refusals(const ExecResult& result, bool verbose) {
 }
 
 // What was refused is kept for `belljar explain`. That it could not be kept is no fault of the run.
-void keep_refusals(ExecResult& result, const Given& given, const std::string& program, const std::string& workspace) {
+void keep_refusals(ExecResult& result, const GivenRun& given, const std::string& program, const std::string& workspace) {
   if (result.violations.empty()) return;
   const runtime::ViolationStore store(default_state_dir());
   auto id = store.keep({program, workspace, result});
@@ -145,14 +145,14 @@ void keep_refusals(ExecResult& result, const Given& given, const std::string& pr
   else if (given.verbose) print_note(id.error().line());
 }
 
-std::vector<std::string> words_of(const Given& given) {
+std::vector<std::string> words_of(const GivenRun& given) {
   std::vector<std::string> words = given.program;
   if (given.shell_text) words.insert(words.begin(), {"-c", *given.shell_text});
   return words;
 }
 
 // The policy, and the trail that also tells of a policy that was refused.
-Result<LoadedPolicy> load_audited(const Given& given, RunAudit& audit) {
+Result<LoadedPolicy> load_audited(const GivenRun& given, RunAudit& audit) {
   auto loaded = load_policy(given.flags);
   // Asked here as well, so that a plain run touches no page of what looks into TLS.
   if (loaded && loaded->effective.policy.network.mode == NetMode::kProxy)
@@ -162,7 +162,7 @@ Result<LoadedPolicy> load_audited(const Given& given, RunAudit& audit) {
 }
 
 // Tries one backend after the other; nothing runs before one has said that it holds what the policy requires.
-Result<runtime::Ran> run_first(const Given& given, Choice& choice, LoadedPolicy& loaded, Command& command,
+Result<runtime::Ran> run_first(const GivenRun& given, Choice& choice, LoadedPolicy& loaded, Command& command,
                                const backend::Workplace& place, const std::vector<std::string>& caller_env, RunAudit& audit) {
   const backend::RealHost host;
   runtime::Session session = make_session(given, loaded.effective, place.workspace);
@@ -189,7 +189,7 @@ Result<runtime::Ran> run_first(const Given& given, Choice& choice, LoadedPolicy&
   return choice.refusal();
 }
 
-Result<runtime::Ran> run_it(const Given& given, UniqueFd& report, RunAudit& audit, std::vector<TriedBackend>& tried) {
+Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& audit, std::vector<TriedBackend>& tried) {
   Command command = BELLJAR_TRY(command_from(given.shell_text, given.program, given.flags.login,
                                              "belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'"));
   LoadedPolicy loaded = BELLJAR_TRY(load_audited(given, audit));
@@ -217,7 +217,7 @@ Result<runtime::Ran> run_it(const Given& given, UniqueFd& report, RunAudit& audi
   return ran;
 }
 
-int run_command(const Given& given) {
+int run_command(const GivenRun& given) {
   UniqueFd report;
   RunAudit audit;
   std::vector<TriedBackend> tried;
@@ -261,7 +261,7 @@ int run_command(const Given& given) {
 
 void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code) {
   CLI::App* run = app.add_subcommand("run", "Run a program in a sandbox: belljar run [options] -- PROGRAM ARG...");
-  auto given = std::make_shared<Given>();
+  auto given = std::make_shared<GivenRun>();
   given->program = std::move(program);
   given->words = words;
   add_policy_options(*run, given->flags, words);

@@ -31,14 +31,9 @@ namespace {
 
 constexpr std::string_view kMark = "# Written by `belljar setup`; `belljar setup --undo` takes it away.\n";
 
-struct Given {
+struct GivenSetup {
   bool dry_run = false, undo = false;
 };
-
-std::string own_path() {
-  const std::string path = own_program();
-  return path.empty() ? "/usr/bin/belljar" : path;
-}
 
 std::optional<std::string> content_of(const std::string& path) {
   std::ifstream file(path);
@@ -135,7 +130,7 @@ std::string as_text(const backend::Advice& advice) {
 }
 
 // Without a setting that stands in the way there is nothing to take for root; what else refuses user namespaces is told.
-Result<void> set_up(const Given& given) {
+Result<void> set_up(const GivenSetup& given) {
   const backend::Advice advice = backend::advise_userns(backend::read_userns_settings(), 0, own_path());
   if (!advice.remedy) {
     const backend::RealHost host;
@@ -156,7 +151,7 @@ Result<void> set_up(const Given& given) {
 }
 
 // All of them, whichever is there: what stood in the way once says nothing of what was done.
-Result<void> undo(const Given& given) {
+Result<void> undo(const GivenSetup& given) {
   const backend::UsernsSettings kinds[] = {{"1", "0", ""}, {"0", "1", ""}, {"1", "1", "1"}};
   bool found = false;
   for (const backend::UsernsSettings& kind : kinds) {
@@ -181,7 +176,7 @@ Result<void> undo(const Given& given) {
 
 void add_setup(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("setup", "Let belljar make user namespaces where this machine refuses them; needs root");
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<GivenSetup>();
   command->add_flag("--dry-run", given->dry_run, "Show what it would write and run, and change nothing");
   command->add_flag("--undo", given->undo, "Take away what an earlier `belljar setup` wrote");
   command->callback([given, &exit_code] {

@@ -12,12 +12,12 @@
 namespace belljar::cli {
 namespace {
 
-struct Given {
+struct GivenSnapshot {
   TxnFlags flags;
   std::string name;
 };
 
-Result<void> take_snapshot(const Given& given) {
+Result<void> take_snapshot(const GivenSnapshot& given) {
   const txn::Place place = BELLJAR_TRY(find_place(given.flags));
   return txn::snapshot(place, given.name);
 }
@@ -26,7 +26,7 @@ Result<void> take_snapshot(const Given& given) {
 
 void add_snapshot(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("snapshot", "Keep the state of a transaction, for `belljar rollback --to NAME`");
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<GivenSnapshot>();
   add_txn_options(*command, given->flags);
   command->add_option("name", given->name, "Its name")->required()->type_name("NAME");
   command->callback([given, &exit_code] {
