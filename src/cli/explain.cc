@@ -14,7 +14,6 @@
 
 #include "base/environment.h"
 #include "base/format.h"
-#include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/state_dir.h"
