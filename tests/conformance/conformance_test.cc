@@ -629,7 +629,7 @@ TEST(ContainerConformance, EveryRowWithPodman) {
 // Every row, each with a sandbox of its own at a service of our own. `place`: what is known of its machine.
 void check_cloud(const SandboxFactory& factory, const char* column, Bench place) {
   place.elsewhere = true;
-  place.at_once = 250;  // a service of our own has the processors of this machine, and more processes for each of them
+  place.at_once = 120;  // a service of our own has the processors of this machine, and more processes for each of them
   for (const Row& row : rows()) {
     SCOPED_TRACE(row.name);
     const test::TempDir workspace;

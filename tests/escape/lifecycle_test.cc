@@ -25,7 +25,7 @@ TEST_F(Lifecycle, NothingLingers) {
 TEST_F(Lifecycle, WithoutUsItLingers) {
   const Leftovers left({beside()});
   // In a pid namespace of nobody's: the twin shows that the probe does outlive its front.
-  const Outcome outcome = run({probe(), "linger"}, {.timeout = 60s});
+  const Outcome outcome = run({probe(), "linger"}, {.held_after = 1s});
   EXPECT_TRUE(outcome.output_held);
   for (const auto& [pid, line] : descendants())
     if (line.find("linger") != std::string::npos) ::kill(pid, SIGKILL);
