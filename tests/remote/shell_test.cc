@@ -488,7 +488,8 @@ TEST_F(Shell, AnswersThatAreCutAreAskedForInSmallerPieces) {
   cloud_->fault = [n = std::make_shared<std::atomic<int>>(0)](const std::string&) {
     return ++*n % 5 == 2 ? Fault::kCut : Fault::kNone;
   };
-  EXPECT_TRUE(sandbox->exec("cat noise").value().out.bytes == bytes);
+  const ExecResult result = sandbox->exec("cat noise").value();
+  EXPECT_TRUE(result.out.bytes == bytes) << result.out.bytes.size() << " bytes; " << result.message;
 }
 
 TEST_F(Shell, AWayThatStaysLostEndsTheCommand) {
