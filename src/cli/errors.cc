@@ -37,8 +37,8 @@ std::string full_name(const CLI::App& app) {
 }
 
 // The sub-command that was reached last.
-const CLI::App& chosen(const CLI::App& app) {
-  for (const CLI::App* sub : app.get_subcommands()) return chosen(*sub);
+const CLI::App* chosen(const CLI::App* app) {
+  for (const CLI::App* sub : app->get_subcommands()) return chosen(sub);
   return app;
 }
 
@@ -107,7 +107,7 @@ int print_result(const std::string& text) {
 void print_note(std::string_view text) { write_to_stderr(format("belljar: {}\n", text)); }
 
 Error usage_error(const CLI::App& app, const CLI::ParseError& refused) {
-  const CLI::App& here = chosen(app);
+  const CLI::App& here = *chosen(&app);
   for (const std::string& extra : app.remaining(true)) {
     if (extra == "--") continue;
     if ((here.get_name() == "run" || here.get_name() == "exec") && !extra.starts_with('-')) {

@@ -459,8 +459,9 @@ std::string returned_head(const HttpHead& head, bool keep_alive, bool upgrade) {
   for (const HttpField& field : head.fields) {
     if (same_name(field.name, "Content-Length")) {  // "3, 3" and two fields were seen to say the same
       if (!std::exchange(has_length, true)) text += field_line({field.name, field.value.substr(0, field.value.find(','))});
-    } else if (!is_ours(head, field.name) || same_name(field.name, "Trailer")) text += field_line(field);
-    else if (upgrade && same_name(field.name, "Upgrade")) text += field_line(field);
+    } else if (!is_ours(head, field.name) || same_name(field.name, "Trailer") || (upgrade && same_name(field.name, "Upgrade"))) {
+      text += field_line(field);
+    }
   }
   if (upgrade) text += "Connection: Upgrade\r\n";
   else if (head.status >= 200) text += keep_alive ? "Connection: keep-alive\r\n" : "Connection: close\r\n";
