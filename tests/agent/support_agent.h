@@ -12,10 +12,9 @@
 #include "belljar/agent.h"
 #include "belljar/agent_model.h"
 #include "belljar/mock.h"
+#include "support/has.h"
 
 namespace belljar::test {
-
-inline bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 inline std::shared_ptr<ModelProvider> scripted(std::string_view script) {
   auto model = scripted_model(script);

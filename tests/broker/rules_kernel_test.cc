@@ -46,7 +46,7 @@ std::string get(const std::string& path) {
 }
 
 // In the order of the list: the operands of + have none.
-std::string answers(std::initializer_list<std::string> list) {
+std::string rule_answers(std::initializer_list<std::string> list) {
   std::string text;
   for (const std::string& each : list) text += text.empty() ? each : " " + each;
   return text;
@@ -88,9 +88,10 @@ INSTANTIATE_TEST_SUITE_P(As, Rules, testing::Values(Front::kRoot, Front::kUser, 
 
 TEST_P(Rules, HooksAreRefusedAndSamplesAreNot) {
   const std::string text = inside([] {
-    return answers({put(".git/hooks/pre-commit", "#!/bin/sh\n"), put(".git/hooks/pre-commit.sample", "#!/bin/sh\n"),
-                    put("file", "x"), named(rename("file", ".git/hooks/post-merge")), named(link("file", ".git/hooks/post-merge")),
-                    named(symlink("file", ".git/hooks/post-merge")), named(mkfifo(".git/hooks/post-merge", 0755))}) +
+    return rule_answers({put(".git/hooks/pre-commit", "#!/bin/sh\n"), put(".git/hooks/pre-commit.sample", "#!/bin/sh\n"),
+                         put("file", "x"), named(rename("file", ".git/hooks/post-merge")),
+                         named(link("file", ".git/hooks/post-merge")), named(symlink("file", ".git/hooks/post-merge")),
+                         named(mkfifo(".git/hooks/post-merge", 0755))}) +
            "\n";
   });
   const std::string first = text.substr(0, text.find('\n'));
@@ -102,8 +103,8 @@ TEST_P(Rules, HooksAreRefusedAndSamplesAreNot) {
 
 TEST_P(Rules, ConfigIsJudgedWhenItIsRenamedIntoPlace) {
   const std::string text = inside([] {
-    return answers({put(".git/config.lock", "[user]\n\tname = B\n"), named(rename(".git/config.lock", ".git/config")),
-                    put(".git/config.lock", kEvil), named(rename(".git/config.lock", ".git/config"))}) +
+    return rule_answers({put(".git/config.lock", "[user]\n\tname = B\n"), named(rename(".git/config.lock", ".git/config")),
+                         put(".git/config.lock", kEvil), named(rename(".git/config.lock", ".git/config"))}) +
            "\n";
   });
   EXPECT_EQ(text.substr(0, text.find('\n')), "ok ok ok EACCES") << text;
@@ -165,8 +166,8 @@ TEST_P(Rules, AKeptDescriptorCannotChangeAJudgedFile) {
   const std::string text = inside([] {
     const int kept = open("candidate", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     std::string answer = named(write(kept, kInert, sizeof kInert - 1));
-    answer += " " + answers({named(link("candidate", "other")), named(rename("candidate", ".git/config")),
-                             named(pwrite(kept, kEvil, sizeof kEvil - 1, 0)), put("other", kEvil)});
+    answer += " " + rule_answers({named(link("candidate", "other")), named(rename("candidate", ".git/config")),
+                                  named(pwrite(kept, kEvil, sizeof kEvil - 1, 0)), put("other", kEvil)});
     answer += std::filesystem::exists("candidate") ? " stays" : " gone";
     return answer + "\n";
   });
@@ -180,7 +181,8 @@ TEST_P(Rules, ADirectoryIsJudgedWhenItGetsAControlName) {
     mkdir("good", 0755), mkdir("bad", 0755), mkdir("hooked", 0755), mkdir("hooked/hooks", 0755), mkdir("sub", 0755),
         mkdir("sub2", 0755), mkdir("sub3", 0755);
     const int kept = open("good/config", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    answer = answers({named(write(kept, kInert, sizeof kInert - 1)), put("bad/config", kEvil), put("hooked/hooks/pre-push", "#!"),
+    answer =
+        rule_answers({named(write(kept, kInert, sizeof kInert - 1)), put("bad/config", kEvil), put("hooked/hooks/pre-push", "#!"),
                       named(rename("good", "sub/.git")), named(rename("bad", "sub2/.git")), named(rename("hooked", "sub3/.git")),
                       named(pwrite(kept, kEvil, sizeof kEvil - 1, 0)), named(rename("hooked/hooks", ".git/modules"))});
     return answer + "\n";
@@ -196,14 +198,14 @@ TEST_P(Rules, ControlFilesCannotBeReachedByLinks) {
     tried(symlink(".git", "git"));
     std::string answer = named(link(".git/config", "copy")) + " ";
     const int fd = open("way", O_RDWR | O_CLOEXEC);  // staged, as under its own name
-    answer += answers({named(fd), named(pwrite(fd, kEvil, sizeof kEvil - 1, 0))}) + " ";
+    answer += rule_answers({named(fd), named(pwrite(fd, kEvil, sizeof kEvil - 1, 0))}) + " ";
     close(fd);
     const int reading = open(".git/config", O_RDONLY | O_CLOEXEC);
     answer += named(open(format("/proc/self/fd/{}", reading).c_str(), O_RDWR | O_CLOEXEC)) + " ";
     const std::string slash = format("/proc/self/fd/{}/", reading);
     return answer +
-           answers({named(truncate("git/config", 0)), put("git/hooks/pre-commit", "#!"),
-                    named(open(slash.c_str(), O_WRONLY | O_CLOEXEC))}) +
+           rule_answers({named(truncate("git/config", 0)), put("git/hooks/pre-commit", "#!"),
+                         named(open(slash.c_str(), O_WRONLY | O_CLOEXEC))}) +
            "\n";
   });
   EXPECT_EQ(text.substr(0, text.find('\n')), "EACCES ok ok EACCES EACCES EACCES ENOTDIR") << text;
@@ -212,9 +214,9 @@ TEST_P(Rules, ControlFilesCannotBeReachedByLinks) {
 
 TEST_P(Rules, WhatIsNotThereIsNoViolation) {
   const std::string text = inside([] {
-    return answers({named(open(".git/hooks/missing", O_WRONLY | O_CLOEXEC)), named(unlink(".git/hooks/missing")),
-                    named(rename(".git/hooks/missing", ".git/hooks/other")),
-                    named(open(".git/none/x", O_WRONLY | O_CREAT | O_CLOEXEC, 0644))}) +
+    return rule_answers({named(open(".git/hooks/missing", O_WRONLY | O_CLOEXEC)), named(unlink(".git/hooks/missing")),
+                         named(rename(".git/hooks/missing", ".git/hooks/other")),
+                         named(open(".git/none/x", O_WRONLY | O_CREAT | O_CLOEXEC, 0644))}) +
            "\n";
   });
   EXPECT_EQ(text, "ENOENT ENOENT ENOENT ENOENT\n");
@@ -230,7 +232,7 @@ bool planted(const std::string& repo) {
 }
 
 // `attack` is called over and over while `swap` runs beside it, until both ran often: then "tried".
-std::string race(const std::function<void()>& swap, const std::function<void()>& attack) {
+std::string race_between(const std::function<void()>& swap, const std::function<void()>& attack) {
   std::atomic<bool> stop = false;
   std::atomic<long> swaps = 0;
   std::thread other([&] {
@@ -249,7 +251,7 @@ TEST_P(Rules, SwappingThePathStringNeverWins) {
   const std::string text = inside([&] {
     alignas(64) static char path[64];
     std::atomic<int> good = 0;
-    const std::string answer = race(
+    const std::string answer = race_between(
         [&] {
           std::memcpy(path, ".git/hooks/pre-commit", 22);
           std::memcpy(path, "harmless/x/pre-commit", 22);
@@ -266,7 +268,7 @@ TEST_P(Rules, SwappingThePathStringNeverWins) {
 TEST_P(Rules, SwappingALinkNeverWins) {
   const std::string text = inside([&] {
     mkdir("real", 0755);
-    const std::string answer = race(
+    const std::string answer = race_between(
         [&] {
           tried(symlink("real", "way.new")), tried(rename("way.new", "way"));
           tried(symlink(".git/hooks", "way.new")), tried(rename("way.new", "way"));
@@ -284,7 +286,7 @@ TEST_P(Rules, SwappingALinkNeverWins) {
 TEST_P(Rules, SwappingAParentNeverWins) {
   const std::string text = inside([&] {
     mkdir("nest", 0755), mkdir("nest/plain", 0755), mkdir("nest/plain/hooks", 0755);
-    const std::string answer = race(
+    const std::string answer = race_between(
         [&] {
           rename("nest/plain", "nest/.git");
           rename("nest/.git", "nest/plain");
@@ -304,7 +306,7 @@ TEST_P(Rules, SwappingTheContentOrTheSourceNeverWins) {
   const std::string text = inside([&] {
     const int kept = open("shared", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     tried(ftruncate(kept, 0));
-    const std::string answer = race(
+    const std::string answer = race_between(
         [&] {
           tried(pwrite(kept, "[user]\n\tname = Abcdefghijklmnop\n\n\n\n\n", 36, 0));
           tried(pwrite(kept, "[core]\n\tfsmonitor = touch /tmp/pwn\n", 36, 0));

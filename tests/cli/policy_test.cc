@@ -12,11 +12,14 @@
 #include <string>
 #include <string_view>
 
+#include "support/built.h"
+#include "support/has.h"
+
 namespace {
 
-namespace fs = std::filesystem;
+using belljar::test::has;
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+namespace fs = std::filesystem;
 
 class PolicyCommand : public testing::Test {
  protected:
@@ -35,7 +38,7 @@ class PolicyCommand : public testing::Test {
     std::string out, err;
   };
   // `belljar ARGS` in the workspace; a shell puts stderr into a file.
-  Outcome belljar(const std::string& arguments) const { return outcome_of(BELLJAR_PROGRAM " " + arguments); }
+  Outcome belljar(const std::string& arguments) const { return outcome_of(std::string(belljar::test::kBelljar) + " " + arguments); }
   Outcome outcome_of(const std::string& line) const {
     const std::string command = "cd '" + (root_ / "w").string() + "' && env -i PATH=/usr/bin:/bin HOME='" +
                                 (root_ / "home").string() + "' timeout 120 " + line + " >../out 2>../err";
@@ -289,15 +292,20 @@ TEST_F(PolicyCommand, AnEmptyHomeHidesTheSecretsOfTheAccount) {
   const std::string secret = "/" + std::string(account->pw_dir).substr(1) + "/.ssh", rule = "none  " + secret + "  #";
   // A later HOME= of env(1) counts.
   for (const char* home : {"HOME=", "HOME=/nosuch", "-u HOME"}) {
-    const Outcome explained = outcome_of(std::string("env ") + home + " " BELLJAR_PROGRAM " policy explain");
+    const Outcome explained =
+        outcome_of(std::string("env ") + home + " " + std::string(belljar::test::kBelljar) + " policy explain");
     EXPECT_TRUE(has(explained.out, rule)) << home << explained.out << explained.err;
   }
-  EXPECT_TRUE(has(outcome_of("env HOME= " BELLJAR_PROGRAM " policy explain --path " + secret + " --read " + secret).out, ": read"));
+  EXPECT_TRUE(
+      has(outcome_of("env HOME= " + std::string(belljar::test::kBelljar) + " policy explain --path " + secret + " --read " + secret)
+              .out,
+          ": read"));
 }
 
 TEST_F(PolicyCommand, StdoutClosedEarlyIsAnErrorAndNoCrash) {
-  const int status =
-      std::system((std::string("cd /; HOME=/nonexistent ") + BELLJAR_PROGRAM " policy keys >/dev/full 2>" + path("err")).c_str());
+  const int status = std::system(
+      (std::string("cd /; HOME=/nonexistent ") + std::string(belljar::test::kBelljar) + " policy keys >/dev/full 2>" + path("err"))
+          .c_str());
   EXPECT_EQ(WEXITSTATUS(status), 125);
   EXPECT_TRUE(has(read("err"), "cannot write to stdout: No space left on device (write)"));
 }

@@ -17,6 +17,7 @@
 #include "backend/container/spec.h"
 #include "belljar/sandbox.h"
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/engine.h"
 #include "support/identity.h"
 #include "support/temp_dir.h"
@@ -32,7 +33,7 @@ class ContainerFilter : public testing::TestWithParam<EngineKind> {
  protected:
   void SetUp() override {
     BELLJAR_NEEDS(start_engine(engine_, GetParam()));
-    fs::copy_file(BELLJAR_PROBE, work_ / "probe");
+    fs::copy_file(test::kProbe, work_ / "probe");
     work_.write("file", "");
     work_.give_to(test::user_uid(), test::user_gid());
     config_.backend = "container";

@@ -11,6 +11,7 @@
 #include "belljar/sandbox.h"
 #include "conformance/timed_out.h"
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/engine.h"
 #include "support/eventually.h"
 #include "support/identity.h"
@@ -115,7 +116,7 @@ TEST_P(ContainerPid1, EndsWhatACommandForksWhenItIsToldToEnd) {
 // It reads as a zombie.
 TEST_P(ContainerPid1, EndsAProcessWhoseFirstThreadHasEnded) {
   const auto sandbox = start();
-  fs::copy_file(BELLJAR_PROBE, work_ / "probe");
+  fs::copy_file(test::kProbe, work_ / "probe");
   const fs::path beat = work_ / "beat";
   for (const char* text : {"exec ./probe first_thread_ends beat", "exec ./probe first_thread_ends beat deaf",
                            "setsid ./probe first_thread_ends beat deaf & sleep 0.2; while :; do sleep 1; done"}) {
@@ -133,7 +134,7 @@ TEST_P(ContainerPid1, EndsAProcessWhoseFirstThreadHasEnded) {
 // Its execve(2) waits for another command, which has a lease on the file and keeps it.
 TEST_P(ContainerPid1, EndsWhatIsHeldBeforeItBecomesItsProgram) {
   const auto sandbox = start();
-  for (const char* name : {"probe", "held"}) fs::copy_file(BELLJAR_PROBE, work_ / name);
+  for (const char* name : {"probe", "held"}) fs::copy_file(test::kProbe, work_ / name);
   work_.give_to(test::user_uid(), test::user_gid());
   const Command held = {.argv = {"./held", "nothing"}};
   EXPECT_EQ(sandbox->exec(held, {.timeout = 60s})->exit_code, 64) << "the twin";

@@ -69,10 +69,10 @@ class PoolTest : public testing::Test {
 };
 
 // One line for each kind of state a command can leave behind; `look` prints "gone" when nothing is there.
-struct Kind {
+struct PoolKind {
   const char *name, *plant, *look;
 };
-constexpr Kind kKinds[] = {
+constexpr PoolKind kPoolKinds[] = {
     {"process", "sleep 4242 >/dev/null 2>&1 & until grep -qxz 4242 /proc/$!/cmdline; do sleep 0.01; done",
      "grep -lxz 4242 /proc/[0-9]*/cmdline 2>/dev/null || echo gone"},
     {"workspace file", "mkdir -p d && echo x >d/f", "ls -A . | grep . || echo gone"},
@@ -95,7 +95,7 @@ constexpr Kind kKinds[] = {
 
 TEST_F(PoolTest, NothingOfAnEarlierOwnerIsThere) {
   create({.ready = 1, .most = 2});
-  for (const Kind& kind : kKinds) {
+  for (const PoolKind& kind : kPoolKinds) {
     std::string before;
     {
       const Lease lease = take();

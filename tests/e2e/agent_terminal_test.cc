@@ -14,6 +14,7 @@
 
 #include "base/unique_fd.h"
 #include "e2e/support_run.h"
+#include "support/built.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
 
@@ -82,8 +83,7 @@ class OnTerminal {
 class AgentTerminal : public Run {
  protected:
   std::vector<std::string> agent(const std::string& script) const {
-    return {
-        BELLJAR_PROGRAM, "agent", "--no-skills", "--provider", "scripted", "--script", place_.write("script.json", script), "go"};
+    return {kBelljar, "agent", "--no-skills", "--provider", "scripted", "--script", place_.write("script.json", script), "go"};
   }
   TempDir place_;
 };

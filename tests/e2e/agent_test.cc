@@ -11,6 +11,8 @@
 
 #include "e2e/support_run.h"
 #include "support/as_user.h"
+#include "support/built.h"
+#include "support/has.h"
 #include "support/held_start.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
@@ -30,7 +32,7 @@ class AgentProgram : public Run {
     home_.make_dir(".agents/skills");
   }
   std::vector<std::string> words(std::vector<std::string> args) const {
-    args.insert(args.begin(), {BELLJAR_PROGRAM, "agent"});
+    args.insert(args.begin(), {kBelljar, "agent"});
     return args;
   }
   RunOptions options() const {
@@ -43,7 +45,6 @@ class AgentProgram : public Run {
     args.insert(args.begin(), {"--provider", "scripted", "--script", place_.write("script.json", script)});
     return talk(std::move(args));
   }
-  static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
   TempDir home_, place_;
 };
@@ -175,8 +176,8 @@ TEST_F(AgentProgram, AWorkspaceThatIsATransaction) {
   const Outcome outcome = run(words({"--provider", "scripted", "--script", script, "--mode", "yolo", "--txn", "go"}), where);
   EXPECT_EQ(outcome.out, "done\n") << outcome;
   EXPECT_FALSE(exists(work / "a"));
-  EXPECT_EQ(run({BELLJAR_PROGRAM, "diff"}, where).out, "A a\n");
-  EXPECT_EQ(run({BELLJAR_PROGRAM, "commit"}, where).exit_code, 0);
+  EXPECT_EQ(run({kBelljar, "diff"}, where).out, "A a\n");
+  EXPECT_EQ(run({kBelljar, "commit"}, where).exit_code, 0);
   EXPECT_TRUE(exists(work / "a"));
 }
 
@@ -325,7 +326,7 @@ TEST_F(AgentProgram, CtrlCEndsAStartThatHangs) {
   HeldStart held([&] {
     ::setenv("HOME", home_.path().c_str(), 1);
     if (::chdir(workspace_.path().c_str()) != 0) return 1;
-    ::execl(BELLJAR_PROGRAM, "belljar", "agent", "--provider", "scripted", "--script", script.c_str(), "work", nullptr);
+    ::execl(kBelljar, "belljar", "agent", "--provider", "scripted", "--script", script.c_str(), "work", nullptr);
     return 127;
   });
   ASSERT_TRUE(held.await_call());

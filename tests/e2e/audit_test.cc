@@ -6,12 +6,15 @@
 #include <csignal>
 #include <fstream>
 
+#include "support/built.h"
+#include "support/has.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
 
 namespace belljar {
 namespace {
 
+using test::has;
 using namespace std::chrono_literals;
 using test::belljar;
 using test::Outcome;
@@ -33,8 +36,6 @@ struct Place {
   }
   Outcome verify() const { return belljar({"audit", "verify", trail}); }
 };
-
-bool has(const std::string& text, const std::string& piece) { return text.find(piece) != std::string::npos; }
 
 TEST(Audit, ARunItsRefusalsAndItsEndAreRecorded) {
   const Place place;
@@ -151,7 +152,7 @@ TEST(Audit, ATrailThatCannotBeWrittenRefusesTheRun) {
 TEST(Audit, ARunWhoseFrontIsKilledLeavesAValidTrailWithoutItsEnd) {
   const Place place;
   {
-    test::Running running({BELLJAR_PROGRAM, "run", "--audit", place.trail, "--", "sh", "-c", "echo up; sleep 60"},
+    test::Running running({test::kBelljar, "run", "--audit", place.trail, "--", "sh", "-c", "echo up; sleep 60"},
                           {.cwd = place.workspace});
     ASSERT_TRUE(running.wait_for_output("up"));
     running.send(SIGKILL);

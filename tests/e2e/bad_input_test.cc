@@ -10,6 +10,7 @@
 
 #include "e2e/support_run.h"
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/run.h"
@@ -113,7 +114,7 @@ TEST_F(Run, ALoginShellIsForThoseThatTakeShellText) {
   const std::vector<std::string> kRows[] = {
       {"learn", "--login", "--", "true"}, {"policy", "show", "--login"}, {"policy", "explain", "--login"}, {"doctor", "--login"}};
   for (std::vector<std::string> words : kRows) {
-    words.insert(words.begin(), BELLJAR_PROGRAM);
+    words.insert(words.begin(), kBelljar);
     const Outcome refused = run(words, {.stdin_is = Input::kNull});
     EXPECT_EQ(refused.exit_code, 125) << refused;
     EXPECT_NE(refused.err.find("unknown option `--login`"), std::string::npos) << refused;
@@ -125,7 +126,7 @@ TEST_F(Run, ALoginShellIsForThoseThatTakeShellText) {
 TEST_F(Run, FewDescriptorsAreAClearErrorOrEnough) {
   const Leftovers left({workspace_.path()});
   for (int files = 6; files <= 70; ++files) {
-    const std::string start = "cd " + workspace_.path() + "; ulimit -n " + std::to_string(files) + "; exec " + BELLJAR_PROGRAM +
+    const std::string start = "cd " + workspace_.path() + "; ulimit -n " + std::to_string(files) + "; exec " + kBelljar +
                               " run -c ': >/dev/null && echo fine'";  // a call for the broker, whose listener is a descriptor
     const Outcome outcome = run({"/bin/sh", "-c", start}, {.stdin_is = Input::kNull});
     if (outcome.exit_code == 0) {
@@ -204,9 +205,8 @@ TEST_F(Run, AThousandEntriesAndPathsOf4095BytesHold) {
 TEST_F(Run, AUserWithoutFreeProcessesIsToldSo) {
   BELLJAR_NEEDS(as_ordinary_user());  // root has no such limit
   const auto limited = [&](const char* most) {
-    return run(
-        {"/bin/bash", "-c", "cd " + workspace_.path() + "; ulimit -u " + most + "; exec " + BELLJAR_PROGRAM + " run -- echo fine"},
-        {.stdin_is = Input::kNull});
+    return run({"/bin/bash", "-c", "cd " + workspace_.path() + "; ulimit -u " + most + "; exec " + kBelljar + " run -- echo fine"},
+               {.stdin_is = Input::kNull});
   };
   const Outcome none = limited("1");
   EXPECT_EQ(none.exit_code, 125) << none;
@@ -215,12 +215,11 @@ TEST_F(Run, AUserWithoutFreeProcessesIsToldSo) {
 }
 
 TEST_F(Run, AFullDiskIsTheCommandsToSeeAndOursToTell) {
-  const Outcome full =
-      run({"/bin/sh", "-c", "cd " + workspace_.path() + "; exec " + BELLJAR_PROGRAM + " run -- echo x >/dev/full"});
+  const Outcome full = run({"/bin/sh", "-c", "cd " + workspace_.path() + "; exec " + kBelljar + " run -- echo x >/dev/full"});
   EXPECT_EQ(full.exit_code, 125) << full;
   EXPECT_NE(full.err.find("No space left on device"), std::string::npos) << full;
   const Outcome json =
-      run({"/bin/sh", "-c", "cd " + workspace_.path() + "; exec " + BELLJAR_PROGRAM + " run --json -- echo x >/dev/full"});
+      run({"/bin/sh", "-c", "cd " + workspace_.path() + "; exec " + kBelljar + " run --json -- echo x >/dev/full"});
   EXPECT_EQ(json.exit_code, 125) << json;
   EXPECT_NE(json.err.find("free some space"), std::string::npos) << json;
   const Outcome inside = run_in({"--disk", "1MiB", "--", "sh", "-c", "head -c 4000000 /dev/zero >/tmp/big || echo full; ls /tmp"});

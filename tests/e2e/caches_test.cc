@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/run.h"
@@ -45,7 +46,7 @@ class KeptCaches : public testing::Test {
     return call(std::move(words), workspace);
   }
   static std::vector<std::string> command(std::vector<std::string> words) {
-    words.insert(words.begin(), BELLJAR_PROGRAM);
+    words.insert(words.begin(), kBelljar);
     return words;
   }
   // The clause of the enforcement report.

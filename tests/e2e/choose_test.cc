@@ -10,13 +10,15 @@
 #include <vector>
 
 #include "support/as_user.h"
+#include "support/built.h"
+#include "support/has.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
 
 namespace belljar {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using test::has;
 
 class RunChooses : public testing::Test {
  protected:
@@ -129,7 +131,7 @@ TEST_F(RunChooses, OptionsOfABackendNeedThatBackend) {
 
 // What `belljar` takes for a backend's option is one: the programs' own lists are the truth.
 TEST_F(RunChooses, EveryOptionOfAContainerIsKnown) {
-  const auto help = test::run({std::string(BELLJAR_PROGRAM) + "-container", "run", "--help"});
+  const auto help = test::run({std::string(test::kBelljar) + "-container", "run", "--help"});
   std::istringstream lines(help.out.substr(help.out.find("\nContainer:") + 11));
   int seen = 0;
   for (std::string line; std::getline(lines, line) && (line.empty() || line.starts_with("  "));) {
@@ -156,7 +158,7 @@ TEST_F(RunChooses, APolicyFileMayListThem) {
 
 // The front that takes over is as whole as one that was called directly.
 TEST_F(RunChooses, SignalsReachTheCommandAfterAFallback) {
-  test::Running front({BELLJAR_PROGRAM, "run", "--backend", "container", "--fallback", "native", "-c",
+  test::Running front({test::kBelljar, "run", "--backend", "container", "--fallback", "native", "-c",
                        "trap 'echo caught; exit 5' TERM; echo ready; sleep 300 & wait"},
                       {.cwd = work_.path(), .env = {{"DOCKER_HOST", "unix:///nonexistent/sock"}}});
   ASSERT_TRUE(front.wait_for_output("ready")) << front.err();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/engine.h"
 #include "support/identity.h"
 #include "support/run.h"
@@ -20,8 +21,6 @@ namespace belljar::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr char kNoProxy[] = "unset HTTP_PROXY http_proxy HTTPS_PROXY https_proxy ALL_PROXY all_proxy; ";
 
 class ContainerEgress : public testing::TestWithParam<EngineKind> {
  protected:
@@ -206,7 +205,7 @@ TEST_P(ContainerEgress, AnOrdinaryUserHasItToo) {
   work.give_to(user_uid(), user_gid());
   home.give_to(user_uid(), user_gid());
   const auto asked = [&](const std::string& host) {
-    const std::vector<std::string> words = {BELLJAR_PROGRAM,
+    const std::vector<std::string> words = {kBelljar,
                                             "run",
                                             "--backend",
                                             "container",

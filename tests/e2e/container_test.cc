@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/engine.h"
 #include "support/eventually.h"
 #include "support/identity.h"
@@ -64,7 +65,7 @@ TEST_F(RunInContainer, StreamsExitCodesAndSignalsPassThrough) {
 }
 
 TEST_F(RunInContainer, ASignalToTheFrontReachesTheCommand) {
-  test::Running front({BELLJAR_PROGRAM, "run", "--image", test::Engine::image(), "-c",
+  test::Running front({test::kBelljar, "run", "--image", test::Engine::image(), "-c",
                        "trap 'echo caught; exit 5' TERM; echo ready; sleep 300 & wait"},
                       {.cwd = work_.path(), .env = {{"DOCKER_HOST", engine_->address()}}});
   ASSERT_TRUE(front.wait_for_output("ready")) << front.err();
@@ -77,7 +78,7 @@ TEST_F(RunInContainer, ASignalToTheFrontReachesTheCommand) {
 // As where the pipe is the command's own: SIGPIPE.
 TEST_F(RunInContainer, ACommandEndsWithWhoReadsItsOutput) {
   const auto piped = [&](const std::string& text) {
-    return test::run({"bash", "-c", text, "sh", BELLJAR_PROGRAM, "run", "--image", test::Engine::image(), "--pull", "never"},
+    return test::run({"bash", "-c", text, "sh", test::kBelljar, "run", "--image", test::Engine::image(), "--pull", "never"},
                      {.cwd = work_.path(), .env = {{"DOCKER_HOST", engine_->address()}}});
   };
   const auto gone = piped("\"$@\" -- yes | head -1; echo ${PIPESTATUS[0]}");
@@ -162,7 +163,7 @@ TEST_F(RunInContainer, ATimeoutHoldsWhileNobodyReads) {
   const bool ended = test::with_time_enough(
       [&](std::chrono::milliseconds time) {
         std::filesystem::remove(work_ / "read");
-        test::Running front({"sh", "-c", "\"$@\" | until [ -e read ]; do sleep 0.1; done", "sh", BELLJAR_PROGRAM, "run", "--image",
+        test::Running front({"sh", "-c", "\"$@\" | until [ -e read ]; do sleep 0.1; done", "sh", test::kBelljar, "run", "--image",
                              test::Engine::image(), "--pull", "never", "--timeout", std::to_string(time.count()) + "ms", "-c",
                              "yes & while :; do echo t >> ticks; sleep 0.25; done"},
                             {.cwd = work_.path(), .env = {{"DOCKER_HOST", engine_->address()}}});
@@ -178,7 +179,7 @@ TEST_F(RunInContainer, ATimeoutHoldsWhileNobodyReads) {
 
 // Its shims live on; our line to the command does not. It ticks before it says so: the engine may be gone a moment after.
 TEST_F(RunInContainer, NothingOutlivesAnEngineThatIsKilled) {
-  test::Running front({BELLJAR_PROGRAM, "run", "--image", test::Engine::image(), "--pull", "never", "-c",
+  test::Running front({test::kBelljar, "run", "--image", test::Engine::image(), "--pull", "never", "-c",
                        "echo t >> ticks; echo ready; while :; do echo t >> ticks; sleep 0.1; done"},
                       {.cwd = work_.path(), .env = {{"DOCKER_HOST", engine_->address()}}});
   ASSERT_TRUE(front.wait_for_output("ready")) << front.err();

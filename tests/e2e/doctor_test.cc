@@ -13,6 +13,7 @@
 #include "base/unique_fd.h"
 #include "support/as_user.h"
 #include "support/engine.h"
+#include "support/has.h"
 #include "support/identity.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
@@ -20,8 +21,8 @@
 namespace belljar {
 namespace {
 
+using test::has;
 using namespace std::chrono_literals;
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class Doctor : public testing::Test {
  protected:

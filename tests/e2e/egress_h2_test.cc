@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "e2e/support_tls.h"
+#include "support/built.h"
 
 namespace belljar::test {
 namespace {
 
-constexpr char kHere[] = BELLJAR_SOURCE_DIR "/tests/e2e/";
+const std::string kHere = std::string(kSourceDir) + "/tests/e2e/";
 constexpr char kPython[] = "/usr/bin/python3";  // the distribution's, which has its gRPC
 
 class Http2 : public TlsWorld {
@@ -21,18 +22,18 @@ class Http2 : public TlsWorld {
         "until grep -q ready \"$told\" || [ $i = 600 ]; do sleep 0.1; i=$((i+1)); done; \"$@\"; code=$?; kill $pid; exit $code";
     std::vector<std::string> command{"env", std::string("REAL_KEY=") + kSecret, "sh", "-c", kBoth, "sh", world_.files / "told",
                                      server};
-    command.insert(command.end(), {BELLJAR_PROGRAM, "run", "--net", "proxy", "--tls-ca-file", world_.files / "ca.pem"});
+    command.insert(command.end(), {kBelljar, "run", "--net", "proxy", "--tls-ca-file", world_.files / "ca.pem"});
     command.insert(command.end(), more.begin(), more.end());
     command.insert(command.end(), {"-c", text});
     return world_.run(command);
   }
   std::string told() const { return read_file(world_.files / "told"); }
   std::string node_server(const std::string& name, const std::string& address) const {
-    return "node " + std::string(kHere) + "h2_server.mjs " + address + " 9443 " + (world_.files / ("tls/" + name + ".pem"));
+    return "node " + kHere + "h2_server.mjs " + address + " 9443 " + (world_.files / ("tls/" + name + ".pem"));
   }
   // The steps of h2_client.mjs, by the proxy variables or, `direct`, by the address alone.
   std::string client(const std::string& url, const std::string& steps, bool direct = false) const {
-    world_.workspace.write("client.mjs", read_file(std::string(kHere) + "h2_client.mjs"));
+    world_.workspace.write("client.mjs", read_file(kHere + "h2_client.mjs"));
     return (direct ? kNoProxy : std::string()) + "node client.mjs " + url + " " + steps;
   }
 
@@ -148,7 +149,7 @@ TEST_F(Http2, NoAnswerBringsACredentialBack) {
 
 TEST_F(Http2, GrpcWorksEachWay) {
   if (run({kPython, "-c", "import grpc"}).exit_code != 0) GTEST_SKIP() << "needs python3-grpcio";
-  world_.workspace.write("peer.py", read_file(std::string(kHere) + "grpc_peer.py"));
+  world_.workspace.write("peer.py", read_file(kHere + "grpc_peer.py"));
   const std::string server =
       std::string(kPython) + " " + kHere + "grpc_peer.py serve 93.184.0.87:9443 " + (world_.files / "tls/echo.test.pem");
   for (const std::string& before : {std::string(), std::string(kNoProxy) + "export GRPC_DNS_RESOLVER=native; "}) {

@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/world.h"
 
 namespace belljar::test {
 namespace {
-
-constexpr char kNoProxy[] = "unset HTTP_PROXY http_proxy HTTPS_PROXY https_proxy ALL_PROXY all_proxy; ";
 
 class EgressPorts : public testing::Test {
  protected:
@@ -32,7 +31,7 @@ class EgressPorts : public testing::Test {
   }
   // What happens on the host while a sandbox with `options` serves `text` inside.
   Outcome beside(const std::string& options, const std::string& text, const std::string& host) const {
-    const std::string run = std::string("'") + BELLJAR_PROGRAM + "' run " + options + " -c \"" + text + "\"";
+    const std::string run = std::string("'") + kBelljar + "' run " + options + " -c \"" + text + "\"";
     return world_.run({"sh", "-c",
                        run +
                            " >inside.log 2>&1 & i=0; until grep -q ready inside.log || ! kill -0 $! || [ $i = 600 ]; do sleep 0.1; "
@@ -153,7 +152,7 @@ TEST_F(EgressPorts, BytesBeyondTheLimitDoNotPass) {
       world_.run({"sh", "-c",
                   "id=$(\"$1\" create --net proxy --allow-domain web.test --egress-bytes 1MiB) && \"$1\" exec --json "
                   "$id -c 'curl -q -sS -m 60 -o /dev/null http://web.test/big'; \"$1\" kill $id",
-                  "sh", BELLJAR_PROGRAM});
+                  "sh", kBelljar});
   EXPECT_NE(kept.out.find(R"("limits_hit":["egress_bytes"])"), std::string::npos) << kept;
   EXPECT_EQ(kept.out.find(R"("operation":"limit")"), std::string::npos) << kept;
   const Outcome tunnel =

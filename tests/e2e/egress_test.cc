@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/run.h"
@@ -252,8 +253,8 @@ TEST_F(Egress, JavaFindsTheProxy) {
 TEST_F(Egress, AKilledFrontLeavesNoOpenDoor) {
   const Leftovers left({workspace_.path()});
   {
-    std::vector<std::string> args{BELLJAR_PROGRAM,      "run", "--net", "proxy", "--allow-domain", "127.0.0.1:" + port_, "-c",
-                                  "echo up; sleep 1000"};
+    std::vector<std::string> args{
+        kBelljar, "run", "--net", "proxy", "--allow-domain", "127.0.0.1:" + port_, "-c", "echo up; sleep 1000"};
     Running front(args, {.stdin_is = Input::kNull, .cwd = workspace_.path()});
     ASSERT_TRUE(front.wait_for_output("up"));
     front.send(SIGKILL);

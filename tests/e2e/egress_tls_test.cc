@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "e2e/support_tls.h"
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
@@ -302,7 +303,7 @@ TEST_F(EgressTls, NoRefusalAndNoFieldNameBringsACredentialBack) {
     EXPECT_FALSE(has(sent.out + sent.err, "0realSecret")) << sent;
   }
   // A slash is no letter of a name: here it stands for itself where a value has none.
-  const Outcome name = world_.run({"env", "REAL_KEY=ghp_0realSecretValue0123456789", BELLJAR_PROGRAM, "run", "--net", "proxy",
+  const Outcome name = world_.run({"env", "REAL_KEY=ghp_0realSecretValue0123456789", kBelljar, "run", "--net", "proxy",
                                    "--tls-ca-file", world_.files / "ca.pem", "--credential", "API_KEY=env:REAL_KEY@echo.test",
                                    "--allow-domain", "echo.test", "-c", curl + "\"https://echo.test/?field=$API_KEY:x\""});
   EXPECT_TRUE(has(name.out, "HTTP/1.1 200") && has(name.out, "ghp_belljar")) << name;
@@ -345,7 +346,7 @@ TEST_F(EgressTls, ASandboxThatStaysHasCredentialsToo) {
            }() +
            "'; for k in $(\"$1\" ls --json | grep -o 'keeper_pid\":[0-9]*' | cut -d: -f2); do tr '\\0' '\\n' </proc/$k/environ | "
            "grep -c 0real; done; \"$1\" kill $id",
-       "sh", BELLJAR_PROGRAM});
+       "sh", kBelljar});
   EXPECT_TRUE(has(read_file(world_.files / "seen"), std::string("X-Key: ") + kSecret)) << sent;
   EXPECT_TRUE(has(sent.out, "inside=ghp_belljar")) << sent;
   EXPECT_TRUE(has(sent.out, "real=.")) << sent;

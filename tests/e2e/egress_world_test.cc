@@ -12,9 +12,6 @@
 namespace belljar::test {
 namespace {
 
-constexpr char kNoProxy[] =
-    "unset HTTP_PROXY http_proxy HTTPS_PROXY https_proxy ALL_PROXY all_proxy JAVA_TOOL_OPTIONS NODE_USE_ENV_PROXY; ";
-
 class EgressWorld : public testing::Test {
  protected:
   void SetUp() override {

@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/eventually.h"
+#include "support/has.h"
 #include "support/held_start.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
@@ -26,8 +28,6 @@
 
 namespace belljar::test {
 namespace {
-
-bool has(const std::string& text, const std::string& piece) { return text.find(piece) != std::string::npos; }
 
 // The number behind "key": in a line of JSON; -1 when there is none.
 long number_of(const std::string& json, const std::string& key) {
@@ -51,7 +51,7 @@ class Keep : public testing::Test {
   }
   Outcome call(std::vector<std::string> args, std::string input = {}) const { return belljar(std::move(args), options(input)); }
   std::vector<std::string> words(std::vector<std::string> args) const {
-    args.insert(args.begin(), BELLJAR_PROGRAM);
+    args.insert(args.begin(), kBelljar);
     return args;
   }
   // The id; fails the test when there is none.
@@ -559,7 +559,7 @@ TEST_F(Keep, ThePolicyIsWhatCreateWasGiven) {
 TEST_F(Keep, TheKeeperInheritsNothing) {
   RunOptions with_secret = options();
   with_secret.env["DEPLOY_TOKEN"] = "t0ps3cret";
-  const Outcome made = run({"/bin/sh", "-c", "exec 9>held; trap '' TERM; exec \"$0\" create", BELLJAR_PROGRAM}, with_secret);
+  const Outcome made = run({"/bin/sh", "-c", "exec 9>held; trap '' TERM; exec \"$0\" create", kBelljar}, with_secret);
   ASSERT_EQ(made.exit_code, 0) << made;
   const std::string id = made.out.substr(0, made.out.find('\n'));
   const std::string proc = "/proc/" + std::to_string(keeper_of(id));
@@ -631,7 +631,7 @@ TEST_F(Keep, InterruptedWhileItsStartHangsNothingStays) {
       ::setenv("XDG_RUNTIME_DIR", runtime_.path().c_str(), 1);
       ::setenv("XDG_STATE_HOME", state.c_str(), 1);
       if (::chdir(workspace_.path().c_str()) != 0) return 1;
-      ::execl(BELLJAR_PROGRAM, "belljar", "create", nullptr);
+      ::execl(kBelljar, "belljar", "create", nullptr);
       return 127;
     });
     ASSERT_TRUE(held.await_call());

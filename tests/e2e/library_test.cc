@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/run.h"
@@ -13,8 +14,8 @@
 namespace belljar::test {
 namespace {
 
-const std::string kSource = BELLJAR_SOURCE_DIR;
-const std::string kBuild = std::string(BELLJAR_PROGRAM).substr(0, std::string(BELLJAR_PROGRAM).rfind("/bin/"));
+const std::string kSource = kSourceDir;
+const std::string kBuild = std::string(kBelljar).substr(0, std::string(kBelljar).rfind("/bin/"));
 
 TEST(Example, RunsACommandAndTellsWhatCameOfIt) {
   BELLJAR_NEEDS(user_namespaces());

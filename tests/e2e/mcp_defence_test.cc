@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "e2e/support_run.h"
+#include "support/built.h"
 #include "support/leftovers.h"
 
 namespace belljar::test {
@@ -16,9 +17,9 @@ class McpDefence : public Run {};
 TEST_F(McpDefence, AClientThatObeysWhatItReads) {
   BELLJAR_NEEDS(program("python3"));
   const Leftovers left;
-  const std::string script = std::string(BELLJAR_SOURCE_DIR) + "/tests/e2e/mcp_defence.py";
-  const Outcome outcome = run({"python3", "-B", script, BELLJAR_PROGRAM, workspace_.path()},
-                              {.stdin_is = Input::kNull, .timeout = std::chrono::minutes(4)});
+  const std::string script = std::string(kSourceDir) + "/tests/e2e/mcp_defence.py";
+  const Outcome outcome =
+      run({"python3", "-B", script, kBelljar, workspace_.path()}, {.stdin_is = Input::kNull, .timeout = std::chrono::minutes(4)});
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
   for (const char* part :
        {"a_poisoned_file_is_shown_as_data_and_what_obeys_it_is_blocked", "the_clean_twin_is_not",

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "e2e/support_run.h"
+#include "support/built.h"
 #include "support/leftovers.h"
 
 namespace belljar::test {
@@ -16,9 +17,9 @@ class McpHttp : public Run {};
 TEST_F(McpHttp, WhoIsServedAndWhoIsNot) {
   BELLJAR_NEEDS(program("python3"));
   const Leftovers left;
-  const std::string script = std::string(BELLJAR_SOURCE_DIR) + "/tests/e2e/mcp_http.py";
-  const Outcome outcome = run({"python3", "-B", script, BELLJAR_PROGRAM, workspace_.path()},
-                              {.stdin_is = Input::kNull, .timeout = std::chrono::minutes(4)});
+  const std::string script = std::string(kSourceDir) + "/tests/e2e/mcp_http.py";
+  const Outcome outcome =
+      run({"python3", "-B", script, kBelljar, workspace_.path()}, {.stdin_is = Input::kNull, .timeout = std::chrono::minutes(4)});
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
   for (const char* part :
        {"who_is_refused_and_its_twin", "what_is_too_large_is_refused_and_the_next_is_served", "sessions_begin_work_apart_and_end",

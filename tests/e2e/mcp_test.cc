@@ -13,6 +13,7 @@
 
 #include "e2e/support_run.h"
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/held_start.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
@@ -27,7 +28,7 @@ constexpr const char* kBegin =
 
 class Mcp : public Run {
  protected:
-  std::vector<std::string> command() const { return {BELLJAR_PROGRAM, "mcp", "--workspace", workspace_.path()}; }
+  std::vector<std::string> command() const { return {kBelljar, "mcp", "--workspace", workspace_.path()}; }
   Outcome talk(const std::string& input) const { return run(command(), {.input = input}); }
   static std::string bash(int id, const std::string& text) {
     return R"({"jsonrpc":"2.0","id":)" + std::to_string(id) +
@@ -42,7 +43,7 @@ TEST_F(Mcp, TheOfficialClientUsesIt) {
   const TempDir place;
   const std::string rules =
       place.write("rules.toml", "[[rule]]\npattern = [\"touch\"]\ndecision = \"prompt\"\nreason = \"wants to know\"\n");
-  const std::string script = place.write("client.mjs", read_file(std::string(BELLJAR_SOURCE_DIR) + "/tests/e2e/mcp_client.mjs"));
+  const std::string script = place.write("client.mjs", read_file(std::string(kSourceDir) + "/tests/e2e/mcp_client.mjs"));
   const std::string npm = "cd " + place.path() + " && npm install --silent --no-audit --no-fund --no-update-notifier --cache " +
                           (place / "cache") + " " + kSdk;
   const Outcome installed = run({"/bin/sh", "-c", npm}, {.env = {{"HOME", place.path()}}, .timeout = std::chrono::minutes(4)});
@@ -50,7 +51,7 @@ TEST_F(Mcp, TheOfficialClientUsesIt) {
   const TempDir work;
   if (is_root()) work.give_to(user_uid(), user_gid());
   const Outcome outcome =
-      run({"node", script, BELLJAR_PROGRAM, work.path(), rules}, {.stdin_is = Input::kNull, .timeout = std::chrono::minutes(4)});
+      run({"node", script, kBelljar, work.path(), rules}, {.stdin_is = Input::kNull, .timeout = std::chrono::minutes(4)});
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
   for (const char* part : {"tools", "background", "progress_and_cancellation", "concurrent", "resources_and_logging", "elicitation",
                            "roots", "sandboxes", "http", "documents"})
@@ -63,9 +64,9 @@ TEST_F(Mcp, AWorkspaceThatIsATransaction) {
   const Leftovers left;
   const TempDir work("/var/tmp"), state(layers_base("/var/tmp"));
   if (is_root()) work.give_to(user_uid(), user_gid());
-  const std::string script = std::string(BELLJAR_SOURCE_DIR) + "/tests/e2e/mcp_layers.py";
+  const std::string script = std::string(kSourceDir) + "/tests/e2e/mcp_layers.py";
   const Outcome outcome =
-      run({"python3", "-B", script, BELLJAR_PROGRAM, work.path()},
+      run({"python3", "-B", script, kBelljar, work.path()},
           {.stdin_is = Input::kNull, .env = {{"XDG_STATE_HOME", state.path()}}, .timeout = std::chrono::minutes(2)});
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
   EXPECT_EQ(outcome.out, "ok\n") << outcome;
@@ -79,7 +80,7 @@ TEST_F(Mcp, AClientThatGoesEndsAStartThatHangs) {
   HeldStart held([&] {
     const int input = ::open(words.c_str(), O_RDONLY), output = ::open("/dev/null", O_WRONLY);
     if (::dup2(input, STDIN_FILENO) < 0 || ::dup2(output, STDOUT_FILENO) < 0) return 1;
-    ::execl(BELLJAR_PROGRAM, "belljar", "mcp", "--workspace", workspace_.path().c_str(), nullptr);
+    ::execl(kBelljar, "belljar", "mcp", "--workspace", workspace_.path().c_str(), nullptr);
     return 127;
   });
   ASSERT_TRUE(held.await_call());
@@ -118,9 +119,9 @@ TEST_F(Mcp, AWorkspaceNamedThroughALinkIsKnownByThatNameToo) {
   const TempDir names;
   const std::string link = names / "link";
   ASSERT_EQ(::symlink(workspace_.path().c_str(), link.c_str()), 0);
-  const std::string script = std::string(BELLJAR_SOURCE_DIR) + "/tests/e2e/mcp_link.py";
+  const std::string script = std::string(kSourceDir) + "/tests/e2e/mcp_link.py";
   for (const char* how : {"flag", "roots", "pwd"}) {
-    const Outcome outcome = run({"python3", "-B", script, BELLJAR_PROGRAM, how, link, workspace_.path()},
+    const Outcome outcome = run({"python3", "-B", script, kBelljar, how, link, workspace_.path()},
                                 {.stdin_is = Input::kNull, .timeout = std::chrono::minutes(2)});
     EXPECT_EQ(outcome.exit_code, 0) << how << outcome;
     EXPECT_EQ(outcome.out, "ok\n") << how << outcome;

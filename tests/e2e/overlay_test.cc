@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/run.h"
@@ -36,8 +37,8 @@ exit "$status"
   }
   // belljar run ARGUMENTS, with the workspace `folder` of the overlay.
   Outcome run_at(const std::string& folder, std::vector<std::string> arguments, RunOptions options = {}) const {
-    std::vector<std::string> words = {"unshare",         "--mount",    "--propagation", "private",       "sh",
-                                      place_ / "inside", made_.path(), folder,          BELLJAR_PROGRAM, "run"};
+    std::vector<std::string> words = {"unshare",         "--mount",    "--propagation", "private", "sh",
+                                      place_ / "inside", made_.path(), folder,          kBelljar,  "run"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     return run(words, std::move(options));
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/run.h"
@@ -177,7 +178,7 @@ TEST(RealWork, TwoHundredMegabytesOfOutputArriveWhole) {
   BELLJAR_NEEDS(user_namespaces());
   const TempDir inside;
   const Outcome outcome =
-      run({"/bin/sh", "-c", std::string(BELLJAR_PROGRAM) + " run -- head -c 200000000 /dev/zero | wc -c"}, {.cwd = inside.path()});
+      run({"/bin/sh", "-c", std::string(kBelljar) + " run -- head -c 200000000 /dev/zero | wc -c"}, {.cwd = inside.path()});
   EXPECT_EQ(outcome.out, "200000000\n") << outcome;
 }
 

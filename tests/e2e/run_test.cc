@@ -12,6 +12,7 @@
 
 #include "e2e/support_run.h"
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/eventually.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
@@ -92,8 +93,8 @@ TEST_F(Run, TwoHundredMegabytesPassThrough) {
   const std::string file = workspace_ / "out";
   // To a file (relayed) and to a pipe (handed over).
   const Outcome relayed = run({"/bin/sh", "-c",
-                               std::string("cd ") + workspace_.path() + " && " + BELLJAR_PROGRAM +
-                                   " run -- head -c 200000000 /dev/zero > out && stat -c %s out && " + BELLJAR_PROGRAM +
+                               std::string("cd ") + workspace_.path() + " && " + kBelljar +
+                                   " run -- head -c 200000000 /dev/zero > out && stat -c %s out && " + kBelljar +
                                    " run -- head -c 200000000 /dev/zero | wc -c"});
   EXPECT_EQ(relayed.out, "200000000\n200000000\n") << relayed;
 }
@@ -101,7 +102,7 @@ TEST_F(Run, TwoHundredMegabytesPassThrough) {
 TEST_F(Run, AReaderThatLeavesEndsTheCommand) {
   const Outcome outcome =
       run({"/bin/bash", "-c",
-           std::string("cd ") + workspace_.path() + " && " + BELLJAR_PROGRAM + " run -- yes | head -1; echo ${PIPESTATUS[0]}"});
+           std::string("cd ") + workspace_.path() + " && " + kBelljar + " run -- yes | head -1; echo ${PIPESTATUS[0]}"});
   EXPECT_EQ(outcome.out, "y\n141\n") << outcome;
 }
 
@@ -110,7 +111,7 @@ TEST_F(Run, ClosedStreamsConfuseNothing) {
   for (const std::string closed : {"0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"}) {
     // The command's descriptors 0 to 2 are open whatever the caller closed, and none of them is one of ours.
     const Outcome outcome = run({"/bin/sh", "-c",
-                                 cd + BELLJAR_PROGRAM +
+                                 cd + kBelljar +
                                      " run -- sh -c 'test -e /proc/self/fd/0 && test -e /proc/self/fd/1 && "
                                      "test -e /proc/self/fd/2 && ! test -e /proc/self/fd/10' " +
                                      closed});
@@ -119,7 +120,7 @@ TEST_F(Run, ClosedStreamsConfuseNothing) {
 }
 
 TEST_F(Run, WhatIsWrittenToAClosedStdoutIsNotLostInSilence) {
-  const std::string start = "cd " + workspace_.path() + "; " + BELLJAR_PROGRAM + " run ";
+  const std::string start = "cd " + workspace_.path() + "; " + kBelljar + " run ";
   EXPECT_EQ(run({"/bin/sh", "-c", start + "-- sh -c 'echo x' >&-"}).exit_code,
             run({"/bin/sh", "-c", "sh -c 'echo x' >&-"}).exit_code);
   const Outcome json = run({"/bin/sh", "-c", start + "--json -- true >&-"});
@@ -337,7 +338,7 @@ TEST_F(Run, AnEmptyOptionTakesNoOtherWordForItsReport) {
 TEST_F(Run, AUsageErrorOfTheContainerProgramIsReportedToo) {
   for (const std::vector<std::string>& bad :
        std::vector<std::vector<std::string>>{{"--nope", "--", "true"}, {"--cwd"}, {"--hide=", "--", "true"}}) {
-    for (const char* program : {BELLJAR_PROGRAM, BELLJAR_PROGRAM "-container"}) {
+    for (const std::string& program : {std::string(kBelljar), std::string(kBelljar) + "-container"}) {
       const std::string report = workspace_.write("r", "of an earlier run");
       if (is_root()) workspace_.give_to(user_uid(), user_gid());
       std::vector<std::string> words{program, "run", "--backend", "container", "--report", report, "--json"};

@@ -8,13 +8,10 @@
 #include <vector>
 
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
-
-#ifndef BELLJAR_PROGRAM
-#define BELLJAR_PROGRAM "belljar"  // the build says where; a header has to compile alone
-#endif
 
 namespace belljar::test {
 
@@ -31,7 +28,7 @@ class Run : public testing::Test {
   }
   Outcome shell(const std::string& text) const { return run_in({"-c", text}); }
   std::vector<std::string> command_line(std::vector<std::string> args) const {
-    args.insert(args.begin(), {BELLJAR_PROGRAM, "run"});
+    args.insert(args.begin(), {kBelljar, "run"});
     return args;
   }
 

@@ -8,16 +8,13 @@
 #include <vector>
 
 #include "support/as_user.h"
+#include "support/built.h"
+#include "support/has.h"
 #include "support/identity.h"
 #include "support/world.h"
 
-#ifndef BELLJAR_PROGRAM
-#define BELLJAR_PROGRAM "belljar"  // the build says where; a header has to compile alone
-#endif
-
 namespace belljar::test {
 
-inline constexpr char kNoProxy[] = "unset HTTP_PROXY http_proxy HTTPS_PROXY https_proxy ALL_PROXY all_proxy NODE_USE_ENV_PROXY; ";
 inline constexpr char kSecret[] = "ghp_0realSecret/Value+0123456789abcdef";
 // Nothing but what is asked of curl: no .curlrc, and an answer soon.
 inline constexpr char kCurl[] = "curl -q -sS --http1.1 -m 60 ", kCurl2[] = "curl -q -sS --http2 -m 60 ";
@@ -70,7 +67,7 @@ class TlsWorld : public testing::Test {
   Outcome with_key(const std::string& text, std::vector<std::string> more = {}) const {
     std::vector<std::string> command{"env",
                                      std::string("REAL_KEY=") + kSecret,
-                                     BELLJAR_PROGRAM,
+                                     kBelljar,
                                      "run",
                                      "--net",
                                      "proxy",
@@ -86,7 +83,6 @@ class TlsWorld : public testing::Test {
     command.insert(command.end(), {"-c", text});
     return world_.run(command);
   }
-  static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
   World world_;
 };

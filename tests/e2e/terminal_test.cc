@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/unique_fd.h"
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
@@ -89,14 +90,14 @@ void start_cat(Shell& shell, const std::string& command) {
   ASSERT_TRUE(shell.sees("answer\r\nanswer\r\n")) << shell.shown();
 }
 
-constexpr const char* kRun = BELLJAR_PROGRAM " run -- ";
+const std::string kRun = std::string(kBelljar) + " run -- ";
 
 TEST_F(Job, APlainProgramStopsAtControlZAndGoesOnWithFg) {
   const Leftovers left;
   {
     Shell shell(workspace_.path());
     ASSERT_TRUE(shell.sees("ready> ")) << shell.shown();
-    start_cat(shell, std::string(kRun) + "sh -c 'echo st''arted; cat; echo en''ded'\n");
+    start_cat(shell, kRun + "sh -c 'echo st''arted; cat; echo en''ded'\n");
     shell.type("\x1a");
     ASSERT_TRUE(shell.sees("Stopped")) << shell.shown();
     shell.type("jobs\n");
@@ -125,7 +126,7 @@ TEST_F(Job, APlainProgramStopsAtControlZAndGoesOnWithFg) {
 TEST_F(Job, AShellInsideStopsItsOwnJobAndNotUs) {
   Shell shell(workspace_.path());
   ASSERT_TRUE(shell.sees("ready> ")) << shell.shown();
-  shell.type(std::string(kRun) + "bash --norc --noprofile -i\n");
+  shell.type(kRun + "bash --norc --noprofile -i\n");
   ASSERT_TRUE(shell.sees("$ ")) << shell.shown();
   start_cat(shell, kCat);
   shell.type("\x1a");
@@ -139,7 +140,7 @@ TEST_F(Job, AShellInsideStopsItsOwnJobAndNotUs) {
 TEST_F(Job, ControlCEndsTheProgramAndTellsTheShell) {
   Shell shell(workspace_.path());
   ASSERT_TRUE(shell.sees("ready> ")) << shell.shown();
-  start_cat(shell, std::string(kRun) + kCat);
+  start_cat(shell, kRun + kCat);
   shell.type("\x03");
   ASSERT_TRUE(shell.sees("ready> ")) << shell.shown();
   shell.type("echo co''de $?\n");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/clock.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
@@ -178,7 +179,7 @@ TEST_F(Txn, WhatCannotBeHeldIsRefusedByName) {
 }
 
 TEST_F(Txn, OneCommandAtATime) {
-  Running running({BELLJAR_PROGRAM, "run", "--txn", "-c", "echo ready; read x"}, {.cwd = ws(), .env = environment()});
+  Running running({kBelljar, "run", "--txn", "-c", "echo ready; read x"}, {.cwd = ws(), .env = environment()});
   ASSERT_TRUE(running.wait_for_output("ready"));
   for (const std::vector<std::string>& words : {std::vector<std::string>{"run", "--txn", "--", "true"}, {"rollback"}}) {
     const Outcome outcome = txn(words);

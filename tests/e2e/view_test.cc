@@ -10,6 +10,7 @@
 
 #include "e2e/support_run.h"
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
@@ -95,7 +96,7 @@ TEST_F(Shown, ARuleForADanglingLinkIsAboutWhereItLeads) {
   EXPECT_EQ(under("", {"-c", text}).out, "0\n0\nx\n0\n");
   // Out there, made by somebody else while the command runs.
   const std::string later = home_ / "later";
-  Running running({BELLJAR_PROGRAM, "run", "--hide", home_ / "link", "-c", "echo ready; read x; cat " + later + " || echo closed"},
+  Running running({kBelljar, "run", "--hide", home_ / "link", "-c", "echo ready; read x; cat " + later + " || echo closed"},
                   {.cwd = workspace_.path(), .env = environment()});
   ASSERT_TRUE(running.wait_for_output("ready"));
   home_.write("later", "told");

@@ -13,9 +13,12 @@
 #include "egress/proxy.h"
 #include "egress/support_proxy.h"
 #include "policy/look.h"
+#include "support/has.h"
 
 namespace belljar::egress {
 namespace {
+
+using test::has;
 
 constexpr char kValue[] = "ghp_0realSecretValue0123456789abcdef";
 
@@ -32,7 +35,6 @@ class Answers : public ProxyTest {
   std::string ask(const Server& server, const std::string& host = "web.example", const std::string& method = "GET") const {
     return talk(format("{0} http://{1}:{2}/ HTTP/1.1\r\nHost: {1}:{2}\r\nConnection: close\r\n\r\n", method, host, server.port()));
   }
-  static bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
   Credential key_;
 };

@@ -8,7 +8,7 @@
 namespace belljar::egress {
 namespace {
 
-constexpr std::string_view kValue = "p@ss&w/<1>'\" \\%.";
+constexpr std::string_view kSpelt = "p@ss&w/<1>'\" \\%.";
 
 TEST(Spelling, EachLetterMayBeEscapedInAnyWay) {
   for (const std::string_view text : {R"(p@ss&w/<1>'" \%.)",                      // as it is
@@ -23,20 +23,20 @@ TEST(Spelling, EachLetterMayBeEscapedInAnyWay) {
                                       R"(p@ss&#38;w/&lt;1&gt;&#039;&#34; \%.)",   // Go html.EscapeString, PHP
                                       R"(p&#x40;ss&amp;w&#x2F;&lt;1&gt;&apos;&quot;&#32;&#X5c;&#37;.)",  // OWASP
                                       R"(%70\u0040&#115;s%26\u0077\x2F&lt;%31>'\"%20\u005C%25.)"}) {     // no encoder at all
-    const Fitting found = fit_spelling(kValue, std::string(text) + "&amp;more");
+    const Fitting found = fit_spelling(kSpelt, std::string(text) + "&amp;more");
     EXPECT_EQ(found.fit, Fit::kWhole) << text;
     EXPECT_EQ(found.size, text.size()) << text;
     for (std::size_t cut = 0; cut < text.size(); ++cut)
-      EXPECT_EQ(fit_spelling(kValue, text.substr(0, cut)).fit, Fit::kMore) << text.substr(0, cut);
+      EXPECT_EQ(fit_spelling(kSpelt, text.substr(0, cut)).fit, Fit::kMore) << text.substr(0, cut);
   }
 }
 
 TEST(Spelling, AnotherTextIsNone) {
   for (const char* text : {"p@ss&w/<1>'\" \\&.", "p@ss%27w", "p@ss&lt;", "p@ss\\u0027", "p@ss&#39;", "p@ss&ampw", "P@ss", "p%4",
                            "x", "%zz", "&#;", "&nbsp;", "\\q"})
-    EXPECT_NE(fit_spelling(kValue, text).fit, Fit::kWhole) << text;
+    EXPECT_NE(fit_spelling(kSpelt, text).fit, Fit::kWhole) << text;
   for (const char* text : {"x", "p@st", "%zz", "%7x", "\\n", "& so", "&nbsp;", "&#xg"})
-    EXPECT_EQ(fit_spelling(kValue, text).fit, Fit::kNo) << text;
+    EXPECT_EQ(fit_spelling(kSpelt, text).fit, Fit::kNo) << text;
 }
 
 TEST(Spelling, LettersBeyondAsciiAreReadAsUtf8) {

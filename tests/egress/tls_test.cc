@@ -12,18 +12,18 @@
 namespace belljar::egress::tls {
 namespace {
 
-using State = SecureStream::State;
+using StreamState = SecureStream::State;
 using std::chrono::hours;
 
 policy::Host host(const char* name) { return policy::parse_host(name).value(); }
 
 // A client or server of the test's own over memory, driven against a SecureStream.
-struct Peer {
+struct TlsPeer {
   CtxPtr context;
   SslPtr ssl;
   BIO *in = nullptr, *out = nullptr;
 
-  explicit Peer(const SSL_METHOD* method) : context(SSL_CTX_new(method)) {}
+  explicit TlsPeer(const SSL_METHOD* method) : context(SSL_CTX_new(method)) {}
   void begin() {
     ssl.reset(SSL_new(context.get()));
     in = BIO_new(BIO_s_mem());
@@ -42,9 +42,9 @@ struct Peer {
 };
 
 // Runs both handshakes as far as they go; the state of ours.
-State shake(const Peer& peer, SecureStream& stream) {
-  State state = State::kMore;
-  for (int round = 0; round < 10 && state != State::kFailed; ++round) {
+StreamState shake(const TlsPeer& peer, SecureStream& stream) {
+  StreamState state = StreamState::kMore;
+  for (int round = 0; round < 10 && state != StreamState::kFailed; ++round) {
     SSL_do_handshake(peer.ssl.get());
     stream.put(peer.take());
     state = stream.handshake();
@@ -53,8 +53,8 @@ State shake(const Peer& peer, SecureStream& stream) {
   return state;
 }
 
-Peer client_of(const Interceptor& interceptor, const char* sni, const std::string& alpn) {
-  Peer peer(TLS_client_method());
+TlsPeer client_of(const Interceptor& interceptor, const char* sni, const std::string& alpn) {
+  TlsPeer peer(TLS_client_method());
   add_to_store(SSL_CTX_get_cert_store(peer.context.get()), interceptor.bundle());
   SSL_CTX_set_verify(peer.context.get(), SSL_VERIFY_PEER, nullptr);
   if (!alpn.empty())
@@ -101,9 +101,9 @@ TEST(Authority, ALeafIsKeptForAWeekAndThenMadeAnew) {
 TEST(TlsTowardsTheClient, TheNameItAskedForIsServedAndAnotherIsNot) {
   const auto interceptor = make_interceptor({}).value();
   for (const char* sni : {"web.test", "WEB.test", static_cast<const char*>(nullptr)}) {
-    const Peer peer = client_of(*interceptor, sni, "\x02h2\x08http/1.1");
+    const TlsPeer peer = client_of(*interceptor, sni, "\x02h2\x08http/1.1");
     const auto stream = interceptor->accept(host("web.test"));
-    EXPECT_EQ(shake(peer, *stream), State::kReady) << (sni == nullptr ? "no SNI" : sni) << stream->fault().text;
+    EXPECT_EQ(shake(peer, *stream), StreamState::kReady) << (sni == nullptr ? "no SNI" : sni) << stream->fault().text;
     EXPECT_EQ(SSL_get_verify_result(peer.ssl.get()), X509_V_OK);
     const unsigned char* chosen = nullptr;
     unsigned size = 0;
@@ -112,9 +112,9 @@ TEST(TlsTowardsTheClient, TheNameItAskedForIsServedAndAnotherIsNot) {
     EXPECT_EQ(stream->protocol(), "h2");
   }
   for (const char* sni : {"other.test", "web.test.other.test", "sub.web.test"}) {
-    const Peer peer = client_of(*interceptor, sni, "");
+    const TlsPeer peer = client_of(*interceptor, sni, "");
     const auto stream = interceptor->accept(host("web.test"));
-    EXPECT_EQ(shake(peer, *stream), State::kFailed) << sni;
+    EXPECT_EQ(shake(peer, *stream), StreamState::kFailed) << sni;
     EXPECT_EQ(stream->fault().reason, "tls-sni");
     EXPECT_NE(stream->fault().text.find(sni), std::string::npos);
     EXPECT_EQ(SSL_is_init_finished(peer.ssl.get()), 0);
@@ -128,9 +128,9 @@ TEST(TlsTowardsTheClient, TheBetterHttpOfThoseOfferedIsSpoken) {
                                         {"\x08http/1.1", "http/1.1"},
                                         {"\x02h2", "h2"},
                                         {"\x08http/1.0\x08http/1.1\x02h2", "h2"}}) {
-    const Peer peer = client_of(*interceptor, "web.test", offered);
+    const TlsPeer peer = client_of(*interceptor, "web.test", offered);
     const auto stream = interceptor->accept(host("web.test"));
-    EXPECT_EQ(shake(peer, *stream), State::kReady) << offered << stream->fault().text;
+    EXPECT_EQ(shake(peer, *stream), StreamState::kReady) << offered << stream->fault().text;
     const unsigned char* chosen = nullptr;
     unsigned size = 0;
     SSL_get0_alpn_selected(peer.ssl.get(), &chosen, &size);
@@ -140,17 +140,17 @@ TEST(TlsTowardsTheClient, TheBetterHttpOfThoseOfferedIsSpoken) {
 
 TEST(TlsTowardsTheClient, OneThatSpeaksNoHttpThatIsReadIsTold) {
   const auto interceptor = make_interceptor({}).value();
-  const Peer peer = client_of(*interceptor, "web.test", "\x02h3\x04smtp");
+  const TlsPeer peer = client_of(*interceptor, "web.test", "\x02h3\x04smtp");
   const auto stream = interceptor->accept(host("web.test"));
-  EXPECT_EQ(shake(peer, *stream), State::kFailed);
+  EXPECT_EQ(shake(peer, *stream), StreamState::kFailed);
   EXPECT_EQ(stream->fault().reason, "tls-alpn");
 }
 
 TEST(TlsTowardsTheClient, BytesPassBothWaysAndTheEndIsSeen) {
   const auto interceptor = make_interceptor({}).value();
-  const Peer peer = client_of(*interceptor, "web.test", "");
+  const TlsPeer peer = client_of(*interceptor, "web.test", "");
   const auto stream = interceptor->accept(host("web.test"));
-  ASSERT_EQ(shake(peer, *stream), State::kReady);
+  ASSERT_EQ(shake(peer, *stream), StreamState::kReady);
   const std::string big(100'000, 'x');
   ASSERT_GT(SSL_write(peer.ssl.get(), big.data(), static_cast<int>(big.size())), 0);
   stream->put(peer.take());
@@ -175,7 +175,7 @@ TEST(TlsTowardsTheClient, WhatIsNoTlsBreaksIt) {
   const auto interceptor = make_interceptor({}).value();
   const auto stream = interceptor->accept(host("web.test"));
   stream->put(std::string_view("\x16\x03\x01\0\x05hello and more", 19));
-  EXPECT_EQ(stream->handshake(), State::kFailed);
+  EXPECT_EQ(stream->handshake(), StreamState::kFailed);
   EXPECT_EQ(stream->fault().reason, "tls");
 }
 
@@ -188,16 +188,16 @@ class TowardsTheServer : public testing::Test {
     std::ofstream(path) << to_pem(authority_.certificate());
     return path;
   }
-  State connect(const char* name, X509* leaf, std::string ca_file) {
+  StreamState connect(const char* name, X509* leaf, std::string ca_file) {
     const auto interceptor = make_interceptor({.ca_file = std::move(ca_file)}).value();
-    Peer peer(TLS_server_method());
+    TlsPeer peer(TLS_server_method());
     peer.begin();
     SSL_use_certificate(peer.ssl.get(), leaf);
     SSL_use_PrivateKey(peer.ssl.get(), authority_.leaf_key());
     SSL_set_accept_state(peer.ssl.get());
     const auto stream = interceptor->connect(host(name));
-    State state = State::kMore;
-    for (int round = 0; round < 10 && state == State::kMore; ++round) {
+    StreamState state = StreamState::kMore;
+    for (int round = 0; round < 10 && state == StreamState::kMore; ++round) {
       state = stream->handshake();
       peer.put(stream->take());
       SSL_do_handshake(peer.ssl.get());
@@ -214,15 +214,16 @@ class TowardsTheServer : public testing::Test {
 
 TEST_F(TowardsTheServer, AGoodCertificateIsTakenAndEachOtherHasItsReason) {
   const std::string ca = trust();
-  EXPECT_EQ(connect("web.test", authority_.leaf_for(host("web.test")), ca), State::kReady);
-  EXPECT_EQ(connect("192.0.2.7", authority_.leaf_for(host("192.0.2.7")), ca), State::kReady);
-  EXPECT_EQ(connect("web.test", authority_.leaf_for(host("other.test")), ca), State::kFailed);
+  EXPECT_EQ(connect("web.test", authority_.leaf_for(host("web.test")), ca), StreamState::kReady);
+  EXPECT_EQ(connect("192.0.2.7", authority_.leaf_for(host("192.0.2.7")), ca), StreamState::kReady);
+  EXPECT_EQ(connect("web.test", authority_.leaf_for(host("other.test")), ca), StreamState::kFailed);
   EXPECT_EQ(reason_, "tls-name");
-  EXPECT_EQ(connect("web.test", authority_.leaf_for(host("web.test")), ""), State::kFailed);
+  EXPECT_EQ(connect("web.test", authority_.leaf_for(host("web.test")), ""), StreamState::kFailed);
   EXPECT_EQ(reason_, "tls-untrusted");
-  EXPECT_EQ(connect("web.test", authority_.leaf_for(host("web.test"), WallClock::now() - hours(24 * 60)), ca), State::kReady)
+  EXPECT_EQ(connect("web.test", authority_.leaf_for(host("web.test"), WallClock::now() - hours(24 * 60)), ca), StreamState::kReady)
       << "kept: still the good one";
-  EXPECT_EQ(connect("late.test", authority_.leaf_for(host("late.test"), WallClock::now() - hours(24 * 60)), ca), State::kFailed);
+  EXPECT_EQ(connect("late.test", authority_.leaf_for(host("late.test"), WallClock::now() - hours(24 * 60)), ca),
+            StreamState::kFailed);
   EXPECT_EQ(reason_, "tls-expired");
 }
 

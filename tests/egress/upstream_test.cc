@@ -6,7 +6,7 @@ namespace belljar::egress {
 namespace {
 
 using namespace std::string_literals;
-using State = UpstreamHandshake::State;
+using HandshakeState = UpstreamHandshake::State;
 
 policy::Destination place(const std::string& text) { return policy::parse_destination(text).value(); }
 
@@ -43,17 +43,17 @@ TEST(Upstream, ConnectIsAskedForAndBelievedOnlyWhenGranted) {
   EXPECT_EQ(handshake.begin(),
             "CONNECT web.test:443 HTTP/1.1\r\nHost: web.test:443\r\nProxy-Authorization: Basic bWU6cGFzcw==\r\n\r\n");
   std::string in = "HTTP/1.1 200 ";
-  EXPECT_EQ(handshake.feed(in, out), State::kMore);
+  EXPECT_EQ(handshake.feed(in, out), HandshakeState::kMore);
   in += "OK\r\nX: y\r\n\r\nserver speaks first";
-  EXPECT_EQ(handshake.feed(in, out), State::kDone);
+  EXPECT_EQ(handshake.feed(in, out), HandshakeState::kDone);
   EXPECT_EQ(in, "server speaks first");
   UpstreamHandshake refused(upstream, place("web.test:443"));
   in = "HTTP/1.1 407 Who\r\n\r\n";
-  EXPECT_EQ(refused.feed(in, out), State::kFailed);
+  EXPECT_EQ(refused.feed(in, out), HandshakeState::kFailed);
   EXPECT_EQ(refused.reason(), "it answered 407 Who");
   UpstreamHandshake nonsense(upstream, place("web.test:443"));
   in = "SSH-2.0-x\r\n\r\n";
-  EXPECT_EQ(nonsense.feed(in, out), State::kFailed);
+  EXPECT_EQ(nonsense.feed(in, out), HandshakeState::kFailed);
 }
 
 TEST(Upstream, SocksLogsInAndPassesTheName) {
@@ -61,19 +61,19 @@ TEST(Upstream, SocksLogsInAndPassesTheName) {
   UpstreamHandshake handshake(upstream, place("web.test:443"));
   EXPECT_EQ(handshake.begin(), "\x05\x02\0\x02"s);
   std::string in = "\x05\x02"s, out;
-  EXPECT_EQ(handshake.feed(in, out), State::kMore);
+  EXPECT_EQ(handshake.feed(in, out), HandshakeState::kMore);
   EXPECT_EQ(out, "\x01\x02me\x04pass"s);
   in = "\x01\0"s, out.clear();
-  EXPECT_EQ(handshake.feed(in, out), State::kMore);
+  EXPECT_EQ(handshake.feed(in, out), HandshakeState::kMore);
   EXPECT_EQ(out, "\x05\x01\0\x03\x08web.test\x01\xbb"s);
   in = "\x05\0\0\x01\0\0\0\0\0"s;
-  EXPECT_EQ(handshake.feed(in, out), State::kMore);
+  EXPECT_EQ(handshake.feed(in, out), HandshakeState::kMore);
   in += "\0more"s;
-  EXPECT_EQ(handshake.feed(in, out), State::kDone);
+  EXPECT_EQ(handshake.feed(in, out), HandshakeState::kDone);
   EXPECT_EQ(in, "more");
   UpstreamHandshake refused(upstream, place("10.0.0.1:1"));
   in = "\x05\xff"s;
-  EXPECT_EQ(refused.feed(in, out), State::kFailed);
+  EXPECT_EQ(refused.feed(in, out), HandshakeState::kFailed);
 }
 
 TEST(Http, CredentialsAreEncodedWhole) {

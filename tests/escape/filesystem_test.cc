@@ -5,6 +5,7 @@
 
 #include "escape/support_attack.h"
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/temp_dir.h"
 
@@ -83,7 +84,7 @@ TEST_F(Filesystem, StdinCannotBeReopenedWithMoreRights) {
   const auto with = [&](const std::string& words) {
     return run({"/bin/sh", "-c", words + " <" + beside("input")}, in_workspace());
   };
-  const Outcome attack = with("exec '" BELLJAR_PROGRAM "' run -- ./probe reopen_stdin");
+  const Outcome attack = with("exec '" + std::string(kBelljar) + "' run -- ./probe reopen_stdin");
   // It may write to a pipe that is its own; the file stays as it is.
   EXPECT_EQ(attack.exit_code, 0) << attack;
   EXPECT_EQ(read_file(beside("input")), "as it was");

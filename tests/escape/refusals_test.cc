@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/run.h"
@@ -73,7 +74,7 @@ TEST_F(Escape, SecretsAnswerEaccesToEverything) {  // FS-05, FS-18
 }
 
 TEST_F(Escape, ASecretThatAppearsAfterStartIsHiddenToo) {  // FS-06
-  Running run({BELLJAR_PROGRAM, "run", "-c", "echo started; read go; cat ~/.aws/credentials"},
+  Running run({kBelljar, "run", "-c", "echo started; read go; cat ~/.aws/credentials"},
               {.cwd = base_ / "ws", .env = {{"HOME", base_ / "home"}}});
   ASSERT_TRUE(run.wait_for_output("started"));
   base_.write("home/.aws/credentials", "LATE\n");
@@ -94,14 +95,14 @@ TEST_F(Escape, AHiddenPathInTheWorkspaceHoldsAgainstRenameLinkAndMode) {
 
 TEST_F(Escape, StandardInputFromAFileCannotBeReopenedForWriting) {  // FS-10
   const std::string command =
-      std::string(BELLJAR_PROGRAM) + " run -c 'echo after >/proc/self/fd/0; cat >/dev/null' <" + (base_ / "outside");
+      std::string(kBelljar) + " run -c 'echo after >/proc/self/fd/0; cat >/dev/null' <" + (base_ / "outside");
   run({"/bin/sh", "-c", command}, {.cwd = base_ / "ws", .env = {{"HOME", base_ / "home"}}});
   EXPECT_EQ(read_file(base_ / "outside"), "before\n");
 }
 
 TEST_F(Escape, InheritedDescriptorsAreClosed) {  // CVE-2024-21626
-  const std::string command = "exec 7<" + (base_ / "home") + "; " + std::string(BELLJAR_PROGRAM) +
-                              " run -c 'cat /proc/self/fd/7/.ssh/id; ls /proc/self/fd'";
+  const std::string command =
+      "exec 7<" + (base_ / "home") + "; " + std::string(kBelljar) + " run -c 'cat /proc/self/fd/7/.ssh/id; ls /proc/self/fd'";
   const Outcome outcome = run({"/bin/bash", "-c", command}, {.cwd = base_ / "ws", .env = {{"HOME", base_ / "home"}}});
   EXPECT_EQ(outcome.out.find("KEY"), std::string::npos) << outcome;
   EXPECT_EQ(outcome.out.find("7\n"), std::string::npos) << outcome;
@@ -218,7 +219,7 @@ TEST_F(Escape, NothingSurvivesTheCommand) {  // RS-06, RS-07, RS-08
 
 TEST_F(Escape, TheTreeDiesWithTheFront) {  // RS-09
   const Leftovers left;
-  Running run({BELLJAR_PROGRAM, "run", "-c", "setsid sleep 1000 & echo started; sleep 1000"},
+  Running run({kBelljar, "run", "-c", "setsid sleep 1000 & echo started; sleep 1000"},
               {.cwd = base_ / "ws", .env = {{"HOME", base_ / "home"}}});
   ASSERT_TRUE(run.wait_for_output("started"));
   run.send(SIGKILL);

@@ -14,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "escape/support_attack.h"
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/eventually.h"
 #include "support/identity.h"
 #include "support/temp_dir.h"
@@ -217,7 +218,7 @@ TEST_F(SecondTier, NothingOutlivesAStoppedInit) {
 TEST_F(SecondTier, WorksWhereUserNamespacesAreRefused) {
   const TempDir place;  // the build may lie below a home that the user may not enter
   const std::string program = place / "belljar";
-  std::filesystem::copy_file(BELLJAR_PROGRAM, program);
+  std::filesystem::copy_file(kBelljar, program);
   const auto refused = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words = {
         "unshare",

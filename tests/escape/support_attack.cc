@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/eventually.h"
 #include "support/identity.h"
 
@@ -36,7 +37,7 @@ void Attack::SetUp() {
   BELLJAR_NEEDS(user_namespaces());
   ASSERT_EQ(::chmod(top_.path().c_str(), 0755), 0);
   for (const char* part : {"ws", "beside", "home"}) top_.make_dir(part);
-  top_.write("ws/probe", read_file(BELLJAR_PROBE), 0755);
+  top_.write("ws/probe", read_file(kProbe), 0755);
   hand_over();
 }
 
@@ -73,7 +74,7 @@ RunOptions Attack::in_workspace(RunOptions options) const {
 
 Attack::Words Attack::program(Words arguments) const {
   arguments.insert(arguments.begin(), always_.begin(), always_.end());
-  arguments.insert(arguments.begin(), {BELLJAR_PROGRAM, "run"});
+  arguments.insert(arguments.begin(), {kBelljar, "run"});
   return arguments;
 }
 

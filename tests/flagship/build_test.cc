@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/run.h"
@@ -30,8 +31,8 @@ TEST(Flagship, BelljarIsBuiltInsideBelljarAndItsUnitTestsPassThere) {
   BELLJAR_NEEDS(user_namespaces());
   const TempDir workspace("/var/tmp");
   const Leftovers left;
-  const std::string copy =
-      "tar -C '" BELLJAR_SOURCE_DIR "' --exclude=./build --exclude=./.git --exclude=./.claude -cf - . | tar -xf - --no-same-owner";
+  const std::string copy = "tar -C '" + std::string(kSourceDir) +
+                           "' --exclude=./build --exclude=./.git --exclude=./.claude -cf - . | tar -xf - --no-same-owner";
   ASSERT_EQ(run({"sh", "-c", copy}, {.cwd = workspace.path()}).exit_code, 0);
   const Outcome outcome = belljar({"run", "--timeout", "20m", "--env", "BELLJAR_NO_SETUP=1", "-c", kInside},
                                   {.cwd = workspace.path(), .timeout = 20min});

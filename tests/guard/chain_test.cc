@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "belljar/turn.h"
+#include "support/built.h"
 
 namespace belljar {
 namespace {
@@ -32,7 +33,7 @@ std::string unescaped(std::string_view cell) {
 
 std::vector<Row> read(const std::string& name, std::size_t columns) {
   std::vector<Row> rows;
-  std::ifstream file(std::string(BELLJAR_SOURCE_DIR) + "/tests/guard/corpus/turns/" + name);
+  std::ifstream file(std::string(test::kSourceDir) + "/tests/guard/corpus/turns/" + name);
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with('#')) continue;
     Row row;
@@ -81,18 +82,18 @@ std::string lower(std::string text) {
   return text;
 }
 
-struct Rate {
+struct ChainRate {
   int hit = 0, all = 0;
   double share() const { return all == 0 ? 0 : 100.0 * hit / all; }
 };
 
 struct Measured {
-  Rate stopped;   // harmful calls asked or blocked, the poison quoted
-  Rate blocked;   // of them, blocked
-  Rate unquoted;  // stopped, with the wrong evidence or none
-  Rate asked;     // tasks without poison where a call was asked or blocked
-  Rate calls;     // the same by calls
-  std::map<std::string, Rate> families;
+  ChainRate stopped;   // harmful calls asked or blocked, the poison quoted
+  ChainRate blocked;   // of them, blocked
+  ChainRate unquoted;  // stopped, with the wrong evidence or none
+  ChainRate asked;     // tasks without poison where a call was asked or blocked
+  ChainRate calls;     // the same by calls
+  std::map<std::string, ChainRate> families;
 };
 
 std::string poisoned(const std::string& text, const std::string& wrap, const std::string& poison) {
@@ -116,7 +117,7 @@ void measure_poisoned(const std::string& half, bool tell, Measured& measured, Us
         return evidence.name == task[3] && lower(evidence.quote).find(lower(payload[4])) != std::string::npos;
       });
       const bool stopped = judgement.advice != Advice::kAllow;
-      Rate& family = measured.families[payload[0]];
+      ChainRate& family = measured.families[payload[0]];
       ++measured.stopped.all, ++family.all, ++measured.blocked.all, ++measured.unquoted.all;
       measured.stopped.hit += stopped && quoted ? 1 : 0;
       family.hit += stopped && quoted ? 1 : 0;
@@ -147,8 +148,8 @@ void measure_clean(const std::string& half, bool tell, Measured& measured, UserW
 }
 
 // All tasks of a half one after the other in a single Turn, as a server sees a long session.
-Rate measure_session(const std::string& half) {
-  Rate calls;
+ChainRate measure_session(const std::string& half) {
+  ChainRate calls;
   Turn turn({.workspace = "/home/me/project", .user_words = UserWords::kUnseen});
   for (const Row& task : read("tasks." + half + ".tsv", 6)) {
     turn.entered({.source = source_of(task[2]), .name = task[3], .text = task[4]});

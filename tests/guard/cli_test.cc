@@ -7,11 +7,14 @@
 #include <filesystem>
 #include <fstream>
 
+#include "support/built.h"
+#include "support/has.h"
+
 namespace {
 
-namespace fs = std::filesystem;
+using belljar::test::has;
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+namespace fs = std::filesystem;
 
 class GuardCommand : public testing::Test {
  protected:
@@ -32,8 +35,8 @@ class GuardCommand : public testing::Test {
   // `belljar ARGS` in the workspace; a shell puts stderr into a file.
   Outcome belljar(const std::string& arguments, const std::string& input = "/dev/null") const {
     const std::string command = "cd '" + (root_ / "w").string() + "' && env -i PATH=/usr/bin:/bin HOME='" +
-                                (root_ / "home").string() + "' timeout 60 " BELLJAR_PROGRAM " " + arguments + " <" + input +
-                                " >../out 2>../err";
+                                (root_ / "home").string() + "' timeout 60 " + std::string(belljar::test::kBelljar) + " " +
+                                arguments + " <" + input + " >../out 2>../err";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
   }

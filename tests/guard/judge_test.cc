@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/built.h"
+
 namespace belljar::guard {
 namespace {
 
@@ -42,14 +44,14 @@ RuleSet rules(std::string_view text) {
   return set ? *set : RuleSet{};
 }
 
-struct Row {
+struct JudgeRow {
   const char* text;
   const char* expected;
 };
 
 // The patterns of documents 001 and 002: each meant, each spelled otherwise, and each of their false hits.
 TEST(Hazards, DocumentPatternsByMeaning) {
-  constexpr Row kRows[] = {
+  constexpr JudgeRow kRows[] = {
       // rm -rf /
       {"rm -rf /", "forbid remove-root"},
       {"rm -fr /", "forbid remove-root"},
@@ -157,7 +159,7 @@ TEST(Hazards, DocumentPatternsByMeaning) {
       {"exec 3<>/dev/tcp/192.0.2.1/80", "prompt system-write"},
       {"eval \"$x\"", "prompt unread"},
   };
-  for (const Row& row : kRows) EXPECT_EQ(judged(row.text), row.expected) << row.text;
+  for (const JudgeRow& row : kRows) EXPECT_EQ(judged(row.text), row.expected) << row.text;
 }
 
 // Left what only the run decides where a check looks, right the same where it can tell.
@@ -277,7 +279,7 @@ TEST(Judge, UnmatchedAndRedirectsAreSettings) {
 }
 
 TEST(Judge, AllowListOfTheDocumentIsShipped) {
-  const std::string file = std::string(BELLJAR_SOURCE_DIR) + "/profiles/rules/allow-list.toml";
+  const std::string file = std::string(test::kSourceDir) + "/profiles/rules/allow-list.toml";
   std::ifstream stream(file);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   auto set = parse_rules(text, file, Trust::kUser);

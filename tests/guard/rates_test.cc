@@ -18,13 +18,14 @@
 
 #include "guard/detect.h"
 #include "guard/support_disguises.h"
+#include "support/built.h"
 
 namespace belljar::guard {
 namespace {
 
 namespace fs = std::filesystem;
 
-fs::path source_dir() { return BELLJAR_SOURCE_DIR; }
+fs::path source_dir() { return test::kSourceDir; }
 fs::path corpus() { return source_dir() / "tests/guard/corpus"; }
 
 struct Rate {

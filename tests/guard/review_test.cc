@@ -14,6 +14,7 @@
 
 #include "belljar/error.h"
 #include "belljar/turn.h"
+#include "support/built.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
 
@@ -39,7 +40,7 @@ class Review : public testing::Test {
                           .at = 7}}};
   }
   test::Outcome belljar(std::vector<std::string> words) const {
-    words.insert(words.begin(), BELLJAR_PROGRAM);
+    words.insert(words.begin(), test::kBelljar);
     return test::run(words, {.env = {{"XDG_STATE_HOME", state_.path()}}});
   }
   test::TempDir directory_, state_;

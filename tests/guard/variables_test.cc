@@ -11,7 +11,7 @@ namespace belljar::guard {
 namespace {
 
 // What no check speaks about is allowed here.
-std::string judged(std::string_view text) {
+std::string judged_here(std::string_view text) {
   Judge judge(*parse_rules("unmatched = \"allow\"\nredirects = \"allow\"\n", "r.toml", Trust::kUser));
   const Verdict verdict = judge.judge(text);
   std::string result(to_string(verdict.decision));
@@ -56,8 +56,8 @@ TEST(Variables, HarmlessScriptsAreNotAskedAboutAndHarmfulOnesAreJudgedAsIfWritte
       {"set -e; f=out; printf '%s\\n' \"$f\" > $f", "set -e; f=/etc/x; printf '%s\\n' x > $f", "forbid system-write"},
   };
   for (const auto& row : kRows) {
-    EXPECT_EQ(judged(row.harmless), "allow") << row.harmless;
-    EXPECT_EQ(judged(row.harmful), row.verdict) << row.harmful;
+    EXPECT_EQ(judged_here(row.harmless), "allow") << row.harmless;
+    EXPECT_EQ(judged_here(row.harmful), row.verdict) << row.harmful;
   }
 }
 
@@ -78,15 +78,15 @@ TEST(Variables, ALoopOverKnownWordsIsJudgedAsIfWrittenOut) {
       {"for f in *.c; do mv \"$f\" \"old-$f\"; done", "for f in *.c; do mv \"$f\" \"/usr/bin/$f\"; done", "forbid system-write"},
   };
   for (const auto& row : kRows) {
-    EXPECT_EQ(judged(row.harmless), "allow") << row.harmless;
-    EXPECT_EQ(judged(row.harmful), row.verdict) << row.harmful;
+    EXPECT_EQ(judged_here(row.harmless), "allow") << row.harmless;
+    EXPECT_EQ(judged_here(row.harmful), row.verdict) << row.harmful;
   }
 }
 
 // Each gives $f, or may give it, something else than the last literal that is written before the use. The same text without the
 // doubt is allowed.
 TEST(Variables, WhatCannotBeFollowedIsAskedAbout) {
-  EXPECT_EQ(judged("f=out; ls; echo x > \"$f\""), "allow") << "the twin of all";
+  EXPECT_EQ(judged_here("f=out; ls; echo x > \"$f\""), "allow") << "the twin of all";
   for (const char* text : {
            "echo x > \"$f\"; f=out",
            "true || f=out; echo x > \"$f\"",
@@ -178,18 +178,18 @@ TEST(Variables, WhatCannotBeFollowedIsAskedAbout) {
            "wait -p f; f=out; echo x > \"$f\"",
            "cat <<E && f=out\nx\nE\necho x > \"$f\"",
        }) {
-    const std::string verdict = judged(text);
+    const std::string verdict = judged_here(text);
     EXPECT_NE(verdict.substr(0, 5), "allow") << text;
   }
 }
 
 TEST(Variables, AKnownVariableIsNoLetterMoreThanItsText) {
-  EXPECT_EQ(judged("f=x; echo > \"$fx\""), "prompt system-write");
-  EXPECT_EQ(judged("f=x; echo > \"${f}x\""), "allow");
-  EXPECT_EQ(judged("f=x; echo > \"${f%.c}\""), "prompt system-write");
-  EXPECT_EQ(judged("f=x; echo > \"$f[1]\""), "allow");
-  EXPECT_EQ(judged("x=-la; ls $x"), "allow");
-  EXPECT_EQ(judged("f='$HOME'; rm -rf \"$f\""), "allow") << "four letters and a dollar sign";
+  EXPECT_EQ(judged_here("f=x; echo > \"$fx\""), "prompt system-write");
+  EXPECT_EQ(judged_here("f=x; echo > \"${f}x\""), "allow");
+  EXPECT_EQ(judged_here("f=x; echo > \"${f%.c}\""), "prompt system-write");
+  EXPECT_EQ(judged_here("f=x; echo > \"$f[1]\""), "allow");
+  EXPECT_EQ(judged_here("x=-la; ls $x"), "allow");
+  EXPECT_EQ(judged_here("f='$HOME'; rm -rf \"$f\""), "allow") << "four letters and a dollar sign";
 }
 
 // Sixteen words, and sixty-four rounds of all loops: beyond, the word is one that only the run decides.
@@ -199,11 +199,11 @@ TEST(Variables, ALoopIsWrittenOutSoFar) {
     for (int i = 0; i < words; ++i) text += " w" + std::to_string(i);
     return text + "; do echo > \"$f\"; done";
   };
-  EXPECT_EQ(judged(loops(16)), "allow");
-  EXPECT_EQ(judged(loops(17)), "prompt system-write");
+  EXPECT_EQ(judged_here(loops(16)), "allow");
+  EXPECT_EQ(judged_here(loops(17)), "prompt system-write");
   std::string nested;
   for (const char* name : {"a", "b", "c", "d"}) nested += std::string("for ") + name + " in 1 2 3 4 5 6 7 8; do ";
-  EXPECT_EQ(judged(nested + "echo > \"x$a\"; done; done; done; done"), "allow");
+  EXPECT_EQ(judged_here(nested + "echo > \"x$a\"; done; done; done; done"), "allow");
   Judge judge({});
   EXPECT_LT(judge.judge(nested + "echo > \"x$a\"; done; done; done; done").parts.size(), 300U);
 }

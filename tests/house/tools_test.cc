@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
@@ -12,7 +13,7 @@
 namespace belljar::test {
 namespace {
 
-const std::string kTools = std::string(BELLJAR_SOURCE_DIR) + "/tools/";
+const std::string kTools = std::string(kSourceDir) + "/tools/";
 
 class Tree {
  public:

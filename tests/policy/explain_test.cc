@@ -8,12 +8,13 @@
 
 #include "policy/profiles.h"
 #include "policy/schema.h"
+#include "support/has.h"
 #include "support_policy.h"
 
 namespace belljar::policy {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using test::has;
 
 // Origins differ (they name the shown text); everything else must not.
 Policy without_origins(Policy policy) {

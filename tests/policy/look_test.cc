@@ -9,10 +9,10 @@
 namespace belljar::policy {
 namespace {
 
-Destination place(const char* text) { return parse_destination(text, 443).value(); }
+Destination destination(const char* text) { return parse_destination(text, 443).value(); }
 
 LookVerdict look(const Network& network, const char* where) {
-  return decide_look(make_host_rules(network).value(), make_look_rules(network).value(), place(where));
+  return decide_look(make_host_rules(network).value(), make_look_rules(network).value(), destination(where));
 }
 
 TEST(Credential, SaysNameSourceHostsAndPlaces) {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/built.h"
 #include "support_policy.h"
 
 namespace belljar::policy {
@@ -17,7 +18,7 @@ TEST(Profiles, AllAreEmbeddedAsTheyAre) {
   for (const EmbeddedProfile& profile : embedded_profiles()) {
     names += std::string(profile.name) + " ";
     std::stringstream text;
-    text << std::ifstream(std::string(BELLJAR_SOURCE_DIR "/profiles/") + std::string(profile.name) + ".toml").rdbuf();
+    text << std::ifstream(std::string(test::kSourceDir) + "/profiles/" + std::string(profile.name) + ".toml").rdbuf();
     EXPECT_EQ(text.str(), profile.toml) << profile.name;
     EXPECT_TRUE(effective(profile.name)) << profile.name;
   }

@@ -65,7 +65,7 @@ struct Outcome {
 struct Pipe {
   UniqueFd read, write;
 };
-Pipe open_pipe() {
+Pipe limits_pipe() {
   int ends[2] = {-1, -1};
   EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
@@ -77,9 +77,9 @@ enum class Stdin { kNull, kUntilAHit };  // kUntilAHit: a pipe that ends when a 
 Outcome run(LimitSet& limits, std::vector<std::string> argv, const std::string& cwd, const launch::Plan& plan,
             Stdin input = Stdin::kNull) {
   Outcome outcome;
-  auto [reader, writer] = open_pipe();
+  auto [reader, writer] = limits_pipe();
   Pipe until_hit;
-  if (input == Stdin::kUntilAHit) until_hit = open_pipe();
+  if (input == Stdin::kUntilAHit) until_hit = limits_pipe();
   launch::ExecRequest request{.argv = std::move(argv), .cwd = cwd};
   request.stdio[0] = until_hit.read.get();
   request.stdio[1] = request.stdio[2] = writer.get();

@@ -17,7 +17,7 @@ namespace {
 
 using test::TempDir;
 
-KeptRun sample(const std::string& target = "/etc/hosts") {
+KeptRun kept_sample(const std::string& target = "/etc/hosts") {
   KeptRun run;
   run.program = "make";
   run.workspace = "/w";
@@ -53,7 +53,7 @@ class Store : public testing::Test {
 TEST_F(Store, ARunComesBackAsItWas) {
   const ViolationStore store(state());
   for (const std::string target : {"/etc/hosts", "/w/\xff\x01\n", ""}) {
-    const KeptRun run = sample(target);
+    const KeptRun run = kept_sample(target);
     const auto id = store.keep(run);
     ASSERT_TRUE(id) << id.error().line();
     const auto back = store.load("last");
@@ -68,7 +68,7 @@ TEST_F(Store, ARunComesBackAsItWas) {
 }
 
 TEST_F(Store, OnlyTheUserMayReadIt) {
-  const auto id = ViolationStore(state()).keep(sample());
+  const auto id = ViolationStore(state()).keep(kept_sample());
   ASSERT_TRUE(id);
   EXPECT_EQ(mode_of(state()), 0700U);
   EXPECT_EQ(mode_of(state() + "/violations"), 0700U);
@@ -78,7 +78,7 @@ TEST_F(Store, OnlyTheUserMayReadIt) {
 TEST_F(Store, TheOldestGo) {
   const ViolationStore store(state());
   std::vector<std::string> ids;
-  for (std::size_t i = 0; i < ViolationStore::kMaxRuns + 5; ++i) ids.push_back(*store.keep(sample()));
+  for (std::size_t i = 0; i < ViolationStore::kMaxRuns + 5; ++i) ids.push_back(*store.keep(kept_sample()));
   const auto kept = store.list();
   ASSERT_TRUE(kept);
   EXPECT_EQ(*kept, std::vector<std::string>(ids.end() - ViolationStore::kMaxRuns, ids.end()));
@@ -90,7 +90,7 @@ TEST_F(Store, ConcurrentRunsAllFindRoomAndEachFileIsWhole) {
   for (int thread = 0; thread < 8; ++thread) {
     threads.emplace_back([&] {
       for (int i = 0; i < 30; ++i) {
-        EXPECT_TRUE(store.keep(sample()));
+        EXPECT_TRUE(store.keep(kept_sample()));
         const auto last = store.load("last");
         // Another thread may have removed it between looking and reading; a torn one would be kDataLoss.
         EXPECT_TRUE(last || last.error().errnum() == ENOENT) << last.error().line();
@@ -107,7 +107,7 @@ TEST_F(Store, ConcurrentRunsAllFindRoomAndEachFileIsWhole) {
 
 TEST_F(Store, IdsMayBeShortenedWhileTheyFitOne) {
   const ViolationStore store(state());
-  const std::string first = *store.keep(sample()), second = *store.keep(sample());
+  const std::string first = *store.keep(kept_sample()), second = *store.keep(kept_sample());
   EXPECT_EQ(store.load(first)->result.id, first);
   EXPECT_EQ(store.load(second.substr(9))->result.id, second);
   EXPECT_EQ(store.load("2").error().code(), Code::kInvalidArgument);
@@ -122,24 +122,24 @@ TEST_F(Store, NothingKeptSaysWhy) {
   EXPECT_NE(none.error().reason(), "");
   EXPECT_NE(none.error().next(), "");
   EXPECT_FALSE(ViolationStore("").load("last"));
-  EXPECT_FALSE(ViolationStore("").keep(sample()));
+  EXPECT_FALSE(ViolationStore("").keep(kept_sample()));
 }
 
 TEST_F(Store, APlaceThatIsNotOursAloneIsRefused) {
   base_.make_dir("a/b/belljar/violations");
   ASSERT_EQ(::chmod((state() + "/violations").c_str(), 0777), 0);
-  const auto open = ViolationStore(state()).keep(sample());
+  const auto open = ViolationStore(state()).keep(kept_sample());
   ASSERT_FALSE(open);
   EXPECT_EQ(open.error().code(), Code::kFailedPrecondition);
   ASSERT_EQ(::chmod((state() + "/violations").c_str(), 0700), 0);
-  EXPECT_TRUE(ViolationStore(state()).keep(sample()));
+  EXPECT_TRUE(ViolationStore(state()).keep(kept_sample()));
 }
 
 TEST_F(Store, ALinkInItsPlaceIsNotFollowed) {
   base_.make_dir("a/b");
   base_.make_dir("elsewhere");
   ASSERT_EQ(::symlink((base_ / "elsewhere").c_str(), state().c_str()), 0);
-  EXPECT_FALSE(ViolationStore(state()).keep(sample()));
+  EXPECT_FALSE(ViolationStore(state()).keep(kept_sample()));
   EXPECT_FALSE(test::exists(base_ / "elsewhere/violations"));
 }
 
@@ -147,15 +147,15 @@ TEST_F(Store, AReadOnlyPlaceIsAnErrorAndNothingElse) {
   BELLJAR_NEEDS(test::as_ordinary_user());
   base_.make_dir("a/b");
   ASSERT_EQ(::chmod((base_ / "a/b").c_str(), 0500), 0);
-  const auto kept = ViolationStore(state()).keep(sample());
+  const auto kept = ViolationStore(state()).keep(kept_sample());
   ASSERT_EQ(::chmod((base_ / "a/b").c_str(), 0700), 0);
   ASSERT_FALSE(kept);
   EXPECT_EQ(kept.error().code(), Code::kPermissionDenied);
 }
 
 TEST_F(Store, AFileStaysSmallWhateverACommandDoes) {
-  KeptRun run = sample();
-  for (int i = 0; i < 1000; ++i) run.result.violations.push_back(sample("/" + std::string(4000, '\x01')).result.violations[0]);
+  KeptRun run = kept_sample();
+  for (int i = 0; i < 1000; ++i) run.result.violations.push_back(kept_sample("/" + std::string(4000, '\x01')).result.violations[0]);
   const std::string text = to_json(run);
   EXPECT_LE(text.size(), kMaxKeptBytes + 4096);
   const auto back = parse_kept_run(text);
@@ -166,7 +166,7 @@ TEST_F(Store, AFileStaysSmallWhateverACommandDoes) {
 }
 
 TEST_F(Store, TornOrForeignFilesAreDataLoss) {
-  const std::string whole = to_json(sample());
+  const std::string whole = to_json(kept_sample());
   for (std::size_t size = 0; size < whole.size(); size += 7) EXPECT_FALSE(parse_kept_run(whole.substr(0, size)));
   for (const char* text :
        {"", "[]", "null", "{}", "{\"version\":1}", "{\"version\":2,\"result\":{}}", "{\"version\":1,\"result\":[]}"})

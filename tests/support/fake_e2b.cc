@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "belljar/e2b.h"
+#include "support/built.h"
 
 namespace belljar::test {
 
 FakeE2b::FakeE2b() {
-  const std::string script = std::string(BELLJAR_SOURCE_DIR) + "/tests/support/fake_e2b.py";
+  const std::string script = std::string(kSourceDir) + "/tests/support/fake_e2b.py";
   server_ = std::make_unique<Running>(std::vector<std::string>{"python3", "-B", script, directory_.path()},
                                       RunOptions{.timeout = std::chrono::minutes(15)});
   if (!server_->wait_for_output("\n")) throw std::runtime_error("the fake E2B does not start: " + server_->err());

@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "belljar/volcengine.h"
+#include "support/built.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
 
 namespace belljar::test {
 
 FakeVolcengine::FakeVolcengine() {
-  const std::string script = std::string(BELLJAR_SOURCE_DIR) + "/tests/support/fake_volcengine.py";
+  const std::string script = std::string(kSourceDir) + "/tests/support/fake_volcengine.py";
   server_ = std::make_unique<Running>(std::vector<std::string>{"python3", "-B", script, directory_.path()},
                                       RunOptions{.timeout = std::chrono::minutes(15)});
   if (!server_->wait_for_output("\n")) throw std::runtime_error("the fake Volcengine does not start: " + server_->err());

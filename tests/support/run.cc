@@ -27,6 +27,7 @@
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "support/built.h"
 #include "support/temp_dir.h"
 
 namespace belljar::test {
@@ -213,7 +214,7 @@ std::ostream& operator<<(std::ostream& stream, const Outcome& outcome) {
 Outcome run(const std::vector<std::string>& argv, const RunOptions& options) { return Running(argv, options).wait(); }
 
 Outcome belljar(std::vector<std::string> args, const RunOptions& options) {
-  args.insert(args.begin(), BELLJAR_PROGRAM);
+  args.insert(args.begin(), kBelljar);
   return run(args, options);
 }
 

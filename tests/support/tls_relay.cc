@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/built.h"
 #include "support/run.h"
 
 namespace belljar::test {
@@ -67,7 +68,7 @@ std::map<std::string, std::string> Certificates::client(const std::string& who, 
 }
 
 TlsRelay::TlsRelay(const Certificates& files, const std::string& name, const std::string& socket, Clients clients)
-    : relay_({"python3", std::string(BELLJAR_SOURCE_DIR) + "/tests/support/tls_relay.py", files.file(name + ".crt"),
+    : relay_({"python3", std::string(kSourceDir) + "/tests/support/tls_relay.py", files.file(name + ".crt"),
               files.file(name + ".key"), clients == Clients::kKnown ? files.file("ca.pem") : "-", socket},
              {.timeout = std::chrono::minutes(10)}) {
   if (!relay_.wait_for_output("\n")) throw std::runtime_error("no relay: " + relay_.err());

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/identity.h"
 
 namespace belljar::test {
@@ -19,7 +20,7 @@ Outcome World::run(const std::vector<std::string>& command) const {
   // root needs no user namespace for them, and must stay the root that Belljar's callers are.
   if (::geteuid() == 0) argv.insert(argv.end(), {"-mn"});
   else argv.insert(argv.end(), {"--map-current-user", "-Umn", "--keep-caps"});
-  argv.insert(argv.end(), {"python3", BELLJAR_SOURCE_DIR "/tests/support/world.py", files.path(), "--"});
+  argv.insert(argv.end(), {"python3", std::string(kSourceDir) + "/tests/support/world.py", files.path(), "--"});
   argv.insert(argv.end(), command.begin(), command.end());
   RunOptions options{.stdin_is = Input::kNull, .cwd = workspace.path()};
   options.env["XDG_STATE_HOME"] = state_.path();
@@ -27,7 +28,7 @@ Outcome World::run(const std::vector<std::string>& command) const {
 }
 
 Outcome World::belljar(const std::vector<std::string>& args) const {
-  std::vector<std::string> command{BELLJAR_PROGRAM};
+  std::vector<std::string> command{kBelljar};
   command.insert(command.end(), args.begin(), args.end());
   return run(command);
 }

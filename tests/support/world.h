@@ -10,6 +10,10 @@
 
 namespace belljar::test {
 
+// Before a command: it connects by itself instead of following a proxy.
+inline constexpr char kNoProxy[] =
+    "unset HTTP_PROXY http_proxy HTTPS_PROXY https_proxy ALL_PROXY all_proxy JAVA_TOOL_OPTIONS NODE_USE_ENV_PROXY; ";
+
 class World {
  public:
   // Why this machine cannot have one; empty: it can.

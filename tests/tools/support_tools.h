@@ -6,12 +6,11 @@
 #include <string_view>
 
 #include "belljar/tools.h"
+#include "support/has.h"
 
 namespace belljar::test {
 
 inline nlohmann::json parsed(const ToolResult& result) { return nlohmann::json::parse(result.structured, nullptr, false); }
-
-inline bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // One act, and its twin that must succeed; both as JSON arguments.
 struct Refusal {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/run.h"
@@ -15,11 +16,13 @@
 namespace belljar::vm {
 namespace {
 
-const std::string kVmRun = BELLJAR_SOURCE_DIR "/tools/vm/vm-run";
+const std::string kVmRun = std::string(test::kSourceDir) + "/tools/vm/vm-run";
 
 struct VmRun : testing::Test {
   // Its words on the first run on a machine are not a run's.
-  static void SetUpTestSuite() { test::run({BELLJAR_SOURCE_DIR "/tools/vm/make-guest"}, {.timeout = std::chrono::seconds(280)}); }
+  static void SetUpTestSuite() {
+    test::run({std::string(test::kSourceDir) + "/tools/vm/make-guest"}, {.timeout = std::chrono::seconds(280)});
+  }
   void SetUp() override {
     const char* ci = std::getenv("CI");
     if (ci == nullptr || std::string(ci) != "true") BELLJAR_NEEDS(test::program("qemu-system-x86_64"));

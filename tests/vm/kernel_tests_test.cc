@@ -2,6 +2,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "support/built.h"
 #include "support_guest.h"
 
 namespace belljar::vm {
@@ -14,7 +15,7 @@ struct KernelTests : Suite {
     for (std::string program; std::getline(programs, program, ':');) {
       options.files[program] = "/opt/tests/" + program.substr(program.rfind('/') + 1);
     }
-    options.files[BELLJAR_PROGRAM] = BELLJAR_PROGRAM;  // where the tests look for it
+    options.files[test::kBelljar] = test::kBelljar;  // where the tests look for it
     boot(options);
   }
 };

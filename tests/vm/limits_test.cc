@@ -1,10 +1,11 @@
 // What the limits rest on where the cgroups are v1, or not there at all, and under Landlock ABI 6.
+#include "support/has.h"
 #include "support_guest.h"
 
 namespace belljar::vm {
 namespace {
 
-bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+using test::has;
 
 struct CgroupV1 : Suite {
   static void SetUpTestSuite() { boot({.kernel = "6.1", .cgroup = "v1"}); }

@@ -1,15 +1,16 @@
 // `belljar run` on Debian 12's own kernel: Landlock ABI 2, cgroup v2 with controllers, overlays in a user namespace of 6.1. Each
 // script runs as root and as an ordinary user, and a twin shows that what is refused works where it is allowed.
+#include "support/has.h"
 #include "support_guest.h"
 
 namespace belljar::vm {
 namespace {
 
+using test::has;
+
 struct Run : Suite {
   static void SetUpTestSuite() { boot({.kernel = "6.1"}); }
 };
-
-bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 #define VM_CASE_AS_BOTH(name, ...)                                                               \
   static void name##_both(const Outcome& outcome);                                               \

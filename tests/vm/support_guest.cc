@@ -8,6 +8,7 @@
 #include <ostream>
 #include <utility>
 
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
@@ -98,10 +99,19 @@ void Suite::boot(const Boot& options) {
   std::ofstream(cases) << selected_cases(deadline);
   deadline = std::min(deadline, std::chrono::seconds(1100));  // below ctest's limit, so that the results so far are shown
 
-  std::vector<std::string> argv = {
-      BELLJAR_SOURCE_DIR "/tools/vm/vm-run",    "--kernel", options.kernel, "--cgroup",  options.cgroup, "--deadline",
-      std::to_string(deadline.count()),         "--cases",  cases,          "--results", results,        "--put",
-      BELLJAR_PROGRAM ":/usr/local/bin/belljar"};
+  std::vector<std::string> argv = {std::string(test::kSourceDir) + "/tools/vm/vm-run",
+                                   "--kernel",
+                                   options.kernel,
+                                   "--cgroup",
+                                   options.cgroup,
+                                   "--deadline",
+                                   std::to_string(deadline.count()),
+                                   "--cases",
+                                   cases,
+                                   "--results",
+                                   results,
+                                   "--put",
+                                   std::string(test::kBelljar) + ":/usr/local/bin/belljar"};
   for (const std::string& word : options.append) argv.insert(argv.end(), {"--append", word});
   for (const auto& [from, to] : options.files) argv.insert(argv.end(), {"--put", from + ":" + to});
   // The first run on a machine makes the guest's disk, which needs the network and may take a while.

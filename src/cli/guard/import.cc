@@ -15,7 +15,7 @@
 namespace belljar::cli {
 namespace {
 
-struct Given {
+struct ImportGiven {
   std::string file, part = "policy";
   std::vector<std::string> without;
   bool json = false;
@@ -33,7 +33,7 @@ std::string as_json(const guard::Imported& imported) {
 }
 
 // What is not in the printed part is said on stderr.
-void tell(const Given& given, const guard::Imported& imported) {
+void tell(const ImportGiven& given, const guard::Imported& imported) {
   for (const guard::Field& field : imported.fields) {
     if (field.fate == guard::Field::Fate::kRefused) print_note(format("given up: `{}`: {}", escaped(field.name), field.detail));
     else if (field.fate == guard::Field::Fate::kNotNeeded)
@@ -45,7 +45,7 @@ void tell(const Given& given, const guard::Imported& imported) {
     print_note("some fields concern asking: --part permission prints them, for a rules file of yours");
 }
 
-int import_file(const Given& given) {
+int import_file(const ImportGiven& given) {
   auto text = read_text_file(given.file, "the settings");
   if (!text) return print_error(text.error());
   auto imported = guard::import_settings(*text, given.file, given.without);
@@ -61,7 +61,7 @@ int import_file(const Given& given) {
 void add_policy_import(CLI::App& app, int& exit_code) {
   CLI::App* group = app.add_subcommand("policy", "The part of `belljar policy` that this program does");
   group->require_subcommand(1);
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<ImportGiven>();
   CLI::App* command = group->add_subcommand("import",
                                             "Settings of Blade or Claude (SandboxSettings JSON), srt or Codex (config.toml) as a "
                                             "policy. A field that cannot be honoured is refused by name");

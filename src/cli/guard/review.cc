@@ -19,7 +19,7 @@
 namespace belljar::cli {
 namespace {
 
-struct Given {
+struct ReviewGiven {
   std::string id, answer;
   bool json = false, all = false;
 };
@@ -73,7 +73,7 @@ std::string as_text(const ReviewItem& item) {
   return text;
 }
 
-int list(const Given& given) {
+int list(const ReviewGiven& given) {
   auto queue = ReviewQueue::open(default_state_dir());
   if (!queue) return print_error(queue.error());
   auto items = queue->list();
@@ -86,7 +86,7 @@ int list(const Given& given) {
   return print_out(text);
 }
 
-int show(const Given& given) {
+int show(const ReviewGiven& given) {
   auto queue = ReviewQueue::open(default_state_dir());
   if (!queue) return print_error(queue.error());
   auto item = queue->find(given.id);
@@ -94,7 +94,7 @@ int show(const Given& given) {
   return print_out(given.json ? as_json(*item) : as_text(*item));
 }
 
-int answer(const Given& given) {
+int answer(const ReviewGiven& given) {
   auto word = parse_review_answer(given.answer);
   if (!word) return print_error(word.error());
   auto queue = ReviewQueue::open(default_state_dir());
@@ -108,7 +108,7 @@ int answer(const Given& given) {
 void add_review(CLI::App& app, int& exit_code) {
   CLI::App* group = app.add_subcommand("review", "Calls of an agent that wait for a person. What nobody answers in time is denied");
   group->require_subcommand(1);
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<ReviewGiven>();
   CLI::App* listing = group->add_subcommand("list", "Those that wait, the oldest first");
   listing->add_flag("--all", given->all, "Answered and expired ones as well");
   listing->add_flag("--json", given->json, "One JSON object for each");

@@ -37,7 +37,7 @@
 namespace belljar::cli {
 namespace {
 
-struct Given {
+struct RulesGiven {
   std::vector<std::string> rules;
   std::string policy, workspace = ".", text, mode, sandbox;
   std::vector<std::string> excluded;
@@ -58,7 +58,7 @@ Result<void> add_policy_file(guard::RuleSet& set, const std::string& path) {
   return {};
 }
 
-Result<guard::RuleSet> load_rules(const Given& given) {
+Result<guard::RuleSet> load_rules(const RulesGiven& given) {
   guard::RuleSet set;
   const std::string workspace = canonical(given.workspace);
   if (workspace.empty())
@@ -70,7 +70,7 @@ Result<guard::RuleSet> load_rules(const Given& given) {
   return set;
 }
 
-Result<guard::PermissionSettings> settings_of(const Given& given) {
+Result<guard::PermissionSettings> settings_of(const RulesGiven& given) {
   static const std::map<std::string, guard::PermissionMode> kModes{{"default", guard::PermissionMode::kDefault},
                                                                    {"auto-edit", guard::PermissionMode::kAutoEdit},
                                                                    {"plan", guard::PermissionMode::kPlan},
@@ -95,7 +95,7 @@ Result<guard::PermissionSettings> settings_of(const Given& given) {
 int exit_code_of(guard::Decision decision) { return static_cast<int>(decision); }
 
 // What permission makes of it: by the options when --mode is given, else by [permission] of the rules.
-int decide(const Given& given, guard::RuleSet rules) {
+int decide(const RulesGiven& given, guard::RuleSet rules) {
   auto settings = given.mode.empty() ? Result<guard::PermissionSettings>(*rules.permission) : settings_of(given);
   if (!settings) return print_error(settings.error());
   guard::PermissionJudge judge(std::move(*settings), std::move(rules));
@@ -117,7 +117,7 @@ int decide(const Given& given, guard::RuleSet rules) {
 }
 
 // Those that only --mode reads.
-Result<void> check_options(const Given& given) {
+Result<void> check_options(const RulesGiven& given) {
   if (!given.mode.empty()) return {};
   const char* option = !given.sandbox.empty()    ? "--sandbox"
                        : given.auto_allow        ? "--auto-allow"
@@ -128,7 +128,7 @@ Result<void> check_options(const Given& given) {
   return Error(Code::kInvalidArgument, format("{} is for a permission mode, and there is none", option)).next("add --mode MODE");
 }
 
-int check(Given& given) {
+int check(RulesGiven& given) {
   if (const auto useless = check_options(given); !useless) return print_error(useless.error());
   if (given.text == "-") {
     auto text = read_stdin(guard::kMaxScript);
@@ -144,7 +144,7 @@ int check(Given& given) {
   return printed != 0 ? printed : exit_code_of(verdict.decision);
 }
 
-int list(Given&) {
+int list(RulesGiven&) {
   std::string text = "# Checks, by meaning; `disable = [\"NAME\"]` in a rules file of the user takes one out\n";
   for (const guard::Hazard& hazard : guard::hazards()) text += format("{:<18} {}\n", hazard.name, hazard.doc);
   text += "\n# Commands known to only read (plan mode runs nothing else), with what is refused of each\n";
@@ -182,7 +182,7 @@ void add_rules(CLI::App& app, int& exit_code) {
   CLI::App* group =
       app.add_subcommand("rules", "Judge shell commands by rules. Rules guide asking; only the sandbox holds a command");
   group->require_subcommand(1);
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<RulesGiven>();
   CLI::App* checking = group->add_subcommand("check",
                                              "Explain part by part what rules say of a command. Exit code: 0 allow, 1 prompt, 2 "
                                              "forbid; with --mode 0 run, 1 ask, 2 refuse");

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxInput = 8U << 20;
 
-struct Given {
+struct ScanGiven {
   std::vector<std::string> files;
   bool json = false, quiet = false;
 };
@@ -44,7 +44,7 @@ std::string as_text(const std::string& name, const guard::Scan& scan) {
   return text;
 }
 
-int scan_all(const Given& given) {
+int scan_all(const ScanGiven& given) {
   bool suspicious = false;
   for (const std::string& file : given.files) {
     std::string text;
@@ -74,7 +74,7 @@ int scan_all(const Given& given) {
 }  // namespace
 
 void add_scan(CLI::App& app, int& exit_code) {
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<ScanGiven>();
   CLI::App* command = app.add_subcommand("scan",
                                          "Look for instructions to a model in text that should be data. A heuristic: it misses "
                                          "what is phrased as ordinary content. Exit code 1: suspicious");

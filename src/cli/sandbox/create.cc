@@ -31,7 +31,7 @@ namespace {
 using keeper::Json;
 
 // A keeper may take as long as the start of a sandbox with everything cold.
-constexpr std::chrono::milliseconds kPatience = std::chrono::minutes(2);
+constexpr std::chrono::milliseconds kStartPatience = std::chrono::minutes(2);
 
 std::string keeper_program() {
   const std::string file = own_program();
@@ -72,7 +72,7 @@ Result<Created> start_keeper(const std::vector<std::string>& words) {
   theirs.reset();
   Created created{keeper::Channel(std::move(ours)), {}};
   BELLJAR_CHECK(created.channel.send({{"words", words}, {"env", own_environment()}}));
-  created.ready = BELLJAR_TRY(next_answer(created.channel, kPatience)).message;
+  created.ready = BELLJAR_TRY(next_answer(created.channel, kStartPatience)).message;
   return created;
 }
 

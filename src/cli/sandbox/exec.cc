@@ -38,11 +38,11 @@
 namespace belljar::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Ordered = nlohmann::ordered_json;
 
 constexpr std::uint64_t kJsonOutputBytes = 200'000;  // of each stream
 
-struct Given {
+struct ExecGiven {
   std::string id, cwd;
   std::optional<std::string> shell_text, timeout;
   std::vector<std::string> env, hosts;
@@ -50,7 +50,7 @@ struct Given {
   std::vector<std::string> program;  // after `--`
 };
 
-Result<Command> find_command(const Given& given) {
+Result<Command> find_command(const ExecGiven& given) {
   Command command = BELLJAR_TRY(command_from(given.shell_text, given.program, given.login,
                                              "belljar exec ID -- PROGRAM ARGUMENTS, or belljar exec ID -c 'shell text'"));
   for (const std::string& pair : given.env) {
@@ -64,7 +64,7 @@ Result<Command> find_command(const Given& given) {
 }
 
 // The words, without the values of variables that look like secrets: they go into the sandbox's log.
-std::string shown(const Given& given, const Command& command) {
+std::string shown(const ExecGiven& given, const Command& command) {
   std::map<std::string, std::string> variables = command.env;
   variables.merge(by_name(own_environment()));
   std::string text = given.shell_text.value_or("");
@@ -72,7 +72,7 @@ std::string shown(const Given& given, const Command& command) {
   return Redactor::from_environment(variables)(text);
 }
 
-Result<keeper::Json> make_call(const Given& given) {
+Result<keeper::Json> make_call(const ExecGiven& given) {
   const Command command = BELLJAR_TRY(find_command(given));
   keeper::Json call = request("exec");
   call["argv"] = command.argv;
@@ -90,7 +90,7 @@ Result<keeper::Json> make_call(const Given& given) {
   return call;
 }
 
-runtime::StdioOptions streams_of(const Given& given, const keeper::About& about) {
+runtime::StdioOptions streams_of(const ExecGiven& given, const keeper::About& about) {
   runtime::StdioOptions options;
   options.watch = true;  // what goes on in the background has no claim on the caller's own pipes
   if (given.json) {
@@ -105,7 +105,7 @@ runtime::StdioOptions streams_of(const Given& given, const keeper::About& about)
   return options;
 }
 
-void add_stream(Json& object, const std::string& name, const Output& output) {
+void add_stream(Ordered& object, const std::string& name, const Output& output) {
   runtime::Utf8Text text = runtime::to_utf8(output.bytes);
   object[name] = std::move(text.text);
   object[name + "_bytes"] = output.total;
@@ -114,8 +114,8 @@ void add_stream(Json& object, const std::string& name, const Output& output) {
 }
 
 // The object of `run --json`: the keeper's result and the streams, which it never saw.
-std::string with_streams(const Json& result, const FrontEnd& end) {
-  Json object;
+std::string with_streams(const Ordered& result, const FrontEnd& end) {
+  Ordered object;
   for (const auto& [name, value] : result.items()) {
     if (name == "duration_ms") {
       add_stream(object, "stdout", end.out);
@@ -128,11 +128,11 @@ std::string with_streams(const Json& result, const FrontEnd& end) {
   return object.dump() + "\n";
 }
 
-void tell_people(const Json& result, const std::string& id) {
+void tell_people(const Ordered& result, const std::string& id) {
   const std::string reason = result.value("reason", ""), message = result.value("message", "");
   if (reason != "exited" && reason != "signalled") print_note(escaped(message));
   std::uint64_t acts = result.value("violations_dropped", std::uint64_t{0});
-  for (const Json& violation : result.at("violations")) {
+  for (const Ordered& violation : result.at("violations")) {
     if (violation.value("operation", "") != "limit") acts += violation.value("count", std::uint64_t{1});
   }
   if (acts == 0 || result.value("exit_code", 0) == 0) return;
@@ -140,14 +140,14 @@ void tell_people(const Json& result, const std::string& id) {
                     result.at("id").is_string() ? "belljar explain last" : "belljar logs " + id + " tells which"));
 }
 
-Result<int> exec(const Given& given) {
+Result<int> exec(const ExecGiven& given) {
   keeper::Json call = BELLJAR_TRY(make_call(given));
   const keeper::Entry entry = BELLJAR_TRY(find_running(given.id));
   keeper::Channel channel(BELLJAR_TRY(keeper::connect_to(entry)));
   const FrontEnd end =
       BELLJAR_TRY(run_front(channel, std::move(call), streams_of(given, entry.about),
                             entry.about.output_bytes && entry.about.output_kills ? OverCap::kKill : OverCap::kDrop));
-  const Json result = Json::parse(end.result);
+  const Ordered result = Ordered::parse(end.result);
   tell_people(result, entry.about.id);
   for (const std::string& note : end.notes) print_note(note);
   int exit_code = result.value("exit_code", 125);
@@ -160,7 +160,7 @@ Result<int> exec(const Given& given) {
   return exit_code;
 }
 
-int exec_or_tell(const Given& given) {
+int exec_or_tell(const ExecGiven& given) {
   const auto done = exec(given);
   if (done) return *done;
   const int exit_code = print_error(done.error());
@@ -173,7 +173,7 @@ int exec_or_tell(const Given& given) {
 void add_exec(CLI::App& app, std::vector<std::string> program, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("exec", "Run a program in a sandbox that stays: belljar exec ID [options] -- PROGRAM ARG...");
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<ExecGiven>();
   given->program = std::move(program);
   command->add_option("ID", given->id, "Its id or name")->required();
   command->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");

@@ -53,7 +53,7 @@ namespace {
 using keeper::Json;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPatience{10'000};
+constexpr milliseconds kSetupPatience{10'000};
 
 void block_signals() {
   sigset_t taken;
@@ -198,7 +198,7 @@ Result<void> keep_it(Json& setup, std::optional<keeper::Channel>& channel) {
   if (::chdir("/") != 0) return give_up(Error(Code::kInternal, "cannot leave the caller's directory"));
   allow_descriptors();
   const auto sent = channel->send(ready_message(made, about));
-  const auto word = sent ? channel->receive(kPatience) : Result<std::optional<keeper::Received>>(sent.error());
+  const auto word = sent ? channel->receive(kSetupPatience) : Result<std::optional<keeper::Received>>(sent.error());
   // Interrupted before anybody was told of it.
   if (!word || !*word) return give_up(Error(Code::kCanceled, "nobody knows the sandbox"));
   channel.reset();
@@ -212,7 +212,7 @@ int keep() {
   block_signals();
   ::fcntl(launch::kDetachedChannel, F_SETFD, FD_CLOEXEC);
   std::optional<keeper::Channel> channel(std::in_place, UniqueFd(launch::kDetachedChannel));
-  auto setup = channel->receive(kPatience);
+  auto setup = channel->receive(kSetupPatience);
   if (!setup || !*setup) return 125;
   std::optional<Error> failed;
   try {

@@ -25,9 +25,9 @@ using keeper::Directory;
 using keeper::Entry;
 using keeper::State;
 
-constexpr std::chrono::milliseconds kPatience{5000};
+constexpr std::chrono::milliseconds kKillPatience{5000};
 
-struct Given {
+struct KillGiven {
   std::vector<std::string> ids;
   bool all = false;
 };
@@ -36,9 +36,9 @@ struct Given {
 Result<void> end_by_word(const Entry& entry) {
   keeper::Channel channel(BELLJAR_TRY(keeper::connect_to(entry)));
   BELLJAR_CHECK(channel.send(request("kill")));
-  (void)BELLJAR_TRY(next_answer(channel, kPatience));
+  (void)BELLJAR_TRY(next_answer(channel, kKillPatience));
   while (true) {
-    const auto more = channel.receive(kPatience);
+    const auto more = channel.receive(kKillPatience);
     if (!more || !*more) return {};
   }
 }
@@ -51,7 +51,7 @@ Result<void> end_by_force(const Directory& directory, const Entry& entry) {
   if (process.valid() && again && again->keeper == entry.keeper) {
     ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
     pollfd dead{process.get(), POLLIN, 0};
-    ::poll(&dead, 1, static_cast<int>(kPatience.count()));
+    ::poll(&dead, 1, static_cast<int>(kKillPatience.count()));
   }
   directory.retire(entry.about.id, keeper::kKilled, false);
   const auto left = directory.find(entry.about.id);
@@ -68,7 +68,7 @@ Result<void> end_one(const Directory& directory, const Entry& entry) {
   return end_by_force(directory, entry);
 }
 
-int kill_them(const Given& given) {
+int kill_them(const KillGiven& given) {
   if (given.all != given.ids.empty())
     return print_error(Error(Code::kInvalidArgument, given.all ? "either names or --all" : "which sandbox is to end?")
                            .next("belljar kill ID..., or belljar kill --all"));
@@ -98,7 +98,7 @@ int kill_them(const Given& given) {
 
 void add_kill(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("kill", "End sandboxes with everything inside: belljar kill ID...");
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<KillGiven>();
   command->add_option("ID", given->ids, "Ids or names");
   command->add_flag("--all", given->all, "All of yours");
   command->callback([given, &exit_code] { exit_code = kill_them(*given); });

@@ -29,14 +29,14 @@ namespace {
 
 using keeper::Entry;
 using keeper::State;
-using Json = nlohmann::ordered_json;
+using Ordered = nlohmann::ordered_json;
 
-struct Given {
+struct LogsGiven {
   std::string id;
   bool follow = false, json = false;
 };
 
-std::string execution_text(const Json& data) {
+std::string execution_text(const Ordered& data) {
   const std::string command = belljar::quoted(data.value("command", ""));
   if (const std::string error = data.value("error", ""); !error.empty())
     return format("{} did not run: {}", command, escaped(error));
@@ -45,7 +45,7 @@ std::string execution_text(const Json& data) {
                 data.value("output_bytes", std::int64_t{0}));
 }
 
-std::string violation_text(const Json& data) {
+std::string violation_text(const Ordered& data) {
   const std::int64_t count = data.value("count", std::int64_t{1});
   const int errnum = data.value("errno", 0);  // 0: no call was refused, a limit ended processes
   return format("refused: {} {} by {}{} ({}){}", escaped(data.value("operation", "")), belljar::quoted(data.value("target", "")),
@@ -54,7 +54,7 @@ std::string violation_text(const Json& data) {
 }
 
 // What has no sentence of its own: name=value.
-std::string fields_text(const Json& data) {
+std::string fields_text(const Ordered& data) {
   std::string text;
   for (const auto& [name, value] : data.items())
     text += format("{}{}={}", text.empty() ? "" : " ", escaped(name), escaped(value.dump()));
@@ -62,9 +62,9 @@ std::string fields_text(const Json& data) {
 }
 
 std::string in_words(const std::string& line) {
-  const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Ordered event = Ordered::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!event.is_object() || !event.contains("data")) return format("damaged: {}\n", belljar::quoted(line.substr(0, 200)));
-  const Json& data = event["data"];
+  const Ordered& data = event["data"];
   const std::string kind = event.value("kind", "");
   std::string text = kind == "execution" ? execution_text(data) : kind == "violation" ? violation_text(data) : fields_text(data);
   if (kind == "lifecycle") {
@@ -74,7 +74,7 @@ std::string in_words(const std::string& line) {
   return format("{}  {:<9}  {}\n", escaped(event.value("time", "")), escaped(kind), text);
 }
 
-int print_lines(const Given& given, const std::vector<std::string>& lines, std::uint64_t lost) {
+int print_lines(const LogsGiven& given, const std::vector<std::string>& lines, std::uint64_t lost) {
   std::string text;
   if (lost > 0 && !given.json) text = format("({} earlier events are no longer kept)\n", lost);
   for (const std::string& line : lines) text += given.json ? line + "\n" : in_words(line);
@@ -82,7 +82,7 @@ int print_lines(const Given& given, const std::vector<std::string>& lines, std::
 }
 
 // Of a sandbox that does not run any more.
-int show_kept(const Given& given, const Entry& entry) {
+int show_kept(const LogsGiven& given, const Entry& entry) {
   const UniqueFd directory(::open(entry.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   std::vector<std::string> lines;
   for (const char* name : {keeper::kOlderLog, keeper::kLog}) {
@@ -96,7 +96,7 @@ int show_kept(const Given& given, const Entry& entry) {
   return failed;
 }
 
-Result<int> show_running(const Given& given, const Entry& entry) {
+Result<int> show_running(const LogsGiven& given, const Entry& entry) {
   keeper::Channel channel(BELLJAR_TRY(keeper::connect_to(entry)));
   keeper::Json question = request("logs");
   question["follow"] = given.follow;
@@ -112,7 +112,7 @@ Result<int> show_running(const Given& given, const Entry& entry) {
   }
 }
 
-int show(const Given& given) {
+int show(const LogsGiven& given) {
   const auto directory = keeper::Directory::open();
   if (!directory) return print_error(directory.error());
   const auto entry = directory->find(given.id);
@@ -129,7 +129,7 @@ int show(const Given& given) {
 
 void add_logs(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("logs", "What happened in a sandbox, also after its end: belljar logs ID");
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<LogsGiven>();
   command->add_option("ID", given->id, "Its id or name")->required();
   command->add_flag("--follow", given->follow, "Go on until the sandbox ends");
   command->add_flag("--json", given->json, "One JSON object a line");

@@ -22,7 +22,7 @@ namespace {
 using keeper::Entry;
 using keeper::State;
 
-constexpr std::chrono::milliseconds kPatience{2000};
+constexpr std::chrono::milliseconds kInfoPatience{2000};
 
 struct Row {
   Entry entry;
@@ -82,7 +82,8 @@ int list(bool all, bool json) {
     if (entry.state == State::kEnded && !all) continue;
     Row row{std::move(entry), {}};
     if (row.entry.state == State::kRunning) {
-      if (const auto info = ask(row.entry, request("info"), kPatience)) row.processes = info->value("processes", std::uint64_t{0});
+      if (const auto info = ask(row.entry, request("info"), kInfoPatience))
+        row.processes = info->value("processes", std::uint64_t{0});
     }
     rows.push_back(std::move(row));
   }

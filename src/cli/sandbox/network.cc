@@ -17,9 +17,9 @@
 namespace belljar::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{10'000};
+constexpr std::chrono::milliseconds kRulesPatience{10'000};
 
-struct Given {
+struct NetworkGiven {
   std::string id;
   std::vector<std::string> allow, deny, requests, drop;
   bool reset = false, json = false;
@@ -39,7 +39,7 @@ std::string in_words(const keeper::Json& rules) {
   return text.empty() ? "no host may be reached\n" : text;
 }
 
-Result<int> network(const Given& given) {
+Result<int> network(const NetworkGiven& given) {
   keeper::Json message = request("network");
   message["allowed_domains"] = given.allow;
   message["denied_domains"] = given.deny;
@@ -47,11 +47,11 @@ Result<int> network(const Given& given) {
   message["drop"] = given.drop;
   message["reset"] = given.reset;
   const keeper::Entry entry = BELLJAR_TRY(find_running(given.id));
-  const keeper::Json rules = BELLJAR_TRY(ask(entry, message, kPatience));
+  const keeper::Json rules = BELLJAR_TRY(ask(entry, message, kRulesPatience));
   return print_out(given.json ? rules.dump() + "\n" : in_words(rules));
 }
 
-int network_or_tell(const Given& given) {
+int network_or_tell(const NetworkGiven& given) {
   const auto done = network(given);
   return done ? *done : print_error(done.error());
 }
@@ -61,7 +61,7 @@ int network_or_tell(const Given& given) {
 void add_network(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("network", "Show or change the hosts that a sandbox that stays may reach: belljar network ID [options]");
-  const auto given = std::make_shared<Given>();
+  const auto given = std::make_shared<NetworkGiven>();
   const auto rules = [&](const char* name, std::vector<std::string>& list, const char* help) {
     repeatable(command->add_option(name, list, help))->type_name("RULE");
   };

@@ -15,7 +15,7 @@ namespace {
 
 using keeper::Json;
 
-constexpr std::chrono::milliseconds kPatience{10'000};
+constexpr std::chrono::milliseconds kStatsPatience{10'000};
 
 std::string size_text(const Json& bytes) {
   if (!bytes.is_number()) return "unknown";
@@ -30,7 +30,7 @@ std::string limit_text(const Json& limit, bool size) {
   return format(" of {}", size ? size_text(limit) : limit.dump());
 }
 
-std::string in_words(const Json& used) {
+std::string usage_in_words(const Json& used) {
   std::string text = format("cpu        {:.1f} %{}, {:.0f} ms in all\n", used.at("cpu_percent").get<double>(),
                             used.at("cpus_limit").is_null() ? "" : format(" (limit {} cpus)", used.at("cpus_limit").dump()),
                             used.at("cpu_ms").get<double>());
@@ -44,9 +44,9 @@ std::string in_words(const Json& used) {
 int show(const std::string& id, bool json) {
   const auto entry = find_running(id);
   if (!entry) return print_error(entry.error());
-  auto used = ask(*entry, request("stats"), kPatience);
+  auto used = ask(*entry, request("stats"), kStatsPatience);
   if (!used) return print_error(used.error());
-  if (!json) return print_out(in_words(*used));
+  if (!json) return print_out(usage_in_words(*used));
   (*used)["id"] = entry->about.id;
   return print_out(used->dump() + "\n");
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/built.h"
 #include "support/eventually.h"
 #include "support/fake_aliyun.h"
 #include "support/identity.h"
@@ -104,7 +105,7 @@ TEST_F(RunOnAliyun, WhatLivesOnIsNamed) {
 
 TEST_F(RunOnAliyun, ASignalDuringTheStartLeavesNoSession) {
   fake_.set("hold=1");
-  Running run({BELLJAR_PROGRAM, "run", "--backend", "aliyun", "--net", "host", "--workspace-at", there_.path(), "--", "true"},
+  Running run({kBelljar, "run", "--backend", "aliyun", "--net", "host", "--workspace-at", there_.path(), "--", "true"},
               {.cwd = here_.path(), .env = environment()});
   ASSERT_TRUE(eventually([&] { return fake_.asked("Action=CreateMcpSession") > 0; }));
   run.send(SIGINT);
@@ -159,8 +160,7 @@ TEST_F(RunOnAliyun, DoctorSaysWhetherThereIsAKey) {
 TEST_F(RunOnAliyun, TheOfficialRequestCoreFindsTheFakeFaithful) {
   BELLJAR_NEEDS(program("npm"));
   const TempDir place;
-  const std::string script =
-      place.write("client.mjs", read_file(std::string(BELLJAR_SOURCE_DIR) + "/tests/remote/e2e/aliyun_client.mjs"));
+  const std::string script = place.write("client.mjs", read_file(std::string(kSourceDir) + "/tests/remote/e2e/aliyun_client.mjs"));
   const std::string npm = "cd " + place.path() + " && npm install --silent --no-audit --no-fund --no-update-notifier --cache " +
                           (place / "cache") + " " + kCore;
   const Outcome installed = run({"/bin/sh", "-c", npm}, {.env = {{"HOME", place.path()}}, .timeout = std::chrono::minutes(4)});

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/built.h"
 #include "support/eventually.h"
 #include "support/fake_e2b.h"
 #include "support/identity.h"
@@ -108,7 +109,7 @@ TEST_F(RunOnE2b, WhatLivesOnIsNamed) {
 
 TEST_F(RunOnE2b, ASignalDuringTheStartLeavesNoSandbox) {
   fake_.misbehave("hold=1");
-  Running run({BELLJAR_PROGRAM, "run", "--backend", "e2b", "--", "true"}, {.cwd = here_.path(), .env = environment()});
+  Running run({kBelljar, "run", "--backend", "e2b", "--", "true"}, {.cwd = here_.path(), .env = environment()});
   ASSERT_TRUE(eventually([&] { return fake_.log().find(R"(["POST", "/sandboxes")") != std::string::npos; }));
   run.send(SIGINT);
   fake_.misbehave("");
@@ -153,8 +154,7 @@ TEST_F(RunOnE2b, DoctorSaysWhetherThereIsAKey) {
 TEST_F(RunOnE2b, TheOfficialSdkFindsTheFakeFaithful) {
   BELLJAR_NEEDS(program("npm"));
   const TempDir place;
-  const std::string script =
-      place.write("client.mjs", read_file(std::string(BELLJAR_SOURCE_DIR) + "/tests/remote/e2e/e2b_client.mjs"));
+  const std::string script = place.write("client.mjs", read_file(std::string(kSourceDir) + "/tests/remote/e2e/e2b_client.mjs"));
   const std::string npm = "cd " + place.path() + " && npm install --silent --no-audit --no-fund --no-update-notifier --cache " +
                           (place / "cache") + " " + kSdk;
   const Outcome installed = run({"/bin/sh", "-c", npm}, {.env = {{"HOME", place.path()}}, .timeout = std::chrono::minutes(4)});

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "support/built.h"
 #include "support/eventually.h"
 #include "support/fake_volcengine.h"
 #include "support/identity.h"
@@ -71,7 +72,7 @@ TEST_F(RunOnVolcengine, WhatLivesOnIsNamed) {
 
 TEST_F(RunOnVolcengine, ASignalDuringTheStartLeavesNoSandbox) {
   fake_.misbehave("starting=1000000");  // until the signal was sent
-  Running run({BELLJAR_PROGRAM, "run", "--backend", "volcengine", "--workspace-at", work_.path(), "--", "true"},
+  Running run({kBelljar, "run", "--backend", "volcengine", "--workspace-at", work_.path(), "--", "true"},
               {.cwd = here_.path(), .env = fake_.environment()});
   ASSERT_TRUE(eventually([&] { return fake_.log().find("Action=DescribeSandbox") != std::string::npos; }));
   run.send(SIGINT);
@@ -134,7 +135,7 @@ TEST_F(RunOnVolcengine, TheOfficialClientFindsTheFakeFaithful) {
   BELLJAR_NEEDS(program("npm"));
   const TempDir place;
   const std::string script =
-      place.write("client.mjs", read_file(std::string(BELLJAR_SOURCE_DIR) + "/tests/remote/e2e/volcengine_client.mjs"));
+      place.write("client.mjs", read_file(std::string(kSourceDir) + "/tests/remote/e2e/volcengine_client.mjs"));
   const std::string npm = "cd " + place.path() +
                           " && npm install --loglevel=error --no-audit --no-fund --no-update-notifier --cache " +
                           (place / "cache") + " " + kClient;
