@@ -15,7 +15,7 @@ namespace {
 
 using namespace backend::container;
 
-constexpr const char* kGroup = "container";
+constexpr const char* kContainerGroup = "container";
 
 // The bare API, with the client that the backend uses: what differs is what is asked for.
 class Api {
@@ -88,9 +88,9 @@ bool exec_true(Sandbox& sandbox) {
 void compare_all(const std::vector<Rival>& rivals, int runs, double target, Report& report) {
   std::vector<std::string> failed;
   const auto samples = compare(rivals, runs, failed);
-  for (std::size_t i = 0; i < rivals.size(); ++i) report.add(kGroup, rivals[i].name, samples[i]);
+  for (std::size_t i = 0; i < rivals.size(); ++i) report.add(kContainerGroup, rivals[i].name, samples[i]);
   for (const std::string& name : failed) report.left_out.push_back(name + ": it failed");
-  report.compare_rows(kGroup, rivals[1].name, rivals[0].name, target);
+  report.compare_rows(kContainerGroup, rivals[1].name, rivals[0].name, target);
 }
 
 }  // namespace

@@ -23,16 +23,16 @@
 namespace belljar::bench {
 namespace {
 
-constexpr char kGroup[] = "egress";
+constexpr char kEgressGroup[] = "egress";
 
 void add_rows(std::vector<Rival> rivals, int rounds, double target, Report& report) {
   std::vector<std::string> failed;
   const std::vector<Samples> samples = compare(rivals, rounds, failed);
   for (const std::string& name : failed) report.left_out.push_back(name + ": failed, so none is shown");
   for (std::size_t i = 0; i < rivals.size(); ++i) {
-    if (!samples[i].us.empty()) report.add(kGroup, rivals[i].name, samples[i]);
+    if (!samples[i].us.empty()) report.add(kEgressGroup, rivals[i].name, samples[i]);
   }
-  report.compare_rows(kGroup, rivals[1].name, rivals[0].name, target);
+  report.compare_rows(kEgressGroup, rivals[1].name, rivals[0].name, target);
 }
 
 void bench_relay(int runs, Report& report) {
@@ -81,7 +81,7 @@ std::unique_ptr<egress::Proxy> start_proxy(std::uint16_t& port, std::size_t reco
 
 void add_number(Report& report, const std::string& name, const std::string& unit, double value, double target) {
   Row row;
-  row.group = kGroup;
+  row.group = kEgressGroup;
   row.name = name;
   row.unit = unit;
   row.p50 = row.p99 = value;

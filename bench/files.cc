@@ -27,7 +27,7 @@
 namespace belljar::bench {
 namespace {
 
-constexpr const char* kGroup = "files";
+constexpr const char* kFilesGroup = "files";
 constexpr int kWarmUp = 50;
 constexpr int kCallsARound = 14;  // of all kinds together, close(2) left out
 constexpr const char* kProcessorTime = "processor time";
@@ -148,20 +148,20 @@ void compare_writers(const Setting& setting, Report& report, int writers, int ro
   const auto broker = read_times(file);
   for (const Kind& kind : kinds("")) {
     const std::string name = kind.name + who;
-    report.add(kGroup, name + ", kernel", kernel.at(kind.name));
-    report.add(kGroup, name + ", broker", broker.at(kind.name));
-    report.compare_rows(kGroup, name + ", broker", name + ", kernel", 0);
-    Row added{.group = kGroup, .name = name + ", added"};
-    added.p50 = report.find(kGroup, name + ", broker")->p50 - report.find(kGroup, name + ", kernel")->p50;
-    added.p99 = report.find(kGroup, name + ", broker")->p99 - report.find(kGroup, name + ", kernel")->p99;
+    report.add(kFilesGroup, name + ", kernel", kernel.at(kind.name));
+    report.add(kFilesGroup, name + ", broker", broker.at(kind.name));
+    report.compare_rows(kFilesGroup, name + ", broker", name + ", kernel", 0);
+    Row added{.group = kFilesGroup, .name = name + ", added"};
+    added.p50 = report.find(kFilesGroup, name + ", broker")->p50 - report.find(kFilesGroup, name + ", kernel")->p50;
+    added.p99 = report.find(kFilesGroup, name + ", broker")->p99 - report.find(kFilesGroup, name + ", kernel")->p99;
     added.runs = rounds;
     added.target = 10;
     report.rows.push_back(added);
   }
   const std::string name = std::string(kProcessorTime) + " a call" + who;
-  report.add(kGroup, name + ", kernel", {{processor_time_of(kernel, *without, writers, rounds)}});
-  report.add(kGroup, name + ", broker", {{processor_time_of(broker, *with, writers, rounds)}});
-  report.compare_rows(kGroup, name + ", broker", name + ", kernel", 0);
+  report.add(kFilesGroup, name + ", kernel", {{processor_time_of(kernel, *without, writers, rounds)}});
+  report.add(kFilesGroup, name + ", broker", {{processor_time_of(broker, *with, writers, rounds)}});
+  report.compare_rows(kFilesGroup, name + ", broker", name + ", kernel", 0);
 }
 
 }  // namespace
@@ -193,11 +193,11 @@ void bench_files(const Setting& setting, Report& report) {
   // Where the broker is one lock, a call of one among many costs more than one alone.
   const std::string name = std::string(kProcessorTime) + " a call";
   const std::string many = name + ", 8 writers, broker";
-  if (report.find(kGroup, many) == nullptr || report.find(kGroup, name + ", broker") == nullptr) return;
-  Row row = *report.find(kGroup, many);
+  if (report.find(kFilesGroup, many) == nullptr || report.find(kFilesGroup, name + ", broker") == nullptr) return;
+  Row row = *report.find(kFilesGroup, many);
   row.name = name + ", 8 beside 1, broker";
   report.rows.push_back(row);
-  report.compare_rows(kGroup, row.name, name + ", broker", 2);
+  report.compare_rows(kFilesGroup, row.name, name + ", broker", 2);
 }
 
 }  // namespace belljar::bench

@@ -18,7 +18,7 @@
 namespace belljar::bench {
 namespace {
 
-constexpr const char* kGroup = "session";
+constexpr const char* kIdleGroup = "session";
 constexpr int kAtOnce = 50, kMostOfOne = 1000;
 
 double available_kib() {
@@ -114,11 +114,11 @@ void bench_idle(const Setting& setting, Report& report) {
   ::unlink(notes.c_str());
   report.left_out.insert(report.left_out.end(), told.left_out.begin(), told.left_out.end());
   if (told.made.us.empty()) return;
-  report.add(kGroup, format("make one of {} that stay", told.made.us.size()), told.made);
-  report.add(kGroup, format("memory of one of {} idle", told.made.us.size()), told.memory);
+  report.add(kIdleGroup, format("make one of {} that stay", told.made.us.size()), told.made);
+  report.add(kIdleGroup, format("memory of one of {} idle", told.made.us.size()), told.memory);
   report.rows.back().unit = "MiB";
   report.rows.back().target = 0.75;
-  report.add(kGroup, "end one of them", told.end);
+  report.add(kIdleGroup, "end one of them", told.end);
 }
 
 }  // namespace belljar::bench

@@ -18,7 +18,7 @@
 namespace belljar::bench {
 namespace {
 
-constexpr const char* kGroup = "library";
+constexpr const char* kLibraryGroup = "library";
 
 backend::Workplace place_of(const Setting& setting) {
   backend::Workplace place;
@@ -84,7 +84,7 @@ void bench_premade(const Setting& setting, Report& report) {
     if (!well) return report.left_out.push_back("pre-made sandbox: the command failed");
     if (i >= 0) samples.us.push_back(now_us() - before);
   }
-  report.add(kGroup, "exec to reap, sandbox made before", samples);
+  report.add(kLibraryGroup, "exec to reap, sandbox made before", samples);
 }
 
 void bench_warm(const Setting& setting, Report& report) {
@@ -97,8 +97,8 @@ void bench_warm(const Setting& setting, Report& report) {
   const std::vector<Rival> rivals = {{"posix_spawn", [] { return run_process({"/bin/true"}) == 0; }},
                                      {"exec in a live sandbox", [&] { return sandbox->exec(request) && await_exit(*sandbox); }}};
   const auto samples = compare(rivals, setting.runs, failed);
-  for (std::size_t i = 0; i < rivals.size(); ++i) report.add(kGroup, rivals[i].name, samples[i]);
-  report.compare_rows(kGroup, "exec in a live sandbox", "posix_spawn", 1.3);
+  for (std::size_t i = 0; i < rivals.size(); ++i) report.add(kLibraryGroup, rivals[i].name, samples[i]);
+  report.compare_rows(kLibraryGroup, "exec in a live sandbox", "posix_spawn", 1.3);
 }
 
 }  // namespace
@@ -113,10 +113,10 @@ void bench_library(const Setting& setting, Report& report) {
     report.left_out.push_back("library: " + (prepared ? std::string("a start failed") : prepared.error().line()));
     return;
   }
-  report.add(kGroup, "prepare to reap, fresh", samples[0]);
-  add_plain_probe(report, kGroup, report.rows.back().name, samples[1]);
+  report.add(kLibraryGroup, "prepare to reap, fresh", samples[0]);
+  add_plain_probe(report, kLibraryGroup, report.rows.back().name, samples[1]);
   bench_premade(setting, report);
-  if (Row* row = report.find(kGroup, "exec to reap, sandbox made before")) row->target = 1000;
+  if (Row* row = report.find(kLibraryGroup, "exec to reap, sandbox made before")) row->target = 1000;
   bench_warm(setting, report);
 
   std::map<std::string, Samples> steps;

@@ -6,7 +6,7 @@
 namespace belljar::bench {
 namespace {
 
-constexpr const char* kGroup = "process";
+constexpr const char* kProcessGroup = "process";
 
 struct Peer {
   std::string name;
@@ -58,10 +58,10 @@ void bench_process(const Setting& setting, Report& report) {
   const std::vector<Samples> samples = compare(rivals, setting.runs, failed);
   for (const std::string& name : failed) report.left_out.push_back(name + ": a run failed, so none is shown");
   for (std::size_t i = 0; i < rivals.size(); ++i) {
-    if (!samples[i].us.empty()) report.add(kGroup, rivals[i].name, samples[i]);
+    if (!samples[i].us.empty()) report.add(kProcessGroup, rivals[i].name, samples[i]);
   }
-  report.compare_rows(kGroup, "belljar", "bwrap", 0.5);
-  for (const char* name : {"crun", "docker", "codex", "srt"}) report.compare_rows(kGroup, name, "bwrap", 0);
+  report.compare_rows(kProcessGroup, "belljar", "bwrap", 0.5);
+  for (const char* name : {"crun", "docker", "codex", "srt"}) report.compare_rows(kProcessGroup, name, "bwrap", 0);
 }
 
 }  // namespace belljar::bench

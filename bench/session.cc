@@ -20,7 +20,7 @@
 namespace belljar::bench {
 namespace {
 
-constexpr const char* kGroup = "session";
+constexpr const char* kSessionGroup = "session";
 constexpr std::size_t kMiB = 1U << 20;
 
 Result<std::shared_ptr<Sandbox>> open_sandbox(const Setting& setting) {
@@ -47,8 +47,8 @@ void bench_exec(const Setting& setting, Report& report) {
   const std::vector<Rival> rivals = {{"posix_spawn, wait", [] { return run_process({"/bin/true"}) == 0; }},
                                      {"Sandbox::exec, warm", [&] { return exec_true(**sandbox); }}};
   const auto samples = compare(rivals, setting.runs, failed);
-  for (std::size_t i = 0; i < rivals.size(); ++i) report.add(kGroup, rivals[i].name, samples[i]);
-  report.compare_rows(kGroup, "Sandbox::exec, warm", rivals[0].name, 1.3);
+  for (std::size_t i = 0; i < rivals.size(); ++i) report.add(kSessionGroup, rivals[i].name, samples[i]);
+  report.compare_rows(kSessionGroup, "Sandbox::exec, warm", rivals[0].name, 1.3);
 }
 
 // Of every thread: those that serve sandboxes are here already.
@@ -77,7 +77,7 @@ void bench_one_core(const Setting& setting, Report& report) {
       if (!exec_true(**sandbox)) break;
       if (i >= 0) samples.us.push_back(now_us() - start);
     }
-    report.add(kGroup, "Sandbox::exec, all on one core", samples);
+    report.add(kSessionGroup, "Sandbox::exec, all on one core", samples);
     report.rows.back().target = 667;
   }
   run_on(before);
@@ -92,8 +92,8 @@ void bench_whole_life(const Setting& setting, Report& report) {
                                  }},
                                 {"probe", [&] { return plain_probe(setting.directory); }}},
                                setting.runs, failed);
-  report.add(kGroup, "create, exec, destroy", samples[0]);
-  add_plain_probe(report, kGroup, report.rows.back().name, samples[1]);
+  report.add(kSessionGroup, "create, exec, destroy", samples[0]);
+  add_plain_probe(report, kSessionGroup, report.rows.back().name, samples[1]);
 }
 
 bool write_plainly(const std::string& path, const std::string& bytes) {
@@ -121,9 +121,9 @@ void bench_file_calls(const Setting& setting, Report& report) {
       {"write_file, 100 bytes", [&] { return (*sandbox)->write_file("small", bytes.substr(0, 100)).has_value(); }},
   };
   const auto samples = compare(rivals, setting.runs, failed);
-  for (std::size_t i = 0; i < rivals.size(); ++i) report.add(kGroup, rivals[i].name, samples[i]);
-  report.compare_rows(kGroup, rivals[1].name, rivals[0].name, 1.5);
-  report.compare_rows(kGroup, rivals[3].name, rivals[2].name, 1.5);
+  for (std::size_t i = 0; i < rivals.size(); ++i) report.add(kSessionGroup, rivals[i].name, samples[i]);
+  report.compare_rows(kSessionGroup, rivals[1].name, rivals[0].name, 1.5);
+  report.compare_rows(kSessionGroup, rivals[3].name, rivals[2].name, 1.5);
 }
 
 // One value of a file of lines "Name: value ...".
@@ -151,7 +151,7 @@ double count_lines(const char* file) {
 
 void add_value(Report& report, std::string name, std::string unit, double value, double target) {
   Row row;
-  row.group = kGroup;
+  row.group = kSessionGroup;
   row.name = std::move(name);
   row.unit = std::move(unit);
   row.p50 = value;
@@ -182,9 +182,9 @@ void bench_pool(const Setting& setting, Report& report) {
     taken.us.push_back(took);
     used.us.push_back(now_us() - start);
   }
-  report.add(kGroup, "pool: hand out one that answers", taken);
+  report.add(kSessionGroup, "pool: hand out one that answers", taken);
   report.rows.back().target = 200;
-  report.add(kGroup, "pool: hand out, exec", used);
+  report.add(kSessionGroup, "pool: hand out, exec", used);
   report.rows.back().target = 1000;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kGroup = "trees";
+constexpr const char* kTreesGroup = "trees";
 constexpr int kRounds = 5;
 
 void fill(const fs::path& directory, int folders, int files_each) {
@@ -43,9 +43,9 @@ void compare_making(const Setting& setting, Report& report, const std::string& n
                                kRounds, failed);
   for (const std::string& one : failed) report.left_out.push_back(one + ": failed");
   if (!failed.empty()) return;
-  report.add(kGroup, name + ", outside", samples[0]);
-  report.add(kGroup, name + ", inside", samples[1]);
-  report.compare_rows(kGroup, name + ", inside", name + ", outside", 1.4);
+  report.add(kTreesGroup, name + ", outside", samples[0]);
+  report.add(kTreesGroup, name + ", inside", samples[1]);
+  report.compare_rows(kTreesGroup, name + ", inside", name + ", outside", 1.4);
 }
 
 void bench_clone(const Setting& setting, Report& report) {
@@ -110,8 +110,8 @@ void bench_start(const Setting& setting, Report& report) {
   const auto samples = compare(rivals, setting.runs, failed);
   for (const std::string& one : failed) report.left_out.push_back(one + ": failed");
   if (!failed.empty()) return;
-  for (std::size_t i = 0; i < trees.size(); ++i) report.add(kGroup, trees[i].name, samples[i]);
-  for (std::size_t i = 1; i < trees.size(); ++i) report.compare_rows(kGroup, trees[i].name, trees[0].name, 1.1);
+  for (std::size_t i = 0; i < trees.size(); ++i) report.add(kTreesGroup, trees[i].name, samples[i]);
+  for (std::size_t i = 1; i < trees.size(); ++i) report.compare_rows(kTreesGroup, trees[i].name, trees[0].name, 1.1);
 }
 
 }  // namespace

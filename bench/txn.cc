@@ -24,7 +24,7 @@
 namespace belljar::bench {
 namespace {
 
-constexpr const char* kGroup = "txn";
+constexpr const char* kTxnGroup = "txn";
 constexpr int kFilesBelow = 100'000;
 
 void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
@@ -62,8 +62,8 @@ struct Bench {
   txn::Place place;
 
   void bound(const std::string& name, const Samples& samples, double target_us) const {
-    report.add(kGroup, name, samples);
-    if (Row* row = report.find(kGroup, name)) row->target = target_us;
+    report.add(kTxnGroup, name, samples);
+    if (Row* row = report.find(kTxnGroup, name)) row->target = target_us;
   }
 
   // Whole processes in turns, on a workspace with 100 000 files.
@@ -80,9 +80,9 @@ struct Bench {
         compare({{"run", [&] { return run({}); }}, {"run --txn", [&] { return run({"--txn"}); }}}, setting.runs, failed);
     for (const std::string& name : failed) report.left_out.push_back("transactions: " + name + " failed");
     if (!failed.empty()) return;
-    report.add(kGroup, "run -- true, 100 000 files below", samples[0]);
-    report.add(kGroup, "the same in a transaction", samples[1]);
-    report.add(kGroup, "added to the whole run by the transaction", added(samples));
+    report.add(kTxnGroup, "run -- true, 100 000 files below", samples[0]);
+    report.add(kTxnGroup, "the same in a transaction", samples[1]);
+    report.add(kTxnGroup, "added to the whole run by the transaction", added(samples));
   }
 
   // From before the process until the command has run its first line.
@@ -96,8 +96,8 @@ struct Bench {
         samples[txn].us.push_back(there - before);
       }
     }
-    report.add(kGroup, "until the command runs", samples[0]);
-    report.add(kGroup, "the same in a transaction, until then", samples[1]);
+    report.add(kTxnGroup, "until the command runs", samples[0]);
+    report.add(kTxnGroup, "the same in a transaction, until then", samples[1]);
     bound("added to the start by the transaction", added({samples[0], samples[1]}), 2000);
   }
 
@@ -132,8 +132,8 @@ struct Bench {
         if (const auto swept = txn::sweep(place); !swept) well = false;
       }
       if (!well) return report.left_out.push_back("transactions: a diff or commit failed");
-      report.add(kGroup, format("diff, {} changed", count), per_file(diff, count));
-      report.add(kGroup, format("commit, {} changed", count), per_file(commit, count));
+      report.add(kTxnGroup, format("diff, {} changed", count), per_file(diff, count));
+      report.add(kTxnGroup, format("commit, {} changed", count), per_file(commit, count));
       name_unit(format("diff, {} changed", count));
       name_unit(format("commit, {} changed", count));
     }
@@ -167,7 +167,7 @@ struct Bench {
     return samples;
   }
   void name_unit(const std::string& name) const {
-    if (Row* row = report.find(kGroup, name)) row->unit = "us a file";
+    if (Row* row = report.find(kTxnGroup, name)) row->unit = "us a file";
   }
 
   bool touch_all(int count, int round) const {

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kGroup = "work";
+constexpr const char* kWorkGroup = "work";
 constexpr int kFolders = 40, kFilesEach = 250;  // 10 000 files
 
 void write_sources(const fs::path& directory) {
@@ -61,9 +61,9 @@ void compare_work(const Setting& setting, Report& report, const std::string& nam
                                runs, failed);
   for (const std::string& one : failed) report.left_out.push_back(one + ": failed");
   if (!failed.empty()) return;
-  report.add(kGroup, name + ", outside", samples[0]);
-  report.add(kGroup, name + ", inside", samples[1]);
-  report.compare_rows(kGroup, name + ", inside", name + ", outside", 1.03);
+  report.add(kWorkGroup, name + ", outside", samples[0]);
+  report.add(kWorkGroup, name + ", inside", samples[1]);
+  report.compare_rows(kWorkGroup, name + ", inside", name + ", outside", 1.03);
 }
 
 // Reads all that `argv` writes to a pipe; false unless it is exactly `bytes`.
@@ -101,9 +101,9 @@ void bench_output(const Setting& setting, Report& report) {
               5, failed);
   for (const std::string& one : failed) report.left_out.push_back(one + ": failed or bytes were lost");
   if (!failed.empty()) return;
-  report.add(kGroup, "200 MB to a pipe, outside", samples[0]);
-  report.add(kGroup, "200 MB to a pipe, inside", samples[1]);
-  report.compare_rows(kGroup, "200 MB to a pipe, inside", "200 MB to a pipe, outside", 0);
+  report.add(kWorkGroup, "200 MB to a pipe, outside", samples[0]);
+  report.add(kWorkGroup, "200 MB to a pipe, inside", samples[1]);
+  report.compare_rows(kWorkGroup, "200 MB to a pipe, inside", "200 MB to a pipe, outside", 0);
 }
 
 double peak_kib(pid_t pid) {

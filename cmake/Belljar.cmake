@@ -29,7 +29,8 @@ if(BELLJAR_FUZZ)
 endif()
 
 # belljar_precompile(SET HEADERS...): headers of others that most files of a set include, parsed once for all of them. None of ours: a
-# file must name what it uses (the dev preset and clang-tidy compile without), and an edit must not compile everything again.
+# file must name what it uses (the dev preset and clang-tidy compile without), and an edit must not compile everything again. Nor CLI11:
+# its inline functions instantiate templates at the end of each file, which cost 5 s even where nothing of it is used.
 function(belljar_precompile set)
   if(NOT BELLJAR_PCH)
     return()
@@ -51,7 +52,6 @@ endfunction()
 set(belljar_std algorithm array atomic cerrno chrono condition_variable cstddef cstdint cstring ctime functional map memory mutex optional
   set span string string_view system_error thread unordered_map utility variant vector fmt/core.h)
 belljar_precompile(rooms ${belljar_std})
-belljar_precompile(cli ${belljar_std} CLI/CLI.hpp)
 
 # belljar_unity(NAME LIST [ALONE a.cc b.cc]): batches of about eight files in the place of the files in LIST, the sources of target NAME,
 # so that the headers are read and the templates instantiated once for each batch. What that asks of the files: names in anonymous
@@ -136,16 +136,12 @@ function(belljar_room name)
   endforeach()
 endfunction()
 
-# belljar_program(NAME SOURCES files... DEPS rooms... [PRECOMPILED set]). Precompiled with CLI11 unless another set is named: it costs 4 s
-# even in a file that does not use it.
+# belljar_program(NAME SOURCES files... DEPS rooms...)
 function(belljar_program name)
-  cmake_parse_arguments(ARG "" "PRECOMPILED" "DEPS;SOURCES" ${ARGN})
-  if(NOT ARG_PRECOMPILED)
-    set(ARG_PRECOMPILED cli)
-  endif()
+  cmake_parse_arguments(ARG "" "" "DEPS;SOURCES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  belljar_use_precompiled(${name} ${ARG_PRECOMPILED})
+  belljar_use_precompiled(${name} rooms)
   foreach(dep IN LISTS ARG_DEPS)
     target_link_libraries(${name} PRIVATE belljar_${dep})
   endforeach()

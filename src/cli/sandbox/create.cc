@@ -48,7 +48,7 @@ std::vector<std::string> keeper_environment() {
   return environment;
 }
 
-Json own_environment() {
+Json environment_of_caller() {
   Json variables = Json::object();
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view variable = *entry;
@@ -71,7 +71,7 @@ Result<Created> start_keeper(const std::vector<std::string>& words) {
   BELLJAR_CHECK(launch::start_detached(keeper_program(), {"belljar-sandbox", "keep"}, keeper_environment(), theirs.get()));
   theirs.reset();
   Created created{keeper::Channel(std::move(ours)), {}};
-  BELLJAR_CHECK(created.channel.send({{"words", words}, {"env", own_environment()}}));
+  BELLJAR_CHECK(created.channel.send({{"words", words}, {"env", environment_of_caller()}}));
   created.ready = BELLJAR_TRY(next_answer(created.channel, kStartPatience)).message;
   return created;
 }
