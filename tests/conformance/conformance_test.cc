@@ -379,13 +379,14 @@ std::vector<Row> general_rows() {
        [](const Bench& bench) {
          std::vector<std::thread> threads;
          std::atomic<int> good{0};
-         for (int i = 0; i < 100; ++i)
+         const int count = std::min(bench.at_once, 100);
+         for (int i = 0; i < count; ++i)
            threads.emplace_back([&, i] {
              const auto result = bench.sandbox->exec("sleep 0.05; echo " + std::to_string(i));
              if (result && result->out.bytes == std::to_string(i) + "\n") ++good;
            });
          for (std::thread& thread : threads) thread.join();
-         EXPECT_EQ(good.load(), 100);
+         EXPECT_EQ(good.load(), count);
          return Outcome::kSame;
        }},
       {"names and words need not be text", false,
@@ -407,19 +408,19 @@ std::vector<Row> general_rows() {
          EXPECT_EQ(sandbox.read_file(std::string(5000, 'x')).error().code(), Code::kInvalidArgument);
          return Outcome::kSame;
        }},
-      {"an environment of 10 MB and an argument of 2 MB", true,
+      {"an environment of 7 MB and an argument of 200 KB", true,
        [](const Bench& bench) {
          const auto with_env = [&](int count) {
            Command command{.argv = {"/bin/sh", "-c", "echo ${#V1}"}, .cwd = {}, .env = {}};
            for (int i = 0; i < count; ++i) command.env["V" + std::to_string(i)] = std::string(100'000, 'x');
            return bench.sandbox->exec(command).value();
          };
-         EXPECT_EQ(with_env(100).reason, Reason::kStartFailed) << "the kernel takes 6 MB at most, execve(2)";
+         EXPECT_EQ(with_env(70).reason, Reason::kStartFailed) << "the kernel takes 6 MB at most, execve(2)";
          EXPECT_EQ(with_env(10).out.bytes, "100000\n");
          const auto with_argument = [&](std::size_t size) {
            return bench.sandbox->exec(Command{.argv = {"/bin/sh", "-c", "echo ${#1}", "sh", std::string(size, 'x')}}).value();
          };
-         EXPECT_EQ(with_argument(2'000'000).reason, Reason::kStartFailed) << "and 128 KiB in one string";
+         EXPECT_EQ(with_argument(200'000).reason, Reason::kStartFailed) << "and 128 KiB in one string";
          EXPECT_EQ(with_argument(100'000).out.bytes, "100000\n");
          return Outcome::kSame;
        }},
@@ -453,7 +454,7 @@ std::vector<Row> general_rows() {
          for (std::thread& thread : threads) thread.join();
          EXPECT_EQ(wrong.load(), 0);
          EXPECT_EQ(refused.load(), files.rlim_max >= 16'384 ? 0 : refused.load()) << "only for want of descriptors";
-         EXPECT_GT(good.load(), 100);
+         EXPECT_GE(good.load(), std::min(bench.at_once, 100));
          EXPECT_TRUE(bench.sandbox->health());
          return Outcome::kSame;
        }},
@@ -629,7 +630,7 @@ TEST(ContainerConformance, EveryRowWithPodman) {
 // Every row, each with a sandbox of its own at a service of our own. `place`: what is known of its machine.
 void check_cloud(const SandboxFactory& factory, const char* column, Bench place) {
   place.elsewhere = true;
-  place.at_once = 120;  // a service of our own has the processors of this machine, and more processes for each of them
+  place.at_once = 36;  // more than the calls that a session has at once; each takes a dozen processes of a service on this machine
   for (const Row& row : rows()) {
     SCOPED_TRACE(row.name);
     const test::TempDir workspace;
