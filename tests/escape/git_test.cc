@@ -257,7 +257,9 @@ class Git : public Attack, public testing::WithParamInterface<std::tuple<Plant, 
   Outcome as_person(const std::string& text) const {
     return run(as_user({"/bin/sh", "-c", text}, home()), {.stdin_is = Input::kNull,
                                                           .cwd = workspace(),
-                                                          .env = {{"GIT_TERMINAL_PROMPT", "0"},
+                                                          // Where nobody planted one: `more` would wait for a key.
+                                                          .env = {{"PAGER", "cat"},
+                                                                  {"GIT_TERMINAL_PROMPT", "0"},
                                                                   {"GIT_CONFIG_NOSYSTEM", "1"},
                                                                   {"GIT_MERGE_AUTOEDIT", "no"},
                                                                   {"TERM", "xterm"},
