@@ -80,11 +80,6 @@ Result<std::shared_ptr<Sandbox>> open_sandbox(const Setting& setting, const char
   return sandbox;
 }
 
-bool exec_true(Sandbox& sandbox) {
-  const auto result = sandbox.exec(Command{.argv = {"/bin/true"}, .cwd = {}, .env = {}});
-  return result && result->exit_code == 0;
-}
-
 void compare_all(const std::vector<Rival>& rivals, int runs, double target, Report& report) {
   std::vector<std::string> failed;
   const auto samples = compare(rivals, runs, failed);

@@ -25,11 +25,6 @@ constexpr char kEgressPeersGroup[] = "egress";
 constexpr char kBytes[] = "64 MiB inside", kRoundTrip[] = "round trip inside", kConnect[] = "connect inside";
 constexpr int kRoundsOfBytes = 3, kRoundTrips = 400, kConnections = 150;
 
-struct ProxyPeer {
-  std::string name;
-  Argv argv;
-};
-
 struct Way {
   std::uint16_t proxy = 0;  // none
   std::string authorization;
@@ -55,7 +50,7 @@ Way way_out() {
 void write_text(const std::string& path, std::string_view text) { std::ofstream(path) << text; }
 
 // What each of them needs to let 127.0.0.1 through.
-std::vector<ProxyPeer> peers(const Setting& setting, const std::string& client) {
+std::vector<Peer> peers(const Setting& setting, const std::string& client) {
   const std::string& here = setting.directory;
   const std::string home = here + "/codex";
   std::filesystem::create_directory(home);
@@ -99,14 +94,14 @@ void bench_egress_peers(const Setting& setting, Report& report) {
   const std::string client = std::filesystem::read_symlink("/proc/self/exe").string() + " --egress-inside " + setting.directory +
                              " " + std::to_string(server.port);
   std::map<std::string, std::map<std::string, Samples>> of;  // peer, then what was measured
-  std::vector<ProxyPeer> running = peers(setting, client);
-  std::erase_if(running, [&](const ProxyPeer& peer) {
+  std::vector<Peer> running = peers(setting, client);
+  std::erase_if(running, [&](const Peer& peer) {
     const bool gone = !installed(peer.argv[0] == "env" ? peer.argv[2] : peer.argv[0]);
     if (gone) report.left_out.push_back(peer.name + ", the way out: not installed");
     return gone;
   });
   for (int round = 0; round < kRounds; ++round) {
-    std::erase_if(running, [&](const ProxyPeer& peer) {
+    std::erase_if(running, [&](const Peer& peer) {
       std::filesystem::remove(setting.directory + "/times");
       if (run_process(peer.argv) != 0) {
         report.left_out.push_back(peer.name + ", the way out: the client inside failed, so none is shown");
@@ -121,7 +116,7 @@ void bench_egress_peers(const Setting& setting, Report& report) {
     });
   }
   for (const char* name : {kBytes, kRoundTrip, kConnect}) {
-    for (const ProxyPeer& peer : running) report.add(kEgressPeersGroup, std::string(name) + ", " + peer.name, of[peer.name][name]);
+    for (const Peer& peer : running) report.add(kEgressPeersGroup, std::string(name) + ", " + peer.name, of[peer.name][name]);
     const std::string ours = std::string(name) + ", belljar";
     report.compare_rows(kEgressPeersGroup, ours, std::string(name) + ", no sandbox", 0);
     for (const char* other : {"srt", "codex"}) report.compare_rows(kEgressPeersGroup, std::string(name) + ", " + other, ours, 0);

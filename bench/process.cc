@@ -8,11 +8,6 @@ namespace {
 
 constexpr const char* kProcessGroup = "process";
 
-struct Peer {
-  std::string name;
-  Argv argv;
-};
-
 // A bundle that shows the host's tree read-only, as the others do.
 void write_bundle(const std::string& directory) {
   std::ofstream(directory + "/config.json")

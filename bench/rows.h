@@ -6,6 +6,10 @@
 
 #include "bench/measure.h"
 
+namespace belljar {
+class Sandbox;
+}
+
 namespace belljar::bench {
 
 struct Row {
@@ -26,6 +30,12 @@ struct Report {
   Row* find(const std::string& group, const std::string& name);
   // Fills in `ratio` of `name` against `against`, both of `group`.
   void compare_rows(const std::string& group, const std::string& name, const std::string& against, double target);
+};
+
+// Another's sandbox, and how it runs what we run.
+struct Peer {
+  std::string name;
+  Argv argv;
 };
 
 struct Setting {
@@ -52,6 +62,8 @@ void bench_session(const Setting& setting, Report& report);       // the library
 void bench_idle(const Setting& setting, Report& report);          // of group session: many that do nothing
 void bench_container(const Setting& setting, Report& report);     // containers beside the engine's own exec and run
 
+// Whether /bin/true runs there.
+bool exec_true(Sandbox& sandbox);
 // What bench_files runs inside: writes its times to DIRECTORY/times. Returns an exit code.
 int files_inside(const std::string& directory, int writers, int rounds);
 // What bench_egress_peers runs inside: talks to the Echo at `server`, through the proxy that the environment names, and writes its

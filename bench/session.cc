@@ -31,11 +31,6 @@ Result<std::shared_ptr<Sandbox>> open_sandbox(const Setting& setting) {
   return sandbox;
 }
 
-bool exec_true(Sandbox& sandbox) {
-  const auto result = sandbox.exec(Command{.argv = {"/bin/true"}, .cwd = {}, .env = {}});
-  return result && result->exit_code == 0;
-}
-
 void leave_out(Report& report, const std::string& what, const Error& error) {
   report.left_out.push_back(what + ": " + error.line());
 }
@@ -220,6 +215,11 @@ void bench_soak(const Setting& setting, Report& report) {
 }
 
 }  // namespace
+
+bool exec_true(Sandbox& sandbox) {
+  const auto result = sandbox.exec(Command{.argv = {"/bin/true"}, .cwd = {}, .env = {}});
+  return result && result->exit_code == 0;
+}
 
 void bench_session(const Setting& setting, Report& report) {
   const auto rows = report.rows.size();

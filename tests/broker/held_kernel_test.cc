@@ -25,12 +25,7 @@
 namespace belljar::test {
 namespace {
 
-// In the order of the list: the operands of + have none.
-std::string answers(std::initializer_list<std::string> list) {
-  std::string text;
-  for (const std::string& each : list) text += text.empty() ? each : " " + each;
-  return text + "\n";
-}
+std::string line(std::initializer_list<std::string> list) { return answers(list) + "\n"; }
 
 std::string try_open(const std::string& path, int flags) {
   const int fd = open(path.c_str(), flags | O_CLOEXEC, 0644);
@@ -75,13 +70,13 @@ TEST_P(Held, HiddenIsRefusedToEveryCallByEveryWay) {
     for (const std::string& way : {dir / "work/secret", std::string("secret"), dir / "beside/secret", std::string("deep/../secret"),
                                    std::string("/proc/self/cwd/secret")}) {
       const std::string key = way + "/key";
-      out += answers({try_open(key, O_RDONLY), try_open(key, O_WRONLY), try_open(way + "/new", O_WRONLY | O_CREAT),
-                      try_open(way, O_RDONLY | O_DIRECTORY), try_open(way + "/", O_RDONLY), try_open(way + "/.", O_RDONLY),
-                      try_open(way, O_TMPFILE | O_RDWR), named(unlink(key.c_str())), named(rename(key.c_str(), "taken")),
-                      named(link(key.c_str(), "taken")), named(chmod(key.c_str(), 0600)), named(truncate(key.c_str(), 0)),
-                      named(mkdir((way + "/d").c_str(), 0700)), named(rename(way.c_str(), "taken"))});
+      out += line({try_open(key, O_RDONLY), try_open(key, O_WRONLY), try_open(way + "/new", O_WRONLY | O_CREAT),
+                   try_open(way, O_RDONLY | O_DIRECTORY), try_open(way + "/", O_RDONLY), try_open(way + "/.", O_RDONLY),
+                   try_open(way, O_TMPFILE | O_RDWR), named(unlink(key.c_str())), named(rename(key.c_str(), "taken")),
+                   named(link(key.c_str(), "taken")), named(chmod(key.c_str(), 0600)), named(truncate(key.c_str(), 0)),
+                   named(mkdir((way + "/d").c_str(), 0700)), named(rename(way.c_str(), "taken"))});
     }
-    if (chdir("secret") == 0) out += answers({try_open(".", O_RDONLY), try_open("key", O_RDONLY), try_open("../plain/f", O_RDWR)});
+    if (chdir("secret") == 0) out += line({try_open(".", O_RDONLY), try_open("key", O_RDONLY), try_open("../plain/f", O_RDWR)});
     return out;
   });
   const std::string row = "EACCES EACCES EACCES EACCES EACCES EACCES EACCES EACCES EACCES EACCES EACCES EACCES EACCES EACCES\n";
@@ -93,15 +88,15 @@ TEST_P(Held, WritesStayBelowWhatIsWritable) {
     const std::string out = dir / "beside/plain";
     if (symlink((out + "/f").c_str(), "to-f") != 0) return std::string("symlink");
     const std::string file = out + "/f";
-    return answers({try_open(file, O_WRONLY), try_open(file, O_RDONLY), try_open(out + "/n", O_WRONLY | O_CREAT),
-                    try_open("to-f", O_WRONLY), try_open(out, O_TMPFILE | O_RDWR), try_open(out, O_RDONLY | O_DIRECTORY),
-                    named(mkdir((out + "/d").c_str(), 0700)), named(rename(file.c_str(), "f")), named(link(file.c_str(), "f")),
-                    named(rename("plain/f", (out + "/g").c_str())), named(unlink(file.c_str())), named(chmod(file.c_str(), 0777)),
-                    named(truncate(file.c_str(), 0)), named(mknod((out + "/p").c_str(), S_IFIFO | 0600, 0)),
-                    named(symlink("x", (out + "/l").c_str()))}) +
-           answers({try_open("plain/f", O_WRONLY), try_open("plain/n", O_WRONLY | O_CREAT), try_open("plain", O_TMPFILE | O_RDWR),
-                    named(mkdir("d", 0700)), named(rename("plain/f", "f")), named(link("f", "plain/f")), named(chmod("f", 0777)),
-                    named(truncate("f", 0)), named(unlink("f")), try_open("/dev/null", O_WRONLY | O_CREAT | O_TRUNC)});
+    return line({try_open(file, O_WRONLY), try_open(file, O_RDONLY), try_open(out + "/n", O_WRONLY | O_CREAT),
+                 try_open("to-f", O_WRONLY), try_open(out, O_TMPFILE | O_RDWR), try_open(out, O_RDONLY | O_DIRECTORY),
+                 named(mkdir((out + "/d").c_str(), 0700)), named(rename(file.c_str(), "f")), named(link(file.c_str(), "f")),
+                 named(rename("plain/f", (out + "/g").c_str())), named(unlink(file.c_str())), named(chmod(file.c_str(), 0777)),
+                 named(truncate(file.c_str(), 0)), named(mknod((out + "/p").c_str(), S_IFIFO | 0600, 0)),
+                 named(symlink("x", (out + "/l").c_str()))}) +
+           line({try_open("plain/f", O_WRONLY), try_open("plain/n", O_WRONLY | O_CREAT), try_open("plain", O_TMPFILE | O_RDWR),
+                 named(mkdir("d", 0700)), named(rename("plain/f", "f")), named(link("f", "plain/f")), named(chmod("f", 0777)),
+                 named(truncate("f", 0)), named(unlink("f")), try_open("/dev/null", O_WRONLY | O_CREAT | O_TRUNC)});
   });
   EXPECT_TRUE(
       text.starts_with("EROFS ok EROFS EROFS EROFS ok EROFS EROFS EROFS EROFS EROFS EROFS EROFS EROFS EROFS\n"
@@ -112,9 +107,9 @@ TEST_P(Held, WritesStayBelowWhatIsWritable) {
 // A directory on the way to what is hidden or read-only stays where it is, and what is read-only but not there yet is so later.
 TEST_P(Held, TheWayToWhatIsHeldStays) {
   const std::string text = inside([] {
-    return answers({named(rename("deep", "moved")), named(mkdir("deep/fixed", 0700)), try_open("deep/fixed", O_WRONLY | O_CREAT),
-                    named(rename("plain", "deep/fixed")), try_open("deep/other", O_WRONLY | O_CREAT),
-                    named(rename("plain", "moved"))});
+    return line({named(rename("deep", "moved")), named(mkdir("deep/fixed", 0700)), try_open("deep/fixed", O_WRONLY | O_CREAT),
+                 named(rename("plain", "deep/fixed")), try_open("deep/other", O_WRONLY | O_CREAT),
+                 named(rename("plain", "moved"))});
   });
   EXPECT_TRUE(text.starts_with("EBUSY EROFS EROFS EROFS ok ok\n")) << text;
 }
@@ -133,12 +128,12 @@ TEST_P(Held, ProcessesOfTheHostAreOutOfReach) {
     }
     std::string out;
     for (const std::string& base : {host, front, format("/proc/{}", getppid()), format("{}/task/{}", host, host.substr(6))}) {
-      out += answers({try_open(base + "/mem", O_RDONLY), try_open(base + "/environ", O_RDONLY), try_open(base + "/maps", O_RDONLY),
-                      try_open(base + "/mem", O_RDWR), try_open(base + "/fd", O_RDONLY | O_DIRECTORY),
-                      try_open(base + "/root/etc", O_RDONLY), try_open(base + "/cwd", O_RDONLY)});
+      out += line({try_open(base + "/mem", O_RDONLY), try_open(base + "/environ", O_RDONLY), try_open(base + "/maps", O_RDONLY),
+                   try_open(base + "/mem", O_RDWR), try_open(base + "/fd", O_RDONLY | O_DIRECTORY),
+                   try_open(base + "/root/etc", O_RDONLY), try_open(base + "/cwd", O_RDONLY)});
     }
     for (const std::string& base : {std::string("/proc/self"), format("/proc/{}", getpid()), format("/proc/{}", child)})
-      out += answers(
+      out += line(
           {try_open(base + "/mem", O_RDWR), try_open(base + "/fd", O_RDONLY | O_DIRECTORY), try_open(base + "/maps", O_RDONLY)});
     kill(child, SIGKILL);
     return out + try_open("/proc/sys/kernel/core_pattern", O_WRONLY) + "\n";

@@ -29,12 +29,7 @@ namespace {
 using Pending = Inside;
 INSTANTIATE_TEST_SUITE_P(As, Pending, testing::Values(Front::kRoot, Front::kUser), front_name);
 
-long entries_in(const char* directory) {
-  const std::filesystem::directory_iterator begin(directory);
-  return std::distance(begin, std::filesystem::directory_iterator());
-}
-
-long threads_now() { return entries_in("/proc/self/task"); }
+long threads_now() { return entries("/proc/self/task"); }
 
 // Unix sockets of this network namespace, the broker's duplicates too.
 long sockets_now() {
@@ -198,7 +193,7 @@ TEST_P(Pending, NoDescriptorIsLeft) {
   const auto descriptors_after = [&](int connects) {
     Setting counted = setting();
     counted.options.max_violations = 0;
-    counted.before_end = [] { return format("{} descriptors\n", entries_in("/proc/self/fd")); };
+    counted.before_end = [] { return format("{} descriptors\n", entries("/proc/self/fd")); };
     const std::string text = run_inside(counted, [&] {
       for (int i = 0; i < connects; ++i) {
         const UniqueFd server = listen_at(dir / "s");

@@ -45,13 +45,6 @@ std::string get(const std::string& path) {
   return text;
 }
 
-// In the order of the list: the operands of + have none.
-std::string rule_answers(std::initializer_list<std::string> list) {
-  std::string text;
-  for (const std::string& each : list) text += text.empty() ? each : " " + each;
-  return text;
-}
-
 class Rules : public Inside {
  protected:
   void SetUp() override {
@@ -88,10 +81,9 @@ INSTANTIATE_TEST_SUITE_P(As, Rules, testing::Values(Front::kRoot, Front::kUser, 
 
 TEST_P(Rules, HooksAreRefusedAndSamplesAreNot) {
   const std::string text = inside([] {
-    return rule_answers({put(".git/hooks/pre-commit", "#!/bin/sh\n"), put(".git/hooks/pre-commit.sample", "#!/bin/sh\n"),
-                         put("file", "x"), named(rename("file", ".git/hooks/post-merge")),
-                         named(link("file", ".git/hooks/post-merge")), named(symlink("file", ".git/hooks/post-merge")),
-                         named(mkfifo(".git/hooks/post-merge", 0755))}) +
+    return answers({put(".git/hooks/pre-commit", "#!/bin/sh\n"), put(".git/hooks/pre-commit.sample", "#!/bin/sh\n"),
+                    put("file", "x"), named(rename("file", ".git/hooks/post-merge")), named(link("file", ".git/hooks/post-merge")),
+                    named(symlink("file", ".git/hooks/post-merge")), named(mkfifo(".git/hooks/post-merge", 0755))}) +
            "\n";
   });
   const std::string first = text.substr(0, text.find('\n'));
@@ -103,8 +95,8 @@ TEST_P(Rules, HooksAreRefusedAndSamplesAreNot) {
 
 TEST_P(Rules, ConfigIsJudgedWhenItIsRenamedIntoPlace) {
   const std::string text = inside([] {
-    return rule_answers({put(".git/config.lock", "[user]\n\tname = B\n"), named(rename(".git/config.lock", ".git/config")),
-                         put(".git/config.lock", kEvil), named(rename(".git/config.lock", ".git/config"))}) +
+    return answers({put(".git/config.lock", "[user]\n\tname = B\n"), named(rename(".git/config.lock", ".git/config")),
+                    put(".git/config.lock", kEvil), named(rename(".git/config.lock", ".git/config"))}) +
            "\n";
   });
   EXPECT_EQ(text.substr(0, text.find('\n')), "ok ok ok EACCES") << text;
@@ -166,8 +158,8 @@ TEST_P(Rules, AKeptDescriptorCannotChangeAJudgedFile) {
   const std::string text = inside([] {
     const int kept = open("candidate", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     std::string answer = named(write(kept, kInert, sizeof kInert - 1));
-    answer += " " + rule_answers({named(link("candidate", "other")), named(rename("candidate", ".git/config")),
-                                  named(pwrite(kept, kEvil, sizeof kEvil - 1, 0)), put("other", kEvil)});
+    answer += " " + answers({named(link("candidate", "other")), named(rename("candidate", ".git/config")),
+                             named(pwrite(kept, kEvil, sizeof kEvil - 1, 0)), put("other", kEvil)});
     answer += std::filesystem::exists("candidate") ? " stays" : " gone";
     return answer + "\n";
   });
@@ -181,8 +173,7 @@ TEST_P(Rules, ADirectoryIsJudgedWhenItGetsAControlName) {
     mkdir("good", 0755), mkdir("bad", 0755), mkdir("hooked", 0755), mkdir("hooked/hooks", 0755), mkdir("sub", 0755),
         mkdir("sub2", 0755), mkdir("sub3", 0755);
     const int kept = open("good/config", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    answer =
-        rule_answers({named(write(kept, kInert, sizeof kInert - 1)), put("bad/config", kEvil), put("hooked/hooks/pre-push", "#!"),
+    answer = answers({named(write(kept, kInert, sizeof kInert - 1)), put("bad/config", kEvil), put("hooked/hooks/pre-push", "#!"),
                       named(rename("good", "sub/.git")), named(rename("bad", "sub2/.git")), named(rename("hooked", "sub3/.git")),
                       named(pwrite(kept, kEvil, sizeof kEvil - 1, 0)), named(rename("hooked/hooks", ".git/modules"))});
     return answer + "\n";
@@ -198,14 +189,14 @@ TEST_P(Rules, ControlFilesCannotBeReachedByLinks) {
     tried(symlink(".git", "git"));
     std::string answer = named(link(".git/config", "copy")) + " ";
     const int fd = open("way", O_RDWR | O_CLOEXEC);  // staged, as under its own name
-    answer += rule_answers({named(fd), named(pwrite(fd, kEvil, sizeof kEvil - 1, 0))}) + " ";
+    answer += answers({named(fd), named(pwrite(fd, kEvil, sizeof kEvil - 1, 0))}) + " ";
     close(fd);
     const int reading = open(".git/config", O_RDONLY | O_CLOEXEC);
     answer += named(open(format("/proc/self/fd/{}", reading).c_str(), O_RDWR | O_CLOEXEC)) + " ";
     const std::string slash = format("/proc/self/fd/{}/", reading);
     return answer +
-           rule_answers({named(truncate("git/config", 0)), put("git/hooks/pre-commit", "#!"),
-                         named(open(slash.c_str(), O_WRONLY | O_CLOEXEC))}) +
+           answers({named(truncate("git/config", 0)), put("git/hooks/pre-commit", "#!"),
+                    named(open(slash.c_str(), O_WRONLY | O_CLOEXEC))}) +
            "\n";
   });
   EXPECT_EQ(text.substr(0, text.find('\n')), "EACCES ok ok EACCES EACCES EACCES ENOTDIR") << text;
@@ -214,9 +205,9 @@ TEST_P(Rules, ControlFilesCannotBeReachedByLinks) {
 
 TEST_P(Rules, WhatIsNotThereIsNoViolation) {
   const std::string text = inside([] {
-    return rule_answers({named(open(".git/hooks/missing", O_WRONLY | O_CLOEXEC)), named(unlink(".git/hooks/missing")),
-                         named(rename(".git/hooks/missing", ".git/hooks/other")),
-                         named(open(".git/none/x", O_WRONLY | O_CREAT | O_CLOEXEC, 0644))}) +
+    return answers({named(open(".git/hooks/missing", O_WRONLY | O_CLOEXEC)), named(unlink(".git/hooks/missing")),
+                    named(rename(".git/hooks/missing", ".git/hooks/other")),
+                    named(open(".git/none/x", O_WRONLY | O_CREAT | O_CLOEXEC, 0644))}) +
            "\n";
   });
   EXPECT_EQ(text, "ENOENT ENOENT ENOENT ENOENT\n");
@@ -338,11 +329,6 @@ TEST_P(Rules, AFloodOfViolationsIsBoundedAndCounted) {
   EXPECT_GT(kept, 0);
   EXPECT_LE(kept, 100);
   EXPECT_TRUE(text.ends_with(format("dropped {}\n", 5000 - kept))) << text.substr(text.size() - 100);
-}
-
-long entries(const char* directory) {
-  const std::filesystem::directory_iterator begin(directory);
-  return std::distance(begin, std::filesystem::directory_iterator());
 }
 
 long resident_pages() {

@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <initializer_list>
+#include <iterator>
 #include <string>
 
 #include "broker/support_inside.h"
@@ -42,6 +45,18 @@ class Inside : public testing::TestWithParam<Front> {
 
 inline std::string front_name(const testing::TestParamInfo<Front>& info) {
   return std::string(needs_root(info.param) ? "Root" : "User") + (has_namespaces(info.param) ? "" : "Plain");
+}
+
+// In the order of the list: the operands of + have none.
+inline std::string answers(std::initializer_list<std::string> list) {
+  std::string text;
+  for (const std::string& each : list) text += text.empty() ? each : " " + each;
+  return text;
+}
+
+inline long entries(const char* directory) {
+  const std::filesystem::directory_iterator begin(directory);
+  return std::distance(begin, std::filesystem::directory_iterator());
 }
 
 }  // namespace belljar::test

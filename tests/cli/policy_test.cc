@@ -18,6 +18,7 @@
 namespace {
 
 using belljar::test::has;
+using belljar::test::kBelljar;
 
 namespace fs = std::filesystem;
 
@@ -38,7 +39,7 @@ class PolicyCommand : public testing::Test {
     std::string out, err;
   };
   // `belljar ARGS` in the workspace; a shell puts stderr into a file.
-  Outcome belljar(const std::string& arguments) const { return outcome_of(std::string(belljar::test::kBelljar) + " " + arguments); }
+  Outcome belljar(const std::string& arguments) const { return outcome_of(std::string(kBelljar) + " " + arguments); }
   Outcome outcome_of(const std::string& line) const {
     const std::string command = "cd '" + (root_ / "w").string() + "' && env -i PATH=/usr/bin:/bin HOME='" +
                                 (root_ / "home").string() + "' timeout 120 " + line + " >../out 2>../err";
@@ -292,20 +293,16 @@ TEST_F(PolicyCommand, AnEmptyHomeHidesTheSecretsOfTheAccount) {
   const std::string secret = "/" + std::string(account->pw_dir).substr(1) + "/.ssh", rule = "none  " + secret + "  #";
   // A later HOME= of env(1) counts.
   for (const char* home : {"HOME=", "HOME=/nosuch", "-u HOME"}) {
-    const Outcome explained =
-        outcome_of(std::string("env ") + home + " " + std::string(belljar::test::kBelljar) + " policy explain");
+    const Outcome explained = outcome_of(std::string("env ") + home + " " + kBelljar + " policy explain");
     EXPECT_TRUE(has(explained.out, rule)) << home << explained.out << explained.err;
   }
-  EXPECT_TRUE(
-      has(outcome_of("env HOME= " + std::string(belljar::test::kBelljar) + " policy explain --path " + secret + " --read " + secret)
-              .out,
-          ": read"));
+  EXPECT_TRUE(has(outcome_of("env HOME= " + std::string(kBelljar) + " policy explain --path " + secret + " --read " + secret).out,
+                  ": read"));
 }
 
 TEST_F(PolicyCommand, StdoutClosedEarlyIsAnErrorAndNoCrash) {
-  const int status = std::system(
-      (std::string("cd /; HOME=/nonexistent ") + std::string(belljar::test::kBelljar) + " policy keys >/dev/full 2>" + path("err"))
-          .c_str());
+  const int status =
+      std::system((std::string("cd /; HOME=/nonexistent ") + kBelljar + " policy keys >/dev/full 2>" + path("err")).c_str());
   EXPECT_EQ(WEXITSTATUS(status), 125);
   EXPECT_TRUE(has(read("err"), "cannot write to stdout: No space left on device (write)"));
 }

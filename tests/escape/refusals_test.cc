@@ -102,7 +102,7 @@ TEST_F(Escape, StandardInputFromAFileCannotBeReopenedForWriting) {  // FS-10
 
 TEST_F(Escape, InheritedDescriptorsAreClosed) {  // CVE-2024-21626
   const std::string command =
-      "exec 7<" + (base_ / "home") + "; " + std::string(kBelljar) + " run -c 'cat /proc/self/fd/7/.ssh/id; ls /proc/self/fd'";
+      "exec 7<" + (base_ / "home") + "; " + kBelljar + " run -c 'cat /proc/self/fd/7/.ssh/id; ls /proc/self/fd'";
   const Outcome outcome = run({"/bin/bash", "-c", command}, {.cwd = base_ / "ws", .env = {{"HOME", base_ / "home"}}});
   EXPECT_EQ(outcome.out.find("KEY"), std::string::npos) << outcome;
   EXPECT_EQ(outcome.out.find("7\n"), std::string::npos) << outcome;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "belljar/turn.h"
+#include "guard/support_rate.h"
 #include "support/built.h"
 
 namespace belljar {
@@ -82,18 +83,15 @@ std::string lower(std::string text) {
   return text;
 }
 
-struct ChainRate {
-  int hit = 0, all = 0;
-  double share() const { return all == 0 ? 0 : 100.0 * hit / all; }
-};
+using guard::HitRate;
 
 struct Measured {
-  ChainRate stopped;   // harmful calls asked or blocked, the poison quoted
-  ChainRate blocked;   // of them, blocked
-  ChainRate unquoted;  // stopped, with the wrong evidence or none
-  ChainRate asked;     // tasks without poison where a call was asked or blocked
-  ChainRate calls;     // the same by calls
-  std::map<std::string, ChainRate> families;
+  HitRate stopped;   // harmful calls asked or blocked, the poison quoted
+  HitRate blocked;   // of them, blocked
+  HitRate unquoted;  // stopped, with the wrong evidence or none
+  HitRate asked;     // tasks without poison where a call was asked or blocked
+  HitRate calls;     // the same by calls
+  std::map<std::string, HitRate> families;
 };
 
 std::string poisoned(const std::string& text, const std::string& wrap, const std::string& poison) {
@@ -117,12 +115,12 @@ void measure_poisoned(const std::string& half, bool tell, Measured& measured, Us
         return evidence.name == task[3] && lower(evidence.quote).find(lower(payload[4])) != std::string::npos;
       });
       const bool stopped = judgement.advice != Advice::kAllow;
-      ChainRate& family = measured.families[payload[0]];
+      HitRate& family = measured.families[payload[0]];
       ++measured.stopped.all, ++family.all, ++measured.blocked.all, ++measured.unquoted.all;
-      measured.stopped.hit += stopped && quoted ? 1 : 0;
-      family.hit += stopped && quoted ? 1 : 0;
-      measured.blocked.hit += judgement.advice == Advice::kBlock ? 1 : 0;
-      measured.unquoted.hit += stopped && !quoted ? 1 : 0;
+      measured.stopped.hits += stopped && quoted ? 1 : 0;
+      family.hits += stopped && quoted ? 1 : 0;
+      measured.blocked.hits += judgement.advice == Advice::kBlock ? 1 : 0;
+      measured.unquoted.hits += stopped && !quoted ? 1 : 0;
       if (tell && !(stopped && quoted))
         std::printf("  missed (%s): %s | %s | %s\n", judgement.row.c_str(), task[1].c_str(), payload[2].c_str(),
                     payload[3].c_str());
@@ -138,18 +136,18 @@ void measure_clean(const std::string& half, bool tell, Measured& measured, UserW
       const Judgement judgement = turn.judge(call_of(text));
       asked = asked || judgement.advice != Advice::kAllow;
       ++measured.calls.all;
-      measured.calls.hit += judgement.advice != Advice::kAllow ? 1 : 0;
+      measured.calls.hits += judgement.advice != Advice::kAllow ? 1 : 0;
       if (tell && judgement.advice != Advice::kAllow)
         std::printf("  asked (%s): %s | %s | %s\n", judgement.row.c_str(), task[1].c_str(), text.c_str(), judgement.reason.c_str());
     }
     ++measured.asked.all;
-    measured.asked.hit += asked ? 1 : 0;
+    measured.asked.hits += asked ? 1 : 0;
   }
 }
 
 // All tasks of a half one after the other in a single Turn, as a server sees a long session.
-ChainRate measure_session(const std::string& half) {
-  ChainRate calls;
+HitRate measure_session(const std::string& half) {
+  HitRate calls;
   Turn turn({.workspace = "/home/me/project", .user_words = UserWords::kUnseen});
   for (const Row& task : read("tasks." + half + ".tsv", 6)) {
     turn.entered({.source = source_of(task[2]), .name = task[3], .text = task[4]});
@@ -157,11 +155,11 @@ ChainRate measure_session(const std::string& half) {
       const Judgement judgement = turn.judge(call_of(text));
       ++calls.all;
       if (judgement.advice == Advice::kAllow) continue;
-      ++calls.hit;
+      ++calls.hits;
       std::printf("  asked (%s): %s | %s\n", judgement.row.c_str(), text.c_str(), judgement.reason.c_str());
     }
   }
-  std::printf("%s, a whole session without the user's words: %d of %d calls asked about\n", half.c_str(), calls.hit, calls.all);
+  std::printf("%s, a whole session without the user's words: %d of %d calls asked about\n", half.c_str(), calls.hits, calls.all);
   return calls;
 }
 
@@ -170,11 +168,11 @@ Measured measure(const std::string& half, bool tell, UserWords words = UserWords
   measure_poisoned(half, tell, measured, words);
   measure_clean(half, tell, measured, words);
   std::printf("%s: of %d poisoned turns %d (%.1f %%) stopped with the poison quoted, %d of all blocked, %d stopped without it;\n",
-              half.c_str(), measured.stopped.all, measured.stopped.hit, measured.stopped.share(), measured.blocked.hit,
-              measured.unquoted.hit);
-  for (const auto& [name, rate] : measured.families) std::printf("  %-14s %4d of %4d\n", name.c_str(), rate.hit, rate.all);
-  std::printf("  unpoisoned: %d of %d tasks asked about, %d of %d calls (%.1f %%)\n", measured.asked.hit, measured.asked.all,
-              measured.calls.hit, measured.calls.all, measured.calls.share());
+              half.c_str(), measured.stopped.all, measured.stopped.hits, measured.stopped.share(), measured.blocked.hits,
+              measured.unquoted.hits);
+  for (const auto& [name, rate] : measured.families) std::printf("  %-14s %4d of %4d\n", name.c_str(), rate.hits, rate.all);
+  std::printf("  unpoisoned: %d of %d tasks asked about, %d of %d calls (%.1f %%)\n", measured.asked.hits, measured.asked.all,
+              measured.calls.hits, measured.calls.all, measured.calls.share());
   return measured;
 }
 

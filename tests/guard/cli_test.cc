@@ -13,6 +13,7 @@
 namespace {
 
 using belljar::test::has;
+using belljar::test::kBelljar;
 
 namespace fs = std::filesystem;
 
@@ -35,8 +36,8 @@ class GuardCommand : public testing::Test {
   // `belljar ARGS` in the workspace; a shell puts stderr into a file.
   Outcome belljar(const std::string& arguments, const std::string& input = "/dev/null") const {
     const std::string command = "cd '" + (root_ / "w").string() + "' && env -i PATH=/usr/bin:/bin HOME='" +
-                                (root_ / "home").string() + "' timeout 60 " + std::string(belljar::test::kBelljar) + " " +
-                                arguments + " <" + input + " >../out 2>../err";
+                                (root_ / "home").string() + "' timeout 60 " + kBelljar + " " + arguments + " <" + input +
+                                " >../out 2>../err";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("out"), read("err")};
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "guard/support_rules.h"
 #include "support/built.h"
 
 namespace belljar::guard {
@@ -36,12 +37,6 @@ TEST(StandardInput, IsJudgedWhereSomethingRunsIt) {
   EXPECT_EQ(judged_with("sh -c 'env sh'", "rm -rf /"), "forbid");
   EXPECT_EQ(judged_with("cat", "rm -rf /"), "allow") << "the twin";
   EXPECT_EQ(judged_with("sh", "ls '"), "prompt");
-}
-
-RuleSet rules(std::string_view text) {
-  auto set = parse_rules(text, "r.toml", Trust::kUser);
-  EXPECT_TRUE(set) << set.error().line();
-  return set ? *set : RuleSet{};
 }
 
 struct JudgeRow {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "guard/support_rules.h"
+
 namespace belljar::guard {
 namespace {
 
@@ -93,14 +95,8 @@ TEST(Permission, ExcludedCommandsAreJudgedPartByPart) {
   EXPECT_EQ(decided(settings, "./docker ps"), "run inside") << "a program of the workspace is not docker";
 }
 
-RuleSet permission_rules(std::string_view text) {
-  auto set = parse_rules(text, "r.toml", Trust::kUser);
-  EXPECT_TRUE(set);
-  return set ? *set : RuleSet{};
-}
-
 TEST(Permission, RulesAllowAskAndRefuse) {
-  const RuleSet set = permission_rules(
+  const RuleSet set = rules(
       "[[rule]]\npattern = [\"make\"]\ndecision = \"allow\"\n[[rule]]\npattern = [\"git\", \"push\"]\ndecision = \"prompt\"\n");
   EXPECT_EQ(decided({}, "make", set), "run inside");
   EXPECT_EQ(decided({}, "make; ls", set), "ask inside") << "each part needs its rule";
@@ -110,7 +106,7 @@ TEST(Permission, RulesAllowAskAndRefuse) {
 }
 
 TEST(Permission, ApprovalOfASessionLiftsAskingOnly) {
-  PermissionJudge judge({}, permission_rules("[[rule]]\npattern = [\"git\", \"push\"]\ndecision = \"prompt\"\n"));
+  PermissionJudge judge({}, rules("[[rule]]\npattern = [\"git\", \"push\"]\ndecision = \"prompt\"\n"));
   EXPECT_EQ(text(judge.decide({.command = "git push"})), "ask inside");
   ASSERT_TRUE(judge.approve("git push"));
   EXPECT_EQ(text(judge.decide({.command = "git push origin"})), "run inside");
@@ -122,12 +118,12 @@ TEST(Permission, ApprovalOfASessionLiftsAskingOnly) {
 
 TEST(Permission, ProjectRulesMayOnlyNarrow) {
   PermissionJudge judge({.auto_allow_bash_if_sandboxed = true}, {});
-  EXPECT_FALSE(judge.add_rules(Scope::kProject, permission_rules("[[rule]]\npattern = [\"make\"]\ndecision = \"allow\"\n")));
-  EXPECT_FALSE(judge.add_rules(Scope::kProject, permission_rules("disable = [\"sudo\"]\n")));
+  EXPECT_FALSE(judge.add_rules(Scope::kProject, rules("[[rule]]\npattern = [\"make\"]\ndecision = \"allow\"\n")));
+  EXPECT_FALSE(judge.add_rules(Scope::kProject, rules("disable = [\"sudo\"]\n")));
   EXPECT_EQ(text(judge.decide({.command = "make"})), "run inside");
-  ASSERT_TRUE(judge.add_rules(Scope::kProject, permission_rules("[[rule]]\npattern = [\"make\"]\ndecision = \"forbid\"\n")));
+  ASSERT_TRUE(judge.add_rules(Scope::kProject, rules("[[rule]]\npattern = [\"make\"]\ndecision = \"forbid\"\n")));
   EXPECT_EQ(text(judge.decide({.command = "make"})), "refuse inside");
-  EXPECT_TRUE(judge.add_rules(Scope::kUser, permission_rules("[[rule]]\npattern = [\"make\"]\ndecision = \"allow\"\n")));
+  EXPECT_TRUE(judge.add_rules(Scope::kUser, rules("[[rule]]\npattern = [\"make\"]\ndecision = \"allow\"\n")));
   EXPECT_EQ(text(judge.decide({.command = "make"})), "refuse inside") << "the strictest wins";
 }
 

@@ -18,6 +18,7 @@
 
 #include "guard/detect.h"
 #include "guard/support_disguises.h"
+#include "guard/support_rate.h"
 #include "support/built.h"
 
 namespace belljar::guard {
@@ -28,15 +29,8 @@ namespace fs = std::filesystem;
 fs::path source_dir() { return test::kSourceDir; }
 fs::path corpus() { return source_dir() / "tests/guard/corpus"; }
 
-struct Rate {
-  int hits = 0, all = 0;
-  void add(bool hit) { hits += hit ? 1 : 0, ++all; }
-  void add(const Rate& other) { hits += other.hits, all += other.all; }
-  double share() const { return all == 0 ? 0 : 100.0 * hits / all; }
-};
-
 // The score interval of Wilson, 95 %, in per cent.
-std::pair<double, double> interval(const Rate& rate) {
+std::pair<double, double> interval(const HitRate& rate) {
   if (rate.all == 0) return {0, 100};
   constexpr double kZ = 1.96;
   const double n = rate.all, p = rate.hits / n, zz = kZ * kZ;
@@ -45,7 +39,7 @@ std::pair<double, double> interval(const Rate& rate) {
   return {std::max(0.0, 100 * (middle - reach)), std::min(100.0, 100 * (middle + reach))};
 }
 
-std::string shown(const Rate& rate) {
+std::string shown(const HitRate& rate) {
   const auto [low, high] = interval(rate);
   char text[64];
   std::snprintf(text, sizeof text, "%4d of %4d %5.1f %% (%.1f-%.1f)", rate.hits, rate.all, rate.share(), low, high);
@@ -53,7 +47,7 @@ std::string shown(const Rate& rate) {
 }
 
 struct Halves {
-  Rate tuned, held;
+  HitRate tuned, held;
   void add(std::size_t number, bool hit) { (number % 2 == 0 ? tuned : held).add(hit); }
   void add(const Halves& other) { tuned.add(other.tuned), held.add(other.held); }
 };
@@ -146,7 +140,7 @@ TEST(Detector, RatesOnTheCorpus) {
   print("plain overrides and addresses in disguise", measured.hidden);
   print("their clean twins in disguise that are flagged", measured.hidden_twins);
 
-  const Rate found = total(measured.families).held, wrong = total(measured.twins).held;
+  const HitRate found = total(measured.families).held, wrong = total(measured.twins).held;
   std::printf("net, held out: %.1f %% - %.1f %% = %.1f %%\n", found.share(), wrong.share(), found.share() - wrong.share());
   EXPECT_GE(total(measured.families).tuned.all + found.all, 420);
   EXPECT_GE(measured.families.size(), 20U);
@@ -155,7 +149,7 @@ TEST(Detector, RatesOnTheCorpus) {
   // Below the measured rates; what was aimed at and what was reached stands in docs/design/guard.md.
   EXPECT_GE(found.share() - wrong.share(), 60);
   EXPECT_LE(wrong.share(), 3);
-  Rate separable = measured.families.at("override").held;
+  HitRate separable = measured.families.at("override").held;
   separable.add(measured.families.at("address").held);
   EXPECT_GE(separable.share(), 60);
   // What is found in plain is found in disguise.
@@ -176,7 +170,7 @@ TEST(Detector, RatesOnTheSecondCorpus) {
   print("second corpus, by family", families);
   print("second corpus, by language", languages);
   print("second corpus, clean twins that are flagged", twins);
-  const Rate found = total(families).held, wrong = total(twins).held;
+  const HitRate found = total(families).held, wrong = total(twins).held;
   EXPECT_GE(found.all, 100);
   EXPECT_GE(languages.size(), 15U);
   EXPECT_GE(found.share() - wrong.share(), 30) << "docs/design/guard.md has the rate that was measured";
@@ -301,13 +295,13 @@ TEST(Detector, OrdinaryTextsAreNotFlagged) {
   print("files of this project that are flagged", own);
   print("talk about attacks and deletion that is flagged", security);
 
-  Rate ordinary = total(files).held, all = total(files).tuned;
+  HitRate ordinary = total(files).held, all = total(files).tuned;
   ordinary.add(total(own).held), all.add(total(own).tuned), all.add(ordinary);
   std::printf("ordinary, held out: %s; all: %s\n", shown(ordinary).c_str(), shown(all).c_str());
   EXPECT_GE(all.all, 1000);
   EXPECT_LE(all.share(), 1);
   EXPECT_LE(ordinary.share(), 2);
-  Rate about = total(security).tuned;
+  HitRate about = total(security).tuned;
   about.add(total(security).held);
   EXPECT_GE(about.all, 100);
   EXPECT_LE(about.share(), 3);

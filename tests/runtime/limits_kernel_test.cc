@@ -26,6 +26,7 @@
 #include "launch/launcher.h"
 #include "launch/plan.h"
 #include "runtime/limits.h"
+#include "runtime/support_plain.h"
 #include "support/as_user.h"
 #include "support/eventually.h"
 #include "support/identity.h"
@@ -62,24 +63,15 @@ struct Outcome {
   std::string out;
 };
 
-struct Pipe {
-  UniqueFd read, write;
-};
-Pipe limits_pipe() {
-  int ends[2] = {-1, -1};
-  EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
 enum class Stdin { kNull, kUntilAHit };  // kUntilAHit: a pipe that ends when a limit is reported as hit
 
 // The supervise loop in small.
 Outcome run(LimitSet& limits, std::vector<std::string> argv, const std::string& cwd, const launch::Plan& plan,
             Stdin input = Stdin::kNull) {
   Outcome outcome;
-  auto [reader, writer] = limits_pipe();
-  Pipe until_hit;
-  if (input == Stdin::kUntilAHit) until_hit = limits_pipe();
+  auto [reader, writer] = test::open_pipe();
+  test::PipePair until_hit;
+  if (input == Stdin::kUntilAHit) until_hit = test::open_pipe();
   launch::ExecRequest request{.argv = std::move(argv), .cwd = cwd};
   request.stdio[0] = until_hit.read.get();
   request.stdio[1] = request.stdio[2] = writer.get();

@@ -15,6 +15,7 @@
 #include "base/format.h"
 #include "support/eventually.h"
 #include "support_fake_engine.h"
+#include "support_frame.h"
 
 namespace belljar::backend::container {
 namespace {
@@ -267,12 +268,6 @@ TEST(PullPolicies, SayWhenTheRegistryIsAsked) {
 
 // --- the line to pid 1
 
-std::string log_frame(int stream, const std::string& payload) {
-  std::string bytes(8, '\0');
-  bytes[0] = static_cast<char>(stream);
-  bytes[7] = static_cast<char>(payload.size());
-  return bytes + payload;
-}
 constexpr char kUpgraded[] = "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n";
 
 Result<std::shared_ptr<Channel>> attach(FakeEngine& fake, const std::string& stream, FakeEngine::Then then) {
@@ -293,28 +288,27 @@ TEST(MisbehavingEngine, APid1ThatDoesNotGreetIsNotUsed) {
     const auto greeted = (*channel)->await_hello(patience);
     return greeted ? std::string("greeted") : told(greeted.error());
   };
-  EXPECT_EQ(greeting(log_frame(1, hello)), "greeted");
-  EXPECT_EQ(greeting(log_frame(1, hello.substr(0, 5)) + log_frame(1, hello.substr(5))), "greeted");
-  EXPECT_EQ(greeting(log_frame(1, make_hello(kProtocol + 1, 1))),
-            "failed_precondition: its pid 1 is of another version of Belljar");
-  EXPECT_EQ(greeting(log_frame(1, make_hello(kProtocol, 7))),
+  EXPECT_EQ(greeting(frame(1, hello)), "greeted");
+  EXPECT_EQ(greeting(frame(1, hello.substr(0, 5)) + frame(1, hello.substr(5))), "greeted");
+  EXPECT_EQ(greeting(frame(1, make_hello(kProtocol + 1, 1))), "failed_precondition: its pid 1 is of another version of Belljar");
+  EXPECT_EQ(greeting(frame(1, make_hello(kProtocol, 7))),
             "failed_precondition: our program is process 7 there instead of pid 1: commands could stop it, and outlive it");
   EXPECT_EQ(greeting("", FakeEngine::Then::kStall, 200ms), "deadline_exceeded: its pid 1 did not greet for 0 s");
   std::string said;  // as soon as it arrives in time
   int patience = 1;
   for (; patience <= 64; patience *= 2) {
-    said = greeting(log_frame(2, "no such file"), FakeEngine::Then::kStall, std::chrono::seconds(patience));
+    said = greeting(frame(2, "no such file"), FakeEngine::Then::kStall, std::chrono::seconds(patience));
     if (said.find("it said") != std::string::npos) break;
   }
   EXPECT_EQ(said, format("deadline_exceeded: its pid 1 did not greet for {} s; it said: no such file", patience));
-  EXPECT_EQ(greeting(log_frame(3, "exec format error"), FakeEngine::Then::kStall),
+  EXPECT_EQ(greeting(frame(3, "exec format error"), FakeEngine::Then::kStall),
             "failed_precondition: the engine reports an error; it said: exec format error");
   EXPECT_EQ(greeting("", FakeEngine::Then::kClose), "failed_precondition: its pid 1 ended, or the engine closed the connection");
-  EXPECT_EQ(greeting(log_frame(3, "exec format error"), FakeEngine::Then::kClose),
+  EXPECT_EQ(greeting(frame(3, "exec format error"), FakeEngine::Then::kClose),
             "failed_precondition: its pid 1 ended, or the engine closed the connection; it said: exec format error");
   EXPECT_EQ(greeting("plain text instead"),
             "failed_precondition: the engine sent a stream that is not framed: a header of type 112 and length 1847620709");
-  EXPECT_EQ(greeting(log_frame(1, "a shell's prompt $ ")),
+  EXPECT_EQ(greeting(frame(1, "a shell's prompt $ ")),
             "failed_precondition: a record of 1819027315 bytes: its pid 1 is not Belljar's");
 }
 
@@ -324,7 +318,7 @@ TEST(MisbehavingEngine, AContainerThatPassesNoSocketsOutIsNotUsed) {
   FakeEngine fake;
   const Engine engine = connect(fake);
   fake.answer_json("/containers/create", 201, R"({"Id":"abc"})");
-  fake.answer("/attach", kUpgraded + log_frame(1, make_hello(kProtocol, 1)), FakeEngine::Then::kStall);
+  fake.answer("/attach", kUpgraded + frame(1, make_hello(kProtocol, 1)), FakeEngine::Then::kStall);
   fake.answer_json("/containers/abc/start", 204, "");
   Spec spec;
   EXPECT_TRUE(Container::start(engine, spec)) << "the twin asks for none";
@@ -365,7 +359,7 @@ TEST(MisbehavingEngine, AStartEndsWhenItIsCancelled) {
 
 TEST(MisbehavingEngine, ALineThatBreaksIsToldToWhoeverWaits) {
   FakeEngine fake;
-  auto channel = attach(fake, log_frame(1, make_hello(kProtocol, 1)), FakeEngine::Then::kClose);
+  auto channel = attach(fake, frame(1, make_hello(kProtocol, 1)), FakeEngine::Then::kClose);
   ASSERT_TRUE(channel);
   (void)(*channel)->await_hello(60s);
   const auto added = (*channel)->add_command();  // before or after it was noticed

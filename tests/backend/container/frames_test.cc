@@ -6,16 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "support_frame.h"
+
 namespace belljar::backend::container {
 namespace {
-
-std::string frame(int stream, const std::string& payload) {
-  std::string bytes(8, '\0');
-  bytes[0] = static_cast<char>(stream);
-  bytes[6] = static_cast<char>(payload.size() >> 8);
-  bytes[7] = static_cast<char>(payload.size());
-  return bytes + payload;
-}
 
 struct Taken {
   std::string out, err, system;
