@@ -29,8 +29,7 @@ if(BELLJAR_FUZZ)
 endif()
 
 # belljar_precompile(SET HEADERS...): headers of others that most files of a set include, parsed once for all of them. None of ours: a
-# file must name what it uses (the dev preset and clang-tidy compile without), and an edit must not compile everything again. Nor CLI11:
-# its inline functions instantiate templates at the end of each file, which cost 5 s even where nothing of it is used.
+# file must name what it uses (the dev preset and clang-tidy compile without), and an edit must not compile everything again.
 function(belljar_precompile set)
   if(NOT BELLJAR_PCH)
     return()

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -27,9 +26,9 @@
 #include "belljar/redact.h"
 #include "belljar/result.h"
 #include "belljar/units.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 #include "cli/secrets.h"
 #include "policy/paths.h"
 
@@ -128,12 +127,13 @@ AuditFields fields_of(const EgressRecord& record, const Redactor& redactor) {
 
 }  // namespace
 
-void add_audit_options(CLI::App& command, AuditFlags& flags) {
-  not_empty(command.add_option("--audit", flags.file, "Append what is run, refused and what came of it to the audit trail FILE"))
-      ->type_name("FILE");
-  not_empty(command.add_option("--audit-rotate", flags.rotate,
-                               "Begin a new file of the trail when it has reached this size (default: never)"))
-      ->type_name("SIZE");
+void add_audit_options(const OptionParser& command, AuditFlags& flags) {
+  command.add_option("--audit", flags.file, "Append what is run, refused and what came of it to the audit trail FILE")
+      .not_empty()
+      .type_name("FILE");
+  command.add_option("--audit-rotate", flags.rotate, "Begin a new file of the trail when it has reached this size (default: never)")
+      .not_empty()
+      .type_name("SIZE");
 }
 
 Result<std::optional<AuditTrail>> open_trail(const AuditFlags& flags, LoadedPolicy* loaded) {

@@ -10,12 +10,9 @@
 #include "belljar/command.h"
 #include "belljar/exec_result.h"
 #include "belljar/redact.h"
+#include "cli/command_line.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
-
-namespace CLI {
-class App;
-}
 
 namespace belljar::cli {
 
@@ -24,7 +21,7 @@ struct AuditFlags {
   std::string rotate;  // --audit-rotate
 };
 
-void add_audit_options(CLI::App& command, AuditFlags& flags);
+void add_audit_options(const OptionParser& command, AuditFlags& flags);
 
 // The trail, out of the command's sight and reach; none without --audit. Errors: as AuditTrail::open; kInvalidArgument, a place
 // that the command could write to.

@@ -1,5 +1,4 @@
 // belljar caches [--json] | rm [--workspace DIR | --gone | --all]
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -13,10 +12,10 @@
 #include "belljar/result.h"
 #include "belljar/state_dir.h"
 #include "belljar/units.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 #include "policy/json.h"
 #include "runtime/kept_caches.h"
 
@@ -83,20 +82,20 @@ Result<void> remove(const GivenCaches& given) {
 
 }  // namespace
 
-void add_caches(CLI::App& app, int& exit_code) {
-  CLI::App* command =
+void add_caches(const OptionParser& app, int& exit_code) {
+  const OptionParser command =
       app.add_subcommand("caches", "Show or remove the caches kept for workspaces (filesystem.caches = \"workspace\")");
   const auto given = std::make_shared<GivenCaches>();
-  command->add_flag("--json", given->json, "One JSON object a line");
-  CLI::App* rm = command->add_subcommand("rm", "Remove those of a workspace");
-  repeatable(rm->add_option("--workspace", given->workspace, "The workspace (default: the current directory)"))->type_name("DIR");
-  rm->add_flag("--gone", given->gone, "Of all workspaces that are no more");
-  rm->add_flag("--all", given->all, "Of all workspaces");
-  rm->callback([given, &exit_code] {
+  command.add_flag("--json", given->json, "One JSON object a line");
+  const OptionParser rm = command.add_subcommand("rm", "Remove those of a workspace");
+  rm.add_option("--workspace", given->workspace, "The workspace (default: the current directory)").repeatable().type_name("DIR");
+  rm.add_flag("--gone", given->gone, "Of all workspaces that are no more");
+  rm.add_flag("--all", given->all, "Of all workspaces");
+  rm.callback([given, &exit_code] {
     if (const auto done = remove(*given); !done) exit_code = print_error(done.error());
   });
-  command->callback([command, rm, given, &exit_code] {
-    if (!command->got_subcommand(rm)) exit_code = list(*given);
+  command.callback([command, rm, given, &exit_code] {
+    if (!command.got(rm)) exit_code = list(*given);
   });
 }
 

@@ -1,11 +1,10 @@
 #include "cli/choose.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/format.h"
 #include "cli/beside.h"
-#include "cli/option_values.h"
+#include "cli/command_line.h"
 #include "policy/backends.h"
 
 namespace belljar::cli {
@@ -125,26 +124,26 @@ std::string_view implied_backend(const ChooseFlags& flags, const policy::Effecti
 
 }  // namespace
 
-void add_choose_options(CLI::App& run, ChooseFlags& flags, std::span<const char* const> words) {
+void add_choose_options(const OptionParser& run, ChooseFlags& flags, std::span<const char* const> words) {
   const auto list = [&run](std::string_view name, std::vector<std::string>& to) {
-    repeatable(run.add_option(std::string(name), to))->group("");
+    run.add_option(std::string(name), to).repeatable().group("");
   };
   if (occurs(words, kTried)) list(kTried, flags.tried);
   for (const BackendOption& option : kOptions) {
     const std::string name(option.name);
-    if (!occurs(words, option.name) || run.get_option_no_throw(name) != nullptr) continue;
+    if (!occurs(words, option.name) || run.find_option(name)) continue;
     if (option.is_flag) {
-      run.add_flag(name)->group("");
+      run.add_flag(name).group("");
       continue;
     }
     list(name, flags.ignored);
   }
 }
 
-void note_given(const CLI::App& run, ChooseFlags& flags) {
+void note_given(const OptionParser& run, ChooseFlags& flags) {
   for (const BackendOption& option : kOptions) {
-    const CLI::Option* const known = run.get_option_no_throw(std::string(option.name));
-    if (known != nullptr && known->count() > 0) flags.given.push_back(option.name);
+    const auto known = run.find_option(std::string(option.name));
+    if (known && known->times_given() > 0) flags.given.push_back(option.name);
   }
 }
 

@@ -13,11 +13,8 @@
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
+#include "cli/command_line.h"
 #include "policy/merge.h"
-
-namespace CLI {
-class App;
-}
 
 namespace belljar::cli {
 
@@ -30,9 +27,9 @@ struct ChooseFlags {
 
 // The options of other backends' programs as far as `words` have them: the one that serves the backend reads them, this one only
 // knows that they are right. After the program's own options.
-void add_choose_options(CLI::App& run, ChooseFlags& flags, std::span<const char* const> words);
+void add_choose_options(const OptionParser& run, ChooseFlags& flags, std::span<const char* const> words);
 // After the parsing.
-void note_given(const CLI::App& run, ChooseFlags& flags);
+void note_given(const OptionParser& run, ChooseFlags& flags);
 
 // Whether --tried is among `words`, or --fallback: then the policy decides which program serves the run, not the words.
 bool policy_chooses(std::span<const char* const> words) noexcept;

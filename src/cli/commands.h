@@ -7,29 +7,27 @@
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "cli/command_line.h"
 
 namespace belljar::cli {
 
 // `program`: the words after `--`, which are not ours to parse.
-void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code);
-void add_policy(CLI::App& app, int& exit_code);
-void add_doctor(CLI::App& app, int& exit_code);
-void add_setup(CLI::App& app, int& exit_code);
-void add_explain(CLI::App& app, int& exit_code);
-void add_caches(CLI::App& app, int& exit_code);
+void add_run(const OptionParser& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code);
+void add_policy(const OptionParser& app, int& exit_code);
+void add_doctor(const OptionParser& app, int& exit_code);
+void add_setup(const OptionParser& app, int& exit_code);
+void add_explain(const OptionParser& app, int& exit_code);
+void add_caches(const OptionParser& app, int& exit_code);
 // `program`: as for add_run.
-void add_learn(CLI::App& app, std::vector<std::string> program, int& exit_code);
+void add_learn(const OptionParser& app, std::vector<std::string> program, int& exit_code);
 
 // Transactions: `run --txn` makes them.
-void add_diff(CLI::App& app, int& exit_code);
-void add_commit(CLI::App& app, int& exit_code);
-void add_rollback(CLI::App& app, int& exit_code);
-void add_snapshot(CLI::App& app, int& exit_code);
-void add_fork(CLI::App& app, int& exit_code);
-void add_recover(CLI::App& app, int& exit_code);
+void add_diff(const OptionParser& app, int& exit_code);
+void add_commit(const OptionParser& app, int& exit_code);
+void add_rollback(const OptionParser& app, int& exit_code);
+void add_snapshot(const OptionParser& app, int& exit_code);
+void add_fork(const OptionParser& app, int& exit_code);
+void add_recover(const OptionParser& app, int& exit_code);
 
 // Commands that another program of ours does, beside this one, so that `run` stays small: its name, or nullptr when we do it here.
 const char* other_program(std::span<char* const> argv) noexcept;

@@ -1,7 +1,6 @@
 // belljar commit [PATH... | --interactive | --all]
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/txn.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
@@ -158,14 +158,15 @@ Result<int> commit(const GivenCommit& given) {
 
 }  // namespace
 
-void add_commit(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("commit", "Apply a transaction, or the named part of it, to the workspace");
+void add_commit(const OptionParser& app, int& exit_code) {
+  const OptionParser command = app.add_subcommand("commit", "Apply a transaction, or the named part of it, to the workspace");
   const auto given = std::make_shared<GivenCommit>();
-  add_txn_options(*command, given->flags);
-  auto* paths = command->add_option("paths", given->paths, "Only these files and directories; the rest stays in the transaction");
-  auto* all = command->add_flag("--all", given->all, "Everything, which ends the transaction (the default)")->excludes(paths);
-  command->add_flag("--interactive", given->interactive, "Ask for each change")->excludes(paths)->excludes(all);
-  command->callback([given, &exit_code] {
+  add_txn_options(command, given->flags);
+  const Option paths =
+      command.add_option("paths", given->paths, "Only these files and directories; the rest stays in the transaction");
+  const Option all = command.add_flag("--all", given->all, "Everything, which ends the transaction (the default)").excludes(paths);
+  command.add_flag("--interactive", given->interactive, "Ask for each change").excludes(paths).excludes(all);
+  command.callback([given, &exit_code] {
     const auto done = commit(*given);
     exit_code = done ? *done : print_error(done.error());
   });

@@ -1,5 +1,4 @@
 // belljar diff [--stat | --json | --patch]
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,6 +8,7 @@
 #include "base/format.h"
 #include "belljar/result.h"
 #include "belljar/txn.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/txn_flags.h"
@@ -56,14 +56,14 @@ Result<void> show(const GivenDiff& given) {
 
 }  // namespace
 
-void add_diff(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("diff", "What a transaction would change in the workspace");
+void add_diff(const OptionParser& app, int& exit_code) {
+  const OptionParser command = app.add_subcommand("diff", "What a transaction would change in the workspace");
   const auto given = std::make_shared<GivenDiff>();
-  add_txn_options(*command, given->flags);
-  auto* stat = command->add_flag("--stat", given->stat, "With sizes, and a line of totals");
-  auto* json = command->add_flag("--json", given->json, "One JSON object a line")->excludes(stat);
-  command->add_flag("--patch", given->patch, "As text for `git apply`, binary files included")->excludes(stat)->excludes(json);
-  command->callback([given, &exit_code] {
+  add_txn_options(command, given->flags);
+  const Option stat = command.add_flag("--stat", given->stat, "With sizes, and a line of totals");
+  const Option json = command.add_flag("--json", given->json, "One JSON object a line").excludes(stat);
+  command.add_flag("--patch", given->patch, "As text for `git apply`, binary files included").excludes(stat).excludes(json);
+  command.callback([given, &exit_code] {
     if (const auto shown = show(*given); !shown) exit_code = print_error(shown.error());
   });
 }

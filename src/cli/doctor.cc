@@ -2,7 +2,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -23,6 +22,7 @@
 #include "belljar/result.h"
 #include "belljar/units.h"
 #include "cli/backends.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
@@ -191,15 +191,15 @@ int doctor(const GivenDoctor& given) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("doctor", "What this machine can enforce, and what to do about the rest");
+void add_doctor(const OptionParser& app, int& exit_code) {
+  const OptionParser command = app.add_subcommand("doctor", "What this machine can enforce, and what to do about the rest");
   const auto given = std::make_shared<GivenDoctor>();
-  command->add_flag("--json", given->json, "As one JSON object");
-  command->preparse_callback([given, command](std::size_t) {
-    add_policy_options(*command, given->flags);
-    add_cwd_option(*command, given->flags);
+  command.add_flag("--json", given->json, "As one JSON object");
+  command.before_parse([given, command] {
+    add_policy_options(command, given->flags);
+    add_cwd_option(command, given->flags);
   });
-  command->callback([given, &exit_code] { exit_code = doctor(*given); });
+  command.callback([given, &exit_code] { exit_code = doctor(*given); });
 }
 
 }  // namespace belljar::cli

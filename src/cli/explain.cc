@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -18,6 +17,7 @@
 #include "belljar/policy.h"
 #include "belljar/state_dir.h"
 #include "belljar/violation_text.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "policy/json.h"
@@ -162,15 +162,15 @@ int explain(const GivenExplain& given) {
 
 }  // namespace
 
-void add_explain(CLI::App& app, int& exit_code) {
-  CLI::App* sub =
+void add_explain(const OptionParser& app, int& exit_code) {
+  const OptionParser sub =
       app.add_subcommand("explain", "What a run was refused, by which rule, and what would permit it: explain [ID | last]");
   const auto given = std::make_shared<GivenExplain>();
-  sub->add_option("ID", given->id, "The run: the id that --json and --report tell, a start or end of it, or last (the default)");
-  CLI::Option* const json = sub->add_flag("--json", given->json, "As one JSON object");
-  CLI::Option* const model = sub->add_flag("--model", given->model, "As the block of text that a model is given")->excludes(json);
-  sub->add_flag("--list", given->list, "The runs that are kept, oldest first")->excludes(json)->excludes(model);
-  sub->callback([given, &exit_code] { exit_code = explain(*given); });
+  sub.add_option("ID", given->id, "The run: the id that --json and --report tell, a start or end of it, or last (the default)");
+  const Option json = sub.add_flag("--json", given->json, "As one JSON object");
+  const Option model = sub.add_flag("--model", given->model, "As the block of text that a model is given").excludes(json);
+  sub.add_flag("--list", given->list, "The runs that are kept, oldest first").excludes(json).excludes(model);
+  sub.callback([given, &exit_code] { exit_code = explain(*given); });
 }
 
 }  // namespace belljar::cli

@@ -1,10 +1,10 @@
 // belljar fork NAME
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
 #include "belljar/result.h"
 #include "belljar/txn.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/txn_flags.h"
@@ -24,12 +24,12 @@ Result<void> begin_fork(const GivenFork& given) {
 
 }  // namespace
 
-void add_fork(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("fork", "Begin another transaction that goes on from the state of this one");
+void add_fork(const OptionParser& app, int& exit_code) {
+  const OptionParser command = app.add_subcommand("fork", "Begin another transaction that goes on from the state of this one");
   const auto given = std::make_shared<GivenFork>();
-  add_txn_options(*command, given->flags);
-  command->add_option("name", given->name, "Its name")->required()->type_name("NAME");
-  command->callback([given, &exit_code] {
+  add_txn_options(command, given->flags);
+  command.add_option("name", given->name, "Its name").required().type_name("NAME");
+  command.callback([given, &exit_code] {
     if (const auto done = begin_fork(*given); !done) exit_code = print_error(done.error());
   });
 }

@@ -1,6 +1,5 @@
 #include "cli/guardian_flags.h"
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <initializer_list>
 #include <optional>
@@ -15,8 +14,8 @@
 #include "belljar/result.h"
 #include "belljar/turn.h"
 #include "belljar/units.h"
+#include "cli/command_line.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 
 namespace belljar::cli {
 namespace {
@@ -35,14 +34,14 @@ Result<std::string> key_of(const GuardianFlags& flags) {
 
 }  // namespace
 
-void add_guardian_options(CLI::App& command, GuardianFlags& flags) {
+void add_guardian_options(const OptionParser& command, GuardianFlags& flags) {
   command
       .add_option("--guardian-url", flags.url,
                   "A second model that looks at each command and change before it is done; it can only make a judgement stricter. "
                   "The key is read from BELLJAR_GUARDIAN_KEY")
-      ->type_name("URL");
+      .type_name("URL");
   const auto text = [&](const char* name, std::string& to, const char* type, const char* help) {
-    not_empty(command.add_option(name, to, help))->type_name(type);
+    command.add_option(name, to, help).not_empty().type_name(type);
   };
   text("--guardian-model", flags.model, "NAME", "Its name");
   text("--guardian-wire", flags.wire, "WIRE", "What it speaks: openai (default) or anthropic");

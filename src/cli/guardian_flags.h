@@ -8,10 +8,7 @@
 
 #include "belljar/guardian.h"
 #include "belljar/result.h"
-
-namespace CLI {
-class App;
-}
+#include "cli/command_line.h"
 
 namespace belljar::cli {
 
@@ -23,7 +20,7 @@ struct GuardianFlags {
   std::string wire, failure, timeout;  // empty: openai, block, 10s
 };
 
-void add_guardian_options(CLI::App& command, GuardianFlags& flags);
+void add_guardian_options(const OptionParser& command, GuardianFlags& flags);
 
 // None without --guardian-url. The key's variable stays: take it out when nobody else needs it. Errors: kInvalidArgument, naming
 // the option; kNotFound, the file.

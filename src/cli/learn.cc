@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <memory>
 
@@ -12,10 +11,10 @@
 #include "backend/native/host.h"
 #include "base/format.h"
 #include "base/write_all.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
 #include "cli/tls_parts.h"
@@ -128,19 +127,19 @@ Result<int> learn_it(const GivenLearn& given) {
 
 }  // namespace
 
-void add_learn(CLI::App& app, std::vector<std::string> program, int& exit_code) {
-  CLI::App* learn =
+void add_learn(const OptionParser& app, std::vector<std::string> program, int& exit_code) {
+  const OptionParser learn =
       app.add_subcommand("learn", "Run a program, see what it uses, write the smallest policy for it: learn -- PROGRAM ARG...");
   auto given = std::make_shared<GivenLearn>();
   given->program = std::move(program);
-  learn->preparse_callback([given, learn](std::size_t) {
-    add_policy_options(*learn, given->flags);
-    add_cwd_option(*learn, given->flags);
+  learn.before_parse([given, learn] {
+    add_policy_options(learn, given->flags);
+    add_cwd_option(learn, given->flags);
   });
-  not_empty(learn->add_option("--output", given->output,
-                              "Write the policy to FILE (default: stdout, and the program's stdout goes to stderr)"))
-      ->type_name("FILE");
-  learn->callback([given, &exit_code] {
+  learn.add_option("--output", given->output, "Write the policy to FILE (default: stdout, and the program's stdout goes to stderr)")
+      .not_empty()
+      .type_name("FILE");
+  learn.callback([given, &exit_code] {
     auto learned = learn_it(*given);
     exit_code = learned ? *learned : print_error(learned.error());
   });

@@ -1,5 +1,4 @@
 // belljar: the command line. Builds the objects and hands them down; no singletons, no static registration.
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "belljar/error.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/refused_run.h"
@@ -38,9 +38,9 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   // Never deleted: taking the options apart again takes as long as parsing them.
   // Static, so that a leak checker still sees it.
-  static auto& app =
-      *new CLI::App("belljar: run what a language model proposed, so that it can do useful work and no harm", "belljar");
-  app.require_subcommand(1);
+  static auto& app = *new belljar::cli::CommandLine(
+      "belljar: run what a language model proposed, so that it can do useful work and no harm", "belljar");
+  app.require_subcommand();
   std::vector<std::string> program;
   const bool is_learn = argc > 1 && std::string_view(argv[1]) == "learn";
   if (is_run || is_learn) program = split_program(argc, argv);
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   belljar::cli::add_run(app, words, is_learn ? std::vector<std::string>() : program, exit_code);
   // The others' options are not built on the way to a start.
   if (!is_run) {
-    app.set_version_flag("--version", "belljar " BELLJAR_VERSION);
+    app.set_version("belljar " BELLJAR_VERSION);
     belljar::cli::add_policy(app, exit_code);
     belljar::cli::add_doctor(app, exit_code);
     belljar::cli::add_setup(app, exit_code);
@@ -63,9 +63,8 @@ int main(int argc, char** argv) {
     belljar::cli::add_fork(app, exit_code);
     belljar::cli::add_recover(app, exit_code);
     app.add_subcommand("bench", "Measure this machine: starts, commands, work inside and outside, beside the peers installed");
-    if (CLI::App* policy = app.get_subcommand("policy"))
-      policy->add_subcommand("import",
-                             "Settings of Blade, Claude, srt or Codex as a policy; what cannot be honoured is refused by name");
+    app.subcommand("policy").add_subcommand(
+        "import", "Settings of Blade, Claude, srt or Codex as a policy; what cannot be honoured is refused by name");
     app.add_subcommand("rules", "Judge shell commands by rules: allow, ask or forbid, part by part");
     app.add_subcommand("audit", "Show, verify or export the audit trail that `run --audit FILE` writes");
     app.add_subcommand("mcp", "Serve sandboxed tools to an agent: the Model Context Protocol over stdin and stdout, or HTTP");
@@ -80,10 +79,9 @@ int main(int argc, char** argv) {
     app.add_subcommand("scan", "Look for instructions to a model in text that should be data");
     app.add_subcommand("review", "Calls of an agent that wait for a person");
   }
-  if (empty) return belljar::cli::refuse_empty_option(app, {argv + 1, argv + argc}, *empty);
-  return belljar::cli::parse_and_run(
-      app, [&] { app.parse(argc, argv); }, exit_code,
-      [&](const belljar::Error& refused) {
-        if (is_run) belljar::cli::report_refusal(app, refused);
-      });
+  std::vector<std::string> given(argv + (argc > 0 ? 1 : 0), argv + argc);
+  if (empty) return belljar::cli::refuse_empty_option(app, std::move(given), *empty);
+  return app.parse_and_run(std::move(given), exit_code, [&](const belljar::Error& refused) {
+    if (is_run) belljar::cli::report_refusal(app, refused);
+  });
 }

@@ -1,7 +1,6 @@
 // belljar policy show | explain | check | keys
 #include "belljar/policy.h"
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,10 +9,10 @@
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 #include "cli/policy_flags.h"
 #include "policy/explain.h"
 #include "policy/layer.h"
@@ -92,36 +91,34 @@ int check(const GivenPolicy& given) {
 
 }  // namespace
 
-void add_policy(CLI::App& app, int& exit_code) {
-  CLI::App* group = app.add_subcommand("policy", "Show, explain and check policies");
-  group->require_subcommand(1);
+void add_policy(const OptionParser& app, int& exit_code) {
+  const OptionParser group = app.add_subcommand("policy", "Show, explain and check policies");
+  group.require_subcommand();
   const auto given = std::make_shared<GivenPolicy>();
   const auto command = [&](const char* name, const char* doc, int (*act)(const GivenPolicy&)) {
-    CLI::App* sub = group->add_subcommand(name, doc);
-    sub->callback([given, act, &exit_code] { exit_code = act(*given); });
+    const OptionParser sub = group.add_subcommand(name, doc);
+    sub.callback([given, act, &exit_code] { exit_code = act(*given); });
     return sub;
   };
   // The options cost more to build than most commands take: only when `policy` is really called.
-  group->preparse_callback([given, group](std::size_t) {
+  group.before_parse([given, group] {
     for (const char* name : {"show", "explain"}) {
-      CLI::App* sub = group->get_subcommand(name);
-      add_policy_options(*sub, given->flags);
-      add_cwd_option(*sub, given->flags);
+      const OptionParser sub = group.subcommand(name);
+      add_policy_options(sub, given->flags);
+      add_cwd_option(sub, given->flags);
     }
   });
-  command("show", "The effective policy as TOML", show_policy)->add_flag("--json", given->json, "As one JSON object");
-  CLI::App* explaining = command("explain", "Each effective value and the line it came from", explain_policy);
-  explaining->add_flag("--json", given->json, "As one JSON object");
-  CLI::Option* const path =
-      not_empty(explaining->add_option("--path", given->path, "What one path allows, and the rule that decides"))
-          ->type_name("PATH");
-  not_empty(explaining->add_option("--host", given->host,
-                                   "Whether this host may be reached (port 443 unless given), and the rule that decides"))
-      ->type_name("HOST[:PORT]")
-      ->excludes(path);
-  command("check", "Check policy files", check)
-      ->add_option("FILE", given->files, "TOML, or JSON when it ends in .json")
-      ->required();
+  command("show", "The effective policy as TOML", show_policy).add_flag("--json", given->json, "As one JSON object");
+  const OptionParser explaining = command("explain", "Each effective value and the line it came from", explain_policy);
+  explaining.add_flag("--json", given->json, "As one JSON object");
+  const Option path =
+      explaining.add_option("--path", given->path, "What one path allows, and the rule that decides").not_empty().type_name("PATH");
+  explaining
+      .add_option("--host", given->host, "Whether this host may be reached (port 443 unless given), and the rule that decides")
+      .not_empty()
+      .type_name("HOST[:PORT]")
+      .excludes(path);
+  command("check", "Check policy files", check).add_option("FILE", given->files, "TOML, or JSON when it ends in .json").required();
   command("keys", "The table of all keys as markdown", [](const GivenPolicy&) { return print_result(policy::keys_markdown()); });
 }
 

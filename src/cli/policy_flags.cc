@@ -1,7 +1,5 @@
 #include "cli/policy_flags.h"
 
-#include <CLI/CLI.hpp>
-#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -12,7 +10,7 @@
 
 #include "base/format.h"
 #include "belljar/result.h"
-#include "cli/option_values.h"
+#include "cli/command_line.h"
 #include "policy/layer.h"
 #include "policy/paths.h"
 #include "policy/schema.h"
@@ -50,30 +48,27 @@ std::string_view value_name(const Key& key) {
   }
 }
 
-void add_one(CLI::App& app, PolicyFlags& flags, const Key& key) {
+void add_one(const OptionParser& app, PolicyFlags& flags, const Key& key) {
   const std::string name(key.flag);
-  const auto keep = [&flags, &key](const std::vector<std::string>& given) {
-    flags.values.emplace_back(&key, given);
-    return true;
-  };
   if (key.type == Type::kBool) {
-    app.add_flag_function(
+    app.on_flag(
            name,
-           [&flags, &key](std::int64_t count) {
-             flags.values.emplace_back(&key, std::vector<std::string>{count > 0 ? "true" : "false"});
-           },
+           [&flags, &key](bool given) { flags.values.emplace_back(&key, std::vector<std::string>{given ? "true" : "false"}); },
            std::string(key.doc))
-        ->check([](const std::string& value) {
+        .check([](const std::string& value) {
           return value == "true" || value == "false" ? std::string()
                                                      : format("{} is no value of it: true|false", belljar::quoted(value));
         })
-        ->group("Policy");
+        .group("Policy");
     return;
   }
-  CLI::Option* option = app.add_option(name, keep, std::string(key.doc));
-  option->type_name(std::string(value_name(key)))->group("Policy");
-  // A list grows each time the option is given; of a single value the last counts, as in `alias b="belljar run --memory 1GiB"`.
-  option->multi_option_policy(is_list(key) ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
+  const Option option = app.on_option(
+      name, [&flags, &key](const std::vector<std::string>& given) { flags.values.emplace_back(&key, given); },
+      std::string(key.doc));
+  option.type_name(std::string(value_name(key))).group("Policy");
+  // A list grows each time the option is given.
+  if (is_list(key)) option.repeatable();
+  else option.last_counts();
 }
 
 // Whether an option is given, as `--name` or `--name=value`, or help is asked for. A word that only looks like one (the value of
@@ -113,27 +108,29 @@ Result<policy::Value> value_of_flag(const Key& key, const std::string& text) {
 
 }  // namespace
 
-void add_policy_options(CLI::App& app, PolicyFlags& flags, std::span<const char* const> words) {
+void add_policy_options(const OptionParser& app, PolicyFlags& flags, std::span<const char* const> words) {
   if (wanted(words, "--policy"))
-    not_empty(app.add_option("--policy", flags.policy, "A mode, a profile or a file"))
-        ->type_name("MODE|PROFILE|FILE")
-        ->group("Policy");
+    app.add_option("--policy", flags.policy, "A mode, a profile or a file")
+        .not_empty()
+        .type_name("MODE|PROFILE|FILE")
+        .group("Policy");
   if (wanted(words, "--workspace")) {
-    repeatable(app.add_option("--workspace", flags.workspace, "The directory the command works in (default: the current one)"))
-        ->type_name("DIR")
-        ->group("Policy");
+    app.add_option("--workspace", flags.workspace, "The directory the command works in (default: the current one)")
+        .repeatable()
+        .type_name("DIR")
+        .group("Policy");
   }
   for (const Key& key : policy::keys()) {
     if (!key.flag.empty() && wanted(words, key.flag)) add_one(app, flags, key);
   }
 }
 
-void add_cwd_option(CLI::App& app, PolicyFlags& flags, std::span<const char* const> words) {
+void add_cwd_option(const OptionParser& app, PolicyFlags& flags, std::span<const char* const> words) {
   if (wanted(words, "--cwd"))
-    not_empty(app.add_option("--cwd", flags.cwd, "Where the command starts, inside the workspace"))->type_name("DIR");
+    app.add_option("--cwd", flags.cwd, "Where the command starts, inside the workspace").not_empty().type_name("DIR");
 }
 
-void add_login_flag(CLI::App& app, PolicyFlags& flags, std::span<const char* const> words) {
+void add_login_flag(const OptionParser& app, PolicyFlags& flags, std::span<const char* const> words) {
   if (wanted(words, "--login")) app.add_flag("--login", flags.login, "Run the shell text in the user's login shell");
 }
 

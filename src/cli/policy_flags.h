@@ -9,11 +9,8 @@
 #include <vector>
 
 #include "belljar/result.h"
+#include "cli/command_line.h"
 #include "policy/layer.h"
-
-namespace CLI {
-class App;
-}
 
 namespace belljar::cli {
 
@@ -30,10 +27,10 @@ struct PolicyFlags {
 //
 // With `words` (argv), only the options that occur there before "--" are built, all of them when help is asked for: fifty options
 // cost 0.1 ms, which is a tenth of a short start. Unknown options are still answered with the nearest name, see usage_error().
-void add_policy_options(CLI::App& app, PolicyFlags& flags, std::span<const char* const> words = {});
+void add_policy_options(const OptionParser& app, PolicyFlags& flags, std::span<const char* const> words = {});
 // --cwd, of a command that starts in one place; --login, of one that runs shell text. `words` as above.
-void add_cwd_option(CLI::App& app, PolicyFlags& flags, std::span<const char* const> words = {});
-void add_login_flag(CLI::App& app, PolicyFlags& flags, std::span<const char* const> words = {});
+void add_cwd_option(const OptionParser& app, PolicyFlags& flags, std::span<const char* const> words = {});
+void add_login_flag(const OptionParser& app, PolicyFlags& flags, std::span<const char* const> words = {});
 
 // What --env gave, as far as it can be read: for keeping values out of records, also when the policy is refused.
 std::map<std::string, std::string> variables_set(const PolicyFlags& flags);

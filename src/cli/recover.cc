@@ -1,5 +1,4 @@
 // belljar recover
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
@@ -7,6 +6,7 @@
 #include "belljar/result.h"
 #include "belljar/txn.h"
 #include "cli/agents_txns.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/txn_flags.h"
@@ -29,12 +29,12 @@ Result<void> recover(const TxnFlags& flags) {
 
 }  // namespace
 
-void add_recover(CLI::App& app, int& exit_code) {
-  CLI::App* command =
+void add_recover(const OptionParser& app, int& exit_code) {
+  const OptionParser command =
       app.add_subcommand("recover", "Finish or undo commits that were cut off half-way, and drop what killed agents left empty");
   const auto flags = std::make_shared<TxnFlags>();
-  add_txn_options(*command, *flags);
-  command->callback([flags, &exit_code] {
+  add_txn_options(command, *flags);
+  command.callback([flags, &exit_code] {
     if (const auto done = recover(*flags); !done) exit_code = print_error(done.error());
   });
 }

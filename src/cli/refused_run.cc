@@ -2,12 +2,13 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/output_file.h"
 #include "runtime/json.h"
@@ -31,10 +32,10 @@ std::optional<Error> find_empty_option(std::span<const char* const> words) {
   return {};
 }
 
-void report_refusal(const CLI::App& app, const Error& refused) {
-  const CLI::App* const run = app.get_subcommand("run");
-  const bool json = run->get_option("--json")->count() > 0;
-  const CLI::results_t reports = run->get_option("--report")->results();
+void report_refusal(const OptionParser& app, const Error& refused) {
+  const OptionParser run = app.subcommand("run");
+  const bool json = run.option("--json").times_given() > 0;
+  const std::vector<std::string> reports = run.option("--report").values();
   const std::string result = runtime::to_json(runtime::failed_start(refused), runtime::JsonStreams::kInclude);
   const auto deliver = [&result](int fd, std::string_view what) {
     if (const auto wrote = write_line(fd, result, what); !wrote) print_error(wrote.error());
@@ -44,16 +45,12 @@ void report_refusal(const CLI::App& app, const Error& refused) {
   if (json) deliver(STDOUT_FILENO, "the result to stdout");
 }
 
-int refuse_empty_option(CLI::App& app, std::vector<std::string> words, const Error& refused) {
+int refuse_empty_option(const CommandLine& app, std::vector<std::string> words, const Error& refused) {
   print_error(refused);
   // Not taken away: what stands behind it would become the value of what stands before it, and the report a file of any name.
   std::ranges::replace_if(words, is_empty_option, "--verbose");
-  std::ranges::reverse(words);                 // CLI11 takes them from the back
-  app.get_subcommand("run")->callback([] {});  // parsed for its options alone
-  try {
-    app.parse(words);
-  } catch (const CLI::Error&) {  // what is wrong besides is told when this is mended
-  }
+  app.subcommand("run").callback([] {});  // parsed for its options alone
+  (void)app.parse(std::move(words));      // what is wrong besides is told when this is mended
   report_refusal(app, refused);
   return refused.exit_code();
 }

@@ -8,10 +8,7 @@
 #include <vector>
 
 #include "belljar/error.h"
-
-namespace CLI {
-class App;
-}
+#include "cli/command_line.h"
 
 namespace belljar::cli {
 
@@ -20,9 +17,9 @@ namespace belljar::cli {
 std::optional<Error> find_empty_option(std::span<const char* const> words);
 
 // What --report and --json ask for. `app` has parsed what it could of `run`.
-void report_refusal(const CLI::App& app, const Error& refused);
+void report_refusal(const OptionParser& app, const Error& refused);
 
 // Tells find_empty_option()'s error and reports it, and returns the exit code. `words`: behind the program's name, up to `--`.
-int refuse_empty_option(CLI::App& app, std::vector<std::string> words, const Error& refused);
+int refuse_empty_option(const CommandLine& app, std::vector<std::string> words, const Error& refused);
 
 }  // namespace belljar::cli

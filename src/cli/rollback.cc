@@ -1,5 +1,4 @@
 // belljar rollback [--to SNAPSHOT]
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -7,6 +6,7 @@
 #include "base/format.h"
 #include "belljar/result.h"
 #include "belljar/txn.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/txn_flags.h"
@@ -49,12 +49,12 @@ Result<void> roll_back(const GivenRollback& given) {
 
 }  // namespace
 
-void add_rollback(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("rollback", "Drop what a transaction changed");
+void add_rollback(const OptionParser& app, int& exit_code) {
+  const OptionParser command = app.add_subcommand("rollback", "Drop what a transaction changed");
   const auto given = std::make_shared<GivenRollback>();
-  add_txn_options(*command, given->flags);
-  command->add_option("--to", given->to, "Only what changed since this snapshot, later snapshots with it")->type_name("SNAPSHOT");
-  command->callback([given, &exit_code] {
+  add_txn_options(command, given->flags);
+  command.add_option("--to", given->to, "Only what changed since this snapshot, later snapshots with it").type_name("SNAPSHOT");
+  command.callback([given, &exit_code] {
     if (const auto done = roll_back(*given); !done) exit_code = print_error(done.error());
   });
 }

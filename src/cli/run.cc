@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -34,11 +33,11 @@
 #include "cli/audited.h"
 #include "cli/beside.h"
 #include "cli/choose.h"
+#include "cli/command_line.h"
 #include "cli/command_words.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
 #include "cli/run_notes.h"
@@ -259,29 +258,31 @@ int run_command(const GivenRun& given) {
 
 }  // namespace
 
-void add_run(CLI::App& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code) {
-  CLI::App* run = app.add_subcommand("run", "Run a program in a sandbox: belljar run [options] -- PROGRAM ARG...");
+void add_run(const OptionParser& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code) {
+  const OptionParser run = app.add_subcommand("run", "Run a program in a sandbox: belljar run [options] -- PROGRAM ARG...");
   auto given = std::make_shared<GivenRun>();
   given->program = std::move(program);
   given->words = words;
-  add_policy_options(*run, given->flags, words);
-  add_cwd_option(*run, given->flags, words);
-  add_login_flag(*run, given->flags, words);
-  run->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");
-  run->add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
-  not_empty(run->add_option("--report", given->report, "Write what came of it and what was enforced to FILE, as JSON"))
-      ->type_name("FILE");
-  add_audit_options(*run, given->audit);
-  run->add_flag("--txn", given->txn, "Keep what the command writes to the workspace until `belljar commit` or `rollback`");
-  not_empty(run->add_option("--txn-name", given->txn_name, "The transaction's name (default: `default`); implies --txn"))
-      ->type_name("NAME");
-  run->add_flag("--verbose", given->verbose, "Say on stderr what is enforced by what, and where the time went");
-  CLI::Option* const pty =
-      run->add_flag("--pty", given->pty, "Give the command a terminal of its own (default: when stdin and stdout are terminals)");
-  run->add_flag("--no-pty", given->no_pty, "Give it pipes, whatever stdin and stdout are")->excludes(pty);
-  add_choose_options(*run, given->choose, words);
-  run->callback([given, run, &exit_code] {
-    note_given(*run, given->choose);
+  add_policy_options(run, given->flags, words);
+  add_cwd_option(run, given->flags, words);
+  add_login_flag(run, given->flags, words);
+  run.add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)").type_name("TEXT");
+  run.add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
+  run.add_option("--report", given->report, "Write what came of it and what was enforced to FILE, as JSON")
+      .not_empty()
+      .type_name("FILE");
+  add_audit_options(run, given->audit);
+  run.add_flag("--txn", given->txn, "Keep what the command writes to the workspace until `belljar commit` or `rollback`");
+  run.add_option("--txn-name", given->txn_name, "The transaction's name (default: `default`); implies --txn")
+      .not_empty()
+      .type_name("NAME");
+  run.add_flag("--verbose", given->verbose, "Say on stderr what is enforced by what, and where the time went");
+  const Option pty =
+      run.add_flag("--pty", given->pty, "Give the command a terminal of its own (default: when stdin and stdout are terminals)");
+  run.add_flag("--no-pty", given->no_pty, "Give it pipes, whatever stdin and stdout are").excludes(pty);
+  add_choose_options(run, given->choose, words);
+  run.callback([given, run, &exit_code] {
+    note_given(run, given->choose);
     exit_code = run_command(*given);
   });
 }

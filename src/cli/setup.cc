@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -22,6 +21,7 @@
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/own_program.h"
@@ -174,12 +174,13 @@ Result<void> undo(const GivenSetup& given) {
 
 }  // namespace
 
-void add_setup(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("setup", "Let belljar make user namespaces where this machine refuses them; needs root");
+void add_setup(const OptionParser& app, int& exit_code) {
+  const OptionParser command =
+      app.add_subcommand("setup", "Let belljar make user namespaces where this machine refuses them; needs root");
   const auto given = std::make_shared<GivenSetup>();
-  command->add_flag("--dry-run", given->dry_run, "Show what it would write and run, and change nothing");
-  command->add_flag("--undo", given->undo, "Take away what an earlier `belljar setup` wrote");
-  command->callback([given, &exit_code] {
+  command.add_flag("--dry-run", given->dry_run, "Show what it would write and run, and change nothing");
+  command.add_flag("--undo", given->undo, "Take away what an earlier `belljar setup` wrote");
+  command.callback([given, &exit_code] {
     const auto done = given->undo ? undo(*given) : set_up(*given);
     exit_code = done ? 0 : print_error(done.error());
   });

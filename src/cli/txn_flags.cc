@@ -1,6 +1,5 @@
 #include "cli/txn_flags.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
@@ -15,8 +14,8 @@
 #include "belljar/result.h"
 #include "belljar/state_dir.h"
 #include "belljar/txn.h"
+#include "cli/command_line.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 
 namespace belljar::cli {
 namespace {
@@ -75,11 +74,11 @@ Result<void> check_above(const txn::Place& place) {
 
 }  // namespace
 
-void add_txn_options(CLI::App& command, TxnFlags& flags) {
-  repeatable(
-      command.add_option("--workspace", flags.workspace, "The workspace of the transaction (default: the current directory)"))
-      ->type_name("DIR");
-  command.add_option("--txn-name", flags.name, "Which transaction (default: `default`, or the only one)")->type_name("NAME");
+void add_txn_options(const OptionParser& command, TxnFlags& flags) {
+  command.add_option("--workspace", flags.workspace, "The workspace of the transaction (default: the current directory)")
+      .repeatable()
+      .type_name("DIR");
+  command.add_option("--txn-name", flags.name, "Which transaction (default: `default`, or the only one)").type_name("NAME");
 }
 
 Result<txn::Place> find_place(const TxnFlags& flags) {

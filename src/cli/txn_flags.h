@@ -7,10 +7,7 @@
 
 #include "belljar/result.h"
 #include "belljar/txn.h"
-
-namespace CLI {
-class App;
-}
+#include "cli/command_line.h"
 
 namespace belljar::cli {
 
@@ -20,7 +17,7 @@ struct TxnFlags {
 };
 
 // --workspace and --txn-name. `flags` must outlive `command`.
-void add_txn_options(CLI::App& command, TxnFlags& flags);
+void add_txn_options(const OptionParser& command, TxnFlags& flags);
 // Without a name: `default`, or the only one there is. Errors: kNotFound, with the names there are.
 Result<txn::Place> find_place(const TxnFlags& flags);
 

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include <CLI/CLI.hpp>
 #include <climits>
 #include <map>
 #include <memory>
@@ -14,10 +13,10 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "cli/audited.h"
+#include "cli/command_line.h"
 #include "cli/guardian_flags.h"
 #include "cli/load.h"
 #include "cli/mcp/make_box.h"
-#include "cli/option_values.h"
 #include "cli/policy_flags.h"
 
 namespace belljar::cli {
@@ -39,10 +38,10 @@ const std::map<std::string, Service>& services() {
 
 }  // namespace
 
-void add_agent_options(CLI::App& command, AgentFlags& flags) {
+void add_agent_options(const OptionParser& command, AgentFlags& flags) {
   add_policy_options(command, flags.box.policy);
   const auto text = [&](const char* name, std::string& to, const char* type, const char* help) {
-    not_empty(command.add_option(name, to, help))->type_name(type);
+    command.add_option(name, to, help).not_empty().type_name(type);
   };
   text("--provider", flags.provider, "NAME",
        "anthropic (default), openai, openai-responses, or scripted: a model that says what --script says");
@@ -55,8 +54,10 @@ void add_agent_options(CLI::App& command, AgentFlags& flags) {
        "default: ask before each change and command; auto-edit: as the rules say; plan: only read; yolo: only ask about calls that "
        "follow what a file or a page says. Without a "
        "terminal to ask on, asking means no");
-  repeatable(not_empty(command.add_option("--rules", flags.box.rules, "Command rules (TOML), beside the user's")))
-      ->type_name("FILE");
+  command.add_option("--rules", flags.box.rules, "Command rules (TOML), beside the user's")
+      .not_empty()
+      .repeatable()
+      .type_name("FILE");
   text("--content", flags.content, "FILE", "What the model is shown of results (TOML): pass, strip, datamark or refuse, by source");
   add_guardian_options(command, flags.guardian);
   text("--review-wait", flags.review_wait, "TIME",
@@ -67,13 +68,13 @@ void add_agent_options(CLI::App& command, AgentFlags& flags) {
        "Goes on with this conversation, and keeps it there. Not inside the workspace");
   text("--skills", flags.skills_directory, "DIR", "Where skills are. Default: ~/.agents/skills");
   command.add_flag("--no-skills", flags.no_skills, "The model is told of no skills");
-  at_least_one(command.add_option("--max-turns", flags.max_turns, "Answers of the model, at most (100)"));
-  at_least_one(command.add_option("--token-budget", flags.token_budget, "Tokens in and out together, at most. Default: no limit"));
-  at_least_one(command.add_option("--max-output", flags.max_output, "Tokens of one answer, at most (8192)"));
-  command.add_option("--attempts", flags.attempts, "How often a provider that fails is asked (5)")->check(CLI::Range(1, 20));
+  command.add_option("--max-turns", flags.max_turns, "Answers of the model, at most (100)").at_least_one();
+  command.add_option("--token-budget", flags.token_budget, "Tokens in and out together, at most. Default: no limit").at_least_one();
+  command.add_option("--max-output", flags.max_output, "Tokens of one answer, at most (8192)").at_least_one();
+  command.add_option("--attempts", flags.attempts, "How often a provider that fails is asked (5)").between(1, 20);
   text("--log", flags.log, "FILE", "Appends a JSON line for each step: sizes and names, not what was said");
   command.add_flag("--json", flags.json, "Each event as a JSON object on a line of stdout");
-  not_empty(command.add_option("task", flags.task, "What is to be done; several words are one text"))->required();
+  command.add_option("task", flags.task, "What is to be done; several words are one text").not_empty().required();
 }
 
 Result<std::shared_ptr<ModelProvider>> make_model(const AgentFlags& flags) {

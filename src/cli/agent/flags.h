@@ -9,12 +9,9 @@
 #include "belljar/agent.h"
 #include "belljar/agent_model.h"
 #include "belljar/result.h"
+#include "cli/command_line.h"
 #include "cli/guardian_flags.h"
 #include "cli/mcp/make_box.h"
-
-namespace CLI {
-class App;
-}
 
 namespace belljar::cli {
 
@@ -30,7 +27,7 @@ struct AgentFlags {
   std::vector<std::string> task;
 };
 
-void add_agent_options(CLI::App& command, AgentFlags& flags);
+void add_agent_options(const OptionParser& command, AgentFlags& flags);
 
 // Takes the key out of this process's environment, so that nothing that it starts can have it. Errors: kInvalidArgument, kNotFound.
 Result<std::shared_ptr<ModelProvider>> make_model(const AgentFlags& flags);

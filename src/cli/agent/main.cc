@@ -5,7 +5,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -35,6 +34,7 @@
 #include "cli/agent/ask.h"
 #include "cli/agent/flags.h"
 #include "cli/agent/show.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/guardian_flags.h"
 #include "cli/load.h"
@@ -286,10 +286,11 @@ int work(const AgentFlags& flags) {
   return exit_code_of(result, when_cancelled);
 }
 
-void add_agent(CLI::App& app, AgentFlags& flags, int& exit_code) {
-  CLI::App* command = app.add_subcommand("agent", "Let a model work on a task in the current directory, with tools in a sandbox");
-  add_agent_options(*command, flags);
-  command->callback([&] { exit_code = work(flags); });
+void add_agent(const OptionParser& app, AgentFlags& flags, int& exit_code) {
+  const OptionParser command =
+      app.add_subcommand("agent", "Let a model work on a task in the current directory, with tools in a sandbox");
+  add_agent_options(command, flags);
+  command.callback([&] { exit_code = work(flags); });
 }
 
 }  // namespace
@@ -298,14 +299,9 @@ void add_agent(CLI::App& app, AgentFlags& flags, int& exit_code) {
 int main(int argc, char** argv) {
   belljar::runtime::reopen_closed_stdio();
   int exit_code = 0;
-  CLI::App app("belljar-agent: a model works on a task, with tools in a sandbox", "belljar");
-  app.require_subcommand(1);
+  belljar::cli::CommandLine app("belljar-agent: a model works on a task, with tools in a sandbox", "belljar");
+  app.require_subcommand();
   belljar::cli::AgentFlags flags;
   belljar::cli::add_agent(app, flags, exit_code);
-  // `belljar` passes its own words on: argv[0] is the first of them.
-  std::vector<std::string> words(argv, argv + argc);
-  const bool direct = words[0].find('/') != std::string::npos || words[0].starts_with("belljar");
-  std::vector<std::string> rest(words.begin() + (direct ? 1 : 0), words.end());
-  std::reverse(rest.begin(), rest.end());  // CLI11 takes them from the back
-  return belljar::cli::parse_and_run(app, [&] { app.parse(rest); }, exit_code);
+  return app.parse_and_run(belljar::cli::own_words(argc, argv), exit_code);
 }

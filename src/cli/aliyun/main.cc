@@ -1,5 +1,4 @@
 // belljar-aliyun: `belljar run --backend aliyun`, handed over by `belljar` (cli/hand_over.cc), so that `belljar` links no libcurl.
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -14,10 +13,10 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
+#include "cli/command_line.h"
 #include "cli/container/sandboxed.h"
 #include "cli/errors.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 
 namespace belljar::cli {
 namespace {
@@ -28,10 +27,10 @@ struct AliyunFlags {
   std::vector<std::string> contexts, labels;
 };
 
-void add_aliyun_options(CLI::App& app, AliyunFlags& flags) {
+void add_aliyun_options(const OptionParser& app, AliyunFlags& flags) {
   const std::string group = "Aliyun (keys come from $AGENTBAY_API_KEY, or $ALIYUN_ACCESS_KEY_ID and $ALIYUN_ACCESS_KEY_SECRET)";
   const auto option = [&](const char* name, auto& to, const char* doc, const char* type) {
-    return not_empty(app.add_option(name, to, doc))->type_name(type)->group(group);
+    return app.add_option(name, to, doc).not_empty().type_name(type).group(group);
   };
   option("--aliyun-route", flags.route, "agentbay, or gateway: the machine behind $ALIYUN_MCP_ENDPOINT (default: whose key is set)",
          "WHAT");
@@ -42,9 +41,9 @@ void add_aliyun_options(CLI::App& app, AliyunFlags& flags) {
   option("--aliyun-session", flags.session, "An existing session, running or paused; it is left alive", "ID");
   option("--aliyun-policy", flags.policy, "A policy of the account: what closes the session's network", "ID");
   option("--aliyun-network", flags.network, "A network of the account", "ID");
-  repeatable(option("--aliyun-context", flags.contexts, "A persistent context of the account, and where it is; may be repeated",
-                    "ID:PATH"));
-  repeatable(option("--aliyun-label", flags.labels, "A label of the session; may be repeated", "NAME=TEXT"));
+  option("--aliyun-context", flags.contexts, "A persistent context of the account, and where it is; may be repeated", "ID:PATH")
+      .repeatable();
+  option("--aliyun-label", flags.labels, "A label of the session; may be repeated", "NAME=TEXT").repeatable();
   option("--idle-release", flags.idle_release, "The service ends a session that is not used for so long (default: 10m)", "TIME");
   option("--workspace-at", flags.workspace_at, "The workspace there (default: /home/wuying, or /workspace of a code image)",
          "PATH");
@@ -105,7 +104,7 @@ int main(int argc, char** argv) {
       {.name = "aliyun",
        .summary = "run a program on a machine of Aliyun (AgentBay)",
        .usage = "belljar run --backend aliyun -- PROGRAM ARGUMENTS",
-       .add_options = [&](CLI::App& run) { add_aliyun_options(run, flags); },
+       .add_options = [&](const OptionParser& run) { add_aliyun_options(run, flags); },
        .make = [&](const LoadedPolicy&, belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
          config.workspace = flags.workspace_at;
          config.factory = belljar::aliyun_backend(BELLJAR_TRY(aliyun_options(flags)));

@@ -3,7 +3,6 @@
 
 #include <time.h>  // NOLINT(modernize-deprecated-headers): strptime and timegm are POSIX's
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -23,6 +22,7 @@
 #include "belljar/audit.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 
 namespace belljar::cli {
@@ -186,35 +186,36 @@ int export_all(const Given& given) {
   return failed != 0 ? failed : found->intact() ? 0 : 1;
 }
 
-void add_filters(CLI::App& command, const std::shared_ptr<Given>& given) {
-  command.add_option("FILE", given->file, "The trail, as `belljar run --audit FILE` was given it")->required();
-  command.add_option("--kind", given->kind, "Only records whose kind begins so: run, run.end, violation, egress")
-      ->type_name("KIND");
-  command.add_option("--since", given->since, "Only records from this time on (UTC): 2026-11-21T10:00:00")->type_name("TIME");
+void add_filters(const OptionParser& command, const std::shared_ptr<Given>& given) {
+  command.add_option("FILE", given->file, "The trail, as `belljar run --audit FILE` was given it").required();
+  command.add_option("--kind", given->kind, "Only records whose kind begins so: run, run.end, violation, egress").type_name("KIND");
+  command.add_option("--since", given->since, "Only records from this time on (UTC): 2026-11-21T10:00:00").type_name("TIME");
 }
 
-void add_audit(CLI::App& app, int& exit_code) {
-  CLI::App* group = app.add_subcommand("audit", "Read and verify the audit trail that `belljar run --audit FILE` writes");
-  group->require_subcommand(1);
+void add_audit(const OptionParser& app, int& exit_code) {
+  const OptionParser group = app.add_subcommand("audit", "Read and verify the audit trail that `belljar run --audit FILE` writes");
+  group.require_subcommand();
   const auto given = std::make_shared<Given>();
-  CLI::App* showing = group->add_subcommand("show", "The records, a line each");
-  add_filters(*showing, given);
-  showing->add_option("--last", given->last, "Only the last N of them")->type_name("N")->check(CLI::Range(1, 1'000'000'000));
-  showing->add_flag("--json", given->json, "As they stand in the file");
-  showing->callback([given, &exit_code] { exit_code = show(*given); });
-  CLI::App* verifying = group->add_subcommand("verify", "Find what was changed, removed, added or moved. Exit code 1: damaged");
-  verifying->add_option("FILE", given->file, "The trail; its rotated files are read as well")->required();
+  const OptionParser showing = group.add_subcommand("show", "The records, a line each");
+  add_filters(showing, given);
+  showing.add_option("--last", given->last, "Only the last N of them").type_name("N").between(1, 1'000'000'000);
+  showing.add_flag("--json", given->json, "As they stand in the file");
+  showing.callback([given, &exit_code] { exit_code = show(*given); });
+  const OptionParser verifying =
+      group.add_subcommand("verify", "Find what was changed, removed, added or moved. Exit code 1: damaged");
+  verifying.add_option("FILE", given->file, "The trail; its rotated files are read as well").required();
   verifying
-      ->add_option("--head", given->head,
-                   "A head that was printed earlier: also finds an end that was cut off, and a trail "
-                   "that was written anew")
-      ->type_name("NUMBER:HASH");
-  verifying->add_flag("--json", given->json, "As one JSON object");
-  verifying->callback([given, &exit_code] { exit_code = verify(*given); });
-  CLI::App* exporting = group->add_subcommand("export", "The records without the chain, for other programs. Exit code 1: damaged");
-  add_filters(*exporting, given);
-  exporting->add_option("--format", given->format, "jsonl (default) or csv")->type_name("FORMAT");
-  exporting->callback([given, &exit_code] { exit_code = export_all(*given); });
+      .add_option("--head", given->head,
+                  "A head that was printed earlier: also finds an end that was cut off, and a trail "
+                  "that was written anew")
+      .type_name("NUMBER:HASH");
+  verifying.add_flag("--json", given->json, "As one JSON object");
+  verifying.callback([given, &exit_code] { exit_code = verify(*given); });
+  const OptionParser exporting =
+      group.add_subcommand("export", "The records without the chain, for other programs. Exit code 1: damaged");
+  add_filters(exporting, given);
+  exporting.add_option("--format", given->format, "jsonl (default) or csv").type_name("FORMAT");
+  exporting.callback([given, &exit_code] { exit_code = export_all(*given); });
 }
 
 }  // namespace
@@ -222,13 +223,8 @@ void add_audit(CLI::App& app, int& exit_code) {
 
 int main(int argc, char** argv) {
   int exit_code = 0;
-  CLI::App app("belljar-audit: the audit trail", "belljar");
-  app.require_subcommand(1);
-  // `belljar` passes its own words on: argv[0] is the first of them.
-  std::vector<std::string> words(argv, argv + argc);
-  const bool direct = words[0].find('/') != std::string::npos || words[0].starts_with("belljar");
-  std::vector<std::string> rest(words.begin() + (direct ? 1 : 0), words.end());
-  std::reverse(rest.begin(), rest.end());  // CLI11 takes them from the back
+  belljar::cli::CommandLine app("belljar-audit: the audit trail", "belljar");
+  app.require_subcommand();
   belljar::cli::add_audit(app, exit_code);
-  return belljar::cli::parse_and_run(app, [&] { app.parse(rest); }, exit_code);
+  return app.parse_and_run(belljar::cli::own_words(argc, argv), exit_code);
 }

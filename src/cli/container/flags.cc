@@ -1,10 +1,8 @@
 #include "cli/container/flags.h"
 
-#include <CLI/CLI.hpp>
-
 #include "base/format.h"
+#include "cli/command_line.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 
 namespace belljar::cli {
 namespace {
@@ -22,12 +20,12 @@ Result<PullPolicy> parse_pull(const std::string& text) {
 
 }  // namespace
 
-void add_container_options(CLI::App& app, ContainerFlags& flags) {
+void add_container_options(const OptionParser& app, ContainerFlags& flags) {
   const auto option = [&](const char* name, std::string& to, const char* doc, const char* type) {
-    not_empty(app.add_option(name, to, doc))->type_name(type)->group("Container");
+    app.add_option(name, to, doc).not_empty().type_name(type).group("Container");
   };
   const auto list = [&](const char* name, std::vector<std::string>& to, const char* doc, const char* type) {
-    repeatable(not_empty(app.add_option(name, to, doc)))->type_name(type)->group("Container");
+    app.add_option(name, to, doc).not_empty().repeatable().type_name(type).group("Container");
   };
   option("--image", flags.image, "The image (default: node:20-slim)", "NAME");
   option("--engine", flags.engine, "The engine's socket, or tcp://HOST:PORT (default: $DOCKER_HOST, then the usual places)",
@@ -44,11 +42,11 @@ void add_container_options(CLI::App& app, ContainerFlags& flags) {
   list("--cap-add", flags.cap_add, "A capability to give back; all are dropped", "NAME");
   list("--label", flags.labels, "A label on the container", "NAME=TEXT");
   app.add_flag("--plain-tcp", flags.plain_tcp, "Speak to the engine without TLS also beyond this machine's loopback")
-      ->group("Container");
+      .group("Container");
   app.add_flag("--shared-files", flags.shared_files, "The engine is elsewhere and sees the same directories at the same paths")
-      ->group("Container");
+      .group("Container");
   app.add_flag("--writable-root", flags.writable_root, "Let the command write to the image's tree; it goes with the container")
-      ->group("Container");
+      .group("Container");
 }
 
 Result<ContainerOptions> container_options(const ContainerFlags& flags) {

@@ -7,10 +7,7 @@
 
 #include "belljar/container.h"
 #include "belljar/result.h"
-
-namespace CLI {
-class App;
-}
+#include "cli/command_line.h"
 
 namespace belljar::cli {
 
@@ -20,7 +17,7 @@ struct ContainerFlags {
   bool writable_root = false, plain_tcp = false, shared_files = false;
 };
 
-void add_container_options(CLI::App& app, ContainerFlags& flags);
+void add_container_options(const OptionParser& app, ContainerFlags& flags);
 // Errors: kInvalidArgument, naming the option; the password's file cannot be read.
 Result<ContainerOptions> container_options(const ContainerFlags& flags);
 

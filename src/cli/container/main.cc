@@ -10,6 +10,7 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "cli/command_line.h"
 #include "cli/container/flags.h"
 #include "cli/container/probe.h"
 #include "cli/container/sandboxed.h"
@@ -44,7 +45,7 @@ int main(int argc, char** argv) {
                        {.name = "container",
                         .summary = "run a program in a container of an engine",
                         .usage = "belljar run --backend container --image NAME -- PROGRAM ARGUMENTS",
-                        .add_options = [&](CLI::App& run) { add_container_options(run, flags); },
+                        .add_options = [&](const OptionParser& run) { add_container_options(run, flags); },
                         .make = [&](const LoadedPolicy& loaded,
                                     belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
                           config.workspace = loaded.context.workspace;

@@ -5,7 +5,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -34,10 +33,10 @@
 #include "belljar/units.h"
 #include "cli/audited.h"
 #include "cli/choose.h"
+#include "cli/command_line.h"
 #include "cli/container/relay.h"
 #include "cli/errors.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
 #include "cli/refused_run.h"
@@ -285,21 +284,22 @@ int run_command(const Given& given, const SandboxedBackend& backend) {
   return exit_code;
 }
 
-void add_options(CLI::App& run, Given& given, const SandboxedBackend& backend) {
+void add_options(const OptionParser& run, Given& given, const SandboxedBackend& backend) {
   add_policy_options(run, given.flags);
   add_cwd_option(run, given.flags);
   add_login_flag(run, given.flags);
   backend.add_options(run);
-  run.add_option("-c", given.shell_text, "Run this shell text with /bin/sh")->type_name("TEXT");
+  run.add_option("-c", given.shell_text, "Run this shell text with /bin/sh").type_name("TEXT");
   run.add_flag("--json", given.json, "Capture both streams and print one JSON object at the end");
-  not_empty(run.add_option("--report", given.report, "Write what came of it and what was enforced to FILE, as JSON"))
-      ->type_name("FILE");
+  run.add_option("--report", given.report, "Write what came of it and what was enforced to FILE, as JSON")
+      .not_empty()
+      .type_name("FILE");
   add_audit_options(run, given.audit);
   run.add_flag("--txn", given.txn, "Refused here: transactions are the native backend's");
-  run.add_option("--txn-name", given.txn_name, "Refused here")->type_name("NAME");
+  run.add_option("--txn-name", given.txn_name, "Refused here").type_name("NAME");
   run.add_flag("--verbose", given.verbose, "Say on stderr what is enforced by what");
-  CLI::Option* const pty = run.add_flag("--pty", given.pty, "Give the command a terminal of its own (default: at a terminal)");
-  run.add_flag("--no-pty", given.no_pty, "Give it pipes, whatever stdin and stdout are")->excludes(pty);
+  const Option pty = run.add_flag("--pty", given.pty, "Give the command a terminal of its own (default: at a terminal)");
+  run.add_flag("--no-pty", given.no_pty, "Give it pipes, whatever stdin and stdout are").excludes(pty);
 }
 
 }  // namespace
@@ -316,21 +316,20 @@ int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend) {
     words.erase(end, words.end());
   }
   int exit_code = 0;
-  CLI::App app(format("belljar run --backend {}: {}", backend.name, backend.summary), "belljar");
-  app.require_subcommand(1);
-  CLI::App* run = app.add_subcommand("run", backend.usage);
-  add_options(*run, given, backend);
+  CommandLine app(format("belljar run --backend {}: {}", backend.name, backend.summary), "belljar");
+  app.require_subcommand();
+  const OptionParser run = app.add_subcommand("run", backend.usage);
+  add_options(run, given, backend);
   given.words = words;
   std::vector<const char*> known;
   for (const std::string& word : given.words) known.push_back(word.c_str());
-  add_choose_options(*run, given.choose, known);
-  run->callback([&] {
-    note_given(*run, given.choose);
+  add_choose_options(run, given.choose, known);
+  run.callback([&] {
+    note_given(run, given.choose);
     exit_code = run_command(given, backend);
   });
   if (empty) return refuse_empty_option(app, std::move(words), *empty);
-  std::ranges::reverse(words);  // CLI11 takes them from the back
-  return parse_and_run(app, [&] { app.parse(words); }, exit_code, [&](const Error& refused) { report_refusal(app, refused); });
+  return app.parse_and_run(std::move(words), exit_code, [&](const Error& refused) { report_refusal(app, refused); });
 }
 
 }  // namespace belljar::cli

@@ -14,12 +14,9 @@
 #include "belljar/sandbox.h"
 #include "cli/audited.h"
 #include "cli/choose.h"
+#include "cli/command_line.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
-
-namespace CLI {
-class App;
-}
 
 namespace belljar::cli {
 
@@ -38,7 +35,7 @@ struct SandboxedBackend {
   std::string_view name;  // "container"
   const char* summary;    // of the program, and of `run`
   const char* usage;
-  std::function<void(CLI::App&)> add_options;
+  std::function<void(const OptionParser&)> add_options;
   // Its own options against the policy's backend, and the sandbox, not started.
   std::function<Result<std::shared_ptr<Sandbox>>(const LoadedPolicy&, SandboxConfig)> make;
   // Where the command works, as the sandbox calls it; empty: its workspace.

@@ -1,5 +1,4 @@
 // belljar-e2b: `belljar run --backend e2b`, handed over by `belljar` (cli/hand_over.cc), so that `belljar` links no libcurl.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -14,10 +13,10 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
+#include "cli/command_line.h"
 #include "cli/container/sandboxed.h"
 #include "cli/errors.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 
 namespace belljar::cli {
 namespace {
@@ -28,9 +27,9 @@ struct E2bFlags {
   std::vector<std::string> headers;
 };
 
-void add_e2b_options(CLI::App& app, E2bFlags& flags) {
+void add_e2b_options(const OptionParser& app, E2bFlags& flags) {
   const auto option = [&](const char* name, std::string& to, const char* doc, const char* type) {
-    not_empty(app.add_option(name, to, doc))->type_name(type)->group("E2B (the key comes from $E2B_API_KEY)");
+    app.add_option(name, to, doc).not_empty().type_name(type).group("E2B (the key comes from $E2B_API_KEY)");
   };
   option("--template", flags.template_id, "What the sandbox starts from (default: base)", "NAME");
   option("--e2b-domain", flags.domain, "The service's domain (default: $E2B_DOMAIN, then e2b.app)", "HOST");
@@ -41,11 +40,12 @@ void add_e2b_options(CLI::App& app, E2bFlags& flags) {
   option("--e2b-user", flags.user, "Who the command is (default: the template's user)", "NAME");
   option("--e2b-auth", flags.auth, "How a compatible service wants the key: api-key (default) or bearer", "HOW");
   option("--e2b-least-lifetime", flags.least_lifetime, "The shortest lifetime that the service takes", "TIME");
-  repeatable(
-      not_empty(app.add_option("--e2b-header", flags.headers,
-                               "A further header for its control plane, no secret: words of a command line are everybody's")))
-      ->type_name("NAME=TEXT")
-      ->group("E2B (the key comes from $E2B_API_KEY)");
+  app.add_option("--e2b-header", flags.headers,
+                 "A further header for its control plane, no secret: words of a command line are everybody's")
+      .not_empty()
+      .repeatable()
+      .type_name("NAME=TEXT")
+      .group("E2B (the key comes from $E2B_API_KEY)");
   option("--lifetime", flags.lifetime, "The service ends the sandbox then, used or not (default: 10m)", "TIME");
   option("--workspace-at", flags.workspace_at, "The workspace there (default: /home/user)", "PATH");
   option("--on-stop", flags.on_stop, "kill (default), pause or leave; the last two say which sandbox it was", "WHAT");
@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
       {.name = "e2b",
        .summary = "run a program on a machine of E2B, or of a service that speaks its API",
        .usage = "belljar run --backend e2b -- PROGRAM ARGUMENTS",
-       .add_options = [&](CLI::App& run) { add_e2b_options(run, flags); },
+       .add_options = [&](const OptionParser& run) { add_e2b_options(run, flags); },
        .make = [&](const LoadedPolicy&, belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
          config.workspace = flags.workspace_at;
          config.factory = belljar::e2b_backend(BELLJAR_TRY(e2b_options(flags)));

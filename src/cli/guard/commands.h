@@ -5,17 +5,14 @@
 #include <string>
 
 #include "belljar/result.h"
-
-namespace CLI {
-class App;
-}
+#include "cli/command_line.h"
 
 namespace belljar::cli {
 
-void add_rules(CLI::App& app, int& exit_code);
-void add_scan(CLI::App& app, int& exit_code);
-void add_policy_import(CLI::App& app, int& exit_code);
-void add_review(CLI::App& app, int& exit_code);
+void add_rules(const OptionParser& app, int& exit_code);
+void add_scan(const OptionParser& app, int& exit_code);
+void add_policy_import(const OptionParser& app, int& exit_code);
+void add_review(const OptionParser& app, int& exit_code);
 
 // stdout, whole or an error on stderr; the exit code.
 int print_out(const std::string& text);

@@ -1,14 +1,13 @@
 // belljar policy import FILE
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/format.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/guard/commands.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 #include "guard/foreign.h"
 #include "policy/json.h"
 
@@ -58,19 +57,19 @@ int import_file(const ImportGiven& given) {
 
 }  // namespace
 
-void add_policy_import(CLI::App& app, int& exit_code) {
-  CLI::App* group = app.add_subcommand("policy", "The part of `belljar policy` that this program does");
-  group->require_subcommand(1);
+void add_policy_import(const OptionParser& app, int& exit_code) {
+  const OptionParser group = app.add_subcommand("policy", "The part of `belljar policy` that this program does");
+  group.require_subcommand();
   const auto given = std::make_shared<ImportGiven>();
-  CLI::App* command = group->add_subcommand("import",
-                                            "Settings of Blade or Claude (SandboxSettings JSON), srt or Codex (config.toml) as a "
-                                            "policy. A field that cannot be honoured is refused by name");
-  command->add_option("FILE", given->file, "*.toml is Codex; JSON is told apart by its fields")->required();
-  command->add_option("--part", given->part, "policy (default) or permission: what to print")
-      ->check(CLI::IsMember({"policy", "permission"}));
-  repeatable(command->add_option("--without", given->without, "A refused field to give up"))->type_name("FIELD");
-  command->add_flag("--json", given->json, "Both parts and the fate of each field as one JSON object");
-  command->callback([given, &exit_code] { exit_code = import_file(*given); });
+  const OptionParser command =
+      group.add_subcommand("import",
+                           "Settings of Blade or Claude (SandboxSettings JSON), srt or Codex (config.toml) as a "
+                           "policy. A field that cannot be honoured is refused by name");
+  command.add_option("FILE", given->file, "*.toml is Codex; JSON is told apart by its fields").required();
+  command.add_option("--part", given->part, "policy (default) or permission: what to print").one_of({"policy", "permission"});
+  command.add_option("--without", given->without, "A refused field to give up").repeatable().type_name("FIELD");
+  command.add_flag("--json", given->json, "Both parts and the fate of each field as one JSON object");
+  command.callback([given, &exit_code] { exit_code = import_file(*given); });
 }
 
 }  // namespace belljar::cli

@@ -1,7 +1,6 @@
 // belljar review list | show | answer
 #include "belljar/review.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -12,6 +11,7 @@
 #include "base/format.h"
 #include "belljar/state_dir.h"
 #include "belljar/turn.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/guard/commands.h"
 #include "policy/json.h"
@@ -105,25 +105,26 @@ int answer(const ReviewGiven& given) {
 
 }  // namespace
 
-void add_review(CLI::App& app, int& exit_code) {
-  CLI::App* group = app.add_subcommand("review", "Calls of an agent that wait for a person. What nobody answers in time is denied");
-  group->require_subcommand(1);
+void add_review(const OptionParser& app, int& exit_code) {
+  const OptionParser group =
+      app.add_subcommand("review", "Calls of an agent that wait for a person. What nobody answers in time is denied");
+  group.require_subcommand();
   const auto given = std::make_shared<ReviewGiven>();
-  CLI::App* listing = group->add_subcommand("list", "Those that wait, the oldest first");
-  listing->add_flag("--all", given->all, "Answered and expired ones as well");
-  listing->add_flag("--json", given->json, "One JSON object for each");
-  listing->callback([given, &exit_code] { exit_code = list(*given); });
-  CLI::App* showing = group->add_subcommand("show", "One of them, with the evidence");
-  showing->add_option("ID", given->id, "As `list` shows it")->required();
-  showing->add_flag("--json", given->json, "As one JSON object");
-  showing->callback([given, &exit_code] { exit_code = show(*given); });
-  CLI::App* answering =
-      group->add_subcommand("answer",
-                            "once: this time. session: this very call again in this session. always: this very call, "
-                            "whoever asks. deny. The first answer counts");
-  answering->add_option("ID", given->id, "As `list` shows it")->required();
-  answering->add_option("ANSWER", given->answer, "once, session, always or deny")->required();
-  answering->callback([given, &exit_code] { exit_code = answer(*given); });
+  const OptionParser listing = group.add_subcommand("list", "Those that wait, the oldest first");
+  listing.add_flag("--all", given->all, "Answered and expired ones as well");
+  listing.add_flag("--json", given->json, "One JSON object for each");
+  listing.callback([given, &exit_code] { exit_code = list(*given); });
+  const OptionParser showing = group.add_subcommand("show", "One of them, with the evidence");
+  showing.add_option("ID", given->id, "As `list` shows it").required();
+  showing.add_flag("--json", given->json, "As one JSON object");
+  showing.callback([given, &exit_code] { exit_code = show(*given); });
+  const OptionParser answering =
+      group.add_subcommand("answer",
+                           "once: this time. session: this very call again in this session. always: this very call, "
+                           "whoever asks. deny. The first answer counts");
+  answering.add_option("ID", given->id, "As `list` shows it").required();
+  answering.add_option("ANSWER", given->answer, "once, session, always or deny").required();
+  answering.callback([given, &exit_code] { exit_code = answer(*given); });
 }
 
 }  // namespace belljar::cli

@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
@@ -18,11 +17,11 @@
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/guard/commands.h"
 #include "cli/guard/rules_files.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 #include "guard/hazards.h"
 #include "guard/judge.h"
 #include "guard/permission.h"
@@ -178,31 +177,33 @@ Result<std::string> read_stdin(std::size_t limit) {
   return text;
 }
 
-void add_rules(CLI::App& app, int& exit_code) {
-  CLI::App* group =
+void add_rules(const OptionParser& app, int& exit_code) {
+  const OptionParser group =
       app.add_subcommand("rules", "Judge shell commands by rules. Rules guide asking; only the sandbox holds a command");
-  group->require_subcommand(1);
+  group.require_subcommand();
   const auto given = std::make_shared<RulesGiven>();
-  CLI::App* checking = group->add_subcommand("check",
-                                             "Explain part by part what rules say of a command. Exit code: 0 allow, 1 prompt, 2 "
-                                             "forbid; with --mode 0 run, 1 ask, 2 refuse");
-  checking->add_option("TEXT", given->text, "Shell text; `-` reads it from stdin")->required();
-  repeatable(not_empty(checking->add_option("--rules", given->rules, "A rules file (TOML)")))->type_name("FILE");
-  not_empty(checking->add_option("--policy", given->policy, "Take commands.allow and commands.deny of this policy file"))
-      ->type_name("FILE");
-  not_empty(
-      checking->add_option("--workspace", given->workspace, "Its .belljar/rules.toml may narrow; files inside it never allow"))
-      ->type_name("DIR");
-  checking->add_flag("--no-files", given->no_files, "Do not read the rules of the user and of the workspace");
-  checking->add_flag("--json", given->json, "As one JSON object");
-  checking->add_option("--mode", given->mode, "Say what this permission mode makes of it: default, auto-edit, plan, yolo")
-      ->type_name("MODE");
-  not_empty(checking->add_option("--sandbox", given->sandbox, "With --mode: on (default), off, unavailable"))->type_name("STATE");
-  checking->add_flag("--auto-allow", given->auto_allow, "With --mode: auto_allow_bash_if_sandboxed");
-  checking->add_flag("--allow-unsandboxed", given->allow_unsandboxed, "With --mode: allow_unsandboxed_commands");
-  repeatable(checking->add_option("--exclude", given->excluded, "With --mode: an entry of excluded_commands"))->type_name("PREFIX");
-  checking->callback([given, &exit_code] { exit_code = check(*given); });
-  group->add_subcommand("list", "The checks, and the commands known to only read")->callback([given, &exit_code] {
+  const OptionParser checking =
+      group.add_subcommand("check",
+                           "Explain part by part what rules say of a command. Exit code: 0 allow, 1 prompt, 2 "
+                           "forbid; with --mode 0 run, 1 ask, 2 refuse");
+  checking.add_option("TEXT", given->text, "Shell text; `-` reads it from stdin").required();
+  checking.add_option("--rules", given->rules, "A rules file (TOML)").not_empty().repeatable().type_name("FILE");
+  checking.add_option("--policy", given->policy, "Take commands.allow and commands.deny of this policy file")
+      .not_empty()
+      .type_name("FILE");
+  checking.add_option("--workspace", given->workspace, "Its .belljar/rules.toml may narrow; files inside it never allow")
+      .not_empty()
+      .type_name("DIR");
+  checking.add_flag("--no-files", given->no_files, "Do not read the rules of the user and of the workspace");
+  checking.add_flag("--json", given->json, "As one JSON object");
+  checking.add_option("--mode", given->mode, "Say what this permission mode makes of it: default, auto-edit, plan, yolo")
+      .type_name("MODE");
+  checking.add_option("--sandbox", given->sandbox, "With --mode: on (default), off, unavailable").not_empty().type_name("STATE");
+  checking.add_flag("--auto-allow", given->auto_allow, "With --mode: auto_allow_bash_if_sandboxed");
+  checking.add_flag("--allow-unsandboxed", given->allow_unsandboxed, "With --mode: allow_unsandboxed_commands");
+  checking.add_option("--exclude", given->excluded, "With --mode: an entry of excluded_commands").repeatable().type_name("PREFIX");
+  checking.callback([given, &exit_code] { exit_code = check(*given); });
+  group.add_subcommand("list", "The checks, and the commands known to only read").callback([given, &exit_code] {
     exit_code = list(*given);
   });
 }

@@ -1,5 +1,4 @@
 // belljar scan [FILE...]
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -8,6 +7,7 @@
 
 #include "base/format.h"
 #include "belljar/error.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/guard/commands.h"
 #include "cli/load.h"
@@ -73,15 +73,16 @@ int scan_all(const ScanGiven& given) {
 
 }  // namespace
 
-void add_scan(CLI::App& app, int& exit_code) {
+void add_scan(const OptionParser& app, int& exit_code) {
   const auto given = std::make_shared<ScanGiven>();
-  CLI::App* command = app.add_subcommand("scan",
-                                         "Look for instructions to a model in text that should be data. A heuristic: it misses "
-                                         "what is phrased as ordinary content. Exit code 1: suspicious");
-  command->add_option("FILE", given->files, "Text; `-` reads stdin")->required();
-  command->add_flag("--json", given->json, "One JSON object for each file");
-  command->add_flag("--quiet", given->quiet, "Only suspicious files");
-  command->callback([given, &exit_code] { exit_code = scan_all(*given); });
+  const OptionParser command =
+      app.add_subcommand("scan",
+                         "Look for instructions to a model in text that should be data. A heuristic: it misses "
+                         "what is phrased as ordinary content. Exit code 1: suspicious");
+  command.add_option("FILE", given->files, "Text; `-` reads stdin").required();
+  command.add_flag("--json", given->json, "One JSON object for each file");
+  command.add_flag("--quiet", given->quiet, "Only suspicious files");
+  command.callback([given, &exit_code] { exit_code = scan_all(*given); });
 }
 
 }  // namespace belljar::cli

@@ -1,6 +1,5 @@
 #include "cli/mcp/defence_flags.h"
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "belljar/tools.h"
 #include "belljar/turn.h"
 #include "belljar/units.h"
+#include "cli/command_line.h"
 #include "cli/load.h"
 #include "mcp/defence.h"
 
@@ -42,24 +42,24 @@ ContentPolicy default_content() {
 
 }  // namespace
 
-void add_defence_options(CLI::App& command, DefenceFlags& flags) {
+void add_defence_options(const OptionParser& command, DefenceFlags& flags) {
   command
       .add_option(
           "--defence", flags.level,
           "Against instructions in what tools bring in. on (the default): results stand between delimiters, what reads like "
           "an instruction is taken out, and calls are judged by where their strings came from: blocked, or put to a "
           "person through the client or `belljar review`. judge: only the calls (the default with --texts). off")
-      ->type_name("LEVEL");
+      .type_name("LEVEL");
   command
       .add_option("--content", flags.content,
                   "What a model sees of content, by source (TOML: [workspace], [network], [tool] with action, suspicious, max)")
-      ->type_name("FILE");
+      .type_name("FILE");
   command
       .add_option("--review-wait", flags.review_wait,
                   "How long a call waits for `belljar review answer` where the client cannot ask; then it is refused, and the same "
                   "call finds an answer given within ten minutes")
-      ->type_name("TIME")
-      ->capture_default_str();
+      .type_name("TIME")
+      .show_default();
   add_guardian_options(command, flags.guardian);
 }
 

@@ -7,12 +7,9 @@
 #include "belljar/guardian.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
+#include "cli/command_line.h"
 #include "cli/guardian_flags.h"
 #include "mcp/defence.h"
-
-namespace CLI {
-class App;
-}
 
 namespace belljar::cli {
 
@@ -23,7 +20,7 @@ struct DefenceFlags {
   GuardianFlags guardian;
 };
 
-void add_defence_options(CLI::App& command, DefenceFlags& flags);
+void add_defence_options(const OptionParser& command, DefenceFlags& flags);
 
 // Reads the files. Replaces this process by the program with a guardian in it where one is asked for and this one has none.
 // Errors: kInvalidArgument, naming the option; kNotFound, a file.

@@ -1,6 +1,5 @@
 #include "cli/mcp/http_flags.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -13,8 +12,8 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/units.h"
+#include "cli/command_line.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 #include "mcp/http.h"
 #include "mcp/http_rules.h"
 
@@ -38,27 +37,29 @@ Result<std::string> given_token(const HttpFlags& flags) {
 
 }  // namespace
 
-void add_http_options(CLI::App& command, HttpFlags& flags) {
+void add_http_options(const OptionParser& command, HttpFlags& flags) {
   command
       .add_option(
           "--http", flags.address,
           "Serve many clients over streamable HTTP at http://ADDR:PORT/mcp instead of one over stdin and stdout; ADDR is "
           "127.0.0.1 unless given, port 0 is any. The workspace is --workspace or the current directory. Plain HTTP: put a proxy "
           "with TLS in front of another address than loopback")
-      ->type_name("[ADDR:]PORT");
-  not_empty(command.add_option(
-                "--http-token-file", flags.token_file,
-                "The bearer token that clients have to send. Default: BELLJAR_MCP_TOKEN, or a new one that is printed on stderr"))
-      ->type_name("FILE");
+      .type_name("[ADDR:]PORT");
+  command
+      .add_option("--http-token-file", flags.token_file,
+                  "The bearer token that clients have to send. Default: BELLJAR_MCP_TOKEN, or a new one that is printed on stderr")
+      .not_empty()
+      .type_name("FILE");
   command.add_flag("--http-no-token", flags.no_token, "Ask for none; at loopback alone. Every program of this machine may connect");
-  repeatable(command.add_option("--http-host", flags.hosts,
-                                "A Host header that is ours besides localhost and addresses: box.example:8080"))
-      ->type_name("NAME[:PORT]");
-  repeatable(
-      command.add_option("--http-origin", flags.origins, "An Origin header that is welcome besides our own: https://ui.example"))
-      ->type_name("ORIGIN");
-  not_empty(command.add_option("--http-idle", flags.idle, "A session without requests, stream or call ends after this (30m)"))
-      ->type_name("TIME");
+  command.add_option("--http-host", flags.hosts, "A Host header that is ours besides localhost and addresses: box.example:8080")
+      .repeatable()
+      .type_name("NAME[:PORT]");
+  command.add_option("--http-origin", flags.origins, "An Origin header that is welcome besides our own: https://ui.example")
+      .repeatable()
+      .type_name("ORIGIN");
+  command.add_option("--http-idle", flags.idle, "A session without requests, stream or call ends after this (30m)")
+      .not_empty()
+      .type_name("TIME");
 }
 
 void forget_token() { (void)take_variable(kTokenVariable); }

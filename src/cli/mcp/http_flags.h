@@ -5,11 +5,8 @@
 #include <vector>
 
 #include "belljar/result.h"
+#include "cli/command_line.h"
 #include "mcp/http.h"
-
-namespace CLI {
-class App;
-}
 
 namespace belljar::cli {
 
@@ -21,7 +18,7 @@ struct HttpFlags {
   std::string idle;  // --http-idle; empty: 30m
 };
 
-void add_http_options(CLI::App& command, HttpFlags& flags);
+void add_http_options(const OptionParser& command, HttpFlags& flags);
 // Reads or makes the token. `made`: it is new, and has to be told to somebody. Errors: kInvalidArgument, naming the option.
 struct HttpSettings {
   mcp::HttpOptions options;

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -20,11 +19,11 @@
 #include "belljar/result.h"
 #include "belljar/tools.h"
 #include "cli/audited.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/mcp/defence_flags.h"
 #include "cli/mcp/http_flags.h"
 #include "cli/mcp/make_box.h"
-#include "cli/option_values.h"
 #include "cli/policy_flags.h"
 #include "mcp/boxes.h"
 #include "mcp/http.h"
@@ -116,31 +115,32 @@ int serve(const McpFlags& flags) {
   return http ? serve_many(options, *std::move(settings)) : serve_one(std::move(options));
 }
 
-void add_mcp(CLI::App& app, McpFlags& flags, int& exit_code) {
-  CLI::App* command = app.add_subcommand("mcp",
-                                         "Serve sandboxed tools to an agent: the Model Context Protocol over stdin and stdout, "
-                                         "or over HTTP. "
-                                         "Without --workspace the client's first root is "
-                                         "the workspace, and without roots the current directory");
-  add_policy_options(*command, flags.policy);
-  repeatable(
-      not_empty(command->add_option("--rules", flags.rules,
-                                    "Command rules (TOML), beside the user's; what they ask about the client's user is asked")))
-      ->type_name("FILE");
+void add_mcp(const OptionParser& app, McpFlags& flags, int& exit_code) {
+  const OptionParser command =
+      app.add_subcommand("mcp",
+                         "Serve sandboxed tools to an agent: the Model Context Protocol over stdin and stdout, "
+                         "or over HTTP. "
+                         "Without --workspace the client's first root is "
+                         "the workspace, and without roots the current directory");
+  add_policy_options(command, flags.policy);
   command
-      ->add_option(
-          "--permission", flags.permission,
-          "default: ask for every change; auto-edit: as the rules say (the default here); plan: only read; yolo: never ask")
-      ->type_name("MODE");
+      .add_option("--rules", flags.rules, "Command rules (TOML), beside the user's; what they ask about the client's user is asked")
+      .not_empty()
+      .repeatable()
+      .type_name("FILE");
   command
-      ->add_option("--texts", flags.texts,
-                   "Tools and texts of the documents instead of our own: document-000, document-001, document-002")
-      ->type_name("WORDS");
-  add_txn_options(*command, flags);
-  add_audit_options(*command, flags.audit);
-  add_defence_options(*command, flags.defence);
-  add_http_options(*command, flags.http);
-  command->callback([&] { exit_code = serve(flags); });
+      .add_option("--permission", flags.permission,
+                  "default: ask for every change; auto-edit: as the rules say (the default here); plan: only read; yolo: never ask")
+      .type_name("MODE");
+  command
+      .add_option("--texts", flags.texts,
+                  "Tools and texts of the documents instead of our own: document-000, document-001, document-002")
+      .type_name("WORDS");
+  add_txn_options(command, flags);
+  add_audit_options(command, flags.audit);
+  add_defence_options(command, flags.defence);
+  add_http_options(command, flags.http);
+  command.callback([&] { exit_code = serve(flags); });
 }
 
 }  // namespace
@@ -149,14 +149,9 @@ void add_mcp(CLI::App& app, McpFlags& flags, int& exit_code) {
 int main(int argc, char** argv) {
   belljar::runtime::reopen_closed_stdio();
   int exit_code = 0;
-  CLI::App app("belljar-mcp: sandboxed tools over the Model Context Protocol", "belljar");
-  app.require_subcommand(1);
+  belljar::cli::CommandLine app("belljar-mcp: sandboxed tools over the Model Context Protocol", "belljar");
+  app.require_subcommand();
   belljar::cli::McpFlags flags;
   belljar::cli::add_mcp(app, flags, exit_code);
-  // `belljar` passes its own words on: argv[0] is the first of them.
-  std::vector<std::string> words(argv, argv + argc);
-  const bool direct = words[0].find('/') != std::string::npos || words[0].starts_with("belljar");
-  std::vector<std::string> rest(words.begin() + (direct ? 1 : 0), words.end());
-  std::reverse(rest.begin(), rest.end());  // CLI11 takes them from the back
-  return belljar::cli::parse_and_run(app, [&] { app.parse(rest); }, exit_code);
+  return app.parse_and_run(belljar::cli::own_words(argc, argv), exit_code);
 }

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -27,10 +26,10 @@
 #include "belljar/units.h"
 #include "cli/agents_txns.h"
 #include "cli/audited.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/guard/rules_files.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 #include "cli/policy_flags.h"
 #include "cli/secrets.h"
 #include "guard/permission.h"
@@ -145,10 +144,11 @@ AuditFields start_fields(const Plan& plan, const std::vector<std::string>& warni
 
 }  // namespace
 
-void add_txn_options(CLI::App& command, McpFlags& flags) {
+void add_txn_options(const OptionParser& command, McpFlags& flags) {
   command.add_flag("--txn", flags.txn, "The workspace is a transaction: the host sees its changes after `belljar commit`");
-  not_empty(command.add_option("--txn-name", flags.txn_name, "The transaction's name (default: `default`); implies --txn"))
-      ->type_name("NAME");
+  command.add_option("--txn-name", flags.txn_name, "The transaction's name (default: `default`); implies --txn")
+      .not_empty()
+      .type_name("NAME");
 }
 
 bool has_transaction(const McpFlags& flags) noexcept { return flags.txn || !flags.txn_name.empty(); }

@@ -9,15 +9,12 @@
 #include "belljar/result.h"
 #include "belljar/tools.h"
 #include "cli/audited.h"
+#include "cli/command_line.h"
 #include "cli/mcp/defence_flags.h"
 #include "cli/mcp/http_flags.h"
 #include "cli/policy_flags.h"
 #include "guard/permission_settings.h"
 #include "mcp/boxes.h"
-
-namespace CLI {
-class App;
-}
 
 namespace belljar::cli {
 
@@ -34,7 +31,7 @@ struct McpFlags {
 };
 
 // --txn and --txn-name.
-void add_txn_options(CLI::App& command, McpFlags& flags);
+void add_txn_options(const OptionParser& command, McpFlags& flags);
 bool has_transaction(const McpFlags& flags) noexcept;
 
 // Reads the policy files and rules anew each time: they may depend on the workspace. `cancel`: of its start. Errors: as

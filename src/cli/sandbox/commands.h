@@ -5,21 +5,19 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "cli/command_line.h"
 
 namespace belljar::cli {
 
 // `words`: all that follow the command, as they were given; the keeper reads them once more.
-void add_create(CLI::App& app, std::vector<std::string> words, int& exit_code);
+void add_create(const OptionParser& app, std::vector<std::string> words, int& exit_code);
 // `program`: the words after `--`, which are not ours to parse.
-void add_exec(CLI::App& app, std::vector<std::string> program, int& exit_code);
-void add_ls(CLI::App& app, int& exit_code);
-void add_kill(CLI::App& app, int& exit_code);
-void add_logs(CLI::App& app, int& exit_code);
-void add_stats(CLI::App& app, int& exit_code);
-void add_network(CLI::App& app, int& exit_code);
+void add_exec(const OptionParser& app, std::vector<std::string> program, int& exit_code);
+void add_ls(const OptionParser& app, int& exit_code);
+void add_kill(const OptionParser& app, int& exit_code);
+void add_logs(const OptionParser& app, int& exit_code);
+void add_stats(const OptionParser& app, int& exit_code);
+void add_network(const OptionParser& app, int& exit_code);
 
 // What the process that `create` starts does: keep the sandbox. Returns its exit code, which nobody reads.
 int keep();

@@ -2,7 +2,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -17,6 +16,7 @@
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/own_program.h"
 #include "cli/sandbox/ask.h"
@@ -92,11 +92,12 @@ int create(const CreateFlags& flags, const std::vector<std::string>& words) {
 
 }  // namespace
 
-void add_create(CLI::App& app, std::vector<std::string> words, int& exit_code) {
-  CLI::App* command = app.add_subcommand("create", "Make a sandbox that stays, and print its id: belljar create [options]");
+void add_create(const OptionParser& app, std::vector<std::string> words, int& exit_code) {
+  const OptionParser command =
+      app.add_subcommand("create", "Make a sandbox that stays, and print its id: belljar create [options]");
   const auto flags = std::make_shared<CreateFlags>();
-  add_create_options(*command, *flags);
-  command->callback([flags, words = std::move(words), &exit_code] { exit_code = create(*flags, words); });
+  add_create_options(command, *flags);
+  command.callback([flags, words = std::move(words), &exit_code] { exit_code = create(*flags, words); });
 }
 
 }  // namespace belljar::cli

@@ -1,6 +1,5 @@
 #include "cli/sandbox/create_flags.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -11,7 +10,7 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/units.h"
-#include "cli/option_values.h"
+#include "cli/command_line.h"
 
 namespace belljar::cli {
 namespace {
@@ -29,27 +28,22 @@ Result<milliseconds> positive(const char* flag, const std::string& text) {
 
 }  // namespace
 
-void add_create_options(CLI::App& app, CreateFlags& flags) {
+void add_create_options(const OptionParser& app, CreateFlags& flags) {
   add_policy_options(app, flags.policy);
-  not_empty(app.add_option("--name", flags.name, "A name beside its id: letters, digits, `.`, `_`, `-`"))->type_name("NAME");
+  app.add_option("--name", flags.name, "A name beside its id: letters, digits, `.`, `_`, `-`").not_empty().type_name("NAME");
   app.add_option("--expires", flags.expires, "When it ends by itself, from now; `never`: only by `belljar kill` (default: 24h)")
-      ->type_name("TIME");
-  not_empty(app.add_option("--sample-every", flags.sample_every,
-                           "Write what it uses into its log this often, at most every 100ms (default: not)"))
-      ->type_name("TIME");
+      .type_name("TIME");
+  app.add_option("--sample-every", flags.sample_every,
+                 "Write what it uses into its log this often, at most every 100ms (default: not)")
+      .not_empty()
+      .type_name("TIME");
   app.add_flag("--json", flags.json, "Print one JSON object: what was made, and what is enforced by what");
 }
 
 Result<void> parse_create(std::vector<std::string> words, CreateFlags& flags) {
-  CLI::App app("", "belljar create");
+  CommandLine app("", "belljar create");
   add_create_options(app, flags);
-  std::ranges::reverse(words);  // CLI11 takes them from the back
-  try {
-    app.parse(words);
-  } catch (const CLI::ParseError& refused) {
-    return Error(Code::kInvalidArgument, escaped(refused.what()));
-  }
-  return {};
+  return app.parse(std::move(words));
 }
 
 Result<std::optional<milliseconds>> expiry_of(const CreateFlags& flags) {

@@ -7,11 +7,8 @@
 #include <vector>
 
 #include "belljar/result.h"
+#include "cli/command_line.h"
 #include "cli/policy_flags.h"
-
-namespace CLI {
-class App;
-}
 
 namespace belljar::cli {
 
@@ -21,7 +18,7 @@ struct CreateFlags {
   bool json = false;
 };
 
-void add_create_options(CLI::App& app, CreateFlags& flags);
+void add_create_options(const OptionParser& app, CreateFlags& flags);
 // From words that add_create_options() took once.
 Result<void> parse_create(std::vector<std::string> words, CreateFlags& flags);
 

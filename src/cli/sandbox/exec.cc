@@ -1,7 +1,6 @@
 // belljar exec ID [options] -- PROGRAM ARG...      belljar exec ID [options] -c 'shell text'
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -22,9 +21,9 @@
 #include "belljar/redact.h"
 #include "belljar/result.h"
 #include "belljar/units.h"
+#include "cli/command_line.h"
 #include "cli/command_words.h"
 #include "cli/errors.h"
-#include "cli/option_values.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
 #include "cli/sandbox/front.h"
@@ -170,26 +169,29 @@ int exec_or_tell(const ExecGiven& given) {
 
 }  // namespace
 
-void add_exec(CLI::App& app, std::vector<std::string> program, int& exit_code) {
-  CLI::App* command =
+void add_exec(const OptionParser& app, std::vector<std::string> program, int& exit_code) {
+  const OptionParser command =
       app.add_subcommand("exec", "Run a program in a sandbox that stays: belljar exec ID [options] -- PROGRAM ARG...");
   const auto given = std::make_shared<ExecGiven>();
   given->program = std::move(program);
-  command->add_option("ID", given->id, "Its id or name")->required();
-  command->add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)")->type_name("TEXT");
-  command->add_flag("--login", given->login, "Run the shell text in the user's login shell; without one, the shell itself");
-  not_empty(command->add_option("--cwd", given->cwd, "Where it starts, from the workspace on (default: the workspace)"))
-      ->type_name("DIR");
-  repeatable(command->add_option("--env", given->env, "Set a variable for this command"))->type_name("NAME=VALUE");
-  repeatable(command->add_option("--allow-domain", given->hosts,
-                                 "A host that may be reached until this command ends, by everything inside (repeatable)"))
-      ->type_name("RULE");
-  command->add_option("--timeout", given->timeout, "Wall time (default: the policy's, else none)")->type_name("TIME");
-  command->add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
-  CLI::Option* const pty =
-      command->add_flag("--pty", given->pty, "Give it a terminal of its own (default: when stdin and stdout are terminals)");
-  command->add_flag("--no-pty", given->no_pty, "Give it pipes, whatever stdin and stdout are")->excludes(pty);
-  command->callback([given, &exit_code] { exit_code = exec_or_tell(*given); });
+  command.add_option("ID", given->id, "Its id or name").required();
+  command.add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)").type_name("TEXT");
+  command.add_flag("--login", given->login, "Run the shell text in the user's login shell; without one, the shell itself");
+  command.add_option("--cwd", given->cwd, "Where it starts, from the workspace on (default: the workspace)")
+      .not_empty()
+      .type_name("DIR");
+  command.add_option("--env", given->env, "Set a variable for this command").repeatable().type_name("NAME=VALUE");
+  command
+      .add_option("--allow-domain", given->hosts,
+                  "A host that may be reached until this command ends, by everything inside (repeatable)")
+      .repeatable()
+      .type_name("RULE");
+  command.add_option("--timeout", given->timeout, "Wall time (default: the policy's, else none)").type_name("TIME");
+  command.add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
+  const Option pty =
+      command.add_flag("--pty", given->pty, "Give it a terminal of its own (default: when stdin and stdout are terminals)");
+  command.add_flag("--no-pty", given->no_pty, "Give it pipes, whatever stdin and stdout are").excludes(pty);
+  command.callback([given, &exit_code] { exit_code = exec_or_tell(*given); });
 }
 
 }  // namespace belljar::cli

@@ -4,7 +4,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
@@ -96,12 +96,12 @@ int kill_them(const KillGiven& given) {
 
 }  // namespace
 
-void add_kill(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("kill", "End sandboxes with everything inside: belljar kill ID...");
+void add_kill(const OptionParser& app, int& exit_code) {
+  const OptionParser command = app.add_subcommand("kill", "End sandboxes with everything inside: belljar kill ID...");
   const auto given = std::make_shared<KillGiven>();
-  command->add_option("ID", given->ids, "Ids or names");
-  command->add_flag("--all", given->all, "All of yours");
-  command->callback([given, &exit_code] { exit_code = kill_them(*given); });
+  command.add_option("ID", given->ids, "Ids or names");
+  command.add_flag("--all", given->all, "All of yours");
+  command.callback([given, &exit_code] { exit_code = kill_them(*given); });
 }
 
 }  // namespace belljar::cli

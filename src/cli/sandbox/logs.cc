@@ -1,7 +1,6 @@
 // belljar logs ID [--follow] [--json]: what happened in a sandbox, also after its end.
 #include <fcntl.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -16,6 +15,7 @@
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/violation_text.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
@@ -127,13 +127,13 @@ int show(const LogsGiven& given) {
 
 }  // namespace
 
-void add_logs(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("logs", "What happened in a sandbox, also after its end: belljar logs ID");
+void add_logs(const OptionParser& app, int& exit_code) {
+  const OptionParser command = app.add_subcommand("logs", "What happened in a sandbox, also after its end: belljar logs ID");
   const auto given = std::make_shared<LogsGiven>();
-  command->add_option("ID", given->id, "Its id or name")->required();
-  command->add_flag("--follow", given->follow, "Go on until the sandbox ends");
-  command->add_flag("--json", given->json, "One JSON object a line");
-  command->callback([given, &exit_code] { exit_code = show(*given); });
+  command.add_option("ID", given->id, "Its id or name").required();
+  command.add_flag("--follow", given->follow, "Go on until the sandbox ends");
+  command.add_flag("--json", given->json, "One JSON object a line");
+  command.callback([given, &exit_code] { exit_code = show(*given); });
 }
 
 }  // namespace belljar::cli

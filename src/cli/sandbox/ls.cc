@@ -1,5 +1,4 @@
 // belljar ls [--all] [--json]
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
@@ -98,15 +98,15 @@ int list(bool all, bool json) {
 
 }  // namespace
 
-void add_ls(CLI::App& app, int& exit_code) {
+void add_ls(const OptionParser& app, int& exit_code) {
   struct Given {
     bool all = false, json = false;
   };
-  CLI::App* command = app.add_subcommand("ls", "Show your sandboxes that stay");
+  const OptionParser command = app.add_subcommand("ls", "Show your sandboxes that stay");
   const auto given = std::make_shared<Given>();
-  command->add_flag("--all", given->all, "Also the last that have ended, and why");
-  command->add_flag("--json", given->json, "One JSON object a line");
-  command->callback([given, &exit_code] { exit_code = list(given->all, given->json); });
+  command.add_flag("--all", given->all, "Also the last that have ended, and why");
+  command.add_flag("--json", given->json, "One JSON object a line");
+  command.callback([given, &exit_code] { exit_code = list(given->all, given->json); });
 }
 
 }  // namespace belljar::cli

@@ -1,12 +1,12 @@
 // belljar-sandbox: sandboxes that stay. `belljar` replaces itself by it for create, exec, ls, kill, logs, stats and network, so
 // that `run` links none of it; the keeper that `create` starts is this program, too.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/sandbox/commands.h"
 #include "runtime/stdio.h"
@@ -26,13 +26,11 @@ std::vector<std::string> split_program(std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   belljar::runtime::reopen_closed_stdio();
-  std::vector<std::string> words(argv, argv + argc);
-  // `belljar` passes its own words on: argv[0] is the first of them.
-  if (!words.empty() && (words[0].find('/') != std::string::npos || words[0].starts_with("belljar"))) words.erase(words.begin());
+  std::vector<std::string> words = belljar::cli::own_words(argc, argv);
   if (words == std::vector<std::string>{"keep"}) return belljar::cli::keep();
   int exit_code = 0;
-  CLI::App app("belljar-sandbox: sandboxes that stay", "belljar");
-  app.require_subcommand(1);
+  belljar::cli::CommandLine app("belljar-sandbox: sandboxes that stay", "belljar");
+  app.require_subcommand();
   std::vector<std::string> program;
   if (!words.empty() && words[0] == "exec") program = split_program(words);
   belljar::cli::add_create(app, words.empty() ? words : std::vector<std::string>(words.begin() + 1, words.end()), exit_code);
@@ -42,6 +40,5 @@ int main(int argc, char** argv) {
   belljar::cli::add_logs(app, exit_code);
   belljar::cli::add_stats(app, exit_code);
   belljar::cli::add_network(app, exit_code);
-  std::ranges::reverse(words);  // CLI11 takes them from the back
-  return belljar::cli::parse_and_run(app, [&] { app.parse(words); }, exit_code);
+  return app.parse_and_run(std::move(words), exit_code);
 }

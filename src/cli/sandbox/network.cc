@@ -1,5 +1,4 @@
 // belljar network ID [--allow-domain RULE]... [--deny-domain RULE]... [--drop RULE]... [--reset]
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -7,8 +6,8 @@
 
 #include "base/format.h"
 #include "belljar/result.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
-#include "cli/option_values.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
 #include "keeper/directory.h"
@@ -58,23 +57,23 @@ int network_or_tell(const NetworkGiven& given) {
 
 }  // namespace
 
-void add_network(CLI::App& app, int& exit_code) {
-  CLI::App* command =
+void add_network(const OptionParser& app, int& exit_code) {
+  const OptionParser command =
       app.add_subcommand("network", "Show or change the hosts that a sandbox that stays may reach: belljar network ID [options]");
   const auto given = std::make_shared<NetworkGiven>();
   const auto rules = [&](const char* name, std::vector<std::string>& list, const char* help) {
-    repeatable(command->add_option(name, list, help))->type_name("RULE");
+    command.add_option(name, list, help).repeatable().type_name("RULE");
   };
-  command->add_option("ID", given->id, "Its id or name")->required();
+  command.add_option("ID", given->id, "Its id or name").required();
   rules("--allow-domain", given->allow, "May be reached from now on (repeatable; as of `run`)");
   rules("--deny-domain", given->deny,
         "May not, whatever rule allows it; what is connected to it is cut. Ports joined by --host-port stay");
   rules("--allow-request", given->requests, "These requests may go there; where the sandbox was made with such rules");
   rules("--drop", given->drop,
         "Takes a rule away, as `belljar network ID` shows it (`denied HOST` where it is allowed, too); what it had opened is cut");
-  command->add_flag("--reset", given->reset, "First back to what the sandbox was made with");
-  command->add_flag("--json", given->json, "One JSON object");
-  command->callback([given, &exit_code] { exit_code = network_or_tell(*given); });
+  command.add_flag("--reset", given->reset, "First back to what the sandbox was made with");
+  command.add_flag("--json", given->json, "One JSON object");
+  command.callback([given, &exit_code] { exit_code = network_or_tell(*given); });
 }
 
 }  // namespace belljar::cli

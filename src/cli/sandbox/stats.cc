@@ -1,11 +1,11 @@
 // belljar stats ID [--json]
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "base/format.h"
+#include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
@@ -53,16 +53,16 @@ int show(const std::string& id, bool json) {
 
 }  // namespace
 
-void add_stats(CLI::App& app, int& exit_code) {
+void add_stats(const OptionParser& app, int& exit_code) {
   struct Given {
     std::string id;
     bool json = false;
   };
-  CLI::App* command = app.add_subcommand("stats", "What a sandbox uses now: belljar stats ID");
+  const OptionParser command = app.add_subcommand("stats", "What a sandbox uses now: belljar stats ID");
   const auto given = std::make_shared<Given>();
-  command->add_option("ID", given->id, "Its id or name")->required();
-  command->add_flag("--json", given->json, "As one JSON object; null: not known");
-  command->callback([given, &exit_code] { exit_code = show(given->id, given->json); });
+  command.add_option("ID", given->id, "Its id or name").required();
+  command.add_flag("--json", given->json, "As one JSON object; null: not known");
+  command.callback([given, &exit_code] { exit_code = show(given->id, given->json); });
 }
 
 }  // namespace belljar::cli

@@ -1,6 +1,5 @@
 // belljar-volcengine: `belljar run --backend volcengine`, handed over by `belljar` (cli/hand_over.cc), so that `belljar` links no
 // libcurl.
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,10 +12,10 @@
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
 #include "belljar/volcengine.h"
+#include "cli/command_line.h"
 #include "cli/container/sandboxed.h"
 #include "cli/errors.h"
 #include "cli/load.h"
-#include "cli/option_values.h"
 
 namespace belljar::cli {
 namespace {
@@ -26,11 +25,12 @@ struct VolcengineFlags {
   std::string region, function, endpoint, hosts, instance, image, sandbox, aio_url, lifetime, workspace_at, on_stop;
 };
 
-void add_volcengine_options(CLI::App& app, VolcengineFlags& flags) {
+void add_volcengine_options(const OptionParser& app, VolcengineFlags& flags) {
   const auto option = [&](const char* name, std::string& to, const char* doc, const char* type) {
-    not_empty(app.add_option(name, to, doc))
-        ->type_name(type)
-        ->group("Volcengine (the key comes from $VOLC_ACCESS_KEY_ID and $VOLC_SECRET_ACCESS_KEY)");
+    app.add_option(name, to, doc)
+        .not_empty()
+        .type_name(type)
+        .group("Volcengine (the key comes from $VOLC_ACCESS_KEY_ID and $VOLC_SECRET_ACCESS_KEY)");
   };
   option("--volcengine-region", flags.region, "Region (default: $VEFAAS_REGION, then cn-beijing)", "NAME");
   option("--volcengine-function", flags.function, "The sandbox application (default: $SANDBOX_APP_ID)", "ID");
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
       {.name = "volcengine",
        .summary = "run a program in a sandbox of Volcengine, or in an AIO container",
        .usage = "belljar run --backend volcengine -- PROGRAM ARGUMENTS",
-       .add_options = [&](CLI::App& run) { add_volcengine_options(run, flags); },
+       .add_options = [&](const OptionParser& run) { add_volcengine_options(run, flags); },
        .make = [&](const LoadedPolicy&, belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
          config.workspace = flags.workspace_at;
          config.factory = belljar::volcengine_backend(BELLJAR_TRY(volcengine_options(flags)));
