@@ -2,20 +2,14 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <exception>
-#include <functional>
-#include <iterator>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/format.h"
 #include "belljar/error.h"
-#include "policy/schema.h"
 
 namespace belljar::cli {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <time.h>  // NOLINT(modernize-deprecated-headers): strptime and timegm are POSIX's
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
@@ -16,7 +15,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/format.h"
 #include "belljar/audit.h"

@@ -1,5 +1,4 @@
 // belljar-e2b: `belljar run --backend e2b`, handed over by `belljar` (cli/hand_over.cc), so that `belljar` links no libcurl.
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>

@@ -1,7 +1,5 @@
 // belljar-guard: the commands of the room guard/, handed over by `belljar` (cli/hand_over.cc), so that `run` does not link a
 // parser.
-#include <algorithm>
-#include <vector>
 
 #include "cli/command_line.h"
 #include "cli/errors.h"

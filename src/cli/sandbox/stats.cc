@@ -1,6 +1,5 @@
 // belljar stats ID [--json]
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <string>
 
