@@ -12,7 +12,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -58,14 +60,22 @@ RunRequest make_request(const Command& command, const SpawnOptions& options, con
   return request;
 }
 
-// It is gone, a zombie (of which no thread goes on), or SIGKILL waits for it.
+// It is gone, on its way out with no thread that goes on, or SIGKILL waits for it.
 bool is_ending(int pid) {
+  constexpr unsigned long kExiting =
+      0x4;  // PF_EXITING, linux/sched.h: from the start of exit on, when no signal is pending any more
+  std::ifstream stat(format("/proc/{}/stat", pid));
+  std::string line;
+  if (!std::getline(stat, line)) return true;
+  // proc(5): the name in brackets may hold anything; state is the field behind it, flags are 6 and the number of threads is 17
+  // further.
+  std::istringstream fields(line.substr(std::min(line.size(), line.rfind(')') + 1)));
+  const std::vector<std::string> all{std::istream_iterator<std::string>(fields), {}};
+  if (all.size() > 17 && (std::strtoul(all[6].c_str(), nullptr, 10) & kExiting) != 0 &&
+      std::strtoul(all[17].c_str(), nullptr, 10) <= 1)
+    return true;
   std::ifstream status(format("/proc/{}/status", pid));
-  bool zombie = false;
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("State:\tX")) return true;
-    if (line.starts_with("State:\tZ")) zombie = true;
-    if (zombie && line.starts_with("Threads:") && std::strtoul(line.c_str() + line.find('\t') + 1, nullptr, 10) <= 1) return true;
+  while (std::getline(status, line)) {
     if (!line.starts_with("SigPnd:") && !line.starts_with("ShdPnd:")) continue;
     const std::uint64_t pending = std::strtoull(line.c_str() + line.find('\t') + 1, nullptr, 16);
     if ((pending >> (SIGKILL - 1) & 1U) != 0) return true;
@@ -73,14 +83,16 @@ bool is_ending(int pid) {
   return !status.is_open();
 }
 
-// What runs in it besides its pid 1. Children of a command that was killed may end a moment after it, and are waited for.
+// What runs in it besides its pid 1. Children of a command that was killed may end a moment after it, and are waited for. Between
+// taking the signal and beginning to exit, or thread by thread, such a one looks as if it ran on: hence a second look.
 std::vector<int> processes_of(int init_pid) {
-  constexpr std::chrono::milliseconds kPatience(1000), kPause(1);
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  constexpr std::chrono::milliseconds kWhileEnding(10'000), kWhileRunning(100), kPause(1);
+  const auto begin = std::chrono::steady_clock::now();
   for (;;) {
     std::vector<int> pids = kernel::list_tree(init_pid);
     std::erase(pids, init_pid);
-    if (!std::ranges::all_of(pids, is_ending) || pids.empty() || std::chrono::steady_clock::now() >= deadline) return pids;
+    const auto patience = std::ranges::all_of(pids, is_ending) ? kWhileEnding : kWhileRunning;
+    if (pids.empty() || std::chrono::steady_clock::now() - begin >= patience) return pids;
     std::this_thread::sleep_for(kPause);
   }
 }

@@ -27,40 +27,39 @@ bool is_cancelled(int cancel_fd) noexcept {
 
 Result<Turns::Turn> Turns::take(Kind kind, int cancel_fd) {
   std::deque<Waiter*>& queue = kind == Kind::kBegin ? begins_ : looks_;
-  const auto cancelled = [] {
-    return Error(Code::kCanceled, "cannot ask the service").reason("it was cancelled while others were asking");
-  };
-  // Here and behind the wait: what a cancel ends gives turns to those that wait, and they were cancelled before.
-  if (is_cancelled(cancel_fd)) return cancelled();
   Waiter waiter;
+  bool has = false;
   {
     const std::lock_guard lock(mutex_);
-    if (free_ > 0) {  // then nobody waits
+    has = free_ > 0;  // then nobody waits
+    if (has) {
       --free_;
-      return Turn(*this);
+    } else {
+      waiter.granted = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+      if (!waiter.granted.valid())
+        return Error(Code::kResourceExhausted, "cannot ask the service").sys(errno, "eventfd").next("run fewer at once");
+      queue.push_back(&waiter);
+      ++waiting_;
     }
-    waiter.granted = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!waiter.granted.valid())
-      return Error(Code::kResourceExhausted, "cannot ask the service").sys(errno, "eventfd").next("run fewer at once");
-    queue.push_back(&waiter);
-    ++waiting_;
   }
+  if (!has) has = wait(waiter, queue, cancel_fd);
+  if (has) {
+    Turn turn(*this);
+    // Only now: what a cancel ends gives its turn to the next, who was cancelled before.
+    if (!is_cancelled(cancel_fd)) return turn;
+  }
+  return Error(Code::kCanceled, "cannot ask the service").reason("it was cancelled while others were asking");
+}
+
+bool Turns::wait(Waiter& waiter, std::deque<Waiter*>& queue, int cancel_fd) {
   std::array<pollfd, 2> fds = {
       {{.fd = waiter.granted.get(), .events = POLLIN, .revents = 0}, {.fd = cancel_fd, .events = POLLIN, .revents = 0}}};
   while (::poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
   }
-  bool has = false;
-  {
-    const std::lock_guard lock(mutex_);
-    --waiting_;
-    has = waiter.has;
-    if (!has) std::erase(queue, &waiter);
-  }
-  if (has) {
-    Turn turn(*this);
-    if (!is_cancelled(cancel_fd)) return turn;
-  }
-  return cancelled();
+  const std::lock_guard lock(mutex_);
+  --waiting_;
+  if (!waiter.has) std::erase(queue, &waiter);
+  return waiter.has;
 }
 
 void Turns::give() noexcept {

@@ -42,6 +42,8 @@ class Turns {
     bool has = false;  // guarded by mutex_
   };
 
+  // Whether it got a turn before it was cancelled.
+  bool wait(Waiter& waiter, std::deque<Waiter*>& queue, int cancel_fd);
   void give() noexcept;
 
   std::mutex mutex_;
