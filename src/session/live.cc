@@ -127,7 +127,7 @@ LiveSandbox::LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_
     : backend_(std::move(backend)),
       host_(std::move(host)),
       embedded_(std::move(embedded)),
-      lifecycle_(lifecycle),
+      lifecycle_(std::move(lifecycle)),
       cancel_(std::move(cancel)),
       id_(next_id()) {}
 
@@ -461,7 +461,7 @@ Result<void> LiveSandbox::change_layers(const std::function<Result<void>(const t
   BELLJAR_CHECK(check_quiet(*alive));
   core_ = nullptr;
   alive->stop();
-  const Result<void> done = act(*transaction_);
+  Result<void> done = act(*transaction_);
   auto made = make_core({});  // the caller asked for no start, and did not cancel this
   if (!made) {
     leave_transaction();
