@@ -100,7 +100,7 @@ Result<void> check_files_shared(const Address& address, const EngineFacts& facts
 ContainedSandbox::ContainedSandbox(runtime::Embedded embedded, ContainerOptions options, Lifecycle lifecycle, CancelToken cancel)
     : embedded_(std::move(embedded)),
       options_(std::move(options)),
-      lifecycle_(lifecycle),
+      lifecycle_(std::move(lifecycle)),
       cancel_(std::move(cancel)),
       id_(next_id()),
       shown_at_(options_.workspace_at.empty() ? embedded_.place.workspace : options_.workspace_at) {}

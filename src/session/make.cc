@@ -110,11 +110,11 @@ Result<std::shared_ptr<Sandbox>> make_live(const SandboxConfig& config, const st
         txn::Place{embedded.place.workspace, config.state_dir.empty() ? default_state_dir() : config.state_dir, config.transaction};
   if (kContainer == config.backend)
     return std::shared_ptr<Sandbox>(
-        std::make_shared<session::ContainedSandbox>(std::move(embedded), config.container, lifecycle, config.cancel));
+        std::make_shared<session::ContainedSandbox>(std::move(embedded), config.container, std::move(lifecycle), config.cancel));
   auto host = std::make_shared<backend::RealHost>();
   auto backend = BELLJAR_TRY(backend::find_backend(config.backend, *host));
-  return std::shared_ptr<Sandbox>(
-      std::make_shared<session::LiveSandbox>(std::move(backend), std::move(host), std::move(embedded), lifecycle, config.cancel));
+  return std::shared_ptr<Sandbox>(std::make_shared<session::LiveSandbox>(std::move(backend), std::move(host), std::move(embedded),
+                                                                         std::move(lifecycle), config.cancel));
 }
 
 struct Stage {
