@@ -56,7 +56,8 @@ class DiskScan {
   std::chrono::microseconds cost_{0};
 };
 
-// Bytes in use on the file system that `fd` is on: an upper bound for the growth of any tree on it, for about a microsecond.
+// Bytes in use on the file system that `fd` is on, for about a microsecond. Its growth bounds that of a tree on it only while
+// nobody else frees anything.
 Result<Bytes> file_system_used(int fd);
 
 }  // namespace belljar::kernel

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -287,6 +288,21 @@ TEST(Limits, DiskGrowthTooQuickForASampleIsNamedAtTheEnd) {
   LimitSet limits = make({.disk = 2_MiB}, dir.path());
   const Outcome outcome = run(limits, {"sh", "-c", "exec head -c 8M /dev/urandom > new"}, dir.path());
   EXPECT_TRUE(holds(outcome.finish.limits_hit, "disk"));
+}
+
+TEST(Limits, DiskGrowthIsNamedThoughAnotherFreedMoreMeanwhile) {
+  const test::TempDir dir, beside;
+  if (test::is_root()) dir.give_to(test::user_uid(), test::user_gid());
+  const std::string freed = beside.path() + "/freed", made = dir.path() + "/made";
+  for (const bool within : {true, false}) {
+    std::ofstream(freed) << std::string(64U << 20, 'x');
+    LimitSet limits = make({.disk = 2_MiB}, dir.path());
+    ASSERT_EQ(::unlink(freed.c_str()), 0);
+    const Outcome outcome =
+        run(limits, {"sh", "-c", format("exec head -c {} /dev/urandom > made", within ? "1M" : "8M")}, dir.path());
+    EXPECT_EQ(holds(outcome.finish.limits_hit, "disk"), !within);
+    ASSERT_EQ(::unlink(made.c_str()), 0);
+  }
 }
 
 TEST(Limits, DiskCountsThePrivateTmp) {
