@@ -115,11 +115,11 @@ TEST_F(Run, ALoginShellIsForThoseThatTakeShellText) {
       {"learn", "--login", "--", "true"}, {"policy", "show", "--login"}, {"policy", "explain", "--login"}, {"doctor", "--login"}};
   for (std::vector<std::string> words : kRows) {
     words.insert(words.begin(), kBelljar);
-    const Outcome refused = run(words, {.stdin_is = Input::kNull});
+    const Outcome refused = run(words, {.stdin_is = Input::kNull, .cwd = workspace_.path()});
     EXPECT_EQ(refused.exit_code, 125) << refused;
     EXPECT_NE(refused.err.find("unknown option `--login`"), std::string::npos) << refused;
     std::erase(words, "--login");
-    EXPECT_EQ(run(words, {.stdin_is = Input::kNull}).exit_code, 0) << words[1] << ": the twin";
+    EXPECT_EQ(run(words, {.stdin_is = Input::kNull, .cwd = workspace_.path()}).exit_code, 0) << words[1] << ": the twin";
   }
 }
 

@@ -24,7 +24,8 @@ cd "$1"; mkdir layers m result
 mount -t tmpfs tmpfs layers; mkdir layers/lower layers/upper layers/work
 mount -t overlay overlay -o lowerdir=layers/lower,upperdir=layers/upper,workdir=layers/work m
 cp /etc/passwd passwd; echo "owner:x:21200:21200::$1/m/home:/bin/sh" >>passwd; mount --bind passwd /etc/passwd
-mkdir -p m/home/.ssh m/home/ws m/nobodys m/roots m/callers/.ssh
+mkdir -p m/home/.ssh m/home/ws m/nobodys/ws m/nobodys/.ssh m/nobodys/.cache/pip m/roots m/callers/.ssh m/open
+chmod 1777 m/open; echo key >m/open/roots; chmod 600 m/open/roots; echo key >m/nobodys/.ssh/id_rsa; chmod 600 m/nobodys/.ssh/id_rsa
 echo key >m/home/.ssh/id_rsa; echo key >m/callers/.ssh/id_rsa; echo private >m/home/private; chmod 600 m/home/private
 chown -R 21200:21200 m/home; chmod 700 m/home m/callers; chown -R 21201:21201 m/nobodys; chmod 755 "$1" m
 export HOME="${CALLERS_HOME:-$1/m/callers}"
@@ -81,10 +82,27 @@ TEST_F(RootOnOverlay, AnOwnerWithoutAnAccountWorksToo) {
   EXPECT_EQ(read_file(made_ / "result/nobodys/file"), "in\n");
 }
 
+TEST_F(RootOnOverlay, AHomeOfTheirsIsTheirsWithoutAnAccount) {
+  const RunOptions options{.env = {{"CALLERS_HOME", made_ / "m/nobodys"}}};
+  const std::string text = "cd ~; ls -d ws; cat .ssh/id_rsa; echo in >.cache/pip/file; cat .cache/pip/file";
+  EXPECT_EQ(run_at("nobodys/ws", {"-c", text}, options).out, "ws\nin\n");
+  EXPECT_FALSE(exists(made_ / "result/nobodys/.cache/pip/file"));
+  // The twin: root's home is nobody's.
+  EXPECT_EQ(run_at("nobodys/ws", {"-c", "ls ~"}, {.env = {{"CALLERS_HOME", made_ / "m/callers"}}}).out, "");
+}
+
 TEST_F(RootOnOverlay, AnotherUsersDirectoryIsRefusedByName) {
   const Outcome outcome = run_at("home/ws", {"--write", made_ / "m/roots", "-c", "true"});
   EXPECT_EQ(outcome.exit_code, 125) << outcome;
   EXPECT_NE(outcome.err.find("m/roots"), std::string::npos) << outcome;
+}
+
+TEST_F(RootOnOverlay, ADirectoryThatIsOpenToAllNeedsNoLending) {
+  const Outcome outcome =
+      run_at("home/ws", {"--write", made_ / "m/open", "-c", "cd ../../open && echo in >file && stat -c %u file; cat roots"});
+  EXPECT_EQ(outcome.out, "21200\n") << outcome;
+  EXPECT_NE(outcome.err.find("roots: Permission denied"), std::string::npos) << outcome;
+  EXPECT_EQ(read_file(made_ / "result/open/file"), "in\n");
 }
 
 TEST_F(RootOnOverlay, AWorkspaceOfRootsIsRefusedByName) {

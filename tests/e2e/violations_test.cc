@@ -115,7 +115,7 @@ TEST_F(Violations, ConnectionsWithoutANetworkAreTheModesRefusal) {
   const std::string tag = "or in a file: ";
   const std::size_t at = words.find(tag) + tag.size();
   const std::string file = base_.write("one.toml", words.substr(at, words.find('\n', at) - at) + "\n");
-  EXPECT_EQ(belljar({"run", "--policy", file, "--", "true"}).exit_code, 0) << words;
+  EXPECT_EQ(belljar({"run", "--policy", file, "--", "true"}, options()).exit_code, 0) << words;
   // The sandbox's own loopback is no refusal, answered or not.
   const Outcome own = python(
       "s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\nsocket.create_connection(s.getsockname())\n"

@@ -112,6 +112,8 @@ bool on_overlay(const std::string& path) {
   return ::statfs(path.c_str(), &info) == 0 && info.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
+bool lent_by_root(const std::string& path) { return ::geteuid() == 0 && !on_overlay(path); }
+
 std::string layers_base(const std::string& base) { return on_overlay(base) ? "/dev/shm" : base; }
 
 std::string read_file(const std::string& path) {

@@ -36,6 +36,8 @@ bool is_temp_dir_of_ours(const std::string& name);
 
 // Nothing on overlayfs can be an upper layer of overlayfs: a container's root, a fresh root that is an overlay itself.
 bool on_overlay(const std::string& path);
+// We are root, and lend `path` to the command (docs/design/identity.md). Otherwise the command has the id of the path's owner.
+bool lent_by_root(const std::string& path);
 // `base`, or /dev/shm where that is on overlayfs: for directories that hold layers.
 std::string layers_base(const std::string& base);
 

@@ -89,6 +89,12 @@ class Lender {
     const PathFacts facts = host_.facts(folder);
     return (facts.mode & S_IXOTH) != 0 || facts.uid == uid_;
   }
+  // May anybody make files in `folder` as it is?
+  bool open_to_all(const std::string& folder) const {
+    constexpr mode_t kAll = S_IWOTH | S_IXOTH;
+    const PathFacts facts = host_.facts(folder);
+    return facts.kind == PathKind::kDirectory && (facts.mode & kAll) == kAll;
+  }
 
  private:
   Result<const UniqueFd*> map_for(uid_t uid, gid_t gid) {
@@ -168,7 +174,8 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
     if (bind.detached_fd >= 0 || !lent) continue;
     auto fd = lender.lend(plan, bind.source, bind.readonly);
     if (fd) bind.detached_fd = *fd;
-    else if (!place.owner || !bind.readonly) return std::move(fd).error();  // read-only it is shown with the owner and mode it has
+    else if (!place.owner || (!bind.readonly && !lender.open_to_all(bind.source)))
+      return std::move(fd).error();  // read-only, or where all may write (/tmp), it is shown with the owner and mode it has
   }
   // Where nothing can be lent (native/owner.h) the caller's home is an empty one, unless others may enter it.
   if (place.owner && place.owner->callers_home != "/" && host.facts(place.owner->callers_home).kind == PathKind::kDirectory &&

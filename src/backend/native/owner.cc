@@ -19,13 +19,17 @@ std::optional<Workplace> place_of_owner(const Host& host, const Workplace& place
   Workplace theirs = place;
   // Never the workspace's group: it may be one that the owner is not in (shadow, docker). Never group 0 either.
   theirs.owner = Owner{uid, account.gid != 0 ? account.gid : uid, place.home};
-  const auto home = account.home.empty() ? std::nullopt : host.canonical(account.home);
-  const bool usable = home && *home != "/" && host.facts(*home).kind == PathKind::kDirectory && host.facts(*home).uid == uid;
-  theirs.home = usable ? *home : "";
+  const auto is_theirs = [&](const std::string& path) {
+    const PathFacts facts = host.facts(path);
+    return path != "/" && facts.kind == PathKind::kDirectory && facts.uid == uid;
+  };
+  const std::string home = account.home.empty() ? "" : host.canonical(account.home).value_or("");
+  if (is_theirs(home)) theirs.home = home;
+  else if (!is_theirs(place.home)) theirs.home.clear();
   theirs.runtime_dir = format("/run/user/{}", uid);
-  if (usable) {
+  if (!theirs.home.empty()) {
     for (std::string& variable : theirs.env) {
-      if (variable == "HOME=" + place.home) variable = "HOME=" + *home;
+      if (variable == "HOME=" + place.home) variable = "HOME=" + theirs.home;
     }
   }
   return theirs;
