@@ -118,8 +118,9 @@ std::string to_string(const AuditHead& head) { return format("{}:{}", head.seque
 
 Result<AuditHead> parse_audit_head(std::string_view text) {
   AuditHead head;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, head.sequence);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, head.sequence);
   if (error == std::errc() && rest != end && *rest == ':') head.hash.assign(rest + 1, end);
   if (head.hash.size() != audit::kHashDigits || head.hash.find_first_not_of("0123456789abcdef") != std::string::npos)
     return Error(Code::kInvalidArgument, format("{} is no head of an audit trail", quoted(text)))

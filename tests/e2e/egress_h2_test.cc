@@ -18,7 +18,7 @@ class Http2 : public TlsWorld {
   // `belljar run` beside a server, whose words are told() then.
   Outcome beside(const std::string& server, const std::string& text, std::vector<std::string> more) const {
     constexpr char kBoth[] =
-        "told=$1; server=$2; shift 2; $server >\"$told\" 2>&1 & pid=$!; i=0; "
+        "told=$1; server=$2; shift 2; : >\"$told\"; $server >\"$told\" 2>&1 & pid=$!; i=0; "
         "until grep -q ready \"$told\" || [ $i = 600 ]; do sleep 0.1; i=$((i+1)); done; \"$@\"; code=$?; kill $pid; exit $code";
     std::vector<std::string> command{"env", std::string("REAL_KEY=") + kSecret, "sh", "-c", kBoth, "sh", world_.files / "told",
                                      server};

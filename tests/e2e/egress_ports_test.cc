@@ -31,7 +31,8 @@ class EgressPorts : public testing::Test {
   }
   // What happens on the host while a sandbox with `options` serves `text` inside.
   Outcome beside(const std::string& options, const std::string& text, const std::string& host) const {
-    const std::string run = std::string("'") + kBelljar + "' run " + options + " -c \"" + text + "\"";
+    // Emptied before, not by the shell in the background: what the last one said is not what this one says.
+    const std::string run = std::string(": >inside.log; '") + kBelljar + "' run " + options + " -c \"" + text + "\"";
     return world_.run({"sh", "-c",
                        run +
                            " >inside.log 2>&1 & i=0; until grep -q ready inside.log || ! kill -0 $! || [ $i = 600 ]; do sleep 0.1; "
