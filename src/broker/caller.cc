@@ -79,7 +79,7 @@ OrErrno<UniqueFd> Caller::duplicate(int fd) {
 OrErrno<void> Caller::read(std::uint64_t address, std::span<std::byte> buffer) const {
   if (buffer.empty()) return {};
   const iovec local{buffer.data(), buffer.size()};
-  const iovec remote{reinterpret_cast<void*>(address), buffer.size()};
+  const iovec remote{reinterpret_cast<void*>(address), buffer.size()};  // NOLINT(performance-no-int-to-ptr): of another process
   const ssize_t size = ::process_vm_readv(tid_, &local, 1, &remote, 1, 0);
   if (size == static_cast<ssize_t>(buffer.size())) return {};
   return errno_is(size < 0 && errno == EPERM ? EACCES : EFAULT);
@@ -124,7 +124,7 @@ Caller::Paths Caller::read_paths(std::uint64_t first, std::uint64_t second) cons
   for (int i = 0; i < 2; ++i) {
     const std::size_t size = std::min<std::size_t>(kFirstPiece, kPage - addresses[i] % kPage);
     local[i] = {pieces[i], size};
-    remote[i] = {reinterpret_cast<void*>(addresses[i]), size};
+    remote[i] = {reinterpret_cast<void*>(addresses[i]), size};  // NOLINT(performance-no-int-to-ptr): of another process
     total += size;
   }
   const bool all = ::process_vm_readv(tid_, local, 2, remote, 2, 0) == static_cast<ssize_t>(total);

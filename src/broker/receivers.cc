@@ -42,7 +42,7 @@ bool start_thread(void* (*body)(void*), void* argument) {
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
-  ::pthread_attr_setstacksize(&attributes, 256 * 1024);
+  ::pthread_attr_setstacksize(&attributes, 256UL * 1024);
   ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread{};
   const bool started = ::pthread_create(&thread, &attributes, body, argument) == 0;

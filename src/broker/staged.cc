@@ -168,8 +168,7 @@ void StagedFiles::publish(Context& context, Staged& staged) {
   }
   // Only where it stood: elsewhere what was there may be hostile.
   if (why && ruling.answer == Answer::kJudge && path == staged.opened_path) put_back(staged, ruling.git);
-  else if (why) staged.emptied.reset();
-  else if (!content->empty()) staged.emptied.reset();
+  else if (why || !content->empty()) staged.emptied.reset();
   else if (staged.is_shown && !staged.shown.empty()) staged.emptied = staged.shown;
   if (content) staged.shown = *content;
   staged.is_shown = true;

@@ -22,7 +22,7 @@ bool is_agents(std::string_view name) {
     return !text.empty() && text.find_first_not_of(letters) == std::string_view::npos;
   };
   const std::size_t last = name.rfind('-');
-  if (last == std::string_view::npos || name.size() - last - 1 != 2 * kRandomBytes || !only(name.substr(last + 1), kHex))
+  if (last == std::string_view::npos || name.size() - last - 1 != 2UL * kRandomBytes || !only(name.substr(last + 1), kHex))
     return false;
   const std::size_t before = name.rfind("-s", last - 1);
   return before != std::string_view::npos && before > 0 && only(name.substr(before + 2, last - before - 2), kDigits);
