@@ -98,9 +98,10 @@ int receive(int socket, Received& received, int flags) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   ssize_t size = 0;
+  // A peer that ends with words of ours unread resets the socket, and that is told once, before what the peer said last.
   do size = ::recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
-  while (size < 0 && errno == EINTR);
-  if (size < 0) return errno == ECONNRESET ? 0 : -errno;
+  while (size < 0 && (errno == EINTR || errno == ECONNRESET));
+  if (size < 0) return -errno;
   if (size == 0) return 0;
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_type != SCM_RIGHTS) continue;

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -228,6 +229,25 @@ TEST_F(Launcher, AStartThatHangsEndsWhenItIsTo) {
   auto started = start(observed(), &request, {.stop = {-1, stop.get()}});
   ASSERT_TRUE(started) << started.error().line();
   EXPECT_EQ(started->next_event()->kind, Event::Kind::kStarted);
+}
+
+// A command that ends by the first of two signals: its end must not be lost over the second.
+TEST_F(Launcher, WhatInitSaysLastIsHeardThoughItLeavesSignalsUnread) {
+  ExecRequest request;
+  request.argv = {"true"};
+  for (int i = 0; i < 200; ++i) {
+    auto sandbox = start(namespaces(), &request);
+    ASSERT_TRUE(sandbox) << sandbox.error().line();
+    std::optional<Event> event;
+    while (!event || event->kind == Event::Kind::kStarted) {
+      sandbox->signal(1, SIGCONT);
+      pollfd ready{sandbox->control_fd(), POLLIN, 0};
+      constexpr timespec kMoment{.tv_sec = 0, .tv_nsec = 20'000};  // init, too, has to come to its turn
+      ppoll(&ready, 1, &kMoment, nullptr);
+      event = sandbox->next_event();
+    }
+    ASSERT_EQ(event->kind, Event::Kind::kExited) << "of start " << i;
+  }
 }
 
 TEST_F(Launcher, AStartWithoutACommandIsNotWaitedForOnceItIsToEnd) {

@@ -16,6 +16,7 @@
 namespace belljar::cli {
 
 // The same words to the program beside us: libcurl cannot be linked statically on Debian, and few need it.
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as the other file has it
 Result<std::function<Judgement(const GuardianQuestion&)>> make_guardian(GuardianOptions /*options*/) {
   const std::string file = beside_us("belljar-mcp-guardian");
   become(file);

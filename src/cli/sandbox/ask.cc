@@ -56,9 +56,10 @@ int print_out(const std::string& text) {
 
 std::string short_time(std::int64_t milliseconds) {
   const std::int64_t seconds = std::max<std::int64_t>(milliseconds, 0) / 1000;
+  constexpr std::int64_t kHour = 3600;
   if (seconds < 120) return format("{} s", seconds);
-  if (seconds < 2 * 3600) return format("{} min", seconds / 60);
-  if (seconds < 48 * 3600) return format("{} h", seconds / 3600);
+  if (seconds < 2 * kHour) return format("{} min", seconds / 60);
+  if (seconds < 48 * kHour) return format("{} h", seconds / kHour);
   return format("{} d", seconds / 86400);
 }
 
