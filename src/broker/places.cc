@@ -18,8 +18,8 @@
 namespace belljar::broker {
 namespace {
 
-constexpr int kMostLinks = 40;                // MAXSYMLINKS
-constexpr ino_t kProcRoot = 1;                // PROC_ROOT_INO
+constexpr int kMostLinks = 40;                  // MAXSYMLINKS
+constexpr ino_t kProcRoot = 1;                  // PROC_ROOT_INO
 constexpr std::size_t kMostText = 64UL * 1024;  // of a path with links put in, on the long way
 
 UniqueFd open_at(int dir, const char* path, int flags, std::uint64_t resolve) {

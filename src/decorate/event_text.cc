@@ -1,4 +1,6 @@
 // Events as a line and as JSON.
+#include <cmath>
+
 #include "base/format.h"
 #include "base/rfc3339.h"
 #include "belljar/audit.h"
@@ -15,7 +17,7 @@ std::string_view to_string_of(Lifecycle what) {
 
 std::int64_t integer(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 // Two digits behind the point are enough of a percentage; whole hundredths need no floating point in JSON.
-std::int64_t hundredths(double percent) { return static_cast<std::int64_t>(percent * 100 + 0.5); }
+std::int64_t hundredths(double percent) { return std::llround(percent * 100); }
 
 struct Line {
   std::string operator()(const ExecutionEvent& event) const {

@@ -152,7 +152,7 @@ Result<std::string> Pretended::find_site(const std::string& asked, std::string r
 // As find_site(), and through the links at its end.
 Result<std::string> Pretended::find_target(const std::string& asked, std::string rest) {
   for (int links = 0; links <= kMostLinks; ++links) {
-    const std::string path = BELLJAR_TRY(find_site(asked, rest));
+    std::string path = BELLJAR_TRY(find_site(asked, rest));
     const auto info = look(path);
     if (!info || info->type != FileType::kSymlink) return path;
     if (info->target.starts_with('/')) return escapes(asked);

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostKept = 1024;
-constexpr std::size_t kStack = 256 * 1024;
+constexpr std::size_t kStack = 256UL * 1024;
 
 }  // namespace
 

@@ -337,7 +337,7 @@ Result<std::unique_ptr<Proxy>> Proxy::start(Doors doors, ProxyOptions options) {
   };
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
-  ::pthread_attr_setstacksize(&attributes, 256 * 1024);
+  ::pthread_attr_setstacksize(&attributes, 256UL * 1024);
   const int error = ::pthread_create(&state->thread, &attributes, body, state.get());
   ::pthread_attr_destroy(&attributes);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -15,12 +15,12 @@
 namespace belljar::egress {
 namespace {
 
-constexpr std::size_t kMove = 1 << 20;         // asked of one splice
-constexpr int kPipeSize = 256 * 1024;          // where the user's share of pipe memory allows it, pipe(7)
-constexpr std::size_t kMostIdlePipes = 16;     //
-constexpr std::size_t kCopy = 64 * 1024;       // without a pipe
-constexpr std::size_t kMostWire = 512 * 1024;  // sealed, for a peer that takes nothing: then nothing is read from it
-constexpr std::size_t kMostRest = 1 << 20;     // of what a peer had said before it broke off
+constexpr std::size_t kMove = 1 << 20;           // asked of one splice
+constexpr int kPipeSize = 256 * 1024;            // where the user's share of pipe memory allows it, pipe(7)
+constexpr std::size_t kMostIdlePipes = 16;       //
+constexpr std::size_t kCopy = 64UL * 1024;       // without a pipe
+constexpr std::size_t kMostWire = 512UL * 1024;  // sealed, for a peer that takes nothing: then nothing is read from it
+constexpr std::size_t kMostRest = 1 << 20;       // of what a peer had said before it broke off
 
 bool would_block() noexcept { return errno == EAGAIN || errno == EWOULDBLOCK; }
 

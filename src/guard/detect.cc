@@ -33,21 +33,21 @@ class PhraseTable {
 
   PhraseTable() {
     for (const Phrase& phrase : phrases()) {
-      const std::uint32_t first = key(phrase.text.data());
+      const std::uint32_t first = key(phrase.text);
       maybe_[slot(first) / 64] |= std::uint64_t{1} << (slot(first) % 64);
       rows_.push_back({first, &phrase});
     }
     std::ranges::stable_sort(rows_, {}, &Row::first);
   }
-  static std::uint32_t key(const char* text) noexcept {
+  static std::uint32_t key(std::string_view text) noexcept {
     std::uint32_t first = 0;
-    std::memcpy(&first, text, kFirst);
+    std::memcpy(&first, text.data(), kFirst);
     return first;
   }
   bool may_begin(std::uint32_t first) const noexcept { return ((maybe_[slot(first) / 64] >> (slot(first) % 64)) & 1U) != 0; }
   // The first row that `text` begins with.
   const Phrase* beginning(std::string_view text) const noexcept {
-    const std::uint32_t first = key(text.data());
+    const std::uint32_t first = key(text);
     for (auto row = std::ranges::lower_bound(rows_, first, {}, &Row::first); row != rows_.end() && row->first == first; ++row) {
       if (text.starts_with(row->phrase->text)) return row->phrase;
     }
@@ -212,7 +212,7 @@ class Reader {
     const std::string_view text = plain_.text;
     const PhraseTable& known = phrase_table();
     for (std::size_t i = 0; i + PhraseTable::kFirst <= text.size(); ++i) {
-      if (!known.may_begin(PhraseTable::key(text.data() + i))) continue;
+      if (!known.may_begin(PhraseTable::key(text.substr(i)))) continue;
       const Phrase* const phrase = known.beginning(text.substr(i));
       if (phrase == nullptr) continue;
       const std::size_t end = i + phrase->text.size();
