@@ -212,8 +212,9 @@ class Reader {
     const std::string_view text = plain_.text;
     const PhraseTable& known = phrase_table();
     for (std::size_t i = 0; i + PhraseTable::kFirst <= text.size(); ++i) {
-      if (!known.may_begin(PhraseTable::key(text.substr(i)))) continue;
-      const Phrase* const phrase = known.beginning(text.substr(i));
+      const std::string_view rest = text.substr(i);
+      if (!known.may_begin(PhraseTable::key(rest))) continue;
+      const Phrase* const phrase = known.beginning(rest);
       if (phrase == nullptr) continue;
       const std::size_t end = i + phrase->text.size();
       const bool named = phrase->sign == std::string_view("role-marker") && is_named(i, end);

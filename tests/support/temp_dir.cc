@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "support/identity.h"
 
 namespace belljar::test {
 namespace {
@@ -112,7 +113,7 @@ bool on_overlay(const std::string& path) {
   return ::statfs(path.c_str(), &info) == 0 && info.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
-bool lent_by_root(const std::string& path) { return ::geteuid() == 0 && !on_overlay(path); }
+bool lent_by_root(const std::string& path) { return is_root() && !on_overlay(path); }
 
 std::string layers_base(const std::string& base) { return on_overlay(base) ? "/dev/shm" : base; }
 
