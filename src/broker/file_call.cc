@@ -148,6 +148,13 @@ void FileCall::own_directories() {
   context.starts.forget_all();
 }
 
+bool FileCall::own_for_marker(Place& place) {
+  if (!judged() || exclusive_.owns_lock() || !place.is_name() || !is_git_marker(place.bare())) return false;
+  own_directories();
+  place.dir_path.clear();  // it may have moved while nobody held it
+  return true;
+}
+
 void FileCall::release_directories() {
   if (shared_.owns_lock()) shared_.unlock();
   if (exclusive_.owns_lock()) exclusive_.unlock();

@@ -66,6 +66,9 @@ class FileCall {
   void share_directories();
   void own_directories();
   void release_directories();
+  // Alone before a marker of a git directory gets its name: two of them, made at once under shared locks, would each be judged as
+  // the first. True: what was found of `place` has to be found again.
+  bool own_for_marker(Place& place);
 
   Ruling rule(Act act, Place& place, bool is_dir) const;
   Ruling rule_link(Place& place, std::string_view text) const;  // a symbolic link

@@ -34,6 +34,7 @@ int make_name(FileCall& file, Act act, Named& named, Rule rule, Perform perform)
   file.share_directories();
   auto place = file.places().parent(named.start.fd.get(), named.path);
   if (!place) return file.explain_way(act, named.start.fd.get(), named.path, Places::Last::kStay, -place.error());
+  file.own_for_marker(*place);
   const auto judge = [&]() -> Ruling { return rule(*place); };
   Ruling ruling = judge();
   if (ruling.answer != Answer::kAllow) {
@@ -177,6 +178,7 @@ int link_names(FileCall& file, const Named& from, Named& to, int flags) {
   if (const int status = find_source(file, from, flags, source); status != 0) return status;
   auto place = file.places().parent(to.start.fd.get(), to.path);
   if (!place) return file.explain_way(Act::kHardLink, to.start.fd.get(), to.path, Places::Last::kStay, -place.error());
+  if (file.own_for_marker(*place)) source.place.dir_path.clear();
   std::string old_path;
   Ruling ruling = rule_on_source(file, source, old_path);
   std::string target = old_path;

@@ -302,6 +302,7 @@ int open_ruled(Opening& opening, Place& place) {
 
 int open_place(Opening& opening, Place& place) {
   FileCall& file = opening.file;
+  if (opening.creates()) file.own_for_marker(place);
   const bool free = rule_on(opening, place, false).answer == Answer::kAllow;
   const int status = free ? open_name(opening, place) : open_ruled(opening, place);
   if (status != -ELOOP || !opening.follows() || (opening.resolve & RESOLVE_NO_SYMLINKS) != 0) {

@@ -211,7 +211,7 @@ int perform_rename(FileCall& file) {
     return status;
   }
   const bool moves_directory = S_ISDIR(rename.source) || (rename.flags & RENAME_EXCHANGE) != 0;
-  if (moves_directory || !is_harmless(rename)) {
+  if (moves_directory || is_git_marker(rename.to.bare()) || !is_harmless(rename)) {
     // Alone, and everything anew: what was found may have changed while nobody held it.
     file.own_directories();
     if (const int status = find(rename); status != 0) return status;

@@ -139,7 +139,7 @@ Result<void> Files::make_parents(const std::string& path, const std::string& res
 Result<void> Files::write(const std::string& path, std::string_view bytes, const WriteOptions& options) const {
   BELLJAR_CHECK(check_mode(options.mode));
   const ActAs identity(options_.uid, options_.gid);
-  const Judge::Shared held = judge_.share();
+  const Judge::Held held = judge_.hold_to_make(path);
   const std::string rest = BELLJAR_TRY(relative(path));
   if (rest.ends_with('/')) return file_error(EISDIR, "write", path, "open");
   const std::size_t slash = rest.rfind('/');
@@ -259,7 +259,7 @@ Result<void> Files::replace(const std::string& path, const Site& site, std::stri
 Result<void> Files::make_dir(const std::string& path, const MakeDirOptions& options) const {
   BELLJAR_CHECK(check_mode(options.mode));
   const ActAs identity(options_.uid, options_.gid);
-  const Judge::Shared held = judge_.share();
+  const Judge::Held held = judge_.hold_to_make(path);
   if (options.parents == Parents::kCreate) {
     std::string rest = BELLJAR_TRY(relative(path));
     while (rest.size() > 1 && rest.back() == '/') rest.pop_back();

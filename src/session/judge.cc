@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <functional>
 #include <memory>
@@ -50,6 +51,15 @@ class Anywhere final : public broker::Surroundings {
 
 Judge::Shared Judge::share() const { return rules_.directories == nullptr ? Shared() : Shared(*rules_.directories); }
 Judge::Owned Judge::own() const { return rules_.directories == nullptr ? Owned() : Owned(*rules_.directories); }
+
+Judge::Held Judge::hold_to_make(std::string_view path) const {
+  for (std::string_view rest = path; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    if (broker::is_git_marker(part)) return {.shared = {}, .alone = own()};
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  }
+  return {.shared = share(), .alone = {}};
+}
 
 Result<void> Judge::may(const std::string& path, const std::string& canonical, Access wanted) const {
   if (rules_.plain == nullptr) return {};

@@ -60,6 +60,13 @@ class Judge {
   // Held from before a path is resolved until the call is done: shared, and alone by what may give a directory a new path.
   Shared share() const;
   Owned own() const;
+  // Before a file or directory is made at `path`: alone where a component of it is a marker of a git directory (git_names.h), for
+  // two of them made at once would each be judged as the first.
+  struct Held {
+    Shared shared;
+    Owned alone;
+  };
+  Held hold_to_make(std::string_view path) const;
 
   // By the plain rules alone. `path` as the caller wrote it, for the error.
   Result<void> may(const std::string& path, const std::string& canonical, Access wanted) const;

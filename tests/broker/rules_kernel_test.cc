@@ -318,6 +318,59 @@ TEST_P(Rules, SwappingTheContentOrTheSourceNeverWins) {
 
 // --- bounds ---
 
+// Each half of a git directory is free while the other is not there. Both are asked for while a long look into the directory holds
+// it in the kernel: whoever judges them without holding each other off has judged both before the first is made.
+TEST_P(Rules, TwoHalvesOfAGitDirectoryNeverComeAtOnce) {
+  const std::string evil = work + "/repo/evil";
+  std::filesystem::create_directories(evil + "/hooks");
+  std::ofstream(evil + "/hooks/post-checkout") << "#!/bin/sh\n";
+  for (int i = 0; i < 4000; ++i) std::ofstream(evil + format("/a-rather-long-name-that-has-to-be-copied-{}", i));
+  if (is_root() && chown(evil.c_str(), user_uid(), user_gid()) != 0) ADD_FAILURE() << "chown";
+  const std::string text = inside([] {
+    using Make = std::function<long(const char*)>;
+    put("file", "x");
+    const Make ways[] = {[](const char* name) { return mkdir(name, 0755); },
+                         [](const char* name) { return close(open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644)); },
+                         [](const char* name) { return link("file", name); },
+                         [](const char* name) {
+                           const std::string from = std::string(name).substr(5);
+                           put(from, "x");
+                           return rename(from.c_str(), name);
+                         },
+                         [](const char* name) { return mkfifo(name, 0644); }};
+    std::atomic<bool> over = false;
+    std::thread holder([&] {
+      const int fd = open("evil", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      std::vector<char> entries(1 << 20);
+      while (!over) {
+        lseek(fd, 0, SEEK_SET);
+        while (syscall(SYS_getdents64, fd, entries.data(), entries.size()) > 0) {
+        }
+      }
+      close(fd);
+    });
+    std::string answer = "one at a time";
+    for (int round = 0; round < 10 && answer == "one at a time"; ++round) {
+      const auto& way = ways[static_cast<std::size_t>(round) % std::size(ways)];
+      std::atomic<int> ready = 0;
+      const auto at_once = [&](const Make& make, const char* name) {
+        ++ready;
+        while (ready < 2) std::this_thread::yield();
+        tried(make(name));
+      };
+      std::thread other([&] { at_once(way, "evil/refs"); });
+      at_once(ways[0], "evil/objects");
+      other.join();
+      if (access("evil/refs", F_OK) == 0 && access("evil/objects", F_OK) == 0) answer = format("both, round {}", round);
+      rmdir("evil/objects"), rmdir("evil/refs"), unlink("evil/refs");
+    }
+    over = true;
+    holder.join();
+    return answer + "\n";
+  });
+  EXPECT_EQ(text.substr(0, text.find('\n')), "one at a time") << text.substr(0, 400);
+}
+
 TEST_P(Rules, AFloodOfViolationsIsBoundedAndCounted) {
   Setting flood = ruled();
   flood.options.max_violations = 100;
