@@ -206,26 +206,69 @@ int judge_and_place(FileCall& file, Place& place, const Ruling& ruling, const Fr
   return place_fresh(place, fresh);
 }
 
+namespace {
+
+// What an entry of a directory that becomes a git directory is to git.
+struct InGitDir {
+  enum class What : std::uint8_t { kPassed, kEntered, kRefused, kJudged } what = What::kPassed;
+  GitName name = GitName::kNone;
+  std::string_view why;  // kRefused
+};
+
+InGitDir look_at(const Entry& entry) {
+  using What = InGitDir::What;
+  const GitName name = name_in_git_dir(entry.relative, entry.is_dir);
+  if (entry.is_dir) return {name != GitName::kNone || leads_further(entry.relative) ? What::kEntered : What::kPassed, name, {}};
+  if (!entry.is_file && is_git_layout(entry.relative))
+    return {What::kRefused, name, "no plain file: git would write where it leads"};
+  if (name == GitName::kNone || name == GitName::kSampleHook) return {What::kPassed, name, {}};
+  if (name == GitName::kHook) return {What::kRefused, name, "a hook stands there already"};
+  return {What::kJudged, name, {}};
+}
+
+}  // namespace
+
 int admit_git_dir(FileCall& file, Act act, Place& place, const Ruling& ruling) {
   if (ruling.answer == Answer::kAllow) return 0;
   if (ruling.answer != Answer::kMakesGitDir) return file.refuse(act, place.path(), ruling);
   const std::string path_made = place.path();
   const std::string top = path_made.substr(0, path_made.rfind('/'));
   const Visit visit = [&](const Entry& entry) -> OrErrno<Next> {
-    const GitName name = name_in_git_dir(entry.relative, entry.is_dir);
-    if (entry.is_dir) return name != GitName::kNone || leads_further(entry.relative) ? Next::kDescend : Next::kSkip;
-    const bool is_link = !entry.is_file && is_git_layout(entry.relative);
-    if ((name == GitName::kNone && !is_link) || name == GitName::kSampleHook) return Next::kSkip;
+    const InGitDir found = look_at(entry);
+    if (found.what == InGitDir::What::kEntered) return Next::kDescend;
+    if (found.what == InGitDir::What::kPassed) return Next::kSkip;
     Ruling one = ruling;
-    one.git = name;
+    one.git = found.name;
     if (one.errnum == 0) one.errnum = EACCES;
     const std::string path = top + "/" + entry.relative;
-    if (is_link) return proceed(file.refuse(act, path, one, "no plain file: git would write where it leads"), Next::kSkip);
-    if (name == GitName::kHook) return proceed(file.refuse(act, path, one, "a hook stands there already"), Next::kSkip);
-    return proceed(renew(file, act, entry, path, one), Next::kSkip);
+    const bool refused = found.what == InGitDir::What::kRefused;
+    return proceed(refused ? file.refuse(act, path, one, found.why) : renew(file, act, entry, path, one), Next::kSkip);
   };
   Walk state{visit};
   return walk(state, place.dir, 0, "");
+}
+
+std::optional<std::string> git_dir_objection(const FileRules& rules, int dir, const std::string& top,
+                                             const std::function<bool(const std::string& relative)>& skip) {
+  std::optional<std::string> result;
+  const auto refuse = [&](const Entry& entry, std::string_view why) -> OrErrno<Next> {
+    result = format("{}: {}", quoted(entry.relative), why);
+    return errno_is(EACCES);
+  };
+  const Visit visit = [&](const Entry& entry) -> OrErrno<Next> {
+    const InGitDir found = look_at(entry);
+    if (found.what == InGitDir::What::kEntered) return Next::kDescend;
+    if (found.what == InGitDir::What::kPassed || skip(entry.relative)) return Next::kSkip;
+    if (found.what == InGitDir::What::kRefused) return refuse(entry, found.why);
+    const auto content = read_control_file(entry.dir, entry.name, found.name);
+    if (!content) return refuse(entry, "git's control files are read up to a size, with your own permissions");
+    if (const auto why = objection_to(rules, top + "/" + entry.relative, found.name, *content, {})) return refuse(entry, *why);
+    return Next::kSkip;
+  };
+  Walk state{visit};
+  const int status = walk(state, dir, 0, "");
+  if (status != 0 && !result) result = "it cannot be looked through";
+  return result;
 }
 
 int admit_tree(FileCall& file, Place& from, Place& to, const Ruling& arrives) {

@@ -7,6 +7,7 @@
 
 #include <sys/stat.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,6 +42,11 @@ OrErrno<UniqueFd> make_private(int dir, mode_t mode, std::string& name);
 // The act on `place` completes a git directory: all its control files are judged and replaced by fresh ones. `ruling` was asked
 // with the directories owned. 0: go on with the act.
 int admit_git_dir(FileCall& file, Act act, Place& place, const Ruling& ruling);
+
+// The same of a directory that nobody in a sandbox writes to by us: nothing is replaced. Why what stands below `dir`, which is seen
+// as `top` and becomes a git directory, may not: "NAME: reason". `skip`: names below it that are judged elsewhere.
+std::optional<std::string> git_dir_objection(const FileRules& rules, int dir, const std::string& top,
+                                             const std::function<bool(const std::string& relative)>& skip);
 
 // `from`, a directory, is to get the path of `to`: what lies below is judged under its new names, control files are replaced by
 // fresh ones. `arrives` is the ruling on the new name. Directories owned. 0: go on.

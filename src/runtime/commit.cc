@@ -9,18 +9,21 @@
 
 #include "base/format.h"
 #include "belljar/txn.h"
+#include "broker/control_files.h"
 #include "broker/file_rules.h"
 #include "broker/git_judge.h"
+#include "broker/git_names.h"
 
 namespace belljar::txn {
 namespace {
 
 using broker::Act;
 
-// Names near a change, on the host or in the transaction.
+// Names near a change, as they will stand. `Without::kItself`: as if the change had not come yet.
+enum class Without : std::uint8_t { kNothing, kItself };
 class Around : public broker::Surroundings {
  public:
-  explicit Around(const Candidate& candidate) : candidate_(candidate) {}
+  explicit Around(const Candidate& candidate, Without without = Without::kNothing) : candidate_(candidate), without_(without) {}
   bool exists(int up, std::string_view name) const override {
     std::string folder = candidate_.change.path;
     for (int i = 0; i <= up; ++i) {
@@ -30,11 +33,13 @@ class Around : public broker::Surroundings {
     }
     if (!folder.empty()) folder += '/';
     folder += name;
+    if (without_ == Without::kItself && folder == candidate_.change.path) return false;
     return candidate_.exists(folder);
   }
 
  private:
   const Candidate& candidate_;
+  const Without without_;
 };
 
 Act act_of(const Change& change) {
@@ -61,12 +66,11 @@ class Rules {
     const broker::Ruling ruling = rules_.rule_for(act_of(change), path, directory, Around(candidate));
     switch (ruling.answer) {
       case broker::Answer::kAllow:
-        return std::nullopt;
+        return judge_host(candidate, path, directory);
       case broker::Answer::kRefuse:
         return format("{} ({}); allowed: {}", ruling.rule, ruling.origin == nullptr ? "" : to_string(*ruling.origin),
                       ruling.allowed);
-      case broker::Answer::kMakesGitDir:
-        return format("{}: it would make the directory a repository of git, whose settings run programs", ruling.rule);
+      case broker::Answer::kMakesGitDir:  // not with the change itself in place
       case broker::Answer::kJudge:
         break;
     }
@@ -74,6 +78,26 @@ class Rules {
   }
 
  private:
+  // The change completes a git directory: what lies on the host already counts from then on, whoever put it there and when.
+  std::optional<std::string> judge_host(const Candidate& candidate, const std::string& path, bool directory) const {
+    const std::string& changed = candidate.change.path;
+    if (!broker::is_git_marker(broker::last_of(changed))) return std::nullopt;
+    const broker::Ruling ruling = rules_.rule_for(act_of(candidate.change), path, directory, Around(candidate, Without::kItself));
+    if (ruling.answer != broker::Answer::kMakesGitDir) return std::nullopt;
+    const std::size_t slash = changed.rfind('/');
+    const std::string folder = slash == std::string::npos ? "" : changed.substr(0, slash);
+    const UniqueFd host = candidate.host_dir(folder);
+    if (!host.valid()) return std::nullopt;  // a new one: all that is in it is judged as it comes
+    const auto is_chosen = [&](const std::string& relative) {
+      return candidate.is_chosen(folder.empty() ? relative : folder + "/" + relative);
+    };
+    const std::string top = folder.empty() ? workspace_ : workspace_ + "/" + folder;
+    const auto objection = broker::git_dir_objection(rules_, host.get(), top, is_chosen);
+    if (!objection) return std::nullopt;
+    return format("{}: it makes {} a git directory, and there on the host is {}; allowed: {}", ruling.rule,
+                  folder.empty() ? std::string("the workspace") : quoted(folder), *objection, ruling.allowed);
+  }
+
   std::optional<std::string> judge(const Candidate& candidate, const broker::Ruling& ruling, const std::string& path) const {
     const auto text = candidate.content(broker::max_control_file(ruling.git));
     if (!text) return format("{}: its content cannot be judged: {}", ruling.rule, text.error().what());

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "belljar/result.h"
 #include "belljar/txn.h"
 
@@ -18,8 +19,13 @@ struct Candidate {
   // The bytes that would stand at the name, at most `most`. Of a symbolic link: its text.
   std::function<Result<std::string>(std::uint64_t most)> content;
   std::function<Result<std::string>(std::uint64_t most)> old_content;  // that stand there now
-  // Whether `path`, relative to the workspace, is there on the host or in the transaction. What cannot be told is there.
+  // Whether `path`, relative to the workspace, will be there: on the host as it is, with what was asked for applied. What cannot be
+  // told is there.
   std::function<bool(const std::string& path)> exists;
+  // Whether what stands at `path` is part of what was asked for: it is put to the judge by itself.
+  std::function<bool(const std::string& path)> is_chosen;
+  // The host's own directory of that name, to look at; invalid where there is none.
+  std::function<UniqueFd(const std::string& path)> host_dir;
 };
 // Why it may not be applied, or nothing.
 using Objection = std::function<std::optional<std::string>(const Candidate&)>;

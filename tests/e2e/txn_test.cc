@@ -462,6 +462,47 @@ TEST_F(Txn, ProtectedNamesAreNotCommitted) {
   EXPECT_EQ(read_file(ws("sub/file")), "fine\n");
 }
 
+// A git directory comes by halves: its markers by a transaction, what git runs from it in another way. Whichever comes last is told
+// what is there already. The twin has settings that run nothing.
+TEST_F(Txn, AGitDirectoryIsJudgedWithWhatTheHostHasOfIt) {
+  const auto halves = [&](const std::string& config, const std::string& hooks) {
+    const std::string mine = "mkdir -p evil" + hooks + "; printf '[core]\\n\\t" + config + "\\n' > evil/config";
+    return mine + "; printf 'ref: refs/heads/main\\n' > evil/HEAD";
+  };
+  const std::string markers = "mkdir -p evil/objects evil/refs; echo x > evil/objects/x; echo x > evil/refs/x";
+  const std::string hostile = halves("fsmonitor = touch pwned", " evil/hooks; echo true > evil/hooks/post-checkout");
+  const std::string tame = halves("bare = true", "");
+  write("evil/README", "1\n");
+  const auto fresh = [&] {
+    (void)txn({"rollback"});
+    std::filesystem::remove_all(ws("evil"));
+    write("evil/README", "1\n");
+  };
+  for (const std::string& half : {hostile, tame}) {
+    const bool evil = half == hostile;
+    const auto expect_judged = [&](const Outcome& outcome, const char* way) {
+      EXPECT_EQ(outcome.exit_code, evil ? 1 : 0) << way << outcome;
+      EXPECT_EQ(outcome.err.find("filesystem.protect") != std::string::npos, evil) << way << outcome;
+      EXPECT_EQ(exists(ws("evil/objects")) && exists(ws("evil/refs")), !evil) << way;
+    };
+    // The markers wait while a run without a transaction makes the rest, which is free then.
+    ASSERT_EQ(shell(markers).exit_code, 0);
+    EXPECT_EQ(txn({"run", "-c", half}).exit_code, 0);
+    expect_judged(txn({"commit"}), "after a run: ");
+    fresh();
+    // A part is chosen: the rest first, then the markers.
+    ASSERT_EQ(shell(half).exit_code, 0);
+    ASSERT_EQ(txn({"commit", "evil"}).exit_code, 0);
+    ASSERT_EQ(shell(markers).exit_code != 0, evil);
+    fresh();
+    // The host's own, and only the markers are asked for.
+    ASSERT_EQ(shell(markers + "; echo x > evil/file").exit_code, 0);
+    EXPECT_EQ(txn({"run", "-c", half}).exit_code, 0);
+    expect_judged(txn({"commit", "evil/objects", "evil/refs"}), "chosen: ");
+    fresh();
+  }
+}
+
 TEST_F(Txn, RecoverHasNothingToDoAfterAnOrderlyEnd) {
   EXPECT_EQ(shell("echo x > x").exit_code, 0);
   EXPECT_NE(txn({"recover"}).err.find("no commit was cut off"), std::string::npos);
