@@ -128,6 +128,7 @@ struct FileRules::State {
   std::vector<const FsEntry*> globs;
   bool hidden_globs = false;
   bool protects = false;
+  std::vector<std::string> git_roots;     // roots and kept directories
   std::vector<std::string> write_grants;  // entries that ask for writing: they lift the protection of the names they spell out
 
   explicit State(FileRulesOptions given) : options(std::move(given)), protects(options.filesystem.protect != Protect::kNone) {
@@ -137,11 +138,13 @@ struct FileRules::State {
       if (entry.glob && entry.access == Access::kNone) hidden_globs = true;
     }
     if (options.roots.empty()) protects = false;
+    git_roots = options.roots;
+    git_roots.insert(git_roots.end(), options.kept.begin(), options.kept.end());
   }
 
   // The root whose names are judged; empty when the host never sees the path or nobody can write there.
   std::string_view root_of(std::string_view path) const noexcept {
-    const std::string_view root = longest_of(options.roots, path);
+    const std::string_view root = longest_of(git_roots, path);
     return root.empty() || longest_of(options.exempt, path).size() > root.size() ? std::string_view() : root;
   }
 
@@ -299,15 +302,18 @@ Ruling FileRules::State::git_ruling(Act act, std::string_view path, bool is_dir,
   // A repository that is moved aside and back would have the names beside it written in between.
   if (act == Act::kRenameFrom && is_dot_git(last_of(path)) && around.stood_before(0, last_of(path), options.began))
     return refuse_protected(GitName::kDotGit, "removing it, or moving the directory that holds it");
-  if (places.certain.name != GitName::kNone) {
-    const Ruling ruling = on_git_name(act, places.certain.name, is_dir);
-    if (ruling.answer != Answer::kAllow) return ruling;
-  }
+  // Where a `.gitmodules` lies in a git directory, that directory's meaning of the name is the stricter one, and comes first.
+  const bool is_module_list = places.certain.name == GitName::kModulesFile;
+  const auto certain = [&] {
+    return places.certain.name == GitName::kNone ? Ruling() : on_git_name(act, places.certain.name, is_dir);
+  };
+  if (const Ruling ruling = is_module_list ? Ruling() : certain(); ruling.answer != Answer::kAllow) return ruling;
   for (int i = 0; i < places.count; ++i) {
     const GitPlace& place = places.if_git_dir[static_cast<std::size_t>(i)];
     const Ruling ruling = on_git_name(act, place.name, is_dir);
     if (ruling.answer != Answer::kAllow && is_git_dir(around, place.up - 1)) return ruling;
   }
+  if (const Ruling ruling = is_module_list ? certain() : Ruling(); ruling.answer != Answer::kAllow) return ruling;
   const std::string_view name = last_of(path);
   if (makes_name(act) && is_git_marker(name) && completes_git_dir(around, name)) {
     // The one marker with content that counts: it would be written when everything else had been judged.
@@ -330,7 +336,7 @@ bool FileRules::State::granted(std::string_view path, std::string_view name_path
 // cloned inside brings its own, and nobody has worked in it yet.
 Ruling FileRules::State::agent_ruling(Act act, std::string_view path, std::string_view root, const Surroundings& around) const {
   const std::size_t start = root == "/" ? 1 : root.size() + 1;
-  if (path.size() <= start) return {};
+  if (path.size() <= start || root == longest_of(options.kept, path)) return {};
   const auto depth = static_cast<int>(std::count(path.begin() + static_cast<std::ptrdiff_t>(start), path.end(), '/'));
   int index = 0;
   for (std::size_t at = start; at < path.size(); ++index) {
@@ -418,6 +424,6 @@ Ruling FileRules::link_rule(std::string_view path, std::string_view text, const 
   const bool is_probe = text == "testing" && last_of(path).size() == 7 && last_of(path).starts_with('t');
   return is_probe && ruling.git == GitName::kControlDir ? Ruling{} : ruling;
 }
-const std::vector<std::string>& FileRules::roots() const noexcept { return state_->options.roots; }
+const std::vector<std::string>& FileRules::roots() const noexcept { return state_->git_roots; }
 
 }  // namespace belljar::broker

@@ -82,8 +82,11 @@ struct FileRulesOptions {
   Filesystem filesystem;
   // Host directories that are writable inside, as the caller names them. Git and agent names are held below these.
   std::vector<std::string> roots;
-  // Directories whose content the host never sees (private tmp, caches): no git and no agent names below. The longer of a root and
-  // an exempt directory wins.
+  // Directories whose content the host keeps where nobody works in it (layers of caches): git names are held below these, too, for
+  // git on the host can be led there, and no agent and editor names.
+  std::vector<std::string> kept;
+  // Directories whose content the host never sees (private tmp, caches): no git and no agent names below. The longer of a root, a
+  // kept and an exempt directory wins.
   std::vector<std::string> exempt;
   Origin built_in{.layer = "built-in", .file = "", .line = 0};  // of what no entry says
   // When the run began, by CLOCK_REALTIME: a work tree that was made later has no agent and editor names of its own yet. Not by the

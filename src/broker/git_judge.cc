@@ -123,6 +123,7 @@ Objection config_objection(std::string_view path, std::string_view content, cons
 // A tracked file that any clone brings along. Git takes paths, URLs and a few words from it and ignores the rest; what it has
 // refused itself since CVE-2018-11235, CVE-2018-17456 and CVE-2019-19604 is refused here for an older git.
 Objection modules_file_objection(std::string_view content) {
+  if (content.find('\0') != std::string_view::npos) return "it holds a NUL byte, where git and others read on differently";
   const GitConfig config = parse_git_config(content);
   if (config.excessive) return "its keys are longer than any configuration's";
   for (const GitConfigEntry& entry : config.entries) {
@@ -148,8 +149,25 @@ std::string_view without_line_ends(std::string_view text) noexcept {
   return text;
 }
 
-Objection leads_out(const std::string& target) {
-  return format("it leads to {}, which lies outside of what is writable here", quoted(target));
+// Where a pointer leads from the directory `base`, which no link is on the way to. Written step by step, since `link/..` is not
+// where it seems to be.
+Objection pointer_target_objection(std::string_view base, std::string_view pointer, const GitContext& context) {
+  std::string at = pointer.starts_with('/') ? "/" : std::string(base);
+  while (!pointer.empty()) {
+    const std::string_view part = pointer.substr(0, pointer.find('/'));
+    pointer.remove_prefix(std::min(pointer.size(), part.size() + 1));
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      at = parent_of(at);
+      continue;
+    }
+    if (!at.ends_with('/')) at += '/';
+    at += part;
+    if (context.is_link && context.is_link(at) && in_roots(at, context))
+      return format("it leads through {}, a symbolic link", quoted(at));
+  }
+  if (!in_roots(at, context)) return format("it leads to {}, which lies outside of what is writable here", quoted(at));
+  return std::nullopt;
 }
 
 // `.git` as a file: "gitdir: PATH". setup.c, read_gitfile_gently.
@@ -157,28 +175,27 @@ Objection git_file_objection(std::string_view path, std::string_view content, co
   constexpr std::string_view kKey = "gitdir: ";
   if (without_line_ends(content).empty()) return std::nullopt;
   if (!content.starts_with(kKey)) return "it is no pointer to a git directory";
-  const std::string target = resolved(parent_of(path), without_line_ends(content.substr(kKey.size())));
-  if (!in_roots(target, context)) return leads_out(target);
-  return std::nullopt;
+  return pointer_target_objection(parent_of(path), without_line_ends(content.substr(kKey.size())), context);
 }
 
 // Git reads config and hooks where commondir leads, so only the repository that the worktree belongs to will do:
 // T/worktrees/NAME/commondir leads to T.
-Objection common_dir_objection(std::string_view path, std::string_view content) {
+Objection common_dir_objection(std::string_view path, std::string_view content, const GitContext& context) {
   const std::string_view git_dir = parent_of(path);
   const std::string target = resolved(git_dir, without_line_ends(content));
   const std::string_view worktrees = parent_of(git_dir);
-  if (folds_to(last_of(worktrees), "worktrees") && target == parent_of(worktrees)) return std::nullopt;
+  if (folds_to(last_of(worktrees), "worktrees") && target == parent_of(worktrees))
+    return pointer_target_objection(git_dir, without_line_ends(content), context);
   return format("it makes git read settings and hooks from {}, not from the repository it lies in", quoted(target));
 }
 
 Objection pointer_objection(std::string_view path, std::string_view content, const GitContext& context) {
   if (content.find('\0') != std::string_view::npos) return "it holds a NUL byte";
   if (without_line_ends(content).find('\n') != std::string_view::npos) return "it holds more than one line";
-  if (folds_to(last_of(path), "commondir")) return common_dir_objection(path, content);
+  if (folds_to(last_of(path), "commondir")) return common_dir_objection(path, content, context);
   if (!folds_to(last_of(path), "gitdir")) return git_file_objection(path, content, context);
   const std::string target = resolved(parent_of(path), without_line_ends(content));
-  if (!in_roots(target, context)) return leads_out(target);
+  if (auto why = pointer_target_objection(parent_of(path), without_line_ends(content), context)) return why;
   return is_dot_git(last_of(target)) ? std::nullopt : Objection("it does not lead to the `.git` file of a work tree");
 }
 
@@ -194,8 +211,7 @@ Objection alternates_objection(std::string_view path, std::string_view content, 
       result = "it holds a quoted path";
       return;
     }
-    const std::string target = resolved(parent_of(parent_of(path)), line);
-    if (!in_roots(target, context)) result = leads_out(target);
+    result = pointer_target_objection(parent_of(parent_of(path)), line, context);
   });
   return result;
 }
@@ -289,11 +305,35 @@ Objection bisect_objection(std::string_view content) {
   return std::nullopt;
 }
 
+// author-script of a rebase or am: three variables with text that git's sq_quote() has quoted. A shell read it before Git 2.17.
+Objection author_objection(std::string_view content) {
+  constexpr std::string_view kNames[] = {"GIT_AUTHOR_NAME=", "GIT_AUTHOR_EMAIL=", "GIT_AUTHOR_DATE="};
+  while (!content.empty()) {
+    const auto* const name =
+        std::find_if(std::begin(kNames), std::end(kNames), [&](std::string_view one) { return content.starts_with(one); });
+    if (name == std::end(kNames)) return "it holds more than an author's name, address and date";
+    content.remove_prefix(name->size());
+    if (!content.starts_with('\'')) return "it holds a word without quotes, which an older git would run";
+    while (!content.empty() && content.front() != '\n') {
+      if (content.starts_with("\\'") || content.starts_with("\\!")) {
+        content.remove_prefix(2);
+        continue;
+      }
+      const std::size_t end = content.starts_with('\'') ? content.find('\'', 1) : std::string_view::npos;
+      if (end == std::string_view::npos) return "it holds a word without quotes, which an older git would run";
+      content.remove_prefix(end + 1);
+    }
+    content.remove_prefix(std::min<std::size_t>(content.size(), 1));
+  }
+  return std::nullopt;
+}
+
 Objection option_objection(std::string_view name, std::string_view content) {
   const std::string_view text = without_line_ends(content);
   if (folds_to(name, "opts")) return sequencer_objection(content);
   if (folds_to(name, "apply-opt")) return apply_objection(content);
   if (folds_to(name, "bisect_names")) return bisect_objection(content);
+  if (folds_to(name, "author-script")) return author_objection(content);
   if (folds_to(name, "strategy"))
     return is_built_in_strategy(text) ? Objection() : format("the strategy {} is a program", quoted(text.substr(0, 200)));
   if (folds_to(name, "gpg_sign_opt")) {

@@ -4,6 +4,7 @@
 // something finds it refused. What stood in the file before may stay as it is (`old_content`).
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +25,9 @@ struct GitContext {
   // Absolute directories in which a pointer may lead: host directories that are writable inside, where every git directory's
   // control files are judged. None: any pointer is refused.
   std::span<const std::string> roots;
+  // Whether a symbolic link stands at an absolute path, as git on the host will find it. A pointer that leads through one is
+  // refused: where it ends nobody judges. Empty: there are no links.
+  std::function<bool(const std::string& path)> is_link;
 };
 
 // nullopt: inert. Otherwise one sentence that says what in it could run code or point elsewhere; it may quote `content`, escaped.

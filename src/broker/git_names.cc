@@ -89,7 +89,7 @@ GitName own_name(std::string_view relative, bool is_dir) {
   if (folds_to(first, "sequencer") && folds_to(below, "todo")) return file_or_dir(GitName::kTodo, is_dir);
   const bool option = (folds_to(first, "sequencer") && folds_to(below, "opts")) ||
                       (is_any(first, {"rebase-merge", "rebase-apply"}) &&
-                       is_any(below, {"strategy", "strategy_opts", "gpg_sign_opt", "apply-opt"}));
+                       is_any(below, {"strategy", "strategy_opts", "gpg_sign_opt", "apply-opt", "author-script"}));
   return option ? file_or_dir(GitName::kOption, is_dir) : GitName::kNone;
 }
 
@@ -153,21 +153,22 @@ GitPlaces git_places(std::string_view path, bool is_dir) {
   std::size_t length = path.size();
   int up = 0;
   for (std::string_view part = parts.next(); !part.empty(); part = parts.next(), ++up) {
-    if (up == 0 && part.size() >= kModulesFile.size() && folds_to(part, kModulesFile)) {
+    // A file of the work tree, unless the git directory that it lies in reads it by another name (remotes/NAME).
+    if (up == 0 && part.size() >= kModulesFile.size() && folds_to(part, kModulesFile))
       places.certain = {file_or_dir(GitName::kModulesFile, is_dir), 0};
-      return places;
-    }
     if (is_dot_git(part)) {
       if (up == 0) {
         places.certain = {is_dir ? GitName::kDotGit : GitName::kPointer, 0};
         return places;
       }
       const std::size_t start = static_cast<std::size_t>(part.data() - path.data()) + part.size() + 1;
-      places.certain = {name_in_git_dir(path.substr(start, length - start), is_dir), up};
+      const GitName name = name_in_git_dir(path.substr(start, length - start), is_dir);
+      if (name != GitName::kNone || places.certain.name == GitName::kNone) places.certain = {name, up};
       break;
     }
   }
-  const bool settled = places.certain.name != GitName::kNone && places.certain.name != GitName::kControlDir;
+  const bool settled = places.certain.name != GitName::kNone && places.certain.name != GitName::kControlDir &&
+                       places.certain.name != GitName::kModulesFile;
   if (!settled) add_by_neighbours(path, is_dir, places);
   return places;
 }

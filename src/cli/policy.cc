@@ -1,4 +1,4 @@
-// belljar policy show | explain | check | keys
+// belljar policy show | explain | check | names | keys
 #include "belljar/policy.h"
 
 #include <memory>
@@ -19,6 +19,7 @@
 #include "policy/merge.h"
 #include "policy/parse.h"
 #include "policy/profiles.h"
+#include "policy/protected.h"
 #include "policy/schema.h"
 
 namespace belljar::cli {
@@ -119,6 +120,8 @@ void add_policy(const OptionParser& app, int& exit_code) {
       .type_name("HOST[:PORT]")
       .excludes(path);
   command("check", "Check policy files", check).add_option("FILE", given->files, "TOML, or JSON when it ends in .json").required();
+  command("names", "The table of names that filesystem.protect holds, and who reads them, as markdown",
+          [](const GivenPolicy&) { return print_result(policy::protected_names_markdown()); });
   command("keys", "The table of all keys as markdown", [](const GivenPolicy&) { return print_result(policy::keys_markdown()); });
 }
 

@@ -115,6 +115,8 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
     case MountOpKind::kAttach:
       if (slot < 0) return (op.flags & (kOptional | kIfExists)) != 0 ? 0 : -EBADF;
       return attach(op, slot);
+    case MountOpKind::kDetach:
+      return ::umount2(op.target.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
     case MountOpKind::kSetAttr:
       return set_in_place(op);
     case MountOpKind::kMkdir:

@@ -34,6 +34,7 @@ enum class MountOpKind : std::uint8_t {
   kMqueue,     // slot = new mqueue
   kOverlay,    // slot = new overlay; `data` holds "lowerdir=...\0upperdir=...\0" as option pairs
   kAttach,     // move slot to `target`; the slot is empty afterwards
+  kDetach,     // the mount at `target` goes away; what was made of it stays
   kSetAttr,    // mount_setattr on `target` in place (kRecursive)
   kMkdir,      // mkdir `target` with `mode` (existing is fine)
   kMkfile,     // create the empty file `target` with `mode`

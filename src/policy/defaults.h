@@ -33,8 +33,14 @@ inline constexpr std::uint32_t kFakeAddresses = 0xC6130000;  // 198.19.0.0/16
 // The same where nobody may add a route, as in a container: part of what leads to a loopback anyway.
 inline constexpr std::uint32_t kFakeLoopback = 0x7F130000;  // 127.19.0.0/16
 
-// Agent and editor names that stay read-only at the workspace root and at every work-tree root (protect = default or all).
-std::span<const std::string_view> protected_names() noexcept;
+// Names that stay read-only at the workspace root and at every work-tree root (protect = default or all): who reads what there
+// outside, and what of it runs or is followed.
+struct ProtectedName {
+  std::string_view name;  // one component or two; a `*` in the last stands for any text
+  std::string_view tool;
+  std::string_view reads;
+};
+std::span<const ProtectedName> protected_names() noexcept;
 // Directories below which a nested work tree's protected names do not count: dependencies bring their own .vscode and nobody opens
 // them.
 std::span<const std::string_view> unprotected_parents() noexcept;

@@ -96,17 +96,6 @@ bool is_collection(const Key& key) {
          key.type == Type::kEntries || key.type == Type::kVolumes;
 }
 
-// The outermost one, as it is spelled in `path`.
-std::string_view protected_name_in(std::string_view path) {
-  while (!path.empty()) {
-    const std::string_view part = path.substr(0, path.find('/'));
-    const std::size_t length = folds_to(part, ".git") ? part.size() : protected_length(path);
-    if (length > 0) return path.substr(0, length);
-    path.remove_prefix(std::min(path.size(), part.size() + 1));
-  }
-  return {};
-}
-
 std::string note_for(const Policy& policy, const MergeContext& context, std::string_view path, Access access) {
   if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox) return {};
   const Filesystem& filesystem = policy.filesystem;

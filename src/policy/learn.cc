@@ -26,6 +26,7 @@
 #include "policy/merge.h"
 #include "policy/paths.h"
 #include "policy/permit.h"
+#include "policy/protected.h"
 #include "policy/refusal.h"
 #include "policy/schema.h"
 
@@ -148,14 +149,8 @@ class Learner {
 
   std::string risk_of_write(const std::string& path) const {
     if (path == "/" || holds_home(path)) return "everything the user owns can be changed, start files of shells included";
-    std::string_view rest = path;
-    while (!rest.empty()) {
-      const std::string_view name = rest.substr(rest.rfind('/') + 1);
-      const auto names = protected_names();
-      if (name == ".git" || std::ranges::find(names, name) != names.end())
-        return format("`{}` is read by git, an editor, an agent or a shell outside: what is planted there runs later", name);
-      rest = rest.substr(0, rest.rfind('/'));
-    }
+    if (const std::string_view name = protected_name_in(path); !name.empty())
+      return format("`{}` is read by git, an editor, an agent or a shell outside: what is planted there runs later", name);
     if (!is_within(path, context_.workspace)) return "outside the workspace: changed for good";
     return "";
   }

@@ -6,6 +6,7 @@
 #include "policy/defaults.h"
 #include "policy/domains.h"
 #include "policy/paths.h"
+#include "policy/protected.h"
 #include "policy/schema.h"
 
 namespace belljar::policy {
@@ -153,12 +154,9 @@ Result<void> check_more(const Setting& setting, const std::optional<Value>& now)
 // though the path is writable already. `rule` is what holds the path now: what it spells out itself is granted.
 bool lifts_protection(std::string_view path, const FsEntry& rule) noexcept {
   std::string_view below = rule.glob ? path : path.substr(std::min(path.size(), rule.path.size()));
-  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == (b >= 'A' && b <= 'Z' ? b + 32 : b); };
   while (!below.empty()) {
     const std::string_view part = below.substr(0, below.find('/'));
-    const bool found = std::ranges::any_of(
-        protected_names(), [&](std::string_view name) { return std::ranges::equal(part, name.substr(0, name.find('/')), same); });
-    if (found) return true;
+    if (protected_length(below) > 0 || is_protected_parent(part)) return true;
     below.remove_prefix(std::min(below.size(), part.size() + 1));
   }
   return false;

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/format.h"
 #include "policy/defaults.h"
 
 namespace belljar::policy {
@@ -74,6 +75,14 @@ std::string fold_name(std::string_view name) {
   return result;
 }
 
+bool folds_to_pattern(std::string_view name, std::string_view pattern) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return folds_to(name, pattern);
+  const std::string folded = fold_name(name);
+  const std::string_view head = pattern.substr(0, star), tail = pattern.substr(star + 1);
+  return folded.size() >= head.size() + tail.size() && folded.starts_with(head) && folded.ends_with(tail);
+}
+
 std::size_t protected_length(std::string_view rest) {
   const char first = rest.empty() ? '\0' : rest.front();
   // What starts with none of these letters is no protected name, in either case (defaults.cc; a unit test holds it to that).
@@ -81,23 +90,41 @@ std::size_t protected_length(std::string_view rest) {
       static_cast<unsigned char>(first) < 0x80)
     return 0;
   const std::string_view part = rest.substr(0, rest.find('/'));
-  for (const std::string_view name : protected_names()) {
-    const std::size_t slash = name.find('/');
-    if (!folds_to(part, name.substr(0, slash))) continue;
-    if (slash == std::string_view::npos) return part.size();
-    if (rest.size() == part.size()) continue;
+  for (const ProtectedName& one : protected_names()) {
+    const std::size_t slash = one.name.find('/');
+    if (slash == std::string_view::npos) {
+      if (folds_to_pattern(part, one.name)) return part.size();
+      continue;
+    }
+    if (rest.size() == part.size() || !folds_to(part, one.name.substr(0, slash))) continue;
     const std::string_view below = rest.substr(part.size() + 1);
     const std::string_view second = below.substr(0, below.find('/'));
-    if (folds_to(second, name.substr(slash + 1))) return part.size() + 1 + second.size();
+    if (folds_to_pattern(second, one.name.substr(slash + 1))) return part.size() + 1 + second.size();
   }
   return 0;
 }
 
+std::string protected_names_markdown() {
+  std::string text = "| name | who reads it | what runs or is followed |\n| --- | --- | --- |\n";
+  for (const ProtectedName& one : protected_names()) text += format("| `{}` | {} | {} |\n", one.name, one.tool, one.reads);
+  return text;
+}
+
+std::string_view protected_name_in(std::string_view path) {
+  while (!path.empty()) {
+    const std::string_view part = path.substr(0, path.find('/'));
+    const std::size_t length = folds_to(part, ".git") ? part.size() : protected_length(path);
+    if (length > 0) return path.substr(0, length);
+    path.remove_prefix(std::min(path.size(), part.size() + 1));
+  }
+  return {};
+}
+
 bool is_protected_parent(std::string_view part) {
   const auto names = protected_names();
-  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-    const std::size_t slash = name.find('/');
-    return slash != std::string_view::npos && folds_to(part, name.substr(0, slash));
+  return std::any_of(names.begin(), names.end(), [&](const ProtectedName& one) {
+    const std::size_t slash = one.name.find('/');
+    return slash != std::string_view::npos && folds_to(part, one.name.substr(0, slash));
   });
 }
 

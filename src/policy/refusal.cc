@@ -10,19 +10,10 @@
 #include "belljar/policy.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
+#include "policy/protected.h"
 
 namespace belljar::policy {
 namespace {
-
-bool has_protected_name(std::string_view path) {
-  const auto names = protected_names();
-  while (!path.empty()) {
-    const std::string_view name = path.substr(path.rfind('/') + 1);
-    if (name == ".git" || std::ranges::find(names, name) != names.end()) return true;
-    path = path.substr(0, path.rfind('/'));
-  }
-  return false;
-}
 
 // What nobody's policy closed, or only the built-in ground rule ("/" may be read).
 std::string key_of(const FsEntry& rule, std::string_view key_of_default) {
@@ -36,7 +27,7 @@ std::optional<FileRefusal> find_held_name(const Filesystem& complete, const Orig
   if (rule.access != Access::kWrite && rule.path == path)
     return FileRefusal{std::string(entry_key(rule)), rule.origin, std::string(kAllowed)};
   if (rule.access != Access::kWrite) return std::nullopt;
-  if (has_protected_name(path)) return FileRefusal{"filesystem.protect", protect_origin, std::string(kAllowed)};
+  if (!protected_name_in(path).empty()) return FileRefusal{"filesystem.protect", protect_origin, std::string(kAllowed)};
   const auto below = std::ranges::find_if(complete.entries, [&](const FsEntry& entry) {
     return !entry.glob && entry.access != Access::kWrite && is_within(entry.path, path);
   });
@@ -66,7 +57,7 @@ std::optional<FileRefusal> find_refusal(const Filesystem& complete, const Origin
   if (rule->access == Access::kRead)
     return FileRefusal{key_of(*rule, "filesystem.writable_roots"), rule->origin,
                        "reading; writes only below the writable directories"};
-  if (rule->access == Access::kWrite && has_protected_name(path))
+  if (rule->access == Access::kWrite && !protected_name_in(path).empty())
     return FileRefusal{"filesystem.protect", protect_origin,
                        "reading; what git, editors and agents outside would run stays as it is"};
   return std::nullopt;

@@ -13,6 +13,7 @@
 #include "broker/file_rules.h"
 #include "broker/git_judge.h"
 #include "broker/git_names.h"
+#include "policy/paths.h"
 
 namespace belljar::txn {
 namespace {
@@ -101,7 +102,11 @@ class Rules {
   std::optional<std::string> judge(const Candidate& candidate, const broker::Ruling& ruling, const std::string& path) const {
     const auto text = candidate.content(broker::max_control_file(ruling.git));
     if (!text) return format("{}: its content cannot be judged: {}", ruling.rule, text.error().what());
-    broker::GitContext context{.old_content = std::nullopt, .roots = rules_.roots()};
+    broker::GitContext context{.old_content = std::nullopt, .roots = rules_.roots(), .is_link = {}};
+    context.is_link = [&](const std::string& at) {
+      return at.size() > workspace_.size() + 1 && policy::is_within(at, workspace_) &&
+             candidate.is_link(at.substr(workspace_.size() + 1));
+    };
     std::optional<std::string> before;
     if (candidate.change.before.kind == FileKind::kFile) {
       if (auto old_text = candidate.old_content(broker::max_control_file(ruling.git))) before = *std::move(old_text);

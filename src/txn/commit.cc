@@ -73,7 +73,7 @@ class Planner {
     bases_ = BELLJAR_TRY(load_bases(transaction_));
     BELLJAR_CHECK(check_paths());
     for (const Delta& delta : deltas_) {
-      if (is_chosen(delta)) asked_.emplace(delta.path, delta.upper.has_value());
+      if (is_chosen(delta)) asked_.emplace(delta.path, kind_of(delta.upper));
     }
     for (const Delta& delta : drop_settled(store_, bases_, deltas_)) BELLJAR_CHECK(consider(delta));
     plan_.deltas = std::move(deltas_);
@@ -139,16 +139,23 @@ class Planner {
         [&](std::uint64_t most) { return text_of(store_.layers(), layer_path(delta.layer, delta.path), change.after.kind, most); },
         [&](std::uint64_t most) { return text_of(store_.workspace(), delta.path, change.before.kind, most); },
         [&](const std::string& path) { return exists(path); },
+        [&](const std::string& path) { return is_link(path); },
         [&](const std::string& path) { return asked_.contains(path); },
         [&](const std::string& path) { return UniqueFd(open_beneath(store_.workspace(), path, O_PATH | O_DIRECTORY)); }};
     return objection_(candidate);
   }
 
   bool exists(const std::string& path) const {
-    if (const auto asked = asked_.find(path); asked != asked_.end()) return asked->second;
+    if (const auto asked = asked_.find(path); asked != asked_.end()) return asked->second != FileKind::kNone;
     const auto spot = find_spot(store_.workspace(), path);
     if (!spot) return spot.error().errnum() != ENOENT && spot.error().errnum() != ENOTDIR;
     return find_status(spot->parent.get(), spot->name).has_value();
+  }
+
+  bool is_link(const std::string& path) const {
+    if (const auto asked = asked_.find(path); asked != asked_.end()) return asked->second == FileKind::kSymlink;
+    const auto spot = find_spot(store_.workspace(), path);
+    return spot && kind_of(find_status(spot->parent.get(), spot->name)) == FileKind::kSymlink;
   }
 
   // Why it cannot be applied, or nothing; what a merge gives goes into `chosen`.
@@ -210,7 +217,7 @@ class Planner {
   const CommitOptions& options_;
   const Objection& objection_;
   std::vector<Delta> deltas_;
-  std::map<std::string, bool> asked_;  // what was asked for; true: it is there afterwards
+  std::map<std::string, FileKind> asked_;  // what was asked for, as it is afterwards
   Bases bases_;
   Plan plan_;
 };

@@ -22,6 +22,8 @@ struct Candidate {
   // Whether `path`, relative to the workspace, will be there: on the host as it is, with what was asked for applied. What cannot be
   // told is there.
   std::function<bool(const std::string& path)> exists;
+  // Whether a symbolic link will be there.
+  std::function<bool(const std::string& path)> is_link;
   // Whether what stands at `path` is part of what was asked for: it is put to the judge by itself.
   std::function<bool(const std::string& path)> is_chosen;
   // The host's own directory of that name, to look at; invalid where there is none.

@@ -182,6 +182,28 @@ TEST(FileRules, ARepositoryIsNotMovedAsideAndBack) {
   EXPECT_EQ(answer(Act::kRmdir, "/w/a/.git", true, {"/w/a/.git"}), Answer::kAllow);
 }
 
+// What git in a bare repository takes for a remote is judged as one, whatever the name means in a work tree.
+TEST(FileRules, ARemoteIsOneByAnyName) {
+  const Names bare = {"/w/r/objects", "/w/r/refs", "/w/r/HEAD"};
+  EXPECT_EQ(ask(FileRules(options()), Act::kWrite, "/w/r/remotes/.gitmodules", false, bare).git, GitName::kLegacyRemote);
+  EXPECT_EQ(ask(FileRules(options()), Act::kWrite, "/w/r/branches/.gitmodules", false, bare).git, GitName::kLegacyRemote);
+  EXPECT_EQ(ask(FileRules(options()), Act::kWrite, "/w/r/remotes/.gitmodules").git, GitName::kModulesFile);
+  EXPECT_EQ(ask(FileRules(options()), Act::kWrite, "/w/r/.gitmodules", false, bare).git, GitName::kModulesFile);
+}
+
+// A layer that the host keeps: nobody works in it, but git there can be led to it.
+TEST(FileRules, AKeptDirectoryHoldsGitNamesAlone) {
+  FileRulesOptions with = options();
+  with.kept = {"/home/u/.cache"};
+  const FileRules rules(std::move(with));
+  EXPECT_EQ(ask(rules, Act::kCreate, "/home/u/.cache/x/.git/hooks/pre-commit").answer, Answer::kRefuse);
+  EXPECT_EQ(ask(rules, Act::kWrite, "/home/u/.cache/x/.git/config").answer, Answer::kJudge);
+  EXPECT_EQ(ask(rules, Act::kMkdir, "/home/u/.cache/x/refs", true, {"/home/u/.cache/x/objects"}).answer, Answer::kMakesGitDir);
+  EXPECT_EQ(ask(rules, Act::kWrite, "/home/u/.cache/.vscode/x").answer, Answer::kAllow);
+  EXPECT_EQ(ask(rules, Act::kWrite, "/home/u/.cache/x/y").answer, Answer::kAllow);
+  EXPECT_EQ(ask(FileRules(options()), Act::kCreate, "/home/u/.cache/x/.git/hooks/pre-commit").answer, Answer::kAllow);
+}
+
 TEST(FileRules, AllOfGitOrNothing) {
   FileRulesOptions all = options();
   all.filesystem.protect = Protect::kAll;
@@ -199,11 +221,21 @@ TEST(FileRules, AnExplicitGrantLiftsAnAgentName) {
 }
 
 TEST(FileRules, EveryProtectedNameIsFound) {
-  for (const std::string_view name : policy::protected_names()) {
+  for (const policy::ProtectedName& one : policy::protected_names()) {
+    std::string name(one.name);
     if (name == ".gitmodules") continue;  // by content
-    EXPECT_EQ(answer(Act::kWrite, "/w/" + std::string(name)), Answer::kRefuse) << name;
-    EXPECT_EQ(answer(Act::kWrite, "/w/x" + std::string(name)), Answer::kAllow) << name;
+    EXPECT_FALSE(one.tool.empty() || one.reads.empty()) << name;
+    for (const char* star : {"", "x.", "."}) {
+      std::string spelled = name;
+      if (const std::size_t at = name.find('*'); at != std::string::npos) spelled.replace(at, 1, star);
+      EXPECT_EQ(answer(Act::kWrite, "/w/" + spelled), Answer::kRefuse) << spelled;
+      EXPECT_EQ(answer(Act::kWrite, "/w/x" + spelled), Answer::kAllow) << spelled;
+    }
   }
+  for (const char* name : {"mise.staging.toml", ".mise.local.toml", "lefthook-local.yaml", ".config/mise/config.toml", ".HELIX/x"})
+    EXPECT_EQ(answer(Act::kWrite, std::string("/w/") + name), Answer::kRefuse) << name;
+  for (const char* name : {"mise.md", "mise", "lefthook.go", ".config/other", "optimise.toml"})
+    EXPECT_EQ(answer(Act::kWrite, std::string("/w/") + name), Answer::kAllow) << name;
 }
 
 TEST(FileRules, Globs) {

@@ -20,7 +20,7 @@ const std::vector<std::string> kRoots = {"/w"};
 
 std::optional<std::string> object(GitName kind, std::string_view path, std::string_view content,
                                   std::optional<std::string_view> old = {}) {
-  return git_objection(kind, path, content, {.old_content = old, .roots = kRoots});
+  return git_objection(kind, path, content, {.old_content = old, .roots = kRoots, .is_link = {}});
 }
 std::optional<std::string> config(std::string_view content, std::optional<std::string_view> old = {}) {
   return object(GitName::kConfig, "/w/.git/config", content, old);
@@ -275,7 +275,39 @@ TEST(GitJudge, HooksAndTheRest) {
   EXPECT_TRUE(modules("[submodule \"x\"]\npath = \"x\r\"\n"));
   EXPECT_FALSE(modules("[submodule \"x\"]\r\npath = x\r\n")) << "the twin";
   EXPECT_TRUE(modules("[submodule \"../../x\"]\npath = x"));
+  EXPECT_TRUE(modules("[submodule \"x\"]\npath = x\n\0[submodule \"y\"]\nurl = ext::sh\n"s));
   EXPECT_TRUE(object(GitName::kLegacyRemote, "/w/.git/remotes/x", "URL: ext::sh"));
+}
+
+TEST(GitJudge, AnAuthorIsThreeQuotedWords) {
+  const auto author = [](std::string_view text) { return object(GitName::kOption, "/w/.git/rebase-merge/author-script", text); };
+  EXPECT_FALSE(author("GIT_AUTHOR_NAME='A '\\''B'\\'' C'\nGIT_AUTHOR_EMAIL='a@b.c'\nGIT_AUTHOR_DATE='@1 +0000'\n"));
+  EXPECT_FALSE(author("GIT_AUTHOR_NAME='Yes'\\!''\n"));
+  EXPECT_FALSE(author(""));
+  EXPECT_TRUE(author("GIT_AUTHOR_NAME=$(sh)\n"));
+  EXPECT_TRUE(author("GIT_AUTHOR_NAME='A'$(sh)\n"));
+  EXPECT_TRUE(author("GIT_AUTHOR_NAME='A'; sh\n"));
+  EXPECT_TRUE(author("GIT_AUTHOR_NAME='A\n"));
+  EXPECT_TRUE(author("GIT_AUTHOR_NAME='A'\nsh\n"));
+  EXPECT_TRUE(author("PATH='/w'\n"));
+}
+
+// What a pointer leads through is where it leads now; a link there ends where nobody judges.
+TEST(GitJudge, APointerLeadsThroughNoLink) {
+  const auto pointer = [](std::string_view path, std::string_view text) {
+    GitContext context{.old_content = {}, .roots = kRoots, .is_link = {}};
+    context.is_link = [](const std::string& at) { return at == "/w/link" || at == "/w/.git/link"; };
+    return git_objection(last_of(path) == "alternates" ? GitName::kAlternates : GitName::kPointer, path, text, context);
+  };
+  EXPECT_FALSE(pointer("/w/sub/.git", "gitdir: ../real/evil\n"));
+  EXPECT_TRUE(pointer("/w/sub/.git", "gitdir: ../link/evil\n"));
+  EXPECT_TRUE(pointer("/w/sub/.git", "gitdir: /w/link\n"));
+  EXPECT_TRUE(pointer("/w/sub/.git", "gitdir: ../link/../real\n")) << "the link's parent, not /w";
+  EXPECT_FALSE(pointer("/w/.git/worktrees/x/commondir", "../..\n"));
+  EXPECT_TRUE(pointer("/w/.git/worktrees/x/commondir", "../../link/..\n"));
+  EXPECT_TRUE(pointer("/w/.git/worktrees/x/gitdir", "/w/link/.git\n"));
+  EXPECT_FALSE(pointer("/w/.git/objects/info/alternates", "/w/real/objects\n"));
+  EXPECT_TRUE(pointer("/w/.git/objects/info/alternates", "../../link/objects\n"));
 }
 
 }  // namespace

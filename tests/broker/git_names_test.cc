@@ -33,6 +33,10 @@ TEST(GitNames, OfARepositoryAtAnyDepth) {
   EXPECT_EQ(certain("/w/.git/objects/info/http-alternates"), GitName::kAlternates);
   EXPECT_EQ(certain("/w/.git/rebase-merge/git-rebase-todo"), GitName::kTodo);
   EXPECT_EQ(certain("/w/.git/remotes/evil"), GitName::kLegacyRemote);
+  EXPECT_EQ(certain("/w/.git/remotes/.gitmodules"), GitName::kLegacyRemote);
+  EXPECT_EQ(certain("/w/.git/branches/.gitmodules"), GitName::kLegacyRemote);
+  EXPECT_EQ(certain("/w/.git/rebase-merge/author-script"), GitName::kOption);
+  EXPECT_EQ(certain("/w/.git/x/.gitmodules"), GitName::kModulesFile);
   EXPECT_EQ(certain("/w/a/.gitmodules"), GitName::kModulesFile);
   EXPECT_EQ(certain("/w/.git/worktrees/x/gitdir"), GitName::kPointer);
   EXPECT_EQ(certain("/w/.git/worktrees/x/config.worktree"), GitName::kConfig);

@@ -90,6 +90,33 @@ TEST_F(KeptCaches, ACacheThatTheHostLacksIsKeptToo) {
   EXPECT_NE(access((home_ / ".npm").c_str(), F_OK), 0);  // no stub on the host
 }
 
+// Git on the host can be led into a layer (a `.git` file and a link), so no git directory in it runs anything either, and the
+// command is not told where it lies.
+TEST_F(KeptCaches, AGitDirectoryInALayerIsJudged) {
+  BELLJAR_NEEDS(program("git"));
+  const std::string half = "mkdir -p ~/.cache/evil && cd ~/.cache/evil && printf '[core]\\n\\t%s\\n' ";
+  const std::string whole = " > config && echo 'ref: refs/heads/main' > HEAD && mkdir objects && mkdir refs && echo made";
+  const Outcome evil = shell(half + "'fsmonitor = touch /tmp/x'" + whole);
+  EXPECT_NE(evil.exit_code, 0) << evil;
+  EXPECT_EQ(shell("ls ~/.cache/evil").out.find("refs"), std::string::npos);
+  const Outcome hook =
+      shell("mkdir -p ~/.cache/hooked/hooks && cd ~/.cache/hooked && mkdir objects && echo x > hooks/post-checkout; mkdir refs");
+  EXPECT_NE(hook.exit_code, 0) << hook;
+  // The twins: what git and its friends make in a cache, and a name that only an editor would read.
+  EXPECT_EQ(shell("rm -r ~/.cache/evil; " + half + "'bare = true'" + whole).out, "made\n");
+  EXPECT_EQ(shell("git init -q ~/.cache/repo && git init -q --bare ~/.cache/r.git && mkdir ~/.cache/.vscode").exit_code, 0);
+  EXPECT_EQ(shell("git -C ~/.cache/repo status --short && git --git-dir ~/.cache/r.git config core.bare").out, "true\n");
+  const Outcome mounts = shell("cat /proc/self/mountinfo");
+  EXPECT_EQ(mounts.out.find(state()), std::string::npos) << mounts;
+  const std::string none = home_.write("none.toml", "[filesystem]\nprotect = \"none\"\n");
+  // What was written while nobody judged is not the layer that git names are judged in.
+  EXPECT_EQ(shell("mkdir -p ~/.cache/free/hooks && cd ~/.cache/free && mkdir objects refs && echo x > hooks/post-checkout", "ws",
+                  {"--policy", none})
+                .exit_code,
+            0);
+  EXPECT_NE(shell("ls ~/.cache/free").exit_code, 0);
+}
+
 TEST_F(KeptCaches, HiddenNamesStayHidden) {
   home_.write(".cargo/registry/src", "x\n");
   home_.write(".cargo/credentials.toml", "token\n");

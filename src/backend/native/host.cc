@@ -42,14 +42,13 @@ std::string read_whole(const char* path, std::size_t most) {
 RealHost::RealHost() : uid_(::geteuid()), gid_(::getegid()) {}
 
 // getdents64(2) by hand: opendir(3) takes 32 KiB from the heap and asks for the folder's status each time.
-void RealHost::read_names(const std::string& folder, Listing& listing) {
-  constexpr std::size_t kMost = 64U << 10;  // beyond it, single look-ups are cheaper
+void RealHost::read_names(const std::string& folder, std::size_t most_bytes, Listing& listing) {
   listing.listed = true;
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return;
   alignas(dirent64) char buffer[8192];
   ssize_t size = 0;
-  while ((size = ::getdents64(fd.get(), buffer, sizeof buffer)) > 0 && listing.text.size() < kMost) {
+  while ((size = ::getdents64(fd.get(), buffer, sizeof buffer)) > 0 && listing.text.size() < most_bytes) {
     for (ssize_t at = 0; at < size;) {
       const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
       (listing.text += entry->d_name).push_back('\0');
@@ -78,9 +77,19 @@ bool RealHost::known_absent(std::string_view path) const {
     const std::string above(path.substr(0, slash));
     if (facts(above).kind == PathKind::kAbsent) return true;
     if (++folder.asked < kWorthListing) return false;
-    read_names(above, folder);
+    constexpr std::size_t kMost = 64U << 10;  // beyond it, single look-ups are cheaper
+    read_names(above, kMost, folder);
   }
   return folder.complete && !std::binary_search(folder.names.begin(), folder.names.end(), path.substr(slash + 1));
+}
+
+std::vector<std::string> RealHost::names_in(const std::string& folder) const {
+  Listing& known = listings_[folder];
+  if (!known.complete) {
+    known = {};
+    read_names(folder, static_cast<std::size_t>(-1), known);
+  }
+  return {known.names.begin(), known.names.end()};
 }
 
 PathFacts RealHost::facts(const std::string& path) const {

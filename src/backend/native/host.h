@@ -32,6 +32,7 @@ class Host {
   virtual std::optional<std::string> canonical(const std::string& path) const = 0;   // realpath(3); nullopt when it does not exist
   virtual std::optional<std::string> link_text(const std::string& path) const = 0;   // readlink(2); nullopt: it is none
   virtual std::optional<std::string> read_small(const std::string& path) const = 0;  // first 256 KiB of a regular file
+  virtual std::vector<std::string> names_in(const std::string& folder) const = 0;    // none where it cannot be listed
   virtual const std::vector<std::string>& mount_points() const = 0;                  // canonical, in mount order
   virtual bool open_to_command(const std::string& path) const = 0;  // its own mode lets the command read, write or enter it
   virtual uid_t uid() const = 0;
@@ -46,6 +47,7 @@ class RealHost : public Host {
   std::optional<std::string> canonical(const std::string& path) const override;
   std::optional<std::string> link_text(const std::string& path) const override;
   std::optional<std::string> read_small(const std::string& path) const override;
+  std::vector<std::string> names_in(const std::string& folder) const override;
   const std::vector<std::string>& mount_points() const override;
   bool open_to_command(const std::string& path) const override;
   uid_t uid() const override { return uid_; }
@@ -64,7 +66,7 @@ class RealHost : public Host {
     std::vector<std::string_view> names;
   };
   Listing& folder_of(std::string_view path) const;
-  static void read_names(const std::string& folder, Listing& listing);
+  static void read_names(const std::string& folder, std::size_t most_bytes, Listing& listing);
   bool known_absent(std::string_view path) const;
 
   mutable std::optional<int> landlock_abi_;

@@ -54,7 +54,7 @@ std::optional<std::string> purpose_of(const std::string& layer) {
   return text.ends_with(kEnd) ? text : std::string();
 }
 
-std::string purpose(const Cache& cache, const View& view, uid_t uid, gid_t gid) {
+std::string purpose(const Cache& cache, const View& view, uid_t uid, gid_t gid, bool judged) {
   std::vector<std::string> hidden;
   const auto add = [&](const std::string& path) {
     if (is_under(path, cache.path)) hidden.push_back(path);
@@ -67,6 +67,7 @@ std::string purpose(const Cache& cache, const View& view, uid_t uid, gid_t gid) 
   std::ranges::sort(hidden);
   std::string text = cache.path + '\0' + format("{}:{}", uid, gid) + '\0';
   for (const std::string& path : hidden) text += path + '\0';
+  if (judged) text += std::string("git names are judged") + '\0';
   return text + std::string(kEnd);
 }
 
@@ -90,7 +91,7 @@ Result<void> make_layer(const std::string& dir, const Cache& cache, const std::s
 
 }  // namespace
 
-Result<void> find_kept_layers(const std::string& pool, uid_t uid, gid_t gid, View& view) {
+Result<void> find_kept_layers(const std::string& pool, uid_t uid, gid_t gid, bool judged, View& view) {
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(pool.c_str()), ::closedir);
   if (!stream) return failed("opendir", pool);
   std::map<std::string, std::string> known;  // what for -> N
@@ -106,7 +107,7 @@ Result<void> find_kept_layers(const std::string& pool, uid_t uid, gid_t gid, Vie
     else known.emplace(*std::move(what_for), name);
   }
   for (Cache& cache : view.caches) {
-    const std::string what_for = purpose(cache, view, uid, gid);
+    const std::string what_for = purpose(cache, view, uid, gid, judged);
     if (const auto found = known.find(what_for); found != known.end()) {
       cache.kept = found->second;
       continue;

@@ -14,7 +14,8 @@
 namespace belljar::backend {
 
 // Finds the layer of each cache, or makes it, owned by `uid` and `gid` when we are root; sets Cache::kept. The caller holds the
-// pool's lock. Errors: of the file system.
-Result<void> find_kept_layers(const std::string& pool, uid_t uid, gid_t gid, View& view);
+// pool's lock. `judged`: git names are held in them, so what was written without that is not among them. Errors: of the file
+// system.
+Result<void> find_kept_layers(const std::string& pool, uid_t uid, gid_t gid, bool judged, View& view);
 
 }  // namespace belljar::backend

@@ -66,7 +66,7 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
   ::clock_gettime(CLOCK_REALTIME, &options.began);
   options.roots = paths.writable;
   for (const PrivateDir& dir : paths.view.private_dirs) options.exempt.push_back(dir.target);
-  for (const Cache& cache : paths.view.caches) options.exempt.push_back(cache.path);
+  for (const Cache& cache : paths.view.caches) (cache.kept.empty() ? options.exempt : options.kept).push_back(cache.path);
   auto rules = std::make_shared<const broker::FileRules>(std::move(options));
   return rules->any() ? rules : nullptr;
 }

@@ -119,6 +119,10 @@ std::vector<std::string> closed_ancestors(const Host& host, const Lender& lender
   return closed;
 }
 
+// Who may make mount namespaces may show `.git` under another path, and writes id maps with its own credentials: no live rules
+// then.
+bool judges_files(const Policy& policy, const Workplace& place) { return place.listener && !policy.allow_nested_userns; }
+
 // What is written into the caches is discarded this time.
 void keep_none(View& view, std::string why) {
   view.kept_pool.reset();
@@ -134,7 +138,8 @@ void plan_kept_caches(const Host& host, const Policy& policy, const Workplace& p
   }
   if (place.kept_caches->pool.empty()) return keep_none(view, place.kept_caches->why_not);
   const PathFacts owner = host.facts(place.workspace);
-  if (const auto found = find_kept_layers(place.kept_caches->pool, owner.uid, owner.gid, view); !found)
+  const bool judged = judges_files(policy, place) && policy.filesystem.protect != Protect::kNone;
+  if (const auto found = find_kept_layers(place.kept_caches->pool, owner.uid, owner.gid, judged, view); !found)
     return keep_none(view, found.error().line());
   const bool required = std::ranges::find(policy.require, "filesystem.caches") != policy.require.end();
   view.kept_pool = KeptPool{.path = place.kept_caches->pool, .required = required};
@@ -333,9 +338,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
     prepared.overlay = {.path = layered->path, .upper = layered->layers.pool + "/" + layered->layers.upper};
   BELLJAR_CHECK(build_tree_ops(host_, paths.view, plan));
   if (plan.early) plan.early->make_rest(plan.stage_rest);
-  // Who may make mount namespaces may show `.git` under another path, and writes id maps with its own credentials: no live rules
-  // then.
-  if (place.listener && !policy.allow_nested_userns) prepared.file_rules = make_file_rules(policy, paths);
+  if (judges_files(policy, place)) prepared.file_rules = make_file_rules(policy, paths);
   confine(host_, policy, place, paths, prepared);
   prepared.report = report_native(host_, policy, place, paths, prepared);
   policy::report_isolation(policy, Isolation::kNamespace, "namespaces of its own on this kernel", prepared.report);

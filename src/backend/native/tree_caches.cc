@@ -93,6 +93,7 @@ void make_caches(TreeDraft& draft) {
                .data = lower_of(draft, cache) + layers});
     draft.place(cache.path, to, true, launch::kOptional);
   }
+  if (draft.view.kept_pool) draft.drop("kept");
 }
 
 }  // namespace belljar::backend

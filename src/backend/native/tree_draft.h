@@ -85,6 +85,8 @@ struct TreeDraft {
   int capture_own(std::string source, std::uint64_t attributes, std::uint32_t flags = 0);
   // Attaches it on the stage, in a directory made for it.
   void put(int from, std::string_view name);
+  // Once what was made of it needs it no more: /proc/self/mountinfo would tell the command where on the host it lies.
+  void drop(std::string_view name) { add({.kind = launch::MountOpKind::kDetach, .target = stage(name)}); }
   void mkdir(const std::string& path, mode_t mode, GiveAway give_away = GiveAway::kNo);
   // mkdir -p below a stage directory; the last component is a file when `directory` is false.
   void make_path(const std::string& base, const std::string& relative, bool directory, mode_t mode);

@@ -74,6 +74,7 @@ void make_layered(TreeDraft& draft) {
                                  kQuiet | (bind.readonly ? MOUNT_ATTR_RDONLY : 0), flags);
     draft.place(bind.target, to, bind.directory, flags);
   }
+  for (const char* name : {"merged", "layers", "below"}) draft.drop(name);
 }
 
 }  // namespace belljar::backend

@@ -10,6 +10,7 @@
 #include "backend/native/view_steps.h"
 #include "belljar/policy.h"
 #include "policy/defaults.h"
+#include "policy/protected.h"
 
 namespace belljar::backend {
 namespace {
@@ -77,6 +78,18 @@ void protect_name(ViewDraft& draft, const std::string& root, std::string_view na
   else protect_existing(draft, path, there, kind, name == ".git");
 }
 
+// The names that are there; more may come, as with any protected name.
+void protect_names_like(ViewDraft& draft, const std::string& root, std::string_view pattern) {
+  const std::size_t slash = pattern.find('/');
+  const std::string prefix = slash == std::string_view::npos ? "" : std::string(pattern.substr(0, slash + 1));
+  const std::string folder = draft.behind(prefix.empty() ? root : root + "/" + prefix.substr(0, slash));
+  if (draft.kind_of(folder) != PathKind::kDirectory) return;
+  for (const std::string& name : draft.host.names_in(folder)) {
+    bool absent = false;
+    if (policy::folds_to_pattern(name, pattern.substr(prefix.size()))) protect_name(draft, root, prefix + name, absent);
+  }
+}
+
 }  // namespace
 
 void plan_protected(ViewDraft& draft) {
@@ -87,7 +100,10 @@ void plan_protected(ViewDraft& draft) {
     if (draft.kind_of(root) != PathKind::kDirectory) continue;
     if (draft.fs.protect == Protect::kAll || !draft.place.listener || draft.policy.allow_nested_userns)
       protect_name(draft, root, ".git", absent);
-    for (const std::string_view name : policy::protected_names()) protect_name(draft, root, name, absent);
+    for (const policy::ProtectedName& one : policy::protected_names()) {
+      if (one.name.find('*') == std::string_view::npos) protect_name(draft, root, one.name, absent);
+      else protect_names_like(draft, root, one.name);
+    }
   }
   if (absent) draft.add_gap("protect.absent", "names that do not exist yet at a writable root");
 }

@@ -73,6 +73,13 @@ class FakeHost : public Host {
     const auto found = texts_.find(path);
     return found == texts_.end() ? std::nullopt : std::optional(found->second);
   }
+  std::vector<std::string> names_in(const std::string& folder) const override {
+    std::vector<std::string> names;
+    for (const auto& [path, facts] : facts_) {
+      if (parent_of(path) == folder && path != "/") names.push_back(path.substr(path.rfind('/') + 1));
+    }
+    return names;
+  }
   const std::vector<std::string>& mount_points() const override { return mounts_; }
   bool open_to_command(const std::string& path) const override { return !closed_.contains(path); }
   uid_t uid() const override { return 1000; }
