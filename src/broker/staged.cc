@@ -180,7 +180,7 @@ void StagedFiles::publish(Context& context, Staged& staged) {
   violation.target = path;
   violation.rule = ruling.rule;
   violation.origin = ruling.origin != nullptr ? *ruling.origin : context.origin_of(violation.rule);
-  violation.errnum = ruling.errnum != 0 ? ruling.errnum : EACCES;
+  violation.errnum = 0;  // the writer is gone, or close(2) told it nothing
   violation.allowed = *why + ": " + std::string(ruling.allowed);
   context.violations.add(std::move(violation));
 }

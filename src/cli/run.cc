@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -115,6 +116,17 @@ void tell_people(const runtime::Ran& ran, bool verbose) {
   tell_limits(result, ran.output_dropped);
 }
 
+// What a command wrote and then closed was refused without a word to it: it may well end as if all were done.
+void tell_dropped(const ExecResult& result) {
+  std::set<std::string> told;
+  for (const Violation& violation : result.violations) {
+    if (violation.operation != "write" || violation.errnum != 0 || told.size() == kShownViolations) continue;
+    if (!told.insert(violation.target).second) continue;
+    print_note(format("{} is as it was: what was written there was refused when it was closed; {}", quoted(violation.target),
+                      result.id.empty() ? "--verbose tells why" : "belljar explain last"));
+  }
+}
+
 void tell_refusals(const ExecResult& result, bool verbose) {
   std::uint64_t acts = result.violations_dropped, limits = 0;
   for (const Violation& violation : result.violations) (violation.operation == "limit" ? limits : acts) += violation.count;
@@ -130,6 +142,7 @@ void tell_refusals(const ExecResult& result, bool verbose) {
     if (result.violations_hidden > 0)
       print_note(format("{} refused and hidden by ignore_violations", counted(result.violations_hidden)));
   }
+  tell_dropped(result);
   // A limit is the result's reason, and was told above.
   if (acts == 0 || result.exit_code == 0) return;
   print_note(format("{} refused; {}", counted(acts), result.id.empty() ? "--verbose tells which" : "belljar explain last"));

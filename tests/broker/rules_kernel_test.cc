@@ -111,7 +111,7 @@ TEST_P(Rules, WhatIsWrittenInPlaceIsJudgedWhenItIsClosed) {
     return answer + (get(".git/config") == "[user]\n\tname = C\n" ? " kept" : " CHANGED") + "\n";
   });
   EXPECT_EQ(text.substr(0, text.find('\n')), "ok shown ok kept") << text;
-  EXPECT_NE(text.find("violation write " + work + "/repo/.git/config EACCES"), std::string::npos) << text;
+  EXPECT_NE(text.find("violation write " + work + "/repo/.git/config"), std::string::npos) << text;
   EXPECT_EQ(get(work + "/repo/.git/config"), "[user]\n\tname = C\n");
 }
 
