@@ -29,6 +29,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <string>
 
@@ -164,10 +165,12 @@ int apply_rlimits(ChildContext& context) noexcept {
 // Keyrings are not namespaced: without this the command would hold the caller's session keyring (PR-11).
 int new_session_keyring(ChildContext& context) noexcept {
   if (!context.plan->drop_privileges) return 0;
-  const long status = ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
-  return status < 0 && errno != ENOSYS && errno != EPERM && errno != EDQUOT
-             ? -errno
-             : 0;  // refused by an outer filter: no keyring calls inside either
+  if (::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) >= 0) return 0;
+  const int error = errno;
+  const bool refused = error == ENOSYS || error == EPERM || error == EDQUOT;  // by an outer filter, or a quota
+  if (!refused || context.plan->keyring_required) return -error;
+  note_skipped(context, kSkippedKeyring, error);
+  return 0;
 }
 
 int drop_bounding_set() noexcept {
@@ -364,6 +367,12 @@ std::int64_t step_ns[wire::kMaxSteps];
 }  // namespace
 
 std::span<const Step> steps() noexcept { return kSteps; }
+
+void note_skipped(ChildContext& context, int op, int error) noexcept {
+  if (context.skipped >= static_cast<int>(std::size(context.skipped_op))) return;
+  context.skipped_op[context.skipped] = op;
+  context.skipped_errno[context.skipped++] = error;
+}
 
 const std::int64_t* measured_steps() noexcept { return step_ns; }
 

@@ -47,6 +47,9 @@ struct ChildContext {
   int skipped_op[48]{}, skipped_errno[48]{};
 };
 
+// What the start goes on without, for the report: an index into Plan::mounts or kSkippedKeyring.
+void note_skipped(ChildContext& context, int op, int error) noexcept;  // child.cc
+
 using StepFunction = int (*)(ChildContext&) noexcept;  // 0 or -errno
 
 struct Step {

@@ -31,7 +31,7 @@ struct Exit {
 };
 
 struct SkippedOp {
-  int op = 0;  // index into Plan::mounts
+  int op = 0;  // index into Plan::mounts, or kSkippedKeyring
   int errnum = 0;
 };
 

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 
 #include "launch/child.h"
 #include "launch/plan.h"
@@ -159,11 +158,7 @@ int build_tree(ChildContext& context) noexcept {
       context.failed_op = static_cast<int>(i);
       return status;
     }
-    if (context.skipped < static_cast<int>(std::size(context.skipped_op))) {
-      context.skipped_op[context.skipped] = static_cast<int>(i);
-      context.skipped_errno[context.skipped] = -status;
-      ++context.skipped;
-    }
+    if (!ops[i].clause.empty()) note_skipped(context, static_cast<int>(i), -status);  // nobody asks of the others
   }
   ::umask(callers_umask);
   return await_names(context);

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -70,8 +71,13 @@ struct MountOp {
   std::string data;
   uid_t uid = 0;
   gid_t gid = 0;
-  std::string_view clause;  // of the enforcement report that this operation serves, lowered when a kOptional one fails
+  std::string_view clause;   // of the enforcement report that this operation serves, lowered when a kOptional one fails
+  std::string_view without;  // then, what that leaves
 };
+
+// The clause that an empty session keyring serves.
+inline constexpr std::string_view kKeyringClause = "keyring";
+inline constexpr int kSkippedKeyring = -1;  // in the place of an operation's index
 
 struct LandlockRule {
   std::string path;
@@ -138,7 +144,8 @@ struct Plan {
   int slots = 0;
   std::vector<UniqueFd> kept_fds;  // descriptors that ops name
   std::vector<RlimitSpec> rlimits;
-  bool drop_privileges = true;  // capabilities, securebits, no_new_privs, session keyring
+  bool drop_privileges = true;    // capabilities, securebits, no_new_privs, session keyring
+  bool keyring_required = false;  // a keyring that is refused (by an outer sandbox's filter) ends the start; else it is told
   LandlockSpec landlock;
   std::vector<sock_filter> seccomp;
   kernel::SeccompSpec seccomp_spec;              // what it was made from, for whoever answers its notifications

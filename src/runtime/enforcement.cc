@@ -42,6 +42,14 @@ Result<void> check_isolation(const EnforcementReport& report, Isolation wanted) 
       .next("name another backend (`belljar doctor` lists them), or ask for less isolation");
 }
 
+void lower(std::string_view name, const std::string& detail, EnforcementReport& report) {
+  const auto clause = std::ranges::find_if(report, [&](const EnforcementClause& c) { return !name.empty() && c.clause == name; });
+  if (clause == report.end()) return;
+  if (clause->enforced == Enforced::kFull) clause->enforced = Enforced::kPartial;
+  if (clause->detail.ends_with(detail)) return;
+  clause->detail += (clause->detail.empty() ? "" : "; ") + detail;
+}
+
 }  // namespace
 
 Result<void> check_required(const EnforcementReport& report, const Policy& policy) {
@@ -65,15 +73,17 @@ Result<void> check_required(const EnforcementReport& report, const Policy& polic
 
 void lower_skipped(const launch::Plan& plan, const std::vector<launch::SkippedOp>& skipped, EnforcementReport& report) {
   for (const launch::SkippedOp& failed : skipped) {
+    if (failed.op == launch::kSkippedKeyring) {
+      lower(launch::kKeyringClause,
+            format("the caller's session keyring stays: joining an empty one was refused (errno {})", failed.errnum), report);
+      continue;
+    }
     const launch::MountOp& op = plan.mounts[static_cast<std::size_t>(failed.op)];
-    const auto clause =
-        std::ranges::find_if(report, [&](const EnforcementClause& c) { return !op.clause.empty() && c.clause == op.clause; });
-    if (clause == report.end()) continue;
-    if (clause->enforced == Enforced::kFull) clause->enforced = Enforced::kPartial;
     const std::string what = op.target.empty() ? op.source : op.target;
-    std::string detail = format("{} could not be mounted (errno {})", what.empty() ? "a layer" : quoted(what), failed.errnum);
-    if (clause->detail.ends_with(detail)) continue;
-    clause->detail += (clause->detail.empty() ? "" : "; ") + detail;
+    lower(op.clause,
+          format("{} could not be mounted (errno {}){}{}", what.empty() ? "a layer" : quoted(what), failed.errnum,
+                 op.without.empty() ? "" : ": ", op.without),
+          report);
   }
 }
 

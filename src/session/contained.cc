@@ -196,10 +196,10 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
   BELLJAR_CHECK(runtime::check_required(planned.report, policy));
   if (options_.mode == ContainerMode::kSession) {
     BELLJAR_CHECK(box->start(made.engine, planned.report, cancel_));
-    BELLJAR_CHECK(runtime::check_required(planned.report, policy));  // what this start found out
     made.box = std::move(box);
   }
   if (made.box != nullptr ? !made.box->container().held() : !made.engine.is_local()) report_unheld(planned.report);
+  BELLJAR_CHECK(runtime::check_required(planned.report, policy));  // what this start found out
   enforcement_ = std::move(planned.report);
   return made;
 }
@@ -318,11 +318,12 @@ Result<ContainerStats> ContainedSandbox::usage(const Running& running) {
 Result<ContainedSandbox::Box> ContainedSandbox::box_for_command(const Running& running) {
   if (running.box != nullptr) return running.box;
   Box box;
+  EnforcementReport report;  // of the sandbox, and what this start finds out
   {
     const std::lock_guard lock(mutex_);
     box = make_box(running);
+    report = enforcement_;
   }
-  EnforcementReport report;  // of the sandbox, but for what this start finds out
   BELLJAR_CHECK(box->plan(report));
   BELLJAR_CHECK(box->start(running.engine, report));
   const std::lock_guard lock(mutex_);

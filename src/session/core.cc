@@ -119,6 +119,7 @@ Result<void> Core::launch(const CancelToken& cancel) {
   init_pid_ = sandbox_.init_pid();
   limits_->attach(init_pid_);
   runtime::lower_skipped(plan, sandbox_.skipped(), options_.prepared.report);
+  BELLJAR_CHECK(runtime::check_required(options_.prepared.report, options_.policy));
   BELLJAR_CHECK(outlet_->open(runtime::inside_of(sandbox_, plan), options_.prepared.report));
   if (UniqueFd listener = sandbox_.take_listener(); listener.valid()) {
     broker::BrokerOptions rules = runtime::broker_options(options_.prepared, options_.policy, origins());

@@ -9,6 +9,7 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "runtime/enforcement.h"
 #include "support/temp_dir.h"
 
 namespace belljar {
@@ -101,6 +102,19 @@ TEST_F(ChosenSandbox, RefusesWhatAnyBackendWouldRefuse) {
   config_.fallback = {"landlock"};
   config_.workspace = "/no/such/place";
   EXPECT_FALSE(make_sandbox(config_));
+}
+
+// Nothing of a mock's is held, so nothing of it may be required.
+TEST(MockReport, TheMockHoldsNothing) {
+  const auto sandbox = MockSandbox::create("/ws");
+  ASSERT_TRUE(sandbox->start());
+  const EnforcementReport report = sandbox->enforcement();
+  ASSERT_FALSE(report.empty());
+  for (const EnforcementClause& clause : report) EXPECT_EQ(clause.enforced, Enforced::kNone) << clause.clause;
+  Policy policy;
+  EXPECT_TRUE(runtime::check_required(report, policy));
+  policy.require = {"mode"};
+  EXPECT_FALSE(runtime::check_required(report, policy));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "e2e/support_run.h"
 #include "support/as_user.h"
 #include "support/built.h"
+#include "support/has.h"
 #include "support/identity.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
@@ -75,6 +76,30 @@ TEST_F(Shown, AnEntryForATemporaryDirectoryHolds) {
         << policy;
   }
   EXPECT_EQ(under(shared + "readonly_paths = [\"/tmp\"]\n", {"-c", text}).out, "");
+}
+
+// Of a machine whose /proc is covered in part the kernel gives a user no other: user_namespaces(7).
+TEST(NestedSandbox, AProcThatIsNotItsOwnIsInTheReport) {
+  BELLJAR_NEEDS(user_namespaces());
+  BELLJAR_NEEDS(program("unshare"));
+  const TempDir workspace;
+  const auto nested = [&](const std::string& covered, std::vector<std::string> args) {
+    args.insert(args.begin(), {"unshare", "-Urm", "sh", "-c", covered + "exec unshare -U --map-user=1000 --map-group=1000 \"$@\"",
+                               "sh", kBelljar, "run", "--enable-weaker-nested-sandbox"});
+    return run(args, {.stdin_is = Input::kNull, .cwd = workspace.path()});
+  };
+  const std::string cover = "mount -t tmpfs none /proc/bus && ";
+  const Outcome seen = nested(cover, {"--json", "-c", "echo /proc/[0-9]*"});
+  EXPECT_EQ(seen.exit_code, 0) << seen;
+  EXPECT_TRUE(has(seen.out, R"("mechanism":"pid namespace, fresh /proc)")) << seen;
+  EXPECT_TRUE(has(seen.out, R"("enforced":"partial","detail":"`/proc` could not be mounted)")) << seen;
+  EXPECT_TRUE(has(seen.out, "with other processes and their command lines")) << seen;
+  const Outcome refused = nested(cover, {"--require", "processes", "-c", "echo ran"});
+  EXPECT_EQ(refused.exit_code, 125) << refused;
+  EXPECT_EQ(refused.out, "");
+  const Outcome own = nested("", {"--require", "processes", "-c", "cat /proc/1/cmdline | tr '\\0' ' '"});
+  EXPECT_EQ(own.exit_code, 0) << own;
+  EXPECT_TRUE(own.out.starts_with("init")) << own;
 }
 
 // A link that leads to nothing yet: what is made there later is what the rule is about.

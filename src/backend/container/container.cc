@@ -141,7 +141,7 @@ Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const 
   BELLJAR_CHECK(container->channel_->await_hello(kHelloPatience, cancel));
   const auto is_pid1 = [&](int pid) { return find_process(pid, container->id_).valid(); };
   if (door) container->passed_ = BELLJAR_TRY((*std::move(door)).take(spec.sockets, is_pid1));
-  BELLJAR_CHECK(container->look_at_mounts(spec));
+  BELLJAR_CHECK(container->look_inside(spec));
   if (!spec.filter.empty()) {
     const auto set = container->channel_->set_filter(spec.filter, kFilterPatience);
     if (!set && (!spec.filter_may_be_missing || set.error().code() != Code::kFailedPrecondition)) return set.error();
@@ -157,14 +157,17 @@ Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const 
 }
 
 // Another kernel (gVisor, Kata, an engine in a virtual machine) calls its devices otherwise: nothing can be compared.
-Result<void> Container::look_at_mounts(const Spec& spec) {
-  if (spec.binds.empty()) return {};
+Result<void> Container::look_inside(const Spec& spec) {
+  if (spec.binds.empty()) return {};  // not even our own program: of no plan
   const std::string told = BELLJAR_TRY(channel_->mounts(kMountsPatience));
   const std::size_t boot = std::min(told.find('\n'), told.size());
+  const std::size_t mounts = std::min(told.find("\n\n", boot), told.size());
+  status_ = parse_status(std::string_view(told).substr(boot, mounts - boot));
   if (boot == 0 || told.substr(0, boot) != read_line(kBootId)) return {};
   std::ifstream own("/proc/self/mountinfo");
   const std::vector<Mount> here = parse_mounts(std::string(std::istreambuf_iterator<char>(own), {}));
-  const std::vector<Mount> inside = parse_mounts(std::string_view(told).substr(boot));
+  const std::vector<Mount> inside = parse_mounts(std::string_view(told).substr(mounts));
+  status_.own_terminals = has_own_terminals(here, inside);
   std::vector<std::string> asked = BELLJAR_TRY(check_mounted(spec.binds, here, inside));
   std::ranges::copy(spec.own_volumes, std::back_inserter(asked));
   unasked_ = find_unasked(asked, inside);

@@ -9,6 +9,7 @@
 #include "backend/container/channel.h"
 #include "backend/container/door.h"
 #include "backend/container/engine.h"
+#include "backend/container/mounted.h"
 #include "base/unique_fd.h"
 #include "belljar/cancel.h"
 #include "belljar/result.h"
@@ -50,19 +51,22 @@ class Container {
   bool filtered() const noexcept { return filtered_; }
   // What the engine shows in there beside what it was asked for.
   const std::vector<std::string>& unasked() const noexcept { return unasked_; }
+  // What its pid 1 is.
+  const InsideStatus& status() const noexcept { return status_; }
   Result<ContainerStats> stats() const { return engine_.stats(id_); }
   // Kills and removes it, and waits until the engine has. Twice is fine. Errors: as Engine::remove.
   Result<void> stop();
 
  private:
   Container(Engine engine, std::string id) : engine_(std::move(engine)), id_(std::move(id)) {}
-  Result<void> look_at_mounts(const Spec& spec);
+  Result<void> look_inside(const Spec& spec);
 
   Engine engine_;
   std::string id_;
   std::shared_ptr<Channel> channel_;
   PassedOut passed_;
   std::vector<std::string> unasked_;
+  InsideStatus status_;
   bool begun_ = false, held_ = false, filtered_ = false;  // set once, before anybody else has it
   std::mutex mutex_;
   bool stopped_ = false;  // guarded by mutex_

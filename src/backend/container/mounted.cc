@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -128,6 +131,30 @@ std::vector<Mount> parse_mounts(std::string_view mountinfo) {
     if (!mount.type.empty()) mounts.push_back(std::move(mount));
   }
   return mounts;
+}
+
+InsideStatus parse_status(std::string_view text) {
+  InsideStatus status;
+  while (!text.empty()) {
+    std::string_view line = next_field(text, '\n');
+    const std::string_view key = next_field(line, ':');
+    while (line.starts_with('\t') || line.starts_with(' ')) line.remove_prefix(1);
+    const bool capability = key == "CapInh" || key == "CapPrm" || key == "CapEff" || key == "CapBnd" || key == "CapAmb";
+    std::uint64_t number = 0;
+    if (std::from_chars(line.data(), line.data() + line.size(), number, capability ? 16 : 10).ec != std::errc()) continue;
+    if (capability) status.capabilities = status.capabilities.value_or(0) | number;
+    else if (key == "Pid") status.pid = number;
+    else if (key == "Uid") status.uid = number;
+    else if (key == "Gid") status.gid = number;
+    else if (key == "NoNewPrivs") status.no_new_privs = number;
+  }
+  return status;
+}
+
+bool has_own_terminals(const std::vector<Mount>& here, const std::vector<Mount>& inside) {
+  return std::ranges::none_of(inside, [&](const Mount& mount) {
+    return mount.type == "devpts" && std::ranges::find(here, mount.device, &Mount::device) != here.end();
+  });
 }
 
 Result<std::vector<std::string>> check_mounted(const std::vector<Bind>& binds, const std::vector<Mount>& here,

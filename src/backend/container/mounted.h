@@ -3,6 +3,8 @@
 // planned: the container would show what the link leads to. So pid 1 tells what it sees before any command runs. Values; pure.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +22,17 @@ struct Mount {
   bool operator==(const Mount&) const = default;
 };
 std::vector<Mount> parse_mounts(std::string_view mountinfo);
+
+// Of proc_pid_status(5). A kernel of the container's own may say less: what it does not say is not known.
+struct InsideStatus {
+  std::optional<std::uint64_t> pid, uid, gid, no_new_privs;
+  std::optional<std::uint64_t> capabilities;  // held, or to be had
+  std::optional<bool> own_terminals;          // devpts is an instance of its own
+  bool operator==(const InsideStatus&) const = default;
+};
+InsideStatus parse_status(std::string_view text);
+// No terminals inside are those of one of the mounts here. `here`, `inside` as below, of one kernel.
+bool has_own_terminals(const std::vector<Mount>& here, const std::vector<Mount>& inside);
 
 // Every bind shows what its path is on this machine, where it was asked for and read-only if it was: where each is inside, links of
 // the image followed. `here`, `inside`: the mounts of this process, and of the container. Errors: kAborted, one does not, with its

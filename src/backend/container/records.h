@@ -5,7 +5,8 @@
 // many more bytes of output, T rows << 16 | columns, H nobody waits any more, P are you there, F the system call filter of commands
 // from now on, M what is mounted. From it: h {version, its own pid}, s {pid}, f could not start {step, errno} or, of a filter,
 // {errno, 0: it has it}, o stdout, e stderr, w so many bytes of stdin were taken, b nobody reads stdin, x {status, user µs, system
-// µs, peak bytes, out of memory, out of pids, wall µs}, p here, m {the kernel's boot id, a line end, mountinfo}.
+// µs, peak bytes, out of memory, out of pids, wall µs}, p here, m {the kernel's boot id, a line end, pid 1's
+// status, an empty line, mountinfo}.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace belljar::backend::container {
 
-inline constexpr std::uint32_t kProtocol = 5;
+inline constexpr std::uint32_t kProtocol = 6;
 inline constexpr std::uint32_t kLargestRecord = 1U << 20;
 inline constexpr std::uint64_t kOutputWindow = 1U << 20;  // output that may be under way for one command
 inline constexpr std::size_t kInputWindow = 256U << 10;   // as much of its stdin

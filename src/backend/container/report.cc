@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,13 @@ void none(Clauses& report, std::string clause, std::string asked, std::string de
   report.push_back({std::move(clause), std::move(asked), {}, Enforced::kNone, std::move(detail), best_effort});
 }
 
+// Full where the engine is asked for what holds it.
+void held(Clauses& report, bool asked_for, std::string clause, std::string asked, std::string mechanism) {
+  if (asked_for) return full(report, std::move(clause), std::move(asked), std::move(mechanism));
+  none(report, std::move(clause), std::move(asked), "the engine is not asked for what would hold it");
+}
+
+constexpr std::string_view kMode = "mode";
 constexpr char kTerminal[] = "no terminal shared", kKeyring[] = "no keyring shared";
 constexpr char kSurface[] = "kernel surface reduced, set-id bits refused";
 constexpr char kNoBroker[] = "no broker looks into a container: only mounts over what exists hold";
@@ -84,11 +92,15 @@ void report_gaps(const Policy& policy, const Paths& paths, Clauses& report) {
   }
 }
 
-void report_files(const Policy& policy, const ContainerOptions& options, const Paths& paths, Clauses& report) {
+void report_files(const Policy& policy, const ContainerOptions& options, const Paths& paths, const Spec& spec, Clauses& report) {
   full(report, "filesystem.root", format("the image {}; nothing else of this machine is there", escaped(options.image)),
        options.root == ContainerRoot::kReadOnly ? "mount namespace, read-only root"
                                                 : "mount namespace; writes go with the container");
-  if (!paths.writable.empty()) full(report, "filesystem.write", format("write below {} only", list(paths.writable)), "bind mounts");
+  const bool bound = std::ranges::all_of(paths.writable, [&](const std::string& path) {
+    return std::ranges::any_of(spec.binds, [&](const Bind& bind) { return bind.source == path && !bind.readonly; });
+  });
+  if (!paths.writable.empty())
+    held(report, bound, "filesystem.write", format("write below {} only", list(paths.writable)), "bind mounts");
   if (!paths.readonly.empty())
     partial(report, "filesystem.readonly", format("{} read-only inside writable directories", list(paths.readonly)),
             "read-only bind mounts, ancestors pinned", "a file that is renamed over on the host takes its mount off");
@@ -96,14 +108,14 @@ void report_files(const Policy& policy, const ContainerOptions& options, const P
   report_gaps(policy, paths, report);
 }
 
-void report_tmp(const Policy& policy, const ContainerOptions& options, const Paths& paths, Clauses& report) {
+void report_tmp(const Policy& policy, const ContainerOptions& options, const Paths& paths, const Spec& spec, Clauses& report) {
   if (!paths.view.private_dirs.empty()) {
     std::string others;  // a tmpfs of the caller's over one of these
     for (const auto& [path, text] : options.tmpfs) {
       if (std::ranges::find(paths.view.private_dirs, path, &PrivateDir::target) != paths.view.private_dirs.end())
         others += format("; {} as --tmpfs says ({})", escaped(path), text.empty() ? "no options" : escaped(text));
     }
-    full(report, "filesystem.tmp", format("private, {} each{}", to_string(policy.filesystem.tmp_size), others),
+    held(report, !spec.tmpfs.empty(), "filesystem.tmp", format("private, {} each{}", to_string(policy.filesystem.tmp_size), others),
          "tmpfs; /dev/shm is the engine's own");
   }
   if (policy.filesystem.caches != Caches::kOff)
@@ -170,6 +182,13 @@ void report_sockets(const Policy& policy, const ContainerOptions& options, const
           format("sockets in what is shared can be connected to, read-only or not: {}", shared));
 }
 
+void lower(std::string_view name, const std::string& detail, EnforcementReport& report) {
+  const auto clause = std::ranges::find(report, name, &EnforcementClause::clause);
+  if (clause == report.end()) return;
+  if (clause->enforced == Enforced::kFull) clause->enforced = Enforced::kPartial;
+  clause->detail += (clause->detail.empty() ? "" : "; ") + detail;
+}
+
 // In the place of the clause of that name.
 void put(EnforcementClause lowered, EnforcementReport& report) {
   const auto clause = std::ranges::find(report, lowered.clause, &EnforcementClause::clause);
@@ -180,18 +199,26 @@ void put(EnforcementClause lowered, EnforcementReport& report) {
 }  // namespace
 
 EnforcementReport report_container(const Policy& policy, const ContainerOptions& options, const Paths& paths, const User& user,
-                                   bool rootless, std::size_t filter) {
+                                   bool rootless, const Spec& spec) {
   Clauses report;
-  full(report, "mode", std::string(to_string(policy.mode)), "container");
-  report_files(policy, options, paths, report);
-  report_tmp(policy, options, paths, report);
+  const std::size_t filter = spec.filter.size();
+  if (options.capabilities.empty() && filter > 0)
+    full(report, std::string(kMode), std::string(to_string(policy.mode)), "container");
+  else
+    partial(report, std::string(kMode), std::string(to_string(policy.mode)), "container",
+            "commands have capabilities, or no filter of the policy's");
+  report_files(policy, options, paths, spec, report);
+  report_tmp(policy, options, paths, spec, report);
   report_protect(policy, paths, report);
   report_processes(options, user, rootless, filter, report);
-  if (policy.network.mode == NetMode::kNone) full(report, "network", "none", "network namespace with loopback only");
+  if (policy.network.mode == NetMode::kNone)
+    held(report, spec.network == "none", "network", "none", "network namespace with loopback only");
   else if (policy.network.mode == NetMode::kProxy)
-    full(report, "network", "no route out but the proxy",
+    held(report, spec.network == "none" && !spec.sockets.empty(), "network", "no route out but the proxy",
          "network namespace with loopback only; listening sockets made in it by pid 1, passed out before any command runs");
-  else full(report, "network", format("the engine's network {}", escaped(options.network)), "no restriction asked for");
+  else
+    held(report, spec.network == options.network, "network", format("the engine's network {}", escaped(options.network)),
+         "no restriction asked for");
   report_sockets(policy, options, paths, report);
   return report;
 }
@@ -215,7 +242,22 @@ void lower_root(const std::vector<std::string>& unasked, EnforcementReport& repo
       report);
 }
 
+void lower_status(const InsideStatus& status, const Spec& spec, EnforcementReport& report) {
+  if (status.pid.value_or(1) != 1) {
+    const std::string detail = format("the engine gave it no pid namespace: our process is number {} there", *status.pid);
+    lower("processes", detail, report);
+    lower("kill", detail, report);
+  }
+  if (spec.capabilities.empty() && status.capabilities.value_or(0) != 0)
+    lower("privileges", format("the engine left it capabilities ({:x})", *status.capabilities), report);
+  if (status.no_new_privs.value_or(1) != 1) lower("privileges", "the engine did not set no-new-privileges", report);
+  if (status.uid && status.gid && format("{}:{}", *status.uid, *status.gid) != spec.user)
+    lower("identity", format("the engine runs it as {}:{}", *status.uid, *status.gid), report);
+  if (!status.own_terminals.value_or(true)) lower("terminal", "the engine shows this machine's terminals at /dev/pts", report);
+}
+
 void lower_filter(EnforcementReport& report) {
+  lower(kMode, "the policy's filter is not in force", report);
   const EnforcementClause lowered{
       "seccomp", kSurface, {}, Enforced::kNone, "pid 1 cannot install the policy's filter; the engine's profile is its own choice"};
   put(lowered, report);

@@ -1,10 +1,10 @@
 // The enforcement report of a container: what the engine was asked for, and what nothing there holds.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
+#include "backend/container/mounted.h"
 #include "backend/container/spec.h"
 #include "backend/native/view.h"
 
@@ -14,7 +14,7 @@ namespace belljar::backend::container {
 inline constexpr char kHiddenLink[] = "filesystem.hidden_link";
 
 EnforcementReport report_container(const Policy& policy, const ContainerOptions& options, const Paths& paths, const User& user,
-                                   bool rootless, std::size_t filter);
+                                   bool rootless, const Spec& spec);
 
 // Limits that the engine says it cannot hold become `none`.
 void report_limits(const Policy& policy, bool memory, bool cpu, bool pids, EnforcementReport& report);
@@ -24,6 +24,10 @@ void report_engine(bool maps_ids, bool seccomp, EnforcementReport& report);
 
 // The engine shows more than it was asked for, at these points.
 void lower_root(const std::vector<std::string>& unasked, EnforcementReport& report);
+
+// What pid 1 says of itself, against what `spec` asked for: identity, processes, kill, privileges,
+// terminal.
+void lower_status(const InsideStatus& status, const Spec& spec, EnforcementReport& report);
 
 // pid 1 could not install the policy's filter.
 void lower_filter(EnforcementReport& report);

@@ -398,7 +398,7 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
   for (const std::string& path : paths.readonly) planned.held.push_back(path);
   spec.filter = filter_of(policy, options);
   spec.filter_may_be_missing = std::ranges::find(policy.accept, "seccomp") != policy.accept.end();
-  planned.report = report_container(policy, options, paths, user, rootless, spec.filter.size());
+  planned.report = report_container(policy, options, paths, user, rootless, spec);
   return planned;
 }
 

@@ -18,6 +18,7 @@
 
 #include "backend/backend.h"
 #include "backend/landlock/carve.h"
+#include "backend/landlock/report.h"
 #include "backend/native/host.h"
 #include "backend/native/live_rules.h"
 #include "backend/native/local_ports.h"
@@ -29,21 +30,18 @@
 #include "base/format.h"
 #include "base/remove_tree.h"
 #include "belljar/error.h"
-#include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "broker/file_rules.h"
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "launch/plan.h"
-#include "policy/backends.h"
 #include "policy/defaults.h"
 
 namespace belljar::backend {
 namespace {
 
 constexpr std::size_t kMostRules = 5000;
-constexpr char kBroker[] = "broker: the call is performed outside, by name at any depth";
 constexpr const char* kDeviceNodes[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
                                         "/dev/urandom", "/dev/tty",  "/dev/ptmx"};
 
@@ -99,6 +97,7 @@ class Preparation {
     plan_.env = place_.env;
     plan_.default_cwd = place_.cwd;
     plan_.subreaper = true;
+    plan_.keyring_required = std::ranges::find(policy_.require, launch::kKeyringClause) != policy_.require.end();
     BELLJAR_CHECK(choose_identity());
     brokered_ = place_.listener && may_read_callers(host_);
     BELLJAR_CHECK(plan_files());
@@ -110,7 +109,7 @@ class Preparation {
     warn_of_sockets(prepared_.sockets, prepared_.warnings);
     if (brokered_) prepared_.file_rules = make_file_rules(policy_, paths_, held_paths());
     confine_calls();
-    report();
+    prepared_.report = report_landlock_tier(host_, policy_, place_, paths_, prepared_);
     return std::move(prepared_);
   }
 
@@ -237,14 +236,9 @@ class Preparation {
     for (const std::string& device : paths_.view.devices) spec.rules.push_back({device, write});
     // The process's own files (oom_score_adj, comm); those of others are the kernel's to refuse, by owner and Landlock domain.
     spec.rules.push_back({"/proc", read | kernel::landlock::kWriteFile | (abi_ >= 3 ? kernel::landlock::kTruncate : 0)});
-    if (abi_ >= 4 && holds_ports()) spec.handled_net = kernel::landlock::kBindTcp;
+    if (abi_ >= 4 && holds_ports(policy_)) spec.handled_net = kernel::landlock::kBindTcp;
     if (abi_ >= 6) spec.scoped = kernel::landlock::kScopeSignal | kernel::landlock::kScopeAbstractUnix;
     return {};
-  }
-
-  // Without the host's network there is no internet socket at all.
-  bool holds_ports() const {
-    return policy_.network.mode == NetMode::kHost && !policy_.network.allow_local_binding.value_or(false);
   }
 
   void confine_calls() {
@@ -252,7 +246,7 @@ class Preparation {
     const auto judged = brokered_ ? kernel::UnixSockets::kBrokered : kernel::UnixSockets::kPairs;
     filter.unix_sockets = policy_.network.allow_all_unix_sockets ? kernel::UnixSockets::kAll : judged;
     filter.file_calls = file_calls(prepared_.file_rules.get());
-    if (holds_ports()) filter.local_ports = hold_local_ports(brokered_, filter.unix_sockets);
+    if (holds_ports(policy_)) filter.local_ports = hold_local_ports(brokered_, filter.unix_sockets);
     filter.tell_refusals = plan_.seccomp_listener = brokered_;
     filter.allow_inet = policy_.network.mode == NetMode::kHost;
     filter.allow_ipc = false;
@@ -260,111 +254,6 @@ class Preparation {
     filter.own_mounts = false;
     plan_.seccomp = kernel::build_filter(filter);
     plan_.seccomp_spec = filter;
-  }
-
-  void add(std::string clause, std::string asked, std::string mechanism, Enforced enforced, std::string detail = "",
-           bool best_effort = false) {
-    prepared_.report.push_back(
-        {std::move(clause), std::move(asked), std::move(mechanism), enforced, std::move(detail), best_effort});
-  }
-
-  void report() {
-    add("mode", std::string(to_string(policy_.mode)),
-        brokered_ ? "Landlock, seccomp and broker, no namespaces" : "Landlock and seccomp, no namespaces", Enforced::kFull);
-    policy::report_isolation(policy_, Isolation::kLandlock, "Landlock and seccomp, no namespaces", prepared_.report);
-    report_files();
-    add("filesystem.tmp", "private temporary directory", "a directory of this run, named by TMPDIR", Enforced::kPartial,
-        "/tmp itself is closed, and the size is not limited");
-    if (policy_.filesystem.caches == Caches::kWorkspace)
-      add("filesystem.caches", "a writable layer over the caches, kept for the workspace's next command", "", Enforced::kNone,
-          "without mounts of its own a command has no layers: the caches are read-only", true);
-    if (plan_.identity == launch::Identity::kKeep && host_.uid() == 0)
-      add("identity", "host root is never held", "", Enforced::kPartial,
-          "allow_root_uid: the command keeps host uid 0, without capabilities");
-    else add("identity", format("host id {}", plan_.outside_uid), "set before the command starts", Enforced::kFull);
-    add("processes", "other processes out of reach", "Landlock domain: no ptrace" + std::string(abi_ >= 6 ? ", no signals" : ""),
-        Enforced::kPartial,
-        abi_ >= 6 ? "they can be seen in /proc, and the user's own can be given another priority or processor"
-                  : "they can be seen in /proc, and the user's own can be signalled (needs Landlock ABI 6), and given another "
-                    "priority or processor");
-    add("kill", "nothing outlives the command or its front", "subreaper and sweep", Enforced::kPartial,
-        "a fork bomb can outrun the sweep");
-    add("privileges", "no capability, no set-id gain", "empty capability sets, no_new_privs", Enforced::kFull);
-    add("seccomp", "kernel surface reduced, set-id bits refused", format("filter of {} instructions", plan_.seccomp.size()),
-        Enforced::kFull);
-    add("terminal", "no terminal shared", "own session, TIOCSTI and TIOCLINUX refused, other terminals closed by Landlock",
-        Enforced::kFull);
-    if (policy_.network.mode == NetMode::kNone)
-      add("network", "none", "seccomp: no internet socket can be made, loopback neither", Enforced::kFull);
-    else add("network", "the host's", "no restriction asked for", Enforced::kFull);
-    const std::vector<std::string>& listed = policy_.network.allow_unix_sockets;
-    const std::string own = listed.empty() ? "own sockets only" : format("own sockets, and {} of the host's", listed.size());
-    add("network.unix_sockets", policy_.network.allow_all_unix_sockets ? "all allowed" : own,
-        policy_.network.allow_all_unix_sockets ? "no restriction asked for"
-        : brokered_                            ? "connect judged by the broker on its own copy of the address"
-                                               : "seccomp: socket pairs only",
-        Enforced::kFull);
-    if (!listed.empty() && !brokered_ && !policy_.network.allow_all_unix_sockets)
-      add("network.allow_unix_sockets", "sockets of the host by path", "", Enforced::kNone, "needs the broker");
-    if (holds_ports()) prepared_.report.push_back(local_binding_clause(plan_.seccomp_spec.local_ports, abi_));
-  }
-
-  void report_files() {
-    if (!brokered_) return report_files_by_landlock();
-    add("filesystem.root", "nothing written outside", format("broker for what is written by name; Landlock, ABI {}", abi_),
-        Enforced::kPartial,
-        "owner, times and extended attributes (access control lists, too) of the caller's own files can still be changed");
-    if (paths_.hidden > 0) {
-      const bool all = prepared_.file_rules->every_read_matters();
-      add("filesystem.secrets", format("{} names hidden", paths_.hidden),
-          all ? "broker: every open is performed outside; Landlock allows piece by piece around those outside writable directories"
-              : "Landlock: what is read and run is allowed piece by piece around them; broker: what is listed, written, moved, "
-                "linked",
-          Enforced::kFull);
-      add("filesystem.secrets_metadata", "not even seen", "", Enforced::kPartial,
-          "that they exist, their sizes, times and link texts can be asked for (stat, readlink), and their owner can change times, "
-          "owner "
-          "and extended attributes");
-    }
-    for (const Gap& gap : paths_.gaps) {
-      if (gap.clause != "filesystem.hidden_absent" && is_held_by_rules(paths_, gap))
-        prepared_.report.push_back(held_clause(gap, Mounts::kNone));
-    }
-    if (!paths_.readonly.empty())
-      add("filesystem.readonly", format("{} read-only inside writable directories", escaped(paths_.readonly.front())), kBroker,
-          Enforced::kFull);
-    if (policy_.filesystem.protect == Protect::kNone || paths_.writable.empty()) return;
-    add("protect.existing", "what git, agents and editors run stays inert",
-        "broker: git's control files judged by content, agent and editor names read-only", Enforced::kFull);
-    add("protect.absent", "control names that do not exist yet", kBroker, Enforced::kFull);
-    add("protect.nested", "control names below a writable root's top level", kBroker, Enforced::kFull);
-  }
-
-  // Without a broker: another sandbox has the one seccomp listener, or yama keeps callers' memory from us.
-  void report_files_by_landlock() {
-    const std::string needs = place_.listener ? "needs the broker, which kernel.yama.ptrace_scope keeps from reading what is asked"
-                                              : "needs the broker: another sandbox has the one seccomp listener";
-    add("filesystem.root", "nothing written outside", format("Landlock, ABI {}", abi_), Enforced::kPartial,
-        abi_ >= 3 ? "mode, owner, times and extended attributes of the caller's own files can still be changed (landlock(7))"
-                  : "besides mode, owner and times, truncate(2) of the caller's own files is not held before Landlock ABI 3");
-    if (paths_.hidden > 0) {
-      add("filesystem.secrets", format("{} names hidden", paths_.hidden), "Landlock: allowed piece by piece around them",
-          Enforced::kPartial,
-          "contents are held; names and attributes can still be asked for, and folders that hold hidden names cannot be listed");
-    }
-    for (const Gap& gap : paths_.gaps) {
-      if (gap.clause == "filesystem.globs")
-        add("filesystem.globs", format("rule for {}", escaped(gap.what)), "", Enforced::kNone, needs);
-    }
-    if (!paths_.readonly.empty()) {
-      // Protected names and read-only entries alike: Landlock cannot take back below a writable folder.
-      add(policy_.filesystem.protect != Protect::kNone && paths_.protected_dirs > 0 ? "protect.existing" : "filesystem.readonly",
-          format("{} read-only inside writable directories", escaped(paths_.readonly.front())), "", Enforced::kNone,
-          "Landlock cannot carve holes, and this tier has no mounts; " + needs);
-    }
-    if (policy_.filesystem.protect == Protect::kNone || paths_.writable.empty()) return;
-    add("protect.absent", "control names that do not exist yet", "", Enforced::kNone, needs, true);
-    add("protect.nested", "control names below a writable root's top level", "", Enforced::kNone, needs, true);
   }
 
   const Host& host_;

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -123,6 +124,18 @@ std::vector<std::string> closed_ancestors(const Host& host, const Lender& lender
 // then.
 bool judges_files(const Policy& policy, const Workplace& place) { return place.listener && !policy.allow_nested_userns; }
 
+bool is_required(const Policy& policy, std::string_view clause) {
+  return std::ranges::find(policy.require, clause) != policy.require.end();
+}
+
+// What a required clause rests on is not left out: the start ends instead. A one-shot command begins with the start, so nobody
+// could look at the report in between.
+void insist(const Policy& policy, launch::Plan& plan) {
+  for (launch::MountOp& op : plan.mounts) {
+    if (!op.clause.empty() && is_required(policy, op.clause)) op.flags &= ~static_cast<std::uint32_t>(launch::kOptional);
+  }
+}
+
 // What is written into the caches is discarded this time.
 void keep_none(View& view, std::string why) {
   view.kept_pool.reset();
@@ -130,7 +143,7 @@ void keep_none(View& view, std::string why) {
   for (Cache& cache : view.caches) cache.kept.clear();
 }
 
-void plan_kept_caches(const Host& host, const Policy& policy, const Workplace& place, View& view, Prepared& prepared) {
+void plan_kept_caches(const Host& host, const Workplace& place, View& view, Prepared& prepared) {
   if (!place.kept_caches) return;
   if (view.caches.empty()) {
     view.not_kept = "no cache is layered: the policy makes them writable, hides them, or there are none";
@@ -141,8 +154,7 @@ void plan_kept_caches(const Host& host, const Policy& policy, const Workplace& p
   const bool judged = judges_files(policy, place) && policy.filesystem.protect != Protect::kNone;
   if (const auto found = find_kept_layers(place.kept_caches->pool, owner.uid, owner.gid, judged, view); !found)
     return keep_none(view, found.error().line());
-  const bool required = std::ranges::find(policy.require, "filesystem.caches") != policy.require.end();
-  view.kept_pool = KeptPool{.path = place.kept_caches->pool, .required = required};
+  view.kept_pool = KeptPool{.path = place.kept_caches->pool};
   prepared.held = place.kept_caches->lock;
 }
 
@@ -250,7 +262,7 @@ Result<Prepared> prepare_full_access(const Host& host, const Policy& policy, con
   if (policy.mode == Mode::kExternalSandbox) {
     plan.subreaper = true;
     plan.drop_privileges = false;
-    prepared.report = report_external();
+    prepared.report = report_external(plan);
     policy::report_isolation(policy, Isolation::kNone, "nothing", prepared.report);
     return prepared;
   }
@@ -268,7 +280,7 @@ Result<Prepared> prepare_full_access(const Host& host, const Policy& policy, con
   plan.slots = 1;
   prepared.pid_namespace = true;
   prepared.user_namespace = host.uid() != 0;
-  prepared.report = report_full_access(host.uid() == 0);
+  prepared.report = report_full_access(plan);
   policy::report_isolation(policy, Isolation::kGuardRails, "a pid namespace for the kill guarantee", prepared.report);
   return prepared;
 }
@@ -318,7 +330,8 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
 
   Paths paths = BELLJAR_TRY(plan_paths(host_, policy, place));
   paths.view.proc_optional = policy.enable_weaker_nested_sandbox;
-  plan_kept_caches(host_, policy, place, paths.view, prepared);
+  plan.keyring_required = is_required(policy, launch::kKeyringClause);
+  plan_kept_caches(host_, place, paths.view, prepared);
   if (prepared.own_network) plan_network(host_, policy.network, plan, paths.view);
   for (const auto& [path, contents] : place.files) {
     const auto real = path.starts_with("/dev/") ? path : host_.canonical(path);
@@ -337,6 +350,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   if (const auto& layered = paths.view.layered)
     prepared.overlay = {.path = layered->path, .upper = layered->layers.pool + "/" + layered->layers.upper};
   BELLJAR_CHECK(build_tree_ops(host_, paths.view, plan));
+  insist(policy, plan);
   if (plan.early) plan.early->make_rest(plan.stage_rest);
   if (judges_files(policy, place)) prepared.file_rules = make_file_rules(policy, paths);
   confine(host_, policy, place, paths, prepared);

@@ -1,47 +1,34 @@
 #include "backend/native/report.h"
 
+#include <sched.h>
+#include <sys/mount.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/native/clauses.h"
 #include "backend/native/host.h"
 #include "backend/native/live_rules.h"
 #include "backend/native/local_ports.h"
 #include "backend/native/tree.h"
+#include "backend/native/tree_draft.h"
 #include "backend/native/view.h"
 #include "base/format.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/units.h"
+#include "kernel/landlock.h"
+#include "kernel/seccomp.h"
 #include "launch/plan.h"
 
 namespace belljar::backend {
 namespace {
-
-class Report {
- public:
-  void full(std::string clause, std::string asked, std::string mechanism) {
-    add({std::move(clause), std::move(asked), std::move(mechanism), Enforced::kFull, ""});
-  }
-  void partial(std::string clause, std::string asked, std::string mechanism, std::string detail) {
-    add({std::move(clause), std::move(asked), std::move(mechanism), Enforced::kPartial, std::move(detail)});
-  }
-  void later(std::string clause, std::string asked, std::string detail) {
-    add({std::move(clause), std::move(asked), "", Enforced::kNone, std::move(detail), true});
-  }
-  void none(std::string clause, std::string asked, std::string detail) {
-    add({std::move(clause), std::move(asked), "", Enforced::kNone, std::move(detail)});
-  }
-  void add(EnforcementClause clause) { clauses_.push_back(std::move(clause)); }
-  EnforcementReport take() { return std::move(clauses_); }
-
- private:
-  EnforcementReport clauses_;
-};
 
 std::string list(const std::vector<std::string>& items) {
   std::string text;
@@ -56,26 +43,84 @@ constexpr std::string_view kNoListener =
     "command rearrange its mounts";
 constexpr char kBroker[] = "broker: the call is performed outside, by name at any depth";
 
-void report_caches(const Paths& paths, Report& report) {
+bool has_flags(const launch::Plan& plan, std::uint64_t flags) { return (plan.clone_flags & flags) == flags; }
+bool has_op(const launch::Plan& plan, launch::MountOpKind kind) {
+  return std::ranges::find(plan.mounts, kind, &launch::MountOp::kind) != plan.mounts.end();
+}
+
+Part mount_namespace(const launch::Plan& plan) { return {has_flags(plan, CLONE_NEWNS), "a mount namespace"}; }
+Part pid_namespace(const launch::Plan& plan) { return {has_flags(plan, CLONE_NEWPID), "a pid namespace"}; }
+Part own_proc(const launch::Plan& plan) { return {has_op(plan, launch::MountOpKind::kProc), "a /proc of its own"}; }
+Part broker(const Prepared& prepared) {
+  return {prepared.file_rules != nullptr && prepared.plan.seccomp_listener &&
+              prepared.plan.seccomp_spec.file_calls != kernel::FileCalls::kDirect,
+          "file calls that the broker judges"};
+}
+
+// The host's tree is frozen, or left behind.
+Part closed_tree(const launch::Plan& plan, const View& view) {
+  const auto closes = [&](const launch::MountOp& op) {
+    if (!view.whole_root) return op.kind == launch::MountOpKind::kPivot;
+    return op.kind == launch::MountOpKind::kSetAttr && op.target == "/" && (op.flags & launch::kRecursive) != 0 &&
+           (op.attr_set & MOUNT_ATTR_RDONLY) != 0;
+  };
+  return {std::ranges::any_of(plan.mounts, closes), view.whole_root ? "the host's tree read-only" : "a root of its own"};
+}
+
+// Something is attached at `path`, and the start ends where that fails.
+bool attaches(const launch::Plan& plan, const View& view, const std::string& path) {
+  const std::string target = view.whole_root ? path : join(join(kStage, "root"), path);
+  return std::ranges::any_of(plan.mounts, [&](const launch::MountOp& op) {
+    return op.kind == launch::MountOpKind::kAttach && op.target == target && (op.flags & launch::kOptional) == 0;
+  });
+}
+
+template <typename Range, typename PathOf>
+Part attached(const launch::Plan& plan, const View& view, const Range& range, PathOf path_of, std::string_view name) {
+  return {std::ranges::all_of(range, [&](const auto& one) { return attaches(plan, view, path_of(one)); }), name};
+}
+
+// What is read-only inside writable directories.
+Part mounted(const launch::Plan& plan, const Paths& paths) {
+  const auto itself = [](const std::string& path) { return path; };
+  return attached(plan, paths.view, paths.readonly, itself, "a mount over each of them");
+}
+
+Part covers(const launch::Plan& plan, const View& view) {
+  const auto covered = [&](const std::string& path) { return attaches(plan, view, path); };
+  const auto masked = [&](const auto& mask) {
+    return covered(mask.first) ||
+           std::ranges::any_of(view.hide_dirs, [&](const std::string& dir) { return is_under(mask.first, dir); });
+  };
+  return {std::ranges::all_of(view.hide_dirs, covered) && std::ranges::all_of(view.hide_files, covered) &&
+              std::ranges::all_of(view.masks, masked),
+          "a mount over each hidden name"};
+}
+
+void report_caches(const Paths& paths, const launch::Plan& plan, Clauses& report) {
+  const std::vector<Part> parts = {mount_namespace(plan), {has_op(plan, launch::MountOpKind::kOverlay), "an overlay"}};
   const View& view = paths.view;
   std::vector<std::string> names;
   for (const Cache& cache : view.caches) names.push_back(cache.path);
   const std::string kept = format("writes below {} kept for the workspace's next command", names.empty() ? "caches" : list(names));
-  if (view.kept_pool) report.full("filesystem.caches", kept, "an overlay each, its layer below the state directory");
+  if (view.kept_pool) report.held(parts, "filesystem.caches", kept, "an overlay each, its layer below the state directory");
   else if (!view.not_kept.empty() && names.empty()) report.later("filesystem.caches", kept, view.not_kept);
   else if (!view.not_kept.empty())
     report.partial("filesystem.caches", kept, "overlay on the private tmpfs", format("discarded this time: {}", view.not_kept));
   else if (!names.empty())
-    report.full("filesystem.caches", format("writes below {} discarded", list(names)), "overlay on the private tmpfs");
+    report.held(parts, "filesystem.caches", format("writes below {} discarded", list(names)), "overlay on the private tmpfs");
 }
 
-void report_files(const Host& host, const Policy& policy, const Paths& paths, bool brokered, Report& report) {
-  const bool landlock = host.landlock_abi() > 0;
+void report_files(const Policy& policy, const Paths& paths, const Prepared& prepared, bool brokered, Clauses& report) {
+  const bool landlock = prepared.plan.landlock.enabled && prepared.plan.landlock.handled_fs != 0;
   // What the broker performs is outside of the command's Landlock domain: one lock.
   const std::string second = landlock && !brokered ? " and Landlock" : "";
-  report.full("filesystem.root",
-              paths.view.whole_root ? "the host's tree read-only" : format("only {} readable", list(paths.readable)),
-              paths.view.whole_root ? "read-only mounts" + second : "a tree of its own" + second);
+  const launch::Plan& plan = prepared.plan;
+  const View& view = paths.view;
+  const std::vector<Part> tree = {mount_namespace(plan), closed_tree(plan, view)};
+  report.held(tree, "filesystem.root",
+              view.whole_root ? "the host's tree read-only" : format("only {} readable", list(paths.readable)),
+              view.whole_root ? "read-only mounts" + second : "a tree of its own" + second);
   std::vector<std::string> left_out;
   for (const Gap& gap : paths.gaps) {
     if (gap.clause == "filesystem.absent_writable") left_out.push_back(gap.what);
@@ -83,10 +128,11 @@ void report_files(const Host& host, const Policy& policy, const Paths& paths, bo
   if (!paths.writable.empty() || !left_out.empty()) {
     std::string asked = paths.writable.empty() ? "no writing" : format("write below {} only", list(paths.writable));
     if (!left_out.empty()) asked += format("; of the profile's directories {} do not exist and are left out", list(left_out));
-    report.full("filesystem.write", std::move(asked), "mounts" + second);
+    report.held(tree, "filesystem.write", std::move(asked), "mounts" + second);
   }
   if (!paths.readonly.empty()) {
-    report.full("filesystem.readonly", format("{} read-only inside writable directories", list(paths.readonly)),
+    report.held({mount_namespace(plan), mounted(plan, paths)}, "filesystem.readonly",
+                format("{} read-only inside writable directories", list(paths.readonly)),
                 "read-only mounts (Landlock cannot carve holes: one lock)");
   }
   if (paths.hidden > 0) {
@@ -99,7 +145,9 @@ void report_files(const Host& host, const Policy& policy, const Paths& paths, bo
     });
     const std::string asked = format("{} names hidden", paths.hidden);
     const std::string lock = brokered ? "(one lock)" : "(one lock; changes fail with what mounts say: EROFS, EBUSY, EISDIR, EXDEV)";
-    if (missing == paths.gaps.end() && by_rules)
+    const std::vector<Part> parts = {mount_namespace(plan), covers(plan, view)};
+    if (!std::ranges::all_of(parts, &Part::there)) report.held(parts, "filesystem.secrets", asked, "");
+    else if (missing == paths.gaps.end() && by_rules)
       report.partial("filesystem.secrets", asked, "masks of mode 000, and live rules for names that may be made",
                      "what live rules hold can be seen and started by name: filesystem.hidden_absent");
     else if (missing == paths.gaps.end())
@@ -118,19 +166,24 @@ void report_files(const Host& host, const Policy& policy, const Paths& paths, bo
   if (!paths.view.private_dirs.empty()) {
     std::vector<std::string> names;
     for (const PrivateDir& dir : paths.view.private_dirs) names.push_back(dir.target);
-    report.full("filesystem.tmp", format("private {}, {} together", list(names), to_string(policy.filesystem.tmp_size)),
+    const auto target = [](const PrivateDir& dir) { return dir.target; };
+    report.held({mount_namespace(plan),
+                 {has_op(plan, launch::MountOpKind::kStage), "a tmpfs"},
+                 attached(plan, view, view.private_dirs, target, "a mount over each of them")},
+                "filesystem.tmp", format("private {}, {} together", list(names), to_string(policy.filesystem.tmp_size)),
                 "one tmpfs of that size");
   }
-  report_caches(paths, report);
+  report_caches(paths, plan, report);
 }
 
-void report_protect_by_mounts(const Paths& paths, Report& report) {
+void report_protect_by_mounts(const Paths& paths, const launch::Plan& plan, Clauses& report) {
   if (paths.protected_dirs > 0) {
     const auto weak = std::find_if(paths.gaps.begin(), paths.gaps.end(),
                                    [](const Gap& gap) { return gap.clause == "protect.files" || gap.clause == "protect.links"; });
     const std::string asked = format("{} control names read-only", paths.protected_dirs);
     if (weak == paths.gaps.end())
-      report.full("protect.existing", asked, "read-only mounts over whole directories, ancestors pinned");
+      report.held({mount_namespace(plan), mounted(plan, paths)}, "protect.existing", asked,
+                  "read-only mounts over whole directories, ancestors pinned");
     else
       report.partial("protect.existing", asked, "read-only mounts, ancestors pinned",
                      format("{} is a file or a link: a rename over it on the host takes the mount off", escaped(weak->what)));
@@ -139,9 +192,9 @@ void report_protect_by_mounts(const Paths& paths, Report& report) {
   report.later("protect.nested", "control names below a writable root's top level", std::string(kNoListener));
 }
 
-void report_protect(const Policy& policy, const Paths& paths, bool brokered, Report& report) {
+void report_protect(const Policy& policy, const Paths& paths, const Prepared& prepared, Clauses& report) {
   if (policy.filesystem.protect == Protect::kNone || paths.writable.empty()) return;
-  if (!brokered) return report_protect_by_mounts(paths, report);
+  if (!broker(prepared).there) return report_protect_by_mounts(paths, prepared.plan, report);
   const std::string mounts = paths.protected_dirs > 0 ? "; existing directories at a root also by read-only mounts" : "";
   report.full("protect.existing", "what git, agents and editors run stays inert",
               "broker: git's control files judged by content, agent and editor names read-only" + mounts);
@@ -149,70 +202,103 @@ void report_protect(const Policy& policy, const Paths& paths, bool brokered, Rep
   report.full("protect.nested", "control names below a writable root's top level", kBroker);
 }
 
-void report_processes(const Workplace& place, const Prepared& prepared, Report& report) {
-  const launch::Plan& plan = prepared.plan;
-  if (place.owner) {
-    report.full("identity", format("host root is never held: the command is host id {}, who owns the workspace", plan.outside_uid),
+void report_identity(const Workplace& place, const launch::Plan& plan, Clauses& report) {
+  const bool mapped = plan.identity == launch::Identity::kRootMapped;
+  const Part users{mapped || has_flags(plan, CLONE_NEWUSER), "a user namespace"};
+  if (plan.outside_uid == 0)
+    return report.partial("identity", "host root is never held", "user namespace without capabilities",
+                          "allow_root_uid: the command keeps host uid 0 for file access");
+  if (place.owner)
+    report.held({users}, "identity",
+                format("host root is never held: the command is host id {}, who owns the workspace", plan.outside_uid),
                 "user namespace; this file system has no idmapped mounts");
-  } else if (plan.identity == launch::Identity::kRootMapped) {
-    report.full("identity", format("host root is never held: inside {} is host id {}", plan.inside_uid, plan.outside_uid),
+  else if (mapped)
+    report.held({users}, "identity", format("host root is never held: inside {} is host id {}", plan.inside_uid, plan.outside_uid),
                 "idmapped mounts, user namespace");
-  } else if (plan.outside_uid == 0) {
-    report.partial("identity", "host root is never held", "user namespace without capabilities",
-                   "allow_root_uid: the command keeps host uid 0 for file access");
-  } else {
-    report.full("identity", format("host id {}, no other", plan.outside_uid), "user namespace");
-  }
-  report.full("processes", "other processes invisible, out of reach",
-              "pid namespace, fresh /proc, Landlock scope where the kernel has it");
-  report.full("kill", "nothing outlives the command or its front", "pid namespace, PDEATHSIG");
-  report.full("privileges", "no capability, no set-id gain", "empty capability sets, locked securebits, no_new_privs, nosuid");
-  report.full("seccomp", "kernel surface reduced, set-id bits refused", format("filter of {} instructions", plan.seccomp.size()));
-  report.full("terminal", "no terminal shared", "own session, own devpts, TIOCSTI and TIOCLINUX refused");
-  report.full("keyring", "no keyring shared", "empty session keyring, key calls refused");
+  else report.held({users}, "identity", format("host id {}, no other", plan.outside_uid), "user namespace");
 }
 
-void report_network(const Host& host, const Policy& policy, const Prepared& prepared, Report& report) {
-  if (policy.network.mode == NetMode::kProxy) {
-    report.full("network", "no route out but the proxy", "network namespace with loopback only; one listening socket, passed out");
-  } else if (prepared.own_network) report.full("network", "none", "network namespace with loopback only");
-  else report.full("network", "the host's", "no restriction asked for");
-  if (policy.network.allow_all_unix_sockets) {
-    report.full("network.unix_sockets", "all allowed", "no restriction asked for");
-  } else if (!prepared.plan.seccomp_listener) {
-    report.partial("network.unix_sockets", "own sockets only", "seccomp: socket pairs only",
-                   "no socket with a path or a name can be made: " + std::string(kNoListener));
-  } else {
-    const std::vector<std::string>& listed = policy.network.allow_unix_sockets;
-    report.full("network.unix_sockets", listed.empty() ? "own sockets only" : format("own sockets, and {}", list(listed)),
-                "connect judged by the broker on its own copy of the address; datagram sockets refused");
+// /proc and the keyring may still be lowered by what the start says of them: runtime/enforcement.
+void report_processes(const Policy& policy, const launch::Plan& plan, Clauses& report) {
+  report.held({pid_namespace(plan), own_proc(plan), mount_namespace(plan)}, "processes", "other processes invisible, out of reach",
+              (plan.landlock.scoped & kernel::landlock::kScopeSignal) != 0 ? "pid namespace, fresh /proc, Landlock scope"
+                                                                           : "pid namespace, fresh /proc");
+  report.held({pid_namespace(plan)}, "kill", "nothing outlives the command or its front", "pid namespace, PDEATHSIG");
+  report.held({dropped(plan)}, "privileges", "no capability, no set-id gain",
+              "empty capability sets, locked securebits, no_new_privs, nosuid");
+  constexpr char kSurface[] = "kernel surface reduced, set-id bits refused";
+  const std::string program = format("filter of {} instructions", plan.seccomp.size());
+  if (!plan.seccomp.empty() && policy.allow_nested_userns)
+    report.partial("seccomp", kSurface, program, "allow_nested_userns: the calls that make namespaces and mounts pass");
+  else report.held({filter(plan)}, "seccomp", kSurface, program);
+  report.held({filter(plan), {has_op(plan, launch::MountOpKind::kDevpts), "a devpts of its own"}}, "terminal", "no terminal shared",
+              "own session, own devpts, TIOCSTI and TIOCLINUX refused");
+  report.held({dropped(plan), filter(plan)}, std::string(launch::kKeyringClause), "no keyring shared",
+              "empty session keyring, key calls refused");
+}
+
+void report_sockets(const Policy& policy, const Prepared& prepared, Clauses& report) {
+  const std::vector<std::string>& listed = policy.network.allow_unix_sockets;
+  switch (prepared.plan.seccomp_spec.unix_sockets) {
+    case kernel::UnixSockets::kStream:
+    case kernel::UnixSockets::kAll:
+      if (policy.network.allow_all_unix_sockets)
+        return report.full("network.unix_sockets", "all allowed", "no restriction asked for");
+      return report.none("network.unix_sockets", "own sockets only", "the filter lets every socket be connected to");
+    case kernel::UnixSockets::kPairs:
+      report.partial("network.unix_sockets", "own sockets only", "seccomp: socket pairs only",
+                     "no socket with a path or a name can be made: " + std::string(kNoListener));
+      if (!listed.empty())
+        report.none("network.allow_unix_sockets", format("{} can be connected to", list(listed)), std::string(kNoListener));
+      return;
+    case kernel::UnixSockets::kBrokered:
+      report.held({filter(prepared.plan), {prepared.plan.seccomp_listener, "a listener for the filter"}}, "network.unix_sockets",
+                  listed.empty() ? "own sockets only" : format("own sockets, and {}", list(listed)),
+                  "connect judged by the broker on its own copy of the address; datagram sockets refused");
   }
-  if (!policy.network.allow_unix_sockets.empty() && !policy.network.allow_all_unix_sockets && !prepared.plan.seccomp_listener)
-    report.none("network.allow_unix_sockets", format("{} can be connected to", list(policy.network.allow_unix_sockets)),
-                std::string(kNoListener));
-  if (policy.network.allow_local_binding.value_or(prepared.own_network)) return;
-  report.add(local_binding_clause(prepared.plan.seccomp_spec.local_ports, host.landlock_abi()));
+}
+
+void report_network(const Policy& policy, const Prepared& prepared, int abi, Clauses& report) {
+  const launch::Plan& plan = prepared.plan;
+  const Part apart{has_flags(plan, CLONE_NEWNET), "a network namespace"};
+  if (policy.network.mode == NetMode::kProxy)
+    report.held({apart, {!plan.sockets.empty(), "the proxy's socket"}}, "network", "no route out but the proxy",
+                "network namespace with loopback only; one listening socket, passed out");
+  else if (policy.network.mode == NetMode::kNone) report.held({apart}, "network", "none", "network namespace with loopback only");
+  else report.held({{!apart.there, "the host's network"}}, "network", "the host's", "no restriction asked for");
+  report_sockets(policy, prepared, report);
+  if (!policy.network.allow_local_binding.value_or(prepared.own_network))
+    report.add(local_binding_clause(plan.seccomp_spec.local_ports, abi));
+}
+
+void report_landlock(const Policy& policy, const Prepared& prepared, int abi, Clauses& report) {
+  const std::string by = format("Landlock, ABI {}", abi);
+  constexpr char kAsked[] = "second lock on paths";
+  if (abi == 0) report.partial("landlock", kAsked, "mounts only", "this kernel has no Landlock");
+  else if (policy.allow_nested_userns)
+    report.partial("landlock", kAsked, "mounts only", "under Landlock no program could mount in a namespace of its own");
+  else if (broker(prepared).there)
+    report.partial("landlock", kAsked, by, "calls that the broker performs are held by mounts and rules alone");
+  else
+    report.held({{prepared.plan.landlock.enabled && prepared.plan.landlock.handled_fs != 0, "Landlock rules"}}, "landlock", kAsked,
+                by);
 }
 
 }  // namespace
 
 EnforcementReport report_native(const Host& host, const Policy& policy, const Workplace& place, const Paths& paths,
                                 const Prepared& prepared) {
-  Report report;
-  report.full("mode", std::string(to_string(policy.mode)), "namespaces, mounts, Landlock, seccomp");
-  const bool brokered = prepared.file_rules != nullptr;
-  report_files(host, policy, paths, brokered, report);
-  report_protect(policy, paths, brokered, report);
-  report_processes(place, prepared, report);
-  report_network(host, policy, prepared, report);
-  if (host.landlock_abi() == 0) report.partial("landlock", "second lock on paths", "mounts only", "this kernel has no Landlock");
-  else if (policy.allow_nested_userns)
-    report.partial("landlock", "second lock on paths", "mounts only",
-                   "under Landlock no program could mount in a namespace of its own");
-  else if (brokered)
-    report.partial("landlock", "second lock on paths", format("Landlock, ABI {}", host.landlock_abi()),
-                   "calls that the broker performs are held by mounts and rules alone");
-  else report.full("landlock", "second lock on paths", format("Landlock, ABI {}", host.landlock_abi()));
+  const launch::Plan& plan = prepared.plan;
+  Clauses report;
+  report.held({mount_namespace(plan), pid_namespace(plan), dropped(plan), filter(plan)}, "mode",
+              std::string(to_string(policy.mode)), "namespaces, mounts, Landlock, seccomp");
+  const bool brokered = broker(prepared).there;
+  report_files(policy, paths, prepared, brokered, report);
+  report_protect(policy, paths, prepared, report);
+  report_identity(place, plan, report);
+  report_processes(policy, plan, report);
+  report_network(policy, prepared, host.landlock_abi(), report);
+  report_landlock(policy, prepared, host.landlock_abi(), report);
   if (policy.enable_weaker_nested_sandbox)
     report.partial("nested", "run inside another sandbox", "best effort",
                    "a /proc mount that the outer sandbox refuses is left out");
@@ -222,20 +308,23 @@ EnforcementReport report_native(const Host& host, const Policy& policy, const Wo
   return report.take();
 }
 
-EnforcementReport report_full_access(bool root) {
-  Report report;
-  report.full("mode", "danger-full-access", "no file and no network rule asked for");
-  report.full("kill", "nothing outlives the command or its front", "pid namespace, PDEATHSIG");
-  if (!root)
+EnforcementReport report_full_access(const launch::Plan& plan) {
+  Clauses report;
+  report.held({pid_namespace(plan), own_proc(plan)}, "mode", "danger-full-access", "no file and no network rule asked for");
+  report.held({pid_namespace(plan)}, "kill", "nothing outlives the command or its front", "pid namespace, PDEATHSIG");
+  if (has_flags(plan, CLONE_NEWUSER))
     report.partial("privileges", "the caller's own", "user namespace for the kill guarantee",
                    "set-id programs such as sudo do not gain privileges inside");
   return report.take();
 }
 
-EnforcementReport report_external() {
-  Report report;
-  report.full("mode", "external-sandbox", "nothing is enforced but timeouts and output caps: the caller says another sandbox does");
-  report.partial("kill", "nothing outlives the command or its front", "subreaper and sweep", "a fork bomb can outrun the sweep");
+EnforcementReport report_external(const launch::Plan& plan) {
+  Clauses report;
+  report.later("mode", "external-sandbox",
+               "nothing is enforced but timeouts and output caps: the caller says another sandbox does");
+  if (plan.subreaper)
+    report.partial("kill", "nothing outlives the command or its front", "subreaper and sweep", "a fork bomb can outrun the sweep");
+  else report.none("kill", "nothing outlives the command or its front", "nothing of the command is found when it leaves its group");
   return report.take();
 }
 

@@ -8,7 +8,7 @@ namespace belljar::backend {
 
 EnforcementReport report_native(const Host& host, const Policy& policy, const Workplace& place, const Paths& paths,
                                 const Prepared& prepared);
-EnforcementReport report_full_access(bool root);
-EnforcementReport report_external();
+EnforcementReport report_full_access(const launch::Plan& plan);
+EnforcementReport report_external(const launch::Plan& plan);
 
 }  // namespace belljar::backend

@@ -56,8 +56,7 @@ struct Cache {
 // Where layers of caches are kept between two commands.
 struct KeptPool {
   std::string path;
-  int fd = -1;            // already captured by the parent (root only: idmapped beforehand)
-  bool required = false;  // the start fails where a layer cannot be mounted; else what is written there is discarded
+  int fd = -1;  // already captured by the parent (root only: idmapped beforehand)
 };
 
 // The workspace in a transaction: an overlay of it. Binds whose source lies in the workspace are taken out of the overlay.

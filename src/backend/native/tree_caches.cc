@@ -50,11 +50,12 @@ void make_kept_cache(TreeDraft& draft, const Cache& cache, int number) {
   kept += std::string("userxattr") + '\0' + "index=off" + '\0';
   const int to = draft.new_slot();
   draft.add({.kind = MountOpKind::kOverlay,
-             .flags = draft.view.kept_pool->required ? 0U : static_cast<std::uint32_t>(launch::kOptional),
+             .flags = launch::kOptional,
              .slot = to,
              .attr_set = kQuiet,
              .data = lower + kept,
-             .clause = "filesystem.caches"});
+             .clause = "filesystem.caches",
+             .without = "what is written there is discarded"});
   const std::string discarded = make_upper(draft, format("own-cache{}", number));
   draft.add({.kind = MountOpKind::kOverlay,
              .flags = launch::kOptional | launch::kIfEmpty,
@@ -90,7 +91,9 @@ void make_caches(TreeDraft& draft) {
                .flags = launch::kOptional,
                .slot = to,
                .attr_set = kQuiet,
-               .data = lower_of(draft, cache) + layers});
+               .data = lower_of(draft, cache) + layers,
+               .clause = "filesystem.caches",
+               .without = "it is read-only"});
     draft.place(cache.path, to, true, launch::kOptional);
   }
   if (draft.view.kept_pool) draft.drop("kept");

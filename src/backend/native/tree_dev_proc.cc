@@ -24,6 +24,11 @@ struct Node {
 };
 constexpr Node kNodes[] = {{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}};
 
+// Where the outer sandbox refuses one of our own.
+std::string_view without_proc(const TreeDraft& draft) {
+  return draft.view.whole_root ? "the host's is seen, with other processes and their command lines" : "programs find none";
+}
+
 }  // namespace
 
 void capture_devices(TreeDraft& draft) {
@@ -80,18 +85,36 @@ void make_proc(TreeDraft& draft) {
   if (!draft.view.fresh_proc) return;
   draft.proc_slot = draft.new_slot();
   const std::uint32_t flags = draft.view.proc_optional ? static_cast<std::uint32_t>(launch::kOptional) : 0U;
-  draft.add({.kind = MountOpKind::kProc, .flags = flags, .slot = draft.proc_slot, .attr_set = kQuiet | MOUNT_ATTR_NOEXEC});
+  draft.add({.kind = MountOpKind::kProc,
+             .flags = flags,
+             .slot = draft.proc_slot,
+             .attr_set = kQuiet | MOUNT_ATTR_NOEXEC,
+             .target = "/proc",
+             .clause = "processes",
+             .without = without_proc(draft)});
 }
 
 void attach_proc(TreeDraft& draft) {
   if (!draft.view.fresh_proc) return;
   const std::uint32_t optional = draft.view.proc_optional ? static_cast<std::uint32_t>(launch::kOptional) : 0U;
-  draft.add({.kind = MountOpKind::kAttach, .flags = optional, .slot = draft.proc_slot, .target = draft.at("/proc")});
+  draft.add({.kind = MountOpKind::kAttach,
+             .flags = optional,
+             .slot = draft.proc_slot,
+             .target = draft.at("/proc"),
+             .clause = "processes",
+             .without = without_proc(draft)});
   for (const std::string_view path : {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"}) {
     const std::string target = draft.at(path);
+    constexpr std::string_view kClause = "filesystem.root", kWithout = "it is as writable as the kernel has it";
     const int to = draft.capture_own(target, MOUNT_ATTR_RDONLY | kQuiet | MOUNT_ATTR_NOEXEC, launch::kIfExists | optional);
-    draft.add(
-        {.kind = MountOpKind::kAttach, .flags = launch::kOwnPlace | launch::kIfExists | optional, .slot = to, .target = target});
+    draft.plan.mounts.back().clause = kClause;
+    draft.plan.mounts.back().without = kWithout;
+    draft.add({.kind = MountOpKind::kAttach,
+               .flags = launch::kOwnPlace | launch::kIfExists | optional,
+               .slot = to,
+               .target = target,
+               .clause = kClause,
+               .without = kWithout});
   }
 }
 

@@ -87,7 +87,13 @@ void make_mask(TreeDraft& draft, const std::string& folder, int number) {
   const std::vector<const Cache*> caches = caches_of(draft, folder);
   if (!caches.empty()) {
     const std::string layers = make_upper(draft, format("cache{}", number));
-    draft.add({.kind = MountOpKind::kOverlay, .flags = launch::kOptional, .slot = to, .attr_set = kQuiet, .data = lower + layers});
+    draft.add({.kind = MountOpKind::kOverlay,
+               .flags = launch::kOptional,
+               .slot = to,
+               .attr_set = kQuiet,
+               .data = lower + layers,
+               .clause = "filesystem.caches",
+               .without = "the caches are read-only"});
   }
   draft.add({.kind = MountOpKind::kOverlay,
              .flags = launch::kIfEmpty,

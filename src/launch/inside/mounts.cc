@@ -13,6 +13,8 @@ namespace belljar::inside {
 
 namespace {
 
+constexpr size_t kLargestStatus = 8192;
+
 size_t read_file(const char* path, char* at, size_t room) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   size_t size = 0;
@@ -33,6 +35,8 @@ void send_mounts(uint32_t id) {
   if (record == nullptr) _exit(4);
   size_t size = read_file("/proc/sys/kernel/random/boot_id", record + kHeader, 64);
   if (size == 0) record[kHeader + size++] = '\n';
+  size += read_file("/proc/self/status", record + kHeader + size, kLargestStatus);
+  record[kHeader + size++] = '\n';
   size += read_file("/proc/self/mountinfo", record + kHeader + size, kLargestRecord - size);
   send_record('m', id, record, size);
   free(record);

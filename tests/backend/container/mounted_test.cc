@@ -94,5 +94,20 @@ TEST(Mounted, WhatNobodyAskedForIsFound) {
             (Points{"/srv", "/run/secrets"}));
 }
 
+TEST(ContainerStatus, IsReadAsFarAsItIsThere) {
+  const InsideStatus all = parse_status(
+      "\nName:\tinside\nPid:\t1\nUid:\t1000\t1000\t1000\t1000\nGid:\t7\t7\t7\t7\n"
+      "CapInh:\t0000000000000000\nCapBnd:\t00000000a80425fb\nNoNewPrivs:\t1\n");
+  EXPECT_EQ(all,
+            (InsideStatus{.pid = 1, .uid = 1000, .gid = 7, .no_new_privs = 1, .capabilities = 0xa80425fb, .own_terminals = {}}));
+  EXPECT_EQ(parse_status(""), InsideStatus{});
+}
+
+TEST(ContainerStatus, TerminalsOfThisMachineAreNotItsOwn) {
+  const std::vector<Mount> here = parse_mounts("1 0 0:20 / /dev/pts rw - devpts devpts rw\n");
+  EXPECT_TRUE(has_own_terminals(here, parse_mounts("1 0 0:66 / /dev/pts rw - devpts devpts rw\n")));
+  EXPECT_FALSE(has_own_terminals(here, here));
+}
+
 }  // namespace
 }  // namespace belljar::backend::container

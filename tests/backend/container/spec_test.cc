@@ -7,6 +7,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -409,6 +412,70 @@ TEST(ContainerSpec, CapabilitiesLeaveTheEnginesProfileAlone) {
   EXPECT_FALSE(planned->spec.filter.empty()) << "the twin";
   EXPECT_EQ(enforced(*planned, "keyring"), "full");
   EXPECT_EQ(enforced(*planned, "terminal"), "full");
+}
+
+// No clause is a constant: each that can read `full` has something that lowers it.
+TEST(ContainerSpec, EveryFullClauseCanBeLess) {
+  Case given;
+  const auto planned = given.plan();
+  ASSERT_TRUE(planned) << planned.error().line();
+  const auto after = [&](const std::function<void(EnforcementReport&)>& change) {
+    Planned other{.spec = planned->spec, .report = planned->report};
+    change(other.report);
+    return other;
+  };
+  const auto status = [&](const InsideStatus& told) {
+    return after([&](EnforcementReport& report) { lower_status(told, planned->spec, report); });
+  };
+  const auto asked_for = [&](const std::function<void(Spec&)>& change) {
+    Spec spec = planned->spec;
+    change(spec);
+    Paths paths;
+    paths.writable = {"/home/me/project"};
+    paths.view.private_dirs.push_back({.target = "/tmp"});
+    return Planned{.spec = spec,
+                   .report = report_container(given.policy, given.options, paths, {1000, 1000, 1000, 1000}, false, spec)};
+  };
+  const InsideStatus right{.pid = 1, .uid = 1000, .gid = 1000, .no_new_privs = 1, .capabilities = 0, .own_terminals = true};
+  EXPECT_EQ(status(right).report, planned->report);
+  EXPECT_EQ(status({}).report, planned->report) << "a kernel of its own need not say";
+  const std::multimap<std::string, Planned> less = [&] {
+    std::multimap<std::string, Planned> all;
+    const auto add = [&](const char* name, Planned other) { all.emplace(name, std::move(other)); };
+    InsideStatus told = right;
+    told.pid = 7;
+    add("processes", status(told));
+    add("kill", status(told));
+    told = right;
+    told.capabilities = 0x400;
+    add("privileges", status(told));
+    told = right;
+    told.no_new_privs = 0;
+    add("privileges", status(told));
+    told = right;
+    told.uid = 0;
+    add("identity", status(told));
+    told = right;
+    told.own_terminals = false;
+    add("terminal", status(told));
+    add("kill", after([](EnforcementReport& report) { report_unheld(report); }));
+    add("filesystem.root", after([](EnforcementReport& report) { lower_root({"/srv"}, report); }));
+    for (const char* name : {"seccomp", "keyring", "mode"})
+      add(name, after([](EnforcementReport& report) { lower_filter(report); }));
+    add("filesystem.write", asked_for([](Spec& spec) { spec.binds.clear(); }));
+    add("filesystem.tmp", asked_for([](Spec& spec) { spec.tmpfs.clear(); }));
+    add("network", asked_for([](Spec& spec) { spec.network = "bridge"; }));
+    return all;
+  }();
+  for (const auto& [name, other] : less) {
+    EXPECT_EQ(enforced(*planned, name), "full") << name;
+    EXPECT_NE(enforced(other, name), "full") << name;
+  }
+  // What a hidden name in a writable directory makes of it: HiddenAndReadOnlyPathsAreCovered and its neighbours.
+  for (const EnforcementClause& one : planned->report) {
+    const bool provoked = one.enforced != Enforced::kFull || one.clause == "filesystem.secrets" || less.contains(one.clause);
+    EXPECT_TRUE(provoked) << one.clause << " cannot be";
+  }
 }
 
 TEST(ContainerSpec, AllUnixSocketsAreAnotherFilter) {

@@ -1,0 +1,181 @@
+#include "backend/landlock/report.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/native/clauses.h"
+#include "backend/native/host.h"
+#include "backend/native/live_rules.h"
+#include "backend/native/local_ports.h"
+#include "backend/native/view.h"
+#include "base/format.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "broker/file_rules.h"
+#include "kernel/landlock.h"
+#include "kernel/seccomp.h"
+#include "launch/plan.h"
+#include "policy/backends.h"
+
+namespace belljar::backend {
+namespace {
+
+constexpr char kBroker[] = "broker: the call is performed outside, by name at any depth";
+constexpr char kTier[] = "Landlock and seccomp, no namespaces";
+constexpr char kWritesNothing[] = "nothing written outside";
+
+Part domain(const launch::Plan& plan) { return {plan.landlock.enabled && plan.landlock.handled_fs != 0, "a Landlock domain"}; }
+Part judged(const Prepared& prepared) {
+  return {prepared.file_rules != nullptr && prepared.file_rules->holds_paths() && prepared.plan.seccomp_listener &&
+              prepared.plan.seccomp_spec.file_calls != kernel::FileCalls::kDirect,
+          "file calls that the broker judges"};
+}
+
+// As a clause that is never full reads where even its locks are missing.
+void weak(const std::vector<Part>& parts, std::string clause, std::string asked, std::string mechanism, std::string detail,
+          Clauses& report) {
+  for (const Part& part : parts) {
+    if (!part.there) return report.held(parts, std::move(clause), std::move(asked), "");
+  }
+  report.partial(std::move(clause), std::move(asked), std::move(mechanism), std::move(detail));
+}
+
+void report_files_by_broker(const Policy& policy, const Paths& paths, const Prepared& prepared, int abi, Clauses& report) {
+  const std::vector<Part> both = {domain(prepared.plan), judged(prepared)};
+  weak(both, "filesystem.root", kWritesNothing, format("broker for what is written by name; Landlock, ABI {}", abi),
+       "owner, times and extended attributes (access control lists, too) of the caller's own files can still be changed", report);
+  if (paths.hidden > 0) {
+    const bool all = prepared.file_rules->every_read_matters();
+    report.held(
+        both, "filesystem.secrets", format("{} names hidden", paths.hidden),
+        all ? "broker: every open is performed outside; Landlock allows piece by piece around those outside writable "
+              "directories"
+            : "Landlock: what is read and run is allowed piece by piece around them; broker: what is listed, written, moved, "
+              "linked");
+    report.partial(
+        "filesystem.secrets_metadata", "not even seen", "",
+        "that they exist, their sizes, times and link texts can be asked for (stat, readlink), and their owner can change "
+        "times, owner and extended attributes");
+  }
+  for (const Gap& gap : paths.gaps) {
+    if (gap.clause != "filesystem.hidden_absent" && is_held_by_rules(paths, gap)) report.add(held_clause(gap, Mounts::kNone));
+  }
+  const std::vector<Part> broker = {judged(prepared)};
+  if (!paths.readonly.empty())
+    report.held(broker, "filesystem.readonly", format("{} read-only inside writable directories", escaped(paths.readonly.front())),
+                kBroker);
+  if (policy.filesystem.protect == Protect::kNone || paths.writable.empty()) return;
+  report.held(broker, "protect.existing", "what git, agents and editors run stays inert",
+              "broker: git's control files judged by content, agent and editor names read-only");
+  report.held(broker, "protect.absent", "control names that do not exist yet", kBroker);
+  report.held(broker, "protect.nested", "control names below a writable root's top level", kBroker);
+}
+
+// Another sandbox has the one seccomp listener, or yama keeps callers' memory from us.
+void report_files_by_landlock(const Policy& policy, const Workplace& place, const Paths& paths, const Prepared& prepared, int abi,
+                              Clauses& report) {
+  const std::string needs = place.listener ? "needs the broker, which kernel.yama.ptrace_scope keeps from reading what is asked"
+                                           : "needs the broker: another sandbox has the one seccomp listener";
+  const std::vector<Part> locks = {domain(prepared.plan)};
+  weak(locks, "filesystem.root", kWritesNothing, format("Landlock, ABI {}", abi),
+       abi >= 3 ? "mode, owner, times and extended attributes of the caller's own files can still be changed (landlock(7))"
+                : "besides mode, owner and times, truncate(2) of the caller's own files is not held before Landlock ABI 3",
+       report);
+  if (paths.hidden > 0)
+    weak(locks, "filesystem.secrets", format("{} names hidden", paths.hidden), "Landlock: allowed piece by piece around them",
+         "contents are held; names and attributes can still be asked for, and folders that hold hidden names cannot be listed",
+         report);
+  for (const Gap& gap : paths.gaps) {
+    if (gap.clause == "filesystem.globs") report.none("filesystem.globs", format("rule for {}", escaped(gap.what)), needs);
+  }
+  // Protected names and read-only entries alike: Landlock cannot take back below a writable folder.
+  if (!paths.readonly.empty())
+    report.none(
+        policy.filesystem.protect != Protect::kNone && paths.protected_dirs > 0 ? "protect.existing" : "filesystem.readonly",
+        format("{} read-only inside writable directories", escaped(paths.readonly.front())),
+        "Landlock cannot carve holes, and this tier has no mounts; " + needs);
+  if (policy.filesystem.protect == Protect::kNone || paths.writable.empty()) return;
+  report.later("protect.absent", "control names that do not exist yet", needs);
+  report.later("protect.nested", "control names below a writable root's top level", needs);
+}
+
+void report_processes(const Host& host, const launch::Plan& plan, Clauses& report) {
+  const bool scoped = (plan.landlock.scoped & kernel::landlock::kScopeSignal) != 0;
+  if (plan.identity == launch::Identity::kKeep && host.uid() == 0)
+    report.partial("identity", "host root is never held", "", "allow_root_uid: the command keeps host uid 0, without capabilities");
+  else
+    report.held({{plan.outside_uid != 0, "an id of its own"}}, "identity", format("host id {}", plan.outside_uid),
+                "set before the command starts");
+  weak({domain(plan)}, "processes", "other processes out of reach",
+       format("Landlock domain: no ptrace{}", scoped ? ", no signals" : ""),
+       scoped ? "they can be seen in /proc, and the user's own can be given another priority or processor"
+              : "they can be seen in /proc, and the user's own can be signalled (needs Landlock ABI 6), and given another "
+                "priority or processor",
+       report);
+  weak({{plan.subreaper, "a subreaper"}}, "kill", "nothing outlives the command or its front", "subreaper and sweep",
+       "a fork bomb can outrun the sweep", report);
+  report.held({dropped(plan)}, "privileges", "no capability, no set-id gain", "empty capability sets, no_new_privs");
+  report.held({filter(plan)}, "seccomp", "kernel surface reduced, set-id bits refused",
+              format("filter of {} instructions", plan.seccomp.size()));
+  report.held({filter(plan), domain(plan)}, "terminal", "no terminal shared",
+              "own session, TIOCSTI and TIOCLINUX refused, other terminals closed by Landlock");
+  report.held({dropped(plan), filter(plan)}, std::string(launch::kKeyringClause), "no keyring shared",
+              "empty session keyring, key calls refused");
+}
+
+void report_sockets(const Policy& policy, const Prepared& prepared, Clauses& report) {
+  const std::vector<std::string>& listed = policy.network.allow_unix_sockets;
+  const std::string own = listed.empty() ? "own sockets only" : format("own sockets, and {} of the host's", listed.size());
+  switch (prepared.plan.seccomp_spec.unix_sockets) {
+    case kernel::UnixSockets::kStream:
+    case kernel::UnixSockets::kAll:
+      if (policy.network.allow_all_unix_sockets)
+        return report.full("network.unix_sockets", "all allowed", "no restriction asked for");
+      return report.none("network.unix_sockets", own, "the filter lets every socket be connected to");
+    case kernel::UnixSockets::kPairs:
+      report.held({filter(prepared.plan)}, "network.unix_sockets", own, "seccomp: socket pairs only");
+      if (!listed.empty()) report.none("network.allow_unix_sockets", "sockets of the host by path", "needs the broker");
+      return;
+    case kernel::UnixSockets::kBrokered:
+      report.held({filter(prepared.plan), {prepared.plan.seccomp_listener, "a listener for the filter"}}, "network.unix_sockets",
+                  own, "connect judged by the broker on its own copy of the address");
+  }
+}
+
+}  // namespace
+
+bool holds_ports(const Policy& policy) noexcept {
+  return policy.network.mode == NetMode::kHost && !policy.network.allow_local_binding.value_or(false);
+}
+
+EnforcementReport report_landlock_tier(const Host& host, const Policy& policy, const Workplace& place, const Paths& paths,
+                                       const Prepared& prepared) {
+  const launch::Plan& plan = prepared.plan;
+  const int abi = host.landlock_abi();
+  const bool brokered = prepared.file_rules != nullptr;
+  Clauses report;
+  report.held({domain(plan), dropped(plan), filter(plan)}, "mode", std::string(to_string(policy.mode)),
+              brokered ? "Landlock, seccomp and broker, no namespaces" : kTier);
+  if (brokered) report_files_by_broker(policy, paths, prepared, abi, report);
+  else report_files_by_landlock(policy, place, paths, prepared, abi, report);
+  weak({{!prepared.remove_after.empty(), "a directory of this run"}}, "filesystem.tmp", "private temporary directory",
+       "a directory of this run, named by TMPDIR", "/tmp itself is closed, and the size is not limited", report);
+  if (policy.filesystem.caches == Caches::kWorkspace)
+    report.later("filesystem.caches", "a writable layer over the caches, kept for the workspace's next command",
+                 "without mounts of its own a command has no layers: the caches are read-only");
+  report_processes(host, plan, report);
+  if (policy.network.mode == NetMode::kNone)
+    report.held({filter(plan), {!plan.seccomp_spec.allow_inet, "a filter that refuses internet sockets"}}, "network", "none",
+                "seccomp: no internet socket can be made, loopback neither");
+  else report.held({{plan.seccomp_spec.allow_inet, "internet sockets"}}, "network", "the host's", "no restriction asked for");
+  report_sockets(policy, prepared, report);
+  if (holds_ports(policy)) report.add(local_binding_clause(plan.seccomp_spec.local_ports, abi));
+  EnforcementReport clauses = report.take();
+  policy::report_isolation(policy, Isolation::kLandlock, kTier, clauses);
+  return clauses;
+}
+
+}  // namespace belljar::backend

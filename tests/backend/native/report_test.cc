@@ -1,0 +1,247 @@
+// No clause is a constant: each that can read `full` reads less once what holds it is taken out of the plan, and each of what a
+// start goes on without lowers its clause.
+#include "backend/native/report.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/landlock/report.h"
+#include "backend/native/confine.h"
+#include "backend/native/live_rules.h"
+#include "backend/native/support_view.h"
+#include "backend/native/tree.h"
+#include "belljar/exec_result.h"
+#include "belljar/policy.h"
+#include "broker/file_rules.h"
+#include "kernel/seccomp.h"
+#include "launch/launcher.h"
+#include "launch/plan.h"
+#include "runtime/enforcement.h"
+
+namespace belljar::backend {
+namespace {
+
+using Change = std::function<void(Prepared&)>;
+
+Enforced enforced(const EnforcementReport& report, const std::string& name) {
+  const auto found = std::ranges::find(report, name, &EnforcementClause::clause);
+  EXPECT_NE(found, report.end()) << name;
+  return found == report.end() ? Enforced::kNone : found->enforced;
+}
+
+// Every clause that is full in `reported(nothing)` has a change that takes its locks away, and is less then.
+void walk(const std::function<EnforcementReport(const Change&)>& reported, const std::multimap<std::string, Change>& changes) {
+  const EnforcementReport whole = reported([](Prepared&) {});
+  for (const EnforcementClause& clause : whole) {
+    EXPECT_TRUE(clause.enforced != Enforced::kFull || changes.contains(clause.clause)) << clause.clause << " cannot be provoked";
+  }
+  for (const auto& [name, change] : changes) {
+    EXPECT_EQ(enforced(whole, name), Enforced::kFull) << name;
+    EXPECT_NE(enforced(reported(change), name), Enforced::kFull) << name;
+  }
+}
+
+Change without(std::uint64_t flag) {
+  return [flag](Prepared& prepared) { prepared.plan.clone_flags &= ~flag; };
+}
+Change without(launch::MountOpKind kind) {
+  return [kind](Prepared& prepared) {
+    std::erase_if(prepared.plan.mounts, [&](const launch::MountOp& op) { return op.kind == kind; });
+  };
+}
+void without_filter(Prepared& prepared) { prepared.plan.seccomp.clear(); }
+void with_privileges(Prepared& prepared) { prepared.plan.drop_privileges = false; }
+void without_listener(Prepared& prepared) { prepared.plan.seccomp_listener = false; }
+void without_rules(Prepared& prepared) { prepared.file_rules.reset(); }
+
+FakeHost busy_host() {
+  FakeHost host = usual_host();
+  host.dir("/home/u/.ssh").dir("/home/u/.cache").dir("/srv/keys").dir("/home/u/ws/docs").dir("/home/u/ws/.vscode");
+  return host;
+}
+
+Policy busy_policy() {
+  Policy policy = with({.path = "/srv/keys", .access = Access::kNone});
+  policy.filesystem.entries.push_back({.path = "/home/u/ws/docs", .access = Access::kRead});
+  policy.filesystem.protect = Protect::kAll;
+  return policy;
+}
+
+EnforcementReport native(const FakeHost& host, const Policy& policy, const Change& change) {
+  const Paths paths = plan(host, policy);
+  Prepared prepared;
+  prepared.own_network = policy.network.mode != NetMode::kHost;
+  prepared.plan.clone_flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
+  if (prepared.own_network) prepared.plan.clone_flags |= CLONE_NEWNET;
+  prepared.plan.identity = launch::Identity::kSelfMapped;
+  prepared.plan.outside_uid = prepared.plan.inside_uid = 1000;
+  if (policy.network.mode == NetMode::kProxy) prepared.plan.sockets.emplace_back();
+  EXPECT_TRUE(build_tree_ops(host, paths.view, prepared.plan));
+  prepared.file_rules = make_file_rules(policy, paths);
+  confine(host, policy, kPlace, paths, prepared);
+  change(prepared);
+  return report_native(host, policy, kPlace, paths, prepared);
+}
+
+TEST(Report, EveryClauseOfTheNativeBackendIsHeldBySomething) {
+  const FakeHost host = busy_host();
+  const Policy policy = busy_policy();
+  const std::multimap<std::string, Change> changes = {
+      {"mode", without(CLONE_NEWNS)},
+      {"mode", without_filter},
+      {"filesystem.root", without(CLONE_NEWNS)},
+      {"filesystem.root", without(launch::MountOpKind::kSetAttr)},
+      {"filesystem.write", without(launch::MountOpKind::kSetAttr)},
+      {"filesystem.readonly", without(launch::MountOpKind::kAttach)},
+      {"filesystem.secrets", without(launch::MountOpKind::kAttach)},
+      {"filesystem.tmp", without(launch::MountOpKind::kStage)},
+      {"filesystem.caches", without(launch::MountOpKind::kOverlay)},
+      {"protect.existing",
+       [](Prepared& prepared) {
+         without_rules(prepared);
+         without(launch::MountOpKind::kAttach)(prepared);
+       }},
+      {"protect.absent", without_rules},
+      {"protect.absent", without_listener},
+      {"protect.nested", without_rules},
+      {"identity", without(CLONE_NEWUSER)},
+      {"identity", [](Prepared& prepared) { prepared.plan.outside_uid = 0; }},
+      {"processes", without(CLONE_NEWPID)},
+      {"processes", without(launch::MountOpKind::kProc)},
+      {"kill", without(CLONE_NEWPID)},
+      {"privileges", with_privileges},
+      {"seccomp", without_filter},
+      {"terminal", without(launch::MountOpKind::kDevpts)},
+      {"keyring", without_filter},
+      {"network", without(CLONE_NEWNET)},
+      {"network.unix_sockets", without_listener},
+  };
+  walk([&](const Change& change) { return native(host, policy, change); }, changes);
+  Policy proxied = policy;
+  proxied.network.mode = NetMode::kProxy;
+  const auto through = [&](const Change& change) { return enforced(native(host, proxied, change), "network"); };
+  EXPECT_EQ(through([](Prepared&) {}), Enforced::kFull);
+  EXPECT_EQ(through([](Prepared& prepared) { prepared.plan.sockets.clear(); }), Enforced::kNone);
+}
+
+TEST(Report, ARestrictedRootIsOneOfItsOwn) {
+  const FakeHost host = busy_host();
+  Policy policy = with({.path = "/", .access = Access::kNone});
+  policy.filesystem.entries.push_back({.path = "/etc", .access = Access::kRead});
+  const auto root = [&](const Change& change) { return enforced(native(host, policy, change), "filesystem.root"); };
+  EXPECT_EQ(root([](Prepared&) {}), Enforced::kFull);
+  EXPECT_EQ(root(without(launch::MountOpKind::kPivot)), Enforced::kNone);
+}
+
+TEST(Report, ANestedUsersNamespaceIsNotAFullFilter) {
+  Policy policy;
+  policy.allow_nested_userns = true;
+  EXPECT_EQ(enforced(native(busy_host(), policy, [](Prepared&) {}), "seccomp"), Enforced::kPartial);
+}
+
+TEST(Report, FullAccessAndExternalSayWhatTheirPlansDo) {
+  launch::Plan plan;
+  plan.clone_flags = CLONE_NEWPID | CLONE_NEWNS;
+  plan.mounts.push_back({.kind = launch::MountOpKind::kProc});
+  EXPECT_EQ(enforced(report_full_access(plan), "kill"), Enforced::kFull);
+  EXPECT_EQ(enforced(report_full_access(plan), "mode"), Enforced::kFull);
+  plan.clone_flags = 0;
+  EXPECT_EQ(enforced(report_full_access(plan), "kill"), Enforced::kNone);
+  EXPECT_EQ(enforced(report_full_access(plan), "mode"), Enforced::kNone);
+  plan.subreaper = true;
+  EXPECT_EQ(enforced(report_external(plan), "kill"), Enforced::kPartial);
+  EXPECT_EQ(enforced(report_external(plan), "mode"), Enforced::kNone);
+  plan.subreaper = false;
+  EXPECT_EQ(enforced(report_external(plan), "kill"), Enforced::kNone);
+}
+
+// What a start goes on without.
+TEST(Report, WhatIsSkippedLowersItsClause) {
+  const FakeHost host = busy_host();
+  Policy policy = busy_policy();
+  policy.enable_weaker_nested_sandbox = true;
+  Paths paths = plan(host, policy);
+  paths.view.proc_optional = true;
+  Prepared prepared;
+  ASSERT_TRUE(build_tree_ops(host, paths.view, prepared.plan));
+  std::vector<std::string> lowered;
+  for (std::size_t i = 0; i < prepared.plan.mounts.size(); ++i) {
+    const launch::MountOp& op = prepared.plan.mounts[i];
+    if (op.clause.empty() || (op.flags & launch::kOptional) == 0) continue;
+    EnforcementReport report{{std::string(op.clause), "", "", Enforced::kFull, ""}};
+    runtime::lower_skipped(prepared.plan, {{static_cast<int>(i), EPERM}}, report);
+    EXPECT_EQ(report[0].enforced, Enforced::kPartial) << op.clause;
+    EXPECT_NE(report[0].detail.find(op.without), std::string::npos) << report[0].detail;
+    lowered.emplace_back(op.clause);
+  }
+  for (const char* clause : {"processes", "filesystem.caches", "filesystem.root"})
+    EXPECT_NE(std::ranges::find(lowered, clause), lowered.end()) << clause;
+  EnforcementReport report{{"keyring", "", "", Enforced::kFull, ""}};
+  runtime::lower_skipped(prepared.plan, {{launch::kSkippedKeyring, EPERM}}, report);
+  EXPECT_EQ(report[0].enforced, Enforced::kPartial);
+}
+
+EnforcementReport landlock(const FakeHost& host, const Policy& policy, const Change& change) {
+  Policy files = policy;
+  files.filesystem.tmp = Tmp::kShared;
+  files.filesystem.caches = Caches::kOff;
+  const Paths paths = plan(host, files);
+  Prepared prepared;
+  prepared.plan.subreaper = true;
+  prepared.plan.outside_uid = 1000;
+  prepared.plan.landlock = {.enabled = true, .handled_fs = 1, .scoped = 3};
+  prepared.remove_after.emplace_back("/tmp/belljar-1");
+  broker::HeldPaths held;
+  held.writable = paths.writable;
+  held.readonly = paths.readonly;
+  held.readable = {"/"};
+  prepared.file_rules = make_file_rules(policy, paths, std::move(held));
+  kernel::SeccompSpec& filter = prepared.plan.seccomp_spec;
+  filter.unix_sockets = kernel::UnixSockets::kBrokered;
+  filter.file_calls = file_calls(prepared.file_rules.get());
+  filter.allow_inet = policy.network.mode == NetMode::kHost;
+  prepared.plan.seccomp_listener = true;
+  prepared.plan.seccomp = kernel::build_filter(filter);
+  change(prepared);
+  return report_landlock_tier(host, policy, kPlace, paths, prepared);
+}
+
+TEST(Report, EveryClauseOfTheLandlockTierIsHeldBySomething) {
+  const FakeHost host = busy_host();
+  const Change no_domain = [](Prepared& prepared) { prepared.plan.landlock.enabled = false; };
+  const Change direct = [](Prepared& prepared) { prepared.plan.seccomp_spec.file_calls = kernel::FileCalls::kDirect; };
+  const std::multimap<std::string, Change> changes = {
+      {"mode", no_domain},
+      {"filesystem.secrets", no_domain},
+      {"filesystem.secrets", direct},
+      {"filesystem.readonly", direct},
+      {"protect.existing", without_rules},
+      {"protect.absent", direct},
+      {"protect.nested", without_listener},
+      {"identity", [](Prepared& prepared) { prepared.plan.outside_uid = 0; }},
+      {"privileges", with_privileges},
+      {"seccomp", without_filter},
+      {"terminal", no_domain},
+      {"keyring", with_privileges},
+      {"network", [](Prepared& prepared) { prepared.plan.seccomp_spec.allow_inet = true; }},
+      {"network.unix_sockets", without_listener},
+  };
+  walk([&](const Change& change) { return landlock(host, busy_policy(), change); }, changes);
+  const EnforcementReport bare = landlock(host, busy_policy(), no_domain);
+  for (const char* never_full : {"filesystem.root", "processes"})
+    EXPECT_EQ(enforced(bare, never_full), Enforced::kNone) << never_full;
+}
+
+}  // namespace
+}  // namespace belljar::backend
