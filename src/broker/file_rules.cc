@@ -226,7 +226,9 @@ Ruling FileRules::State::held_ruling(Act act, std::string_view path) const {
     return std::any_of(list.begin(), list.end(),
                        [&](const std::string& one) { return one.size() > path.size() && is_within(one, path); });
   };
-  if (longest_of(held.hidden, path).size() > 0) return refuse_held(path, EACCES, policy::kHiddenByRule);
+  const std::size_t hidden = longest_of(held.hidden, path).size();
+  if (hidden > 0 && hidden >= std::max(longest_of(held.writable, path).size(), longest_of(held.readable, path).size()))
+    return refuse_held(path, EACCES, policy::kHiddenByRule);
   const bool opens = act == Act::kRead || act == Act::kWrite || act == Act::kTruncate;
   if (opens && is_within(path, "/proc")) return on_proc_ruling(act, path);
   if (opens && longest_of(held.nodes, path) == path) return {};

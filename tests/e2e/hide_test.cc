@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "support/as_user.h"
+#include "support/built.h"
 #include "support/identity.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
@@ -46,6 +48,54 @@ TEST_F(Hide, TheReportSaysWhatGoesAroundIt) {
   ASSERT_NE(at, std::string::npos) << told;
   EXPECT_NE(told.out.find("partial", at), std::string::npos) << told;
   EXPECT_EQ(run_in({"--json", "--", "true"}).out.find("filesystem.hidden_absent"), std::string::npos);
+}
+
+// The workspace alone shows through.
+TEST_F(Hide, AWorkspaceInAHiddenDirectoryShowsNothingElseOfIt) {
+  const TempDir home;
+  home.write(".ssh/id", "the key\n", 0644);
+  home.write(".ssh/w/own", "own\n");
+  if (is_root()) home.give_to(user_uid(), user_gid());
+  const std::string workspace = home / ".ssh/w";
+  for (const std::string backend : {"native", "landlock"}) {
+    const auto in_it = [&](std::vector<std::string> args) {
+      args.insert(args.begin(), {"--backend", backend, "--workspace", workspace, "--require", "filesystem.secrets"});
+      return run_in(std::move(args), {.stdin_is = Input::kNull, .env = {{"HOME", home.path()}}});
+    };
+    const Outcome read = in_it({"-c", "cat ../id; cat ~/.ssh/id; echo x >../new; cat own && echo more >made && cat made"});
+    EXPECT_EQ(read.out, "own\nmore\n") << backend << read;
+    EXPECT_FALSE(exists(home / ".ssh/new")) << backend;
+    EXPECT_EQ(in_it({"--policy", "read-only", "-c", "cat ../id; cat own; echo x >own"}).out, "own\n") << backend;
+    EXPECT_EQ(in_it({"--hide", "**/*.none", "-c", "cat ../id; cat own"}).out, "own\n") << backend;
+    const Outcome asked = run_in({"--backend", backend, "--workspace", workspace, "--read", home / ".ssh", "-c", "cat ../id"},
+                                 {.stdin_is = Input::kNull, .env = {{"HOME", home.path()}}});
+    EXPECT_EQ(asked.out, "the key\n") << "the twin" << backend << asked;
+  }
+}
+
+// As root: secrets that a user lets others read are still that user's.
+TEST_F(Hide, RootHidesTheHomeOfTheWorkspacesOwnerToo) {
+  BELLJAR_NEEDS(as_root());
+  const TempDir home("/var/lib");  // what lies below /tmp is out of sight as it is
+  for (const char* name : {".ssh/id", ".aws/credentials", ".netrc", "src/f"})
+    home.write(name, "text of " + std::string(name) + "\n");
+  home.write("ws/f", "");
+  const TempDir etc;
+  etc.write("passwd", read_file("/etc/passwd") + format("theirs:x:{}:{}::{}:/bin/sh\n", user_uid(), user_gid(), home.path()));
+  home.give_to(user_uid(), user_gid());
+  ASSERT_EQ(::chmod(home.path().c_str(), 0755), 0);
+  const auto in_it = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), {"unshare", "-m", "sh", "-c", "mount --bind \"$0\" /etc/passwd && exec \"$@\"", etc / "passwd",
+                               kBelljar, "run", "--workspace", home / "ws"});
+    return run(args, {.stdin_is = Input::kNull});
+  };
+  const std::string text = format("cd {} && cat .ssh/id .aws/credentials .netrc src/f; mkdir .docker", home.path());
+  for (const std::string backend : {"native", "landlock"}) {
+    const Outcome read = in_it({"--backend", backend, "--require", "filesystem.secrets", "-c", text});
+    EXPECT_EQ(read.out, "text of src/f\n") << backend << read;
+    const Outcome asked = in_it({"--backend", backend, "--read", home / ".ssh", "-c", text});
+    EXPECT_EQ(asked.out, "text of .ssh/id\ntext of src/f\n") << "the twin" << backend << asked;
+  }
 }
 
 struct Refused {

@@ -369,6 +369,11 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
     return unserved("--cap-add for a command that is not root", "the kernel drops what an exec of another user would inherit",
                     "drop it, or run as root on purpose: --user 0 --allow-root-uid");
   Paths paths = BELLJAR_TRY(plan_shown(host, policy, place));
+  if (!paths.ways.empty())
+    return Error(Code::kInvalidArgument, format("cannot hide {}", belljar::quoted(paths.ways.front())))
+        .reason(format("the workspace {} lies inside it, and another directory of the policy shows it",
+                       belljar::quoted(place.workspace)))
+        .next("choose another workspace, or do not show what lies around it");
   tell_links(host, paths.gaps);
   BELLJAR_CHECK(check_shown(paths.view.binds));
   Planned planned;

@@ -36,7 +36,6 @@
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "launch/plan.h"
-#include "policy/defaults.h"
 
 namespace belljar::backend {
 namespace {
@@ -60,6 +59,7 @@ std::optional<std::vector<std::string>> list_folder(const std::string& folder) {
 std::vector<std::string> hidden_paths(const Paths& paths) {
   const View& view = paths.view;
   std::vector<std::string> hidden = view.hide_dirs;
+  hidden.insert(hidden.end(), paths.ways.begin(), paths.ways.end());
   hidden.insert(hidden.end(), view.hide_files.begin(), view.hide_files.end());
   for (const auto& [folder, mask] : view.masks) {
     for (const std::string& name : mask.hidden) hidden.push_back(folder + "/" + name);
@@ -103,7 +103,6 @@ class Preparation {
     BELLJAR_CHECK(plan_files());
     BELLJAR_CHECK(make_tmp());
     hidden_ = hidden_paths(paths_);
-    hide_owners_secrets();
     BELLJAR_CHECK(grant_paths());
     prepared_.sockets = BELLJAR_TRY(list_sockets(host_, policy_, paths_.writable));
     warn_of_sockets(prepared_.sockets, prepared_.warnings);
@@ -136,21 +135,6 @@ class Preparation {
     return {};
   }
 
-  // The command reads what the owner of the workspace may read: their secrets are hidden beside those of root's own home.
-  void hide_owners_secrets() {
-    if (!owner_ || owner_->home.empty() || policy_.filesystem.secrets != Secrets::kDefault) return;
-    for (const std::string& path : policy::default_secret_paths(owner_->home, owner_->runtime_dir)) {
-      const FsEntry* rule = find_rule(policy_.filesystem, path);
-      if ((rule != nullptr && rule->path == path) || is_under(place_.workspace, path)) continue;
-      const std::string real = host_.canonical(path).value_or(path);
-      for (const std::string& name : {path, real}) {
-        if (std::find(hidden_.begin(), hidden_.end(), name) != hidden_.end()) continue;
-        hidden_.push_back(name);
-        ++paths_.hidden;
-      }
-    }
-  }
-
   broker::HeldPaths held_paths() const {
     broker::HeldPaths held;
     held.writable = paths_.writable;
@@ -159,6 +143,7 @@ class Preparation {
     held.hidden = hidden_;
     if (paths_.view.whole_root) held.readable = {"/"};
     else held.readable = paths_.readable;
+    held.readable.push_back(place_.workspace);  // though it may lie in a hidden directory
     held.nodes.assign(std::begin(kDeviceNodes), std::end(kDeviceNodes));
     held.nodes.insert(held.nodes.end(), paths_.view.devices.begin(), paths_.view.devices.end());
     return held;
@@ -226,6 +211,8 @@ class Preparation {
     } else {
       for (const std::string& path : paths_.readable) BELLJAR_CHECK(grant_around(path, read));
     }
+    const bool in_hidden = std::ranges::any_of(hidden_, [&](const std::string& path) { return is_under(place_.workspace, path); });
+    if (in_hidden) BELLJAR_CHECK(grant_around(place_.workspace, read));
     for (const std::string& path : paths_.writable) {
       // What appears in it later must be readable and may be run: there the broker alone holds what is hidden, at every open.
       if (brokered_) spec.rules.push_back({path, write});

@@ -51,7 +51,7 @@ bool none_above_roots(const Paths& paths) {
                         [&](const std::string& root) { return policy::is_within(root, path); });
   };
   const View& view = paths.view;
-  return std::ranges::all_of(view.private_dirs, [&](const PrivateDir& dir) { return apart(dir.target); }) &&
+  return std::ranges::all_of(view.private_dirs, [&](const PrivateDir& dir) { return dir.readonly || apart(dir.target); }) &&
          std::ranges::all_of(view.caches, [&](const Cache& cache) { return apart(cache.path); }) &&
          std::ranges::all_of(view.binds,
                              [&](const Bind& bind) { return bind.readonly || in_root(paths, bind.target) || apart(bind.target); });

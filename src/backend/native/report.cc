@@ -86,14 +86,15 @@ Part mounted(const launch::Plan& plan, const Paths& paths) {
   return attached(plan, paths.view, paths.readonly, itself, "a mount over each of them");
 }
 
-Part covers(const launch::Plan& plan, const View& view) {
+Part covers(const launch::Plan& plan, const Paths& paths) {
+  const View& view = paths.view;
   const auto covered = [&](const std::string& path) { return attaches(plan, view, path); };
   const auto masked = [&](const auto& mask) {
     return covered(mask.first) ||
            std::ranges::any_of(view.hide_dirs, [&](const std::string& dir) { return is_under(mask.first, dir); });
   };
-  return {std::ranges::all_of(view.hide_dirs, covered) && std::ranges::all_of(view.hide_files, covered) &&
-              std::ranges::all_of(view.masks, masked),
+  return {std::ranges::all_of(view.hide_dirs, covered) && std::ranges::all_of(paths.ways, covered) &&
+              std::ranges::all_of(view.hide_files, covered) && std::ranges::all_of(view.masks, masked),
           "a mount over each hidden name"};
 }
 
@@ -145,7 +146,7 @@ void report_files(const Policy& policy, const Paths& paths, const Prepared& prep
     });
     const std::string asked = format("{} names hidden", paths.hidden);
     const std::string lock = brokered ? "(one lock)" : "(one lock; changes fail with what mounts say: EROFS, EBUSY, EISDIR, EXDEV)";
-    const std::vector<Part> parts = {mount_namespace(plan), covers(plan, view)};
+    const std::vector<Part> parts = {mount_namespace(plan), covers(plan, paths)};
     if (!std::ranges::all_of(parts, &Part::there)) report.held(parts, "filesystem.secrets", asked, "");
     else if (missing == paths.gaps.end() && by_rules)
       report.partial("filesystem.secrets", asked, "masks of mode 000, and live rules for names that may be made",
@@ -165,7 +166,9 @@ void report_files(const Policy& policy, const Paths& paths, const Prepared& prep
   }
   if (!paths.view.private_dirs.empty()) {
     std::vector<std::string> names;
-    for (const PrivateDir& dir : paths.view.private_dirs) names.push_back(dir.target);
+    for (const PrivateDir& dir : view.private_dirs) {
+      if (std::ranges::find(paths.ways, dir.target) == paths.ways.end()) names.push_back(dir.target);
+    }
     const auto target = [](const PrivateDir& dir) { return dir.target; };
     report.held({mount_namespace(plan),
                  {has_op(plan, launch::MountOpKind::kStage), "a tmpfs"},

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -7,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/native/host.h"
+#include "backend/native/owner.h"
 #include "backend/native/tree.h"
 #include "backend/native/view_draft.h"
 #include "backend/native/view_steps.h"
@@ -37,9 +40,11 @@ Result<void> check_kernels(const FsEntry& entry) {
 // A user's own entry for exactly this path speaks louder than the default list. One below it cannot be served: a hidden directory
 // is closed to everything in it, and opening the whole of it would show what nobody asked for.
 Result<bool> overridden(const ViewDraft& draft, const std::string& secret) {
-  bool exact = is_under(draft.place.workspace, secret);
+  bool exact = false;
   for (const FsEntry& entry : draft.fs.entries) {
     if (entry.glob || entry.origin.layer == "built-in" || entry.kind == RuleKind::kDefaultSecret) continue;
+    // The workspace is shown through it, with what is said of its own parts.
+    if (is_under(draft.place.workspace, secret) && is_under(entry.path, draft.place.workspace)) continue;
     if (entry.path == secret) exact = exact || entry.kind != RuleKind::kNarrowing;
     else if (entry.access != Access::kNone && is_under(entry.path, secret)) return inside_hidden(entry, secret);
   }
@@ -144,6 +149,16 @@ void hide_absent(ViewDraft& draft, const Hidden& name) {
   if (!draft.out_of_sight(base)) mask(draft, base, name.path, name.asked);
 }
 
+// The workspace lies in it: a directory of our own is seen there, with nothing but the way to the workspace.
+void leave_way(ViewDraft& draft, const std::string& path) {
+  const std::string& workspace = draft.place.workspace;
+  if (path == workspace || std::ranges::find(draft.paths.ways, path) != draft.paths.ways.end()) return;
+  draft.paths.ways.push_back(path);
+  draft.view().private_dirs.push_back({path, 0755, true});
+  const bool shown = std::ranges::any_of(draft.view().binds, [&](const Bind& bind) { return bind.target == workspace; });
+  if (!shown) draft.show(workspace, draft.writable(workspace) ? Access::kWrite : Access::kRead);
+}
+
 void hide_at(ViewDraft& draft, const Hidden& name) {
   ++draft.paths.hidden;
   const bool absent = name.kind == PathKind::kAbsent;
@@ -153,6 +168,7 @@ void hide_at(ViewDraft& draft, const Hidden& name) {
   if (draft.elsewhere_at(name.path) != nullptr) return hide_in_volume(draft, name.path);
   if (draft.out_of_sight(name.path)) return;
   if (!draft.view().whole_root && !shown(draft, name.path)) return;
+  if (is_under(draft.place.workspace, name.path)) return leave_way(draft, name.path);
   if (held_by_homes_mask(draft, name.path)) return mask(draft, draft.place.home, name.path, name.asked);
   if (absent || name.kind == PathKind::kSymlink) return hide_absent(draft, name);
   hide_existing(draft, name);
@@ -174,14 +190,42 @@ void hide(ViewDraft& draft, const std::string& path, Source source) {
   hide_at(draft, {path, path, kind, source});
 }
 
+// Where others may pass to it; the way to another is an empty directory of ours (native.cc, open_way), which a mask would undo.
+bool open_to_all(const ViewDraft& draft, const std::string& home) {
+  if (!draft.host.open_to_command(home)) return false;
+  for (std::string up = home; up != "/"; up = parent_of(up)) {
+    if ((draft.host.facts(up).mode & S_IXOTH) == 0) return false;
+  }
+  return true;
+}
+
+struct Home {
+  std::string path, runtime_dir;
+  Source source;
+};
+
+// Root's commands may read what the owner of the workspace lets others read, and, where they run as that owner, what is theirs: so
+// both homes count, the caller's and the owner's. No mask of $HOME lies on the second, so its names are held as entries are.
+std::vector<Home> homes_of(const ViewDraft& draft) {
+  const Workplace& place = draft.place;
+  std::vector<Home> homes = {{place.home, place.runtime_dir, Source::kDefault}};
+  const auto add = [&](const std::string& home, const std::string& runtime_dir) {
+    if (home.empty() || home == "/" || std::ranges::find(homes, home, &Home::path) != homes.end()) return;
+    const bool shown = draft.bound(home) || open_to_all(draft, home);
+    homes.push_back({home, runtime_dir, shown ? Source::kEntry : Source::kDefault});
+  };
+  if (place.owner) add(place.owner->callers_home, place.runtime_dir);
+  if (draft.host.uid() != 0) return homes;
+  if (const auto theirs = place_of_owner(draft.host, place)) add(theirs->home, theirs->runtime_dir);
+  return homes;
+}
+
 // The list is made here, whatever entries there are: one that is spelled out among them is hidden once all the same.
 Result<void> hide_default_secrets(ViewDraft& draft) {
   if (draft.fs.secrets != Secrets::kDefault) return {};
-  std::vector<std::string> homes = {draft.place.home};
-  if (draft.place.owner) homes.push_back(draft.place.owner->callers_home);
-  for (const std::string& home : homes) {
-    for (const std::string& path : policy::default_secret_paths(home, draft.place.runtime_dir)) {
-      if (!BELLJAR_TRY(overridden(draft, path))) hide(draft, path, Source::kDefault);
+  for (const Home& home : homes_of(draft)) {
+    for (const std::string& path : policy::default_secret_paths(home.path, home.runtime_dir)) {
+      if (!BELLJAR_TRY(overridden(draft, path))) hide(draft, path, is_under(path, home.path) ? home.source : Source::kDefault);
     }
   }
   return {};
@@ -191,7 +235,7 @@ Result<void> hide_default_secrets(ViewDraft& draft) {
 // mask of the folder above it would cut off the sockets in there (unix(7) finds none through an overlay).
 Result<void> hide_secret_entry(ViewDraft& draft, const FsEntry& entry) {
   const bool account = entry.origin.layer == "default secrets";
-  if (is_under(draft.place.workspace, entry.path) || (account && BELLJAR_TRY(overridden(draft, entry.path)))) return {};
+  if (account && BELLJAR_TRY(overridden(draft, entry.path))) return {};
   hide(draft, entry.path, account ? Source::kEntry : Source::kDefault);
   return {};
 }

@@ -82,7 +82,11 @@ class FakeHost : public Host {
   }
   const std::vector<std::string>& mount_points() const override { return mounts_; }
   bool open_to_command(const std::string& path) const override { return !closed_.contains(path); }
-  uid_t uid() const override { return 1000; }
+  FakeHost& root() {
+    uid_ = 0;
+    return *this;
+  }
+  uid_t uid() const override { return uid_; }
   gid_t gid() const override { return 1000; }
   int landlock_abi() const override { return abi_; }
 
@@ -92,6 +96,7 @@ class FakeHost : public Host {
   std::set<std::string> closed_;
   std::vector<std::string> mounts_{"/"};
   int abi_ = 6;
+  uid_t uid_ = 1000;
 };
 
 }  // namespace belljar::backend::test

@@ -32,6 +32,43 @@ TEST(PlanPaths, WorkspaceIsWritableInWorkspaceWriteOnly) {
   EXPECT_TRUE(plan(usual_host(), {.mode = Mode::kReadOnly}).writable.empty());
 }
 
+// Of a hidden directory that holds the workspace only the way to it is seen.
+TEST(PlanPaths, AWorkspaceInAHiddenDirectoryOpensNothingElseOfIt) {
+  FakeHost host = usual_host();
+  host.dir("/home/u/.ssh/w");
+  const Workplace place{.workspace = "/home/u/.ssh/w", .cwd = "/home/u/.ssh/w", .home = "/home/u"};
+  for (const Mode mode : {Mode::kWorkspaceWrite, Mode::kReadOnly}) {
+    const Paths paths = plan(host, {.mode = mode}, place);
+    EXPECT_EQ(paths.ways, std::vector<std::string>{"/home/u/.ssh"});
+    EXPECT_TRUE(std::ranges::any_of(paths.view.private_dirs,
+                                    [](const PrivateDir& dir) { return dir.target == "/home/u/.ssh" && dir.readonly; }));
+    EXPECT_TRUE(std::ranges::any_of(paths.view.binds, [&](const Bind& bind) {
+      return bind.target == place.workspace && bind.readonly == (mode == Mode::kReadOnly);
+    }));
+    EXPECT_FALSE(hides(paths, "/home/u/.ssh"));
+  }
+  Policy asked = with({.path = "/home/u/.ssh", .access = Access::kRead});
+  EXPECT_TRUE(plan(host, asked, place).ways.empty()) << "the twin: somebody asked for all of it";
+  Policy within = with({.path = "/home/u/.ssh/w/docs", .access = Access::kRead});
+  EXPECT_EQ(refusal(host, within, place), "") << "a part of the workspace";
+  const Workplace itself{.workspace = "/home/u/.ssh", .cwd = "/home/u/.ssh", .home = "/home/u"};
+  EXPECT_TRUE(plan(host, {}, itself).ways.empty());
+}
+
+// Root's commands read what a user lets others read.
+TEST(PlanPaths, RootHidesTheHomeOfTheWorkspacesOwnerToo) {
+  FakeHost host = usual_host();
+  host.root().dir("/root", 0, 0700).file("/etc/passwd", "u:x:1000:1000::/home/u:/bin/sh\n").dir("/home/u/.ssh");
+  host.file("/home/u/.netrc");
+  const Workplace place{.workspace = "/home/u/ws", .cwd = "/home/u/ws", .home = "/root"};
+  const Paths paths = plan(host, {}, place);
+  for (const char* name : {"/home/u/.ssh", "/home/u/.netrc", "/home/u/.aws", "/root/.ssh"}) EXPECT_TRUE(hides(paths, name)) << name;
+  EXPECT_FALSE(hides(plan(host, with({.path = "/home/u/.ssh", .access = Access::kRead}), place), "/home/u/.ssh"));
+  host.dir("/home/u", 1000, 0700);
+  EXPECT_TRUE(plan(host, {}, place).view.masks.count("/home/u") == 0)
+      << "nobody passes: the way to the workspace is all that is seen";
+}
+
 TEST(PlanPaths, AnEntryForTheWorkspaceCountsInReadOnly) {
   Policy policy = with({.path = "/home/u/ws", .access = Access::kWrite});
   policy.mode = Mode::kReadOnly;
