@@ -287,13 +287,13 @@ std::string keys_markdown() {
     return "";
   };
   std::string text =
-      "| Key | Flag | Takes | Default | Layers | A project file may say | Risk of a wider value | Meaning "
-      "|\n|---|---|---|---|---|---|---|---|\n";
+      "| Key | Flag | Takes | Default | Layers | A project file may say | The worst that gets it | Risk of a wider value | Meaning "
+      "|\n|---|---|---|---|---|---|---|---|---|\n";
   for (const Key& key : keys()) {
-    text += format("| `{}` | {} | {} | {} | {} | {} | {} | {} |\n", key.name, key.flag.empty() ? "" : format("`{}`", key.flag),
+    text += format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} |\n", key.name, key.flag.empty() ? "" : format("`{}`", key.flag),
                    cell(expected(key)), key.fallback.empty() ? "unset" : cell(key.fallback),
-                   key.join == Join::kReplace ? "higher wins" : "added; `[]` clears", narrowing(key.narrow), cell(key.risk),
-                   cell(key.doc));
+                   key.join == Join::kReplace ? "higher wins" : "added; `[]` clears", narrowing(key.narrow), cell(key.hostile),
+                   cell(key.risk), cell(key.doc));
   }
   text += "\n| Also accepted | Means |\n|---|---|\n";
   for (const Alias& alias : aliases()) {

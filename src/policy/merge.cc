@@ -60,15 +60,35 @@ class Merger {
 
   Result<Effective> run(std::span<const Layer> layers) {
     for (const Layer& layer : layers) {
-      ++layer_;
       BELLJAR_CHECK(apply(layer));
       warnings_.insert(warnings_.end(), layer.warnings.begin(), layer.warnings.end());
     }
+    if (narrowed_) BELLJAR_CHECK(hold_to_trusted(layers));
     return finish();
   }
 
  private:
+  // A project file is judged against the layers below it, and layers above may close what it has named: a directory that the
+  // command line makes read-only holds also for a deeper path of which the project file says that it is written to.
+  Result<void> hold_to_trusted(std::span<const Layer> layers) {
+    Merger trusted(context_);
+    for (const Layer& layer : layers) {
+      if (!layer.narrow_only) BELLJAR_CHECK(trusted.apply(layer));
+    }
+    Filesystem without;
+    without.entries = trusted.complete_entries().entries;
+    for (Rule& rule : rules_) {
+      FsEntry& entry = rule.entry;
+      if (entry.kind != RuleKind::kNarrowing || entry.access == Access::kNone) continue;
+      const FsEntry* const now = find_rule(without, entry.path);
+      if (now == nullptr || now->access == entry.access || now->access == Access::kWrite) continue;
+      entry.access = now->access, entry.origin = now->origin;
+    }
+    return {};
+  }
+
   Result<void> apply(const Layer& layer) {
+    ++layer_;
     Layer resolved = layer;
     for (Setting& setting : resolved.settings) BELLJAR_CHECK(resolve(setting, layer));
     if (layer.narrow_only) {
@@ -77,6 +97,10 @@ class Merger {
       Policy in_force = policy_;
       in_force.filesystem.entries = complete_entries().entries;
       for (const Setting& setting : resolved.settings) BELLJAR_CHECK(check_narrows(setting, in_force));
+      // A value in force, said again, is still of who said it first: a mode that moved up here would drop the rules beside it.
+      std::erase_if(resolved.settings, [&](const Setting& setting) {
+        return setting.key->join == Join::kReplace && load(*setting.key, in_force) == setting.value;
+      });
     }
     // The mode first: it drops lower layers' rules, never those that stand beside it.
     for (const Setting& setting : resolved.settings) {
@@ -149,7 +173,7 @@ class Merger {
     const std::string name(setting.key->name);
     if (name == "network.mode") net_layer_ = layer_;
     if (setting.key->join == Join::kEntries) return join_entries(setting, narrow);
-    // What a project's file may only repeat is still nobody's but who said it first.
+    // As above, of lists.
     if (!narrow || setting.key->narrow != Narrow::kNever) origins_[name] = setting.origin;
     if (setting.key->join == Join::kReplace) return store(*setting.key, policy_, setting.value);
     const bool whole = narrow && setting.key->narrow == Narrow::kSubset;  // a narrowed grant is the whole grant

@@ -44,7 +44,9 @@ constexpr std::string_view kSteering[] = {"LD_*",        "DYLD_*",      "GCONV_P
                                           "*_PLUGIN*",   "*_MODULE*",   "*_PATH",     "LIBPATH",
                                           "SHLIB_PATH",  "TERMINFO*",   "TERMCAP",    "HOSTALIASES",
                                           "RES_OPTIONS", "LOCALDOMAIN", "NSS_*",      "KRB5*",
-                                          "*INIT*",      "*RC",         "*STARTUP*",  "*_SHELL"};
+                                          "*INIT*",      "*RC",         "*STARTUP*",  "*_SHELL",
+                                          "ZDOTDIR",     "FPATH",       "*_ADDR*",    "*_SERVER*",
+                                          "*_API",       "*_PROFILE*"};
 
 constexpr std::string_view kWhere =
     "say it in your own policy file or on the command line; a file that the command can write must not open anything";

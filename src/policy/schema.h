@@ -69,6 +69,9 @@ struct Key {
   std::string_view fallback;  // the default, as text
   std::string_view risk;      // what a wider value puts at risk
   std::string_view doc;       // one sentence
+  // What the worst project file gets out of what `narrow` lets it say: the answer to "can a hostile workspace use this?". It must
+  // never be more than that something is refused, missing or slower. "nothing: ..." where only a repetition passes.
+  std::string_view hostile;
 };
 
 // Another spelling of a key, as the seed documents write it. Works exactly like the key it stands for, with its own unit.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "policy/schema.h"
 #include "support_policy.h"
 
@@ -110,9 +111,16 @@ const Case kCases[] = {
     {"network.transparent = false", "network.transparent = true", "network.transparent = false"},
     {"network.proxy_auth = true", "network.proxy_auth = false", "network.proxy_auth = true"},
     {"", "network.credentials = [\"K for h\"]", "network.credentials = []"},
-    {"network.tls_passthrough = [\"a.example\"]", "network.tls_passthrough = []", "network.tls_passthrough = [\"b.example\"]"},
+    // A value that is no credential's any more is passed by environment.inherit, and its file is shown.
+    {"network.mode = \"proxy\"\nnetwork.credentials = [\"K for h\"]", "network.credentials = []",
+     "network.credentials = [\"K for h\"]"},
+    {"network.tls_passthrough = [\"a.example\"]", "network.tls_passthrough = []", "network.tls_passthrough = [\"a.example\"]"},
+    // The flag that names the credential comes later, so no host can be judged here.
+    {"", "network.tls_passthrough = [\"b.example:9444\"]", "network.tls_passthrough = []"},
     {"", "network.tls_ca_file = \"/x.pem\"", "network.mode = \"none\""},
     {"", "commands.allow = [\"rm\"]", "commands.allow = []"},
+    {"", "environment.set = { VAULT_ADDR = \"http://x\" }", "environment.set = { ADDRESSES = \"2\" }"},
+    {"", "environment.set = { ZDOTDIR = \"/w\" }", "environment.set = { API_LEVEL = \"2\" }"},
     {"", "limits.cpu_request = 1.0", "limits.cpus = 1.0"},
     {"", "limits.memory_request = \"1GiB\"", "limits.memory = \"1GiB\""},
     {"limits.timeout = 10", "limits.timeout = 11", "limits.timeout = 9"},
@@ -157,6 +165,103 @@ TEST(Narrow, EveryKeyHasARow) {
     }
     EXPECT_TRUE(found) << key.name;
   }
+}
+
+// A value of the key's type that no trusted layer has said.
+std::string foreign_value(const Key& key) {
+  switch (key.type) {
+    case Type::kBool:
+      return "true";
+    case Type::kNumber:
+    case Type::kCount:
+      return "7";
+    case Type::kSize:
+    case Type::kDuration:
+      return "\"7\"";
+    case Type::kEnum: {  // the second: none has it for its default
+      const std::string_view behind = key.values.substr(key.values.find('|') + 1);
+      return format("\"{}\"", behind.substr(0, behind.find('|')));
+    }
+    case Type::kText:
+    case Type::kPath:
+      return key.name == "network.upstream_proxy" ? "\"http://p.example:1\"" : "\"/elsewhere\"";
+    case Type::kTexts:
+      return key.name == "network.credentials" ? "[\"K for h.example\"]" : "[\"h.example\"]";
+    case Type::kPaths:
+      return "[\"/elsewhere\"]";
+    case Type::kPorts:
+      return "[7]";
+    case Type::kMap:
+      return "{ A = \"b\" }";
+    case Type::kEntries:
+    case Type::kVolumes:
+      return "[]";
+  }
+  return {};
+}
+
+// "Can a hostile project file use this?", asked of every key: where the answer is "nothing", a value of its own is refused by name,
+// and where it is something, that is never more than a refusal (the rows above show what passes, and what does not).
+TEST(Narrow, EveryKeySaysWhatAHostileFileGetsOfIt) {
+  for (const Key& key : keys()) {
+    EXPECT_FALSE(key.hostile.empty()) << key.name;
+    EXPECT_EQ(key.hostile.starts_with("nothing"), key.narrow == Narrow::kNever) << key.name << ": " << key.hostile;
+    if (key.narrow != Narrow::kNever) continue;
+    const std::string text = format("{} = {}\n", key.name, foreign_value(key));
+    const auto refused = merged({layer("user", "limits.pids = 5\n"), layer("project", text)});
+    ASSERT_FALSE(refused) << text;
+    EXPECT_EQ(refused.error().code(), Code::kPermissionDenied) << refused.error().line();
+    EXPECT_EQ(refused.error().what(), format("project project.toml:1: a project file may not widen `{}`", key.name));
+  }
+}
+
+// What decides where a credential's value goes, and who takes it out of answers.
+TEST(Narrow, NothingThatCredentialsPassThroughIsAProjectFilesToSay) {
+  for (const char* name : {"credentials", "tls_passthrough", "tls_ca_file", "upstream_proxy", "upstream_bypass"})
+    EXPECT_EQ(find_key(format("network.{}", name))->narrow, Narrow::kNever) << name;
+  const Layer user = layer("user",
+                           "network.mode = \"proxy\"\nnetwork.allowed_domains = [\"h.example\"]\n"
+                           "network.credentials = [\"K=file:/k for h.example\"]\n");
+  for (const char* text : {"network.tls_passthrough = [\"h.example:9444\"]\n", "network.credentials = []\n"}) {
+    const auto refused = merged({user, layer("project", text)});
+    ASSERT_FALSE(refused) << text;
+    EXPECT_EQ(refused.error().code(), Code::kPermissionDenied) << refused.error().line();
+  }
+  // Its file stays hidden whatever a project file says of the path, and a passthrough of the user's own stands.
+  const auto shown = merged({user, layer("project", "readonly_paths = [\"/k\"]\n"), layer("flag", "limits.pids = 5\n")});
+  EXPECT_TRUE(!shown || access_of(shown, "/k") == "none");
+  const auto own = merged({user, layer("flag", "network.tls_passthrough = [\"p.example\"]\n")});
+  ASSERT_TRUE(own) << own.error().line();
+  EXPECT_EQ(own->policy.network.tls_passthrough, (std::vector<std::string>{"p.example"}));
+}
+
+// The command line comes after the project file: what it closes is closed, however deep a path the file has named before.
+TEST(Narrow, ALayerAboveTheProjectClosesWhatTheProjectNamed) {
+  const auto effective =
+      merged({layer("project", "writable_roots = [\"gen/x\", \"src/x\"]\nreadonly_paths = [\"secret/key\", \"doc\"]\n"),
+              layer("flag", "readonly_paths = [\"/w/gen\"]\nblocked_paths = [\"/w/secret\"]\n")});
+  ASSERT_TRUE(effective) << effective.error().line();
+  EXPECT_EQ(access_of(effective, "/w/gen/x/y"), "read");
+  EXPECT_EQ(access_of(effective, "/w/secret/key"), "none");
+  EXPECT_EQ(access_of(effective, "/w/src/x/y"), "write");
+  EXPECT_EQ(access_of(effective, "/w/doc/y"), "read");
+  // What the trusted layer itself opens below stays open.
+  const auto opened = merged({layer("project", "writable_roots = [\"gen/x\"]\n"),
+                              layer("flag", "readonly_paths = [\"/w/gen\"]\nwritable_roots = [\"/w/gen/x\"]\n")});
+  ASSERT_TRUE(opened) << opened.error().line();
+  EXPECT_EQ(access_of(opened, "/w/gen/x/y"), "write");
+}
+
+// Said again by the project, the mode would stand above the rules beside it, which a mode that drops rules contradicts.
+TEST(Narrow, ARepeatedModeDropsNoRule) {
+  const Layer user = layer("user", "mode = \"danger-full-access\"\nnetwork.mode = \"none\"\n");
+  const auto alone = merged({user}), repeated = merged({user, layer("project", "mode = \"danger-full-access\"\n")});
+  ASSERT_FALSE(alone);
+  ASSERT_FALSE(repeated);
+  EXPECT_EQ(repeated.error().what(), alone.error().what());
+  const auto narrowed = merged({user, layer("project", "mode = \"workspace-write\"\n")});
+  ASSERT_TRUE(narrowed) << narrowed.error().line();
+  EXPECT_EQ(narrowed->policy.network.mode, NetMode::kNone);
 }
 
 TEST(Narrow, TheErrorNamesFileLineKeyAndWhatIsInForce) {
