@@ -147,6 +147,7 @@ struct Limits {
   std::optional<Bytes> egress_bytes;                // both ways through the proxy
   std::optional<std::uint64_t> egress_connections;  // through the proxy at one time
   std::optional<Bytes> egress_rate;                 // a second, both ways through the proxy
+  Bytes egress_heads{64ULL << 10};                  // a minute for each rule, in heads of requests, with NetMethods::kLimited
   std::optional<Bytes> output_bytes;                // captured, for stdout and for stderr each
   OutputAction output_action = OutputAction::kDrain;
   bool operator==(const Limits&) const = default;

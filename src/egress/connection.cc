@@ -114,6 +114,7 @@ bool Connection::step() {
       return breaking();
     case Phase::kClosing:
       return closing();
+    case Phase::kHeld:
     case Phase::kResolving:
     case Phase::kAnswering:
     case Phase::kSocket:
@@ -239,7 +240,18 @@ bool Connection::read_head() {
                           .violation = true,
                           .rule_key = "network.methods"});
   if (asked_.connect) return decide();
+  if (limited && !request_->done()) return refuse_body();
   return check_credentials() ? decide() : true;
+}
+
+// Also one that turns out to be empty: what it was for is not known before.
+bool Connection::refuse_body() {
+  return refuse(Problem{.reason = "body",
+                        .refusal = {413, "http_request_denied",
+                                    format("a {} with a body is refused: network.methods is \"limited\"", escaped(asked_.method)),
+                                    "network.methods = \"full\" lets bodies pass"},
+                        .violation = true,
+                        .rule_key = "network.methods"});
 }
 
 bool Connection::wrong_credential(const std::string& given) const {

@@ -57,6 +57,7 @@ class Connection {
     kSocket,
     kFindingUpstream,
     kHandshake,
+    kHeld,
     kResolving,
     kDialing,
     kPeek,
@@ -99,6 +100,9 @@ class Connection {
   bool answer_resolved(const Resolved& resolved);
   Culprit culprit() { return context_.culprits.find(stream_ != nullptr ? stream_->socket : client_.fd.get()); }
   bool decide();
+  bool find_place();
+  bool refuse_body();
+  bool refuse_heads();
   bool take_addresses(const Resolved& resolved);
   bool dial_next();
   bool judge_request();

@@ -232,6 +232,9 @@ void Connection::on_deadline() {
                            .refusal = {504, "connection_timeout", "the upstream proxy does not answer", ""},
                            .socks = SocksReply::kTimedOut});
       break;
+    case Phase::kHeld:
+      (void)find_place();
+      break;
     case Phase::kResolving:
     case Phase::kFindingUpstream:
     case Phase::kAnswering:

@@ -83,6 +83,27 @@ bool Connection::decide() {
   const bool carrier = protocol_ != Protocol::kHttp && protocol_ != Protocol::kHttps;  // of requests that are judged one by one
   const bool judged = verdict.reason == policy::HostReason::kRequests && !(carrier && can_look());
   if (judged && !judge_request()) return true;
+  if (carrier || context_.options.methods != Methods::kLimited) return find_place();
+  const auto [budget, fresh] = context_.heads.try_emplace(record_.rule, context_.options.max_heads);
+  const auto wait = budget->second.take(to_string(asked_.destination.host), request_->head(), Clock::now());
+  if (!wait) return refuse_heads();
+  if (*wait == std::chrono::milliseconds(0)) return find_place();
+  enter(Phase::kHeld, *wait);
+  return false;
+}
+
+bool Connection::refuse_heads() {
+  return refuse(Problem{.reason = "egress_heads",
+                        .refusal = {429, "http_request_denied",
+                                    format("URLs and fields have used up the {} a minute that may go to the hosts of {}",
+                                           belljar::to_string(Bytes{context_.options.max_heads}), record_.rule),
+                                    "wait, or raise limits.egress_heads"},
+                        .violation = true,
+                        .rule_key = "limits.egress_heads"});
+}
+
+// Where it is.
+bool Connection::find_place() {
   // The rules may be others since it was dialled: of its address, too.
   if (std::exchange(dialled_ahead_, false) && server_waits() && !find_refusal()) return begin_passing();
   enter(Phase::kResolving, std::chrono::minutes(1));

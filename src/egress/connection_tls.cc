@@ -162,6 +162,7 @@ bool Connection::refuse_misplaced(const Credential& wrong) {
 bool Connection::check_credentials() {
   const Credentials& credentials = context_.options.credentials;
   head_ = request_->head();
+  if (context_.options.methods == Methods::kLimited) std::erase_if(head_.fields, repeats_request);
   guard_answers(asked_.destination);
   if (credentials.empty()) return true;
   if (const Credential* wrong = credentials.find_misplaced(head_, asked_)) return refuse_misplaced(*wrong), false;

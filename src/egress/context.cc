@@ -55,6 +55,7 @@ const Origin& Context::origin_of(const std::string& rule_key) const {
   if (rule_key == "network.allowed_domains") return options.rule_origins.allowed;
   if (rule_key == "network.allowed_requests") return options.rule_origins.requests;
   if (rule_key == "network.credentials") return options.credentials_origin;
+  if (rule_key == "limits.egress_heads") return options.heads_origin;
   return rule_key == "limits.egress_bytes" ? options.limit_origin : options.mode_origin;
 }
 

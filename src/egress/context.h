@@ -10,6 +10,7 @@
 
 #include "egress/culprit.h"
 #include "egress/fake_addresses.h"
+#include "egress/head_budget.h"
 #include "egress/inner_sockets.h"
 #include "egress/lookups.h"
 #include "egress/proxy.h"
@@ -45,6 +46,7 @@ struct Context {
   std::uint64_t passed = 0;  // bytes through all connections, both ways
   double credit = 0;         // bytes that may pass now, with options.max_rate
   std::chrono::steady_clock::time_point credited;
+  HeadBudgets heads;  // by rule
   PipePool pipes;
   EgressLog log;
   std::vector<Born> born;         // streams that nobody serves yet

@@ -474,6 +474,7 @@ std::string refusal_text(const Refusal& refusal, bool head_only, bool keep_alive
   std::string text = format("HTTP/1.1 {} {}\r\nProxy-Status: belljar; error={}\r\nX-Belljar-Refused: {}\r\n", refusal.status,
                             refusal.reason, refusal.error, refusal.reason);
   if (refusal.status == 407) text += "Proxy-Authenticate: Basic realm=\"belljar\"\r\n";
+  if (refusal.status == 429) text += "Retry-After: 30\r\n";
   if (refusal.status == 405) text += "Allow: GET, HEAD, OPTIONS\r\n";
   text += format("Content-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: {}\r\n\r\n", body.size(),
                  keep_alive ? "keep-alive" : "close");

@@ -44,7 +44,10 @@ struct ProxyTimeouts {
   std::chrono::milliseconds linger{2'000};  // for a refused client to read its answer
 };
 
-enum class Methods { kFull, kLimited };  // kLimited: GET, HEAD and OPTIONS; no tunnels, since what is in them cannot be seen
+enum class Methods {
+  kFull,
+  kLimited
+};  // kLimited: GET, HEAD and OPTIONS without bodies; no tunnels, since what is in them cannot be seen
 
 // Where the rules for hosts come from, for what refusals say.
 struct RuleOrigins {
@@ -56,7 +59,7 @@ struct ProxyOptions {
   RuleOrigins rule_origins;
   Methods methods = Methods::kFull;
   std::string credential;  // "user:password" that clients must send; empty: none
-  Origin mode_origin, limit_origin, credentials_origin;
+  Origin mode_origin, limit_origin, heads_origin, credentials_origin;
   std::shared_ptr<Interceptor> interceptor;  // none: TLS is never looked into, and what needs it is refused
   policy::LookRules look;
   Credentials credentials;
@@ -67,6 +70,7 @@ struct ProxyOptions {
   std::size_t max_connections = 4096;
   std::uint64_t max_bytes = UINT64_MAX;                   // both ways together; then connections end and no more begin
   std::uint64_t max_rate = 0;                             // bytes a second, both ways together; 0: as fast as it goes
+  std::uint64_t max_heads = 64U << 10;                    // bytes a minute in heads, for each rule; kLimited only (head_budget.h)
   std::size_t max_records = 1000;                         // of each kind; the rest is counted
   std::size_t max_lookups = 4;                            // threads that wait for name servers at one time
   std::uint32_t fake_addresses = policy::kFakeAddresses;  // the /16 that names inside lead to

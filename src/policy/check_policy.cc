@@ -93,7 +93,7 @@ Result<void> check_amounts(const Limits& limits) {
        {std::pair("limits.egress_bytes", limits.egress_bytes), {"limits.egress_rate", limits.egress_rate}}) {
     if (amount) BELLJAR_CHECK(check_amount(key, *amount));
   }
-  return {};
+  return check_amount("limits.egress_heads", limits.egress_heads);
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ std::string_view expected(const Key& key) noexcept;
 // Reads one value as a flag gives it. Lists take one element. Errors: kInvalidArgument with what was expected.
 Result<Value> value_from_text(const Key& key, std::string_view text);
 
-// Refuses 0 for limits.egress_bytes and limits.egress_rate; other sizes pass. Errors: kInvalidArgument.
+// Refuses 0 for limits.egress_bytes, egress_rate and egress_heads; other sizes pass. Errors: kInvalidArgument.
 Result<void> check_amount(std::string_view key, Bytes size);
 // Stores `value` (of the right alternative) in `policy`, as it is: joining is merge.cc's work.
 void store(const Key& key, Policy& policy, const Value& value);

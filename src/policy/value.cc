@@ -62,10 +62,12 @@ Result<Value> map_from(const Key& key, std::string_view text) {
 
 // As for limits that are counts: none is said by leaving the key out, and no network by network.mode.
 Result<void> check_amount(std::string_view key, Bytes size) {
-  if (size.count != 0 || (key != "limits.egress_bytes" && key != "limits.egress_rate")) return {};
+  const bool heads = key == "limits.egress_heads";
+  if (size.count != 0 || (key != "limits.egress_bytes" && key != "limits.egress_rate" && !heads)) return {};
   return Error(Code::kInvalidArgument, format("{} is 0", key))
       .reason("it limits what passes, to 1 byte at least")
-      .next("leave the key out for no limit; `--net none` lets nothing pass");
+      .next(heads ? "leave the key out for 64KiB; `--net none` lets nothing pass"
+                  : "leave the key out for no limit; `--net none` lets nothing pass");
 }
 
 Result<Value> value_from_text(const Key& key, std::string_view text) {

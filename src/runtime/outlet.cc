@@ -152,7 +152,8 @@ Result<void> Outlet::plan(std::vector<std::string>& env, EnforcementReport& repo
                       {}});
   report_limits(report);
   if (network.methods == NetMethods::kLimited)
-    report.push_back({"network.methods", "GET, HEAD and OPTIONS only", "egress proxy: TLS is looked into", Enforced::kFull, {}});
+    report.push_back(
+        {"network.methods", "GET, HEAD and OPTIONS only, without bodies", "egress proxy: TLS is looked into", Enforced::kFull, {}});
   return {};
 }
 
@@ -166,6 +167,9 @@ void Outlet::report_limits(EnforcementReport& report) const {
         "counted burst by burst: a few MiB more may pass");
   if (limits.egress_connections)
     add("limits.egress_connections", format("{} at one time", *limits.egress_connections), "egress proxy: further ones wait", "");
+  if (policy_.network.methods == NetMethods::kLimited)
+    add("limits.egress_heads", to_string(limits.egress_heads) + " a minute for each rule", "egress proxy: then requests wait",
+        "what is said again counts 2 bytes");
   if (limits.egress_rate)
     add("limits.egress_rate", to_string(*limits.egress_rate) + " a second", "egress proxy: connections wait for their share", "");
 }
@@ -227,6 +231,7 @@ Result<void> Outlet::open(Inside inside, EnforcementReport& report, bool spare_d
   options.credential = credential_;
   options.rule_origins = rule_origins(origins_);
   options.limit_origin = origin_of(origins_, "limits.egress_bytes");
+  options.heads_origin = origin_of(origins_, "limits.egress_heads");
   options.mode_origin = origin_of(origins_, "network.methods");
   options.credentials_origin = origin_of(origins_, "network.credentials");
   options.upstream = std::move(upstream_);
@@ -237,6 +242,7 @@ Result<void> Outlet::open(Inside inside, EnforcementReport& report, bool spare_d
   }
   const Limits& limits = policy_.limits;
   if (limits.egress_bytes) options.max_bytes = limits.egress_bytes->count;
+  options.max_heads = limits.egress_heads.count;
   if (limits.egress_rate) options.max_rate = limits.egress_rate->count;
   if (limits.egress_connections) options.max_connections = *limits.egress_connections;
   proxy_ = BELLJAR_TRY(egress::Proxy::start(std::move(doors), std::move(options)));

@@ -113,6 +113,9 @@ Result<void> check_served(const Policy& policy) {
   if (policy.network.mode != NetMode::kProxy && (limits.egress_bytes || limits.egress_connections || limits.egress_rate))
     return unserved("limits.egress_bytes, egress_connections and egress_rate", "only the proxy counts what passes",
                     "use `--net proxy`, or drop the keys");
+  if (policy.network.methods != NetMethods::kLimited && limits.egress_heads != Limits().egress_heads)
+    return unserved("limits.egress_heads", "heads of requests are counted where network.methods is \"limited\"",
+                    "use `--net-methods limited`, or drop the key");
   BELLJAR_CHECK(check_sizes(limits, policy.filesystem));
   const bool unfiltered = policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox;
   if (unfiltered && (!policy.network.publish.empty() || !policy.network.host_ports.empty()))

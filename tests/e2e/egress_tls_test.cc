@@ -102,6 +102,18 @@ TEST_F(EgressTls, LimitedLooksIntoHttps) {
   EXPECT_EQ(shell(std::string(kCurl) + "https://web.test/x", limited).out, "GET /x host=web.test at=93.184.0.80 body=0\n");
   EXPECT_EQ(direct(std::string(kCurl) + "https://web.test/x", limited).out, "GET /x host=web.test at=93.184.0.80 body=0\n");
   EXPECT_TRUE(has(shell(std::string(kCurl) + "-d x https://web.test/x", limited).out, "the method POST is refused"));
+  const auto upload = [&](const std::string& how) {
+    return shell(
+               "head -c 8000000 /dev/zero >8mb; " + std::string(kCurl) + how + " -o /dev/null -w '%{http_code}' https://web.test/x",
+               limited)
+        .out;
+  };
+  for (const std::string how : {"-X GET", "-X OPTIONS"}) {
+    EXPECT_EQ(upload(how + " --data-binary @8mb"), "413") << how;
+    EXPECT_EQ(upload(how + " -H 'Transfer-Encoding: chunked' -T 8mb"), "413") << how;
+    EXPECT_EQ(upload(how), "200") << how << ": the twin";
+  }
+  EXPECT_TRUE(has(shell(std::string(kCurl) + "-X HEAD -m 20 -d x https://web.test/x -D - -o /dev/null", limited).out, " 413 "));
 }
 
 // NW: another name in TLS or in Host than the one that was asked for.

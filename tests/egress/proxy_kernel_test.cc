@@ -190,6 +190,59 @@ TEST_F(ProxyTest, LimitedPassesReadingOnly) {
   EXPECT_EQ(proxy_->stop().violations[0].rule, "network.methods");
 }
 
+TEST_F(ProxyTest, LimitedPassesNoBody) {
+  const Server server(answer_hello);
+  start({"127.0.0.1"}, {}, {.methods = Methods::kLimited});
+  const auto ask = [&](const std::string& method, const std::string& more) {
+    return talk(format("{0} http://{1}/ HTTP/1.1\r\nHost: {1}\r\nConnection: close\r\n{2}", method, address(server), more));
+  };
+  for (const char* const method : {"GET", "HEAD", "OPTIONS"}) {
+    EXPECT_EQ(ask(method, "Content-Length: 3\r\n\r\nabc").substr(9, 3), "413") << method;
+    EXPECT_EQ(ask(method, "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n").substr(9, 3), "413") << method;
+    EXPECT_EQ(ask(method, "Expect: 100-continue\r\nContent-Length: 3\r\n\r\n").substr(9, 3), "413") << method;
+    EXPECT_EQ(ask(method, "Content-Length: 0\r\n\r\n").substr(9, 3), "200") << method << ": the twin";
+  }
+  EXPECT_EQ(server.accepted(), 3);
+  const EgressLog log = proxy_->stop();
+  ASSERT_FALSE(log.violations.empty());
+  EXPECT_EQ(log.violations[0].rule, "network.methods");
+  EXPECT_EQ(log.records[0].reason, "body");
+  EXPECT_EQ(log.records[0].bytes_sent, 0U);
+}
+
+TEST_F(ProxyTest, LimitedCountsWhatHeadsSay) {
+  std::string heard;
+  const Server server([&](int fd) {
+    heard = read_until(fd, "\r\n\r\n");
+    send_all(fd, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+  });
+  start({"127.0.0.1"}, {}, {.methods = Methods::kLimited, .max_heads = 6000});
+  const auto ask = [&](const std::string& path, const std::string& more = "") {
+    return talk(format("GET http://{0}/{1} HTTP/1.1\r\nHost: {0}\r\nConnection: close\r\n{2}\r\n", address(server), path, more));
+  };
+  EXPECT_TRUE(ask(std::string(5900, 'a')).ends_with("hello"));
+  for (int i = 0; i < 30; ++i)
+    EXPECT_TRUE(ask(std::string(5900, 'a')).ends_with("hello")) << "it was said before, and waits a little";
+  const std::string refused = ask(std::string(4000, 'b'));
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 429 ")) << refused;
+  EXPECT_NE(refused.find("Retry-After: "), std::string::npos) << refused;
+  EXPECT_TRUE(ask("", "pacote-integrity: sha512-" + std::string(4000, 'c') + "\r\n").ends_with("hello"));
+  EXPECT_EQ(heard.find("pacote"), std::string::npos) << heard;
+  const EgressLog log = proxy_->stop();
+  ASSERT_EQ(log.violations.size(), 1U);
+  EXPECT_EQ(log.violations[0].rule, "limits.egress_heads");
+}
+
+TEST_F(ProxyTest, FullCountsNoHeads) {
+  const Server server([](int fd) {
+    read_until(fd, "abc");
+    send_all(fd, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+  });
+  start({"127.0.0.1"}, {}, {.max_heads = 1});
+  const std::string fields = format("Host: {}\r\nConnection: close\r\nContent-Length: 3\r\n\r\n", address(server));
+  EXPECT_TRUE(talk(format("GET http://{}/ HTTP/1.1\r\n{}abc", address(server), fields)).ends_with("hello"));
+}
+
 TEST_F(ProxyTest, ARefusedUpgradeIsNotSentToWhatItIsAlready) {
   start({"127.0.0.1"}, {}, {.methods = Methods::kLimited});
   const std::string request =

@@ -61,6 +61,18 @@ TEST_F(StreamsTest, AnotherAuthorityIsRefused) {
   EXPECT_EQ(found, (std::vector<std::string>{"allowed", "allowed", "malformed", "malformed"}));
 }
 
+TEST_F(StreamsTest, LimitedPassesNoBody) {
+  const ManyServer server(answer_target);
+  look(server.get(), {.methods = Methods::kLimited});
+  Client client(port_, server.get().port());
+  client.ask(1, "/a", kEndHeaders, {{"content-length", "3"}});
+  client.ask(3, "/a", kEndHeaders);
+  client.ask(5, "/a");
+  EXPECT_EQ(client.status(1) + client.status(3), "413413");
+  EXPECT_EQ(client.body(5), "GET /a") << "the twin";
+  EXPECT_EQ(proxy_->stop().violations[0].rule, "network.methods");
+}
+
 TEST_F(StreamsTest, RulesThatChangeCutThoseTheyNoLongerAllow) {
   const ManyServer server(answer_target);
   look(server.get(), {}, {"GET web.test/a", "GET web.test/c"});

@@ -136,6 +136,8 @@ const Case kCases[] = {
     {"limits.egress_bytes = 10", "limits.egress_bytes = 11", "limits.egress_bytes = 9"},
     {"limits.egress_connections = 10", "limits.egress_connections = 11", "limits.egress_connections = 9"},
     {"limits.egress_rate = 10", "limits.egress_rate = 11", "limits.egress_rate = 9"},
+    {"limits.egress_heads = 10", "limits.egress_heads = 11", "limits.egress_heads = 9"},
+    {"", "limits.egress_heads = \"65KiB\"", "limits.egress_heads = \"64KiB\""},
     {"limits.write_quota = 10", "limits.write_quota = 11", "limits.write_quota = 9"},
     {"limits.output_bytes = 10", "limits.output_bytes = 11", "limits.output_bytes = 9"},
     {"limits.output_action = \"kill\"", "limits.output_action = \"drain\"", "limits.output_action = \"kill\""},

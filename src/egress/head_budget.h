@@ -1,0 +1,53 @@
+// What a command may say in the heads of requests while network.methods is "limited": without a body, URLs and fields are what is
+// left to carry data out. Pure.
+//
+// Counted is what a client chose and the host has not heard before. A piece (a step of the path, a part of the query, a field with
+// its value, all fields together) costs its bytes the first time; said again it costs 2, which is what choosing among at most 65536
+// known pieces can carry. So the same `User-Agent` in a thousand requests costs next to nothing, and a package manager that fetches
+// a thousand packages pays for their names. The bytes come back with time; a request waits until there are enough.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "egress/http.h"
+
+namespace belljar::egress {
+
+// A field in which npm tells its registry once more what it asks for (a hash of 100 bytes among it): in limited mode it is left
+// out, so that it carries nothing and costs nothing.
+bool repeats_request(const HttpField& field) noexcept;
+
+class HeadBudget {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // `a_minute`: so many bytes come back in a minute, and so many are there at the start.
+  explicit HeadBudget(std::uint64_t a_minute) : most_(static_cast<double>(a_minute)), left_(most_) {}
+  // Takes what a request to `host` costs. How long it has to wait; nothing is taken and nullopt said where that would be longer
+  // than kPatience.
+  std::optional<std::chrono::milliseconds> take(std::string_view host, const HttpHead& head, Clock::time_point now);
+
+  static constexpr std::chrono::seconds kPatience{15};
+
+ private:
+  std::size_t cost_of(std::string_view piece) const;
+  std::size_t cost_of(std::string_view host, const HttpHead& head) const;
+  void learn(std::string_view piece);
+  void learn(std::string_view host, const HttpHead& head);
+
+  double most_, left_;
+  std::optional<Clock::time_point> at_;
+  std::unordered_set<std::string> known_;
+  std::size_t held_ = 0;  // bytes in known_
+};
+
+// One for each rule that opens hosts: names below a wildcard share one, or each would be a fresh budget.
+using HeadBudgets = std::map<std::string, HeadBudget>;
+
+}  // namespace belljar::egress
