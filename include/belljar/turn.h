@@ -83,7 +83,8 @@ struct Judgement {
 };
 
 // Whether what the user writes reaches the Turn. kUnseen is for a server of tools, which hears the model and not the user: until
-// trusted text does enter, nobody knows what was wanted, so the rows that compare with it are left out (docs/design/guard.md).
+// trusted text does enter, nobody knows what was wanted, so the rows that compare with it are left out, and a command that stands
+// in untrusted text is asked about (docs/design/guard.md).
 enum class UserWords { kSeen, kUnseen };
 enum class Overflow { kAsk, kForgetOldest };
 

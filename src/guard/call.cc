@@ -207,6 +207,9 @@ void read_shell(const std::string& text, std::string_view input, ShellReader& re
   for (const Part& part : script.parts) {
     const std::size_t before = call.acts.size();
     read_part(script, part, call);
+    for (std::size_t i = before; i < call.acts.size(); ++i) {
+      for (const Word& word : part.argv) call.acts[i].words.push_back(word.text);
+    }
     // Its words are what stands there.
     if (std::ranges::find(part.inside, "xargs") == part.inside.end()) continue;
     for (std::size_t i = before; i < call.acts.size(); ++i)

@@ -20,9 +20,10 @@ std::string_view to_string(Atom::Kind kind) noexcept;
 
 struct Act {
   CallClass kind = CallClass::kRunning;
-  std::string what;         // one line for people: "rm -rf src"
-  std::vector<Atom> atoms;  // that decide: targets, destinations
-  bool payload = false;     // of kSending and kFetching: carries content of files or of other commands
+  std::string what;                     // one line for people: "rm -rf src"
+  std::vector<Atom> atoms;              // that decide: targets, destinations
+  bool payload = false;                 // of kSending and kFetching: carries content of files or of other commands
+  std::vector<std::string> words = {};  // of a simple command: the program and its arguments, as it would get them
   bool operator==(const Act&) const = default;
 };
 

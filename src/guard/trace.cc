@@ -273,6 +273,53 @@ std::optional<Found> find_atom(const Known& known, const Atom& atom, const std::
   return best;
 }
 
+namespace {
+
+// Where the words end that begin at `at`; npos: others stand there.
+std::size_t end_of_words(std::string_view text, std::size_t at, const std::vector<std::string>& words) {
+  constexpr std::string_view kQuotes = "'\"`";
+  const auto skip = [&](std::string_view letters) { at = std::min(text.find_first_not_of(letters, at), text.size()); };
+  std::size_t end = at;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) {
+      const std::size_t before = at;
+      skip(kQuotes);
+      if (text.substr(at).starts_with("\\n")) at += 2, skip(kQuotes);  // printf 'x\n'
+      const std::size_t blank = at;
+      skip(" ");
+      if (text.substr(at).starts_with("\\\n")) at += 2, skip(" ");  // the line goes on
+      if (at == blank || at == before) return std::string_view::npos;
+      skip(kQuotes);
+    }
+    if (!text.substr(at).starts_with(words[i]) || !stands_alone(text, at, at + words[i].size(), false))
+      return std::string_view::npos;
+    at = end = at + words[i].size();
+  }
+  return end;
+}
+
+}  // namespace
+
+std::optional<Found> find_command(const Known& known, const std::vector<std::string>& words) {
+  std::optional<Found> best;
+  for (const Known::Layer& layer : known.layers) {
+    const std::string_view text = layer.plain.text;
+    places(text, words[0], false, [&](std::size_t at) {
+      const std::size_t end = end_of_words(text, at, words);
+      if (end == std::string_view::npos) return false;
+      const bool instructed =
+          layer.how != "text" || speaks_of(text, around(text, at, end), at, end, {CallClass::kRunning, CallClass::kInstalling});
+      if (best && !instructed) return false;
+      best = found_at(known, layer, at, end);
+      best->instructed = instructed;
+      best->evidence.kind = "command";
+      return instructed;
+    });
+    if (best && best->instructed) break;
+  }
+  return best;
+}
+
 std::vector<std::string> words_of(std::string_view text) {
   constexpr std::size_t kMost = 64;
   const std::string plain = plain_of(text.substr(0, 4096));

@@ -46,6 +46,8 @@ bool is_named(const Known& user, const Atom& atom, const std::vector<std::string
 // make an instruction of a mention.
 std::optional<Found> find_atom(const Known& known, const Atom& atom, const std::vector<std::string>& spelled,
                                const std::vector<CallClass>& words);
+// The best place where these words stand one after the other in a line, whatever quotes are around them; normalised, not empty.
+std::optional<Found> find_command(const Known& known, const std::vector<std::string>& words);
 // The place that speaks of such an act and shares most words with the call; `shared` of the result says how many.
 struct Spoken {
   Found found;

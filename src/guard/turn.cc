@@ -12,6 +12,7 @@
 
 #include "base/format.h"
 #include "guard/call.h"
+#include "guard/daily.h"
 #include "guard/lexicon.h"
 #include "guard/shell.h"
 #include "guard/trace.h"
@@ -23,6 +24,8 @@ using guard::Act;
 using guard::Atom;
 using guard::Call;
 using guard::Found;
+using guard::is_development;
+using guard::is_product;
 using guard::Known;
 
 // Strings of one act. Each costs a search through all that entered.
@@ -62,37 +65,6 @@ std::vector<CallClass> words_for(CallClass kind) {
     default:
       return {kind};
   }
-}
-
-// What is built, tested and formatted every day, with the targets that projects have.
-bool is_development(const Act& act) {
-  constexpr std::string_view kPrograms[] = {"make",   "cmake", "ninja",  "meson", "gradle", "mvn",   "tox",    "pytest",  "jest",
-                                            "vitest", "ctest", "npm",    "pnpm",  "yarn",   "cargo", "go",     "dotnet",  "bundle",
-                                            "rake",   "mypy",  "eslint", "tsc",   "ruff",   "black", "python", "python3", "node",
-                                            "bash",   "sh",    "cd",     "mkdir", "touch",  "echo",  "export", "git"};
-  constexpr std::string_view kTargets[] = {"test",  "tests",    "build",  "check",     "lint",     "all",       "dev",
-                                           "start", "format",   "ci",     "run",       "install",  "unittest",  "compile",
-                                           "vet",   "fmt",      "clippy", "configure", "coverage", "typecheck", "commit",
-                                           "add",   "checkout", "switch", "init",      "status"};
-  const std::string_view what = act.what;
-  const std::string_view program = what.substr(0, what.find(' '));
-  if (std::ranges::find(kPrograms, program) == std::end(kPrograms)) return false;
-  return std::ranges::all_of(act.atoms, [&](const Atom& atom) {
-    return atom.kind != Atom::Kind::kName || std::ranges::find(kTargets, atom.text) != std::end(kTargets);
-  });
-}
-
-// What a build makes anew: `make clean` and its like delete it every day.
-bool is_product(const Atom& atom, const std::string& workspace) {
-  constexpr std::string_view kNames[] = {
-      "build", "dist", "out",   "target", "node_modules", "__pycache__",   "coverage",          ".cache",
-      "bin",   "obj",  ".next", ".tox",   ".mypy_cache",  ".pytest_cache", "cmake-build-debug", "tmp"};
-  std::string_view path = atom.text;
-  if (!workspace.empty() && path.starts_with(workspace) && path.substr(workspace.size()).starts_with('/'))
-    path.remove_prefix(workspace.size() + 1);
-  while (path.starts_with("./")) path.remove_prefix(2);
-  while (path.ends_with('/') || path.ends_with('*')) path.remove_suffix(1);
-  return std::ranges::find(kNames, path) != std::end(kNames);
 }
 
 }  // namespace
@@ -141,6 +113,7 @@ struct Turn::State {
   Ruling judge_act(const Act& act, const Call& call) const;
   Ruling judge_foreign(CallClass kind, std::vector<std::pair<Atom, Found>> found) const;
   Ruling judge_copied(const Act& act) const;
+  Ruling judge_unheard(const Act& act) const;
   bool names_receiver() const;
   bool follows() const;
   std::optional<guard::Spoken> spoken_of(CallClass kind, const Act& act) const;
@@ -225,7 +198,7 @@ Ruling Turn::State::judge_foreign(CallClass kind, std::vector<std::pair<Atom, Fo
   } else if (deaf() && kind == CallClass::kDestructive &&
              std::ranges::all_of(found, [&](const auto& each) { return is_product(each.first, settings.workspace); })) {
     return {.row = "foreign-mentioned"};
-  } else if (!is_harmful(kind) ? !first.instructed || deaf() : !first.instructed && deaf()) {
+  } else if (is_harmful(kind) ? !first.instructed && deaf() : !first.instructed || (deaf() && kind != CallClass::kInstalling)) {
     return {.row = "foreign-mentioned"};
   } else {
     ruling.row = first.instructed ? "foreign-instructed" : "foreign-mentioned";
@@ -254,7 +227,7 @@ Ruling Turn::State::judge_copied(const Act& act) const {
   if (act.what.find(' ') == std::string::npos || is_development(act)) return {.row = "development"};
   const auto found = find(command, guard::spellings(command, settings.workspace), CallClass::kRunning);
   if (!found || (!found->instructed && !found->known->suspicious)) return {.row = "own"};
-  if (deaf() && !found->known->suspicious && !found->hidden) return {.row = "own"};
+  if (deaf() && !found->known->suspicious && !found->hidden) return {.row = "own"};  // judge_unheard()
   for (std::string_view rest = act.what; !rest.empty();) {
     const std::size_t end = std::min(rest.find(' '), rest.size());
     const Atom word{Atom::Kind::kName, std::string(rest.substr(0, end))};
@@ -266,6 +239,32 @@ Ruling Turn::State::judge_copied(const Act& act) const {
           .why = format("the command {} was copied from {} {}", quoted(act.what), to_string(found->known->what.source),
                         quoted(found->known->what.name)),
           .evidence = {found->evidence}};
+}
+
+// Nobody heard the user, so nobody knows whether a command was wanted that a text holds word by word. What a command said counts
+// only where it tells to run something: builds and traces repeat commands.
+Ruling Turn::State::judge_unheard(const Act& act) const {
+  const guard::CommandWords words = guard::command_words(act, settings.workspace);
+  if (guard::installs_what_is_listed(act)) return {.row = "own"};
+  if (act.kind == CallClass::kDestructive &&
+      std::ranges::all_of(act.atoms, [&](const Atom& atom) { return is_product(atom, settings.workspace); }))
+    return {.row = "own"};
+  for (auto known = foreign.rbegin(); known != foreign.rend(); ++known) {
+    auto found = words.all.empty() ? std::nullopt : guard::find_command(*known, words.all);
+    if (found && !found->instructed && known->what.source == TextSource::kTool && !known->suspicious) found.reset();
+    if (!found && !words.script.empty()) {
+      found = guard::find_command(*known, {words.script});
+      if (found && !found->instructed) found.reset();
+    }
+    if (!found) continue;
+    found->evidence.text = act.what;
+    return {.advice = Advice::kAsk,
+            .row = "copied",
+            .why = format("it stands in {} {}, and nobody said whether the user wants it", to_string(known->what.source),
+                          quoted(known->what.name)),
+            .evidence = {std::move(found->evidence)}};
+  }
+  return {.row = "own"};
 }
 
 Ruling Turn::State::judge_act(const Act& act, const Call& call) const {
@@ -298,8 +297,8 @@ Ruling Turn::State::judge_act(const Act& act, const Call& call) const {
     }
     if (auto place = find(atom, spelled, kind)) found.emplace_back(atom, std::move(*place));
   }
-  const bool daily = kind == CallClass::kRunning && is_development(act) &&
-                     std::ranges::none_of(found, [](const auto& each) { return each.second.known->suspicious; });
+  const bool usual = (kind == CallClass::kRunning && is_development(act)) || (deaf() && guard::installs_what_is_listed(act));
+  const bool daily = usual && std::ranges::none_of(found, [](const auto& each) { return each.second.known->suspicious; });
   if (!found.empty() && !daily) {
     Ruling ruling = judge_foreign(kind, std::move(found));
     if (ruling.advice != Advice::kAllow) return ruling;
@@ -380,7 +379,9 @@ Judgement Turn::judge(const ProposedCall& proposed) {
   for (const Act& act : call.acts) {
     const bool leaks = act.kind == CallClass::kSending || (act.kind == CallClass::kFetching && act.payload);
     const bool secret = leaks && (!call.secrets.empty() || state.holds_secret(call));
-    take(state.judge_act(act, call), secret ? CallClass::kExfiltrating : act.kind, act.what);
+    Ruling ruling = state.judge_act(act, call);
+    if (ruling.advice == Advice::kAllow && state.deaf()) ruling = state.judge_unheard(act);
+    take(std::move(ruling), secret ? CallClass::kExfiltrating : act.kind, act.what);
     if (state.full && act.kind != CallClass::kReading)
       take({.advice = Advice::kAsk, .row = "unsearched", .why = "more text entered than is searched"}, act.kind, act.what);
   }

@@ -25,8 +25,9 @@ TEST_F(McpDefence, AClientThatObeysWhatItReads) {
        {"a_poisoned_file_is_shown_as_data_and_what_obeys_it_is_blocked", "the_clean_twin_is_not",
         "what_is_suspicious_waits_for_a_person", "and_in_the_clean_twin_nobody_is_asked",
         "an_answer_that_comes_while_the_call_waits_counts", "a_client_that_can_ask_asks_its_user",
-        "what_the_user_wrote_is_heard_where_the_client_tells_it", "another_conversation_begins_with_nothing",
-        "the_levels_are_what_they_say", "a_content_policy_holds_by_source", "a_guardian_only_makes_it_stricter_and_fails_closed"})
+        "what_the_user_wrote_is_heard_where_the_client_tells_it", "the_acceptance_attack_of_document_001_does_not_run_unasked",
+        "another_conversation_begins_with_nothing", "the_levels_are_what_they_say", "a_content_policy_holds_by_source",
+        "a_guardian_only_makes_it_stricter_and_fails_closed"})
     EXPECT_NE(outcome.out.find(std::string("ok ") + part + "\n"), std::string::npos) << part << outcome;
   EXPECT_EQ(left.report(), "");
 }

@@ -1,0 +1,133 @@
+#include "guard/daily.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "guard/call.h"
+#include "guard/normal.h"
+#include "guard/word_list.h"
+
+namespace belljar::guard {
+namespace {
+
+constexpr std::string_view kFetchers = "npx bunx uvx";  // a program of a package, by its name
+constexpr std::size_t kFewest = 8;                      // characters of arguments that are somebody's idea
+
+std::string plain_of(std::string_view word) {
+  Hidden hidden;
+  std::string plain = normalise(word, hidden).text;
+  // printf 'x\n': the text may have it without.
+  while (plain.ends_with("\\n")) plain.resize(plain.size() - 2);
+  while (!plain.empty() && (plain.back() == ' ' || plain.back() == '\n')) plain.pop_back();
+  return plain;
+}
+
+std::string_view name_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
+
+// As seen from the workspace; a path elsewhere stays as it is.
+std::string_view inside(std::string_view path, std::string_view workspace) noexcept {
+  if (!workspace.empty() && path.starts_with(workspace) && path.substr(workspace.size()).starts_with('/'))
+    path.remove_prefix(workspace.size() + 1);
+  while (path.starts_with("./")) path.remove_prefix(2);
+  return path;
+}
+
+bool is_script_name(std::string_view path) noexcept {
+  const std::string_view name = name_of(path);
+  const std::size_t dot = name.rfind('.');
+  return dot != std::string_view::npos && dot > 0 &&
+         has_word("sh bash zsh py js mjs cjs ts rb pl php lua r ps1 fish awk", name.substr(dot + 1));
+}
+
+bool runs_files(std::string_view program) noexcept {
+  return has_word("sh bash dash zsh ksh fish source . python python3 node deno bun ruby perl php lua Rscript tsx ts-node", program);
+}
+
+// The file that it runs, as it is written.
+std::string_view script_of(const Act& act) {
+  if (act.words.empty()) return {};
+  const std::string_view program = act.words[0];
+  if (program.find('/') != std::string_view::npos && !program.starts_with("/usr/") && !program.starts_with("/bin/")) return program;
+  if (!runs_files(name_of(program))) return {};
+  for (std::size_t i = 1; i < act.words.size(); ++i) {
+    const std::string_view word = act.words[i];
+    if (has_word("-c -e -m -p --eval", word)) return {};  // code, or a module
+    if (word.starts_with('-') || word == "run") continue;
+    return is_script_name(word) || word.find('/') != std::string_view::npos ? word : std::string_view();
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_development(const Act& act) {
+  constexpr std::string_view kPrograms[] = {"make",   "cmake", "ninja",  "meson", "gradle", "mvn",   "tox",    "pytest",  "jest",
+                                            "vitest", "ctest", "npm",    "pnpm",  "yarn",   "cargo", "go",     "dotnet",  "bundle",
+                                            "rake",   "mypy",  "eslint", "tsc",   "ruff",   "black", "python", "python3", "node",
+                                            "bash",   "sh",    "cd",     "mkdir", "touch",  "echo",  "export", "git"};
+  constexpr std::string_view kTargets[] = {"test",  "tests",    "build",  "check",     "lint",     "all",       "dev",
+                                           "start", "format",   "ci",     "run",       "install",  "unittest",  "compile",
+                                           "vet",   "fmt",      "clippy", "configure", "coverage", "typecheck", "commit",
+                                           "add",   "checkout", "switch", "init",      "status",   "venv"};
+  std::string_view what = act.what;
+  std::string_view program = what.substr(0, what.find(' '));
+  const bool module = what.starts_with("python3 -m ") || what.starts_with("python -m ");
+  if (module || has_word(kFetchers, program)) {
+    what.remove_prefix(std::min(program.size() + (module ? 4 : 1), what.size()));
+    program = what.substr(0, what.find(' '));
+  }
+  if (std::ranges::find(kPrograms, program) == std::end(kPrograms)) return false;
+  return std::ranges::all_of(act.atoms, [&](const Atom& atom) {
+    return atom.kind != Atom::Kind::kName || atom.text == program || std::ranges::find(kTargets, atom.text) != std::end(kTargets);
+  });
+}
+
+bool is_product(const Atom& atom, std::string_view workspace) {
+  constexpr std::string_view kNames[] = {
+      "build", "dist", "out",   "target", "node_modules", "__pycache__",   "coverage",          ".cache",
+      "bin",   "obj",  ".next", ".tox",   ".mypy_cache",  ".pytest_cache", "cmake-build-debug", "tmp"};
+  std::string_view path = inside(atom.text, workspace);
+  while (path.ends_with('/') || path.ends_with('*')) path.remove_suffix(1);
+  return std::ranges::find(kNames, path) != std::end(kNames);
+}
+
+bool installs_what_is_listed(const Act& act) {
+  return act.kind == CallClass::kInstalling && !act.words.empty() && !has_word(kFetchers, act.words[0]) &&
+         std::ranges::all_of(act.atoms, [](const Atom& atom) {
+           const bool leaves =
+               atom.text.starts_with('/') || atom.text.starts_with('~') || atom.text.find("..") != std::string::npos;
+           return atom.kind == Atom::Kind::kPath && !leaves;
+         });
+}
+
+CommandWords command_words(const Act& act, std::string_view workspace) {
+  CommandWords result;
+  const std::string_view file = script_of(act);
+  if (!file.empty()) {
+    const std::string_view path = inside(file, workspace);
+    const std::string_view first = path.substr(0, path.find('/'));
+    const bool made = path != first && has_word("build dist out target node_modules cmake-build-debug obj .venv venv", first);
+    const bool built_with = has_word("configure gradlew mvnw manage.py setup.py", name_of(path));
+    // A bare name is a word like any other.
+    const bool telling = path.find('/') != std::string_view::npos || is_script_name(path);
+    if (made || built_with) return result;
+    result.script = plain_of(telling ? path : file);
+  }
+  if (is_development(act) && file.empty()) return result;
+  std::size_t characters = 0;
+  for (std::size_t i = 0; i < act.words.size(); ++i) {
+    std::string word = plain_of(i == 0 ? name_of(act.words[0]) : std::string_view(act.words[i]));
+    if (word.empty()) continue;
+    if (i > 0) characters += word.size() + (i > 1 ? 1 : 0);
+    result.all.push_back(std::move(word));
+  }
+  if (characters < kFewest || (is_development(act) && result.script.empty())) result.all.clear();
+  return result;
+}
+
+}  // namespace belljar::guard
