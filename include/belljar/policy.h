@@ -70,6 +70,8 @@ struct Filesystem {
   std::vector<FsEntry> entries;  // merged order; the most specific wins, of equals none > write > read
   std::vector<Volume> volumes;
   Protect protect = Protect::kDefault;
+  // Programs other than git may remove or rename the `.git` of a writable root and what was in it before the run.
+  bool allow_git_removal = false;
   Secrets secrets = Secrets::kDefault;
   Tmp tmp = Tmp::kPrivate;
   Bytes tmp_size{1ULL << 30};           // /tmp, /var/tmp, /dev/shm and $XDG_RUNTIME_DIR together

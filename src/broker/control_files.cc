@@ -168,6 +168,7 @@ int place_fresh(const Place& place, const Fresh& fresh) {
 
 std::optional<std::string> objection_to(const FileRules& rules, const std::string& path, GitName git, std::string_view content,
                                         const std::optional<std::string>& old) {
+  if (content.empty() && old && !old->empty() && rules.keeps_git(path)) return "it would empty the `.git` of the work tree";
   GitContext context;
   if (old) context.old_content = *old;
   context.roots = rules.roots();

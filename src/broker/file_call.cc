@@ -180,6 +180,14 @@ Ruling FileCall::rule(Act act, Place& place, bool is_dir) const {
              [&](const FileRules& rules, const std::string& path) { return rules.rule_for(act, path, is_dir, Beside(place.dir)); });
 }
 
+Ruling FileCall::removal_rule(Place& place) {
+  const Ruling ruling =
+      ask(place, [&](const FileRules& rules, const std::string& path) { return rules.removal_rule(path, Beside(place.dir)); });
+  if (ruling.answer == Answer::kAllow) return ruling;
+  const std::string program = caller.program();
+  return program == "git" || program.starts_with("git-") ? Ruling() : ruling;
+}
+
 Ruling FileCall::rule_link(Place& place, std::string_view text) const {
   return ask(place,
              [&](const FileRules& rules, const std::string& path) { return rules.link_rule(path, text, Beside(place.dir)); });

@@ -71,6 +71,8 @@ class FileCall {
   bool own_for_marker(Place& place);
 
   Ruling rule(Act act, Place& place, bool is_dir) const;
+  // The same of a name that is about to go away (FileRules::removal_rule); git itself may.
+  Ruling removal_rule(Place& place);
   Ruling rule_link(Place& place, std::string_view text) const;  // a symbolic link
   // Rules by name may have a say on what lies there, whatever they say of it now.
   bool judges(Place& place) const;

@@ -71,7 +71,8 @@ int remove_name(FileCall& file, Named& named, int flags) {
   auto place = file.places().parent(named.start.fd.get(), named.path);
   if (!place) return file.explain_way(act, named.start.fd.get(), named.path, Places::Last::kStay, -place.error());
   if (place->is_root) return flags != 0 ? -EBUSY : -EISDIR;
-  const Ruling ruling = file.rule(act, *place, flags != 0);
+  Ruling ruling = file.rule(act, *place, flags != 0);
+  if (ruling.answer == Answer::kAllow) ruling = file.removal_rule(*place);
   if (ruling.answer != Answer::kAllow) {
     if (!exists_at(place->dir, std::string(place->bare()))) return -ENOENT;
     return file.refuse(act, place->path(), ruling);

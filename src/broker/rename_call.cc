@@ -134,7 +134,8 @@ int place_copy(Rename& rename, const Ruling& ruling) {
 int admit(Rename& rename, Place& from, Place& to, mode_t type) {
   FileCall& file = rename.file;
   const bool is_dir = type == S_IFDIR;
-  const Ruling leaves = file.rule(Act::kRenameFrom, from, is_dir);
+  Ruling leaves = file.rule(Act::kRenameFrom, from, is_dir);
+  if (leaves.answer == Answer::kAllow) leaves = file.removal_rule(from);
   if (leaves.answer != Answer::kAllow) return file.refuse(Act::kRenameFrom, from.path(), leaves);
   Ruling arrives = file.rule(Act::kRenameTo, to, is_dir);
   if (arrives.answer == Answer::kAllow && type == S_IFLNK) arrives = file.rule(Act::kSymlink, to, false);

@@ -73,6 +73,7 @@ Result<policy::Effective> base_of(const Policy& policy, const policy::MergeConte
   set("filesystem.secrets", std::string(policy::name_of(policy.filesystem.secrets)));
   set("filesystem.tmp", std::string(policy::name_of(policy.filesystem.tmp)));
   set("filesystem.exclude_tmpdir_env_var", policy.filesystem.exclude_tmpdir_env_var);
+  set("filesystem.allow_git_removal", policy.filesystem.allow_git_removal);
   set("filesystem.exclude_slash_tmp", policy.filesystem.exclude_slash_tmp);
   if (policy.filesystem.temp_dir) set("filesystem.temp_dir", *policy.filesystem.temp_dir);
   const std::array<policy::Layer, 2> layers = {

@@ -204,6 +204,27 @@ TEST(FileRules, AKeptDirectoryHoldsGitNamesAlone) {
   EXPECT_EQ(ask(FileRules(options()), Act::kCreate, "/home/u/.cache/x/.git/hooks/pre-commit").answer, Answer::kAllow);
 }
 
+// Loss, not planting: what stood in a root's own repository before the run.
+TEST(FileRules, ARootsOwnRepositoryIsNotRemoved) {
+  FileRulesOptions with = options();
+  with.keep_git = true;
+  const FileRules rules(std::move(with));
+  const auto removal = [](const FileRules& of, const char* path, Names names) {
+    names.insert("/w/.git");
+    return of.removal_rule(path, World(std::move(names), path)).answer;
+  };
+  for (const char* path : {"/w/.git", "/w/.git/HEAD", "/w/.git/objects/ab/cd", "/w/.git/refs/heads/main", "/w/.git/index",
+                           "/w/.git/hooks/pre-commit", "/w/.git/modules/x/HEAD"})
+    EXPECT_EQ(removal(rules, path, {path}), Answer::kRefuse) << path;
+  for (const char* path : {"/w/vendor/x/.git", "/w/vendor/x/.git/HEAD", "/w/.git/index.lock", "/w/.git/objects/ab/tmp_obj_x",
+                           "/w/.git/rebase-merge/done", "/w/.git/MERGE_HEAD", "/w/.github", "/w/x", "/w/private/.git", "/x/.git"})
+    EXPECT_EQ(removal(rules, path, {path}), Answer::kAllow) << path;
+  EXPECT_EQ(removal(rules, "/w/.git/new", {}), Answer::kAllow) << "made during the run";
+  EXPECT_EQ(removal(FileRules(options()), "/w/.git", {"/w/.git"}), Answer::kAllow) << "a transaction, or allowed";
+  EXPECT_TRUE(rules.keeps_git("/w/.git"));
+  EXPECT_FALSE(rules.keeps_git("/w/a/.git"));
+}
+
 TEST(FileRules, AllOfGitOrNothing) {
   FileRulesOptions all = options();
   all.filesystem.protect = Protect::kAll;

@@ -300,6 +300,12 @@ TEST_F(PolicyCommand, AnEmptyHomeHidesTheSecretsOfTheAccount) {
                   ": read"));
 }
 
+TEST_F(PolicyCommand, ProtectedNamesAreListedWithTheirReaders) {
+  const Outcome names = outcome_of(std::string(kBelljar) + " policy names");
+  EXPECT_TRUE(has(names.out, "| `.helix` | Helix | languages.toml")) << names.out << names.err;
+  EXPECT_TRUE(has(names.out, "| `mise.*toml` | mise |")) << names.out;
+}
+
 TEST_F(PolicyCommand, StdoutClosedEarlyIsAnErrorAndNoCrash) {
   const int status =
       std::system((std::string("cd /; HOME=/nonexistent ") + kBelljar + " policy keys >/dev/full 2>" + path("err")).c_str());

@@ -113,5 +113,54 @@ TEST_F(GitWork, AHookIsRefusedAndRunsOutside) {
   EXPECT_EQ(host(commit), "ran\n");
 }
 
+// A slip takes no history with it, and git, other repositories and whoever may have their way.
+TEST_F(GitWork, TheWorkspacesOwnRepositoryIsNotRemoved) {
+  host("git init -q . && echo 1 >f && git add f && git -c user.name=a -c user.email=a@b commit -qm one");
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  const std::string before = host("find .git | LC_ALL=C sort | md5sum; git log --format=%s");
+  ASSERT_NE(before.find("one"), std::string::npos);
+  for (const char* slip : {"rm -rf .git", "rm -r .git/objects", "mv .git away", "find .git -delete", "rm .git/HEAD",
+                           "python3 -c 'import shutil; shutil.rmtree(\".git\")'"}) {
+    const Outcome refused = run_in({"-c", slip}, options());
+    EXPECT_NE(refused.exit_code, 0) << slip << refused;
+    EXPECT_EQ(host("find .git | LC_ALL=C sort | md5sum; git log --format=%s"), before) << slip;
+  }
+  EXPECT_NE(run_in({"-c", "rm -rf .git"}, options()).err.find("refused"), std::string::npos);
+  // The twins.
+  works(
+      "git gc -q --prune=now; git branch x; git branch -D x; git repack -qad; git pack-refs --all; rm -rf old/.git; git stash "
+      "list");
+  works("git init -q made && rm -rf made/.git; touch .git/index.lock; rm .git/index.lock");
+  EXPECT_EQ(host("git log --format=%s; ls -d old/.git 2>/dev/null"), "one\n");
+  EXPECT_EQ(run_in({"--allow-git-removal", "-c", "rm -rf .git"}, options()).exit_code, 0);
+  EXPECT_EQ(host("ls -d .git 2>/dev/null"), "");
+}
+
+// What a shell, an editor or a script writes to a control file in place is there for whoever reads it next; what is refused leaves
+// what was there, and is told though the command ended well.
+TEST_F(GitWork, AControlFileThatIsWrittenInPlace) {
+  std::string text = "cd old\n";
+  for (const char* shell : {"sh", "bash", "busybox sh", "zsh"}) {
+    if (!program(std::string(shell).substr(0, std::string(shell).find(' ')).c_str()).empty()) continue;
+    text += std::string(shell) + " -c 'printf \"[user]\\n name = %s\\n\" here > .git/config'\n";
+    // A call that the broker performs begins after all that was closed before it has been judged; a read alone may come too early.
+    text += ": > ../sync; git config user.name | grep -qx here; printf '[user]\\n name = tee\\n' | tee .git/config >/dev/null\n";
+    text += "git config user.name | grep -qx tee\n";
+  }
+  text += R"end(sed -i s/tee/sed/ .git/config; git config user.name | grep -qx sed
+python3 -c 'open(".git/config", "w").write("[user]\n name = py\n")'; git config user.name | grep -qx py
+i=0; while [ $i -lt 60 ]; do git config user.name n$i; [ "$(git config user.name)" = n$i ];
+i=$((i + 1)); done
+)end";
+  works(text);
+  EXPECT_EQ(host("git -C old config user.name"), "n59\n");
+  const std::string before = host("md5sum old/.git/config");
+  const Outcome told = run_in({"-c", "printf '[core]\n pager = x\n' > old/.git/config"}, options());
+  EXPECT_EQ(told.exit_code, 0) << told;
+  EXPECT_NE(told.err.find("/old/.git/config` is as it was: what was written there was refused"), std::string::npos) << told;
+  EXPECT_EQ(host("md5sum old/.git/config"), before);
+  EXPECT_EQ(run_in({"-c", "printf '[user]\n name = z\n' > old/.git/config"}, options()).err, "") << "the twin";
+}
+
 }  // namespace
 }  // namespace belljar::test

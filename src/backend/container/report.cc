@@ -132,6 +132,7 @@ void report_protect(const Policy& policy, const Paths& paths, Clauses& report) {
             "read-only bind mounts, ancestors pinned", "a file that is renamed over on the host takes its mount off");
   none(report, "protect.absent", "control names that do not exist yet", kNoBroker, true);
   none(report, "protect.nested", "control names below a writable root's top level", kNoBroker, true);
+  if (keeps_git(policy, paths)) none(report, "protect.removal", std::string(kGitStays), kNoBroker, true);
 }
 
 void report_processes(const ContainerOptions& options, const User& user, bool rootless, std::size_t filter, Clauses& report) {

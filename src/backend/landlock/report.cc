@@ -72,6 +72,7 @@ void report_files_by_broker(const Policy& policy, const Paths& paths, const Prep
               "broker: git's control files judged by content, agent and editor names read-only");
   report.held(broker, "protect.absent", "control names that do not exist yet", kBroker);
   report.held(broker, "protect.nested", "control names below a writable root's top level", kBroker);
+  if (keeps_git(policy, paths)) report.partial("protect.removal", std::string(kGitStays), kBroker, std::string(kAgainstSlips));
 }
 
 // Another sandbox has the one seccomp listener, or yama keeps callers' memory from us.
@@ -100,6 +101,7 @@ void report_files_by_landlock(const Policy& policy, const Workplace& place, cons
   if (policy.filesystem.protect == Protect::kNone || paths.writable.empty()) return;
   report.later("protect.absent", "control names that do not exist yet", needs);
   report.later("protect.nested", "control names below a writable root's top level", needs);
+  if (keeps_git(policy, paths)) report.later("protect.removal", std::string(kGitStays), needs);
 }
 
 void report_processes(const Host& host, const launch::Plan& plan, Clauses& report) {

@@ -64,6 +64,7 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
   if (!options.held && !has_globs(options.filesystem))
     std::erase_if(options.filesystem.entries, [](const FsEntry& entry) { return entry.access != Access::kWrite; });
   ::clock_gettime(CLOCK_REALTIME, &options.began);
+  options.keep_git = keeps_git(policy, paths);
   options.roots = paths.writable;
   for (const PrivateDir& dir : paths.view.private_dirs) options.exempt.push_back(dir.target);
   for (const Cache& cache : paths.view.caches) (cache.kept.empty() ? options.exempt : options.kept).push_back(cache.path);

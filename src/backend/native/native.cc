@@ -143,7 +143,7 @@ void keep_none(View& view, std::string why) {
   for (Cache& cache : view.caches) cache.kept.clear();
 }
 
-void plan_kept_caches(const Host& host, const Workplace& place, View& view, Prepared& prepared) {
+void plan_kept_caches(const Host& host, const Policy& policy, const Workplace& place, View& view, Prepared& prepared) {
   if (!place.kept_caches) return;
   if (view.caches.empty()) {
     view.not_kept = "no cache is layered: the policy makes them writable, hides them, or there are none";
@@ -331,7 +331,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   Paths paths = BELLJAR_TRY(plan_paths(host_, policy, place));
   paths.view.proc_optional = policy.enable_weaker_nested_sandbox;
   plan.keyring_required = is_required(policy, launch::kKeyringClause);
-  plan_kept_caches(host_, place, paths.view, prepared);
+  plan_kept_caches(host_, policy, place, paths.view, prepared);
   if (prepared.own_network) plan_network(host_, policy.network, plan, paths.view);
   for (const auto& [path, contents] : place.files) {
     const auto real = path.starts_with("/dev/") ? path : host_.canonical(path);

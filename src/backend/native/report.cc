@@ -179,7 +179,7 @@ void report_files(const Policy& policy, const Paths& paths, const Prepared& prep
   report_caches(paths, plan, report);
 }
 
-void report_protect_by_mounts(const Paths& paths, const launch::Plan& plan, Clauses& report) {
+void report_protect_by_mounts(const Policy& policy, const Paths& paths, const launch::Plan& plan, Clauses& report) {
   if (paths.protected_dirs > 0) {
     const auto weak = std::find_if(paths.gaps.begin(), paths.gaps.end(),
                                    [](const Gap& gap) { return gap.clause == "protect.files" || gap.clause == "protect.links"; });
@@ -193,16 +193,18 @@ void report_protect_by_mounts(const Paths& paths, const launch::Plan& plan, Clau
   }
   report.later("protect.absent", "control names that do not exist yet", std::string(kNoListener));
   report.later("protect.nested", "control names below a writable root's top level", std::string(kNoListener));
+  if (keeps_git(policy, paths)) report.later("protect.removal", std::string(kGitStays), std::string(kNoListener));
 }
 
 void report_protect(const Policy& policy, const Paths& paths, const Prepared& prepared, Clauses& report) {
   if (policy.filesystem.protect == Protect::kNone || paths.writable.empty()) return;
-  if (!broker(prepared).there) return report_protect_by_mounts(paths, prepared.plan, report);
+  if (!broker(prepared).there) return report_protect_by_mounts(policy, paths, prepared.plan, report);
   const std::string mounts = paths.protected_dirs > 0 ? "; existing directories at a root also by read-only mounts" : "";
   report.full("protect.existing", "what git, agents and editors run stays inert",
               "broker: git's control files judged by content, agent and editor names read-only" + mounts);
   report.full("protect.absent", "control names that do not exist yet", kBroker);
   report.full("protect.nested", "control names below a writable root's top level", kBroker);
+  if (keeps_git(policy, paths)) report.partial("protect.removal", std::string(kGitStays), kBroker, std::string(kAgainstSlips));
 }
 
 void report_identity(const Workplace& place, const launch::Plan& plan, Clauses& report) {

@@ -31,6 +31,13 @@ struct Paths {
   std::vector<Gap> gaps;
 };
 
+// The clause `protect.removal`: of whom the `.git` of a writable root is kept from. A transaction can be taken back.
+inline constexpr std::string_view kGitStays = "the workspace's own .git is not removed";
+inline constexpr std::string_view kAgainstSlips = "against slips: a program that calls itself git may remove it";
+inline bool keeps_git(const Policy& policy, const Paths& paths) {
+  return !policy.filesystem.allow_git_removal && !paths.view.layered;
+}
+
 Result<Paths> plan_paths(const Host& host, const Policy& policy, const Workplace& place);
 
 }  // namespace belljar::backend
