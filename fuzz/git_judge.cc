@@ -17,14 +17,14 @@ using namespace belljar::broker;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   static const std::vector<std::string> roots = {"/w"};
-  const GitContext fresh{.old_content = {}, .roots = roots, .is_link = {}};
+  const GitContext fresh{.old_content = {}, .roots = roots, .reaches = {}, .is_link = {}};
   for (const GitName kind : {GitName::kConfig, GitName::kPointer, GitName::kHook, GitName::kAttributes, GitName::kAlternates,
                              GitName::kTodo, GitName::kIndex, GitName::kOption}) {
     for (const std::string_view path :
          {"/w/.git", "/w/.git/config", "/w/.git/worktrees/x/commondir", "/w/.git/worktrees/x/gitdir"}) {
       const auto objection = git_objection(kind, path, text, fresh);
       if (objection && objection->empty()) std::abort();
-      if (git_objection(kind, path, text, {.old_content = text, .roots = roots, .is_link = {}}) && size <= kMaxControlFile)
+      if (git_objection(kind, path, text, {.old_content = text, .roots = roots, .reaches = {}, .is_link = {}}) && size <= kMaxControlFile)
         std::abort();
     }
   }

@@ -172,6 +172,7 @@ std::optional<std::string> objection_to(const FileRules& rules, const std::strin
   GitContext context;
   if (old) context.old_content = *old;
   context.roots = rules.roots();
+  context.reaches = [&rules](std::string_view url) { return rules.reaches(url); };
   context.is_link = [](const std::string& at) {
     struct stat now{};
     return ::lstat(at.c_str(), &now) == 0 && S_ISLNK(now.st_mode);

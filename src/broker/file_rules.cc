@@ -445,6 +445,7 @@ Ruling FileRules::agent_rule(Act act, std::string_view path, const Surroundings&
   return root.empty() ? Ruling{} : state_->agent_ruling(act, path, root, around);
 }
 
+bool FileRules::reaches(std::string_view url) const { return state_->options.reaches && state_->options.reaches(url); }
 bool FileRules::covers(std::string_view path) const noexcept { return !state_->root_of(path).empty(); }
 bool FileRules::reads_matter() const noexcept { return state_->hidden_globs || holds_paths(); }
 bool FileRules::every_read_matters() const noexcept { return state_->hidden_globs || state_->hides_below_writable(); }

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,6 +90,8 @@ struct FileRulesOptions {
   // kept and an exempt directory wins.
   std::vector<std::string> exempt;
   Origin built_in{.layer = "built-in", .file = "", .line = 0};  // of what no entry says
+  // GitContext::reaches.
+  std::function<bool(std::string_view url)> reaches;
   // When the run began, by CLOCK_REALTIME: a work tree that was made later has no agent and editor names of its own yet. Not by the
   // coarse clock, which stamps inodes: what was made in the tick before the run must not be taken for younger (and stamps may be
   // finer, multigrain timestamps, Linux 6.13). What the command makes within its own first tick is taken for older, and held.
@@ -136,6 +139,7 @@ class FileRules {
   Ruling agent_rule(Act act, std::string_view path, const Surroundings& around) const;
   // Directories in which pointers of git may lead (GitContext::roots).
   const std::vector<std::string>& roots() const noexcept;
+  bool reaches(std::string_view url) const;
 
  private:
   struct State;

@@ -95,6 +95,30 @@ bool is_own_work_tree(std::string_view config, std::string_view value, const Git
   return !holds_special(below) && !policy::is_protected_parent(last_of(below));
 }
 
+// Whether git on the host, which asks a promisor remote unbidden, sends nothing where the command could not. A path is no server.
+bool is_reached(std::string_view url, const GitContext& context) {
+  const std::size_t colon = url.find(':');
+  const bool local = colon == std::string_view::npos || url.find('/') < colon || url.starts_with("file://");
+  return local || (context.reaches && context.reaches(url));
+}
+
+// A promisor's URLs stand in the same file (git writes them there), so that no other file gives it one that nobody asked about.
+// What stood there before may stay with the URLs that stood there.
+bool is_own_promisor(const GitConfigEntry& entry, std::string_view path, const GitConfig& config, const GitConfig& old,
+                     const GitContext& context) {
+  if (entry.value && (*entry.value == "false" || *entry.value == "0" || *entry.value == "no")) return true;
+  const bool by_name = entry.key == "extensions.partialclone";
+  if (!folds_to(last_of(path), "config") || (by_name && !entry.value)) return false;
+  const std::string remote = by_name ? format("remote.{}.", *entry.value) : entry.key.substr(0, entry.key.rfind('.') + 1);
+  const auto stood = [&](const GitConfigEntry& one) {
+    return std::find(old.entries.begin(), old.entries.end(), one) != old.entries.end();
+  };
+  return std::all_of(config.entries.begin(), config.entries.end(), [&](const GitConfigEntry& one) {
+    const bool is_url = one.key == remote + "url" || one.key == remote + "pushurl";
+    return !is_url || (stood(entry) && stood(one)) || (one.value && is_reached(*one.value, context));
+  });
+}
+
 bool is_inert(const GitConfigEntry& entry, std::string_view path, const GitContext& context) {
   const std::optional<GitValue> kind = find_git_key(entry.key);
   if (!kind) return false;
@@ -108,10 +132,18 @@ Objection config_objection(std::string_view path, std::string_view content, cons
   if (config.excessive) return "its keys are longer than any configuration's";
   if (config.broken) return "git would refuse to read it, and every command in the repository with it";
   std::optional<GitConfig> old;
-  for (const GitConfigEntry& entry : config.entries) {
-    if (is_inert(entry, path, context)) continue;
+  const auto before = [&]() -> const GitConfig& {
     if (!old) old = context.old_content ? parse_git_config(*context.old_content) : GitConfig();
-    if (std::find(old->entries.begin(), old->entries.end(), entry) != old->entries.end()) continue;
+    return *old;
+  };
+  for (const GitConfigEntry& entry : config.entries) {
+    if (find_git_key(entry.key) == GitValue::kPromisor) {
+      if (is_own_promisor(entry, path, config, before(), context)) continue;
+      return format("the setting {} makes git on the host ask a server, unbidden, that the command may not reach",
+                    quoted(entry.key));
+    }
+    if (is_inert(entry, path, context)) continue;
+    if (std::find(before().entries.begin(), before().entries.end(), entry) != before().entries.end()) continue;
     const std::string value = entry.value ? format(" = {}", quoted(std::string_view(*entry.value).substr(0, 200))) : "";
     return format("the setting {}{} is not one that is known to run nothing", quoted(entry.key), value);
   }

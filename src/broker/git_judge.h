@@ -25,6 +25,8 @@ struct GitContext {
   // Absolute directories in which a pointer may lead: host directories that are writable inside, where every git directory's
   // control files are judged. None: any pointer is refused.
   std::span<const std::string> roots;
+  // Whether the command itself may reach the URL of a git server. Empty: none.
+  std::function<bool(std::string_view url)> reaches;
   // Whether a symbolic link stands at an absolute path, as git on the host will find it. A pointer that leads through one is
   // refused: where it ends nobody judges. Empty: there are no links.
   std::function<bool(const std::string& path)> is_link;

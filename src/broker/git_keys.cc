@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace belljar::broker {
@@ -24,7 +25,7 @@ constexpr Row kRows[] = {
     {"core.symlinks"},
     {"core.precomposeunicode"},
     {"core.protecthfs", GitValue::kOn},
-    {"core.protectntfs", GitValue::kOn},
+    {"core.protectntfs"},  // names of NTFS, which an index is judged by (git_index.h)
     {"core.fsmonitor", GitValue::kOff},
     {"core.logallrefupdates"},
     {"core.autocrlf"},
@@ -81,8 +82,9 @@ constexpr Row kRows[] = {
     {"remote..skipdefaultupdate"},
     {"remote..skipfetchall"},
     // With a promisor remote git diff and git status ask its URL for objects that are missing: whoever runs them on the host sends
-    // the command's words to any server.
-    {"remote..promisor", GitValue::kOff},
+    // the command's words there. So it has to be one that the command itself may reach.
+    {"remote..promisor", GitValue::kPromisor},
+    {"extensions.partialclone", GitValue::kPromisor},
     {"remote..partialclonefilter", GitValue::kPlain},
     {"remote..gh-resolved"},
     {"branch.autosetupmerge"},
@@ -315,6 +317,128 @@ constexpr Row kRows[] = {
     {"filter.lfs.required"},
 };
 
+// Sections of git-config(1) in which nothing runs a program, leads elsewhere or weakens a check, whatever a later git adds to them;
+// of the other sections the keys are named above. What is an exception to that stands beside it.
+struct Section {
+  std::string_view name;
+  std::string_view not_these[3] = {};  // names of keys
+};
+constexpr Section kInertSections[] = {
+    {"add"},
+    {"advice"},
+    {"am"},
+    {"apply"},
+    {"blame", {"ignorerevsfile"}},
+    {"branch", {"mergeoptions", "remote", "pushremote"}},  // a merge strategy may be a program; URLs
+    {"checkout"},
+    {"clone"},
+    {"color"},
+    {"column"},
+    {"commitgraph"},
+    {"feature"},
+    {"fetch", {"bundleuri", "bundlecreationtoken", "skiplist"}},
+    {"grep"},
+    {"index"},
+    {"log", {"showsignature"}},  // runs gpg.program
+    {"lsrefs"},
+    {"mailinfo"},
+    {"notes"},
+    {"pretty"},
+    {"rebase"},
+    {"receive", {"skiplist", "certnonceseed"}},
+    {"reflog"},
+    {"rerere"},
+    {"revert"},
+    {"showbranch"},
+    {"splitindex"},
+    {"stash"},
+    {"status"},
+    {"transfer", {"fsckobjects", "bundleuri"}},
+    {"uploadarchive"},
+    {"uploadpackfilter"},
+    {"versionsort"},
+};
+// Single keys that belong to sections with others that do run something.
+constexpr Row kMoreRows[] = {
+    {"blame.ignorerevsfile", GitValue::kInFile},
+    {"core.usereplacerefs"},
+    {"core.prefersymlinkrefs", GitValue::kOff},
+    {"core.ignorestat"},
+    {"core.notesref", GitValue::kRefspec},
+    {"core.packedrefstimeout"},
+    {"core.filesreflocktimeout"},
+    {"core.commentstring"},
+    {"core.excludesfile", GitValue::kInFile},
+    {"core.alternaterefsprefixes"},
+    {"credential.usehttppath"},
+    {"credential.username", GitValue::kPlain},
+    {"diff..cachetextconv"},
+    {"diff..funcname"},
+    {"diff..xfuncname"},
+    {"diff..wordregex"},
+    {"diff..whitespace"},
+    {"diff..algorithm"},
+    {"diff.dirstat"},
+    {"diff.wordregex"},
+    {"diff.suppressblankempty"},
+    {"diff.orderfile", GitValue::kInFile},
+    {"fastimport.unpacklimit"},
+    {"format.attach"},
+    {"format.cc"},
+    {"format.coverfromdescription"},
+    {"format.coverletter"},
+    {"format.encodeemailheaders"},
+    {"format.filenamemaxlength"},
+    {"format.forceinbodyfrom"},
+    {"format.from"},
+    {"format.headers", GitValue::kText},
+    {"format.mboxrd"},
+    {"format.notes"},
+    {"format.numbered"},
+    {"format.pretty"},
+    {"format.signoff"},
+    {"format.signature", GitValue::kText},
+    {"format.subjectprefix"},
+    {"format.thread"},
+    {"format.to"},
+    {"format.useautobase"},
+    {"http.useragent"},
+    {"interactive.singlekey"},
+    {"lsrefs.unborn"},
+    {"merge.suppressdest"},
+    {"merge..name"},
+    {"merge..recursive", GitValue::kPlain},
+    {"pack.allowpackreuse"},
+    {"pack.island"},
+    {"pack.islandcore"},
+    {"pack.preferbitmaptips"},
+    {"pack.writebitmaplookuptable"},
+    {"push.pushoption"},
+    {"push.usebitmaps"},
+    {"push.gpgsign"},
+    {"remote..followremotehead"},
+    {"remote..serveroption"},
+    {"repack.cruftthreads"},
+    {"repack.cruftwindow"},
+    {"repack.cruftwindowmemory"},
+    {"repack.cruftdepth"},
+    {"sendpack.sideband"},
+    {"tag.forcesignannotated"},
+    {"tar.umask"},
+    {"transfer.fsckobjects", GitValue::kOn},
+    {"uploadpack.hiderefs"},
+    {"uploadpack.keepalive"},
+    {"uploadpack.advertisebundleuris", GitValue::kOff},
+    {"user.signingkey", GitValue::kPlain},
+};
+
+bool in_inert_section(std::string_view section, std::string_view name) {
+  return std::any_of(std::begin(kInertSections), std::end(kInertSections), [&](const Section& one) {
+    return one.name == section &&
+           std::none_of(std::begin(one.not_these), std::end(one.not_these), [&](std::string_view key) { return key == name; });
+  });
+}
+
 struct Split {
   std::string_view section;
   std::string_view name;
@@ -428,8 +552,11 @@ std::optional<GitValue> find_git_key(std::string_view key) {
   const Split split = split_key(key);
   if (split.section == "alias") return GitValue::kAlias;
   const auto* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& one) { return covers(one.key, key, split); });
-  if (row == std::end(kRows)) return std::nullopt;
-  return row->value;
+  if (row != std::end(kRows)) return row->value;
+  const auto* more =
+      std::find_if(std::begin(kMoreRows), std::end(kMoreRows), [&](const Row& one) { return covers(one.key, key, split); });
+  if (more != std::end(kMoreRows)) return more->value;
+  return in_inert_section(split.section, split.name) ? std::optional(GitValue::kAny) : std::nullopt;
 }
 
 bool is_inert_value(GitValue kind, std::optional<std::string_view> value) {
@@ -457,7 +584,11 @@ bool is_inert_value(GitValue kind, std::optional<std::string_view> value) {
       return is_inert_alias(*value);
     case GitValue::kLfs:
       return std::find(std::begin(kLfsWords), std::end(kLfsWords), *value) != std::end(kLfsWords);
+    case GitValue::kInFile:
+      return !value->empty() && !value->starts_with('/') && !value->starts_with('~') && !value->starts_with('%') &&
+             ("/" + std::string(*value) + "/").find("/../") == std::string::npos;
     case GitValue::kWorkTree:
+    case GitValue::kPromisor:
       return false;
   }
   return false;

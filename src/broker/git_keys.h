@@ -21,11 +21,13 @@ enum class GitValue : std::uint8_t {
   kAlias,      // a few subcommands with a few flags
   kLfs,        // the very words that `git lfs install` writes
   kWorkTree,   // core.worktree: the caller knows where the file lies
+  kPromisor,   // a remote that git asks unbidden for what is missing: the caller knows its URL
+  kInFile,     // a path that git reads and shows no more of than its lines: relative, and not up
 };
 
 // `key` as parse_git_config() gives it. None: the key is not on the list.
 std::optional<GitValue> find_git_key(std::string_view key);
-// Whether a value is one of its kind; `value` none is git's `true`. Not for kWorkTree.
+// Whether a value is one of its kind; `value` none is git's `true`. Not for kWorkTree and kPromisor.
 bool is_inert_value(GitValue kind, std::optional<std::string_view> value);
 
 // A URL or path for git's transports without a helper of its own, without an option in disguise. git-fetch(1), "GIT URLS".

@@ -102,7 +102,7 @@ class Rules {
   std::optional<std::string> judge(const Candidate& candidate, const broker::Ruling& ruling, const std::string& path) const {
     const auto text = candidate.content(broker::max_control_file(ruling.git));
     if (!text) return format("{}: its content cannot be judged: {}", ruling.rule, text.error().what());
-    broker::GitContext context{.old_content = std::nullopt, .roots = rules_.roots(), .is_link = {}};
+    broker::GitContext context{.old_content = std::nullopt, .roots = rules_.roots(), .reaches = {}, .is_link = {}};
     context.is_link = [&](const std::string& at) {
       return at.size() > workspace_.size() + 1 && policy::is_within(at, workspace_) &&
              candidate.is_link(at.substr(workspace_.size() + 1));

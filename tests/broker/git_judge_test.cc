@@ -20,7 +20,7 @@ const std::vector<std::string> kRoots = {"/w"};
 
 std::optional<std::string> object(GitName kind, std::string_view path, std::string_view content,
                                   std::optional<std::string_view> old = {}) {
-  return git_objection(kind, path, content, {.old_content = old, .roots = kRoots, .is_link = {}});
+  return git_objection(kind, path, content, {.old_content = old, .roots = kRoots, .reaches = {}, .is_link = {}});
 }
 std::optional<std::string> config(std::string_view content, std::optional<std::string_view> old = {}) {
   return object(GitName::kConfig, "/w/.git/config", content, old);
@@ -51,6 +51,22 @@ TEST(GitJudge, SettingsThatRunSomethingBesideTheirNeighbours) {
       {"[core]\naskPass = x", "[core]\nbare = false"},
       {"[core]\ngitProxy = x", "[core]\nautocrlf = input"},
       {"[core]\nattributesFile = x", "[core]\nwhitespace = -trailing-space"},
+      {"[blame]\nignoreRevsFile = /etc/shadow", "[blame]\nignoreRevsFile = .git-blame-ignore-revs"},
+      {"[blame]\nignoreRevsFile = a/../../x", "[blame]\nshowRoot = true"},
+      {"[pager]\nlog = x", "[color]\npager = false"},
+      {"[pull]\ntwohead = x", "[pull]\nff = only"},
+      {"[pull]\noctopus = x", "[apply]\nwhitespace = fix"},
+      {"[log]\nshowSignature = true", "[log]\nnewerKey = true"},
+      {"[fetch]\nbundleURI = https://a/b", "[fetch]\nnewerKey = x"},
+      {"[receive \"fsck\"]\nskipList = x", "[receive]\ncertNonceSlop = 1"},
+      {"[transfer]\nfsckObjects = false", "[transfer]\nhideRefs = refs/x"},
+      {"[interactive]\ndiffFilter = x", "[interactive]\nsingleKey = true"},
+      {"[format]\noutputDirectory = /x", "[format]\npretty = oneline"},
+      {"[commit]\ntemplate = /x", "[lsrefs]\nunborn = ignore"},
+      {"[diff]\norderFile = ~/x", "[diff]\norderFile = order"},
+      {"[core]\nexcludesFile = /x", "[core]\nexcludesFile = .ignore"},
+      {"[imap]\ntunnel = x", "[diff \"x\"]\nxfuncname = ^x"},
+      {"[guitool \"x\"]\ncmd = x", "[diff \"x\"]\ncachetextconv = true"},
       {"[core]\nprotectHFS = false", "[core]\nprotectHFS = true"},
       {"[core]\nalternateRefsCommand = x", "[core]\nignoreCase = true"},
       {"[alias]\nst = !sh", "[alias]\nst = status -sb"},
@@ -76,8 +92,10 @@ TEST(GitJudge, SettingsThatRunSomethingBesideTheirNeighbours) {
       {"[remote \"x\"]\nreceivepack = x", "[remote \"x\"]\nprune = true"},
       {"[remote \"x\"]\nvcs = x", "[remote \"x\"]\nmirror = true"},
       {"[remote \"x\"]\nproxy = x", "[remote \"x\"]\nprune = true"},
-      {"[remote \"x\"]\npromisor = true", "[remote \"x\"]\npromisor = false"},
-      {"[extensions]\npartialClone = x", "[extensions]\nobjectFormat = sha1"},
+      {"[remote \"x\"]\nurl = https://a/b\npromisor", "[remote \"x\"]\nurl = https://a/b\npromisor = false"},
+      {"[remote \"x\"]\nurl = https://a/b\npromisor = true", "[remote \"x\"]\nurl = ../b\npromisor = true"},
+      {"[remote \"x\"]\nurl = ssh://a/b\n[extensions]\npartialClone = x",
+       "[remote \"x\"]\nurl = /w/b\n[extensions]\npartialClone = x"},
       {"[remote \"x\"]\nurl = ext::sh -c x", "[remote \"x\"]\nurl = ext/sh"},
       {"[remote \"x\"]\nurl = --upload-pack=x", "[remote \"x\"]\nurl = ./--upload-pack=x"},
       {"[remote \"x\"]\nurl = ssh://-oProxyCommand=x/y", "[remote \"x\"]\nurl = ssh://git@host/y"},
@@ -112,6 +130,24 @@ TEST(GitJudge, SettingsThatRunSomethingBesideTheirNeighbours) {
     const auto objection = config(pair.good);
     EXPECT_FALSE(objection) << pair.good << ": " << *objection;
   }
+}
+
+// Git on the host asks a promisor unbidden: only a server that the command could ask itself, however the settings came to be.
+TEST(GitJudge, APromisorIsOneThatTheCommandMayReach) {
+  const auto judged = [](std::string_view text, std::optional<std::string_view> old = {},
+                         std::string_view path = "/w/.git/config") {
+    GitContext context{.old_content = old, .roots = kRoots, .reaches = {}, .is_link = {}};
+    context.reaches = [](std::string_view url) { return url == "https://here/x"; };
+    return git_objection(GitName::kConfig, path, text, context);
+  };
+  const std::string here = "[remote \"o\"]\nurl = https://here/x\npromisor = true\n[extensions]\npartialClone = o\n";
+  const std::string there = "[remote \"o\"]\nurl = https://there/x\npromisor = true\n";
+  EXPECT_FALSE(judged(here));
+  EXPECT_TRUE(judged(there));
+  EXPECT_FALSE(judged(there + "[user]\nname = x\n", there)) << "it stood there";
+  EXPECT_TRUE(judged("[remote \"o\"]\nurl = https://elsewhere/x\npromisor = true\n", there)) << "its URL did not";
+  EXPECT_TRUE(judged(here + "[remote \"o\"]\nurl = https://there/x\n", here));
+  EXPECT_TRUE(judged("[remote \"o\"]\npromisor = true\n", {}, "/w/.git/config.worktree")) << "its URL is in another file";
 }
 
 TEST(GitJudge, OddWritingHidesNothing) {
@@ -295,7 +331,7 @@ TEST(GitJudge, AnAuthorIsThreeQuotedWords) {
 // What a pointer leads through is where it leads now; a link there ends where nobody judges.
 TEST(GitJudge, APointerLeadsThroughNoLink) {
   const auto pointer = [](std::string_view path, std::string_view text) {
-    GitContext context{.old_content = {}, .roots = kRoots, .is_link = {}};
+    GitContext context{.old_content = {}, .roots = kRoots, .reaches = {}, .is_link = {}};
     context.is_link = [](const std::string& at) { return at == "/w/link" || at == "/w/.git/link"; };
     return git_objection(last_of(path) == "alternates" ? GitName::kAlternates : GitName::kPointer, path, text, context);
   };

@@ -80,6 +80,15 @@ git -C deep/old status --short)");
   EXPECT_EQ(host("git -C old log -1 --format=%s inner; git -C new.git branch | grep -c ."), "inner\n2\n");
 }
 
+// Missing objects come from where the command itself could ask; a server that only the host reaches is not put in its place.
+TEST_F(GitWork, APartialCloneWorks) {
+  works(R"(git -C old config uploadpack.allowFilter true; git clone -q --filter=blob:none "file://$PWD/old" part
+git -C part log -p --format=%s | grep -q two; [ "$(git -C part config extensions.partialClone)" = "" ]; git -C part config remote.origin.promisor)");
+  const Outcome moved = run_in({"-c", "git -C part config remote.origin.url https://host.invalid/x"}, options());
+  EXPECT_NE(moved.exit_code, 0) << moved;
+  EXPECT_EQ(host("git -C part config remote.origin.url").substr(0, 8), "file:///");
+}
+
 TEST_F(GitWork, SubmodulesOfLocalRepositoriesWork) {
   works(R"(git init -q super; cd super; git config user.name i; git config user.email i@i
 git -c protocol.file.allow=always submodule --quiet add ../old sub; git commit -qm sub; git submodule status; cat sub/f

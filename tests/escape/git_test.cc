@@ -167,7 +167,7 @@ const Plant kPlants[] = {
      ">config; echo 'ref: refs/heads/main' >HEAD",
      "git st"},
     {"a repository deeper than any path", DEEP, "cd r && git status"},
-    {"a promisor remote",
+    {"a promisor remote that only the host reaches",
      "git config core.repositoryformatversion 1; git config extensions.partialClone p; git config remote.p.url ssh://p.invalid/x; "
      "git config remote.p.promisor true; rm -f .git/objects/$(git rev-parse HEAD:a | cut -c1-2)/*; echo b >a",
      "GIT_SSH_COMMAND='touch ../beside/tripped; false' git diff"},

@@ -3,7 +3,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +20,8 @@
 #include "belljar/policy.h"
 #include "broker/file_rules.h"
 #include "kernel/seccomp.h"
+#include "policy/domains.h"
+#include "policy/host.h"
 #include "policy/paths.h"
 
 namespace belljar::backend {
@@ -51,6 +55,27 @@ void hold_absent(const Paths& paths, Filesystem& filesystem) {
   }
 }
 
+// Whether the policy's network lets the command itself reach the URL of a git server.
+std::function<bool(std::string_view)> reach_of(const Network& network) {
+  if (network.mode == NetMode::kHost) return [](std::string_view) { return true; };
+  if (network.mode != NetMode::kProxy) return {};
+  const auto rules = policy::make_host_rules(network);
+  if (!rules) return {};
+  return [rules = *rules](std::string_view url) {
+    const std::size_t scheme = url.find("://");
+    const bool web = url.starts_with("https://"), plain = url.starts_with("http://");
+    const std::uint16_t port = web ? policy::kHttpsPort : plain ? policy::kHttpPort : url.starts_with("git://") ? 9418 : 22;
+    std::string_view host = scheme == std::string_view::npos ? url : url.substr(scheme + 3);
+    host = host.substr(0, host.find('/'));
+    if (const std::size_t at = host.rfind('@'); at != std::string_view::npos) host.remove_prefix(at + 1);
+    if (scheme == std::string_view::npos) host = host.substr(0, host.find(':'));  // host:path
+    const auto destination = policy::parse_destination(host, port);
+    if (!destination) return false;
+    const policy::HostVerdict verdict = policy::decide_host(rules, *destination);
+    return verdict.reason == policy::HostReason::kAllowed;
+  };
+}
+
 }  // namespace
 
 std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, const Paths& paths,
@@ -64,6 +89,7 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
   if (!options.held && !has_globs(options.filesystem))
     std::erase_if(options.filesystem.entries, [](const FsEntry& entry) { return entry.access != Access::kWrite; });
   ::clock_gettime(CLOCK_REALTIME, &options.began);
+  options.reaches = reach_of(policy.network);
   options.keep_git = keeps_git(policy, paths);
   options.roots = paths.writable;
   for (const PrivateDir& dir : paths.view.private_dirs) options.exempt.push_back(dir.target);
