@@ -7,6 +7,7 @@
 
 #include "egress/credentials.h"
 #include "egress/tls/interceptor.h"
+#include "egress/websocket.h"
 
 using namespace belljar;
 using namespace belljar::egress;
@@ -34,6 +35,17 @@ void check_hello(std::string_view bytes) {
   (void)stream->take();
 }
 
+// Frames come out the same however they are cut, and never longer.
+void check_frames(const Restorer& restorer, std::string_view text, std::size_t step) {
+  WebSocketRestorer whole(restorer), cut(restorer);
+  const std::string expected = whole.feed(text, true);
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); at += step) out += cut.feed(text.substr(at, step), false);
+  out += cut.feed({}, true);
+  require(out == expected && whole.broken() == cut.broken());
+  require(out.size() <= text.size());
+}
+
 // The first byte says where it is cut; `#` stands for the value, so that the fuzzer finds it.
 void check_restored(std::string_view bytes) {
   static const std::string value = "s3cr3t/+v\"lue";
@@ -53,6 +65,7 @@ void check_restored(std::string_view bytes) {
   require(out.size() == text.size());
   require(out.find(value) == std::string::npos);
   require(out == restorer.restore(text));
+  check_frames(Restorer({&key}), text, step);
 }
 
 }  // namespace

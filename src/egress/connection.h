@@ -17,6 +17,7 @@
 #include "egress/relay.h"
 #include "egress/socks.h"
 #include "egress/streams.h"
+#include "egress/websocket.h"
 
 namespace belljar::egress {
 
@@ -200,6 +201,7 @@ class Connection {
   bool dialled_ahead_ = false;                 // its first request finds the server connected
   HttpHead head_;                              // of the request, as it goes on
   std::optional<Restorer> restorer_;           // of the answer
+  std::optional<WebSocketRestorer> frames_;    // instead, once a WebSocket has begun
   std::unique_ptr<Streams> streams_;           // kStreams: the client's HTTP/2 (connection_streams.cc)
   std::shared_ptr<Stream> stream_;             // that this connection serves; then the client has no socket
   std::size_t held_ = SIZE_MAX;                // of its answer, when that was last looked at (kClosing, kBreaking)

@@ -425,6 +425,7 @@ bool Connection::answer_head() {
              false;
     client_.out += returned_head(head, false, true);
     record_.bytes_received += client_.out.size();  // a tunnel counts what comes from here on
+    if (restorer_) frames_.emplace(*restorer_);
     return begin_tunnel(), false;
   }
   // With another coding than chunked the body ends with the connection, whatever its length says (RFC 9112 section 6.3).
@@ -470,6 +471,7 @@ bool Connection::tunnel() {
   const bool more_up = up_->pump(context_.pipes, budget), more_down = down_->pump(context_.pipes, budget);
   starved_ = context_.options.max_rate != 0 && (more_up || more_down);
   if (!spend()) return refuse_spent();
+  if (frames_ && frames_->broken()) return broken_as_ = "server", begin_breaking();
   if (client_.broken) return give_up();
   if (server_.broken) return begin_breaking();
   if (up_->done() && down_->done()) {

@@ -182,6 +182,7 @@ bool Connection::check_trailers() {
 
 void Connection::stop_guarding() {
   restorer_.reset();
+  frames_.reset();
   silence_ = Clock::time_point::max();
 }
 
@@ -193,15 +194,15 @@ void Connection::guard_answers(const policy::Destination& place) {
 }
 
 std::string Connection::filter(std::string_view bytes, bool last) {
-  std::string passed = restorer_->feed(bytes, last);
-  silence_ = restorer_->holds_little() ? Clock::now() + kSilence : Clock::time_point::max();
+  std::string passed = frames_ ? frames_->feed(bytes, last) : restorer_->feed(bytes, last);
+  silence_ = (frames_ ? frames_->holds_little() : restorer_->holds_little()) ? Clock::now() + kSilence : Clock::time_point::max();
   return passed;
 }
 
 void Connection::give_early() {
   silence_ = Clock::time_point::max();
   if (phase_ == Phase::kBreaking) return;  // it looks at the client's queue, and has given out all
-  const std::string passed = restorer_->give_early();
+  const std::string passed = frames_ ? frames_->give_early() : restorer_->give_early();
   if (phase_ == Phase::kTunnel) client_.out += passed;
   else if (phase_ == Phase::kExchange) deliver_body(passed);
 }

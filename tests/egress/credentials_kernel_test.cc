@@ -112,6 +112,48 @@ TEST_F(Answers, ATunnelInTheClearBringsNoValueBack) {
   EXPECT_TRUE(tunnel("other.example").ends_with(std::string("kept: ") + kValue + "\n"));
 }
 
+// A value in two fragments with a ping between them; then a frame that could hide one.
+TEST_F(Answers, FragmentsOfAWebsocketBringNoValueBack) {
+  const std::string value = kValue, half = value.substr(0, 11), rest = value.substr(11);
+  const auto frame = [](char first, const std::string& payload) {
+    return std::string{first, static_cast<char>(payload.size())} + payload;
+  };
+  const auto stream = [&](const std::string& one, const std::string& two) {
+    return frame('\x01', "got " + one) + frame('\x89', "ping") + frame('\x80', two + "!");
+  };
+  const std::string head = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+  std::string more;
+  const Server server([&](int fd) {
+    read_until(fd, "\r\n\r\n");
+    send_all(fd, head);
+    read_until(fd, "on");
+    send_all(fd, stream(half, rest).substr(0, 9));
+    read_until(fd, "go");
+    send_all(fd, stream(half, rest).substr(9) + more);
+    (void)read_all(fd);
+  });
+  know(server);
+  const auto talk_on = [&] {
+    const UniqueFd fd = connect_loopback(port_);
+    send_all(fd.get(), format("GET http://web.example:{0}/ HTTP/1.1\r\nHost: web.example:{0}\r\nConnection: Upgrade\r\n"
+                              "Upgrade: websocket\r\n\r\n",
+                              server.port()));
+    EXPECT_TRUE(has(read_until(fd.get(), "\r\n\r\n"), " 101 "));
+    send_all(fd.get(), "on");
+    std::string heard = read_until(fd.get(), "got ");
+    send_all(fd.get(), "go");
+    heard += read_until(fd.get(), "!");
+    if (more.empty()) ::shutdown(fd.get(), SHUT_WR);
+    return heard + read_all(fd.get());
+  };
+  EXPECT_EQ(talk_on(), stream(key_.placeholder.substr(0, 11), key_.placeholder.substr(11)));
+  more = frame('\xC1', "packed");
+  EXPECT_EQ(talk_on(), stream(key_.placeholder.substr(0, 11), key_.placeholder.substr(11)) + "<reset>");
+  const auto records = proxy_->stop().records;
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].reason, "allowed");
+}
+
 // A few letters that a value may begin with wait for more of it, but not for ever.
 TEST_F(Answers, SilenceBringsTheLastLetters) {
   const Server server([](int fd) {

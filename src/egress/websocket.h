@@ -1,0 +1,51 @@
+// Takes a credential's value out of a WebSocket that a server speaks (RFC 6455). A message may come in fragments, and control
+// frames between them: what looks at raw bytes sees a value with a frame's head in its middle, and lets it pass. So frames are
+// read, and what is in those of data is one text, from message to message too. Each frame keeps its head, its length and its place.
+// Pure.
+//
+// What this does not stop: a server that spells the value in a way of its own (a letter a ping).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "egress/credentials.h"
+
+namespace belljar::egress {
+
+class WebSocketRestorer {
+ public:
+  explicit WebSocketRestorer(Restorer restorer) : restorer_(std::move(restorer)) {}
+  // As those of Restorer. A frame whose payload waits for more holds up those behind it.
+  std::string feed(std::string_view bytes, bool last);
+  bool holds_little() const noexcept { return restorer_.holds_little(); }
+  std::string give_early();
+  // A frame that no client may get, or that could hide what is in it: masked, with an extension's bits, an unknown kind, a control
+  // frame in pieces. Nothing from there on is given out, and the connection has to end.
+  bool broken() const noexcept { return broken_; }
+
+ private:
+  struct Item {
+    std::string whole;      // goes out as it is
+    std::uint64_t due = 0;  // then so many bytes of what restorer_ gives
+  };
+  std::size_t take_head(std::string_view bytes);
+  std::size_t take_payload(std::string_view bytes);
+  bool read_head();
+  void end_control();
+  std::string give();
+
+  Restorer restorer_;
+  std::deque<Item> items_;
+  std::string ready_;  // of what is due
+  std::string head_;   // of a frame, as far as it came
+  std::string control_;
+  std::uint64_t left_ = 0;  // of the frame's payload
+  bool in_control_ = false, broken_ = false;
+};
+
+}  // namespace belljar::egress
