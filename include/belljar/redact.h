@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,12 @@ class Redactor {
   std::string operator()(std::string_view text) const;
   // The same with as many lines as before: of a secret of several lines each is "[redacted:NAME]".
   std::string by_line(std::string_view text) const;
+
+  // An argument list, and a command as text: as above, and besides what stands where a secret does, though nobody told it. That is
+  // behind an option, a variable or a field of HTTP whose name is a secret's (`--password=x`, `--token x`, `PGPASSWORD=x`,
+  // `Authorization: Bearer x`), in a URL (`https://user:x@host`), and behind curl's `-u user:`. References (`$PASSWORD`) stay.
+  std::vector<std::string> arguments(std::span<const std::string> words) const;
+  std::string command(std::string_view text) const;
 
   // For a text that comes in pieces: gives out what is certain, and holds back what might be the start of a secret.
   class Stream {

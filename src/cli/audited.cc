@@ -36,12 +36,6 @@ namespace belljar::cli {
 
 namespace {
 
-std::vector<std::string> without_secrets(const std::vector<std::string>& argv, const Redactor& redactor) {
-  std::vector<std::string> result;
-  for (const std::string& word : argv) result.push_back(redactor(word));
-  return result;
-}
-
 // The canonical path of a file that need not exist, in a directory that must.
 Result<std::string> place_of(const std::string& file) {
   const std::size_t slash = file.rfind('/');
@@ -161,16 +155,15 @@ Result<void> RunAudit::start(const Command& command, const LoadedPolicy& loaded)
   if (!trail_) return {};
   BELLJAR_CHECK(trail_->reserve());
   const Policy& policy = loaded.effective.policy;
-  run_ =
-      static_cast<std::int64_t>(BELLJAR_TRY(trail_->append("run.start", AuditFields()
-                                                                            .texts("argv", without_secrets(command.argv, secrets_))
-                                                                            .text("workspace", loaded.context.workspace)
-                                                                            .text("cwd", command.cwd)
-                                                                            .text("profile", policy.profile)
-                                                                            .text("mode", to_string(policy.mode))
-                                                                            .text("network", to_string(policy.network.mode))
-                                                                            .text("backend", policy.backend)
-                                                                            .number("uid", ::geteuid()))));
+  run_ = static_cast<std::int64_t>(BELLJAR_TRY(trail_->append("run.start", AuditFields()
+                                                                               .texts("argv", secrets_.arguments(command.argv))
+                                                                               .text("workspace", loaded.context.workspace)
+                                                                               .text("cwd", command.cwd)
+                                                                               .text("profile", policy.profile)
+                                                                               .text("mode", to_string(policy.mode))
+                                                                               .text("network", to_string(policy.network.mode))
+                                                                               .text("backend", policy.backend)
+                                                                               .number("uid", ::geteuid()))));
   return {};
 }
 
@@ -187,7 +180,7 @@ Result<void> RunAudit::end(const ExecResult& result) {
 Result<void> RunAudit::refused(const std::vector<std::string>& argv, const Error& error) {
   if (!trail_) return {};
   AuditFields fields;
-  fields.texts("argv", without_secrets(argv, secrets_)).text("error", secrets_(error.line()));
+  fields.texts("argv", secrets_.arguments(argv)).text("error", secrets_(error.line()));
   if (run_ >= 0) fields.number("run", run_);
   BELLJAR_TRY(trail_->append("run.refused", fields));
   return {};

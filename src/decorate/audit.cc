@@ -108,7 +108,9 @@ class ToTrail final : public Recorder {
 
   AuditFields subject_of(const AuditEntry& entry) const {
     AuditFields fields;
-    fields.text("sandbox", sandbox_).text("call", entry.kind).text("subject", (*redactor_)(entry.subject));
+    fields.text("sandbox", sandbox_)
+        .text("call", entry.kind)
+        .text("subject", is_command(entry) ? redactor_->command(entry.subject) : (*redactor_)(entry.subject));
     if (!entry.target.empty()) fields.text("target", (*redactor_)(entry.target));
     return fields;
   }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace belljar {
 namespace {
 
@@ -23,6 +26,45 @@ TEST(Redactor, APrivateKeyGoesWholeAndACertificateStays) {
   const std::string certificate = "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----";
   EXPECT_EQ(Redactor()("a\n" + key + "\nb"), "a\n[redacted:private-key]\nb");
   EXPECT_EQ(Redactor()("a\n" + certificate + "\nb"), "a\n" + certificate + "\nb");
+}
+
+TEST(Redactor, SecretsAreFoundByWhereTheyStandInACommand) {
+  const Redactor redactor;
+  const auto words = [&](const std::vector<std::string>& argv) {
+    std::string text;
+    for (const std::string& word : redactor.arguments(argv)) text += (text.empty() ? "" : "|") + word;
+    return text;
+  };
+  EXPECT_EQ(words({"login", "--password=hunter2", "x"}), "login|--password=[redacted:password]|x");
+  EXPECT_EQ(words({"login", "--password=two words"}), "login|--password=[redacted:password]");
+  EXPECT_EQ(words({"login", "--api-token", "abc", "x"}), "login|--api-token|[redacted:api-token]|x");
+  EXPECT_EQ(words({"login", "--password", "--verbose"}), "login|--password|--verbose");
+  EXPECT_EQ(words({"env", "PGPASSWORD=a b", "psql"}), "env|PGPASSWORD=[redacted:PGPASSWORD]|psql");
+  EXPECT_EQ(words({"git", "clone", "https://joe:pw@git.test/x?y=1@2"}),
+            "git|clone|https://joe:[redacted:password]@git.test/x?y=1@2");
+  EXPECT_EQ(words({"pip", "--index-url=http://u:p%40w@h:1/"}), "pip|--index-url=http://u:[redacted:password]@h:1/");
+  EXPECT_EQ(words({"/usr/bin/curl", "-u", "joe:pw", "-H", "Authorization: Bearer xyz", "-H", "X-Api-Key: k"}),
+            "/usr/bin/curl|-u|joe:[redacted:password]|-H|Authorization: Bearer [redacted:Authorization]|-H|X-Api-Key: "
+            "[redacted:X-Api-Key]");
+  EXPECT_EQ(words({"sh", "-c", "PGPASSWORD=x psql -h db; curl --user joe:pw 'http://a:b@c/' --token \"t u\" end"}),
+            "sh|-c|PGPASSWORD=[redacted:PGPASSWORD] psql -h db; curl --user joe:[redacted:password] "
+            "'http://a:[redacted:password]@c/' --token \"[redacted:token]\" end");
+  EXPECT_EQ(redactor.command("curl -H 'Authorization: token abc' --secret='a b' h"),
+            "curl -H 'Authorization: token [redacted:Authorization]' --secret=[redacted:secret] h");
+  // The twin: what is no secret, and what only names one.
+  for (const std::vector<std::string>& argv : std::vector<std::vector<std::string>>{
+           {"sort", "-u", "a:b"},
+           {"docker", "run", "-u", "1000:1000", "image:tag@sha256:abc"},
+           {"git", "clone", "git@github.com:org/repo", "ssh://git@host/x"},
+           {"llm", "--max-tokens", "100", "--sort-key=name", "--password-file=/run/pw", "--token-type", "bearer"},
+           {"sh", "-c",
+            "login --password=\"$PASSWORD\" --token $TOKEN; curl -H \"Authorization: Bearer $T\" -u $U:$P http://h/a:b@c"},
+           {"npm", "install", "npm:react@18"},
+           {"tool", "key=value", "a=b", "--author=x", "--keyboard", "us"}}) {
+    std::string same;
+    for (const std::string& word : argv) same += (same.empty() ? "" : "|") + word;
+    EXPECT_EQ(words(argv), same);
+  }
 }
 
 TEST(Redactor, TheLongerOfTwoValuesThatBeginAlikeWins) {
