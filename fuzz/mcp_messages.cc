@@ -28,7 +28,7 @@ std::vector<std::string> lines_of(std::string_view bytes, std::size_t piece) {
 
 // Any headers: who has not the whole token is refused, whatever else is sent.
 void check_headers(const std::vector<std::string>& lines) {
-  const HttpRules rules{.port = 80, .token = "a token of this length", .hosts = {"box"}, .origins = {"http://ui"}};
+  const HttpRules rules{.port = 80, .tokens = {"a token of this length"}, .hosts = {"box"}, .origins = {"http://ui"}};
   const auto line = [&](std::size_t i) { return i < lines.size() ? lines[i] : std::string(); };
   const HttpHead head{.method = "POST",
                       .target = "/mcp",
@@ -38,7 +38,7 @@ void check_headers(const std::vector<std::string>& lines) {
                       .accept = line(3),
                       .content_type = line(4),
                       .protocol = line(5)};
-  if (!check_head(rules, head) && head.authorization.find(rules.token) == std::string::npos) std::abort();
+  if (!check_head(rules, head) && head.authorization.find(rules.tokens[0]) == std::string::npos) std::abort();
   if (const auto address = parse_http_address(line(0)); address && address->address.empty()) std::abort();
 }
 

@@ -61,7 +61,7 @@ HttpServer::~HttpServer() {
 
 Result<void> HttpServer::listen() {
   const HttpAddress& wanted = options_.address;
-  if (!wanted.loopback && options_.rules.token.empty())
+  if (!wanted.loopback && options_.rules.tokens.empty())
     return Error(Code::kInvalidArgument, format("cannot listen at {} without a token", wanted.address))
         .reason("it is no address of loopback: whoever reaches it could run commands")
         .next("leave --http-no-token out, or listen at 127.0.0.1");
@@ -236,31 +236,38 @@ void HttpServer::hand_to(Served& served, const std::shared_ptr<HttpConnection>& 
   served.streams[number].resumable = served.log.has_ids_of(number);
 }
 
-void HttpServer::begin_session(const std::shared_ptr<HttpConnection>& connection, std::string_view body) {
+void HttpServer::begin_session(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call) {
   if (!make_room()) return connection->refuse({503, "Service Unavailable: too many sessions"});
   const std::string id = random_hex(24);
   if (id.empty()) return connection->refuse({500, "Internal Server Error: no randomness"});
   Served& served = sessions_[id];
   served.used = Clock::now();
+  served.client = call.client;
   served.session = std::make_unique<Session>(session_options_, [this, id](Outgoing said) {
     asio::dispatch(loop_, [this, id, said = std::move(said)] { deliver(id, said); });
   });
-  hand_to(served, connection, id, body);
+  hand_to(served, connection, id, call.body);
   if (served.session->protocol().empty()) end(sessions_.find(id));
 }
 
-void HttpServer::post(const std::shared_ptr<HttpConnection>& connection, const std::string& session_id, std::string_view body) {
-  const auto parsed = parse_text(body);
+// Whoever learnt a session's id (from a log, say) has nothing of it without the token of the client that made it.
+HttpServer::Sessions::iterator HttpServer::find_session(const HttpCall& call) {
+  const auto at = sessions_.find(call.session_id);
+  return at != sessions_.end() && at->second.client == call.client ? at : sessions_.end();
+}
+
+void HttpServer::post(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call) {
+  const auto parsed = parse_text(call.body);
   if (const auto* wrong = std::get_if<RpcError>(&parsed))
     return connection->answer(400, to_line(make_error(*wrong)), "application/json", "");
-  if (session_id.empty()) {
-    if (is_initialize(std::get<Json>(parsed))) return begin_session(connection, body);
+  if (call.session_id.empty()) {
+    if (is_initialize(std::get<Json>(parsed))) return begin_session(connection, call);
     return connection->refuse({400, "Bad Request: Mcp-Session-Id is missing, and this is no `initialize`"});
   }
-  const auto at = sessions_.find(session_id);
+  const auto at = find_session(call);
   if (at == sessions_.end()) return connection->refuse({404, "Not Found: there is no such session"});
   at->second.used = Clock::now();
-  hand_to(at->second, connection, session_id, body);
+  hand_to(at->second, connection, call.session_id, call.body);
 }
 
 void HttpServer::listen_to(Served& served, const std::shared_ptr<HttpConnection>& connection) {
@@ -288,9 +295,9 @@ void HttpServer::resume(Served& served, const std::shared_ptr<HttpConnection>& c
 }
 
 void HttpServer::handle(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call) {
-  if (call.method == "POST") return post(connection, call.session_id, call.body);
+  if (call.method == "POST") return post(connection, call);
   if (call.session_id.empty()) return connection->refuse({400, "Bad Request: Mcp-Session-Id is missing"});
-  const auto at = sessions_.find(call.session_id);
+  const auto at = find_session(call);
   if (at == sessions_.end()) return connection->refuse({404, "Not Found: there is no such session"});
   at->second.used = Clock::now();
   if (call.method == "GET" && !call.last_event.empty()) return resume(at->second, connection, call.last_event);

@@ -97,6 +97,7 @@ void HttpConnection::on_body(Error failed) {
   server_.handle(shared_from_this(), {.method = text_of(message.method_string()),
                                       .session_id = text_of(message["Mcp-Session-Id"]),
                                       .last_event = text_of(message["Last-Event-ID"]),
+                                      .client = find_token(server_.options().rules, head().authorization).value_or(0),
                                       .body = message.body()});
 }
 

@@ -79,16 +79,6 @@ bool is_our_origin(const HttpRules& rules, const HttpHead& head) {
   return head.origin.starts_with(kScheme) && same_folded(std::string_view(head.origin).substr(kScheme.size()), head.host);
 }
 
-bool has_token(const HttpRules& rules, std::string_view authorization) {
-  constexpr std::string_view kScheme = "bearer ";
-  if (rules.token.empty()) return true;
-  if (authorization.size() < kScheme.size() || !same_folded(authorization.substr(0, kScheme.size()), kScheme)) return false;
-  authorization.remove_prefix(kScheme.size());
-  // In constant time; only the length can be told from it.
-  return authorization.size() == rules.token.size() &&
-         ::CRYPTO_memcmp(authorization.data(), rules.token.data(), rules.token.size()) == 0;
-}
-
 // "application/json, text/event-stream;q=0.9": each item without its parameters.
 bool lists(std::string_view header, std::string_view type) {
   while (!header.empty()) {
@@ -104,10 +94,24 @@ bool lists(std::string_view header, std::string_view type) {
 
 }  // namespace
 
+std::optional<std::size_t> find_token(const HttpRules& rules, std::string_view authorization) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (rules.tokens.empty()) return 0;
+  if (authorization.size() < kScheme.size() || !same_folded(authorization.substr(0, kScheme.size()), kScheme)) return std::nullopt;
+  authorization.remove_prefix(kScheme.size());
+  // In constant time; only the length can be told from it.
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < rules.tokens.size(); ++i) {
+    const std::string& token = rules.tokens[i];
+    if (authorization.size() == token.size() && ::CRYPTO_memcmp(authorization.data(), token.data(), token.size()) == 0) found = i;
+  }
+  return found;
+}
+
 std::optional<HttpRefusal> check_head(const HttpRules& rules, const HttpHead& head) {
   if (!is_our_host(rules, head.host)) return HttpRefusal{403, "Forbidden: this Host is not ours (--http-host names another)"};
   if (!is_our_origin(rules, head)) return HttpRefusal{403, "Forbidden: this Origin is not welcome (--http-origin names another)"};
-  if (!has_token(rules, head.authorization)) return HttpRefusal{401, "Unauthorized: `Authorization: Bearer TOKEN` is needed"};
+  if (!find_token(rules, head.authorization)) return HttpRefusal{401, "Unauthorized: `Authorization: Bearer TOKEN` is needed"};
   if (head.target != kHttpPath) return HttpRefusal{404, format("Not Found: the server is at {}", kHttpPath)};
   const bool post = head.method == "POST", get = head.method == "GET";
   if (!post && !get && head.method != "DELETE") return HttpRefusal{405, "Method Not Allowed"};

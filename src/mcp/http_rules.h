@@ -4,6 +4,7 @@
 // says so (rebinding). Its requests carry a Host or an Origin that is not ours, and no token.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,7 +15,7 @@ namespace belljar::mcp {
 
 struct HttpRules {
   std::uint16_t port = 0;
-  std::string token;                 // empty: none is asked for
+  std::vector<std::string> tokens;   // one for each client; none: none is asked for
   std::vector<std::string> hosts;    // values of Host that are ours besides localhost and addresses, with our port: "box.lan:8080"
   std::vector<std::string> origins;  // values of Origin that are welcome besides our own
 };
@@ -31,6 +32,9 @@ struct HttpRefusal {
 };
 
 inline constexpr std::string_view kHttpPath = "/mcp";
+
+// Which of the tokens a request has, by its Authorization; 0 where none is asked for. Takes as long for each token that is given.
+std::optional<std::size_t> find_token(const HttpRules& rules, std::string_view authorization);
 
 // nullopt: it may be read on. 403 for a host or origin, 401 for the token, then 404, 405, 415, 406, 400 (a version that is none).
 std::optional<HttpRefusal> check_head(const HttpRules& rules, const HttpHead& head);

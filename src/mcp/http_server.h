@@ -38,6 +38,7 @@ class HttpServer;
 
 struct HttpCall {
   std::string method, session_id, last_event;  // empty: absent
+  std::size_t client = 0;                      // which of HttpRules::tokens it has
   std::string_view body;
 };
 
@@ -114,6 +115,7 @@ class HttpServer {
     std::optional<Clock::time_point> over;  // since when it has its answer
   };
   struct Served {
+    std::size_t client = 0;  // whose token began it; to others it does not exist
     std::unique_ptr<Session> session;
     std::map<std::uint64_t, Stream> streams;
     std::weak_ptr<HttpConnection> listener;  // the GET
@@ -133,8 +135,9 @@ class HttpServer {
   void tick();
   void reap();
   bool make_room();
-  void post(const std::shared_ptr<HttpConnection>& connection, const std::string& session_id, std::string_view body);
-  void begin_session(const std::shared_ptr<HttpConnection>& connection, std::string_view body);
+  void post(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call);
+  void begin_session(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call);
+  Sessions::iterator find_session(const HttpCall& call);
   void hand_to(Served& served, const std::shared_ptr<HttpConnection>& connection, const std::string& session_id,
                std::string_view body);
   void listen_to(Served& served, const std::shared_ptr<HttpConnection>& connection);

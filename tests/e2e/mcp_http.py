@@ -298,6 +298,31 @@ def tokens_come_from_a_file_or_the_environment():
 
 
 @part
+def a_session_is_of_the_token_that_began_it():
+    one, two = 'the-token-of-one-client', 'the-token-of-another'
+    path = os.path.join(workspace, '..', os.path.basename(workspace) + '.tokens')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(f'{one}\n{two}\n')
+    try:
+        with Server('--http-token-file', path) as server:
+            server.token = one
+            mine, _ = server.begin()
+            server.token = two
+            theirs, _ = server.begin()
+            for token, session, wanted in ((two, mine, 404), (one, theirs, 404), (one, mine, 200), (two, theirs, 200)):
+                server.token = token
+                assert server.status(body=PING, Mcp_Session_Id=session) == wanted, (token, session)
+            server.token = two
+            assert server.status('GET', Mcp_Session_Id=mine) == 404
+            assert server.status('DELETE', Mcp_Session_Id=mine) == 404
+            server.token = one
+            assert server.status(body=PING, Mcp_Session_Id=mine) == 200
+            assert server.status('DELETE', Mcp_Session_Id=mine) == 200
+    finally:
+        os.unlink(path)
+
+
+@part
 def beyond_loopback_only_with_a_token():
     command = [belljar, 'mcp', '--workspace', workspace, '--http', '0.0.0.0:0']
     refused = subprocess.run([*command, '--http-no-token'], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)

@@ -9,7 +9,10 @@
 namespace belljar::mcp {
 namespace {
 
-const HttpRules kRules{.port = 8080, .token = "0123456789abcdef", .hosts = {"box.example"}, .origins = {"https://ui.example"}};
+const HttpRules kRules{.port = 8080,
+                       .tokens = {"0123456789abcdef", "second-client-0123456"},
+                       .hosts = {"box.example"},
+                       .origins = {"https://ui.example"}};
 
 HttpHead post() {
   return {.method = "POST",
@@ -48,6 +51,15 @@ TEST(HttpRules, AnOriginIsOursOrNamedOrAbsent) {
     EXPECT_EQ(status([&](HttpHead& head) { head.origin = origin; }), 403U) << origin;
 }
 
+TEST(HttpRules, EachTokenTellsItsClient) {
+  EXPECT_EQ(find_token(kRules, "Bearer 0123456789abcdef"), 0U);
+  EXPECT_EQ(find_token(kRules, "bearer second-client-0123456"), 1U);
+  EXPECT_FALSE(find_token(kRules, "Bearer third"));
+  EXPECT_FALSE(find_token(kRules, "Bearer "));
+  EXPECT_EQ(status([](HttpHead& head) { head.authorization = "Bearer second-client-0123456"; }), 200U);
+  EXPECT_EQ(find_token({}, ""), 0U) << "none is asked for";
+}
+
 TEST(HttpRules, TheTokenIsNeededWholeAndAlone) {
   EXPECT_EQ(status([](HttpHead& head) { head.authorization = "bEARER 0123456789abcdef"; }), 200U);
   for (const char* given :
@@ -55,7 +67,7 @@ TEST(HttpRules, TheTokenIsNeededWholeAndAlone) {
         "Bearer  0123456789abcdef", "Basic 0123456789abcdef", "0123456789abcdef", "Bearer 0123456789abcdef "})
     EXPECT_EQ(status([&](HttpHead& head) { head.authorization = given; }), 401U) << given;
   HttpRules open = kRules;
-  open.token.clear();
+  open.tokens.clear();
   EXPECT_EQ(status([](HttpHead& head) { head.authorization.clear(); }, open), 200U);
   EXPECT_EQ(status([](HttpHead& head) { head.host = "evil.example:8080"; }, open), 403U);
 }

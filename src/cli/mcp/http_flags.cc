@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "base/random.h"
@@ -23,16 +25,36 @@ namespace {
 constexpr const char* kTokenVariable = "BELLJAR_MCP_TOKEN";
 constexpr std::size_t kShortestToken = 16, kMadeToken = 32;
 
-Result<std::string> given_token(const HttpFlags& flags) {
-  std::string token = take_variable(kTokenVariable);
-  if (!flags.token_file.empty()) token = BELLJAR_TRY(read_text_file(flags.token_file, "the token"));
-  while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
+Result<std::string> check_token(std::string_view token) {
+  while (token.ends_with('\n') || token.ends_with('\r')) token.remove_suffix(1);
   const bool printable = std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7F; });
-  if (token.empty() && flags.token_file.empty()) return token;
-  if (token.size() >= kShortestToken && printable) return token;
+  if (token.size() >= kShortestToken && printable) return std::string(token);
   return Error(Code::kInvalidArgument, "cannot use this token")
       .reason(format("it must have {} characters or more, and neither blanks nor others than ASCII", kShortestToken))
       .next("openssl rand -hex 32 makes one");
+}
+
+// Of a file each line is one; of none at all the first is what is wrong.
+Result<std::vector<std::string>> given_tokens(const HttpFlags& flags) {
+  std::vector<std::string> tokens;
+  const std::string variable = take_variable(kTokenVariable);
+  if (flags.token_file.empty()) {
+    if (!variable.empty()) tokens.push_back(BELLJAR_TRY(check_token(variable)));
+    return tokens;
+  }
+  const std::string text = BELLJAR_TRY(read_text_file(flags.token_file, "the token"));
+  std::string_view rest = text;
+  do {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string token = BELLJAR_TRY(check_token(rest.substr(0, end)));
+    if (std::ranges::find(tokens, token) != tokens.end())
+      return Error(Code::kInvalidArgument, "cannot use these tokens")
+          .reason("one stands there twice, and each is for one client")
+          .next("openssl rand -hex 32 makes another");
+    tokens.push_back(std::move(token));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  } while (rest.find_first_not_of("\r\n") != std::string_view::npos);
+  return tokens;
 }
 
 }  // namespace
@@ -47,7 +69,8 @@ void add_http_options(const OptionParser& command, HttpFlags& flags) {
       .type_name("[ADDR:]PORT");
   command
       .add_option("--http-token-file", flags.token_file,
-                  "The bearer token that clients have to send. Default: BELLJAR_MCP_TOKEN, or a new one that is printed on stderr")
+                  "The bearer token that clients have to send, or several, one a line: then a session is served to the token that "
+                  "began it alone. Default: BELLJAR_MCP_TOKEN, or a new one that is printed on stderr")
       .not_empty()
       .type_name("FILE");
   command.add_flag("--http-no-token", flags.no_token, "Ask for none; at loopback alone. Every program of this machine may connect");
@@ -90,14 +113,14 @@ Result<HttpSettings> http_of(const HttpFlags& flags) {
     return Error(Code::kInvalidArgument, format("--http-idle cannot be {}", belljar::quoted(flags.idle)))
         .next("a time, such as 30m");
   settings.options.session_idle = *idle;
-  std::string token = BELLJAR_TRY(given_token(flags));
+  std::vector<std::string> tokens = BELLJAR_TRY(given_tokens(flags));
   if (flags.no_token && !flags.token_file.empty())
     return Error(Code::kInvalidArgument, "--http-no-token and --http-token-file say two things").next("leave one out");
-  if (flags.no_token) token.clear();
-  settings.made = token.empty() && !flags.no_token;
-  if (settings.made) token = random_hex(kMadeToken);
-  if (settings.made && token.empty()) return Error(Code::kUnavailable, "cannot make a token").sys(errno, "getrandom");
-  settings.options.rules.token = std::move(token);
+  if (flags.no_token) tokens.clear();
+  settings.made = tokens.empty() && !flags.no_token;
+  if (settings.made) tokens.push_back(random_hex(kMadeToken));
+  if (settings.made && tokens[0].empty()) return Error(Code::kUnavailable, "cannot make a token").sys(errno, "getrandom");
+  settings.options.rules.tokens = std::move(tokens);
   return settings;
 }
 

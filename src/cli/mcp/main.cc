@@ -64,7 +64,7 @@ void tell(const HttpSettings& settings, std::uint16_t port) {
   const mcp::HttpAddress& place = settings.options.address;
   const bool six = place.address.find(':') != std::string::npos;
   print_note(format("serving at http://{}{}{}:{}{}", six ? "[" : "", place.address, six ? "]" : "", port, mcp::kHttpPath));
-  if (settings.made) print_note(format("token: {}", settings.options.rules.token));
+  if (settings.made) print_note(format("token: {}", settings.options.rules.tokens[0]));
 }
 
 int serve_many(const mcp::SessionOptions& options, HttpSettings settings) {
