@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -232,10 +233,13 @@ bool Connection::read_head() {
                     asked_.connect ? "use http://, or network.methods = \"full\"" : "network.methods = \"full\" lets it pass"},
         .violation = true,
         .rule_key = "network.methods"});
-  if (limited && !asked_.connect && !is_limited(asked_.method))
+  const auto other = std::ranges::find_if_not(asked_.other_methods, is_limited);
+  const std::string& method = other == asked_.other_methods.end() ? asked_.method : *other;
+  if (limited && !asked_.connect && (!is_limited(asked_.method) || !is_limited(method)))
     return refuse(Problem{.reason = "method",
                           .refusal = {405, "http_request_denied",
-                                      format("the method {} is refused: network.methods is \"limited\"", escaped(asked_.method)),
+                                      format("the method {} is refused: network.methods is \"limited\"",
+                                             escaped(is_limited(asked_.method) ? method : asked_.method)),
                                       "GET, HEAD and OPTIONS pass; network.methods = \"full\" opens the rest"},
                           .violation = true,
                           .rule_key = "network.methods"});
@@ -333,7 +337,7 @@ bool Connection::question() {
   const auto judged = judge_question(context_, asked_name_, [this] { return culprit(); });
   if (judged) return answer(*judged);
   enter(Phase::kAnswering, std::chrono::minutes(1));
-  const auto kept = context_.lookups->ask(asked_name_.name->name, id_);
+  const auto kept = context_.look_up(asked_name_.name->name, id_);
   return kept && answer_resolved(*kept);
 }
 

@@ -107,6 +107,7 @@ class Connection {
   bool take_addresses(const Resolved& resolved);
   bool dial_next();
   bool judge_request();
+  const policy::RequestRule* find_request_rule() const;
   bool spend();
   bool dialled();
   bool begin_exchange();

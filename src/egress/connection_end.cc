@@ -78,7 +78,7 @@ std::optional<policy::HostVerdict> Connection::find_refusal() {
   if (phase_ == Phase::kTunnel) return verdict;  // nobody looks into it
   const bool carrier = protocol_ != Protocol::kHttp && protocol_ != Protocol::kHttps;
   if (carrier) return can_look() ? std::nullopt : std::optional(verdict);
-  const bool passes = !asked_.upgrade && policy::find_request(rules, asked_.destination, asked_.method, asked_.path) != nullptr;
+  const bool passes = !asked_.upgrade && find_request_rule() != nullptr;
   return passes ? std::nullopt : std::optional(verdict);
 }
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -108,17 +109,21 @@ bool Connection::find_place() {
   if (std::exchange(dialled_ahead_, false) && server_waits() && !find_refusal()) return begin_passing();
   enter(Phase::kResolving, std::chrono::minutes(1));
   if (asked_.destination.host.ip) return take_addresses({.addresses = {*asked_.destination.host.ip}, .error = {}, .keep = {}});
-  const auto kept = context_.lookups->ask(asked_.destination.host.name, id_);
+  if (!context_.may_name(asked_.destination.host.name)) return refuse_heads();
+  const auto kept = context_.look_up(asked_.destination.host.name, id_);
   return kept && take_addresses(*kept);
 }
 
 // True: this request may go on.
 bool Connection::judge_request() {
   const bool seen = (protocol_ == Protocol::kHttp || protocol_ == Protocol::kHttps) && !asked_.upgrade;
-  const policy::RequestRule* rule =
-      seen ? policy::find_request(context_.options.rules, asked_.destination, asked_.method, asked_.path) : nullptr;
+  const policy::RequestRule* const rule = seen ? find_request_rule() : nullptr;
   if (rule != nullptr) return record_.rule = rule->text, true;
-  const std::string what = seen ? format("{} of that path is", escaped(asked_.method)) : "what cannot be looked into is";
+  const bool overridden = !asked_.other_methods.empty() || !asked_.other_paths.empty();
+  const std::string what = !seen ? "what cannot be looked into is"
+                           : overridden
+                               ? "what fields ask for instead (X-HTTP-Method-Override, X-Original-URL) or the request itself is"
+                               : format("{} of that path is", escaped(asked_.method));
   return refuse(Problem{.reason = "request",
                         .refusal = {403, "http_request_denied",
                                     format("{} not among the requests that may go to {}", what, to_string(asked_.destination)),
@@ -129,6 +134,20 @@ bool Connection::judge_request() {
                         .rule_key = "network.allowed_requests",
                         .rule = record_.rule}),
          false;
+}
+
+// The rule that lets the request through in every way that a server may read it; nullptr where one of them is not let through.
+const policy::RequestRule* Connection::find_request_rule() const {
+  const auto& rules = context_.options.rules;
+  const auto find = [&](const std::string& method, const std::string& path) {
+    return policy::find_request(rules, asked_.destination, method, path);
+  };
+  const auto found = [&](const std::string& method) {
+    return find(method, asked_.path) != nullptr &&
+           std::ranges::all_of(asked_.other_paths, [&](const std::string& path) { return find(method, path) != nullptr; });
+  };
+  if (!found(asked_.method) || !std::ranges::all_of(asked_.other_methods, found)) return nullptr;
+  return find(asked_.method, asked_.path);
 }
 
 bool Connection::join_host() {

@@ -38,6 +38,18 @@ bool Context::spend(std::uint64_t bytes) {
   return passed <= options.max_bytes;
 }
 
+std::optional<Resolved> Context::look_up(const std::string& name, std::uint64_t id) {
+  auto kept = lookups->ask(name, id);
+  if (!kept) (void)spend(name.size());
+  return kept;
+}
+
+bool Context::may_name(const std::string& name) {
+  if (options.methods != Methods::kLimited) return true;
+  const auto [budget, fresh] = heads.try_emplace("", options.max_heads);
+  return budget->second.take(name, {}, HeadBudget::Clock::now(), std::chrono::milliseconds(0)).has_value();
+}
+
 // A bucket that holds what a quarter of a second brings, or one burst: what is asked for little by little never waits.
 bool Context::has_credit() {
   if (options.max_rate == 0) return true;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,7 +47,7 @@ struct Context {
   std::uint64_t passed = 0;  // bytes through all connections, both ways
   double credit = 0;         // bytes that may pass now, with options.max_rate
   std::chrono::steady_clock::time_point credited;
-  HeadBudgets heads;  // by rule
+  HeadBudgets heads;  // by rule; of names that are looked up: by ""
   PipePool pipes;
   EgressLog log;
   std::vector<Born> born;         // streams that nobody serves yet
@@ -59,6 +60,10 @@ struct Context {
   void add(Violation violation);
   // Counts what went through. False: that was the last of options.max_bytes.
   bool spend(std::uint64_t bytes);
+  // Asks, unless the answer is kept. The name goes to name servers, and whoever owns its zone reads it: it counts as passed.
+  std::optional<Resolved> look_up(const std::string& name, std::uint64_t id);
+  // False: with kLimited names have said all that heads of requests may say in a minute.
+  bool may_name(const std::string& name);
   // Whether anything may pass now; otherwise after a few milliseconds.
   bool has_credit();
   const Origin& origin_of(const std::string& rule_key) const;

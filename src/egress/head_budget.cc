@@ -73,14 +73,15 @@ void HeadBudget::learn(std::string_view host, const HttpHead& head) {
   learn(all_fields(head));
 }
 
-std::optional<std::chrono::milliseconds> HeadBudget::take(std::string_view host, const HttpHead& head, Clock::time_point now) {
+std::optional<std::chrono::milliseconds> HeadBudget::take(std::string_view host, const HttpHead& head, Clock::time_point now,
+                                                          std::chrono::milliseconds patience) {
   const double a_millisecond = most_ / kMillisecondsAMinute;
   if (at_) left_ += a_millisecond * std::chrono::duration<double, std::milli>(now - *at_).count();
   left_ = std::min(left_, most_);
   at_ = now;
   const auto cost = static_cast<double>(cost_of(host, head));
   const auto wait = std::chrono::milliseconds(static_cast<long>(std::max(cost - left_, 0.0) / a_millisecond));
-  if (wait > kPatience) return std::nullopt;
+  if (wait > patience) return std::nullopt;
   left_ -= cost;
   learn(host, head);
   return wait;

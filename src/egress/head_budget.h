@@ -29,11 +29,11 @@ class HeadBudget {
   using Clock = std::chrono::steady_clock;
   // `a_minute`: so many bytes come back in a minute, and so many are there at the start.
   explicit HeadBudget(std::uint64_t a_minute) : most_(static_cast<double>(a_minute)), left_(most_) {}
+  static constexpr std::chrono::milliseconds kPatience{15'000};
   // Takes what a request to `host` costs. How long it has to wait; nothing is taken and nullopt said where that would be longer
-  // than kPatience.
-  std::optional<std::chrono::milliseconds> take(std::string_view host, const HttpHead& head, Clock::time_point now);
-
-  static constexpr std::chrono::seconds kPatience{15};
+  // than `patience`.
+  std::optional<std::chrono::milliseconds> take(std::string_view host, const HttpHead& head, Clock::time_point now,
+                                                std::chrono::milliseconds patience = kPatience);
 
  private:
   std::size_t cost_of(std::string_view piece) const;

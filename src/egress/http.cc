@@ -222,6 +222,26 @@ std::optional<std::string_view> scheme_of(std::string_view target) {
   return colon == std::string_view::npos ? std::nullopt : std::optional(target.substr(0, colon));
 }
 
+// Servers that hand fields on as variables tell `-` from `_` as little as letters from capitals (RFC 3875 section 4.1.18).
+bool same_variable(std::string_view field, std::string_view name) {
+  const auto folded = [](char c) { return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(field, name, {}, folded, folded);
+}
+
+void read_overrides(const HttpHead& head, ProxyRequest& request) {
+  constexpr std::string_view kMethods[] = {"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"};
+  constexpr std::string_view kPaths[] = {"X-Original-URL", "X-Rewrite-URL"};
+  for (const HttpField& field : head.fields) {
+    const auto is = [&](std::string_view name) { return same_variable(field.name, name); };
+    std::string value(trimmed(field.value));
+    if (std::ranges::any_of(kPaths, is)) request.other_paths.push_back(std::move(value));
+    if (!std::ranges::any_of(kMethods, is)) continue;
+    std::ranges::transform(value, value.begin(),
+                           [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+    if (!value.empty()) request.other_methods.push_back(std::move(value));
+  }
+}
+
 bool read_target(const HttpHead& head, ProxyRequest& request, HttpFault& fault, const policy::Destination* direct) {
   const std::string_view target = head.target;
   const auto refuse = [&](int status, std::string reason) {
@@ -406,6 +426,7 @@ std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive,
   if (!read_target(head, request, fault, direct) || !check_host_field(head, request, fault, direct != nullptr)) return std::nullopt;
   if (request.connect && (find_field(head, "Content-Length") != nullptr || find_field(head, "Transfer-Encoding") != nullptr))
     return fault = {400, "CONNECT with a body"}, std::nullopt;
+  read_overrides(head, request);
   if (const std::string* field = find_field(head, "Proxy-Authorization")) request.authorization = *field;
   // curl and others ask their proxy with a field of their own name.
   if (const std::string* field = find_field(head, "Proxy-Connection"); field != nullptr && head.version == 10)

@@ -78,7 +78,9 @@ struct ProxyRequest {
   bool connect = false;
   policy::Destination destination;
   std::string method;
-  std::string path;           // origin form, for a forwarded request
+  std::string path;  // origin form, for a forwarded request
+  // What fields ask of servers and frameworks that obey them instead of the first line (X-HTTP-Method-Override, X-Original-URL).
+  std::vector<std::string> other_methods, other_paths;
   std::string authorization;  // Proxy-Authorization as it came
   bool upgrade = false;       // to websocket, the one protocol that is passed on
   bool secure = false;        // came through TLS that is looked into

@@ -93,6 +93,21 @@ DnsAnswer refuse_full(Context& context, const std::string& name, const Culprit& 
   return {.code = DnsCode::kServerFailure, .address = {}, .why = "the table of names is full"};
 }
 
+// A question carries data to whoever owns the zone, as a request does.
+DnsAnswer refuse_spent(Context& context, const std::string& name, const Culprit& culprit, bool bytes) {
+  EgressRecord record;
+  record.host = name;
+  record.reason = bytes ? "egress_bytes" : "egress_heads";
+  Violation violation;
+  violation.rule = bytes ? "limits.egress_bytes" : "limits.egress_heads";
+  violation.errnum = EACCES;
+  const std::string why = bytes ? "the sandbox has used up its bytes of egress"
+                                : "names have used up what may be said in a minute: network.methods is \"limited\"";
+  violation.allowed = why + (bytes ? "; raise limits.egress_bytes" : "; wait, or raise limits.egress_heads");
+  note(context, kTypeA, std::move(record), std::move(violation), culprit);
+  return {.code = DnsCode::kServerFailure, .address = {}, .why = why};
+}
+
 // The name of an address of loopback or of one that stands for a name here (RFC 1035 section 3.5): programs that log their peers
 // ask for it, no host is meant, and no rule could open it.
 bool asks_for_our_own(const Context& context, std::string_view name) {
@@ -117,6 +132,8 @@ std::optional<DnsAnswer> judge_question(Context& context, const DnsQuestion& que
   if (asks_for_our_own(context, name)) return DnsAnswer{.code = DnsCode::kNoSuchName, .address = {}, .why = {}};
   if (!policy::may_resolve(context.options.rules, *question.name)) return refuse(context, question, asker());
   if (question.type != kTypeA) return DnsAnswer{};
+  const bool spent = context.passed > context.options.max_bytes;
+  if (spent || !context.may_name(name)) return refuse_spent(context, name, asker(), spent);
   return std::nullopt;
 }
 
@@ -172,7 +189,7 @@ void DnsDoor::take(std::string_view message, const Asker& asker) {
   if (judged) return reply(*question, *judged, asker);
   if (waiting_.size() >= kMostWaiting) return;
   const std::uint64_t id = next_++;
-  const auto kept = context_.lookups->ask(question->name->name, id);
+  const auto kept = context_.look_up(question->name->name, id);
   if (kept) return reply(*question, answer_question(context_, *question, *kept, finder(asker)), asker);
   waiting_.emplace(id, Waiting{*std::move(question), asker});
 }

@@ -109,6 +109,51 @@ int hex_digit(char c) {
   return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+// Letters that compatibility forms (UAX 15, NFKC) and best-fit tables make a dot, a slash, a backslash, a percent or a semicolon
+// of: one and two dot leaders, the ellipsis, fullwidth and small forms, the slashes of fractions and divisions, `a/c`.
+constexpr std::uint32_t kLikeSteps[] = {0xCDBE,   0xE280A4, 0xE280A5, 0xE280A6, 0xE28184, 0xE28480, 0xE28481, 0xE28485,
+                                        0xE28486, 0xE28895, 0xE38082, 0xEFB899, 0xEFB8B0, 0xEFB992, 0xEFB994, 0xEFB9A8,
+                                        0xEFB9AA, 0xEFBC85, 0xEFBC8E, 0xEFBC8F, 0xEFBC9B, 0xEFBCBC, 0xEFBDA1};
+
+// `rest` follows a percent sign: whether one of those letters begins there, as UTF-8 in escapes.
+bool is_like_step(std::string_view rest) {
+  std::uint32_t letter = 0;
+  for (int i = 0; i < 3; ++i) {
+    const int high = rest.size() < 2 ? -1 : hex_digit(rest[0]), low = rest.size() < 2 ? -1 : hex_digit(rest[1]);
+    if (high < 0 || low < 0) return false;
+    letter = letter << 8 | static_cast<std::uint32_t>(high * 16 + low);
+    if (std::ranges::find(kLikeSteps, letter) != std::end(kLikeSteps)) return true;
+    if (rest.substr(2, 1) != "%") return false;
+    rest.remove_prefix(3);
+  }
+  return false;
+}
+
+// What one space of a path may be: Windows drops those at the end of a name, as it does dots.
+std::size_t space_size(std::string_view text) {
+  for (const std::string_view space : {"%20", "%09", "+", "%c2%a0", "%e3%80%80"}) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+    if (text.size() >= space.size() && std::ranges::equal(text.substr(0, space.size()), space, {}, lower)) return space.size();
+  }
+  return 0;
+}
+
+// Whether some server may take the step for `.` or `..`: dots among spaces, or two dots before what is no letter of a name.
+bool is_odd_step(std::string_view step) {
+  while (const std::size_t space = space_size(step)) step.remove_prefix(space);
+  if (!step.starts_with('.')) return false;
+  const auto is_letter = [](char c) {
+    return hex_digit(c) >= 0 || (c >= 'g' && c <= 'z') || (c >= 'G' && c <= 'Z') || c == '_' || c == '-';
+  };
+  if (step.starts_with("..") && (step.size() == 2 || !is_letter(step[2]))) return true;
+  while (!step.empty()) {
+    const std::size_t size = step[0] == '.' ? 1 : space_size(step);
+    if (size == 0) return false;
+    step.remove_prefix(size);
+  }
+  return true;
+}
+
 // `rest` follows a percent sign. Refused: what is no escape (%u002e, too, is one to some), controls, what separates or steps once
 // it is decoded, and the longer UTF-8 forms of such letters, RFC 3629 section 10.
 bool is_ambiguous_escape(std::string_view rest) {
@@ -129,12 +174,13 @@ bool is_ambiguous(std::string_view path) {
   path = path.substr(0, path.find('?'));
   if (std::ranges::any_of(path, [](char c) { return static_cast<unsigned char>(c) > 0x7F; })) return true;
   if (path.find_first_of("\\;") != std::string_view::npos || path.find("//") != std::string_view::npos) return true;
-  for (const std::string_view step : {"/./", "/../"}) {
-    if (path.find(step) != std::string_view::npos) return true;
-  }
-  if (path.ends_with("/.") || path.ends_with("/..")) return true;
   for (std::size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at + 1)) {
-    if (is_ambiguous_escape(path.substr(at + 1))) return true;
+    if (is_ambiguous_escape(path.substr(at + 1)) || is_like_step(path.substr(at + 1))) return true;
+  }
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    if (is_odd_step(path.substr(0, end))) return true;
+    path.remove_prefix(std::min(end + 1, path.size()));
   }
   return false;
 }

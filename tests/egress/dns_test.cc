@@ -160,6 +160,28 @@ TEST_F(Names, OnlyAllowedNamesThatExistUseAnAddress) {
   EXPECT_EQ(lookup("web.test"), "198.19.0.1");
 }
 
+TEST_F(Names, NothingIsLookedUpWhenTheBytesAreUsedUp) {
+  context_.options.max_bytes = 100;
+  EXPECT_EQ(lookup("a.web.test"), "198.19.0.1");
+  context_.passed = 101;
+  EXPECT_EQ(lookup("b.web.test"), "2");
+  EXPECT_EQ(lookup("other.test"), "3") << "as ever";
+  ASSERT_FALSE(context_.log.violations.empty());
+  EXPECT_EQ(context_.log.violations[0].rule, "limits.egress_bytes");
+  EXPECT_EQ(context_.log.records[0].reason, "egress_bytes");
+}
+
+TEST_F(Names, LimitedCountsWhatNamesSay) {
+  context_.options.methods = Methods::kLimited;
+  context_.options.max_heads = 190;
+  const auto name = [](int number) { return std::string(50, 'x') + std::to_string(number) + ".web.test"; };
+  EXPECT_EQ(lookup(name(1)), "198.19.0.1");
+  EXPECT_EQ(lookup(name(2)), "198.19.0.2");
+  EXPECT_EQ(lookup(name(3)), "2");
+  EXPECT_EQ(lookup(name(1)), "198.19.0.1") << "it was said before";
+  EXPECT_EQ(context_.log.violations.back().rule, "limits.egress_heads");
+}
+
 TEST_F(Names, ANameWithoutAnAddressIsNoFailure) {
   DnsQuestion question;
   question.type = kTypeA;

@@ -233,6 +233,56 @@ TEST_F(ProxyTest, LimitedCountsWhatHeadsSay) {
   EXPECT_EQ(log.violations[0].rule, "limits.egress_heads");
 }
 
+// Frameworks obey these fields instead of the first line (CVE-2018-14773 and its kind).
+TEST_F(ProxyTest, FieldsThatAskForAnotherMethodOrPathAreJudgedToo) {
+  const Server server(answer_hello);
+  const auto ask = [&](const std::string& field, const std::string& path = "/docs/a") {
+    return talk(format("GET http://{0}{1} HTTP/1.1\r\nHost: {0}\r\nConnection: close\r\n{2}\r\n", address(server), path,
+                       field.empty() ? "" : field + "\r\n"))
+        .substr(9, 3);
+  };
+  start({}, {}, {.methods = Methods::kLimited});
+  Network network;
+  network.allowed_domains = {"127.0.0.1"};
+  proxy_->set_rules(policy::make_host_rules(network).value());
+  const std::vector<std::string> methods = {"X-HTTP-Method-Override: DELETE", "x-http-method: delete",
+                                            "X_HTTP_Method_Override: PUT", "X-Method-Override: POST"};
+  for (const std::string& field : methods) EXPECT_EQ(ask(field), "405") << field;
+  EXPECT_EQ(ask("X-HTTP-Method-Override: get"), "200") << "the twin";
+  EXPECT_EQ(ask("X-Original-URL: /admin"), "200") << "limited judges no path";
+  proxy_.reset();
+  start({});
+  network.allowed_domains = {};
+  network.allowed_requests = {"GET,HEAD 127.0.0.1/docs"};
+  proxy_->set_rules(policy::make_host_rules(network).value());
+  for (const std::string& field : methods) EXPECT_EQ(ask(field), "403") << field;
+  for (const char* const field : {"X-Original-URL: /admin", "X-Rewrite-URL: /admin", "x_rewrite_url: /docs/../admin",
+                                  "X-Original-URL: http://127.0.0.1/docs", "X-Original-URL: admin"})
+    EXPECT_EQ(ask(field), "403") << field;
+  EXPECT_EQ(ask("X-Original-URL: /docs/b"), "200") << "the twin";
+  EXPECT_EQ(ask("X-HTTP-Method-Override: HEAD"), "200");
+  EXPECT_EQ(ask("", "/docs/..%20/admin"), "403");
+  network.allowed_requests = {"* 127.0.0.1"};
+  proxy_->set_rules(policy::make_host_rules(network).value());
+  EXPECT_EQ(ask("X-HTTP-Method-Override: DELETE") + ask("X-Original-URL: /admin"), "200200") << "every request may go there";
+  network = {};
+  network.allowed_domains = {"127.0.0.1"};
+  proxy_->set_rules(policy::make_host_rules(network).value());
+  EXPECT_EQ(ask("X-HTTP-Method-Override: DELETE"), "200") << "nothing of this host is judged";
+}
+
+// A name that is looked up is read by whoever owns its zone.
+TEST_F(ProxyTest, NamesThatAreLookedUpCountAsBytes) {
+  start({"*.evil.example"}, {}, {.max_bytes = 1000});
+  std::string reason;
+  int asked = 0;
+  for (; asked < 100 && reason.find("used up") == std::string::npos; ++asked)
+    reason = talk(format("CONNECT {}{}.evil.example:443 HTTP/1.1\r\n\r\n", std::string(50, 'x'), asked));
+  EXPECT_NE(reason.find("the sandbox has used up its bytes of egress"), std::string::npos) << reason;
+  EXPECT_LE(names_.asked.size(), 17U);
+  EXPECT_GE(names_.asked.size(), 14U) << "until then they are looked up";
+}
+
 TEST_F(ProxyTest, FullCountsNoHeads) {
   const Server server([](int fd) {
     read_until(fd, "abc");
