@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <climits>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -29,12 +33,51 @@
 #include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/own_files.h"
 #include "cli/secrets.h"
 #include "policy/paths.h"
 
 namespace belljar::cli {
 
 namespace {
+
+// The trail and its full files, and as many as may become full while the sandbox lives.
+std::vector<OwnFile> files_of(const AuditFlags& flags) {
+  constexpr unsigned kFull = 256;
+  std::vector<std::string> names = {""};
+  unsigned last = 0;
+  const std::size_t slash = flags.file.rfind('/');
+  const std::string name = flags.file.substr(slash == std::string::npos ? 0 : slash + 1) + ".";
+  std::error_code none;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(slash == std::string::npos ? "." : flags.file.substr(0, slash + 1), none)) {
+    const std::string other = entry.path().filename();
+    unsigned number = 0;
+    const char* const end = other.data() + other.size();
+    if (!other.starts_with(name) || std::from_chars(other.data() + name.size(), end, number).ptr != end) continue;
+    names.push_back(other.substr(name.size() - 1));
+    last = std::max(last, number);
+  }
+  if (!flags.rotate.empty()) {
+    names.emplace_back(".next");
+    for (unsigned number = last + 1; number <= last + kFull; ++number) names.push_back(format(".{:06}", number));
+  }
+  std::vector<OwnFile> files;
+  for (const std::string& more : names)
+    files.push_back({.doing = "write to the audit trail", .option = "--audit", .path = flags.file + more});
+  return files;
+}
+
+// The command must neither write the trail nor read what other runs did: refused, or hidden from it.
+Result<void> keep_away(const AuditFlags& flags, LoadedPolicy& loaded) {
+  const Policy& policy = loaded.effective.policy;
+  // These modes keep the audit and have no file rules.
+  if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox) {
+    print_note(format("warning: with mode {} nothing keeps the command from changing the audit trail", to_string(policy.mode)));
+    return {};
+  }
+  return keep_own_files(files_of(flags), loaded);
+}
 
 // The canonical path of a file that need not exist, in a directory that must.
 Result<std::string> place_of(const std::string& file) {
@@ -47,30 +90,6 @@ Result<std::string> place_of(const std::string& file) {
         .next("its directory must exist");
   const std::string name = slash == std::string::npos ? file : file.substr(slash + 1);
   return policy::normal(std::string(real) + "/" + name);
-}
-
-// The command must neither write the trail nor read what other runs did: refused, or hidden from it.
-Result<void> keep_away(const std::string& file, LoadedPolicy& loaded) {
-  const Policy& policy = loaded.effective.policy;
-  const auto refuse = [&](std::string why) {
-    return Error(Code::kInvalidArgument, format("cannot write to the audit trail {}", belljar::quoted(file)))
-        .reason(std::move(why))
-        .next("put it in a directory of its own below ~/.local/state/belljar, which no sandbox sees");
-  };
-  // These modes keep the audit and have no file rules.
-  if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox) {
-    print_note(format("warning: with mode {} nothing keeps the command from changing the audit trail", to_string(policy.mode)));
-    return {};
-  }
-  const std::string directory = file.substr(0, std::max<std::size_t>(file.rfind('/'), 1));
-  for (const std::string& path : {file, directory}) {
-    const FsEntry* rule = find_rule(loaded.effective.complete, path);
-    if (rule != nullptr && rule->access == Access::kWrite) return refuse("the command may write there");
-  }
-  const FsEntry hidden{file, false, Access::kNone, {"flag --audit", "", 0}};
-  loaded.effective.policy.filesystem.entries.push_back(hidden);
-  loaded.effective.complete.entries.push_back(hidden);
-  return {};
 }
 
 AuditFields& add_result(AuditFields& fields, const ExecResult& result) {
@@ -137,7 +156,7 @@ Result<std::optional<AuditTrail>> open_trail(const AuditFlags& flags, LoadedPoli
   AuditOptions options;
   if (!flags.rotate.empty()) options.rotate_at = BELLJAR_TRY(parse_bytes(flags.rotate));
   const std::string file = BELLJAR_TRY(place_of(flags.file));
-  if (loaded != nullptr) BELLJAR_CHECK(keep_away(file, *loaded));
+  if (loaded != nullptr) BELLJAR_CHECK(keep_away(flags, *loaded));
   return std::optional<AuditTrail>(BELLJAR_TRY(AuditTrail::open(file, std::move(options))));
 }
 

@@ -24,6 +24,7 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/state_dir.h"
+#include "cli/own_files.h"
 #include "cli/policy_flags.h"
 #include "kernel/account.h"
 #include "policy/layer.h"
@@ -284,8 +285,15 @@ Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
   }
   layers.push_back(std::move(flag_layer));
   layers.insert(layers.begin(), BELLJAR_TRY(base_layer(layers, flags)));
-  policy::Effective effective = BELLJAR_TRY(policy::merge(layers, context));
-  return LoadedPolicy{std::move(effective), std::move(context)};
+  // The next start obeys what it says then. A file in the workspace may only narrow, whoever wrote it.
+  std::vector<OwnFile> obeyed;
+  for (const Layer& layer : layers) {
+    if (layer.name == kPolicy && !layer.narrow_only)
+      obeyed.push_back({.doing = "obey the policy", .option = "--policy", .path = flags.policy, .keep = Keep::kReadOnly});
+  }
+  LoadedPolicy loaded{BELLJAR_TRY(policy::merge(layers, context)), std::move(context)};
+  BELLJAR_CHECK(keep_own_files(obeyed, loaded));
+  return loaded;
 }
 
 }  // namespace belljar::cli

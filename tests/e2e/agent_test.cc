@@ -146,7 +146,7 @@ TEST_F(AgentProgram, AConversationGoesOn) {
   EXPECT_TRUE(has(read_file(talked), "blue"));
   const Outcome inside = scripted(R"([{"text": "x"}])", {"--conversation", workspace_ / "talk.json", "go"});
   EXPECT_EQ(inside.exit_code, 125);
-  EXPECT_TRUE(has(inside.err, "it lies in the workspace")) << inside;
+  EXPECT_TRUE(has(inside.err, "the command may write there")) << inside;
 }
 
 TEST_F(AgentProgram, AConversationIsOneRunsAtATime) {
@@ -179,6 +179,30 @@ TEST_F(AgentProgram, AWorkspaceThatIsATransaction) {
   EXPECT_EQ(run({kBelljar, "diff"}, where).out, "A a\n");
   EXPECT_EQ(run({kBelljar, "commit"}, where).exit_code, 0);
   EXPECT_TRUE(exists(work / "a"));
+}
+
+// What says what is asked, and what was said, is not the command's to change or to read.
+TEST_F(AgentProgram, ItsOwnFilesAreKeptFromItsCommands) {
+  const std::string own = place_.make_dir("own"), rules = place_.write("own/rules.toml", ""),
+                    content = place_.write("own/content.toml", "");
+  place_.write("own/other", "");
+  const std::string script =
+      R"([{"calls": [{"name": "bash", "arguments": {"command": ")" + ("cd " + own) +
+      R"( && for f in rules.toml content.toml other; do echo '# x' >>$f; mv $f new; mv new $f; done"}}]}, {"text": "done"}])";
+  const Outcome wrote = scripted(script, {"--mode", "yolo", "--write", own, "--rules", rules, "--content", content, "go"});
+  EXPECT_EQ(wrote.exit_code, 0) << wrote;
+  EXPECT_EQ(read_file(rules), "") << wrote;
+  EXPECT_EQ(read_file(content), "");
+  EXPECT_EQ(read_file(own + "/other"), "# x\n") << "the twin";
+  const std::string talked = own + "/talk.json", trail = own + "/trail.jsonl";
+  const std::string reads = R"([{"calls": [{"name": "bash", "arguments": {"command": "cat )" + own +
+                            R"(/* >seen 2>/dev/null; true"}}]}, {"text": "done"}])";
+  for (int i = 0; i < 2; ++i) {
+    const Outcome read = scripted(reads, {"--mode", "yolo", "--read", own, "--conversation", talked, "--audit", trail, "zebra"});
+    EXPECT_EQ(read.exit_code, 0) << read;
+  }
+  EXPECT_TRUE(has(read_file(talked), "zebra"));
+  EXPECT_EQ(read_file(workspace_ / "seen"), "# x\n");
 }
 
 TEST_F(AgentProgram, WhatItDidIsInTheAuditTrail) {

@@ -123,6 +123,20 @@ TEST(Audit, TheCommandNeitherReadsNorWritesTheTrail) {
   EXPECT_EQ(place.run({"--read", place.log, "--", "cat", place.log + "/other"}).out, "beside");
 }
 
+TEST(Audit, FullFilesOfTheTrailAreAsFarFromTheCommand) {
+  const Place place;
+  const std::string first = place.trail + ".000001";
+  for (int i = 0; i < 40 && !test::exists(first); ++i) place.run({"--audit-rotate", "2KiB", "--", "true"});
+  ASSERT_TRUE(test::exists(first));
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--audit-rotate", "1MiB"}}) {
+    std::vector<std::string> args = {"--read", place.log, "-c", "cat " + place.log + "/*; echo x >>" + first};
+    args.insert(args.begin(), more.begin(), more.end());
+    const Outcome inside = place.run(args);
+    EXPECT_FALSE(has(inside.out, "run.start")) << inside;
+  }
+  EXPECT_EQ(place.verify().exit_code, 0) << place.verify();
+}
+
 TEST(Audit, APlaceThatTheCommandMayWriteToIsRefused) {
   const Place place;
   const std::string inside = place.workspace + "/audit.jsonl";

@@ -280,9 +280,12 @@ def when_all_places_are_taken_the_oldest_goes():
 @part
 def tokens_come_from_a_file_or_the_environment():
     token = 'a-token-of-my-own-choice'
-    path = os.path.join(workspace, '..', os.path.basename(workspace) + '.token')
-    with open(path, 'w', encoding='utf-8') as file:
-        file.write(token + '\n')
+    place = os.path.realpath(workspace) + '.token'
+    os.mkdir(place)
+    path = place + '/token'
+    for name, text in (('token', token), ('other', 'beside')):
+        with open(f'{place}/{name}', 'w', encoding='utf-8') as file:
+            file.write(text + '\n')
     try:
         for options, env in ((('--http-token-file', path), None), ((), {'BELLJAR_MCP_TOKEN': token})):
             with Server(*options, env=env) as server:
@@ -290,8 +293,18 @@ def tokens_come_from_a_file_or_the_environment():
                 server.token = token
                 session, _ = server.begin()
                 assert token not in json.dumps(server.call(session, 'bash', command='env; cat /proc/1/environ'))
+        with Server('--http-token-file', path, '--read', place) as server:  # who reads it answers what is asked of somebody else
+            server.token = token
+            session, _ = server.begin()
+            told = json.dumps(server.call(session, 'bash', command=f'cat {place}/*'))
+            assert token not in told and 'beside' in told, told
+        refused = subprocess.run([belljar, 'mcp', '--workspace', workspace, '--http', '0', '--http-token-file', path, '--write', place],
+                                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        assert refused.returncode == 125 and 'the command may write there' in refused.stderr, refused
     finally:
-        os.unlink(path)
+        for name in os.listdir(place):
+            os.unlink(f'{place}/{name}')
+        os.rmdir(place)
     with Server('--http-no-token') as server:
         assert server.status(body=initialize(), Authorization=None) == 200
         assert server.status(body=initialize(), Authorization=None, Origin='http://evil.example') == 403

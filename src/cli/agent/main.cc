@@ -212,7 +212,12 @@ Result<Parts> make_parts(const AgentFlags& flags, const CancelToken& cancel) {
   if (guardian) parts.guardian = BELLJAR_TRY(http_guardian(*std::move(guardian)));
   (void)take_variable(kGuardianKey);
   parts.gate = BELLJAR_TRY(make_gate(flags));
-  parts.box = BELLJAR_TRY(make_box(flags.box, {}, cancel));
+  McpFlags box = flags.box;
+  box.defence.guardian = flags.guardian;
+  box.defence.content = flags.content;
+  if (!flags.conversation.empty())
+    box.own_files.push_back({.doing = "keep the conversation in", .option = "--conversation", .path = flags.conversation});
+  parts.box = BELLJAR_TRY(make_box(box, {}, cancel));
   if (!flags.review_wait.empty()) {
     const auto patience = BELLJAR_TRY(time_of("--review-wait", flags.review_wait));
     parts.ask = BELLJAR_TRY(ask_by_review(patience, parts.box.sandbox->workspace(), print_note));

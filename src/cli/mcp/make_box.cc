@@ -30,6 +30,7 @@
 #include "cli/errors.h"
 #include "cli/guard/rules_files.h"
 #include "cli/load.h"
+#include "cli/own_files.h"
 #include "cli/policy_flags.h"
 #include "cli/secrets.h"
 #include "guard/permission.h"
@@ -39,6 +40,7 @@
 #include "mcp/judge.h"
 #include "policy/explain.h"
 #include "policy/names.h"
+#include "policy/paths.h"
 #include "policy/schema.h"
 #include "txn/leftover.h"
 
@@ -92,6 +94,23 @@ std::vector<std::string> warnings_of(const LoadedPolicy& loaded, const guard::Pe
   return warnings;
 }
 
+// Rules in the workspace only narrow, whoever wrote them; what is shown of content is obeyed wherever it lies.
+std::vector<OwnFile> own_files_of(const McpFlags& flags, const std::string& workspace) {
+  std::vector<OwnFile> files = flags.own_files;
+  for (const std::string& file : flags.rules) {
+    if (!policy::is_within(canonical(file), workspace))
+      files.push_back({.doing = "obey the rules", .option = "--rules", .path = file, .keep = Keep::kReadOnly});
+  }
+  const DefenceFlags& defence = flags.defence;
+  if (!defence.content.empty())
+    files.push_back({.doing = "obey the content policy", .option = "--content", .path = defence.content, .keep = Keep::kReadOnly});
+  if (!defence.guardian.key_file.empty())
+    files.push_back({.doing = "keep the guardian's key in", .option = "--guardian-key-file", .path = defence.guardian.key_file});
+  if (!flags.http.token_file.empty())
+    files.push_back({.doing = "keep the token in", .option = "--http-token-file", .path = flags.http.token_file});
+  return files;
+}
+
 // What flags and files say of a sandbox and of what is asked before it is used.
 struct Plan {
   LoadedPolicy loaded;
@@ -105,6 +124,7 @@ struct Plan {
 Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   const PolicyFlags policy_flags = BELLJAR_TRY(flags_for(flags, wish));
   Plan plan{.loaded = BELLJAR_TRY(load_policy(policy_flags))};
+  BELLJAR_CHECK(keep_own_files(own_files_of(flags, plan.loaded.context.workspace), plan.loaded));
   plan.config.policy = plan.loaded.effective.policy;
   plan.config.origins = plan.loaded.effective.origins;
   plan.config.workspace = plan.loaded.context.workspace;
@@ -163,6 +183,7 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish, c
   }
   auto& [loaded, config, named, rules, settings, confined] = plan;
   std::optional<AuditTrail> opened = BELLJAR_TRY(open_trail(flags.audit, &loaded));
+  config.policy.filesystem = loaded.effective.policy.filesystem;  // with what keeps the trail
   mcp::MadeBox made;
   std::vector<std::string> leftover;
   made.policy = policy::explain_json(loaded.effective);

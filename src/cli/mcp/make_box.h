@@ -12,6 +12,7 @@
 #include "cli/command_line.h"
 #include "cli/mcp/defence_flags.h"
 #include "cli/mcp/http_flags.h"
+#include "cli/own_files.h"
 #include "cli/policy_flags.h"
 #include "guard/permission_settings.h"
 #include "mcp/boxes.h"
@@ -28,6 +29,7 @@ struct McpFlags {
   bool txn = false;
   std::string txn_name;  // not empty: txn
   AuditFlags audit;
+  std::vector<OwnFile> own_files;  // of other options of the program
 };
 
 // --txn and --txn-name.

@@ -1,0 +1,115 @@
+#include "cli/own_files.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "cli/load.h"
+#include "policy/paths.h"
+
+namespace belljar::cli {
+namespace {
+
+std::optional<std::string> real_path(const std::string& path) {
+  char real[PATH_MAX];
+  if (::realpath(path.c_str(), real) == nullptr) return std::nullopt;
+  return std::string(real);
+}
+
+std::string parent_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+// The rules of files by the names that the kernel knows them by; a volume is written to where it comes from.
+class Rules {
+ public:
+  explicit Rules(const LoadedPolicy& loaded) {
+    for (FsEntry entry : loaded.effective.complete.entries) {
+      if (entry.glob) continue;
+      if (auto real = real_path(entry.path)) entry.path = *std::move(real);
+      filesystem_.entries.push_back(std::move(entry));
+    }
+    for (const Volume& volume : loaded.effective.policy.filesystem.volumes) {
+      if (volume.readonly) continue;
+      filesystem_.entries.push_back(
+          {.path = real_path(volume.source).value_or(volume.source), .access = Access::kWrite, .origin = {"volume", "", 0}});
+    }
+  }
+  const FsEntry* of(const std::string& path) const { return find_rule(filesystem_, path); }
+  bool writable(const std::string& path) const {
+    const FsEntry* rule = of(path);
+    return rule != nullptr && rule->access == Access::kWrite;
+  }
+
+ private:
+  Filesystem filesystem_;
+};
+
+// A link on the way that a command may point elsewhere; empty: there is none.
+std::string loose_link(const std::string& path, const Rules& rules) {
+  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    const std::string part = path.substr(0, slash);
+    struct stat status{};
+    if (::lstat(part.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) {
+      const std::string parent = parent_of(part);
+      if (rules.writable(real_path(parent).value_or(parent))) return part;
+    }
+    if (slash == std::string::npos) return {};
+  }
+}
+
+Result<void> keep(const OwnFile& file, const Rules& rules, LoadedPolicy& loaded) {
+  const auto refuse = [&](std::string why) {
+    return Error(Code::kInvalidArgument, format("cannot {} {}", file.doing, belljar::quoted(file.path)))
+        .reason(std::move(why))
+        .next(file.keep == Keep::kHidden ? "put it in a directory of its own below ~/.local/state/belljar, which no sandbox sees"
+                                         : "put it where the command does not write");
+  };
+  const std::string full = policy::normal(file.path.starts_with('/') ? file.path : loaded.context.cwd + "/" + file.path);
+  if (const std::string link = loose_link(full, rules); !link.empty())
+    return refuse(format("the command may point the symbolic link {} elsewhere", belljar::quoted(link)));
+  std::optional<std::string> real = real_path(full);
+  if (!real) {
+    const auto directory = real_path(parent_of(full));
+    if (!directory)
+      return Error(Code::kNotFound, format("cannot {} {}", file.doing, belljar::quoted(file.path)))
+          .sys(errno, "realpath")
+          .next("its directory must exist");
+    real = policy::normal(*directory + full.substr(full.rfind('/')));
+  }
+  const FsEntry* rule = rules.of(*real);
+  const bool writable = rule != nullptr && rule->access == Access::kWrite;
+  if (file.keep == Keep::kHidden && (writable || rules.writable(parent_of(*real)))) return refuse("the command may write there");
+  if (file.keep == Keep::kReadOnly && writable && rule->path == *real)
+    return refuse(format("a rule makes it writable ({})", to_string(rule->origin)));
+  const bool kept = file.keep == Keep::kHidden ? rule != nullptr && rule->access == Access::kNone : !writable;
+  if (kept) return {};
+  const FsEntry entry{*real, false, file.keep == Keep::kHidden ? Access::kNone : Access::kRead, {"flag " + file.option, "", 0}};
+  loaded.effective.policy.filesystem.entries.push_back(entry);
+  loaded.effective.complete.entries.push_back(entry);
+  return {};
+}
+
+}  // namespace
+
+Result<void> keep_own_files(const std::vector<OwnFile>& files, LoadedPolicy& loaded) {
+  const Mode mode = loaded.effective.policy.mode;
+  if (files.empty() || mode == Mode::kDangerFullAccess || mode == Mode::kExternalSandbox) return {};
+  const Rules rules(loaded);
+  for (const OwnFile& file : files) BELLJAR_CHECK(keep(file, rules, loaded));
+  return {};
+}
+
+}  // namespace belljar::cli
