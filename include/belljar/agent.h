@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "belljar/agent_model.h"
+#include "belljar/call_record.h"
 #include "belljar/cancel.h"
 #include "belljar/content_policy.h"
 #include "belljar/error.h"
@@ -145,6 +146,7 @@ struct AgentOptions {
   // From the thread of run(). Empty: there is nobody to ask, and that means no.
   AgentAsk ask;
   std::shared_ptr<Guardian> guardian;
+  CallRecorder record;                 // of each verdict and answer, before anything is done; may be empty
   std::optional<ContentGate> content;  // unset: content passes, 256 KiB of each result
   std::string system;                  // in front of our own system prompt
   std::size_t max_turns = 100;         // of one run

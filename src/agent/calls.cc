@@ -1,4 +1,5 @@
 // One call: judged, asked about, made, shown to the model.
+#include <cstdint>
 #include <optional>
 #include <ranges>
 #include <string>
@@ -12,8 +13,11 @@
 #include "base/random.h"
 #include "belljar/agent.h"
 #include "belljar/agent_model.h"
+#include "belljar/call_record.h"
 #include "belljar/content_policy.h"
+#include "belljar/error.h"
 #include "belljar/guardian.h"
+#include "belljar/result.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
 #include "guard/call.h"
@@ -27,54 +31,96 @@ AgentOpinion default_opinion(const ToolRequest& request) {
   return {.say = AgentSay::kAsk, .reason = "nothing says that it may run unasked"};
 }
 
+ToolVerdict unrecorded(const Error& error) {
+  return {.allowed = false,
+          .reason = "what is decided about it cannot be recorded, and without a record nothing is done: " + error.line(),
+          .next = "tell the user"};
+}
+
 std::string exactly(const ToolRequest& request) { return request.tool + '\0' + request.arguments; }
 
 }  // namespace
 
-ToolVerdict State::ask(const ToolRequest& request, std::string reason, std::vector<Evidence> evidence) {
-  if (approved.contains(exactly(request))) return {};
+Result<std::int64_t> State::record(const CallRecord& step) const {
+  return options.record ? options.record(step) : Result<std::int64_t>(-1);
+}
+
+// An answer is recorded before what it allows is done.
+ToolVerdict State::ask(const ToolRequest& request, CallRecord step) {
+  const auto answered = [&](std::string_view answer, std::string by, ToolVerdict verdict) {
+    step.answer = answer;
+    step.by = std::move(by);
+    const auto told = record(step);
+    return told ? std::move(verdict) : unrecorded(told.error());
+  };
+  if (approved.contains(exactly(request))) return answered("session", "approval", {});
   if (!options.ask)
-    return {.allowed = false,
-            .reason = reason + "; that is to be asked, and there is nobody to ask",
-            .next = "do it another way, or tell the user"};
-  switch (options.ask({.request = request, .reason = std::move(reason), .evidence = std::move(evidence)})) {
+    return answered("deny", "nobody",
+                    {.allowed = false,
+                     .reason = step.reason + "; that is to be asked, and there is nobody to ask",
+                     .next = "do it another way, or tell the user"});
+  switch (options.ask({.request = request, .reason = step.reason, .evidence = step.evidence})) {
     case AgentAnswer::kSession:
       approved.insert(exactly(request));
-      return {};
+      return answered("session", "person", {});
     case AgentAnswer::kOnce:
-      return {};
+      return answered("once", "person", {});
     case AgentAnswer::kNo:
       break;
   }
-  return {.allowed = false,
-          .reason = "the user said no",
-          .next = "do not try it again; do it another way, or ask the user what is wanted"};
+  return answered("deny", "person",
+                  {.allowed = false,
+                   .reason = "the user said no",
+                   .next = "do not try it again; do it another way, or ask the user what is wanted"});
 }
 
 ToolVerdict State::judge(const ToolRequest& request) {
-  if (options.tools.hook) {
-    if (ToolVerdict verdict = options.tools.hook(request); !verdict.allowed) return verdict;
-  }
-  if (request.kind == ToolKind::kControl) return {};
-  const ProposedCall proposed{.tool = request.tool, .arguments = request.arguments, .command = request.command};
-  Judgement judgement = turn.judge(proposed);
-  if (options.guardian != nullptr && (request.kind != ToolKind::kRead || judgement.advice != Advice::kAllow))
-    judgement = guarded(*options.guardian, {.user = user, .call = proposed, .judgement = judgement});
-  const auto refused = [&](std::string_view by, const std::string& reason, std::string next) {
+  judged = true;
+  const auto step = [&](CallOutcome verdict, std::string by, std::string reason) {
+    return CallRecord{
+        .tool = request.tool, .call = act_text(request), .verdict = verdict, .by = std::move(by), .reason = std::move(reason)};
+  };
+  const auto refused = [&](CallRecord made, std::string_view how, std::string next) {
     tell({.kind = AgentEvent::Kind::kNote,
           .agent = speaking,
-          .text = format("{} {}: {}", request.tool, by, reason),
+          .text = format("{} {}: {}", request.tool, how, made.reason),
           .failed = true});
-    return ToolVerdict{.allowed = false, .reason = reason, .next = std::move(next)};
+    if (const auto told = record(made); !told) return unrecorded(told.error());
+    return ToolVerdict{.allowed = false, .reason = std::move(made.reason), .next = std::move(next)};
   };
-  if (judgement.advice == Advice::kBlock)
-    return refused("was blocked", judgement.reason,
-                   "this follows content that nobody vouches for: tell the user, and go on with the task");
-  AgentOpinion opinion = options.permit ? options.permit(request) : default_opinion(request);
-  if (opinion.say == AgentSay::kRefuse) return refused("was refused", opinion.reason, std::move(opinion.next));
-  if (judgement.advice == Advice::kAsk) return ask(request, judgement.reason, judgement.evidence);
-  if (opinion.say == AgentSay::kAsk) return ask(request, opinion.reason, {});
-  return {};
+  if (options.tools.hook) {
+    if (ToolVerdict verdict = options.tools.hook(request); !verdict.allowed) {
+      const auto told = record(step(CallOutcome::kRefuse, "hook", verdict.reason));
+      return told ? std::move(verdict) : unrecorded(told.error());
+    }
+  }
+  Judgement judgement;
+  AgentOpinion opinion{.say = AgentSay::kRun};
+  if (request.kind != ToolKind::kControl) {
+    const ProposedCall proposed{.tool = request.tool, .arguments = request.arguments, .command = request.command};
+    judgement = turn.judge(proposed);
+    if (options.guardian != nullptr && (request.kind != ToolKind::kRead || judgement.advice != Advice::kAllow))
+      judgement = guarded(*options.guardian, {.user = user, .call = proposed, .judgement = judgement});
+    if (judgement.advice == Advice::kBlock) {
+      CallRecord blocked = step(CallOutcome::kBlock, "validator", judgement.reason);
+      blocked.evidence = judgement.evidence;
+      return refused(std::move(blocked), "was blocked",
+                     "this follows content that nobody vouches for: tell the user, and go on with the task");
+    }
+    opinion = options.permit ? options.permit(request) : default_opinion(request);
+  }
+  if (opinion.say == AgentSay::kRefuse)
+    return refused(step(CallOutcome::kRefuse, "rules", opinion.reason), "was refused", std::move(opinion.next));
+  const bool suspicious = judgement.advice == Advice::kAsk;
+  const bool asks = suspicious || opinion.say == AgentSay::kAsk;
+  CallRecord made = step(asks ? CallOutcome::kAsk : CallOutcome::kRun, suspicious ? "validator" : "rules",
+                         suspicious ? judgement.reason : opinion.reason);
+  if (suspicious) made.evidence = judgement.evidence;
+  const auto number = record(made);
+  if (!number) return unrecorded(number.error());
+  if (!asks) return {};
+  made.number = *number;
+  return ask(request, std::move(made));
 }
 
 // Which content a result is: a file of the workspace, by its path, what came over the network, or whatever else a command said.
@@ -100,11 +146,24 @@ std::string State::shown(const ToolUse& call, const Entered& entered) const {
 }
 
 MiddlewareAnswer State::make_call(AgentRun& run, const ToolUse& call) {
+  const auto unmade = [&](CallOutcome verdict, std::string by, const ToolResult& result) {
+    return record({.tool = call.name, .call = call.arguments, .verdict = verdict, .by = std::move(by), .reason = result.text});
+  };
   for (const auto& middleware : options.middleware) {
-    if (auto instead = middleware->before_tool(run, call)) return {.result = std::move(*instead)};
+    if (auto instead = middleware->before_tool(run, call)) {
+      (void)unmade(CallOutcome::kRefuse, "middleware", *instead);  // nothing is done
+      return {.result = std::move(*instead)};
+    }
   }
-  if (AgentMiddleware* owner = owner_of(call.name)) return owner->call(run, call);
-  return {.result = toolbox.call(call.name, call.arguments, {.cancel = run.cancel})};
+  if (AgentMiddleware* owner = owner_of(call.name)) {
+    if (const auto told = unmade(CallOutcome::kRun, "middleware", {}); !told)
+      return {.result = {.text = unrecorded(told.error()).reason, .failed = true}};
+    return owner->call(run, call);
+  }
+  judged = false;
+  ToolResult result = toolbox.call(call.name, call.arguments, {.cancel = run.cancel});
+  if (!judged && result.failed) (void)unmade(CallOutcome::kInvalid, "tools", result);  // nothing was done
+  return {.result = std::move(result)};
 }
 
 ChatMessage State::answer(AgentRun& run, const ToolUse& call) {

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "belljar/agent.h"
+#include "belljar/call_record.h"
 #include "belljar/content_policy.h"
+#include "belljar/result.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
 #include "guard/shell.h"
@@ -20,7 +23,8 @@ struct State {
 
   // The hook of the toolbox: everything that may be said about a call before it is made.
   ToolVerdict judge(const ToolRequest& request);
-  ToolVerdict ask(const ToolRequest& request, std::string reason, std::vector<Evidence> evidence);
+  ToolVerdict ask(const ToolRequest& request, CallRecord step);
+  Result<std::int64_t> record(const CallRecord& step) const;
   // A call from its proposal to the message for the model.
   ChatMessage answer(AgentRun& run, const ToolUse& call);
   MiddlewareAnswer make_call(AgentRun& run, const ToolUse& call);
@@ -45,6 +49,7 @@ struct State {
   std::vector<ChatMessage> messages;
   std::string user;  // what the user wrote, for the guardian
   std::set<std::string> approved;
+  bool judged = false;  // the call in hand has reached judge()
   TokenUse use;
   unsigned runs = 0;
   std::string speaking;  // the sub-agent that makes the call

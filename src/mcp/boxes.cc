@@ -41,14 +41,15 @@ Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
   }
   ToolOptions options = host_.tools;
   options.workspace_name = made.named;
-  options.hook = [judge = std::move(made.judge), decide = host_.decide, workspace = made.sandbox->workspace()](
-                     const ToolRequest& request) { return decide(judge ? judge(request) : Opinion{}, request, workspace); };
+  options.hook = [judge = std::move(made.judge), decide = host_.decide, place = BoxPlace{made.sandbox->workspace(), made.calls}](
+                     const ToolRequest& request) { return decide(judge ? judge(request) : Opinion{}, request, place); };
   const auto box = std::make_shared<Box>();
   box->id = id;
   box->wish = wish;
   box->sandbox = made.sandbox;
   box->policy = std::move(made.policy);
   box->hook = options.hook;
+  box->record = std::move(made.calls);
   box->put_away = std::move(made.put_away);
   // What is in the transaction already is somebody's work: a rollback ends there.
   if (const auto before = box->sandbox->changes(); before && !before->empty()) {

@@ -13,8 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "belljar/call_record.h"
 #include "belljar/cancel.h"
 #include "belljar/result.h"
+#include "belljar/review.h"
 #include "belljar/sandbox.h"
 #include "belljar/tools.h"
 
@@ -24,6 +26,11 @@ enum class Say { kRun, kAsk, kRefuse };
 struct Opinion {
   Say say = Say::kRun;
   std::string reason, next;
+};
+// What became of a question.
+struct Answered : ToolVerdict {
+  ReviewAnswer answer = ReviewAnswer::kDeny;
+  std::string by;  // who answered, one word: "client", "person", "timeout", "approval" (an earlier answer), "nobody"
 };
 // What the rules say of an act, before anybody is asked. From any thread.
 using Judge = std::function<Opinion(const ToolRequest&)>;
@@ -39,6 +46,7 @@ struct MadeBox {
   std::shared_ptr<Sandbox> sandbox;  // not started
   std::string named;                 // another absolute name of its workspace, as it was given; empty: it has none
   Judge judge;                       // empty: everything runs
+  CallRecorder calls;                // empty: verdicts and answers are not recorded
   std::string policy;                // JSON, for the resource
   std::vector<std::string> warnings;
   // May be empty. Before start(): tells the audit trail under what it works; an error refuses the start. After stop(): what is left
@@ -50,6 +58,12 @@ struct MadeBox {
 // make_sandbox.
 using BoxMaker = std::function<Result<MadeBox>(const BoxWish&, const CancelToken& closing)>;
 
+// What a call is about to be done in.
+struct BoxPlace {
+  std::string workspace;
+  CallRecorder record;  // may be empty
+};
+
 // Shared by the calls that use it. Its commands end with it.
 struct Box {
   std::string id;
@@ -57,6 +71,7 @@ struct Box {
   std::shared_ptr<Sandbox> sandbox;
   std::string policy;
   std::function<ToolVerdict(const ToolRequest&)> hook;  // what is asked before a change
+  CallRecorder record;                                  // may be empty
   // Of its transaction: what this client may return to. `base`: where it began; empty: as the host has it.
   std::string base;
   std::vector<std::string> snapshots;  // oldest first; one call at a time uses them (layers_mutex)
@@ -70,7 +85,7 @@ struct BoxHost {
   BoxMaker make;
   ToolOptions tools;  // the hook is the host's
   // Between the judge's word and the act.
-  std::function<ToolVerdict(const Opinion&, const ToolRequest&, const std::string& workspace)> decide;
+  std::function<ToolVerdict(const Opinion&, const ToolRequest&, const BoxPlace&)> decide;
   std::function<void(std::string_view level, std::string text)> log;
 };
 

@@ -16,6 +16,7 @@
 
 #include "base/format.h"
 #include "base/rfc3339.h"
+#include "belljar/call_record.h"
 #include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
@@ -228,6 +229,10 @@ Json Session::run_tool(const std::string& name, Json arguments, const Json& para
   }
   ToolResult done = (*box)->toolbox->call(name, to_line(arguments), context);
   remember(done.violations, (*box)->id);
+  // Nothing was done, so what cannot be recorded takes nothing back.
+  if (done.failed && !was_judged_here() && (*box)->record)
+    (void)(*box)->record(
+        {.tool = name, .call = to_line(arguments), .verdict = CallOutcome::kInvalid, .by = "tools", .reason = done.text});
   // A refusal is in our own words; what failed otherwise may quote what it met.
   if (done.failed && was_refused_here()) return text_result(done.text, true);
   const std::vector<ToolSpec> specs = tool_specs(options_.tools.texts);

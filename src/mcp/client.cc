@@ -146,18 +146,17 @@ void Client::roots_changed() {
   ++roots_version_;
 }
 
-ToolVerdict Client::decide(const Opinion& opinion, const ToolRequest& request, const Question& question) {
-  if (opinion.say == Say::kRun) return {};
-  if (opinion.say == Say::kRefuse) return {false, opinion.reason, opinion.next};
+Answered Client::decide(const Opinion& opinion, const ToolRequest& request, const Question& question) {
+  const auto refused = [](std::string reason, std::string next, std::string by) {
+    return Answered{{false, std::move(reason), std::move(next)}, ReviewAnswer::kDeny, std::move(by)};
+  };
+  if (opinion.say == Say::kRun) return {{}, ReviewAnswer::kOnce, "rules"};
+  if (opinion.say == Say::kRefuse) return refused(opinion.reason, opinion.next, "rules");
   // An answer holds for the question it was given to.
   const std::string key = question.workspace + '\0' + request.tool + '\0' + request.arguments + '\0' + opinion.reason;
   {
     const std::lock_guard lock(mutex_);
-    if (approved_.contains(key)) return {};
-  }
-  if (!can_be_asked()) {
-    return {false, opinion.reason + "; it needs somebody's word, and this client cannot ask (it has no elicitation)",
-            "do it another way, or let the user allow it in a rules file (belljar mcp --rules)"};
+    if (approved_.contains(key)) return {{}, ReviewAnswer::kSession, "approval"};
   }
   const Json schema{{"type", "object"},
                     {"properties",
@@ -171,15 +170,17 @@ ToolVerdict Client::decide(const Opinion& opinion, const ToolRequest& request, c
                                      question.workspace.empty() ? "" : " of " + belljar::quoted(question.workspace),
                                      shown(act_text(request)), escaped(opinion.reason + question.evidence));
   const auto answer = ask("elicitation/create", {{"message", message}, {"requestedSchema", schema}}, kUserPatience, request.cancel);
-  if (!answer) return {false, opinion.reason + "; " + answer.error().line(), ""};
+  if (!answer)
+    return refused(opinion.reason + "; " + answer.error().line(), "",
+                   answer.error().code() == Code::kDeadlineExceeded ? "timeout" : "nobody");
   if (!answer->is_object() || answer->value("action", Json()) != "accept")
-    return {false, "the user said no", "ask the user what to do instead"};
+    return refused("the user said no", "ask the user what to do instead", "client");
   const auto content = answer->find("content");
-  if (content != answer->end() && content->is_object() && content->value("remember", Json()) == "session") {
-    const std::lock_guard lock(mutex_);
-    approved_.insert(key);
-  }
-  return {};
+  if (content == answer->end() || !content->is_object() || content->value("remember", Json()) != "session")
+    return {{}, ReviewAnswer::kOnce, "client"};
+  const std::lock_guard lock(mutex_);
+  approved_.insert(key);
+  return {{}, ReviewAnswer::kSession, "client"};
 }
 
 }  // namespace belljar::mcp

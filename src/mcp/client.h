@@ -52,8 +52,8 @@ class Client {
   void roots_changed();
 
   // What becomes of an act of which rules say this. Where it is to be asked about, the user decides through the client
-  // (elicitation); a client that cannot ask, no answer within five minutes and everything but "accept" mean no.
-  ToolVerdict decide(const Opinion& opinion, const ToolRequest& request, const Question& question);
+  // (elicitation), which can be asked; no answer within five minutes and everything but "accept" mean no.
+  Answered decide(const Opinion& opinion, const ToolRequest& request, const Question& question);
 
  private:
   struct Pending {

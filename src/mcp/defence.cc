@@ -153,12 +153,13 @@ Judgement Defence::judge(const ToolRequest& request, const std::string& workspac
 ReviewRequest Defence::review_of(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) const {
   // All of it is compared when an earlier answer is looked for.
   std::string call = reviewed_act(request, around.workspace);
-  if (!around.rule.empty()) call += "\n[rules ask, too: " + escaped(around.rule) + "]";
+  const bool both = !around.rule.empty() && !judgement.reason.empty();
+  if (!around.rule.empty()) call += (both ? "\n[rules ask, too: " : "\n[rules ask: ") + escaped(around.rule) + "]";
   return {.session = session_,
           .tool = request.tool,
           .call = std::move(call),
-          .reason = around.rule.empty() ? judgement.reason : around.rule + "; " + judgement.reason,
-          .advice = judgement.advice,
+          .reason = around.rule + (both ? "; " : "") + judgement.reason,
+          .advice = std::max(judgement.advice, Advice::kAsk),
           .evidence = judgement.evidence};
 }
 
@@ -185,19 +186,21 @@ Result<std::string> Defence::ask_for(const ReviewQueue& queue, const ReviewReque
   return id;
 }
 
-ToolVerdict Defence::review(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) {
+Answered Defence::review(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) {
   const ReviewRequest wanted = review_of(request, judgement, around);
-  const std::string& why = wanted.reason;
-  const auto refused = [&](const std::string& more, std::string next) {
-    return ToolVerdict{false, why + "; " + more, std::move(next)};
+  const auto refused = [&](const std::string& more, std::string next, std::string by = "nobody") {
+    return Answered{{false, wanted.reason + "; " + more, std::move(next)}, ReviewAnswer::kDeny, std::move(by)};
   };
+  if (options_.state_dir.empty())
+    return refused("it needs somebody's word, and this client cannot ask (it has no elicitation)",
+                   "do it another way, or let the user allow it in a rules file (belljar mcp --rules)");
   const auto queue = ReviewQueue::open(options_.state_dir);
   if (!queue)
     return refused("it needs a person's word, and there is no way to ask: " + queue.error().line(), "tell the user what happened");
   const std::string key = request.tool + '\0' + wanted.call;
   const auto asked = ask_for(*queue, wanted, key);
   if (!asked) return refused("it needs a person's word: " + asked.error().line(), "tell the user what happened");
-  if (asked->empty()) return {};  // approved before
+  if (asked->empty()) return {{}, ReviewAnswer::kSession, "approval"};
   const std::string& id = *asked;
   const auto decision = queue->wait_for(id, options_.review_wait, request.cancel.fd());
   if (decision && !decision->has_value())
@@ -214,11 +217,14 @@ ToolVerdict Defence::review(const ToolRequest& request, const Judgement& judgeme
     if (first) waiting_.erase(mine);
   }
   if (!decision) return refused("its review was lost: " + decision.error().line(), "tell the user what happened");
-  if ((*decision)->answer == ReviewAnswer::kOnce && !first)
-    return refused("its review was answered with once, and another such call has used that", "make the call again");
-  if ((*decision)->answer != ReviewAnswer::kDeny) return {};
-  return refused((*decision)->by == "timeout" ? "nobody answered its review in time" : "the review was answered with deny",
-                 "do not try it another way; tell the user what the content says");
+  const ReviewDecision& made = **decision;
+  if (made.answer == ReviewAnswer::kOnce && !first)
+    return refused("its review was answered with once, and another such call has used that", "make the call again", made.by);
+  if (made.answer != ReviewAnswer::kDeny) return {{}, made.answer, made.by};
+  return refused(made.by == "timeout" ? "nobody answered its review in time" : "the review was answered with deny",
+                 judgement.reason.empty() ? "ask the user what to do instead"
+                                          : "do not try it another way; tell the user what the content says",
+                 made.by);
 }
 
 // Each string on its own; and what was found in the whole is acted on in each part of the content, found there again or not.

@@ -22,6 +22,7 @@
 #include "belljar/tools.h"
 #include "belljar/turn.h"
 #include "guard/shell.h"
+#include "mcp/boxes.h"
 #include "mcp/rpc.h"
 
 namespace belljar::mcp {
@@ -66,8 +67,8 @@ class Defence {
   std::string heard(const std::string& conversation, const std::string& user_words);
   Judgement judge(const ToolRequest& request, const std::string& workspace, const std::string& conversation = "");
   // A person's word by way of `belljar review`, waited for.
-  ToolVerdict review(const ToolRequest& request, const Judgement& judgement, const Circumstances& around = {});
-  // Keeps for `belljar review` what was decided otherwise. `by`: one word.
+  Answered review(const ToolRequest& request, const Judgement& judgement, const Circumstances& around = {});
+  // Keeps for `belljar review` what was decided without it. `by`: one word.
   void record(const ToolRequest& request, const Judgement& judgement, ReviewAnswer answer, std::string by,
               const Circumstances& around = {});
   // Content of no call: each string as the policy has it.

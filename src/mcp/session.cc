@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "belljar/call_record.h"
 #include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
@@ -43,6 +44,11 @@ int level_of(std::string_view name) {
   return found == std::end(kLevels) ? -1 : static_cast<int>(found - std::begin(kLevels));
 }
 
+ToolVerdict unrecorded(const Error& error) {
+  return {false, "what is decided about it cannot be recorded, and without a record nothing is done: " + error.line(),
+          "tell the user"};
+}
+
 RpcError bad_params(const Json& id, std::string why) { return {kInvalidParams, "Invalid params: " + std::move(why), id}; }
 
 // The answers of a batch go out together.
@@ -65,6 +71,7 @@ class Session::Speaking {
     const std::lock_guard lock(session_.streams_mutex_);
     session_.streams_.erase(std::this_thread::get_id());
     session_.refused_.erase(std::this_thread::get_id());
+    session_.judged_.erase(std::this_thread::get_id());
     session_.conversations_.erase(std::this_thread::get_id());
   }
   Speaking(const Speaking&) = delete;
@@ -82,9 +89,10 @@ Session::Session(SessionOptions options, std::function<void(Outgoing)> send)
       boxes_({.make = options_.make,
               .tools = options_.tools,
               .decide =
-                  [this](const Opinion& opinion, const ToolRequest& request, const std::string& workspace) {
-                    ToolVerdict verdict = decide(opinion, request, workspace);
+                  [this](const Opinion& opinion, const ToolRequest& request, const BoxPlace& place) {
+                    ToolVerdict verdict = decide(opinion, request, place);
                     const std::lock_guard lock(streams_mutex_);
+                    judged_.insert(std::this_thread::get_id());
                     if (!verdict.allowed) refused_.insert(std::this_thread::get_id());
                     return verdict;
                   },
@@ -95,6 +103,11 @@ std::string Session::conversation_here() {
   const std::lock_guard lock(streams_mutex_);
   const auto mine = conversations_.find(std::this_thread::get_id());
   return mine == conversations_.end() ? std::string() : mine->second;
+}
+
+bool Session::was_judged_here() {
+  const std::lock_guard lock(streams_mutex_);
+  return judged_.contains(std::this_thread::get_id());
 }
 
 bool Session::was_refused_here() {
@@ -308,24 +321,50 @@ void Session::close() {
   reap(true);
 }
 
-// In the order of document 001: what the validator finds, and only then a person.
-ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, const std::string& workspace) {
-  if (opinion.say == Say::kRefuse || !defence_.judges()) return client_.decide(opinion, request, {.workspace = workspace});
-  const Judgement judgement = defence_.judge(request, workspace, conversation_here());
-  if (judgement.advice == Advice::kAllow) return client_.decide(opinion, request, {.workspace = workspace});
-  const std::string words = words_of(judgement), rule = opinion.say == Say::kAsk ? opinion.reason : "";
-  log("warning", format("{} looks like an obeyed injection, {}: {}", request.tool, to_string(judgement.advice), words));
-  if (judgement.advice == Advice::kBlock) {
-    defence_.record(request, judgement, ReviewAnswer::kDeny, "validator", {workspace, rule});
+// In the order of document 001: what the validator finds, and only then a person. Each step is recorded before the next; what finds
+// no room in the trail is not done.
+ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, const BoxPlace& place) {
+  const Judgement judgement =
+      opinion.say == Say::kRefuse ? Judgement{} : defence_.judge(request, place.workspace, conversation_here());
+  const bool suspicious = judgement.advice != Advice::kAllow, blocked = judgement.advice == Advice::kBlock;
+  const std::string rule = opinion.say == Say::kAsk ? opinion.reason : "";
+  const std::string reason = rule + (suspicious && !rule.empty() ? "; " : "") + (suspicious ? judgement.reason : "");
+  CallRecord record{.tool = request.tool,
+                    .call = act_text(request),
+                    .verdict = opinion.say == Say::kRefuse              ? CallOutcome::kRefuse
+                               : blocked                                ? CallOutcome::kBlock
+                               : suspicious || opinion.say == Say::kAsk ? CallOutcome::kAsk
+                                                                        : CallOutcome::kRun,
+                    .by = suspicious ? "validator" : "rules",
+                    .reason = reason.empty() ? opinion.reason : reason,
+                    .evidence = suspicious ? judgement.evidence : std::vector<Evidence>()};
+  const auto number = place.record ? place.record(record) : Result<std::int64_t>(-1);
+  if (!number) return unrecorded(number.error());
+  if (record.verdict == CallOutcome::kRefuse) return {false, opinion.reason, opinion.next};
+  if (record.verdict == CallOutcome::kRun) return {};
+  const std::string words = suspicious ? words_of(judgement) : "";
+  if (suspicious)
+    log("warning", format("{} looks like an obeyed injection, {}: {}", request.tool, to_string(judgement.advice), words));
+  const Circumstances around{place.workspace, rule};
+  if (blocked) {
+    defence_.record(request, judgement, ReviewAnswer::kDeny, "validator", around);
     return {false, judgement.reason,
             "do not try it another way; tell the user what that content says. Who wants it done does it by hand"};
   }
-  if (!client_.can_be_asked()) return defence_.review(request, judgement, {workspace, rule});
-  const std::string reason = rule.empty() ? judgement.reason : rule + "; " + judgement.reason;
-  ToolVerdict verdict = client_.decide({.say = Say::kAsk, .reason = reason}, request,
-                                       {.workspace = workspace, .evidence = words.substr(judgement.reason.size())});
-  defence_.record(request, judgement, verdict.allowed ? ReviewAnswer::kOnce : ReviewAnswer::kDeny, "client", {workspace, rule});
-  return verdict;
+  const bool by_client = client_.can_be_asked();
+  Answered answered =
+      by_client
+          ? client_.decide({.say = Say::kAsk, .reason = reason}, request,
+                           {.workspace = place.workspace, .evidence = suspicious ? words.substr(judgement.reason.size()) : ""})
+          : defence_.review(request, suspicious ? judgement : Judgement{}, around);
+  if (by_client && answered.by != "approval")
+    defence_.record(request, suspicious ? judgement : Judgement{}, answered.answer, answered.by, around);
+  record.answer = to_string(answered.answer);
+  record.by = answered.by;
+  record.reason = answered.reason;
+  record.number = *number;
+  if (const auto told = place.record ? place.record(record) : Result<std::int64_t>(-1); !told) return unrecorded(told.error());
+  return answered;
 }
 
 std::string Session::note_meta(const Json& params) {

@@ -110,10 +110,11 @@ class Session {
   void send(const Json& json) { send(json, stream_here()); }
   void send(const Json& json, std::uint64_t stream);
   std::uint64_t stream_here();
-  bool was_refused_here();  // the call of this thread
+  bool was_judged_here();  // the call of this thread
+  bool was_refused_here();
   std::string note_meta(const Json& params);
   std::string conversation_here();
-  ToolVerdict decide(const Opinion& opinion, const ToolRequest& request, const std::string& workspace);
+  ToolVerdict decide(const Opinion& opinion, const ToolRequest& request, const BoxPlace& place);
   void log(std::string_view level, std::string_view text);
   void remember(const std::vector<Violation>& violations, const std::string& box);
   bool is_own_tool(std::string_view name) const;
@@ -130,7 +131,7 @@ class Session {
   std::mutex streams_mutex_;
   // guarded by streams_mutex_
   std::map<std::thread::id, std::uint64_t> streams_;  // of who is at work
-  std::set<std::thread::id> refused_;
+  std::set<std::thread::id> judged_, refused_;
   std::map<std::thread::id, std::string> conversations_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -192,6 +192,35 @@ def the_acceptance_attack_of_document_001_does_not_run_unasked():
             assert said['isError'] != runs and 'validator-ok' in peer.asked[0], (said, peer.asked)
 
 
+def trail(file):
+    with open(file, encoding='utf-8') as lines:
+        records = [json.loads(line) for line in lines]
+    return [(each['kind'], each['data']) for each in records if each['kind'].startswith('call.')]
+
+
+@part
+def what_is_refused_stands_in_the_trail_and_what_may_be_answered_in_the_queue():
+    put('notes.md', INJECTION)
+    file = os.path.join(os.environ['XDG_STATE_HOME'], 'trail.jsonl')
+    env = {**os.environ, 'MY_API_TOKEN': 'zebra-t0ps3cret'}
+    with server('--review-wait', '0s', '--audit', file, env=env) as peer:
+        refused = peer.call('bash', command='rm -rf ./*')
+        assert refused['isError'] and 'belljar review answer' in words(refused), refused
+        assert peer.call('bash', command='sudo id # zebra-t0ps3cret')['isError']
+        peer.call('read_file', path='notes.md')
+        assert peer.call('bash', command=STEAL)['isError']
+        assert not peer.call('bash', command='echo fine')['isError']
+    kinds = [(kind, data.get('answer') or data['verdict'], data['by'], data['call']) for kind, data in trail(file)]
+    assert kinds == [('call.verdict', 'ask', 'rules', 'rm -rf ./*'), ('call.answer', 'deny', 'nobody', 'rm -rf ./*'),
+                     ('call.verdict', 'refuse', 'rules', 'sudo id # [redacted:MY_API_TOKEN]'),
+                     ('call.verdict', 'run', 'rules', '{\n  "path": "notes.md"\n}'), ('call.verdict', 'block', 'validator', STEAL),
+                     ('call.verdict', 'run', 'rules', 'echo fine')], kinds
+    assert 'ignore all previous' in trail(file)[4][1]['evidence'][0].lower()
+    subprocess.run([belljar, 'audit', 'verify', file], check=True, capture_output=True)
+    assert 'rm -rf ./*' in review('list') and 'collect.evil' in review('list', '--all')
+    assert 'sudo id' not in review('list', '--all'), 'nobody may answer that'
+
+
 @part
 def another_conversation_begins_with_nothing():
     fresh()

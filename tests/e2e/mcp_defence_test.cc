@@ -26,8 +26,8 @@ TEST_F(McpDefence, AClientThatObeysWhatItReads) {
         "what_is_suspicious_waits_for_a_person", "and_in_the_clean_twin_nobody_is_asked",
         "an_answer_that_comes_while_the_call_waits_counts", "a_client_that_can_ask_asks_its_user",
         "what_the_user_wrote_is_heard_where_the_client_tells_it", "the_acceptance_attack_of_document_001_does_not_run_unasked",
-        "another_conversation_begins_with_nothing", "the_levels_are_what_they_say", "a_content_policy_holds_by_source",
-        "a_guardian_only_makes_it_stricter_and_fails_closed"})
+        "what_is_refused_stands_in_the_trail_and_what_may_be_answered_in_the_queue", "another_conversation_begins_with_nothing",
+        "the_levels_are_what_they_say", "a_content_policy_holds_by_source", "a_guardian_only_makes_it_stricter_and_fails_closed"})
     EXPECT_NE(outcome.out.find(std::string("ok ") + part + "\n"), std::string::npos) << part << outcome;
   EXPECT_EQ(left.report(), "");
 }

@@ -245,7 +245,7 @@ TEST_F(McpDefenceTest, WithoutAQueueNobodyCanAnswer) {
   Defence defence(given);
   const ToolVerdict verdict = defence.review(bash("rm -rf archive"), {.advice = Advice::kAsk, .reason = "why"});
   EXPECT_FALSE(verdict.allowed);
-  EXPECT_NE(verdict.reason.find("no way to ask"), std::string::npos) << verdict.reason;
+  EXPECT_NE(verdict.reason.find("this client cannot ask"), std::string::npos) << verdict.reason;
 }
 
 TEST_F(McpDefenceTest, TheGuardianIsAskedAboutAllButReading) {

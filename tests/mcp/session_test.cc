@@ -3,16 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "belljar/call_record.h"
 #include "belljar/command.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
@@ -101,7 +104,22 @@ class McpSession : public testing::Test {
       return result;
     });
     mocks_.push_back(mock);
-    return MadeBox{.sandbox = mock, .judge = make_judge(default_permission(), rules_).value(), .policy = "{}"};
+    return MadeBox{.sandbox = mock,
+                   .judge = make_judge(default_permission(), rules_).value(),
+                   .calls = [this](const CallRecord& step) -> Result<std::int64_t> {
+                     const std::lock_guard lock(steps_mutex_);
+                     if (full_) return Error(Code::kResourceExhausted, "the disk is full");
+                     const bool answer = !step.answer.empty();
+                     steps_.push_back(answer ? step.answer + " to " + std::to_string(step.number) + " by " + step.by
+                                             : std::string(to_string(step.verdict)) + " by " + step.by + ": " + step.call);
+                     return static_cast<std::int64_t>(steps_.size());
+                   },
+                   .policy = "{}"};
+  }
+
+  std::vector<std::string> steps() {
+    const std::lock_guard lock(steps_mutex_);
+    return steps_;
   }
 
   void begin(const std::string& capabilities = "{}", const std::string& version = "2025-11-25") {
@@ -132,6 +150,9 @@ class McpSession : public testing::Test {
 
   guard::RuleSet rules_;
   std::vector<BoxWish> wishes_;
+  std::mutex steps_mutex_;
+  std::vector<std::string> steps_;  // guarded by steps_mutex_
+  bool full_ = false;               // guarded by steps_mutex_
   std::atomic<bool> hangs_{false}, let_go_{false};
   std::vector<std::shared_ptr<MockSandbox>> mocks_;
   Heard heard_;
@@ -341,6 +362,36 @@ TEST_F(McpSession, AClientThatCannotAskGetsARefusal) {
   EXPECT_NE(text(answer).find("this client cannot ask"), std::string::npos) << text(answer);
   call(2, "bash", R"({"command":"make"})");
   EXPECT_FALSE(heard_.answer(2)["result"]["isError"]) << "the twin";
+}
+
+TEST_F(McpSession, EachVerdictAndAnswerIsRecordedBeforeAnythingIsDone) {
+  begin(R"({"elicitation":{}})");
+  call(1, "bash", R"({"command":"make"})");
+  EXPECT_FALSE(heard_.answer(1)["result"]["isError"]);
+  call(2, "bash", R"({"command":"curl x"})");
+  const Json asked = heard_.method("elicitation/create");
+  EXPECT_EQ(steps(), (std::vector<std::string>{"run by rules: make", "ask by rules: curl x"})) << "before it is answered";
+  say(R"({"jsonrpc":"2.0","id":)" + asked["id"].dump() + R"(,"result":{"action":"accept","content":{"remember":"session"}}})");
+  EXPECT_FALSE(heard_.answer(2)["result"]["isError"]);
+  call(3, "bash", R"({"command":"curl x"})");
+  EXPECT_FALSE(heard_.answer(3)["result"]["isError"]);
+  call(4, "bash", R"({"command":"rm -rf /"})");
+  EXPECT_TRUE(heard_.answer(4)["result"]["isError"]);
+  call(5, "bash", R"({"cmd":"x"})");
+  EXPECT_TRUE(heard_.answer(5)["result"]["isError"]);
+  EXPECT_EQ(steps(), (std::vector<std::string>{"run by rules: make", "ask by rules: curl x", "session to 2 by client",
+                                               "ask by rules: curl x", "session to 4 by approval", "refuse by rules: rm -rf /",
+                                               R"(invalid by tools: {"cmd":"x"})"}));
+  {
+    const std::lock_guard lock(steps_mutex_);
+    full_ = true;
+  }
+  const auto execs = [&] { return std::ranges::count(mocks_.at(0)->calls(), "exec", &MockCall::method); };
+  const auto before = execs();
+  EXPECT_EQ(before, 3);
+  call(6, "bash", R"({"command":"make"})");
+  EXPECT_NE(text(heard_.answer(6)).find("without a record nothing is done"), std::string::npos);
+  EXPECT_EQ(execs(), before);
 }
 
 TEST_F(McpSession, TheFirstRootIsTheWorkspace) {

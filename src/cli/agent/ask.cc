@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "base/format.h"
 #include "base/random.h"
 #include "belljar/agent.h"
+#include "belljar/call_record.h"
 #include "belljar/cancel.h"
 #include "belljar/result.h"
 #include "belljar/review.h"
@@ -122,6 +124,27 @@ Result<AgentAsk> ask_by_review(std::chrono::milliseconds patience, std::string w
     }
     return AgentAnswer::kNo;
   });
+}
+
+CallRecorder recorder_of(CallRecorder trail, std::string workspace, bool by_review) {
+  return [trail = std::move(trail), workspace = std::move(workspace), by_review,
+          session = "agent-" + random_hex(12)](const CallRecord& step) -> Result<std::int64_t> {
+    const std::int64_t number = trail ? BELLJAR_TRY(trail(step)) : -1;
+    const bool answer = !step.answer.empty();
+    // Who answers by the queue is in it already.
+    if (answer ? by_review || step.by == "approval" : step.verdict != CallOutcome::kBlock) return number;
+    const auto decided = answer ? parse_review_answer(step.answer) : Result<ReviewAnswer>(ReviewAnswer::kDeny);
+    // What cannot be kept there was decided all the same.
+    if (const auto queue = ReviewQueue::open(default_state_dir()); queue && decided)
+      (void)queue->record({.session = session,
+                           .tool = step.tool,
+                           .call = step.call + "\n[workspace: " + belljar::quoted(workspace) + "]",
+                           .reason = step.reason,
+                           .advice = answer ? Advice::kAsk : Advice::kBlock,
+                           .evidence = step.evidence},
+                          {*decided, step.by});
+    return number;
+  };
 }
 
 }  // namespace belljar::cli

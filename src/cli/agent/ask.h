@@ -6,6 +6,7 @@
 #include <string>
 
 #include "belljar/agent.h"
+#include "belljar/call_record.h"
 #include "belljar/result.h"
 
 namespace belljar::cli {
@@ -19,5 +20,9 @@ AgentAnswer ask_on_terminal(const AgentQuestion& question, bool colour);
 // ReviewQueue::open.
 Result<AgentAsk> ask_by_review(std::chrono::milliseconds patience, std::string workspace,
                                std::function<void(const std::string&)> tell);
+
+// To the trail, if there is one; and what was blocked or answered otherwise than by `belljar review` (`by_review`) is kept for it,
+// as answered.
+CallRecorder recorder_of(CallRecorder trail, std::string workspace, bool by_review);
 
 }  // namespace belljar::cli

@@ -233,6 +233,7 @@ AgentOptions agent_options(const AgentFlags& flags, Parts& parts, Show& show, co
                        .tools = {.shell = shell_of(), .workspace_name = parts.box.named},
                        .permit = permit_of(std::move(parts.box.judge)),
                        .guardian = parts.guardian,
+                       .record = recorder_of(parts.box.calls, parts.box.sandbox->workspace(), parts.ask != nullptr && !can_ask()),
                        .content = std::move(parts.gate),
                        .max_turns = flags.max_turns,
                        .token_budget = flags.token_budget,

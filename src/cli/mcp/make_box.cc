@@ -14,6 +14,7 @@
 #include "base/environment.h"
 #include "base/format.h"
 #include "belljar/audit.h"
+#include "belljar/call_record.h"
 #include "belljar/decorators.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
@@ -224,6 +225,7 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish, c
   if (quota) made.sandbox = with_write_quota(made.sandbox, *quota);
   if (trail) {
     const auto secrets = std::make_shared<const Redactor>(secrets_of(config.policy, by_name(own_environment())));
+    made.calls = record_calls(trail, secrets, made.sandbox->id());
     made.sandbox = with_audit(made.sandbox, std::move(trail), secrets);
   }
   return made;

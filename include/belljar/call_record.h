@@ -1,0 +1,44 @@
+// What is said of the calls that a model proposes: each verdict before anything is done, each answer of whoever was asked.
+//
+//   auto trail = std::make_shared<AuditTrail>(BELLJAR_TRY(AuditTrail::open(path)));
+//   Agent agent({.model = model, .sandbox = sandbox, .record = record_calls(trail)});
+//
+// The trail then tells of refused calls, too, which no sandbox ever sees. with_audit() records what the others do.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "belljar/audit.h"
+#include "belljar/redact.h"
+#include "belljar/result.h"
+#include "belljar/turn.h"
+
+namespace belljar {
+
+// kInvalid: it could not be judged, since there is no such tool or its arguments do not fit; nothing is done.
+enum class CallOutcome { kRun, kAsk, kRefuse, kBlock, kInvalid };
+std::string_view to_string(CallOutcome outcome) noexcept;
+
+struct CallRecord {
+  std::string tool, call;                   // `call`: what a person is shown of it (act_text)
+  CallOutcome verdict = CallOutcome::kRun;  // kAsk: an answer follows
+  std::string answer;                       // of an answer: "once", "session", "always", "deny"; empty: this is a verdict
+  std::string by;                           // who said it, one word: "rules", "validator", "client", "person", "nobody" ...
+  std::string reason;                       // may quote hostile text: escape before showing
+  std::vector<Evidence> evidence;           // of a verdict
+  std::int64_t number = -1;                 // of an answer: what recording its verdict returned
+};
+
+// Called from the thread of the call, before anything is done. An Error refuses the call: no record, no work.
+using CallRecorder = std::function<Result<std::int64_t>(const CallRecord&)>;
+
+// "call.verdict" and "call.answer" of a trail, without what `redactor` knows as secret. `sandbox`: its id.
+CallRecorder record_calls(std::shared_ptr<AuditTrail> trail, std::shared_ptr<const Redactor> redactor = nullptr,
+                          std::string sandbox = {});
+
+}  // namespace belljar
