@@ -16,6 +16,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "belljar/audit.h"
 #include "belljar/redact.h"
@@ -127,9 +129,35 @@ struct CommandVerdict {
   std::string reason;  // why not
   std::string next;    // what to do instead
 };
+// What a command finds on its standard input: a shell runs it.
+struct CommandInput {
+  std::string bytes;
+  bool open = false;  // more may come that nobody has seen: a pipe or a terminal
+};
 // Called from any thread, also at the same time; of commands that are one: of what every backend refuses nobody is asked (an empty
-// argv, a NUL byte, a variable without a name).
-using CommandJudge = std::function<CommandVerdict(const Command& command)>;
+// argv, a NUL byte, a variable without a name). Made of what is called with (const Command&, const CommandInput&), or with a
+// command alone by who looks at no input.
+class CommandJudge {
+ public:
+  CommandJudge() = default;
+  template <class Judge>
+    requires std::is_invocable_r_v<CommandVerdict, const Judge&, const Command&, const CommandInput&>
+  CommandJudge(Judge judge) : judge_(std::move(judge)) {}
+  template <class Judge>
+    requires(std::is_invocable_r_v<CommandVerdict, const Judge&, const Command&> && !std::is_same_v<Judge, CommandJudge>)
+  CommandJudge(Judge judge) {
+    if constexpr (std::is_same_v<Judge, std::function<CommandVerdict(const Command&)>>) {
+      if (!judge) return;
+    }
+    judge_ = [judge = std::move(judge)](const Command& command, const CommandInput&) { return judge(command); };
+  }
+
+  explicit operator bool() const noexcept { return static_cast<bool>(judge_); }
+  CommandVerdict operator()(const Command& command, const CommandInput& input = {}) const { return judge_(command, input); }
+
+ private:
+  std::function<CommandVerdict(const Command&, const CommandInput&)> judge_;
+};
 // exec and spawn are refused (kPermissionDenied) where the judge says so; without a judge always (kInvalidArgument). Rules guide:
 // only the sandbox holds a command. For a policy's commands.allow and commands.deny, on parsed shell: belljar/command_rules.h.
 SandboxPtr with_command_rules(SandboxPtr inner, CommandJudge judge);

@@ -14,17 +14,17 @@ class Checked : public SandboxDecorator {
   using SandboxDecorator::SandboxDecorator;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
     BELLJAR_CHECK(policy::check_command(command));  // else whoever judges is asked about no command at all
-    BELLJAR_CHECK(check(command));
+    BELLJAR_CHECK(check(command, {.bytes = options.stdin_bytes}));
     return inner().exec(command, options);
   }
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
     BELLJAR_CHECK(policy::check_command(command));
-    BELLJAR_CHECK(check(command));
+    BELLJAR_CHECK(check(command, {.bytes = {}, .open = options.terminal || options.input == SpawnInput::kPipe}));
     return inner().spawn(command, options);
   }
 
  private:
-  virtual Result<void> check(const Command& command) const = 0;
+  virtual Result<void> check(const Command& command, const CommandInput& input) const = 0;
 };
 
 class Ruled final : public Checked {
@@ -32,12 +32,12 @@ class Ruled final : public Checked {
   Ruled(SandboxPtr inner, CommandJudge judge) : Checked(std::move(inner)), judge_(std::move(judge)) {}
 
  private:
-  Result<void> check(const Command& command) const override {
+  Result<void> check(const Command& command, const CommandInput& input) const override {
     if (!judge_)
       return Error(Code::kInvalidArgument, format("cannot judge the command {}", quoted(decorate::text_of(command))))
           .reason("with_command_rules was given no judge")
           .next("give it one, or leave the decorator out");
-    CommandVerdict verdict = judge_(command);
+    CommandVerdict verdict = judge_(command, input);
     if (verdict.allowed) return {};
     return Error(Code::kPermissionDenied, format("the command {} is not allowed", quoted(decorate::text_of(command))))
         .reason(std::move(verdict.reason))
@@ -63,7 +63,7 @@ class ReadOnly final : public Checked {
   static Error refuse(std::string_view doing, const std::string& path) {
     return Error(Code::kPermissionDenied, format("cannot {} {}", doing, quoted(path))).reason("this sandbox is read-only");
   }
-  Result<void> check(const Command& command) const override {
+  Result<void> check(const Command& command, const CommandInput&) const override {
     if (only_reads_ && only_reads_(command)) return {};
     return Error(Code::kPermissionDenied, format("cannot run {}", quoted(decorate::text_of(command))))
         .reason("this sandbox is read-only, and the command is not known to only read")

@@ -5,6 +5,8 @@
 
 #include "belljar/command_rules.h"
 #include "guard/judge.h"
+#include "guard/shell.h"
+#include "guard/wrappers.h"
 #include "policy/permit.h"
 
 namespace belljar {
@@ -28,11 +30,20 @@ std::string script_of(const Command& command) {
   return text;
 }
 
+// A shell that runs its standard input, and gets that from whoever started it.
+bool reads_what_comes(const guard::PartVerdict& verdict) {
+  const guard::Part& part = verdict.part;
+  const bool given = !part.upstream.empty() || std::ranges::any_of(part.redirects, [](const guard::Redirect& redirect) {
+    return redirect.op.starts_with('<');
+  });
+  return !given && guard::reads_script_from_stdin(part);
+}
+
 // A judge for many threads.
 class Shared {
  public:
   explicit Shared(guard::RuleSet rules) : judge_(std::move(rules)) {}
-  guard::Verdict judge(const Command& command) {
+  guard::Verdict judge(const Command& command, const CommandInput& input = {}) {
     const std::string script = script_of(command);
     if (script.empty()) {
       guard::Verdict refused;
@@ -40,7 +51,13 @@ class Shared {
       return refused;
     }
     const std::lock_guard guard(mutex_);
-    return judge_.judge(script);
+    guard::Verdict verdict = judge_.judge(script, input.bytes);
+    if (input.open && std::ranges::any_of(verdict.parts, reads_what_comes)) {
+      verdict.unread.push_back({"what it is told to run comes over a pipe or a terminal, and nobody has seen it", {}});
+      verdict.decision = std::max(verdict.decision, guard::Decision::kPrompt);
+      verdict.read_only = false;
+    }
+    return verdict;
   }
 
  private:
@@ -55,8 +72,8 @@ Result<CommandJudge> command_judge(const Commands& commands, CommandPrompt promp
   if (commands.allow.empty()) rules.unmatched = guard::Decision::kAllow;
   rules.redirects = guard::Decision::kAllow;  // where it may write is the sandbox's to say
   auto shared = std::make_shared<Shared>(std::move(rules));
-  return CommandJudge([shared, prompt = std::move(prompt)](const Command& command) {
-    const guard::Verdict verdict = shared->judge(command);
+  return CommandJudge([shared, prompt = std::move(prompt)](const Command& command, const CommandInput& input) {
+    const guard::Verdict verdict = shared->judge(command, input);
     if (verdict.decision == guard::Decision::kAllow) return CommandVerdict{};
     std::string why = verdict.reason();
     if (verdict.decision == guard::Decision::kForbid) return CommandVerdict{false, std::move(why), ""};

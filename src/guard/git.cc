@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "guard/global_options.h"
 #include "guard/operands.h"
 #include "guard/shell.h"
 #include "guard/word_list.h"
@@ -204,9 +205,7 @@ void add_git_subcommand(const Part& part, std::size_t at, std::vector<Opened>& f
 }
 
 // git's own options take their value from the next word.
-bool takes_word(std::string_view option) noexcept {
-  return has_word("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source", option);
-}
+bool takes_word(std::string_view option) noexcept { return guard::takes_word("git", option) == TakesWord::kYes; }
 
 // Where the subcommand stands; the number of words when there is none.
 std::size_t subcommand(const Part& part) noexcept {

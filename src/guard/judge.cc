@@ -33,8 +33,9 @@ void add_rules(const RuleSet& rules, const Part& part, std::vector<Finding>& fin
     if (found == Match::kYes) findings.push_back({rule.decision, pattern_text(rule), rule.reason, rule.origin});
     // It may turn out to match: enough to ask, never enough to allow.
     if (found == Match::kMaybe && rule.decision != Decision::kAllow)
-      findings.push_back(
-          {Decision::kPrompt, pattern_text(rule), "a word that only the run decides stands where the rule looks", rule.origin});
+      findings.push_back({Decision::kPrompt, pattern_text(rule),
+                          "a word that only the run decides, or what may be an option's value, stands where the rule looks",
+                          rule.origin});
   }
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/format.h"
+#include "guard/global_options.h"
 #include "guard/hazards.h"
 #include "policy/document.h"
 
@@ -241,17 +242,41 @@ std::string_view to_string(Decision decision) noexcept {
   return decision == Decision::kAllow ? "allow" : decision == Decision::kPrompt ? "prompt" : "forbid";
 }
 
+// Each word of the pattern where it may stand: behind the one before, and for what narrows also behind options (`git -C DIR push`,
+// `docker --context x run`), whose value may be the next word.
 Match match(const Rule& rule, const Part& part) noexcept {
-  for (std::size_t i = 0; i < rule.pattern.size(); ++i) {
-    if (i >= part.argv.size()) return Match::kNo;
-    const Word& word = part.argv[i];
-    if (!word.fixed) return Match::kMaybe;
-    const auto fits = [&](const std::string& text) {
-      return i == 0 ? names_program(text, word.text, rule.decision) : text == word.text;
-    };
-    if (std::ranges::none_of(rule.pattern[i], fits)) return Match::kNo;
+  const std::vector<Word>& argv = part.argv;
+  const bool narrows = rule.decision != Decision::kAllow;
+  const std::string_view program = program_name(part);
+  // at[i]: whether the next word of the pattern is looked for at argv[i].
+  std::vector<Match> at(argv.size() + 3, Match::kNo);
+  at[0] = Match::kYes;
+  Match doubt = Match::kNo;
+  for (std::size_t j = 0; j < rule.pattern.size(); ++j) {
+    std::vector<Match> next(at.size(), Match::kNo);
+    const auto reach = [](Match& place, Match how) { place = std::max(place, how); };
+    for (std::size_t i = 0; i < argv.size(); ++i) {
+      if (at[i] == Match::kNo) continue;
+      const Word& word = argv[i];
+      // What the run decides may be this word, and the rest of them.
+      if (!word.fixed) {
+        doubt = Match::kMaybe;
+        continue;
+      }
+      const auto fits = [&](const std::string& text) {
+        return j == 0 ? names_program(text, word.text, rule.decision) : text == word.text;
+      };
+      if (std::ranges::any_of(rule.pattern[j], fits)) reach(next[i + 1], at[i]);
+      if (!narrows || j == 0) continue;
+      if (program == "cargo" && word.text.starts_with('+')) reach(at[i + 1], at[i]);
+      if (!word.text.starts_with('-') || word.text == "-") continue;
+      const TakesWord takes = takes_word(program, word.text);
+      if (takes == TakesWord::kUnknown) reach(at[i + 1], Match::kMaybe), reach(at[i + 2], Match::kMaybe);
+      else reach(at[i + (takes == TakesWord::kYes ? 2 : 1)], at[i]);
+    }
+    at = std::move(next);
   }
-  return Match::kYes;
+  return std::max(doubt, *std::ranges::max_element(at));
 }
 
 Result<RuleSet> parse_rules(std::string_view text, std::string_view file, Trust trust) {

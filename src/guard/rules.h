@@ -51,9 +51,10 @@ struct RuleSet {
   bool operator==(const RuleSet&) const = default;
 };
 
-enum class Match { kNo, kMaybe, kYes };  // kMaybe: a word that only the run decides stands where the pattern looks
+enum class Match { kNo, kMaybe, kYes };  // kMaybe: a word that only the run decides, or what may be an option's value, stands there
 
-// Programs match by name: "git" is also "/usr/bin/git"; for `kAllow` only in the system's own directories.
+// Programs match by name: "git" is also "/usr/bin/git"; for `kAllow` only in the system's own directories. What forbids or asks
+// also looks past options in front of a word: `git -C DIR push`; where no table says whether one takes the next word, kMaybe.
 Match match(const Rule& rule, const Part& part) noexcept;
 
 // Errors: kInvalidArgument with the file, the rule and, for an example, what it matched instead.

@@ -28,6 +28,7 @@
 #include "policy/backends.h"
 #include "policy/check_policy.h"
 #include "runtime/embed.h"
+#include "runtime/unserved.h"
 #include "runtime/violations.h"
 #include "session/chosen.h"
 #include "session/contained.h"
@@ -148,6 +149,7 @@ Result<std::shared_ptr<Sandbox>> make_one(const SandboxConfig& config) {
     return Error(Code::kUnimplemented, "cannot put the files of the mock backend anywhere")
         .reason("they live in memory")
         .next("drop `workspaces` and `persistent_volume`, or use another backend");
+  BELLJAR_CHECK(runtime::check_served(config.policy));  // refused by name, as by every other backend
   return std::shared_ptr<Sandbox>(MockSandbox::create(config.workspace.empty() ? "/workspace" : config.workspace));
 }
 

@@ -408,6 +408,19 @@ TEST_F(Lifecycle, APolicyThatMakesNoSenseIsRefusedByEveryBackend) {
   }
 }
 
+// What no backend serves is refused by name, by the one that serves nothing at all, too.
+TEST_F(Lifecycle, AMockRefusesWhatNoBackendServes) {
+  config_.backend = "mock";
+  config_.policy.commands.deny = {"git push"};
+  EXPECT_EQ(refusal().code(), Code::kUnimplemented);
+  EXPECT_NE(refusal().what().find("commands.allow and commands.deny"), std::string::npos) << refusal().line();
+  config_.policy.commands = {};
+  config_.policy.limits.write_quota = Bytes{1};
+  EXPECT_EQ(refusal().code(), Code::kUnimplemented);
+  config_.policy.limits.write_quota.reset();
+  EXPECT_TRUE(make_sandbox(config_));
+}
+
 // As a mount of a file system that does not answer makes it: 60 s are given to a start that nobody cancels.
 TEST_F(Lifecycle, AStartThatHangsEndsWhenItIsCancelled) {
   config_.workspaces = place_.path();

@@ -268,6 +268,20 @@ TEST(CommandRules, TheJudgeRefusesBeforeAnythingRuns) {
   EXPECT_TRUE(sandbox->write_file("f", "x")) << "files are not its concern";
 }
 
+TEST(CommandRules, TheJudgeIsToldWhatTheCommandReads) {
+  std::vector<std::string> told;
+  SandboxPtr sandbox = with_command_rules(started_mock(), [&](const Command&, const CommandInput& input) {
+    told.push_back(input.bytes + (input.open ? " and more" : ""));
+    return CommandVerdict{};
+  });
+  EXPECT_TRUE(sandbox->exec(shell("ls"), {.stdin_bytes = "touch bypass"}));
+  (void)sandbox->spawn(shell("ls"));  // a mock starts none
+  (void)sandbox->spawn(shell("ls"), {.input = SpawnInput::kPipe});
+  (void)sandbox->spawn(shell("ls"), {.terminal = TerminalSize{}});
+  EXPECT_EQ(told, (std::vector<std::string>{"touch bypass", "", " and more", " and more"}));
+  EXPECT_FALSE(CommandJudge(std::function<CommandVerdict(const Command&)>()));
+}
+
 // Of what no backend would take nobody is asked: the callback may look at argv[0].
 TEST(Decorators, CallbacksAreAskedAboutCommandsOnly) {
   int asked = 0;

@@ -19,6 +19,38 @@ TEST(CommandJudge, DenyIsFoundWhereverItStands) {
   EXPECT_NE(judge(shell("git push")).reason.find("git push"), std::string::npos) << judge(shell("git push")).reason;
 }
 
+// What a shell reads is what it runs.
+TEST(CommandJudge, StandardInputOfAShellIsJudged) {
+  const CommandJudge judge = command_judge({.deny = {"touch"}}).value();
+  const Command sh{.argv = {"sh"}}, cat{.argv = {"cat"}};
+  EXPECT_FALSE(judge(sh, {.bytes = "touch bypass\n"}).allowed);
+  EXPECT_FALSE(judge({.argv = {"bash", "-s"}}, {.bytes = "cd x && touch bypass"}).allowed);
+  EXPECT_FALSE(judge({.argv = {"xargs", "touch"}}, {.bytes = "bypass"}).allowed);
+  EXPECT_TRUE(judge(sh, {.bytes = "echo fine\n"}).allowed);
+  EXPECT_TRUE(judge(cat, {.bytes = "touch bypass\n"}).allowed) << "cat runs none of it";
+  // What comes later is nobody's to judge.
+  EXPECT_FALSE(judge(sh, {.open = true}).allowed);
+  EXPECT_TRUE(judge(cat, {.open = true}).allowed);
+  EXPECT_TRUE(judge(shell("make"), {.open = true}).allowed);
+  EXPECT_TRUE(judge({.argv = {"sh", "build.sh"}}, {.open = true}).allowed);
+  std::string why;
+  const CommandJudge asking = command_judge({}, [&](const Command&, std::string_view text) { return why = text, true; }).value();
+  EXPECT_TRUE(asking(sh, {.open = true}).allowed);
+  EXPECT_NE(why.find("nobody has seen"), std::string::npos) << why;
+}
+
+TEST(CommandJudge, DenyLooksPastOptionsOfTheProgram) {
+  const CommandJudge judge =
+      command_judge({.deny = {"git push", "docker compose up", "npm publish", "cargo publish", "foo drop"}}).value();
+  for (const char* text : {"git -C /x push", "git -c a.b=c --git-dir=/y push origin", "git --git-dir /y --no-pager push",
+                           "docker --context prod compose -f a.yml up -d", "npm --prefix x publish", "cargo +nightly -q publish",
+                           "foo --fast drop", "foo --level 3 drop"})
+    EXPECT_FALSE(allowed(judge, shell(text))) << text;
+  for (const char* text : {"git -C push status", "git log --author push", "git commit -m push", "docker --context up compose ps",
+                           "npm --prefix publish test", "cargo build -p publish", "foo list drop", "git push-notes"})
+    EXPECT_TRUE(allowed(judge, shell(text))) << text;
+}
+
 TEST(CommandJudge, AllowForbidsTheRest) {
   const CommandJudge judge = command_judge({.allow = {"ls", "git status"}}).value();
   EXPECT_TRUE(allowed(judge, shell("ls -l; git status")));
