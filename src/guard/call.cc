@@ -12,6 +12,7 @@
 #include "belljar/turn.h"
 #include "guard/lexicon.h"
 #include "guard/shell.h"
+#include "guard/word_list.h"
 #include "policy/document.h"
 
 namespace belljar::guard {
@@ -141,6 +142,24 @@ std::string path_of(const std::vector<CallField>& fields) {
   return {};
 }
 
+// copy_file, moveFile: a secret under another name.
+void read_moved(std::string_view tool, const std::vector<CallField>& fields, Act& act, Call& call) {
+  const std::string name = lower(tool);
+  if (name.find("copy") == std::string::npos && name.find("move") == std::string::npos && name.find("rename") == std::string::npos)
+    return;
+  const auto is_goal = [](const CallField& field) {
+    return is_one_of(" to target dst dest ", field.key) || field.key.find("dest") != std::string::npos ||
+           field.key.starts_with("new");
+  };
+  const bool secret = std::ranges::any_of(
+      fields, [&](const CallField& field) { return is_path_key(field.key) && !is_goal(field) && is_secret_path(field.text); });
+  if (!secret) return;
+  act.kind = CallClass::kSecretReading;
+  for (const CallField& field : fields) {
+    if (is_goal(field)) call.copies.push_back(field.text);
+  }
+}
+
 // http_request, fetch: a method that changes, or content, makes it sending.
 bool sends(const std::vector<CallField>& fields) {
   return std::ranges::any_of(fields, [](const CallField& field) {
@@ -178,6 +197,7 @@ void read_tool(const ProposedCall& proposed, const std::vector<CallField>& field
       break;
     case CallClass::kWriting:
       act.kind = class_of_write(path);
+      read_moved(proposed.tool, fields, act, call);
       read_written(fields, path, call, act);
       break;
     case CallClass::kReading:

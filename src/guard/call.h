@@ -30,6 +30,7 @@ struct Act {
 struct Call {
   std::vector<Act> acts;
   std::vector<std::string> secrets;  // paths of secrets it touches
+  std::vector<std::string> copies;   // where it puts what it takes out of secrets
   std::vector<std::string> texts;    // all strings of the call, as they are
   std::string unread;                // why a part could not be read; empty: all was
 };

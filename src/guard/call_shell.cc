@@ -252,6 +252,52 @@ bool touches_content(const Part& part) noexcept {
   return !part.upstream.empty() || std::ranges::any_of(part.redirects, [](const Redirect& redirect) { return redirect.op == "<"; });
 }
 
+// Programs that put the content of files elsewhere, as it is or in another form.
+constexpr std::string_view kMovers = "cp mv install ln rsync";
+constexpr std::string_view kPackers = "dd tar bsdtar zip 7z 7za gzip bzip2 xz zstd openssl gpg split tee";
+// These only where their output is redirected: else they show it, which is an act of its own, or edit it where it is (`sed -i`).
+constexpr std::string_view kReaders =
+    "cat tac rev head tail sed grep cut sort strings iconv tr jq yq paste nl fold fmt expand base64 base32 basenc xxd od hexdump";
+
+std::string_view path_in(std::string_view word) noexcept {
+  const bool names = word.starts_with("if=") || word.starts_with("--file=");
+  return names ? word.substr(word.find('=') + 1) : word;
+}
+
+// A secret's content goes into another file: what was known of that name is not known of the new one. Its own act, since the other
+// looks at where it is written alone.
+void read_secret_copy(const Part& part, Call& call) {
+  const std::string_view name = program_name(part);
+  const bool moves = has_word(kMovers, name), reads = has_word(kReaders, name);
+  if (!moves && !reads && !has_word(kPackers, name)) return;
+  std::vector<std::string_view> operands, sources;
+  std::string_view into;
+  for (std::size_t i = 1; i < part.argv.size(); ++i) {
+    const std::string_view text = part.argv[i].text, before = part.argv[i - 1].text;
+    if (text.starts_with("of=")) into = text.substr(3);
+    if (text.starts_with("--target-directory=")) into = text.substr(text.find('=') + 1);
+    if (text.starts_with('-') && text != "-") continue;
+    if (moves && before == "-t") into = text;
+    else operands.push_back(path_in(text));
+  }
+  if (moves && into.empty() && operands.size() > 1) {
+    into = operands.back();
+    operands.pop_back();
+  }
+  for (const Redirect& redirect : part.redirects) {
+    if (redirect.op == "<") operands.emplace_back(redirect.target.text);
+    else if (writes_beyond_null(redirect)) into = redirect.target.text;
+  }
+  if (reads && into.empty()) return;
+  Act act{.kind = CallClass::kSecretReading, .what = to_line(part), .atoms = {}};
+  for (const std::string_view operand : operands) {
+    if (is_secret_path(operand)) act.atoms.push_back({Atom::Kind::kPath, std::string(operand)});
+  }
+  if (act.atoms.empty()) return;
+  if (!into.empty()) call.copies.emplace_back(into);
+  call.acts.push_back(std::move(act));
+}
+
 // cp, mv, tee, install, ln, sed -i: where they write.
 bool read_copy(const Part& part, Call& call) {
   const std::string_view name = program_name(part);
@@ -337,6 +383,7 @@ void read_part(const Script& script, const Part& part, Call& call) {
   read_redirects(part, call);
   note_secrets(part, call);
   if (part.argv.empty()) return;
+  read_secret_copy(part, call);
   if (read_transfer(part, call) || read_interpreted(part, call)) return;
   const std::string line = to_line(part);
   if (raises_mode(part)) return call.acts.push_back({CallClass::kPrivilege, line, atoms_of(part, true)});

@@ -29,14 +29,6 @@ std::string plain_of(std::string_view word) {
 
 std::string_view name_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
-// As seen from the workspace; a path elsewhere stays as it is.
-std::string_view inside(std::string_view path, std::string_view workspace) noexcept {
-  if (!workspace.empty() && path.starts_with(workspace) && path.substr(workspace.size()).starts_with('/'))
-    path.remove_prefix(workspace.size() + 1);
-  while (path.starts_with("./")) path.remove_prefix(2);
-  return path;
-}
-
 bool is_script_name(std::string_view path) noexcept {
   const std::string_view name = name_of(path);
   const std::size_t dot = name.rfind('.');
@@ -64,6 +56,13 @@ std::string_view script_of(const Act& act) {
 }
 
 }  // namespace
+
+std::string_view inside(std::string_view path, std::string_view workspace) noexcept {
+  if (!workspace.empty() && path.starts_with(workspace) && path.substr(workspace.size()).starts_with('/'))
+    path.remove_prefix(workspace.size() + 1);
+  while (path.starts_with("./")) path.remove_prefix(2);
+  return path;
+}
 
 bool is_development(const Act& act) {
   constexpr std::string_view kPrograms[] = {"make",   "cmake", "ninja",  "meson", "gradle", "mvn",   "tox",    "pytest",  "jest",

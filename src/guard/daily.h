@@ -10,6 +10,9 @@
 
 namespace belljar::guard {
 
+// As seen from the workspace; a path elsewhere stays as it is.
+std::string_view inside(std::string_view path, std::string_view workspace) noexcept;
+
 // What is built, tested and formatted every day, with the targets that projects have. `npx jest` and `python3 -m pytest` count as
 // `jest` and `pytest`.
 bool is_development(const Act& act);

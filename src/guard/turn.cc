@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -76,6 +77,7 @@ struct Turn::State {
   std::size_t bytes = 0;
   bool full = false;
   guard::ShellReader reader;
+  std::set<std::string> copies;  // files that calls put a secret's content into, as seen from the workspace
 
   // Nobody knows what the user asked for.
   bool deaf() const { return settings.user_words == UserWords::kUnseen && user.empty(); }
@@ -110,6 +112,7 @@ struct Turn::State {
     return best;
   }
   bool holds_secret(const Call& call) const;
+  void follow_copies(Call& call);
   Ruling judge_act(const Act& act, const Call& call) const;
   Ruling judge_foreign(CallClass kind, std::vector<std::pair<Atom, Found>> found) const;
   Ruling judge_copied(const Act& act) const;
@@ -128,6 +131,24 @@ bool Turn::State::holds_secret(const Call& call) const {
     }
   }
   return false;
+}
+
+// A secret's content is a secret under every name. Whether an earlier call was made is not known here: it counts as if.
+void Turn::State::follow_copies(Call& call) {
+  constexpr std::size_t kMost = 1024;
+  const auto inside = [&](std::string_view path) { return std::string(guard::inside(path, settings.workspace)); };
+  if (!copies.empty()) {
+    for (const std::string& text : call.texts) {
+      for (const Atom& atom : guard::find_atoms(std::string_view(text).substr(0, 64U << 10))) {
+        std::string_view path = atom.text;
+        path.remove_prefix(std::min(path.find_last_of("=@") + 1, path.size()));
+        if (copies.contains(inside(path)) && call.secrets.size() < 64) call.secrets.emplace_back(path);
+      }
+    }
+  }
+  for (const std::string& path : call.copies) {
+    if (copies.size() < kMost) copies.insert(inside(path));
+  }
 }
 
 // The user left the choice to this content: it was named, and holds nothing to choose from; or the user named who stands there.
@@ -359,7 +380,8 @@ void Turn::entered(Entered what) {
 
 Judgement Turn::judge(const ProposedCall& proposed) {
   State& state = *state_;
-  const Call call = guard::read_call(proposed, state.reader);
+  Call call = guard::read_call(proposed, state.reader);
+  state.follow_copies(call);
   Judgement judgement{.reason = "nothing but trusted text entered", .row = "nothing-foreign"};
   for (const Act& act : call.acts) judgement.classes.push_back(act.kind);
   if (!call.unread.empty()) judgement.classes.push_back(CallClass::kUnread);
