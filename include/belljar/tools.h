@@ -43,6 +43,7 @@ struct ToolRequest {
   std::string arguments;           // JSON, as given
   CancelToken cancel;              // of the call: who asks somebody stops asking
   std::string input;               // of kExecute: what the command reads
+  bool removes = false;            // `paths` go, with all that is below them
 };
 // What a person is asked about: the command where nothing stands beside it, else all arguments, one a line.
 std::string act_text(const ToolRequest& request);

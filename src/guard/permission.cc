@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "policy/permit.h"
 
 namespace belljar::guard {
 namespace {
@@ -116,11 +117,30 @@ Permission PermissionJudge::decide_command(const ToolCall& call) {
   return end(Outcome::kAsk, excluded ? "it is in excluded_commands, and would run outside the sandbox" : verdict.reason());
 }
 
+// As `rm -rf` of the same would be judged: what a rule or a check says of it counts, that none does says nothing.
+Permission PermissionJudge::decide_removal(const std::vector<std::string>& paths) {
+  Permission result{.outcome = Outcome::kRun};
+  std::string text = "rm -rf --";
+  for (const std::string& path : paths) text += " " + policy::shell_word(path);
+  result.verdict = judge_.judge(text);
+  const auto said = [&](const Finding& finding) { return finding.decision == Decision::kForbid && finding.rule != "unmatched"; };
+  const bool forbidden =
+      std::ranges::any_of(result.verdict.parts, [&](const PartVerdict& part) { return std::ranges::any_of(part.findings, said); });
+  if (forbidden) result.outcome = Outcome::kRefuse;
+  else if (wants_asking(result.verdict)) result.outcome = Outcome::kAsk;
+  if (result.outcome != Outcome::kRun) result.reason = result.verdict.reason();
+  return result;
+}
+
 Permission PermissionJudge::decide(const ToolCall& call) {
   if (call.kind == ToolKind::kExecute) return decide_command(call);
   const bool writes = call.kind == ToolKind::kWrite;
   if (!writes) return {.outcome = Outcome::kRun, .reason = "only reads"};
+  Permission removal;
+  if (!call.removed.empty()) removal = decide_removal(call.removed);
+  if (!call.removed.empty() && removal.outcome == Outcome::kRefuse) return removal;
   if (settings_.mode == PermissionMode::kPlan) return {.outcome = Outcome::kRefuse, .reason = "plan mode changes nothing"};
+  if (!call.removed.empty() && removal.outcome == Outcome::kAsk && settings_.mode != PermissionMode::kYolo) return removal;
   if (settings_.mode == PermissionMode::kDefault) return {.outcome = Outcome::kAsk, .reason = "changes files"};
   return {.outcome = Outcome::kRun, .reason = format("mode {} lets files be changed", to_string(settings_.mode))};
 }

@@ -20,9 +20,10 @@ enum class ToolKind { kRead, kWrite, kExecute };
 struct ToolCall {
   std::string tool;  // "bash", "write_file"
   ToolKind kind = ToolKind::kExecute;
-  std::string command;         // of kExecute
-  std::string input;           // as the model gave it, for the callback; a callback may change it
-  std::string standard_input;  // of kExecute
+  std::string command;                    // of kExecute
+  std::string input;                      // as the model gave it, for the callback; a callback may change it
+  std::string standard_input;             // of kExecute
+  std::vector<std::string> removed = {};  // of kWrite: paths that go with all that is below them
 };
 
 enum class Outcome { kRun, kAsk, kRefuse };
@@ -67,6 +68,7 @@ class PermissionJudge {
 
  private:
   Permission decide_command(const ToolCall& call);
+  Permission decide_removal(const std::vector<std::string>& paths);
   bool is_excluded(const Verdict& verdict) const;
   bool is_approved(const PartVerdict& part) const;
 

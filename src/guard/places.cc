@@ -64,7 +64,8 @@ std::string normal_place(std::string_view path) {
 
 bool is_own_tree(std::string_view text) {
   const std::string path = normal_place(text);
-  return path == "." || path == ".." || path.ends_with("/..") || path == ".git";
+  // An absolute one is some repository's, perhaps this one's.
+  return path == "." || path == ".." || path.ends_with("/..") || path == ".git" || (path[0] == '/' && path.ends_with("/.git"));
 }
 
 bool is_below(std::string_view path, std::string_view directory) noexcept {

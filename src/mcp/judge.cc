@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -46,11 +47,13 @@ Result<Judge> make_judge(guard::PermissionSettings settings, guard::RuleSet rule
   return Judge([shared](const ToolRequest& request) {
     if (request.kind == ToolKind::kControl) return Opinion{};
     const std::lock_guard lock(shared->mutex);
-    const guard::Permission permission = shared->judge.decide({.tool = request.tool,
-                                                               .kind = kind_of(request.kind),
-                                                               .command = request.command,
-                                                               .input = request.arguments,
-                                                               .standard_input = request.input});
+    const guard::Permission permission =
+        shared->judge.decide({.tool = request.tool,
+                              .kind = kind_of(request.kind),
+                              .command = request.command,
+                              .input = request.arguments,
+                              .standard_input = request.input,
+                              .removed = request.removes ? request.paths : std::vector<std::string>()});
     const Say say = permission.outcome == guard::Outcome::kRun   ? Say::kRun
                     : permission.outcome == guard::Outcome::kAsk ? Say::kAsk
                                                                  : Say::kRefuse;

@@ -48,6 +48,7 @@ struct Tool {
   Act act = nullptr;
   Paths paths = nullptr;      // unset: the argument `path`
   Blocked blocked = nullptr;  // how a document words what was refused before anything ran; unset: an error as any other
+  bool removes = false;       // what it names goes, with all that is below
 };
 
 std::span<const Tool> own_tools() noexcept;

@@ -72,6 +72,7 @@ Result<void> Toolbox::State::ask(const Tool& tool, const tools::Arguments& argum
   if (tool.kind == ToolKind::kExecute) request.command = arguments.text("command"), request.input = arguments.text("stdin");
   if (tool.paths != nullptr) request.paths = tool.paths(arguments);
   else if (arguments.has("path")) request.paths.push_back(arguments.text("path"));
+  request.removes = tool.removes;
   const ToolVerdict verdict = options.hook(request);
   if (verdict.allowed) return {};
   return Error(Code::kPermissionDenied, format("{} was not allowed", tool.name)).reason(verdict.reason).next(verdict.next);

@@ -212,8 +212,9 @@ TEST(Hazards, AWordThatOnlyTheRunDecidesIsAskedAboutWhereACheckLooks) {
 }
 
 TEST(Hazards, TheOwnTreeIsKnownByEverySpelling) {
-  for (const char* text : {"rm -rf .", "rm -rf ./", "rm -rf ..", "rm -rf ../", "rm -rf ../..", "rm -rf ./.", "rm -rf a/..",
-                           "rm -rf a/../..", "rm -rf .git", "rm -rf .git/", "rm -rf ./.git", "rm -rf a/../.git", "rm -rf '.git'//"})
+  for (const char* text :
+       {"rm -rf .", "rm -rf ./", "rm -rf ..", "rm -rf ../", "rm -rf ../..", "rm -rf ./.", "rm -rf a/..", "rm -rf a/../..",
+        "rm -rf .git", "rm -rf /home/me/x/.git", "rm -rf .git/", "rm -rf ./.git", "rm -rf a/../.git", "rm -rf '.git'//"})
     EXPECT_EQ(judged(text), "prompt remove-root") << text;
   for (const char* text : {"rm -rf ./a", "rm -rf ../a", "rm -rf a/../b", "rm -rf .gitignore", "rm -rf ...", "rm .", "rm -rf a.."})
     EXPECT_EQ(judged(text), "prompt unmatched") << text;

@@ -143,5 +143,24 @@ TEST(Permission, CallbackAnswersWhereItWouldAsk) {
   EXPECT_EQ(answer("sudo make", {.kind = Answer::Kind::kAllow}).substr(0, 13), "refuse inside") << "a refusal is not asked about";
 }
 
+// `delete {".git"}` is `rm -rf .git`.
+TEST(Permission, WhatAToolRemovesIsJudgedAsACommandWouldBe) {
+  const auto removal = [](Mode mode, std::vector<std::string> paths, RuleSet rules = {}) {
+    PermissionJudge judge({.mode = mode, .auto_allow_bash_if_sandboxed = true}, std::move(rules));
+    return std::string(to_string(judge.decide({.tool = "delete", .kind = ToolKind::kWrite, .removed = std::move(paths)}).outcome));
+  };
+  for (const char* path : {".git", "./.git/", "/home/me/project/.git", "."})
+    EXPECT_EQ(removal(Mode::kAutoEdit, {path}), "ask") << path;
+  EXPECT_EQ(removal(Mode::kAutoEdit, {"/"}), "refuse");
+  for (const char* path : {"a", ".gitignore", "it's here", "-rf", "build/x y"})
+    EXPECT_EQ(removal(Mode::kAutoEdit, {path}), "run") << path;
+  EXPECT_EQ(removal(Mode::kYolo, {".git"}), "run");
+  EXPECT_EQ(removal(Mode::kPlan, {"a"}), "refuse");
+  EXPECT_EQ(removal(Mode::kDefault, {"a"}), "ask");
+  // A list of allowed commands says nothing of tools; a rule about rm does.
+  EXPECT_EQ(removal(Mode::kAutoEdit, {"a"}, rules_of({.allow = {"make"}, .deny = {}}, {}).value()), "run");
+  EXPECT_EQ(removal(Mode::kAutoEdit, {"a"}, rules_of({.allow = {}, .deny = {"rm"}}, {}).value()), "refuse");
+}
+
 }  // namespace
 }  // namespace belljar::guard
