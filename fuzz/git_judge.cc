@@ -24,7 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
          {"/w/.git", "/w/.git/config", "/w/.git/worktrees/x/commondir", "/w/.git/worktrees/x/gitdir"}) {
       const auto objection = git_objection(kind, path, text, fresh);
       if (objection && objection->empty()) std::abort();
-      if (git_objection(kind, path, text, {.old_content = text, .roots = roots, .reaches = {}, .is_link = {}}) && size <= kMaxControlFile)
+      if (git_objection(kind, path, text, {.old_content = text, .roots = roots, .reaches = {}, .is_link = {}}) &&
+          size <= kMaxControlFile)
         std::abort();
     }
   }

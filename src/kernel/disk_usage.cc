@@ -87,6 +87,7 @@ void DiskScan::add(const char* name, unsigned char type) {
   if (::fstatat(directory_.get(), name, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
   if (status.st_dev != device_) return;
   ++usage_.files;
+  if (S_ISREG(status.st_mode)) usage_.largest = std::max(usage_.largest, Bytes{static_cast<std::uint64_t>(status.st_size)});
   if (S_ISDIR(status.st_mode) || status.st_nlink < 2 || linked_.insert(status.st_ino).second)
     usage_.used.count += static_cast<std::uint64_t>(status.st_blocks) * 512;
   if (!S_ISDIR(status.st_mode) || view == "." || (type != DT_DIR && type != DT_UNKNOWN)) return;

@@ -23,6 +23,7 @@ namespace belljar::kernel {
 struct DiskUsage {
   Bytes used;
   std::uint64_t files = 0;
+  Bytes largest;  // length of the largest file, as its owner sees it
   // Directories we could not read (mode 000), deeper than a path can be long, or beyond kMostPendingBytes.
   std::uint64_t unseen = 0;
 };

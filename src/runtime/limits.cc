@@ -243,14 +243,25 @@ class Chooser {
     watch.baseline = scan.result().used;
     watch.unseen_start = scan.result().unseen;
     watch.due = watch.scan_due = std::chrono::steady_clock::now();
-    std::string detail = "the workspace can exceed it between two samples; no project quota";
+    bound_files(watch, scan.result().largest);
+    std::string detail =
+        "many files can exceed it by what is written between two looks, 1 ms apart near the limit (some MiB); no project quota";
     if (!watch.measurable) detail = "the workspace is too large to measure: growth of its whole file system is taken instead";
     add("disk", to_string(*limits_.disk),
-        context_.private_tmp ? "sampled growth of the workspace with kill; size of the private /tmp"
-                             : "sampled growth of the workspace with kill",
+        context_.private_tmp ? "RLIMIT_FSIZE for each file; sampled growth of the workspace with kill; size of the private /tmp"
+                             : "RLIMIT_FSIZE for each file; sampled growth of the workspace with kill",
         Enforced::kPartial, std::move(detail));
     state_.disk = std::move(watch);
     return {};
+  }
+
+  // At once, whatever samples see: no file gets larger than the limit. One that is larger already may grow by as much.
+  void bound_files(DiskWatch& watch, Bytes largest) {
+    const Bytes most = largest > watch.limit ? Bytes{largest.count + watch.limit.count} : watch.limit;
+    if (limits_.file_size && *limits_.file_size <= most) return;
+    std::erase_if(state_.rlimits, [](const launch::RlimitSpec& one) { return one.resource == RLIMIT_FSIZE; });
+    state_.rlimits.push_back(lower_to(RLIMIT_FSIZE, most.count));
+    watch.largest_file = most;
   }
 
   LimitState& state_;

@@ -17,9 +17,14 @@ namespace belljar::runtime {
 struct DiskWatch {
   Bytes limit;
   UniqueFd workspace;
-  Bytes baseline;           // of the workspace
-  Bytes file_system_start;  // bytes in use on its whole file system
+  std::optional<Bytes> largest_file;  // RLIMIT_FSIZE is for this limit
+  Bytes baseline;                     // of the workspace
+  Bytes file_system_start;            // bytes in use on its whole file system
   std::uint64_t unseen_start = 0;
+  Bytes tmp_seen;  // of the private tmp, when it was looked at last
+  SteadyTime tmp_due;
+  Bytes used_at_scan;                    // of the file system, when `scan` began
+  bool scan_is_due = false;              // the limit may have been passed
   bool measurable = true;                // the baseline was complete
   bool tmp = false;                      // there is a private tmp to add
   std::optional<kernel::DiskScan> scan;  // under way

@@ -36,7 +36,11 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr int kRest = 10;
 constexpr milliseconds kMemoryInterval{20};
 constexpr milliseconds kTasksInterval{100};
-constexpr milliseconds kDiskInterval{100};   // a statfs(2)
+// Between two looks at the file system, a statfs(2): as long as the fastest writer needs for what is left, 4 GiB/s.
+constexpr milliseconds kDiskInterval{100};
+constexpr milliseconds kLeastDiskInterval{1};
+constexpr milliseconds kTmpInterval{50};
+constexpr std::uint64_t kFastestPerMs = (4ULL << 30) / 1000;
 constexpr milliseconds kDiskSlice{2};        // of a scan, then kRest times that long nothing
 constexpr milliseconds kScanInterval{5000};  // even when the file system did not grow: others may have freed what we took
 constexpr milliseconds kLastScan{500};       // at the end; a workspace that takes longer is judged by samples alone
@@ -171,23 +175,36 @@ std::optional<Hit> LimitState::judge_disk(const kernel::DiskUsage& usage) {
 
 std::optional<Hit> LimitState::sample_disk(SteadyTime now) {
   if (!disk || now < disk->due) return std::nullopt;
-  disk->due = now + kDiskInterval;
   if (!disk->scan) {
     const auto used = kernel::file_system_used(disk->workspace.get());
-    const Bytes possible = used ? Bytes{growth(*used, disk->file_system_start).count + tmp_used().count} : disk->limit;
-    // Far from the limit there is nothing to look for: the file system grew by less than half of it, whoever did it.
-    if (possible.count < disk->limit.count / 2 && now < disk->scan_due) return std::nullopt;
+    // A look into the sandbox costs more, and its tmpfs is not larger than the limit either.
+    if (now >= disk->tmp_due) {
+      disk->tmp_seen = tmp_used();
+      disk->tmp_due = now + kTmpInterval;
+    }
+    const Bytes possible = used ? Bytes{growth(*used, disk->file_system_start).count + disk->tmp_seen.count} : disk->limit;
+    const std::uint64_t left = disk->limit.count - std::min(possible.count, disk->limit.count);
+    disk->due = now + std::clamp<milliseconds>(milliseconds(left / kFastestPerMs), kLeastDiskInterval, kDiskInterval);
+    // There is nothing to look for: the file system grew by less than the limit, whoever did it.
+    if (left > 0 && now < disk->scan_due) return std::nullopt;
     if (!disk->measurable) return judge_disk({});
+    disk->used_at_scan = used ? *used : disk->file_system_start;
+    disk->scan_is_due = left == 0;
     disk->scan.emplace(disk->workspace.get());
   }
   const auto begin = SteadyClock::now();
   const bool complete = disk->scan->advance(kDiskSlice);
-  disk->due = now + since(begin) * kRest;
+  // Where the limit may be passed already there is no rest.
+  const int rest = disk->scan_is_due ? 1 : kRest;
+  disk->due = now + std::max<microseconds>(kLeastDiskInterval, since(begin) * rest);
   if (!complete) return std::nullopt;
   const kernel::DiskUsage usage = disk->scan->result();
-  disk->due = now + std::max<microseconds>(kDiskInterval, since(begin) * kRest);
   disk->scan_due = now + std::max<microseconds>(kScanInterval, disk->scan->cost() * kRest);
   disk->scan.reset();
+  // What others wrote meanwhile is not looked for again.
+  const Bytes ours = growth(usage.used, disk->baseline);
+  if (usage.unseen <= disk->unseen_start && disk->used_at_scan.count > ours.count)
+    disk->file_system_start = std::max(disk->file_system_start, Bytes{disk->used_at_scan.count - ours.count});
   return judge_disk(usage);
 }
 
@@ -234,7 +251,10 @@ void LimitState::note_at_end(int wait_status, Bytes largest) {
     report({Reason::kMemory, "memory",
             format("one process used {} of memory, more than the sandbox's {} (limits.memory)", to_string(largest),
                    to_string(*tree->memory))});
-  if (limits.file_size && died_of(wait_status, SIGXFSZ))
+  if (disk && disk->largest_file && died_of(wait_status, SIGXFSZ))
+    report({Reason::kDisk, "disk",
+            format("the command was ended because it wrote a file beyond {} (limits.disk)", to_string(*disk->largest_file))});
+  else if (limits.file_size && died_of(wait_status, SIGXFSZ))
     report({Reason::kDisk, "file_size",
             format("the command was ended because it wrote a file beyond {} (limits.file_size)", to_string(*limits.file_size))});
   if (!disk) return;
@@ -254,7 +274,8 @@ Finish LimitSet::finish(int wait_status, const rusage& usage) {
     finish.limits_hit.push_back(hit.limit);
     if (finish.message.empty() || hit.kill) finish.message = hit.message;
     // The limit is *why* it ended when we ended it, or when it died of what the kernel sends for it.
-    const bool cause = hit.kill || (hit.limit == "memory" && died_of(wait_status, SIGKILL)) || hit.limit == "file_size";
+    const bool cause = hit.kill || (hit.limit == "memory" && died_of(wait_status, SIGKILL)) || hit.limit == "file_size" ||
+                       (hit.limit == "disk" && died_of(wait_status, SIGXFSZ));
     if (cause) finish.reason = hit.reason;
   }
   finish.usage.cpu_user = to_microseconds(usage.ru_utime);

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -280,6 +281,26 @@ TEST(Limits, DiskGrowthEndsTheTreeAndOldFilesDoNotCount) {
   EXPECT_EQ(large.out, "");
   EXPECT_EQ(large.finish.limits_hit, std::vector<std::string>{"disk"});
   EXPECT_EQ(large.finish.reason, Reason::kDisk);
+}
+
+// At once and to the byte, however quick the writer is. What is larger already is written to as before.
+TEST(Limits, NoFileGetsLargerThanTheDiskLimit) {
+  const test::TempDir dir;
+  if (test::is_root()) dir.give_to(test::user_uid(), test::user_gid());
+  LimitSet limits = make({.disk = 5_MiB}, dir.path());
+  const Outcome ended = run(limits, {"sh", "-c", "exec head -c 400000000 /dev/zero > new"}, dir.path());
+  EXPECT_EQ(std::filesystem::file_size(dir.path() + "/new"), (5_MiB).count);
+  EXPECT_EQ(ended.finish.limits_hit, std::vector<std::string>{"disk"}) << ended.finish.message;
+  EXPECT_EQ(ended.finish.reason, Reason::kDisk);
+  std::filesystem::remove(dir.path() + "/new");
+  dir.write("old", std::string(12U << 20, 'x'));
+  if (test::is_root()) dir.give_to(test::user_uid(), test::user_gid());
+  LimitSet again = make({.disk = 5_MiB}, dir.path());
+  EXPECT_EQ(run(again, {"sh", "-c", "head -c 1M /dev/zero >> old && echo more"}, dir.path()).out, "more\n");
+  // The narrower of two counts, and is named.
+  LimitSet both = make({.file_size = 1_MiB, .disk = 5_MiB}, dir.path());
+  const Outcome narrow = run(both, {"sh", "-c", "exec head -c 8M /dev/zero > new"}, dir.path());
+  EXPECT_EQ(narrow.finish.limits_hit, std::vector<std::string>{"file_size"}) << narrow.finish.message;
 }
 
 TEST(Limits, DiskGrowthTooQuickForASampleIsNamedAtTheEnd) {

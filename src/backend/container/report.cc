@@ -305,7 +305,9 @@ void report_limits(const Policy& policy, bool memory, bool cpu, bool pids, Enfor
     full(report, "limits.output_bytes", to_string(*limits.output_bytes),
          limits.output_action == OutputAction::kKill ? "session: KILL of the command's tree"
                                                      : "session: the rest is read, counted and dropped");
-  if (limits.disk) none(report, "limits.disk", to_string(*limits.disk), "nothing counts the workspace's growth here");
+  if (limits.disk)
+    partial(report, "limits.disk", to_string(*limits.disk), "rlimit on each file",
+            "nothing counts the growth of the workspace by many files here");
 }
 
 }  // namespace belljar::backend::container

@@ -277,7 +277,11 @@ std::vector<std::pair<std::string, std::string>> tmpfs_of(const Paths& paths, co
 std::vector<std::string> entrypoint_of(const Limits& limits) {
   std::vector<std::string> words = {kInsidePath};
   if (limits.open_files) words.insert(words.end(), {"--open-files", format("{}", *limits.open_files)});
-  if (limits.file_size) words.insert(words.end(), {"--file-size", format("{}", limits.file_size->count)});
+  // A file is no larger than the disk limit either.
+  const std::optional<Bytes> file = limits.file_size && limits.disk ? std::min(*limits.file_size, *limits.disk)
+                                    : limits.file_size              ? limits.file_size
+                                                                    : limits.disk;
+  if (file) words.insert(words.end(), {"--file-size", format("{}", file->count)});
   return words;
 }
 

@@ -135,8 +135,8 @@ void tell_people(const Ordered& result, const std::string& id) {
     const std::string operation = violation.value("operation", "");
     if (operation != "limit") acts += violation.value("count", std::uint64_t{1});
     if (operation == "write" && violation.value("errno", 0) == 0)
-      print_note(format("{} is as it was: what was written there was refused when it was closed",
-                        quoted(violation.value("target", ""))));
+      print_note(
+          format("{} is as it was: what was written there was refused when it was closed", quoted(violation.value("target", ""))));
   }
   if (acts == 0 || result.value("exit_code", 0) == 0) return;
   print_note(format("{} {} refused; {}", acts, acts == 1 ? "act was" : "acts were",
