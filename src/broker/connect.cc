@@ -118,17 +118,23 @@ bool is_hidden(const Connect& connect, const std::string& place) {
   return explain && explain(Act::kRead, place, EACCES).has_value();
 }
 
+// The socket behind what an overlay shows of it; none where that is another by now.
+UniqueFd open_on_host(int file, const std::string& place) {
+  struct stat seen{}, real{};
+  if (::fstat(file, &seen) != 0 || !S_ISSOCK(seen.st_mode)) return {};
+  UniqueFd host(::open(place.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!host.valid() || ::fstat(host.get(), &real) != 0 || !S_ISSOCK(real.st_mode)) return {};
+  const bool same = seen.st_ctim.tv_sec == real.st_ctim.tv_sec && seen.st_ctim.tv_nsec == real.st_ctim.tv_nsec;
+  return same ? std::move(host) : UniqueFd();
+}
+
 // The host's own socket behind what the caller's view leads to. connect(2) finds no socket through an overlay, as over a home with
 // hidden names, and who root lends may be kept out by its mode: neither is a socket that nobody serves. What was made at that path
 // in a layer of the sandbox's own last changed at another time; a server of its own may be binding there just now, which looks the
 // same for as long as it has not listened. With our own permissions.
 bool is_socket_of_host(Connect& connect, int file, const std::string& place) {
-  struct stat seen{}, real{};
-  if (::fstat(file, &seen) != 0 || !S_ISSOCK(seen.st_mode)) return false;
-  const UniqueFd host(::open(place.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (!host.valid() || ::fstat(host.get(), &real) != 0 || !S_ISSOCK(real.st_mode)) return false;
-  const bool same = seen.st_ctim.tv_sec == real.st_ctim.tv_sec && seen.st_ctim.tv_nsec == real.st_ctim.tv_nsec;
-  if (!same) return false;
+  const UniqueFd host = open_on_host(file, place);
+  if (!host.valid()) return false;
   const Found found = find_own(connect, host.get());
   return found.own == nullptr && is_alive(found.peeked);
 }
@@ -143,6 +149,56 @@ int explain_path(Connect& connect, AsCaller& permissions, int file, std::string 
     refused = is_socket_of_host(connect, file, place);
   }
   return refused ? refuse_path(connect, std::move(place)) : status;
+}
+
+// Names nothing beside the path: what is read depends on the path alone.
+struct NoSurroundings : Surroundings {
+  bool exists(int, std::string_view) const override { return false; }
+};
+
+// Where every socket is allowed but those of hidden places: 0, or the refusal by the rule that hides it.
+int refuse_hidden(Connect& connect, const std::string& place) {
+  Context& context = connect.context;
+  const auto refuse = [&](std::string rule, Origin origin, std::string allowed) {
+    return context.refuse(connect.caller, "unix-connect", place, EACCES, std::move(allowed), std::move(rule), std::move(origin));
+  };
+  if (const auto& rules = context.options.rules) {
+    const Ruling ruling = rules->rule_for(Act::kRead, place, false, NoSurroundings());
+    if (ruling.answer == Answer::kRefuse) {
+      std::string rule(ruling.rule);
+      Origin origin = ruling.origin != nullptr ? *ruling.origin : context.origin_of(rule);
+      return refuse(std::move(rule), std::move(origin), std::string(ruling.allowed));
+    }
+  }
+  const auto& explain = context.options.explain;
+  if (auto why = explain ? explain(Act::kRead, place, EACCES) : std::nullopt)
+    return refuse(std::move(why->rule), std::move(why->origin), std::move(why->allowed));
+  return 0;
+}
+
+// network.allow_all_unix_sockets. Performed here all the same: what is hidden stays out of reach where no mount lies over it, and
+// the kernel finds no socket through an overlay.
+int connect_to_any(Connect& connect, AsCaller& permissions, const PathView& view, std::string_view path) {
+  const auto file = view.open();
+  if (!file && file.error() == EACCES) {
+    const int hidden = refuse_hidden(
+        connect, policy::normal(path.starts_with('/') ? std::string(path) : format("{}/{}", connect.caller.cwd_path(), path)));
+    return hidden != 0 ? hidden : -EACCES;
+  }
+  if (!file) return -file.error();
+  const std::string place = place_of(file->get(), path);
+  if (const int hidden = refuse_hidden(connect, place); hidden != 0) return hidden;
+  const auto attempt = [&](int at) {
+    return uninterrupted(connect, [&] { return connect_to_file(connect.args.socket.get(), at); });
+  };
+  const int status = attempt(file->get());
+  if (status != -ECONNREFUSED) return status;
+  UniqueFd host;
+  {
+    const AsCaller::Suspended ours(permissions);
+    host = open_on_host(file->get(), place);
+  }
+  return host.valid() ? attempt(host.get()) : status;
 }
 
 // A path that the caller's view does not open.
@@ -189,6 +245,7 @@ int connect_to_path(Connect& connect, AsCaller& permissions, const PathView& vie
 
 int connect_unix(Connect& connect) {
   const UnixName target = decode_unix(connect.args.address);
+  const bool any = connect.context.options.filter.unix_sockets == kernel::UnixSockets::kAnyJudged;
   if (target.kind == UnixName::Kind::kPath) {
     const auto view = PathView::create(connect.caller, target.name);
     const ListedSocket* listed = nullptr;
@@ -201,9 +258,11 @@ int connect_unix(Connect& connect) {
     if (listed != nullptr) return connect_to_listed(connect, *listed);
     if (!view) return -view.error();
     AsCaller permissions(connect.context.options.uid);
-    return permissions.ok() ? connect_to_path(connect, permissions, *view, target.name) : -EACCES;
+    if (!permissions.ok()) return -EACCES;
+    return any ? connect_to_any(connect, permissions, *view, target.name)
+               : connect_to_path(connect, permissions, *view, target.name);
   }
-  if (target.kind == UnixName::Kind::kAbstract && !connect.context.options.own_network_namespace) {
+  if (target.kind == UnixName::Kind::kAbstract && !any && !connect.context.options.own_network_namespace) {
     return connect.context.refuse(connect.caller, "unix-connect", "@" + std::string(target.name), EPERM, kAllowedAbstract);
   }
   const AsCaller permissions(connect.context.options.uid);

@@ -84,7 +84,8 @@ int refuse_unseen(Context& context, const Caller& caller) {
 
 // 0, or the errno that listen is to return.
 int note(Context& context, const Caller& caller, int socket) {
-  if (context.options.filter.unix_sockets == kernel::UnixSockets::kAll) return 0;  // no connect comes here
+  const kernel::UnixSockets sockets = context.options.filter.unix_sockets;
+  if (sockets == kernel::UnixSockets::kAll || sockets == kernel::UnixSockets::kAnyJudged) return 0;  // no connect asks whose it is
   if (socket_option(socket, SO_DOMAIN) != AF_UNIX || has_peer(socket) || from_outside(context, socket)) return 0;
   const int status = look_in_time([&] {
     const int by_file = note_by_file(context, socket);

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "broker/places.h"
 #include "broker/sockaddr.h"
 
 namespace belljar::broker {
@@ -40,7 +41,7 @@ OrErrno<PathView> PathView::create(Caller& caller, std::string_view path) {
   auto start = self.kind == SelfPath::Kind::kFd ? caller.duplicate(self.fd) : caller.open_cwd();
   if (!start) return errno_is(start.error() == EBADF ? ENOENT : start.error());
   view.start_ = *std::move(start);
-  if (self.kind != SelfPath::Kind::kFd) view.start_path_ = caller.cwd_path();
+  view.start_path_ = self.kind == SelfPath::Kind::kFd ? path_of(view.start_.get()) : caller.cwd_path();
   return view;
 }
 

@@ -24,8 +24,10 @@
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/random.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/state_dir.h"
@@ -41,6 +43,8 @@ constexpr const char* kEnded = "ended";
 constexpr const char* kLockFile = "lock";
 constexpr const char* kSocket = "socket";
 constexpr const char* kAbout = "about.json";
+constexpr const char* kKey = "key";
+constexpr std::size_t kKeyBytes = 32;
 constexpr std::size_t kLongestName = 64;
 
 Error cannot(std::string_view what, const std::string& path, int errnum, const char* call) {
@@ -121,6 +125,15 @@ std::string random_id() {
   while (::getrandom(&value, sizeof value, 0) != sizeof value) {
   }
   return format("{}{:08x}", kPrefix, value);
+}
+
+// What whoever connects has to say first: who cannot read it is not the user, whatever the socket says of them.
+Result<std::string> make_key(int directory) {
+  const std::string key = random_hex(kKeyBytes / 2);
+  const UniqueFd file(::openat(directory, kKey, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (key.size() != kKeyBytes || !file.valid() || !write_all(file.get(), key))
+    return Error(Code::kUnavailable, "cannot make the key of the sandbox").sys(errno, "write");
+  return key;
 }
 
 std::vector<std::string> names_in(int directory, const char* name) {
@@ -258,6 +271,7 @@ Result<Claim> Directory::claim(About about) const {
   if (!claim.lock.valid() || ::fcntl(claim.lock.get(), F_SETLK, &own) < 0)
     return cannot("lock the sandbox's directory", claim.path, errno, "fcntl");
   BELLJAR_CHECK(write_about(claim.directory.get(), about));
+  claim.key = BELLJAR_TRY(make_key(claim.directory.get()));
   claim.listener = BELLJAR_TRY(listen_in(claim.directory.get()));
   claim.about = std::move(about);
   return claim;
@@ -285,6 +299,7 @@ void Directory::put_away(About about, const std::string& why) const {
   (void)write_about(directory.get(), about);  // on a full disk it is put away with less said of it
   ::unlinkat(directory.get(), kSocket, 0);
   ::unlinkat(directory.get(), kLockFile, 0);
+  ::unlinkat(directory.get(), kKey, 0);
   ::mkdirat(fd_.get(), kEnded, 0700);
   const UniqueFd ended(::openat(fd_.get(), kEnded, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!ended.valid() || ::renameat(fd_.get(), id.c_str(), ended.get(), id.c_str()) < 0) {
@@ -300,7 +315,10 @@ Result<UniqueFd> connect_to(const Entry& entry) {
   const UniqueFd directory(::open(entry.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_un address = address_in(directory.get());
-  if (socket.valid() && ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
+  const std::string key = kernel::read_small_file(directory.get(), kKey).value_or("");  // an older keeper has none, and takes none
+  if (socket.valid() && ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+      (key.empty() || ::send(socket.get(), key.data(), key.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(key.size())))
+    return socket;
   return Error(Code::kUnavailable, format("cannot reach the sandbox {}", quoted(entry.about.id)))
       .sys(errno, "connect")
       .next("`belljar ls` shows what became of it");

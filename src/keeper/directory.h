@@ -59,6 +59,7 @@ struct Claim {
   UniqueFd directory;  // the entry
   UniqueFd lock;       // never to be closed before the end: any close of that file by this process gives the lock up, fcntl(2)
   UniqueFd listener;
+  std::string key;  // what whoever connects says first
 };
 
 class Directory {

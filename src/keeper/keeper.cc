@@ -50,6 +50,25 @@ bool is_owner(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid() && same_namespace(peer.pid);
 }
 
+// The socket names the user alone, and not always who connected: a broker connects for its sandbox. Only who may read the entry of
+// this sandbox knows its key, and no sandbox may.
+bool knows_key(int socket, const std::string& key) {
+  constexpr milliseconds kPatience{10'000};
+  std::string told(key.size(), '\0');
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (std::size_t at = 0; at < told.size();) {
+    const auto left = std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
+    pollfd wait{socket, POLLIN, 0};
+    if (left.count() <= 0 || ::poll(&wait, 1, static_cast<int>(left.count())) <= 0) return false;
+    const ssize_t got = ::recv(socket, told.data() + at, told.size() - at, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return false;
+    if (got > 0) at += static_cast<std::size_t>(got);
+  }
+  unsigned char differs = 0;  // as long for any wrong one
+  for (std::size_t i = 0; i < key.size(); ++i) differs |= static_cast<unsigned char>(key[i] ^ told[i]);
+  return !key.empty() && differs == 0;
+}
+
 }  // namespace
 
 Keeper::Keeper(Kept kept, Claim claim, const Directory& directory, std::optional<milliseconds> expires)
@@ -136,7 +155,7 @@ void Keeper::accept_one() {
 
 void Keeper::serve_one(Connection& connection) {
   try {
-    serve(connection.channel, kept_, *this);
+    if (knows_key(connection.channel.fd(), claim_.key)) serve(connection.channel, kept_, *this);
   } catch (const std::exception& wrong) {  // a request of another shape than ours
     (void)connection.channel.send(
         {{"error", to_message(Error(Code::kInternal, "the sandbox's keeper does not understand").reason(escaped(wrong.what())))}});

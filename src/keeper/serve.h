@@ -1,6 +1,6 @@
 // What a connection to a keeper may ask, one request each:
 //
-//   {"protocol": 2, "verb": "info"}                     -> {"processes": N, "execs": N}
+//   {"protocol": 3, "verb": "info"}                     -> {"processes": N, "execs": N}
 //   {..., "verb": "stats"}                              -> what it uses now (stats.cc)
 //   {..., "verb": "network", "allowed_domains": [...], "denied_domains": [...], "allowed_requests": [...], "drop": [...],
 //    "reset": bool}                                    -> the rules in force, changed so (network.cc)

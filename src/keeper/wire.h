@@ -1,7 +1,8 @@
 // Messages between a keeper and the commands that talk to it: objects with descriptors beside them, over a stream socket.
 //
 // A frame is its length (4 bytes, little endian) and CBOR (RFC 8949), because arguments and paths need not be text; nlohmann's CBOR
-// takes strings as they are. Both ends are the same program of the same user; a frame that makes no sense ends the connection.
+// takes strings as they are. Before the first one goes the key of the entry (directory.h). Both ends are the same program of the
+// same user; a frame that makes no sense ends the connection.
 #pragma once
 
 #include <chrono>
@@ -21,7 +22,7 @@ namespace belljar::keeper {
 using Json = nlohmann::json;
 
 // What both sides must agree on; a keeper may be older than the program that talks to it.
-inline constexpr int kProtocol = 2;
+inline constexpr int kProtocol = 3;
 // More than execve takes of arguments and environment together.
 inline constexpr std::uint32_t kMostBytes = 16U << 20;
 inline constexpr std::size_t kMostDescriptors = 4;

@@ -27,11 +27,17 @@ namespace belljar::kernel {
 // host sockets on its mounts needs kPairs or kBrokered. An unconnected datagram end can name a path in any sendmsg, socketpair ends
 // included, hence SOCK_DGRAM (and SOCK_RAW, which the kernel turns into it) exists only in kAll.
 enum class UnixSockets : std::uint8_t {
-  kPairs,     // socketpair STREAM and SEQPACKET; socket(AF_UNIX) is refused
-  kBrokered,  // + socket STREAM and SEQPACKET; every connect(2) and listen(2) becomes a user notification
-  kStream,    // + socket STREAM and SEQPACKET; connect goes wherever the mounts let it
-  kAll,       // every type, every address
+  kPairs,      // socketpair STREAM and SEQPACKET; socket(AF_UNIX) is refused
+  kBrokered,   // + socket STREAM and SEQPACKET; every connect(2) and listen(2) becomes a user notification
+  kStream,     // + socket STREAM and SEQPACKET; connect goes wherever the mounts let it
+  kAnyJudged,  // every type; every connect(2) becomes a user notification. A datagram's address in sendmsg is not seen
+  kAll,        // every type, every address
 };
+
+// Whether connects are notified.
+constexpr bool judges_connects(UnixSockets sockets) noexcept {
+  return sockets == UnixSockets::kBrokered || sockets == UnixSockets::kAnyJudged;
+}
 
 // Calls that name files. What is behind a pointer no filter sees, so live rules need the broker to perform the call.
 enum class FileCalls : std::uint8_t {

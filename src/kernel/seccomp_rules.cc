@@ -140,7 +140,7 @@ Rule ioctl_rule(const SeccompSpec& spec) {
 constexpr std::uint32_t kTypeMask = 0xf;  // SOCK_TYPE_MASK; above it are SOCK_CLOEXEC and SOCK_NONBLOCK
 
 void add_unix_types(Rules& rules, UnixSockets sockets, bool pair) {
-  if (sockets == UnixSockets::kAll) {
+  if (sockets == UnixSockets::kAll || sockets == UnixSockets::kAnyJudged) {
     rules.when(is(0, AF_UNIX), kAllow);
   } else if (pair || sockets != UnixSockets::kPairs) {
     rules.when(is(0, AF_UNIX), is(1, SOCK_STREAM, kTypeMask), kAllow)
@@ -274,7 +274,7 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
     case Group::kSocketpair:
       return socketpair_rule(spec);
     case Group::kConnect:
-      return flat(spec.unix_sockets == UnixSockets::kBrokered ? kNotify : kAllow);
+      return flat(judges_connects(spec.unix_sockets) ? kNotify : kAllow);
     case Group::kListen:
       return listen_rule(spec);
     case Group::kBind:

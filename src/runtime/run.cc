@@ -162,8 +162,7 @@ class Run {
     if (!prepared_.plan.seccomp_listener)
       return Error(Code::kFailedPrecondition, "cannot see which files the command uses")
           .reason(
-              "this policy runs it without the broker that would be told (mode danger-full-access, another sandbox around it, or "
-              "network.allow_all_unix_sockets)")
+              "this policy runs it without the broker that would be told (mode danger-full-access, or another sandbox around it)")
           .next("learn under a policy that has it");
     prepared_.plan.seccomp_spec.observe = true;
     prepared_.plan.seccomp = kernel::build_filter(prepared_.plan.seccomp_spec);

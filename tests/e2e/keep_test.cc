@@ -595,6 +595,43 @@ TEST_F(Keep, ACommandInsideCannotReachTheKeepers) {
   EXPECT_EQ(outside.out, "connected\n") << outside;
 }
 
+// By a state directory of its own, whose socket leads to another sandbox's: without namespaces the command is the same user.
+TEST_F(Keep, ACommandOfTheSecondTierReachesNoKeeper) {
+  BELLJAR_NEEDS(landlock_abi_at_least(6));
+  const std::string id = create();
+  workspace_.make_dir("rt/belljar/" + id);
+  ASSERT_EQ(::symlink((entry(id) + "/socket").c_str(), (workspace_ / ("rt/belljar/" + id + "/socket")).c_str()), 0);
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  const std::string attack =
+      "chmod -R go= rt; cp " + entry(id) + "/* rt/belljar/" + id + R"( 2>&1; exec 9>>rt/belljar/)" + id +
+      "/lock; XDG_RUNTIME_DIR=$PWD/rt python3 -c \"import fcntl, os, struct, subprocess; f = open('rt/belljar/" + id +
+      "/lock', 'w'); fcntl.lockf(f, fcntl.LOCK_EX); subprocess.run(['" + kBelljar + "', 'exec', '" + id +
+      "', '-c', 'touch reached'])\"";
+  const Outcome inside = call({"run", "--backend", "landlock", "--net", "host", "--allow-all-unix-sockets", "-c", attack});
+  EXPECT_FALSE(exists(workspace_ / "reached")) << inside;
+  EXPECT_EQ(shell(id, "echo lives").out, "lives\n") << inside;
+  const Outcome required =
+      call({"run", "--backend", "landlock", "--allow-all-unix-sockets", "--require", "network.unix_sockets", "--", "true"});
+  EXPECT_EQ(required.exit_code, 125) << required;
+}
+
+// The user is not enough: a broker that connects for its sandbox is the user, too.
+TEST_F(Keep, WhoDoesNotKnowTheKeyIsNotServed) {
+  BELLJAR_NEEDS(program("python3"));
+  const std::string id = create();
+  const auto ask = [&](const std::string& key) {
+    return run({"/usr/bin/env", "python3", "-c",
+                "import socket; s = socket.socket(socket.AF_UNIX); e = '" + entry(id) +
+                    R"('; s.connect(e + '/socket'); s.settimeout(60); m = b'\xa2\x68protocol\x03\x64verb\x64info'
+s.sendall()" + key + R"( + len(m).to_bytes(4, 'little') + m); s.shutdown(socket.SHUT_WR)
+try: print('answered' if s.recv(99) else 'closed')
+except ConnectionResetError: print('closed'))"});
+  };
+  EXPECT_EQ(ask("b'0' * 32").out, "closed\n");
+  EXPECT_EQ(ask("b''").out, "closed\n");
+  EXPECT_EQ(ask("open(e + '/key', 'rb').read()").out, "answered\n") << "the twin";
+}
+
 TEST_F(Keep, AnotherUserNeitherSeesNorConnects) {
   BELLJAR_NEEDS(as_root());
   BELLJAR_NEEDS(program("python3"));
@@ -602,9 +639,10 @@ TEST_F(Keep, AnotherUserNeitherSeesNorConnects) {
   // Even when the directories are open: the keeper asks the kernel who connects.
   for (const std::string& path : {runtime_.path(), runtime_ / "belljar", entry(id)}) ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
   ASSERT_EQ(::chmod((entry(id) + "/socket").c_str(), 0777), 0);
-  const std::string ask = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('" + entry(id) +
-                          R"(/socket'); s.settimeout(60); m = b'\xa2\x68protocol\x01\x64verb\x64info'
-s.sendall(len(m).to_bytes(4, 'little') + m); print('answered' if s.recv(99) else 'closed'))";
+  ASSERT_EQ(::chmod((entry(id) + "/key").c_str(), 0444), 0);
+  const std::string ask = "import socket; s = socket.socket(socket.AF_UNIX); e = '" + entry(id) +
+                          R"('; s.connect(e + '/socket'); s.settimeout(60); m = b'\xa2\x68protocol\x03\x64verb\x64info'
+s.sendall(open(e + '/key', 'rb').read() + len(m).to_bytes(4, 'little') + m); print('answered' if s.recv(99) else 'closed'))";
   EXPECT_FALSE(has(run(as_user({"/usr/bin/env", "python3", "-c", ask})).out, "answered"));
   EXPECT_EQ(run({"/usr/bin/env", "python3", "-c", ask}).out, "answered\n");
   const Outcome refused = run(as_user(words({"exec", id, "--", "true"})), options());

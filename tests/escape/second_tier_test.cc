@@ -55,6 +55,24 @@ TEST_F(SecondTier, NoPortOfTheHostIsTakenUnasked) {
   EXPECT_EQ(inside({"own_unix", workspace("own")}, {"--net", "host"}), "ok");
 }
 
+// Landlock judges no connect: the broker does, also where all sockets are allowed.
+TEST_F(SecondTier, ASocketInAHiddenDirectoryIsOutOfReachInEveryMode) {
+  plant_dir(beside("secret"));
+  plant_dir(beside("plain"));
+  const UniqueFd hidden = listen_unix(beside("secret/sock")), shown = listen_unix(beside("plain/sock"));
+  ASSERT_TRUE(hidden.valid() && shown.valid());
+  std::filesystem::create_symlink(beside("secret/sock"), workspace("link"));
+  std::filesystem::create_symlink(beside("plain/sock"), workspace("other"));
+  hand_over();
+  const std::vector<std::string> all = {"--hide", beside("secret"), "--allow-all-unix-sockets"};
+  for (const std::string& place : {beside("secret/sock"), workspace("link"), workspace("link/../link")})
+    EXPECT_NE(inside({"connect_unix", place}, all), "ok") << place;
+  for (const std::string& place : {beside("plain/sock"), workspace("other")})
+    EXPECT_EQ(inside({"connect_unix", place}, all), "ok") << place;
+  EXPECT_EQ(inside({"connect_unix", beside("secret/sock")}, {"--allow-all-unix-sockets"}), "ok") << "the twin";
+  EXPECT_EQ(inside({"own_unix", workspace("own")}, all), "ok");
+}
+
 // Hidden by Landlock for what is read and run, by the broker for the rest.
 TEST_F(SecondTier, HiddenPathsRefuseEveryTouch) {
   plant(home(".ssh/id_rsa"), "a key");

@@ -1,7 +1,10 @@
 #include "escape/support_attack.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "support/as_user.h"
 #include "support/built.h"
@@ -112,6 +115,19 @@ std::string Attack::outside_in_namespaces(const Words& act) const {
   words.push_back(probe());
   words.insert(words.end(), act.begin(), act.end());
   return first_line(run(words, {.cwd = workspace()}));
+}
+
+UniqueFd listen_unix(const std::string& name, int type) {
+  UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  sockaddr_un address{.sun_family = AF_UNIX};
+  memcpy(address.sun_path, name.data(), name.size());
+  if (name[0] == '@') address.sun_path[0] = 0;
+  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address),
+             static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size())) != 0)
+    return {};
+  if (type == SOCK_STREAM && ::listen(fd.get(), 8) != 0) return {};
+  if (name[0] != '@') ::chmod(name.c_str(), 0777);
+  return fd;
 }
 
 }  // namespace belljar::test

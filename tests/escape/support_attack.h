@@ -2,11 +2,13 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <initializer_list>
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "support/leftovers.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
@@ -55,5 +57,8 @@ class Attack : public testing::Test {
   std::string below(std::string_view part, std::string_view name) const;
   TempDir top_;
 };
+
+// A socket of the host that anybody may connect to, listening where it is a stream; `@` for an abstract name. Invalid: errno.
+UniqueFd listen_unix(const std::string& name, int type = SOCK_STREAM);
 
 }  // namespace belljar::test

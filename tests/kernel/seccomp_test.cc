@@ -47,7 +47,8 @@ std::vector<SeccompSpec> all_specs() {
     specs.push_back(specs.back());
     specs.back().observe = true;
   }
-  for (const UnixSockets sockets : {UnixSockets::kPairs, UnixSockets::kBrokered, UnixSockets::kStream, UnixSockets::kAll}) {
+  for (const UnixSockets sockets :
+       {UnixSockets::kPairs, UnixSockets::kBrokered, UnixSockets::kStream, UnixSockets::kAnyJudged, UnixSockets::kAll}) {
     for (const LocalPorts ports : {LocalPorts::kJudged, LocalPorts::kRefused})
       specs.push_back({.unix_sockets = sockets, .local_ports = ports, .tell_refusals = ports == LocalPorts::kJudged});
   }
@@ -289,6 +290,7 @@ TEST(SeccompModel, ListenAndBindAnswerByWhoHoldsPorts) {
   EXPECT_EQ(kinds({.unix_sockets = UnixSockets::kBrokered}), "nanaaa");
   EXPECT_EQ(kinds({.unix_sockets = UnixSockets::kBrokered, .local_ports = LocalPorts::kJudged}), "nnnaaa");
   EXPECT_EQ(kinds({.unix_sockets = UnixSockets::kAll, .local_ports = LocalPorts::kJudged}), "nnaaaa");
+  EXPECT_EQ(kinds({.unix_sockets = UnixSockets::kAnyJudged}), "aanaaa");
   EXPECT_EQ(kinds({.local_ports = LocalPorts::kRefused}), "eaaaaa");
   EXPECT_EQ(judge({.local_ports = LocalPorts::kRefused}, call(SYS_listen)).errnum, EACCES);
 }

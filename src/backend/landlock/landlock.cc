@@ -231,7 +231,8 @@ class Preparation {
   void confine_calls() {
     kernel::SeccompSpec filter;
     const auto judged = brokered_ ? kernel::UnixSockets::kBrokered : kernel::UnixSockets::kPairs;
-    filter.unix_sockets = policy_.network.allow_all_unix_sockets ? kernel::UnixSockets::kAll : judged;
+    const auto any = brokered_ ? kernel::UnixSockets::kAnyJudged : kernel::UnixSockets::kAll;
+    filter.unix_sockets = policy_.network.allow_all_unix_sockets ? any : judged;
     filter.file_calls = file_calls(prepared_.file_rules.get());
     if (holds_ports(policy_)) filter.local_ports = hold_local_ports(brokered_, filter.unix_sockets);
     filter.tell_refusals = plan_.seccomp_listener = brokered_;

@@ -25,6 +25,7 @@ namespace {
 
 constexpr char kBroker[] = "broker: the call is performed outside, by name at any depth";
 constexpr char kTier[] = "Landlock and seccomp, no namespaces";
+constexpr char kAllShown[] = "all allowed but hidden ones";
 constexpr char kWritesNothing[] = "nothing written outside";
 
 Part domain(const launch::Plan& plan) { return {plan.landlock.enabled && plan.landlock.handled_fs != 0, "a Landlock domain"}; }
@@ -134,9 +135,13 @@ void report_sockets(const Policy& policy, const Prepared& prepared, Clauses& rep
   switch (prepared.plan.seccomp_spec.unix_sockets) {
     case kernel::UnixSockets::kStream:
     case kernel::UnixSockets::kAll:
-      if (policy.network.allow_all_unix_sockets)
-        return report.full("network.unix_sockets", "all allowed", "no restriction asked for");
-      return report.none("network.unix_sockets", own, "the filter lets every socket be connected to");
+      return report.none("network.unix_sockets", policy.network.allow_all_unix_sockets ? kAllShown : own,
+                         "every socket can be connected to, those in hidden directories and keepers of other sandboxes among them: "
+                         "needs the broker");
+    case kernel::UnixSockets::kAnyJudged:
+      return weak({filter(prepared.plan), {prepared.plan.seccomp_listener, "a listener for the filter"}}, "network.unix_sockets",
+                  kAllShown, "connect judged by the broker on its own copy of the address",
+                  "a datagram can still be sent to a hidden socket by its name, and to no abstract one", report);
     case kernel::UnixSockets::kPairs:
       report.held({filter(prepared.plan)}, "network.unix_sockets", own, "seccomp: socket pairs only");
       if (!listed.empty()) report.none("network.allow_unix_sockets", "sockets of the host by path", "needs the broker");

@@ -103,7 +103,8 @@ void confine(const Host& host, const Policy& policy, const Workplace& place, con
   }
   kernel::SeccompSpec filter;
   const auto judged = place.listener ? kernel::UnixSockets::kBrokered : kernel::UnixSockets::kPairs;
-  filter.unix_sockets = policy.network.allow_all_unix_sockets ? kernel::UnixSockets::kAll : judged;
+  const auto any = place.listener ? kernel::UnixSockets::kAnyJudged : kernel::UnixSockets::kAll;
+  filter.unix_sockets = policy.network.allow_all_unix_sockets ? any : judged;
   filter.allow_nested_userns = policy.allow_nested_userns;
   if (plan.identity == launch::Identity::kSelfMapped || plan.identity == launch::Identity::kRootMapped) {
     filter.only_uid = plan.inside_uid;
@@ -111,8 +112,8 @@ void confine(const Host& host, const Policy& policy, const Workplace& place, con
   }
   filter.file_calls = file_calls(prepared.file_rules.get());
   if (!bind_allowed) filter.local_ports = hold_local_ports(place.listener, filter.unix_sockets);
-  plan.seccomp_listener = filter.unix_sockets == kernel::UnixSockets::kBrokered ||
-                          filter.file_calls != kernel::FileCalls::kDirect || filter.local_ports == kernel::LocalPorts::kJudged;
+  plan.seccomp_listener = kernel::judges_connects(filter.unix_sockets) || filter.file_calls != kernel::FileCalls::kDirect ||
+                          filter.local_ports == kernel::LocalPorts::kJudged;
   filter.tell_refusals = plan.seccomp_listener;
   plan.seccomp = kernel::build_filter(filter);
   plan.seccomp_spec = filter;

@@ -242,14 +242,33 @@ void report_processes(const Policy& policy, const launch::Plan& plan, Clauses& r
               "empty session keyring, key calls refused");
 }
 
-void report_sockets(const Policy& policy, const Prepared& prepared, Clauses& report) {
+// Of sockets of the host that are shown through an overlay, where the kernel finds nobody.
+std::string shown_through_overlays(const View& view) {
+  std::vector<std::string> folders;
+  for (const auto& [folder, mask] : view.masks) folders.push_back(folder);
+  return folders.empty() ? std::string() : "sockets below " + list(folders) + ", shown through an overlay, ";
+}
+
+void report_sockets(const Policy& policy, const Paths& paths, const Prepared& prepared, Clauses& report) {
   const std::vector<std::string>& listed = policy.network.allow_unix_sockets;
+  constexpr char kAllShown[] = "all allowed but hidden ones";
+  const std::string through = shown_through_overlays(paths.view);
   switch (prepared.plan.seccomp_spec.unix_sockets) {
     case kernel::UnixSockets::kStream:
     case kernel::UnixSockets::kAll:
-      if (policy.network.allow_all_unix_sockets)
-        return report.full("network.unix_sockets", "all allowed", "no restriction asked for");
-      return report.none("network.unix_sockets", "own sockets only", "the filter lets every socket be connected to");
+      if (!policy.network.allow_all_unix_sockets)
+        return report.none("network.unix_sockets", "own sockets only", "the filter lets every socket be connected to");
+      if (through.empty()) return report.full("network.unix_sockets", kAllShown, "hidden ones by the mounts over them");
+      return report.partial("network.unix_sockets", kAllShown, "hidden ones by the mounts over them",
+                            through + "cannot be connected to without the broker");
+    case kernel::UnixSockets::kAnyJudged:
+      if (through.empty() || !prepared.plan.seccomp_listener)
+        return report.held({filter(prepared.plan), {prepared.plan.seccomp_listener, "a listener for the filter"}},
+                           "network.unix_sockets", kAllShown, "hidden ones by the mounts over them");
+      return report.partial("network.unix_sockets", kAllShown, "hidden ones by the mounts over them, connect by the broker",
+                            through + (prepared.plan.identity == launch::Identity::kRootMapped
+                                           ? "get no datagrams, and as root no connection that is closed to others"
+                                           : "get no datagrams"));
     case kernel::UnixSockets::kPairs:
       report.partial("network.unix_sockets", "own sockets only", "seccomp: socket pairs only",
                      "no socket with a path or a name can be made: " + std::string(kNoListener));
@@ -263,7 +282,7 @@ void report_sockets(const Policy& policy, const Prepared& prepared, Clauses& rep
   }
 }
 
-void report_network(const Policy& policy, const Prepared& prepared, int abi, Clauses& report) {
+void report_network(const Policy& policy, const Paths& paths, const Prepared& prepared, int abi, Clauses& report) {
   const launch::Plan& plan = prepared.plan;
   const Part apart{has_flags(plan, CLONE_NEWNET), "a network namespace"};
   if (policy.network.mode == NetMode::kProxy)
@@ -271,7 +290,7 @@ void report_network(const Policy& policy, const Prepared& prepared, int abi, Cla
                 "network namespace with loopback only; one listening socket, passed out");
   else if (policy.network.mode == NetMode::kNone) report.held({apart}, "network", "none", "network namespace with loopback only");
   else report.held({{!apart.there, "the host's network"}}, "network", "the host's", "no restriction asked for");
-  report_sockets(policy, prepared, report);
+  report_sockets(policy, paths, prepared, report);
   if (!policy.network.allow_local_binding.value_or(prepared.own_network))
     report.add(local_binding_clause(plan.seccomp_spec.local_ports, abi));
 }
@@ -302,7 +321,7 @@ EnforcementReport report_native(const Host& host, const Policy& policy, const Wo
   report_protect(policy, paths, prepared, report);
   report_identity(place, plan, report);
   report_processes(policy, plan, report);
-  report_network(policy, prepared, host.landlock_abi(), report);
+  report_network(policy, paths, prepared, host.landlock_abi(), report);
   report_landlock(policy, prepared, host.landlock_abi(), report);
   if (policy.enable_weaker_nested_sandbox)
     report.partial("nested", "run inside another sandbox", "best effort",

@@ -217,6 +217,23 @@ EnforcementReport landlock(const FakeHost& host, const Policy& policy, const Cha
   return report_landlock_tier(host, policy, kPlace, paths, prepared);
 }
 
+TEST(Report, AllSocketsAreNotThoseThatAreHidden) {
+  Policy policy = busy_policy();
+  policy.network.allow_all_unix_sockets = true;
+  const Change nothing = [](Prepared&) {};
+  EXPECT_EQ(enforced(native(busy_host(), policy, nothing), "network.unix_sockets"), Enforced::kPartial) << "below an overlay";
+  policy.filesystem.secrets = Secrets::kNone;
+  policy.filesystem.entries.clear();
+  policy.filesystem.caches = Caches::kOff;
+  EXPECT_EQ(enforced(native(busy_host(), policy, nothing), "network.unix_sockets"), Enforced::kFull) << "the twin: there is none";
+  const auto tier = [&](kernel::UnixSockets sockets) {
+    const auto change = [&](Prepared& prepared) { prepared.plan.seccomp_spec.unix_sockets = sockets; };
+    return enforced(landlock(busy_host(), policy, change), "network.unix_sockets");
+  };
+  EXPECT_EQ(tier(kernel::UnixSockets::kAnyJudged), Enforced::kPartial) << "datagrams";
+  EXPECT_EQ(tier(kernel::UnixSockets::kAll), Enforced::kNone) << "nobody judges";
+}
+
 TEST(Report, EveryClauseOfTheLandlockTierIsHeldBySomething) {
   const FakeHost host = busy_host();
   const Change no_domain = [](Prepared& prepared) { prepared.plan.landlock.enabled = false; };
