@@ -296,4 +296,20 @@ Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
   return loaded;
 }
 
+policy::MergeContext context_here() {
+  const std::string home = place_variable("HOME");
+  return make_context(find_workspace({}, home).value_or("/workspace"), home);
+}
+
+Result<policy::Effective> merge_alone(const Layer& layer, const policy::MergeContext& context) {
+  std::vector<Layer> layers{layer};
+  layers.insert(layers.begin(), BELLJAR_TRY(base_layer(layers, {})));
+  return policy::merge(layers, context);
+}
+
+bool is_project_file(const std::string& path) {
+  char real[PATH_MAX];
+  return ::realpath(path.c_str(), real) != nullptr && std::string_view(real).ends_with("/.belljar/policy.toml");
+}
+
 }  // namespace belljar::cli

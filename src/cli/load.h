@@ -8,6 +8,7 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "cli/policy_flags.h"
+#include "policy/layer.h"
 #include "policy/merge.h"
 
 namespace belljar::cli {
@@ -28,6 +29,14 @@ Result<std::string> find_workspace(const std::vector<std::string>& given, const 
 // The absolute name by which the caller calls the workspace, which may lead through symbolic links; `real` where that is another
 // directory by now. `given`: as of find_workspace; `pwd`: the caller's $PWD, for what is relative.
 std::string name_of_workspace(const std::vector<std::string>& given, const std::string& pwd, const std::string& real);
+
+// For a policy that is looked at alone: the current directory is the workspace, or, where it cannot be one, a directory that is not
+// there.
+policy::MergeContext context_here();
+// One layer on top of the profile that it names. Errors: as load_policy.
+Result<policy::Effective> merge_alone(const policy::Layer& layer, const policy::MergeContext& context);
+// WORKSPACE/.belljar/policy.toml of some workspace.
+bool is_project_file(const std::string& path);
 
 // Our environment for a command, without the variables that credentials of the proxy come from.
 std::vector<std::string> caller_environment(const Network& network);

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/native/host.h"
@@ -14,11 +15,12 @@
 #include "cli/errors.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
+#include "cli/start_plan.h"
+#include "policy/all_errors.h"
 #include "policy/explain.h"
 #include "policy/layer.h"
 #include "policy/merge.h"
 #include "policy/parse.h"
-#include "policy/profiles.h"
 #include "policy/protected.h"
 #include "policy/schema.h"
 
@@ -58,36 +60,45 @@ int explain_policy(const GivenPolicy& given) {
     return host.canonical(path).value_or(backend::where_made(host, path));
   });
   if (!answer) return print_error(answer.error());
+  const Mode mode = loaded->effective.policy.mode;
+  if (mode != Mode::kDangerFullAccess && mode != Mode::kExternalSandbox) {
+    if (const auto plan = plan_start(host, loaded->effective.policy, loaded->context)) hold_to_plan(host, *plan, *answer);
+    else print_note("warning: no start accepts this policy: " + plan.error().line());
+  }
   return print_result(given.json ? policy::to_json_text(*answer) : policy::to_text(*answer));
 }
 
-// Each file alone on top of the defaults: what it says must parse and not contradict itself.
-Result<policy::Effective> check_file(const std::string& file) {
-  const std::string text = BELLJAR_TRY(read_policy_file(file));
-  const std::vector<policy::Layer> layers{BELLJAR_TRY(policy::parse_policy(text, file, "policy"))};
-  for (const policy::Setting& setting : layers[0].settings) {
-    if (setting.key->name != "profile") continue;
-    if (auto base = policy::profile_layer(std::get<std::string>(setting.value)); !base) {
-      return Error(base.error().code(), format("{}: {}", to_string(setting.origin), base.error().what()))
-          .reason(base.error().reason())
-          .next(base.error().next());
-    }
-  }
-  return policy::merge(layers, {.workspace = "/workspace", .home = "/home/user"});
+// Each file alone on top of the built-in profile, in the current directory: all that a start would refuse before it touches the
+// kernel. True: it would refuse nothing.
+bool check_file(const std::string& file, const policy::MergeContext& context) {
+  const auto text = read_policy_file(file);
+  if (!text) return print_error(text.error()) == 0;
+  std::vector<Error> errors;
+  policy::Layer layer = policy::parse_all(*text, file, "policy", errors);
+  layer.narrow_only = is_project_file(file);
+  const backend::RealHost host;
+  std::vector<std::string> warnings;
+  const policy::LayerCheck check = [&](const policy::Layer& asked) -> Result<void> {
+    const policy::Effective effective = BELLJAR_TRY(merge_alone(asked, context));
+    BELLJAR_CHECK(check_start(host, effective, context));
+    warnings = effective.warnings;
+    for (std::string& warning : warnings_of_start(effective.policy)) warnings.push_back(std::move(warning));
+    return {};
+  };
+  for (Error& error : policy::all_errors(std::move(layer), check)) errors.push_back(std::move(error));
+  for (const Error& error : errors) (void)print_error(error);
+  for (const std::string& warning : warnings) print_note("warning: " + warning);
+  if (!errors.empty()) return false;
+  print_result(format("{}: ok\n", escaped(file)));
+  return true;
 }
 
 int check(const GivenPolicy& given) {
-  int result = 0;
-  for (const std::string& file : given.files) {
-    auto checked = check_file(file);
-    if (!checked) {
-      result = print_error(checked.error());
-      continue;
-    }
-    for (const std::string& warning : checked->warnings) print_note("warning: " + warning);
-    print_result(format("{}: ok\n", escaped(file)));
-  }
-  return result;
+  constexpr int kRefused = 125;
+  const policy::MergeContext context = context_here();
+  bool fine = true;
+  for (const std::string& file : given.files) fine = check_file(file, context) && fine;
+  return fine ? 0 : kRefused;
 }
 
 }  // namespace
@@ -119,7 +130,9 @@ void add_policy(const OptionParser& app, int& exit_code) {
       .not_empty()
       .type_name("HOST[:PORT]")
       .excludes(path);
-  command("check", "Check policy files", check).add_option("FILE", given->files, "TOML, or JSON when it ends in .json").required();
+  command("check", "All that a start with each of these policy files would refuse", check)
+      .add_option("FILE", given->files, "TOML, or JSON when it ends in .json")
+      .required();
   command("names", "The table of names that filesystem.protect holds, and who reads them, as markdown",
           [](const GivenPolicy&) { return print_result(policy::protected_names_markdown()); });
   command("keys", "The table of all keys as markdown", [](const GivenPolicy&) { return print_result(policy::keys_markdown()); });

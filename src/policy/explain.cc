@@ -96,7 +96,7 @@ bool is_collection(const Key& key) {
          key.type == Type::kEntries || key.type == Type::kVolumes;
 }
 
-std::string note_for(const Policy& policy, const MergeContext& context, std::string_view path, Access access) {
+std::string note_for(const Policy& policy, const MergeContext& context, std::string_view path, Access access, bool& kept_by_name) {
   if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox) return {};
   const Filesystem& filesystem = policy.filesystem;
   if (filesystem.tmp == Tmp::kPrivate && access == Access::kRead) {
@@ -112,6 +112,7 @@ std::string note_for(const Policy& policy, const MergeContext& context, std::str
     if (const std::string_view name = protected_name_in(path); !name.empty()) {
       // Git itself has to write there: contents are judged.
       const bool judged = filesystem.protect == Protect::kDefault && (folds_to(name, ".git") || folds_to(name, ".gitmodules"));
+      kept_by_name = !judged;
       return format("{} is a protected name: inside a writable root {} (filesystem.protect)", quoted(name),
                     judged ? "nothing is written there that git would run" : "it stays read-only");
     }
@@ -230,7 +231,7 @@ Result<PathAnswer> explain_path(const Effective& effective, const MergeContext& 
   }
   std::ranges::stable_sort(answer.others,
                            [](const PathRule& a, const PathRule& b) { return components(a.target) > components(b.target); });
-  answer.note = note_for(effective.policy, context, answer.target, answer.access);
+  answer.note = note_for(effective.policy, context, answer.target, answer.access, answer.kept_by_name);
   return answer;
 }
 

@@ -36,6 +36,7 @@ struct PathAnswer {
   Access access = Access::kRead;
   PathRule rule;                 // the rule that decides
   std::string note;              // what else holds there: private temporary directory, cache layer, protected name; or empty
+  bool kept_by_name = false;     // the note is about a protected name that is not written to, where the plan holds it
   std::vector<PathRule> others;  // less specific rules that cover the path too, most specific first
 };
 Result<PathAnswer> explain_path(const Effective& effective, const MergeContext& context, std::string_view path,

@@ -14,18 +14,34 @@ namespace {
 // Reads one document into one layer.
 class Reader {
  public:
-  Reader(const Source& source, std::string_view layer_name) : source_(source) { layer_.name = layer_name; }
+  // `all`: every error goes there and what it is about is left out; null: the first one ends the reading.
+  Reader(const Source& source, std::string_view layer_name, std::vector<Error>* all = nullptr) : source_(source), all_(all) {
+    layer_.name = layer_name;
+  }
 
   Result<Layer> read(const Node& root) {
     if (root.kind != Node::Kind::kTable) return wrong(root, "a policy", "a table of keys");
     for (const Member& member : root.members) {
       if (is_table(member.key)) BELLJAR_CHECK(table(member));
-      else BELLJAR_CHECK(key(member, member.key));
+      else BELLJAR_CHECK(kept(key(member, member.key)));
     }
     return std::move(layer_);
   }
 
  private:
+  Result<void> kept(Result<void> done) const {
+    if (done || all_ == nullptr) return done;
+    all_->push_back(std::move(done).error());
+    return {};
+  }
+  // An element of a list: read into `to`, or kept as an error.
+  template <class T>
+  Result<void> take(Result<T> element, std::vector<T>& to) const {
+    if (!element) return kept(std::move(element).error());
+    to.push_back(*std::move(element));
+    return {};
+  }
+
   Origin origin(Position at) const { return {layer_.name, std::string(source_.file), at.line}; }
 
   Error wrong(const Node& node, std::string_view what, std::string_view wanted) const {
@@ -37,8 +53,8 @@ class Reader {
   }
 
   Result<void> table(const Member& member) {
-    if (member.value.kind != Node::Kind::kTable) return wrong(member.value, quoted(member.key), "a table");
-    for (const Member& inner : member.value.members) BELLJAR_CHECK(key(inner, member.key + "." + inner.key));
+    if (member.value.kind != Node::Kind::kTable) return kept(wrong(member.value, quoted(member.key), "a table"));
+    for (const Member& inner : member.value.members) BELLJAR_CHECK(kept(key(inner, member.key + "." + inner.key)));
     return {};
   }
 
@@ -164,8 +180,12 @@ class Reader {
     if (node.kind != Node::Kind::kList) return wrong(node, format("`{}`", known.name), expected(known));
     std::vector<std::string> result;
     for (const Node& item : node.items) {
-      if (item.kind != Node::Kind::kText) return wrong(item, format("an element of `{}`", known.name), "text in quotes");
-      BELLJAR_CHECK(check_word(known, item));
+      const bool text = item.kind == Node::Kind::kText;
+      Result<void> checked =
+          text ? check_word(known, item) : wrong(item, format("an element of `{}`", known.name), "text in quotes");
+      const bool fine = checked.has_value();
+      BELLJAR_CHECK(kept(std::move(checked)));
+      if (!fine) continue;
       result.push_back(item.text);
       items.push_back(origin(item.at));
     }
@@ -207,7 +227,7 @@ class Reader {
     if (node.kind != Node::Kind::kList) return wrong(node, format("`{}`", known.name), expected(known));
     std::vector<FsEntry> result;
     result.reserve(node.items.size());
-    for (const Node& item : node.items) result.push_back(BELLJAR_TRY(entry(item)));
+    for (const Node& item : node.items) BELLJAR_CHECK(take(entry(item), result));
     warn_about_ties(result);
     return Value(std::move(result));
   }
@@ -270,7 +290,7 @@ class Reader {
   Result<Value> volumes(const Key& known, const Node& node) const {
     if (node.kind != Node::Kind::kList) return wrong(node, format("`{}`", known.name), expected(known));
     std::vector<Volume> result;
-    for (const Node& item : node.items) result.push_back(BELLJAR_TRY(volume(item)));
+    for (const Node& item : node.items) BELLJAR_CHECK(take(volume(item), result));
     return Value(std::move(result));
   }
 
@@ -298,6 +318,7 @@ class Reader {
 
   Source source_;
   Layer layer_;
+  std::vector<Error>* all_;
 };
 
 }  // namespace
@@ -314,6 +335,15 @@ Result<Layer> parse_json(std::string_view text, std::string_view file, std::stri
 
 Result<Layer> parse_policy(std::string_view text, std::string_view file, std::string_view layer_name) {
   return file.ends_with(".json") ? parse_json(text, file, layer_name) : parse_toml(text, file, layer_name);
+}
+
+Layer parse_all(std::string_view text, std::string_view file, std::string_view layer_name, std::vector<Error>& errors) {
+  const Source source{text, file};
+  const auto document = file.ends_with(".json") ? parse_json_document(source) : parse_toml_document(source);
+  auto layer = document ? Reader(source, layer_name, &errors).read(*document) : Result<Layer>(document.error());
+  if (layer) return *std::move(layer);
+  errors.push_back(std::move(layer).error());
+  return {.name = std::string(layer_name)};
 }
 
 }  // namespace belljar::policy

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "belljar/result.h"
 #include "policy/layer.h"
@@ -16,5 +17,8 @@ Result<Layer> parse_toml(std::string_view text, std::string_view file, std::stri
 Result<Layer> parse_json(std::string_view text, std::string_view file, std::string_view layer_name);
 // By the file's name: *.json is JSON, everything else TOML.
 Result<Layer> parse_policy(std::string_view text, std::string_view file, std::string_view layer_name);
+
+// What can be read of it: every error goes into `errors`, and what it is about is left out.
+Layer parse_all(std::string_view text, std::string_view file, std::string_view layer_name, std::vector<Error>& errors);
 
 }  // namespace belljar::policy

@@ -73,6 +73,30 @@ TEST_F(PolicyCommand, CheckTakesAGoodFileAndRefusesABadOneWithACaret) {
             "  next:   did you mean `limits.memory`?\n");
 }
 
+// All that a start refuses before it touches the kernel, at once.
+TEST_F(PolicyCommand, CheckRefusesWhatNoStartAcceptsAndTellsAllOfIt) {
+  write(
+      "bad.toml",
+      "[limits]\nmemory = \"12KiB\"\npids = 0\n[network]\nallowed_domains = [\"example.com\"]\n[filesystem]\ntmp_size = \"4KiB\"\n"
+      "writable_roots = [\"/proc\"]\n[[filesystem.entries]]\npath = \"/none/at/all\"\naccess = \"write\"\n");
+  const Outcome bad = belljar("policy check ../bad.toml");
+  EXPECT_EQ(bad.code, 125);
+  EXPECT_EQ(bad.out, "");
+  for (const char* part : {"bad.toml:3:8: `0` is not", "bad.toml:5: cannot enforce network.allowed_domains",
+                           "bad.toml:7: filesystem.tmp_size is 4KiB", "bad.toml:2: limits.memory = 12KiB cannot be enforced",
+                           "cannot make `/proc` writable", "cannot make `/none/at/all` writable"})
+    EXPECT_TRUE(has(bad.err, part)) << part << "\n" << bad.err;
+  write("good.toml",
+        "[limits]\nmemory = \"12MiB\"\npids = 9\n[network]\nmode = \"proxy\"\nallowed_domains = [\"example.com\"]\n[filesystem]\n"
+        "tmp_size = \"4MiB\"\n");
+  const Outcome good = belljar("policy check ../good.toml");
+  EXPECT_EQ(good.out, "../good.toml: ok\n") << good.err;
+  write("w/.belljar/policy.toml", "mode = \"danger-full-access\"\n");
+  const Outcome project = belljar("policy check .belljar/policy.toml");
+  EXPECT_EQ(project.code, 125);
+  EXPECT_TRUE(has(project.err, "a project file may not widen `mode`")) << project.err;
+}
+
 TEST_F(PolicyCommand, CheckWarnsOfTwoRulesForOnePath) {
   write("p.toml",
         "[[filesystem.entries]]\npath = \"/a\"\naccess = \"read\"\n[[filesystem.entries]]\npath = \"/a\"\naccess = \"none\"\n");

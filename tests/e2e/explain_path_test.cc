@@ -64,5 +64,29 @@ TEST_F(ExplainPath, SaysWhatTheRunDoesThroughLinks) {
   }
 }
 
+// Names that the broker and mounts hold, there or not.
+TEST_F(ExplainPath, SaysWhatTheRunDoesToProtectedNames) {
+  workspace_.make_dir("sub");
+  workspace_.write(".vscode/x", "s\n");
+  ASSERT_EQ(run({"git", "init", "-q", workspace_.path()}).exit_code, 0);
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  const auto written = [&](std::vector<std::string> flags, const std::string& path) {
+    flags.insert(flags.end(),
+                 {"--", "/bin/sh", "-c",
+                  "mkdir -p \"${0%/*}\" 2>/dev/null; if ( : >>\"$0\" ) 2>/dev/null; then echo write; else echo read; fi",
+                  workspace_ / path});
+    return run_in(flags).out;
+  };
+  const TempDir place;
+  const std::vector<std::string> all{"--policy", place.write("all.toml", "[filesystem]\nprotect = \"all\"\n")};
+  for (const char* path : {".codex/a", ".vscode/x", "sub/.codex/a", ".git/config", ".git/hooks/pre-commit", "plain/a"}) {
+    EXPECT_EQ(explained({}, path), written({}, path)) << path;
+    EXPECT_EQ(explained(all, path), written(all, path)) << "protect all: " << path;
+  }
+  EXPECT_EQ(explained({}, ".codex/a"), "read\n");
+  EXPECT_EQ(explained(all, ".git/config"), "read\n");
+  EXPECT_EQ(explained({}, "plain/a"), "write\n");
+}
+
 }  // namespace
 }  // namespace belljar::test

@@ -1,0 +1,115 @@
+#include "cli/start_plan.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/native/host.h"
+#include "backend/native/live_rules.h"
+#include "backend/native/native.h"
+#include "backend/native/sockets.h"
+#include "backend/native/view.h"
+#include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "broker/file_rules.h"
+#include "policy/backends.h"
+#include "policy/check_policy.h"
+#include "policy/explain.h"
+#include "policy/merge.h"
+#include "policy/paths.h"
+#include "runtime/limits.h"
+#include "runtime/unserved.h"
+
+namespace belljar::cli {
+namespace {
+
+bool has_file_rules(const Policy& policy) noexcept {
+  return policy.mode != Mode::kDangerFullAccess && policy.mode != Mode::kExternalSandbox;
+}
+
+// What stands beside a name, as the host has it now.
+class OnHost final : public broker::Surroundings {
+ public:
+  OnHost(const backend::Host& host, std::string_view path) : host_(host), parent_(backend::parent_of(path)) {}
+  bool exists(int up, std::string_view name) const override {
+    std::string directory = parent_;
+    for (int i = 0; i < up; ++i) directory = backend::parent_of(directory);
+    return host_.facts((directory == "/" ? "" : directory) + "/" + std::string(name)).kind != backend::PathKind::kAbsent;
+  }
+
+ private:
+  const backend::Host& host_;
+  std::string parent_;
+};
+
+}  // namespace
+
+Result<StartPlan> plan_start(const backend::Host& host, const Policy& policy, const policy::MergeContext& context) {
+  const backend::Workplace place = backend::canonical_place(host, {.workspace = context.workspace,
+                                                                   .cwd = context.workspace,
+                                                                   .home = context.home,
+                                                                   .tmpdir = context.tmpdir,
+                                                                   .runtime_dir = context.runtime_dir});
+  StartPlan plan{.paths = BELLJAR_TRY(backend::plan_paths(host, policy, place)), .rules = nullptr};
+  BELLJAR_TRY(backend::list_sockets(host, policy, plan.paths.writable));
+  if (!policy.allow_nested_userns) plan.rules = backend::make_file_rules(policy, plan.paths);
+  return plan;
+}
+
+Result<void> check_start(const backend::Host& host, const policy::Effective& effective, const policy::MergeContext& context) {
+  Policy policy = effective.policy;
+  policy.limits.write_quota.reset();  // warnings_of_start()
+  BELLJAR_CHECK(policy::check_policy(policy));
+  BELLJAR_CHECK(runtime::check_served(policy));
+  BELLJAR_CHECK(runtime::check_limits(policy.limits));
+  if (!policy::is_backend(policy.backend))
+    return Error(Code::kUnimplemented, format("there is no backend {}", belljar::quoted(policy.backend)))
+        .next(policy::backend_hint(policy.backend));
+  const std::vector<std::string> order = BELLJAR_TRY(policy::backend_order(policy.backend, policy.fallback, policy.isolation));
+  if (std::ranges::none_of(order, [&](const std::string& name) { return policy::too_weak(name, policy.isolation).empty(); }))
+    return policy::too_weak_error(order.front(), policy.isolation);
+  const bool ours = order.front() == "native" || order.front() == "landlock";
+  if (ours && has_file_rules(policy)) BELLJAR_TRY(plan_start(host, policy, context));
+  return {};
+}
+
+std::vector<std::string> warnings_of_start(const Policy& policy) {
+  std::vector<std::string> warnings;
+  if (policy.limits.write_quota)
+    warnings.emplace_back("limits.write_quota is for `belljar mcp` and `belljar agent`; `belljar run` refuses it");
+  return warnings;
+}
+
+void hold_to_plan(const backend::Host& host, const StartPlan& plan, policy::PathAnswer& answer) {
+  if (answer.access != Access::kWrite) return;
+  const auto covers = [&](const std::string& path) { return policy::is_within(answer.target, path); };
+  const bool mounted = std::ranges::any_of(plan.paths.readonly, [&](const std::string& path) {
+    return covers(path) && std::ranges::none_of(plan.paths.writable,
+                                                [&](const std::string& root) { return covers(root) && root.size() > path.size(); });
+  });
+  const backend::PathKind kind = host.facts(answer.target).kind;
+  const bool directory = kind == backend::PathKind::kDirectory;
+  // A directory is written to by making names in it.
+  const std::string name = directory ? answer.target + "/name" : answer.target;
+  broker::Ruling ruling;
+  if (plan.rules != nullptr) {
+    const broker::Act act = directory || kind == backend::PathKind::kAbsent ? broker::Act::kCreate : broker::Act::kWrite;
+    ruling = plan.rules->rule_for(act, name, false, OnHost(host, name));
+  }
+  if (!mounted && ruling.answer != broker::Answer::kRefuse) {
+    // Such names are held at the roots of what is writable and of work trees, not wherever one stands.
+    if (answer.kept_by_name && ruling.answer == broker::Answer::kAllow) answer.note.clear();
+    return;
+  }
+  answer.access = Access::kRead;
+  if (answer.note.empty() && ruling.answer == broker::Answer::kRefuse)
+    answer.note = format("{} keeps it from being written; allowed is {}", ruling.rule, ruling.allowed);
+}
+
+}  // namespace belljar::cli
