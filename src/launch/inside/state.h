@@ -11,7 +11,7 @@
 
 namespace belljar::inside {
 
-inline constexpr uint32_t kProtocol = 5;  // records.h has the same number
+inline constexpr uint32_t kProtocol = 6;  // records.h has the same number
 inline constexpr uint32_t kLargestRecord = 1U << 20;
 inline constexpr size_t kLargestRequest = 64U << 20;
 inline constexpr size_t kPiece = 32U << 10;    // of output in one record
