@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -95,6 +96,14 @@ Result<void> check_files_shared(const Address& address, const EngineFacts& facts
       .next("use an engine of this machine, or say --shared-files where both see the same directories at the same paths");
 }
 
+// This engine's, and those of others that may be here.
+std::vector<std::string> doors_of(const Address& address, const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> doors = usual_places(environment);
+  if (!address.path.empty()) doors.push_back(address.path);
+  if (address.tls) doors.push_back(address.tls->key);
+  return doors;
+}
+
 }  // namespace
 
 ContainedSandbox::ContainedSandbox(runtime::Embedded embedded, ContainerOptions options, Lifecycle lifecycle, CancelToken cancel)
@@ -132,6 +141,7 @@ Result<Planned> ContainedSandbox::plan(const Policy& policy, const backend::Work
   ContainerOptions options = options_;
   options.runtime = choose_runtime(facts, options_.runtime, policy.isolation);
   Planned planned = BELLJAR_TRY(plan_container(host, policy, place, options, installed, facts.rootless));
+  BELLJAR_CHECK(check_doors_closed(host, planned.spec.binds, doors_of(engine.address(), by_name(embedded_.caller_env))));
   fit_engine(planned.spec, facts.processors, facts.maps_ids);
   report_engine(facts.maps_ids, facts.seccomp, planned.report);
   report_limits(policy, facts.memory_limit, facts.cpu_quota, facts.pids_limit, planned.report);

@@ -338,6 +338,29 @@ Result<void> check_passing(const Spec& spec, Isolation isolation, bool same_mach
                   "use `none` or `host`, or an engine and a runtime of this machine's kernel");
 }
 
+Result<void> check_doors_closed(const Host& host, const std::vector<Bind>& binds, const std::vector<std::string>& doors) {
+  // What the container has at `target`: that of the deepest bind, the last of those of one place.
+  const auto shown_at = [&](const std::string& target) {
+    const Bind* nearest = nullptr;
+    for (const Bind& bind : binds) {
+      if (is_under(target, bind.target) && (nearest == nullptr || bind.target.size() >= nearest->target.size())) nearest = &bind;
+    }
+    return nearest == nullptr ? std::string() : nearest->source + target.substr(nearest->target.size());
+  };
+  for (const std::string& named : doors) {
+    const auto door = host.canonical(named);
+    for (const Bind& bind : binds) {
+      if (!door || !is_under(*door, bind.source)) continue;
+      const std::string target = bind.target + door->substr(bind.source == "/" ? 0 : bind.source.size());
+      if (shown_at(target) != *door) continue;
+      return Error(Code::kPermissionDenied, format("cannot show {} in a container", belljar::quoted(bind.source)))
+          .reason(format("{} is there, and whoever opens it commands the container engine", belljar::quoted(*door)))
+          .next("share other directories, or hide it: blocked_paths, --hide");
+    }
+  }
+  return {};
+}
+
 Result<void> show_files(const std::vector<std::pair<std::string, std::string>>& files, const ShownDir& dir, Spec& spec) {
   std::map<std::string_view, std::string> written;
   for (const auto& [target, content] : files) {

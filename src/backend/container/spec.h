@@ -95,6 +95,10 @@ void hold_volumes(Spec& spec, const std::vector<std::string>& volumes, Bytes siz
 // What an engine of another kernel or another machine cannot do: pass sockets out. `where` is its address.
 Result<void> check_passing(const Spec& spec, Isolation isolation, bool same_machine, const std::string& where);
 
+// Whoever opens one of `doors` (an engine's socket, the key of one that is far) is as good as root here: no bind shows it. Errors:
+// kPermissionDenied, one does.
+Result<void> check_doors_closed(const Host& host, const std::vector<Bind>& binds, const std::vector<std::string>& doors);
+
 // Files that the container shows at these paths, read-only, whatever its image has there; kept in `dir`.
 Result<void> show_files(const std::vector<std::pair<std::string, std::string>>& files, const ShownDir& dir, Spec& spec);
 

@@ -88,6 +88,32 @@ TEST(ContainerSpec, TheWorkspaceMayHaveAnotherPathInside) {
   }
 }
 
+// Whoever may use it is as good as root: it stays with us, by whatever directory it would come along.
+TEST(ContainerSpec, NoBindShowsTheEnginesSocket) {
+  Case given;
+  given.host.file("/srv/engine/e.sock").dir("/srv/other").link("/srv/alias", "/srv/engine").file("/home/me/project/run/own.sock");
+  given.host.file("/run/docker.sock");
+  const auto closed = [&](std::vector<FsEntry> entries, const std::vector<std::string>& doors = {"/srv/alias/e.sock"}) {
+    given.policy.filesystem.entries = std::move(entries);
+    const auto planned = given.plan();
+    EXPECT_TRUE(planned) << planned.error().line();
+    return check_doors_closed(given.host, planned->spec.binds, doors);
+  };
+  for (const char* shown : {"/srv/engine", "/srv/alias", "/srv", "/srv/engine/e.sock"}) {
+    const auto refused = closed({{.path = shown, .access = Access::kRead}});
+    ASSERT_FALSE(refused) << shown;
+    EXPECT_EQ(refused.error().code(), Code::kPermissionDenied);
+    EXPECT_NE(refused.error().line().find("`/srv/engine/e.sock` is there"), std::string::npos) << refused.error().line();
+  }
+  EXPECT_FALSE(closed({}, {"/home/me/project/run/own.sock"})) << "in the workspace";
+  EXPECT_FALSE(closed({{.path = "/run/docker.sock", .access = Access::kRead}}, {"/run/docker.sock"}));
+  EXPECT_TRUE(closed({{.path = "/run", .access = Access::kRead}}, {"/run/docker.sock"})) << "covered as it is";
+  EXPECT_TRUE(closed({{.path = "/srv/other", .access = Access::kRead}})) << "the twin";
+  EXPECT_TRUE(closed({{.path = "/srv", .access = Access::kRead}, {.path = "/srv/engine/e.sock", .access = Access::kNone}}))
+      << "hidden";
+  EXPECT_TRUE(closed({{.path = "/srv", .access = Access::kRead}}, {"/srv/none.sock"}));
+}
+
 TEST(ContainerSpec, ReadOnlyModeHasNoWritableBind) {
   Case given;
   given.policy.mode = Mode::kReadOnly;
