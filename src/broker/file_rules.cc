@@ -383,28 +383,24 @@ bool is_passing_git_name(std::string_view relative) {
          std::any_of(std::begin(kBegins), std::end(kBegins), [&](std::string_view one) { return relative.starts_with(one); });
 }
 
-Ruling FileRules::removal_rule(std::string_view path, const Surroundings& around) const {
+Ruling FileRules::removal_rule(std::string_view path) const {
   const State& state = *state_;
-  if (!state.protects || !state.options.keep_git) return {};
-  const std::string_view root = longest_of(state.options.roots, path);
-  if (root.empty() || state.root_of(path) != root || path.size() <= root.size() + 1) return {};
+  if (!state.protects || state.options.keep_git.empty()) return {};
+  const std::string_view root = longest_of(state.options.keep_git, path);
+  if (root.empty() || path.size() <= root.size() + 1) return {};
   const std::string_view rest = path.substr(root == "/" ? 1 : root.size() + 1);
   const std::string_view first = rest.substr(0, rest.find('/'));
   if (!is_dot_git(first)) return {};
   const std::string_view below = rest.substr(std::min(rest.size(), first.size() + 1));
   if (!below.empty() && is_passing_git_name(below)) return {};
-  const auto depth = static_cast<int>(std::count(rest.begin(), rest.end(), '/'));
-  if (!around.stood_before(0, last_of(rest), state.options.began) || !around.stood_before(depth, ".git", state.options.began))
-    return {};
   return state.refuse_protected(
       GitName::kDotGit, "git's own commands, a transaction (--txn), or --allow-git-removal (filesystem.allow_git_removal = true)");
 }
 
 bool FileRules::keeps_git(std::string_view path) const noexcept {
-  const State& state = *state_;
-  if (!state.protects || !state.options.keep_git || last_of(path) != ".git") return false;
-  const std::string_view above = path.substr(0, path.rfind('/'));
-  return std::find(state.options.roots.begin(), state.options.roots.end(), above) != state.options.roots.end();
+  const std::vector<std::string>& kept = state_->options.keep_git;
+  return state_->protects && last_of(path) == ".git" &&
+         std::find(kept.begin(), kept.end(), path.substr(0, path.rfind('/'))) != kept.end();
 }
 
 FileRules::FileRules(FileRulesOptions options) : state_(std::make_unique<State>(std::move(options))) {}

@@ -96,8 +96,9 @@ struct FileRulesOptions {
   // coarse clock, which stamps inodes: what was made in the tick before the run must not be taken for younger (and stamps may be
   // finer, multigrain timestamps, Linux 6.13). What the command makes within its own first tick is taken for older, and held.
   timespec began{};
-  // What keeps_git() says holds: nobody but git removes the repository of a root. Not in a transaction, which can be taken back.
-  bool keep_git = false;
+  // Of the roots, those whose `.git` was there when the run began and is for git's own programs to remove. None in a transaction,
+  // which can be taken back.
+  std::vector<std::string> keep_git;
   // Entries without a wildcard count too: nobody else looks at what a transaction brings.
   bool hold_paths = false;
   // Nobody else holds plain paths: these rules are the lock for every call that is performed.
@@ -114,10 +115,10 @@ class FileRules {
   // `path`: absolute, links of the parent resolved, in the caller's view; the last component as it will stand on disk. `is_dir`:
   // the object, or what is to be made, is a directory.
   Ruling rule_for(Act act, std::string_view path, bool is_dir, const Surroundings& around) const;
-  // Beside rule_for(): the name is about to go away, by its removal or by getting another. Loss and not planting: a root's own
-  // `.git` that stood before the run, and what stood in it then, is for git's own programs to remove. What git itself leaves behind
-  // (locks, what a merge or a rebase goes on with) is free.
-  Ruling removal_rule(std::string_view path, const Surroundings& around) const;
+  // Beside rule_for(): the name is about to go away, by its removal or by getting another. Loss and not planting: a root's `.git`
+  // (keep_git) and what is in it. What comes and goes with what git is doing (locks, what a merge or a rebase goes on with) is
+  // free.
+  Ruling removal_rule(std::string_view path) const;
   // `path` is the `.git` of a root, and emptying it would be its removal.
   bool keeps_git(std::string_view path) const noexcept;
   // rule_for() of a symbolic link with that text: the one that git itself makes to try whether it can is let through.

@@ -135,14 +135,30 @@ TEST_F(GitWork, TheWorkspacesOwnRepositoryIsNotRemoved) {
     EXPECT_EQ(host("find .git | LC_ALL=C sort | md5sum; git log --format=%s"), before) << slip;
   }
   EXPECT_NE(run_in({"-c", "rm -rf .git"}, options()).err.find("refused"), std::string::npos);
+  // However it was touched before: what git or the broker wrote anew is no younger repository.
+  const std::string later = "git -c user.name=x -c user.email=x commit --allow-empty -qm two; rm -rf .git";
+  EXPECT_NE(run_in({"-c", later}, options()).exit_code, 0);
+  EXPECT_EQ(host("git log --format=%s"), "two\none\n");
   // The twins.
   works(
       "git gc -q --prune=now; git branch x; git branch -D x; git repack -qad; git pack-refs --all; rm -rf old/.git; git stash "
       "list");
   works("git init -q made && rm -rf made/.git; touch .git/index.lock; rm .git/index.lock");
-  EXPECT_EQ(host("git log --format=%s; ls -d old/.git 2>/dev/null"), "one\n");
+  EXPECT_EQ(host("git log --format=%s | tail -1; ls -d old/.git 2>/dev/null"), "one\n");
   EXPECT_EQ(run_in({"--allow-git-removal", "-c", "rm -rf .git"}, options()).exit_code, 0);
   EXPECT_EQ(host("ls -d .git 2>/dev/null"), "");
+  // A worktree's `.git` is a file, and emptying it is a removal.
+  host(
+      "git init -q base && cd base && git -c user.name=a -c user.email=a@b commit --allow-empty -qm one && git worktree add -q "
+      "../wt");
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  RunOptions there = options();
+  there.cwd = workspace_ / "wt";
+  const std::string pointer = host("cat wt/.git");
+  for (const char* slip : {": > .git", "printf '' > .git; rm .git", "rm -f .git", "mv .git g", "cp /dev/null .git"})
+    (void)run_in({"--write", workspace_ / "base", "-c", slip}, there);
+  EXPECT_EQ(host("cat wt/.git"), pointer);
+  EXPECT_EQ(pointer.substr(0, 8), "gitdir: ");
 }
 
 // What a shell, an editor or a script writes to a control file in place is there for whoever reads it next; what is refused leaves

@@ -1,5 +1,6 @@
 #include "backend/native/live_rules.h"
 
+#include <sys/stat.h>
 #include <time.h>
 
 #include <algorithm>
@@ -90,7 +91,12 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
     std::erase_if(options.filesystem.entries, [](const FsEntry& entry) { return entry.access != Access::kWrite; });
   ::clock_gettime(CLOCK_REALTIME, &options.began);
   options.reaches = reach_of(policy.network);
-  options.keep_git = keeps_git(policy, paths);
+  if (keeps_git(policy, paths)) {
+    struct stat now{};
+    for (const std::string& root : paths.writable) {
+      if (::lstat((root + "/.git").c_str(), &now) == 0) options.keep_git.push_back(root);
+    }
+  }
   options.roots = paths.writable;
   for (const PrivateDir& dir : paths.view.private_dirs) options.exempt.push_back(dir.target);
   for (const Cache& cache : paths.view.caches) (cache.kept.empty() ? options.exempt : options.kept).push_back(cache.path);
