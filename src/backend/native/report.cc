@@ -77,7 +77,8 @@ bool attaches(const launch::Plan& plan, const View& view, const std::string& pat
 
 template <typename Range, typename PathOf>
 Part attached(const launch::Plan& plan, const View& view, const Range& range, PathOf path_of, std::string_view name) {
-  return {std::ranges::all_of(range, [&](const auto& one) { return attaches(plan, view, path_of(one)); }), name};
+  const auto there = [&](const auto& one) { return attaches(plan, view, path_of(one)) || is_hidden(view, path_of(one)); };
+  return {std::ranges::all_of(range, there), name};
 }
 
 // What is read-only inside writable directories.
@@ -89,10 +90,7 @@ Part mounted(const launch::Plan& plan, const Paths& paths) {
 Part covers(const launch::Plan& plan, const Paths& paths) {
   const View& view = paths.view;
   const auto covered = [&](const std::string& path) { return attaches(plan, view, path); };
-  const auto masked = [&](const auto& mask) {
-    return covered(mask.first) ||
-           std::ranges::any_of(view.hide_dirs, [&](const std::string& dir) { return is_under(mask.first, dir); });
-  };
+  const auto masked = [&](const auto& mask) { return covered(mask.first) || is_hidden(view, mask.first); };
   return {std::ranges::all_of(view.hide_dirs, covered) && std::ranges::all_of(paths.ways, covered) &&
               std::ranges::all_of(view.hide_files, covered) && std::ranges::all_of(view.masks, masked),
           "a mount over each hidden name"};

@@ -91,6 +91,9 @@ struct View {
   bool make_devices = false;   // root: nodes of our own are a fifth of the cost of six bind mounts
 };
 
+// At or below a name that a mask or a cover hides: nothing else is mounted there.
+bool is_hidden(const View& view, std::string_view path);
+
 // The mount options of the stage, as in MountOp::data.
 std::string stage_options(const View& view);
 

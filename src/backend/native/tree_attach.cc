@@ -19,16 +19,6 @@ namespace {
 
 using launch::MountOpKind;
 
-// At or below a name that a mask or a cover hides.
-bool hidden(const View& view, std::string_view path) {
-  return std::ranges::any_of(view.hide_dirs, [&](const std::string& dir) { return is_under(path, dir); }) ||
-         std::ranges::any_of(view.masks, [&](const auto& mask) {
-           if (!is_under(path, mask.first) || path == mask.first) return false;
-           const std::string_view inner = path.substr(mask.first.size() + 1);
-           return std::ranges::any_of(mask.second.hidden, [&](const std::string& name) { return is_under(inner, name); });
-         });
-}
-
 // Another placement between `folder` and `target` brings the mount point itself.
 bool hidden_below(const TreeDraft& draft, const std::string& folder, const std::string& target) {
   return std::any_of(draft.placements.begin(), draft.placements.end(), [&](const Placement& other) {
@@ -60,15 +50,24 @@ Result<void> check_mount_point(const TreeDraft& draft, const Placement& placemen
 
 }  // namespace
 
+bool is_hidden(const View& view, std::string_view path) {
+  return std::ranges::any_of(view.hide_dirs, [&](const std::string& dir) { return is_under(path, dir); }) ||
+         std::ranges::any_of(view.masks, [&](const auto& mask) {
+           if (!is_under(path, mask.first) || path == mask.first) return false;
+           const std::string_view inner = path.substr(mask.first.size() + 1);
+           return std::ranges::any_of(mask.second.hidden, [&](const std::string& name) { return is_under(inner, name); });
+         });
+}
+
 Result<void> drop_what_is_hidden(TreeDraft& draft) {
   for (const Bind& bind : draft.view.binds) {
-    if (bind.source != bind.target && hidden(draft.view, bind.target))
+    if (bind.source != bind.target && is_hidden(draft.view, bind.target))
       return Error(Code::kInvalidArgument, format("cannot show the volume {} at {}", quoted(bind.source), quoted(bind.target)))
           .reason("a rule hides that place, or one above it")
           .next("choose another target, or drop the rule");
   }
   std::erase_if(draft.placements,
-                [&](const Placement& placement) { return !placement.cover && hidden(draft.view, placement.target); });
+                [&](const Placement& placement) { return !placement.cover && is_hidden(draft.view, placement.target); });
   return {};
 }
 

@@ -135,6 +135,19 @@ TEST(Report, EveryClauseOfTheNativeBackendIsHeldBySomething) {
   EXPECT_EQ(through([](Prepared& prepared) { prepared.plan.sockets.clear(); }), Enforced::kNone);
 }
 
+// What lies below something hidden has no mount of its own, and is held all the same.
+TEST(Report, WhatIsReadOnlyInAHiddenDirectoryIsHeld) {
+  FakeHost host = busy_host();
+  host.file("/home/u/ws/.github/copilot-instructions.md");
+  Policy policy = busy_policy();
+  policy.filesystem.entries.push_back({.path = "/home/u/ws/.github", .access = Access::kNone});
+  EXPECT_EQ(enforced(native(host, policy, [](Prepared&) {}), "filesystem.readonly"), Enforced::kFull);
+  EXPECT_EQ(enforced(native(host, policy, without(launch::MountOpKind::kAttach)), "filesystem.readonly"), Enforced::kNone);
+  host.dir("/srv/keys/deep/own");
+  policy.filesystem.entries.push_back({.path = "/srv/keys/deep/own", .access = Access::kNone});
+  EXPECT_EQ(enforced(native(host, policy, [](Prepared&) {}), "filesystem.secrets"), Enforced::kFull);
+}
+
 TEST(Report, ARestrictedRootIsOneOfItsOwn) {
   const FakeHost host = busy_host();
   Policy policy = with({.path = "/", .access = Access::kNone});
