@@ -337,10 +337,11 @@ TEST(Limits, DiskCountsThePrivateTmp) {
     plan.mounts.push_back({.kind = launch::MountOpKind::kSetAttr, .flags = launch::kRecursive, .target = "/"});
     plan.mounts.push_back({.kind = launch::MountOpKind::kTmpfs, .slot = 0, .data = std::string("size=16m\0mode=1777", 18)});
     plan.mounts.push_back({.kind = launch::MountOpKind::kAttach, .slot = 0, .target = "/tmp"});
-    const Outcome outcome =
-        run(limits,
-            {"sh", "-c", format("head -c {} /dev/zero > /tmp/big; sleep {}; echo kept", within ? "2M" : "8M", within ? 1 : 1000)},
-            "/", std::move(plan));
+    const Outcome outcome = run(limits,
+                                {"sh", "-c",
+                                 format("for i in 1 2; do head -c {} /dev/zero > /tmp/big$i; done; sleep {}; echo kept",
+                                        within ? "1M" : "3M", within ? 1 : 1000)},
+                                "/", std::move(plan));
     EXPECT_EQ(outcome.out, within ? "kept\n" : "");
     EXPECT_EQ(holds(outcome.finish.limits_hit, "disk"), !within);
   }
