@@ -166,10 +166,10 @@ std::optional<Hit> LimitState::judge_disk(const kernel::DiskUsage& usage) {
     if (const auto used = kernel::file_system_used(disk->workspace.get()))
       grown = std::max(grown, growth(*used, disk->file_system_start));
   grown.count += tmp_used().count;
-  if (grown <= disk->limit) return std::nullopt;
+  if (grown < disk->limit) return std::nullopt;  // one file alone gets no larger than that
   return report(
       {Reason::kDisk, "disk",
-       format("workspace and tmp grew by {}, more than {} (limits.disk, sampled)", to_string(grown), to_string(disk->limit)),
+       format("workspace and tmp grew by {} and reached {} (limits.disk, sampled)", to_string(grown), to_string(disk->limit)),
        true});
 }
 
