@@ -60,7 +60,7 @@ class Rules {
 // A link on the way that a command may point elsewhere; empty: there is none.
 std::string loose_link(const std::string& path, const Rules& rules) {
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
-    const std::string part = path.substr(0, slash);
+    std::string part = path.substr(0, slash);
     struct stat status{};
     if (::lstat(part.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) {
       const std::string parent = parent_of(part);

@@ -234,7 +234,7 @@ void read_overrides(const HttpHead& head, ProxyRequest& request) {
   for (const HttpField& field : head.fields) {
     const auto is = [&](std::string_view name) { return same_variable(field.name, name); };
     std::string value(trimmed(field.value));
-    if (std::ranges::any_of(kPaths, is)) request.other_paths.push_back(std::move(value));
+    if (std::ranges::any_of(kPaths, is)) request.other_paths.push_back(value);
     if (!std::ranges::any_of(kMethods, is)) continue;
     std::ranges::transform(value, value.begin(),
                            [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });

@@ -129,7 +129,7 @@ std::string random_id() {
 
 // What whoever connects has to say first: who cannot read it is not the user, whatever the socket says of them.
 Result<std::string> make_key(int directory) {
-  const std::string key = random_hex(kKeyBytes / 2);
+  std::string key = random_hex(kKeyBytes / 2);
   const UniqueFd file(::openat(directory, kKey, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (key.size() != kKeyBytes || !file.valid() || !write_all(file.get(), key))
     return Error(Code::kUnavailable, "cannot make the key of the sandbox").sys(errno, "write");

@@ -43,7 +43,7 @@ Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
   options.workspace_name = made.named;
   options.hook = [judge = std::move(made.judge), decide = host_.decide, place = BoxPlace{made.sandbox->workspace(), made.calls}](
                      const ToolRequest& request) { return decide(judge ? judge(request) : Opinion{}, request, place); };
-  const auto box = std::make_shared<Box>();
+  auto box = std::make_shared<Box>();
   box->id = id;
   box->wish = wish;
   box->sandbox = made.sandbox;

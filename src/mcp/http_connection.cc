@@ -127,7 +127,7 @@ void HttpConnection::answer(unsigned status, std::string body, std::string_view 
   http::async_write(stream_, *response_, [self = shared_from_this(), keep](Error failed, std::size_t) {
     if (failed) return self->close();
     if (keep) return self->read();
-    self->stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, failed);
+    (void)self->stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, failed);
     self->stream_.expires_after(kDrain);
     self->drain(2 * self->server_.options().largest_body);
   });
@@ -242,7 +242,7 @@ void HttpConnection::close() {
   if (ended_) return;
   ended_ = true;
   Error ignored;
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  (void)stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
   stream_.close();
 }
 

@@ -83,7 +83,7 @@ class Round {
     }
     // Of a list one element: halves are left out as long as the error stays.
     std::size_t first = 0, last = count;
-    const Setting whole = *found;
+    const Setting whole = *found;  // NOLINT(performance-unnecessary-copy-initialization): *found is changed below
     while (last - first > 1) {
       const std::size_t middle = first + (last - first) / 2;
       *found = without(whole, first, middle);

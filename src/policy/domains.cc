@@ -364,7 +364,7 @@ HostVerdict decide_address(const HostRules& rules, const Destination& destinatio
 }
 
 std::string explain_verdict(const HostVerdict& verdict, const Destination& destination) {
-  const std::string where = to_string(destination);
+  std::string where = to_string(destination);
   switch (verdict.reason) {
     case HostReason::kAllowed:
       return format("{} is allowed by {}", where, verdict.rule);
