@@ -67,10 +67,12 @@ Result<void> HttpServer::listen() {
         .next("leave --http-no-token out, or listen at 127.0.0.1");
   error_code failed;
   const asio::ip::tcp::endpoint place(asio::ip::make_address(wanted.address, failed), wanted.port);
-  if (!failed) (void)acceptor_.open(place.protocol(), failed);
-  if (!failed) (void)acceptor_.set_option(asio::socket_base::reuse_address(true), failed);
-  if (!failed) (void)acceptor_.bind(place, failed);
-  if (!failed) (void)acceptor_.listen(asio::socket_base::max_listen_connections, failed);
+  // NOLINTBEGIN(bugprone-unused-return-value): it is `failed` again
+  if (!failed) acceptor_.open(place.protocol(), failed);
+  if (!failed) acceptor_.set_option(asio::socket_base::reuse_address(true), failed);
+  if (!failed) acceptor_.bind(place, failed);
+  if (!failed) acceptor_.listen(asio::socket_base::max_listen_connections, failed);
+  // NOLINTEND(bugprone-unused-return-value)
   if (failed)
     return Error(Code::kUnavailable, format("cannot listen at {}, port {}", wanted.address, wanted.port)).reason(failed.message());
   ::fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC);

@@ -127,7 +127,8 @@ void HttpConnection::answer(unsigned status, std::string body, std::string_view 
   http::async_write(stream_, *response_, [self = shared_from_this(), keep](Error failed, std::size_t) {
     if (failed) return self->close();
     if (keep) return self->read();
-    (void)self->stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, failed);
+    // NOLINTNEXTLINE(bugprone-unused-return-value): whoever has gone is told nothing
+    self->stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, failed);
     self->stream_.expires_after(kDrain);
     self->drain(2 * self->server_.options().largest_body);
   });
@@ -242,7 +243,8 @@ void HttpConnection::close() {
   if (ended_) return;
   ended_ = true;
   Error ignored;
-  (void)stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  // NOLINTNEXTLINE(bugprone-unused-return-value): whoever has gone is told nothing
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
   stream_.close();
 }
 
