@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,15 +80,22 @@ void protect_name(ViewDraft& draft, const std::string& root, std::string_view na
   else protect_existing(draft, path, there, kind, name == ".git");
 }
 
-// The names that are there; more may come, as with any protected name.
-void protect_names_like(ViewDraft& draft, const std::string& root, std::string_view pattern) {
-  const std::size_t slash = pattern.find('/');
-  const std::string prefix = slash == std::string_view::npos ? "" : std::string(pattern.substr(0, slash + 1));
-  const std::string folder = draft.behind(prefix.empty() ? root : root + "/" + prefix.substr(0, slash));
-  if (draft.kind_of(folder) != PathKind::kDirectory) return;
-  for (const std::string& name : draft.host.names_in(folder)) {
-    bool absent = false;
-    if (policy::folds_to_pattern(name, pattern.substr(prefix.size()))) protect_name(draft, root, prefix + name, absent);
+// What is there of the names with a `*`; more may come, as with any protected name. Each folder is listed once.
+void protect_patterns(ViewDraft& draft, const std::string& root) {
+  std::map<std::string, std::vector<std::string_view>> patterns;  // of the last component, by the folder below the root
+  for (const policy::ProtectedName& one : policy::protected_names()) {
+    const std::size_t below = one.name.rfind('/') + 1;
+    if (one.name.find('*') != std::string_view::npos)
+      patterns[std::string(one.name.substr(0, below))].push_back(one.name.substr(below));
+  }
+  for (const auto& [prefix, list] : patterns) {
+    const std::string folder = draft.behind(prefix.empty() ? root : root + "/" + prefix.substr(0, prefix.size() - 1));
+    if (draft.kind_of(folder) != PathKind::kDirectory) continue;
+    for (const std::string& name : draft.host.names_in(folder)) {
+      const auto covers = [&](std::string_view pattern) { return policy::folds_to_pattern(name, pattern); };
+      bool absent = false;
+      if (std::ranges::any_of(list, covers)) protect_name(draft, root, prefix + name, absent);
+    }
   }
 }
 
@@ -102,8 +111,8 @@ void plan_protected(ViewDraft& draft) {
       protect_name(draft, root, ".git", absent);
     for (const policy::ProtectedName& one : policy::protected_names()) {
       if (one.name.find('*') == std::string_view::npos) protect_name(draft, root, one.name, absent);
-      else protect_names_like(draft, root, one.name);
     }
+    protect_patterns(draft, root);
   }
   if (absent) draft.add_gap("protect.absent", "names that do not exist yet at a writable root");
 }
