@@ -60,20 +60,17 @@ void hold_absent(const Paths& paths, Filesystem& filesystem) {
 std::function<bool(std::string_view)> reach_of(const Network& network) {
   if (network.mode == NetMode::kHost) return [](std::string_view) { return true; };
   if (network.mode != NetMode::kProxy) return {};
-  const auto rules = policy::make_host_rules(network);
-  if (!rules) return {};
-  return [rules = *rules](std::string_view url) {
-    const std::size_t scheme = url.find("://");
+  // Asked once in many runs: the rules are made when it is.
+  return [network](std::string_view url) {
+    const auto rules = policy::make_host_rules(network);
     const bool web = url.starts_with("https://"), plain = url.starts_with("http://");
     const std::uint16_t port = web ? policy::kHttpsPort : plain ? policy::kHttpPort : url.starts_with("git://") ? 9418 : 22;
-    std::string_view host = scheme == std::string_view::npos ? url : url.substr(scheme + 3);
+    const bool is_url = url.find("://") != std::string_view::npos;
+    // user@host:path, whatever the path holds
+    std::string_view host = policy::place_in_url(is_url ? url : url.substr(0, url.find(':')));
     host = host.substr(0, host.find('/'));
-    if (const std::size_t at = host.rfind('@'); at != std::string_view::npos) host.remove_prefix(at + 1);
-    if (scheme == std::string_view::npos) host = host.substr(0, host.find(':'));  // host:path
     const auto destination = policy::parse_destination(host, port);
-    if (!destination) return false;
-    const policy::HostVerdict verdict = policy::decide_host(rules, *destination);
-    return verdict.reason == policy::HostReason::kAllowed;
+    return rules && destination && policy::decide_host(*rules, *destination).reason == policy::HostReason::kAllowed;
   };
 }
 

@@ -73,5 +73,29 @@ TEST(LiveRules, WhatGoesAroundAHeldPatternIsNamed) {
   EXPECT_EQ(held_clause(*grant, Mounts::kOwn).enforced, Enforced::kFull);
 }
 
+// By the host that git would ask, wherever else a name that is allowed stands in the URL.
+TEST(LiveRules, AGitServerIsReachedAsThePolicySays) {
+  const auto reaches = [](NetMode mode, std::string_view url) {
+    test::FakeHost host;
+    host.dir("/home/u/ws");
+    Policy policy;
+    policy.network.mode = mode;
+    policy.network.allowed_domains = {"here.test:443", "shell.test:22"};
+    policy.filesystem.entries = {{.path = "/", .access = Access::kRead}};
+    const auto paths = plan_paths(host, policy, {.workspace = "/home/u/ws", .cwd = "/home/u/ws", .home = "/home/u"});
+    EXPECT_TRUE(paths);
+    return make_file_rules(policy, *paths)->reaches(url);
+  };
+  for (const char* url : {"https://here.test/x", "https://u:p@here.test/x", "https://here.test:443/x", "ssh://git@shell.test/x",
+                          "git@shell.test:x", "shell.test:x@y"})
+    EXPECT_TRUE(reaches(NetMode::kProxy, url)) << url;
+  for (const char* url : {"http://here.test/x", "https://there.test/x", "https://here.test@there.test/x",
+                          "https://here.test?@there.test/x", "https://there.test?@here.test/x", "git@there.test:a@shell.test",
+                          "git@there.test:a:shell.test", "git@there.test:/@shell.test", "[shell.test:22]:x", "git://here.test/x"})
+    EXPECT_FALSE(reaches(NetMode::kProxy, url)) << url;
+  EXPECT_FALSE(reaches(NetMode::kNone, "https://here.test/x"));
+  EXPECT_TRUE(reaches(NetMode::kHost, "https://there.test/x"));
+}
+
 }  // namespace
 }  // namespace belljar::backend
