@@ -3,6 +3,7 @@
 
 #include <tree_sitter/api.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,11 @@ constexpr bool is_word(Kind kind) noexcept {
   }
 }
 
+inline constexpr std::chrono::milliseconds kMaxParse{200};
+
+// That the calling thread has used: what a text costs must not depend on who else is busy.
+std::chrono::nanoseconds processor_time() noexcept;
+
 // A parser and the kind of each of the grammar's symbols. One thread at a time.
 class Grammar {
  public:
@@ -71,7 +77,7 @@ class Grammar {
   Grammar(const Grammar&) = delete;
   Grammar& operator=(const Grammar&) = delete;
 
-  // nullptr when the time limit was hit (a net below the size limit, 200 ms).
+  // nullptr after kMaxParse of this thread's processor time (a net below the size limit).
   TSTree* parse(std::string_view text);
   Kind kind(TSNode node) const noexcept;
 

@@ -56,7 +56,7 @@ void Reader::read() {
     unread(outer != nullptr ? *outer : Span{0, end}, reason);
     return;
   }
-  const bool late = std::chrono::steady_clock::now() > deadline;
+  const bool late = processor_time() > deadline;
   TSTree* tree = late ? nullptr : grammar_.parse(text_);
   if (tree == nullptr) {
     unread(outer != nullptr ? *outer : Span{0, static_cast<std::uint32_t>(text_.size())}, "the text takes too long to parse");
@@ -95,7 +95,7 @@ void Reader::check(const Letters& letters) {
 
 bool Reader::full(TSNode node) {
   const bool deep = depth_ > kMaxDepth;
-  const bool late = std::chrono::steady_clock::now() > deadline;
+  const bool late = processor_time() > deadline;
   if (!deep && !late && out_.parts.size() < kMaxParts) return false;
   if (out_.unread.size() < kMaxParts)
     unread(span(node), deep   ? "the text nests deeper than is judged"

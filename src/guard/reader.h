@@ -58,7 +58,7 @@ class Reader {
   // Of the function that is read: where a `return` stands. None: there it does not leave.
   std::vector<Whereabouts>* returns = nullptr;
   bool own_exit = true;  // `exit` and `return` are the shell's own: no function of the text has their name
-  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::now() + kMaxTime;
+  std::chrono::nanoseconds deadline = processor_time() + kMaxTime;
 
  private:
   Kind kind(TSNode node) const noexcept { return grammar_.kind(node); }

@@ -100,7 +100,7 @@ inline constexpr std::size_t kMaxParts = 4096;
 inline constexpr int kMaxDepth = 128;               // of the syntax tree
 inline constexpr std::size_t kMaxChildren = 16384;  // of one node of the tree
 inline constexpr std::size_t kMaxFields = 1024;     // where children are told apart by field, for example the words of `for`
-inline constexpr std::chrono::milliseconds kMaxTime{1000};  // for the text and all that it opens
+inline constexpr std::chrono::milliseconds kMaxTime{1000};  // of the processor, for the text and all that it opens
 inline constexpr int kMaxOpened = 8;                        // wrappers inside wrappers
 inline constexpr std::size_t kMaxInput = 8U << 20;          // of standard input, for all parts that may read it together
 

@@ -1,7 +1,11 @@
 #include "guard/shell.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <time.h>
 
+#include <csignal>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -251,6 +255,30 @@ TEST(Shell, HugeDeepAndBrokenTextNeitherCrashesNorHangs) {
     EXPECT_TRUE(is_unread(text)) << text.substr(0, 20);
   EXPECT_FALSE(is_unread("cat <<E\n" + repeat("a line\n", 5'000) + "E\n"));
   EXPECT_FALSE(is_unread("echo" + repeat(" word", 1'500)));
+}
+
+// The thread is held up for longer than a text may take, as on a machine where others are busy: that is not the text's fault.
+TEST(Shell, AStallIsNotTheTextsFault) {
+  static volatile std::sig_atomic_t stalls = 0;
+  std::string text;
+  for (int i = 0; i < 1'200; ++i) text += "echo \"$a\" | grep -c 'b' > c\n";
+  stalls = 0;
+  struct sigaction stall{};
+  stall.sa_handler = [](int) {
+    stalls = stalls + 1;
+    const timespec longer{.tv_sec = 1, .tv_nsec = 100'000'000};
+    ::nanosleep(&longer, nullptr);
+  };
+  struct sigaction before{};
+  ASSERT_EQ(::sigaction(SIGVTALRM, &stall, &before), 0);
+  const itimerval once{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 1'000}};  // of this process's own time
+  ASSERT_EQ(::setitimer(ITIMER_VIRTUAL, &once, nullptr), 0);
+  const std::string unread = parts(text);
+  const itimerval none{};
+  ::setitimer(ITIMER_VIRTUAL, &none, nullptr);
+  ::sigaction(SIGVTALRM, &before, nullptr);
+  EXPECT_EQ(stalls, 1);
+  EXPECT_EQ(unread.find("? "), std::string::npos) << unread.substr(unread.find("? "));
 }
 
 TEST(Shell, WrappersInsideWrappersEnd) {
