@@ -51,7 +51,7 @@ constexpr Row kRows[] = {
     {"core.splitindex"},
     {"core.multipackindex"},
     {"core.commitgraph"},
-    {"core.commentchar"},
+    {"core.commentchar", GitValue::kComment},
     {"core.whitespace"},
     {"core.fsync"},
     {"core.fsyncmethod"},
@@ -217,8 +217,8 @@ constexpr Row kRows[] = {
     {"http.lowspeedtime"},
     {"http.maxrequests"},
     {"protocol.version"},
-    {"i18n.commitencoding", GitValue::kPlain},
-    {"i18n.logoutputencoding", GitValue::kPlain},
+    {"i18n.commitencoding", GitValue::kEncoding},
+    {"i18n.logoutputencoding", GitValue::kEncoding},
     {"sparse.expectfilesoutsideofpatterns"},
     {"lfs.repositoryformatversion"},
     {"lfs.locksverify"},
@@ -236,7 +236,7 @@ constexpr Row kRows[] = {
     {"core.notesref", GitValue::kRefspec},
     {"core.packedrefstimeout"},
     {"core.filesreflocktimeout"},
-    {"core.commentstring"},
+    {"core.commentstring", GitValue::kComment},
     {"core.excludesfile", GitValue::kInFile},
     {"core.alternaterefsprefixes"},
     {"credential.usehttppath"},
@@ -252,6 +252,7 @@ constexpr Row kRows[] = {
     {"diff.suppressblankempty"},
     {"diff.orderfile", GitValue::kInFile},
     {"fastimport.unpacklimit"},
+    {"fetch.fsckobjects", GitValue::kOn},
     {"format.attach"},
     {"format.cc"},
     {"format.coverfromdescription"},
@@ -286,6 +287,8 @@ constexpr Row kRows[] = {
     {"push.gpgsign"},
     {"remote..followremotehead"},
     {"remote..serveroption"},
+    {"rebase.instructionformat", GitValue::kTitle},
+    {"receive.fsckobjects", GitValue::kOn},
     {"repack.cruftthreads"},
     {"repack.cruftwindow"},
     {"repack.cruftwindowmemory"},
@@ -318,7 +321,7 @@ constexpr Section kInertSections[] = {
     {"column"},
     {"commitgraph"},
     {"feature"},
-    {"fetch", {"bundleuri", "bundlecreationtoken", "skiplist"}},
+    {"fetch", {"bundleuri", "bundlecreationtoken"}},
     {"grep"},
     {"index"},
     {"log", {"showsignature"}},  // runs gpg.program
@@ -327,7 +330,7 @@ constexpr Section kInertSections[] = {
     {"notes"},
     {"pretty"},
     {"rebase"},
-    {"receive", {"skiplist", "certnonceseed"}},
+    {"receive", {"certnonceseed"}},
     {"reflog"},
     {"rerere"},
     {"revert"},
@@ -341,18 +344,19 @@ constexpr Section kInertSections[] = {
     {"versionsort"},
 };
 
-bool in_inert_section(std::string_view section, std::string_view name) {
-  return std::any_of(std::begin(kInertSections), std::end(kInertSections), [&](const Section& one) {
-    return one.name == section &&
-           std::none_of(std::begin(one.not_these), std::end(one.not_these), [&](std::string_view key) { return key == name; });
-  });
-}
-
 struct Split {
   std::string_view section;
   std::string_view name;
   bool subsection = false;
 };
+
+bool in_inert_section(std::string_view key, const Split& split) {
+  if (key.starts_with("fetch.fsck.") || key.starts_with("receive.fsck.")) return false;  // what a check lets pass
+  return std::any_of(std::begin(kInertSections), std::end(kInertSections), [&](const Section& one) {
+    return one.name == split.section && std::none_of(std::begin(one.not_these), std::end(one.not_these),
+                                                     [&](std::string_view exception) { return exception == split.name; });
+  });
+}
 
 Split split_key(std::string_view key) noexcept {
   const std::size_t first = key.find('.');
@@ -437,6 +441,37 @@ bool is_inert_alias(std::string_view value) noexcept {
   return !first;
 }
 
+// A user format of git-log(1), "PRETTY FORMATS": without `%` it would be the name of another one, which may say anything. A subject
+// and a name are one line; a body, a date (log.date) and `%n` need not be.
+bool is_one_line_format(std::string_view format) noexcept {
+  constexpr std::string_view kFields[] = {"s",  "h",  "H",  "t",  "T",  "p",  "P",  "d",  "D",  "an", "ae",
+                                          "al", "aN", "aE", "aL", "cn", "ce", "cl", "cN", "cE", "cL", "ar",
+                                          "as", "at", "ai", "aI", "cr", "cs", "ct", "ci", "cI"};
+  bool user_format = false;
+  for (std::size_t at = format.find('%'); at != std::string_view::npos; at = format.find('%', at + 1)) {
+    const std::string_view rest = format.substr(at + 1);
+    if (std::none_of(std::begin(kFields), std::end(kFields), [&](std::string_view field) { return rest.starts_with(field); }))
+      return false;
+    user_format = true;
+  }
+  return user_format;
+}
+
+bool is_comment_mark(std::string_view value) noexcept {
+  return value == "auto" || (!value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
+           return std::string_view("#;/%@&|*+=<>^~!?:,.'`\"$").find(c) != std::string_view::npos;
+         }));
+}
+
+bool keeps_ascii(std::string_view encoding) noexcept {
+  constexpr std::string_view kEncodings[] = {"utf-8",       "utf8",  "us-ascii",  "ascii",     "iso-8859-", "iso8859-", "latin",
+                                             "windows-125", "cp125", "koi8-",     "euc-",      "eucjp",     "gbk",      "gb18030",
+                                             "gb2312",      "big5",  "shift_jis", "shift-jis", "sjis"};
+  return encoding.find('/') == std::string_view::npos &&
+         std::any_of(std::begin(kEncodings), std::end(kEncodings),
+                     [&](std::string_view one) { return equal_fold(encoding.substr(0, one.size()), one); });
+}
+
 }  // namespace
 
 // A remote helper is `NAME::rest` or an unknown `NAME://rest`; git runs git-remote-NAME for both (gitremote-helpers(7)).
@@ -462,7 +497,7 @@ std::optional<GitValue> find_git_key(std::string_view key) {
   if (split.section == "alias") return GitValue::kAlias;
   const auto* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& one) { return covers(one.key, key, split); });
   if (row != std::end(kRows)) return row->value;
-  return in_inert_section(split.section, split.name) ? std::optional(GitValue::kAny) : std::nullopt;
+  return in_inert_section(key, split) ? std::optional(GitValue::kAny) : std::nullopt;
 }
 
 bool is_inert_value(GitValue kind, std::optional<std::string_view> value) {
@@ -488,6 +523,12 @@ bool is_inert_value(GitValue kind, std::optional<std::string_view> value) {
       return *value == "files" || *value == "reftable";
     case GitValue::kAlias:
       return is_inert_alias(*value);
+    case GitValue::kTitle:
+      return is_one_line_format(*value);
+    case GitValue::kComment:
+      return is_comment_mark(*value);
+    case GitValue::kEncoding:
+      return keeps_ascii(*value);
     case GitValue::kLfs:
       return std::find(std::begin(kLfsWords), std::end(kLfsWords), *value) != std::end(kLfsWords);
     case GitValue::kInFile:

@@ -22,6 +22,9 @@ enum class GitValue : std::uint8_t {
   kLfs,        // the very words that `git lfs install` writes
   kWorkTree,   // core.worktree: the caller knows where the file lies
   kPromisor,   // a remote that git asks unbidden for what is missing: the caller knows its URL
+  kTitle,      // rebase.instructionFormat: fields of one line each, for it becomes a line of the list that a rebase works through
+  kComment,    // what starts a comment in that list: signs only, so that a comment is never read as a step
+  kEncoding,   // one in which ASCII is ASCII: what git writes for itself keeps its lines
   kInFile,     // a path that git reads and shows no more of than its lines: relative, and not up
 };
 

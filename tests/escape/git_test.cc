@@ -239,6 +239,10 @@ const Plant kPlants[] = {
                         "sed -i '/^<<<<<<</,/^>>>>>>>/d' $r/postimage; ln -s .git way; printf '%s\\tway/config\\0' $h "
                         ">.git/MERGE_RR",
      "git rerere; git status"},
+    {"a step of a rebase by the format of its list",
+     "M=$(git branch --show-current); git checkout -qb side; echo s >s; git add s; git commit -qm s; git checkout -q $M; "
+     "echo t >t; git add t; git commit -qm t; git config rebase.instructionFormat \"%s%nexec touch $T\"",
+     "git rebase side"},
     {"a server for gitweb", "mkdir -p .git/gitweb; " HOOK(".git/gitweb/lighttpd"), "git instaweb --start"},
 };
 
