@@ -25,6 +25,7 @@ using policy::is_within;
 constexpr std::string_view kJudgedName = ".gitmodules";  // by content, for `git submodule add` has to write it
 constexpr std::string_view kMakeOutside =
     "making it outside the sandbox; once it is there an entry that names the path with access write lifts this";
+constexpr std::string_view kStays = "leaving the directory where it is";
 constexpr std::string_view kProtectKey = "filesystem.protect";
 constexpr std::string_view kEntriesKey = "filesystem.entries";
 constexpr std::string_view kRootsKey = "filesystem.writable_roots";
@@ -162,6 +163,7 @@ struct FileRules::State {
 
   Ruling entry_ruling(Act act, std::string_view path) const;
   Ruling held_ruling(Act act, std::string_view path) const;
+  Ruling in_place_ruling(Act act, std::string_view path) const;
   Ruling refuse_held(std::string_view path, int errnum, std::string_view allowed) const;
   bool hides_below_writable() const;
   Ruling refuse_entry(const FsEntry& entry) const;
@@ -217,6 +219,13 @@ Ruling FileRules::State::refuse_held(std::string_view path, int errnum, std::str
   return ruling;
 }
 
+Ruling FileRules::State::in_place_ruling(Act act, std::string_view path) const {
+  if (act != Act::kRenameFrom && act != Act::kRenameTo && act != Act::kRmdir) return {};
+  const auto below = std::find_if(options.in_place.begin(), options.in_place.end(),
+                                  [&](const std::string& one) { return one.size() > path.size() && is_within(one, path); });
+  return below == options.in_place.end() ? Ruling{} : refuse_held(*below, EBUSY, kStays);
+}
+
 // The allow list, where no mount stands behind it. A directory on the way to what is hidden or read-only keeps its name, as a mount
 // point would.
 Ruling FileRules::State::held_ruling(Act act, std::string_view path) const {
@@ -240,8 +249,7 @@ Ruling FileRules::State::held_ruling(Act act, std::string_view path) const {
   if (writable.empty() || longest_of(held.readonly, path).size() >= writable.size())
     return refuse_held(path, EROFS, "reading; writes only below the writable directories");
   const bool moves = act == Act::kRenameFrom || act == Act::kRenameTo || act == Act::kRmdir;
-  if (moves && (above_one(held.hidden) || above_one(held.readonly)))
-    return refuse_held(path, EBUSY, "leaving the directory where it is");
+  if (moves && (above_one(held.hidden) || above_one(held.readonly))) return refuse_held(path, EBUSY, kStays);
   return {};
 }
 
@@ -411,6 +419,7 @@ FileRules::~FileRules() = default;
 Ruling FileRules::rule_for(Act act, std::string_view path, bool is_dir, const Surroundings& around) const {
   const State& state = *state_;
   if (Ruling ruling = state.held_ruling(act, path); ruling.answer != Answer::kAllow) return ruling;
+  if (Ruling ruling = state.in_place_ruling(act, path); ruling.answer != Answer::kAllow) return ruling;
   if (Ruling ruling = state.entry_ruling(act, path); ruling.answer != Answer::kAllow) return ruling;
   if (!state.protects || act == Act::kRead) return {};
   const std::string_view root = state.root_of(path);
@@ -447,7 +456,8 @@ bool FileRules::reads_matter() const noexcept { return state_->hidden_globs || h
 bool FileRules::every_read_matters() const noexcept { return state_->hidden_globs || state_->hides_below_writable(); }
 bool FileRules::holds_paths() const noexcept { return state_->options.held.has_value(); }
 bool FileRules::any() const noexcept {
-  return state_->protects || !state_->globs.empty() || state_->options.hold_paths || holds_paths();
+  return state_->protects || !state_->globs.empty() || !state_->options.in_place.empty() || state_->options.hold_paths ||
+         holds_paths();
 }
 Ruling FileRules::link_rule(std::string_view path, std::string_view text, const Surroundings& around) const {
   const Ruling ruling = rule_for(Act::kSymlink, path, false, around);

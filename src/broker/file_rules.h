@@ -101,6 +101,9 @@ struct FileRulesOptions {
   std::vector<std::string> keep_git;
   // Entries without a wildcard count too: nobody else looks at what a transaction brings.
   bool hold_paths = false;
+  // What stands there when the run begins is hidden or read-only, with a mount over it: the directories above keep their names, or
+  // it would be elsewhere for the next run.
+  std::vector<std::string> in_place;
   // Nobody else holds plain paths: these rules are the lock for every call that is performed.
   std::optional<HeldPaths> held;
 };

@@ -42,6 +42,52 @@ TEST_F(Hide, ANameThatTheHostMakesLaterIsNotRead) {
   EXPECT_EQ(read.out, "ready\nOTHER\n") << read;
 }
 
+// A save renames a new file over the old one, a checkout makes directories anew: no mount lies over those.
+TEST_F(Hide, WhatTheHostPutsInItsPlaceIsHeldToo) {
+  for (const std::string backend : {"native", "landlock"}) {
+    for (const char* name : {"secret", "dir/x", "up/on/secret", "kept", "free"}) workspace_.write(name, "OLD\n");
+    std::filesystem::remove(workspace_ / "done");
+    Running running(
+        command_line({"--backend", backend, "--hide", "secret", "--hide", "dir", "--hide", "up/on/secret", "--read", "kept", "-c",
+                      "echo ready; while [ ! -e done ]; do sleep 0.05; done; cat secret dir/x up/on/secret; ls dir; cat "
+                      "kept free; echo MORE >>kept; echo MORE >>free"}),
+        {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+    ASSERT_TRUE(running.wait_for_output("ready"));
+    for (const char* name : {"dir", "up"}) std::filesystem::rename(workspace_ / name, workspace_ / (std::string(name) + backend));
+    for (const char* name : {"secret", "dir/x", "up/on/secret", "kept", "free"}) {
+      workspace_.write("new", "NEW\n", 0666);
+      std::filesystem::create_directories(std::filesystem::path(workspace_ / name).parent_path());
+      std::filesystem::rename(workspace_ / "new", workspace_ / name);
+    }
+    if (is_root()) workspace_.give_to(user_uid(), user_gid());
+    workspace_.write("done", "");
+    const Outcome read = running.wait();
+    EXPECT_EQ(read.out, "ready\nNEW\nNEW\n") << backend << read;
+    EXPECT_EQ(read_file(workspace_ / "kept"), "NEW\n") << backend;
+    EXPECT_EQ(read_file(workspace_ / "free"), "NEW\nMORE\n") << backend;
+  }
+}
+
+// Elsewhere it would be out of its rule for the next run.
+TEST_F(Hide, ADirectoryAboveIsNotMoved) {
+  workspace_.write("box/on/secret", "SECRET\n");
+  workspace_.write("other/on/f", "");
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  for (const std::string backend : {"native", "landlock"}) {
+    for (const std::string rule : {"--hide", "--read"}) {
+      const auto in_it = [&](const std::string& text) { return run_in({"--backend", backend, rule, "box/on/secret", "-c", text}); };
+      const Outcome moved = in_it(
+          "mv box far; mv box/on far; mv -T --exchange box other || python3 -c 'import ctypes; "
+          "ctypes.CDLL(None).renameat2(-100, b\"box\", -100, b\"other\", 2)'");
+      EXPECT_TRUE(exists(workspace_ / "box/on/secret")) << backend << rule << moved;
+      EXPECT_NE(moved.err.find("busy"), std::string::npos) << backend << rule << moved;
+      EXPECT_EQ(in_it("mv other far && mv far other; mv box/on/secret box/on/moved; echo x >box/y && mv box/y box/z").exit_code, 0);
+      EXPECT_TRUE(exists(workspace_ / "box/on/secret")) << backend << rule;
+    }
+  }
+  EXPECT_EQ(run_in({"-c", "mv box far && mv far box"}).exit_code, 0);
+}
+
 TEST_F(Hide, TheReportSaysWhatGoesAroundIt) {
   const Outcome told = run_in({"--hide", "later", "--json", "--", "true"});
   const std::size_t at = told.out.find("\"filesystem.hidden_absent\"");

@@ -62,7 +62,7 @@ bool is_named(const Policy& policy, const std::string& path) {
 void report_secrets(const Policy& policy, const Paths& paths, Clauses& report) {
   std::string open;  // what is held less than a cover does
   for (const Gap& gap : paths.gaps) {
-    if (gap.clause == "filesystem.hidden_files")
+    if (gap.clause == "filesystem.hidden_again")
       open = format("{} lies in a writable directory: held only while it is not renamed on the host", escaped(gap.what));
     else if (gap.clause == kHiddenLink)
       open = format("{} is a link in a writable directory: what it leads to is covered, and the link can be replaced",

@@ -62,7 +62,8 @@ void report_files_by_broker(const Policy& policy, const Paths& paths, const Prep
         "times, owner and extended attributes");
   }
   for (const Gap& gap : paths.gaps) {
-    if (gap.clause != "filesystem.hidden_absent" && is_held_by_rules(paths, gap)) report.add(held_clause(gap, Mounts::kNone));
+    if (gap.clause != "filesystem.hidden_absent" && !has_mount(gap) && is_held_by_rules(paths, gap))
+      report.add(held_clause(gap, Mounts::kNone));
   }
   const std::vector<Part> broker = {judged(prepared)};
   if (!paths.readonly.empty())

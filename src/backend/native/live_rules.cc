@@ -31,6 +31,8 @@ namespace {
 constexpr std::string_view kGlobs = "filesystem.globs";
 constexpr std::string_view kAbsentHidden = "filesystem.hidden_absent";
 constexpr std::string_view kAbsentReadonly = "filesystem.absent_readonly";
+constexpr std::string_view kHiddenAgain = "filesystem.hidden_again";
+constexpr std::string_view kReadonlyAgain = "filesystem.readonly_again";
 
 bool has_globs(const Filesystem& filesystem) noexcept {
   for (const FsEntry& entry : filesystem.entries) {
@@ -39,18 +41,25 @@ bool has_globs(const Filesystem& filesystem) noexcept {
   return false;
 }
 
-// A path that does not exist yet has nothing to mount over: a pattern that matches it alone holds it.
-void hold_absent(const Paths& paths, Filesystem& filesystem) {
+Access access_of(const Gap& gap) noexcept {
+  if (gap.clause == kGlobs) return gap.access;
+  return gap.clause == kAbsentHidden || gap.clause == kHiddenAgain ? Access::kNone : Access::kRead;
+}
+
+// A path that does not exist yet has nothing to mount over, and what is put in place of one that does has no mount: a pattern that
+// matches it alone holds it.
+void hold_by_name(const Paths& paths, Filesystem& filesystem) {
   const std::vector<FsEntry> given = filesystem.entries;
   for (const Gap& gap : paths.gaps) {
     if (gap.clause == kGlobs || !is_held_by_rules(paths, gap)) continue;
     const auto entry = std::ranges::find_if(given, [&](const FsEntry& one) { return !one.glob && one.path == gap.what; });
     FsEntry held;
     if (entry != given.end()) held = *entry;
-    else held.origin = {.layer = "default secrets", .file = "", .line = 0}, held.kind = RuleKind::kDefaultSecret;
+    else if (gap.clause != kReadonlyAgain)
+      held.origin = {.layer = "default secrets", .file = "", .line = 0}, held.kind = RuleKind::kDefaultSecret;
     held.path = policy::literal_glob(gap.where);
     held.glob = true;
-    held.access = gap.clause == kAbsentHidden ? Access::kNone : Access::kRead;
+    held.access = access_of(gap);
     std::erase_if(filesystem.entries, [&](const FsEntry& one) { return !one.glob && one.path == gap.where; });
     filesystem.entries.push_back(std::move(held));
   }
@@ -82,7 +91,10 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
   options.held = std::move(held);
   options.filesystem.protect = policy.filesystem.protect;
   options.filesystem.entries = policy.filesystem.entries;
-  hold_absent(paths, options.filesystem);
+  hold_by_name(paths, options.filesystem);
+  for (const Gap& gap : paths.gaps) {
+    if (has_mount(gap)) options.in_place.push_back(gap.where);
+  }
   // Without patterns only what asks for writing counts here, and the list of secrets is long.
   if (!options.held && !has_globs(options.filesystem))
     std::erase_if(options.filesystem.entries, [](const FsEntry& entry) { return entry.access != Access::kWrite; });
@@ -101,21 +113,19 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
   return rules->any() ? rules : nullptr;
 }
 
+bool has_mount(const Gap& gap) noexcept { return gap.clause == kHiddenAgain || gap.clause == kReadonlyAgain; }
+
 bool is_held_by_rules(const Paths& paths, const Gap& gap) {
-  if (gap.clause == kGlobs || gap.clause == kAbsentReadonly) return true;
+  if (gap.clause == kGlobs || gap.clause == kAbsentReadonly || has_mount(gap)) return true;
   return gap.clause == kAbsentHidden &&
          std::ranges::any_of(paths.writable, [&](const std::string& root) { return policy::is_within(gap.where, root); });
 }
 
 EnforcementClause held_clause(const Gap& gap, Mounts mounts) {
   EnforcementClause clause{gap.clause, "", "broker: the call is performed outside, by name at any depth", Enforced::kPartial, ""};
-  Access access = gap.access;
-  if (gap.clause == kGlobs) {
-    clause.asked = format("rule for {}", escaped(gap.what));
-  } else {
-    access = gap.clause == kAbsentHidden ? Access::kNone : Access::kRead;
-    clause.asked = format("{} {} once it exists", escaped(gap.what), access == Access::kNone ? "hidden" : "read-only");
-  }
+  const Access access = access_of(gap);
+  if (gap.clause == kGlobs) clause.asked = format("rule for {}", escaped(gap.what));
+  else clause.asked = format("{} {} once it exists", escaped(gap.what), access == Access::kNone ? "hidden" : "read-only");
   switch (access) {
     case Access::kNone:
       clause.detail =

@@ -21,6 +21,9 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
 // writable: elsewhere the command cannot make them, and every open of every file would pay for what the host may make.
 bool is_held_by_rules(const Paths& paths, const Gap& gap);
 
+// Beside a mount, which holds what stood there at the start: what is put in its place they hold alone.
+bool has_mount(const Gap& gap) noexcept;
+
 // What they hold of it, and what goes around them: a supervisor cannot perform exec, and what it lets go on can be exchanged.
 enum class Mounts { kOwn, kNone };  // whether the command sees a tree of mounts of its own
 EnforcementClause held_clause(const Gap& gap, Mounts mounts);

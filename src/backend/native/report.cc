@@ -130,18 +130,26 @@ void report_files(const Policy& policy, const Paths& paths, const Prepared& prep
     report.held(tree, "filesystem.write", std::move(asked), "mounts" + second);
   }
   if (!paths.readonly.empty()) {
-    report.held({mount_namespace(plan), mounted(plan, paths)}, "filesystem.readonly",
-                format("{} read-only inside writable directories", list(paths.readonly)),
-                "read-only mounts (Landlock cannot carve holes: one lock)");
+    const std::string asked = format("{} read-only inside writable directories", list(paths.readonly));
+    const std::vector<Part> parts = {mount_namespace(plan), mounted(plan, paths)};
+    const auto again = std::ranges::find(paths.gaps, "filesystem.readonly_again", &Gap::clause);
+    if (brokered || again == paths.gaps.end() || !std::ranges::all_of(parts, &Part::there))
+      report.held(parts, "filesystem.readonly", asked,
+                  brokered ? "read-only mounts, and live rules for what is put in place anew"
+                           : "read-only mounts (Landlock cannot carve holes: one lock)");
+    else
+      report.partial("filesystem.readonly", asked, "read-only mounts (one lock)",
+                     format("{}: held only while the host puts nothing else in its place", escaped(again->what)));
   }
   if (paths.hidden > 0) {
     const auto missing = std::find_if(paths.gaps.begin(), paths.gaps.end(), [&](const Gap& gap) {
-      const bool hidden = gap.clause == "filesystem.hidden_absent" || gap.clause == "filesystem.hidden_files";
+      const bool hidden = gap.clause == "filesystem.hidden_absent" || gap.clause == "filesystem.hidden_again";
       return hidden && !(brokered && is_held_by_rules(paths, gap));
     });
     const bool by_rules = std::ranges::any_of(paths.gaps, [&](const Gap& gap) {
       return gap.clause == "filesystem.hidden_absent" && brokered && is_held_by_rules(paths, gap);
     });
+    const auto again = std::ranges::find(paths.gaps, "filesystem.hidden_again", &Gap::clause);
     const std::string asked = format("{} names hidden", paths.hidden);
     const std::string lock = brokered ? "(one lock)" : "(one lock; changes fail with what mounts say: EROFS, EBUSY, EISDIR, EXDEV)";
     const std::vector<Part> parts = {mount_namespace(plan), covers(plan, paths)};
@@ -149,6 +157,11 @@ void report_files(const Policy& policy, const Paths& paths, const Prepared& prep
     else if (missing == paths.gaps.end() && by_rules)
       report.partial("filesystem.secrets", asked, "masks of mode 000, and live rules for names that may be made",
                      "what live rules hold can be seen and started by name: filesystem.hidden_absent");
+    else if (missing == paths.gaps.end() && again != paths.gaps.end())
+      report.partial("filesystem.secrets", asked, "masks of mode 000, and live rules for what is put in place anew",
+                     format("{} lies in a writable directory: once the host has put another in its place, that can be seen and "
+                            "started by name; it cannot be opened",
+                            escaped(again->what)));
     else if (missing == paths.gaps.end())
       report.full("filesystem.secrets", asked, "masks: entries of mode 000 over each name, there or not " + lock);
     else
@@ -157,7 +170,7 @@ void report_files(const Policy& policy, const Paths& paths, const Prepared& prep
                             escaped(missing->what)));
   }
   for (const Gap& gap : paths.gaps) {
-    if (!is_held_by_rules(paths, gap) || (!brokered && gap.clause == "filesystem.hidden_absent")) continue;
+    if (!is_held_by_rules(paths, gap) || has_mount(gap) || (!brokered && gap.clause == "filesystem.hidden_absent")) continue;
     EnforcementClause clause = held_clause(gap, Mounts::kOwn);
     if (brokered) report.add(std::move(clause));
     else report.none(std::move(clause.clause), std::move(clause.asked), std::string(kNoListener));

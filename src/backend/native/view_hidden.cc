@@ -134,7 +134,8 @@ void hide_existing(ViewDraft& draft, const Hidden& name) {
   if (name.source == Source::kEntry && !draft.writable(parent) && parent != "/" && !mounted_under(parent) && !own &&
       !draft.out_of_sight(parent))
     return mask(draft, parent, path, name.asked);
-  if (draft.writable(parent) && name.kind != PathKind::kDirectory) draft.add_gap("filesystem.hidden_files", path);
+  // Made anew under that name, by the host or with the folders above it, it is not what the cover lies over.
+  if (draft.writable(parent)) draft.add_gap("filesystem.hidden_again", name.asked, path);
   cover(draft, path, name.kind);
 }
 

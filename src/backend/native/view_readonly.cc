@@ -33,6 +33,13 @@ Result<void> check_opens_nothing(const ViewDraft& draft, const FsEntry& entry, c
       .next("say it in your own policy file or on the command line");
 }
 
+// A mount holds what stands there, and not what the host puts in its place.
+void keep_readonly(ViewDraft& draft, const FsEntry& entry, const std::string& path) {
+  draft.add_readonly(path);
+  if (std::ranges::find(draft.paths.writable, path) == draft.paths.writable.end())
+    draft.add_gap("filesystem.readonly_again", entry.path, path);
+}
+
 // Below a volume a name means what its source has there.
 Result<void> keep_in_volume(ViewDraft& draft, const FsEntry& entry) {
   if (const Bind* bind = draft.shown_by(entry.path); bind == nullptr || bind->readonly) return {};
@@ -47,7 +54,7 @@ Result<void> keep_in_volume(ViewDraft& draft, const FsEntry& entry) {
         .reason(format("there is a symbolic link in the volume, and it leads to {} (entry from {})", quoted(*real),
                        to_string(entry.origin)))
         .next("name what the link leads to, or make the volume read-only");
-  draft.add_readonly(entry.path);
+  keep_readonly(draft, entry, entry.path);
   return {};
 }
 
@@ -102,7 +109,7 @@ Result<void> plan_readonly(ViewDraft& draft) {
     }
     BELLJAR_CHECK(check_opens_nothing(draft, entry, *real));
     const Bind* bind = draft.shown_by(*real);
-    if (draft.writable(*real) || (bind != nullptr && !bind->readonly)) draft.add_readonly(*real);
+    if (draft.writable(*real) || (bind != nullptr && !bind->readonly)) keep_readonly(draft, entry, *real);
     else show_through_private(draft, *real);  // --read /tmp/x
   }
   // A workspace below /tmp that nobody made writable.

@@ -143,7 +143,10 @@ TEST(Report, WhatIsReadOnlyInAHiddenDirectoryIsHeld) {
   policy.filesystem.entries.push_back({.path = "/home/u/ws/.github", .access = Access::kNone});
   EXPECT_EQ(enforced(native(host, policy, [](Prepared&) {}), "filesystem.readonly"), Enforced::kFull);
   EXPECT_EQ(enforced(native(host, policy, without(launch::MountOpKind::kAttach)), "filesystem.readonly"), Enforced::kNone);
+  // What the host puts in its place cannot be opened, and can be seen.
+  EXPECT_EQ(enforced(native(host, policy, [](Prepared&) {}), "filesystem.secrets"), Enforced::kPartial);
   host.dir("/srv/keys/deep/own");
+  policy = busy_policy();
   policy.filesystem.entries.push_back({.path = "/srv/keys/deep/own", .access = Access::kNone});
   EXPECT_EQ(enforced(native(host, policy, [](Prepared&) {}), "filesystem.secrets"), Enforced::kFull);
 }
