@@ -11,6 +11,7 @@
 #include "broker/bound_names.h"
 #include "broker/broker.h"
 #include "broker/caller.h"
+#include "broker/former.h"
 #include "broker/listed_sockets.h"
 #include "broker/mount_table.h"
 #include "broker/notification.h"
@@ -41,6 +42,7 @@ struct Context {
   MountTable mounts;
   Umasks umasks;
   StagedFiles staged;
+  FormerContents former;
 
   // The first one is kept; returns what is kept.
   int keep_root(UniqueFd first) {

@@ -8,6 +8,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <ctime>
@@ -127,8 +128,7 @@ int renew(FileCall& file, Act act, const Entry& entry, const std::string& path, 
   if (!entry.is_file) return file.refuse(act, path, ruling, "a control name of git that is no plain file");
   auto content = read_control_file(entry.dir, entry.name, ruling.git);
   if (!content) return file.refuse(act, path, ruling, "git's control files are read up to a size, with your own permissions");
-  if (const auto why = objection_to(*file.context.options.rules, path, ruling.git, *content, {}))
-    return file.refuse(act, path, ruling, *why);
+  if (const auto why = objection_in(file.context, path, ruling.git, *content, {})) return file.refuse(act, path, ruling, *why);
   const UniqueFd like(::openat(entry.dir, entry.name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   Place place;
   place.dir = entry.dir;
@@ -180,6 +180,50 @@ std::optional<std::string> objection_to(const FileRules& rules, const std::strin
   return git_objection(git, path, content, context);
 }
 
+std::optional<std::string> objection_in(const Context& context, const std::string& path, GitName git, std::string_view content,
+                                        const std::optional<std::string>& old) {
+  const FileRules& rules = *context.options.rules;
+  std::optional<std::string> why = objection_to(rules, path, git, content, old);
+  if (!why) return why;
+  const std::vector<std::string> former = context.former.of(path);
+  const bool stood = std::any_of(former.begin(), former.end(),
+                                 [&](const std::string& one) { return !objection_to(rules, path, git, content, one); });
+  return stood ? std::nullopt : why;
+}
+
+void remember_file(FileCall& file, Place& place) {
+  const Ruling ruling = file.rule(Act::kWrite, place, false);
+  if (ruling.answer != Answer::kJudge || ruling.git == GitName::kIndex) return;
+  if (auto now = read_control_file(place.dir, std::string(place.bare()), ruling.git))
+    file.context.former.remember(place.path(), *std::move(now));
+}
+
+void remember_directory(FileCall& file, Place& place) {
+  // Of a git directory, and of a work tree with one.
+  constexpr std::string_view kTops[] = {"", ".git/"};
+  constexpr std::string_view kNames[] = {"config", "config.worktree", "commondir", "info/attributes", "objects/info/alternates"};
+  const UniqueFd top(::openat(place.dir, std::string(place.bare()).c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!top.valid()) return;
+  const auto remember = [&](const std::string& relative) {
+    const std::size_t slash = relative.rfind('/');
+    const std::string parent = slash == std::string::npos ? "." : relative.substr(0, slash);
+    open_how how{};
+    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
+    const UniqueFd dir(static_cast<int>(::syscall(SYS_openat2, top.get(), parent.c_str(), &how, sizeof how)));
+    if (!dir.valid()) return;
+    Place below;
+    below.dir = dir.get();
+    below.dir_path = place.path() + (parent == "." ? "" : "/" + parent);
+    below.name = relative.substr(slash + 1);
+    remember_file(file, below);
+  };
+  for (const std::string_view above : kTops) {
+    for (const std::string_view name : kNames) remember(std::string(above) + std::string(name));
+  }
+  remember(".git");  // a file that points to it
+}
+
 bool is_reserved(std::string_view name) { return name.starts_with(kReserved); }
 
 OrErrno<std::string> read_control_file(int dir, const std::string& name, GitName kind) {
@@ -207,7 +251,7 @@ int judge_and_place(FileCall& file, Place& place, const Ruling& ruling, const Fr
   std::optional<std::string> old;
   if (auto now = read_control_file(place.dir, std::string(place.bare()), ruling.git)) old = *std::move(now);
   const std::string path = place.path();
-  if (const auto why = objection_to(*file.context.options.rules, path, ruling.git, fresh.content, old))
+  if (const auto why = objection_in(file.context, path, ruling.git, fresh.content, old))
     return file.refuse(fresh.act, path, ruling, *why);
   return place_fresh(place, fresh);
 }

@@ -35,6 +35,9 @@ int judge_and_place(FileCall& file, Place& place, const Ruling& ruling, const Fr
 // Its two halves. What git would object to in `content` at `path`; `old` is what stands there now.
 std::optional<std::string> objection_to(const FileRules& rules, const std::string& path, GitName git, std::string_view content,
                                         const std::optional<std::string>& old);
+// The same in a sandbox: what the command itself took away may stand there again, too.
+std::optional<std::string> objection_in(const Context& context, const std::string& path, GitName git, std::string_view content,
+                                        const std::optional<std::string>& old);
 int place_fresh(const Place& place, const Fresh& fresh);
 // A new private file beside `place`, open for reading and writing. `name` is its reserved name.
 OrErrno<UniqueFd> make_private(int dir, mode_t mode, std::string& name);
@@ -47,6 +50,10 @@ int admit_git_dir(FileCall& file, Act act, Place& place, const Ruling& ruling);
 // as `top` and becomes a git directory, may not: "NAME: reason". `skip`: names below it that are judged elsewhere.
 std::optional<std::string> git_dir_objection(const FileRules& rules, int dir, const std::string& top,
                                              const std::function<bool(const std::string& relative)>& skip);
+
+// The file at `place` is about to go away, or the directory with what git's settings are in it: what stands there is kept in mind.
+void remember_file(FileCall& file, Place& place);
+void remember_directory(FileCall& file, Place& place);
 
 // `from`, a directory, is to get the path of `to`: what lies below is judged under its new names, control files are replaced by
 // fresh ones. `arrives` is the ruling on the new name. Directories owned. 0: go on.

@@ -181,7 +181,8 @@ Ruling FileCall::rule(Act act, Place& place, bool is_dir) const {
 }
 
 Ruling FileCall::removal_rule(Place& place) {
-  const Ruling ruling = ask(place, [](const FileRules& rules, const std::string& path) { return rules.removal_rule(path); });
+  const Ruling ruling =
+      ask(place, [&](const FileRules& rules, const std::string& path) { return rules.removal_rule(path, Beside(place.dir)); });
   if (ruling.answer == Answer::kAllow) return ruling;
   const std::string program = caller.program();
   return program == "git" || program.starts_with("git-") ? Ruling() : ruling;

@@ -25,6 +25,7 @@ using policy::is_within;
 constexpr std::string_view kJudgedName = ".gitmodules";  // by content, for `git submodule add` has to write it
 constexpr std::string_view kMakeOutside =
     "making it outside the sandbox; once it is there an entry that names the path with access write lifts this";
+constexpr std::string_view kWorkTrees[] = {".git", ".hg", ".sl", ".jj"};  // what marks one, of git and of others
 constexpr std::string_view kStays = "leaving the directory where it is";
 constexpr std::string_view kProtectKey = "filesystem.protect";
 constexpr std::string_view kEntriesKey = "filesystem.entries";
@@ -44,6 +45,11 @@ bool makes_name(Act act) noexcept {
     default:
       return false;
   }
+}
+
+// What changes which object has a name: of a directory, or of a link that stands for one.
+bool moves(Act act) noexcept {
+  return act == Act::kRenameFrom || act == Act::kRenameTo || act == Act::kRmdir || act == Act::kUnlink;
 }
 
 // More than is_git_directory() of setup.c asks for: a directory with objects and refs is the common directory of any worktree whose
@@ -220,7 +226,7 @@ Ruling FileRules::State::refuse_held(std::string_view path, int errnum, std::str
 }
 
 Ruling FileRules::State::in_place_ruling(Act act, std::string_view path) const {
-  if (act != Act::kRenameFrom && act != Act::kRenameTo && act != Act::kRmdir) return {};
+  if (!moves(act)) return {};
   const auto below = std::find_if(options.in_place.begin(), options.in_place.end(),
                                   [&](const std::string& one) { return one.size() > path.size() && is_within(one, path); });
   return below == options.in_place.end() ? Ruling{} : refuse_held(*below, EBUSY, kStays);
@@ -248,8 +254,7 @@ Ruling FileRules::State::held_ruling(Act act, std::string_view path) const {
   }
   if (writable.empty() || longest_of(held.readonly, path).size() >= writable.size())
     return refuse_held(path, EROFS, "reading; writes only below the writable directories");
-  const bool moves = act == Act::kRenameFrom || act == Act::kRenameTo || act == Act::kRmdir;
-  if (moves && (above_one(held.hidden) || above_one(held.readonly))) return refuse_held(path, EBUSY, kStays);
+  if (moves(act) && (above_one(held.hidden) || above_one(held.readonly))) return refuse_held(path, EBUSY, kStays);
   return {};
 }
 
@@ -342,7 +347,7 @@ bool FileRules::State::granted(std::string_view path, std::string_view name_path
                      [&](const std::string& grant) { return is_within(grant, name_path) && is_within(path, grant); });
 }
 
-// Agent and editor names in the root, and in every directory below it that held a `.git` before the run. A repository that was
+// Agent and editor names in the root, and in every directory below it that was a work tree before the run. A repository that was
 // cloned inside brings its own, and nobody has worked in it yet.
 Ruling FileRules::State::agent_ruling(Act act, std::string_view path, std::string_view root, const Surroundings& around) const {
   const std::size_t start = root == "/" ? 1 : root.size() + 1;
@@ -357,7 +362,9 @@ Ruling FileRules::State::agent_ruling(Act act, std::string_view path, std::strin
     const std::size_t length = leads ? part.size() : folds_to(part, kJudgedName) ? 0 : policy::protected_length(rest);
     if (length > 0) {
       const std::string_view whole = path.substr(0, at + length);
-      const bool held = index == 0 || around.stood_before(depth - index, ".git", options.began);
+      const bool held = index == 0 || std::any_of(std::begin(kWorkTrees), std::end(kWorkTrees), [&](std::string_view mark) {
+                          return around.stood_before(depth - index, mark, options.began);
+                        });
       if (held && !granted(path, whole)) {
         const bool made = act != Act::kWrite && makes_name(act) && path == whole;
         return refuse_protected(GitName::kNone, leads  ? "a directory of that name"
@@ -384,14 +391,27 @@ bool FileRules::State::globs_move(std::string_view old_path, std::string_view ne
 
 // Names in a git directory that come and go with what git is doing.
 bool is_passing_git_name(std::string_view relative) {
-  constexpr std::string_view kBegins[] = {"MERGE_",     "BISECT_", "AUTO_MERGE",   "CHERRY_PICK_HEAD", "REVERT_HEAD", "SQUASH_MSG",
-                                          "FETCH_HEAD", "gc.",     "rebase-merge", "rebase-apply",     "sequencer"};
+  constexpr std::string_view kBegins[] = {"MERGE_",     "BISECT_",        "AUTO_MERGE",  "CHERRY_PICK_HEAD", "REVERT_HEAD",
+                                          "SQUASH_MSG", "FETCH_HEAD",     "gc.",         "rebase-merge",     "rebase-apply",
+                                          "sequencer",  "COMMIT_EDITMSG", "TAG_EDITMSG", "NOTES_EDITMSG",    "EDIT_DESCRIPTION"};
   const std::string_view name = last_of(relative);
   return name.ends_with(".lock") || name.starts_with("tmp_") || name.starts_with(".tmp-") ||
          std::any_of(std::begin(kBegins), std::end(kBegins), [&](std::string_view one) { return relative.starts_with(one); });
 }
 
-Ruling FileRules::removal_rule(std::string_view path) const {
+// What a program made in the run goes by it again (an editor's backups and swap files), unless git wrote it: its own files are new
+// ones after each change.
+bool is_git_s_own(std::string_view relative) {
+  constexpr std::string_view kDirectories[] = {"objects", "refs", "logs", "modules", "worktrees", "info", "reftable"};
+  constexpr std::string_view kFiles[] = {"HEAD",        "ORIG_HEAD", "config",    "config.worktree", "index",
+                                         "packed-refs", "shallow",   "commondir", "gitdir"};
+  const std::string_view first = relative.substr(0, relative.find('/'));
+  const auto is_first = [&](std::string_view name) { return folds_to(first, fold_name(name)); };
+  return std::any_of(std::begin(kDirectories), std::end(kDirectories), is_first) ||
+         (first == relative && std::any_of(std::begin(kFiles), std::end(kFiles), is_first));
+}
+
+Ruling FileRules::removal_rule(std::string_view path, const Surroundings& around) const {
   const State& state = *state_;
   if (!state.protects || state.options.keep_git.empty()) return {};
   const std::string_view root = longest_of(state.options.keep_git, path);
@@ -401,6 +421,7 @@ Ruling FileRules::removal_rule(std::string_view path) const {
   if (!is_dot_git(first)) return {};
   const std::string_view below = rest.substr(std::min(rest.size(), first.size() + 1));
   if (!below.empty() && is_passing_git_name(below)) return {};
+  if (!below.empty() && !is_git_s_own(below) && !around.stood_before(0, last_of(path), state.options.began)) return {};
   return state.refuse_protected(
       GitName::kDotGit, "git's own commands, a transaction (--txn), or --allow-git-removal (filesystem.allow_git_removal = true)");
 }

@@ -120,8 +120,8 @@ class FileRules {
   Ruling rule_for(Act act, std::string_view path, bool is_dir, const Surroundings& around) const;
   // Beside rule_for(): the name is about to go away, by its removal or by getting another. Loss and not planting: a root's `.git`
   // (keep_git) and what is in it. What comes and goes with what git is doing (locks, what a merge or a rebase goes on with) is
-  // free.
-  Ruling removal_rule(std::string_view path) const;
+  // free, and so is what was made in the run and is none of git's own.
+  Ruling removal_rule(std::string_view path, const Surroundings& around) const;
   // `path` is the `.git` of a root, and emptying it would be its removal.
   bool keeps_git(std::string_view path) const noexcept;
   // rule_for() of a symbolic link with that text: the one that git itself makes to try whether it can is let through.

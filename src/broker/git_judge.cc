@@ -119,6 +119,11 @@ bool is_own_promisor(const GitConfigEntry& entry, std::string_view path, const G
   });
 }
 
+bool is_bare(const GitConfig& config) {
+  return std::any_of(config.entries.begin(), config.entries.end(),
+                     [](const GitConfigEntry& one) { return one.key == "core.bare" && is_inert_value(GitValue::kOn, one.value); });
+}
+
 bool is_inert(const GitConfigEntry& entry, std::string_view path, const GitContext& context) {
   const std::optional<GitValue> kind = find_git_key(entry.key);
   if (!kind) return false;
@@ -143,6 +148,7 @@ Objection config_objection(std::string_view path, std::string_view content, cons
                     quoted(entry.key));
     }
     if (is_inert(entry, path, context)) continue;
+    if (find_git_key(entry.key) == GitValue::kMirror && (is_inert_value(GitValue::kOff, entry.value) || is_bare(config))) continue;
     if (std::find(before().entries.begin(), before().entries.end(), entry) != before().entries.end()) continue;
     const std::string value = entry.value ? format(" = {}", quoted(std::string_view(*entry.value).substr(0, 200))) : "";
     return format("the setting {}{} is not one that is known to run nothing", quoted(entry.key), value);

@@ -42,7 +42,7 @@ constexpr Row kRows[] = {
     {"core.packedgitwindowsize"},
     {"core.packedgitlimit"},
     {"core.deltabasecachelimit"},
-    {"core.sharedrepository"},
+    {"core.sharedrepository", GitValue::kSharing},
     {"core.abbrev"},
     {"core.sparsecheckout"},
     {"core.sparsecheckoutcone"},
@@ -74,9 +74,9 @@ constexpr Row kRows[] = {
     {"remote..url", GitValue::kUrl},
     {"remote..pushurl", GitValue::kUrl},
     {"remote..fetch", GitValue::kRefspec},
-    {"remote..push", GitValue::kRefspec},
+    {"remote..push", GitValue::kPush},
     {"remote..tagopt"},
-    {"remote..mirror"},
+    {"remote..mirror", GitValue::kMirror},
     {"remote..prune"},
     {"remote..prunetags"},
     {"remote..skipdefaultupdate"},
@@ -338,7 +338,7 @@ constexpr Section kInertSections[] = {
     {"splitindex"},
     {"stash"},
     {"status"},
-    {"transfer", {"fsckobjects", "bundleuri"}},
+    {"transfer", {"fsckobjects", "bundleuri", "credentialsinurl"}},
     {"uploadarchive"},
     {"uploadpackfilter"},
     {"versionsort"},
@@ -517,6 +517,11 @@ bool is_inert_value(GitValue kind, std::optional<std::string_view> value) {
       return !value->starts_with('-') && value->find('!') == std::string_view::npos;
     case GitValue::kRefspec:
       return !value->starts_with('-');
+    case GitValue::kPush:
+      return !value->starts_with('-') && !value->starts_with('+') && !value->starts_with(':');
+    case GitValue::kSharing:  // an octal mode, or a word that at most lets everybody read
+      return !value->starts_with('0') || value->size() < 3 ||
+             std::string_view("0145").find(value->back()) != std::string_view::npos;
     case GitValue::kUpdate:
       return one_of(*value, kUpdates);
     case GitValue::kRefFormat:
@@ -536,6 +541,7 @@ bool is_inert_value(GitValue kind, std::optional<std::string_view> value) {
              ("/" + std::string(*value) + "/").find("/../") == std::string::npos;
     case GitValue::kWorkTree:
     case GitValue::kPromisor:
+    case GitValue::kMirror:
       return false;
   }
   return false;

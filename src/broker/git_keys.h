@@ -25,12 +25,15 @@ enum class GitValue : std::uint8_t {
   kTitle,      // rebase.instructionFormat: fields of one line each, for it becomes a line of the list that a rebase works through
   kComment,    // what starts a comment in that list: signs only, so that a comment is never read as a step
   kEncoding,   // one in which ASCII is ASCII: what git writes for itself keeps its lines
+  kPush,       // what a plain `git push` sends: nothing by force, and nothing that removes
+  kMirror,     // a push that removes what is not here: the caller knows whether it is a repository that only mirrors
+  kSharing,    // who may read and write git's own files: not everybody write
   kInFile,     // a path that git reads and shows no more of than its lines: relative, and not up
 };
 
 // `key` as parse_git_config() gives it. None: the key is not on the list.
 std::optional<GitValue> find_git_key(std::string_view key);
-// Whether a value is one of its kind; `value` none is git's `true`. Not for kWorkTree and kPromisor.
+// Whether a value is one of its kind; `value` none is git's `true`. Not for kWorkTree, kPromisor and kMirror.
 bool is_inert_value(GitValue kind, std::optional<std::string_view> value);
 
 // A URL or path for git's transports without a helper of its own, without an option in disguise. git-fetch(1), "GIT URLS".

@@ -78,6 +78,7 @@ int remove_name(FileCall& file, Named& named, int flags) {
     return file.refuse(act, place->path(), ruling);
   }
   if (place->is_name() && is_mount_point(place->dir, std::string(place->bare()))) return file.explain(act, *place, -EBUSY);
+  if (act == Act::kUnlink) remember_file(file, *place);
   return file.explain(act, *place, result_of(::unlinkat(place->dir, place->name.c_str(), flags)));
 }
 

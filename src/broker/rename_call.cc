@@ -137,6 +137,8 @@ int admit(Rename& rename, Place& from, Place& to, mode_t type) {
   Ruling leaves = file.rule(Act::kRenameFrom, from, is_dir);
   if (leaves.answer == Answer::kAllow) leaves = file.removal_rule(from);
   if (leaves.answer != Answer::kAllow) return file.refuse(Act::kRenameFrom, from.path(), leaves);
+  if (is_dir) remember_directory(file, from);
+  else if (type == S_IFREG) remember_file(file, from);
   Ruling arrives = file.rule(Act::kRenameTo, to, is_dir);
   if (arrives.answer == Answer::kAllow && type == S_IFLNK) arrives = file.rule(Act::kSymlink, to, false);
   if (arrives.answer == Answer::kAllow) return is_dir ? admit_tree(file, from, to, arrives) : 0;

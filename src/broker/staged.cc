@@ -32,6 +32,7 @@ struct StagedFiles::Staged {
   std::string shown;  // what was judged last
   bool is_shown = false;
   std::optional<std::string> emptied;  // what the name showed until it was emptied for the content that is to come
+  bool made = false;                   // there was no such name: an empty file was put there for that content
 };
 
 namespace {
@@ -113,6 +114,8 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
     const Fresh empty{.content = "", .like = staged->file.get(), .mode = mode, .rename_flags = 1 /* RENAME_NOREPLACE */};
     if (const int status = place_fresh(place, empty); status != 0) return errno_is(-status);
     staged->is_shown = true;
+    if (auto former = file.context.former.of(place.path()); !former.empty()) staged->emptied = std::move(former.back());
+    else staged->made = true;
   }
   staged->place.held = UniqueFd(::fcntl(place.dir, F_DUPFD_CLOEXEC, 0));
   staged->place.dir = staged->place.held.get();
@@ -131,12 +134,17 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
 }
 
 // One close of several shows that a file was emptied (`exec 12>FILE`, a child that inherits it) before what is written there is
-// known. When that is refused, the emptying is, too, unless somebody has written there since.
+// known. When that is refused, the emptying is, too, unless somebody has written there since. So is what stood there before the
+// command took it away, and an empty file that was put where there was none.
 void StagedFiles::put_back(Staged& staged, GitName kind) {
-  if (!staged.emptied) return;
+  if (!staged.emptied && !staged.made) return;
   const auto now = read_control_file(staged.place.dir, staged.place.name, kind);
-  if (now && now->empty()) (void)place_fresh(staged.place, {.content = *staged.emptied, .like = staged.file.get()});
+  if (now && now->empty()) {
+    if (staged.emptied) (void)place_fresh(staged.place, {.content = *staged.emptied, .like = staged.file.get()});
+    else ::unlinkat(staged.place.dir, staged.place.name.c_str(), 0);
+  }
   staged.emptied.reset();
+  staged.made = false;
 }
 
 void StagedFiles::publish(Context& context, Staged& staged) {
@@ -160,7 +168,7 @@ void StagedFiles::publish(Context& context, Staged& staged) {
   else {
     std::optional<std::string> old;
     if (auto now = read_control_file(staged.place.dir, staged.place.name, ruling.git)) old = *std::move(now);
-    why = objection_to(rules, path, ruling.git, *content, old);
+    why = objection_in(context, path, ruling.git, *content, old);
   }
   if (!why) {
     const int status = place_fresh(staged.place, {.content = *content, .like = staged.file.get()});
@@ -168,7 +176,7 @@ void StagedFiles::publish(Context& context, Staged& staged) {
   }
   // Only where it stood: elsewhere what was there may be hostile.
   if (why && ruling.answer == Answer::kJudge && path == staged.opened_path) put_back(staged, ruling.git);
-  else if (why || !content->empty()) staged.emptied.reset();
+  else if (why || !content->empty()) staged.emptied.reset(), staged.made = false;
   else if (staged.is_shown && !staged.shown.empty()) staged.emptied = staged.shown;
   if (content) staged.shown = *content;
   staged.is_shown = true;

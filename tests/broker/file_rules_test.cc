@@ -209,13 +209,20 @@ TEST(FileRules, ARootsOwnRepositoryIsNotRemoved) {
   FileRulesOptions with = options();
   with.keep_git = {"/w"};
   const FileRules rules(std::move(with));
+  const auto stands = [&](std::string_view path) { return rules.removal_rule(path, World({std::string(path)}, path)).answer; };
   for (const char* path : {"/w/.git", "/w/.git/HEAD", "/w/.git/objects/ab/cd", "/w/.git/refs/heads/main", "/w/.git/index",
                            "/w/.git/hooks/pre-commit", "/w/.git/modules/x/HEAD", "/w/.GIT/HEAD"})
-    EXPECT_EQ(rules.removal_rule(path).answer, Answer::kRefuse) << path;
+    EXPECT_EQ(stands(path), Answer::kRefuse) << path;
   for (const char* path : {"/w/vendor/x/.git", "/w/vendor/x/.git/HEAD", "/w/.git/index.lock", "/w/.git/objects/ab/tmp_obj_x",
                            "/w/.git/rebase-merge/done", "/w/.git/MERGE_HEAD", "/w/.github", "/w/x", "/w", "/x/.git"})
-    EXPECT_EQ(rules.removal_rule(path).answer, Answer::kAllow) << path;
-  EXPECT_EQ(FileRules(options()).removal_rule("/w/.git").answer, Answer::kAllow) << "a transaction, allowed, or made in the run";
+    EXPECT_EQ(stands(path), Answer::kAllow) << path;
+  EXPECT_EQ(FileRules(options()).removal_rule("/w/.git", World({"/w/.git"}, "/w/.git")).answer, Answer::kAllow)
+      << "a transaction, allowed, or made in the run";
+  // What a program made in the run; what git wrote anew is none of that.
+  EXPECT_EQ(stands("/w/.git/.COMMIT_EDITMSG.swp"), Answer::kRefuse);
+  EXPECT_EQ(rules.removal_rule("/w/.git/.COMMIT_EDITMSG.swp", World({}, "/w/.git/.COMMIT_EDITMSG.swp")).answer, Answer::kAllow);
+  for (const char* path : {"/w/.git", "/w/.git/config", "/w/.git/refs/heads/main"})
+    EXPECT_EQ(rules.removal_rule(path, World({}, path)).answer, Answer::kRefuse) << path;
   EXPECT_TRUE(rules.keeps_git("/w/.git"));
   EXPECT_FALSE(rules.keeps_git("/w/a/.git"));
 }

@@ -124,7 +124,7 @@ TEST_F(GitWork, AHookIsRefusedAndRunsOutside) {
 
 // A slip takes no history with it, and git, other repositories and whoever may have their way.
 TEST_F(GitWork, TheWorkspacesOwnRepositoryIsNotRemoved) {
-  host("git init -q . && echo 1 >f && git add f && git -c user.name=a -c user.email=a@b commit -qm one");
+  host("git init -q . && echo 1 >f && git add f && git -c user.name=a -c user.email=a@b commit -qm one && rm .git/COMMIT_EDITMSG");
   if (is_root()) workspace_.give_to(user_uid(), user_gid());
   const std::string before = host("find .git | LC_ALL=C sort | md5sum; git log --format=%s");
   ASSERT_NE(before.find("one"), std::string::npos);
@@ -185,6 +185,60 @@ i=$((i + 1)); done
   EXPECT_NE(told.err.find("/old/.git/config` is as it was: what was written there was refused"), std::string::npos) << told;
   EXPECT_EQ(host("md5sum old/.git/config"), before);
   EXPECT_EQ(run_in({"-c", "printf '[user]\n name = z\n' > old/.git/config"}, options()).err, "") << "the twin";
+}
+
+// Many programs change a file by removing it and writing it anew, and directories are moved aside and copied back: settings of the
+// user's that no command could make are still what stood there.
+TEST_F(GitWork, WhatTheCommandTookAwayMayStandThereAgain) {
+  host("git -C old config alias.hi '!echo hi'");
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  const std::string before = host("cat old/.git/config");
+  const std::string ways[] = {
+      R"(python3 -c 'import os; p = "old/.git/config"; d = open(p).read(); os.unlink(p); open(p, "w").write(d)')",
+      "tar cf a.tar old/.git/config && tar xf a.tar",
+      "cp old/.git/config c && cp --remove-destination c old/.git/config",
+      "cp old/.git/config c && install -m 644 c old/.git/config",
+      "cp old/.git/config /tmp/c; rm old/.git/config; mv /tmp/c old/.git/config",
+      "cd old/.git; mv config config.bak; cp config.bak config; rm config.bak",
+      "perl -i.bak -pe 1 old/.git/config && rm old/.git/config.bak",
+      "cp -a old /tmp/; rm -rf old; cp -a /tmp/old .",
+      "cp -a old /tmp/; rm -rf old; mv /tmp/old .",
+      "mv old two; cp -a two old; rm -rf two",
+      "cp -a old/.git /tmp/g; rm -rf old/.git; cp -a /tmp/g old/.git",
+  };
+  for (const std::string& way : ways) {
+    const Outcome done = run_in({"-c", way}, options());
+    EXPECT_EQ(done.exit_code, 0) << way << done;
+    EXPECT_EQ(host("cat old/.git/config"), before) << way << done;
+    EXPECT_EQ(host("git -C old hi"), "hi\n") << way;
+  }
+  const std::string plant = "printf '[core]\n pager = x\n' > old/.git/";
+  const std::string refused = "rm old/.git/config; " + plant + "config";
+  EXPECT_NE(run_in({"-c", refused}, options()).err.find("is as it was"), std::string::npos);
+  EXPECT_EQ(host("cat old/.git/config"), before) << "what is refused leaves what stood there";
+  EXPECT_NE(run_in({"-c", plant + "config.worktree"}, options()).err.find("is as it was"), std::string::npos);
+  EXPECT_EQ(host("ls old/.git/config.worktree 2>/dev/null"), "") << "or nothing, where nothing stood";
+  // It stood there, and nowhere else.
+  host("mkdir -p bad && git init -q --bare bad/evil.git && git -C bad/evil.git config core.pager x");
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  const Outcome elsewhere =
+      run_in({"-c", "cp bad/evil.git/config /tmp/c; rm bad/evil.git/config; cp /tmp/c old/.git/config"}, options());
+  EXPECT_EQ(host("cat old/.git/config"), before) << elsewhere;
+}
+
+// An editor makes and removes files of its own beside the one that it was given.
+TEST_F(GitWork, AnEditorWritesTheMessage) {
+  host("git init -q . && git config user.name a && git config user.email a@b");
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  const std::string editor = R"end(set -e
+f=$1; d=${f%/*}; n=${f##*/}
+: >$d/.$n.swx; rm $d/.$n.swx; echo swap >$d/.$n.swp
+mv $f $f~; echo "message $(cat $d/.$n.swp)" > $f; rm $f~ $d/.$n.swp)end";
+  workspace_.write("ed.sh", "#!/bin/sh\n" + editor + "\n", 0755);
+  for (const char* way : {"GIT_EDITOR=$PWD/ed.sh git commit -q --allow-empty",
+                          "GIT_EDITOR=$PWD/ed.sh git commit -q --amend --allow-empty", "GIT_EDITOR=$PWD/ed.sh git tag -a t"})
+    works(way);
+  EXPECT_EQ(host("git log --format=%s; git tag -n; ls -A .git | grep -c swp"), "message swap\nt               message swap\n0\n");
 }
 
 }  // namespace

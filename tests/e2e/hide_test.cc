@@ -86,6 +86,16 @@ TEST_F(Hide, ADirectoryAboveIsNotMoved) {
     }
   }
   EXPECT_EQ(run_in({"-c", "mv box far && mv far box"}).exit_code, 0);
+  // Nor is a link on the way exchanged for another.
+  std::filesystem::create_symlink("box", workspace_ / "way");
+  for (const std::string backend : {"native", "landlock"}) {
+    const auto in_it = [&](const std::string& text) {
+      return run_in({"--backend", backend, "--hide", "way/on/secret", "-c", text});
+    };
+    (void)in_it("rm way; ln -s other way; mv way gone");
+    EXPECT_EQ(in_it("cat way/on/secret box/on/secret").out, "") << backend;
+    EXPECT_EQ(std::filesystem::read_symlink(workspace_ / "way"), "box") << backend;
+  }
 }
 
 TEST_F(Hide, TheReportSaysWhatGoesAroundIt) {

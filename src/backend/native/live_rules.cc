@@ -93,7 +93,9 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
   options.filesystem.entries = policy.filesystem.entries;
   hold_by_name(paths, options.filesystem);
   for (const Gap& gap : paths.gaps) {
-    if (has_mount(gap)) options.in_place.push_back(gap.where);
+    if (!has_mount(gap)) continue;
+    options.in_place.push_back(gap.where);
+    if (gap.what != gap.where) options.in_place.push_back(gap.what);  // the links on the way to it
   }
   // Without patterns only what asks for writing counts here, and the list of secrets is long.
   if (!options.held && !has_globs(options.filesystem))
