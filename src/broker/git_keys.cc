@@ -272,6 +272,8 @@ constexpr Row kRows[] = {
     {"format.thread"},
     {"format.to"},
     {"format.useautobase"},
+    {"help.autocorrect"},
+    {"help.format", GitValue::kPlain},
     {"http.useragent"},
     {"interactive.singlekey"},
     {"merge.suppressdest"},
@@ -495,6 +497,7 @@ bool is_harmless_url(std::string_view url) {
 std::optional<GitValue> find_git_key(std::string_view key) {
   const Split split = split_key(key);
   if (split.section == "alias") return GitValue::kAlias;
+  if (split.section == "remotes" && !split.subsection) return GitValue::kNames;  // groups of git-remote(1), by any name
   const auto* row = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& one) { return covers(one.key, key, split); });
   if (row != std::end(kRows)) return row->value;
   return in_inert_section(key, split) ? std::optional(GitValue::kAny) : std::nullopt;
@@ -519,6 +522,8 @@ bool is_inert_value(GitValue kind, std::optional<std::string_view> value) {
       return !value->starts_with('-');
     case GitValue::kPush:
       return !value->starts_with('-') && !value->starts_with('+') && !value->starts_with(':');
+    case GitValue::kNames:
+      return value->find(':') == std::string_view::npos && !value->starts_with('-') && value->find(" -") == std::string_view::npos;
     case GitValue::kSharing:  // an octal mode, or a word that at most lets everybody read
       return !value->starts_with('0') || value->size() < 3 ||
              std::string_view("0145").find(value->back()) != std::string_view::npos;

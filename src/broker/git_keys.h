@@ -27,6 +27,7 @@ enum class GitValue : std::uint8_t {
   kEncoding,   // one in which ASCII is ASCII: what git writes for itself keeps its lines
   kPush,       // what a plain `git push` sends: nothing by force, and nothing that removes
   kMirror,     // a push that removes what is not here: the caller knows whether it is a repository that only mirrors
+  kNames,      // words without a colon: names of remotes, and no URLs
   kSharing,    // who may read and write git's own files: not everybody write
   kInFile,     // a path that git reads and shows no more of than its lines: relative, and not up
 };

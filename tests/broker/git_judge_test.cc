@@ -94,6 +94,8 @@ TEST(GitJudge, SettingsThatRunSomethingBesideTheirNeighbours) {
       {"[remote \"x\"]\nmirror = true", "[core]\nbare = true\n[remote \"x\"]\nmirror = true"},
       {"[remote \"x\"]\npush = +refs/heads/a:refs/heads/b", "[remote \"x\"]\npush = HEAD:refs/for/main"},
       {"[remote \"x\"]\npush = :refs/heads/b", "[remote \"x\"]\nfetch = +refs/heads/*:refs/remotes/x/*"},
+      {"[remotes]\nall = a ext::x", "[remotes]\nall = a b"},
+      {"[help]\nbrowser = x", "[help]\nautocorrect = 10\nformat = man"},
       {"[core]\nsharedRepository = 0666", "[core]\nsharedRepository = 0660"},
       {"[core]\nsharedRepository = 0642", "[core]\nsharedRepository = group"},
       {"[remote \"x\"]\nproxy = x", "[remote \"x\"]\nprune = true"},
