@@ -65,6 +65,9 @@ enum class Tmp { kPrivate, kShared };
 // The caches of the host under a writable layer that is discarded at the end, or kept for the next command in the same workspace;
 // or no layer (read-only).
 enum class Caches { kPrivate, kOff, kWorkspace };
+// The directories that other living sandboxes of this user work in. kHidden: of those that are there when this one starts only its
+// own workspace is seen, and of a directory that a pool makes workspaces in (SandboxConfig::workspaces) only that, also later.
+enum class Siblings { kShown, kHidden };
 
 struct Filesystem {
   std::vector<FsEntry> entries;  // merged order; the most specific wins, of equals none > write > read
@@ -81,6 +84,8 @@ struct Filesystem {
   Caches caches = Caches::kPrivate;
   std::vector<std::string> cache_dirs;  // absolute or "~/..."; the default list is in policy/defaults.cc
   std::vector<std::string> devices;     // host device nodes opened beside the minimal /dev
+  // Unset: SandboxConfig::siblings for a Sandbox, kShown for a single run.
+  std::optional<Siblings> siblings;
   bool operator==(const Filesystem&) const = default;
 };
 

@@ -192,12 +192,15 @@ struct SandboxConfig {
   // By keys of the policy file ("network.allowed_domains"): where the policy's values come from, for what refusals say (Violation).
   // Values that are not named here read "built-in".
   std::map<std::string, Origin> origins;
+  // What policy.filesystem.siblings is where the policy leaves it unset. A pool takes kHidden there, whatever this says.
+  Siblings siblings = Siblings::kShown;
   CancelToken cancel;     // cancelled: start() ends with kCanceled, under way or later; no cloud or mock looks at it
   std::string workspace;  // empty: the current directory
   std::map<std::string, std::string> caller_env;  // what the policy's environment is taken from; empty: this process's own
   // Without a command or file call for this long the sandbox stops by itself. policy.limits.idle_timeout means the same here.
   std::optional<std::chrono::milliseconds> idle_timeout;
-  // Instead of `workspace`: an existing directory in which the sandbox makes a workspace of its own, empty at its first start.
+  // Instead of `workspace`: an existing directory in which the sandbox makes a workspace of its own, empty at its first start. With
+  // siblings hidden nothing else in that directory is seen, by this one and by others that hide theirs.
   std::string workspaces;
   // kClean removes such a workspace when the sandbox is stopped or destroyed, or stops by itself. For one that the caller named it
   // is refused (kInvalidArgument): that may be somebody's project.

@@ -39,6 +39,14 @@ struct KeptCaches {
   std::shared_ptr<void> lock;  // nobody else uses `pool` while this lives
 };
 
+// filesystem.siblings = "hidden": directories that other living sandboxes of this user work in (runtime/living.h).
+struct SiblingPlaces {
+  std::vector<std::string> hidden;   // canonical, none within another; one that is gone is passed over
+  std::vector<std::string> visible;  // those that stay, each with the reason, for the report
+  std::string unknown;               // why nobody can say which there are; empty: these are all
+  bool asked = false;                // somebody wrote it down: where nothing holds it, the start is refused
+};
+
 // Where the command works, and what the caller knows of itself. Absolute, canonical paths.
 struct Workplace {
   std::string workspace;
@@ -53,6 +61,7 @@ struct Workplace {
   bool listener = true;
   std::optional<Owner> owner;             // set by the native backend only
   std::optional<WorkspaceLayers> layers;  // set: run in a transaction. kUnimplemented from a backend that cannot
+  std::optional<SiblingPlaces> siblings;  // set: they are to be hidden
   std::optional<KeptCaches> kept_caches;  // of the native backend; the others say in their reports that they keep none
   std::vector<std::string> env;           // the environment for the command, "K=V", already filtered by the policy
   // Shown inside, read-only, instead of what is there: path and contents. A path that the host lacks is left out, but for one below

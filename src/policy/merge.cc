@@ -172,6 +172,7 @@ class Merger {
   void join(const Setting& setting, bool narrow) {
     const std::string name(setting.key->name);
     if (name == "network.mode") net_layer_ = layer_;
+    if (name == "filesystem.siblings") siblings_layer_ = layer_;
     if (setting.key->join == Join::kEntries) return join_entries(setting, narrow);
     // As above, of lists.
     if (!narrow || setting.key->narrow != Narrow::kNever) origins_[name] = setting.origin;
@@ -354,6 +355,8 @@ class Merger {
         warnings_.push_back(format("mode {} drops {} file rules of lower layers", to_string(policy_.mode), rules_.size()));
       policy_.network.mode = NetMode::kHost;
       origins_["network.mode"] = mode_origin();
+      policy_.filesystem.siblings.reset();
+      origins_.erase("filesystem.siblings");
     }
     BELLJAR_CHECK(check_times());
     clamp_timeout();
@@ -408,6 +411,8 @@ class Merger {
     if (net_layer_ >= mode_layer_ && net_layer_ != 0 && policy_.network.mode != NetMode::kHost) {
       return contradiction(origin("network.mode"), format("network.mode {}", to_string(policy_.network.mode)));
     }
+    if (siblings_layer_ >= mode_layer_ && siblings_layer_ != 0 && policy_.filesystem.siblings == Siblings::kHidden)
+      return contradiction(origin("filesystem.siblings"), "filesystem.siblings hidden");
     return {};
   }
 
@@ -478,7 +483,7 @@ class Merger {
   std::map<std::string, Origin> origins_;
   std::vector<std::string> warnings_;
   std::size_t layer_ = 0;  // the layer being joined, from 1
-  std::size_t mode_layer_ = 0, net_layer_ = 0;
+  std::size_t mode_layer_ = 0, net_layer_ = 0, siblings_layer_ = 0;
   bool narrowed_ = false;  // a file of the workspace has a say
 };
 

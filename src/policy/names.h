@@ -27,6 +27,8 @@ inline constexpr std::array<std::string_view, 2> kNames<Tmp>{"private", "shared"
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<Caches>{"private", "off", "workspace"};
 template <>
+inline constexpr std::array<std::string_view, 2> kNames<Siblings>{"shown", "hidden"};
+template <>
 inline constexpr std::array<std::string_view, 3> kNames<Inherit>{"none", "core", "all"};
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<NetMode>{"none", "proxy", "host"};

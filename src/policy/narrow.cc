@@ -76,8 +76,10 @@ Result<void> check_stricter(const Setting& setting, const std::optional<Value>& 
     return widens(setting, wanted, now ? to_toml(*now) : "the default");
   }
   const std::string values(setting.key->values);
-  if (rank(values, std::get<std::string>(setting.value)) <= rank(values, std::get<std::string>(*now))) return {};
-  return widens(setting, wanted, to_toml(*now));
+  // Unset: who starts it decides, and may have decided for the narrowest.
+  const std::size_t in_force = now ? rank(values, std::get<std::string>(*now)) : 0;
+  if (rank(values, std::get<std::string>(setting.value)) <= in_force) return {};
+  return widens(setting, wanted, now ? to_toml(*now) : "the default");
 }
 
 // Both hold the same kind of number.

@@ -127,7 +127,9 @@ void store(const Key& key, Policy& policy, const Value& value) {
         } else if constexpr (std::is_enum_v<FieldType>) {
           if (const auto* text = std::get_if<std::string>(&value)) *field = value_of<FieldType>(*text).value_or(*field);
         } else if constexpr (requires { typename FieldType::value_type; } && requires(FieldType f) { f.has_value(); }) {
-          if (const auto* held = std::get_if<typename FieldType::value_type>(&value)) *field = *held;
+          if constexpr (std::is_enum_v<typename FieldType::value_type>) {
+            if (const auto* text = std::get_if<std::string>(&value)) *field = value_of<typename FieldType::value_type>(*text);
+          } else if (const auto* held = std::get_if<typename FieldType::value_type>(&value)) *field = *held;
         } else {
           if (const auto* held = std::get_if<FieldType>(&value)) *field = *held;
         }
@@ -144,7 +146,8 @@ std::optional<Value> load(const Key& key, const Policy& policy) {
           return Value(std::string(name_of(*field)));
         } else if constexpr (requires(FieldType f) { f.has_value(); }) {
           if (!field->has_value()) return std::nullopt;
-          return Value(**field);
+          if constexpr (std::is_enum_v<typename FieldType::value_type>) return Value(std::string(name_of(**field)));
+          else return Value(**field);
         } else {
           return Value(*field);
         }

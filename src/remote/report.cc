@@ -126,6 +126,8 @@ EnforcementReport report_elsewhere(const Policy& policy, const Elsewhere& place)
   };
   away("filesystem.root", "nothing of this machine is there", format("a machine of {}", escaped(place.host)));
   away("filesystem.secrets", "this machine's secrets out of sight", "not there");
+  if (policy.filesystem.siblings == Siblings::kHidden)
+    away("filesystem.siblings", "workspaces of this user's other sandboxes hidden", "not there");
   report.not_here("filesystem.write", format("write below {} only", escaped(place.workspace)), kElsewhere);
   if (const auto own = std::ranges::count_if(policy.filesystem.entries, is_own); own > 0)
     report.none("filesystem.entries", format("{} rules for paths", own), kElsewhere);

@@ -26,6 +26,7 @@
 #include "runtime/interception.h"
 #include "runtime/kept_caches.h"
 #include "runtime/limits.h"
+#include "runtime/living.h"
 #include "runtime/outlet.h"
 #include "runtime/parts.h"
 #include "runtime/start_failure.h"
@@ -281,6 +282,9 @@ Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& 
   policy::hide_state(sized.filesystem.entries, session.transaction ? session.transaction->state_dir : default_state_dir());
   place.kept_caches =
       keep_caches(sized, place.workspace, session.transaction ? session.transaction->state_dir : default_state_dir());
+  const bool hides = sized.filesystem.siblings == Siblings::kHidden;
+  const Living living = enter_living(default_state_dir(), {place.workspace}, hides ? Others::kAsked : Others::kNotAsked);
+  place.siblings = BELLJAR_TRY(hide_siblings(sized, Siblings::kShown, place, living));
   std::optional<Interception> interception;
   if (policy.network.mode == NetMode::kProxy) {
     policy::hide_credentials(sized.filesystem.entries, sized.network, place.home);

@@ -183,6 +183,7 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
   place.cwd = place.workspace;
   place.env = container_environment(policy.environment, embedded_.caller_env);
   policy::hide_credentials(policy.filesystem.entries, policy.network, place.home);
+  std::shared_ptr<void> living = BELLJAR_TRY(enter_living(policy, lifecycle_, place));
   LiveOutletOptions outlet{.interception = nullptr, .origins = embedded_.origins, .given_rules = {}};
   if (auto look = BELLJAR_TRY(runtime::Interception::create(policy, runtime::library_interceptor(), embedded_.caller_env, place)))
     outlet.interception = std::make_shared<const runtime::Interception>(*std::move(look));
@@ -199,7 +200,8 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
   const ImageFacts image = BELLJAR_TRY(fetch_image(engine, options_, cancel_));
   hold_volumes(planned.spec, image.volumes, policy.filesystem.tmp_size);
   Files files = BELLJAR_TRY(open_files(planned));
-  Running made{std::move(engine), std::move(planned.spec), std::move(files), std::move(outlet), std::move(shown), nullptr, {}};
+  Running made{std::move(engine), std::move(planned.spec), std::move(files), std::move(outlet), std::move(shown), nullptr, {},
+               std::move(living)};
   made.spent = std::make_shared<SpentTime>();
   Box box = make_box(made);  // of single commands each gets one of its own, and this one stays a plan
   BELLJAR_CHECK(box->plan(planned.report));

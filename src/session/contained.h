@@ -71,6 +71,7 @@ class ContainedSandbox final : public Sandbox {
     std::shared_ptr<const backend::container::ShownDir> shown;  // what the spec binds of ours; null: nothing
     Box box;                                                    // null in per-command mode
     std::shared_ptr<SpentTime> spent;                           // of single commands
+    std::shared_ptr<void> living;                               // what tells others that it lives
   };
 
   Result<std::shared_ptr<const Running>> running() const;

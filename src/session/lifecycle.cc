@@ -5,13 +5,20 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "backend/backend.h"
 #include "base/format.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
+#include "belljar/policy.h"
 #include "belljar/result.h"
+#include "belljar/state_dir.h"
+#include "runtime/living.h"
 #include "session/files.h"
 
 namespace belljar::session {
@@ -31,6 +38,17 @@ Result<UniqueFd> ready_workspace(const std::string& path, const Lifecycle& lifec
   BELLJAR_CHECK(remove_entries_at(directory.get()));
   (void)::flock(directory.get(), LOCK_SH);
   return directory;
+}
+
+Result<std::shared_ptr<void>> enter_living(const Policy& policy, const Lifecycle& lifecycle, backend::Workplace& place) {
+  std::vector<std::string> directories = {place.workspace};
+  const bool hidden = policy.filesystem.siblings.value_or(lifecycle.siblings) == Siblings::kHidden;
+  if (hidden && !lifecycle.gathered.empty()) directories.push_back(lifecycle.gathered);
+  runtime::Living living =
+      runtime::enter_living(default_state_dir(), directories, hidden ? runtime::Others::kAsked : runtime::Others::kNotAsked);
+  if (directories.size() > 1) living.others.push_back(lifecycle.gathered);
+  place.siblings = BELLJAR_TRY(runtime::hide_siblings(policy, lifecycle.siblings, place, living));
+  return std::move(living.record);
 }
 
 }  // namespace belljar::session

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "backend/backend.h"
 #include "base/unique_fd.h"
+#include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/txn.h"
 
@@ -17,7 +20,12 @@ struct Lifecycle {
   bool empty_workspace = false;   // on start
   bool shared_volume = false;     // others may use the workspace at the same time, but none is emptied then
   std::optional<txn::Place> transaction;
+  Siblings siblings = Siblings::kShown;  // where the policy leaves filesystem.siblings unset
+  std::string gathered;                  // where workspaces are made, and nothing else is seen; empty: nowhere
 };
+
+// The record of a sandbox that starts, with what it knows of the others (runtime/living.h). Errors: as runtime::hide_siblings.
+Result<std::shared_ptr<void>> enter_living(const Policy& policy, const Lifecycle& lifecycle, backend::Workplace& place);
 
 // Before a start. What it returns is to be kept for as long as the sandbox runs: a lock on a volume that others know, else nothing.
 // Errors: the workspace cannot be made or emptied; kFailedPrecondition, it is to be emptied while another sandbox uses it, or the

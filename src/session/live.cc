@@ -175,6 +175,7 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core(const CancelToken& cancel) 
   else
     place.kept_caches = runtime::keep_caches(options.policy, place.workspace,
                                              lifecycle_.transaction ? lifecycle_.transaction->state_dir : default_state_dir());
+  const auto record = BELLJAR_TRY(enter_living(options.policy, lifecycle_, place));
   options.workspace = options.growing = place.workspace;
   options.named = embedded_.named;
   if (lifecycle_.transaction) {
@@ -204,6 +205,8 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core(const CancelToken& cancel) 
                         {}};
     if (lifecycle_.remove_workspace) attempt.remove_when_idle = place.workspace;
     attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));
+    attempt.prepared.held =
+        std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(attempt.prepared.held, record);
     attempt.prepared.report.push_back(timeout_clause(options.policy.limits));
     if (transaction_) attempt.prepared.report.push_back(runtime::transaction_clause(*lifecycle_.transaction));
     auto started = Core::start(std::move(attempt), cancel);

@@ -105,7 +105,10 @@ Result<std::shared_ptr<Sandbox>> make_live(const SandboxConfig& config, const st
                                .remove_workspace = config.on_stop == OnStop::kClean,
                                .empty_workspace = config.on_start == OnStart::kEmpty,
                                .shared_volume = !config.persistent_volume.empty(),
-                               .transaction = {}};
+                               .transaction = {},
+                               .siblings = config.siblings,
+                               .gathered = {}};
+  if (!config.workspaces.empty()) lifecycle.gathered = backend::parent_of(embedded.place.workspace);
   if (!config.transaction.empty())
     lifecycle.transaction =
         txn::Place{embedded.place.workspace, config.state_dir.empty() ? default_state_dir() : config.state_dir, config.transaction};

@@ -229,7 +229,8 @@ TEST_F(PolicyCommand, EveryFlagSetsItsKey) {
   const Outcome explained = belljar(
       "policy explain --backend landlock --require a --require b --accept c --enable-weaker-nested-sandbox --allow-nested-userns "
       "--allow-root-uid "
-      "--write /wr --write rel --read /rd --hide /hd --device /dev/dri --env 'A=1 = 2' --pass-env TOKEN --net proxy "
+      "--write /wr --write rel --read /rd --hide /hd --siblings hidden --device /dev/dri --env 'A=1 = 2' --pass-env TOKEN --net "
+      "proxy "
       "--allow-local-binding=false "
       "--allow-unix-socket /run/s --allow-all-unix-sockets --publish 80 --allow-domain d.example --deny-domain e.example --timeout "
       "30s --max-timeout 40 "
@@ -248,6 +249,7 @@ TEST_F(PolicyCommand, EveryFlagSetsItsKey) {
                                "filesystem.entries += write " + path("w/rel") + "  # flag --write",
                                "filesystem.entries += read  /rd  # flag --read",
                                "filesystem.entries += none  /hd  # flag --hide",
+                               "filesystem.siblings = \"hidden\"  # flag --siblings",
                                "filesystem.devices += \"/dev/dri\"  # flag --device",
                                "environment.set += A = \"1 = 2\"  # flag --env",
                                "environment.pass += \"TOKEN\"  # flag --pass-env",

@@ -283,6 +283,12 @@ TEST(Merge, DangerDropsLowerRulesAndContradictsItsOwn) {
   const auto net = merged({layer("user", "mode = \"external-sandbox\"\n"), layer("flag", "network_mode = \"none\"\n")});
   ASSERT_FALSE(net);
   EXPECT_EQ(net.error().what(), "flag flag.toml:1: network.mode none cannot hold in mode external-sandbox");
+  const Layer siblings = layer("user", "filesystem.siblings = \"hidden\"\n");
+  EXPECT_EQ(merged({siblings, layer("flag", "mode = \"danger-full-access\"\n")})->policy.filesystem.siblings, std::nullopt);
+  const auto beside = merged({layer("flag", "mode = \"danger-full-access\"\nfilesystem.siblings = \"hidden\"\n")});
+  ASSERT_FALSE(beside);
+  EXPECT_EQ(beside.error().what(), "flag flag.toml:2: filesystem.siblings hidden cannot hold in mode danger-full-access");
+  EXPECT_EQ(merged({siblings})->policy.filesystem.siblings, Siblings::kHidden) << "the twin";
 }
 
 TEST(Merge, DomainsOnTheHostNetworkAreAContradiction) {

@@ -66,6 +66,8 @@ const Case kCases[] = {
     {"exclude_tmpdir_env_var = true", "exclude_tmpdir_env_var = false", "exclude_tmpdir_env_var = true"},
     {"exclude_slash_tmp = true", "exclude_slash_tmp = false", "exclude_slash_tmp = true"},
     {"", "filesystem.allow_git_removal = true", "filesystem.allow_git_removal = false"},
+    {"", "filesystem.siblings = \"shown\"", "filesystem.siblings = \"hidden\""},
+    {"filesystem.siblings = \"hidden\"", "filesystem.siblings = \"shown\"", "filesystem.siblings = \"hidden\""},
     {"filesystem.caches = \"off\"", "filesystem.caches = \"private\"", "filesystem.caches = \"off\""},
     {"", "filesystem.cache_dirs = [\"~/x\"]", "filesystem.cache_dirs = [\"~/.cache/pip\"]"},
     {"devices = [\"/dev/dri\"]", "devices = [\"/dev/kvm\"]", "devices = [\"/dev/dri/card0\"]"},

@@ -241,6 +241,7 @@ void lower_root(const std::vector<std::string>& unasked, EnforcementReport& repo
   put({"filesystem.root", "the image, and nothing else of this machine", "mount namespace", Enforced::kPartial,
        "the engine's settings also show " + list(unasked)},
       report);
+  lower("filesystem.siblings", "the engine's settings also show " + list(unasked), report);
 }
 
 void lower_status(const InsideStatus& status, const Spec& spec, EnforcementReport& report) {

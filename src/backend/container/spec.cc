@@ -20,6 +20,7 @@
 #include "backend/native/host.h"
 #include "backend/native/network.h"
 #include "backend/native/owner.h"
+#include "backend/native/siblings.h"
 #include "backend/native/tree.h"
 #include "backend/native/view.h"
 #include "base/format.h"
@@ -396,11 +397,15 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
     return unserved("--cap-add for a command that is not root", "the kernel drops what an exec of another user would inherit",
                     "drop it, or run as root on purpose: --user 0 --allow-root-uid");
   Paths paths = BELLJAR_TRY(plan_shown(host, policy, place));
-  if (!paths.ways.empty())
+  if (!paths.ways.empty()) {
+    const bool sibling =
+        place.siblings && std::ranges::find(place.siblings->hidden, paths.ways.front()) != place.siblings->hidden.end();
     return Error(Code::kInvalidArgument, format("cannot hide {}", belljar::quoted(paths.ways.front())))
         .reason(format("the workspace {} lies inside it, and another directory of the policy shows it",
                        belljar::quoted(place.workspace)))
-        .next("choose another workspace, or do not show what lies around it");
+        .next(format("choose another workspace, or do not show what lies around it{}",
+                     sibling ? "; another sandbox works there: `--siblings shown` lets it be seen" : ""));
+  }
   tell_links(host, paths.gaps);
   BELLJAR_CHECK(check_shown(paths.view.binds));
   Planned planned;
@@ -431,6 +436,10 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
   spec.filter = filter_of(policy, options);
   spec.filter_may_be_missing = std::ranges::find(policy.accept, "seccomp") != policy.accept.end();
   planned.report = report_container(policy, options, paths, user, rootless, spec);
+  const auto closed = [&](const Bind& bind) { return bind.source == installed.closed_dir; };
+  const bool covered = std::cmp_equal(std::ranges::count_if(spec.binds, closed), paths.view.hide_dirs.size());
+  if (auto clause = siblings_clause(place, paths, covered, "not mounted; inside shared directories covered, mode 000"))
+    planned.report.push_back(*std::move(clause));
   return planned;
 }
 

@@ -201,7 +201,10 @@ class Preparation {
     const std::uint64_t read = kernel::landlock::fs_read_exec(abi_);
     const std::uint64_t write = kernel::landlock::fs_read_write(abi_);
     const auto grant_around = [&](const std::string& root, std::uint64_t access) -> Result<void> {
-      for (const std::string& path : BELLJAR_TRY(carve(root, hidden_, list_folder, kMostRules))) {
+      auto carved = carve(root, hidden_, list_folder, kMostRules);
+      if (!carved && place_.siblings && !place_.siblings->hidden.empty())
+        return Error(carved.error()).next(carved.error().next() + "; `--siblings shown` hides no other sandbox's workspace");
+      for (const std::string& path : BELLJAR_TRY(std::move(carved))) {
         if (is_object(host_, path)) spec.rules.push_back({path, access});
       }
       return {};

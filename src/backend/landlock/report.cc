@@ -10,6 +10,7 @@
 #include "backend/native/host.h"
 #include "backend/native/live_rules.h"
 #include "backend/native/local_ports.h"
+#include "backend/native/siblings.h"
 #include "backend/native/view.h"
 #include "base/format.h"
 #include "belljar/exec_result.h"
@@ -33,6 +34,19 @@ Part judged(const Prepared& prepared) {
   return {prepared.file_rules != nullptr && prepared.file_rules->holds_paths() && prepared.plan.seccomp_listener &&
               prepared.plan.seccomp_spec.file_calls != kernel::FileCalls::kDirect,
           "file calls that the broker judges"};
+}
+
+// Read and run by Landlock, written and listed by the broker or, without it, nowhere but in writable directories.
+void report_siblings(const Workplace& place, const Paths& paths, const Prepared& prepared, Clauses& report) {
+  const bool brokered = prepared.file_rules != nullptr;
+  const bool held = domain(prepared.plan).there && (!brokered || judged(prepared).there);
+  const char* const mechanism = brokered
+                                    ? "Landlock: allowed piece by piece around them; broker: what is written, listed, moved, linked"
+                                    : "Landlock: allowed piece by piece around them";
+  if (auto clause = siblings_clause(place, paths, held, mechanism,
+                                    "names, sizes and times of what lies in them can be asked for, and the user's own files there "
+                                    "be given another owner, times and extended attributes"))
+    report.add(*std::move(clause));
 }
 
 // As a clause that is never full reads where even its locks are missing.
@@ -169,6 +183,7 @@ EnforcementReport report_landlock_tier(const Host& host, const Policy& policy, c
               brokered ? "Landlock, seccomp and broker, no namespaces" : kTier);
   if (brokered) report_files_by_broker(policy, paths, prepared, abi, report);
   else report_files_by_landlock(policy, place, paths, prepared, abi, report);
+  report_siblings(place, paths, prepared, report);
   weak({{!prepared.remove_after.empty(), "a directory of this run"}}, "filesystem.tmp", "private temporary directory",
        "a directory of this run, named by TMPDIR", "/tmp itself is closed, and the size is not limited", report);
   if (policy.filesystem.caches == Caches::kWorkspace)

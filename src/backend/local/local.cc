@@ -19,6 +19,9 @@ Result<Prepared> LocalBackend::prepare(const Policy& policy, const Workplace& pl
       "the local backend is a guard rail against mistakes, not a sandbox: a command can do all that you can do");
   add("filesystem.workspace", "file calls stay in the workspace", "openat2, RESOLVE_BENEATH", Enforced::kPartial,
       "commands are not held by it");
+  if (place.siblings)
+    add("filesystem.siblings", "workspaces of this user's other sandboxes hidden", "", Enforced::kNone,
+        "commands reach whatever you reach");
   add("network.mode", std::string(to_string(policy.network.mode)), "",
       policy.network.mode == NetMode::kHost ? Enforced::kFull : Enforced::kNone,
       policy.network.mode == NetMode::kHost ? "" : "commands reach whatever you reach");

@@ -16,6 +16,7 @@
 #include "backend/native/host.h"
 #include "backend/native/live_rules.h"
 #include "backend/native/local_ports.h"
+#include "backend/native/siblings.h"
 #include "backend/native/tree.h"
 #include "backend/native/tree_draft.h"
 #include "backend/native/view.h"
@@ -329,6 +330,8 @@ EnforcementReport report_native(const Host& host, const Policy& policy, const Wo
               std::string(to_string(policy.mode)), "namespaces, mounts, Landlock, seccomp");
   const bool brokered = broker(prepared).there;
   report_files(policy, paths, prepared, brokered, report);
+  const bool covered = mount_namespace(plan).there && covers(plan, paths).there;
+  if (auto clause = siblings_clause(place, paths, covered, "mounts over each of them")) report.add(*std::move(clause));
   report_protect(policy, paths, prepared, report);
   report_identity(place, plan, report);
   report_processes(policy, plan, report);

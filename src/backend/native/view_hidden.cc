@@ -22,7 +22,8 @@
 namespace belljar::backend {
 namespace {
 
-enum class Source { kDefault, kEntry };
+// kSibling: a directory that another sandbox works in. Covered whatever its mode: whose it is may change that.
+enum class Source { kDefault, kEntry, kSibling };
 
 // Files that the kernel makes, and that nothing runs without or each process has of its own.
 Result<void> check_kernels(const FsEntry& entry) {
@@ -161,7 +162,7 @@ void leave_way(ViewDraft& draft, const std::string& path) {
 }
 
 void hide_at(ViewDraft& draft, const Hidden& name) {
-  ++draft.paths.hidden;
+  if (name.source != Source::kSibling) ++draft.paths.hidden;
   const bool absent = name.kind == PathKind::kAbsent;
   // Absent system paths are held by nobody at their own place either.
   if (!draft.elsewhere.empty() && (!absent || name.source == Source::kEntry || is_under(name.path, draft.place.home)))
@@ -260,6 +261,13 @@ Result<void> check_may_be_hidden(const ViewDraft& draft, const FsEntry& entry) {
   return check_kernels(entry);
 }
 
+void hide_siblings(ViewDraft& draft) {
+  if (!draft.place.siblings) return;
+  for (const std::string& path : draft.place.siblings->hidden) {
+    if (draft.kind_of(path) == PathKind::kDirectory) hide_at(draft, {path, path, PathKind::kDirectory, Source::kSibling});
+  }
+}
+
 }  // namespace
 
 Result<void> plan_hidden(ViewDraft& draft) {
@@ -273,6 +281,7 @@ Result<void> plan_hidden(ViewDraft& draft) {
     BELLJAR_CHECK(check_may_be_hidden(draft, entry));
     hide(draft, entry.path, Source::kEntry);
   }
+  hide_siblings(draft);
   return {};
 }
 

@@ -440,6 +440,24 @@ TEST(ContainerSpec, CapabilitiesLeaveTheEnginesProfileAlone) {
   EXPECT_EQ(enforced(*planned, "terminal"), "full");
 }
 
+// Nothing but the workspace is shown, so nobody else's is.
+TEST(ContainerSpec, SiblingsAreNotThere) {
+  Case given;
+  given.host.dir("/opt/data/b");
+  EXPECT_EQ(enforced(*given.plan(), "filesystem.siblings"), "absent");
+  given.place.siblings = SiblingPlaces{.hidden = {"/opt/data/b"}};
+  auto planned = given.plan();
+  EXPECT_EQ(enforced(*planned, "filesystem.siblings"), "full");
+  lower_root({"/mnt"}, planned->report);
+  EXPECT_EQ(enforced(*planned, "filesystem.siblings"), "partial");
+  given.policy.filesystem.entries.push_back({.path = "/opt/data", .access = Access::kRead});
+  planned = given.plan();
+  EXPECT_EQ(enforced(*planned, "filesystem.siblings"), "partial") << "a later one may lie there";
+  EXPECT_EQ(bind_at(*planned, "/opt/data/b"), "/state/closed.d ro");
+  given.place.siblings.reset();
+  EXPECT_EQ(bind_at(*given.plan(), "/opt/data/b"), "none") << "the twin";
+}
+
 // No clause is a constant: each that can read `full` has something that lowers it.
 TEST(ContainerSpec, EveryFullClauseCanBeLess) {
   Case given;

@@ -78,8 +78,8 @@ Policy busy_policy() {
   return policy;
 }
 
-EnforcementReport native(const FakeHost& host, const Policy& policy, const Change& change) {
-  const Paths paths = plan(host, policy);
+EnforcementReport native(const FakeHost& host, const Policy& policy, const Change& change, const Workplace& place = kPlace) {
+  const Paths paths = plan(host, policy, place);
   Prepared prepared;
   prepared.own_network = policy.network.mode != NetMode::kHost;
   prepared.plan.clone_flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
@@ -89,9 +89,9 @@ EnforcementReport native(const FakeHost& host, const Policy& policy, const Chang
   if (policy.network.mode == NetMode::kProxy) prepared.plan.sockets.emplace_back();
   EXPECT_TRUE(build_tree_ops(host, paths.view, prepared.plan));
   prepared.file_rules = make_file_rules(policy, paths);
-  confine(host, policy, kPlace, paths, prepared);
+  confine(host, policy, place, paths, prepared);
   change(prepared);
-  return report_native(host, policy, kPlace, paths, prepared);
+  return report_native(host, policy, place, paths, prepared);
 }
 
 TEST(Report, EveryClauseOfTheNativeBackendIsHeldBySomething) {
@@ -208,11 +208,11 @@ TEST(Report, WhatIsSkippedLowersItsClause) {
   EXPECT_EQ(report[0].enforced, Enforced::kPartial);
 }
 
-EnforcementReport landlock(const FakeHost& host, const Policy& policy, const Change& change) {
+EnforcementReport landlock(const FakeHost& host, const Policy& policy, const Change& change, const Workplace& place = kPlace) {
   Policy files = policy;
   files.filesystem.tmp = Tmp::kShared;
   files.filesystem.caches = Caches::kOff;
-  const Paths paths = plan(host, files);
+  const Paths paths = plan(host, files, place);
   Prepared prepared;
   prepared.plan.subreaper = true;
   prepared.plan.outside_uid = 1000;
@@ -230,7 +230,54 @@ EnforcementReport landlock(const FakeHost& host, const Policy& policy, const Cha
   prepared.plan.seccomp_listener = true;
   prepared.plan.seccomp = kernel::build_filter(filter);
   change(prepared);
-  return report_landlock_tier(host, policy, kPlace, paths, prepared);
+  return report_landlock_tier(host, policy, place, paths, prepared);
+}
+
+Workplace with_siblings(SiblingPlaces siblings) {
+  Workplace place = kPlace;
+  place.siblings = std::move(siblings);
+  return place;
+}
+
+// What starts later works where it wants; what is told is what stays open.
+TEST(Report, SiblingsAreHeldAsFarAsTheyAreKnown) {
+  FakeHost host = busy_host();
+  host.dir("/srv/b");
+  const Change nothing = [](Prepared&) {};
+  const auto clause = [&](const EnforcementReport& report) {
+    const auto found = std::ranges::find(report, "filesystem.siblings", &EnforcementClause::clause);
+    return found == report.end() ? EnforcementClause{} : *found;
+  };
+  const auto in = [&](const Policy& policy, const SiblingPlaces& siblings, const Change& change) {
+    return clause(native(host, policy, change, with_siblings(siblings)));
+  };
+  const SiblingPlaces one{.hidden = {"/srv/b"}};
+  const EnforcementClause held = in(busy_policy(), one, nothing);
+  EXPECT_EQ(held.enforced, Enforced::kPartial);
+  EXPECT_EQ(held.asked, "workspaces of this user's other sandboxes hidden, 1 now");
+  EXPECT_EQ(held.detail, "a directory that a sandbox starts to work in later, outside of what is hidden now, can be seen");
+  EXPECT_EQ(clause(native(host, busy_policy(), nothing)).clause, "") << "nobody asked";
+
+  Policy closed = with({.path = "/", .access = Access::kNone});
+  EXPECT_EQ(in(closed, one, nothing).enforced, Enforced::kFull) << "nothing else of the host is shown";
+  EXPECT_EQ(in(closed, one, without(CLONE_NEWNS)).enforced, Enforced::kNone);
+  closed.filesystem.entries.push_back({.path = "/etc", .access = Access::kRead});
+  EXPECT_EQ(in(closed, one, nothing).detail, "a directory that a sandbox starts to work in later can be seen if it lies in `/etc`");
+
+  const EnforcementClause missing = in(busy_policy(), one, without(launch::MountOpKind::kAttach));
+  EXPECT_EQ(missing.enforced, Enforced::kNone);
+  EXPECT_TRUE(missing.best_effort) << "a default ends no start";
+  EXPECT_FALSE(in(busy_policy(), {.hidden = {"/srv/b"}, .asked = true}, without(launch::MountOpKind::kAttach)).best_effort);
+  EXPECT_EQ(in(busy_policy(), {.unknown = "no state directory"}, nothing).enforced, Enforced::kNone);
+  EXPECT_TRUE(in(closed, {.visible = {"`/home/u/ws/sub` (it lies in this workspace)"}}, nothing)
+                  .detail.starts_with("`/home/u/ws/sub` (it lies in this workspace) stays visible"));
+
+  const auto tier = [&](const Change& change) {
+    return clause(landlock(host, busy_policy(), change, with_siblings(one))).enforced;
+  };
+  EXPECT_EQ(tier(nothing), Enforced::kPartial);
+  EXPECT_EQ(tier(without_rules), Enforced::kPartial) << "Landlock alone";
+  EXPECT_EQ(tier([](Prepared& prepared) { prepared.plan.landlock.enabled = false; }), Enforced::kNone);
 }
 
 TEST(Report, AllSocketsAreNotThoseThatAreHidden) {
