@@ -26,7 +26,8 @@
 namespace belljar {
 
 struct PoolOptions {
-  // What each of them is. `workspace` and `transaction` stay empty: each gets an empty workspace of its own, which goes with it.
+  // What each of them is. `workspace` and `transaction` stay empty: each gets an empty workspace of its own, which goes with it,
+  // and sees no other's unless policy.filesystem.siblings is kShown.
   SandboxConfig sandbox;
   // Where those are made: an existing directory of the host. Empty: one below $TMPDIR or /var/tmp, removed with the pool.
   std::string workspaces;

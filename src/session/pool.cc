@@ -27,7 +27,9 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "belljar/state_dir.h"
 #include "belljar/units.h"
+#include "runtime/living.h"
 #include "session/live.h"
 
 namespace belljar {
@@ -91,6 +93,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   const OwningProcess owner_;
   PoolOptions options_;  // not changed after start()
   std::string workspaces_;
+  std::shared_ptr<void> living_;  // of all of them, so that each knows where the others are made
   std::atomic<unsigned> serial_{0};
   std::thread thread_;
 
@@ -139,6 +142,7 @@ bool lives(Sandbox& sandbox) {
 
 Result<std::shared_ptr<Sandbox>> PoolState::make() {
   SandboxConfig config = options_.sandbox;
+  config.siblings = Siblings::kHidden;
   config.workspace = format("{}/{}", workspaces_, ++serial_);
   if (::mkdir(config.workspace.c_str(), 0700) < 0)
     return Error(Code::kFailedPrecondition, format("cannot make the workspace {}", quoted(config.workspace))).sys(errno, "mkdir");
@@ -210,6 +214,7 @@ Result<void> PoolState::start() {
   workspaces_ = BELLJAR_TRY(make_directory_in(real == nullptr ? parent : real.get()));
   // The sandboxes' own user passes through, when we are root; names below tell nothing.
   ::chmod(workspaces_.c_str(), 0711);
+  living_ = runtime::enter_living(default_state_dir(), {workspaces_}, runtime::Others::kNotAsked).record;
   options_.check_interval = bounded(options_.check_interval);
   if (options_.idle_time) options_.idle_time = bounded(*options_.idle_time);
   wanted_ = options_.ready;
@@ -388,6 +393,7 @@ void PoolState::stop(milliseconds patience) {
   work_.notify_one();
   lock.unlock();
   thread_.join();
+  living_.reset();
   (void)remove_tree(workspaces_);
 }
 

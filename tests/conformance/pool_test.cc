@@ -93,6 +93,26 @@ constexpr PoolKind kPoolKinds[] = {
     {"cache", "mkdir -p ~/.cache && echo x >~/.cache/planted", "cat ~/.cache/planted 2>/dev/null || echo gone"},
 };
 
+// Those made later, too.
+TEST_F(PoolTest, NoneSeesAnothersWorkspaceUnlessThePolicyShowsThem) {
+  for (const bool shown : {false, true}) {
+    PoolOptions options{.ready = 1, .most = 4};
+    if (shown) options.sandbox.policy.filesystem.siblings = Siblings::kShown;
+    options.sandbox.policy.filesystem.tmp = Tmp::kShared;  // else nothing below /tmp is seen at all
+    create(std::move(options));
+    const Lease first = take(), second = take(), third = take();
+    for (const Lease* other : {&second, &third}) {
+      ASSERT_TRUE((*other)->write_file("secret", "SECRET\n"));
+      EXPECT_EQ((*other)->exec("chmod 777 . && chmod 644 secret").value().exit_code, 0);
+    }
+    for (const Lease* other : {&second, &third}) {
+      const std::string path = (*other)->workspace() + "/secret";
+      EXPECT_EQ(first->exec("cat " + path).value().out.bytes, shown ? "SECRET\n" : "") << path;
+      EXPECT_EQ(first->exec("echo own >own; cat own").value().out.bytes, "own\n");
+    }
+  }
+}
+
 TEST_F(PoolTest, NothingOfAnEarlierOwnerIsThere) {
   create({.ready = 1, .most = 2});
   for (const PoolKind& kind : kPoolKinds) {

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 belljar, workspace = sys.argv[1:3]
@@ -154,6 +155,24 @@ def sessions_begin_work_apart_and_end():
         assert server.status('GET', Mcp_Session_Id=one) == 404 and server.status('GET') == 400
         assert server.status(body=PING, Mcp_Session_Id=two) == 200
         assert server.status(body=initialize(), Mcp_Session_Id=two) == 200, 'answered, with an error of the protocol'
+
+
+@part
+def a_session_sees_no_other_workspace():
+    owner = os.stat(workspace)
+    # Of what lies below /tmp nobody sees anything as it is.
+    with tempfile.TemporaryDirectory(dir='/var/lib' if os.geteuid() == 0 else os.environ['HOME']) as base:
+        a, b = base + '/a', base + '/b'
+        for path in base, a, b:
+            os.makedirs(path, exist_ok=True)
+            os.chown(path, owner.st_uid, owner.st_gid)
+            os.chmod(path, 0o755)
+        with Server('--workspace', b) as other, Server('--workspace', a) as server, \
+                Server('--workspace', a, '--siblings', 'shown') as twin:
+            assert other.call(other.begin()[0], 'bash', command='echo SECRET >secret')['structuredContent']['exit_code'] == 0
+            read = f'cat {b}/secret'
+            assert 'SECRET' not in json.dumps(server.call(server.begin()[0], 'bash', command=read))
+            assert 'SECRET' in json.dumps(twin.call(twin.begin()[0], 'bash', command=read))
 
 
 @part

@@ -132,6 +132,8 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   plan.named = name_of_workspace(policy_flags.workspace, own_variable("PWD"), plan.config.workspace);
   plan.config.backend = plan.config.policy.backend;
   plan.config.fallback = plan.config.policy.fallback;
+  // Several clients, whose sandboxes last: elsewhere one user looks at one of them.
+  if (!flags.http.address.empty()) plan.config.siblings = Siblings::kHidden;
   plan.confined = plan.config.policy.mode != Mode::kDangerFullAccess && plan.config.policy.mode != Mode::kExternalSandbox;
   // Honoured here, before the sandbox: it has no other way to hold them.
   const Commands commands = std::exchange(plan.config.policy.commands, {});

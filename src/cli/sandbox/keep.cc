@@ -110,6 +110,7 @@ Result<Made> make(Json& setup, const CancelToken& cancel) {
   config.policy = made.loaded->effective.policy;
   config.origins = made.loaded->effective.origins;
   config.cancel = cancel;
+  config.siblings = Siblings::kHidden;
   // Not `fallback`: a sandbox that stays is one of our own processes.
   const backend::RealHost host;
   const auto backend = backend::find_backend(config.policy.backend, host);
