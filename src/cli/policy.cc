@@ -62,7 +62,8 @@ int explain_policy(const GivenPolicy& given) {
   if (!answer) return print_error(answer.error());
   const Mode mode = loaded->effective.policy.mode;
   if (mode != Mode::kDangerFullAccess && mode != Mode::kExternalSandbox) {
-    if (const auto plan = plan_start(host, loaded->effective.policy, loaded->context)) hold_to_plan(host, *plan, *answer);
+    if (const auto plan = plan_start(host, loaded->effective.policy, loaded->context))
+      hold_to_plan(host, *plan, loaded->context.workspace, *answer);
     else print_note("warning: no start accepts this policy: " + plan.error().line());
   }
   return print_result(given.json ? policy::to_json_text(*answer) : policy::to_text(*answer));

@@ -17,6 +17,7 @@
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "belljar/state_dir.h"
 #include "broker/file_rules.h"
 #include "policy/backends.h"
 #include "policy/check_policy.h"
@@ -24,6 +25,7 @@
 #include "policy/merge.h"
 #include "policy/paths.h"
 #include "runtime/limits.h"
+#include "runtime/living.h"
 #include "runtime/unserved.h"
 
 namespace belljar::cli {
@@ -51,12 +53,15 @@ class OnHost final : public broker::Surroundings {
 }  // namespace
 
 Result<StartPlan> plan_start(const backend::Host& host, const Policy& policy, const policy::MergeContext& context) {
-  const backend::Workplace place = backend::canonical_place(host, {.workspace = context.workspace,
-                                                                   .cwd = context.workspace,
-                                                                   .home = context.home,
-                                                                   .tmpdir = context.tmpdir,
-                                                                   .runtime_dir = context.runtime_dir});
-  StartPlan plan{.paths = BELLJAR_TRY(backend::plan_paths(host, policy, place)), .rules = nullptr};
+  backend::Workplace place = backend::canonical_place(host, {.workspace = context.workspace,
+                                                             .cwd = context.workspace,
+                                                             .home = context.home,
+                                                             .tmpdir = context.tmpdir,
+                                                             .runtime_dir = context.runtime_dir});
+  place.siblings =
+      BELLJAR_TRY(runtime::hide_siblings(policy, Siblings::kShown, place, runtime::look_at_living(default_state_dir())));
+  StartPlan plan{.paths = BELLJAR_TRY(backend::plan_paths(host, policy, place)), .rules = nullptr, .siblings = {}};
+  if (place.siblings) plan.siblings = place.siblings->hidden;
   BELLJAR_TRY(backend::list_sockets(host, policy, plan.paths.writable));
   if (!policy.allow_nested_userns) plan.rules = backend::make_file_rules(policy, plan.paths);
   return plan;
@@ -86,7 +91,13 @@ std::vector<std::string> warnings_of_start(const Policy& policy) {
   return warnings;
 }
 
-void hold_to_plan(const backend::Host& host, const StartPlan& plan, policy::PathAnswer& answer) {
+void hold_to_plan(const backend::Host& host, const StartPlan& plan, const std::string& workspace, policy::PathAnswer& answer) {
+  for (const std::string& sibling : plan.siblings) {
+    if (!policy::is_within(answer.target, sibling) || policy::is_within(answer.target, workspace)) continue;
+    answer.access = Access::kNone;
+    answer.note = format("another sandbox of yours works in {} (filesystem.siblings)", belljar::quoted(sibling));
+    return;
+  }
   if (answer.access != Access::kWrite) return;
   const auto covers = [&](const std::string& path) { return policy::is_within(answer.target, path); };
   const bool mounted = std::ranges::any_of(plan.paths.readonly, [&](const std::string& path) {

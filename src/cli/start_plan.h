@@ -18,6 +18,7 @@ namespace belljar::cli {
 struct StartPlan {
   backend::Paths paths;
   std::shared_ptr<const broker::FileRules> rules;  // none: no file call is judged by name
+  std::vector<std::string> siblings;               // directories of other sandboxes that are hidden (filesystem.siblings)
 };
 // As the native backend would plan it. Errors: as Backend::prepare.
 Result<StartPlan> plan_start(const backend::Host& host, const Policy& policy, const policy::MergeContext& context);
@@ -28,7 +29,8 @@ Result<void> check_start(const backend::Host& host, const policy::Effective& eff
 // Keys that one of our programs takes and `belljar run` refuses, a sentence each.
 std::vector<std::string> warnings_of_start(const Policy& policy);
 
-// An answer that was found in the rules, as the plan has it: what is protected by name is not written to.
-void hold_to_plan(const backend::Host& host, const StartPlan& plan, policy::PathAnswer& answer);
+// An answer that was found in the rules, as the plan has it: what is protected by name is not written to, what another sandbox
+// works in is hidden.
+void hold_to_plan(const backend::Host& host, const StartPlan& plan, const std::string& workspace, policy::PathAnswer& answer);
 
 }  // namespace belljar::cli

@@ -82,6 +82,31 @@ TEST_F(Keep, WhatWasMadeIsFoundFromAnotherShellByIdAndName) {
   EXPECT_EQ(shell(id, "pwd").out, workspace_.path() + "\n");
 }
 
+// filesystem.siblings: hidden for what stays, shown for a single run.
+TEST_F(Keep, OneDoesNotSeeWhatAnotherWorksIn) {
+  // Of what lies below /tmp nobody sees anything as it is.
+  const TempDir seen(is_root() ? "/var/lib" : std::getenv("HOME"));  // NOLINT(concurrency-mt-unsafe): one thread
+  seen.write("a/own", "OWN\n");
+  seen.write("b/secret", "SECRET\n");
+  if (is_root()) seen.give_to(user_uid(), user_gid());
+  const std::string a = seen / "a", b = seen / "b", read = "cat " + (seen / "b/secret");
+  const std::string other = create({"--workspace", b}), one = create({"--workspace", a});
+  EXPECT_EQ(shell(one, read + "; ls " + b + "; echo x >" + b + "/planted; cat own").out, "OWN\n");
+  EXPECT_EQ(shell(other, read + "; cat " + a + "/own").out, "SECRET\nOWN\n") << "the other started before";
+  EXPECT_EQ(shell(create({"--workspace", a, "--siblings", "shown"}), read).out, "SECRET\n") << "the twin";
+  EXPECT_EQ(call({"run", "--workspace", a, "-c", read}).out, "SECRET\n");
+  EXPECT_EQ(call({"run", "--workspace", a, "--siblings", "hidden", "-c", read}).out, "");
+  const auto explained = [&](const std::string& siblings) {
+    return call({"policy", "explain", "--workspace", a, "--siblings", siblings, "--path", b + "/secret"}).out;
+  };
+  EXPECT_TRUE(has(explained("hidden"), "/secret: none\n")) << explained("hidden");
+  EXPECT_TRUE(has(explained("shown"), "/secret: read\n")) << explained("shown");
+  EXPECT_TRUE(has(call({"create", "--workspace", a, "--json"}).out, R"("clause":"filesystem.siblings")"));
+  ASSERT_EQ(::kill(keeper_of(other), SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] { return shell(create({"--workspace", a}), read).out == "SECRET\n"; }))
+      << "nobody works there any more";
+}
+
 TEST_F(Keep, WithoutAProxyTheNetworkIsNamed) {
   const std::string open = create({"--net", "host"}), closed = create({"--net", "none"});
   EXPECT_EQ(call({"network", open}).out, "the host's own network: nothing is filtered\n");
