@@ -102,6 +102,11 @@ TEST_F(Keep, OneDoesNotSeeWhatAnotherWorksIn) {
   EXPECT_TRUE(has(explained("hidden"), "/secret: none\n")) << explained("hidden");
   EXPECT_TRUE(has(explained("shown"), "/secret: read\n")) << explained("shown");
   EXPECT_TRUE(has(call({"create", "--workspace", a, "--json"}).out, R"("clause":"filesystem.siblings")"));
+  RunOptions nowhere = options();
+  nowhere.env["XDG_STATE_HOME"] = "/proc/nowhere";
+  EXPECT_TRUE(has(belljar({"create"}, nowhere).err, "warning: workspaces of other sandboxes are not hidden: "))
+      << "nobody can know them";
+  EXPECT_EQ(call({"create"}).err, "") << "the twin";
   ASSERT_EQ(::kill(keeper_of(other), SIGKILL), 0);
   EXPECT_TRUE(eventually([&] { return shell(create({"--workspace", a}), read).out == "SECRET\n"; }))
       << "nobody works there any more";

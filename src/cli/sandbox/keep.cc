@@ -155,6 +155,9 @@ std::vector<std::string> accepted(const EnforcementReport& report, const Policy&
     const bool named = std::ranges::find(policy.accept, clause.clause) != policy.accept.end();
     if (named && clause.enforced != Enforced::kFull)
       notes.push_back(format("{} is {}, as accepted: {}", clause.clause, to_string(clause.enforced), clause.detail));
+    // A default of ours, so nobody asked for it, but who has several counts on it.
+    else if (clause.clause == "filesystem.siblings" && clause.enforced == Enforced::kNone)
+      notes.push_back(format("workspaces of other sandboxes are not hidden: {}", clause.detail));
   }
   return notes;
 }
