@@ -43,6 +43,9 @@ void dispatch(Context& context, const Call& call, Receivers::Slot& slot) {
     case SYS_getsockname:
       become(Identity::kOwn, uid);
       return handle_getsockname(context, call);
+    case SYS_getsockopt:
+      become(Identity::kOwn, uid);
+      return handle_getsockopt(context, call);
     case SYS_listen:
       become(Identity::kOwn, uid);
       return handle_listen(context, call);
@@ -105,8 +108,8 @@ Error failed(const char* what, const char* call) {
 }  // namespace
 
 struct Broker::State {
-  State(UniqueFd listener, BrokerOptions options)
-      : context(std::make_shared<Context>(std::move(listener), std::move(options))),
+  State(UniqueFd listener, BrokerOptions options, Inner inner)
+      : context(std::make_shared<Context>(std::move(listener), std::move(options), std::move(inner))),
         receivers(context->options.max_pending + 1, jobs_for(context)) {}
 
   std::shared_ptr<Context> context;
@@ -139,11 +142,11 @@ Broker::Broker(Broker&&) noexcept = default;
 Broker& Broker::operator=(Broker&&) noexcept = default;
 Broker::~Broker() = default;
 
-Result<Broker> Broker::create(UniqueFd listener, BrokerOptions options) {
+Result<Broker> Broker::create(UniqueFd listener, BrokerOptions options, Inner inner) {
   if (const int status = check_listener(listener.get()); status != 0) {
     return Error(Code::kInvalidArgument, "cannot start the broker").sys(-status, "SECCOMP_IOCTL_NOTIF_ID_VALID");
   }
-  auto state = std::make_unique<State>(std::move(listener), std::move(options));
+  auto state = std::make_unique<State>(std::move(listener), std::move(options), std::move(inner));
   if (const auto& overlay = state->context->options.overlay)
     state->context->upper = UniqueFd(::open(overlay->upper.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   wake_on_this_cpu(state->context->listener.get());

@@ -12,6 +12,9 @@
 //                         caller swaps: a socket that was not noted is refused to connect to, nothing else. Where no port may be
 //                         taken it is performed here, on a duplicate: it takes a port without bind.
 //
+//   getsockopt (55)       SO_PEERCRED and SO_PEERPIDFD alone: where the broker made the connection it names who asked for it, with
+//                         the answer written here; all others go on.
+//
 // A path that the policy lists is connected to on the host, whatever the caller's own view has there. Any other
 // pathname connect is resolved in the caller's view. When the inode it leads to is one of the noted ones, connect goes to the
 // *noted* descriptor (by /proc/self/fd/N), so no mistake in path resolution can lead to a socket of the host. Everything else with
@@ -119,13 +122,18 @@ struct BrokerOptions {
   std::size_t max_pending = 128;                  // connects that may block at one time, a thread each; more wait their turn
 };
 
+// What can only be made inside, where the sandbox has a network namespace of its own. Without them: see each.
+struct Inner {
+  UniqueFd diag;  // of NETLINK_SOCK_DIAG, nobody else's. SO_PEERCRED of connections that the broker made says pid 0
+};
+
 // Answers the notifications of one sandbox. Move-only. All methods from one thread; the work is done on threads of its own (a path
 // on a dead network mount, a full backlog or a slow TCP peer never hold the event loop), none of which exist before the first
 // connect. The destructor interrupts and joins them; callers still waiting get ENOSYS from the kernel, so end the sandbox first.
 class Broker {
  public:
   // Errors: kInvalidArgument, `listener` is not a seccomp listener; kUnavailable or kResourceExhausted from the kernel.
-  static Result<Broker> create(UniqueFd listener, BrokerOptions options);
+  static Result<Broker> create(UniqueFd listener, BrokerOptions options, Inner inner = {});
   Broker(Broker&&) noexcept;
   Broker& operator=(Broker&&) noexcept;
   ~Broker();

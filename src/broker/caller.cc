@@ -170,7 +170,28 @@ Caller::Ids Caller::ids_inside() const {
     const std::string_view ids = field(status, name);
     return number<int>(ids.substr(ids.find_last_of('\t') + 1), 10);
   };
-  return {last("NStgid"), last("NSpid")};
+  return {last("NStgid"), last("NSpid"), number<pid_t>(field(status, "Tgid"), 10)};
+}
+
+// Lines of "INSIDE OUTSIDE COUNT", user_namespaces(7): the second column is as we see it.
+std::uint32_t Caller::id_inside(const char* map, std::uint32_t ours) const {
+  constexpr std::uint32_t kOverflow = 65534;
+  const std::string text = slurp(format("/proc/{}/{}", tid_, map));
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto next = [&] {
+    while (at != end && (*at == ' ' || *at == '\n')) ++at;
+    std::uint32_t value = 0;
+    at = std::from_chars(at, end, value).ptr;
+    return value;
+  };
+  while (at != end) {
+    const std::uint32_t inside = next(), outside = next(), count = next();
+    if (ours - outside < count) return inside + (ours - outside);
+    while (at != end && *at != '\n') ++at;
+    if (at != end) ++at;
+  }
+  return kOverflow;
 }
 
 mode_t Caller::umask() const {

@@ -43,8 +43,12 @@ class Caller {
   int pid_inside() const;       // in the innermost pid namespace; 0 when unknown
   struct Ids {
     int tgid = 0, tid = 0;  // in the innermost pid namespace; 0 when unknown
+    pid_t process = 0;      // the thread group, in ours
   };
   Ids ids_inside() const;
+  // One of our user ids, or group ids, as its user namespace has it; the overflow id where that has none.
+  uid_t uid_inside(uid_t ours) const { return id_inside("uid_map", ours); }
+  gid_t gid_inside(gid_t ours) const { return id_inside("gid_map", ours); }
   // 022 when the caller is gone.
   mode_t umask() const;
   // Tells tasks of the same number apart; 0 when the caller is gone.
@@ -64,6 +68,7 @@ class Caller {
  private:
   OrErrno<int> pidfd();
   std::uint64_t limit(const char* name, int resource) const;
+  std::uint32_t id_inside(const char* map, std::uint32_t ours) const;
 
   pid_t tid_;
   UniqueFd pidfd_;

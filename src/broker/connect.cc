@@ -71,6 +71,39 @@ int connect_as_given(Connect& connect) {
   });
 }
 
+bool is_connected(int socket) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  return ::getpeername(socket, reinterpret_cast<sockaddr*>(&name), &size) == 0;
+}
+
+// Known before the server can see it. A second connect of the same socket says nothing new.
+class Noted {
+ public:
+  explicit Noted(Connect& connect) : peers_(connect.context.peers) {
+    struct stat socket{};
+    if (is_connected(connect.args.socket.get()) || ::fstat(connect.args.socket.get(), &socket) != 0) return;
+    const Caller::Ids ids = connect.caller.ids_inside();
+    client_ = socket.st_ino;
+    peers_.note(client_, {.ours = ids.process, .inside = ids.tgid, .identity = Caller(ids.process).identity()});
+  }
+  ~Noted() {
+    if (!connected_) peers_.forget(client_);
+  }
+  Noted(const Noted&) = delete;
+  Noted& operator=(const Noted&) = delete;
+
+  int came(int status) {
+    connected_ = status == 0 || client_ == 0;
+    return status;
+  }
+
+ private:
+  Peers& peers_;
+  ino_t client_ = 0;
+  bool connected_ = false;
+};
+
 // Where a refused socket is, links resolved: what was meant, whatever it was called.
 std::string place_of(int file, std::string_view path) {
   std::string place(PATH_MAX, '\0');
@@ -188,8 +221,9 @@ int connect_to_any(Connect& connect, AsCaller& permissions, const PathView& view
   if (!file) return -file.error();
   const std::string place = place_of(file->get(), path);
   if (const int hidden = refuse_hidden(connect, place); hidden != 0) return hidden;
+  Noted noted(connect);
   const auto attempt = [&](int at) {
-    return uninterrupted(connect, [&] { return connect_to_file(connect.args.socket.get(), at); });
+    return noted.came(uninterrupted(connect, [&] { return connect_to_file(connect.args.socket.get(), at); }));
   };
   const int status = attempt(file->get());
   if (status != -ECONNREFUSED) return status;
@@ -236,8 +270,10 @@ int connect_to_path(Connect& connect, AsCaller& permissions, const PathView& vie
   }
   if (!file) return explain_way(connect, path, file.error());
   const Found found = find_own(connect, file->get());
-  if (found.own != nullptr)
-    return uninterrupted(connect, [&] { return connect_to_file(connect.args.socket.get(), found.own->get()); });
+  if (found.own != nullptr) {
+    Noted noted(connect);
+    return noted.came(uninterrupted(connect, [&] { return connect_to_file(connect.args.socket.get(), found.own->get()); }));
+  }
   std::string place = place_of(file->get(), path);
   if (is_alive(found.peeked)) return refuse_path(connect, std::move(place));
   return explain_path(connect, permissions, file->get(), std::move(place), found.peeked);
@@ -266,7 +302,9 @@ int connect_unix(Connect& connect) {
     return connect.context.refuse(connect.caller, "unix-connect", "@" + std::string(target.name), EPERM, kAllowedAbstract);
   }
   const AsCaller permissions(connect.context.options.uid);
-  return permissions.ok() ? connect_as_given(connect) : -EACCES;
+  if (!permissions.ok()) return -EACCES;
+  Noted noted(connect);
+  return noted.came(connect_as_given(connect));
 }
 
 // A network without a route is how "no network" is enforced, so this errno is the policy's word.

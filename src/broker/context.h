@@ -16,6 +16,7 @@
 #include "broker/mount_table.h"
 #include "broker/notification.h"
 #include "broker/own_sockets.h"
+#include "broker/peers.h"
 #include "broker/staged.h"
 #include "broker/start_paths.h"
 #include "broker/umasks.h"
@@ -31,6 +32,7 @@ struct Context {
   OwnSockets own;
   ListedSockets listed;
   BoundNames bound;
+  Peers peers;
   ViolationLog violations;
   // The kernel does not tell what a socket is bound to (SIOCUNIXFILE refused, no unix_diag): no own socket can be told apart.
   std::atomic<bool> cannot_note = false;
@@ -55,11 +57,12 @@ struct Context {
   UniqueFd root_file;  // guarded by root_mutex
   UniqueFd upper;      // of options.overlay
 
-  Context(UniqueFd fd, BrokerOptions given)
+  Context(UniqueFd fd, BrokerOptions given, Inner inner)
       : listener(std::move(fd)),
         options(std::move(given)),
         own(options.max_own_sockets, options.began, options.uid == static_cast<uid_t>(-1) ? ::geteuid() : options.uid),
         listed(options.listed),
+        peers(std::move(inner.diag)),
         violations(options.max_violations, options.ignored) {}
 
   Origin origin_of(const std::string& rule) const {

@@ -28,7 +28,8 @@ namespace belljar::kernel {
 // included, hence SOCK_DGRAM (and SOCK_RAW, which the kernel turns into it) exists only in kAll.
 enum class UnixSockets : std::uint8_t {
   kPairs,      // socketpair STREAM and SEQPACKET; socket(AF_UNIX) is refused
-  kBrokered,   // + socket STREAM and SEQPACKET; every connect(2) and listen(2) becomes a user notification
+  kBrokered,   // + socket STREAM and SEQPACKET; every connect(2) and listen(2) becomes a user
+               // notification, and so does a getsockopt(2) that asks who the peer is
   kStream,     // + socket STREAM and SEQPACKET; connect goes wherever the mounts let it
   kAnyJudged,  // every type; every connect(2) becomes a user notification. A datagram's address in sendmsg is not seen
   kAll,        // every type, every address
@@ -38,6 +39,9 @@ enum class UnixSockets : std::uint8_t {
 constexpr bool judges_connects(UnixSockets sockets) noexcept {
   return sockets == UnixSockets::kBrokered || sockets == UnixSockets::kAnyJudged;
 }
+
+// SO_PEERPIDFD (Linux 6.5), which the C library's headers are too old for.
+inline constexpr int kPeerPidfd = 77;
 
 // Calls that name files. What is behind a pointer no filter sees, so live rules need the broker to perform the call.
 enum class FileCalls : std::uint8_t {

@@ -212,6 +212,13 @@ Rule owner_rule(const SeccompSpec& spec, std::uint8_t owner) {
   return rules;
 }
 
+// Level and name are ints.
+Rule socket_option_rule(const SeccompSpec& spec) {
+  Rules rules(kAllow);
+  if (!judges_connects(spec.unix_sockets)) return rules;
+  return rules.when(is(1, SOL_SOCKET), is(2, SO_PEERCRED), kNotify).when(is(1, SOL_SOCKET), is(2, kPeerPidfd), kNotify);
+}
+
 Rule listen_rule(const SeccompSpec& spec) {
   if (spec.local_ports == LocalPorts::kRefused) return flat(refuse(EACCES));
   const bool seen = spec.unix_sockets == UnixSockets::kBrokered || spec.local_ports == LocalPorts::kJudged;
@@ -281,6 +288,8 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
       return flat(performed(spec) || spec.local_ports == LocalPorts::kJudged ? kNotify : kAllow);
     case Group::kSocketName:
       return flat(performed(spec) ? kNotify : kAllow);
+    case Group::kSocketOption:
+      return socket_option_rule(spec);
     case Group::kClone:
       return clone_rule(spec);
     case Group::kClone3:

@@ -247,7 +247,7 @@ constexpr Call kCalls[] = {
     {NR(sendmmsg), Group::kSocketIo},
     {NR(recvmmsg), Group::kSocketIo},
     {NR(setsockopt), Group::kSocketIo},
-    {NR(getsockopt), Group::kSocketIo},
+    {NR(getsockopt), Group::kSocketOption},
     {NR(shutdown), Group::kSocketIo},
 
     {NR(ptrace), Group::kDebug},
@@ -487,6 +487,7 @@ constexpr GroupInfo kInfo[] = {
     {"listen", "the broker notes which sockets are the sandbox's own; it takes a port without bind where none may be taken"},
     {"bind", "it may make a name, which the broker judges where rules by name hold, or take a port where none may be taken"},
     {"getsockname", "the broker knows what the name that it made was called"},
+    {"getsockopt of peers", "who asked for a connection that the broker made: the kernel names the broker"},
     {"clone with namespaces", "a user namespace brings capabilities and most kernel exploits of recent years (CVE-2022-0185)"},
     {"clone3", "its flags are behind a pointer (CVE-2021-41133); C libraries fall back to clone on ENOSYS only"},
     {"unshare of namespaces", "as clone with namespaces"},

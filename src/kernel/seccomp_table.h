@@ -53,6 +53,7 @@ enum class Group : std::uint8_t {
   kListen,
   kBind,
   kSocketName,
+  kSocketOption,  // getsockopt
   kClone,
   kClone3,
   kUnshare,

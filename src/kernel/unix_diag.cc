@@ -29,7 +29,8 @@ struct Request {
 // 20 bits of minor number, as the kernel keeps it (linux/kdev_t.h).
 dev_t from_kernel(std::uint32_t device) noexcept { return makedev(device >> 20U, device & 0xfffffU); }
 
-int read_binding(const char* data, std::size_t size, UnixBinding& binding) noexcept {
+// The bytes of one attribute of an answer; 0 or -errno.
+int read_attribute(const char* data, std::size_t size, unsigned short type, void* value, std::size_t value_size) noexcept {
   nlmsghdr header{};
   if (size < sizeof header) return -EPROTO;
   std::memcpy(&header, data, sizeof header);
@@ -44,16 +45,33 @@ int read_binding(const char* data, std::size_t size, UnixBinding& binding) noexc
     rtattr attribute{};
     std::memcpy(&attribute, data + at, sizeof attribute);
     if (attribute.rta_len < sizeof attribute) break;
-    unix_diag_vfs file{};
-    if (attribute.rta_type == UNIX_DIAG_VFS && attribute.rta_len >= RTA_LENGTH(sizeof file)) {
-      std::memcpy(&file, data + at + RTA_LENGTH(0), sizeof file);
-      binding = {file.udiag_vfs_ino, from_kernel(file.udiag_vfs_dev)};
+    if (attribute.rta_type == type && attribute.rta_len >= RTA_LENGTH(value_size)) {
+      std::memcpy(value, data + at + RTA_LENGTH(0), value_size);
       return 0;
     }
     at += RTA_ALIGN(attribute.rta_len);
   }
   return -ENODATA;
 }
+
+int ask(int diag, const UnixSocketId& id, std::uint32_t show, unsigned short type, void* value, std::size_t value_size) noexcept {
+  Request request{};
+  request.header.nlmsg_len = sizeof request;
+  request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.header.nlmsg_flags = NLM_F_REQUEST;
+  request.body.sdiag_family = AF_UNIX;
+  request.body.udiag_states = ~0U;
+  request.body.udiag_ino = id.inode;
+  request.body.udiag_show = show;
+  request.body.udiag_cookie[0] = static_cast<std::uint32_t>(id.cookie);
+  request.body.udiag_cookie[1] = static_cast<std::uint32_t>(id.cookie >> 32U);
+  if (::send(diag, &request, sizeof request, 0) < 0) return -errno;
+  alignas(nlmsghdr) char answer[1024];
+  const ssize_t size = ::recv(diag, answer, sizeof answer, 0);
+  return size < 0 ? -errno : read_attribute(answer, static_cast<std::size_t>(size), type, value, value_size);
+}
+
+UniqueFd open_diag() noexcept { return UniqueFd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)); }
 
 }  // namespace
 
@@ -67,22 +85,19 @@ int identify_unix_socket(int socket, UnixSocketId& id) noexcept {
 }
 
 int find_unix_binding(const UnixSocketId& id, UnixBinding& binding) noexcept {
-  const UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
-  if (!socket.valid()) return -errno;
-  Request request{};
-  request.header.nlmsg_len = sizeof request;
-  request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-  request.header.nlmsg_flags = NLM_F_REQUEST;
-  request.body.sdiag_family = AF_UNIX;
-  request.body.udiag_states = ~0U;
-  request.body.udiag_ino = id.inode;
-  request.body.udiag_show = UDIAG_SHOW_VFS;
-  request.body.udiag_cookie[0] = static_cast<std::uint32_t>(id.cookie);
-  request.body.udiag_cookie[1] = static_cast<std::uint32_t>(id.cookie >> 32U);
-  if (::send(socket.get(), &request, sizeof request, 0) < 0) return -errno;
-  alignas(nlmsghdr) char answer[1024];
-  const ssize_t size = ::recv(socket.get(), answer, sizeof answer, 0);
-  return size < 0 ? -errno : read_binding(answer, static_cast<std::size_t>(size), binding);
+  const UniqueFd diag = open_diag();
+  if (!diag.valid()) return -errno;
+  unix_diag_vfs file{};
+  if (const int status = ask(diag.get(), id, UDIAG_SHOW_VFS, UNIX_DIAG_VFS, &file, sizeof file); status != 0) return status;
+  binding = {file.udiag_vfs_ino, from_kernel(file.udiag_vfs_dev)};
+  return 0;
+}
+
+int find_unix_peer(int diag, const UnixSocketId& id, std::uint32_t& peer) noexcept {
+  const UniqueFd own = diag < 0 ? open_diag() : UniqueFd();
+  if (diag < 0 && !own.valid()) return -errno;
+  const int status = ask(diag < 0 ? own.get() : diag, id, UDIAG_SHOW_PEER, UNIX_DIAG_PEER, &peer, sizeof peer);
+  return status == 0 && peer == 0 ? -ENODATA : status;
 }
 
 dev_t file_system_device(int file) noexcept {

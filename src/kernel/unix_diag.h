@@ -27,6 +27,9 @@ struct UnixBinding {
 int identify_unix_socket(int socket, UnixSocketId& id) noexcept;
 // -ENOENT, -ESTALE: the socket is gone. -ENODATA: it is bound to no file. Others: this kernel does not tell (no unix_diag).
 int find_unix_binding(const UnixSocketId& id, UnixBinding& binding) noexcept;
+// The inode of the socket that `id` is connected to. `diag`: a socket of NETLINK_SOCK_DIAG that nobody else asks meanwhile, for
+// sockets of its network namespace; -1: of our own. -ENODATA: it has no peer, or the peer belongs to no program any more or yet.
+int find_unix_peer(int diag, const UnixSocketId& id, std::uint32_t& peer) noexcept;
 // The device of the file system that `file` (O_PATH is enough) lies on, as UnixBinding has it; 0 unknown. Reads mountinfo.
 dev_t file_system_device(int file) noexcept;
 

@@ -105,7 +105,7 @@ struct InnerSocket {
                 // none
   };
   // What it is for; the launcher does not ask.
-  enum class Purpose : std::uint8_t { kProxy, kDirect, kDns, kDnsStream, kDiag, kHostPort, kMaker };
+  enum class Purpose : std::uint8_t { kProxy, kDirect, kDns, kDnsStream, kDiag, kHostPort, kMaker, kPeers };
   Purpose purpose = Purpose::kProxy;
   Kind kind = Kind::kListener;
   std::uint32_t address = 0x7F000001;  // as a number
@@ -115,7 +115,7 @@ struct InnerSocket {
   bool without_redirect = false;  // only where Plan::redirect was refused
   bool operator==(const InnerSocket&) const = default;
 };
-inline constexpr std::size_t kMaxInnerSockets = 48;
+inline constexpr std::size_t kMaxInnerSockets = 50;
 
 struct RlimitSpec {
   int resource = 0;

@@ -67,6 +67,8 @@ egress::Doors take_doors(Inside inside) {
       case Purpose::kDiag:
         doors.diag = std::move(sockets[i]);
         break;
+      case Purpose::kPeers:  // the broker's
+        break;
     }
   }
   return doors;
@@ -108,6 +110,14 @@ Inside inside_of(launch::Sandbox& sandbox, const launch::Plan& plan) {
           .init_pid = sandbox.init_pid(),
           .routes_errno = sandbox.routes_errno(),
           .redirect_errno = sandbox.redirect_errno()};
+}
+
+broker::Inner take_inner(Inside& inside) noexcept {
+  broker::Inner inner;
+  for (std::size_t i = 0; i < inside.sockets.size() && i < inside.planned.size(); ++i) {
+    if (inside.planned[i].purpose == launch::InnerSocket::Purpose::kPeers) inner.diag = std::move(inside.sockets[i]);
+  }
+  return inner;
 }
 
 Result<void> Outlet::plan(std::vector<std::string>& env, EnforcementReport& report) {

@@ -13,6 +13,7 @@
 #include "belljar/command.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
+#include "broker/broker.h"
 #include "egress/proxy.h"
 #include "launch/launcher.h"
 #include "launch/plan.h"
@@ -36,6 +37,8 @@ struct Inside {
   std::uint32_t fake_addresses = policy::kFakeAddresses;
 };
 Inside inside_of(launch::Sandbox& sandbox, const launch::Plan& plan);
+// What of it is the broker's; the rest stays.
+broker::Inner take_inner(Inside& inside) noexcept;
 
 // Of one run; where nothing leaves and nothing is joined every step does nothing. One thread at a time.
 class Outlet {

@@ -113,7 +113,9 @@ class Run {
       stdio.attach_pty(sandbox.take_pty_master());
       terminal.enter();
     }
-    BELLJAR_CHECK(outlet.open(inside_of(sandbox, prepared_.plan), prepared_.report, session_.front_ends));
+    Inside inside = inside_of(sandbox, prepared_.plan);
+    broker::Inner inner = take_inner(inside);
+    BELLJAR_CHECK(outlet.open(std::move(inside), prepared_.report, session_.front_ends));
     SuperviseOptions supervision{.signals = &signals, .terminal = &terminal, .cancel_fd = session_.cancel_fd};
     supervision.front_ends = session_.front_ends && prepared_.plan.cgroup_fd < 0 && prepared_.plan.join_files.empty();
     std::optional<broker::Broker> broker;
@@ -123,7 +125,7 @@ class Run {
       if (!prepared_.pid_namespace) rules.guard = sandbox.init_pid();
       rules.observer = session_.observer;
       if (session_.complete != nullptr) rules.explain = explainer(*session_.complete, session_.origins);
-      broker = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules)));
+      broker = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules), std::move(inner)));
       supervision.broker = &*broker;
     }
     if (session_.on_started) session_.on_started(sandbox.init_pid());

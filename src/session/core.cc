@@ -120,13 +120,15 @@ Result<void> Core::launch(const CancelToken& cancel) {
   limits_->attach(init_pid_);
   runtime::lower_skipped(plan, sandbox_.skipped(), options_.prepared.report);
   BELLJAR_CHECK(runtime::check_required(options_.prepared.report, options_.policy));
-  BELLJAR_CHECK(outlet_->open(runtime::inside_of(sandbox_, plan), options_.prepared.report));
+  runtime::Inside inside = runtime::inside_of(sandbox_, plan);
+  broker::Inner inner = runtime::take_inner(inside);
+  BELLJAR_CHECK(outlet_->open(std::move(inside), options_.prepared.report));
   if (UniqueFd listener = sandbox_.take_listener(); listener.valid()) {
     broker::BrokerOptions rules = runtime::broker_options(options_.prepared, options_.policy, origins());
     rules.began = began;
     if (!options_.prepared.pid_namespace) rules.guard = init_pid_;
     if (options_.rules != nullptr) rules.explain = runtime::explainer(*options_.rules, origins());
-    broker_ = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules)));
+    broker_ = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules), std::move(inner)));
   }
   const auto identity = lent_identity().value_or(std::pair(static_cast<uid_t>(-1), static_cast<gid_t>(-1)));
   files_ = BELLJAR_TRY(Files::open({.root = sandbox_.take_root(),

@@ -221,6 +221,87 @@ TEST_P(Connect, PeerCredentialsAreTheCallersIds) {
   EXPECT_EQ(text, "1234 1234 1234 true true\n");
 }
 
+// A server asks who is there: by number, and by a descriptor of the process.
+std::string seen_by_server(int accepted, pid_t client) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  std::string text = named(getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &peer, &size));
+  text += format(" {} {} {} {}", size, peer.pid == client, peer.uid, peer.gid);
+  int process = -1;
+  size = sizeof process;
+  if (getsockopt(accepted, SOL_SOCKET, kernel::kPeerPidfd, &process, &size) != 0) return text + " no pidfd";
+  const UniqueFd owned(process);
+  return text + format(" {} {} {}", size, fcntl(process, F_GETFD), named(syscall(SYS_pidfd_send_signal, process, 0, nullptr, 0)));
+}
+
+// By a process of its own, so that it is neither the server's nor ours.
+std::string seen_of_child(const std::string& name, int type) {
+  const UniqueFd server = listen_at(name, type);
+  int hold[2];
+  if (pipe2(hold, O_CLOEXEC) != 0) return "pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    close(hold[1]);
+    const UniqueFd client = connected(name, type);
+    char byte = 0;
+    _exit(client.valid() && read(hold[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  const UniqueFd accepted(accept4(server.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  std::string text = seen_by_server(accepted.get(), child);
+  close(hold[0]);
+  close(hold[1]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return text + format(" {}", status);
+}
+
+TEST_P(Connect, ServersSeeWhichProcessConnected) {
+  Setting setting = this->setting();
+  const auto body = [&] {
+    std::string text = seen_of_child(dir / format("stream{}", setting.brokered), SOCK_STREAM) + "\n";
+    text += seen_of_child(dir / format("packets{}", setting.brokered), SOCK_SEQPACKET) + "\n";
+    if (setting.own_network && has_namespaces(GetParam()))
+      text += seen_of_child(std::string(1, '\0') + format("abstract{}", setting.brokered), SOCK_STREAM) + "\n";
+    return text;
+  };
+  const std::string brokered = run_inside(setting, body);
+  setting.brokered = false;
+  EXPECT_EQ(brokered, run_inside(setting, body));
+  EXPECT_TRUE(brokered.starts_with("ok 12 true 1234 1234 4 1 ok 0\n")) << brokered;
+}
+
+// What the kernel says of lengths and addresses holds where the answer is ours.
+TEST_P(Connect, PeerCredentialsAreGivenAsTheKernelDoes) {
+  Setting setting = this->setting();
+  const auto body = [&] {
+    const std::string name = dir / format("own{}", setting.brokered);
+    const UniqueFd server = listen_at(name), client = connected(name);
+    const UniqueFd accepted(accept4(server.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    ucred peer{-1, 7, 7};
+    std::string text;
+    for (const int room : {-1, 0, 4, 7, 100}) {
+      auto size = static_cast<socklen_t>(room);
+      text +=
+          named(getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size)) + format(" {} {} ", size, peer.pid == getpid());
+    }
+    socklen_t size = sizeof peer;
+    text += named(syscall(SYS_getsockopt, accepted.get(), SOL_SOCKET, SO_PEERCRED, 8, &size)) + " ";
+    text += named(syscall(SYS_getsockopt, accepted.get(), SOL_SOCKET, SO_PEERCRED, &peer, 8)) + " ";
+    text += named(getsockopt(-1, SOL_SOCKET, SO_PEERCRED, &peer, &size)) + " ";
+    text += named(getsockopt(STDIN_FILENO, SOL_SOCKET, SO_PEERCRED, &peer, &size)) + " ";
+    getsockopt(server.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    text += format("{} ", peer.pid == getpid());
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return std::string("pair");
+    const UniqueFd one(ends[0]), other(ends[1]);
+    getsockopt(one.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    return text + format("{} {}\n", peer.pid == getpid(), named(connect_to(client.get(), name)));
+  };
+  const std::string brokered = run_inside(setting, body);
+  setting.brokered = false;
+  EXPECT_EQ(brokered, run_inside(setting, body));
+}
+
 // Clients that start beside their server try again on ECONNREFUSED and ENOENT, and give up on anything else.
 TEST_P(Connect, ServerBetweenBindAndListenIsNotRefused) {
   const std::string text = run_inside(setting(), [&] {

@@ -4,6 +4,7 @@
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
 #include <poll.h>
@@ -46,12 +47,13 @@ constexpr unsigned kListen = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_F
 int install_socket_filter() {
   const sock_filter code[] = {
       {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
-      {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_connect},
+      {BPF_JMP | BPF_JEQ | BPF_K, 2, 0, SYS_connect},
+      {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SYS_getsockopt},
       {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_listen},
       {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_USER_NOTIF},
       {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
   };
-  const sock_fprog program{5, const_cast<sock_filter*>(code)};
+  const sock_fprog program{6, const_cast<sock_filter*>(code)};
   return kernel::install_filter(program, kListen);
 }
 
@@ -168,7 +170,11 @@ void become_user() {
   if (has_namespaces(setting.front)) enter_inner(fd, root);
   else become_user();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (const UniqueFd listener(install_filter(setting)); setting.brokered) send_fd(fd, listener.get());
+  const UniqueFd diag(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (const UniqueFd listener(install_filter(setting)); setting.brokered) {
+    send_fd(fd, listener.get());
+    send_fd(fd, diag.get());
+  }
   const std::string text = body();
   if (write(fd, text.data(), text.size()) < 0) _exit(96);
   _exit(0);
@@ -198,7 +204,8 @@ std::string serve(const Setting& setting, int fd, pid_t child) {
   {
     std::optional<broker::Broker> broker;
     if (setting.brokered) {
-      auto made = broker::Broker::create(receive_fd(fd), setting.options);
+      UniqueFd listener = receive_fd(fd), diag = receive_fd(fd);
+      auto made = broker::Broker::create(std::move(listener), setting.options, {.diag = std::move(diag)});
       if (!made) return "CREATE " + made.error().line();
       broker.emplace(*std::move(made));
     }

@@ -295,6 +295,23 @@ TEST(SeccompModel, ListenAndBindAnswerByWhoHoldsPorts) {
   EXPECT_EQ(judge({.local_ports = LocalPorts::kRefused}, call(SYS_listen)).errnum, EACCES);
 }
 
+// The broker's connections are the only ones of which the kernel does not know who asked.
+TEST(SeccompModel, WhoAPeerIsIsAskedOfTheBroker) {
+  const auto kind = [](UnixSockets sockets, std::uint64_t level, std::uint64_t name) {
+    return judge({.unix_sockets = sockets}, call(SYS_getsockopt, 3, level, name)).kind;
+  };
+  using enum Verdict::Kind;
+  for (const UnixSockets sockets : {UnixSockets::kBrokered, UnixSockets::kAnyJudged}) {
+    EXPECT_EQ(kind(sockets, SOL_SOCKET, SO_PEERCRED), kNotify);
+    EXPECT_EQ(kind(sockets, SOL_SOCKET, kPeerPidfd), kNotify);
+    EXPECT_EQ(kind(sockets, SOL_SOCKET | 0x100000000ULL, SO_PEERCRED | 0x100000000ULL), kNotify) << "as the kernel reads ints";
+    EXPECT_EQ(kind(sockets, SOL_SOCKET, SO_TYPE), kAllow);
+    EXPECT_EQ(kind(sockets, 6 /* SOL_TCP */, SO_PEERCRED), kAllow);
+  }
+  for (const UnixSockets sockets : {UnixSockets::kPairs, UnixSockets::kStream, UnixSockets::kAll})
+    EXPECT_EQ(kind(sockets, SOL_SOCKET, SO_PEERCRED), kAllow);
+}
+
 TEST(SeccompModel, OpensBecomeNotificationsByWhatTheyAskFor) {
   const SeccompSpec writes{.file_calls = FileCalls::kWrites};
   const auto kind = [](const SeccompSpec& spec, const seccomp_data& data) { return judge(spec, data).kind; };

@@ -115,6 +115,9 @@ void confine(const Host& host, const Policy& policy, const Workplace& place, con
   plan.seccomp_listener = kernel::judges_connects(filter.unix_sockets) || filter.file_calls != kernel::FileCalls::kDirect ||
                           filter.local_ports == kernel::LocalPorts::kJudged;
   filter.tell_refusals = plan.seccomp_listener;
+  using launch::InnerSocket;
+  if (prepared.own_network && kernel::judges_connects(filter.unix_sockets))
+    plan.sockets.push_back({.purpose = InnerSocket::Purpose::kPeers, .kind = InnerSocket::Kind::kDiag});
   plan.seccomp = kernel::build_filter(filter);
   plan.seccomp_spec = filter;
 }
