@@ -57,7 +57,8 @@ struct Opening {
   bool has(std::uint64_t bits) const { return (flags & bits) != 0; }
   bool creates() const { return has(O_CREAT); }
   bool exclusive() const { return creates() && has(O_EXCL); }
-  bool follows() const { return !has(O_NOFOLLOW) && !exclusive(); }
+  bool follows() const { return !has(O_NOFOLLOW) && !exclusive() && (resolve & RESOLVE_NO_SYMLINKS) == 0; }
+  bool scoped() const { return (resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT)) != 0; }
   bool writes() const { return (flags & O_ACCMODE) != O_RDONLY || has(O_TRUNC); }
 };
 
@@ -86,6 +87,7 @@ int open_terminal(Opening& opening) {
     device = opening.file.caller.terminal();
   }
   if (device == 0) return -ENXIO;
+  opening.file.places().restrict_to(0);  // what was asked for led to the device
   auto place = opening.file.places().object(-1, format("/dev/pts/{}", minor(device)), Places::Last::kFollow);
   struct stat now{};
   if (!place || ::fstat(place->get(), &now) != 0 || !S_ISCHR(now.st_mode) || now.st_rdev != device) return -ENXIO;
@@ -305,7 +307,7 @@ int open_place(Opening& opening, Place& place) {
   if (opening.creates()) file.own_for_marker(place);
   const bool free = rule_on(opening, place, false).answer == Answer::kAllow;
   const int status = free ? open_name(opening, place) : open_ruled(opening, place);
-  if (status != -ELOOP || !opening.follows() || (opening.resolve & RESOLVE_NO_SYMLINKS) != 0) {
+  if (status != -ELOOP || !opening.follows()) {
     if (status >= 0 || status == -kRestart) return status;
     return file.explain(act_of(opening, exists_at(place.dir, std::string(place.bare()))), place, status);
   }
@@ -334,6 +336,7 @@ int open_unnamed(Opening& opening) {
   auto dir = opening.file.places().object(opening.start.fd.get(), opening.path, last);
   FileCall& file = opening.file;
   if (!dir) return file.explain_way(Act::kCreate, opening.start.fd.get(), opening.path, last, -dir.error());
+  file.places().restrict_to(0);
   if (const int status = file.judge_object(Act::kCreate, dir->get(), "/unnamed"); status != 0) return status;
   file.take_umask();
   const int fd = open_at(dir->get(), ".", opening.flags & ~std::uint64_t{O_NOFOLLOW}, opening.mode, 0);
@@ -389,10 +392,52 @@ int open_plainly(Opening& opening) {
   return fd == -ENOENT || fd == -EEXIST || fd == -ENOTDIR ? fd : kLongWay;
 }
 
+// What a path leads to that has no name to be judged by: a directory, or nothing.
+int open_directory(Opening& opening, UniqueFd object) {
+  FileCall& file = opening.file;
+  struct stat now{};
+  if (::fstat(object.get(), &now) != 0 || !S_ISDIR(now.st_mode)) return -ENOTDIR;
+  file.places().restrict_to(0);  // what was asked for has led here; who judges looks where it must
+  if (const int status = file.judge_object(Act::kRead, object.get()); status != 0) return status;
+  const int status = open_object(opening, object.get());
+  return status == -kRestart ? status : file.explain_object(act_of(opening, true), object.get(), status);
+}
+
+constexpr std::uint64_t kScopes = RESOLVE_BENEATH | RESOLVE_IN_ROOT;
+
+// openat2(2) with a scope. Each step is resolved by the kernel within it; what is judged and opened is as always the name under the
+// directory that was found.
+int perform_scoped(Opening& opening) {
+  Places& places = opening.file.places();
+  const int start = opening.start.fd.get();
+  const std::uint64_t asked = opening.resolve;
+  opening.resolve &= ~kScopes;  // of the way to a directory; a name in that is below it
+  std::string path = opening.path;
+  for (;;) {
+    places.restrict_to(asked);
+    auto place = places.parent(start, path);
+    if (!place) return -place.error();
+    if (!place->is_name() && opening.creates()) return -EISDIR;
+    if (!place->is_name() || (place->has_slash() && !opening.creates())) {
+      auto object = places.object(start, path, Places::Last::kFollow);
+      return object ? open_directory(opening, *std::move(object)) : -object.error();
+    }
+    places.restrict_to(0);  // who judges the name looks where it must
+    if (const int status = open_place(opening, *place); status != kFollow) return status;
+    auto target = places.scoped_target(*place, path);
+    if (!target) return -target.error();
+    path = *std::move(target);
+  }
+}
+
 int perform_open(Opening& opening) {
   FileCall& file = opening.file;
   if (opening.path.empty()) return -ENOENT;
   file.share_directories();
+  if (opening.scoped()) {
+    file.places().restrict_to(opening.resolve);
+    return opening.has(kTmpfile) ? open_unnamed(opening) : perform_scoped(opening);
+  }
   if (const int status = open_plainly(opening); status != kLongWay) return status;
   Places& places = file.places();
   places.restrict_to(opening.resolve);
@@ -401,12 +446,7 @@ int perform_open(Opening& opening) {
   if (opening.path.ends_with('/') && !opening.creates()) {
     auto object = places.object(start, opening.path, Places::Last::kFollow);
     if (!object) return file.explain_way(act_unseen(opening), start, opening.path, Places::Last::kFollow, -object.error());
-    // A directory, or nothing was judged.
-    struct stat now{};
-    if (::fstat(object->get(), &now) != 0 || !S_ISDIR(now.st_mode)) return -ENOTDIR;
-    if (const int status = file.judge_object(Act::kRead, object->get()); status != 0) return status;
-    const int status = open_object(opening, object->get());
-    return status == -kRestart ? status : file.explain_object(act_of(opening, true), object->get(), status);
+    return open_directory(opening, *std::move(object));
   }
   auto found = places.parent(start, opening.path);
   if (!found) return file.explain_way(act_unseen(opening), start, opening.path, Places::Last::kStay, -found.error());
@@ -475,16 +515,15 @@ int take_how(Opening& opening, std::uint64_t address, std::uint64_t size) {
   if (std::any_of(bytes + sizeof how, bytes + size, [](std::byte b) { return b != std::byte{0}; })) return -E2BIG;
   std::memcpy(&how, bytes, sizeof how);
   constexpr std::uint64_t kResolves = RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
-  constexpr std::uint64_t kScopes = RESOLVE_BENEATH | RESOLVE_IN_ROOT;
   constexpr std::uint64_t kCached = 0x20;
   if ((how.flags & ~kValid) != 0 || (how.mode & ~std::uint64_t{07777}) != 0) return -EINVAL;
   if ((how.resolve & ~(kResolves | kScopes | kCached)) != 0) return -EINVAL;
   if ((how.flags & (O_CREAT | kTmpfile)) == 0 && how.mode != 0) return -EINVAL;
   if ((how.flags & O_PATH) != 0 && (how.flags & ~kWithPath) != 0) return -EINVAL;
   if ((how.resolve & kScopes) == kScopes) return -EINVAL;
-  // As a kernel before 5.6, callers have another way: a scope would have to be kept through every link, and a descriptor with
-  // O_PATH cannot be given (SECCOMP_IOCTL_NOTIF_ADDFD takes none).
-  if ((how.resolve & kScopes) != 0 || (how.flags & O_PATH) != 0) return -ENOSYS;
+  // As a kernel before 5.6, callers have another way: a descriptor with O_PATH cannot be given (SECCOMP_IOCTL_NOTIF_ADDFD takes
+  // none).
+  if ((how.flags & O_PATH) != 0) return -ENOSYS;
   if ((how.resolve & kCached) != 0) return -EAGAIN;  // what it says when something would have to be looked up
   if ((how.mode & (S_ISUID | S_ISGID)) != 0) return -EPERM;
   set_flags(opening, how.flags, how.mode);
@@ -509,7 +548,8 @@ int take_arguments(Opening& opening) {
   // Which combinations of these are invalid has changed between kernels; it is said before the path is looked at.
   if (opening.has(O_DIRECTORY | kTmpfile) && open_at(AT_FDCWD, "", opening.flags, opening.mode, 0) == -EINVAL) return -EINVAL;
   if (const int status = file.take_path(address, opening.path); status != 0) return status;
-  return opening.path.empty() ? -ENOENT : file.take_start(dirfd, opening.path, opening.start);
+  if (opening.path.empty()) return -ENOENT;
+  return file.take_start(dirfd, opening.scoped() ? "." : opening.path, opening.start);  // a scope begins there whatever the path
 }
 
 }  // namespace

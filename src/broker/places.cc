@@ -157,11 +157,31 @@ std::optional<Places::Plain> Places::plain(int start, std::string_view path) {
   return found;
 }
 
+bool Places::scoped() const { return (extra_ & (RESOLVE_BENEATH | RESOLVE_IN_ROOT)) != 0; }
+
+// The kernel goes the way to the link once more, so ".." in its text means what it does there.
+OrErrno<std::string> Places::scoped_target(const Place& place, std::string_view path) {
+  permissions_.narrow();
+  if (++links_ > kMostLinks || on_proc(place.dir)) return errno_is(ELOOP);
+  const UniqueFd link = open_at(place.dir, std::string(place.bare()).c_str(), O_NOFOLLOW, 0);
+  if (!link.valid()) return errno_is(errno);
+  if (!may_follow(place.dir, link.get())) return errno_is(EACCES);
+  std::string text = link_text(link.get(), "");
+  if (text.empty()) return errno_is(ENOENT);
+  if (text.starts_with('/')) return text;
+  while (path.ends_with('/')) path.remove_suffix(1);
+  text.insert(0, path.substr(0, path.rfind('/') + 1));
+  if (text.size() >= PATH_MAX) return errno_is(ENAMETOOLONG);
+  return text;
+}
+
 // One call, links of /proc left out. `lexical`: no link was followed, so the text of the path is true.
 OrErrno<UniqueFd> Places::quick(int start, std::string_view path, int flags, bool& lexical) {
-  const bool absolute = path.starts_with('/');
-  const int base = absolute ? root_ : start;
-  const std::uint64_t scope = extra_ | (absolute ? RESOLVE_IN_ROOT : RESOLVE_BENEATH);
+  const bool from_root = path.starts_with('/') && !scoped();
+  const int base = from_root ? root_ : start;
+  const std::uint64_t scope = extra_ | (scoped()    ? 0U
+                                        : from_root ? std::uint64_t{RESOLVE_IN_ROOT}
+                                                    : std::uint64_t{RESOLVE_BENEATH});
   // As a directory on the way, not as the end of a path: a last link would be held to fs.protected_symlinks.
   std::string text(path);
   if ((flags & O_DIRECTORY) != 0 && text.size() + 2 < PATH_MAX) text += "/.";
@@ -173,7 +193,8 @@ OrErrno<UniqueFd> Places::quick(int start, std::string_view path, int flags, boo
   permissions_.narrow();
   file = open_at(base, text.c_str(), flags, scope | RESOLVE_NO_MAGICLINKS);
   // Only here may /proc/self have been passed, which is ours or nobody's; and ENOENT may mean just that.
-  if (!file.valid()) return errno_is(errno == ENOENT || errno == EXDEV || errno == EAGAIN ? ELOOP : errno);
+  const bool unsure = errno == ENOENT || errno == EXDEV || errno == EAGAIN;
+  if (!file.valid()) return errno_is(unsure && !scoped() ? ELOOP : errno);
   if (on_proc(file.get())) return errno_is(ELOOP);
   return file;
 }
@@ -181,13 +202,19 @@ OrErrno<UniqueFd> Places::quick(int start, std::string_view path, int flags, boo
 OrErrno<Place> Places::parent(int start, std::string_view path) {
   if (path.empty()) return errno_is(ENOENT);
   Place place;
-  const std::optional<Plain> known = plain(start, path);
+  const bool inside = scoped();
+  const std::optional<Plain> known = inside ? std::nullopt : plain(start, path);
   if (!known) permissions_.narrow();
   std::string_view body = path;
   while (body.ends_with('/')) body.remove_suffix(1);
+  if (inside && (extra_ & RESOLVE_BENEATH) != 0 && path.starts_with('/')) return errno_is(EXDEV);
+  const int root = inside ? start : root_;
+  const auto take_root = [&] {
+    place.dir = root;
+    if (!inside) place.dir_path = "/";
+  };
   if (body.empty()) {
-    place.dir = root_;
-    place.dir_path = "/";
+    take_root();
     place.name = ".";
     place.is_root = true;
     return place;
@@ -199,17 +226,16 @@ OrErrno<Place> Places::parent(int start, std::string_view path) {
     place.dir = start;
     if (known) place.dir_path = known->dir_path;
   } else if (dir.find_first_not_of('/') == std::string_view::npos) {
-    place.dir = root_;
-    place.dir_path = "/";
+    take_root();
   } else {
     bool lexical = false;
     auto found = quick(start, dir, O_DIRECTORY, lexical);
-    if (!found && (found.error() == ELOOP || found.error() == EXDEV)) found = slow(start, dir, End::kWay);
+    if (!found && !inside && (found.error() == ELOOP || found.error() == EXDEV)) found = slow(start, dir, End::kWay);
     if (!found) return errno_is(found.error());
     place.held = *std::move(found);
     place.dir = place.held.get();
     if (lexical && known) place.dir_path = known->dir_path;
-    else if (lexical && dir.starts_with('/') && is_normal(dir)) place.dir_path = dir;
+    else if (lexical && !inside && dir.starts_with('/') && is_normal(dir)) place.dir_path = dir;
     if (!lexical && !is_directory(place.dir)) return errno_is(ENOTDIR);
   }
   return place;
@@ -217,10 +243,10 @@ OrErrno<Place> Places::parent(int start, std::string_view path) {
 
 OrErrno<UniqueFd> Places::object(int start, std::string_view path, Last last) {
   if (path.empty()) return errno_is(ENOENT);
-  if (!plain(start, path)) permissions_.narrow();
+  if (scoped() || !plain(start, path)) permissions_.narrow();
   bool lexical = false;
   auto found = quick(start, path, last == Last::kStay ? O_NOFOLLOW : 0, lexical);
-  if (!found && (found.error() == ELOOP || found.error() == EXDEV))
+  if (!found && !scoped() && (found.error() == ELOOP || found.error() == EXDEV))
     found = slow(start, path, last == Last::kStay ? End::kStay : End::kFollow);
   return found;
 }

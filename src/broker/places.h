@@ -99,7 +99,14 @@ class Places {
   bool is_traced_process(int dir);
 
   // openat2(2) RESOLVE_* that the caller asked for: NO_XDEV, NO_SYMLINKS, NO_MAGICLINKS. EXDEV and ELOOP come from them.
+  //
+  // BENEATH and IN_ROOT are scopes: parent() and object() keep to what lies below `start` then, whatever links there are, and take
+  // the short way alone. Links of a /proc are not followed (ELOOP). A last link is the caller's to follow, with scoped_target():
+  // through_link() would leave the scope.
   void restrict_to(std::uint64_t resolve) { extra_ = resolve; }
+  bool scoped() const;
+  // The path, from the same start, that the link at `place` leads `path` to, whose last component it is.
+  OrErrno<std::string> scoped_target(const Place& place, std::string_view path);
 
  private:
   OrErrno<UniqueFd> quick(int start, std::string_view path, int flags, bool& lexical);

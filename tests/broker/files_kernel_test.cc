@@ -1,6 +1,7 @@
 // File calls performed by the broker answer as the kernel does.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -72,6 +73,122 @@ TEST_P(Differential, ARandomSequenceAnswersTheSame) {
     ASSERT_GT(kernel.size(), 10000U) << kernel;
     ASSERT_TRUE(kernel == broker) << difference(kernel, broker) << "BELLJAR_TEST_SEED=" << seed;
   }
+}
+
+// openat2(2) with what it was made for. In a world of its own, which lies beside what nobody may reach.
+struct Openat2 {
+  const char* path;
+  std::uint64_t flags, resolve;
+};
+
+constexpr std::uint64_t kBeneath = RESOLVE_BENEATH, kInRoot = RESOLVE_IN_ROOT;
+constexpr Openat2 kOpens[] = {
+    {"file", O_RDONLY, 0},
+    {"file", O_RDWR, kBeneath},
+    {"/file", O_RDWR, kBeneath},
+    {"/file", O_RDWR, kInRoot},
+    {"///file", O_RDONLY, kInRoot},
+    {"../outside", O_RDWR, kBeneath},
+    {"../outside", O_RDWR, kInRoot},
+    {"../file", O_RDWR, kInRoot},
+    {"sub/../file", O_RDWR, kBeneath},
+    {"sub/../../outside", O_RDWR, kBeneath},
+    {"sub/../../file", O_RDWR, kInRoot},
+    {"up/outside", O_RDWR, kBeneath},
+    {"up/file", O_RDWR, kInRoot},
+    {"escape", O_RDWR, kBeneath},
+    {"escape", O_RDWR, kInRoot},
+    {"escape", O_RDWR | O_NOFOLLOW, kBeneath},
+    {"absolute", O_RDWR, kBeneath},
+    {"absolute", O_RDWR, kInRoot},
+    {"tofile", O_RDWR, kBeneath},
+    {"tofile", O_RDWR, kBeneath | RESOLVE_NO_SYMLINKS},
+    {"tofile", O_RDWR, RESOLVE_NO_SYMLINKS},
+    {"sub/back", O_RDWR, kBeneath},
+    {"tosub/back", O_RDWR, kBeneath},
+    {"tosub/back", O_RDWR, kInRoot},
+    {"tosub/deep", O_RDWR, kBeneath},
+    {"loop", O_RDWR, kBeneath},
+    {"loop", O_RDWR, kInRoot},
+    {".", O_RDONLY | O_DIRECTORY, kBeneath},
+    {"..", O_RDONLY | O_DIRECTORY, kBeneath},
+    {"..", O_RDONLY | O_DIRECTORY, kInRoot},
+    {"/", O_RDONLY | O_DIRECTORY, kInRoot},
+    {"/", O_RDONLY | O_DIRECTORY, kBeneath},
+    {"sub/..", O_RDONLY | O_DIRECTORY, kInRoot},
+    {"sub/.", O_WRONLY, kBeneath},
+    {"sub/", O_RDONLY, kBeneath},
+    {"file/", O_RDONLY, kBeneath},
+    {"tosub/", O_RDONLY | O_DIRECTORY, kInRoot},
+    {"missing", O_RDWR, kBeneath},
+    {"sub/new", O_RDWR | O_CREAT, kBeneath},
+    {"sub/new", O_RDWR | O_CREAT | O_EXCL, kBeneath},
+    {"tosub/other", O_RDWR | O_CREAT | O_EXCL, kInRoot},
+    {"/sub/third", O_RDWR | O_CREAT, kInRoot},
+    {"/sub/fourth", O_RDWR | O_CREAT, kBeneath},
+    {"../created", O_RDWR | O_CREAT, kBeneath},
+    {"../created", O_RDWR | O_CREAT, kInRoot},
+    {"dangling", O_RDWR | O_CREAT, kBeneath},
+    {"dangling-out", O_RDWR | O_CREAT, kBeneath},
+    {"dangling-out", O_RDWR | O_CREAT, kInRoot},
+    {"dangling", O_RDWR | O_CREAT | O_EXCL, kInRoot},
+    {"sub/", O_RDWR | O_CREAT, kBeneath},
+    {"sub/..", O_RDWR | O_CREAT, kBeneath},
+    {"sub", O_RDWR | O_TMPFILE, kBeneath},
+    {"up", O_RDWR | O_TMPFILE, kBeneath},
+    {"file", O_RDWR, kBeneath | kInRoot},
+    {"file", O_RDWR, 0x100},
+    {"", O_RDWR, kBeneath},
+};
+
+std::string try_openat2(const std::string& where) {
+  const UniqueFd root(open(where.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  std::string text;
+  for (const Openat2& each : kOpens) {
+    open_how how{.flags = each.flags | O_CLOEXEC, .mode = 0, .resolve = each.resolve};
+    if ((each.flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) != 0) how.mode = 0640;
+    const UniqueFd fd(static_cast<int>(syscall(SYS_openat2, root.get(), each.path, &how, sizeof how)));
+    std::string answer = fd.valid() ? "ok" : strerrorname_np(errno);
+    if (fd.valid() && (each.flags & O_TMPFILE) != O_TMPFILE) {
+      std::error_code none;
+      const auto path = std::filesystem::read_symlink(format("/proc/self/fd/{}", fd.get()), none).string();
+      answer += " " + (path.starts_with(where) ? path.substr(where.size()) : path);
+    }
+    text += format("{} {:#x} {:#x}: {}\n", each.path, each.flags, each.resolve, answer);
+  }
+  open_how how{.flags = O_RDONLY | O_CLOEXEC, .mode = 0, .resolve = 0};
+  std::byte longer[64] = {};
+  std::memcpy(longer, &how, sizeof how);
+  const auto sized = [&](std::size_t size) { return named(syscall(SYS_openat2, root.get(), "file", longer, size)) + " "; };
+  text += sized(sizeof how - 1) + sized(sizeof longer) + sized(5000);
+  longer[40] = std::byte{1};
+  return text + sized(sizeof longer) + named(syscall(SYS_openat2, root.get(), "file", 8, sizeof how)) + "\n";
+}
+
+class Scopes : public Inside {};
+INSTANTIATE_TEST_SUITE_P(As, Scopes, testing::Values(Front::kRoot, Front::kUser), front_name);
+
+TEST_P(Scopes, Openat2KeepsToThemAsTheKernelDoes) {
+  std::string answers[2];
+  for (const bool on : {false, true}) {
+    const std::string outer = dir / (on ? "b" : "k"), where = outer + "/in";
+    Setting with = setting(on);
+    if (on) with.files = kernel::FileCalls::kWrites;  // without: no filter at all, which would refuse the call
+    mkdir(outer.c_str(), 0777);
+    ASSERT_EQ(chmod(outer.c_str(), 0777), 0);
+    answers[on ? 1 : 0] = run_inside(with, [&] {
+      std::filesystem::create_directories(where + "/sub");
+      const auto link = [&](const char* text, const char* name) { std::filesystem::create_symlink(text, where + "/" + name); };
+      for (const std::string& file : {outer + "/outside", where + "/file", where + "/sub/deep"})
+        close(open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+      link("..", "up"), link("../outside", "escape"), link("/file", "absolute"), link("file", "tofile"),
+          link("../file", "sub/back");
+      link("sub", "tosub"), link("loop", "loop"), link("sub/made", "dangling"), link("../made", "dangling-out");
+      return try_openat2(where);
+    });
+  }
+  EXPECT_EQ(answers[1], answers[0]);
+  EXPECT_NE(answers[0].find("\n../outside 0x2 0x8: EXDEV\n"), std::string::npos) << answers[0];
 }
 
 // Where fs.protected_symlinks is on (this machine or the guest of tests/vm), it is asked for the end of a path only.
