@@ -78,6 +78,7 @@ void add_rules(const Paths& paths, std::uint64_t all, std::uint64_t on_roots, la
   }
   // Device nodes and the process's own files below /proc are written to; both trees are our own mounts.
   allow("/dev", kRead | kWriteFile | kTruncate);
+  allow("/dev/mqueue", kRead | kWriteFile);  // by itself: the kernel opens queues on a mount that lies nowhere
   allow("/proc", kRead | kWriteFile | kTruncate);
 }
 

@@ -1,3 +1,4 @@
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/sysmacros.h>
 
@@ -67,6 +68,12 @@ void make_dev(TreeDraft& draft) {
   draft.add(
       {.kind = MountOpKind::kDevpts, .slot = pts, .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, .data = std::move(options)});
   draft.place("/dev/pts", pts);
+  // For Landlock, which asks for a rule where mq_open(3) opens a queue: a mount is what can bear one. The queues are those of the
+  // ipc namespace, with it or without.
+  if ((draft.plan.clone_flags & CLONE_NEWIPC) == 0) return;
+  const int queues = draft.new_slot();
+  draft.add({.kind = MountOpKind::kMqueue, .flags = launch::kOptional, .slot = queues, .attr_set = kQuiet | MOUNT_ATTR_NOEXEC});
+  draft.place("/dev/mqueue", queues, true, launch::kOptional);
 }
 
 void attach_dev(TreeDraft& draft) {
