@@ -43,6 +43,9 @@ void dispatch(Context& context, const Call& call, Receivers::Slot& slot) {
     case SYS_getsockname:
       become(Identity::kOwn, uid);
       return handle_getsockname(context, call);
+    case SYS_socketpair:
+      become(Identity::kOwn, uid);
+      return handle_socketpair(context, call);
     case SYS_getsockopt:
       become(Identity::kOwn, uid);
       return handle_getsockopt(context, call);

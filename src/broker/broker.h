@@ -24,7 +24,8 @@
 //   - the filter notifies these calls and is installed with SECCOMP_FILTER_FLAG_NEW_LISTENER and, where the kernel has it,
 //     SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (seccomp(2), Linux 5.19; without it a signal during a connect makes it happen twice,
 //     EISCONN);
-//   - AF_UNIX SOCK_DGRAM and SOCK_RAW cannot be made inside (sendmsg has an address that nobody sees);
+//   - AF_UNIX SOCK_DGRAM and SOCK_RAW cannot be made inside (sendmsg has an address that nobody sees); who asks for a pair of them
+//     (socketpair, 53) gets one of SOCK_SEQPACKET, whose ends the kernel lets send to each other only;
 //   - the caller of create() owns the sandbox's user namespace from its parent, or is root: SIOCUNIXFILE asks for CAP_NET_ADMIN
 //     over the sandbox's network namespace, pidfd_getfd and process_vm_readv for ptrace access;
 //   - no descriptor of a bound or listening socket of the host is handed to the command.
@@ -125,6 +126,9 @@ struct BrokerOptions {
 // What can only be made inside, where the sandbox has a network namespace of its own. Without them: see each.
 struct Inner {
   UniqueFd diag;  // of NETLINK_SOCK_DIAG, nobody else's. SO_PEERCRED of connections that the broker made says pid 0
+  // To pid 1, or whoever else makes pairs: for each packet of one byte, 'p', one with the two ends of a new AF_UNIX SOCK_SEQPACKET
+  // pair, or with none. SOCK_DGRAM pairs are refused (EACCES)
+  UniqueFd pairs;
 };
 
 // Answers the notifications of one sandbox. Move-only. All methods from one thread; the work is done on threads of its own (a path

@@ -33,6 +33,8 @@ struct Context {
   ListedSockets listed;
   BoundNames bound;
   Peers peers;
+  std::mutex pairs_mutex;
+  const UniqueFd pairs;  // Inner::pairs; one request and its answer at a time, guarded by pairs_mutex
   ViolationLog violations;
   // The kernel does not tell what a socket is bound to (SIOCUNIXFILE refused, no unix_diag): no own socket can be told apart.
   std::atomic<bool> cannot_note = false;
@@ -63,6 +65,7 @@ struct Context {
         own(options.max_own_sockets, options.began, options.uid == static_cast<uid_t>(-1) ? ::geteuid() : options.uid),
         listed(options.listed),
         peers(std::move(inner.diag)),
+        pairs(std::move(inner.pairs)),
         violations(options.max_violations, options.ignored) {}
 
   Origin origin_of(const std::string& rule) const {

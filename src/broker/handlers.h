@@ -9,6 +9,7 @@ namespace belljar::broker {
 void handle_connect(Context& context, const Call& call, Receivers::Slot& slot);
 void handle_bind(Context& context, const Call& call, Receivers::Slot& slot);
 void handle_getsockname(Context& context, const Call& call);
+void handle_socketpair(Context& context, const Call& call);
 void handle_getsockopt(Context& context, const Call& call);
 void handle_listen(Context& context, const Call& call);
 

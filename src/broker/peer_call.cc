@@ -19,7 +19,7 @@ namespace belljar::broker {
 namespace {
 
 struct Made {
-  ucred kernel_says{};  // our pid; the ids are the client's, since we connect as it
+  ucred kernel_says{};  // our pid, or who makes sockets for us; the ids are the client's, since we connect as it
   Peers::Process by;
 };
 
@@ -28,7 +28,7 @@ std::optional<Made> made_here(const Context& context, int socket) {
   socklen_t size = sizeof made.kernel_says;
   // Processes in pid namespaces of their own have a number in each: left to the kernel, which says 0.
   if (!context.options.one_root || ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &made.kernel_says, &size) != 0 ||
-      made.kernel_says.pid != ::getpid())
+      !context.peers.is_ours(made.kernel_says.pid))
     return std::nullopt;
   const auto by = context.peers.find(socket);
   if (!by || by->inside == 0) return std::nullopt;

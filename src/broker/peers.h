@@ -3,7 +3,9 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -25,6 +27,10 @@ class Peers {
   // `diag`: where the sandbox has a network namespace of its own, a sock_diag socket of that.
   explicit Peers(UniqueFd diag) noexcept : diag_(std::move(diag)) {}
 
+  // Sockets that another process makes for callers on our behalf name that one.
+  void set_maker(pid_t process) noexcept { maker_ = process; }
+  bool is_ours(pid_t process) const noexcept { return process != 0 && (process == ::getpid() || process == maker_); }
+
   // `client`, which is about to be connected: its inode on sockfs. It is never another's while its peer is one of ours.
   void note(ino_t client, const Process& process);
   // The connect failed.
@@ -37,6 +43,7 @@ class Peers {
   static constexpr std::size_t kMost = 4096;
 
   const UniqueFd diag_;
+  std::atomic<pid_t> maker_ = 0;
   mutable std::mutex mutex_;  // guards what follows, and the order of questions and answers on diag_
   std::unordered_map<ino_t, Process> processes_;
   std::deque<ino_t> order_;  // of each noted once

@@ -132,14 +132,38 @@ Entry put_condition(Backwards& program, const Condition& condition, const Entry&
   return {program.put(kLoadWord, static_cast<std::uint32_t>(word)), test, word};
 }
 
-Label put_rule(Backwards& program, const Rule& rule) {
-  Entry next = plain(program.verdict(rule.otherwise));
-  for (std::size_t i = rule.count; i-- > 0;) {
+// A rule as it was compiled: where its clauses from each on begin.
+struct Compiled {
+  Rule rule;
+  std::array<Entry, Rule::kMaxClauses> from;
+};
+
+// How many of the last clauses are the same; 0 where the last word differs.
+std::size_t common_end(const Rule& one, const Rule& other) {
+  if (one.otherwise != other.otherwise) return 0;
+  const auto a = one.list(), b = other.list();
+  return static_cast<std::size_t>(std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin());
+}
+
+// Rules that end alike share the end.
+Label put_rule(Backwards& program, const Rule& rule, std::vector<Compiled>& known) {
+  Compiled compiled{rule, {}};
+  Entry next{};
+  std::size_t shared = 0;
+  for (const Compiled& other : known) {
+    const std::size_t common = common_end(rule, other.rule);
+    if (common <= shared) continue;
+    shared = common;
+    next = other.from.at(other.rule.count - common);
+  }
+  if (shared == 0) next = plain(program.verdict(rule.otherwise));
+  for (std::size_t i = rule.count - shared; i-- > 0;) {
     const Clause& clause = rule.clauses[i];
     Entry holds = plain(program.verdict(clause.verdict));
     for (std::size_t c = clause.count; c-- > 0;) holds = put_condition(program, clause.conditions[c], holds, next);
-    next = holds;
+    next = compiled.from.at(i) = holds;
   }
+  known.push_back(compiled);
   return next.label;
 }
 
@@ -233,7 +257,7 @@ class Compiler {
       rules[g] = rule_for(spec_, static_cast<Group>(g));
       const auto* same = std::find(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(g), rules[g]);
       const auto index = static_cast<std::size_t>(same - rules.begin());
-      leaves_[g] = index < g ? leaves_[index] : put_rule(program_, rules[g]);
+      leaves_[g] = index < g ? leaves_[index] : put_rule(program_, rules[g], known_);
     }
   }
 
@@ -256,6 +280,7 @@ class Compiler {
 
   const SeccompSpec& spec_;
   Backwards program_;
+  std::vector<Compiled> known_;
   std::array<Label, kGroups> leaves_{};
 };
 

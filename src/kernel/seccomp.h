@@ -24,12 +24,13 @@
 namespace belljar::kernel {
 
 // AF_UNIX. The filter sees the type of a socket at its birth and never the address of a connect or a send, so a sandbox that shows
-// host sockets on its mounts needs kPairs or kBrokered. An unconnected datagram end can name a path in any sendmsg, socketpair ends
-// included, hence SOCK_DGRAM (and SOCK_RAW, which the kernel turns into it) exists only in kAll.
+// host sockets on its mounts needs kPairs or kBrokered. A datagram end can name a path in any sendmsg, socketpair ends included,
+// hence SOCK_DGRAM (and SOCK_RAW, which the kernel turns into it) exists only in kAll and kAnyJudged.
 enum class UnixSockets : std::uint8_t {
   kPairs,      // socketpair STREAM and SEQPACKET; socket(AF_UNIX) is refused
   kBrokered,   // + socket STREAM and SEQPACKET; every connect(2) and listen(2) becomes a user
-               // notification, and so does a getsockopt(2) that asks who the peer is
+               // notification, a getsockopt(2) that asks who the peer is and a socketpair of datagrams too (whoever answers gives a
+               // SEQPACKET one, which names nobody)
   kStream,     // + socket STREAM and SEQPACKET; connect goes wherever the mounts let it
   kAnyJudged,  // every type; every connect(2) becomes a user notification. A datagram's address in sendmsg is not seen
   kAll,        // every type, every address

@@ -139,39 +139,58 @@ Rule ioctl_rule(const SeccompSpec& spec) {
 
 constexpr std::uint32_t kTypeMask = 0xf;  // SOCK_TYPE_MASK; above it are SOCK_CLOEXEC and SOCK_NONBLOCK
 
-void add_unix_types(Rules& rules, UnixSockets sockets, bool pair) {
-  if (sockets == UnixSockets::kAll || sockets == UnixSockets::kAnyJudged) {
-    rules.when(is(0, AF_UNIX), kAllow);
-  } else if (pair || sockets != UnixSockets::kPairs) {
-    rules.when(is(0, AF_UNIX), is(1, SOCK_STREAM, kTypeMask), kAllow)
-        .when(is(0, AF_UNIX), is(1, SOCK_SEQPACKET, kTypeMask), kAllow)
-        .when(is(0, AF_UNIX), refuse(EACCES));
-  }
+// What the kernel says first. By number: a flag of a later kernel is refused as well.
+void refuse_unknown_flags(Rules& rules) {
+  rules.when(has_any(1, ~(kTypeMask | std::uint32_t{SOCK_CLOEXEC} | std::uint32_t{SOCK_NONBLOCK})), refuse(EINVAL));
 }
 
-// Families answer EAFNOSUPPORT, types EACCES, protocols EPROTONOSUPPORT: what socket(2) says where they are missing.
+// `datagrams`: what SOCK_DGRAM and SOCK_RAW, which is the same here, come to.
+void add_unix_types(Rules& rules, Verdict datagrams) {
+  // One masked compare stands for two types.
+  static_assert((SOCK_STREAM | 4) == SOCK_SEQPACKET && (SOCK_DGRAM | 1) == SOCK_RAW);
+  rules.when(is(0, AF_UNIX), is(1, SOCK_STREAM, kTypeMask & ~4U), kAllow)
+      .when(is(0, AF_UNIX), is(1, SOCK_DGRAM, kTypeMask & ~1U), datagrams)
+      .when(is(0, AF_UNIX), refuse(ESOCKTNOSUPPORT));
+}
+
+constexpr bool has_all_types(UnixSockets sockets) { return sockets == UnixSockets::kAll || sockets == UnixSockets::kAnyJudged; }
+
+// Other families are refused here, other protocols by the rule's last word. Raw sockets as of who has no CAP_NET_RAW.
+void add_inet_types(Rules& rules) {
+  static_assert((AF_INET | 8) == AF_INET6 && (AF_INET & 8) == 0);  // so one masked compare stands for both
+  rules.when({0, false, false, ~8U, AF_INET}, refuse(EAFNOSUPPORT));
+  rules.when(is(1, SOCK_RAW, kTypeMask), is(2, 0), refuse(EPROTONOSUPPORT)).when(is(1, SOCK_RAW, kTypeMask), refuse(EPERM));
+  rules.when({1, false, false, kTypeMask, SOCK_STREAM}, {1, false, false, kTypeMask, SOCK_DGRAM}, refuse(ESOCKTNOSUPPORT));
+  constexpr std::uint32_t kProtocols[] = {0, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMP, IPPROTO_ICMPV6};
+  for (const std::uint32_t protocol : kProtocols) rules.when(is(2, protocol), kAllow);
+}
+
+// What the kernel says where they are missing: families EAFNOSUPPORT, types ESOCKTNOSUPPORT, protocols EPROTONOSUPPORT. EACCES for
+// AF_UNIX datagrams, which no kernel lacks.
 //
 // Within INET: no SOCK_RAW, no SOCK_PACKET (the kernel turns it into AF_PACKET), no SCTP, DCCP or L2TP, no MPTCP (Go's listeners
 // ask for it and fall back). ICMP datagrams are ping sockets, gated by net.ipv4.ping_group_range. A protocol that does not fit its
 // type is the kernel's to refuse.
 Rule socket_rule(const SeccompSpec& spec) {
   Rules rules(refuse(spec.allow_inet ? EPROTONOSUPPORT : EAFNOSUPPORT));
-  add_unix_types(rules, spec.unix_sockets, false);
+  refuse_unknown_flags(rules);
   if (spec.allow_netlink_route) {
     rules.when(is(0, AF_NETLINK), is(2, 0 /* NETLINK_ROUTE */), kAllow).when(is(0, AF_NETLINK), refuse(EPROTONOSUPPORT));
   }
-  if (!spec.allow_inet) return rules;
-  static_assert((AF_INET | 8) == AF_INET6 && (AF_INET & 8) == 0);  // so one masked compare stands for both
-  rules.when({0, false, false, ~8U, AF_INET}, refuse(EAFNOSUPPORT));
-  rules.when({1, false, false, kTypeMask, SOCK_STREAM}, {1, false, false, kTypeMask, SOCK_DGRAM}, refuse(EACCES));
-  constexpr std::uint32_t kProtocols[] = {0, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMP, IPPROTO_ICMPV6};
-  for (const std::uint32_t protocol : kProtocols) rules.when(is(2, protocol), kAllow);
+  // From here on as socketpair_rule: where refusals are told the two share the rest of the program.
+  if (has_all_types(spec.unix_sockets)) rules.when(is(0, AF_UNIX), kAllow);
+  else if (spec.unix_sockets != UnixSockets::kPairs) add_unix_types(rules, refuse(EACCES));
+  if (spec.allow_inet) add_inet_types(rules);
   return rules;
 }
 
+// The kernel makes no pair of INET, and knows best why not: EOPNOTSUPP, or what it would say of such a socket.
 Rule socketpair_rule(const SeccompSpec& spec) {
-  Rules rules(refuse(EAFNOSUPPORT));
-  add_unix_types(rules, spec.unix_sockets, true);
+  Rules rules(refuse(spec.allow_inet ? EPROTONOSUPPORT : EAFNOSUPPORT));
+  refuse_unknown_flags(rules);
+  if (has_all_types(spec.unix_sockets)) rules.when(is(0, AF_UNIX), kAllow);
+  else add_unix_types(rules, spec.unix_sockets == UnixSockets::kBrokered ? kNotify : refuse(EACCES));
+  if (spec.allow_inet) add_inet_types(rules);
   return rules;
 }
 
@@ -347,8 +366,9 @@ bool is_told(Group group, int errnum) noexcept {
     case Group::kOwner2:
     case Group::kKcmp:  // Mesa and Wine ask whether two descriptors are one
       return false;
-    case Group::kSocket:
-      return errnum != EPROTONOSUPPORT;  // Go asks for MPTCP, udev and PAM for their netlink families
+    case Group::kSocket:  // Go asks for MPTCP, udev and PAM for their netlink families
+    case Group::kSocketpair:
+      return errnum != EPROTONOSUPPORT && errnum != ESOCKTNOSUPPORT && errnum != EINVAL;
     default:
       return errnum != EOPNOTSUPP;
   }

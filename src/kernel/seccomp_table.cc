@@ -482,7 +482,7 @@ constexpr GroupInfo kInfo[] = {
      "nobody else holds inode flags"},
     {"socket families",
      "AF_ALG (CVE-2026-31431), AF_PACKET, AF_VSOCK, AF_RXRPC (CVE-2026-43500), XFRM and the rest: kernel surface"},
-    {"socketpair", "a datagram end can send to any path, which no filter sees"},
+    {"socketpair", "a datagram end can send to any path, which no filter sees; the broker gives sequenced packets instead"},
     {"connect", "host sockets by path (docker.sock, ssh-agent) are the broker's to judge"},
     {"listen", "the broker notes which sockets are the sandbox's own; it takes a port without bind where none may be taken"},
     {"bind", "it may make a name, which the broker judges where rules by name hold, or take a port where none may be taken"},

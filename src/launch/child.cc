@@ -262,7 +262,7 @@ int set_no_new_privs(ChildContext& context) noexcept {
 // Keeps what init and the first command need, above 9, and closes everything else: an inherited directory descriptor is a way out
 // (CVE-2024-21626).
 int close_inherited_fds(ChildContext& context) noexcept {
-  int kept[9 + kMaxInnerSockets];
+  int kept[10 + kMaxInnerSockets];
   int count = 0;
   const auto keep = [&](int& fd) noexcept {
     if (fd < 0) return 0;
@@ -275,6 +275,7 @@ int close_inherited_fds(ChildContext& context) noexcept {
   if (const int status = keep(context.children); status < 0) return status;
   if (const int status = keep(context.maps); status < 0) return status;
   if (const int status = keep(context.maker); status < 0) return status;
+  if (const int status = keep(context.pairs); status < 0) return status;
   if (const int status = keep(context.pty_master); status < 0) return status;
   if (const int status = keep(context.pty_slave); status < 0) return status;
   for (std::size_t i = 0; i < context.plan->sockets.size(); ++i) {

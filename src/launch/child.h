@@ -39,7 +39,7 @@ struct ChildContext {
   int listener = -1;
   int pty_master = -1, pty_slave = -1;
   int sockets[kMaxInnerSockets]{};           // one for each of Plan::sockets; -1 none
-  int maker = -1;                            // our end of InnerSocket::Kind::kMaker
+  int maker = -1, pairs = -1;                // our ends of InnerSocket::Kind::kMaker; `pairs`: of Purpose::kPairs
   int routes_errno = 0, redirect_errno = 0;  // why Plan::routes and Plan::redirect do not hold; 0: they do
   int root = -1;                             // "/" as the sandbox sees it, when it serves only
   bool own_pid_namespace = false;            // its end ends the tree

@@ -567,28 +567,36 @@ bool handle_request(ChildContext& context) noexcept {
   return true;
 }
 
-// One request for a socket of this network; false when whoever asks is gone.
-bool make_socket(const ChildContext& context) noexcept {
-  char family = 0;
-  const ssize_t size = ::recv(context.maker, &family, sizeof family, 0);
+// One request at `maker` for sockets of this network; false when whoever asks is gone.
+bool make_sockets(int maker) noexcept {
+  char what = 0;
+  const ssize_t size = ::recv(maker, &what, sizeof what, 0);
   if (size <= 0) return size < 0 && (errno == EAGAIN || errno == EINTR);
-  const int fd = ::socket(family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  iovec part{&family, sizeof family};
+  int fds[2];
+  int count = 0;
+  if (what == 'p') {
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0) count = 2;
+  } else {
+    fds[0] = ::socket(what == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fds[0] >= 0) count = 1;
+  }
+  iovec part{&what, sizeof what};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
-  if (fd >= 0) {
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))]{};
+  if (count > 0) {
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(int);
     message.msg_control = control;
-    message.msg_controllen = sizeof control;
+    message.msg_controllen = CMSG_SPACE(bytes);
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    header->cmsg_len = CMSG_LEN(bytes);
+    std::memcpy(CMSG_DATA(header), fds, bytes);
   }
-  ::sendmsg(context.maker, &message, MSG_NOSIGNAL);
-  if (fd >= 0) ::close(fd);
+  ::sendmsg(maker, &message, MSG_NOSIGNAL);
+  for (int i = 0; i < count; ++i) ::close(fds[i]);
   return true;
 }
 
@@ -669,12 +677,17 @@ void serve(ChildContext& context) noexcept {
   drop_inherited_memory(context);
 
   for (;;) {
-    pollfd wait[3] = {{context.control, POLLIN, 0}, {children, POLLIN, 0}, {context.maker, POLLIN, 0}};  // -1 is passed over
-    if (::poll(wait, 3, pending_count > 0 ? kLookMs : -1) < 0) continue;
+    pollfd wait[4] = {{context.control, POLLIN, 0},
+                      {children, POLLIN, 0},
+                      {context.maker, POLLIN, 0},  // -1 is passed over
+                      {context.pairs, POLLIN, 0}};
+    if (::poll(wait, 4, pending_count > 0 ? kLookMs : -1) < 0) continue;
     if (pending_count > 0) look_at_pending(context);
-    if (wait[2].revents != 0 && !make_socket(context)) {
-      ::close(context.maker);
-      context.maker = -1;
+    int* const makers[2] = {&context.maker, &context.pairs};
+    for (int i = 0; i < 2; ++i) {
+      if (wait[2 + i].revents == 0 || make_sockets(*makers[i])) continue;
+      ::close(*makers[i]);
+      *makers[i] = -1;
     }
     if (wait[1].revents != 0) {
       signalfd_siginfo info;

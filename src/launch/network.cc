@@ -175,7 +175,8 @@ int open_sockets(ChildContext& context) noexcept {
     int& fd = context.sockets[index++];
     if (wanted.without_redirect && context.redirect_errno == 0) continue;
     const bool maker = wanted.kind == InnerSocket::Kind::kMaker;
-    if (const int status = maker ? open_maker(fd, context.maker) : open_socket(wanted, fd); status < 0) return status;
+    int& inner = wanted.purpose == InnerSocket::Purpose::kPairs ? context.pairs : context.maker;
+    if (const int status = maker ? open_maker(fd, inner) : open_socket(wanted, fd); status < 0) return status;
   }
   return 0;
 }

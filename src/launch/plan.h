@@ -101,11 +101,12 @@ struct InnerSocket {
     kListener,  // TCP, listening
     kDatagram,  // UDP, bound; tells where each datagram was sent to (IP_PKTINFO)
     kDiag,      // netlink sock_diag
-    kMaker,     // a SOCK_SEQPACKET to pid 1: for each packet of one byte (4 or 6) it sends one back with a new TCP socket, or with
-                // none
+    kMaker,     // a SOCK_SEQPACKET to pid 1: for each packet of one byte it sends one back, with a new TCP socket (4 or 6), or with
+                // the ends of a new AF_UNIX SOCK_SEQPACKET pair ('p', of Purpose::kPairs alone), or with none. At most one of a
+                // plan is for kPairs and one for something else
   };
   // What it is for; the launcher does not ask.
-  enum class Purpose : std::uint8_t { kProxy, kDirect, kDns, kDnsStream, kDiag, kHostPort, kMaker, kPeers };
+  enum class Purpose : std::uint8_t { kProxy, kDirect, kDns, kDnsStream, kDiag, kHostPort, kMaker, kPeers, kPairs };
   Purpose purpose = Purpose::kProxy;
   Kind kind = Kind::kListener;
   std::uint32_t address = 0x7F000001;  // as a number

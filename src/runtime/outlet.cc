@@ -68,6 +68,7 @@ egress::Doors take_doors(Inside inside) {
         doors.diag = std::move(sockets[i]);
         break;
       case Purpose::kPeers:  // the broker's
+      case Purpose::kPairs:
         break;
     }
   }
@@ -115,7 +116,9 @@ Inside inside_of(launch::Sandbox& sandbox, const launch::Plan& plan) {
 broker::Inner take_inner(Inside& inside) noexcept {
   broker::Inner inner;
   for (std::size_t i = 0; i < inside.sockets.size() && i < inside.planned.size(); ++i) {
-    if (inside.planned[i].purpose == launch::InnerSocket::Purpose::kPeers) inner.diag = std::move(inside.sockets[i]);
+    using Purpose = launch::InnerSocket::Purpose;
+    if (inside.planned[i].purpose == Purpose::kPeers) inner.diag = std::move(inside.sockets[i]);
+    if (inside.planned[i].purpose == Purpose::kPairs) inner.pairs = std::move(inside.sockets[i]);
   }
   return inner;
 }

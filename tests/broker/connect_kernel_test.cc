@@ -302,6 +302,68 @@ TEST_P(Connect, PeerCredentialsAreGivenAsTheKernelDoes) {
   EXPECT_EQ(brokered, run_inside(setting, body));
 }
 
+std::string received(int socket) {
+  char text[64];
+  const ssize_t size = recv(socket, text, sizeof text, MSG_DONTWAIT);
+  return size < 0 ? named(size) : std::string(text, static_cast<std::size_t>(size));
+}
+
+std::uint64_t network_of(int socket) {
+  std::uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  getsockopt(socket, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size);
+  return cookie;
+}
+
+// A datagram end may name any path in a sendto: what is given instead cannot, by any call.
+TEST_P(Connect, DatagramPairsReachEachOtherAndNobodyElse) {
+  const UniqueFd service = host_service(dir / "host", SOCK_DGRAM);
+  Setting setting = this->setting();
+  setting.files = kernel::FileCalls::kDirect;
+  setting.sockets = kernel::UnixSockets::kBrokered;
+  const std::string text = run_inside(setting, [&] {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return named(-1);
+    const UniqueFd one(ends[0]), other(ends[1]);
+    std::string answers = format("{} {}", fcntl(ends[0], F_GETFD), (fcntl(ends[1], F_GETFL) & O_NONBLOCK) != 0);
+    const auto add = [&](const std::string& answer) { answers += " " + answer; };
+    for (const char* each : {"first", "second"}) send(ends[0], each, strlen(each), 0);
+    for (int i = 0; i < 3; ++i) add(received(ends[1]));
+    sockaddr_un host{};
+    host.sun_family = AF_UNIX;
+    std::strcpy(host.sun_path, (dir / "host").c_str());
+    const auto* address = reinterpret_cast<const sockaddr*>(&host);
+    add(named(sendto(ends[1], "named", 5, 0, address, sizeof host)));
+    add(received(ends[0]));
+    iovec data{const_cast<char*>("message"), 7};
+    msghdr message{};
+    message.msg_name = &host;
+    message.msg_namelen = sizeof host;
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    add(named(sendmsg(ends[0], &message, 0)));
+    add(received(ends[1]));
+    add(format("{}", connect(ends[0], address, sizeof host) != 0));
+    add(named(listen(ends[0], 1)));
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    getsockopt(ends[0], SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    const UniqueFd own(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    add(format("{} {}", peer.pid == getpid(), network_of(ends[0]) == network_of(own.get())));
+    for (const int protocol : {0, AF_UNIX, 6}) {
+      add(named(socketpair(AF_UNIX, SOCK_RAW, protocol, ends)));
+      if (protocol != 6) close(ends[0]), close(ends[1]);
+    }
+    add(named(syscall(SYS_socketpair, AF_UNIX, SOCK_DGRAM, 0, 8)));
+    add(named(socket(AF_UNIX, SOCK_DGRAM, 0)));
+    return answers + "\n";
+  });
+  const std::string expected =
+      "1 true first second EAGAIN ok named ok message true EINVAL true true ok ok EPROTONOSUPPORT EFAULT EACCES\n";
+  EXPECT_TRUE(text.starts_with(expected)) << text;
+  EXPECT_EQ(received(service.get()), "EAGAIN");
+}
+
 // Clients that start beside their server try again on ECONNREFUSED and ENOENT, and give up on anything else.
 TEST_P(Connect, ServerBetweenBindAndListenIsNotRefused) {
   const std::string text = run_inside(setting(), [&] {

@@ -58,7 +58,7 @@ int install_socket_filter() {
 }
 
 kernel::SeccompSpec filter_of(const Setting& setting) {
-  kernel::SeccompSpec spec{.unix_sockets = kernel::UnixSockets::kStream};
+  kernel::SeccompSpec spec{.unix_sockets = setting.sockets};
   if (setting.files && setting.brokered) spec.file_calls = *setting.files;
   if (setting.options.ports_refused) spec.local_ports = kernel::LocalPorts::kJudged;
   return spec;
@@ -73,22 +73,25 @@ int install_filter(const Setting& setting) {
   return setting.brokered ? status : -1;
 }
 
-void send_fd(int socket, int fd) {
+void send_fds(int socket, const int* fds, std::size_t count) {
   char byte = 'f';
   iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  const std::size_t bytes = count * sizeof(int);
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = sizeof control;
+  message.msg_controllen = CMSG_SPACE(bytes);
   cmsghdr* const header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  header->cmsg_len = CMSG_LEN(bytes);
+  std::memcpy(CMSG_DATA(header), fds, bytes);
   if (sendmsg(socket, &message, 0) != 1) perror("sendmsg");
 }
+
+void send_fd(int socket, int fd) { send_fds(socket, &fd, 1); }
 
 UniqueFd receive_fd(int socket) {
   char byte = 0;
@@ -117,9 +120,9 @@ struct Channel {
   UniqueFd front, body;
 };
 
-Channel channel() {
+Channel channel(int type = SOCK_STREAM) {
   int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
+  if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
@@ -156,15 +159,32 @@ void become_user() {
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // as after an exec
 }
 
+// As pid 1 does for the broker (launch/init.cc), of the network that it is in.
+[[noreturn]] void make_pairs(int maker) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  char what = 0;
+  while (recv(maker, &what, 1, 0) == 1) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) _exit(1);
+    send_fds(maker, ends, 2);
+    close(ends[0]), close(ends[1]);
+  }
+  _exit(0);
+}
+
 [[noreturn]] void body_process(const Setting& setting, const std::function<std::string()>& body, int fd) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const bool root = getuid() == 0;
   if (has_namespaces(setting.front)) enter_outer(setting);
   else prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  Channel pairs = channel(SOCK_SEQPACKET);
   const pid_t inner = fork();
   if (inner != 0) {
+    pairs.front.reset();
+    if (setting.own_network && fork() == 0) close(fd), make_pairs(pairs.body.get());
+    pairs.body.reset();
     int status = 0;
-    waitpid(inner, &status, 0);
+    for (pid_t gone = 0; gone >= 0 && gone != inner;) gone = waitpid(-1, &status, 0);  // a pid namespace ends when all are reaped
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 95);
   }
   if (has_namespaces(setting.front)) enter_inner(fd, root);
@@ -174,7 +194,9 @@ void become_user() {
   if (const UniqueFd listener(install_filter(setting)); setting.brokered) {
     send_fd(fd, listener.get());
     send_fd(fd, diag.get());
+    send_fd(fd, pairs.front.get());
   }
+  pairs = {};
   const std::string text = body();
   if (write(fd, text.data(), text.size()) < 0) _exit(96);
   _exit(0);
@@ -204,8 +226,10 @@ std::string serve(const Setting& setting, int fd, pid_t child) {
   {
     std::optional<broker::Broker> broker;
     if (setting.brokered) {
-      UniqueFd listener = receive_fd(fd), diag = receive_fd(fd);
-      auto made = broker::Broker::create(std::move(listener), setting.options, {.diag = std::move(diag)});
+      UniqueFd listener = receive_fd(fd);
+      broker::Inner inner{.diag = receive_fd(fd), .pairs = {}};
+      inner.pairs = receive_fd(fd);
+      auto made = broker::Broker::create(std::move(listener), setting.options, std::move(inner));
       if (!made) return "CREATE " + made.error().line();
       broker.emplace(*std::move(made));
     }

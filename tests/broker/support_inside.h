@@ -30,6 +30,7 @@ struct Setting {
   std::function<std::string()> before_end{}, after_end{};
   // The real filter with file calls going to the broker; with `brokered` false the same filter without. Else a filter of two calls.
   std::optional<kernel::FileCalls> files{};
+  kernel::UnixSockets sockets = kernel::UnixSockets::kStream;  // of the real filter
   // Given: the front destroys the broker once it is so, while the body still runs, then kills the body.
   std::function<bool()> end_when{};
 };

@@ -119,6 +119,8 @@ void confine(const Host& host, const Policy& policy, const Workplace& place, con
   using launch::InnerSocket;
   if (prepared.own_network && kernel::judges_connects(filter.unix_sockets))
     plan.sockets.push_back({.purpose = InnerSocket::Purpose::kPeers, .kind = InnerSocket::Kind::kDiag});
+  if (prepared.own_network && filter.unix_sockets == kernel::UnixSockets::kBrokered)
+    plan.sockets.push_back({.purpose = InnerSocket::Purpose::kPairs, .kind = InnerSocket::Kind::kMaker});
   plan.seccomp = kernel::build_filter(filter);
   plan.seccomp_spec = filter;
 }
