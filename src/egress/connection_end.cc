@@ -158,9 +158,9 @@ bool Connection::closing() {
   return false;
 }
 
-// The server broke off. The client is to see that, but behind what the server had said: a reset drops what is still queued.
+// The server broke off. The client is to see that, but behind what the server had said: a reset drops what is still queued. What
+// may become a value stays back: half of one is no answer that ended so.
 bool Connection::begin_breaking() {
-  if (!down_ && restorer_) deliver_body(filter({}, true));
   held_ = SIZE_MAX;
   enter(Phase::kBreaking, context_.options.timeouts.answer);
   return true;

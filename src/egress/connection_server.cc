@@ -478,7 +478,9 @@ bool Connection::begin_tunnel() {
   record_.bytes_sent += server_.out.size();
   up_.emplace(client_, server_);
   down_.emplace(server_, client_);
-  if (restorer_) down_->set_filter([this](const std::string& bytes, bool last) { return filter(bytes, last); });
+  if (restorer_) {
+    down_->set_filter([this](const std::string& bytes, bool last) { return filter(bytes, last && phase_ != Phase::kBreaking); });
+  }
   enter(Phase::kTunnel, context_.options.timeouts.tunnel);
   return true;
 }

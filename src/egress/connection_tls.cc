@@ -201,7 +201,7 @@ std::string Connection::filter(std::string_view bytes, bool last) {
 
 void Connection::give_early() {
   silence_ = Clock::time_point::max();
-  if (phase_ == Phase::kBreaking) return;  // it looks at the client's queue, and has given out all
+  if (phase_ == Phase::kBreaking) return;  // it looks at the client's queue, and gives out no more of this
   const std::string passed = frames_ ? frames_->give_early() : restorer_->give_early();
   if (phase_ == Phase::kTunnel) client_.out += passed;
   else if (phase_ == Phase::kExchange) deliver_body(passed);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,22 @@ constexpr std::string_view kBeginnings[] = {
     "sk_live_",    "sk_test_", "rk_live_", "xoxb-", "xoxp-", "npm_", "pypi-",  "hf_",           "AKIA",    "ASIA",     "AIza"};
 constexpr std::string_view kMark = "belljar";
 constexpr std::size_t kLeastRandom = 6;
+
+std::string_view known_beginning(std::string_view value) {
+  const auto* const found = std::ranges::find_if(kBeginnings, [value](std::string_view beginning) {
+    return value.starts_with(beginning) && value.size() >= beginning.size() + kLeastRandom;
+  });
+  return found == std::end(kBeginnings) ? std::string_view() : *found;
+}
+
+// What is not kept from who can have the host say guesses: see Restorer.
+std::string_view told_beginning(std::string_view value) {
+  const std::string_view known = known_beginning(value);
+  if (!known.empty()) return known;
+  std::size_t size = std::min(value.size() / 4, kMostTold);
+  while (size < value.size() && (static_cast<unsigned char>(value[size]) & 0xC0U) == 0x80) ++size;  // whole letters of UTF-8
+  return value.substr(0, size);
+}
 
 bool unreserved(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
@@ -130,13 +147,7 @@ bool put_into_query(const Credential& credential, std::string& path) {
 
 std::string make_placeholder(std::string_view value, std::string_view random) {
   constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-  std::string text;
-  for (const std::string_view beginning : kBeginnings) {
-    if (value.starts_with(beginning) && value.size() >= beginning.size() + kLeastRandom) {
-      text = beginning;
-      break;
-    }
-  }
+  std::string text(known_beginning(value));
   if (value.size() >= text.size() + kMark.size() + kLeastRandom) text += kMark;
   for (std::size_t i = 0; text.size() < value.size(); ++i)
     text += kLetters[static_cast<unsigned char>(random[i % random.size()]) % kLetters.size()];
@@ -144,35 +155,52 @@ std::string make_placeholder(std::string_view value, std::string_view random) {
 }
 
 Restorer::Restorer(const std::vector<const Credential*>& credentials) {
+  constexpr std::size_t kLongestForm = 3 * 2;  // letters for one of the value: as it stood in a query, in hex
   for (const Credential* credential : credentials) {
     const std::string &value = credential->value, &instead = credential->placeholder;
-    add_forms(value, instead);
-    for (const bool upper : {true, false}) add_forms(percent_encoded(value, upper), instead);  // as it stood in a query
+    const std::string_view beginning = told_beginning(value);
+    add_forms(value, instead, beginning);
+    for (const bool upper : {true, false})  // as it stood in a query
+      add_forms(percent_encoded(value, upper), instead, percent_encoded(beginning, upper));
+    const auto within = bytes_of_spellings(value);
+    std::ranges::transform(within_, within, within_.begin(), std::logical_or());
+    longest_ = std::max(longest_, value.size() * kLongestForm * kLongestLetter);
   }
   std::ranges::stable_sort(spellings_, std::ranges::greater{}, [](const Spelling& spelling) { return spelling.value.size(); });
 }
 
 // As it is, in hex, and in base64 wherever it begins.
-void Restorer::add_forms(const std::string& value, std::string instead) {
+void Restorer::add_forms(const std::string& value, std::string instead, std::string_view beginning) {
   instead.resize(value.size(), '*');
-  add(value, instead);
-  for (const bool upper : {true, false}) add(hex(value, upper), hex(instead, upper));
+  add(value, instead, std::string(beginning));
+  for (const bool upper : {true, false}) add(hex(value, upper), hex(instead, upper), hex(beginning, upper));
   for (std::size_t before = 0; before < 3; ++before) {
-    const std::string one = inside_base64(value, before), two = inside_base64(instead, before);
-    add(one, two);
-    add(url_alphabet(one), two);
+    const std::string one = inside_base64(value, before), two = inside_base64(instead, before),
+                      three = inside_base64(beginning, before);
+    add(one, two, three);
+    add(url_alphabet(one), two, url_alphabet(three));
   }
 }
 
-void Restorer::add(std::string value, std::string instead) {
+void Restorer::add(std::string value, std::string instead, std::string beginning) {
   if (std::ranges::find(spellings_, value, &Spelling::value) != spellings_.end()) return;
   instead.resize(value.size(), '*');
   first_[static_cast<unsigned char>(value[0])] = true;
-  spellings_.push_back({std::move(value), std::move(instead)});
+  spellings_.push_back({std::move(value), std::move(instead), std::move(beginning)});
 }
 
-// `taken`: how much of `bytes` the result stands for; the rest is the beginning of a value, perhaps.
+// As far as `text` goes. No letter beyond the beginning is looked at.
+bool Restorer::begins_value(std::string_view text) const {
+  return std::ranges::any_of(spellings_,
+                             [text](const Spelling& spelling) { return fit_spelling(spelling.beginning, text).fit != Fit::kNo; });
+}
+
+// `taken`: how much of `bytes` the result stands for; the rest may become a value.
 std::string Restorer::change(std::string_view bytes, bool last, std::size_t& taken) const {
+  std::size_t waits = last ? bytes.size() : bytes.size() - std::min(bytes.size(), longest_);  // nothing before can
+  for (std::size_t i = waits; i < bytes.size(); ++i) {
+    if (!within_[static_cast<unsigned char>(bytes[i])]) waits = i + 1;
+  }
   std::string result;
   std::size_t at = 0, copied = 0;
   const auto copy = [&] { result.append(bytes, copied, at - copied); };
@@ -183,22 +211,23 @@ std::string Restorer::change(std::string_view bytes, bool last, std::size_t& tak
       continue;
     }
     const Spelling* whole = nullptr;
-    Fitting found;
+    std::size_t size = 0;
     for (const Spelling& spelling : spellings_) {
-      found = fit_spelling(spelling.value, rest);
-      if (found.fit == Fit::kMore && !last) return copy(), taken = at, result;
-      if (found.fit != Fit::kWhole) continue;
+      if (fit_spelling(spelling.beginning, rest).fit != Fit::kWhole) continue;
+      size = match_spelling(spelling.value, rest);
+      if (size == 0) continue;
       whole = &spelling;
       break;
     }
     if (whole == nullptr) {
+      if (at >= waits && begins_value(rest)) break;
       ++at;
       continue;
     }
     copy();
     result += whole->instead;
-    result.append(found.size - whole->value.size(), '*');
-    copied = at += found.size;
+    result.append(size - whole->value.size(), '*');
+    copied = at += size;
   }
   copy();
   return taken = at, result;
@@ -213,6 +242,21 @@ std::string Restorer::feed(std::string_view bytes, bool last) {
   const std::size_t out = std::min(given_, taken);
   given_ -= out;
   return result.substr(out);
+}
+
+bool Restorer::goes_beyond_beginning(std::string_view text) const {
+  return std::ranges::any_of(spellings_, [text](const Spelling& spelling) {
+    const Fitting found = fit_spelling(spelling.beginning, text);
+    return found.fit == Fit::kWhole && found.size < text.size();
+  });
+}
+
+bool Restorer::holds_little() const {
+  if (given_ == held_.size()) return false;
+  for (std::size_t at = 0; at < held_.size(); ++at) {
+    if (goes_beyond_beginning(std::string_view(held_).substr(at))) return false;
+  }
+  return true;
 }
 
 std::string Restorer::give_early() {

@@ -21,7 +21,7 @@ namespace belljar::egress {
 
 inline constexpr std::size_t kShortestCredential = 8;  // shorter ones stand in answers by chance
 inline constexpr std::size_t kLongestCredential = 8192;
-inline constexpr std::size_t kMostGivenEarly = 4;  // bytes of what may begin a value: at most half of the shortest
+inline constexpr std::size_t kMostTold = 4;  // letters of a value's beginning, see Restorer; of a short one a quarter
 
 struct Credential {
   policy::Credential rule;
@@ -33,27 +33,38 @@ struct Credential {
 std::string make_placeholder(std::string_view value, std::string_view random);
 
 // Takes values out of a stream of bytes, across the borders of its pieces. One stream, one thread.
+//
+// The end of a stream that may become a value waits for more. Who can have the host say guesses sees what waits, so that this must
+// not depend on whether they are right: it would give the value away letter by letter. So what waits is told by three things that
+// are no secret: the value's beginning (the well-known one, `ghp_`, which the placeholder has too, or else a quarter of the value
+// and at most kMostTold letters), the kind of its letters (spelling.h) and its length. From a beginning on everything waits,
+// whatever it is, until a byte that no spelling has, the end, or more bytes than the longest spelling. Only the whole value is
+// compared, and who guesses all of it has it anyhow.
 class Restorer {
  public:
   Restorer() = default;
   explicit Restorer(const std::vector<const Credential*>& credentials);
-  // What may go on now. The beginning of a value at the end waits for more, unless this is the `last` piece.
+  // What may go on now. What may become a value waits for more, unless this is the `last` piece.
   std::string feed(std::string_view bytes, bool last);
-  // The end of a stream that has fallen silent: kMostGivenEarly bytes at most, so that who waits for an answer is not held up by a
-  // letter or two. They stay the beginning of a value: when the rest of it comes it is taken out as before. More than that waits.
-  bool holds_little() const noexcept { return given_ < held_.size() && held_.size() <= kMostGivenEarly; }
+  // The end of a stream that has fallen silent: no more than a value's beginning, or a part of that, need not hold up who waits for
+  // an answer. It is remembered: when the rest comes it is taken out as before. More than that waits.
+  bool holds_little() const;
   std::string give_early();                           // nothing unless holds_little()
   std::string restore(std::string_view whole) const;  // by itself
 
  private:
   struct Spelling {
     std::string value, instead;  // of one length; any letter of the value may be escaped where it stands
+    std::string beginning;       // of the value
   };
-  void add_forms(const std::string& value, std::string instead);
-  void add(std::string value, std::string instead);
+  void add_forms(const std::string& value, std::string instead, std::string_view beginning);
+  void add(std::string value, std::string instead, std::string beginning);
   std::string change(std::string_view bytes, bool last, std::size_t& taken) const;
+  bool begins_value(std::string_view text) const;
+  bool goes_beyond_beginning(std::string_view text) const;
   std::vector<Spelling> spellings_;  // longest first
-  std::array<bool, 256> first_{};
+  std::array<bool, 256> first_{}, within_{};
+  std::size_t longest_ = 0;  // no spelling has more bytes
   std::string held_;
   std::size_t given_ = 0;  // so much of held_ is out already
 };

@@ -22,8 +22,6 @@ struct Escape {
   bool more = false;  // the text ends inside of it, perhaps
 };
 
-constexpr std::size_t kLongestEntity = 10;  // &#0000038;
-
 std::optional<std::uint32_t> number_of(std::string_view digits, std::uint32_t base) {
   if (digits.empty()) return std::nullopt;
   std::uint32_t number = 0;
@@ -71,12 +69,12 @@ std::optional<std::uint32_t> read_number(std::string_view name) {
 
 Escape read_entity(std::string_view text) {
   constexpr std::pair<std::string_view, char> kNamed[] = {{"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};
-  const std::size_t end = text.substr(0, kLongestEntity).find(';');
+  const std::size_t end = text.substr(0, kLongestLetter).find(';');
   const std::string_view name = text.substr(1, end - 1);
   if (end == std::string_view::npos) {  // an event stream is not held up by any other word
     const bool begun = name.empty() || name == "#" || name == "#x" || name == "#X" || (name[0] == '#' && read_number(name)) ||
                        std::ranges::any_of(kNamed, [name](const auto& named) { return named.first.starts_with(name); });
-    return {.more = begun && text.size() < kLongestEntity};
+    return {.more = begun && text.size() < kLongestLetter};
   }
   const auto* const named = std::ranges::find(kNamed, name, &std::pair<std::string_view, char>::first);
   if (named != std::end(kNamed)) return {.size = end + 1, .letter = {named->second}};
@@ -95,7 +93,56 @@ bool begins_escape(char c) noexcept { return c == '%' || c == '\\' || c == '&'; 
 
 bool is_itself(char c, char letter) noexcept { return c == letter || (c == '+' && letter == ' '); }  // as forms write it
 
+// Letter by letter as the text says, whatever the value says: see match_spelling().
+std::size_t match_blindly(std::string_view value, std::string_view text) {
+  constexpr std::size_t kStep = 64;  // nobody guesses so many letters at once
+  unsigned differs = 0;
+  std::size_t have = 0, at = 0, look = kStep;
+  while (have < value.size()) {
+    if (at >= text.size()) return 0;
+    const Escape escape = begins_escape(text[at]) ? read_escape(text.substr(at)) : Escape{};
+    const bool escaped = escape.size != 0;
+    const std::string_view letter = escaped ? std::string_view(escape.letter) : text.substr(at, 1);
+    if (letter.size() > value.size() - have) return 0;
+    for (const char c : letter) {
+      const char wanted = value[have++];
+      differs |= static_cast<unsigned>(!(escaped ? c == wanted : is_itself(c, wanted)));
+    }
+    at += escaped ? escape.size : 1;
+    if (have < look) continue;
+    if (differs != 0) return 0;
+    look += kStep;
+  }
+  return differs == 0 ? at : 0;
+}
+
 }  // namespace
+
+std::size_t match_spelling(std::string_view value, std::string_view text) {
+  if (std::ranges::none_of(value, begins_escape)) return match_blindly(value, text);
+  const Fitting found = fit_spelling(value, text);
+  return found.fit == Fit::kWhole ? found.size : 0;
+}
+
+std::array<bool, 256> bytes_of_spellings(std::string_view value) {
+  const auto is_token = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           std::string_view("-._~+/=").find(c) != std::string_view::npos;
+  };
+  const auto prints = [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != 0x7F; };
+  const auto is_mark = [&](char c) {
+    return prints(c) && static_cast<unsigned char>(c) < 0x7F && std::string_view(" \"'`<>()[]{}").find(c) == std::string_view::npos;
+  };
+  const bool token = std::ranges::all_of(value, is_token), mark = std::ranges::all_of(value, is_mark),
+             printed = std::ranges::all_of(value, prints);
+  std::array<bool, 256> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const char c = static_cast<char>(i);
+    const bool of_escapes = begins_escape(c) || c == ';' || c == '#';
+    bytes[i] = of_escapes || (token ? is_token(c) : mark ? is_mark(c) : !printed || prints(c));
+  }
+  return bytes;
+}
 
 bool may_begin(std::string_view text, const std::array<bool, 256>& letters) {
   const auto wanted = [&letters](char c) { return letters[static_cast<unsigned char>(c)]; };

@@ -181,20 +181,97 @@ TEST_F(Answers, SilenceBringsTheLastLettersOfATunnelToo) {
   EXPECT_EQ(read_until(fd.get(), "ping"), key_.placeholder.substr(1) + " ping");
 }
 
-TEST_F(Answers, MoreThanTheLastLettersWaits) {
-  const Server server([](int fd) {
+// What comes from `before` on until nothing more does.
+std::string heard_from(int fd, const std::string& before) {
+  std::string heard = read_until(fd, before);
+  timeval patience{.tv_sec = 0, .tv_usec = 200'000};  // four times the silence that brings a beginning
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  char byte = 0;
+  while (::recv(fd, &byte, 1, 0) > 0) heard += byte;
+  patience = {.tv_sec = 20, .tv_usec = 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  return heard.substr(heard.find(before));
+}
+
+// A server that says what it was told is an oracle where right letters wait and wrong ones do not.
+TEST_F(Answers, WhatWaitsDoesNotTellWhichLettersAreRight) {
+  const std::string head = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+  const auto ask_for = [](const std::string& method, const std::string& more) {
+    return method + " http://web.example:{0}/ HTTP/1.1\r\nHost: web.example:{0}\r\n" + more + "\r\n";
+  };
+  struct Way {
+    std::string request, before, after;  // what the server says before the guess, and behind it once it goes on
+    std::string seen = "ng ";
+  };
+  const Way ways[] = {
+      {ask_for("POST", "Content-Length: 2\r\n"), kOk + "Transfer-Encoding: chunked\r\n\r\na\r\npong ", "\r\n3\r\n no\r\n0\r\n\r\n",
+       "ng \r\n"},
+      {ask_for("POST", "Content-Length: 2\r\n"), kOk + "Content-Length: 13\r\n\r\nping ", " no"},
+      {ask_for("GET", "Connection: Upgrade\r\nUpgrade: websocket\r\n"), head + "\x81\x0Aping ", "\x81\x03 no"},
+      {"CONNECT web.example:{0} HTTP/1.1\r\n\r\n\r\n\r\n", "ping ", " no"},
+  };
+  for (const Way& way : ways) {
+    std::string guess, wanted;
+    const Server server([&](int fd) {
+      read_until(fd, "\r\n\r\n");
+      send_all(fd, way.before + guess);
+      read_until(fd, "go");
+      send_all(fd, way.after);
+      ::shutdown(fd, SHUT_WR);
+    });
+    know(server);
+    for (const std::string said : {"ghp_0", "ghp_1", "ghp_.", "ghp_%"}) {
+      guess = said;
+      const UniqueFd fd = connect_loopback(port_);
+      std::string request = way.request;
+      for (std::size_t at = request.find("{0}"); at != std::string::npos; at = request.find("{0}"))
+        request.replace(at, 3, std::to_string(server.port()));
+      send_all(fd.get(), request);
+      std::string heard = heard_from(fd.get(), way.seen);
+      EXPECT_FALSE(has(heard, "gh")) << heard;
+      send_all(fd.get(), "go");
+      heard += read_until(fd.get(), way.seen == "ng " ? " no" : "0\r\n\r\n");
+      const std::size_t at = heard.find(said);
+      ASSERT_NE(at, std::string::npos) << way.before << heard;
+      heard.replace(at, said.size(), "guess");
+      if (wanted.empty()) wanted = heard;
+      EXPECT_EQ(heard, wanted) << way.before << said;
+    }
+  }
+}
+
+// The twin: a stream of events with letters of a value in them waits for nothing.
+TEST_F(Answers, EventsAreNotHeldUp) {
+  const std::string events[] = {"data: ghp_0realSecret\n\n", "{\"token\":\"ghp_0realSecret\"}", "two words"};
+  const Server server([&](int fd) {
     read_until(fd, "\r\n\r\n");
-    send_all(fd, kOk + "Content-Length: 99\r\n\r\nping ghp_0");
-    test::hold(fd);
+    send_all(fd, kOk + "Transfer-Encoding: chunked\r\n\r\n");
+    for (const std::string& event : events) {
+      send_all(fd, format("{:x}\r\n{}\r\n", event.size(), event));
+      if (!read_until(fd, "next").ends_with("next")) return;  // only once this one is there
+    }
   });
   know(server);
   const UniqueFd fd = connect_loopback(port_);
-  send_all(fd.get(), format("GET http://web.example:{0}/ HTTP/1.1\r\nHost: web.example:{0}\r\n\r\n", server.port()));
-  EXPECT_TRUE(read_until(fd.get(), "ping ").ends_with("ping "));
-  timeval patience{.tv_sec = 0, .tv_usec = 300'000};
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  char byte = 0;
-  EXPECT_EQ(::recv(fd.get(), &byte, 1, 0), -1) << "five bytes of a value are held back";
+  send_all(fd.get(),
+           format("POST http://web.example:{0}/ HTTP/1.1\r\nHost: web.example:{0}\r\nContent-Length: 12\r\n\r\n", server.port()));
+  for (const std::string& event : events) {
+    EXPECT_TRUE(has(read_until(fd.get(), event + "\r\n"), format("{:x}\r\n{}\r\n", event.size(), event)));
+    send_all(fd.get(), "next");
+  }
+}
+
+// Half of a value is no answer: what a server has said that breaks off is given out up to there.
+TEST_F(Answers, ACutBringsNoHalfOfAValue) {
+  const Server server([](int fd) {
+    read_until(fd, "\r\n\r\n");
+    send_all(fd, kOk + "Content-Length: 99\r\n\r\nping " + std::string(kValue).substr(0, 20));
+    ::shutdown(fd, SHUT_WR);
+  });
+  know(server);
+  const std::string answer = ask(server);
+  EXPECT_TRUE(has(answer, "ping <reset>")) << answer;
+  EXPECT_TRUE(has(ask(server, "other.example"), "ping ghp_0realSecret")) << "the twin";
 }
 
 }  // namespace

@@ -141,18 +141,27 @@ TEST(Restorer, KnowsTheEncodedFormsWithLettersEscaped) {
   EXPECT_EQ(restorer.restore("/AKbase64/Value%2Bwith%3F%3F"), "/AKbase64/Value%2Bwith%3F%3F") << "not all of it";
 }
 
-TEST(Restorer, KeepsBackNoMoreThanWhatCouldBeAValue) {
+TEST(Restorer, KeepsBackNoMoreThanWhatFollowsABeginning) {
   const Credential key = make("KEY for api.test");
   Restorer restorer({&key});
   EXPECT_EQ(restorer.feed("data: 1\n\n", false), "data: 1\n\n") << "a stream of events is not held up";
   EXPECT_EQ(restorer.feed("x s3c", false), "x ");
   EXPECT_EQ(restorer.feed("urity", false), "s3curity");
-  for (const char* event : {"data: Q&A\n\n", "data: 5%\n\n", "data: {\"a\":\"b\\n\"}\n\n"})
+  for (const char* event : {"data: Q&A\n\n", "data: 5%\n\n", "data: {\"a\":\"b\\n\"}\n\n", "data: {\"a\":\"s3cr3t/+val\"}\n\n",
+                            "2probe", "42[1]", "two wor", "ld"})
     EXPECT_EQ(restorer.feed(event, false), event);
+  // A token has no quote in it: so it ends there.
+  const Credential token = make("KEY for api.test", "ghp_R7kQz2mWx9Lp4Vt8Yb3Nc6Hd1Fg5Js0AeUoI");
+  Restorer of_token({&token});
+  EXPECT_EQ(of_token.feed("{\"a\":\"ghp_R7kQz2\"}", false), "{\"a\":\"ghp_R7kQz2\"}");
+  EXPECT_EQ(of_token.feed("a ghp_R7kQz2", false), "a ");
+  const std::string much(40 * 60 - 10, 'x');
+  EXPECT_EQ(of_token.feed(much, false), "") << "any letters";
+  EXPECT_EQ(of_token.feed("x", false), "ghp_R7kQz2" + much + "x") << "longer than any spelling";
 }
 
 // Slow servers do not get a value through letter by letter.
-TEST(Restorer, GivesAFewLettersEarlyAndStillFindsTheValue) {
+TEST(Restorer, GivesABeginningEarlyAndStillFindsTheValue) {
   const Credential key = make("KEY for api.test");
   Restorer restorer({&key});
   EXPECT_EQ(restorer.feed("say s", false), "say ");
@@ -163,7 +172,7 @@ TEST(Restorer, GivesAFewLettersEarlyAndStillFindsTheValue) {
   EXPECT_EQ(restorer.feed("3c", false), "");
   EXPECT_EQ(restorer.give_early(), "3c");
   EXPECT_EQ(restorer.feed("r3", false), "");
-  EXPECT_FALSE(restorer.holds_little()) << "five letters are more than a few";
+  EXPECT_FALSE(restorer.holds_little()) << "five letters are more than its beginning";
   EXPECT_EQ(restorer.give_early(), "");
   EXPECT_EQ(restorer.feed("t/+value==&\"x s3", false), key.placeholder.substr(3) + " ");
   EXPECT_EQ(restorer.give_early(), "s3");
@@ -172,6 +181,50 @@ TEST(Restorer, GivesAFewLettersEarlyAndStillFindsTheValue) {
   EXPECT_EQ(quiet.feed("s3", false), "");
   EXPECT_EQ(quiet.give_early(), "s3");
   EXPECT_EQ(quiet.feed("", true), "") << "nothing comes twice";
+}
+
+// How much of each piece goes on: when it comes, when the stream falls silent, with the next piece, at the end.
+std::string sizes_of(Restorer restorer, const std::string& first, const std::string& next) {
+  std::string sizes = std::to_string(restorer.feed(first, false).size());
+  for (const std::string& out : {restorer.give_early(), restorer.feed(next, false), restorer.give_early(), restorer.feed("", true)})
+    sizes += " " + std::to_string(out.size());
+  return sizes;
+}
+
+// An oracle: a command that has the host say guesses sees what is held back of them.
+TEST(Restorer, WhatIsHeldBackDoesNotTellWhichLettersAreRight) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=%&;#\\";
+  for (const std::string value :
+       {"ghp_R7kQz2mWx9Lp4Vt8Yb3Nc6Hd1Fg5Js0AeUoI", "sk-ant-api03-R7kQz2mWx9Lp4Vt8", "d41d8cd98f00b204", "hunter22"}) {
+    const Credential key = make("KEY for api.test", value);
+    const Restorer restorer({&key});
+    const std::size_t told = value.size() == 40 ? 4 : value.size() == 29 ? 13 : value.size() / 4;
+    for (std::size_t size = told; size < value.size(); ++size) {
+      for (const std::string next : {" y", "R7kQ"}) {
+        const std::string right = "x " + value.substr(0, size), wanted = sizes_of(restorer, right + '.', next);
+        for (const char letter : kLetters) {
+          if (size + 1 == value.size() && letter == value[size]) continue;  // the whole value: that is told
+          ASSERT_EQ(sizes_of(restorer, right + letter, next), wanted) << right << letter << next;
+        }
+      }
+    }
+  }
+}
+
+TEST(Restorer, NorInOtherSpellings) {
+  const std::string value = "ghp_R7kQz2mWx9Lp4Vt8Yb3Nc6Hd1Fg5Js0AeUoI";
+  const Credential key = make("KEY for api.test", value);
+  const Restorer restorer({&key});
+  for (const std::string& spelled : {to_base64(value), to_base64("x" + value), to_base64("xx" + value),
+                                     std::string("6768705f52376b517a326d577839"), std::string("&#103;hp_R%37k\\u0051z2mWx9")}) {
+    for (std::size_t size = 26; size > 12; --size) {
+      const std::string right = spelled.substr(0, size);
+      for (const char letter : {'A', 'z', '0', '%', '_'}) {
+        const std::string guess = right.substr(0, size - 1) + letter;
+        EXPECT_EQ(sizes_of(restorer, "x " + guess, ""), sizes_of(restorer, "x " + right, "")) << guess;
+      }
+    }
+  }
 }
 
 TEST(Restorer, KnowsTheSpellingsThatServersMakeOfAValue) {
