@@ -9,14 +9,17 @@
 
 #include <cerrno>
 #include <shared_mutex>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "broker/as_caller.h"
 #include "broker/file_calls.h"
 #include "broker/handlers.h"
 #include "broker/observe.h"
 #include "broker/refused_call.h"
+#include "kernel/tree_lock.h"
 
 namespace belljar::broker {
 namespace {
@@ -104,6 +107,16 @@ void publish_staged(Context& context) {
   }).join();
 }
 
+// What a transaction writes to its workspace is its own: there its commit takes part instead.
+void join_others(Context& context) {
+  const BrokerOptions& options = context.options;
+  if (options.state_dir.empty() || options.rules == nullptr || !options.rules->any()) return;
+  std::vector<std::string> shared = options.rules->roots();
+  if (options.overlay) std::erase(shared, options.overlay->path);
+  if (auto others = kernel::TreeLock::open(kernel::tree_locks_in(options.state_dir), shared))
+    context.directories.join(*std::move(others));
+}
+
 Error failed(const char* what, const char* call) {
   return Error(errno == EMFILE || errno == ENFILE ? Code::kResourceExhausted : Code::kUnavailable, what).sys(errno, call);
 }
@@ -152,6 +165,7 @@ Result<Broker> Broker::create(UniqueFd listener, BrokerOptions options, Inner in
   auto state = std::make_unique<State>(std::move(listener), std::move(options), std::move(inner));
   if (const auto& overlay = state->context->options.overlay)
     state->context->upper = UniqueFd(::open(overlay->upper.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  join_others(*state->context);
   wake_on_this_cpu(state->context->listener.get());
   state->context->host_netns = own_netns_cookie();
   state->epoll = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
@@ -179,7 +193,7 @@ void Broker::on_readable() {
   if (::read(timer, &expirations, sizeof expirations) > 0 && state_->receivers.tick()) arm(timer);
 }
 
-std::shared_ptr<std::shared_mutex> Broker::directories() const { return {state_->context, &state_->context->directories}; }
+std::shared_ptr<Directories> Broker::directories() const { return {state_->context, &state_->context->directories}; }
 
 bool Broker::active() const noexcept { return state_->active; }
 

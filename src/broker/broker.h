@@ -42,7 +42,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +49,7 @@
 #include "base/unique_fd.h"
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
+#include "broker/directories.h"
 #include "broker/file_rules.h"
 #include "broker/observation.h"
 #include "kernel/seccomp.h"
@@ -102,6 +102,10 @@ struct BrokerOptions {
   // network.allow_local_binding = false: nobody inside listens on TCP, bound or not (local_ports.h).
   bool ports_refused = false;
   std::optional<WorkspaceOverlay> overlay;
+  // Where all sandboxes and commits of a user find each other (default_state_dir()): none acts on names in the roots of `rules`
+  // while another makes two halves of a git directory one or gives a directory a new path. Empty, or nothing can be written there:
+  // each sandbox is ordered by itself alone.
+  std::string state_dir;
   // Nobody inside can change its root (no chroot, pivot_root, mount namespaces): it is looked up once. False with
   // allow_nested_userns.
   bool one_root = true;
@@ -149,7 +153,7 @@ class Broker {
   bool active() const noexcept;
   // Held shared by who acts on files of the sandbox on somebody's behalf, alone by who may give a directory a new path
   // (file_calls.h). Outlives the broker.
-  std::shared_ptr<std::shared_mutex> directories() const;
+  std::shared_ptr<Directories> directories() const;
   // Refusals since the last call, oldest first. A refusal is in the list before its caller sees the errno.
   std::vector<Violation> take_violations();
   // How many refusals found the list full, and how many `ignored` kept out, in all.

@@ -6,11 +6,11 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
-#include <shared_mutex>
 
 #include "broker/bound_names.h"
 #include "broker/broker.h"
 #include "broker/caller.h"
+#include "broker/directories.h"
 #include "broker/former.h"
 #include "broker/listed_sockets.h"
 #include "broker/mount_table.h"
@@ -40,8 +40,8 @@ struct Context {
   std::atomic<bool> cannot_note = false;
 
   // Files.
-  std::atomic<int> root = -1;     // the root of all callers, where they have one; kept in root_file
-  std::shared_mutex directories;  // shared by every act on a name, exclusive while a directory changes its path
+  std::atomic<int> root = -1;  // the root of all callers, where they have one; kept in root_file
+  Directories directories;     // shared by every act on a name, exclusive while a directory changes its path
   StartPaths starts;
   MountTable mounts;
   Umasks umasks;

@@ -138,7 +138,7 @@ int FileCall::begin() {
 }
 
 void FileCall::share_directories() {
-  if (judged() && !exclusive_.owns_lock()) shared_ = std::shared_lock(context.directories);
+  if (judged() && !exclusive_.owns_lock() && !shared_.owns_lock()) shared_ = std::shared_lock(context.directories);
 }
 
 void FileCall::own_directories() {

@@ -113,8 +113,8 @@ class FileCall {
   UniqueFd own_root_;
   std::optional<AsCaller> permissions_;
   std::optional<Places> places_;
-  std::shared_lock<std::shared_mutex> shared_;
-  std::unique_lock<std::shared_mutex> exclusive_;
+  std::shared_lock<Directories> shared_;
+  std::unique_lock<Directories> exclusive_;
 };
 
 bool exists_at(int dir, const std::string& name);

@@ -122,6 +122,7 @@ class Run {
     if (UniqueFd listener = sandbox.take_listener(); listener.valid()) {
       broker::BrokerOptions rules = broker_options(prepared_, policy_, session_.origins);
       rules.began = began_;
+      rules.state_dir = session_.transaction ? session_.transaction->state_dir : default_state_dir();
       if (!prepared_.pid_namespace) rules.guard = sandbox.init_pid();
       rules.observer = session_.observer;
       if (session_.complete != nullptr) rules.explain = explainer(*session_.complete, session_.origins);

@@ -126,6 +126,7 @@ Result<void> Core::launch(const CancelToken& cancel) {
   if (UniqueFd listener = sandbox_.take_listener(); listener.valid()) {
     broker::BrokerOptions rules = runtime::broker_options(options_.prepared, options_.policy, origins());
     rules.began = began;
+    rules.state_dir = options_.state_dir;
     if (!options_.prepared.pid_namespace) rules.guard = init_pid_;
     if (options_.rules != nullptr) rules.explain = runtime::explainer(*options_.rules, origins());
     broker_ = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules), std::move(inner)));

@@ -60,6 +60,7 @@ struct CoreOptions {
   std::shared_ptr<const runtime::Origins> origins;  // of the policy as it was given, for violations; may be null
   // Set: the rules for hosts that the policy was given, while `policy` has others.
   std::optional<NetworkRules> given_rules;
+  std::string state_dir;         // BrokerOptions::state_dir
   std::string remove_when_idle;  // a directory of the host that goes when idle_timeout ends the sandbox; empty: none
 };
 

@@ -16,14 +16,15 @@
 #include "base/unique_fd.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "broker/directories.h"
 #include "broker/file_rules.h"
 
 namespace belljar::session {
 
 struct Rules {
-  std::shared_ptr<const Filesystem> plain;         // null: the mode has none
-  std::shared_ptr<const broker::FileRules> live;   // none: nothing is held beyond the plain ones
-  std::shared_ptr<std::shared_mutex> directories;  // the broker's; none: no broker
+  std::shared_ptr<const Filesystem> plain;           // null: the mode has none
+  std::shared_ptr<const broker::FileRules> live;     // none: nothing is held beyond the plain ones
+  std::shared_ptr<broker::Directories> directories;  // the broker's; none: no broker
 };
 
 // A directory's descriptor: one's own, or lent by somebody who outlives this.
@@ -55,8 +56,8 @@ class Judge {
  public:
   explicit Judge(Rules rules) : rules_(std::move(rules)) {}
 
-  using Shared = std::shared_lock<std::shared_mutex>;
-  using Owned = std::unique_lock<std::shared_mutex>;
+  using Shared = std::shared_lock<broker::Directories>;
+  using Owned = std::unique_lock<broker::Directories>;
   // Held from before a path is resolved until the call is done: shared, and alone by what may give a directory a new path.
   Shared share() const;
   Owned own() const;

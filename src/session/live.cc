@@ -166,15 +166,13 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core(const CancelToken& cancel) 
   if (limits.disk) options.policy.filesystem.tmp_size = std::min(options.policy.filesystem.tmp_size, *limits.disk);
   backend::Workplace place = embedded_.place;
   place.cwd = place.workspace;
-  policy::hide_state(options.policy.filesystem.entries,
-                     lifecycle_.transaction ? lifecycle_.transaction->state_dir : default_state_dir());
+  options.state_dir = lifecycle_.transaction ? lifecycle_.transaction->state_dir : default_state_dir();
+  policy::hide_state(options.policy.filesystem.entries, options.state_dir);
   place.env = policy::build_environment(options.policy.environment, embedded_.caller_env);
   policy::hide_credentials(options.policy.filesystem.entries, options.policy.network, place.home);
   if (lifecycle_.remove_workspace && options.policy.filesystem.caches == Caches::kWorkspace)
     place.kept_caches = backend::KeptCaches{"", "the workspace goes with the sandbox", nullptr};
-  else
-    place.kept_caches = runtime::keep_caches(options.policy, place.workspace,
-                                             lifecycle_.transaction ? lifecycle_.transaction->state_dir : default_state_dir());
+  else place.kept_caches = runtime::keep_caches(options.policy, place.workspace, options.state_dir);
   const auto record = BELLJAR_TRY(enter_living(options.policy, lifecycle_, place));
   options.workspace = options.growing = place.workspace;
   options.named = embedded_.named;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/txn.h"
+#include "kernel/tree_lock.h"
 #include "txn/apply.h"
 #include "txn/base.h"
 #include "txn/compare.h"
@@ -67,6 +69,15 @@ class Planner {
  public:
   Planner(const Transaction& transaction, const CommitOptions& options, const Objection& objection)
       : transaction_(transaction), store_(transaction.store()), options_(options), objection_(objection) {}
+
+  // What the host has now may be more than run() saw: `chosen` and `changes` go together, none was refused then.
+  std::vector<Refused> judge_again(const std::vector<Chosen>& chosen, const std::vector<Change>& changes) const {
+    std::vector<Refused> refused;
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      if (auto reason = objection_to(chosen[i].delta, changes[i])) refused.push_back({changes[i].path, *std::move(reason)});
+    }
+    return refused;
+  }
 
   Result<Plan> run() {
     deltas_ = BELLJAR_TRY(walk(store_, transaction_.meta().chain));
@@ -128,6 +139,10 @@ class Planner {
     if (options_.judge) {
       if (auto reason = options_.judge(change)) return reason;
     }
+    return objection_to(delta, change);
+  }
+
+  std::optional<std::string> objection_to(const Delta& delta, const Change& change) const {
     if (!objection_) return std::nullopt;
     const auto text_of = [](int root, const std::string& path, FileKind kind, std::uint64_t most) -> Result<std::string> {
       if (kind != FileKind::kSymlink) return read_whole(root, path, std::min(most, kMostJudged));
@@ -272,7 +287,16 @@ Result<std::vector<Op>> stage_all(const Transaction& transaction, const Journal&
   return stager.take();
 }
 
-Result<void> carry_out(Transaction& transaction, Plan plan, bool whole) {
+// From the last look at the host until everything is in place no sandbox and no other commit of this user acts on names below the
+// workspace: what either makes could be the other half of a git directory.
+Result<kernel::TreeLock> lock_of(const Place& place) {
+  return kernel::TreeLock::open(kernel::tree_locks_in(place.state_dir), {place.workspace});
+}
+
+// What is refused now was not when it was planned; then nothing is done.
+Result<std::vector<Refused>> carry_out(const Place& place, Transaction& transaction, const Planner& planner, Plan plan,
+                                       const std::vector<Change>& changes, bool whole) {
+  kernel::TreeLock others = BELLJAR_TRY(lock_of(place));
   Journal journal = BELLJAR_TRY(Journal::begin(transaction));
   auto ops = stage_all(transaction, journal, plan.chosen, whole);
   Record record;
@@ -281,21 +305,30 @@ Result<void> carry_out(Transaction& transaction, Plan plan, bool whole) {
     record.closed = closed_directories(transaction.store().workspace(), record.ops);
     record.whole = whole;
     record.paths = std::move(plan.paths);
-    if (auto written = journal.write(record)) return finish(transaction, journal, record);
-    else ops = std::move(written).error();
+    auto written = journal.write(record);
+    if (written) {
+      const std::scoped_lock alone(others);
+      auto refused = planner.judge_again(plan.chosen, changes);
+      if (refused.empty()) BELLJAR_CHECK(finish(transaction, journal, record));
+      else BELLJAR_CHECK(journal.end());
+      return refused;
+    }
+    ops = std::move(written).error();
   }
   Error failed = std::move(ops).error();
   BELLJAR_CHECK(journal.end());
   return failed;
 }
 
-Result<bool> recover_one(Transaction& transaction) {
+Result<bool> recover_one(const Place& place, Transaction& transaction) {
   Journal journal = BELLJAR_TRY(Journal::open(transaction));
   if (!journal.has("journal")) {
     BELLJAR_CHECK(journal.end());
     return false;
   }
   const Record record = BELLJAR_TRY(journal.read());
+  kernel::TreeLock others = BELLJAR_TRY(lock_of(place));
+  const std::scoped_lock alone(others);
   if (journal.has("done")) {
     BELLJAR_CHECK(retire(transaction, journal, record));
     return true;
@@ -315,15 +348,17 @@ Result<bool> recover_one(Transaction& transaction) {
 Result<CommitResult> commit_with(const Place& place, const CommitOptions& options, const Objection& objection) {
   Transaction transaction = BELLJAR_TRY(Transaction::open(place, Store::Open::kExisting, Access::kChange));
   BELLJAR_CHECK(observe(transaction));
-  Plan plan = BELLJAR_TRY(Planner(transaction, options, objection).run());
+  Planner planner(transaction, options, objection);
+  Plan plan = BELLJAR_TRY(planner.run());
   if (!plan.result.conflicts.empty() || !plan.result.refused.empty()) return std::move(plan.result);
   for (const Chosen& one : plan.chosen) {
     if (one.merged) plan.result.merged.push_back(one.delta.path);
   }
   CommitResult result = std::move(plan.result);
   if (!options.paths.empty()) BELLJAR_CHECK(note_ways(transaction, plan.deltas, plan.paths));
-  BELLJAR_CHECK(carry_out(transaction, std::move(plan), options.paths.empty()));
-  result.applied = true;
+  result.refused = BELLJAR_TRY(carry_out(place, transaction, planner, std::move(plan), result.changes, options.paths.empty()));
+  result.applied = result.refused.empty();
+  if (!result.applied) result.merged.clear();
   return result;
 }
 
@@ -335,7 +370,7 @@ Result<std::vector<Recovered>> recover(const Place& place) {
     one.name = info.name;
     Transaction transaction = BELLJAR_TRY(Transaction::open_interrupted(one));
     if (!transaction.interrupted()) continue;
-    all.push_back({info.name, BELLJAR_TRY(recover_one(transaction))});
+    all.push_back({info.name, BELLJAR_TRY(recover_one(one, transaction))});
   }
   BELLJAR_CHECK(sweep(place));
   return all;

@@ -182,7 +182,8 @@ Result<void> Store::throw_away(int folder, const std::string& name) const {
 Result<void> Store::empty_trash() const {
   Result<void> result;
   for (const std::string& name : BELLJAR_TRY(list_names(trash_.get()))) {
-    if (auto removed = remove_tree(path_ + "/trash/" + name); !removed) result = std::move(removed);
+    auto removed = remove_tree(path_ + "/trash/" + name);
+    if (!removed && removed.error().errnum() != ENOENT) result = std::move(removed);  // ENOENT: another empties it, too
   }
   return result;
 }

@@ -15,11 +15,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/format.h"
 #include "broker/support_fixture.h"
+#include "kernel/tree_lock.h"
+#include "support/awaited.h"
 #include "support/eventually.h"
 
 namespace belljar::test {
@@ -369,6 +372,41 @@ TEST_P(Rules, TwoHalvesOfAGitDirectoryNeverComeAtOnce) {
     return answer + "\n";
   });
   EXPECT_EQ(text.substr(0, text.find('\n')), "one at a time") << text.substr(0, 400);
+}
+
+// Another sandbox, or a commit, makes the other half. It acts while it holds the lock of all: what is judged here comes after.
+TEST_P(Rules, SoItIsBetweenTwoThatHaveADirectoryInCommon) {
+  const std::string evil = work + "/repo/evil";
+  std::filesystem::create_directories(evil + "/hooks");
+  std::ofstream(evil + "/HEAD") << "ref: refs/heads/main\n";
+  std::ofstream(evil + "/hooks/post-checkout") << "#!/bin/sh\n";
+  const std::string locks = kernel::tree_locks_in(dir / "state");
+  kernel::TreeLock other = *kernel::TreeLock::open(locks, {work});
+  if (is_root()) dir.give_to(user_uid(), user_gid());
+  Setting common = ruled();
+  common.options.state_dir = dir / "state";
+  std::string left;
+  for (const bool half : {true, false}) {
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    std::unique_lock alone(other);
+    std::thread beside([&] {
+      char byte = 0;
+      EXPECT_EQ(read(ready[0], &byte, 1), 1);
+      EXPECT_TRUE(eventually([&] { return is_awaited(locks); }));
+      EXPECT_TRUE(!half || mkdir((evil + "/objects").c_str(), 0755) == 0);
+      alone.unlock();
+    });
+    const std::string text = run_inside(common, [&] {
+      if (write(ready[1], "x", 1) != 1) return std::string("write");
+      return named(mkdir((evil + "/refs").c_str(), 0755)) + "\n";
+    });
+    beside.join();
+    close(ready[0]), close(ready[1]);
+    left += text.substr(0, text.find('\n')) + " ";
+    std::filesystem::remove(evil + "/objects");
+  }
+  EXPECT_EQ(left, "EACCES ok ");
 }
 
 TEST_P(Rules, AFloodOfViolationsIsBoundedAndCounted) {

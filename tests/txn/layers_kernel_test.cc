@@ -8,14 +8,20 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/format.h"
 #include "belljar/txn.h"
+#include "kernel/tree_lock.h"
+#include "support/awaited.h"
 #include "support/clock.h"
+#include "support/eventually.h"
 #include "support/identity.h"
 #include "support/must.h"
 #include "txn/store.h"
@@ -67,6 +73,36 @@ TEST_F(Layers, AttributesAreSeenAndCommitted) {
   EXPECT_EQ(::getxattr(bench_.ws("dir").c_str(), "user.note", value, sizeof value), 2);
   EXPECT_EQ(::getxattr(bench_.ws("file").c_str(), "user.overlay.origin", value, sizeof value), -1);
   EXPECT_EQ(read("dir/in"), "y");
+}
+
+// What stands on the host is looked at again when everything is prepared and nobody else acts on names there.
+TEST_F(Layers, AHalfOfAGitDirectoryThatComesWhileACommitIsPreparedIsSeen) {
+  const auto commit_with_a_half_made_by = [&](const std::function<void()>& others) {
+    bench_.in_layer([](const std::string& up) {
+      Workbench::make_dir(up, "x");
+      Workbench::put(up, "x/config", "[core]\n\tfsmonitor = touch PLANT\n");
+      Workbench::make_dir(up, "x/objects");
+    });
+    const std::string locks = kernel::tree_locks_in(bench_.place().state_dir);
+    kernel::TreeLock others_lock = *kernel::TreeLock::open(locks, {bench_.ws()});
+    std::unique_lock alone(others_lock);
+    std::string done;
+    std::thread commit([&] { done = committed(); });
+    EXPECT_TRUE(eventually([&] { return is_awaited(locks); }));
+    others();
+    alone.unlock();
+    commit.join();
+    return done;
+  };
+  std::filesystem::create_directory(bench_.ws("x"));
+  bench_.write("x/HEAD", "ref: refs/heads/m\n");
+  EXPECT_EQ(commit_with_a_half_made_by([&] { std::filesystem::create_directory(bench_.ws("x/refs")); }), "refused x/config\n");
+  EXPECT_FALSE(std::filesystem::exists(bench_.ws("x/config")));
+  std::filesystem::remove(bench_.ws("x/refs"));
+  EXPECT_EQ(committed(), "applied\n") << "it can be tried again";
+  std::filesystem::remove_all(bench_.ws("x/objects"));
+  std::filesystem::remove_all(bench_.ws("x/config"));
+  EXPECT_EQ(commit_with_a_half_made_by([&] { std::filesystem::create_directory(bench_.ws("x/else")); }), "applied\n");
 }
 
 TEST_F(Layers, AnOpaqueDirectoryHidesAllThatLiesBelow) {

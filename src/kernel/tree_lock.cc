@@ -1,0 +1,268 @@
+#include "kernel/tree_lock.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "base/format.h"
+
+namespace belljar::kernel {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kParties = kPage / sizeof(std::uint32_t) - 1;
+// A file: the page that is shared, then the directory's path. The bytes that are locked: 0 by who has closed the door, 1 + N by
+// party N as long as it lives.
+constexpr off_t kDoorByte = 0;
+constexpr off_t kPathAt = kPage;
+constexpr off_t kFileSize = kPathAt + PATH_MAX;
+
+struct Page {
+  std::uint32_t closed;
+  std::array<std::uint32_t, kParties> inside;  // readers of each party
+};
+static_assert(sizeof(Page) == kPage && std::is_trivial_v<Page>);
+
+using Shared = std::atomic_ref<std::uint32_t>;
+static_assert(Shared::is_always_lock_free);
+
+struct flock range(short type, off_t from, off_t length) {
+  struct flock wanted{};
+  wanted.l_type = type;
+  wanted.l_whence = SEEK_SET;
+  wanted.l_start = from;
+  wanted.l_len = length;
+  return wanted;
+}
+
+void pause_shortly() {
+  constexpr timespec kMoment{0, 50'000};
+  ::nanosleep(&kMoment, nullptr);
+}
+
+bool try_range(int fd, off_t at) {
+  struct flock wanted = range(F_WRLCK, at, 1);
+  return ::fcntl(fd, F_OFD_SETLK, &wanted) == 0;
+}
+
+// Waits. Nobody may go on without it: where the kernel has no memory for a lock it is tried again.
+void take_range(int fd, short type, off_t at) {
+  struct flock wanted = range(type, at, 1);
+  while (::fcntl(fd, F_OFD_SETLKW, &wanted) != 0) {
+    if (errno != EINTR) pause_shortly();
+  }
+}
+
+void give_range(int fd, off_t at) {
+  struct flock wanted = range(F_UNLCK, at, 1);
+  ::fcntl(fd, F_OFD_SETLK, &wanted);
+}
+
+// By another open file description.
+bool is_held(int fd, off_t from, off_t length) {
+  struct flock wanted = range(F_WRLCK, from, length);
+  return ::fcntl(fd, F_OFD_GETLK, &wanted) != 0 || wanted.l_type != F_UNLCK;
+}
+
+Error failed(int errnum, const char* call, const std::string& path) {
+  return Error(errnum == EMFILE || errnum == ENFILE || errnum == ENOSPC ? Code::kResourceExhausted : Code::kUnavailable,
+               format("cannot lock {}", quoted(path)))
+      .sys(errnum, call);
+}
+
+bool is_below(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || folder == "/" || path[folder.size()] == '/');
+}
+
+bool overlap(std::string_view one, std::string_view other) { return is_below(one, other) || is_below(other, one); }
+
+Result<void> make_folder(const std::string& path) {
+  for (std::size_t at = 1; at != std::string::npos;) {
+    at = path.find('/', at + 1);
+    const std::string part = path.substr(0, at);
+    if (::mkdir(part.c_str(), 0700) < 0 && errno != EEXIST) {
+      const int error = errno;
+      struct stat there{};
+      if (::stat(part.c_str(), &there) != 0 || !S_ISDIR(there.st_mode)) return failed(error, "mkdir", part);
+    }
+  }
+  return {};
+}
+
+std::string path_in(int fd) {
+  std::string path(PATH_MAX, '\0');
+  const ssize_t size = ::pread(fd, path.data(), path.size(), kPathAt);
+  path.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+  path.resize(std::min(path.size(), path.find('\0')));
+  return path;
+}
+
+struct Tree {
+  std::string path;
+  std::string name;  // of its file
+};
+
+// Those that are there, without what lies below another.
+std::vector<Tree> outermost(const std::vector<std::string>& paths) {
+  std::vector<std::string> sorted = paths;
+  std::ranges::sort(sorted);
+  std::vector<Tree> trees;
+  for (const std::string& path : sorted) {
+    struct stat status{};
+    const bool inner = std::ranges::any_of(trees, [&](const Tree& tree) { return is_below(path, tree.path); });
+    if (inner || path.size() >= PATH_MAX || ::stat(path.c_str(), &status) != 0) continue;
+    trees.push_back({path, format("{:x}-{}", status.st_dev, status.st_ino)});
+  }
+  return trees;
+}
+
+struct Closer {
+  void operator()(DIR* list) const noexcept { ::closedir(list); }
+};
+
+}  // namespace
+
+struct TreeLock::Door {
+  std::string name;
+  UniqueFd file;
+  Page* page = nullptr;
+  std::size_t party = 0;
+  std::mutex queue;  // of readers before a closed door: they wait with one descriptor
+
+  Door() = default;
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+  ~Door() {
+    if (page != nullptr) ::munmap(page, kPage);
+  }
+
+  Shared closed() const { return Shared(page->closed); }
+  Shared inside(std::size_t which) const { return Shared(page->inside[which]); }
+
+  // With the folder locked. `file` is open.
+  Result<void> join(const std::string& path) {
+    // All of it has its place on the disk: a page without one could not be written to later.
+    if (const int error = ::posix_fallocate(file.get(), 0, kFileSize); error != 0) return failed(error, "posix_fallocate", path);
+    void* const mapped = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (mapped == MAP_FAILED) return failed(errno, "mmap", path);
+    page = static_cast<Page*>(mapped);
+    ::madvise(mapped, kPage, MADV_DONTFORK);
+    for (party = 0; party < kParties; ++party) {
+      if (!try_range(file.get(), static_cast<off_t>(1 + party))) {
+        if (errno != EAGAIN && errno != EACCES) return failed(errno, "fcntl", path);
+        continue;
+      }
+      inside(party).store(0);  // somebody's who was killed
+      return {};
+    }
+    return failed(EMFILE, "fcntl", path);
+  }
+
+  void enter() {
+    inside(party).fetch_add(1);
+    if (closed().load() == 0) return;
+    inside(party).fetch_sub(1);
+    const std::scoped_lock turn(queue);
+    take_range(file.get(), F_RDLCK, kDoorByte);
+    closed().store(0);  // if it was, its closer is gone
+    inside(party).fetch_add(1);
+    give_range(file.get(), kDoorByte);
+  }
+  void leave() { inside(party).fetch_sub(1); }
+
+  void close() {
+    take_range(file.get(), F_WRLCK, kDoorByte);
+    closed().store(1);
+    for (std::size_t other = 0; other < kParties; ++other) {
+      while (inside(other).load() != 0 && is_held(file.get(), static_cast<off_t>(1 + other), 1)) pause_shortly();
+    }
+  }
+  void reopen() {
+    closed().store(0);
+    give_range(file.get(), kDoorByte);
+  }
+};
+
+TreeLock::TreeLock(std::vector<std::unique_ptr<Door>> doors) noexcept : doors_(std::move(doors)) {}
+TreeLock::TreeLock(TreeLock&&) noexcept = default;
+TreeLock& TreeLock::operator=(TreeLock&&) noexcept = default;
+TreeLock::~TreeLock() = default;
+
+Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std::string>& paths) {
+  const std::vector<Tree> trees = outermost(paths);
+  std::vector<std::unique_ptr<Door>> doors;
+  if (trees.empty()) return TreeLock(std::move(doors));
+  BELLJAR_CHECK(make_folder(folder));
+  const UniqueFd dir(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!dir.valid()) return failed(errno, "open", folder);
+  while (::flock(dir.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return failed(errno, "flock", folder);
+  }
+  const auto join = [&](const std::string& name, UniqueFd file, const std::string& path) -> Result<void> {
+    auto door = std::make_unique<Door>();
+    door->name = name;
+    door->file = std::move(file);
+    BELLJAR_CHECK(door->join(path));
+    doors.push_back(std::move(door));
+    return {};
+  };
+  for (const Tree& tree : trees) {
+    UniqueFd file(::openat(dir.get(), tree.name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file.valid()) return failed(errno, "openat", tree.path);
+    // Without one that is alive the name may be a former directory's of the same number.
+    const bool lone = !is_held(file.get(), 0, 0);
+    std::string path = tree.path;
+    path.resize(PATH_MAX, '\0');
+    if (lone && ::pwrite(file.get(), path.data(), path.size(), kPathAt) != static_cast<ssize_t>(path.size()))
+      return failed(errno, "pwrite", tree.path);
+    BELLJAR_CHECK(join(tree.name, std::move(file), tree.path));
+  }
+  const std::unique_ptr<DIR, Closer> list(::fdopendir(::openat(dir.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  if (list == nullptr) return failed(errno, "fdopendir", folder);
+  while (const dirent* const entry = ::readdir(list.get())) {
+    const std::string name = entry->d_name;
+    if (name.starts_with('.') || std::ranges::any_of(doors, [&](const auto& door) { return door->name == name; })) continue;
+    UniqueFd file(::openat(dir.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!file.valid()) continue;
+    if (!is_held(file.get(), 0, 0)) {
+      ::unlinkat(dir.get(), name.c_str(), 0);  // nobody's any more; who would open it waits for us
+      continue;
+    }
+    const std::string path = path_in(file.get());
+    if (std::ranges::any_of(trees, [&](const Tree& tree) { return overlap(tree.path, path); }))
+      BELLJAR_CHECK(join(name, std::move(file), path));
+  }
+  std::ranges::sort(doors, {}, [](const auto& door) -> const std::string& { return door->name; });
+  return TreeLock(std::move(doors));
+}
+
+void TreeLock::lock() {
+  for (const auto& door : doors_) door->close();
+}
+
+void TreeLock::unlock() {
+  for (const auto& door : doors_) door->reopen();
+}
+
+void TreeLock::lock_shared() {
+  for (const auto& door : doors_) door->enter();
+}
+
+void TreeLock::unlock_shared() {
+  for (const auto& door : doors_) door->leave();
+}
+
+}  // namespace belljar::kernel

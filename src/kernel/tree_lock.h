@@ -1,0 +1,54 @@
+// Readers and one writer, between all processes of one user that change names below the same directories.
+//
+// Each directory has a file in the folder of locks, by its device and inode. Who opens a lock joins the file of each of its
+// directories, and those of others that are alive and lie above or below: so any two whose directories overlap have one in common,
+// the earlier one's.
+//
+// A reader counts itself in memory that the file shares (nanoseconds), a writer closes the door there and waits until those inside
+// have gone. That a holder lives is an open file description lock of fcntl(2), which the kernel takes back at its end whatever
+// ended it: a killed reader is no longer waited for, and a door that a killed writer left closed is opened by who comes next. A
+// stopped one (SIGSTOP) is waited for.
+//
+//   TreeLock lock = BELLJAR_TRY(TreeLock::open(state + "/locks", {"/home/me/project"}));
+//   { const std::shared_lock reader(lock); ... }      { const std::unique_lock writer(lock); ... }
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "belljar/result.h"
+
+namespace belljar::kernel {
+
+// The folder of locks in a state directory (default_state_dir()).
+inline std::string tree_locks_in(const std::string& state_dir) { return state_dir + "/locks"; }
+
+// Move-only. Any thread; a writer may not come while its own process is a reader by the same object, or the other way round: hold
+// a std::shared_mutex first. A writer that waits lets no new reader in: a reader waits for no other one, and is one only once.
+// Costs a descriptor and a page for each directory. A fork(2)ed child has no use of it.
+class TreeLock {
+ public:
+  // `folder` is made when absent, mode 0700; nobody that is not trusted may write there. `trees`: absolute, without links; what is
+  // not there is left out. Waits for nobody but others who open. Errors: of the file system; kResourceExhausted, more than 1000
+  // hold one of them.
+  static Result<TreeLock> open(const std::string& folder, const std::vector<std::string>& trees);
+  TreeLock(TreeLock&&) noexcept;
+  TreeLock& operator=(TreeLock&&) noexcept;
+  ~TreeLock();
+
+  void lock();
+  void unlock();
+  void lock_shared();
+  void unlock_shared();
+
+ private:
+  struct Door;
+  explicit TreeLock(std::vector<std::unique_ptr<Door>> doors) noexcept;
+  std::vector<std::unique_ptr<Door>> doors_;  // by name: everybody takes them in that order
+};
+
+}  // namespace belljar::kernel

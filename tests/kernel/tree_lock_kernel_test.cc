@@ -1,0 +1,162 @@
+// Each test would wait for ever, or see both at once, if a lock held too long or not at all.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <iterator>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kernel/tree_lock.h"
+#include "support/awaited.h"
+#include "support/eventually.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+namespace {
+
+using kernel::TreeLock;
+
+class TreeLocks : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"project/inner/deep", "projects", "other"}) std::filesystem::create_directories(dir_ / name);
+  }
+  std::string folder() const { return dir_ / "state/locks"; }
+  TreeLock open(std::vector<std::string> names) const {
+    for (std::string& name : names) name = name.empty() ? dir_.path() : dir_ / name;
+    return *TreeLock::open(folder(), names);
+  }
+  // Whether `other` waits while `lock` is held alone.
+  bool waits(TreeLock& lock, TreeLock& other) const {
+    std::atomic<bool> in = false;
+    std::unique_lock alone(lock);
+    std::thread reader([&] {
+      const std::shared_lock shared(other);
+      in = true;
+    });
+    const bool waited = eventually([&] { return in || is_awaited(folder()); }) && !in;
+    alone.unlock();
+    reader.join();
+    return waited && in;
+  }
+  long files() const { return std::distance(std::filesystem::directory_iterator(folder()), {}); }
+
+  TempDir dir_;
+};
+
+TEST_F(TreeLocks, DirectoriesThatOverlapHaveOneInCommonWhoeverCameFirst) {
+  TreeLock project = open({"project"});
+  TreeLock same = open({"project"});
+  TreeLock below = open({"project/inner"});
+  TreeLock beside = open({"projects"});
+  EXPECT_TRUE(waits(project, same));
+  EXPECT_TRUE(waits(project, below));
+  EXPECT_TRUE(waits(below, project));
+  EXPECT_FALSE(waits(project, beside));
+  TreeLock several = open({"other", "project/inner/deep", "not there"});
+  EXPECT_TRUE(waits(several, below));
+  EXPECT_TRUE(waits(project, several));
+  TreeLock above = open({""});
+  EXPECT_TRUE(waits(below, above)) << "who was there first";
+  EXPECT_TRUE(waits(above, beside));
+  TreeLock outside = open({"other"});
+  EXPECT_FALSE(waits(outside, project));
+}
+
+TEST_F(TreeLocks, ReadersAreInTogetherAndWritersAlone) {
+  auto* const value =
+      static_cast<std::atomic<int>*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(value, MAP_FAILED);
+  constexpr int kRounds = 2000;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 3; ++i) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    TreeLock lock = open({i == 0 ? "project" : "project/inner"});
+    for (int round = 0; round < kRounds; ++round) {
+      {
+        const std::unique_lock alone(lock);
+        value[0] = value[0] + 1;
+        value[1] = value[1] + 1;
+      }
+      const std::shared_lock shared(lock);
+      if (value[0] != value[1]) _exit(1);
+    }
+    _exit(0);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(value[0], 3 * kRounds);
+  munmap(value, 4096);
+  TreeLock one = open({"project"}), other = open({"project"});
+  const std::shared_lock shared(one);
+  const std::shared_lock also(other);
+  std::thread([&] { const std::shared_lock another(one); }).join();
+}
+
+// A child that holds it is killed.
+TEST_F(TreeLocks, WhatAKilledHolderHeldIsFree) {
+  TreeLock lock = open({"project"});
+  for (const bool alone : {true, false}) {
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      TreeLock own = open({"project/inner"});
+      if (alone) own.lock();
+      else own.lock_shared();
+      if (write(ready[1], "x", 1) == 1) pause();
+      _exit(1);
+    }
+    char byte = 0;
+    EXPECT_EQ(read(ready[0], &byte, 1), 1);
+    close(ready[0]), close(ready[1]);
+    std::atomic<bool> in = false;
+    std::thread writer([&] {
+      if (alone) {
+        const std::shared_lock shared(lock);
+        in = true;
+      }
+      const std::unique_lock also(lock);
+      in = true;
+    });
+    EXPECT_TRUE(!alone || eventually([&] { return is_awaited(folder()); }));
+    EXPECT_FALSE(in);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    writer.join();
+    EXPECT_TRUE(in);
+  }
+}
+
+TEST_F(TreeLocks, FilesOfTheDeadAreRemovedAndTheirPlaceIsTaken) {
+  {
+    const TreeLock one = open({"project"});
+    const TreeLock two = open({"other"});
+    EXPECT_EQ(files(), 2);
+  }
+  const TreeLock lock = open({"projects"});
+  EXPECT_EQ(files(), 1);
+  for (int i = 0; i < 1500; ++i) open({"projects"});
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(TreeLocks, AFolderThatCannotBeMadeIsSaid) {
+  const auto lock = TreeLock::open("/proc/belljar/locks", {dir_ / "project"});
+  ASSERT_FALSE(lock);
+  EXPECT_EQ(lock.error().what(), "cannot lock `/proc/belljar`");
+}
+
+}  // namespace
+}  // namespace belljar::test
