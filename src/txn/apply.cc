@@ -212,12 +212,27 @@ class Worker {
     const auto status = find_status(place.get(), "");
     if (!status || identity_of(*status) != op.before) return changed(op, "it was changed on the host meanwhile");
     const std::string self = format("/proc/self/fd/{}", place.get());
-    if ((status->st_mode & 07777U) != mode && ::chmod(self.c_str(), mode) < 0)
-      return call_failed(errno, "chmod", "commit", op.path);
-    if (op.attributes == op.old_attributes) return {};
+    const mode_t now = status->st_mode & 07777U;
+    if (op.attributes != op.old_attributes) {
+      // The mode comes last: user.* takes write permission to the file, xattr(7), whatever the mode was and will be.
+      constexpr mode_t kOpen = S_IRUSR | S_IWUSR;
+      const bool shut = (now & kOpen) != kOpen && ::geteuid() != 0;
+      if (shut && ::chmod(self.c_str(), now | kOpen) < 0) return call_failed(errno, "chmod", "commit", op.path);
+      auto written = write_through(self, attributes, op.path);
+      if (!written && shut) (void)::chmod(self.c_str(), now);  // as it was: nothing was done
+      BELLJAR_CHECK(written);
+    } else if (now == mode) {
+      return {};
+    }
+    if (::chmod(self.c_str(), mode) < 0) return call_failed(errno, "chmod", "commit", op.path);
+    return {};
+  }
+
+  static Result<void> write_through(const std::string& self, const std::map<std::string, std::string>& attributes,
+                                    const std::string& path) {
     const UniqueFd file(::open(self.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    if (!file.valid()) return call_failed(errno, "open", "commit", op.path);
-    return write_attributes(file.get(), attributes, op.path);
+    if (!file.valid()) return call_failed(errno, "open", "commit", path);
+    return write_attributes(file.get(), attributes, path);
   }
 
   int workspace_, stage_;

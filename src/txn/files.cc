@@ -31,10 +31,12 @@ bool is_ours(std::string_view attribute) {
   return !attribute.starts_with(kOverlay) && (attribute.starts_with("user.") || attribute.starts_with("system.posix_acl_"));
 }
 
+// Of an O_PATH descriptor, too.
 std::vector<std::string> attribute_names(int fd) {
+  const std::string path = through_proc(fd);
   std::string buffer(4096, '\0');
   for (;;) {
-    const ssize_t size = ::flistxattr(fd, buffer.data(), buffer.size());
+    const ssize_t size = ::listxattr(path.c_str(), buffer.data(), buffer.size());
     if (size < 0 && errno == ERANGE && buffer.size() < (1U << 20)) {
       buffer.resize(buffer.size() * 4);
       continue;
@@ -293,6 +295,10 @@ bool is_copy_of(int upper, int lower) noexcept {
          std::equal(bytes, bytes + handle->handle_bytes, origin.data() + kOriginHeader);
 }
 
+bool has_overlay_attributes(int fd) {
+  return std::ranges::any_of(attribute_names(fd), [](const std::string& name) { return name.starts_with(kOverlay); });
+}
+
 void drop_overlay_attributes(int fd) noexcept {
   for (const std::string& name : attribute_names(fd)) {
     if (name.starts_with(kOverlay)) ::fremovexattr(fd, name.c_str());
@@ -329,8 +335,8 @@ Result<void> copy_node(int from_dir, const std::string& from, int to_dir, const 
     if (!source.valid() || !target.valid()) return call_failed(errno, "openat", "copy", from);
     BELLJAR_CHECK(copy_bytes(source.get(), target.get(), from));
     give_owner(target.get(), status);
+    BELLJAR_CHECK(write_attributes(target.get(), read_attributes(source.get()), from));  // while it may be written to
     if (::fchmod(target.get(), status.st_mode & 07777U) < 0) return call_failed(errno, "fchmod", "copy", from);
-    BELLJAR_CHECK(write_attributes(target.get(), read_attributes(source.get()), from));
     (void)::futimens(target.get(), times);
     return {};
   } else {

@@ -58,7 +58,8 @@ bool is_opaque(int directory) noexcept;
 Result<void> make_opaque(int directory);
 // Whether overlayfs made `upper` as its copy of `lower`, and nobody has put another file in its place. What cannot be told is not.
 bool is_copy_of(int upper, int lower) noexcept;
-void drop_overlay_attributes(int fd) noexcept;
+bool has_overlay_attributes(int fd);            // an O_PATH descriptor will do
+void drop_overlay_attributes(int fd) noexcept;  // of what may be written to
 
 // Bytes, holes kept, shared where the file system can. Neither owner nor mode.
 Result<void> copy_bytes(int from, int to, std::string_view path);

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -39,6 +40,7 @@ class Flattener {
   Result<void> entry(int target, const std::string& folder, const std::string& name, const std::vector<LayerId>& holders) {
     const std::string path = join_path(folder, name);
     std::vector<LayerId> shown;
+    std::optional<struct stat> top;
     bool cut = false;
     for (const LayerId layer : holders) {
       const UniqueFd parent(open_beneath(store_.layers(), layer_path(layer, folder), O_RDONLY | O_DIRECTORY));
@@ -53,6 +55,7 @@ class Flattener {
         return {};
       }
       if (shown.empty()) BELLJAR_CHECK(copy_directory(parent.get(), target, name, *status));
+      if (shown.empty()) top = status;
       shown.push_back(layer);
       const UniqueFd directory(::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       if (directory.valid() && is_opaque(directory.get())) {
@@ -65,7 +68,16 @@ class Flattener {
       if (!made.valid()) return call_failed(errno, "openat", "flatten", path);
       BELLJAR_CHECK(make_opaque(made.get()));
     }
-    return directory(path, shown);
+    BELLJAR_CHECK(directory(path, shown));
+    return top ? shut(target, name, *top) : Result<void>();
+  }
+
+  // Open to us until all that belongs into it is there.
+  static Result<void> shut(int folder, const std::string& name, const struct stat& as) {
+    if ((as.st_mode & S_IRWXU) == S_IRWXU) return {};
+    const UniqueFd made(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (made.valid() && ::fchmod(made.get(), as.st_mode & 07777U) == 0) return {};
+    return call_failed(errno, "fchmod", "flatten", name);
   }
 
   static Result<void> copy_directory(int from, int to, const std::string& name, const struct stat& status) {
@@ -74,7 +86,7 @@ class Flattener {
     const UniqueFd target(::openat(to, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!source.valid() || !target.valid()) return call_failed(errno, "openat", "flatten", name);
     give_owner(target.get(), status);
-    if (::fchmod(target.get(), status.st_mode & 07777U) < 0) return call_failed(errno, "fchmod", "flatten", name);
+    if (::fchmod(target.get(), (status.st_mode & 07777U) | S_IRWXU) < 0) return call_failed(errno, "fchmod", "flatten", name);
     return write_attributes(target.get(), read_attributes(source.get()), name);
   }
 

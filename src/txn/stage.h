@@ -74,6 +74,7 @@ class Stager {
   Result<Identity> make(const Chosen& chosen, int parent, const std::string& name);
   Result<void> make_file(const Delta& delta, int parent, const std::string& name);
   Result<void> make_directory(const Delta& delta, int parent, const std::string& name);
+  Result<bool> hand_over(const Delta& delta, int from, const std::string& source, int parent, const std::string& name) const;
   Result<void> make_merged(const Chosen& chosen, int parent, const std::string& name);
 
   const Store& store_;

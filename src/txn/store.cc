@@ -149,8 +149,8 @@ Result<LayerId> Store::make_layer() const {
   if (!up.valid() || ::fstat(workspace(), &status) < 0) return call_failed(errno, "open", "make the layer", name);
   if (::geteuid() == 0 && ::fchown(up.get(), status.st_uid, status.st_gid) < 0)
     return call_failed(errno, "fchown", "make the layer", name);
+  BELLJAR_CHECK(write_attributes(up.get(), read_attributes(workspace()), name));  // while it may be written to
   if (::fchmod(up.get(), status.st_mode & 07777U) < 0) return call_failed(errno, "fchmod", "make the layer", name);
-  BELLJAR_CHECK(write_attributes(up.get(), read_attributes(workspace()), name));
   return id;
 }
 

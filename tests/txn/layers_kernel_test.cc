@@ -75,6 +75,71 @@ TEST_F(Layers, AttributesAreSeenAndCommitted) {
   EXPECT_EQ(read("dir/in"), "y");
 }
 
+// user.* takes write permission to a file, xattr(7): the mode comes last.
+TEST_F(Layers, ReadOnlyFilesAreCommittedWithTheirAttributes) {
+  bench_.write("f", "same\n", 0444);
+  bench_.in_layer([](const std::string& up) {
+    for (const char* name : {"f", "n", "shut"}) {
+      Workbench::put(up, name, name == std::string("f") ? "same\n" : "new\n");
+      must(setxattr((up + "/" + name).c_str(), "user.a", "1", 1, 0));
+      must(chmod((up + "/" + name).c_str(), name == std::string("shut") ? 0 : 0444));
+    }
+    must(link((up + "/n").c_str(), (up + "/n2").c_str()));
+  });
+  txn::CommitOptions some;
+  some.paths = {"n", "n2"};
+  EXPECT_EQ(committed(some), "applied\n");
+  EXPECT_EQ(committed(), "applied\n");
+  for (const char* name : {"f", "n", "n2", "shut"}) {
+    struct stat now{};
+    must(stat(bench_.ws(name).c_str(), &now));
+    EXPECT_EQ(now.st_mode & 07777, name == std::string("shut") ? 0U : 0444U) << name;
+    must(chmod(bench_.ws(name).c_str(), 0644));
+    char value = 0;
+    EXPECT_EQ(getxattr(bench_.ws(name).c_str(), "user.a", &value, 1), 1) << name;
+    must(chmod(bench_.ws(name).c_str(), now.st_mode & 07777));  // `n` and `n2` are one
+  }
+}
+
+TEST_F(Layers, NothingThatOverlayfsNotedStaysOnTheHost) {
+  const std::vector<std::pair<std::string, mode_t>> files = {{"plain", 0644}, {"read", 0444}, {"written", 0200}, {"shut", 0}};
+  for (const auto& [name, mode] : files) bench_.write(name, "old\n", mode);
+  bench_.in_layer([&](const std::string& up) {
+    for (const auto& [name, mode] : files) {
+      Workbench::put(up, name, "new\n");
+      must(setxattr((up + "/" + name).c_str(), "user.overlay.origin", "", 0, 0));
+      must(chmod((up + "/" + name).c_str(), mode));
+    }
+  });
+  EXPECT_EQ(committed(), "applied\n");
+  for (const auto& [name, mode] : files) {
+    struct stat now{};
+    must(stat(bench_.ws(name).c_str(), &now));
+    EXPECT_EQ(now.st_mode & 07777, mode) << name;
+    must(chmod(bench_.ws(name).c_str(), 0644));
+    EXPECT_EQ(read(name), "new\n");
+    EXPECT_EQ(listxattr(bench_.ws(name).c_str(), nullptr, 0), 0) << name;
+  }
+}
+
+TEST_F(Layers, ReadOnlyDirectoriesAreFlattened) {
+  bench_.in_layer([](const std::string& up) {
+    Workbench::make_dir(up, "d");
+    Workbench::put(up, "d/f", "1\n");
+    must(chmod((up + "/d").c_str(), 0555));
+  });
+  for (int i = 0; i < 70; ++i) {
+    ASSERT_TRUE(txn::snapshot(bench_.place(), format("s{}", i)));
+    bench_.in_layer([&](const std::string& up) { Workbench::put(up, "n", format("{}\n", i)); });
+  }
+  EXPECT_EQ(committed(), "applied\n");
+  struct stat now{};
+  must(stat(bench_.ws("d").c_str(), &now));
+  EXPECT_EQ(now.st_mode & 07777, 0555U);
+  EXPECT_EQ(read("d/f"), "1\n");
+  must(chmod(bench_.ws("d").c_str(), 0755));
+}
+
 // What stands on the host is looked at again when everything is prepared and nobody else acts on names there.
 TEST_F(Layers, AHalfOfAGitDirectoryThatComesWhileACommitIsPreparedIsSeen) {
   const auto commit_with_a_half_made_by = [&](const std::function<void()>& others) {
