@@ -84,9 +84,11 @@ bool Connection::decide() {
   const bool carrier = protocol_ != Protocol::kHttp && protocol_ != Protocol::kHttps;  // of requests that are judged one by one
   const bool judged = verdict.reason == policy::HostReason::kRequests && !(carrier && can_look());
   if (judged && !judge_request()) return true;
-  if (carrier || context_.options.methods != Methods::kLimited) return find_place();
+  if (context_.options.methods != Methods::kLimited) return find_place();
   const auto [budget, fresh] = context_.heads.try_emplace(record_.rule, context_.options.max_heads);
-  const auto wait = budget->second.take(to_string(asked_.destination.host), request_->head(), Clock::now());
+  // Which port is chosen says something as well, whatever is sent there.
+  static const HttpHead kCarrier{.method = "CONNECT"};
+  const auto wait = budget->second.take(to_string(asked_.destination), carrier ? kCarrier : request_->head(), Clock::now());
   if (!wait) return refuse_heads();
   if (*wait == std::chrono::milliseconds(0)) return find_place();
   enter(Phase::kHeld, *wait);

@@ -229,13 +229,18 @@ bool same_variable(std::string_view field, std::string_view name) {
 }
 
 void read_overrides(const HttpHead& head, ProxyRequest& request) {
-  constexpr std::string_view kMethods[] = {"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"};
-  constexpr std::string_view kPaths[] = {"X-Original-URL", "X-Rewrite-URL"};
+  // Of a family that frameworks and fronts know in many spellings: `X-Original-URL`, `X-Rewrite-URI`, `X-Forwarded-Path`,
+  // `X-HTTP-Method-Override`, `X-Method` ...
+  constexpr std::string_view kMethods[] = {"-Method", "-Verb", "-Method-Override", "-Override-Method"};
+  constexpr std::string_view kPaths[] = {"-URL", "-URI", "-Path"};
   for (const HttpField& field : head.fields) {
-    const auto is = [&](std::string_view name) { return same_variable(field.name, name); };
+    const auto ends = [&](std::string_view end) {
+      return field.name.size() > end.size() && same_variable(std::string_view(field.name).substr(0, 2), "X-") &&
+             same_variable(std::string_view(field.name).substr(field.name.size() - end.size()), end);
+    };
     std::string value(trimmed(field.value));
-    if (std::ranges::any_of(kPaths, is)) request.other_paths.push_back(value);
-    if (!std::ranges::any_of(kMethods, is)) continue;
+    if (std::ranges::any_of(kPaths, ends)) request.other_paths.push_back(value);
+    if (!std::ranges::any_of(kMethods, ends)) continue;
     std::ranges::transform(value, value.begin(),
                            [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
     if (!value.empty()) request.other_methods.push_back(std::move(value));

@@ -129,9 +129,46 @@ bool is_like_step(std::string_view rest) {
   return false;
 }
 
-// What one space of a path may be: Windows drops those at the end of a name, as it does dots.
+int escaped_byte(std::string_view text) {
+  const int high = text.size() < 3 || text[0] != '%' ? -1 : hex_digit(text[1]);
+  const int low = high < 0 ? -1 : hex_digit(text[2]);
+  return low < 0 ? -1 : high * 16 + low;
+}
+
+// How many bytes a letter takes that begins with this one (RFC 3629, no longer form, no surrogate), and the bounds of the second.
+// 0: none does.
+struct Utf8 {
+  int size, low, high;
+};
+Utf8 utf8_of(int first) {
+  constexpr int kLow = 0x80, kHigh = 0xBF;
+  if (first < 0x80) return {1, 0, 0};
+  if (first < 0xC2 || first > 0xF4) return {0, 0, 0};
+  if (first < 0xE0) return {2, kLow, kHigh};
+  if (first < 0xF0) return {3, first == 0xE0 ? 0xA0 : kLow, first == 0xED ? 0x9F : kHigh};
+  return {4, first == 0xF0 ? 0x90 : kLow, first == 0xF4 ? 0x8F : kHigh};
+}
+
+// The escapes of a path, each letter whole: what is no UTF-8 some servers drop, and others take for a dot.
+bool escapes_letters(std::string_view path) {
+  for (std::size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at)) {
+    const Utf8 letter = utf8_of(escaped_byte(path.substr(at)));
+    if (letter.size == 0) return false;
+    at += 3;
+    for (int i = 1; i < letter.size; ++i, at += 3) {
+      const int next = escaped_byte(path.substr(std::min(at, path.size())));
+      if (next < (i == 1 ? letter.low : 0x80) || next > (i == 1 ? letter.high : 0xBF)) return false;
+    }
+    at = std::min(at, path.size());
+  }
+  return true;
+}
+
+// What one space of a path may be: Windows drops those at the end of a name, as it does dots. Beside them letters without a shape,
+// which whoever folds names drops (soft hyphen, joiners, byte order mark).
 std::size_t space_size(std::string_view text) {
-  for (const std::string_view space : {"%20", "%09", "+", "%c2%a0", "%e3%80%80"}) {
+  for (const std::string_view space : {"%20", "%09", "+", "%c2%a0", "%e3%80%80", "%c2%ad", "%cd%8f", "%e2%80%8b", "%e2%80%8c",
+                                       "%e2%80%8d", "%e2%80%8e", "%e2%80%8f", "%e2%81%a0", "%e1%a0%8e", "%ef%bb%bf"}) {
     const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
     if (text.size() >= space.size() && std::ranges::equal(text.substr(0, space.size()), space, {}, lower)) return space.size();
   }
@@ -155,17 +192,14 @@ bool is_odd_step(std::string_view step) {
 }
 
 // `rest` follows a percent sign. Refused: what is no escape (%u002e, too, is one to some), controls, what separates or steps once
-// it is decoded, and the longer UTF-8 forms of such letters, RFC 3629 section 10.
+// it is decoded.
 bool is_ambiguous_escape(std::string_view rest) {
   const int high = rest.size() < 2 ? -1 : hex_digit(rest[0]), low = rest.size() < 2 ? -1 : hex_digit(rest[1]);
   if (high < 0 || low < 0) return true;
   const int byte = high * 16 + low;
-  constexpr int kDelete = 0x7F, kTwoBytes = 0xC0, kThreeBytes = 0xE0, kFourBytes = 0xF0;
-  if (byte < ' ' || byte == kDelete || byte == kTwoBytes || byte == kTwoBytes + 1) return true;
-  if (byte < kDelete && std::string_view("./\\%;").find(static_cast<char>(byte)) != std::string_view::npos) return true;
-  const std::string_view next = rest.substr(2);
-  return (byte == kThreeBytes && (next.starts_with("%8") || next.starts_with("%9"))) ||
-         (byte == kFourBytes && next.starts_with("%8"));
+  constexpr int kDelete = 0x7F;
+  if (byte < ' ' || byte == kDelete) return true;
+  return byte < kDelete && std::string_view("./\\%;").find(static_cast<char>(byte)) != std::string_view::npos;
 }
 
 // Servers differ in what they make of it. A letter beyond ASCII is escaped in a path (RFC 3986); as it is it may be an overlong
@@ -177,6 +211,7 @@ bool is_ambiguous(std::string_view path) {
   for (std::size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at + 1)) {
     if (is_ambiguous_escape(path.substr(at + 1)) || is_like_step(path.substr(at + 1))) return true;
   }
+  if (!escapes_letters(path)) return true;
   while (!path.empty()) {
     const std::size_t end = std::min(path.find('/'), path.size());
     if (is_odd_step(path.substr(0, end))) return true;

@@ -233,6 +233,23 @@ TEST_F(ProxyTest, LimitedCountsWhatHeadsSay) {
   EXPECT_EQ(log.violations[0].rule, "limits.egress_heads");
 }
 
+// Nothing need be sent there: a port is two bytes, and a server sees each of its ports tried.
+TEST_F(ProxyTest, LimitedCountsThePortsOfTunnels) {
+  const Server server([](int) {});
+  const std::uint16_t port = server.port();
+  const auto tunnel = [&](int to) {
+    return talk(format("CONNECT 127.0.0.1:{0} HTTP/1.1\r\nHost: 127.0.0.1:{0}\r\n\r\n", to)).substr(9, 3);
+  };
+  start({"127.0.0.1"}, {}, {.methods = Methods::kLimited, .max_heads = 30});
+  EXPECT_EQ(tunnel(port), "200");
+  EXPECT_EQ(tunnel(port == 65535 ? 65534 : port + 1), "429");
+  const EgressLog log = proxy_->stop();
+  ASSERT_EQ(log.violations.size(), 1U);
+  EXPECT_EQ(log.violations[0].rule, "limits.egress_heads");
+  start({"127.0.0.1"}, {}, {.max_heads = 30});
+  EXPECT_EQ(tunnel(port) + tunnel(port), "200200") << "the twin";
+}
+
 // Frameworks obey these fields instead of the first line (CVE-2018-14773 and its kind).
 TEST_F(ProxyTest, FieldsThatAskForAnotherMethodOrPathAreJudgedToo) {
   const Server server(answer_hello);
@@ -256,8 +273,9 @@ TEST_F(ProxyTest, FieldsThatAskForAnotherMethodOrPathAreJudgedToo) {
   network.allowed_requests = {"GET,HEAD 127.0.0.1/docs"};
   proxy_->set_rules(policy::make_host_rules(network).value());
   for (const std::string& field : methods) EXPECT_EQ(ask(field), "403") << field;
-  for (const char* const field : {"X-Original-URL: /admin", "X-Rewrite-URL: /admin", "x_rewrite_url: /docs/../admin",
-                                  "X-Original-URL: http://127.0.0.1/docs", "X-Original-URL: admin"})
+  for (const char* const field :
+       {"X-Original-URL: /admin", "X-Forwarded-URI: /admin", "x-envoy-original-path: /admin", "X-Rewrite-URL: /admin",
+        "x_rewrite_url: /docs/../admin", "X-Original-URL: http://127.0.0.1/docs", "X-Original-URL: admin"})
     EXPECT_EQ(ask(field), "403") << field;
   EXPECT_EQ(ask("X-Original-URL: /docs/b"), "200") << "the twin";
   EXPECT_EQ(ask("X-HTTP-Method-Override: HEAD"), "200");
