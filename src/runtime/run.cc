@@ -255,6 +255,7 @@ Result<Ran> run_in_transaction(backend::Backend& backend, const Policy& policy, 
     return std::move(prepared).error();
   }
   prepared->report.push_back(transaction_clause(where));
+  if (std::string groups = group_limit(where); !groups.empty()) prepared->warnings.push_back(std::move(groups));
   const std::string growing = layers.pool + "/" + place.layers->upper;
   bool launched = false;
   Session watched = session;

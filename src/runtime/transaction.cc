@@ -1,5 +1,8 @@
 #include "runtime/transaction.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <string>
 #include <utility>
 
@@ -37,9 +40,20 @@ Error explain_overlay(Error error, const txn::Place& place) {
       .next("set XDG_STATE_HOME to a directory on ext4, xfs, btrfs or tmpfs");
 }
 
+std::string group_limit(const txn::Place& place) {
+  struct stat workspace{};
+  const gid_t own = ::getegid();
+  if (::geteuid() == 0 || ::stat(place.workspace.c_str(), &workspace) != 0 || workspace.st_gid == own) return {};
+  return format(
+      "what stands in the workspace with its group, {}, cannot be changed in a transaction by whose group is {} (EOVERFLOW, "
+      "\"Value too large for defined data type\"), only what is new; `newgrp` or `sg` to that group first lets it",
+      workspace.st_gid, own);
+}
+
 EnforcementClause transaction_clause(const txn::Place& place) {
+  const std::string groups = group_limit(place);
   return {"transaction", place.name, "overlayfs: the workspace's changes stay in layers until `belljar commit`", Enforced::kFull,
-          "other writable paths are written directly"};
+          "other writable paths are written directly" + (groups.empty() ? groups : "; " + groups)};
 }
 
 }  // namespace belljar::runtime

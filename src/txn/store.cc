@@ -147,7 +147,10 @@ Result<LayerId> Store::make_layer() const {
   struct stat status{};
   const UniqueFd up(open_beneath(layers(), name + "/up", O_RDONLY | O_DIRECTORY));
   if (!up.valid() || ::fstat(workspace(), &status) < 0) return call_failed(errno, "open", "make the layer", name);
-  if (::geteuid() == 0 && ::fchown(up.get(), status.st_uid, status.st_gid) < 0)
+  // An ordinary user has the workspace's owner already, and gives its group where it is a member: what is made in a set-group-ID
+  // directory belongs to that.
+  const bool root = ::geteuid() == 0;
+  if (::fchown(up.get(), root ? status.st_uid : static_cast<uid_t>(-1), status.st_gid) < 0 && root)
     return call_failed(errno, "fchown", "make the layer", name);
   BELLJAR_CHECK(write_attributes(up.get(), read_attributes(workspace()), name));  // while it may be written to
   if (::fchmod(up.get(), status.st_mode & 07777U) < 0) return call_failed(errno, "fchmod", "make the layer", name);

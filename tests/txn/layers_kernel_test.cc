@@ -1,11 +1,13 @@
 // Layers as overlayfs writes them, read, stacked, dropped and applied: without a sandbox, so that each case is a few files.
 #include <fcntl.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -19,10 +21,12 @@
 #include "base/format.h"
 #include "belljar/txn.h"
 #include "kernel/tree_lock.h"
+#include "support/as_user.h"
 #include "support/awaited.h"
 #include "support/clock.h"
 #include "support/eventually.h"
 #include "support/identity.h"
+#include "support/in_a_child.h"
 #include "support/must.h"
 #include "txn/store.h"
 #include "txn/support_layers.h"
@@ -138,6 +142,33 @@ TEST_F(Layers, ReadOnlyDirectoriesAreFlattened) {
   EXPECT_EQ(now.st_mode & 07777, 0555U);
   EXPECT_EQ(read("d/f"), "1\n");
   must(chmod(bench_.ws("d").c_str(), 0755));
+}
+
+// The group of a member, which is not its first one.
+TEST_F(Layers, WhatIsNewInASetGroupIdDirectoryHasItsGroup) {
+  constexpr gid_t kProject = 33;
+  BELLJAR_NEEDS(as_root());
+  const std::string ws = bench_.ws();
+  must(chown(ws.c_str(), user_uid(), kProject));
+  must(chmod(ws.c_str(), 02775));
+  must(chown(std::filesystem::path(bench_.place().state_dir).parent_path().c_str(), user_uid(), user_gid()));
+  const int wrong = in_a_child([&] {
+    must(setgroups(1, &kProject));
+    must(setresgid(user_gid(), user_gid(), user_gid()));
+    must(setresuid(user_uid(), user_uid(), user_uid()));
+    bench_.in_layer([](const std::string& up) {
+      Workbench::put(up, "f", "1\n");
+      Workbench::make_dir(up, "d");
+      Workbench::put(up, "d/f", "1\n");
+    });
+    if (committed() != "applied\n") return 100;
+    return static_cast<int>(std::ranges::count_if(std::vector<std::string>{"f", "d", "d/f"}, [&](const std::string& name) {
+      struct stat now{};
+      must(stat(bench_.ws(name).c_str(), &now));
+      return now.st_gid != kProject || (S_ISDIR(now.st_mode) && (now.st_mode & S_ISGID) == 0);
+    }));
+  });
+  EXPECT_EQ(wrong, 0);
 }
 
 // What stands on the host is looked at again when everything is prepared and nobody else acts on names there.
