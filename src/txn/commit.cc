@@ -41,6 +41,7 @@ struct Plan {
   std::vector<Chosen> chosen;
   std::vector<std::string> paths;  // all that were asked for, also those that the host has already
   std::vector<Delta> deltas;       // of the whole transaction
+  std::vector<Delta> kept;         // files of several names whose bytes are the host's
 };
 
 // A list for access control goes with the mode, whose group bits are its mask, acl(5).
@@ -119,16 +120,28 @@ class Planner {
     if (!is_chosen(delta)) return {};
     plan_.paths.push_back(delta.path);
     const auto change = compare(store_, delta);
-    if (!change) return {};
+    if (!change) {
+      keep(delta);
+      return {};
+    }
     plan_.result.changes.push_back(*change);
     if (auto reason = refusal(delta, *change)) {
       plan_.result.refused.push_back({delta.path, *std::move(reason)});
       return {};
     }
     Chosen chosen{delta, change->content, std::nullopt};
-    if (auto conflict = BELLJAR_TRY(three_way(delta, chosen))) plan_.result.conflicts.push_back({delta.path, *std::move(conflict)});
-    else plan_.chosen.push_back(std::move(chosen));
+    if (auto conflict = BELLJAR_TRY(three_way(delta, chosen))) {
+      plan_.result.conflicts.push_back({delta.path, *std::move(conflict)});
+      return {};
+    }
+    if (!chosen.content && !chosen.merged) keep(delta);
+    plan_.chosen.push_back(std::move(chosen));
     return {};
+  }
+
+  void keep(const Delta& delta) {
+    const bool files = delta.upper && delta.lower && S_ISREG(delta.upper->st_mode) && S_ISREG(delta.lower->st_mode);
+    if (files && delta.upper->st_nlink > 1) plan_.kept.push_back(delta);
   }
 
   std::optional<std::string> refusal(const Delta& delta, const Change& change) const {
@@ -280,10 +293,10 @@ std::optional<LayerId> layer_to_give(const Transaction& transaction, const Journ
   return transaction.meta().chain.back();
 }
 
-Result<std::vector<Op>> stage_all(const Transaction& transaction, const Journal& journal, const std::vector<Chosen>& chosen,
-                                  bool whole) {
+Result<std::vector<Op>> stage_all(const Transaction& transaction, const Journal& journal, const Plan& plan, bool whole) {
   Stager stager(transaction.store(), journal.stage(), layer_to_give(transaction, journal, whole));
-  for (const Chosen& one : chosen) BELLJAR_CHECK(stager.add(one));
+  for (const Delta& one : plan.kept) stager.keep(one);
+  for (const Chosen& one : plan.chosen) BELLJAR_CHECK(stager.add(one));
   return stager.take();
 }
 
@@ -298,7 +311,7 @@ Result<std::vector<Refused>> carry_out(const Place& place, Transaction& transact
                                        const std::vector<Change>& changes, bool whole) {
   kernel::TreeLock others = BELLJAR_TRY(lock_of(place));
   Journal journal = BELLJAR_TRY(Journal::begin(transaction));
-  auto ops = stage_all(transaction, journal, plan.chosen, whole);
+  auto ops = stage_all(transaction, journal, plan, whole);
   Record record;
   if (ops) {
     record.ops = *std::move(ops);

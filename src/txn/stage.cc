@@ -98,6 +98,7 @@ Result<Identity> Stager::make(const Chosen& chosen, int parent, const std::strin
 Result<void> Stager::make_file(const Delta& delta, int parent, const std::string& name) {
   const auto source = BELLJAR_TRY(find_spot(store_.layers(), layer_path(delta.layer, delta.path)));
   if (delta.upper->st_nlink > 1) {
+    if (link_to_host(delta, parent, name)) return {};
     const auto [known, fresh] = linked_.try_emplace({delta.upper->st_dev, delta.upper->st_ino}, std::string());
     if (!fresh && ::linkat(stage_, known->second.c_str(), parent, name.c_str(), 0) == 0) return {};
     BELLJAR_CHECK(copy_node(source.parent.get(), source.name, parent, name));
@@ -106,6 +107,20 @@ Result<void> Stager::make_file(const Delta& delta, int parent, const std::string
   }
   if (BELLJAR_TRY(hand_over(delta, source.parent.get(), source.name, parent, name))) return {};
   return copy_node(source.parent.get(), source.name, parent, name);
+}
+
+void Stager::keep(const Delta& delta) {
+  kept_.try_emplace({delta.upper->st_dev, delta.upper->st_ino}, Kept{delta.path, delta.lower->st_ino});
+}
+
+// False: it is no such file, or may not be linked (a file of somebody else's, proc_sys_fs(5), protected_hardlinks).
+bool Stager::link_to_host(const Delta& delta, int parent, const std::string& name) const {
+  const auto found = kept_.find({delta.upper->st_dev, delta.upper->st_ino});
+  if (found == kept_.end()) return false;
+  const auto spot = find_spot(store_.workspace(), found->second.path);
+  const auto now = spot ? find_status(spot->parent.get(), spot->name) : std::nullopt;
+  if (!now || !S_ISREG(now->st_mode) || now->st_ino != found->second.ino) return false;
+  return ::linkat(spot->parent.get(), spot->name.c_str(), parent, name.c_str(), 0) == 0;
 }
 
 // The layer's file itself, without what overlayfs noted on it. False: it has to be copied.

@@ -60,6 +60,9 @@ class Stager {
   // `may_link`: files of the layer `own` may be handed over as they are, because the transaction ends with this commit.
   Stager(const Store& store, int stage, std::optional<LayerId> may_link) : store_(store), stage_(stage), may_link_(may_link) {}
 
+  // A file that stays where it stands on the host, with the host's bytes: other names that it has in the layer become links to it.
+  // All of these first.
+  void keep(const Delta& delta);
   // In the order of walk(): parents first.
   Result<void> add(const Chosen& chosen);
   Result<std::vector<Op>> take();
@@ -73,6 +76,7 @@ class Stager {
   Result<void> meta(const Chosen& chosen);
   Result<Identity> make(const Chosen& chosen, int parent, const std::string& name);
   Result<void> make_file(const Delta& delta, int parent, const std::string& name);
+  bool link_to_host(const Delta& delta, int parent, const std::string& name) const;
   Result<void> make_directory(const Delta& delta, int parent, const std::string& name);
   Result<bool> hand_over(const Delta& delta, int from, const std::string& source, int parent, const std::string& name) const;
   Result<void> make_merged(const Chosen& chosen, int parent, const std::string& name);
@@ -89,6 +93,11 @@ class Stager {
   };
   Result<void> finish(const Finish& directory) const;
   std::vector<Finish> to_finish_;
+  struct Kept {
+    std::string path;
+    ino_t ino;  // on the host
+  };
+  std::map<std::pair<dev_t, ino_t>, Kept> kept_;           // by the layer's inode
   std::map<std::pair<dev_t, ino_t>, std::string> linked_;  // of layers, with more than one name -> path below the stage
 };
 

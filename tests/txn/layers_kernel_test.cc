@@ -144,6 +144,24 @@ TEST_F(Layers, ReadOnlyDirectoriesAreFlattened) {
   must(chmod(bench_.ws("d").c_str(), 0755));
 }
 
+TEST_F(Layers, ALinkToAFileThatKeepsItsBytesIsALinkOnTheHost) {
+  bench_.write("m", "same\n", 0755);
+  struct stat before{};
+  must(stat(bench_.ws("m").c_str(), &before));
+  bench_.in_layer([](const std::string& up) {
+    Workbench::put(up, "m", "same\n", 0700);
+    Workbench::make_dir(up, "d");
+    for (const char* name : {"a", "n", "d/l"}) must(link((up + "/m").c_str(), (up + "/" + name).c_str()));
+  });
+  EXPECT_EQ(committed(), "applied\n");
+  for (const char* name : {"a", "m", "n", "d/l"}) {
+    struct stat now{};
+    must(stat(bench_.ws(name).c_str(), &now));
+    EXPECT_EQ(now.st_ino, before.st_ino) << name;
+    EXPECT_EQ(now.st_mode & 07777, 0700U) << name;
+  }
+}
+
 // The group of a member, which is not its first one.
 TEST_F(Layers, WhatIsNewInASetGroupIdDirectoryHasItsGroup) {
   constexpr gid_t kProject = 33;
