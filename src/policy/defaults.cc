@@ -223,7 +223,9 @@ constexpr std::string_view kCaches[] = {
 };
 
 // With the tool that reads the name and what it takes from there. A `*` stands for any text; at most one, in the last component.
-// Sources: the tools' manuals, as named; "tried" where we saw a planted file run (tests/escape, tests/agent).
+// Sources: the tools' manuals, as named; "tried" where we saw a planted file run (tests/escape, tests/agent). What the interpreter
+// of a language reads where it is started (.Rprofile, .pdbrc, .irbrc, .ghci, .ocamlinit, .iex.exs) is the project's own code, as
+// its sources are, and not here.
 constexpr ProtectedName kProtected[] = {
     // agents: settings, hooks, MCP servers to start, and words that count as the user's
     {".codex", "Codex", "config.toml: mcp_servers are started, notify is run"},
@@ -251,7 +253,17 @@ constexpr ProtectedName kProtected[] = {
     {".trae", "Trae", "mcp.json: servers are started; rules"},
     {".junie", "Junie", "mcp.json: servers are started; guidelines"},
     {".augment", "Augment", "rules"},
+    {"crush.json", "Crush", "mcp and lsp servers and hooks are started (docs/config, Where config lives)"},
+    {".crush.json", "Crush", "as crush.json"},
+    {"crushrc", "Crush", "run as shell text at the start (docs/config)"},
+    {".crushrc", "Crush", "as crushrc"},
+    {".factory", "Factory Droid", "hooks.json and settings.json: hooks are run; mcp.json (hooks reference)"},
+    {".kilocode", "Kilo Code", "mcp.json: servers are started; rules (Using MCP in Kilo Code)"},
+    {".kilo", "Kilo Code", "kilo.json, kilo.jsonc: mcp servers are started"},
+    {"kilo.json", "Kilo Code", "mcp servers are started"},
+    {"kilo.jsonc", "Kilo Code", "mcp servers are started"},
     {".github/copilot-instructions.md", "Copilot", "instructions that are followed"},
+    {".github/hooks", "Copilot CLI", "*.json: hooks are run (CLI hooks reference)"},
     // editors
     {".vscode", "VS Code", "tasks.json may run when the folder opens; settings.json names programs"},
     {".idea", "JetBrains IDEs", "run configurations, file watchers, external tools"},
@@ -264,6 +276,7 @@ constexpr ProtectedName kProtected[] = {
     {".nvimrc", "Neovim", "run with 'exrc'"},
     {".exrc", "vi, Vim", "run with 'exrc'"},
     {".vimrc", "Vim", "run with 'exrc'"},
+    {".vim/coc-settings.json", "coc.nvim", "language servers named there are started (:help coc-configuration)"},
     {".lvimrc", "vim-localvimrc", "run when a file below is opened"},
     {".dir-locals.el", "Emacs", "eval forms and variables (Emacs manual, Directory Variables)"},
     {".dir-locals-2.el", "Emacs", "read after .dir-locals.el (Emacs manual, Directory Variables)"},

@@ -86,7 +86,7 @@ bool folds_to_pattern(std::string_view name, std::string_view pattern) {
 std::size_t protected_length(std::string_view rest) {
   const char first = rest.empty() ? '\0' : rest.front();
   // What starts with none of these letters is no protected name, in either case (defaults.cc; a unit test holds it to that).
-  if (first != '.' && (first | 0x20) != 'o' && (first | 0x20) != 'l' && (first | 0x20) != 'm' &&
+  if (first != '.' && std::string_view("cklmo").find(static_cast<char>(first | 0x20)) == std::string_view::npos &&
       static_cast<unsigned char>(first) < 0x80)
     return 0;
   const std::string_view part = rest.substr(0, rest.find('/'));

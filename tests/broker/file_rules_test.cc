@@ -257,7 +257,11 @@ TEST(FileRules, EveryProtectedNameIsFound) {
   }
   for (const char* name : {"mise.staging.toml", ".mise.local.toml", "lefthook-local.yaml", ".config/mise/config.toml", ".HELIX/x"})
     EXPECT_EQ(answer(Act::kWrite, std::string("/w/") + name), Answer::kRefuse) << name;
-  for (const char* name : {"mise.md", "mise", "lefthook.go", ".config/other", "optimise.toml"})
+  for (const char* name : {".vim/coc-settings.json", "crush.json", ".crush.json", ".crushrc", "Crushrc", ".factory/hooks.json",
+                           ".kilocode/mcp.json", ".kilo/kilo.json", "kilo.jsonc", ".github/hooks/a.json"})
+    EXPECT_EQ(answer(Act::kWrite, std::string("/w/") + name), Answer::kRefuse) << name;
+  for (const char* name : {"mise.md", "mise", "lefthook.go", ".config/other", "optimise.toml", ".vim/after.vim", "crush.toml",
+                           "kilo.js", ".github/workflows/x.yml", ".Rprofile", ".pdbrc"})
     EXPECT_EQ(answer(Act::kWrite, std::string("/w/") + name), Answer::kAllow) << name;
 }
 
