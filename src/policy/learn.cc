@@ -95,9 +95,35 @@ class Learner {
     }
     if (touched.written || touched.made) {
       if (access != Access::kWrite) refused_.push_back(&touched);
-      else writes_.insert(touched.made ? directory_of(touched.path) : touched.path);
+      else sort_in_write(touched);
     }
     if (touched.exists && (touched.looked || touched.read || touched.executed)) reads_.push_back(&touched);
+  }
+
+  void sort_in_write(const Touched& touched) {
+    const std::string root = touched.made ? directory_of(touched.path) : touched.path;
+    if (is_violation(touched.path)) return;  // told with the other refusals
+    if (is_protected(root)) protected_.push_back(&touched);
+    else if (!touched.lost) writes_.insert(root);
+  }
+
+  bool is_violation(std::string_view path) const {
+    return std::ranges::any_of(input_.result.violations, [path](const Violation& violation) {
+      return violation.rule.starts_with("filesystem.") && violation.target == path;
+    });
+  }
+
+  // An entry for `root` would lift the protection of an agent's or editor's name (filesystem.protect), which holds while learning.
+  bool is_protected(std::string_view root) const {
+    if (policy_.filesystem.protect == Protect::kNone) return false;
+    const FsEntry* const rule = find_rule(in_force_.complete, root);
+    for (std::size_t at = root.find('/'); at != std::string_view::npos; at = root.find('/', at + 1)) {
+      const std::string_view rest = root.substr(at + 1);
+      const std::size_t length = folds_to(rest.substr(0, rest.find('/')), ".gitmodules") ? 0 : protected_length(rest);
+      const std::string_view name = root.substr(0, at + 1 + length);
+      if (length > 0 && (rule == nullptr || rule->glob || !is_within(rule->path, name))) return true;
+    }
+    return false;
   }
 
   bool covered(const std::string& path) const {
@@ -189,6 +215,7 @@ class Learner {
     write_filesystem(whole);
     write_network();
     write_limits();
+    write_protected();
     write_refused();
     return {std::move(toml_), std::move(risks_)};
   }
@@ -312,21 +339,40 @@ class Learner {
     toml_ += format("pids = {}\n", pids);
   }
 
+  static Violation attempt(const Touched& touched) {
+    Violation violation;
+    violation.operation = !touched.written && !touched.made ? "read" : touched.made ? "create" : "write";
+    violation.target = touched.path;
+    return violation;
+  }
+
+  void tell(const Violation& violation) {
+    const Permit permit = permit_for(violation, {context_.home, context_.runtime_dir});
+    comment(format("{} {}; {} would permit it; risk: {}", violation.operation == "read" ? "read" : "write", violation.target,
+                   permit.flag.empty() ? "no flag" : permit.flag, permit.risk));
+  }
+
+  void write_protected() {
+    if (protected_.empty()) return;
+    toml_ += "\n";
+    comment("Not granted, for what is planted there runs later outside:");
+    for (const Touched* touched : protected_) {
+      Violation violation = attempt(*touched);
+      violation.rule = "filesystem.protect";
+      tell(violation);
+    }
+  }
+
   void write_refused() {
     if (refused_.empty() && input_.result.violations.empty()) return;
     toml_ += "\n";
     comment("Refused while learning, and so not granted:");
     for (const Touched* touched : refused_) {
-      Violation violation;
-      const bool writes = touched->written || touched->made;
-      violation.operation = !writes ? "read" : touched->made ? "create" : "write";
-      violation.target = touched->path;
+      Violation violation = attempt(*touched);
       const FsEntry* rule = find_rule(in_force_.complete, touched->path);
       violation.rule = rule != nullptr ? entry_key(*rule) : "filesystem.entries";
       if (rule != nullptr) violation.origin = rule->origin;
-      const Permit permit = permit_for(violation, {context_.home, context_.runtime_dir});
-      comment(format("{} {}; {} would permit it; risk: {}", writes ? "write" : "read", touched->path,
-                     permit.flag.empty() ? "no flag" : permit.flag, permit.risk));
+      tell(violation);
     }
     for (const Violation& violation : merge_alike(input_.result.violations)) {
       if (violation.operation != "connect" && violation.operation != "udp-connect") comment(to_line(violation));
@@ -338,7 +384,7 @@ class Learner {
   const Policy& policy_;
   const MergeContext& context_;
   std::set<std::string> writes_, granted_, listed_;
-  std::vector<const Touched*> reads_, refused_;
+  std::vector<const Touched*> reads_, refused_, protected_;
   bool caches_ = false;
   std::string toml_;
   std::vector<std::string> risks_;

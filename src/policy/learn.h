@@ -3,7 +3,8 @@
 // "Smallest" within what a policy can say: writes by directory where names are made and by file where only content changes; reads
 // by file, or by directory where one was listed or many of its files were read; the system's own directories (/usr, /etc ...) as a
 // whole. Nothing that was refused while learning is granted: it stands in the text as a comment, with what would permit it and its
-// risk.
+// risk. Nor is a protected name that the policy in force does not open by name: an entry that names it would lift its protection,
+// so a program could choose what is opened by trying. What failed opens nothing.
 #pragma once
 
 #include <chrono>
@@ -24,6 +25,7 @@ struct Touched {
   bool looked = false, read = false, executed = false;
   bool written = false;  // content or mode
   bool made = false;     // made, moved or removed: its directory changed
+  bool lost = false;     // after the run the changed file or directory is not there: the attempt failed, or what it made is gone
 };
 
 struct LearnInput {

@@ -1,10 +1,27 @@
 #include "runtime/recorder.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <string>
 
 #include "kernel/process_tree.h"
+#include "policy/paths.h"
 
 namespace belljar::runtime {
+namespace {
+
+// The policy would not start with a path that is not there. What the command made and took away again is within a directory whose
+// own change was seen.
+bool is_lost(const policy::Touched& touched) {
+  if (!touched.written && !touched.made) return false;
+  const std::string path = touched.made ? policy::directory_of(touched.path) : touched.path;
+  struct stat facts{};
+  return ::lstat(path.c_str(), &facts) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+}  // namespace
 
 void Recorder::see(const broker::Observation& seen) {
   using Act = broker::Observation::Act;
@@ -36,7 +53,10 @@ void Recorder::see(const broker::Observation& seen) {
 policy::LearnInput Recorder::input() const {
   const std::scoped_lock lock(mutex_);
   policy::LearnInput input;
-  for (const auto& [path, touched] : touched_) input.touched.push_back(touched);
+  for (const auto& [path, touched] : touched_) {
+    input.touched.push_back(touched);
+    input.touched.back().lost = is_lost(touched);
+  }
   input.reached.assign(reached_.begin(), reached_.end());
   input.complete = complete_;
   input.tasks = tasks_;

@@ -119,6 +119,23 @@ TEST_F(Learn, WhatIsRefusedWhileLearningIsNotGranted) {
   EXPECT_FALSE(exists(base_ / "home/extra/file"));
 }
 
+// Tried while the directory is there, and while it is not: what the policy opens is nothing that a command chooses by trying.
+TEST_F(Learn, AnAttemptAtAProtectedNameOpensNothing) {
+  const std::string text = "echo x > .vscode/tasks.json; echo x > .claude/settings.json; echo x > .belljar/policy.toml; :";
+  for (const bool there : {false, true}) {
+    ASSERT_EQ(learn(text).exit_code, 0);
+    EXPECT_EQ(read_file(policy()).find("writable_roots"), std::string::npos) << read_file(policy());
+    for (const char* name : {"ws/.vscode", "ws/.claude", "ws/.belljar"}) base_.make_dir(name);
+    if (is_root()) base_.give_to(user_uid(), user_gid());
+    (void)run_learned(text);
+    for (const char* file : {"ws/.vscode/tasks.json", "ws/.claude/settings.json", "ws/.belljar/policy.toml"})
+      EXPECT_FALSE(exists(base_ / file)) << file << there;
+  }
+  // The twin: opened by its name while learning, it is learned.
+  ASSERT_EQ(learn("echo x > .vscode/tasks.json", {"--write", base_ / "ws/.vscode"}).exit_code, 0);
+  EXPECT_EQ(run_learned("echo x > .vscode/tasks.json").exit_code, 0) << read_file(policy());
+}
+
 TEST_F(Learn, WhatIsGrantedWhileLearningIsLearnedAndMarked) {
   const std::string text = "echo x > " + (base_ / "home/extra/file") + " && cat " + (base_ / "home/.ssh/id");
   const Outcome first = learn(text, {"--write", base_ / "home/extra", "--read", base_ / "home/.ssh"});

@@ -76,13 +76,49 @@ TEST(Learn, WhatWasRefusedIsAComment) {
 }
 
 TEST(Learn, RiskyGrantsAreMarked) {
-  const char* const user = "writable_roots = [\"/home/u\", \"/srv\"]\nreadonly_paths = [\"/home/u/.ssh\"]";
+  const char* const user = "writable_roots = [\"/home/u\", \"/srv\", \"/w/.vscode\"]\nreadonly_paths = [\"/home/u/.ssh\"]";
   const Lesson one = lesson({made("/home/u/x"), made("/srv/x"), made("/w/.vscode/tasks.json"), read("/home/u/.ssh/id")}, user);
   ASSERT_EQ(one.learned.risks.size(), 4U) << one.learned.toml;
   EXPECT_NE(one.learned.toml.find("# RISK write /home/u: everything the user owns"), std::string::npos) << one.learned.toml;
   EXPECT_NE(one.learned.toml.find("# RISK write /srv: outside the workspace"), std::string::npos) << one.learned.toml;
   EXPECT_NE(one.learned.toml.find("# RISK write /w/.vscode: `.vscode` is read"), std::string::npos) << one.learned.toml;
   EXPECT_NE(one.learned.toml.find("# RISK read /home/u/.ssh: "), std::string::npos) << one.learned.toml;
+}
+
+// A program must not choose what its policy opens by trying: an entry that names a protected name would lift its protection.
+TEST(Learn, ProtectedNamesAreToldAndNotGranted) {
+  for (const char* path : {"/w/.vscode/tasks.json", "/w/.claude/settings.json", "/w/.belljar/policy.toml", "/w/sub/.idea/a/b",
+                           "/w/.github/hooks/x.json"}) {
+    const Lesson one = lesson({made(path)});
+    EXPECT_EQ(one.learned.toml.find("writable_roots"), std::string::npos) << one.learned.toml;
+    EXPECT_NE(one.learned.toml.find("# Not granted, for what is planted there"), std::string::npos) << one.learned.toml;
+    EXPECT_NE(one.learned.toml.find(std::string("# write ") + path), std::string::npos) << one.learned.toml;
+  }
+  const Lesson file = lesson({written("/w/.mcp.json")});
+  EXPECT_NE(access_of(file.effective, "/w/.mcp.json"), "write");
+  EXPECT_NE(file.learned.toml.find("# write /w/.mcp.json; --write /w/.mcp.json would permit it"), std::string::npos)
+      << file.learned.toml;
+  // The twins: names beside them, and one that the policy in force opens by its name.
+  EXPECT_EQ(access_of(lesson({made("/w/.github/workflows/x.yml")}).effective, "/w/.github/workflows/y.yml"), "write");
+  const Lesson opened = lesson({made("/w/.vscode/tasks.json")}, "writable_roots = [\"/w/.vscode\"]");
+  EXPECT_EQ(access_of(opened.effective, "/w/.vscode/x"), "write");
+  const Lesson bare = lesson({made("/w/.vscode/tasks.json")}, "filesystem.protect = \"none\"");
+  EXPECT_EQ(access_of(bare.effective, "/w/.vscode/x"), "write");
+}
+
+TEST(Learn, WhatFailedOpensNothing) {
+  Touched lost = made("/w/none/x");
+  lost.lost = true;
+  LearnInput input;
+  Violation refused;
+  refused.operation = "create";
+  refused.target = "/w/.git/hooks/pre-commit";
+  refused.rule = "filesystem.protect";
+  input.result.violations = {refused};
+  const Lesson one = lesson({lost, made("/w/.git/hooks/pre-commit"), made("/w/out/x")}, "", input);
+  EXPECT_NE(access_of(one.effective, "/w/none/x"), "write");
+  EXPECT_NE(access_of(one.effective, "/w/.git/hooks/x"), "write");
+  EXPECT_EQ(access_of(one.effective, "/w/out/y"), "write") << "the twin";
 }
 
 TEST(Learn, PrivateDirectoriesAndKernelFilesNeedNoGrant) {
