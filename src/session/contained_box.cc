@@ -75,6 +75,7 @@ Result<void> ContainedBox::start(const Engine& engine, EnforcementReport& report
   container_ = BELLJAR_TRY(Container::start(engine, spec_, cancel));
   if (!spec_.filter.empty() && !container_->filtered()) lower_filter(report);
   lower_root(container_->unasked(), report);
+  lower_tmp(container_->larger(), report);
   lower_status(container_->status(), spec_, report);
   PassedOut passed = container_->take_passed();
   if (spec_.sockets.empty()) return {};

@@ -43,7 +43,7 @@ using namespace std::chrono_literals;
 class ContainerBackend : public testing::Test {
  protected:
   void SetUp() override {
-    BELLJAR_NEEDS(start_engine(engine_));
+    BELLJAR_NEEDS(start_engine(engine_, kind()));
     work_ = std::make_unique<test::TempDir>();
     work_->give_to(test::user_uid(), test::user_gid());
     config_.backend = "container";
@@ -57,6 +57,7 @@ class ContainerBackend : public testing::Test {
     }
   }
 
+  virtual test::EngineKind kind() const { return test::EngineKind::kDocker; }
   std::shared_ptr<Sandbox> make() {
     auto sandbox = make_sandbox(config_);
     if (!sandbox) ADD_FAILURE() << sandbox.error().line();
@@ -203,6 +204,23 @@ TEST_F(ContainerBackend, ALinkInAPlannedNamesPlaceIsNotFollowed) {
   fs::remove(*work_ / "data");
   fs::rename(*work_ / "old", *work_ / "data");
   EXPECT_EQ(out(*sandbox, "cat /data/*"), "shared\n") << "the twin";
+}
+
+class PodmanBackend : public ContainerBackend {
+ protected:
+  test::EngineKind kind() const override { return test::EngineKind::kPodman; }
+};
+
+// Its service makes a tmpfs at /run of its own, half as large as the machine's memory, where nobody asks for one.
+TEST_F(PodmanBackend, EveryDirectoryInMemoryHasItsSize) {
+  config_.policy.filesystem.tmp_size = Bytes{1U << 20};
+  const auto sandbox = start();
+  for (const char* at : {"/run", "/tmp", "/var/tmp"}) {
+    const std::string told = out(*sandbox, std::string("head -c 3000000 /dev/zero > ") + at + "/f; wc -c < " + at + "/f");
+    EXPECT_NE(told.find("No space left"), std::string::npos) << at << told;
+    EXPECT_NE(told.find("1048576"), std::string::npos) << at << told;
+  }
+  EXPECT_EQ(clause(*sandbox, "filesystem.tmp"), "full");
 }
 
 TEST_F(ContainerBackend, LimitsThatWouldMeanNoneAreRefusedByName) {

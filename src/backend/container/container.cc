@@ -171,6 +171,7 @@ Result<void> Container::look_inside(const Spec& spec) {
   std::vector<std::string> asked = BELLJAR_TRY(check_mounted(spec.binds, here, inside));
   std::ranges::copy(spec.own_volumes, std::back_inserter(asked));
   unasked_ = find_unasked(asked, inside);
+  larger_ = find_larger(spec, inside);
   return {};
 }
 

@@ -51,6 +51,8 @@ class Container {
   bool filtered() const noexcept { return filtered_; }
   // What the engine shows in there beside what it was asked for.
   const std::vector<std::string>& unasked() const noexcept { return unasked_; }
+  // Where it has more room in memory than it was asked for.
+  const std::vector<std::string>& larger() const noexcept { return larger_; }
   // What its pid 1 is.
   const InsideStatus& status() const noexcept { return status_; }
   Result<ContainerStats> stats() const { return engine_.stats(id_); }
@@ -65,7 +67,7 @@ class Container {
   std::string id_;
   std::shared_ptr<Channel> channel_;
   PassedOut passed_;
-  std::vector<std::string> unasked_;
+  std::vector<std::string> unasked_, larger_;
   InsideStatus status_;
   bool begun_ = false, held_ = false, filtered_ = false;  // set once, before anybody else has it
   std::mutex mutex_;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -16,13 +17,31 @@
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "belljar/units.h"
 #include "kernel/small_file.h"
+#include "policy/paths.h"
 
 namespace belljar::backend::container {
 namespace {
 
 using kernel::next_field;
 using kernel::unescape_octal;
+
+// Of the options "rw,size=1024k,mode=700".
+std::optional<std::uint64_t> size_of(std::string_view options) {
+  while (!options.empty()) {
+    std::string_view option = next_field(options, ',');
+    if (!option.starts_with("size=")) continue;
+    option.remove_prefix(5);
+    std::uint64_t size = 0;
+    const auto end = std::from_chars(option.data(), option.data() + option.size(), size);
+    if (end.ec != std::errc()) return {};
+    const std::string_view unit(end.ptr, static_cast<std::size_t>(option.data() + option.size() - end.ptr));
+    const unsigned shift = unit == "k" ? 10 : unit == "m" ? 20 : unit == "g" ? 30 : 0;
+    return size << shift;
+  }
+  return {};
+}
 
 // "36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/root rw,errors=continue"
 Mount parse_line(std::string_view line) {
@@ -37,6 +56,8 @@ Mount parse_line(std::string_view line) {
   while (!line.empty() && next_field(line, ' ') != "-") {
   }
   mount.type = next_field(line, ' ');
+  next_field(line, ' ');  // what was mounted
+  if (mount.type == "tmpfs") mount.size = size_of(line);
   return mount;
 }
 
@@ -195,6 +216,20 @@ std::vector<std::string> find_unasked(const std::vector<std::string>& asked, con
     if (!known) unasked.push_back(mount.point);
   }
   return unasked;
+}
+
+std::vector<std::string> find_larger(const Spec& spec, const std::vector<Mount>& inside) {
+  constexpr std::uint64_t kOfDevices = 64ULL << 20;
+  std::vector<std::string> larger;
+  for (const Mount& mount : inside) {
+    if (mount.type != "tmpfs" || mount.root != "/" || mount.readonly || mount_at(inside, mount.point) != &mount) continue;
+    const bool chosen = std::ranges::any_of(spec.tmpfs, [&](const auto& asked) {
+      return policy::normal(asked.first) == mount.point && asked.second != private_tmpfs(Bytes{spec.tmp_size});
+    });
+    const std::uint64_t most = is_under(mount.point, "/dev") ? std::max(spec.tmp_size, kOfDevices) : spec.tmp_size;
+    if (!mount.size || (!chosen && *mount.size > most)) larger.push_back(mount.point);
+  }
+  return larger;
 }
 
 }  // namespace belljar::backend::container

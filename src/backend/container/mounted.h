@@ -19,6 +19,7 @@ namespace belljar::backend::container {
 struct Mount {
   std::string id, parent, device, root, point, type;
   bool readonly = false;
+  std::optional<std::uint64_t> size;  // of a tmpfs, in bytes; none: half of the machine's memory, the kernel's default
   bool operator==(const Mount&) const = default;
 };
 std::vector<Mount> parse_mounts(std::string_view mountinfo);
@@ -43,5 +44,9 @@ Result<std::vector<std::string>> check_mounted(const std::vector<Bind>& binds, c
 // Points inside of what nobody asked for and no engine has for every container: settings of its administrator. `asked`: as of
 // check_mounted, and volumes of the image.
 std::vector<std::string> find_unasked(const std::vector<std::string>& asked, const std::vector<Mount>& inside);
+
+// Points inside where a tmpfs takes more than `spec` says: the engine's own of a read-only root (Podman makes some), or one whose
+// size it left out. Of /dev the engine's own sizes count, 64 MiB each.
+std::vector<std::string> find_larger(const Spec& spec, const std::vector<Mount>& inside);
 
 }  // namespace belljar::backend::container

@@ -115,7 +115,11 @@ void report_tmp(const Policy& policy, const ContainerOptions& options, const Pat
       if (std::ranges::find(paths.view.private_dirs, path, &PrivateDir::target) != paths.view.private_dirs.end())
         others += format("; {} as --tmpfs says ({})", escaped(path), text.empty() ? "no options" : escaped(text));
     }
-    held(report, !spec.tmpfs.empty(), "filesystem.tmp", format("private, {} each{}", to_string(policy.filesystem.tmp_size), others),
+    // That of /run is asked for so that the engine has none of its own there, and is no part of this promise.
+    const bool asked = std::ranges::any_of(paths.view.private_dirs, [&](const PrivateDir& dir) {
+      return std::ranges::find(spec.tmpfs, dir.target, &std::pair<std::string, std::string>::first) != spec.tmpfs.end();
+    });
+    held(report, asked, "filesystem.tmp", format("private, {} each{}", to_string(policy.filesystem.tmp_size), others),
          "tmpfs; /dev/shm is the engine's own");
   }
   if (policy.filesystem.caches != Caches::kOff)
@@ -242,6 +246,11 @@ void lower_root(const std::vector<std::string>& unasked, EnforcementReport& repo
        "the engine's settings also show " + list(unasked)},
       report);
   lower("filesystem.siblings", "the engine's settings also show " + list(unasked), report);
+}
+
+void lower_tmp(const std::vector<std::string>& larger, EnforcementReport& report) {
+  if (larger.empty()) return;
+  lower("filesystem.tmp", "the engine has more room, or as much as there is memory, at " + list(larger), report);
 }
 
 void lower_status(const InsideStatus& status, const Spec& spec, EnforcementReport& report) {

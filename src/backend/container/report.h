@@ -25,6 +25,9 @@ void report_engine(bool maps_ids, bool seccomp, EnforcementReport& report);
 // The engine shows more than it was asked for, at these points.
 void lower_root(const std::vector<std::string>& unasked, EnforcementReport& report);
 
+// A tmpfs at these points takes more than was asked for (find_larger).
+void lower_tmp(const std::vector<std::string>& larger, EnforcementReport& report);
+
 // What pid 1 says of itself, against what `spec` asked for: identity, processes, kill, privileges,
 // terminal.
 void lower_status(const InsideStatus& status, const Spec& spec, EnforcementReport& report);

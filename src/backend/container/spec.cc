@@ -252,8 +252,6 @@ void bind_mounts_below(const Host& host, const std::vector<std::pair<std::string
   std::ranges::stable_sort(binds, {}, [](const Bind& bind) { return depth_of(bind.target); });
 }
 
-std::string private_tmpfs(Bytes size) { return format("rw,exec,nosuid,nodev,size={},mode=1777", size.count); }
-
 // Without a size of its own a tmpfs takes half of the machine's memory.
 std::string sized(const std::string& options, Bytes size) {
   for (std::size_t at = 0; at < options.size(); at = std::min(options.find(',', at), options.size() - 1) + 1) {
@@ -263,14 +261,19 @@ std::string sized(const std::string& options, Bytes size) {
   return format("{}{}size={}", options, options.empty() ? "" : ",", size.count);
 }
 
-// /dev/shm is the engine's own, 64 MiB of it. All are open to whoever the command is: Podman takes no owner for a tmpfs.
-std::vector<std::pair<std::string, std::string>> tmpfs_of(const Paths& paths, const Policy& policy,
-                                                          const ContainerOptions& options) {
+// /dev/shm is the engine's own, 64 MiB of it. Podman's service has a writable tmpfs at /run below a read-only root, as large as
+// half of the machine's memory, unless it is asked for one: so it is asked for, of every engine alike. All are open to whoever the
+// command is: Podman takes no owner for a tmpfs.
+std::vector<std::pair<std::string, std::string>> tmpfs_of(const Paths& paths, const Policy& policy, const ContainerOptions& options,
+                                                          const std::vector<Bind>& binds) {
   std::vector<std::pair<std::string, std::string>> mounts;
   for (const PrivateDir& dir : paths.view.private_dirs) {
     if (dir.target != "/dev/shm" && !dir.readonly)  // the image's own is as empty of this machine, and as read-only
       mounts.emplace_back(dir.target, private_tmpfs(policy.filesystem.tmp_size));
   }
+  const bool taken = std::ranges::find(binds, "/run", &Bind::target) != binds.end() ||
+                     std::ranges::any_of(options.tmpfs, [](const auto& mount) { return policy::normal(mount.first) == "/run"; });
+  if (options.root == ContainerRoot::kReadOnly && !taken) mounts.emplace_back("/run", private_tmpfs(policy.filesystem.tmp_size));
   for (const auto& [path, text] : options.tmpfs) mounts.emplace_back(path, sized(text, policy.filesystem.tmp_size));
   return mounts;
 }
@@ -294,6 +297,8 @@ void tell_links(const Host& host, std::vector<Gap>& gaps) {
 }
 
 }  // namespace
+
+std::string private_tmpfs(Bytes size) { return format("rw,exec,nosuid,nodev,size={},mode=1777", size.count); }
 
 Result<User> choose_user(const Host& host, const Policy& policy, const ContainerOptions& options, const std::string& workspace,
                          bool rootless) {
@@ -423,7 +428,8 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
   spec.state = installed.state;
   spec.readonly_root = options.root == ContainerRoot::kReadOnly;
   spec.binds = binds_of(paths, policy, place, options, installed);
-  spec.tmpfs = tmpfs_of(paths, policy, options);
+  spec.tmpfs = tmpfs_of(paths, policy, options, spec.binds);
+  spec.tmp_size = policy.filesystem.tmp_size.count;
   bind_mounts_below(host, spec.tmpfs, rootless, spec.binds);
   spec.capabilities = options.capabilities;
   spec.devices = paths.view.devices;

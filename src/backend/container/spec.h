@@ -18,6 +18,7 @@
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "belljar/units.h"
 #include "launch/plan.h"
 
 namespace belljar::backend::container {
@@ -43,6 +44,7 @@ struct Spec {
   bool readonly_root = true;
   std::vector<Bind> binds;                                 // shallow targets first
   std::vector<std::pair<std::string, std::string>> tmpfs;  // path, mount options
+  std::uint64_t tmp_size = 0;                              // bytes of each of those that the caller gave no options for
   std::vector<std::string> capabilities, devices;
   std::map<std::string, std::string> labels;
   std::optional<std::uint64_t> memory, pids;
@@ -94,6 +96,9 @@ void hold_volumes(Spec& spec, const std::vector<std::string>& volumes, Bytes siz
 
 // What an engine of another kernel or another machine cannot do: pass sockets out. `where` is its address.
 Result<void> check_passing(const Spec& spec, Isolation isolation, bool same_machine, const std::string& where);
+
+// The mount options of a private directory of that size.
+std::string private_tmpfs(Bytes size);
 
 // Whoever opens one of `doors` (an engine's socket, the key of one that is far) is as good as root here: no bind shows it. Errors:
 // kPermissionDenied, one does.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/container/spec.h"
+#include "belljar/units.h"
 
 namespace belljar::backend::container {
 namespace {
@@ -92,6 +93,28 @@ TEST(Mounted, WhatNobodyAskedForIsFound) {
             Points());
   EXPECT_EQ(unasked("23 20 8:1 /srv /srv rw - ext4 /dev/a rw\n24 20 0:62 /secrets /run/secrets rw - tmpfs tmpfs rw\n"),
             (Points{"/srv", "/run/secrets"}));
+}
+
+TEST(Mounted, ATmpfsThatTakesMoreThanWasAskedForIsFound) {
+  Spec spec;
+  spec.tmp_size = 1ULL << 30;
+  spec.tmpfs = {{"/tmp", private_tmpfs(Bytes{1ULL << 30})}, {"/run", private_tmpfs(Bytes{1ULL << 30})}, {"/big", "size=2g"}};
+  const auto larger = [&](const std::string& inside) { return find_larger(spec, parse_mounts(kRoot + inside)); };
+  using Points = std::vector<std::string>;
+  EXPECT_EQ(larger("23 20 0:61 / /run rw - tmpfs tmpfs rw,inode64\n"), Points{"/run"}) << "half of the machine's memory";
+  EXPECT_EQ(larger("23 20 0:61 / /run rw - tmpfs tmpfs rw,size=1048577k\n24 20 0:62 / /other rw - tmpfs tmpfs rw,size=9g\n"),
+            (Points{"/run", "/other"}));
+  EXPECT_EQ(larger("23 20 0:61 / /big rw - tmpfs tmpfs rw\n"), Points{"/big"}) << "its size was left out";
+  // The twins: as asked for, read-only, a part of one, hidden by another, the engine's own devices.
+  EXPECT_EQ(
+      larger("23 20 0:61 / /run rw - tmpfs tmpfs rw,size=1048576k\n24 20 0:62 / /big rw - tmpfs tmpfs rw,size=2097152k\n"
+             "25 21 0:63 / /proc/scsi ro - tmpfs tmpfs ro\n26 23 0:64 /sub /run/x rw - tmpfs tmpfs rw\n"
+             "27 20 0:65 / /tmp rw - tmpfs tmpfs rw\n28 27 0:66 / /tmp rw - tmpfs tmpfs rw,size=4k\n"
+             "29 20 0:67 / /dev rw - tmpfs tmpfs rw,size=65536k,mode=755\n30 29 0:68 / /dev/shm rw - tmpfs shm rw,size=64000k\n"),
+      Points());
+  spec.tmp_size = 1024;
+  EXPECT_EQ(larger("29 20 0:67 / /dev rw - tmpfs tmpfs rw,size=65536k\n"), Points());
+  EXPECT_EQ(larger("29 20 0:67 / /dev/shm rw - tmpfs tmpfs rw,size=65537k\n"), Points{"/dev/shm"});
 }
 
 TEST(ContainerStatus, IsReadAsFarAsItIsThere) {

@@ -189,6 +189,18 @@ TEST(ContainerSpec, VolumesAndTmpAreMounted) {
   ASSERT_FALSE(planned->spec.tmpfs.empty());
   EXPECT_EQ(planned->spec.tmpfs[0].first, "/tmp");
   EXPECT_NE(planned->spec.tmpfs[0].second.find("size=1048576"), std::string::npos);
+  // Or the engine has one of its own there, as large as half of the memory.
+  const auto run = [&] {
+    const auto spec = given.plan()->spec;
+    const auto found = std::ranges::find(spec.tmpfs, "/run", &std::pair<std::string, std::string>::first);
+    return found == spec.tmpfs.end() ? "none" : found->second;
+  };
+  EXPECT_EQ(run(), planned->spec.tmpfs[0].second);
+  given.options.tmpfs = {{"/run", "size=1m"}};
+  EXPECT_EQ(run(), "size=1m");
+  given.options.tmpfs.clear();
+  given.options.root = ContainerRoot::kWritable;
+  EXPECT_EQ(run(), "none");
 }
 
 // What would be lost, or left behind in the workspace.
@@ -508,6 +520,7 @@ TEST(ContainerSpec, EveryFullClauseCanBeLess) {
       add(name, after([](EnforcementReport& report) { lower_filter(report); }));
     add("filesystem.write", asked_for([](Spec& spec) { spec.binds.clear(); }));
     add("filesystem.tmp", asked_for([](Spec& spec) { spec.tmpfs.clear(); }));
+    add("filesystem.tmp", after([](EnforcementReport& report) { lower_tmp({"/run"}, report); }));
     add("network", asked_for([](Spec& spec) { spec.network = "bridge"; }));
     return all;
   }();
