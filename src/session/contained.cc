@@ -1,6 +1,7 @@
 #include "session/contained.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,6 +21,7 @@
 #include "backend/container/container.h"
 #include "backend/container/engine.h"
 #include "backend/container/inside.h"
+#include "backend/container/mounted.h"
 #include "backend/container/report.h"
 #include "backend/container/runtimes.h"
 #include "backend/container/shown_dir.h"
@@ -104,6 +107,21 @@ std::vector<std::string> doors_of(const Address& address, const std::map<std::st
   return doors;
 }
 
+// None is shown, under whatever name it has.
+Result<void> close_doors(const backend::Host& host, const std::vector<Bind>& binds, const std::vector<std::string>& doors) {
+  const std::vector<Mount> here = read_mounts();
+  std::vector<std::string> names;
+  for (const std::string& door : doors) {
+    const auto real = host.canonical(door);
+    if (!real) continue;
+    std::ranges::move(names_of(*real, here), std::back_inserter(names));
+    struct stat facts{};
+    if (::lstat(real->c_str(), &facts) == 0 && !S_ISDIR(facts.st_mode))
+      BELLJAR_CHECK(check_single_link(*real, facts.st_nlink, binds, here));
+  }
+  return check_doors_closed(host, binds, names);
+}
+
 }  // namespace
 
 ContainedSandbox::ContainedSandbox(runtime::Embedded embedded, ContainerOptions options, Lifecycle lifecycle, CancelToken cancel)
@@ -141,7 +159,7 @@ Result<Planned> ContainedSandbox::plan(const Policy& policy, const backend::Work
   ContainerOptions options = options_;
   options.runtime = choose_runtime(facts, options_.runtime, policy.isolation);
   Planned planned = BELLJAR_TRY(plan_container(host, policy, place, options, installed, facts.rootless));
-  BELLJAR_CHECK(check_doors_closed(host, planned.spec.binds, doors_of(engine.address(), by_name(embedded_.caller_env))));
+  BELLJAR_CHECK(close_doors(host, planned.spec.binds, doors_of(engine.address(), by_name(embedded_.caller_env))));
   fit_engine(planned.spec, facts.processors, facts.maps_ids);
   report_engine(facts.maps_ids, facts.seccomp, planned.report);
   report_limits(policy, facts.memory_limit, facts.cpu_quota, facts.pids_limit, planned.report);

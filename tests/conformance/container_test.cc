@@ -206,6 +206,29 @@ TEST_F(ContainerBackend, ALinkInAPlannedNamesPlaceIsNotFollowed) {
   EXPECT_EQ(out(*sandbox, "cat /data/*"), "shared\n") << "the twin";
 }
 
+// Whoever opens it is as good as root here, whatever it is called.
+TEST_F(ContainerBackend, TheEnginesSocketIsShownUnderNoOtherName) {
+  const test::TempDir other;
+  other.make_dir("named");
+  const std::string directory = fs::path(engine_->socket()).parent_path();
+  const auto share = [&] {
+    config_.policy.filesystem.volumes = {{.source = other / "named", .target = "/data", .readonly = true}};
+  };
+  share();
+  EXPECT_EQ(out(*start(), "ls /data"), "") << "the twin";
+  ASSERT_EQ(::mount(directory.c_str(), (other / "named").c_str(), nullptr, MS_BIND, nullptr), 0);
+  const Error mounted = refusal();
+  ::umount2((other / "named").c_str(), MNT_DETACH);
+  EXPECT_EQ(mounted.code(), Code::kPermissionDenied) << mounted.line();
+  EXPECT_NE(mounted.line().find("named/sock` is there"), std::string::npos) << mounted.line();
+  fs::create_hard_link(engine_->socket(), other / "named/hard");
+  const Error linked = refusal();
+  EXPECT_EQ(linked.code(), Code::kFailedPrecondition) << linked.line();
+  EXPECT_NE(linked.line().find("2 hard links"), std::string::npos) << linked.line();
+  fs::remove(other / "named/hard");
+  EXPECT_EQ(out(*start(), "ls /data"), "") << "as the message says";
+}
+
 class PodmanBackend : public ContainerBackend {
  protected:
   test::EngineKind kind() const override { return test::EngineKind::kPodman; }

@@ -123,6 +123,11 @@ Result<ImageFacts> fetch_image(const Engine& engine, const ContainerOptions& opt
   return missing("the engine pulled it, and does not know it by that name", "check the name");
 }
 
+std::vector<Mount> read_mounts() {
+  std::ifstream own("/proc/self/mountinfo");
+  return parse_mounts(std::string(std::istreambuf_iterator<char>(own), {}));
+}
+
 Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const Spec& given, const CancelToken& cancel) {
   Spec spec = given;
   std::optional<Door> door;
@@ -164,8 +169,7 @@ Result<void> Container::look_inside(const Spec& spec) {
   const std::size_t mounts = std::min(told.find("\n\n", boot), told.size());
   status_ = parse_status(std::string_view(told).substr(boot, mounts - boot));
   if (boot == 0 || told.substr(0, boot) != read_line(kBootId)) return {};
-  std::ifstream own("/proc/self/mountinfo");
-  const std::vector<Mount> here = parse_mounts(std::string(std::istreambuf_iterator<char>(own), {}));
+  const std::vector<Mount> here = read_mounts();
   const std::vector<Mount> inside = parse_mounts(std::string_view(told).substr(mounts));
   status_.own_terminals = has_own_terminals(here, inside);
   std::vector<std::string> asked = BELLJAR_TRY(check_mounted(spec.binds, here, inside));

@@ -31,6 +31,9 @@ int remove_orphans(const Engine& engine);
 // The image as the policy of pulls says. Errors: kNotFound, with pull = never or at the registry too; as Engine::pull.
 Result<ImageFacts> fetch_image(const Engine& engine, const ContainerOptions& options, const CancelToken& cancel = {});
 
+// Of this process, now.
+std::vector<Mount> read_mounts();
+
 // A resource. Safe from any thread.
 class Container {
  public:

@@ -232,4 +232,36 @@ std::vector<std::string> find_larger(const Spec& spec, const std::vector<Mount>&
   return larger;
 }
 
+std::vector<std::string> names_of(const std::string& path, const std::vector<Mount>& here) {
+  std::vector<std::string> names = {path};
+  const Mount* const holder = mount_at(here, path);
+  if (holder == nullptr) return names;
+  const std::string inner = join(holder->root, below(path, holder->point));
+  for (const Mount& mount : here) {
+    if (mount.device != holder->device || !is_under(inner, mount.root)) continue;
+    std::string name = join(mount.point, below(inner, mount.root));
+    if (mount_at(here, name) == &mount && std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+Result<void> check_single_link(const std::string& door, std::uint64_t links, const std::vector<Bind>& binds,
+                               const std::vector<Mount>& here) {
+  const Mount* const holder = mount_at(here, door);
+  if (links < 2 || holder == nullptr) return {};
+  for (const Bind& bind : binds) {
+    const std::vector<const Mount*> sources = walk(here, bind.source);
+    const auto shares = [&](const Mount& mount) {
+      return mount.device == holder->device &&
+             (is_under(mount.point, bind.source) || (!sources.empty() && sources.back() == &mount));
+    };
+    if (std::ranges::none_of(here, shares)) continue;
+    return Error(Code::kFailedPrecondition, format("cannot show {} in a container", belljar::quoted(bind.source)))
+        .reason(format("{} has {} hard links, one of which may be there, and whoever opens it commands the container engine",
+                       belljar::quoted(door), links))
+        .next(format("remove the other names: find them with `find DIR -samefile {}`", belljar::quoted(door)));
+  }
+  return {};
+}
+
 }  // namespace belljar::backend::container

@@ -101,7 +101,7 @@ Result<void> check_passing(const Spec& spec, Isolation isolation, bool same_mach
 std::string private_tmpfs(Bytes size);
 
 // Whoever opens one of `doors` (an engine's socket, the key of one that is far) is as good as root here: no bind shows it. Errors:
-// kPermissionDenied, one does.
+// kPermissionDenied, one does. `doors`: with every name that other mounts give them (names_of).
 Result<void> check_doors_closed(const Host& host, const std::vector<Bind>& binds, const std::vector<std::string>& doors);
 
 // Files that the container shows at these paths, read-only, whatever its image has there; kept in `dir`.

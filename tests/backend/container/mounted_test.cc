@@ -117,6 +117,30 @@ TEST(Mounted, ATmpfsThatTakesMoreThanWasAskedForIsFound) {
   EXPECT_EQ(larger("29 20 0:67 / /dev/shm rw - tmpfs tmpfs rw,size=65537k\n"), Points{"/dev/shm"});
 }
 
+// mount --bind, of a directory that holds the file or of the file alone.
+TEST(Mounted, AFileHasANameInEachMountOfItsFileSystem) {
+  using Names = std::vector<std::string>;
+  const std::vector<Mount> here = parse_mounts(kHere +
+                                               "6 1 8:1 /run/pod /srv/mm rw - ext4 /dev/a rw\n"
+                                               "7 1 8:1 /run/pod/e.sock /var/host.sock rw - ext4 /dev/a rw\n"
+                                               "8 1 8:1 /run /covered rw - ext4 /dev/a rw\n"
+                                               "9 8 0:70 / /covered/pod rw - tmpfs tmpfs rw\n");
+  EXPECT_EQ(names_of("/run/pod/e.sock", here), (Names{"/run/pod/e.sock", "/srv/mm/e.sock", "/var/host.sock"}));
+  EXPECT_EQ(names_of("/srv/mm/e.sock", here), (Names{"/srv/mm/e.sock", "/run/pod/e.sock", "/var/host.sock"}));
+  EXPECT_EQ(names_of("/etc/x", here), Names{"/etc/x"});
+}
+
+TEST(Mounted, AHardLinkOfADoorMayBeInAnySharedDirectoryOfItsFileSystem) {
+  const std::vector<Mount> here = parse_mounts(kHere);
+  EXPECT_TRUE(check_single_link("/home/me/e.sock", 1, {kBind}, here));
+  const auto refused = check_single_link("/home/me/e.sock", 2, {kBind}, here);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+  EXPECT_NE(refused.error().line().find("`/home/me/e.sock` has 2 hard links"), std::string::npos) << refused.error().line();
+  EXPECT_TRUE(check_single_link("/run/e.sock", 2, {kBind}, here)) << "of another file system";
+  EXPECT_FALSE(check_single_link("/home/me/e.sock", 2, {{"/", "/host", true}}, here)) << "a mount below what is shown";
+}
+
 TEST(ContainerStatus, IsReadAsFarAsItIsThere) {
   const InsideStatus all = parse_status(
       "\nName:\tinside\nPid:\t1\nUid:\t1000\t1000\t1000\t1000\nGid:\t7\t7\t7\t7\n"
