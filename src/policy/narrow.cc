@@ -46,7 +46,12 @@ constexpr std::string_view kSteering[] = {"LD_*",        "DYLD_*",      "GCONV_P
                                           "RES_OPTIONS", "LOCALDOMAIN", "NSS_*",      "KRB5*",
                                           "*INIT*",      "*RC",         "*STARTUP*",  "*_SHELL",
                                           "ZDOTDIR",     "FPATH",       "*_ADDR*",    "*_SERVER*",
-                                          "*_API",       "*_PROFILE*"};
+                                          "*_API",       "*_PROFILE*",  "*_CONF",     "*PATH",
+                                          "*_RSH",       "*_SSH",       "*_ADDOPTS",  "*_LAUNCHER",
+                                          "*_FILE",      "*_FILENAMES", "*LOGFILE",   "*_LIBS",
+                                          "*_DIR",       "TZDIR",       "*_OPT",      "*OPT",
+                                          "MAKE",        "CMAKE_*",     "GHC*",       "ELECTRON_*",
+                                          "*_RUNTIME",   "WINE*"};
 
 constexpr std::string_view kWhere =
     "say it in your own policy file or on the command line; a file that the command can write must not open anything";
