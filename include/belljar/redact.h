@@ -3,8 +3,9 @@
 //   Redactor redactor = Redactor::from_environment(environment);   // values of GITHUB_TOKEN, AWS_SECRET_ACCESS_KEY ...
 //   redactor("push to https://ghp_…@github.com")                    // "push to https://[redacted:GITHUB_TOKEN]@github.com"
 //
-// It replaces literal values it was given, and strings in the shape of well-known tokens. A value that is transformed on the way
-// (base64, reversed, split in two) is not recognised: what must not get out must not get in.
+// It replaces literal values it was given, as they are and as JSON and our messages spell them, and strings in the shape of
+// well-known tokens. A value that is transformed in another way (base64, reversed, split in two) is not recognised: what must not
+// get out must not get in.
 //
 // A value. Once it has been told its secrets, calls of a const one are safe from any thread; a Stream is for one thread at a time.
 #pragma once
@@ -32,7 +33,7 @@ class Redactor {
   static Redactor from_environment(const std::map<std::string, std::string>& environment);
   // The same of a further environment: what a policy or a command sets besides. Two values of one name are both taken.
   Redactor& add_environment(const std::map<std::string, std::string>& environment);
-  // False: too short or too long, and not taken.
+  // False: too short or too long, and not taken. Its spellings in JSON and in our messages (escaped()) are taken with it.
   bool add(std::string_view name, std::string_view value);
 
   // `text` with each secret as "[redacted:NAME]".
@@ -42,9 +43,15 @@ class Redactor {
 
   // An argument list, and a command as text: as above, and besides what stands where a secret does, though nobody told it. That is
   // behind an option, a variable or a field of HTTP whose name is a secret's (`--password=x`, `--token x`, `PGPASSWORD=x`,
-  // `Authorization: Bearer x`), in a URL (`https://user:x@host`), and behind curl's `-u user:`. References (`$PASSWORD`) stay.
+  // `Authorization: Bearer x`), behind such a name in JSON (`"password": "x"`), in a URL (`https://user:x@host`), and behind curl's
+  // `-u user:`, `sshpass -p` and `mysql -p`. References (`$PASSWORD`) stay, and what a shell would run (`$(id)`).
   std::vector<std::string> arguments(std::span<const std::string> words) const;
   std::string command(std::string_view text) const;
+  // kWords: of what nobody told only single words, nothing that could be a shell's code itself: for a text that a person decides
+  // by.
+  enum class Values { kAny, kWords };
+  // The same, and `learned` is told what was taken out, for other texts about the command.
+  std::string command(std::string_view text, Redactor& learned, Values values = Values::kAny) const;
 
   // For a text that comes in pieces: gives out what is certain, and holds back what might be the start of a secret.
   class Stream {

@@ -3,9 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/format.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
 
@@ -37,6 +43,19 @@ constexpr std::string_view kPemEnd = "-----END ";
 // Kept from commands, but no secrets in themselves: taking "us-east-1" out of every output would help nobody.
 constexpr std::string_view kPlain[] = {"AWS_*REGION", "AWS_*PROFILE", "AWS_*OUTPUT", "AWS_PAGER",
                                        "SSH_*",       "DBUS_*",       "DOCKER_HOST", "GPG_AGENT_INFO"};
+
+// Between the quotes of a JSON string.
+std::string in_json(std::string_view value) {
+  std::string result;
+  for (const char c : value) {
+    constexpr std::string_view kNamed = "\"\\\b\f\n\r\t", kLetters = "\"\\bfnrt";
+    const std::size_t named = kNamed.find(c);
+    if (named != std::string_view::npos) result.append(1, '\\').append(1, kLetters[named]);
+    else if (static_cast<unsigned char>(c) < 0x20) result += format("\\u{:04x}", static_cast<unsigned char>(c));
+    else result += c;
+  }
+  return result;
+}
 
 bool is_word(char c) { return c != '\0' && kUrl.find(c) != std::string_view::npos; }
 
@@ -76,9 +95,15 @@ Redactor& Redactor::add_environment(const std::map<std::string, std::string>& en
 
 bool Redactor::add(std::string_view name, std::string_view value) {
   if (value.size() < kShortest || value.size() > kLongest) return false;
-  secrets_.push_back({std::string(name), std::string(value)});
+  std::vector<std::string> spellings{std::string(value)};
+  for (std::string other : {in_json(value), escaped(value)}) {
+    if (other.size() <= kLongest && std::ranges::find(spellings, other) == spellings.end()) spellings.push_back(std::move(other));
+  }
+  for (std::string& each : spellings) {
+    first_[static_cast<unsigned char>(each[0])] = true;
+    secrets_.push_back({std::string(name), std::move(each)});
+  }
   std::ranges::stable_sort(secrets_, std::ranges::greater(), [](const Secret& secret) { return secret.value.size(); });
-  first_[static_cast<unsigned char>(value[0])] = true;
   return true;
 }
 

@@ -67,6 +67,52 @@ TEST(Redactor, SecretsAreFoundByWhereTheyStandInACommand) {
   }
 }
 
+TEST(Redactor, QuotesInsideOfAWordAreRead) {
+  const Redactor redactor;
+  for (const char* same : {"echo a'b c'd", "git commit -m \"don't do it\"", "git commit --message='two words'", "it's open",
+                           "echo 'a'\"b c\"", "x=\"a b\" y"})
+    EXPECT_EQ(redactor.command(same), same);
+  EXPECT_EQ(redactor.command("curl --header='Authorization: Bearer x' h"),
+            "curl --header='Authorization: Bearer [redacted:Authorization]' h");
+  EXPECT_EQ(redactor.command("PGPASSWORD='a b' psql"), "PGPASSWORD=[redacted:PGPASSWORD] psql");
+  EXPECT_EQ(redactor.command("echo Authorization: Bearer x; ls"), "echo Authorization: Bearer [redacted:Authorization]; ls");
+  std::string deep = " --password x ";
+  for (int i = 0; i < 20'000; ++i) deep = i % 2 == 0 ? "'\"" + deep + "\"'" : "\"'" + deep + "'\"";
+  EXPECT_EQ(redactor.command(deep).find("password x"), std::string::npos);
+}
+
+TEST(Redactor, TokensOfGitMembersOfJsonAndShortOptionsAreSecretsToo) {
+  const Redactor redactor;
+  EXPECT_EQ(redactor.command("git clone https://tok12345678@github.com/x"), "git clone https://[redacted:token]@github.com/x");
+  EXPECT_EQ(redactor.command("curl -d '{\"user\": \"joe\", \"password\": \"a b\"}' h"),
+            "curl -d '{\"user\": \"joe\", \"password\": \"[redacted:password]\"}' h");
+  EXPECT_EQ(redactor.command("curl -d \"{\\\"password\\\":\\\"x\\\"}\" h"),
+            "curl -d \"{\\\"password\\\":\\\"[redacted:password]\\\"}\" h");
+  EXPECT_EQ(redactor.command("sshpass -p X ssh h -p 22; mysql -pX db"),
+            "sshpass -p [redacted:password] ssh h -p 22; mysql -p[redacted:password] db");
+  for (const char* same : {"git clone https://joe@git.test/x", "curl -d '{\"user\": \"joe\", \"max_tokens\": 4}' h", "ssh -p 22 h",
+                           "docker run -p80:80 x", "mysql -p db"})
+    EXPECT_EQ(redactor.command(same), same);
+}
+
+TEST(Redactor, WhatAShellWouldRunIsNotHidden) {
+  const Redactor redactor;
+  EXPECT_EQ(redactor.command("curl -H \"X-Api-Key: abc$(id)\" h"), "curl -H \"X-Api-Key: [redacted:X-Api-Key]$(id)\" h");
+  EXPECT_EQ(redactor.command("login --token=abc`id`"), "login --token=[redacted:token]`id`");
+  EXPECT_EQ(redactor.command("login --token='abc$(id)'"), "login --token=[redacted:token]") << "it runs nothing";
+  Redactor learned;
+  EXPECT_EQ(redactor.command("MY_TOKEN='rm -rf x'; OTHER_TOKEN=abcdef12; eval $MY_TOKEN", learned, Redactor::Values::kWords),
+            "MY_TOKEN='rm -rf x'; OTHER_TOKEN=[redacted:OTHER_TOKEN]; eval $MY_TOKEN");
+  EXPECT_EQ(learned("abcdef12 is said elsewhere"), "[redacted:OTHER_TOKEN] is said elsewhere");
+}
+
+TEST(Redactor, ValuesAreFoundInJsonAndInMessages) {
+  Redactor redactor;
+  redactor.add("KEY", "ab\"cd\\ef\n12");
+  EXPECT_EQ(redactor(R"({"x": "ab\"cd\\ef\n12"})"), R"({"x": "[redacted:KEY]"})");
+  EXPECT_EQ(redactor("`ab\"cd\\ef\\x0a12` is odd"), "`[redacted:KEY]` is odd");
+}
+
 TEST(Redactor, TheLongerOfTwoValuesThatBeginAlikeWins) {
   Redactor redactor;
   redactor.add("SHORT", "abcdef");
