@@ -26,6 +26,7 @@
 #include <thread>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/format.h"
 #include "base/random.h"
@@ -113,9 +114,31 @@ void HttpServer::accept() {
       });
     }
     ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);  // Asio accepts without
-    if (connections_ < options_.most_connections) std::make_shared<HttpConnection>(*this, std::move(socket))->read();
+    if (has_place_for_connection()) std::make_shared<HttpConnection>(*this, std::move(socket))->read();
     accept();
   });
+}
+
+// Who has no token must not keep those out who have one: of strangers the oldest makes room for whoever comes.
+bool HttpServer::has_place_for_connection() {
+  if (connections_ < options_.most_connections) return true;
+  if (strangers_.empty()) return false;
+  HttpConnection* const oldest = strangers_.front();
+  strangers_.erase(strangers_.begin());
+  oldest->close();
+  return true;
+}
+
+void HttpServer::arrived(HttpConnection& connection) {
+  ++connections_;
+  strangers_.push_back(&connection);
+}
+
+void HttpServer::accepted(HttpConnection& connection) { std::erase(strangers_, &connection); }
+
+void HttpServer::left(HttpConnection& connection) noexcept {
+  --connections_;
+  std::erase(strangers_, &connection);
 }
 
 void HttpServer::tick() {
@@ -185,11 +208,19 @@ void HttpServer::reap() {
   }
 }
 
-// The one that was used least lately goes, of those that do nothing; its client is told so and begins anew.
-bool HttpServer::make_room() {
+// The one that was used least lately goes, of those that do nothing; its client is told so and begins anew. Each token has an equal
+// share of the places: who has used up its own makes room among its own sessions, and another one among those of whoever has more
+// than its share. So nobody loses a session to another token while it has no more than its share.
+bool HttpServer::make_room(std::size_t client) {
   if (sessions_.size() < options_.most_sessions) return true;
+  std::map<std::size_t, std::size_t> held;
+  for (const auto& [id, served] : sessions_) ++held[served.client];
+  const std::size_t share =
+      std::max<std::size_t>(1, options_.most_sessions / std::max<std::size_t>(1, options_.rules.tokens.size()));
+  const bool own = held[client] >= share;
   auto oldest = sessions_.end();
   for (auto at = sessions_.begin(); at != sessions_.end(); ++at) {
+    if (own ? at->second.client != client : held[at->second.client] <= share) continue;
     if (at->second.listener.lock() || !at->second.session->idle()) continue;
     if (oldest == sessions_.end() || at->second.used < oldest->second.used) oldest = at;
   }
@@ -239,7 +270,7 @@ void HttpServer::hand_to(Served& served, const std::shared_ptr<HttpConnection>& 
 }
 
 void HttpServer::begin_session(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call) {
-  if (!make_room()) return connection->refuse({503, "Service Unavailable: too many sessions"});
+  if (!make_room(call.client)) return connection->refuse({503, "Service Unavailable: too many sessions"});
   const std::string id = random_hex(24);
   if (id.empty()) return connection->refuse({500, "Internal Server Error: no randomness"});
   Served& served = sessions_[id];

@@ -44,10 +44,10 @@ std::string text_of(beast::string_view text) { return {text.data(), text.size()}
 }  // namespace
 
 HttpConnection::HttpConnection(HttpServer& server, asio::ip::tcp::socket socket) : server_(server), stream_(std::move(socket)) {
-  server_.arrived();
+  server_.arrived(*this);
 }
 
-HttpConnection::~HttpConnection() { server_.left(); }
+HttpConnection::~HttpConnection() { server_.left(*this); }
 
 void HttpConnection::read() {
   request_.emplace();
@@ -77,14 +77,19 @@ HttpHead HttpConnection::head() const {
   if (message.count(http::field::host) != 1) head.host.clear();
   if (message.count(http::field::authorization) > 1) head.authorization.clear();
   if (message.count(http::field::origin) > 1) head.origin = "several";
+  const std::size_t codings = message.count(http::field::transfer_encoding);
+  head.transfer_encoding = codings > 1 ? "several" : field(http::field::transfer_encoding);
   return head;
 }
 
 // Before the body: who has no token has nothing read of it.
 void HttpConnection::on_header(Error failed) {
   if (failed) return on_failed(failed);
+  const HttpHead head = this->head();
+  closes_ = request_->get().version() != 11 || has_unknown_length(head);
   if (request_->get().version() != 11) return refuse({505, "HTTP Version Not Supported: speak HTTP/1.1"});
-  if (const auto refusal = check_head(server_.options().rules, head())) return refuse(*refusal);
+  if (const auto refusal = check_head(server_.options().rules, head)) return refuse(*refusal);
+  server_.accepted(*this);
   const std::size_t most = server_.options().largest_body;
   if (request_->content_length().value_or(0) > most) return on_failed(http::error::body_limit);
   request_->body_limit(most);
@@ -113,7 +118,7 @@ void HttpConnection::on_failed(Error failed) {
 }
 
 void HttpConnection::answer(unsigned status, std::string body, std::string_view type, const std::string& session) {
-  const bool keep = request_ && request_->is_done() && request_->get().keep_alive();
+  const bool keep = !closes_ && request_ && request_->is_done() && request_->get().keep_alive();
   response_.emplace(static_cast<http::status>(status), 11);
   response_->set(http::field::server, "belljar");
   if (!type.empty()) response_->set(http::field::content_type, beast::string_view(type.data(), type.size()));

@@ -108,7 +108,12 @@ std::optional<std::size_t> find_token(const HttpRules& rules, std::string_view a
   return found;
 }
 
+bool has_unknown_length(const HttpHead& head) noexcept {
+  return !head.transfer_encoding.empty() && !same_folded(head.transfer_encoding, "chunked");
+}
+
 std::optional<HttpRefusal> check_head(const HttpRules& rules, const HttpHead& head) {
+  if (has_unknown_length(head)) return HttpRefusal{501, "Not Implemented: the only Transfer-Encoding here is `chunked`"};
   if (!is_our_host(rules, head.host)) return HttpRefusal{403, "Forbidden: this Host is not ours (--http-host names another)"};
   if (!is_our_origin(rules, head)) return HttpRefusal{403, "Forbidden: this Origin is not welcome (--http-origin names another)"};
   if (!find_token(rules, head.authorization)) return HttpRefusal{401, "Unauthorized: `Authorization: Bearer TOKEN` is needed"};

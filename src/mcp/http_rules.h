@@ -23,6 +23,7 @@ struct HttpRules {
 struct HttpHead {
   std::string method, target;
   std::string host, origin, authorization, accept, content_type, protocol;  // empty: absent
+  std::string transfer_encoding;
 };
 
 struct HttpRefusal {
@@ -36,7 +37,11 @@ inline constexpr std::string_view kHttpPath = "/mcp";
 // Which of the tokens a request has, by its Authorization; 0 where none is asked for. Takes as long for each token that is given.
 std::optional<std::size_t> find_token(const HttpRules& rules, std::string_view authorization);
 
-// nullopt: it may be read on. 403 for a host or origin, 401 for the token, then 404, 405, 415, 406, 400 (a version that is none).
+// Whether nobody knows where its body ends: a coding other than `chunked` (RFC 9112, 6.1). What follows is no request of its own.
+bool has_unknown_length(const HttpHead& head) noexcept;
+
+// nullopt: it may be read on. 501 for a body of unknown length, 403 for a host or origin, 401 for the token, then 404, 405, 415,
+// 406, 400 (a version that is none).
 std::optional<HttpRefusal> check_head(const HttpRules& rules, const HttpHead& head);
 
 // "127.0.0.1:8080", "[::1]:8080", "8080", "localhost:8080"; the address without brackets, and whether it is of loopback.

@@ -26,6 +26,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "belljar/result.h"
 #include "mcp/event_log.h"
@@ -87,6 +88,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::deque<HttpEvent> pending_;
   std::size_t pending_bytes_ = 0;
   std::string writing_;
+  bool closes_ = false;  // after the answer: nobody knows where the next request begins
   bool streaming_ = false, head_sent_ = false, busy_ = false, last_ = false, answered_ = false, ended_ = false;
   std::chrono::steady_clock::time_point last_write_;
 };
@@ -101,8 +103,10 @@ class HttpServer {
   Result<void> serve();
 
   const HttpOptions& options() const noexcept { return options_; }
-  void arrived() noexcept { ++connections_; }
-  void left() noexcept { --connections_; }
+  void arrived(HttpConnection& connection);
+  // The head of a request was fine: its client is known.
+  void accepted(HttpConnection& connection);
+  void left(HttpConnection& connection) noexcept;
   // A request whose headers and token are fine.
   void handle(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call);
 
@@ -134,7 +138,8 @@ class HttpServer {
   void watch_signals();
   void tick();
   void reap();
-  bool make_room();
+  bool make_room(std::size_t client);
+  bool has_place_for_connection();
   void post(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call);
   void begin_session(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call);
   Sessions::iterator find_session(const HttpCall& call);
@@ -149,7 +154,9 @@ class HttpServer {
   const SessionOptions session_options_;
   HttpOptions options_;
   std::uint64_t serial_ = 0;
-  std::size_t connections_ = 0;  // before the loop, whose end lets the last of them go
+  // Before the loop, whose end lets the last of them go.
+  std::size_t connections_ = 0;
+  std::vector<HttpConnection*> strangers_;  // those of whom no head was fine yet, oldest first
   boost::asio::io_context loop_{1};
   boost::asio::ip::tcp::acceptor acceptor_{loop_};
   boost::asio::steady_timer timer_{loop_}, retry_{loop_};

@@ -355,6 +355,80 @@ def a_session_is_of_the_token_that_began_it():
 
 
 @part
+def no_token_takes_the_places_of_another():
+    one, two = 'the-token-of-one-client', 'the-token-of-another'
+    place = os.path.realpath(workspace) + '.shares'
+    os.mkdir(place)
+    with open(place + '/tokens', 'w', encoding='utf-8') as file:
+        file.write(f'{one}\n{two}\n')
+    try:
+        with Server('--http-token-file', place + '/tokens') as server:
+            def begin(token, count):
+                server.token = token
+                return [server.begin()[0] for _ in range(count)]
+
+            def alive(token, sessions):
+                server.token = token
+                return [server.status(body=PING, Mcp_Session_Id=session) == 200 for session in sessions]
+
+            mine = begin(one, 3)
+            theirs = begin(two, 63)
+            assert alive(one, mine) == [True] * 3
+            assert alive(two, theirs) == [False] * 2 + [True] * 61, 'its own oldest went'
+            mine += begin(one, 29)  # up to its share
+            assert alive(one, mine) == [True] * 32
+            begin(one, 1)
+            assert alive(one, mine) == [False] + [True] * 31, 'beyond its share its own oldest goes'
+    finally:
+        os.unlink(place + '/tokens')
+        os.rmdir(place)
+
+
+@part
+def who_has_no_token_keeps_nobody_out():
+    with Server() as server:
+        session, _ = server.begin()
+        kept = server.ask('GET', Mcp_Session_Id=session)  # a client's, and older than all of theirs
+        assert kept.status == 200
+        strangers = [socket.create_connection(('127.0.0.1', server.port), timeout=60) for _ in range(300)]
+        assert server.status(body=PING, Mcp_Session_Id=session) == 200
+        assert strangers[0].recv(1) == b'', 'the oldest was closed'
+        strangers[-1].sendall(f'GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n'.encode())
+        assert strangers[-1].recv(12) == b'HTTP/1.1 401', 'the newest is there'
+        for stranger in strangers:
+            stranger.close()
+        assert server.status('DELETE', Mcp_Session_Id=session) == 200
+        assert events_of(kept) == [], 'it was never closed'
+
+
+@part
+def what_comes_in_an_unknown_coding_ends_its_connection():
+    with Server() as server:
+        session, _ = server.begin()
+
+        def answers(token, coding, body):
+            with socket.create_connection(('127.0.0.1', server.port), timeout=60) as connection:
+                connection.sendall((f'POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {token}\r\n'
+                                    f'Accept: {BOTH}\r\nContent-Type: application/json\r\nMcp-Session-Id: {session}\r\n'
+                                    f'{coding}\r\n').encode() + body)
+                connection.shutdown(socket.SHUT_WR)
+                text = b''
+                while data := connection.recv(65536):
+                    text += data
+                return re.findall(rb'HTTP/1\.1 (\d+)', text)
+
+        ping = json.dumps(PING).encode()
+        chunked = b'%x\r\n%s\r\n0\r\n\r\n' % (len(ping), ping)
+        smuggled = b'DELETE /mcp HTTP/1.1\r\nHost: x\r\n\r\n'
+        for coding in ('gzip', 'gzip, chunked', 'chunked, gzip', 'identity', 'x'):
+            for token in (server.token, 'no-token-at-all'):
+                told = answers(token, f'Transfer-Encoding: {coding}\r\n', smuggled)
+                assert told in ([b'501'], [b'400']), (coding, told)
+        assert answers(server.token, 'Transfer-Encoding: gzip\r\n', smuggled) == [b'501']
+        assert answers(server.token, 'Transfer-Encoding: Chunked\r\n', chunked) == [b'200']
+
+
+@part
 def beyond_loopback_only_with_a_token():
     command = [belljar, 'mcp', '--workspace', workspace, '--http', '0.0.0.0:0']
     refused = subprocess.run([*command, '--http-no-token'], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)

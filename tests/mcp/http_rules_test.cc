@@ -30,6 +30,15 @@ unsigned status(const std::function<void(HttpHead&)>& change, const HttpRules& r
   return refusal ? refusal->status : 200;
 }
 
+TEST(HttpRules, ABodyOfUnknownLengthIsRefusedBeforeAnythingElse) {
+  for (const char* coding : {"gzip", "gzip, chunked", "identity", "several"}) {
+    EXPECT_EQ(status([&](HttpHead& head) { head.transfer_encoding = coding; }), 501U) << coding;
+    EXPECT_EQ(status([&](HttpHead& head) { head.transfer_encoding = coding, head.authorization.clear(); }), 501U) << coding;
+  }
+  for (const char* coding : {"", "chunked", "Chunked"})
+    EXPECT_EQ(status([&](HttpHead& head) { head.transfer_encoding = coding; }), 200U) << coding;
+}
+
 TEST(HttpRules, AHostThatDnsCouldGiveToAnybodyIsNotOurs) {
   for (const char* host :
        {"127.0.0.1:8080", "localhost:8080", "LocalHost:8080", "[::1]:8080", "10.0.0.7:8080", "box.example", "BOX.example"})
