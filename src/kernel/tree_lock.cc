@@ -99,17 +99,27 @@ bool is_below(std::string_view path, std::string_view folder) {
 
 bool overlap(std::string_view one, std::string_view other) { return is_below(one, other) || is_below(other, one); }
 
-Result<void> make_folder(const std::string& path) {
+// Adds those that were not there to `made`, the shallowest first.
+Result<void> make_folder(const std::string& path, std::vector<std::string>& made) {
   for (std::size_t at = 1; at != std::string::npos;) {
     at = path.find('/', at + 1);
     const std::string part = path.substr(0, at);
-    if (::mkdir(part.c_str(), 0700) < 0 && errno != EEXIST) {
+    if (::mkdir(part.c_str(), 0700) == 0) {
+      made.push_back(part);
+    } else if (errno != EEXIST) {
       const int error = errno;
       struct stat there{};
       if (::stat(part.c_str(), &there) != 0 || !S_ISDIR(there.st_mode)) return failed(error, "mkdir", part);
     }
   }
   return {};
+}
+
+bool lock_folder(int dir) {
+  while (::flock(dir, LOCK_EX) != 0) {
+    if (errno != EINTR) return false;
+  }
+  return true;
 }
 
 std::string path_in(int fd) {
@@ -206,21 +216,50 @@ struct TreeLock::Door {
   }
 };
 
-TreeLock::TreeLock(std::vector<std::unique_ptr<Door>> doors) noexcept : doors_(std::move(doors)) {}
+struct TreeLock::Folder {
+  std::string path;
+  std::vector<std::string> made;
+  pid_t owner = ::getpid();  // a forked child's copy removes nothing
+
+  Folder() = default;
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    for (; owner == ::getpid() && !made.empty(); made.pop_back()) ::rmdir(made.back().c_str());
+  }
+};
+
+TreeLock::TreeLock(std::unique_ptr<Folder> folder, std::vector<std::unique_ptr<Door>> doors) noexcept
+    : folder_(std::move(folder)), doors_(std::move(doors)) {}
 TreeLock::TreeLock(TreeLock&&) noexcept = default;
 TreeLock& TreeLock::operator=(TreeLock&&) noexcept = default;
-TreeLock::~TreeLock() = default;
+
+TreeLock::~TreeLock() {
+  if (folder_ == nullptr || doors_.empty() || folder_->owner != ::getpid()) return;
+  const UniqueFd dir(::open(folder_->path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!dir.valid() || !lock_folder(dir.get())) return;
+  for (const auto& door : doors_) {
+    give_range(door->file.get(), static_cast<off_t>(1 + door->party));
+    if (!is_held(door->file.get(), 0, 0)) ::unlinkat(dir.get(), door->name.c_str(), 0);
+  }
+}
 
 Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std::string>& paths) {
   const std::vector<Tree> trees = outermost(paths);
   std::vector<std::unique_ptr<Door>> doors;
-  if (trees.empty()) return TreeLock(std::move(doors));
-  BELLJAR_CHECK(make_folder(folder));
-  const UniqueFd dir(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!dir.valid()) return failed(errno, "open", folder);
-  while (::flock(dir.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return failed(errno, "flock", folder);
+  auto home = std::make_unique<Folder>();
+  home->path = folder;
+  if (trees.empty()) return TreeLock(std::move(home), std::move(doors));
+  UniqueFd dir;
+  struct stat now{};
+  // Who made it may remove it before it is locked here: then it has no name any more.
+  for (int tries = 0; tries < 16 && (!dir.valid() || ::fstat(dir.get(), &now) != 0 || now.st_nlink == 0); ++tries) {
+    BELLJAR_CHECK(make_folder(folder, home->made));
+    dir = UniqueFd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!dir.valid() && errno != ENOENT) return failed(errno, "open", folder);
+    if (dir.valid() && !lock_folder(dir.get())) return failed(errno, "flock", folder);
   }
+  if (!dir.valid()) return failed(ENOENT, "open", folder);
   const auto join = [&](const std::string& name, UniqueFd file, const std::string& path) -> Result<void> {
     auto door = std::make_unique<Door>();
     door->name = name;
@@ -256,7 +295,7 @@ Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std
       BELLJAR_CHECK(join(name, std::move(file), path));
   }
   std::ranges::sort(doors, {}, [](const auto& door) -> const std::string& { return door->name; });
-  return TreeLock(std::move(doors));
+  return TreeLock(std::move(home), std::move(doors));
 }
 
 void TreeLock::lock() {

@@ -7,7 +7,7 @@
 // A reader counts itself in memory that the file shares (nanoseconds), a writer closes the door there and waits until those inside
 // have gone. That a holder lives is an open file description lock of fcntl(2), which the kernel takes back at its end whatever
 // ended it: a killed reader is no longer waited for, and a door that a killed writer left closed is opened by who comes next. A
-// stopped one (SIGSTOP) is waited for.
+// stopped one (SIGSTOP) is waited for. The last holder of a file removes it, and the folders that it made itself.
 //
 //   TreeLock lock = BELLJAR_TRY(TreeLock::open(state + "/locks", {"/home/me/project"}));
 //   { const std::shared_lock reader(lock); ... }      { const std::unique_lock writer(lock); ... }
@@ -47,7 +47,9 @@ class TreeLock {
 
  private:
   struct Door;
-  explicit TreeLock(std::vector<std::unique_ptr<Door>> doors) noexcept;
+  struct Folder;
+  TreeLock(std::unique_ptr<Folder> folder, std::vector<std::unique_ptr<Door>> doors) noexcept;
+  std::unique_ptr<Folder> folder_;
   std::vector<std::unique_ptr<Door>> doors_;  // by name: everybody takes them in that order
 };
 

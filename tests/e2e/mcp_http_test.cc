@@ -23,9 +23,8 @@ TEST_F(McpHttp, WhoIsServedAndWhoIsNot) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
   for (const char* part :
        {"who_is_refused_and_its_twin", "what_is_too_large_is_refused_and_the_next_is_served", "sessions_begin_work_apart_and_end",
-         "a_session_sees_no_other_workspace",
-        "who_listens_hears_the_end_of_its_session", "a_stream_that_was_lost_is_resumed", "who_listened_goes_on_listening",
-        "a_session_that_nobody_uses_ends", "when_all_places_are_taken_the_oldest_goes",
+        "a_session_sees_no_other_workspace", "who_listens_hears_the_end_of_its_session", "a_stream_that_was_lost_is_resumed",
+        "who_listened_goes_on_listening", "a_session_that_nobody_uses_ends", "when_all_places_are_taken_the_oldest_goes",
         "tokens_come_from_a_file_or_the_environment", "a_session_is_of_the_token_that_began_it",
         "no_token_takes_the_places_of_another", "who_has_no_token_keeps_nobody_out",
         "what_comes_in_an_unknown_coding_ends_its_connection", "beyond_loopback_only_with_a_token"})

@@ -411,8 +411,11 @@ TEST_F(Violations, NamesThatAreMountPointsAreToldWhenTheyAreMovedOrRemoved) {
   const std::vector<std::string> flags = {"--read", base_ / "ws/ro", "--read", base_ / "ws/up/ro", "--hide", base_ / "ws/hid"};
   const auto told = [&](const std::string& act) {
     const Outcome refused = python("import os\ntry: " + act + "\nexcept OSError as e: print(e.strerror); sys.exit(1)", flags);
-    const bool hidden = act.find("'hid'") != std::string::npos;
-    EXPECT_EQ(refused.out, hidden ? "Permission denied\n" : "Device or resource busy\n") << act << refused;
+    const auto names = [&](const char* name) { return act.find(name) != std::string::npos; };
+    EXPECT_EQ(refused.out, names("'hid'")  ? "Permission denied\n"
+                           : names("'ro'") ? "Read-only file system\n"
+                                           : "Device or resource busy\n")
+        << act << refused;
     return explain({"--json"}).out;
   };
   for (const auto& [act, operation, target] : {std::tuple{"os.rename('ro', 'r2')", "rename", "ws/ro"},

@@ -229,8 +229,9 @@ TEST(ContainerSpec, TheImagesVolumesArePrivateBelowAReadOnlyRoot) {
   EXPECT_EQ(spec.tmpfs.back(), std::pair(std::string("/data"), std::string("rw,exec,nosuid,nodev,size=1000,mode=1777")));
   given.options.root = ContainerRoot::kWritable;
   Spec writable = given.plan()->spec;
+  const std::size_t then = writable.tmpfs.size();
   hold_volumes(writable, {"/data"}, Bytes{1000});
-  EXPECT_EQ(writable.tmpfs.size(), before) << "the twin";
+  EXPECT_EQ(writable.tmpfs.size(), then) << "the twin";
 }
 
 TEST(ContainerSpec, LimitsAreTheEnginesOrPid1s) {
