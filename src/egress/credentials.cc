@@ -155,7 +155,7 @@ std::string make_placeholder(std::string_view value, std::string_view random) {
 }
 
 Restorer::Restorer(const std::vector<const Credential*>& credentials) {
-  constexpr std::size_t kLongestForm = 3 * 2;  // letters for one of the value: as it stood in a query, in hex
+  constexpr std::size_t kLongestForm = 6;  // letters for one of the value: as it stood in a query, in hex
   for (const Credential* credential : credentials) {
     const std::string &value = credential->value, &instead = credential->placeholder;
     const std::string_view beginning = told_beginning(value);

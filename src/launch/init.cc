@@ -181,7 +181,8 @@ bool has_slash(const char* name) noexcept {
   reset_signals();
   long error = -ENOENT;
   for (char* const* path = exec.paths; *path != nullptr; ++path) {
-    const long status = raw_call(SYS_execve, as_long(*path), as_long(exec.argv), as_long(exec.envp));
+    const long status = raw_call(SYS_execve, as_long(*path), as_long(static_cast<const void*>(exec.argv)),
+                                 as_long(static_cast<const void*>(exec.envp)));
     // As execvp(3): a candidate that may not be run is remembered, the search goes on. One in a directory that may not be searched
     // was never found, unless it was named with its directory.
     if (status == -EACCES) {

@@ -321,7 +321,7 @@ PoolState::Clock::time_point PoolState::make_after() const {
 
 Result<std::shared_ptr<Sandbox>> PoolState::take_waiting(std::unique_lock<std::mutex>& lock) {
   while (!waiting_.empty()) {
-    const std::shared_ptr<Sandbox> sandbox = std::move(waiting_.front().sandbox);
+    std::shared_ptr<Sandbox> sandbox = std::move(waiting_.front().sandbox);
     waiting_.pop_front();
     const bool alive = lives_unlocked(*sandbox, lock);  // taken out under the lock: nobody else can get it
     if (alive) return sandbox;

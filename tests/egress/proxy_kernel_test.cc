@@ -239,13 +239,13 @@ TEST_F(ProxyTest, LimitedCountsThePortsThatAreAskedFor) {
   const auto ask = [&](const Server& from) {
     return talk(format("GET http://{0}/ HTTP/1.1\r\nHost: {0}\r\nConnection: close\r\n\r\n", address(from))).substr(9, 3);
   };
-  start({"127.0.0.1"}, {}, {.methods = Methods::kLimited, .max_heads = 50});
+  start({"127.0.0.1"}, {}, {.methods = Methods::kLimited, .max_heads = 80});
   EXPECT_EQ(ask(server), "200");
   EXPECT_EQ(ask(other), "429");
   const EgressLog log = proxy_->stop();
   ASSERT_EQ(log.violations.size(), 1U);
   EXPECT_EQ(log.violations[0].rule, "limits.egress_heads");
-  start({"127.0.0.1"}, {}, {.max_heads = 50});
+  start({"127.0.0.1"}, {}, {.max_heads = 80});
   EXPECT_EQ(ask(server) + ask(other), "200200") << "the twin";
 }
 
