@@ -83,9 +83,8 @@ class Noted {
   explicit Noted(Connect& connect) : peers_(connect.context.peers) {
     struct stat socket{};
     if (is_connected(connect.args.socket.get()) || ::fstat(connect.args.socket.get(), &socket) != 0) return;
-    const Caller::Ids ids = connect.caller.ids_inside();
     client_ = socket.st_ino;
-    peers_.note(client_, {.ours = ids.process, .inside = ids.tgid, .identity = Caller(ids.process).identity()});
+    peers_.note(client_, Peers::Process::of(connect.caller));
   }
   ~Noted() {
     if (!connected_) peers_.forget(client_);

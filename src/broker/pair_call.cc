@@ -66,11 +66,10 @@ int make_pair(Context& context, Pair& pair) {
 }
 
 void note_maker(Context& context, const Caller& caller, const Pair& pair) {
-  const Caller::Ids ids = caller.ids_inside();
+  const auto process = Peers::Process::of(caller);
   for (const UniqueFd& end : pair.ends) {
     struct stat socket{};
-    if (::fstat(end.get(), &socket) == 0)
-      context.peers.note(socket.st_ino, {.ours = ids.process, .inside = ids.tgid, .identity = Caller(ids.process).identity()});
+    if (::fstat(end.get(), &socket) == 0) context.peers.note(socket.st_ino, process);
   }
 }
 

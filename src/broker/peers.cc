@@ -3,9 +3,15 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "broker/caller.h"
 #include "kernel/unix_diag.h"
 
 namespace belljar::broker {
+
+Peers::Process Peers::Process::of(const Caller& caller) {
+  const Caller::Ids ids = caller.ids_inside();
+  return {.ours = ids.process, .inside = ids.tgid, .identity = Caller(ids.process).identity()};
+}
 
 void Peers::note(ino_t client, const Process& process) {
   const std::scoped_lock lock(mutex_);

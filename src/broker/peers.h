@@ -16,9 +16,13 @@
 
 namespace belljar::broker {
 
+class Caller;
+
 class Peers {
  public:
   struct Process {
+    static Process of(const Caller& caller);
+
     pid_t ours = 0;      // in our pid namespace
     pid_t inside = 0;    // in its own
     ino_t identity = 0;  // Caller::identity()

@@ -1,6 +1,5 @@
 #include "guard/grammar.h"
 
-#include <time.h>
 #include <tree_sitter/api.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/processor_time.h"
 #include "guard/shell.h"
 
 extern "C" const TSLanguage* tree_sitter_bash(void);
@@ -90,12 +90,6 @@ std::vector<Kind> kinds_of(const TSLanguage* language) {
 }
 
 }  // namespace
-
-std::chrono::nanoseconds processor_time() noexcept {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
 
 Grammar::Grammar() : parser_(ts_parser_new()), kinds_(kinds_of(tree_sitter_bash())) {
   ts_parser_set_language(parser_, tree_sitter_bash());  // both are ABI 14

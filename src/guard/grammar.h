@@ -64,10 +64,7 @@ constexpr bool is_word(Kind kind) noexcept {
   }
 }
 
-inline constexpr std::chrono::milliseconds kMaxParse{200};
-
-// That the calling thread has used: what a text costs must not depend on who else is busy.
-std::chrono::nanoseconds processor_time() noexcept;
+inline constexpr std::chrono::milliseconds kMaxParse{200};  // of the processor
 
 // A parser and the kind of each of the grammar's symbols. One thread at a time.
 class Grammar {

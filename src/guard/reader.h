@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/processor_time.h"
 #include "guard/grammar.h"
 #include "guard/letters.h"
 #include "guard/numbers.h"

@@ -25,6 +25,8 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/made_directories.h"
+#include "base/owner.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -98,22 +100,6 @@ bool is_below(std::string_view path, std::string_view folder) {
 }
 
 bool overlap(std::string_view one, std::string_view other) { return is_below(one, other) || is_below(other, one); }
-
-// Adds those that were not there to `made`, the shallowest first.
-Result<void> make_folder(const std::string& path, std::vector<std::string>& made) {
-  for (std::size_t at = 1; at != std::string::npos;) {
-    at = path.find('/', at + 1);
-    const std::string part = path.substr(0, at);
-    if (::mkdir(part.c_str(), 0700) == 0) {
-      made.push_back(part);
-    } else if (errno != EEXIST) {
-      const int error = errno;
-      struct stat there{};
-      if (::stat(part.c_str(), &there) != 0 || !S_ISDIR(there.st_mode)) return failed(error, "mkdir", part);
-    }
-  }
-  return {};
-}
 
 bool lock_folder(int dir) {
   while (::flock(dir, LOCK_EX) != 0) {
@@ -218,15 +204,8 @@ struct TreeLock::Door {
 
 struct TreeLock::Folder {
   std::string path;
-  std::vector<std::string> made;
-  pid_t owner = ::getpid();  // a forked child's copy removes nothing
-
-  Folder() = default;
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    for (; owner == ::getpid() && !made.empty(); made.pop_back()) ::rmdir(made.back().c_str());
-  }
+  MadeDirectories made;
+  OwningProcess owner;  // a forked child's copy removes nothing
 };
 
 TreeLock::TreeLock(std::unique_ptr<Folder> folder, std::vector<std::unique_ptr<Door>> doors) noexcept
@@ -235,7 +214,7 @@ TreeLock::TreeLock(TreeLock&&) noexcept = default;
 TreeLock& TreeLock::operator=(TreeLock&&) noexcept = default;
 
 TreeLock::~TreeLock() {
-  if (folder_ == nullptr || doors_.empty() || folder_->owner != ::getpid()) return;
+  if (folder_ == nullptr || doors_.empty() || !folder_->owner.is_this()) return;
   const UniqueFd dir(::open(folder_->path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!dir.valid() || !lock_folder(dir.get())) return;
   for (const auto& door : doors_) {
@@ -254,7 +233,7 @@ Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std
   struct stat now{};
   // Who made it may remove it before it is locked here: then it has no name any more.
   for (int tries = 0; tries < 16 && (!dir.valid() || ::fstat(dir.get(), &now) != 0 || now.st_nlink == 0); ++tries) {
-    BELLJAR_CHECK(make_folder(folder, home->made));
+    if (const auto failure = home->made.make(folder); failure.errnum != 0) return failed(failure.errnum, "mkdir", failure.path);
     dir = UniqueFd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!dir.valid() && errno != ENOENT) return failed(errno, "open", folder);
     if (dir.valid() && !lock_folder(dir.get())) return failed(errno, "flock", folder);

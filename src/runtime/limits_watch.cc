@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/processor_time.h"
 #include "base/unique_fd.h"
 #include "belljar/exec_result.h"
 #include "belljar/units.h"
@@ -48,11 +48,7 @@ constexpr milliseconds kOomRecheck{10};
 constexpr std::uint32_t kTmpfsMagic = 0x01021994;  // statfs(2)
 
 // Processor time of this thread: on a busy machine a look takes long without costing much, and a longer rest would miss more.
-microseconds thread_cpu() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::duration_cast<microseconds>(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
-}
+microseconds thread_cpu() { return std::chrono::duration_cast<microseconds>(processor_time()); }
 
 microseconds since(SteadyTime begin) { return std::chrono::duration_cast<microseconds>(SteadyClock::now() - begin); }
 

@@ -24,6 +24,8 @@
 
 #include "backend/backend.h"
 #include "base/format.h"
+#include "base/made_directories.h"
+#include "base/owner.h"
 #include "base/random.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
@@ -49,28 +51,16 @@ struct Record {
   Record(std::string its_path, UniqueFd its_file) : path(std::move(its_path)), file(std::move(its_file)) {}
   // Of a forked child it is the parent's.
   ~Record() {
-    if (::getpid() != owner) return;
-    ::unlink(path.c_str());
-    for (; !made.empty(); made.pop_back()) ::rmdir(made.back().c_str());
+    if (owner.is_this()) ::unlink(path.c_str());
   }
   Record(const Record&) = delete;
   Record& operator=(const Record&) = delete;
 
   const std::string path;
   const UniqueFd file;
-  std::vector<std::string> made;  // the shallowest first
-  const pid_t owner = ::getpid();
+  MadeDirectories made;
+  const OwningProcess owner;
 };
-
-// Adds those that were not there to `made`. 0 or an errno.
-int make_directories(const std::string& path, std::vector<std::string>& made) {
-  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
-    const std::string part = path.substr(0, slash);
-    if (::mkdir(part.c_str(), 0700) == 0) made.push_back(part);
-    else if (errno != EEXIST) return errno;
-    if (slash == std::string::npos) return 0;
-  }
-}
 
 // Null: errno. Nobody takes it for one that is left before it is locked.
 std::shared_ptr<Record> write_record(const std::string& folder, const std::string& text) {
@@ -149,24 +139,24 @@ Living enter_living(const std::string& state_dir, const std::vector<std::string>
     living.why_not = format("{} lies in the workspace, and is not made there", state_dir);
     return living;
   }
-  std::vector<std::string> made;
+  MadeDirectories made;
   std::shared_ptr<Record> record;
   // Once more where there is no folder yet, who ended removed it, or who tidied up met the record before it was locked.
   constexpr int kTries = 16;
   for (int tries = 0; record == nullptr && tries < kTries; ++tries) {
     record = write_record(folder, text);
     if (record != nullptr || errno != ENOENT) break;
-    if (const int failed = make_directories(folder, made); failed != 0) {
-      errno = failed;
+    if (const auto failure = made.make(folder); failure.errnum != 0) {
+      errno = failure.errnum;
       break;
     }
   }
   if (record == nullptr) {
     living.why_not = format("{} cannot be written: {}", folder, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
-    for (; !made.empty(); made.pop_back()) ::rmdir(made.back().c_str());
     return living;
   }
-  if (made.size() > 1) record->made = std::move(made);
+  if (made.count() > 1) record->made = std::move(made);
+  else made.keep();
   // Who does not ask tidies up now and then: a thousand starts of which each reads a thousand records would take seconds.
   const bool tidies = record->path.ends_with("00");
   if (others == Others::kAsked || tidies) living.others = read_others(folder, record->path);

@@ -1,0 +1,17 @@
+// What the calling thread has cost, whoever else is busy.
+#pragma once
+
+#include <time.h>
+
+#include <chrono>
+
+namespace belljar {
+
+// clock_gettime(2), CLOCK_THREAD_CPUTIME_ID.
+inline std::chrono::nanoseconds processor_time() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+}  // namespace belljar
