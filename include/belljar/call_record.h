@@ -37,7 +37,16 @@ struct CallRecord {
 // Called from the thread of the call, before anything is done. An Error refuses the call: no record, no work.
 using CallRecorder = std::function<Result<std::int64_t>(const CallRecord&)>;
 
-// "call.verdict" and "call.answer" of a trail, without what `redactor` knows as secret. `sandbox`: its id.
+// The record as it may be kept: its call, reason and evidence without what `redactor` knows as secret, and without what stands
+// where a secret does in a command, which is taken out of the reason and the quotes, too. Of a call that is told as JSON each
+// string is looked at for itself. A quote that was cut inside of a secret keeps the piece.
+CallRecord for_trail(CallRecord record, const Redactor& redactor);
+// The same for a person who decides by it: nothing that nobody told is taken out that could be a shell's code
+// (Redactor::Values::kWords). A call that lost something ends in a digest of the whole, so that an answer holds for that call
+// alone.
+CallRecord for_review(CallRecord record, const Redactor& redactor);
+
+// "call.verdict" and "call.answer" of a trail, as for_trail(). `sandbox`: its id.
 CallRecorder record_calls(std::shared_ptr<AuditTrail> trail, std::shared_ptr<const Redactor> redactor = nullptr,
                           std::string sandbox = {});
 

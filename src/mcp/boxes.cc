@@ -41,8 +41,10 @@ Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
   }
   ToolOptions options = host_.tools;
   options.workspace_name = made.named;
-  options.hook = [judge = std::move(made.judge), decide = host_.decide, place = BoxPlace{made.sandbox->workspace(), made.calls}](
-                     const ToolRequest& request) { return decide(judge ? judge(request) : Opinion{}, request, place); };
+  options.hook = [judge = std::move(made.judge), decide = host_.decide,
+                  place = BoxPlace{made.sandbox->workspace(), made.calls, made.secrets}](const ToolRequest& request) {
+    return decide(judge ? judge(request) : Opinion{}, request, place);
+  };
   auto box = std::make_shared<Box>();
   box->id = id;
   box->wish = wish;

@@ -15,6 +15,7 @@
 
 #include "belljar/call_record.h"
 #include "belljar/cancel.h"
+#include "belljar/redact.h"
 #include "belljar/result.h"
 #include "belljar/review.h"
 #include "belljar/sandbox.h"
@@ -43,11 +44,12 @@ struct BoxWish {
 };
 
 struct MadeBox {
-  std::shared_ptr<Sandbox> sandbox;  // not started
-  std::string named;                 // another absolute name of its workspace, as it was given; empty: it has none
-  Judge judge;                       // empty: everything runs
-  CallRecorder calls;                // empty: verdicts and answers are not recorded
-  std::string policy;                // JSON, for the resource
+  std::shared_ptr<Sandbox> sandbox;         // not started
+  std::string named;                        // another absolute name of its workspace, as it was given; empty: it has none
+  Judge judge;                              // empty: everything runs
+  CallRecorder calls;                       // empty: verdicts and answers are not recorded
+  std::shared_ptr<const Redactor> secrets;  // what no review shows; empty: known shapes alone
+  std::string policy;                       // JSON, for the resource
   std::vector<std::string> warnings;
   // May be empty. Before start(): tells the audit trail under what it works; an error refuses the start. After stop(): what is left
   // of it and nobody misses goes.
@@ -62,6 +64,7 @@ using BoxMaker = std::function<Result<MadeBox>(const BoxWish&, const CancelToken
 struct BoxPlace {
   std::string workspace;
   CallRecorder record;  // may be empty
+  std::shared_ptr<const Redactor> secrets;
 };
 
 // Shared by the calls that use it. Its commands end with it.

@@ -13,9 +13,11 @@
 
 #include "base/format.h"
 #include "base/random.h"
+#include "belljar/call_record.h"
 #include "belljar/content_policy.h"
 #include "belljar/error.h"
 #include "belljar/guardian.h"
+#include "belljar/redact.h"
 #include "belljar/result.h"
 #include "belljar/review.h"
 #include "belljar/tools.h"
@@ -70,8 +72,14 @@ ProposedCall call_of(const ToolRequest& request) { return {.tool = request.tool,
 
 }  // namespace
 
-std::string reviewed_act(const ToolRequest& request, const std::string& workspace) {
-  return act_text(request) + (workspace.empty() ? "" : "\n[workspace: " + belljar::quoted(workspace) + "]");
+ReviewRequest reviewed(CallRecord record, const std::string& workspace, const Redactor* secrets) {
+  record = for_review(std::move(record), secrets != nullptr ? *secrets : Redactor());
+  if (!workspace.empty()) record.call += "\n[workspace: " + belljar::quoted(workspace) + "]";
+  return {.tool = std::move(record.tool),
+          .call = std::move(record.call),
+          .reason = std::move(record.reason),
+          .advice = Advice::kAsk,
+          .evidence = std::move(record.evidence)};
 }
 
 std::string words_of(const Judgement& judgement) {
@@ -151,16 +159,20 @@ Judgement Defence::judge(const ToolRequest& request, const std::string& workspac
 }
 
 ReviewRequest Defence::review_of(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) const {
-  // All of it is compared when an earlier answer is looked for.
-  std::string call = reviewed_act(request, around.workspace);
   const bool both = !around.rule.empty() && !judgement.reason.empty();
-  if (!around.rule.empty()) call += (both ? "\n[rules ask, too: " : "\n[rules ask: ") + escaped(around.rule) + "]";
-  return {.session = session_,
-          .tool = request.tool,
-          .call = std::move(call),
-          .reason = around.rule + (both ? "; " : "") + judgement.reason,
-          .advice = std::max(judgement.advice, Advice::kAsk),
-          .evidence = judgement.evidence};
+  ReviewRequest review = reviewed({.tool = request.tool,
+                                   .call = act_text(request),
+                                   .reason = around.rule + (both ? "; " : "") + judgement.reason,
+                                   .evidence = judgement.evidence},
+                                  around.workspace, around.secrets.get());
+  review.session = session_;
+  review.advice = std::max(judgement.advice, Advice::kAsk);
+  // All of the call is compared when an earlier answer is looked for.
+  if (around.rule.empty()) return review;
+  const CallRecord rule = for_review({.tool = request.tool, .call = act_text(request), .reason = around.rule},
+                                     around.secrets ? *around.secrets : Redactor());
+  review.call += (both ? "\n[rules ask, too: " : "\n[rules ask: ") + escaped(rule.reason) + "]";
+  return review;
 }
 
 void Defence::record(const ToolRequest& request, const Judgement& judgement, ReviewAnswer answer, std::string by,

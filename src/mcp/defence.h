@@ -15,8 +15,10 @@
 #include <string_view>
 #include <vector>
 
+#include "belljar/call_record.h"
 #include "belljar/content_policy.h"
 #include "belljar/guardian.h"
+#include "belljar/redact.h"
 #include "belljar/result.h"
 #include "belljar/review.h"
 #include "belljar/tools.h"
@@ -50,7 +52,8 @@ struct ShownResult {
 
 // What a review says beside the act; an answer holds for all of it together.
 struct Circumstances {
-  std::string workspace, rule;  // `rule`: why the rules ask, too
+  std::string workspace, rule;              // `rule`: why the rules ask, too
+  std::shared_ptr<const Redactor> secrets;  // what is not shown; empty: known shapes alone
 };
 
 // Of one session. Safe from any thread.
@@ -112,8 +115,8 @@ class Defence {
 };
 
 // What a reviewer sees of a call, and what an answer for the session or for always holds for, byte by byte: the whole act and the
-// directory it is done in.
-std::string reviewed_act(const ToolRequest& request, const std::string& workspace);
+// directory it is done in. Without secrets, as for_review() has it.
+ReviewRequest reviewed(CallRecord record, const std::string& workspace, const Redactor* secrets);
 
 // The reason of a judgement and the quotes it rests on, escaped.
 std::string words_of(const Judgement& judgement);

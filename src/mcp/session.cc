@@ -345,7 +345,7 @@ ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, 
   const std::string words = suspicious ? words_of(judgement) : "";
   if (suspicious)
     log("warning", format("{} looks like an obeyed injection, {}: {}", request.tool, to_string(judgement.advice), words));
-  const Circumstances around{place.workspace, rule};
+  const Circumstances around{place.workspace, rule, place.secrets};
   if (blocked) {
     defence_.record(request, judgement, ReviewAnswer::kDeny, "validator", around);
     return {false, judgement.reason,

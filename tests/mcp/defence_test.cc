@@ -6,12 +6,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "belljar/content_policy.h"
 #include "belljar/guardian.h"
+#include "belljar/redact.h"
 #include "belljar/review.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
@@ -198,6 +200,39 @@ TEST_F(McpDefenceTest, AnAnswerHoldsForThisQuestionAlone) {
   EXPECT_FALSE(defence.review(request, judgement, {.workspace = "/a", .rule = "talks"}).allowed) << "rules ask, too";
   request.arguments = R"({"command":"sh","stdin":"rm a"})";
   EXPECT_FALSE(defence.review(request, judgement, {.workspace = "/a"}).allowed);
+}
+
+TEST_F(McpDefenceTest, AReviewShowsNoSecretAndHoldsForTheWholeAct) {
+  Defence defence(options());
+  const auto queue = ReviewQueue::open(state_.path());
+  ASSERT_TRUE(queue);
+  auto secrets = std::make_shared<Redactor>();
+  secrets->add("DB", "ab\"cd\\ef/1234");
+  const Circumstances around{.workspace = "/a", .secrets = secrets};
+  const auto with = [](const std::string& token) {
+    const std::string command = "curl -H 'X-Api-Key: " + token + "' h; echo 'ab\"cd\\ef/1234'";
+    return ToolRequest{.tool = "bash",
+                       .kind = ToolKind::kExecute,
+                       .command = command,
+                       .arguments = Json{{"command", command}, {"stdin", "ab\"cd\\ef/1234"}}.dump()};
+  };
+  const Judgement judgement{.advice = Advice::kAsk,
+                            .reason = "`echo abcdef12` is odd",
+                            .evidence = {{.source = TextSource::kWorkspace, .name = "a", .quote = "it says abcdef12"}}};
+  EXPECT_FALSE(defence.review(with("abcdef12"), judgement, around).allowed);
+  ASSERT_EQ(queue->list()->size(), 1U);
+  const ReviewRequest shown = queue->list()->at(0).request;
+  for (const std::string& text : {shown.call, shown.reason, shown.evidence.at(0).quote}) {
+    EXPECT_EQ(text.find("abcdef12"), std::string::npos) << text;
+    EXPECT_EQ(text.find("cd\\"), std::string::npos) << text;
+    EXPECT_NE(text.find("[redacted:X-Api-Key]"), std::string::npos) << text;
+  }
+  ASSERT_TRUE(queue->answer(queue->list()->at(0).id, ReviewAnswer::kSession));
+  EXPECT_TRUE(defence.review(with("abcdef12"), judgement, around).allowed);
+  EXPECT_FALSE(defence.review(with("abcdef13"), judgement, around).allowed) << "another call, though it reads the same";
+  ToolRequest plain = bash("make bench");
+  EXPECT_FALSE(defence.review(plain, judgement, around).allowed);
+  EXPECT_EQ(queue->list()->back().request.call, "make bench\n[workspace: `/a`]") << "the twin";
 }
 
 TEST_F(McpDefenceTest, OnceIsOnceForSeveralWhoWait) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "belljar/agent.h"
 #include "belljar/call_record.h"
 #include "belljar/cancel.h"
+#include "belljar/redact.h"
 #include "belljar/result.h"
 #include "belljar/review.h"
 #include "belljar/state_dir.h"
@@ -92,18 +94,16 @@ AgentAnswer ask_on_terminal(const AgentQuestion& question, bool colour) {
   return AgentAnswer::kNo;
 }
 
-Result<AgentAsk> ask_by_review(std::chrono::milliseconds patience, std::string workspace,
+Result<AgentAsk> ask_by_review(std::chrono::milliseconds patience, std::string workspace, std::shared_ptr<const Redactor> secrets,
                                std::function<void(const std::string&)> tell) {
   const ReviewQueue queue = BELLJAR_TRY(ReviewQueue::open(default_state_dir()));
-  return AgentAsk([queue, patience, workspace = std::move(workspace), tell = std::move(tell),
+  return AgentAsk([queue, patience, workspace = std::move(workspace), secrets = std::move(secrets), tell = std::move(tell),
                    session = "agent-" + random_hex(12)](const AgentQuestion& question) {
     const ToolRequest& request = question.request;
-    const ReviewRequest wanted{.session = session,
-                               .tool = request.tool,
-                               .call = mcp::reviewed_act(request, workspace),
-                               .reason = question.reason,
-                               .advice = Advice::kAsk,
-                               .evidence = question.evidence};
+    ReviewRequest wanted =
+        mcp::reviewed({.tool = request.tool, .call = act_text(request), .reason = question.reason, .evidence = question.evidence},
+                      workspace, secrets.get());
+    wanted.session = session;
     const auto id = queue.submit(wanted, patience);
     if (id && id->empty()) return AgentAnswer::kOnce;  // approved before
     if (!id) {
@@ -126,8 +126,8 @@ Result<AgentAsk> ask_by_review(std::chrono::milliseconds patience, std::string w
   });
 }
 
-CallRecorder recorder_of(CallRecorder trail, std::string workspace, bool by_review) {
-  return [trail = std::move(trail), workspace = std::move(workspace), by_review,
+CallRecorder recorder_of(CallRecorder trail, std::string workspace, std::shared_ptr<const Redactor> secrets, bool by_review) {
+  return [trail = std::move(trail), workspace = std::move(workspace), secrets = std::move(secrets), by_review,
           session = "agent-" + random_hex(12)](const CallRecord& step) -> Result<std::int64_t> {
     const std::int64_t number = trail ? BELLJAR_TRY(trail(step)) : -1;
     const bool answer = !step.answer.empty();
@@ -135,14 +135,12 @@ CallRecorder recorder_of(CallRecorder trail, std::string workspace, bool by_revi
     if (answer ? by_review || step.by == "approval" : step.verdict != CallOutcome::kBlock) return number;
     const auto decided = answer ? parse_review_answer(step.answer) : Result<ReviewAnswer>(ReviewAnswer::kDeny);
     // What cannot be kept there was decided all the same.
-    if (const auto queue = ReviewQueue::open(default_state_dir()); queue && decided)
-      (void)queue->record({.session = session,
-                           .tool = step.tool,
-                           .call = step.call + "\n[workspace: " + belljar::quoted(workspace) + "]",
-                           .reason = step.reason,
-                           .advice = answer ? Advice::kAsk : Advice::kBlock,
-                           .evidence = step.evidence},
-                          {*decided, step.by});
+    if (const auto queue = ReviewQueue::open(default_state_dir()); queue && decided) {
+      ReviewRequest kept = mcp::reviewed(step, workspace, secrets.get());
+      kept.session = session;
+      kept.advice = answer ? Advice::kAsk : Advice::kBlock;
+      (void)queue->record(kept, {*decided, step.by});
+    }
     return number;
   };
 }

@@ -220,7 +220,7 @@ Result<Parts> make_parts(const AgentFlags& flags, const CancelToken& cancel) {
   parts.box = BELLJAR_TRY(make_box(box, {}, cancel));
   if (!flags.review_wait.empty()) {
     const auto patience = BELLJAR_TRY(time_of("--review-wait", flags.review_wait));
-    parts.ask = BELLJAR_TRY(ask_by_review(patience, parts.box.sandbox->workspace(), print_note));
+    parts.ask = BELLJAR_TRY(ask_by_review(patience, parts.box.sandbox->workspace(), parts.box.secrets, print_note));
   }
   parts.middleware = BELLJAR_TRY(make_middleware(flags, parts.box));
   BELLJAR_CHECK(open_conversation(flags, parts));
@@ -228,18 +228,19 @@ Result<Parts> make_parts(const AgentFlags& flags, const CancelToken& cancel) {
 }
 
 AgentOptions agent_options(const AgentFlags& flags, Parts& parts, Show& show, const ShowOptions& how) {
-  AgentOptions options{.model = parts.model,
-                       .sandbox = parts.box.sandbox,
-                       .tools = {.shell = shell_of(), .workspace_name = parts.box.named},
-                       .permit = permit_of(std::move(parts.box.judge)),
-                       .guardian = parts.guardian,
-                       .record = recorder_of(parts.box.calls, parts.box.sandbox->workspace(), parts.ask != nullptr && !can_ask()),
-                       .content = std::move(parts.gate),
-                       .max_turns = flags.max_turns,
-                       .token_budget = flags.token_budget,
-                       .max_output = flags.max_output,
-                       .middleware = std::move(parts.middleware),
-                       .on_event = [&show](const AgentEvent& event) { show(event); }};
+  AgentOptions options{
+      .model = parts.model,
+      .sandbox = parts.box.sandbox,
+      .tools = {.shell = shell_of(), .workspace_name = parts.box.named},
+      .permit = permit_of(std::move(parts.box.judge)),
+      .guardian = parts.guardian,
+      .record = recorder_of(parts.box.calls, parts.box.sandbox->workspace(), parts.box.secrets, parts.ask != nullptr && !can_ask()),
+      .content = std::move(parts.gate),
+      .max_turns = flags.max_turns,
+      .token_budget = flags.token_budget,
+      .max_output = flags.max_output,
+      .middleware = std::move(parts.middleware),
+      .on_event = [&show](const AgentEvent& event) { show(event); }};
   options.ask = parts.ask;
   if (can_ask())
     options.ask = [&show, colour = how.colour](const AgentQuestion& question) {

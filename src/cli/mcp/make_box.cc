@@ -225,10 +225,10 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish, c
     made.named = named;
   }
   if (quota) made.sandbox = with_write_quota(made.sandbox, *quota);
+  made.secrets = std::make_shared<const Redactor>(secrets_of(config.policy, by_name(own_environment())));
   if (trail) {
-    const auto secrets = std::make_shared<const Redactor>(secrets_of(config.policy, by_name(own_environment())));
-    made.calls = record_calls(trail, secrets, made.sandbox->id());
-    made.sandbox = with_audit(made.sandbox, std::move(trail), secrets);
+    made.calls = record_calls(trail, made.secrets, made.sandbox->id());
+    made.sandbox = with_audit(made.sandbox, std::move(trail), made.secrets);
   }
   return made;
 }

@@ -1,0 +1,127 @@
+// Verdicts about calls and answers to them, as they are kept: without secrets, in a trail and for `belljar review`.
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/format.h"
+#include "belljar/audit.h"
+#include "belljar/call_record.h"
+#include "belljar/error.h"
+#include "belljar/redact.h"
+#include "belljar/result.h"
+#include "belljar/turn.h"
+#include "tools/tool.h"
+
+namespace belljar {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string sha256(std::string_view bytes) {
+  unsigned char hash[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), hash, &size, EVP_sha256(), nullptr) != 1) return {};
+  std::string result;
+  for (const unsigned char byte : std::span(hash, size)) result += format("{:02x}", byte);
+  return result;
+}
+
+// Takes secrets out of texts about one call. What stands where a secret does in the command is one in its reason, too.
+class CallRedactor {
+ public:
+  CallRedactor(const Redactor& redactor, Redactor::Values values) : redactor_(redactor), learned_(redactor), values_(values) {}
+
+  // What act_text() made: a command, or the arguments as JSON.
+  std::string act(const std::string& text) {
+    Json arguments = Json::parse(text, nullptr, false);
+    if (!arguments.is_object()) return redactor_.command(text, learned_, values_);
+    each_string("", arguments);
+    return redactor_(arguments.dump(2, ' ', false, Json::error_handler_t::replace));  // names of members, too
+  }
+
+  std::string words(const std::string& text) {
+    Redactor ignored;
+    return learned_.command(text, ignored, values_);
+  }
+
+ private:
+  void each_string(std::string_view key, Json& json) {
+    if (json.is_string()) {
+      const auto& text = json.get_ref<const std::string&>();
+      const bool shell = key == "command" || key == "stdin";
+      json = shell ? redactor_.command(text, learned_, values_) : redactor_(text);
+    } else if (json.is_object()) {
+      for (auto& [name, value] : json.items()) each_string(name, value);
+    } else if (json.is_array()) {
+      for (Json& item : json) each_string(key, item);
+    }
+  }
+
+  const Redactor& redactor_;
+  Redactor learned_;
+  Redactor::Values values_;
+};
+
+CallRecord without_secrets(CallRecord record, const Redactor& redactor, Redactor::Values values) {
+  CallRedactor clean(redactor, values);
+  record.call = clean.act(record.call);
+  record.reason = clean.words(record.reason);
+  for (Evidence& each : record.evidence) {
+    each.text = clean.words(each.text);
+    each.name = clean.words(each.name);
+    each.quote = clean.words(each.quote);
+  }
+  return record;
+}
+
+}  // namespace
+
+std::string_view to_string(CallOutcome outcome) noexcept {
+  constexpr std::string_view kNames[] = {"run", "ask", "refuse", "block", "invalid"};
+  return kNames[static_cast<std::size_t>(outcome)];
+}
+
+CallRecord for_trail(CallRecord record, const Redactor& redactor) {
+  return without_secrets(std::move(record), redactor, Redactor::Values::kAny);
+}
+
+CallRecord for_review(CallRecord record, const Redactor& redactor) {
+  const std::string whole = record.call;
+  record = without_secrets(std::move(record), redactor, Redactor::Values::kWords);
+  if (record.call.find("[redacted:") != std::string::npos && record.call != whole)
+    record.call += "\n[without its secrets; SHA-256 of the whole: " + sha256(whole) + "]";
+  return record;
+}
+
+CallRecorder record_calls(std::shared_ptr<AuditTrail> trail, std::shared_ptr<const Redactor> redactor, std::string sandbox) {
+  if (!redactor) redactor = std::make_shared<const Redactor>();
+  return [trail = std::move(trail), redactor = std::move(redactor),
+          sandbox = std::move(sandbox)](const CallRecord& raw) -> Result<std::int64_t> {
+    if (trail == nullptr)
+      return Error(Code::kInvalidArgument, "cannot record a call").reason("record_calls was given no trail").next("give it one");
+    const CallRecord record = for_trail(raw, *redactor);
+    const bool answer = !record.answer.empty();
+    AuditFields fields;
+    fields.text("sandbox", sandbox).text("tool", record.tool).text("call", record.call);
+    if (answer) fields.number("verdict", record.number).text("answer", record.answer);
+    else fields.text("verdict", to_string(record.verdict));
+    fields.text("by", record.by).text("reason", record.reason);
+    constexpr std::size_t kMostQuotes = 3;
+    std::vector<std::string> quotes;
+    for (std::size_t i = 0; i < std::min(record.evidence.size(), kMostQuotes); ++i)
+      quotes.push_back(record.evidence[i].name + ": " + record.evidence[i].quote);
+    if (!quotes.empty()) fields.texts("evidence", quotes);
+    BELLJAR_CHECK(trail->reserve());
+    return static_cast<std::int64_t>(BELLJAR_TRY(trail->append(answer ? "call.answer" : "call.verdict", fields)));
+  };
+}
+
+}  // namespace belljar
