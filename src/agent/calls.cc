@@ -123,16 +123,19 @@ ToolVerdict State::judge(const ToolRequest& request) {
   return ask(request, std::move(made));
 }
 
-// Which content a result is: a file of the workspace, by its path, what came over the network, or whatever else a command said.
+// Which content a result is: a file of the workspace, by its path (read by a tool, or shown by a command), what came over the
+// network, or whatever else a command said.
 Entered State::entered_of(const ToolUse& call, std::string text) {
   const std::string path = text_of(arguments_of(call), "path");
   const bool file = call.name == "read_file" || call.name == "readFile";
   if (file && !path.empty()) return {.source = TextSource::kWorkspace, .name = path, .text = std::move(text)};
   const bool names = call.name == "list" || call.name == "glob" || call.name == "grep" || call.name == "listFiles";
-  const auto source = names                                                                    ? TextSource::kWorkspace
-                      : guard::talks({.tool = call.name, .arguments = call.arguments}, reader) ? TextSource::kNetwork
-                                                                                               : TextSource::kTool;
-  return {.source = source, .name = call.name, .text = std::move(text)};
+  if (names) return {.source = TextSource::kWorkspace, .name = call.name, .text = std::move(text)};
+  const guard::Call parts = guard::read_call({.tool = call.name, .arguments = call.arguments}, reader);
+  if (guard::talks(parts)) return {.source = TextSource::kNetwork, .name = call.name, .text = std::move(text)};
+  if (std::string shown = guard::name_of_shown(parts); !shown.empty())
+    return {.source = TextSource::kWorkspace, .name = std::move(shown), .text = std::move(text)};
+  return {.source = TextSource::kTool, .name = call.name, .text = std::move(text)};
 }
 
 std::string State::shown(const ToolUse& call, const Entered& entered) const {

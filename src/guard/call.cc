@@ -180,12 +180,12 @@ void read_tool(const ProposedCall& proposed, const std::vector<CallField>& field
   const std::string path = path_of(fields);
   for (const CallField& field : fields) {
     if (is_code_key(field.key) && act.kind != CallClass::kRunning && changes_a_database(field.text))
-      read_code(field.text, act.what, call);
+      read_code(field.text, act.what, call, field.text);
   }
   switch (act.kind) {
     case CallClass::kRunning: {
       for (const CallField& field : fields) {
-        if (is_code_key(field.key)) read_code(field.text, act.what, call);
+        if (is_code_key(field.key)) read_code(field.text, act.what, call, field.text);
       }
       break;
     }
@@ -198,6 +198,9 @@ void read_tool(const ProposedCall& proposed, const std::vector<CallField>& field
     case CallClass::kWriting:
       act.kind = class_of_write(path);
       read_moved(proposed.tool, fields, act, call);
+      for (const CallField& field : fields) {
+        if (is_body_key(field.key) && !field.key.starts_with("old")) note_written(path, field.key, field.text, call);
+      }
       read_written(fields, path, call, act);
       break;
     case CallClass::kReading:
@@ -220,13 +223,17 @@ void note_secrets(Call& call) {
   }
 }
 
-void read_shell(const std::string& text, std::string_view input, ShellReader& reader, Call& call) {
+}  // namespace
+
+void read_script(const std::string& text, ShellReader& reader, Call& call, std::string_view input) {
   const Script script = reader.read(text, input);
   if (!script.unread.empty()) call.unread = script.unread[0].reason;
   const std::vector<Atom> given = find_atoms(input.substr(0, 64U << 10));
   for (const Part& part : script.parts) {
     const std::size_t before = call.acts.size();
     read_part(script, part, call);
+    note_shown(part, call);
+    note_written(script, part, call);
     for (std::size_t i = before; i < call.acts.size(); ++i) {
       for (const Word& word : part.argv) call.acts[i].words.push_back(word.text);
     }
@@ -236,8 +243,6 @@ void read_shell(const std::string& text, std::string_view input, ShellReader& re
       call.acts[i].atoms.insert(call.acts[i].atoms.end(), given.begin(), given.end());
   }
 }
-
-}  // namespace
 
 void add_write(std::string_view path, std::string what, Call& call) {
   const CallClass kind = class_of_write(path);
@@ -255,7 +260,7 @@ void add_identifiers(std::string_view code, std::vector<Atom>& atoms) {
   }
 }
 
-void read_code(std::string_view code, std::string_view what, Call& call) {
+void read_code(std::string_view code, std::string_view what, Call& call, std::string_view named) {
   struct Sign {
     CallClass kind;
     std::string_view words;
@@ -279,7 +284,7 @@ void read_code(std::string_view code, std::string_view what, Call& call) {
     }
     return false;
   };
-  std::vector<Atom> atoms = find_atoms(code.substr(0, 64U << 10));
+  std::vector<Atom> atoms = find_atoms(named.substr(0, 64U << 10));
   // "shutil.rmtree" reads like a host; what the code calls is no destination.
   std::erase_if(atoms, [&](const Atom& atom) { return code.find(atom.text + "(") != std::string_view::npos; });
   add_identifiers(lower, atoms);
@@ -321,7 +326,7 @@ Call read_call(const ProposedCall& proposed, ShellReader& reader) {
   const std::string standard_input = input == fields.end() || kind != CallClass::kRunning ? std::string() : input->text;
   for (const std::string& command : commands) {
     call.texts.push_back(command);
-    read_shell(command, standard_input, reader, call);
+    read_script(command, reader, call, standard_input);
   }
   std::erase_if(fields, [](const CallField& field) { return is_command_key(field.key); });
   if (commands.empty() || kind != CallClass::kRunning) {
@@ -331,9 +336,8 @@ Call read_call(const ProposedCall& proposed, ShellReader& reader) {
   return call;
 }
 
-bool talks(const ProposedCall& call, ShellReader& reader) {
-  const Call parts = read_call(call, reader);
-  return std::ranges::any_of(parts.acts,
+bool talks(const Call& call) noexcept {
+  return std::ranges::any_of(call.acts,
                              [](const Act& act) { return act.kind == CallClass::kFetching || act.kind == CallClass::kSending; });
 }
 

@@ -24,7 +24,15 @@ struct Act {
   std::vector<Atom> atoms;              // that decide: targets, destinations
   bool payload = false;                 // of kSending and kFetching: carries content of files or of other commands
   std::vector<std::string> words = {};  // of a simple command: the program and its arguments, as it would get them
+  bool of_file = false;  // of code in a file that was written before and is run now: most of it is about nobody's words
   bool operator==(const Act&) const = default;
+};
+
+// What a call puts into a file, as far as it stands in the call.
+struct WrittenFile {
+  std::string path, text;
+  bool whole = true;    // all that will be in it; else a part
+  bool decided = true;  // false: something else is in it that only the run decides: a part of another file
 };
 
 struct Call {
@@ -32,7 +40,10 @@ struct Call {
   std::vector<std::string> secrets;  // paths of secrets it touches
   std::vector<std::string> copies;   // where it puts what it takes out of secrets
   std::vector<std::string> texts;    // all strings of the call, as they are
+  std::vector<std::string> shows;    // files whose text a command would show, as they are named; or the command
+  std::vector<WrittenFile> writes;   // in their order
   std::string unread;                // why a part could not be read; empty: all was
+  std::string undecided;             // why only the run decides what is run; empty: it does not
 };
 
 // At most this much of arguments is taken apart; more is unread.
@@ -40,7 +51,10 @@ inline constexpr std::size_t kMaxArguments = 4U << 20;
 
 Call read_call(const ProposedCall& call, ShellReader& reader);
 // It fetches or sends: what it says may have come over the network.
-bool talks(const ProposedCall& call, ShellReader& reader);
+bool talks(const Call& call) noexcept;
+// What the files that it shows are called together: one name, a secret's before any other; of several names no single one. Empty:
+// it shows none.
+std::string name_of_shown(const Call& call);
 
 // URLs, addresses, hosts, paths, amounts and account numbers in running text, the first kMostAtoms.
 inline constexpr std::size_t kMostAtoms = 256;
@@ -51,7 +65,28 @@ bool is_account(const Atom& atom) noexcept;
 // Of one simple command; adds to `call`. `script` is the whole, for what its pipes carry.
 void read_part(const Script& script, const Part& part, Call& call);
 // Code of another language in a word or a here-document: what it calls and the strings in it.
-void read_code(std::string_view code, std::string_view what, Call& call);
+// `named`: where those strings stand.
+void read_code(std::string_view code, std::string_view what, Call& call, std::string_view named);
+// A shell's text, with what it reads.
+void read_script(const std::string& text, ShellReader& reader, Call& call, std::string_view input = {});
+
+// Of one simple command, for Call::shows and Call::writes; the second of a tool's argument.
+void note_shown(const Part& part, Call& call);
+void note_written(const Script& script, const Part& part, Call& call);
+void note_written(std::string_view path, std::string_view key, std::string_view text, Call& call);
+
+// Which files an act runs, and whether all tests.
+struct RunFiles {
+  std::vector<std::string> files;  // as they are named
+  bool tests = false;
+};
+RunFiles files_run(const Act& act);
+// By its last component: where `cd` led is not looked at.
+bool is_run_by(const RunFiles& run, std::string_view path);
+// Adds what the text of a file would do that `run` runs. Of code that is no shell's only what stands in quotes counts as a target.
+void read_file_code(const WrittenFile& file, const Act& run, ShellReader& reader, Call& call);
+// An interpreter of files by its name: a shell, python, node ... (daily.cc)
+bool runs_files(std::string_view program) noexcept;
 // A path that is written to: by a tool, a redirection, cp. Classes it and adds the act.
 void add_write(std::string_view path, std::string what, Call& call);
 

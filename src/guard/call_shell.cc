@@ -1,12 +1,17 @@
 // What a simple command of a shell would do, by the program's name and its words. What no table knows is kRunning.
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "belljar/turn.h"
+#include "guard/ascii.h"
 #include "guard/call.h"
 #include "guard/lexicon.h"
 #include "guard/read_only.h"
@@ -171,8 +176,48 @@ bool writes_beyond_null(const Redirect& redirect) noexcept {
   return !descriptor && redirect.op != ">&-";
 }
 
+// Names of secrets that a pattern may mean: `.e*`, `.[e]nv`, `id_*`. One that could mean most files (`*`, `*.json`) means none.
+std::vector<std::string> secrets_matching(std::string_view pattern) {
+  const std::string_view directory = pattern.substr(0, pattern.rfind('/') + 1);
+  const std::string name(pattern.substr(directory.size()));
+  const std::size_t fixed = name.find_first_of("*?[");
+  const std::size_t letters =
+      name.size() - static_cast<std::size_t>(std::ranges::count_if(name, [](char c) { return c == '*' || c == '?' || c == '.'; }));
+  std::vector<std::string> found;
+  if (fixed == std::string::npos || letters == 0 || (fixed < 3 && !name.starts_with('.'))) return found;
+  for (const std::string_view secret : secret_names()) {
+    if (::fnmatch(name.c_str(), std::string(secret).c_str(), FNM_PERIOD) == 0)
+      found.push_back(std::string(directory) + std::string(secret));
+  }
+  return found;
+}
+
+// Words of the part that name a secret, or a pattern that may: what a program is given to look for is none.
+std::vector<std::string> secret_words(const Part& part) {
+  std::vector<std::string> found;
+  const bool finds = has_word("find fd", program_name(part));
+  const bool starts = part.starts_more || has_any_of(part, "-exec -execdir -ok -okdir -x --exec");
+  const bool shows = !has_word("ls echo printf rm git du stat file test chmod", program_name(part));
+  for (std::size_t i = 0; i < part.argv.size(); ++i) {
+    const Word& word = part.argv[i];
+    const bool sought = finds && starts && i > 0 && has_word("-name -iname -path -wholename", part.argv[i - 1].text);
+    if (is_secret_path(word.text)) found.push_back(word.text);
+    else if ((word.pattern && shows && !finds) || sought) std::ranges::move(secrets_matching(word.text), std::back_inserter(found));
+  }
+  return found;
+}
+
+void add_secret_reading(const Part& part, std::vector<std::string> paths, Call& call) {
+  if (paths.empty()) return;
+  Act act{.kind = CallClass::kSecretReading, .what = to_line(part), .atoms = {}};
+  for (std::string& path : paths) act.atoms.push_back({Atom::Kind::kPath, std::move(path)});
+  call.acts.push_back(std::move(act));
+}
+
 void read_redirects(const Part& part, Call& call) {
   for (const Redirect& redirect : part.redirects) {
+    // Whatever reads it there: cat, `read`, a loop, `$(< .env)`.
+    if (redirect.op == "<" && is_secret_path(redirect.target.text)) add_secret_reading(part, {redirect.target.text}, call);
     if (redirect.target.text.starts_with("/dev/tcp/") || redirect.target.text.starts_with("/dev/udp/")) {
       std::string host = redirect.target.text.substr(9);
       host.resize(std::min(host.find('/'), host.size()));
@@ -202,6 +247,37 @@ bool is_interpreter(std::string_view name) noexcept {
          has_word("sqlite3", name);
 }
 
+// Code that runs what it has read: `system($0)`, `exec(open(...))`. What is run is told where the word stands in quotes alone.
+bool runs_what_it_reads(std::string_view program, std::string_view code) {
+  constexpr std::string_view kCalls[] = {"system", "exec", "popen", "eval", "subprocess.", "spawn", "qx"};
+  if (has_word("psql mysql sqlite3 mariadb mongo mongosh redis-cli", program)) return false;
+  if (has_word("node deno bun", program) && code.find("child_process") == std::string_view::npos) return false;  // regexp.exec(x)
+  const bool expands = has_word("perl ruby php", program);
+  for (const std::string_view name : kCalls) {
+    for (std::size_t at = code.find(name); at != std::string_view::npos; at = code.find(name, at + 1)) {
+      std::size_t i = at + name.size();
+      while (i < code.size() && (is_letter(code[i]) || code[i] == '_' || is_digit(code[i]))) ++i;
+      while (i < code.size() && (code[i] == ' ' || code[i] == '(' || code[i] == '[')) ++i;
+      const bool called = i > at + name.size() && code.find('(', at) < i;
+      if (i >= code.size() || (!called && !expands)) continue;
+      const char next = code[i];
+      const bool literal = i + 1 < code.size() && (code[i + 1] == '\'' || code[i + 1] == '"');  // f"..."
+      if (next == '$' || next == '@' || (called && is_letter(next) && !literal)) return true;
+      const std::size_t end = std::min(code.find(next, i + 1), code.size());
+      if (expands && next == '"' && code.substr(i, end - i).find('$') != std::string_view::npos) return true;
+    }
+  }
+  const bool awk = program.ends_with("awk");
+  const std::size_t pipe = awk ? code.find('|') : std::string_view::npos;
+  if (pipe != std::string_view::npos) {
+    const std::string_view rest = code.substr(pipe + 1);
+    const std::string_view into = rest.substr(std::min(rest.find_first_not_of(" \""), rest.size()));
+    if (into.starts_with("sh") || into.starts_with("bash") || into.starts_with("getline")) return true;
+  }
+  const std::size_t tick = expands ? code.find('`') : std::string_view::npos;
+  return tick != std::string_view::npos && code.find('$', tick) != std::string_view::npos;
+}
+
 // -c CODE, -e CODE, and for databases and awk every word; here-documents.
 bool read_interpreted(const Part& part, Call& call) {
   const std::string_view name = program_name(part);
@@ -211,14 +287,17 @@ bool read_interpreted(const Part& part, Call& call) {
   for (std::size_t i = 1; i < part.argv.size(); ++i) {
     const std::string& text = part.argv[i].text;
     const std::string& before = part.argv[i - 1].text;
-    const bool code = before == "-c" || before == "-e" || before == "-r" || before == "-p" || before == "--eval";
+    const bool perl = has_word("perl ruby", name) && before.starts_with('-') && !before.starts_with("--") && before.ends_with('e');
+    const bool code = before == "-c" || before == "-e" || before == "-r" || before == "-p" || before == "--eval" || perl;
+    if ((code || all) && runs_what_it_reads(name, text))
+      call.undecided = "what `" + std::string(name) + "` runs is in what it reads";
     if (!code && !(all && text.find(' ') != std::string::npos)) continue;
-    read_code(text, to_line(part), call);
+    read_code(text, to_line(part), call, text);
     read = true;
   }
   for (const Redirect& redirect : part.redirects) {
     if (!redirect.op.starts_with("<<")) continue;
-    read_code(redirect.target.text, to_line(part), call);
+    read_code(redirect.target.text, to_line(part), call, redirect.target.text);
     read = true;
   }
   return read;
@@ -345,9 +424,7 @@ void add_upstream(const Script& script, const Part& part, Act& act) {
   }
 }
 
-bool reads_secret(const Part& part) {
-  return std::ranges::any_of(part.argv, [](const Word& word) { return is_secret_path(word.text); });
-}
+bool reads_secret(const Part& part) { return !secret_words(part).empty(); }
 
 void note_secrets(const Part& part, Call& call) {
   for (std::size_t i = 1; i < part.argv.size(); ++i) {
@@ -355,6 +432,9 @@ void note_secrets(const Part& part, Call& call) {
     std::string_view text = part.argv[i].text;
     text.remove_prefix(std::min(text.find_last_of("=@") + 1, text.size()));
     if (is_secret_path(text)) call.secrets.emplace_back(text);
+  }
+  for (const Word& word : part.argv) {  // identity files are no patterns
+    if (word.pattern) std::ranges::move(secrets_matching(word.text), std::back_inserter(call.secrets));
   }
   for (const Redirect& redirect : part.redirects) {
     if (redirect.op == "<" && is_secret_path(redirect.target.text)) call.secrets.push_back(redirect.target.text);
@@ -384,6 +464,7 @@ void read_part(const Script& script, const Part& part, Call& call) {
   note_secrets(part, call);
   if (part.argv.empty()) return;
   read_secret_copy(part, call);
+  if (has_word("awk gawk mawk nawk perl ruby find fd", program_name(part))) add_secret_reading(part, secret_words(part), call);
   if (read_transfer(part, call) || read_interpreted(part, call)) return;
   const std::string line = to_line(part);
   if (raises_mode(part)) return call.acts.push_back({CallClass::kPrivilege, line, atoms_of(part, true)});
@@ -402,8 +483,13 @@ void read_part(const Script& script, const Part& part, Call& call) {
   }
   if (read_copy(part, call)) return;
   if (!part.starts_more && !why_not_read_only(part)) {
-    const CallClass kind = reads_secret(part) ? CallClass::kSecretReading : CallClass::kReading;
-    return call.acts.push_back({kind, line, atoms_of(part, false)});
+    std::vector<std::string> secrets = secret_words(part);
+    Act act{secrets.empty() ? CallClass::kReading : CallClass::kSecretReading, line, atoms_of(part, false)};
+    for (std::string& path : secrets) {
+      Atom atom{Atom::Kind::kPath, std::move(path)};
+      if (std::ranges::find(act.atoms, atom) == act.atoms.end()) act.atoms.push_back(std::move(atom));
+    }
+    return call.acts.push_back(std::move(act));
   }
   if (part.starts_more) return;
   const CallClass kind = class_by_words(part);

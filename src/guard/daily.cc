@@ -36,10 +36,6 @@ bool is_script_name(std::string_view path) noexcept {
          has_word("sh bash zsh py js mjs cjs ts rb pl php lua r ps1 fish awk", name.substr(dot + 1));
 }
 
-bool runs_files(std::string_view program) noexcept {
-  return has_word("sh bash dash zsh ksh fish source . python python3 node deno bun ruby perl php lua Rscript tsx ts-node", program);
-}
-
 // The file that it runs, as it is written.
 std::string_view script_of(const Act& act) {
   if (act.words.empty()) return {};
@@ -56,6 +52,10 @@ std::string_view script_of(const Act& act) {
 }
 
 }  // namespace
+
+bool runs_files(std::string_view program) noexcept {
+  return has_word("sh bash dash zsh ksh fish source . python python3 node deno bun ruby perl php lua Rscript tsx ts-node", program);
+}
 
 std::string_view inside(std::string_view path, std::string_view workspace) noexcept {
   if (!workspace.empty() && path.starts_with(workspace) && path.substr(workspace.size()).starts_with('/'))

@@ -30,6 +30,7 @@ constexpr HookRow kHookRows[] = {
     {"man", {"PCMRLmSse", "pager"}, "P pager"},
     {"nc netcat", {"eipqswxXT", ""}, "e"},
     {"ncat", {"ceipqswxXgG", "exec sh-exec"}, "c e exec sh-exec"},
+    {"npm npx", {"cpw", "call package workspace"}, "c call"},
     {"rsync", {"efTBM", "rsh"}, "e rsh"},
     {"scp sftp", {"cDFiJloPSXBbR", ""}, "S"},
     {"sort", {"koStT", "compress-program"}, "compress-program"},

@@ -429,6 +429,8 @@ bool is_secret_path(std::string_view path) noexcept {
          name.starts_with(".env.");
 }
 
+std::span<const std::string_view> secret_names() noexcept { return kSecretNames; }
+
 bool is_persistent_path(std::string_view path) noexcept {
   const std::string text = lower_path(path);
   return any_part(kPersistentParts, text) || any_name(kPersistentNames, base_of(text));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string_view>
 
 #include "belljar/turn.h"
@@ -19,6 +20,8 @@ CallClass class_of_tool(std::string_view name) noexcept;
 
 // Keys, credentials, the environment: `~/.ssh/id_rsa`, `.env`, `/etc/shadow`. By name; relative and absolute.
 bool is_secret_path(std::string_view path) noexcept;
+// Names of which a file is a secret wherever it lies: `.env`, `id_rsa`.
+std::span<const std::string_view> secret_names() noexcept;
 // Files that make a later step run something or steer it: `.bashrc`, `.git/hooks/x`, `.github/workflows/ci.yml`, `CLAUDE.md`.
 bool is_persistent_path(std::string_view path) noexcept;
 // Files that give rights: `/etc/sudoers`, `authorized_keys`.

@@ -63,13 +63,22 @@ bool holds(std::string_view text, std::string_view word, bool below_counts) {
 struct Window {
   std::size_t begin, end;
 };
-// What belongs together: up to kNear bytes, not beyond an empty line.
+// The line that ends at `end` introduces what follows it: "To check it, run:".
+bool introduces(std::string_view text, std::size_t end) noexcept {
+  const std::size_t last = end == 0 ? std::string_view::npos : text.find_last_not_of(" *_", end - 1);
+  return last != std::string_view::npos && (text[last] == ':' || text.substr(0, last + 1).ends_with("：")) && text[last] != '\n';
+}
+
+// What belongs together: up to kNear bytes, not beyond an empty line; over one if the line before it introduces what follows.
 Window around(std::string_view text, std::size_t begin, std::size_t end) noexcept {
   std::size_t from = begin > kNear ? begin - kNear : 0;
   std::size_t to = std::min(end + kNear, text.size());
-  if (const std::size_t gap = text.rfind("\n\n", begin); gap != std::string_view::npos && gap >= from && gap < begin)
-    from = gap + 2;
-  if (const std::size_t gap = text.find("\n\n", end); gap != std::string_view::npos && gap < to) to = gap;
+  std::size_t gap = begin == 0 ? std::string_view::npos : text.rfind("\n\n", begin - 1);
+  if (gap != std::string_view::npos && gap > 0 && introduces(text, gap)) gap = text.rfind("\n\n", gap - 1);
+  if (gap != std::string_view::npos && gap >= from) from = gap + 2;
+  gap = text.find("\n\n", end);
+  if (gap != std::string_view::npos && introduces(text, gap)) gap = text.find("\n\n", gap + 2);
+  if (gap != std::string_view::npos && gap < to) to = gap;
   return {from, to};
 }
 

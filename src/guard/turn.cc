@@ -77,7 +77,8 @@ struct Turn::State {
   std::size_t bytes = 0;
   bool full = false;
   guard::ShellReader reader;
-  std::set<std::string> copies;  // files that calls put a secret's content into, as seen from the workspace
+  std::vector<guard::WrittenFile> written;  // what calls put into files that may be run, the newest last
+  std::set<std::string> copies;             // files that calls put a secret's content into, as seen from the workspace
 
   // Nobody knows what the user asked for.
   bool deaf() const { return settings.user_words == UserWords::kUnseen && user.empty(); }
@@ -113,6 +114,7 @@ struct Turn::State {
   }
   bool holds_secret(const Call& call) const;
   void follow_copies(Call& call);
+  void follow_written(Call& call);
   Ruling judge_act(const Act& act, const Call& call) const;
   Ruling judge_foreign(CallClass kind, std::vector<std::pair<Atom, Found>> found) const;
   Ruling judge_copied(const Act& act) const;
@@ -148,6 +150,36 @@ void Turn::State::follow_copies(Call& call) {
   }
   for (const std::string& path : call.copies) {
     if (copies.size() < kMost) copies.insert(inside(path));
+  }
+}
+
+// A file that an earlier call wrote, or this one, is run as what stands in it. Whether the call was made is not known: it counts as
+// if.
+void Turn::State::follow_written(Call& call) {
+  constexpr std::size_t kMostFiles = 256, kLongest = 64U << 10;
+  for (guard::WrittenFile& file : call.writes) {
+    const auto known = std::ranges::find(written, file.path, &guard::WrittenFile::path);
+    if (known != written.end()) {
+      if (!file.whole) {
+        file.text = known->text + "\n" + file.text;
+        file.decided = known->decided && file.decided;
+      }
+      written.erase(known);
+    }
+    if (written.size() >= kMostFiles) written.erase(written.begin());
+    if (const std::size_t size = file.text.size(); size >= kLongest)
+      file.text.erase(file.whole ? kLongest - 1 : 0, size - kLongest + 1);  // of edits the newest
+    written.push_back(std::move(file));
+  }
+  std::set<std::string> read;
+  for (std::size_t i = 0, count = call.acts.size(); i < count; ++i) {
+    const Act act = call.acts[i];
+    const guard::RunFiles run = guard::files_run(act);
+    for (const guard::WrittenFile& file : written) {
+      if (!guard::is_run_by(run, file.path) || !read.insert(file.path).second) continue;
+      if (!file.decided) call.undecided = format("what stands in {} was taken out of another file", quoted(file.path));
+      guard::read_file_code(file, act, reader, call);
+    }
   }
 }
 
@@ -297,10 +329,14 @@ Ruling Turn::State::judge_act(const Act& act, const Call& call) const {
   if (kind == CallClass::kSending && secret) {
     kind = CallClass::kExfiltrating;
     for (const std::string& path : call.secrets) atoms.push_back({Atom::Kind::kPath, path});
+    // Programs read their settings and talk to their servers: there the receiver must be who a text says to send something to.
+    if (act.of_file) std::erase_if(atoms, [](const Atom& atom) { return atom.kind == Atom::Kind::kPath; });
   }
+  if (act.of_file && !is_harmful(kind) && kind != CallClass::kInstalling)
+    return kind == CallClass::kRunning ? judge_copied(act) : Ruling{.row = "own"};
   if (kind == CallClass::kWriting) std::erase_if(atoms, [](const Atom& atom) { return atom.kind == Atom::Kind::kPath; });
   if (atoms.size() > kMostTraced) {
-    if (is_harmful(kind) || kind == CallClass::kInstalling || kind == CallClass::kFetching)
+    if (!act.of_file && (is_harmful(kind) || kind == CallClass::kInstalling || kind == CallClass::kFetching))
       return {.advice = Advice::kAsk, .row = "unsearched", .why = "it has more strings than are looked for"};
     atoms.resize(kMostTraced);
   }
@@ -316,7 +352,15 @@ Ruling Turn::State::judge_act(const Act& act, const Call& call) const {
       if (auto place = find(atom, spelled, kind); place && place->instructed) found.emplace_back(atom, std::move(*place));
       continue;
     }
-    if (auto place = find(atom, spelled, kind)) found.emplace_back(atom, std::move(*place));
+    if (auto place = find(atom, spelled, act.of_file && kind == CallClass::kExfiltrating ? CallClass::kSending : kind))
+      found.emplace_back(atom, std::move(*place));
+  }
+  if (act.of_file) {  // what is only mentioned is what every program of the project is about
+    std::erase_if(found, [&](const auto& each) {
+      const bool product = kind == CallClass::kDestructive && is_product(each.first, settings.workspace);
+      return !each.second.known->suspicious && !each.second.hidden && (product || !each.second.instructed);
+    });
+    if (found.empty()) return {.row = "own"};
   }
   const bool usual = (kind == CallClass::kRunning && is_development(act)) || (deaf() && guard::installs_what_is_listed(act));
   const bool daily = usual && std::ranges::none_of(found, [](const auto& each) { return each.second.known->suspicious; });
@@ -382,6 +426,7 @@ Judgement Turn::judge(const ProposedCall& proposed) {
   State& state = *state_;
   Call call = guard::read_call(proposed, state.reader);
   state.follow_copies(call);
+  state.follow_written(call);
   Judgement judgement{.reason = "nothing but trusted text entered", .row = "nothing-foreign"};
   for (const Act& act : call.acts) judgement.classes.push_back(act.kind);
   if (!call.unread.empty()) judgement.classes.push_back(CallClass::kUnread);
@@ -407,6 +452,9 @@ Judgement Turn::judge(const ProposedCall& proposed) {
     if (state.full && act.kind != CallClass::kReading)
       take({.advice = Advice::kAsk, .row = "unsearched", .why = "more text entered than is searched"}, act.kind, act.what);
   }
+  if (!call.undecided.empty())
+    take({.advice = Advice::kAsk, .row = "undecided", .why = call.undecided}, CallClass::kUnread,
+         proposed.command.empty() ? proposed.arguments : proposed.command);
   if (call.unread.empty()) return judgement;
   // What could not be read is traced as text: every string in it counts as deciding.
   Act whole{.kind = CallClass::kRunning, .what = proposed.command.empty() ? proposed.arguments : proposed.command};

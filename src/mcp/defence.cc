@@ -266,11 +266,17 @@ void Defence::act_on_parts(const ContentShown& whole, const Entered& what, Json&
   });
 }
 
-TextSource Defence::source_of(const ToolSpec& tool, const std::string& arguments) {
-  if (tool.kind == ToolKind::kRead) return TextSource::kWorkspace;
-  if (tool.kind != ToolKind::kExecute) return TextSource::kTool;
-  const bool talks = guard::talks({.tool = tool.name, .arguments = arguments}, reader_);
-  return talks ? TextSource::kNetwork : TextSource::kTool;
+// Where the result came from; a file that a command showed has its own name, as one that a tool read.
+void Defence::find_source(const ToolSpec& tool, const std::string& arguments, Entered& what) {
+  what.source = tool.kind == ToolKind::kRead ? TextSource::kWorkspace : TextSource::kTool;
+  if (tool.kind != ToolKind::kExecute) return;
+  const guard::Call call = guard::read_call({.tool = tool.name, .arguments = arguments}, reader_);
+  if (guard::talks(call)) {
+    what.source = TextSource::kNetwork;
+  } else if (std::string name = guard::name_of_shown(call); !name.empty()) {
+    what.source = TextSource::kWorkspace;
+    what.name = std::move(name);
+  }
 }
 
 void Defence::remember(Memory& memory, const Entered& what, const Json& structured) {
@@ -312,7 +318,7 @@ ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, std::stri
   Entered what{.name = name_of(tool, arguments), .text = std::move(text)};
   {
     const std::lock_guard lock(mutex_);
-    what.source = source_of(tool, to_line(arguments));
+    find_source(tool, to_line(arguments), what);
     remember(memory_of(conversation), what, structured);
   }
   if (options_.level != DefenceLevel::kOn) return {std::move(what.text), std::move(structured), {}};

@@ -86,7 +86,7 @@ class Defence {
  private:
   ReviewRequest review_of(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) const;
   Result<std::string> ask_for(const ReviewQueue& queue, const ReviewRequest& asked, const std::string& key);
-  TextSource source_of(const ToolSpec& tool, const std::string& arguments);
+  void find_source(const ToolSpec& tool, const std::string& arguments, Entered& what);
   void act_on_parts(const ContentShown& whole, const Entered& what, Json& structured, std::vector<std::string>& notes) const;
   // Of one conversation.
   struct Memory {

@@ -1,0 +1,296 @@
+// What a call shows of files, and what it writes into files that a later one runs.
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "belljar/turn.h"
+#include "guard/call.h"
+#include "guard/lexicon.h"
+#include "guard/read_only.h"
+#include "guard/shell.h"
+#include "guard/word_list.h"
+#include "guard/wrappers.h"
+#include "policy/document.h"
+
+namespace belljar::guard {
+namespace {
+
+// They show files as they are, or parts of them. Of the second the first operand is what they look for or do.
+constexpr std::string_view kShow =
+    "cat tac head tail less more most bat batcat nl pr rev zcat zless zmore bzcat xzcat zstdcat column fold fmt expand cut paste "
+    "sort uniq strings xxd od hexdump base64";
+constexpr std::string_view kSearch = "grep egrep fgrep zgrep rg ag ack sed gsed awk gawk mawk nawk jq yq";
+constexpr std::string_view kShowOfGit = "show diff log blame annotate grep cat-file whatchanged";
+
+std::string_view last_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
+
+bool is_inside(const Part& part, std::string_view wrapper) {
+  return std::ranges::any_of(part.inside, [&](const std::string& each) { return each.starts_with(wrapper); });
+}
+
+// What echo and printf print. Of a format that takes words (`printf '%s\n' a b`) the words, a line each.
+std::string printed_words(const Part& part) {
+  const bool format = part.argv.size() > 2 && program_name(part) == "printf" && part.argv[1].text.find('%') != std::string::npos;
+  std::string text;
+  for (std::size_t i = format ? 2 : 1; i < part.argv.size(); ++i) text += part.argv[i].text + (format ? "\n" : " ");
+  for (const std::string_view escape : {"\\n", "\\t"}) {  // printf, echo -e
+    for (std::size_t at = text.find(escape); at != std::string::npos; at = text.find(escape, at + 1))
+      text.replace(at, 2, escape == "\\n" ? "\n" : "\t");
+  }
+  return text + "\n";
+}
+
+// What a part prints, as far as it stands in the call; nullopt: nothing is known of it (a compiler's output).
+std::optional<WrittenFile> printed_by(const Script& script, const Part& part, int depth = 0) {
+  constexpr int kDeepest = 4;
+  WrittenFile result;
+  const std::string_view name = program_name(part);
+  if (has_word("echo printf", name)) {
+    result.text = printed_words(part);
+    result.decided = std::ranges::none_of(part.argv, [](const Word& word) { return !word.from.empty(); });
+    return result;
+  }
+  const bool passes = has_word("cat tee", name);
+  if (!passes && !has_word(kShow, name) && !has_word(kSearch, name) && name != "tr") return std::nullopt;
+  const bool files = name != "tee" && part.argv.size() > 1;
+  for (const Redirect& redirect : part.redirects) {
+    if (redirect.op.starts_with("<<")) result.text += redirect.target.text + "\n";
+    else if (redirect.op == "<") result.decided = false;
+  }
+  for (const Range& range : part.upstream) {
+    for (std::size_t i = range.first; i < std::min(range.last, script.parts.size()) && depth < kDeepest; ++i) {
+      const auto before = printed_by(script, script.parts[i], depth + 1);
+      if (!before) continue;
+      result.text += before->text;
+      result.decided = result.decided && before->decided;
+    }
+  }
+  result.decided = result.decided && (passes ? !files : false);
+  return result;
+}
+
+bool goes_to_a_file(const Redirect& redirect) noexcept { return redirect.op.starts_with('>') && writes_a_file(redirect); }
+
+// Lines that a diff adds, file by file.
+void add_patch(std::string_view patch, std::vector<WrittenFile>& writes) {
+  std::string path;
+  std::string text;
+  const auto done = [&] {
+    if (!path.empty() && !text.empty()) writes.push_back({.path = path, .text = text, .whole = false});
+    text.clear();
+  };
+  while (!patch.empty()) {
+    const std::string_view line = patch.substr(0, patch.find('\n'));
+    patch.remove_prefix(std::min(line.size() + 1, patch.size()));
+    const bool unified = line.starts_with("+++ ");
+    if (unified || line.starts_with("*** Add File: ") || line.starts_with("*** Update File: ")) {
+      done();
+      std::string_view name = line.substr(unified ? 4 : line.find(": ") + 2);
+      name = name.substr(0, name.find_first_of("\t\r"));
+      if (name.starts_with("b/")) name.remove_prefix(2);
+      path = name;
+    } else if (line.starts_with('+')) {
+      text.append(line.substr(1)).append(1, '\n');
+    }
+  }
+  done();
+}
+
+// The recipes of a Makefile: lines that begin with a tab, without what tells make how to run them.
+std::string recipes_of(std::string_view text) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    if (!line.starts_with('\t')) continue;
+    line.remove_prefix(std::min(line.find_first_not_of("\t @-+"), line.size()));
+    result.append(line).append(1, '\n');
+  }
+  return result;
+}
+
+// The texts under `scripts` of a package.json.
+std::string scripts_of(std::string_view text) {
+  std::string result;
+  const auto document = policy::parse_json_document({text, "package.json"});
+  if (!document) return result;
+  for (const policy::Member& member : document->members) {
+    if (member.key != "scripts") continue;
+    for (const policy::Member& script : member.value.members) result += script.value.text + "\n";
+  }
+  return result;
+}
+
+// What stands between quotes in a line of code.
+std::string literals_of(std::string_view code) {
+  std::string result;
+  for (std::size_t at = code.find_first_of("'\"`"); at != std::string_view::npos; at = code.find_first_of("'\"`", at)) {
+    const char quote = code[at++];
+    std::size_t end = at;
+    while (end < code.size() && code[end] != quote && code[end] != '\n') end += code[end] == '\\' ? 2 : 1;
+    end = std::min(end, code.size());
+    result.append(code.substr(at, end - at)).append(1, '\n');
+    at = std::min(end + 1, code.size());
+  }
+  return result;
+}
+
+bool runs_shell(std::string_view program, std::string_view path, std::string_view text) {
+  if (text.starts_with("#!")) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    return line.find("sh") != std::string_view::npos;
+  }
+  if (is_shell(program) || has_word("source .", program)) return true;
+  const std::string_view name = last_of(path);
+  return name.find('.') == std::string_view::npos || name.ends_with(".sh") || name.ends_with(".bash");
+}
+
+bool is_test_name(std::string_view name) {
+  return name.find("test") != std::string_view::npos || name.find("spec") != std::string_view::npos;
+}
+
+}  // namespace
+
+void note_shown(const Part& part, Call& call) {
+  const std::string_view name = program_name(part);
+  const bool search = has_word(kSearch, name), show = has_word(kShow, name);
+  for (const Redirect& redirect : part.redirects) {
+    const bool reads = part.argv.empty() || search || show || has_word("read mapfile readarray", name);
+    if (redirect.op == "<" && reads && redirect.target.text != "/dev/null") call.shows.push_back(redirect.target.text);
+  }
+  if (name == "git") {
+    for (std::size_t i = 1; i < part.argv.size(); ++i) {
+      if (has_word(kShowOfGit, part.argv[i].text)) return call.shows.push_back(to_line(part).substr(0, 200));
+    }
+  }
+  if (!show && !search) return;
+  const std::size_t before = call.shows.size();
+  bool pattern = search;
+  bool below = has_word("rg ag ack", name) && part.upstream.empty();
+  for (std::size_t i = 1; i < part.argv.size(); ++i) {
+    const std::string& text = part.argv[i].text;
+    if (has_word("-r -R -rn -nr -Rn -rl -rni -rin --recursive", text)) below = true;
+    if (search && has_word("-e -f --regexp --file --expression", text)) pattern = false;
+    if (text.starts_with('-') || text.empty()) continue;
+    const bool number = part.argv[i - 1].text.starts_with('-') && text.find_first_not_of("0123456789,+") == std::string::npos;
+    if (number) continue;  // head -n 40 x
+    if (std::exchange(pattern, false)) continue;
+    call.shows.push_back(text);
+  }
+  const bool given = is_inside(part, "xargs") || is_inside(part, "find");
+  if (call.shows.size() == before && (below || given)) call.shows.push_back(to_line(part).substr(0, 200));
+}
+
+std::string name_of_shown(const Call& call) {
+  constexpr std::size_t kLongest = 200;
+  std::string name;
+  for (const std::string& shown : call.shows) {
+    if (is_secret_path(shown)) return shown;
+    if (name.size() < kLongest) name += (name.empty() ? "" : " ") + shown;
+  }
+  return name;
+}
+
+void note_written(const Script& script, const Part& part, Call& call) {
+  std::vector<std::string> places;
+  for (const Redirect& redirect : part.redirects) {
+    if (goes_to_a_file(redirect)) places.push_back(redirect.target.text);
+  }
+  if (program_name(part) == "tee") {
+    for (std::size_t i = 1; i < part.argv.size(); ++i) {
+      if (!part.argv[i].text.starts_with('-')) places.push_back(part.argv[i].text);
+    }
+  }
+  const bool made = has_word("make gmake", program_name(part));
+  if (made) places.emplace_back("-");  // make -f -
+  if (places.empty()) return;
+  std::optional<WrittenFile> content;
+  if (made) {
+    for (const Redirect& redirect : part.redirects) {
+      if (redirect.op.starts_with("<<")) content = WrittenFile{.text = redirect.target.text};
+    }
+  } else {
+    content = printed_by(script, part);
+  }
+  if (!content) return;
+  const bool appends = std::ranges::any_of(part.redirects, [](const Redirect& redirect) { return redirect.op == ">>"; });
+  content->whole = !appends;
+  for (std::string& place : places) {
+    content->path = std::move(place);
+    call.writes.push_back(*content);
+  }
+}
+
+void note_written(std::string_view path, std::string_view key, std::string_view text, Call& call) {
+  if (has_word("patch diff", key)) return add_patch(text, call.writes);
+  const bool whole = has_word("content contents filetext text body", key);
+  if (!path.empty()) call.writes.push_back({.path = std::string(path), .text = std::string(text), .whole = whole});
+}
+
+RunFiles files_run(const Act& act) {
+  RunFiles result;
+  if (act.words.empty()) return result;
+  const std::string& first = act.words[0];
+  const std::string program(last_of(first));
+  const auto value_of = [&](std::string_view option) {
+    for (std::size_t i = 1; i < act.words.size(); ++i) {
+      // The grammar takes the `-` of `make -f - <<X` for a part of the redirection.
+      if (act.words[i] == option) return i + 1 < act.words.size() ? act.words[i + 1] : std::string("-");
+      if (act.words[i].starts_with(option) && act.words[i].size() > option.size()) return act.words[i].substr(option.size());
+    }
+    return std::string();
+  };
+  if (has_word("make gmake", program)) {
+    if (const std::string file = value_of("-f"); !file.empty()) result.files.push_back(file);
+    else result.files = {"Makefile", "makefile", "GNUmakefile"};
+    return result;
+  }
+  if (has_word("npm pnpm yarn bun", program)) result.files.emplace_back("package.json");
+  result.tests = has_word("pytest py.test tox nox jest vitest mocha", program);
+  if (has_word("npm pnpm yarn bun go cargo", program)) result.tests = act.words.size() > 1 && has_word("test t run", act.words[1]);
+  if (runs_files(program)) {
+    for (std::size_t i = 1; i < act.words.size(); ++i) {
+      const std::string& word = act.words[i];
+      if (word == "-m" && i + 1 < act.words.size()) {
+        result.tests = has_word("pytest unittest tox nox", act.words[i + 1]);
+        result.files.push_back(act.words[i + 1] + ".py");
+        return result;
+      }
+      if (has_word("-c -e -p --eval", word) || (word == "-n" && is_shell(program))) return result;  // code, or only read
+      if (word.starts_with('-') || word == "run") continue;
+      result.files.push_back(word);
+      return result;
+    }
+  } else if (first.find('/') != std::string::npos && !first.starts_with("/usr/") && !first.starts_with("/bin/")) {
+    result.files.push_back(first);
+  }
+  return result;
+}
+
+bool is_run_by(const RunFiles& run, std::string_view path) {
+  const std::string_view name = last_of(path);
+  if (std::ranges::any_of(run.files, [&](const std::string& file) { return last_of(file) == name; })) return true;
+  return run.tests && is_test_name(name);
+}
+
+void read_file_code(const WrittenFile& file, const Act& run, ShellReader& reader, Call& call) {
+  const std::string lowered = lower(last_of(file.path));
+  const std::size_t before = call.acts.size();
+  call.texts.push_back(file.text);
+  const std::string_view program = run.words.empty() ? std::string_view() : last_of(run.words[0]);
+  if (has_word("make gmake", program)) read_script(recipes_of(file.text), reader, call);
+  else if (lowered == "package.json") read_script(scripts_of(file.text), reader, call);
+  else if (runs_shell(program, file.path, file.text)) read_script(file.text, reader, call);
+  else read_code(file.text, run.what, call, literals_of(file.text));
+  for (std::size_t i = before; i < call.acts.size(); ++i) call.acts[i].of_file = true;
+  for (const Atom& atom : find_atoms(std::string_view(file.text).substr(0, 64U << 10))) {
+    if (atom.kind == Atom::Kind::kPath && is_secret_path(atom.text) && call.secrets.size() < 64) call.secrets.push_back(atom.text);
+  }
+}
+
+}  // namespace belljar::guard
