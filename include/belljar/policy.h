@@ -83,7 +83,10 @@ struct Filesystem {
   bool exclude_slash_tmp = false;       // /tmp is not made writable
   Caches caches = Caches::kPrivate;
   std::vector<std::string> cache_dirs;  // absolute or "~/..."; the default list is in policy/defaults.cc
-  std::vector<std::string> devices;     // host device nodes opened beside the minimal /dev
+  // Absolute. Directories under a writable layer that is discarded at the end, whatever `caches` says and also where they lie in
+  // something writable. What an entry makes writable below one persists; an entry for the directory itself stands instead of it.
+  std::vector<std::string> scratch;
+  std::vector<std::string> devices;  // host device nodes opened beside the minimal /dev
   // Unset: SandboxConfig::siblings for a Sandbox, kShown for a single run.
   std::optional<Siblings> siblings;
   bool operator==(const Filesystem&) const = default;

@@ -14,7 +14,7 @@ using N = Narrow;
 constexpr Key kKeys[] = {
     // name, flag, type, values, join, narrow, strict, field, fallback, risk, doc, hostile
     {"profile", "", T::kText, "", J::kReplace, N::kNever, false, BELLJAR_FIELD(profile), "workspace-write",
-     "the profile's own", "Named policy to start from: read-only, workspace-write, ci-strict, dev, build, agent-claude, agent-codex.",
+     "the profile's own", "Named policy to start from: read-only, workspace-write, ci-strict, dev, build, agent-claude, agent-codex, agent-gemini, agent-opencode.",
      "nothing: a word of its own would choose the trusted base"},
     {"mode", "", T::kEnum, "read-only|workspace-write|danger-full-access|external-sandbox", J::kReplace, N::kStricter, false,
      BELLJAR_FIELD(mode), "workspace-write", "danger-full-access drops file and network rules; external-sandbox enforces only timeouts and output caps",
@@ -96,6 +96,9 @@ constexpr Key kKeys[] = {
      "(hidden for create, pools and mcp --http, else shown)", "shown: what the user's other sandboxes work on can be read",
      "The workspaces of this user's other living sandboxes: out of sight, or as the other rules say.",
      "other workspaces are hidden"},
+    {"filesystem.scratch", "--scratch", T::kPaths, "", J::kUnion, N::kNever, false, BELLJAR_FIELD(filesystem.scratch), "[]",
+     "what is written there is lost", "Directories that the command may write to as it likes: everything goes to a layer that is discarded at the end, but for what `writable_roots` or `entries` make writable below them.",
+     "nothing: it could take a layer away, and let writes through"},
     {"filesystem.devices", "--device", T::kPaths, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(filesystem.devices), "[]",
      "the driver behind the node", "Host device nodes opened beside the minimal /dev.",
      "devices are missing"},

@@ -135,6 +135,8 @@ EnforcementReport report_elsewhere(const Policy& policy, const Elsewhere& place)
   if (policy.filesystem.caches == Caches::kWorkspace)
     report.not_here("filesystem.caches", "a layer over this machine's caches, kept for the workspace",
                     "nothing of this machine is there");
+  if (!policy.filesystem.scratch.empty())
+    report.not_here("filesystem.scratch", "writes below directories of this machine discarded", "nothing of this machine is there");
   if (policy.filesystem.protect != Protect::kNone)
     report.not_here("protect.existing", "control names read-only", "no broker looks into a machine elsewhere");
   report.partial("environment", "what the policy passes", "only what is set, included or passed by name leaves this machine",

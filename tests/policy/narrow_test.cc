@@ -70,6 +70,7 @@ const Case kCases[] = {
     {"filesystem.siblings = \"hidden\"", "filesystem.siblings = \"shown\"", "filesystem.siblings = \"hidden\""},
     {"filesystem.caches = \"off\"", "filesystem.caches = \"private\"", "filesystem.caches = \"off\""},
     {"", "filesystem.cache_dirs = [\"~/x\"]", "filesystem.cache_dirs = [\"~/.cache/pip\"]"},
+    {"filesystem.scratch = [\"/s\"]", "filesystem.scratch = []", "filesystem.scratch = [\"/s\"]"},
     {"devices = [\"/dev/dri\"]", "devices = [\"/dev/kvm\"]", "devices = [\"/dev/dri/card0\"]"},
     {"", "devices = [\"/dev/kvm\"]", "devices = []"},
     {"environment.inherit = \"none\"", "environment.inherit = \"core\"", "environment.inherit = \"none\""},

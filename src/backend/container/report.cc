@@ -127,6 +127,9 @@ void report_tmp(const Policy& policy, const ContainerOptions& options, const Pat
          policy.filesystem.caches == Caches::kWorkspace ? "a layer over this machine's caches, kept for the workspace"
                                                         : "a writable layer over this machine's caches",
          "a container has its image's own", true);
+  if (!policy.filesystem.scratch.empty())
+    none(report, "filesystem.scratch", format("writes below {} discarded", list(policy.filesystem.scratch)),
+         "a container has no such layers: what it sees of them is read-only, but for what entries make writable", true);
 }
 
 void report_protect(const Policy& policy, const Paths& paths, Clauses& report) {

@@ -83,6 +83,20 @@ bool is_object(const Host& host, const std::string& path) {
   return kind == PathKind::kDirectory || kind == PathKind::kFile || kind == PathKind::kOther;
 }
 
+// There are no layers to write to: read-only, but for what persists.
+void close_scratch(Filesystem& filesystem) {
+  for (const std::string& path : filesystem.scratch) {
+    // What a file of the workspace says lets nothing persist.
+    std::erase_if(filesystem.entries, [&](const FsEntry& entry) {
+      return !entry.glob && entry.kind == RuleKind::kNarrowing && entry.access == Access::kWrite && is_under(entry.path, path);
+    });
+    const auto is_about = [&](const FsEntry& entry) { return !entry.glob && entry.path == path; };
+    if (std::ranges::none_of(filesystem.entries, is_about))
+      filesystem.entries.push_back({.path = path, .access = Access::kRead, .origin = {"built-in", "", 0}});
+  }
+  filesystem.scratch.clear();
+}
+
 class Preparation {
  public:
   Preparation(const Host& host, const Policy& policy, const Workplace& place)
@@ -120,6 +134,7 @@ class Preparation {
     files.filesystem.tmp = Tmp::kShared;
     if (!shared) files.filesystem.exclude_slash_tmp = files.filesystem.exclude_tmpdir_env_var = true;
     files.filesystem.caches = Caches::kOff;
+    close_scratch(files.filesystem);
     Workplace place = place_;
     place.listener = brokered_;
     paths_ = BELLJAR_TRY(plan_paths(host_, files, place));

@@ -189,6 +189,9 @@ EnforcementReport report_landlock_tier(const Host& host, const Policy& policy, c
   if (policy.filesystem.caches == Caches::kWorkspace)
     report.later("filesystem.caches", "a writable layer over the caches, kept for the workspace's next command",
                  "without mounts of its own a command has no layers: the caches are read-only");
+  if (!policy.filesystem.scratch.empty())
+    weak({domain(plan)}, "filesystem.scratch", format("writes below {} discarded", escaped(policy.filesystem.scratch.front())),
+         "nothing is written there but what entries make writable", "without mounts of its own a command has no layers", report);
   report_processes(host, plan, report);
   if (policy.network.mode == NetMode::kNone)
     report.held({filter(plan), {!plan.seccomp_spec.allow_inet, "a filter that refuses internet sockets"}}, "network", "none",

@@ -107,6 +107,7 @@ Result<void> find_kept_layers(const std::string& pool, uid_t uid, gid_t gid, boo
     else known.emplace(*std::move(what_for), name);
   }
   for (Cache& cache : view.caches) {
+    if (cache.scratch) continue;
     const std::string what_for = purpose(cache, view, uid, gid, judged);
     if (const auto found = known.find(what_for); found != known.end()) {
       cache.kept = found->second;

@@ -145,7 +145,7 @@ void keep_none(View& view, std::string why) {
 
 void plan_kept_caches(const Host& host, const Policy& policy, const Workplace& place, View& view, Prepared& prepared) {
   if (!place.kept_caches) return;
-  if (view.caches.empty()) {
+  if (std::ranges::all_of(view.caches, &Cache::scratch)) {
     view.not_kept = "no cache is layered: the policy makes them writable, hides them, or there are none";
     return;
   }
@@ -183,6 +183,11 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
     // Only the home is lent; other masked folders are shown with the owner and mode they have.
     if (folder == place.home) mask.detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true));
     if (folder == place.home) open_way(folder);
+  }
+  // A mask of the home brings it along with the rest.
+  for (Cache& cache : view.caches) {
+    if (!cache.scratch || !cache.exists || (view.masks.contains(place.home) && is_under(cache.path, place.home))) continue;
+    if (const auto fd = lender.lend(plan, cache.path, true)) cache.detached_fd = *fd;
   }
   for (Bind& bind : view.binds) {
     open_way(bind.target);

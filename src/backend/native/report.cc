@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -101,7 +102,9 @@ void report_caches(const Paths& paths, const launch::Plan& plan, Clauses& report
   const std::vector<Part> parts = {mount_namespace(plan), {has_op(plan, launch::MountOpKind::kOverlay), "an overlay"}};
   const View& view = paths.view;
   std::vector<std::string> names;
-  for (const Cache& cache : view.caches) names.push_back(cache.path);
+  for (const Cache& cache : view.caches) {
+    if (!cache.scratch) names.push_back(cache.path);
+  }
   const std::string kept = format("writes below {} kept for the workspace's next command", names.empty() ? "caches" : list(names));
   if (view.kept_pool) report.held(parts, "filesystem.caches", kept, "an overlay each, its layer below the state directory");
   else if (!view.not_kept.empty() && names.empty()) report.later("filesystem.caches", kept, view.not_kept);
@@ -109,6 +112,37 @@ void report_caches(const Paths& paths, const launch::Plan& plan, Clauses& report
     report.partial("filesystem.caches", kept, "overlay on the private tmpfs", format("discarded this time: {}", view.not_kept));
   else if (!names.empty())
     report.held(parts, "filesystem.caches", format("writes below {} discarded", list(names)), "overlay on the private tmpfs");
+}
+
+// What persists of a directory that is scratch is what an entry makes writable below it.
+void report_scratch(const Policy& policy, const Paths& paths, const launch::Plan& plan, Clauses& report) {
+  if (policy.filesystem.scratch.empty()) return;
+  const auto is_layer_of = [](const std::string& path) {
+    return [&path](const Cache& cache) { return cache.scratch && policy::is_within(path, cache.path); };
+  };
+  std::vector<std::string> layers, kept, readonly;
+  for (const Cache& cache : paths.view.caches) {
+    if (cache.scratch) layers.push_back(cache.path);
+  }
+  for (const std::string& path : paths.writable) {
+    if (std::ranges::any_of(paths.view.caches, is_layer_of(path))) kept.push_back(path);
+  }
+  for (const Gap& gap : paths.gaps) {
+    if (gap.clause == "filesystem.scratch") readonly.push_back(gap.what);
+  }
+  if (layers.empty() && readonly.empty()) return;  // entries for the same directories say more
+  const std::string asked = format("writes below {} discarded, {}", list(layers.empty() ? readonly : layers),
+                                   kept.empty() ? "none kept" : format("but for {}, which are kept", list(kept)));
+  const auto itself = [](const Cache& cache) { return cache.path; };
+  std::vector<Cache> required;
+  std::ranges::copy_if(paths.view.caches, std::back_inserter(required), &Cache::required);
+  const std::vector<Part> parts = {mount_namespace(plan),
+                                   {has_op(plan, launch::MountOpKind::kOverlay), "an overlay"},
+                                   attached(plan, paths.view, required, itself, "a layer over each of them")};
+  if (!layers.empty() && (readonly.empty() || !std::ranges::all_of(parts, &Part::there)))
+    return report.held(parts, "filesystem.scratch", asked, "overlay on the private tmpfs");
+  report.partial("filesystem.scratch", asked, layers.empty() ? "read-only" : "overlay on the private tmpfs",
+                 format("{} has no layer here, and is not written to at all", list(readonly)));
 }
 
 void report_files(const Policy& policy, const Paths& paths, const Prepared& prepared, bool brokered, Clauses& report) {
@@ -189,6 +223,7 @@ void report_files(const Policy& policy, const Paths& paths, const Prepared& prep
                 "one tmpfs of that size");
   }
   report_caches(paths, plan, report);
+  report_scratch(policy, paths, plan, report);
 }
 
 void report_protect_by_mounts(const Policy& policy, const Paths& paths, const launch::Plan& plan, Clauses& report) {

@@ -47,10 +47,14 @@ struct Mask {
   bool lent = false;     // it will be, or is
 };
 
+// A directory with a writable layer over it.
 struct Cache {
   std::string path;
   bool exists = true;
-  std::string kept;  // name of its layer below View::kept_pool; empty: discarded at the end
+  std::string kept;       // name of its layer below View::kept_pool; empty: discarded at the end
+  bool scratch = false;   // of filesystem.scratch: an overlay of its own, never kept
+  bool required = false;  // without the layer the host's own could be written
+  int detached_fd = -1;   // what lies below, idmapped beforehand (root only, scratch outside of what a mask shows)
 };
 
 // Where layers of caches are kept between two commands.

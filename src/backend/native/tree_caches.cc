@@ -82,19 +82,21 @@ void make_caches(TreeDraft& draft) {
       make_kept_cache(draft, cache, number++);
       continue;
     }
-    if (std::any_of(draft.view.masks.begin(), draft.view.masks.end(),
-                    [&](const auto& mask) { return is_under(cache.path, mask.first) && cache.path != mask.first; }))
+    if (!cache.scratch && std::any_of(draft.view.masks.begin(), draft.view.masks.end(), [&](const auto& mask) {
+          return is_under(cache.path, mask.first) && cache.path != mask.first;
+        }))
       continue;
     const int to = draft.new_slot();
     const std::string layers = make_upper(draft, format("own-cache{}", number++));
+    const std::uint32_t flags = cache.required ? 0U : static_cast<std::uint32_t>(launch::kOptional);
     draft.add({.kind = MountOpKind::kOverlay,
-               .flags = launch::kOptional,
+               .flags = flags,
                .slot = to,
                .attr_set = kQuiet,
                .data = lower_of(draft, cache) + layers,
-               .clause = "filesystem.caches",
+               .clause = cache.scratch ? "filesystem.scratch" : "filesystem.caches",
                .without = "it is read-only"});
-    draft.place(cache.path, to, true, launch::kOptional);
+    draft.place(cache.path, to, true, flags);
   }
   if (draft.view.kept_pool) draft.drop("kept");
 }

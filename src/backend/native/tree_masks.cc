@@ -33,7 +33,7 @@ bool in_cache(const TreeDraft& draft, std::string_view path) {
 std::vector<const Cache*> caches_of(const TreeDraft& draft, const std::string& folder) {
   std::vector<const Cache*> found;
   for (const Cache& cache : draft.view.caches) {
-    if (cache.kept.empty() && is_under(cache.path, folder) && cache.path != folder) found.push_back(&cache);
+    if (cache.kept.empty() && !cache.scratch && is_under(cache.path, folder) && cache.path != folder) found.push_back(&cache);
   }
   return found;
 }
@@ -117,6 +117,11 @@ void capture_mask_floors(TreeDraft& draft) {
     const int to = draft.take(mask.detached_fd, folder, MOUNT_ATTR_RDONLY | kQuiet, launch::kRecursive);
     draft.floors[folder] = {to, format("{}/floor{}", kStage, draft.floors.size())};
   }
+  for (const Cache& cache : draft.view.caches) {
+    if (cache.detached_fd < 0) continue;
+    const int to = draft.take(cache.detached_fd, cache.path, MOUNT_ATTR_RDONLY | kQuiet);
+    draft.floors[cache.path] = {to, format("{}/floor{}", kStage, draft.floors.size())};
+  }
 }
 
 void make_mask_names(TreeDraft& draft) {
@@ -129,8 +134,7 @@ void make_mask_names(TreeDraft& draft) {
 }
 
 void make_masks(TreeDraft& draft) {
-  if (draft.view.masks.empty()) return;
-  draft.add({.kind = MountOpKind::kAwait});
+  if (!draft.view.masks.empty()) draft.add({.kind = MountOpKind::kAwait});
   for (auto& [folder, floor] : draft.floors) {
     draft.mkdir(floor.path, 0755);
     draft.add({.kind = MountOpKind::kAttach, .flags = launch::kOwnPlace, .slot = floor.slot, .target = floor.path});

@@ -17,7 +17,7 @@ void capture_kept_pool(TreeDraft& draft);
 void capture_layers(TreeDraft& draft);
 // What the policy lists beside the six of everybody: tree_dev_proc.cc
 void capture_devices(TreeDraft& draft);
-// Masked folders that could not be reached later: tree_masks.cc
+// Masked folders that could not be reached later, and what lies below layers that is lent: tree_masks.cc
 void capture_mask_floors(TreeDraft& draft);
 // An overlay shows one file system only: what the host has mounted below a masked folder is put back. tree_binds.cc
 void keep_host_mounts(TreeDraft& draft);

@@ -20,6 +20,7 @@ Result<Paths> plan_paths(const Host& host, const Policy& policy, const Workplace
   BELLJAR_CHECK(plan_readable(draft));
   BELLJAR_CHECK(plan_volumes(draft));
   BELLJAR_CHECK(plan_readonly(draft));
+  plan_scratch(draft);
   plan_protected(draft);
   plan_pins(draft);
   BELLJAR_CHECK(plan_hidden(draft));

@@ -37,6 +37,11 @@ Result<void> plan_hidden(ViewDraft& draft);
 // Rules name paths as the host does: what a volume shows under another name they would not hold.
 Result<void> check_volumes(const ViewDraft& draft);
 
+// --- what is written to and dropped at the end: view_caches.cc
+
+// filesystem.scratch. Without a layer such a directory is read-only, where it is or is made in a writable place too.
+void plan_scratch(ViewDraft& draft);
+
 // --- what lies over all of that: view_caches.cc, view_devices.cc, view_layers.cc
 
 void plan_caches(ViewDraft& draft);

@@ -68,6 +68,12 @@ bool left_out(ViewDraft& draft, const FsEntry& entry) {
   return true;
 }
 
+// What a file of the workspace says may not make something persist that others drop.
+bool dropped_anyway(const ViewDraft& draft, const FsEntry& entry) {
+  return entry.kind == RuleKind::kNarrowing &&
+         std::ranges::any_of(draft.fs.scratch, [&](const std::string& scratch) { return is_under(entry.path, scratch); });
+}
+
 // /tmp/x that is not there: the private /tmp is writable as it is. A home or a workspace below /tmp is the host's.
 bool private_anyway(const ViewDraft& draft, const std::string& path) {
   if (draft.kind_of(path) != PathKind::kAbsent || draft.in_shown_home(path) || is_under(path, draft.place.workspace)) return false;
@@ -150,7 +156,9 @@ Result<void> plan_writable(ViewDraft& draft) {
   if (draft.fs.tmp == Tmp::kShared) BELLJAR_CHECK(share_temp(draft));
   if (draft.fs.temp_dir) BELLJAR_CHECK(add_writable(draft, BELLJAR_TRY(settle(draft, *draft.fs.temp_dir, "filesystem.temp_dir"))));
   for (const FsEntry& entry : draft.fs.entries) {
-    if (entry.glob || entry.access != Access::kWrite || private_anyway(draft, entry.path) || left_out(draft, entry)) continue;
+    if (entry.glob || entry.access != Access::kWrite || private_anyway(draft, entry.path) || dropped_anyway(draft, entry) ||
+        left_out(draft, entry))
+      continue;
     BELLJAR_CHECK(add_entry(draft, entry));
   }
   std::sort(draft.paths.writable.begin(), draft.paths.writable.end(),

@@ -67,7 +67,13 @@ void without_rules(Prepared& prepared) { prepared.file_rules.reset(); }
 
 FakeHost busy_host() {
   FakeHost host = usual_host();
-  host.dir("/home/u/.ssh").dir("/home/u/.cache").dir("/srv/keys").dir("/home/u/ws/docs").dir("/home/u/ws/.vscode");
+  host.dir("/home/u/.ssh")
+      .dir("/home/u/.cache")
+      .dir("/home/u/.agent")
+      .dir("/home/u/.agent/kept")
+      .dir("/srv/keys")
+      .dir("/home/u/ws/docs")
+      .dir("/home/u/ws/.vscode");
   return host;
 }
 
@@ -75,6 +81,7 @@ Policy busy_policy() {
   Policy policy = with({.path = "/srv/keys", .access = Access::kNone});
   policy.filesystem.entries.push_back({.path = "/home/u/ws/docs", .access = Access::kRead});
   policy.filesystem.protect = Protect::kAll;
+  policy.filesystem.scratch = {"/home/u/.agent"};
   return policy;
 }
 
@@ -107,6 +114,7 @@ TEST(Report, EveryClauseOfTheNativeBackendIsHeldBySomething) {
       {"filesystem.secrets", without(launch::MountOpKind::kAttach)},
       {"filesystem.tmp", without(launch::MountOpKind::kStage)},
       {"filesystem.caches", without(launch::MountOpKind::kOverlay)},
+      {"filesystem.scratch", without(launch::MountOpKind::kOverlay)},
       {"protect.existing",
        [](Prepared& prepared) {
          without_rules(prepared);
@@ -149,6 +157,46 @@ TEST(Report, WhatIsReadOnlyInAHiddenDirectoryIsHeld) {
   policy = busy_policy();
   policy.filesystem.entries.push_back({.path = "/srv/keys/deep/own", .access = Access::kNone});
   EXPECT_EQ(enforced(native(host, policy, [](Prepared&) {}), "filesystem.secrets"), Enforced::kFull);
+}
+
+EnforcementClause clause_of(const EnforcementReport& report, std::string_view name) {
+  return *std::ranges::find(report, name, &EnforcementClause::clause);
+}
+
+TEST(Report, WhatPersistsOfScratchIsNamed) {
+  FakeHost host = busy_host();
+  Policy policy = busy_policy();
+  const Change nothing = [](Prepared&) {};
+  EXPECT_EQ(clause_of(native(host, policy, nothing), "filesystem.scratch").asked,
+            "writes below /home/u/.agent discarded, none kept");
+  policy.filesystem.entries.push_back({.path = "/home/u/.agent/kept", .access = Access::kWrite});
+  EXPECT_EQ(clause_of(native(host, policy, nothing), "filesystem.scratch").asked,
+            "writes below /home/u/.agent discarded, but for /home/u/.agent/kept, which are kept");
+  // Beside it one that cannot have a layer: the workspace lies in it.
+  policy.filesystem.scratch.emplace_back("/home/u");
+  const EnforcementReport report = native(host, policy, nothing);
+  EXPECT_EQ(clause_of(report, "filesystem.scratch").enforced, Enforced::kPartial);
+  EXPECT_EQ(clause_of(report, "filesystem.scratch").detail, "/home/u has no layer here, and is not written to at all");
+  policy.filesystem.scratch = {"/home/u"};
+  EXPECT_EQ(enforced(native(host, policy, nothing), "filesystem.scratch"), Enforced::kPartial) << "none has one";
+}
+
+// Without its layer what is written would be the host's: such a start ends, and another goes on.
+TEST(Report, ALayerOverSomethingWritableIsRequired) {
+  FakeHost host = busy_host();
+  host.dir("/home/u/ws/.agent");
+  Policy policy = busy_policy();
+  policy.filesystem.scratch = {"/home/u/ws/.agent"};
+  const Change nothing = [](Prepared&) {};
+  EXPECT_EQ(enforced(native(host, policy, nothing), "filesystem.scratch"), Enforced::kFull);
+  EXPECT_EQ(enforced(native(host, policy, without(launch::MountOpKind::kAttach)), "filesystem.scratch"), Enforced::kNone);
+  launch::Plan tree;
+  ASSERT_TRUE(build_tree_ops(host, plan(host, policy).view, tree));
+  for (const launch::MountOp& op : tree.mounts) {
+    if (op.clause == "filesystem.scratch") {
+      EXPECT_EQ(op.flags & launch::kOptional, 0U);
+    }
+  }
 }
 
 TEST(Report, ARestrictedRootIsOneOfItsOwn) {
@@ -201,7 +249,7 @@ TEST(Report, WhatIsSkippedLowersItsClause) {
     EXPECT_NE(report[0].detail.find(op.without), std::string::npos) << report[0].detail;
     lowered.emplace_back(op.clause);
   }
-  for (const char* clause : {"processes", "filesystem.caches", "filesystem.root"})
+  for (const char* clause : {"processes", "filesystem.caches", "filesystem.scratch", "filesystem.root"})
     EXPECT_NE(std::ranges::find(lowered, clause), lowered.end()) << clause;
   EnforcementReport report{{"keyring", "", "", Enforced::kFull, ""}};
   runtime::lower_skipped(prepared.plan, {{launch::kSkippedKeyring, EPERM}}, report);
