@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/format.h"
@@ -15,6 +17,7 @@
 #include "policy/defaults.h"
 #include "policy/host.h"
 #include "policy/paths.h"
+#include "policy/profiles.h"
 #include "policy/protected.h"
 #include "policy/refusal.h"
 #include "policy/schema.h"
@@ -209,7 +212,45 @@ Permit permit_agent_name(const Violation& violation) {
   return permit;
 }
 
+// The shipped profile for the agent whose state directory `path` is or lies below; empty: none.
+std::string_view agent_profile_for(std::string_view path, const PermitContext& context) {
+  if (context.home.empty()) return {};
+  for (const EmbeddedProfile& profile : embedded_profiles()) {
+    if (!profile.name.starts_with("agent-")) continue;
+    const auto layer = profile_layer(profile.name);
+    if (!layer) continue;
+    for (const Setting& setting : layer->settings) {
+      if (setting.key->name != "filesystem.scratch") continue;
+      for (const std::string& scratch : std::get<std::vector<std::string>>(setting.value)) {
+        if (scratch.starts_with("~/") && is_within(path, context.home + scratch.substr(1))) return profile.name;
+      }
+    }
+  }
+  return {};
+}
+
+// An agent's own state: a grant of the path would let pass what the agent runs at its next start outside.
+std::optional<Permit> permit_agent_state(const Violation& violation, const PermitContext& context) {
+  Permit permit;
+  if (const std::string_view profile = agent_profile_for(violation.target, context); !profile.empty()) {
+    permit = grant_value("profile", "", std::string(profile));
+    permit.flag = format("--policy {}", profile);
+    permit.note =
+        format("the agent may write there then; `belljar policy show {}` says what persists, the rest is dropped", profile);
+    permit.risk = "transcripts and the log-in that persist can be forged by the command";
+    return permit;
+  }
+  // Claude Code's, with the files that it makes beside it to replace it.
+  if (const std::string file = context.home + "/.claude.json"; !context.home.empty() && violation.target.starts_with(file)) {
+    permit.note =
+        "the agent goes on without; it names programs that run at the next start outside: make this one change yourself, outside";
+    return permit;
+  }
+  return std::nullopt;
+}
+
 Permit permit_write(const Violation& violation, const PermitContext& context) {
+  if (auto agents = permit_agent_state(violation, context)) return *std::move(agents);
   if (violation.rule.starts_with("filesystem.protect")) return permit_protected(violation);
   if (violation.rule == "filesystem.secrets") return permit_secret(violation, context);
   const bool parent = changes_directory(violation.operation);

@@ -160,6 +160,26 @@ TEST(Permit, AnAgentNameOutsideIsNotPermittedByItsDirectory) {
   EXPECT_EQ(of("create", "/home/u/bashrc").flag, "--write /home/u") << "the twin";
 }
 
+TEST(Permit, AnAgentsStateIsPermittedByItsProfile) {
+  const auto of = [](const char* operation, const char* target) {
+    return permit_for(act(operation, target, "filesystem.writable_roots"), kPlace);
+  };
+  for (const char* operation : {"write", "create", "rename"}) {
+    EXPECT_EQ(of(operation, "/home/u/.gemini/settings.json").flag, "--policy agent-gemini");
+    EXPECT_EQ(of(operation, "/home/u/.gemini/settings.json").line, "profile = \"agent-gemini\"");
+    EXPECT_EQ(of(operation, "/home/u/.config/opencode/plugin/x.js").flag, "--policy agent-opencode");
+    EXPECT_EQ(of(operation, "/home/u/.claude/new").flag, "--policy agent-claude");
+    EXPECT_EQ(of(operation, "/home/u/.codex").flag, "--policy agent-codex");
+    for (const char* file : {"/home/u/.claude.json", "/home/u/.claude.json.tmp.7.ab"}) {
+      const Permit permit = of(operation, file);
+      EXPECT_EQ(permit.flag + permit.line + permit.step, "") << file;
+      EXPECT_NE(permit.note.find("outside"), std::string::npos);
+    }
+  }
+  EXPECT_EQ(of("create", "/home/u/.config/other/x").flag, "--write /home/u/.config/other") << "the twin";
+  EXPECT_EQ(of("create", "/home/v/.gemini/x").flag, "--write /home/v/.gemini") << "of somebody else";
+}
+
 TEST(Permit, NetworkAndSocketsHaveTheirFlags) {
   const Permit host = permit_for(act("egress", "other.example:443", "network.allowed_domains"));
   EXPECT_EQ(host.flag, "--allow-domain other.example:443");

@@ -4,6 +4,9 @@
 
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "support/built.h"
 #include "support_policy.h"
@@ -22,7 +25,7 @@ TEST(Profiles, AllAreEmbeddedAsTheyAre) {
     EXPECT_EQ(text.str(), profile.toml) << profile.name;
     EXPECT_TRUE(effective(profile.name)) << profile.name;
   }
-  EXPECT_EQ(names, "agent-claude agent-codex build ci-strict dev read-only workspace-write ");
+  EXPECT_EQ(names, "agent-claude agent-codex agent-gemini agent-opencode build ci-strict dev read-only workspace-write ");
 }
 
 TEST(Profiles, WorkspaceWriteByHandEqualsItsFile) {
@@ -79,13 +82,24 @@ TEST(Profiles, BuildMakesPackageCachesWritable) {
   EXPECT_EQ(access_of(effective("workspace-write"), "/home/u/.cargo/registry/x"), "read");
 }
 
-TEST(Profiles, AgentsWriteTheirStateAndNotTheirSettings) {
+// What is not named is dropped: tests/e2e/agents_test.cc.
+TEST(Profiles, OfAnAgentsStateOnlyWhatIsNamedPersists) {
+  const auto written = [](std::string_view profile) {
+    const Filesystem files = effective(profile)->policy.filesystem;
+    std::vector<std::string> paths = files.scratch;
+    for (const FsEntry& entry : files.entries) {
+      if (entry.access == Access::kWrite) paths.push_back(entry.path);
+    }
+    std::string text;
+    for (const std::string& path : paths) text += path.substr(std::string_view("/home/u/").size()) + " ";
+    return text;
+  };
+  EXPECT_EQ(written("agent-claude"), ".claude .claude/projects .claude/history.jsonl .claude/.credentials.json ");
+  EXPECT_EQ(written("agent-codex"), ".codex .codex/sessions .codex/archived_sessions .codex/history.jsonl .codex/auth.json ");
+  EXPECT_EQ(written("agent-gemini"), ".gemini .gemini/oauth_creds.json .gemini/google_accounts.json ");
+  EXPECT_EQ(written("agent-opencode"), ".config/opencode .local/share/opencode .local/state/opencode .cache/opencode ");
   EXPECT_EQ(access_of(effective("agent-claude"), "/home/u/.claude/projects/x.jsonl"), "write");
   EXPECT_EQ(access_of(effective("agent-claude"), "/home/u/.claude/settings.json"), "read");
-  EXPECT_EQ(access_of(effective("agent-claude"), "/home/u/.claude/hooks/x"), "read");
-  EXPECT_EQ(access_of(effective("agent-codex"), "/home/u/.codex/sessions/x"), "write");
-  EXPECT_EQ(access_of(effective("agent-codex"), "/home/u/.codex/config.toml"), "read");
-  EXPECT_EQ(access_of(effective("agent-codex"), "/home/u/.codex/rules/default.rules"), "read");
   EXPECT_EQ(access_of(effective("workspace-write"), "/home/u/.codex/sessions/x"), "read");
 }
 
