@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <memory>
@@ -136,9 +137,11 @@ struct FileRules::State {
   bool hidden_globs = false;
   bool protects = false;
   std::vector<std::string> git_roots;     // roots and kept directories
+  std::vector<std::atomic<bool>> kept;    // of options.keep_git each: its `.git` was there when a run last began
   std::vector<std::string> write_grants;  // entries that ask for writing: they lift the protection of the names they spell out
 
-  explicit State(FileRulesOptions given) : options(std::move(given)), protects(options.filesystem.protect != Protect::kNone) {
+  explicit State(FileRulesOptions given)
+      : options(std::move(given)), protects(options.filesystem.protect != Protect::kNone), kept(options.keep_git.size()) {
     for (const FsEntry& entry : options.filesystem.entries) {
       if (entry.glob) globs.push_back(&entry);
       else if (entry.access == Access::kWrite) write_grants.push_back(entry.path);
@@ -147,6 +150,16 @@ struct FileRules::State {
     if (options.roots.empty()) protects = false;
     git_roots = options.roots;
     git_roots.insert(git_roots.end(), options.kept.begin(), options.kept.end());
+    look_for_git();
+  }
+
+  void look_for_git() {
+    for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = options.has_git && options.has_git(options.keep_git[i]);
+  }
+
+  bool keeps_git_of(std::string_view root) const noexcept {
+    const auto found = std::find(options.keep_git.begin(), options.keep_git.end(), root);
+    return found != options.keep_git.end() && kept[static_cast<std::size_t>(found - options.keep_git.begin())];
   }
 
   // The root whose names are judged; empty when the host never sees the path or nobody can write there.
@@ -415,7 +428,7 @@ Ruling FileRules::removal_rule(std::string_view path, const Surroundings& around
   const State& state = *state_;
   if (!state.protects || state.options.keep_git.empty()) return {};
   const std::string_view root = longest_of(state.options.keep_git, path);
-  if (root.empty() || path.size() <= root.size() + 1) return {};
+  if (root.empty() || path.size() <= root.size() + 1 || !state.keeps_git_of(root)) return {};
   const std::string_view rest = path.substr(root == "/" ? 1 : root.size() + 1);
   const std::string_view first = rest.substr(0, rest.find('/'));
   if (!is_dot_git(first)) return {};
@@ -426,10 +439,10 @@ Ruling FileRules::removal_rule(std::string_view path, const Surroundings& around
       GitName::kDotGit, "git's own commands, a transaction (--txn), or --allow-git-removal (filesystem.allow_git_removal = true)");
 }
 
+void FileRules::begin_run() const { state_->look_for_git(); }
+
 bool FileRules::keeps_git(std::string_view path) const noexcept {
-  const std::vector<std::string>& kept = state_->options.keep_git;
-  return state_->protects && last_of(path) == ".git" &&
-         std::find(kept.begin(), kept.end(), path.substr(0, path.rfind('/'))) != kept.end();
+  return state_->protects && last_of(path) == ".git" && state_->keeps_git_of(path.substr(0, path.rfind('/')));
 }
 
 FileRules::FileRules(FileRulesOptions options) : state_(std::make_unique<State>(std::move(options))) {}

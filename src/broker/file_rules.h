@@ -96,9 +96,10 @@ struct FileRulesOptions {
   // coarse clock, which stamps inodes: what was made in the tick before the run must not be taken for younger (and stamps may be
   // finer, multigrain timestamps, Linux 6.13). What the command makes within its own first tick is taken for older, and held.
   timespec began{};
-  // Of the roots, those whose `.git` was there when the run began and is for git's own programs to remove. None in a transaction,
-  // which can be taken back.
+  // Of the roots, those whose `.git` is for git's own programs to remove if it was there when the run began. None in a transaction,
+  // which can be taken back. `has_git` tells of one of them whether it is there now; unset: of none.
   std::vector<std::string> keep_git;
+  std::function<bool(const std::string& root)> has_git;
   // Entries without a wildcard count too: nobody else looks at what a transaction brings.
   bool hold_paths = false;
   // What stands there when the run begins is hidden or read-only, with a mount over it: the directories above keep their names, or
@@ -122,6 +123,9 @@ class FileRules {
   // (keep_git) and what is in it. What comes and goes with what git is doing (locks, what a merge or a rebase goes on with) is
   // free, and so is what was made in the run and is none of git's own.
   Ruling removal_rule(std::string_view path, const Surroundings& around) const;
+  // In a sandbox that stays each command is a run: what an earlier one made is not this one's to remove. The first begins with the
+  // rules. Any thread.
+  void begin_run() const;
   // `path` is the `.git` of a root, and emptying it would be its removal.
   bool keeps_git(std::string_view path) const noexcept;
   // rule_for() of a symbolic link with that text: the one that git itself makes to try whether it can is let through.

@@ -368,6 +368,7 @@ void Core::kill(const char* because) noexcept {
 Result<std::optional<Core::Started>> Core::send(launch::PackedExec& request) {
   const std::lock_guard lock(send_mutex_);
   Started started = BELLJAR_TRY(expect());
+  if (options_.prepared.file_rules != nullptr) options_.prepared.file_rules->begin_run();
   const int status = sandbox_.send(request);
   if (status == 0) return std::optional(std::move(started));
   forget(started.id);

@@ -208,6 +208,7 @@ TEST(FileRules, AKeptDirectoryHoldsGitNamesAlone) {
 TEST(FileRules, ARootsOwnRepositoryIsNotRemoved) {
   FileRulesOptions with = options();
   with.keep_git = {"/w"};
+  with.has_git = [](const std::string&) { return true; };
   const FileRules rules(std::move(with));
   const auto stands = [&](std::string_view path) { return rules.removal_rule(path, World({std::string(path)}, path)).answer; };
   for (const char* path : {"/w/.git", "/w/.git/HEAD", "/w/.git/objects/ab/cd", "/w/.git/refs/heads/main", "/w/.git/index",
@@ -225,6 +226,23 @@ TEST(FileRules, ARootsOwnRepositoryIsNotRemoved) {
     EXPECT_EQ(rules.removal_rule(path, World({}, path)).answer, Answer::kRefuse) << path;
   EXPECT_TRUE(rules.keeps_git("/w/.git"));
   EXPECT_FALSE(rules.keeps_git("/w/a/.git"));
+}
+
+TEST(FileRules, ARepositoryIsKeptFromTheRunThatFindsIt) {
+  FileRulesOptions with = options();
+  bool there = false;
+  with.keep_git = {"/w"};
+  with.has_git = [&](const std::string& root) { return there && root == "/w"; };
+  const FileRules rules(std::move(with));
+  const auto removed = [&] { return rules.removal_rule("/w/.git", World({"/w/.git"}, "/w/.git")).answer; };
+  there = true;
+  EXPECT_EQ(removed(), Answer::kAllow) << "made in the run";
+  rules.begin_run();
+  EXPECT_EQ(removed(), Answer::kRefuse);
+  EXPECT_TRUE(rules.keeps_git("/w/.git"));
+  there = false;
+  rules.begin_run();
+  EXPECT_EQ(removed(), Answer::kAllow);
 }
 
 TEST(FileRules, AllOfGitOrNothing) {

@@ -175,6 +175,30 @@ TEST_F(FileRules, ATreeIsRemovedWhollyOrNotAtAll) {
   EXPECT_FALSE(fs::exists(host("plain")));
 }
 
+// What the command itself made is its own; in a sandbox that stays the next one finds it as it found the user's.
+TEST_F(FileRules, ARepositoryThatAnEarlierCommandMadeStays) {
+  start();
+  EXPECT_TRUE(works("git init -q . && rm -rf .git")) << "within one command";
+  EXPECT_TRUE(works("git init -q . && ln -s . w"));
+  EXPECT_TRUE(fs::exists(host(".git/HEAD")));
+  for (const char* slip : {"rm -rf .git", "rm -rf w/.git", "mv .git away", "rm .git/HEAD"}) EXPECT_FALSE(works(slip)) << slip;
+  EXPECT_EQ(said(sandbox_->remove("w/.git", {.depth = Depth::kTree})), "refused");
+  EXPECT_EQ(said(sandbox_->rename("w/.git", "away")), "refused");
+  EXPECT_TRUE(works("test -s .git/HEAD && git status"));
+  EXPECT_TRUE(works("git init -q other && rm -rf other/.git"));
+  EXPECT_TRUE(works("git init -q other"));
+  EXPECT_EQ(said(sandbox_->remove("other/.git", {.depth = Depth::kTree})), "allowed");
+}
+
+TEST_F(FileRules, ARepositoryIsRemovedByWhoMayDoSo) {
+  SandboxConfig config;
+  config.policy.filesystem.allow_git_removal = true;
+  start(config);
+  EXPECT_TRUE(works("git init -q ."));
+  EXPECT_TRUE(works("mv .git away && mv away .git"));
+  EXPECT_EQ(said(sandbox_->remove(".git", {.depth = Depth::kTree})), "allowed");
+}
+
 TEST_F(FileRules, LinksLeadToWhatIsJudged) {
   start();
   EXPECT_TRUE(works("ln -s repo/.git/hooks h; ln -s repo/.git/hooks/post-commit hook; ln -s repo/src s; ln -s repo/src/new new"));

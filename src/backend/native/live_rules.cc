@@ -103,10 +103,11 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
   ::clock_gettime(CLOCK_REALTIME, &options.began);
   options.reaches = reach_of(policy.network);
   if (keeps_git(policy, paths)) {
-    struct stat now{};
-    for (const std::string& root : paths.writable) {
-      if (::lstat((root + "/.git").c_str(), &now) == 0) options.keep_git.push_back(root);
-    }
+    options.keep_git = paths.writable;
+    options.has_git = [](const std::string& root) {
+      struct stat now{};
+      return ::lstat((root + "/.git").c_str(), &now) == 0;
+    };
   }
   options.roots = paths.writable;
   for (const PrivateDir& dir : paths.view.private_dirs) options.exempt.push_back(dir.target);
