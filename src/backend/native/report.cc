@@ -28,6 +28,7 @@
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "launch/plan.h"
+#include "policy/paths.h"
 
 namespace belljar::backend {
 namespace {
