@@ -126,12 +126,20 @@ Error failed(const char* what, const char* call) {
 struct Broker::State {
   State(UniqueFd listener, BrokerOptions options, Inner inner)
       : context(std::make_shared<Context>(std::move(listener), std::move(options), std::move(inner))),
+        leaving{*context},
         receivers(context->options.max_pending + 1, jobs_for(context)) {}
+
+  // A thread that has ended its work may be the last that holds the context, and a program that ends now does not wait for it.
+  struct Leaving {
+    Context& context;
+    ~Leaving() { context.directories.leave(); }
+  };
 
   std::shared_ptr<Context> context;
   UniqueFd epoll;
   bool started = false;
   bool active = true;
+  Leaving leaving;
   Receivers receivers;  // last: its threads end before what they use
 
   void look_at_listener();

@@ -2,6 +2,7 @@
 // sandbox among themselves, and those of every sandbox and commit that has directories in common with it.
 #pragma once
 
+#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <utility>
@@ -15,6 +16,11 @@ class Directories {
  public:
   // Once, before anybody holds it.
   void join(kernel::TreeLock others) { others_ = std::move(others); }
+  // Once, when nothing inside acts any more: its file goes. From then on it is among ours alone.
+  void leave() {
+    const std::scoped_lock lock(ours_);
+    others_.reset();
+  }
 
   void lock() {
     ours_.lock();

@@ -409,6 +409,16 @@ TEST_P(Rules, SoItIsBetweenTwoThatHaveADirectoryInCommon) {
   EXPECT_EQ(left, "EACCES ok ");
 }
 
+TEST_P(Rules, WithTheBrokerItsPlaceAmongTheOthersIsGone) {
+  const std::string locks = kernel::tree_locks_in(dir / "state");
+  Setting common = ruled();
+  common.options.state_dir = dir / "state";
+  common.before_end = [&] { return exists(locks) ? "there " : "none "; };
+  common.after_end = [&] { return exists(locks) ? "left" : "gone"; };
+  const std::string text = run_inside(common, [&] { return named(mkdir((work + "/made").c_str(), 0755)) + " "; });
+  EXPECT_EQ(text, "ok there gone");
+}
+
 TEST_P(Rules, AFloodOfViolationsIsBoundedAndCounted) {
   Setting flood = ruled();
   flood.options.max_violations = 100;

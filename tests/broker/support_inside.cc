@@ -24,12 +24,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "broker/directories.h"
 #include "support/as_user.h"
 #include "support/clock.h"
 #include "support/eventually.h"
@@ -223,6 +225,7 @@ std::string describe(broker::Broker& broker) {
 
 std::string serve(const Setting& setting, int fd, pid_t child) {
   std::string text;
+  std::shared_ptr<broker::Directories> held;  // longer than the broker, as a thread of its that is about to end may
   {
     std::optional<broker::Broker> broker;
     if (setting.brokered) {
@@ -232,6 +235,7 @@ std::string serve(const Setting& setting, int fd, pid_t child) {
       auto made = broker::Broker::create(std::move(listener), setting.options, std::move(inner));
       if (!made) return "CREATE " + made.error().line();
       broker.emplace(*std::move(made));
+      held = broker->directories();
     }
     const auto start = std::chrono::steady_clock::now();
     const int limit = 200'000;
