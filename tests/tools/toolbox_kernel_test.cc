@@ -190,8 +190,7 @@ TEST_F(NativeTools, EachKindOfChangeThatGitSeesIsApplied) {
     SCOPED_TRACE(row.change);
     ASSERT_EQ(sh(std::string("rm -rf ./*; git init -q; git config user.name x; git config user.email x@x\n"
                              "git update-ref -d HEAD || :; git read-tree --empty\n") +
-                 row.start +
-                 "\ngit add -A; git commit -qm 1"),
+                 row.start + "\ngit add -A; git commit -qm 1"),
               "[exit code 0]");
     ASSERT_EQ(sh(std::string(row.change) + "\ngit add -A; git write-tree > .git/wanted; git diff --cached -M -C HEAD > .git/patch\n"
                                            "git reset -q --hard HEAD; git clean -qfd"),
