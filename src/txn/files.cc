@@ -322,6 +322,25 @@ Result<void> copy_bytes(int from, int to, std::string_view path) {
   return {};
 }
 
+namespace {
+
+// One that its owner may not read is opened as if: whoever owns it may say so.
+UniqueFd open_source(int dir, const std::string& name, const struct stat& status) {
+  constexpr int kHow = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+  UniqueFd file(::openat(dir, name.c_str(), kHow));
+  if (file.valid() || errno != EACCES || status.st_uid != ::geteuid()) return file;
+  const UniqueFd itself(::openat(dir, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const std::string path = through_proc(itself.get());
+  if (!itself.valid() || ::chmod(path.c_str(), (status.st_mode & 07777U) | S_IRUSR) < 0) return errno = EACCES, UniqueFd();
+  file = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const int error = errno;
+  ::chmod(path.c_str(), status.st_mode & 07777U);
+  errno = error;
+  return file;
+}
+
+}  // namespace
+
 Result<void> copy_node(int from_dir, const std::string& from, int to_dir, const std::string& to) {
   struct stat status{};
   if (::fstatat(from_dir, from.c_str(), &status, AT_SYMLINK_NOFOLLOW) < 0) return call_failed(errno, "fstatat", "copy", from);
@@ -330,7 +349,7 @@ Result<void> copy_node(int from_dir, const std::string& from, int to_dir, const 
     if (::symlinkat(read_link(from_dir, from).c_str(), to_dir, to.c_str()) < 0)
       return call_failed(errno, "symlinkat", "copy", from);
   } else if (S_ISREG(status.st_mode)) {
-    const UniqueFd source(::openat(from_dir, from.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    const UniqueFd source = open_source(from_dir, from, status);
     const UniqueFd target(::openat(to_dir, to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!source.valid() || !target.valid()) return call_failed(errno, "openat", "copy", from);
     BELLJAR_CHECK(copy_bytes(source.get(), target.get(), from));
