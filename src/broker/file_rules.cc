@@ -157,9 +157,14 @@ struct FileRules::State {
     for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = options.has_git && options.has_git(options.keep_git[i]);
   }
 
-  bool keeps_git_of(std::string_view root) const noexcept {
-    const auto found = std::find(options.keep_git.begin(), options.keep_git.end(), root);
-    return found != options.keep_git.end() && kept[static_cast<std::size_t>(found - options.keep_git.begin())];
+  // The longest root that keeps its `.git` and holds `path`; empty when there is none.
+  std::string_view kept_root_of(std::string_view path) const noexcept {
+    std::string_view best;
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      const std::string& root = options.keep_git[i];
+      if (kept[i] && root.size() > best.size() && is_within(path, root)) best = root;
+    }
+    return best;
   }
 
   // The root whose names are judged; empty when the host never sees the path or nobody can write there.
@@ -426,9 +431,9 @@ bool is_git_s_own(std::string_view relative) {
 
 Ruling FileRules::removal_rule(std::string_view path, const Surroundings& around) const {
   const State& state = *state_;
-  if (!state.protects || state.options.keep_git.empty()) return {};
-  const std::string_view root = longest_of(state.options.keep_git, path);
-  if (root.empty() || path.size() <= root.size() + 1 || !state.keeps_git_of(root)) return {};
+  if (!state.protects) return {};
+  const std::string_view root = state.kept_root_of(path);
+  if (root.empty() || path.size() <= root.size() + 1) return {};
   const std::string_view rest = path.substr(root == "/" ? 1 : root.size() + 1);
   const std::string_view first = rest.substr(0, rest.find('/'));
   if (!is_dot_git(first)) return {};
@@ -442,7 +447,7 @@ Ruling FileRules::removal_rule(std::string_view path, const Surroundings& around
 void FileRules::begin_run() const { state_->look_for_git(); }
 
 bool FileRules::keeps_git(std::string_view path) const noexcept {
-  return state_->protects && last_of(path) == ".git" && state_->keeps_git_of(path.substr(0, path.rfind('/')));
+  return state_->protects && last_of(path) == ".git" && state_->kept_root_of(path) == path.substr(0, path.rfind('/'));
 }
 
 FileRules::FileRules(FileRulesOptions options) : state_(std::make_unique<State>(std::move(options))) {}

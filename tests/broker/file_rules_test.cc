@@ -231,7 +231,7 @@ TEST(FileRules, ARootsOwnRepositoryIsNotRemoved) {
 TEST(FileRules, ARepositoryIsKeptFromTheRunThatFindsIt) {
   FileRulesOptions with = options();
   bool there = false;
-  with.keep_git = {"/w"};
+  with.keep_git = {"/w", "/w/.git/modules"};
   with.has_git = [&](const std::string& root) { return there && root == "/w"; };
   const FileRules rules(std::move(with));
   const auto removed = [&] { return rules.removal_rule("/w/.git", World({"/w/.git"}, "/w/.git")).answer; };
@@ -240,6 +240,8 @@ TEST(FileRules, ARepositoryIsKeptFromTheRunThatFindsIt) {
   rules.begin_run();
   EXPECT_EQ(removed(), Answer::kRefuse);
   EXPECT_TRUE(rules.keeps_git("/w/.git"));
+  EXPECT_EQ(rules.removal_rule("/w/.git/modules/x/HEAD", World({}, "/w/.git/modules/x/HEAD")).answer, Answer::kRefuse)
+      << "a root without a repository of its own inside";
   there = false;
   rules.begin_run();
   EXPECT_EQ(removed(), Answer::kAllow);
