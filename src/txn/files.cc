@@ -324,7 +324,8 @@ Result<void> copy_bytes(int from, int to, std::string_view path) {
 
 namespace {
 
-// One that its owner may not read is opened as if: whoever owns it may say so.
+// One that its owner may not read is lent read permission for that moment, since nobody but its owner could. Killed in it, its mode
+// stays 0400 for 0 (0600 for 0200): more than the command left to its owner, and to nobody else.
 UniqueFd open_source(int dir, const std::string& name, const struct stat& status) {
   constexpr int kHow = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
   UniqueFd file(::openat(dir, name.c_str(), kHow));

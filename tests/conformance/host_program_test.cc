@@ -153,11 +153,13 @@ TEST_P(HostProgram, WithoutAThreadASpawnIsAnErrorAndItsCommandEnds) {
   ASSERT_EQ(::getrlimit(RLIMIT_NPROC, &before), 0);
   const rlimit none{1, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NPROC, &none), 0);
-  const auto refused = sandbox_->spawn(shell_command("sleep 3335"));
+  const std::string sleep = "sleep 3335." + std::to_string(::getpid());
+  const auto refused = sandbox_->spawn(shell_command(sleep));
   ASSERT_EQ(::setrlimit(RLIMIT_NPROC, &before), 0);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Code::kResourceExhausted) << refused.error().line();
-  EXPECT_EQ(sandbox_->exec("ps -A -o args= | grep -c '^sleep 3335'")->out.bytes, "0\n");
+  const auto left = [&] { return sandbox_->exec("ps -A -o args= | grep -c '^" + sleep + "'")->out.bytes; };
+  EXPECT_TRUE(test::eventually([&] { return left() == "0\n"; })) << left();
   const auto spawned = sandbox_->spawn(shell_command("exit 6"));
   ASSERT_TRUE(spawned) << "the twin: " << spawned.error().line();
   EXPECT_EQ((*(*spawned)->wait())->exit_code, 6);

@@ -126,6 +126,25 @@ TEST_F(Layers, NothingThatOverlayfsNotedStaysOnTheHost) {
   }
 }
 
+// There is no link from one to the other; who owns a file may not be one who may read it.
+TEST_F(Layers, OfAnotherFileSystemWhatItsOwnerMayNotReadIsCopied) {
+  const Workbench apart("/var/tmp", "/dev/shm");
+  const std::vector<std::pair<std::string, mode_t>> files = {{"written", 0200}, {"shut", 0}};
+  apart.in_layer([&](const std::string& up) {
+    for (const auto& [name, mode] : files) Workbench::put(up, name, "new\n", mode);
+  });
+  const auto done = txn::commit(apart.place(), {});
+  ASSERT_TRUE(done) << done.error().line();
+  EXPECT_TRUE(done->applied);
+  for (const auto& [name, mode] : files) {
+    struct stat now{};
+    must(stat(apart.ws(name).c_str(), &now));
+    EXPECT_EQ(now.st_mode & 07777, mode) << name;
+    must(chmod(apart.ws(name).c_str(), 0600));
+    EXPECT_EQ(read_file(apart.ws(name)), "new\n");
+  }
+}
+
 TEST_F(Layers, ReadOnlyDirectoriesAreFlattened) {
   bench_.in_layer([](const std::string& up) {
     Workbench::make_dir(up, "d");
