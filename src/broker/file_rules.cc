@@ -440,8 +440,7 @@ Ruling FileRules::removal_rule(std::string_view path, const Surroundings& around
   const std::string_view below = rest.substr(std::min(rest.size(), first.size() + 1));
   if (!below.empty() && is_passing_git_name(below)) return {};
   if (!below.empty() && !is_git_s_own(below) && !around.stood_before(0, last_of(path), state.options.began)) return {};
-  return state.refuse_protected(
-      GitName::kDotGit, "git's own commands, a transaction (--txn), or --allow-git-removal (filesystem.allow_git_removal = true)");
+  return state.refuse_protected(GitName::kDotGit, policy::kGitRemoval);
 }
 
 void FileRules::begin_run() const { state_->look_for_git(); }

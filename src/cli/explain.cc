@@ -3,13 +3,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/environment.h"
 #include "base/format.h"
@@ -81,14 +84,44 @@ std::string sentence(const Violation& violation) {
   return text;
 }
 
-std::string in_words(std::size_t number, const Violation& violation, const policy::PermitContext& context) {
-  const policy::Permit permit = policy::permit_for(violation, context);
-  std::string text = format("\n{}. {}\n", number, sentence(violation));
+// Refusals of one program by one rule that one thing would permit: the first in full, the others by their names.
+struct Alike {
+  Violation first;
+  policy::Permit permit;
+  std::vector<std::string> others;
+};
+
+std::vector<Alike> group_alike(const std::vector<Violation>& violations, const policy::PermitContext& context) {
+  std::vector<Alike> groups;
+  for (const Violation& violation : merge_alike(violations)) {
+    policy::Permit permit = policy::permit_for(violation, context);
+    const auto same = std::ranges::find_if(groups, [&](const Alike& known) {
+      return known.permit == permit && known.first.program == violation.program && known.first.operation == violation.operation &&
+             known.first.rule == violation.rule && known.first.origin == violation.origin &&
+             known.first.errnum == violation.errnum && known.first.allowed == violation.allowed;
+    });
+    if (same == groups.end()) groups.push_back({violation, std::move(permit), {}});
+    else same->others.push_back(violation.target);
+  }
+  return groups;
+}
+
+std::string list_some(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) text += (i == 0 ? "" : ", ") + belljar::quoted(names[i]);
+  return names.size() > kMost ? text + format(" and {} more", names.size() - kMost) : text;
+}
+
+std::string in_words(std::size_t number, const Alike& alike) {
+  const policy::Permit& permit = alike.permit;
+  std::string text = format("\n{}. {}\n", number, sentence(alike.first));
   const auto line = [&](const char* name, std::string_view value) {
     if (!value.empty()) text += format("   {:<14}{}\n", name, value);
   };
-  line("refused by:", format("{} ({})", escaped(violation.rule), escaped(to_string(violation.origin))));
-  line("allowed:", escaped(violation.allowed));
+  line("and the same:", list_some(alike.others));
+  line("refused by:", format("{} ({})", escaped(alike.first.rule), escaped(to_string(alike.first.origin))));
+  line("allowed:", escaped(alike.first.allowed));
   const std::string& best = permit.flag.empty() ? permit.step : permit.flag;
   const bool nothing = best.empty() && permit.line.empty();
   line("to permit:", nothing ? "nothing does" : best);
@@ -136,9 +169,13 @@ bool modes_allow(const std::string& path, std::string_view operation) {
   return ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0 || errno != EACCES;
 }
 
+bool exists(const std::string& path) {
+  return ::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
 int explain(const GivenExplain& given) {
   const std::string home = own_variable("HOME");
-  const policy::PermitContext context{home, own_variable("XDG_RUNTIME_DIR"), modes_allow};
+  const policy::PermitContext context{home, own_variable("XDG_RUNTIME_DIR"), modes_allow, exists};
   const runtime::ViolationStore store(default_state_dir());
   if (given.list) {
     const auto ids = store.list();
@@ -156,7 +193,7 @@ int explain(const GivenExplain& given) {
   if (given.model) return print_result(to_model_text(run->result));
   std::string text = heading(*run);
   std::size_t number = 0;
-  for (const Violation& violation : merge_alike(run->result.violations)) text += in_words(++number, violation, context);
+  for (const Alike& alike : group_alike(run->result.violations, context)) text += in_words(++number, alike);
   return print_result(text + counted_only(run->result));
 }
 

@@ -25,9 +25,18 @@
 namespace belljar::policy {
 namespace {
 
+// Without the value that a key's text begins with ("none: a later git ..."): it is the one that is granted, and as an answer to
+// "what does it risk" it would read as nothing.
+std::string_view risk_of(const Key& key) {
+  const std::size_t colon = key.risk.find(": ");
+  const bool value = colon != std::string_view::npos &&
+                     format("|{}|", key.values).find(format("|{}|", key.risk.substr(0, colon))) != std::string::npos;
+  return value ? key.risk.substr(colon + 2) : key.risk;
+}
+
 std::string_view risk_of(std::string_view name) {
   const Key* key = find_key(name);
-  return key == nullptr ? std::string_view() : key->risk;
+  return key == nullptr ? std::string_view() : risk_of(*key);
 }
 
 // Text that TOML can hold and a person can read; others are named by the flag alone.
@@ -39,7 +48,7 @@ Permit grant_path(std::string_view name, const std::string& path) {
   Permit permit;
   permit.flag = format("{} {}", key.flag, shell_word(path));
   if (is_text(path)) permit.line = format("{} = {}", name, to_toml(std::vector<std::string>{path}));
-  permit.risk = std::string(key.risk);
+  permit.risk = std::string(risk_of(key));
   return permit;
 }
 
@@ -48,7 +57,7 @@ Permit grant_value(std::string_view name, std::string_view flag_value, const Val
   Permit permit;
   if (!key.flag.empty()) permit.flag = format("{}{}{}", key.flag, flag_value.empty() ? "" : " ", flag_value);
   permit.line = format("{} = {}", name, to_toml(value));
-  permit.risk = std::string(key.risk);
+  permit.risk = std::string(risk_of(key));
   return permit;
 }
 
@@ -173,12 +182,25 @@ constexpr char kNotYours[] = "not enough alone: the owner or mode of the path re
 bool makes(std::string_view operation) { return operation == "create" || operation == "mkdir"; }
 
 // A grant of what is not there yet.
-std::string made_first(const Permit& grant) { return format("create it outside first, then {}", grant.flag); }
+Permit made_first(Permit grant) {
+  grant.step = format("create it outside first, then {}", grant.flag);
+  grant.flag.clear();
+  grant.line.clear();
+  return grant;
+}
+
+// The workspace's own `.git`, or what git cannot do without below it.
+Permit permit_git_removal() {
+  Permit permit = grant_value("filesystem.allow_git_removal", "", true);
+  permit.note = "git's own commands need none; with --txn it is removed in the transaction, and for good by `belljar commit` alone";
+  return permit;
+}
 
 // An entry that names an agent or editor name lifts its protection, and is a mount: the name has to be there, and stays where it
 // is.
 Permit permit_protected(const Violation& violation) {
   if (bool judged = false; is_left_to_git(violation, judged)) return permit_git_work(judged);
+  if (violation.allowed == kGitRemoval) return permit_git_removal();
   const std::string name(agent_name_in(violation.target));
   const bool itself = name == violation.target;
   Permit permit;
@@ -188,11 +210,7 @@ Permit permit_protected(const Violation& violation) {
   } else {
     permit = grant_path("filesystem.writable_roots", name);
     permit.risk = std::string(risk_of("filesystem.protect"));
-    if (itself && makes(violation.operation)) {
-      permit.step = made_first(permit);
-      permit.flag.clear();
-      permit.line.clear();
-    }
+    if (itself && makes(violation.operation)) permit = made_first(std::move(permit));
   }
   permit.note = kYourself;
   return permit;
@@ -206,7 +224,7 @@ bool is_agent_name(std::string_view path) {
 
 Permit permit_agent_name(const Violation& violation) {
   Permit permit;
-  if (makes(violation.operation)) permit.step = made_first(grant_path("filesystem.writable_roots", violation.target));
+  if (makes(violation.operation)) permit = made_first(grant_path("filesystem.writable_roots", violation.target));
   permit.note = kYourself;
   permit.risk = std::string(risk_of("filesystem.protect"));
   return permit;
@@ -249,6 +267,15 @@ std::optional<Permit> permit_agent_state(const Violation& violation, const Permi
   return std::nullopt;
 }
 
+// A grant of `place` would open all of a home, or more: the very name alone can be granted.
+Permit permit_in_home(const Violation& violation, const std::string& place) {
+  Permit permit;
+  if (makes(violation.operation)) permit = made_first(grant_path("filesystem.writable_roots", violation.target));
+  permit.note =
+      format("--write {} would open all of it; a program's own files can go elsewhere: --env HOME=DIR", shell_word(place));
+  return permit;
+}
+
 Permit permit_write(const Violation& violation, const PermitContext& context) {
   if (auto agents = permit_agent_state(violation, context)) return *std::move(agents);
   if (violation.rule.starts_with("filesystem.protect")) return permit_protected(violation);
@@ -256,7 +283,11 @@ Permit permit_write(const Violation& violation, const PermitContext& context) {
   const bool parent = changes_directory(violation.operation);
   if (parent && is_agent_name(violation.target)) return permit_agent_name(violation);
   const std::string place = parent ? directory_of(violation.target) : violation.target;
+  if (parent && (place == "/" || (!context.home.empty() && is_within(context.home, place))))
+    return permit_in_home(violation, place);
   Permit permit = grant_path("filesystem.writable_roots", place);
+  // Inside it may be there: what hides names below it makes it.
+  if (context.exists && !context.exists(place)) permit = made_first(std::move(permit));
   if (context.modes_allow && !context.modes_allow(place, violation.operation)) permit.note = kNotYours;
   if (violation.origin.layer != "built-in" && !violation.origin.layer.empty())
     permit.note = format("{} refuses it, and stands against a wider grant: change it there", where(violation.origin));
@@ -270,8 +301,13 @@ Permit permit_limit(const Violation& violation) {
   permit.flag = key->flag.empty() ? "" : format("{} MORE", key->flag);
   permit.line = format("{} = MORE", key->name);
   permit.note = format("MORE is {}, above what was in force: {}", expected(*key), escaped(violation.allowed));
-  permit.risk = std::string(key->risk);
+  permit.risk = std::string(risk_of(*key));
   return permit;
+}
+
+// "unshare CLONE_NEWUSER", "clone CLONE_NEWUSER": what the broker says of the call.
+bool makes_namespaces(std::string_view call) {
+  return call.starts_with("unshare") || call.starts_with("clone") || call.starts_with("setns");
 }
 
 Permit permit_key(const Violation& violation) {
@@ -281,7 +317,13 @@ Permit permit_key(const Violation& violation) {
     permit.note = "nothing permits this inside a sandbox: run this step outside, if you trust it";
     return permit;
   }
-  permit.risk = std::string(key->risk);
+  permit.risk = std::string(risk_of(*key));
+  // A mount needs capabilities, which a program has in such a namespace alone: the call passes then, and still fails in this one.
+  if (key->name == "allow_nested_userns" && !makes_namespaces(violation.target)) {
+    permit = grant_value(key->name, "", true);
+    permit.note = "only in namespaces that the program makes for itself (`unshare -rm`): nothing lets it do so in this sandbox's";
+    return permit;
+  }
   if (key->type == Type::kBool) {
     if (const std::string flag = flag_of(violation.origin); !flag.empty()) permit.step = format("leave out or change {}", flag);
     return permit.step.empty() ? grant_value(key->name, "", !key->strict) : permit;

@@ -15,6 +15,8 @@ struct PermitContext {
   std::string runtime_dir;
   // Whether the machine's own modes let whoever starts the run do `operation` at the path that the grant names; empty: unknown.
   std::function<bool(const std::string& path, std::string_view operation)> modes_allow = {};
+  // Whether a path is there on the host, which a grant needs; empty: unknown.
+  std::function<bool(const std::string& path)> exists = {};
 };
 
 // What `allowed` of a refused connect says under network.mode = "proxy", by which permit_for knows it again: the host's network
@@ -31,6 +33,7 @@ struct Permit {
   std::string step;  // "change or remove line 3 of p.toml": what a person has to do, where no grant outweighs what refused it
   std::string note;  // what to know or to do instead; may be empty
   std::string risk;  // what the grant puts at risk; "none" when nothing
+  bool operator==(const Permit&) const = default;
 };
 Permit permit_for(const Violation& violation, const PermitContext& context = {});
 

@@ -18,6 +18,10 @@ inline constexpr std::string_view kKeptByRule = "reading: a rule is about this v
 // What is left below `.git` under filesystem.protect = "all" alone: "default" judges the names that git obeys, and lets git work.
 inline constexpr std::string_view kGitByDefault = "reading; filesystem.protect = \"default\" lets git work";
 
+// What is left of a removal of the workspace's own `.git`.
+inline constexpr std::string_view kGitRemoval =
+    "git's own commands, a transaction (--txn), or --allow-git-removal (filesystem.allow_git_removal = true)";
+
 struct FileRefusal {
   std::string rule;
   Origin origin;

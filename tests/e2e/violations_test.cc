@@ -485,6 +485,52 @@ TEST_F(Violations, WhatExplainAdvisesForAShellsFileInAHomePermitsIt) {
   EXPECT_EQ(read_file(path), "new");
 }
 
+TEST_F(Violations, WhatExplainAdvisesForANameInAHomePermitsIt) {
+  const std::string path = base_ / "home/.tool.tmp1", act = "import os; open(os.environ['HOME'] + '/.tool.tmp1', 'w').write('new')";
+  EXPECT_NE(python(act).exit_code, 0);
+  const std::string told = explain({"--json"}).out;
+  EXPECT_EQ(value_of(told, "flag"), "") << "its directory is all of a home";
+  EXPECT_EQ(value_of(told, "step"), "create it outside first, then --write " + path);
+  EXPECT_EQ(python(act, {"--env", "HOME=" + (base_ / "ws")}).exit_code, 0) << told;
+  base_.write("home/.tool.tmp1", "", 0666);
+  EXPECT_EQ(python(act, {"--write", path}).exit_code, 0);
+  EXPECT_EQ(read_file(path), "new");
+}
+
+// Inside it is there, since names below it are hidden.
+TEST_F(Violations, WhatExplainAdvisesBelowADirectoryThatIsNotThere) {
+  const std::string act = "import os; os.mkdir('" + (base_ / "home/.config/tool") + "')";
+  EXPECT_NE(python(act).exit_code, 0);
+  EXPECT_EQ(value_of(explain({"--json"}).out, "step"), "create it outside first, then --write " + (base_ / "home/.config"));
+  ASSERT_EQ(::chmod(base_.make_dir("home/.config").c_str(), 0777), 0);
+  EXPECT_EQ(python(act, {"--write", base_ / "home/.config"}).exit_code, 0);
+}
+
+TEST_F(Violations, AllOfOneRemovalIsOneEntryWithTheFlagThatPermitsIt) {
+  BELLJAR_NEEDS(program("git"));
+  ASSERT_EQ(python("import subprocess; subprocess.run(['git', 'init', '-q'], check=True)").exit_code, 0);
+  const std::string act = "import shutil; shutil.rmtree('.git', ignore_errors=True); import os; sys.exit(os.path.exists('.git'))";
+  EXPECT_EQ(python(act).exit_code, 1);
+  const std::string words = explain().out;
+  EXPECT_NE(words.find("   and the same: `" + (base_ / "ws/.git/")), std::string::npos) << words;
+  EXPECT_EQ(count_of(words, "--allow-git-removal\n"), 1U) << words;
+  EXPECT_EQ(value_of(explain({"--json"}).out, "flag"), "--allow-git-removal");
+  EXPECT_EQ(python(act, {"--allow-git-removal"}).exit_code, 0);
+}
+
+TEST_F(Violations, AMountIsPermittedInNamespacesOfItsOwn) {
+  const std::string mount = "'mount', '-t', 'tmpfs', 'x', '/mnt'", start = "import subprocess; sys.exit(subprocess.run([";
+  const std::string bare = start + mount + "]).returncode)", own = start + "'unshare', '-rm', " + mount + "]).returncode)";
+  EXPECT_NE(python(bare).exit_code, 0);
+  const std::string words = explain().out;
+  EXPECT_NE(words.find("   note:         only in namespaces that the program makes for itself (`unshare -rm`)"), std::string::npos)
+      << words;
+  EXPECT_NE(python(bare, {"--allow-nested-userns"}).exit_code, 0);
+  EXPECT_NE(python(own).exit_code, 0);
+  EXPECT_EQ(value_of(explain({"--json"}).out, "flag"), "--allow-nested-userns");
+  EXPECT_EQ(python(own, {"--allow-nested-userns"}).exit_code, 0);
+}
+
 TEST_F(Violations, OutputThatIsTooMuchNamesItsLimit) {
   const std::vector<std::string> limit{"--output-bytes", "1KiB", "--output-action", "kill"};
   EXPECT_EQ(python("import time\nprint('x' * 5000, flush=True)\ntime.sleep(100)", limit).exit_code, 137);

@@ -57,6 +57,29 @@ TEST(Permit, ASecretThatIsChangedIsPermittedForWriting) {
 }
 
 // Where no grant outweighs a rule, the rule itself is named.
+TEST(Permit, NoGrantOpensAWholeHome) {
+  Violation violation = act("create", "/home/u/.tool.tmp1", "filesystem.writable_roots");
+  for (const char* target : {"/home/u/.tool.tmp1", "/home/x", "/x"}) {
+    violation.target = target;
+    const Permit made = permit_for(violation, {.home = "/home/u"});
+    EXPECT_EQ(made.flag + made.line, "") << target;
+    EXPECT_EQ(made.step, "create it outside first, then --write " + violation.target);
+    violation.operation = "rename";
+    EXPECT_EQ(permit_for(violation, {.home = "/home/u"}).step, "");
+    violation.operation = "create";
+  }
+  violation.target = "/home/u/.config/x";
+  EXPECT_EQ(permit_for(violation, {.home = "/home/u"}).flag, "--write /home/u/.config") << "the twin";
+  const auto absent = [](const std::string&) { return false; };
+  EXPECT_EQ(permit_for(violation, {.home = "/home/u", .exists = absent}).step,
+            "create it outside first, then --write /home/u/.config");
+}
+
+TEST(Permit, RiskIsNotToldByTheNameOfAValue) {
+  EXPECT_EQ(permit_for(act("write", "/w/.git/hooks/x", "filesystem.protect")).risk,
+            "a later git, editor or agent outside may run planted code");
+}
+
 TEST(Permit, ARuleThatStandsAgainstEveryGrantIsNamed) {
   const Origin line{"policy", "p.toml", 5};
   const auto of = [&](const char* operation, const char* target, std::string_view allowed, int errnum, const Origin& origin) {
