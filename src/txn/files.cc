@@ -324,20 +324,31 @@ Result<void> copy_bytes(int from, int to, std::string_view path) {
 
 namespace {
 
-// One that its owner may not read is lent read permission for that moment, since nobody but its owner could. Killed in it, its mode
-// stays 0400 for 0 (0600 for 0200): more than the command left to its owner, and to nobody else.
-UniqueFd open_source(int dir, const std::string& name, const struct stat& status) {
-  constexpr int kHow = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
-  UniqueFd file(::openat(dir, name.c_str(), kHow));
-  if (file.valid() || errno != EACCES || status.st_uid != ::geteuid()) return file;
+struct Source {
+  UniqueFd file;
+  std::map<std::string, std::string> attributes;
+};
+
+Source open_with_attributes(int dir, const std::string& path, int flags) {
+  Source source{UniqueFd(::openat(dir, path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags)), {}};
+  if (source.file.valid()) source.attributes = read_attributes(source.file.get());
+  return source;
+}
+
+// One that its owner may not read is lent read permission for that moment, since nobody but its owner could; its attributes need it
+// as its bytes do, xattr(7). Killed in it, its mode stays 0400 for 0 (0600 for 0200): more than the command left to its owner, and
+// to nobody else.
+Source open_source(int dir, const std::string& name, const struct stat& status) {
+  Source source = open_with_attributes(dir, name, O_NOFOLLOW);
+  if (source.file.valid() || errno != EACCES || status.st_uid != ::geteuid()) return source;
   const UniqueFd itself(::openat(dir, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   const std::string path = through_proc(itself.get());
-  if (!itself.valid() || ::chmod(path.c_str(), (status.st_mode & 07777U) | S_IRUSR) < 0) return errno = EACCES, UniqueFd();
-  file = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!itself.valid() || ::chmod(path.c_str(), (status.st_mode & 07777U) | S_IRUSR) < 0) return errno = EACCES, Source();
+  source = open_with_attributes(AT_FDCWD, path, 0);
   const int error = errno;
   ::chmod(path.c_str(), status.st_mode & 07777U);
   errno = error;
-  return file;
+  return source;
 }
 
 }  // namespace
@@ -350,12 +361,12 @@ Result<void> copy_node(int from_dir, const std::string& from, int to_dir, const 
     if (::symlinkat(read_link(from_dir, from).c_str(), to_dir, to.c_str()) < 0)
       return call_failed(errno, "symlinkat", "copy", from);
   } else if (S_ISREG(status.st_mode)) {
-    const UniqueFd source = open_source(from_dir, from, status);
+    const Source source = open_source(from_dir, from, status);
     const UniqueFd target(::openat(to_dir, to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!source.valid() || !target.valid()) return call_failed(errno, "openat", "copy", from);
-    BELLJAR_CHECK(copy_bytes(source.get(), target.get(), from));
+    if (!source.file.valid() || !target.valid()) return call_failed(errno, "openat", "copy", from);
+    BELLJAR_CHECK(copy_bytes(source.file.get(), target.get(), from));
     give_owner(target.get(), status);
-    BELLJAR_CHECK(write_attributes(target.get(), read_attributes(source.get()), from));  // while it may be written to
+    BELLJAR_CHECK(write_attributes(target.get(), source.attributes, from));  // while it may be written to
     if (::fchmod(target.get(), status.st_mode & 07777U) < 0) return call_failed(errno, "fchmod", "copy", from);
     (void)::futimens(target.get(), times);
     return {};

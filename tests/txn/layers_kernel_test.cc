@@ -131,7 +131,11 @@ TEST_F(Layers, OfAnotherFileSystemWhatItsOwnerMayNotReadIsCopied) {
   const Workbench apart("/var/tmp", "/dev/shm");
   const std::vector<std::pair<std::string, mode_t>> files = {{"written", 0200}, {"shut", 0}};
   apart.in_layer([&](const std::string& up) {
-    for (const auto& [name, mode] : files) Workbench::put(up, name, "new\n", mode);
+    for (const auto& [name, mode] : files) {
+      Workbench::put(up, name, "new\n");
+      must(setxattr((up + "/" + name).c_str(), "user.a", "1", 1, 0));
+      must(chmod((up + "/" + name).c_str(), mode));
+    }
   });
   const auto done = txn::commit(apart.place(), {});
   ASSERT_TRUE(done) << done.error().line();
@@ -142,6 +146,8 @@ TEST_F(Layers, OfAnotherFileSystemWhatItsOwnerMayNotReadIsCopied) {
     EXPECT_EQ(now.st_mode & 07777, mode) << name;
     must(chmod(apart.ws(name).c_str(), 0600));
     EXPECT_EQ(read_file(apart.ws(name)), "new\n");
+    char value = 0;
+    EXPECT_EQ(getxattr(apart.ws(name).c_str(), "user.a", &value, 1), 1) << name;
   }
 }
 
