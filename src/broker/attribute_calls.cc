@@ -77,7 +77,7 @@ int perform_fchmod(FileCall& file) {
   auto object = file.caller.duplicate(static_cast<int>(args[0]));
   if (!object) return -object.error();
   if (const int status = file.begin(); status != 0) return status;
-  file.share_directories();
+  if (const int status = file.share_directories(); status != 0) return status;
   file.permissions().narrow();  // it may be on a /proc
   const auto mode = static_cast<mode_t>(args[1] & 07777U);
   if (const int status = check_set_id(file, object->get(), mode); status != 0) return status;
@@ -103,7 +103,7 @@ int perform_chmod(FileCall& file) {
   const auto dirfd = at ? args[0] : static_cast<std::uint64_t>(AT_FDCWD);
   if (const int status = file.take_start(dirfd, path, start); status != 0) return status;
   if (const int status = file.begin(); status != 0) return status;
-  file.share_directories();
+  if (const int status = file.share_directories(); status != 0) return status;
   if (path.empty()) {
     file.permissions().narrow();  // it may be on a /proc
     return change_mode(file, start.fd.get(), mode, flags);
@@ -129,7 +129,7 @@ int perform_truncate(FileCall& file) {
     limit = file.caller.file_size_limit();
   }
   if (const int status = file.begin(); status != 0) return status;
-  file.share_directories();
+  if (const int status = file.share_directories(); status != 0) return status;
   auto object = file.places().object(start.fd.get(), path, Places::Last::kFollow);
   if (!object) return file.explain_way(Act::kTruncate, start.fd.get(), path, Places::Last::kFollow, -object.error());
   if (const int status = judge_object(file, Act::kTruncate, object->get()); status != 0) return status;

@@ -61,7 +61,7 @@ int bind_path(Bind& bind, const std::string& path) {
   FileCall& file = bind.file;
   if (const int status = file.take_start(static_cast<std::uint64_t>(AT_FDCWD), path, bind.start); status != 0) return status;
   if (const int status = file.begin(); status != 0) return status;
-  file.own_directories();
+  if (const int status = file.own_directories(); status != 0) return status;
   auto place = file.places().parent(bind.start.fd.get(), path);
   if (!place) return file.explain_way(Act::kMknod, bind.start.fd.get(), path, Places::Last::kStay, -place.error());
   if (!place->is_name()) return -EADDRINUSE;

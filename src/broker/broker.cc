@@ -8,6 +8,8 @@
 #include <sys/timerfd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <thread>
@@ -20,6 +22,7 @@
 #include "broker/observe.h"
 #include "broker/refused_call.h"
 #include "kernel/tree_lock.h"
+#include "policy/paths.h"
 
 namespace belljar::broker {
 namespace {
@@ -96,25 +99,37 @@ Receivers::Jobs jobs_for(const std::shared_ptr<Context>& context) {
   };
 }
 
-// On a thread of its own, since it acts as the sandbox's user.
-void publish_staged(Context& context) {
-  if (!context.staged.any()) return;
-  std::thread([&context] {
+// On a thread of its own, since it acts as the sandbox's user. False: another process held the directories all that time. The event
+// loop waits for this, and with it deadlines and signals.
+bool publish_staged(Context& context, std::chrono::milliseconds patience) {
+  if (!context.staged.any()) return true;
+  bool shared = false;
+  std::thread([&context, &shared, patience] {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!(shared = context.directories.try_lock_shared()) && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (!shared) return;
+    const std::shared_lock lock(context.directories, std::adopt_lock);
     prepare_thread(context.options);
     const AsCaller permissions(context.options.uid);
-    const std::shared_lock lock(context.directories);
     if (permissions.ok()) context.staged.publish_closed(context);
   }).join();
+  return shared;
 }
 
 // What a transaction writes to its workspace is its own: there its commit takes part instead.
-void join_others(Context& context) {
+// Why not; empty: it takes part, or has nothing in common with anybody.
+std::string join_others(Context& context) {
   const BrokerOptions& options = context.options;
-  if (options.state_dir.empty() || options.rules == nullptr || !options.rules->any()) return;
-  std::vector<std::string> shared = options.rules->roots();
-  if (options.overlay) std::erase(shared, options.overlay->path);
-  if (auto others = kernel::TreeLock::open(kernel::tree_locks_in(options.state_dir), shared))
-    context.directories.join(*std::move(others));
+  if (options.rules == nullptr || !options.rules->any()) return {};
+  if (options.state_dir.empty()) return "there is no state directory: set XDG_STATE_HOME or HOME";
+  std::vector<std::string> shared = options.rules->host_roots();
+  if (options.overlay)
+    std::erase_if(shared, [&](const std::string& path) { return policy::is_within(path, options.overlay->path); });
+  auto others = kernel::TreeLock::open(kernel::tree_locks_in(options.state_dir), shared);
+  if (!others) return others.error().line();
+  context.directories.join(*std::move(others));
+  return {};
 }
 
 Error failed(const char* what, const char* call) {
@@ -136,6 +151,7 @@ struct Broker::State {
   };
 
   std::shared_ptr<Context> context;
+  std::string why_alone;
   UniqueFd epoll;
   bool started = false;
   bool active = true;
@@ -173,7 +189,7 @@ Result<Broker> Broker::create(UniqueFd listener, BrokerOptions options, Inner in
   auto state = std::make_unique<State>(std::move(listener), std::move(options), std::move(inner));
   if (const auto& overlay = state->context->options.overlay)
     state->context->upper = UniqueFd(::open(overlay->upper.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  join_others(*state->context);
+  state->why_alone = join_others(*state->context);
   wake_on_this_cpu(state->context->listener.get());
   state->context->host_netns = own_netns_cookie();
   state->epoll = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
@@ -195,10 +211,11 @@ int Broker::poll_fd() const noexcept { return state_->epoll.get(); }
 
 void Broker::on_readable() {
   if (state_->active) state_->look_at_listener();
-  publish_staged(*state_->context);
+  const bool shown = publish_staged(*state_->context, std::chrono::milliseconds(0));
   const int timer = state_->context->timer.get();
   std::uint64_t expirations = 0;
   if (::read(timer, &expirations, sizeof expirations) > 0 && state_->receivers.tick()) arm(timer);
+  if (!shown) arm(timer);  // and tried again then
 }
 
 std::shared_ptr<Directories> Broker::directories() const { return {state_->context, &state_->context->directories}; }
@@ -206,9 +223,13 @@ std::shared_ptr<Directories> Broker::directories() const { return {state_->conte
 bool Broker::active() const noexcept { return state_->active; }
 
 std::vector<Violation> Broker::take_violations() {
-  publish_staged(*state_->context);
+  constexpr std::chrono::seconds kPatience(3);  // a commit takes less than one for thousands of files
+  if (!publish_staged(*state_->context, kPatience))
+    state_->context->staged.drop_closed(*state_->context, "another process holds the directory (a commit that is stopped?)");
   return state_->context->violations.take();
 }
+
+const std::string& Broker::why_alone() const noexcept { return state_->why_alone; }
 
 std::uint64_t Broker::dropped() const noexcept { return state_->context->violations.dropped(); }
 

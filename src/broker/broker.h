@@ -103,8 +103,8 @@ struct BrokerOptions {
   bool ports_refused = false;
   std::optional<WorkspaceOverlay> overlay;
   // Where all sandboxes and commits of a user find each other (default_state_dir()): none acts on names in the roots of `rules`
-  // while another makes two halves of a git directory one or gives a directory a new path. Empty, or nothing can be written there:
-  // each sandbox is ordered by itself alone.
+  // while another makes two halves of a git directory one or gives a directory a new path. Empty, or where no lock can be had: the
+  // sandbox is ordered by itself alone, and why_alone() says so.
   std::string state_dir;
   // Nobody inside can change its root (no chroot, pivot_root, mount namespaces): it is looked up once. False with
   // allow_nested_userns.
@@ -137,7 +137,8 @@ struct Inner {
 
 // Answers the notifications of one sandbox. Move-only. All methods from one thread; the work is done on threads of its own (a path
 // on a dead network mount, a full backlog or a slow TCP peer never hold the event loop), none of which exist before the first
-// connect. The destructor interrupts and joins them; callers still waiting get ENOSYS from the kernel, so end the sandbox first.
+// call that arrives here. The destructor interrupts and joins them; callers still waiting get ENOSYS from the kernel, so end the
+// sandbox first.
 class Broker {
  public:
   // Errors: kInvalidArgument, `listener` is not a seccomp listener; kUnavailable or kResourceExhausted from the kernel.
@@ -154,6 +155,8 @@ class Broker {
   // Held shared by who acts on files of the sandbox on somebody's behalf, alone by who may give a directory a new path
   // (file_calls.h). Outlives the broker.
   std::shared_ptr<Directories> directories() const;
+  // Why it is not ordered among others (BrokerOptions::state_dir); empty: it is, or has no rules.
+  const std::string& why_alone() const noexcept;
   // Refusals since the last call, oldest first. A refusal is in the list before its caller sees the errno.
   std::vector<Violation> take_violations();
   // How many refusals found the list full, and how many `ignored` kept out, in all.

@@ -15,25 +15,42 @@ namespace belljar::broker {
 class Directories {
  public:
   // Once, before anybody holds it.
-  void join(kernel::TreeLock others) { others_ = std::move(others); }
-  // Once, when nothing inside acts any more: its file goes. From then on it is among ours alone.
+  void join(kernel::TreeLock others) { others_.emplace(std::move(others)); }
+  // Once, when nothing inside acts any more: its file goes. From then on it is among ours alone. Whoever still holds them (a thread
+  // that hangs in the kernel) takes it along.
   void leave() {
-    const std::scoped_lock lock(ours_);
-    others_.reset();
+    const std::unique_lock lock(ours_, std::try_to_lock);
+    if (lock) others_.reset();
   }
 
-  void lock() {
+  // False: `stop` said so while another process held them, and nothing is held. See TreeLock.
+  using Stop = kernel::TreeLock::Stop;
+  bool lock(const Stop& stop) {
     ours_.lock();
-    if (others_) others_->lock();
+    if (!others_ || others_->lock(stop)) return true;
+    ours_.unlock();
+    return false;
   }
+  bool lock_shared(const Stop& stop) {
+    ours_.lock_shared();
+    if (!others_ || others_->lock_shared(stop)) return true;
+    ours_.unlock_shared();
+    return false;
+  }
+  // Waits for nobody.
+  bool try_lock_shared() {
+    if (!ours_.try_lock_shared()) return false;
+    if (!others_ || others_->lock_shared([] { return true; })) return true;
+    ours_.unlock_shared();
+    return false;
+  }
+
+  void lock() { (void)lock(nullptr); }
   void unlock() {
     if (others_) others_->unlock();
     ours_.unlock();
   }
-  void lock_shared() {
-    ours_.lock_shared();
-    if (others_) others_->lock_shared();
-  }
+  void lock_shared() { (void)lock_shared(nullptr); }
   void unlock_shared() {
     if (others_) others_->unlock_shared();
     ours_.unlock_shared();

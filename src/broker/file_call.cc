@@ -137,22 +137,34 @@ int FileCall::begin() {
   return 0;
 }
 
-void FileCall::share_directories() {
-  if (judged() && !exclusive_.owns_lock() && !shared_.owns_lock()) shared_ = std::shared_lock(context.directories);
+int FileCall::share_directories() {
+  if (!judged() || exclusive_.owns_lock() || shared_.owns_lock()) return 0;
+  if (!context.directories.try_lock_shared()) {
+    const Receivers::Blocking blocking(slot);
+    if (!context.directories.lock_shared([this] { return slot.interrupted(); })) return -kRestart;
+  }
+  shared_ = std::shared_lock(context.directories, std::adopt_lock);
+  return 0;
 }
 
-void FileCall::own_directories() {
+int FileCall::own_directories() {
   release_directories();
-  if (!judged()) return;
-  exclusive_ = std::unique_lock(context.directories);
+  if (!judged()) return 0;
+  {
+    const Receivers::Blocking blocking(slot);
+    if (!context.directories.lock([this] { return slot.interrupted(); })) return -kRestart;
+  }
+  exclusive_ = std::unique_lock(context.directories, std::adopt_lock);
   context.starts.forget_all();
+  return 0;
 }
 
-bool FileCall::own_for_marker(Place& place) {
-  if (!judged() || exclusive_.owns_lock() || !place.is_name() || !is_git_marker(place.bare())) return false;
-  own_directories();
+int FileCall::own_for_marker(Place& place, Place* other) {
+  if (!judged() || exclusive_.owns_lock() || !place.is_name() || !is_git_marker(place.bare())) return 0;
+  if (const int status = own_directories(); status != 0) return status;
   place.dir_path.clear();  // it may have moved while nobody held it
-  return true;
+  if (other != nullptr) other->dir_path.clear();
+  return 0;
 }
 
 void FileCall::release_directories() {

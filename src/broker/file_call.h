@@ -63,12 +63,13 @@ class FileCall {
   // Rules by name. Held from before a path is resolved until the call is done: a directory that changes its path would carry
   // what was judged under its old name to a new one.
   bool judged() const { return context.options.rules != nullptr && context.options.rules->any(); }
-  void share_directories();
-  void own_directories();
+  // 0, or -kRestart: the caller has gone or has a signal to see while another process held them, and nothing may be done.
+  int share_directories();
+  int own_directories();
   void release_directories();
   // Alone before a marker of a git directory gets its name: two of them, made at once under shared locks, would each be judged as
-  // the first. True: what was found of `place` has to be found again.
-  bool own_for_marker(Place& place);
+  // the first. What was found of `place`, and of `other`, has to be found again then. As own_directories().
+  int own_for_marker(Place& place, Place* other = nullptr);
 
   Ruling rule(Act act, Place& place, bool is_dir) const;
   // The same of a name that is about to go away (FileRules::removal_rule); git itself may.

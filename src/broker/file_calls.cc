@@ -47,12 +47,22 @@ Perform performer_of(int number) {
   }
 }
 
-// What was closed before this call began is judged and shown before it begins.
-void catch_up(Context& context) {
-  if (!context.staged.any()) return;
+// Shared, or nothing: the caller has gone or has a signal to see while another process held them.
+std::shared_lock<Directories> share(Context& context, Receivers::Slot& slot) {
+  if (!context.directories.try_lock_shared()) {
+    const Receivers::Blocking blocking(slot);
+    if (!context.directories.lock_shared([&slot] { return slot.interrupted(); })) return {};
+  }
+  return {context.directories, std::adopt_lock};
+}
+
+// What was closed before this call began is judged and shown before it begins. False: it may not begin.
+bool catch_up(Context& context, Receivers::Slot& slot) {
+  if (!context.staged.any()) return true;
+  const auto lock = share(context, slot);
   const AsCaller permissions(context.options.uid);
-  const std::shared_lock lock(context.directories);
-  if (permissions.ok()) context.staged.publish_closed(context);
+  if (lock && permissions.ok()) context.staged.publish_closed(context);
+  return lock.owns_lock();
 }
 
 void perform(Context& context, const Call& call, Receivers::Slot& slot, Perform performer) {
@@ -84,16 +94,16 @@ bool is_redirected(Caller& caller, int file, int closing) {
 }
 
 // The call goes on whatever came of it: as with a full disk, close(2) is no place to take something back.
-void handle_close(Context& context, const Call& call, Receivers::Slot&) {
+void handle_close(Context& context, const Call& call, Receivers::Slot& slot) {
   if (context.staged.any()) {
     Caller caller(call.tid);
     const int number = static_cast<int>(call.args[0]);
     auto fd = caller.duplicate(number);
     const bool goes_on = fd && context.staged.is_staged(fd->get()) && is_redirected(caller, fd->get(), number);
     if (fd && !goes_on && still_waiting(context.listener.get(), call.id)) {
+      const auto lock = share(context, slot);
       const AsCaller permissions(context.options.uid);
-      const std::shared_lock lock(context.directories);
-      if (permissions.ok()) context.staged.publish_of(context, fd->get());
+      if (lock && permissions.ok()) context.staged.publish_of(context, fd->get());  // else when the last one closes it
     }
   }
   let_continue(context.listener.get(), call.id);
@@ -105,8 +115,8 @@ bool handle_file_call(Context& context, const Call& call, Receivers::Slot& slot)
     case SYS_openat:
     case SYS_openat2:
     case SYS_creat:
-      catch_up(context);
-      handle_open(context, call, slot);
+      if (catch_up(context, slot)) handle_open(context, call, slot);
+      else answer(context.listener.get(), call.id, -kRestart);
       return true;
     case SYS_close:
       handle_close(context, call, slot);
@@ -119,8 +129,8 @@ bool handle_file_call(Context& context, const Call& call, Receivers::Slot& slot)
   }
   const Perform performer = performer_of(call.number);
   if (performer == nullptr) return false;
-  catch_up(context);
-  perform(context, call, slot, performer);
+  if (catch_up(context, slot)) perform(context, call, slot, performer);
+  else answer(context.listener.get(), call.id, -kRestart);
   return true;
 }
 

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -64,7 +66,7 @@ bool is_git_dir(const Surroundings& around, int up) {
   return makes_git_dir([&](std::string_view marker) { return around.exists(up, marker); });
 }
 
-// The parent will be a git directory once `name` stands in it, and is none yet.
+// The parent is not a git directory yet, but becomes one when `name` is created.
 bool completes_git_dir(const Surroundings& around, std::string_view name) {
   const bool will =
       makes_git_dir([&](std::string_view marker) { return folds_to(name, fold_name(marker)) || around.exists(0, marker); });
@@ -131,17 +133,38 @@ bool leads_through_unprotected(std::string_view path) { return leads_through(pat
 
 }  // namespace
 
+namespace {
+
+std::int64_t to_nanoseconds(const timespec& time) { return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec; }
+
+// A link of that name would stand for a directory of a pattern (`projects/*` of `projects/*/memory`): what lies below it would have
+// a path that the pattern does not name. A pattern that begins with `**` names it everywhere, and one with `**` further on is not
+// held against links.
+bool is_led_around(std::string_view glob, std::string_view path) {
+  std::size_t end = 0;
+  for (std::size_t at = 0; at != std::string_view::npos; at = path.find('/', at + 1)) {
+    end = glob.find('/', end + 1);
+    if (end == std::string_view::npos) return false;
+  }
+  const std::string_view above = glob.substr(0, end);
+  return above.find("**") == std::string_view::npos && policy::glob_match(above, path);
+}
+
+}  // namespace
+
 struct FileRules::State {
   FileRulesOptions options;
   std::vector<const FsEntry*> globs;
   bool hidden_globs = false;
   bool protects = false;
-  std::vector<std::string> git_roots;     // roots and kept directories
-  std::vector<std::atomic<bool>> kept;    // of options.keep_git each: its `.git` was there when a run last began
+  std::vector<std::string> git_roots;             // roots and kept directories
+  std::vector<std::string> host_roots;            // the same as the host names them
+  std::vector<std::atomic<bool>> has_repository;  // of options.keep_git each: its `.git` was there when a command last began
+  std::atomic<std::int64_t> began = 0;            // of the run, in nanoseconds
   std::vector<std::string> write_grants;  // entries that ask for writing: they lift the protection of the names they spell out
 
   explicit State(FileRulesOptions given)
-      : options(std::move(given)), protects(options.filesystem.protect != Protect::kNone), kept(options.keep_git.size()) {
+      : options(std::move(given)), protects(options.filesystem.protect != Protect::kNone), has_repository(options.keep_git.size()) {
     for (const FsEntry& entry : options.filesystem.entries) {
       if (entry.glob) globs.push_back(&entry);
       else if (entry.access == Access::kWrite) write_grants.push_back(entry.path);
@@ -149,20 +172,39 @@ struct FileRules::State {
     }
     if (options.roots.empty()) protects = false;
     git_roots = options.roots;
-    git_roots.insert(git_roots.end(), options.kept.begin(), options.kept.end());
-    look_for_git();
+    host_roots = options.host_roots.empty() ? options.roots : options.host_roots;
+    for (std::vector<std::string>* all : {&git_roots, &host_roots})
+      all->insert(all->end(), options.kept.begin(), options.kept.end());
+    began = to_nanoseconds(options.began);
+    note_repositories();
   }
 
-  void look_for_git() {
-    for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = options.has_git && options.has_git(options.keep_git[i]);
+  bool stood_before(const Surroundings& around, int up, std::string_view name) const {
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    const std::int64_t when = began;
+    return around.stood_before(up, name, {.tv_sec = when / kSecond, .tv_nsec = when % kSecond});
+  }
+
+  // In the `.git` of another root it would take that one's files out of its hold.
+  bool is_in_git_of_another(const std::string& root) const {
+    return std::any_of(options.roots.begin(), options.roots.end(), [&](const std::string& other) {
+      return other.size() < root.size() && is_within(root, other) && leads_through_git(std::string_view(root).substr(other.size()));
+    });
+  }
+
+  void note_repositories() {
+    for (std::size_t i = 0; i < has_repository.size(); ++i) {
+      const std::string& root = options.keep_git[i];
+      has_repository[i] = options.has_git && options.has_git(root) && !is_in_git_of_another(root);
+    }
   }
 
   // The longest root that keeps its `.git` and holds `path`; empty when there is none.
-  std::string_view kept_root_of(std::string_view path) const noexcept {
+  std::string_view root_with_repository(std::string_view path) const noexcept {
     std::string_view best;
-    for (std::size_t i = 0; i < kept.size(); ++i) {
+    for (std::size_t i = 0; i < has_repository.size(); ++i) {
       const std::string& root = options.keep_git[i];
-      if (kept[i] && root.size() > best.size() && is_within(path, root)) best = root;
+      if (has_repository[i] && root.size() > best.size() && is_within(path, root)) best = root;
     }
     return best;
   }
@@ -214,6 +256,12 @@ Ruling FileRules::State::entry_ruling(Act act, std::string_view path) const {
   const bool covered = options.hold_paths || std::any_of(globs.begin(), globs.end(), [&](const FsEntry* entry) {
                          return policy::glob_covers(entry->path, path).has_value();
                        });
+  if (act == Act::kSymlink) {
+    const auto led = std::find_if(globs.begin(), globs.end(), [&](const FsEntry* one) {
+      return one->access != Access::kWrite && is_led_around(one->path, path);
+    });
+    if (led != globs.end()) return refuse_entry(**led);
+  }
   if (!covered) return {};
   const FsEntry* entry = find_rule(options.filesystem, path);
   if (entry == nullptr || entry->access == Access::kWrite) return {};
@@ -245,9 +293,16 @@ Ruling FileRules::State::refuse_held(std::string_view path, int errnum, std::str
 
 Ruling FileRules::State::in_place_ruling(Act act, std::string_view path) const {
   if (!moves(act)) return {};
-  const auto below = std::find_if(options.in_place.begin(), options.in_place.end(),
-                                  [&](const std::string& one) { return one.size() > path.size() && is_within(one, path); });
-  return below == options.in_place.end() ? Ruling{} : refuse_held(*below, EBUSY, kStays);
+  const auto is_below = [&](const std::string& one) { return one.size() > path.size() && is_within(one, path); };
+  const auto below = std::find_if(options.in_place.begin(), options.in_place.end(), is_below);
+  if (below != options.in_place.end()) return refuse_held(*below, EBUSY, kStays);
+  for (std::size_t i = 0; i < has_repository.size(); ++i) {
+    if (!has_repository[i] || !is_below(options.keep_git[i])) continue;
+    Ruling ruling = refuse_protected(GitName::kDotGit, "moving what is in it: a writable directory with a repository lies there");
+    ruling.errnum = EBUSY;
+    return ruling;
+  }
+  return {};
 }
 
 // The allow list, where no mount stands behind it. A directory on the way to what is hidden or read-only keeps its name, as a mount
@@ -333,7 +388,7 @@ Ruling FileRules::State::git_ruling(Act act, std::string_view path, bool is_dir,
     return refuse_protected(GitName::kControlDir, "files and directories there; git on the host would write where a link leads");
   const GitPlaces places = git_places(path, is_dir);
   // A repository that is moved aside and back would have the names beside it written in between.
-  if (act == Act::kRenameFrom && is_dot_git(last_of(path)) && around.stood_before(0, last_of(path), options.began))
+  if (act == Act::kRenameFrom && is_dot_git(last_of(path)) && stood_before(around, 0, last_of(path)))
     return refuse_protected(GitName::kDotGit, "removing it, or moving the directory that holds it");
   // Where a `.gitmodules` lies in a git directory, that directory's meaning of the name is the stricter one, and comes first.
   const bool is_module_list = places.certain.name == GitName::kModulesFile;
@@ -380,9 +435,8 @@ Ruling FileRules::State::agent_ruling(Act act, std::string_view path, std::strin
     const std::size_t length = leads ? part.size() : folds_to(part, kJudgedName) ? 0 : policy::protected_length(rest);
     if (length > 0) {
       const std::string_view whole = path.substr(0, at + length);
-      const bool held = index == 0 || std::any_of(std::begin(kWorkTrees), std::end(kWorkTrees), [&](std::string_view mark) {
-                          return around.stood_before(depth - index, mark, options.began);
-                        });
+      const bool held = index == 0 || std::any_of(std::begin(kWorkTrees), std::end(kWorkTrees),
+                                                  [&](std::string_view mark) { return stood_before(around, depth - index, mark); });
       if (held && !granted(path, whole)) {
         const bool made = act != Act::kWrite && makes_name(act) && path == whole;
         return refuse_protected(GitName::kNone, leads  ? "a directory of that name"
@@ -432,21 +486,26 @@ bool is_git_s_own(std::string_view relative) {
 Ruling FileRules::removal_rule(std::string_view path, const Surroundings& around) const {
   const State& state = *state_;
   if (!state.protects) return {};
-  const std::string_view root = state.kept_root_of(path);
+  const std::string_view root = state.root_with_repository(path);
   if (root.empty() || path.size() <= root.size() + 1) return {};
   const std::string_view rest = path.substr(root == "/" ? 1 : root.size() + 1);
   const std::string_view first = rest.substr(0, rest.find('/'));
   if (!is_dot_git(first)) return {};
   const std::string_view below = rest.substr(std::min(rest.size(), first.size() + 1));
   if (!below.empty() && is_passing_git_name(below)) return {};
-  if (!below.empty() && !is_git_s_own(below) && !around.stood_before(0, last_of(path), state.options.began)) return {};
+  if (!below.empty() && !is_git_s_own(below) && !state.stood_before(around, 0, last_of(path))) return {};
   return state.refuse_protected(GitName::kDotGit, policy::kGitRemoval);
 }
 
-void FileRules::begin_run() const { state_->look_for_git(); }
+void FileRules::begin_run(const timespec& began) const {
+  state_->began = to_nanoseconds(began);
+  state_->note_repositories();
+}
 
 bool FileRules::keeps_git(std::string_view path) const noexcept {
-  return state_->protects && last_of(path) == ".git" && state_->kept_root_of(path) == path.substr(0, path.rfind('/'));
+  const std::string_view root = state_->root_with_repository(path);
+  return state_->protects && !root.empty() && is_dot_git(last_of(path)) &&
+         path.substr(0, path.rfind('/')) == (root == "/" ? "" : root);
 }
 
 FileRules::FileRules(FileRulesOptions options) : state_(std::make_unique<State>(std::move(options))) {}
@@ -505,5 +564,6 @@ Ruling FileRules::link_rule(std::string_view path, std::string_view text, const 
   return is_probe && ruling.git == GitName::kControlDir ? Ruling{} : ruling;
 }
 const std::vector<std::string>& FileRules::roots() const noexcept { return state_->git_roots; }
+const std::vector<std::string>& FileRules::host_roots() const noexcept { return state_->host_roots; }
 
 }  // namespace belljar::broker

@@ -1,7 +1,7 @@
 // Which rule covers an act on a name: git control names, agent and editor names, globs and, without mounts, plain paths.
 //
-// Immutable after construction, safe from any thread, no system calls of its own: what stands beside a name is asked through
-// Surroundings. A path that no rule names costs well under a microsecond and asks nothing.
+// Safe from any thread. Only begin_run() changes anything or looks at the host (has_git); what else stands beside a name is
+// asked through Surroundings. A path that no rule names costs well under a microsecond and asks nothing.
 //
 // The engine's part:
 //   - kRefuse: fail with `errnum`, record a Violation with `rule`, `origin`, `allowed`.
@@ -83,6 +83,8 @@ struct FileRulesOptions {
   Filesystem filesystem;
   // Host directories that are writable inside, as the caller names them. Git and agent names are held below these.
   std::vector<std::string> roots;
+  // The same as the host names them: a volume may be shown elsewhere. Empty: as `roots`.
+  std::vector<std::string> host_roots;
   // Directories whose content the host keeps where nobody works in it (layers of caches): git names are held below these, too, for
   // git on the host can be led there, and no agent and editor names.
   std::vector<std::string> kept;
@@ -123,9 +125,10 @@ class FileRules {
   // (keep_git) and what is in it. What comes and goes with what git is doing (locks, what a merge or a rebase goes on with) is
   // free, and so is what was made in the run and is none of git's own.
   Ruling removal_rule(std::string_view path, const Surroundings& around) const;
-  // In a sandbox that stays each command is a run: what an earlier one made is not this one's to remove. The first begins with the
-  // rules. Any thread.
-  void begin_run() const;
+  // In a sandbox that stays each command is a run, and what an earlier one made, or somebody outside meanwhile, is not its own: the
+  // roots that have a `.git` now keep it, and `began` is the time for all that is asked from now on. Where commands overlap it is
+  // the start of the oldest one. The first run begins with the rules. Any thread.
+  void begin_run(const timespec& began) const;
   // `path` is the `.git` of a root, and emptying it would be its removal.
   bool keeps_git(std::string_view path) const noexcept;
   // rule_for() of a symbolic link with that text: the one that git itself makes to try whether it can is let through.
@@ -147,6 +150,7 @@ class FileRules {
   Ruling agent_rule(Act act, std::string_view path, const Surroundings& around) const;
   // Directories in which pointers of git may lead (GitContext::roots).
   const std::vector<std::string>& roots() const noexcept;
+  const std::vector<std::string>& host_roots() const noexcept;
   bool reaches(std::string_view url) const;
 
  private:

@@ -31,16 +31,16 @@ int take(FileCall& file, Named& named, std::uint64_t dirfd, std::uint64_t addres
 template <class Rule, class Perform>
 int make_name(FileCall& file, Act act, Named& named, Rule rule, Perform perform) {
   if (const int status = file.begin(); status != 0) return status;
-  file.share_directories();
+  if (const int status = file.share_directories(); status != 0) return status;
   auto place = file.places().parent(named.start.fd.get(), named.path);
   if (!place) return file.explain_way(act, named.start.fd.get(), named.path, Places::Last::kStay, -place.error());
-  file.own_for_marker(*place);
+  if (const int status = file.own_for_marker(*place); status != 0) return status;
   const auto judge = [&]() -> Ruling { return rule(*place); };
   Ruling ruling = judge();
   if (ruling.answer != Answer::kAllow) {
     if (exists_at(place->dir, std::string(place->bare()))) return -EEXIST;
     if (ruling.answer != Answer::kMakesGitDir) return file.refuse(act, place->path(), ruling);
-    file.own_directories();
+    if (const int status = file.own_directories(); status != 0) return status;
     place->dir_path.clear();  // it may have moved while nobody held it
     if (const int status = admit_git_dir(file, act, *place, judge()); status != 0) return status;
   }
@@ -67,7 +67,7 @@ int make_node(FileCall& file, Named& named, mode_t mode, std::uint64_t device) {
 int remove_name(FileCall& file, Named& named, int flags) {
   const Act act = flags != 0 ? Act::kRmdir : Act::kUnlink;
   if (const int status = file.begin(); status != 0) return status;
-  file.share_directories();
+  if (const int status = file.share_directories(); status != 0) return status;
   auto place = file.places().parent(named.start.fd.get(), named.path);
   if (!place) return file.explain_way(act, named.start.fd.get(), named.path, Places::Last::kStay, -place.error());
   if (place->is_root) return flags != 0 ? -EBUSY : -EISDIR;
@@ -175,12 +175,12 @@ int explain_source(FileCall& file, Source& source, int status) {
 
 int link_names(FileCall& file, const Named& from, Named& to, int flags) {
   if (const int status = file.begin(); status != 0) return status;
-  file.share_directories();
+  if (const int status = file.share_directories(); status != 0) return status;
   Source source;
   if (const int status = find_source(file, from, flags, source); status != 0) return status;
   auto place = file.places().parent(to.start.fd.get(), to.path);
   if (!place) return file.explain_way(Act::kHardLink, to.start.fd.get(), to.path, Places::Last::kStay, -place.error());
-  if (file.own_for_marker(*place)) source.place.dir_path.clear();
+  if (const int status = file.own_for_marker(*place, &source.place); status != 0) return status;
   std::string old_path;
   Ruling ruling = rule_on_source(file, source, old_path);
   std::string target = old_path;

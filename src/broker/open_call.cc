@@ -285,7 +285,7 @@ int open_ruled(Opening& opening, Place& place) {
   const bool hides = ruling.answer == Answer::kRefuse && ruling.allowed == policy::kHiddenByRule;
   if (exists && S_ISDIR(now.st_mode) && opening.writes() && !hides) return -EISDIR;
   if (ruling.answer == Answer::kMakesGitDir) {
-    file.own_directories();
+    if (const int status = file.own_directories(); status != 0) return status;
     place.dir_path.clear();  // it may have moved while nobody held it
     ruling = rule_on(opening, place, exists);
     if (const int status = admit_git_dir(file, Act::kCreate, place, ruling); status != 0) return status;
@@ -304,7 +304,9 @@ int open_ruled(Opening& opening, Place& place) {
 
 int open_place(Opening& opening, Place& place) {
   FileCall& file = opening.file;
-  if (opening.creates()) file.own_for_marker(place);
+  if (opening.creates()) {
+    if (const int status = file.own_for_marker(place); status != 0) return status;
+  }
   const bool free = rule_on(opening, place, false).answer == Answer::kAllow;
   const int status = free ? open_name(opening, place) : open_ruled(opening, place);
   if (status != -ELOOP || !opening.follows()) {
@@ -433,7 +435,7 @@ int perform_scoped(Opening& opening) {
 int perform_open(Opening& opening) {
   FileCall& file = opening.file;
   if (opening.path.empty()) return -ENOENT;
-  file.share_directories();
+  if (const int status = file.share_directories(); status != 0) return status;
   if (opening.scoped()) {
     file.places().restrict_to(opening.resolve);
     return opening.has(kTmpfile) ? open_unnamed(opening) : perform_scoped(opening);

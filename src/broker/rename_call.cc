@@ -206,7 +206,7 @@ int perform_rename(FileCall& file) {
                 .to = {}};
   if (const int status = take(rename); status != 0) return status;
   if (const int status = file.begin(); status != 0) return status;
-  file.share_directories();
+  if (const int status = file.share_directories(); status != 0) return status;
   if (const int status = find(rename); status != 0) return status;
   if (!file.judged()) {
     const int status = perform(rename);
@@ -216,7 +216,7 @@ int perform_rename(FileCall& file) {
   const bool moves_directory = S_ISDIR(rename.source) || (rename.flags & RENAME_EXCHANGE) != 0;
   if (moves_directory || is_git_marker(rename.to.bare()) || !is_harmless(rename)) {
     // Alone, and everything anew: what was found may have changed while nobody held it.
-    file.own_directories();
+    if (const int status = file.own_directories(); status != 0) return status;
     if (const int status = find(rename); status != 0) return status;
   }
   return judge_and_perform(rename);

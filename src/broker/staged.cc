@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "base/write_all.h"
 #include "broker/control_files.h"
 #include "broker/file_call.h"
@@ -29,8 +30,8 @@ struct StagedFiles::Staged {
   std::string opened_path;
   int pid = 0;
   std::string program;
-  std::string shown;  // what was judged last
-  bool is_shown = false;
+  std::optional<std::string> judged;   // last, taken or refused: no content is judged twice in a row
+  std::string shown;                   // what the name shows by us: taken last, or what stood there at the open
   std::optional<std::string> emptied;  // what the name showed until it was emptied for the content that is to come
   bool made = false;                   // there was no such name: an empty file was put there for that content
 };
@@ -89,7 +90,7 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
     auto old = content_of(like.get(), ruling.git);
     if (!old) return errno_is(old.error());
     staged->shown = *old;
-    staged->is_shown = true;
+    staged->judged = *old;
     if ((flags & O_TRUNC) == 0) content = *std::move(old);
   }
   file.take_umask();
@@ -113,7 +114,7 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
   if (!exists && !objection_to(*file.context.options.rules, place.path(), ruling.git, "", {})) {
     const Fresh empty{.content = "", .like = staged->file.get(), .mode = mode, .rename_flags = 1 /* RENAME_NOREPLACE */};
     if (const int status = place_fresh(place, empty); status != 0) return errno_is(-status);
-    staged->is_shown = true;
+    staged->judged = "";
     if (auto former = file.context.former.of(place.path()); !former.empty()) staged->emptied = std::move(former.back());
     else staged->made = true;
   }
@@ -140,8 +141,9 @@ void StagedFiles::put_back(Staged& staged, GitName kind) {
   if (!staged.emptied && !staged.made) return;
   const auto now = read_control_file(staged.place.dir, staged.place.name, kind);
   if (now && now->empty()) {
-    if (staged.emptied) (void)place_fresh(staged.place, {.content = *staged.emptied, .like = staged.file.get()});
-    else ::unlinkat(staged.place.dir, staged.place.name.c_str(), 0);
+    if (staged.emptied && place_fresh(staged.place, {.content = *staged.emptied, .like = staged.file.get()}) == 0)
+      staged.shown = *staged.emptied;
+    else if (!staged.emptied) ::unlinkat(staged.place.dir, staged.place.name.c_str(), 0);
   }
   staged.emptied.reset();
   staged.made = false;
@@ -151,7 +153,7 @@ void StagedFiles::publish(Context& context, Staged& staged) {
   const std::scoped_lock lock(staged.mutex);
   const FileRules& rules = *context.options.rules;
   const auto content = content_of(staged.file.get(), staged.opened.git);
-  if (content && staged.is_shown && *content == staged.shown) return;
+  if (content && staged.judged == *content) return;
   // Its directory may have moved: what counts is where the content is to be seen now.
   staged.place.dir_path.clear();
   std::string path = staged.place.path();
@@ -177,19 +179,22 @@ void StagedFiles::publish(Context& context, Staged& staged) {
   // Only where it stood: elsewhere what was there may be hostile.
   if (why && ruling.answer == Answer::kJudge && path == staged.opened_path) put_back(staged, ruling.git);
   else if (why || !content->empty()) staged.emptied.reset(), staged.made = false;
-  else if (staged.is_shown && !staged.shown.empty()) staged.emptied = staged.shown;
-  if (content) staged.shown = *content;
-  staged.is_shown = true;
-  if (!why) return;
+  else if (!staged.shown.empty()) staged.emptied = staged.shown;  // never what was refused: put_back() judges nothing
+  if (content) staged.judged = *content;
+  if (!why) staged.shown = *content;
+  if (why) refuse(context, staged, std::move(path), ruling, *why);
+}
+
+void StagedFiles::refuse(Context& context, const Staged& staged, std::string path, const Ruling& ruling, std::string_view why) {
   Violation violation;
   violation.pid = staged.pid;
   violation.program = staged.program;
   violation.operation = "write";
-  violation.target = path;
+  violation.target = std::move(path);
   violation.rule = ruling.rule;
   violation.origin = ruling.origin != nullptr ? *ruling.origin : context.origin_of(violation.rule);
   violation.errnum = 0;  // the writer is gone, or close(2) told it nothing
-  violation.allowed = *why + ": " + std::string(ruling.allowed);
+  violation.allowed = format("{}: {}", why, ruling.allowed);
   context.violations.add(std::move(violation));
 }
 
@@ -206,29 +211,43 @@ void StagedFiles::publish_of(Context& context, int fd) {
   if (found != nullptr) publish(context, *found);
 }
 
+std::vector<std::shared_ptr<StagedFiles::Staged>> StagedFiles::take_closed() {
+  std::vector<std::shared_ptr<Staged>> closed;
+  const std::scoped_lock lock(mutex_);
+  alignas(inotify_event) char buffer[16 * (sizeof(inotify_event) + NAME_MAX + 1)];
+  for (ssize_t size = 0; (size = ::read(inotify_.get(), buffer, sizeof buffer)) > 0;) {
+    for (ssize_t at = 0; at < size;) {
+      const auto* const event = reinterpret_cast<const inotify_event*>(buffer + at);
+      at += static_cast<ssize_t>(sizeof *event + event->len);
+      for (auto staged = files_.begin(); staged != files_.end(); ++staged) {
+        if ((*staged)->watch != event->wd || (event->mask & IN_CLOSE_WRITE) == 0) continue;
+        closed.push_back(*staged);
+        ::inotify_rm_watch(inotify_.get(), event->wd);
+        files_.erase(staged);
+        break;
+      }
+    }
+  }
+  return closed;
+}
+
 void StagedFiles::publish_closed(Context& context) {
   if (!any()) return;
   // Who comes second waits until what the first one found is shown.
   const std::scoped_lock one_at_a_time(publishing_);
-  std::vector<std::shared_ptr<Staged>> closed;
-  {
-    const std::scoped_lock lock(mutex_);
-    alignas(inotify_event) char buffer[16 * (sizeof(inotify_event) + NAME_MAX + 1)];
-    for (ssize_t size = 0; (size = ::read(inotify_.get(), buffer, sizeof buffer)) > 0;) {
-      for (ssize_t at = 0; at < size;) {
-        const auto* const event = reinterpret_cast<const inotify_event*>(buffer + at);
-        at += static_cast<ssize_t>(sizeof *event + event->len);
-        for (auto staged = files_.begin(); staged != files_.end(); ++staged) {
-          if ((*staged)->watch != event->wd || (event->mask & IN_CLOSE_WRITE) == 0) continue;
-          closed.push_back(*staged);
-          ::inotify_rm_watch(inotify_.get(), event->wd);
-          files_.erase(staged);
-          break;
-        }
-      }
-    }
-  }
+  const auto closed = take_closed();
   for (const auto& staged : closed) publish(context, *staged);
+  count_ -= closed.size();
+}
+
+void StagedFiles::drop_closed(Context& context, std::string_view why) {
+  if (!any()) return;
+  const std::scoped_lock one_at_a_time(publishing_);
+  const auto closed = take_closed();
+  for (const auto& staged : closed) {
+    const std::scoped_lock lock(staged->mutex);
+    refuse(context, *staged, staged->opened_path, staged->opened, why);
+  }
   count_ -= closed.size();
 }
 

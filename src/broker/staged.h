@@ -15,6 +15,9 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "broker/file_rules.h"
@@ -40,6 +43,8 @@ class StagedFiles {
   // All that were closed for good since the last time. Cheap when there are none. Both with the permissions of the sandbox's user
   // and the directories shared.
   void publish_closed(Context& context);
+  // All that were closed are refused, and told as that; what stood there stays. Needs neither.
+  void drop_closed(Context& context, std::string_view why);
   bool any() const noexcept { return count_ > 0; }
   // The inode of a staged file may not be opened anew: that description's close would go unnoticed.
   bool is_staged(int fd) const;
@@ -48,6 +53,8 @@ class StagedFiles {
   struct Staged;
   static void publish(Context& context, Staged& staged);
   static void put_back(Staged& staged, GitName kind);
+  static void refuse(Context& context, const Staged& staged, std::string path, const Ruling& ruling, std::string_view why);
+  std::vector<std::shared_ptr<Staged>> take_closed();
   // Made for the first file: a user has 128 of them on most machines, and most sandboxes stage nothing. -errno.
   OrErrno<int> inotify();
 

@@ -156,7 +156,7 @@ void Turn::State::follow_copies(Call& call) {
 // A file that an earlier call wrote, or this one, is run as what stands in it. Whether the call was made is not known: it counts as
 // if.
 void Turn::State::follow_written(Call& call) {
-  constexpr std::size_t kMostFiles = 256, kLongest = 64U << 10;
+  constexpr std::size_t kMostPaths = 8192, kMostTexts = 256, kLongest = 64U << 10;
   for (guard::WrittenFile& file : call.writes) {
     const auto known = std::ranges::find(written, file.path, &guard::WrittenFile::path);
     if (known != written.end()) {
@@ -166,18 +166,25 @@ void Turn::State::follow_written(Call& call) {
       }
       written.erase(known);
     }
-    if (written.size() >= kMostFiles) written.erase(written.begin());
-    if (const std::size_t size = file.text.size(); size >= kLongest)
+    if (written.size() >= kMostPaths) written.erase(written.begin());
+    if (written.size() >= kMostTexts) {
+      guard::WrittenFile& oldest = written[written.size() - kMostTexts];
+      oldest.text.clear();
+      oldest.decided = false;
+    }
+    if (const std::size_t size = file.text.size(); size >= kLongest) {
       file.text.erase(file.whole ? kLongest - 1 : 0, size - kLongest + 1);  // of edits the newest
+      file.decided = false;
+    }
     written.push_back(std::move(file));
   }
   std::set<std::string> read;
-  for (std::size_t i = 0, count = call.acts.size(); i < count; ++i) {
+  for (std::size_t i = 0; i < call.acts.size(); ++i) {  // what a file runs is one of them then
     const Act act = call.acts[i];
     const guard::RunFiles run = guard::files_run(act);
     for (const guard::WrittenFile& file : written) {
       if (!guard::is_run_by(run, file.path) || !read.insert(file.path).second) continue;
-      if (!file.decided) call.undecided = format("what stands in {} was taken out of another file", quoted(file.path));
+      if (!file.decided) call.undecided = format("what stands in {} is not known in full", quoted(file.path));
       guard::read_file_code(file, act, reader, call);
     }
   }

@@ -65,17 +65,24 @@ void pause_shortly() {
   ::nanosleep(&kMoment, nullptr);
 }
 
-bool try_range(int fd, off_t at) {
-  struct flock wanted = range(F_WRLCK, at, 1);
+bool try_range(int fd, short type, off_t at) {
+  struct flock wanted = range(type, at, 1);
   return ::fcntl(fd, F_OFD_SETLK, &wanted) == 0;
 }
 
+bool is_over(const TreeLock::Stop& stop) { return stop && stop(); }
+
 // Waits. Nobody may go on without it: where the kernel has no memory for a lock it is tried again.
-void take_range(int fd, short type, off_t at) {
+bool take_range(int fd, short type, off_t at, const TreeLock::Stop& stop) {
+  if (try_range(fd, type, at)) return true;
+  if (is_over(stop)) return false;
   struct flock wanted = range(type, at, 1);
   while (::fcntl(fd, F_OFD_SETLKW, &wanted) != 0) {
-    if (errno != EINTR) pause_shortly();
+    const int error = errno;
+    if (is_over(stop)) return false;
+    if (error != EINTR) pause_shortly();
   }
+  return true;
 }
 
 void give_range(int fd, off_t at) {
@@ -167,7 +174,7 @@ struct TreeLock::Door {
     page = static_cast<Page*>(mapped);
     ::madvise(mapped, kPage, MADV_DONTFORK);
     for (party = 0; party < kParties; ++party) {
-      if (!try_range(file.get(), static_cast<off_t>(1 + party))) {
+      if (!try_range(file.get(), F_WRLCK, static_cast<off_t>(1 + party))) {
         if (errno != EAGAIN && errno != EACCES) return failed(errno, "fcntl", path);
         continue;
       }
@@ -177,24 +184,29 @@ struct TreeLock::Door {
     return failed(EMFILE, "fcntl", path);
   }
 
-  void enter() {
+  bool enter(const Stop& stop) {
     inside(party).fetch_add(1);
-    if (closed().load() == 0) return;
+    if (closed().load() == 0) return true;
     inside(party).fetch_sub(1);
     const std::scoped_lock turn(queue);
-    take_range(file.get(), F_RDLCK, kDoorByte);
+    if (!take_range(file.get(), F_RDLCK, kDoorByte, stop)) return false;
     closed().store(0);  // if it was, its closer is gone
     inside(party).fetch_add(1);
     give_range(file.get(), kDoorByte);
+    return true;
   }
   void leave() { inside(party).fetch_sub(1); }
 
-  void close() {
-    take_range(file.get(), F_WRLCK, kDoorByte);
+  bool close(const Stop& stop) {
+    if (!take_range(file.get(), F_WRLCK, kDoorByte, stop)) return false;
     closed().store(1);
     for (std::size_t other = 0; other < kParties; ++other) {
-      while (inside(other).load() != 0 && is_held(file.get(), static_cast<off_t>(1 + other), 1)) pause_shortly();
+      while (inside(other).load() != 0 && is_held(file.get(), static_cast<off_t>(1 + other), 1)) {
+        if (is_over(stop)) return reopen(), false;
+        pause_shortly();
+      }
     }
+    return true;
   }
   void reopen() {
     closed().store(0);
@@ -204,14 +216,48 @@ struct TreeLock::Door {
 
 struct TreeLock::Folder {
   std::string path;
-  MadeDirectories made;
-  OwningProcess owner;  // a forked child's copy removes nothing
+  MadeDirectories above;  // what was missing of the way to it
+  OwningProcess owner;    // a forked child's copy removes nothing
 };
+
+namespace {
+
+// The folder, made where it is missing, and locked. Whoever holds the lock of an empty one may remove it, and its maker what is
+// above it: then it is made again.
+Result<UniqueFd> enter_folder(const std::string& folder, MadeDirectories& above) {
+  constexpr int kTries = 1000;
+  const std::string parent = folder.substr(0, folder.rfind('/'));
+  Error last(Code::kUnavailable, format("cannot lock {}", quoted(folder)));
+  for (int tries = 0; tries < kTries; ++tries) {
+    if (tries > 0) pause_shortly();
+    if (const auto failure = above.make(parent); failure.errnum != 0) {
+      last = failed(failure.errnum, "mkdir", failure.path);
+      if (failure.errnum == ENOENT) continue;
+      return last;
+    }
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+      last = failed(errno, "mkdir", folder);
+      if (errno == ENOENT) continue;
+      return last;
+    }
+    UniqueFd dir(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!dir.valid()) {
+      last = failed(errno, "open", folder);
+      if (errno == ENOENT) continue;
+      return last;
+    }
+    if (!lock_folder(dir.get())) return failed(errno, "flock", folder);
+    struct stat now{};
+    if (::fstat(dir.get(), &now) == 0 && now.st_nlink > 0) return dir;
+  }
+  return last;
+}
+
+}  // namespace
 
 TreeLock::TreeLock(std::unique_ptr<Folder> folder, std::vector<std::unique_ptr<Door>> doors) noexcept
     : folder_(std::move(folder)), doors_(std::move(doors)) {}
 TreeLock::TreeLock(TreeLock&&) noexcept = default;
-TreeLock& TreeLock::operator=(TreeLock&&) noexcept = default;
 
 TreeLock::~TreeLock() {
   if (folder_ == nullptr || doors_.empty() || !folder_->owner.is_this()) return;
@@ -221,6 +267,7 @@ TreeLock::~TreeLock() {
     give_range(door->file.get(), static_cast<off_t>(1 + door->party));
     if (!is_held(door->file.get(), 0, 0)) ::unlinkat(dir.get(), door->name.c_str(), 0);
   }
+  ::rmdir(folder_->path.c_str());  // while it is locked; not when others have files there
 }
 
 Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std::string>& paths) {
@@ -229,16 +276,7 @@ Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std
   auto home = std::make_unique<Folder>();
   home->path = folder;
   if (trees.empty()) return TreeLock(std::move(home), std::move(doors));
-  UniqueFd dir;
-  struct stat now{};
-  // Who made it may remove it before it is locked here: then it has no name any more.
-  for (int tries = 0; tries < 16 && (!dir.valid() || ::fstat(dir.get(), &now) != 0 || now.st_nlink == 0); ++tries) {
-    if (const auto failure = home->made.make(folder); failure.errnum != 0) return failed(failure.errnum, "mkdir", failure.path);
-    dir = UniqueFd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!dir.valid() && errno != ENOENT) return failed(errno, "open", folder);
-    if (dir.valid() && !lock_folder(dir.get())) return failed(errno, "flock", folder);
-  }
-  if (!dir.valid()) return failed(ENOENT, "open", folder);
+  const UniqueFd dir = BELLJAR_TRY(enter_folder(folder, home->above));
   const auto join = [&](const std::string& name, UniqueFd file, const std::string& path) -> Result<void> {
     auto door = std::make_unique<Door>();
     door->name = name;
@@ -248,6 +286,8 @@ Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std
     return {};
   };
   for (const Tree& tree : trees) {
+    // Two names of one (a hard link, a bind mount): a second door would wait for our own first one, for ever.
+    if (std::ranges::any_of(doors, [&](const auto& door) { return door->name == tree.name; })) continue;
     UniqueFd file(::openat(dir.get(), tree.name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file.valid()) return failed(errno, "openat", tree.path);
     // Without one that is alive the name may be a former directory's of the same number.
@@ -277,16 +317,26 @@ Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std
   return TreeLock(std::move(home), std::move(doors));
 }
 
-void TreeLock::lock() {
-  for (const auto& door : doors_) door->close();
+bool TreeLock::lock(const Stop& stop) {
+  for (std::size_t i = 0; i < doors_.size(); ++i) {
+    if (doors_[i]->close(stop)) continue;
+    while (i > 0) doors_[--i]->reopen();
+    return false;
+  }
+  return true;
 }
 
 void TreeLock::unlock() {
   for (const auto& door : doors_) door->reopen();
 }
 
-void TreeLock::lock_shared() {
-  for (const auto& door : doors_) door->enter();
+bool TreeLock::lock_shared(const Stop& stop) {
+  for (std::size_t i = 0; i < doors_.size(); ++i) {
+    if (doors_[i]->enter(stop)) continue;
+    while (i > 0) doors_[--i]->leave();
+    return false;
+  }
+  return true;
 }
 
 void TreeLock::unlock_shared() {

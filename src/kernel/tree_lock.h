@@ -7,19 +7,19 @@
 // A reader counts itself in memory that the file shares (nanoseconds), a writer closes the door there and waits until those inside
 // have gone. That a holder lives is an open file description lock of fcntl(2), which the kernel takes back at its end whatever
 // ended it: a killed reader is no longer waited for, and a door that a killed writer left closed is opened by who comes next. A
-// stopped one (SIGSTOP) is waited for. The last holder of a file removes it, and the folders that it made itself.
+// stopped one (SIGSTOP) is waited for. The last holder of a file removes it, and the folder of locks with the last file; whoever
+// made the folders above removes them on leaving if they are empty, else they stay. The path in a file is its first holder's: of
+// one directory with two names (a bind mount), what lies below the other name is not found by it.
 //
 //   TreeLock lock = BELLJAR_TRY(TreeLock::open(state + "/locks", {"/home/me/project"}));
 //   { const std::shared_lock reader(lock); ... }      { const std::unique_lock writer(lock); ... }
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
 #include "belljar/result.h"
 
 namespace belljar::kernel {
@@ -37,12 +37,17 @@ class TreeLock {
   // hold one of them.
   static Result<TreeLock> open(const std::string& folder, const std::vector<std::string>& trees);
   TreeLock(TreeLock&&) noexcept;
-  TreeLock& operator=(TreeLock&&) noexcept;
+  TreeLock& operator=(TreeLock&&) = delete;
   ~TreeLock();
 
-  void lock();
+  // Whether one that waits gives up. Asked when it first has to, and after each signal that this thread handles.
+  using Stop = std::function<bool()>;
+  // False: `stop` said so, and nothing is held.
+  bool lock(const Stop& stop);
+  bool lock_shared(const Stop& stop);
+  void lock() { (void)lock(nullptr); }
+  void lock_shared() { (void)lock_shared(nullptr); }
   void unlock();
-  void lock_shared();
   void unlock_shared();
 
  private:

@@ -87,4 +87,9 @@ void lower_skipped(const launch::Plan& plan, const std::vector<launch::SkippedOp
   }
 }
 
+void lower_alone(const std::string& why, EnforcementReport& report) {
+  lower("protect.absent",
+        format("another sandbox or commit in the same directories may make the other half of a git directory: {}", why), report);
+}
+
 }  // namespace belljar::runtime

@@ -1,6 +1,7 @@
 // The rule that nothing weakens in silence, for a whole enforcement report.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "belljar/exec_result.h"
@@ -18,5 +19,8 @@ Result<void> check_required(const EnforcementReport& report, const Policy& polic
 // Takes from `report` what optional operations of `plan` that failed were to hold: their clauses are `partial` then, with the
 // reason.
 void lower_skipped(const launch::Plan& plan, const std::vector<launch::SkippedOp>& skipped, EnforcementReport& report);
+
+// The broker of this start is not ordered among other sandboxes, for that reason: what depends on it is `partial` then.
+void lower_alone(const std::string& why, EnforcementReport& report);
 
 }  // namespace belljar::runtime

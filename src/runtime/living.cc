@@ -145,8 +145,8 @@ Living enter_living(const std::string& state_dir, const std::vector<std::string>
   constexpr int kTries = 16;
   for (int tries = 0; record == nullptr && tries < kTries; ++tries) {
     record = write_record(folder, text);
-    if (record != nullptr || errno != ENOENT) break;
-    if (const auto failure = made.make(folder); failure.errnum != 0) {
+    if (record != nullptr || (errno != ENOENT && errno != EWOULDBLOCK)) break;
+    if (const auto failure = made.make(folder); failure.errnum != 0 && failure.errnum != ENOENT) {
       errno = failure.errnum;
       break;
     }

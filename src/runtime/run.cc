@@ -128,6 +128,11 @@ class Run {
       if (session_.complete != nullptr) rules.explain = explainer(*session_.complete, session_.origins);
       broker = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules), std::move(inner)));
       supervision.broker = &*broker;
+      if (const std::string& why = broker->why_alone(); !why.empty()) {
+        lower_alone(why, prepared_.report);
+        BELLJAR_CHECK(check_required(prepared_.report, policy_));  // what is judged waits for the broker, so nothing was
+        if (session_.on_warning) session_.on_warning("other sandboxes in the same directories are not waited for: " + why);
+      }
     }
     if (session_.on_started) session_.on_started(sandbox.init_pid());
     limits_->attach(sandbox.init_pid());

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "base/format.h"
@@ -130,6 +131,10 @@ Result<void> Core::launch(const CancelToken& cancel) {
     if (!options_.prepared.pid_namespace) rules.guard = init_pid_;
     if (options_.rules != nullptr) rules.explain = runtime::explainer(*options_.rules, origins());
     broker_ = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules), std::move(inner)));
+    if (const std::string& why = broker_->why_alone(); !why.empty()) {
+      runtime::lower_alone(why, options_.prepared.report);
+      BELLJAR_CHECK(runtime::check_required(options_.prepared.report, options_.policy));
+    }
   }
   const auto identity = lent_identity().value_or(std::pair(static_cast<uid_t>(-1), static_cast<gid_t>(-1)));
   files_ = BELLJAR_TRY(Files::open({.root = sandbox_.take_root(),
@@ -139,7 +144,8 @@ Result<void> Core::launch(const CancelToken& cancel) {
                                     .gid = identity.second,
                                     .rules = {.plain = options_.rules,
                                               .live = options_.prepared.file_rules,
-                                              .directories = broker_ ? broker_->directories() : nullptr}}));
+                                              .directories = broker_ ? broker_->directories() : nullptr,
+                                              .begin = [this] { begin_run(); }}}));
   std::vector<Watch> watches = {{sandbox_.control_fd(), POLLIN, kControl}};
   if (broker_) watches.push_back({broker_->poll_fd(), POLLIN, kBroker});
   for (const auto& notice : limits_->notices()) watches.push_back({notice.fd, notice.events, kNotice});
@@ -302,6 +308,7 @@ void Core::finish() noexcept {
 Result<Core::Started> Core::expect() {
   Started started;
   started.state = std::make_shared<CommandState>();
+  ::clock_gettime(CLOCK_REALTIME, &started.state->began);
   started.state->wake = make_wake();
   if (!started.state->wake.valid())
     return Error(Code::kResourceExhausted, "cannot start a command")
@@ -312,6 +319,20 @@ Result<Core::Started> Core::expect() {
   const std::lock_guard inner(mutex_);
   commands_.emplace(started.id, started.state);
   return started;
+}
+
+// For the rules: a command, or a file call of ours, begins.
+void Core::begin_run() {
+  if (options_.prepared.file_rules == nullptr) return;
+  timespec oldest{};
+  ::clock_gettime(CLOCK_REALTIME, &oldest);
+  {
+    const std::lock_guard inner(mutex_);
+    for (const auto& [id, state] : commands_) {
+      if (std::tie(state->began.tv_sec, state->began.tv_nsec) < std::tie(oldest.tv_sec, oldest.tv_nsec)) oldest = state->began;
+    }
+  }
+  options_.prepared.file_rules->begin_run(oldest);
 }
 
 bool Core::answers(std::chrono::milliseconds patience) {
@@ -368,7 +389,7 @@ void Core::kill(const char* because) noexcept {
 Result<std::optional<Core::Started>> Core::send(launch::PackedExec& request) {
   const std::lock_guard lock(send_mutex_);
   Started started = BELLJAR_TRY(expect());
-  if (options_.prepared.file_rules != nullptr) options_.prepared.file_rules->begin_run();
+  begin_run();
   const int status = sandbox_.send(request);
   if (status == 0) return std::optional(std::move(started));
   forget(started.id);

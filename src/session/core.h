@@ -35,7 +35,8 @@ namespace belljar::session {
 
 // One command, as the serving thread and its waiter share it.
 struct CommandState {
-  UniqueFd wake;  // eventfd: readable when something below has changed for good
+  UniqueFd wake;     // eventfd: readable when something below has changed for good
+  timespec began{};  // by CLOCK_REALTIME, before it is sent
   std::mutex mutex;
   // guarded by mutex
   bool settled = false;      // started or failed to
@@ -141,6 +142,7 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   Result<void> prepare();
   // Registers the next id, before the request goes out: its answer must find it. With send_mutex_ held.
   Result<Started> expect();
+  void begin_run();
   Result<void> launch(const CancelToken& cancel);
   std::optional<LoopTime> turn(std::uint32_t ready) override;
   void take_events();

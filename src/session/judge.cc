@@ -87,9 +87,9 @@ Result<Ruling> Judge::may_do(Act act, const std::string& path, const Site& site,
   if (broker::is_reserved(site.name))
     return Error(Code::kPermissionDenied, format("cannot use {}", quoted(path)))
         .reason("names that begin with .belljar-new- are kept for files that are being judged");
+  if (rules_.begin) rules_.begin();
   Ruling ruling = rules_.live->rule_for(act, site.full, is_dir, broker::Beside(site.parent.get()));
   const bool goes = act == Act::kUnlink || act == Act::kRmdir || act == Act::kRenameFrom;
-  if (goes) rules_.live->begin_run();
   if (goes && ruling.answer == Answer::kAllow) ruling = rules_.live->removal_rule(site.full, broker::Beside(site.parent.get()));
   switch (ruling.answer) {
     case Answer::kAllow:

@@ -6,6 +6,7 @@
 // directory that a command moves meanwhile would carry what was judged under its old name to a new one.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -25,6 +26,7 @@ struct Rules {
   std::shared_ptr<const Filesystem> plain;           // null: the mode has none
   std::shared_ptr<const broker::FileRules> live;     // none: nothing is held beyond the plain ones
   std::shared_ptr<broker::Directories> directories;  // the broker's; none: no broker
+  std::function<void()> begin;                       // FileRules::begin_run(), before each act; may be empty
 };
 
 // A directory's descriptor: one's own, or lent by somebody who outlives this.

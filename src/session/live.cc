@@ -189,19 +189,19 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core(const CancelToken& cancel) 
   auto look = BELLJAR_TRY(runtime::Interception::create(looked_into, runtime::library_interceptor(), embedded_.caller_env, place));
   if (look) options.interception = std::make_shared<const runtime::Interception>(*std::move(look));
   for (;;) {
-    CoreOptions attempt{{},
-                        options.policy,
-                        options.workspace,
-                        options.named,
-                        options.growing,
-                        embedded_.rules,
-                        options.idle_timeout,
-                        options.interception,
-                        on_end_,
-                        options.origins,
-                        options.given_rules,
-                        {}};
-    if (lifecycle_.remove_workspace) attempt.remove_when_idle = place.workspace;
+    CoreOptions attempt{.prepared = {},
+                        .policy = options.policy,
+                        .workspace = options.workspace,
+                        .named = options.named,
+                        .growing = options.growing,
+                        .rules = embedded_.rules,
+                        .idle_timeout = options.idle_timeout,
+                        .interception = options.interception,
+                        .on_end = on_end_,
+                        .origins = options.origins,
+                        .given_rules = options.given_rules,
+                        .state_dir = options.state_dir,
+                        .remove_when_idle = lifecycle_.remove_workspace ? place.workspace : ""};
     attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));
     attempt.prepared.held =
         std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(attempt.prepared.held, record);

@@ -237,13 +237,13 @@ TEST(FileRules, ARepositoryIsKeptFromTheRunThatFindsIt) {
   const auto removed = [&] { return rules.removal_rule("/w/.git", World({"/w/.git"}, "/w/.git")).answer; };
   there = true;
   EXPECT_EQ(removed(), Answer::kAllow) << "made in the run";
-  rules.begin_run();
+  rules.begin_run({.tv_sec = 1, .tv_nsec = 0});
   EXPECT_EQ(removed(), Answer::kRefuse);
   EXPECT_TRUE(rules.keeps_git("/w/.git"));
   EXPECT_EQ(rules.removal_rule("/w/.git/modules/x/HEAD", World({}, "/w/.git/modules/x/HEAD")).answer, Answer::kRefuse)
       << "a root without a repository of its own inside";
   there = false;
-  rules.begin_run();
+  rules.begin_run({.tv_sec = 1, .tv_nsec = 0});
   EXPECT_EQ(removed(), Answer::kAllow);
 }
 

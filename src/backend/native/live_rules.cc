@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <ctime>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,6 +84,23 @@ std::function<bool(std::string_view)> reach_of(const Network& network) {
   };
 }
 
+// What the host calls a directory that is shown elsewhere.
+class HostNames {
+ public:
+  explicit HostNames(const Paths& paths) {
+    for (const Bind& bind : paths.view.binds) {
+      if (bind.source != bind.target) sources_.emplace(bind.target, bind.source);
+    }
+  }
+  const std::string& of(const std::string& shown) const {
+    const auto found = sources_.find(shown);
+    return found == sources_.end() ? shown : found->second;
+  }
+
+ private:
+  std::map<std::string, std::string> sources_;
+};
+
 }  // namespace
 
 std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, const Paths& paths,
@@ -97,19 +115,24 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
     options.in_place.push_back(gap.where);
     if (gap.what != gap.where) options.in_place.push_back(gap.what);  // the links on the way to it
   }
+  for (const Cache& cache : paths.view.caches) {
+    if (cache.required) options.in_place.push_back(cache.path);
+  }
   // Without patterns only what asks for writing counts here, and the list of secrets is long.
   if (!options.held && !has_globs(options.filesystem))
     std::erase_if(options.filesystem.entries, [](const FsEntry& entry) { return entry.access != Access::kWrite; });
   ::clock_gettime(CLOCK_REALTIME, &options.began);
   options.reaches = reach_of(policy.network);
+  options.roots = paths.writable;
+  const HostNames on_host(paths);
+  for (const std::string& root : options.roots) options.host_roots.push_back(on_host.of(root));
   if (keeps_git(policy, paths)) {
     options.keep_git = paths.writable;
-    options.has_git = [](const std::string& root) {
+    options.has_git = [on_host](const std::string& root) {
       struct stat now{};
-      return ::lstat((root + "/.git").c_str(), &now) == 0;
+      return ::lstat((on_host.of(root) + "/.git").c_str(), &now) == 0;
     };
   }
-  options.roots = paths.writable;
   for (const PrivateDir& dir : paths.view.private_dirs) options.exempt.push_back(dir.target);
   for (const Cache& cache : paths.view.caches) (cache.kept.empty() ? options.exempt : options.kept).push_back(cache.path);
   auto rules = std::make_shared<const broker::FileRules>(std::move(options));
