@@ -87,6 +87,9 @@ bool is_run_by(const RunFiles& run, std::string_view path);
 void read_file_code(const WrittenFile& file, const Act& run, ShellReader& reader, Call& call);
 // An interpreter of files by its name: a shell, python, node ... (daily.cc)
 bool runs_files(std::string_view program) noexcept;
+// What such a program was told to run, and the word of it: a file, code in an argument, a module by its name.
+enum class Runs : std::uint8_t { kNothing, kFile, kCode, kModule };
+std::pair<Runs, std::size_t> find_run(const std::vector<std::string>& words);
 // A path that is written to: by a tool, a redirection, cp. Classes it and adds the act.
 void add_write(std::string_view path, std::string what, Call& call);
 

@@ -41,17 +41,58 @@ std::string_view script_of(const Act& act) {
   if (act.words.empty()) return {};
   const std::string_view program = act.words[0];
   if (program.find('/') != std::string_view::npos && !program.starts_with("/usr/") && !program.starts_with("/bin/")) return program;
-  if (!runs_files(name_of(program))) return {};
-  for (std::size_t i = 1; i < act.words.size(); ++i) {
-    const std::string_view word = act.words[i];
-    if (has_word("-c -e -m -p --eval", word)) return {};  // code, or a module
-    if (word.starts_with('-') || word == "run") continue;
-    return is_script_name(word) || word.find('/') != std::string_view::npos ? word : std::string_view();
-  }
-  return {};
+  const auto [what, at] = find_run(act.words);
+  if (what != Runs::kFile) return {};
+  const std::string_view word = act.words[at];
+  return is_script_name(word) || word.find('/') != std::string_view::npos ? word : std::string_view();
+}
+
+// Of an interpreter's options: after which comes code, a module, or a value that is no file to run.
+struct Runner {
+  std::string_view programs, code, module, values;
+};
+
+constexpr Runner kRunners[] = {
+    {"sh bash dash zsh ksh fish", "-c", "", "-o +o -O +O --rcfile --init-file"},
+    {"python python3", "-c", "-m", "-W -X --check-hash-based-pycs"},
+    {"node tsx ts-node", "-e -p --eval --print -pe", "",
+     "-r --require --import --loader --experimental-loader -C --conditions --env-file"},
+    {"deno bun", "-e --eval eval", "", "-r --require --preload -c --config --import-map"},
+    {"ruby perl", "-e -E", "", "-I -r -C"},
+    {"php", "-r", "", "-d -c -z"},
+    {"lua", "-e", "", "-l"},
+    {"Rscript", "-e", "", ""},
+};
+
+// `-ec` of a shell: code follows.
+bool is_code(const Runner& runner, std::string_view word) {
+  if (has_word(runner.code, word)) return true;
+  return runner.code == "-c" && word.size() > 2 && word[0] == '-' && word[1] != '-' && runner.module.empty() &&
+         word.find('c') != std::string_view::npos;
 }
 
 }  // namespace
+
+std::pair<Runs, std::size_t> find_run(const std::vector<std::string>& words) {
+  if (words.empty()) return {Runs::kNothing, 0};
+  const std::string_view program = name_of(words[0]);
+  if (!runs_files(program)) return {Runs::kNothing, 0};
+  const auto known = std::ranges::find_if(kRunners, [&](const Runner& one) { return has_word(one.programs, program); });
+  const Runner runner = known == std::end(kRunners) ? Runner{} : *known;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (is_code(runner, word)) return {Runs::kCode, i};
+    if (word == "-n" && runner.code == "-c") return {Runs::kNothing, i};  // only read
+    const bool more = i + 1 < words.size();
+    if (has_word(runner.module, word) && more) return {Runs::kModule, i + 1};
+    // `bash -eo pipefail`
+    const bool takes = has_word(runner.values, word) ||
+                       (runner.code == "-c" && word.size() > 2 && word[0] == '-' && word[1] != '-' && word.back() == 'o');
+    if (takes) ++i;
+    else if (!word.starts_with('-') && !word.starts_with('+') && word != "run") return {Runs::kFile, i};
+  }
+  return {Runs::kNothing, 0};
+}
 
 bool runs_files(std::string_view program) noexcept {
   return has_word("sh bash dash zsh ksh fish source . python python3 node deno bun ruby perl php lua Rscript tsx ts-node", program);

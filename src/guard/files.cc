@@ -141,11 +141,11 @@ std::string literals_of(std::string_view code) {
 }
 
 bool runs_shell(std::string_view program, std::string_view path, std::string_view text) {
+  if (is_shell(program) || has_word("source .", program)) return true;  // whatever the first line says
   if (text.starts_with("#!")) {
     const std::string_view line = text.substr(0, text.find('\n'));
     return line.find("sh") != std::string_view::npos;
   }
-  if (is_shell(program) || has_word("source .", program)) return true;
   const std::string_view name = last_of(path);
   return name.find('.') == std::string_view::npos || name.ends_with(".sh") || name.ends_with(".bash");
 }
@@ -254,17 +254,13 @@ RunFiles files_run(const Act& act) {
   result.tests = has_word("pytest py.test tox nox jest vitest mocha", program);
   if (has_word("npm pnpm yarn bun go cargo", program)) result.tests = act.words.size() > 1 && has_word("test t run", act.words[1]);
   if (runs_files(program)) {
-    for (std::size_t i = 1; i < act.words.size(); ++i) {
-      const std::string& word = act.words[i];
-      if (word == "-m" && i + 1 < act.words.size()) {
-        result.tests = has_word("pytest unittest tox nox", act.words[i + 1]);
-        result.files.push_back(act.words[i + 1] + ".py");
-        return result;
-      }
-      if (has_word("-c -e -p --eval", word) || (word == "-n" && is_shell(program))) return result;  // code, or only read
-      if (word.starts_with('-') || word == "run") continue;
-      result.files.push_back(word);
-      return result;
+    const auto [what, at] = find_run(act.words);
+    if (what == Runs::kFile) result.files.push_back(act.words[at]);
+    if (what == Runs::kModule) {
+      result.tests = has_word("pytest unittest tox nox", act.words[at]);
+      std::string path = act.words[at];
+      std::ranges::replace(path, '.', '/');
+      result.files.insert(result.files.end(), {path + ".py", path + "/__main__.py"});
     }
   } else if (first.find('/') != std::string::npos && !first.starts_with("/usr/") && !first.starts_with("/bin/")) {
     result.files.push_back(first);

@@ -247,6 +247,69 @@ TEST(FileRules, ARepositoryIsKeptFromTheRunThatFindsIt) {
   EXPECT_EQ(removed(), Answer::kAllow);
 }
 
+// Of which every name was made at that second.
+class MadeAt final : public Surroundings {
+ public:
+  explicit MadeAt(time_t made) : made_(made) {}
+  bool exists(int, std::string_view) const override { return true; }
+  bool stood_before(int, std::string_view, const timespec& when) const override { return made_ < when.tv_sec; }
+
+ private:
+  time_t made_;
+};
+
+// In a sandbox that stays: what was made since it began, by an earlier command or outside, stood before this one.
+TEST(FileRules, AgentNamesOfAWorkTreeAreHeldFromTheRunThatFindsIt) {
+  FileRulesOptions with = options();
+  with.began = {.tv_sec = 10, .tv_nsec = 0};
+  const FileRules rules(std::move(with));
+  const auto made = [&] { return rules.rule_for(Act::kMkdir, "/w/new/.vscode", true, MadeAt(20)).answer; };
+  EXPECT_EQ(made(), Answer::kAllow) << "in the run";
+  rules.begin_run({.tv_sec = 15, .tv_nsec = 0});
+  EXPECT_EQ(made(), Answer::kAllow) << "while the oldest command began before";
+  rules.begin_run({.tv_sec = 30, .tv_nsec = 0});
+  EXPECT_EQ(made(), Answer::kRefuse);
+}
+
+TEST(FileRules, WhatHoldsARootWithARepositoryKeepsItsName) {
+  FileRulesOptions with = options();
+  with.roots.push_back("/w/pkg/sub");
+  with.keep_git = with.roots;
+  std::string has = "/w/pkg/sub";
+  with.has_git = [&](const std::string& root) { return root == has; };
+  const FileRules rules(std::move(with));
+  const Ruling moved = ask(rules, Act::kRenameFrom, "/w/pkg", true);
+  EXPECT_EQ(moved.answer, Answer::kRefuse);
+  EXPECT_EQ(moved.errnum, EBUSY);
+  EXPECT_EQ(ask(rules, Act::kRenameFrom, "/w/other", true).answer, Answer::kAllow);
+  has.clear();
+  rules.begin_run({.tv_sec = 1, .tv_nsec = 0});
+  EXPECT_EQ(ask(rules, Act::kRenameFrom, "/w/pkg", true).answer, Answer::kAllow) << "the twin";
+}
+
+TEST(FileRules, ARootInTheGitDirectoryOfAnotherTakesNothingOutOfItsHold) {
+  FileRulesOptions with = options();
+  with.roots.push_back("/w/.git/modules");
+  with.keep_git = with.roots;
+  with.has_git = [](const std::string&) { return true; };
+  const FileRules rules(std::move(with));
+  EXPECT_EQ(rules.removal_rule("/w/.git/modules/x/HEAD", World({}, "/w/.git/modules/x/HEAD")).answer, Answer::kRefuse);
+}
+
+// A link there would show under a name of the pattern's what lies under none.
+TEST(FileRules, ALinkDoesNotStandForADirectoryOfAPattern) {
+  FileRulesOptions with = options();
+  with.filesystem.entries = {{.path = "/w/projects/*/memory", .glob = true, .access = Access::kRead},
+                             {.path = "/w/**/.env", .glob = true, .access = Access::kNone},
+                             {.path = "/w/open/*/x", .glob = true, .access = Access::kWrite}};
+  const FileRules rules(std::move(with));
+  EXPECT_EQ(ask(rules, Act::kSymlink, "/w/projects/-srv").answer, Answer::kRefuse);
+  EXPECT_EQ(ask(rules, Act::kSymlink, "/w/projects").answer, Answer::kRefuse);
+  EXPECT_EQ(ask(rules, Act::kMkdir, "/w/projects/-srv", true).answer, Answer::kAllow);
+  for (const char* path : {"/w/projects/a/b", "/w/projects/a/b/c", "/w/other", "/w/a", "/w/open/a"})
+    EXPECT_EQ(ask(rules, Act::kSymlink, path).answer, Answer::kAllow) << path;
+}
+
 TEST(FileRules, AllOfGitOrNothing) {
   FileRulesOptions all = options();
   all.filesystem.protect = Protect::kAll;

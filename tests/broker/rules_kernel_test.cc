@@ -157,6 +157,28 @@ TEST_P(Rules, ARefusedWriteLeavesWhatWasThereHoweverItWasRedirected) {
   }
 }
 
+// Several closes of one open file: what was refused at one is nothing to put back at the next.
+TEST_P(Rules, NoRefusedContentComesBackThroughAnEmptiedFile) {
+  for (const bool goes_on : {true, false}) {
+    const std::string text = inside([&] {
+      std::string answer = put(".git/config", kInert) + "\n";
+      const int fd = open(".git/config", O_WRONLY | O_TRUNC | O_CLOEXEC);
+      const auto close_with = [&](int number, const std::string& content) {
+        if (ftruncate(fd, 0) != 0 || lseek(fd, 0, SEEK_SET) != 0 || write(fd, content.data(), content.size()) < 0) return false;
+        return dup2(fd, number) == number && close(number) == 0;
+      };
+      bool closed = close_with(990, kEvil) && close_with(991, "");
+      if (goes_on) closed = closed && close_with(992, std::string(kEvil) + "\n") && close_with(993, "") && close_with(994, kEvil);
+      close(fd);
+      mkdir("later", 0755);
+      return answer + (closed ? "" : "not closed ") + get(".git/config") + "\n";
+    });
+    const std::string expected = goes_on ? std::string(kInert) : "";
+    EXPECT_TRUE(text.starts_with("ok\n" + expected + "\n")) << text;
+    EXPECT_EQ(get(work + "/repo/.git/config"), expected) << "emptied for good is the twin";
+  }
+}
+
 TEST_P(Rules, AKeptDescriptorCannotChangeAJudgedFile) {
   const std::string text = inside([] {
     const int kept = open("candidate", O_RDWR | O_CREAT | O_CLOEXEC, 0644);

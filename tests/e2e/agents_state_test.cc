@@ -180,6 +180,29 @@ TEST_F(AgentsState, AHomeThatIsTheWorkspaceKeepsNoPlant) {
   }
 }
 
+// By way of a directory above the layer that is moved aside, or of a link at a name of the profile's pattern.
+TEST_F(AgentsState, NothingIsPlantedAroundTheLayer) {
+  const auto at_home = [&](const std::string& profile, const std::string& text) {
+    return belljar({"run", "--policy", profile, "--workspace", home_.path(), "--workspace", home_.path(), "-c", text},
+                   {.stdin_is = Input::kNull, .cwd = home_.path(), .env = environment()});
+  };
+  home_.write(".config/opencode/opencode.json", "the user's\n");
+  home_.make_dir(".claude/projects");
+  hand_over();
+  EXPECT_NE(
+      at_home("agent-opencode", "mv .config .aside && mkdir -p .config/opencode && echo planted > .config/opencode/opencode.json")
+          .exit_code,
+      0);
+  EXPECT_EQ(read_file(home_ / ".config/opencode/opencode.json"), "the user's\n");
+  EXPECT_EQ(at_home("agent-opencode", "mkdir other && mv other moved").exit_code, 0) << "the twin";
+  at_home("agent-claude",
+          "mkdir -p p/memory; echo planted > p/memory/MEMORY.md; cd .claude/projects; ln -s ../../p one; ln -s ../../p ../../l; "
+          "mv ../../l two; mkdir three; echo mine > three/new.jsonl");
+  EXPECT_FALSE(exists(home_ / ".claude/projects/one"));
+  EXPECT_FALSE(exists(home_ / ".claude/projects/two"));
+  EXPECT_TRUE(exists(home_ / ".claude/projects/three/new.jsonl")) << "the twin";
+}
+
 TEST_F(AgentsState, AHomeThatIsTheWorkspaceGetsNoStateFromInside) {
   for (const Agent& agent : agents()) {
     belljar(

@@ -131,11 +131,18 @@ TEST_F(TreeLocks, WhatAKilledHolderHeldIsFree) {
       const std::unique_lock also(lock);
       in = true;
     });
-    EXPECT_TRUE(!alone || eventually([&] { return is_awaited(folder()); }));
+    // A writer that waits for readers has shut the door: who comes then waits for it in the kernel.
+    TreeLock behind = open({"project"});
+    std::thread reader([&] {
+      while (!alone && !in && behind.lock_shared([] { return true; })) behind.unlock_shared();
+      const std::shared_lock shared(behind);
+    });
+    EXPECT_TRUE(eventually([&] { return in || is_awaited(folder()); }));
     EXPECT_FALSE(in);
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     writer.join();
+    reader.join();
     EXPECT_TRUE(in);
   }
 }
@@ -150,6 +157,52 @@ TEST_F(TreeLocks, FilesOfTheDeadAreRemovedAndTheirPlaceIsTaken) {
   EXPECT_EQ(files(), 1);
   for (int i = 0; i < 1500; ++i) open({"projects"});
   EXPECT_EQ(files(), 1);
+}
+
+TEST_F(TreeLocks, TwoNamesOfOneDirectoryWaitForNobody) {
+  dir_.write("x1", "");
+  ASSERT_EQ(link((dir_ / "x1").c_str(), (dir_ / "x2").c_str()), 0);
+  TreeLock lock = open({"x1", "x2"});
+  lock.lock();
+  lock.unlock();
+  EXPECT_EQ(files(), 1);
+}
+
+TEST_F(TreeLocks, WhoGivesUpHoldsNothing) {
+  TreeLock holder = open({"project"}), waiting = open({"other", "project"}), beside = open({"other"});
+  const auto at_once = [] { return true; };
+  for (const bool alone : {true, false}) {
+    if (alone) holder.lock();
+    else holder.lock_shared();
+    EXPECT_FALSE(waiting.lock(at_once));
+    EXPECT_EQ(waiting.lock_shared(at_once), !alone);
+    if (!alone) waiting.unlock_shared();
+    EXPECT_TRUE(beside.lock(at_once)) << "what it had taken is free";
+    beside.unlock();
+    if (alone) holder.unlock();
+    else holder.unlock_shared();
+  }
+  EXPECT_TRUE(waiting.lock(at_once)) << "the twin";
+  waiting.unlock();
+}
+
+// Who leaves last takes the folder along, and whoever made what is above it takes that.
+TEST_F(TreeLocks, ThoseWhoComeWhileOthersGoFindTheFolder) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < 3; ++i) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    for (int round = 0; round < 1000; ++round) {
+      if (!TreeLock::open(folder(), {dir_ / "project"})) _exit(1);
+    }
+    _exit(0);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_FALSE(exists(folder()));
 }
 
 TEST_F(TreeLocks, AFolderThatCannotBeMadeIsSaid) {
