@@ -343,7 +343,10 @@ Source open_source(int dir, const std::string& name, const struct stat& status) 
   if (source.file.valid() || errno != EACCES || status.st_uid != ::geteuid()) return source;
   const UniqueFd itself(::openat(dir, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   const std::string path = through_proc(itself.get());
-  if (!itself.valid() || ::chmod(path.c_str(), (status.st_mode & 07777U) | S_IRUSR) < 0) return errno = EACCES, Source();
+  struct stat now{};
+  if (!itself.valid() || ::fstat(itself.get(), &now) != 0 || now.st_ino != status.st_ino || now.st_dev != status.st_dev)
+    return errno = EACCES, Source();
+  if (::chmod(path.c_str(), (status.st_mode & 07777U) | S_IRUSR) < 0) return errno = EACCES, Source();
   source = open_with_attributes(AT_FDCWD, path, 0);
   const int error = errno;
   ::chmod(path.c_str(), status.st_mode & 07777U);

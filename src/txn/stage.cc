@@ -128,18 +128,14 @@ Result<bool> Stager::hand_over(const Delta& delta, int from, const std::string& 
   if (may_link_ != delta.layer || S_ISLNK(delta.upper->st_mode)) return false;
   const UniqueFd place(open_beneath(from, source, O_PATH | O_NOFOLLOW));
   const bool marked = !place.valid() || has_overlay_attributes(place.get());
+  // What takes the marks away takes write permission; who has none there is not lent it.
   const mode_t mode = ::geteuid() == 0 ? S_IRWXU : delta.upper->st_mode & 07777U;
-  const bool shut = marked && (mode & S_IWUSR) == 0;  // what takes the marks away takes write permission
-  // Lent to a file of the layer for that moment, it would be a change of the command's, were we killed in it.
-  if (shut && (mode & S_IRUSR) != 0) return false;
+  if (marked && (mode & S_IWUSR) == 0) return false;
   if (::linkat(from, source.c_str(), parent, name.c_str(), 0) < 0) return false;
   if (!marked) return true;
-  const std::string self = format("/proc/self/fd/{}", place.get());
-  if (shut && ::chmod(self.c_str(), mode | S_IWUSR) < 0) return call_failed(errno, "chmod", "prepare", delta.path);
   const UniqueFd file(open_beneath(parent, name, ((mode & S_IRUSR) != 0 ? O_RDONLY : O_WRONLY) | O_NONBLOCK | O_NOCTTY));
   if (!file.valid()) return call_failed(errno, "openat2", "prepare", delta.path);
   drop_overlay_attributes(file.get());
-  if (shut && ::chmod(self.c_str(), mode) < 0) return call_failed(errno, "chmod", "prepare", delta.path);
   return true;
 }
 
