@@ -84,7 +84,7 @@ Result<void> remove(const GivenCaches& given) {
 
 void add_caches(const OptionParser& app, int& exit_code) {
   const OptionParser command =
-      app.add_subcommand("caches", "Show or remove the caches kept for workspaces (filesystem.caches = \"workspace\")");
+      app.add_subcommand("caches", "Show or remove the caches that are kept for workspaces. `run --caches workspace` keeps them");
   const auto given = std::make_shared<GivenCaches>();
   command.add_flag("--json", given->json, "One JSON object a line");
   const OptionParser rm = command.add_subcommand("rm", "Remove those of a workspace");

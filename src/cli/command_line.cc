@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,7 +18,11 @@
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "cli/command_info.h"
+#include "cli/complete.h"
 #include "cli/errors.h"
+#include "cli/help.h"
+#include "cli/man_page.h"
 #include "policy/schema.h"
 
 namespace belljar::cli {
@@ -92,6 +97,55 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& refused) {
   return Error(Code::kInvalidArgument, escaped(text)).next(format("see `{} --help`", full_name(here)));
 }
 
+OptionInfo describe(const CLI::Option& option) {
+  OptionInfo info;
+  for (const std::string& name : option.get_snames()) info.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) info.names.push_back("--" + name);
+  info.argument = info.names.empty();
+  if (info.argument) info.names.push_back(option.get_name(true));
+  if (option.get_items_expected_max() > 0) {
+    info.value = option.get_type_name();
+    if (info.value.starts_with("UINT")) info.value = "N";
+  }
+  info.text = option.get_description();
+  if (!option.get_default_str().empty()) info.text += format(" (default: {})", option.get_default_str());
+  if (option.get_group() != "Options") info.heading = option.get_group();
+  info.required = option.get_required();
+  info.repeatable = option.get_items_expected_max() > 1 || option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+  return info;
+}
+
+CommandInfo describe(const CLI::App& app) {
+  CommandInfo info;
+  info.name = full_name(app);
+  info.text = app.get_description();
+  for (const CLI::Option* option : app.get_options()) {
+    if (option != app.get_help_ptr() && option != app.get_help_all_ptr() && !option->get_group().empty())
+      info.options.push_back(describe(*option));
+  }
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!sub->get_group().empty()) info.commands.push_back(describe(*sub));
+  }
+  return info;
+}
+
+// Whether it was `--help all`. What stands behind `--` is the program's, and was taken out before.
+HelpAmount asked_amount(const std::vector<std::string>& words) {
+  const auto help = std::ranges::find_if(words, [](const std::string& word) { return word == "--help" || word == "-h"; });
+  const bool all_word = help != words.end() && help + 1 != words.end() && help[1] == "all";
+  return all_word ? HelpAmount::kAll : HelpAmount::kFirst;
+}
+
+// The command that the leading words name; `known`: how many of them do.
+const CLI::App* find_command(const CLI::App* app, const std::vector<std::string>& words, std::size_t& known) {
+  for (known = 0; known < words.size(); ++known) {
+    const auto named = app->get_subcommands([&](const CLI::App* sub) { return sub->get_name() == words[known]; });
+    if (named.empty()) break;
+    app = named.front();
+  }
+  return app;
+}
+
 }  // namespace
 
 Option Option::type_name(const std::string& name) const {
@@ -146,13 +200,15 @@ Option Option::at_least_one() const {
 }
 
 Option Option::between(int low, int high) const {
-  option_->check(CLI::Range(low, high));
-  return *this;
+  option_->check(CLI::Range(low, high).description(""));
+  return type_name("N");
 }
 
 Option Option::one_of(const std::vector<std::string>& values) const {
-  option_->check(CLI::IsMember(values));
-  return *this;
+  option_->check(CLI::IsMember(values).description(""));
+  std::string all;
+  for (const std::string& value : values) all += (all.empty() ? "" : "|") + value;
+  return type_name(all);
 }
 
 std::size_t Option::times_given() const { return option_->count(); }
@@ -205,18 +261,56 @@ bool OptionParser::got(OptionParser subcommand) const { return app_->got_subcomm
 void OptionParser::callback(std::function<void()> act) const { app_->callback(std::move(act)); }
 
 void OptionParser::before_parse(std::function<void()> prepare) const {
-  app_->preparse_callback([prepare = std::move(prepare)](std::size_t) { prepare(); });
+  // Once: open() may have asked for it already.
+  app_->preparse_callback([prepare = std::move(prepare), done = false](std::size_t) mutable {
+    if (!std::exchange(done, true)) prepare();
+  });
 }
 
-CommandLine::CommandLine(const std::string& help, const std::string& name)
-    : OptionParser(new CLI::App(help, name)), owned_(app()) {}
+CommandLine::CommandLine(const std::string& help, const std::string& name) : OptionParser(new CLI::App(help, name)), owned_(app()) {
+  app()->set_help_all_flag("--help-all");
+}
 CommandLine::~CommandLine() = default;
 
-void CommandLine::set_version(const std::string& text) const { app()->set_version_flag("--version", text); }
+void CommandLine::set_version(const std::string& text) const {
+  app()->set_version_flag("--version", text, "Which version this is");
+}
 
 void CommandLine::parse_words(std::vector<std::string> words) const {
   std::ranges::reverse(words);  // CLI11 takes them from the back
   app()->parse(words);
+}
+
+void CommandLine::open(const std::vector<std::string>& path) const {
+  std::vector<std::string> words = path;
+  words.emplace_back("--help");
+  try {
+    parse_words(std::move(words));
+  } catch (const CLI::ParseError&) {  // --help was asked for
+  }
+}
+
+int CommandLine::complete(std::vector<std::string> words) const {
+  // Behind these stands a command.
+  if (words.size() > 1 && (words[0] == "man" || words[0] == "help")) words.erase(words.begin());
+  std::size_t known = 0;
+  const std::span<const std::string> before(words.begin(), words.empty() ? 0 : words.size() - 1);
+  const CLI::App* const command = find_command(app(), {before.begin(), before.end()}, known);
+  open({before.begin(), before.begin() + static_cast<std::ptrdiff_t>(known)});
+  return print_result(completions(describe(*command), std::span(words).subspan(known)));
+}
+
+int CommandLine::manual(const std::vector<std::string>& words) const {
+  std::size_t known = 0;
+  const CLI::App* const command = find_command(app(), words, known);
+  if (known < words.size()) return print_error(unknown_command(*command, words[known]));
+  open(words);
+  for (const CLI::App* sub : command->get_subcommands([](const CLI::App*) { return true; })) {
+    std::vector<std::string> path = words;
+    path.push_back(sub->get_name());
+    if (!words.empty()) open(path);
+  }
+  return show_manual(describe(*command));
 }
 
 Result<void> CommandLine::parse(std::vector<std::string> words) const {
@@ -231,8 +325,15 @@ Result<void> CommandLine::parse(std::vector<std::string> words) const {
 int CommandLine::parse_and_run(std::vector<std::string> words, const int& exit_code,
                                const std::function<void(const Error&)>& on_usage_error) const {
   try {
-    parse_words(std::move(words));
-  } catch (const CLI::Success& asked) {  // --help
+    if (!words.empty() && words[0] == kCompleteWord) return complete({words.begin() + 1, words.end()});
+    if (!words.empty() && words[0] == "man" && (words.size() == 1 || !words[1].starts_with('-')))
+      return manual({words.begin() + 1, words.end()});
+    parse_words(words);
+  } catch (const CLI::CallForHelp&) {
+    return print_result(help_text(describe(*chosen(app())), asked_amount(words), style_of_stdout()));
+  } catch (const CLI::CallForAllHelp&) {
+    return print_result(help_text(describe(*chosen(app())), HelpAmount::kAll, style_of_stdout()));
+  } catch (const CLI::Success& asked) {  // --version
     return app()->exit(asked);
   } catch (const CLI::ParseError& refused) {
     const Error error = usage_error(*app(), refused);

@@ -117,13 +117,20 @@ class CommandLine : public OptionParser {
   // --version, that they were asked for. Throws what the callbacks throw.
   Result<void> parse(std::vector<std::string> words) const;
 
-  // What main() returns: parses, and the callbacks set `exit_code`; prints what is wrong, or the help that was asked for. The one
-  // place where exceptions end. `on_usage_error` is told of what was printed of the command line, too.
+  // What main() returns: parses, and the callbacks set `exit_code`; prints what is wrong, or the help, the manual page or the
+  // completions that were asked for. The one place where exceptions end. `on_usage_error` is told of what was printed of the
+  // command line, too.
   int parse_and_run(std::vector<std::string> words, const int& exit_code,
                     const std::function<void(const Error&)>& on_usage_error = {}) const;
 
  private:
   void parse_words(std::vector<std::string> words) const;
+  // Has the options of a command built that are built only when it is called.
+  void open(const std::vector<std::string>& path) const;
+  // `belljar __complete WORD...`, which the shells call: complete.h.
+  int complete(std::vector<std::string> words) const;
+  // `belljar man [COMMAND...]`.
+  int manual(const std::vector<std::string>& words) const;
   std::unique_ptr<CLI::App> owned_;
 };
 

@@ -21,6 +21,8 @@ void add_caches(const OptionParser& app, int& exit_code);
 // `program`: as for add_run.
 void add_learn(const OptionParser& app, std::vector<std::string> program, int& exit_code);
 
+void add_completion(const OptionParser& app, int& exit_code);
+
 // Transactions: `run --txn` makes them.
 void add_diff(const OptionParser& app, int& exit_code);
 void add_commit(const OptionParser& app, int& exit_code);

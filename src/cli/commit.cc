@@ -159,9 +159,9 @@ Result<int> commit(const GivenCommit& given) {
 }  // namespace
 
 void add_commit(const OptionParser& app, int& exit_code) {
-  const OptionParser command = app.add_subcommand(
-      "commit",
-      "Apply a transaction, or the named part of it, to the workspace: contents, modes and attributes; times alone are no change");
+  const OptionParser command = app.add_subcommand("commit",
+                                                  "Apply a transaction, or a part of it, to the workspace. Contents, modes and "
+                                                  "attributes are applied; times alone are no change");
   const auto given = std::make_shared<GivenCommit>();
   add_txn_options(command, given->flags);
   const Option paths =

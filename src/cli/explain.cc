@@ -200,8 +200,7 @@ int explain(const GivenExplain& given) {
 }  // namespace
 
 void add_explain(const OptionParser& app, int& exit_code) {
-  const OptionParser sub =
-      app.add_subcommand("explain", "What a run was refused, by which rule, and what would permit it: explain [ID | last]");
+  const OptionParser sub = app.add_subcommand("explain", "What a run was refused, by which rule, and what would permit it");
   const auto given = std::make_shared<GivenExplain>();
   sub.add_option("ID", given->id, "The run: the id that --json and --report tell, a start or end of it, or last (the default)");
   const Option json = sub.add_flag("--json", given->json, "As one JSON object");

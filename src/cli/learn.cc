@@ -129,8 +129,7 @@ Result<int> learn_it(const GivenLearn& given) {
 }  // namespace
 
 void add_learn(const OptionParser& app, std::vector<std::string> program, int& exit_code) {
-  const OptionParser learn =
-      app.add_subcommand("learn", "Run a program, see what it uses, write the smallest policy for it: learn -- PROGRAM ARG...");
+  const OptionParser learn = app.add_subcommand("learn", "Run a program and write the smallest policy that lets it run again");
   auto given = std::make_shared<GivenLearn>();
   given->program = std::move(program);
   learn.before_parse([given, learn] {

@@ -1,4 +1,5 @@
 // belljar: the command line. Builds the objects and hands them down; no singletons, no static registration.
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 #include "belljar/error.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/errors.h"
 #include "cli/refused_run.h"
 #include "runtime/stdio.h"
@@ -26,20 +28,41 @@ std::vector<std::string> split_program(int& argc, char** argv) {
   return {};
 }
 
+// `help run` as `run --help`.
+void ask_for_help(std::span<char*> words) {
+  static char option[] = "--help";
+  std::ranges::rotate(words, words.begin() + 1);
+  words.back() = option;
+}
+
+// What decides which program serves a command: the words from the command on. `belljar __complete exec b` and `belljar man exec`
+// are answered by the one that knows the options of exec. Not by the benchmarks, whose words are few and their own.
+const char* program_for(std::span<char* const> words) {
+  const std::string_view first = words.size() > 1 ? words[1] : std::string_view();
+  const bool completes = first == belljar::cli::kCompleteWord;
+  // The word that somebody is about to end may be the beginning of another.
+  if (completes) words = words.first(words.size() - 1);
+  else if (first != "man") return belljar::cli::other_program(words);
+  if (words.size() < 2) return nullptr;
+  const char* const program = belljar::cli::other_program(words.subspan(1));
+  return program == nullptr || std::string_view(program) == "belljar-bench" ? nullptr : program;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const unsigned closed = belljar::runtime::reopen_closed_stdio();
+  if (argc > 1 && std::string_view(argv[1]) == "help") ask_for_help({argv + 1, static_cast<std::size_t>(argc - 1)});
   const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";
   const auto empty = belljar::cli::find_empty_option({argv, static_cast<std::size_t>(argc)});
   if (empty && !is_run) return belljar::cli::print_error(*empty);
-  const char* const other = empty ? nullptr : belljar::cli::other_program({argv, static_cast<std::size_t>(argc)});
+  const char* const other = empty ? nullptr : program_for({argv, static_cast<std::size_t>(argc)});
   if (other != nullptr) return belljar::cli::hand_over(other, argv + 1, closed);
   int exit_code = 0;
   // Never deleted: taking the options apart again takes as long as parsing them.
   // Static, so that a leak checker still sees it.
-  static auto& app = *new belljar::cli::CommandLine(
-      "belljar: run what a language model proposed, so that it can do useful work and no harm", "belljar");
+  static auto& app =
+      *new belljar::cli::CommandLine("Run what a language model proposed, so that it can do useful work and no harm", "belljar");
   app.require_subcommand();
   std::vector<std::string> program;
   const bool is_learn = argc > 1 && std::string_view(argv[1]) == "learn";
@@ -62,19 +85,20 @@ int main(int argc, char** argv) {
     belljar::cli::add_snapshot(app, exit_code);
     belljar::cli::add_fork(app, exit_code);
     belljar::cli::add_recover(app, exit_code);
-    app.add_subcommand("bench", "Measure this machine: starts, commands, work inside and outside, beside the peers installed");
-    app.subcommand("policy").add_subcommand(
-        "import", "Settings of Blade, Claude, srt or Codex as a policy; what cannot be honoured is refused by name");
+    belljar::cli::add_completion(app, exit_code);
+    app.add_subcommand("bench", "Measure this machine, beside the peers that are installed");
+    app.add_subcommand("man", "The manual page of a command. Without one: of belljar");
+    app.subcommand("policy").add_subcommand("import", "Settings of Blade, Claude, srt or Codex as a policy");
     app.add_subcommand("rules", "Judge shell commands by rules: allow, ask or forbid, part by part");
-    app.add_subcommand("audit", "Show, verify or export the audit trail that `run --audit FILE` writes");
-    app.add_subcommand("mcp", "Serve sandboxed tools to an agent: the Model Context Protocol over stdin and stdout, or HTTP");
+    app.add_subcommand("audit", "Show, verify or export the audit trail of `run --audit FILE`");
+    app.add_subcommand("mcp", "Serve sandboxed tools to any agent that speaks MCP");
     app.add_subcommand("agent", "Let a model work on a task, with tools in a sandbox");
     app.add_subcommand("create", "Make a sandbox that stays, and print its id");
     app.add_subcommand("exec", "Run a program in a sandbox that stays");
     app.add_subcommand("ls", "Show your sandboxes that stay");
-    app.add_subcommand("kill", "End sandboxes that stay, with everything inside");
-    app.add_subcommand("logs", "What happened in a sandbox that stays");
-    app.add_subcommand("stats", "What a sandbox that stays uses now");
+    app.add_subcommand("kill", "End sandboxes, with everything inside");
+    app.add_subcommand("logs", "What happened in a sandbox, also after its end");
+    app.add_subcommand("stats", "What a sandbox uses now");
     app.add_subcommand("network", "Show or change the hosts that a sandbox that stays may reach");
     app.add_subcommand("scan", "Look for instructions to a model in text that should be data");
     app.add_subcommand("review", "Calls of an agent that wait for a person");

@@ -77,7 +77,7 @@ bool may_be_given(std::span<const char* const> words, std::string_view name) {
   for (const char* raw : words) {
     const std::string_view word = raw == nullptr ? std::string_view() : std::string_view(raw);
     if (word == "--") return false;
-    if (word == "--help" || word == "-h") return true;
+    if (word == "--help" || word == "-h" || word == "--help-all") return true;
     if (word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '=')) return true;
   }
   return false;

@@ -31,7 +31,7 @@ Result<void> recover(const TxnFlags& flags) {
 
 void add_recover(const OptionParser& app, int& exit_code) {
   const OptionParser command =
-      app.add_subcommand("recover", "Finish or undo commits that were cut off half-way, and drop what killed agents left empty");
+      app.add_subcommand("recover", "Finish or undo commits that were cut off half-way. Drops what killed agents left empty, too");
   const auto flags = std::make_shared<TxnFlags>();
   add_txn_options(command, *flags);
   command.callback([flags, &exit_code] {

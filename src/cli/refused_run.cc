@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "cli/command_line.h"
+#include "cli/complete.h"
 #include "cli/errors.h"
 #include "cli/output_file.h"
 #include "runtime/json.h"
@@ -23,7 +24,7 @@ bool is_empty_option(std::string_view word) { return word.starts_with("--") && w
 
 std::optional<Error> find_empty_option(std::span<const char* const> words) {
   for (const std::string_view word : words) {
-    if (word == "--") return {};
+    if (word == "--" || word == kCompleteWord) return {};
     if (is_empty_option(word))
       return Error(Code::kInvalidArgument, format("{} has no value", belljar::quoted(word)))
           .reason("nothing stands behind its `=`")

@@ -272,7 +272,7 @@ int run_command(const GivenRun& given) {
 }  // namespace
 
 void add_run(const OptionParser& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code) {
-  const OptionParser run = app.add_subcommand("run", "Run a program in a sandbox: belljar run [options] -- PROGRAM ARG...");
+  const OptionParser run = app.add_subcommand("run", "Run a program in a sandbox");
   auto given = std::make_shared<GivenRun>();
   given->program = std::move(program);
   given->words = words;

@@ -176,7 +176,7 @@ Result<void> undo(const GivenSetup& given) {
 
 void add_setup(const OptionParser& app, int& exit_code) {
   const OptionParser command =
-      app.add_subcommand("setup", "Let belljar make user namespaces where this machine refuses them; needs root");
+      app.add_subcommand("setup", "Let belljar make user namespaces where this machine refuses them. Needs root");
   const auto given = std::make_shared<GivenSetup>();
   command.add_flag("--dry-run", given->dry_run, "Show what it would write and run, and change nothing");
   command.add_flag("--undo", given->undo, "Take away what an earlier `belljar setup` wrote");

@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
   return run_sandboxed(
       argc, argv,
       {.name = "aliyun",
-       .summary = "run a program on a machine of Aliyun (AgentBay)",
+       .summary = "Run a program on a machine of Aliyun (AgentBay)",
        .usage = "belljar run --backend aliyun -- PROGRAM ARGUMENTS",
        .add_options = [&](const OptionParser& run) { add_aliyun_options(run, flags); },
        .make = [&](const LoadedPolicy&, belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {

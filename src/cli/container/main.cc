@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   ContainerFlags flags;
   return run_sandboxed(argc, argv,
                        {.name = "container",
-                        .summary = "run a program in a container of an engine",
+                        .summary = "Run a program in a container of an engine",
                         .usage = "belljar run --backend container --image NAME -- PROGRAM ARGUMENTS",
                         .add_options = [&](const OptionParser& run) { add_container_options(run, flags); },
                         .make = [&](const LoadedPolicy& loaded,

@@ -295,8 +295,9 @@ void add_options(const OptionParser& run, Given& given, const SandboxedBackend& 
       .not_empty()
       .type_name("FILE");
   add_audit_options(run, given.audit);
-  run.add_flag("--txn", given.txn, "Refused here: transactions are the native backend's");
-  run.add_option("--txn-name", given.txn_name, "Refused here").type_name("NAME");
+  // Refused by name, so help has them not.
+  run.add_flag("--txn", given.txn, "Refused here: transactions are the native backend's").group("");
+  run.add_option("--txn-name", given.txn_name, "Refused here").type_name("NAME").group("");
   run.add_flag("--verbose", given.verbose, "Say on stderr what is enforced by what");
   const Option pty = run.add_flag("--pty", given.pty, "Give the command a terminal of its own (default: at a terminal)");
   run.add_flag("--no-pty", given.no_pty, "Give it pipes, whatever stdin and stdout are").excludes(pty);
@@ -308,17 +309,17 @@ int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend) {
   runtime::reopen_closed_stdio();
   const auto empty = find_empty_option({argv, static_cast<std::size_t>(argc)});
   // `belljar` passes its own words on: argv[0] is `run`. Run directly, `run` is the first argument.
-  std::vector<std::string> words(argv, argv + argc);
-  if (words.size() > 1 && words[0] != "run") words.erase(words.begin());
+  std::vector<std::string> words = own_words(argc, argv);
   Given given;
-  if (const auto end = std::ranges::find(words, "--"); end != words.end()) {
+  const auto end = std::ranges::find(words, "--");
+  if (end != words.end() && words[0] == "run") {
     given.program.assign(end + 1, words.end());
     words.erase(end, words.end());
   }
   int exit_code = 0;
-  CommandLine app(format("belljar run --backend {}: {}", backend.name, backend.summary), "belljar");
+  CommandLine app(backend.summary, "belljar");
   app.require_subcommand();
-  const OptionParser run = app.add_subcommand("run", backend.usage);
+  const OptionParser run = app.add_subcommand("run", backend.summary);
   add_options(run, given, backend);
   given.words = words;
   std::vector<const char*> known;

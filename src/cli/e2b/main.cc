@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   return run_sandboxed(
       argc, argv,
       {.name = "e2b",
-       .summary = "run a program on a machine of E2B, or of a service that speaks its API",
+       .summary = "Run a program on a machine of E2B, or of a service that speaks its API",
        .usage = "belljar run --backend e2b -- PROGRAM ARGUMENTS",
        .add_options = [&](const OptionParser& run) { add_e2b_options(run, flags); },
        .make = [&](const LoadedPolicy&, belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {

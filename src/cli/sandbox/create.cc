@@ -93,8 +93,7 @@ int create(const CreateFlags& flags, const std::vector<std::string>& words) {
 }  // namespace
 
 void add_create(const OptionParser& app, std::vector<std::string> words, int& exit_code) {
-  const OptionParser command =
-      app.add_subcommand("create", "Make a sandbox that stays, and print its id: belljar create [options]");
+  const OptionParser command = app.add_subcommand("create", "Make a sandbox that stays, and print its id");
   const auto flags = std::make_shared<CreateFlags>();
   add_create_options(command, *flags);
   command.callback([flags, words = std::move(words), &exit_code] { exit_code = create(*flags, words); });

@@ -174,8 +174,7 @@ int exec_or_tell(const ExecGiven& given) {
 }  // namespace
 
 void add_exec(const OptionParser& app, std::vector<std::string> program, int& exit_code) {
-  const OptionParser command =
-      app.add_subcommand("exec", "Run a program in a sandbox that stays: belljar exec ID [options] -- PROGRAM ARG...");
+  const OptionParser command = app.add_subcommand("exec", "Run a program in a sandbox that stays");
   const auto given = std::make_shared<ExecGiven>();
   given->program = std::move(program);
   command.add_option("ID", given->id, "Its id or name").required();

@@ -97,7 +97,7 @@ int kill_them(const KillGiven& given) {
 }  // namespace
 
 void add_kill(const OptionParser& app, int& exit_code) {
-  const OptionParser command = app.add_subcommand("kill", "End sandboxes with everything inside: belljar kill ID...");
+  const OptionParser command = app.add_subcommand("kill", "End sandboxes, with everything inside");
   const auto given = std::make_shared<KillGiven>();
   command.add_option("ID", given->ids, "Ids or names");
   command.add_flag("--all", given->all, "All of yours");

@@ -57,7 +57,7 @@ void add_stats(const OptionParser& app, int& exit_code) {
     std::string id;
     bool json = false;
   };
-  const OptionParser command = app.add_subcommand("stats", "What a sandbox uses now: belljar stats ID");
+  const OptionParser command = app.add_subcommand("stats", "What a sandbox uses now");
   const auto given = std::make_shared<Given>();
   command.add_option("ID", given->id, "Its id or name").required();
   command.add_flag("--json", given->json, "As one JSON object; null: not known");

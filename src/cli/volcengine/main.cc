@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   return run_sandboxed(
       argc, argv,
       {.name = "volcengine",
-       .summary = "run a program in a sandbox of Volcengine, or in an AIO container",
+       .summary = "Run a program in a sandbox of Volcengine, or in an AIO container",
        .usage = "belljar run --backend volcengine -- PROGRAM ARGUMENTS",
        .add_options = [&](const OptionParser& run) { add_volcengine_options(run, flags); },
        .make = [&](const LoadedPolicy&, belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
