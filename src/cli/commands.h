@@ -23,6 +23,9 @@ void add_learn(const OptionParser& app, std::vector<std::string> program, int& e
 
 void add_completion(const OptionParser& app, int& exit_code);
 
+// `belljar` alone on a terminal. Returns the exit code.
+int welcome();
+
 // Transactions: `run --txn` makes them.
 void add_diff(const OptionParser& app, int& exit_code);
 void add_commit(const OptionParser& app, int& exit_code);

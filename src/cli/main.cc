@@ -1,4 +1,6 @@
 // belljar: the command line. Builds the objects and hands them down; no singletons, no static registration.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <span>
@@ -56,6 +58,7 @@ int main(int argc, char** argv) {
   const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";
   const auto empty = belljar::cli::find_empty_option({argv, static_cast<std::size_t>(argc)});
   if (empty && !is_run) return belljar::cli::print_error(*empty);
+  if (argc == 1 && ::isatty(STDOUT_FILENO) == 1) return belljar::cli::welcome();
   const char* const other = empty ? nullptr : program_for({argv, static_cast<std::size_t>(argc)});
   if (other != nullptr) return belljar::cli::hand_over(other, argv + 1, closed);
   int exit_code = 0;

@@ -92,6 +92,20 @@ void start_cat(Shell& shell, const std::string& command) {
 
 const std::string kRun = std::string(kBelljar) + " run -- ";
 
+// `belljar` alone, for people: where they are, what they could try.
+TEST_F(Job, BelljarAloneSaysInTenLinesWhatToTry) {
+  Shell shell(workspace_.path());
+  ASSERT_TRUE(shell.sees("ready> ")) << shell.shown();
+  shell.type("mkdir bin .git && touch bin/claude Makefile && chmod +x bin/claude && PATH=$PWD/bin:$PATH && echo ma''de\n");
+  ASSERT_TRUE(shell.sees("made")) << shell.shown();
+  shell.type(std::string(kBelljar) + "; echo co''de $?\n");
+  ASSERT_TRUE(shell.sees(" (a git repository):")) << shell.shown();
+  EXPECT_TRUE(shell.sees(" -- claude ")) << shell.shown();
+  EXPECT_TRUE(shell.sees("--txn -c 'make'")) << shell.shown();
+  EXPECT_TRUE(shell.sees("belljar --help")) << shell.shown();
+  EXPECT_TRUE(shell.sees("code 0")) << shell.shown();
+}
+
 TEST_F(Job, APlainProgramStopsAtControlZAndGoesOnWithFg) {
   const Leftovers left;
   {
