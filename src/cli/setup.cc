@@ -98,7 +98,7 @@ Result<void> check_place(const backend::Remedy& remedy) {
     if (::stat(path.c_str(), &facts) != 0 || facts.st_uid != 0 || (facts.st_mode & 0022U) != 0)
       return Error(Code::kFailedPrecondition, format("others than root may write {}", belljar::quoted(path)))
           .reason("an AppArmor profile names a path: whoever can put a program there could use it")
-          .next("install belljar where only root writes, as `cmake --install` does, and run that one");
+          .next("install belljar where only root writes, as `sudo ./dev install` does, and run that one");
     if (path == "/") return {};
   }
 }

@@ -1,4 +1,5 @@
-// Help, completion and manual pages, of all our programs, as people meet them: real shells complete, real man(1) sets the pages.
+// Help, completion, manual pages and what is installed, of all our programs, as people meet them: real shells complete, real man(1)
+// sets the pages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -198,6 +199,24 @@ TEST(Manual, TellsAllOptionsAlsoOfOtherProgramsAndSubcommands) {
   const Outcome wrong = belljar({"man", "ruun"});
   EXPECT_EQ(wrong.exit_code, 125);
   EXPECT_TRUE(has(wrong.err, "did you mean `run`?")) << wrong;
+}
+
+// As `./dev install` and `./dev deb` do. The script of src/ alone, see BuildsAgainstAnInstalledBelljar.
+TEST(Install, PutsProgramsManualPagesAndCompletionInTheirPlaces) {
+  BELLJAR_NEEDS(program("cmake"));
+  const TempDir place;
+  const std::string prefix = place / "prefix", bin = std::string(kBelljar).substr(0, std::string(kBelljar).rfind('/'));
+  const Outcome installed = run({"cmake", "-DCMAKE_INSTALL_PREFIX=" + prefix, "-DCMAKE_INSTALL_COMPONENT=program", "-P",
+                                 bin + "/../src/cmake_install.cmake"});
+  ASSERT_EQ(installed.exit_code, 0) << installed;
+  const std::string belljar = prefix + "/bin/belljar";
+  EXPECT_EQ(std::filesystem::read_symlink(belljar), "../lib/belljar/belljar");
+  EXPECT_TRUE(has(run({belljar, "exec", "--help"}).out, "belljar exec ID")) << "a program beside the link's target";
+  EXPECT_TRUE(has(run({"gzip", "-dc", prefix + "/share/man/man1/belljar-exec.1.gz"}).out, ".TH BELLJAR\\-EXEC 1"));
+  EXPECT_EQ(run({"cat", prefix + "/share/bash-completion/completions/belljar"}).out, run({belljar, "completion", "bash"}).out);
+  for (const char* file :
+       {"/share/zsh/site-functions/_belljar", "/share/fish/vendor_completions.d/belljar.fish", "/share/man/man1/belljar.1.gz"})
+    EXPECT_TRUE(std::filesystem::exists(prefix + file)) << file;
 }
 
 }  // namespace
