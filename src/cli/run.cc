@@ -93,7 +93,10 @@ runtime::Session make_session(const GivenRun& given, const policy::Effective& ef
   // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
   if (given.shell_text && !given.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal)
     session.stdio.input = runtime::Input::kNull;
-  session.on_warning = [](const std::string& warning) { print_note("warning: " + warning); };
+  // One after the other may be tried, and each has the same to say.
+  session.on_warning = [told = std::set<std::string>()](const std::string& warning) mutable {
+    if (told.insert(warning).second) print_note("warning: " + warning);
+  };
   session.on_ready = [&policy](const EnforcementReport& report) { warn_of_accepted(report, policy); };
   return session;
 }

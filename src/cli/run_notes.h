@@ -2,13 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 
 namespace belljar::cli {
 
-// At the start: what is held below full because the policy accepts that, a line each.
+// What is held below full because the policy accepts that. A clause that says the same of many rules (twelve globs) is one.
+std::vector<std::string> notes_of_accepted(const EnforcementReport& report, const Policy& policy);
+// At the start: these, a line each.
 void warn_of_accepted(const EnforcementReport& report, const Policy& policy);
 // At the end, of limits that the result's message does not name. `output_dropped`: bytes beyond the cap.
 void tell_limits(const ExecResult& result, std::uint64_t output_dropped);

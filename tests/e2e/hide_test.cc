@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -29,6 +30,21 @@ TEST_F(Hide, ANameThatIsNotThereIsNotMade) {
   EXPECT_FALSE(exists(workspace_ / "later")) << made;
   EXPECT_NE(made.err.find("Permission denied"), std::string::npos) << made;
   EXPECT_EQ(run_in({"-c", "mkdir later"}).exit_code, 0);
+}
+
+// What a user accepted is told once, of how many rules it may be true.
+TEST_F(Hide, WhatIsTrueOfTwelvePatternsIsOneWarning) {
+  const auto warnings = [&](std::size_t patterns) {
+    std::vector<std::string> words = {"--accept", "filesystem.globs"};
+    for (std::size_t i = 0; i < patterns; ++i) words.insert(words.end(), {"--hide", format("*.key{}", i)});
+    words.insert(words.end(), {"--", "true"});
+    return run_in(words).err;
+  };
+  const std::string of_twelve = warnings(12), of_one = warnings(1);
+  EXPECT_TRUE(of_twelve.starts_with("belljar: warning: filesystem.globs is partial for each of 12 rules, as accepted: "))
+      << of_twelve;
+  EXPECT_EQ(std::ranges::count(of_twelve, '\n'), 1) << of_twelve;
+  EXPECT_TRUE(of_one.starts_with("belljar: warning: filesystem.globs is partial, as accepted: ")) << of_one;
 }
 
 TEST_F(Hide, ANameThatTheHostMakesLaterIsNotRead) {

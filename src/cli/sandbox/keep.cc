@@ -151,13 +151,17 @@ keeper::About about_of(const Made& made) {
 
 std::vector<std::string> accepted(const EnforcementReport& report, const Policy& policy) {
   std::vector<std::string> notes;
+  // Once, of how many rules it may be true.
+  const auto add = [&notes](std::string note) {
+    if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
+  };
   for (const EnforcementClause& clause : report) {
     const bool named = std::ranges::find(policy.accept, clause.clause) != policy.accept.end();
     if (named && clause.enforced != Enforced::kFull)
-      notes.push_back(format("{} is {}, as accepted: {}", clause.clause, to_string(clause.enforced), clause.detail));
+      add(format("{} is {}, as accepted: {}", clause.clause, to_string(clause.enforced), clause.detail));
     // A default of ours, so nobody asked for it, but who has several counts on it.
     else if (clause.clause == "filesystem.siblings" && clause.enforced == Enforced::kNone)
-      notes.push_back(format("workspaces of other sandboxes are not hidden: {}", clause.detail));
+      add(format("workspaces of other sandboxes are not hidden: {}", clause.detail));
   }
   return notes;
 }
