@@ -1,8 +1,8 @@
-// belljar-bench [--runs N] [--only GROUP] [--sandboxes N] [--execs N] [--files N] [--belljar PROGRAM] [--json FILE]
-// [--svg FILE] [--markdown FILE]
+// belljar bench, and ./dev bench, which calls this program by itself.
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -10,12 +10,20 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/format.h"
+#include "belljar/error.h"
 #include "bench/report.h"
 #include "bench/rows.h"
+#include "cli/command_line.h"
+#include "cli/complete.h"
+#include "cli/errors.h"
 
 namespace {
 
+using namespace belljar;
 using namespace belljar::bench;
 
 struct Options {
@@ -31,19 +39,6 @@ constexpr Group kGroups[] = {
     {"process", bench_process}, {"library", bench_library}, {"session", bench_session},    {"end", bench_end},
     {"egress", bench_egress},   {"guard", bench_guard},     {"work", bench_work},          {"txn", bench_txn},
     {"files", bench_files},     {"trees", bench_trees},     {"container", bench_container}};
-
-std::string usage() {
-  std::string names;
-  for (const Group& group : kGroups) names += (names.empty() ? "" : "|") + std::string(group.name);
-  return "belljar bench [--runs N] [--only " + names +
-         "] [--sandboxes N] [--execs N] [--files N] [--requests N] [--belljar PROGRAM] [--json FILE] [--svg FILE] [--markdown "
-         "FILE]";
-}
-
-int refuse(const std::string& wrong) {
-  std::fprintf(stderr, "belljar: unknown or incomplete option `%s`\n  next:   %s\n", wrong.c_str(), usage().c_str());
-  return 125;
-}
 
 // The program beside this one.
 std::string sibling() {
@@ -70,44 +65,54 @@ bool write_file(const std::string& path, const std::string& text) {
   return false;
 }
 
-}  // namespace
+// Those that decide what the numbers mean are repeated in the report.
+void add_options(const cli::OptionParser& command, Options& options) {
+  const auto number = [&](const char* name, int& to, int least, const char* help) {
+    command
+        .on_option(
+            name,
+            [&options, &to, name](const std::vector<std::string>& given) {
+              to = std::atoi(given.back().c_str());
+              options.command += format(" {} {}", name, to);
+            },
+            help)
+        .last_counts()
+        .between(least, 1'000'000'000);
+  };
+  const auto file = [&](const char* name, std::string& to, const char* help) {
+    command.add_option(name, to, help).not_empty().type_name("FILE");
+  };
+  std::vector<std::string> groups;
+  for (const Group& group : kGroups) groups.emplace_back(group.name);
+  command
+      .on_option(
+          "--only",
+          [&options](const std::vector<std::string>& given) {
+            options.only = given.back();
+            options.command += " --only " + options.only;
+          },
+          "This group alone")
+      .last_counts()
+      .one_of(groups);
+  number("--runs", options.setting.runs, 1, "How often each is measured (200)");
+  number("--sandboxes", options.setting.sandboxes, 0, "How many idle ones at one time (500)");
+  number("--execs", options.setting.execs, 0, "Commands of the soak (20000)");
+  number("--files", options.setting.files, 0, "Files of the largest workspace (100000)");
+  number("--requests", options.setting.requests, 0, "Requests of the proxy's soak (0: none)");
+  file("--belljar", options.setting.belljar, "Another belljar than the one beside this program");
+  file("--json", options.json, "The report as JSON");
+  file("--svg", options.svg, "The picture of the starts");
+  file("--markdown", options.markdown, "Put the tables into this file, between their marks");
+}
 
-int main(int argc, char** argv) {
-  if (argc == 5 && std::string(argv[1]) == "--hold") return hold_idle(argv[2], argv[3], std::atoi(argv[4]));
-  if (argc == 5 && std::string(argv[1]) == "--files-inside") return files_inside(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
-  if (argc == 4 && std::string(argv[1]) == "--egress-inside") return egress_inside(argv[2], std::atoi(argv[3]));
-  Options options;
-  options.setting.belljar = sibling();
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--help" || word == "-h") {
-      std::printf("Measures this machine, beside the peers installed; see bench/README.md.\n%s\n", usage().c_str());
-      return 0;
-    }
-    if (i + 1 == argc) return refuse(word);
-    const std::string value = argv[i + 1];
-    if (word == "--runs") options.setting.runs = std::atoi(value.c_str());
-    else if (word == "--sandboxes") options.setting.sandboxes = std::atoi(value.c_str());
-    else if (word == "--execs") options.setting.execs = std::atoi(value.c_str());
-    else if (word == "--files") options.setting.files = std::atoi(value.c_str());
-    else if (word == "--requests") options.setting.requests = std::atoi(value.c_str());
-    else if (word == "--only") options.only = value;
-    else if (word == "--belljar") options.setting.belljar = value;
-    else if (word == "--json") options.json = value;
-    else if (word == "--svg") options.svg = value;
-    else if (word == "--markdown") options.markdown = value;
-    else return refuse(word);
-    if (word == "--runs" || word == "--sandboxes" || word == "--execs" || word == "--files" || word == "--only" ||
-        word == "--svg" || word == "--markdown")
-      options.command += " " + word + " " + value;
-    ++i;
-  }
-  if (options.setting.runs < 1) return refuse("--runs");
+int measure(Options& options) {
   const auto wanted = [&](const Group& group) { return options.only.empty() || options.only == group.name; };
-  if (std::ranges::none_of(kGroups, wanted)) return refuse("--only " + options.only);
   char directory[] = "/var/tmp/belljar-bench-XXXXXX";
-  if (::mkdtemp(directory) == nullptr) return refuse("/var/tmp is not writable");
+  if (::mkdtemp(directory) == nullptr)
+    return cli::print_error(Error(Code::kUnavailable, "cannot make a directory in `/var/tmp`").sys(errno, "mkdtemp"));
   options.setting.directory = directory;
+  if (!options.svg.empty()) options.command += " --svg " + options.svg;
+  if (!options.markdown.empty()) options.command += " --markdown " + options.markdown;
 
   Report report;
   for (const Group& group : kGroups) {
@@ -120,4 +125,25 @@ int main(int argc, char** argv) {
   const bool written = write_file(options.json, to_json(report)) && write_file(options.svg, to_svg(report)) &&
                        write_file(options.markdown, to_markdown(read_file(options.markdown), report, options.command));
   return written ? 0 : 125;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 5 && std::string(argv[1]) == "--hold") return hold_idle(argv[2], argv[3], std::atoi(argv[4]));
+  if (argc == 5 && std::string(argv[1]) == "--files-inside") return files_inside(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
+  if (argc == 4 && std::string(argv[1]) == "--egress-inside") return egress_inside(argv[2], std::atoi(argv[3]));
+  Options options;
+  options.setting.belljar = sibling();
+  int exit_code = 0;
+  const cli::CommandLine app("belljar-bench: measure this machine", "belljar");
+  app.require_subcommand();
+  const cli::OptionParser command =
+      app.add_subcommand("bench", "Measure this machine, beside the peers that are installed. What and how: bench/README.md");
+  add_options(command, options);
+  command.callback([&] { exit_code = measure(options); });
+  std::vector<std::string> words = cli::own_words(argc, argv);
+  if (words.empty() || (words[0] != "bench" && words[0] != "man" && words[0] != cli::kCompleteWord))
+    words.insert(words.begin(), "bench");
+  return app.parse_and_run(std::move(words), exit_code);
 }

@@ -46,8 +46,7 @@ const char* program_for(std::span<char* const> words) {
   if (completes) words = words.first(words.size() - 1);
   else if (first != "man") return belljar::cli::other_program(words);
   if (words.size() < 2) return nullptr;
-  const char* const program = belljar::cli::other_program(words.subspan(1));
-  return program == nullptr || std::string_view(program) == "belljar-bench" ? nullptr : program;
+  return belljar::cli::other_program(words.subspan(1));
 }
 
 }  // namespace

@@ -125,6 +125,7 @@ TEST(Completion, OfOtherProgramsComesFromThem) {
   EXPECT_EQ(fitting({"agent", "--token-b"}), Words{"--token-budget"});
   EXPECT_EQ(fitting({"audit", "show", "--la"}), Words{"--last"});
   EXPECT_EQ(fitting({"run", "--backend", "container", "--imag"}), Words{"--image"});
+  EXPECT_EQ(fitting({"bench", "--only", "tr"}), Words{"trees"});
   EXPECT_EQ(fitting({"exe"}), Words{"exec"});
 }
 
