@@ -2,6 +2,8 @@
 // pages and completion. So these three never tell of an option that is not parsed, nor miss one that is.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,12 @@ struct OptionInfo {
   std::string heading;  // "Policy"; empty: none of its own
   bool argument = false, required = false, repeatable = false;
 };
+
+// Words that fit where help says "ID", say, and what each is; looked for when somebody completes.
+struct FittingWord {
+  std::string word, text;
+};
+using Offers = std::map<std::string, std::function<std::vector<FittingWord>()>, std::less<>>;
 
 struct CommandInfo {
   std::string name;  // all of it: "belljar policy show"

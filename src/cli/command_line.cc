@@ -272,6 +272,10 @@ CommandLine::CommandLine(const std::string& help, const std::string& name) : Opt
 }
 CommandLine::~CommandLine() = default;
 
+void CommandLine::offer(const std::string& value, std::function<std::vector<FittingWord>()> words) {
+  offers_[value] = std::move(words);
+}
+
 void CommandLine::set_version(const std::string& text) const {
   app()->set_version_flag("--version", text, "Which version this is");
 }
@@ -297,7 +301,7 @@ int CommandLine::complete(std::vector<std::string> words) const {
   const std::span<const std::string> before(words.begin(), words.empty() ? 0 : words.size() - 1);
   const CLI::App* const command = find_command(app(), {before.begin(), before.end()}, known);
   open({before.begin(), before.begin() + static_cast<std::ptrdiff_t>(known)});
-  return print_result(completions(describe(*command), std::span(words).subspan(known)));
+  return print_result(completions(describe(*command), std::span(words).subspan(known), offers_));
 }
 
 int CommandLine::manual(const std::vector<std::string>& words) const {

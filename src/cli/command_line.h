@@ -12,6 +12,7 @@
 
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "cli/command_info.h"
 
 namespace CLI {
 class App;
@@ -111,6 +112,8 @@ class CommandLine : public OptionParser {
   CommandLine& operator=(CommandLine&&) = delete;
   ~CommandLine();
 
+  // What fits where help says `value`, for completion.
+  void offer(const std::string& value, std::function<std::vector<FittingWord>()> words);
   void set_version(const std::string& text) const;
 
   // The words behind the program's name. What is wrong with them is told with the nearest right option or command; of --help and
@@ -132,6 +135,7 @@ class CommandLine : public OptionParser {
   // `belljar man [COMMAND...]`.
   int manual(const std::vector<std::string>& words) const;
   std::unique_ptr<CLI::App> owned_;
+  Offers offers_;
 };
 
 // main()'s words without the program's name. `belljar` hands its own words on to its programs: then argv[0] is the first of them.

@@ -39,12 +39,15 @@ void offer_profiles(Answer& answer) {
 }
 
 // By what help calls the value: "none|proxy|host" are words, "PATH" and "MODE|PROFILE|FILE" stand for something.
-void offer_values(Answer& answer, std::string_view value) {
+void offer_values(Answer& answer, std::string_view value, const Offers& offers) {
   for (std::size_t at = 0; at < value.size();) {
     const std::size_t end = std::min(value.find('|', at), value.size());
     const std::string_view word = value.substr(at, end - at);
+    if (const auto known = offers.find(word); known != offers.end()) {
+      for (const FittingWord& fitting : known->second()) answer.offer(fitting.word, fitting.text);
+    }
     if (word == "DIR") answer.leave_to_shell("directories");
-    else if (word == "MODE") offer_values(answer, policy::find_key("mode")->values);
+    else if (word == "MODE") offer_values(answer, policy::find_key("mode")->values, offers);
     else if (word == "PROFILE") offer_profiles(answer);
     else if (word == "FILE" || word == "PATH") answer.leave_to_shell("files");
     else if (word.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string_view::npos) answer.offer(word, "");
@@ -79,12 +82,14 @@ Reached reach(const CommandInfo& command, std::span<const std::string> words) {
   return at;
 }
 
-void offer_argument(Answer& answer, const CommandInfo& command, std::size_t number) {
+void offer_argument(Answer& answer, const CommandInfo& command, std::size_t number, const Offers& offers) {
   for (const OptionInfo& option : command.options) {
     if (!option.argument) continue;
     if (number == 0 || option.repeatable) {
       const std::string& name = option.names.front();
-      offer_values(answer, name == "paths" || name == "FILE" ? "FILE" : option.value);
+      // What an argument is called may say more than the kind of its value.
+      const bool named = name == "FILE" || offers.contains(name);
+      offer_values(answer, name == "paths" ? "FILE" : named ? name : option.value, offers);
       return;
     }
     --number;
@@ -93,18 +98,18 @@ void offer_argument(Answer& answer, const CommandInfo& command, std::size_t numb
 
 }  // namespace
 
-std::string completions(const CommandInfo& command, std::span<const std::string> words) {
+std::string completions(const CommandInfo& command, std::span<const std::string> words, const Offers& offers) {
   const std::string current = words.empty() ? "" : words.back();
   const Reached at = reach(command, words.empty() ? words : words.first(words.size() - 1));
   Answer plain("", current);
   if (at.program) {
     plain.leave_to_shell("program");
   } else if (at.waits != nullptr) {
-    offer_values(plain, at.waits->value);
+    offer_values(plain, at.waits->value, offers);
   } else if (const std::size_t equals = current.find('='); current.starts_with("--") && equals != std::string::npos) {
     const OptionInfo* const option = find_option(command, current.substr(0, equals));
     Answer behind(current.substr(0, equals + 1), std::string_view(current).substr(equals + 1));
-    if (option != nullptr) offer_values(behind, option->value);
+    if (option != nullptr) offer_values(behind, option->value, offers);
     return behind.take();
   } else if (current.starts_with('-')) {
     for (const OptionInfo& option : command.options) {
@@ -117,7 +122,7 @@ std::string completions(const CommandInfo& command, std::span<const std::string>
     if (at.arguments == 0) {
       for (const CommandInfo& sub : command.commands) plain.offer(sub.last_word(), sub.text);
     }
-    offer_argument(plain, command, at.arguments);
+    offer_argument(plain, command, at.arguments, offers);
   }
   return plain.take();
 }

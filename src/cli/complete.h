@@ -17,6 +17,6 @@ namespace belljar::cli {
 inline constexpr std::string_view kCompleteWord = "__complete";
 
 // `words`: those behind the command's own, the last of them unfinished.
-std::string completions(const CommandInfo& command, std::span<const std::string> words);
+std::string completions(const CommandInfo& command, std::span<const std::string> words, const Offers& offers = {});
 
 }  // namespace belljar::cli

@@ -78,6 +78,8 @@ TEST_F(Keep, WhatWasMadeIsFoundFromAnotherShellByIdAndName) {
   ASSERT_TRUE(id.starts_with("sb-")) << id;
   const Outcome shown = belljar({"ls"}, {.cwd = "/", .env = {{"XDG_RUNTIME_DIR", runtime_.path()}}});
   EXPECT_TRUE(has(shown.out, id) && has(shown.out, "work") && has(shown.out, workspace_.path())) << shown;
+  EXPECT_EQ(call({"__complete", "exec", ""}).out, id + "\t" + workspace_.path() + "\nwork\t" + workspace_.path() + "\n")
+      << "for Tab";
   EXPECT_EQ(shell("work", "echo by name").out, "by name\n");
   EXPECT_EQ(shell(id, "pwd").out, workspace_.path() + "\n");
 }

@@ -22,4 +22,7 @@ void add_network(const OptionParser& app, int& exit_code);
 // What the process that `create` starts does: keep the sandbox. Returns its exit code, which nobody reads.
 int keep();
 
+// The ids and names of those that run.
+std::vector<FittingWord> fitting_sandboxes();
+
 }  // namespace belljar::cli

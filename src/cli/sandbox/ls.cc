@@ -98,6 +98,20 @@ int list(bool all, bool json) {
 
 }  // namespace
 
+std::vector<FittingWord> fitting_sandboxes() {
+  std::vector<FittingWord> words;
+  const auto directory = keeper::Directory::open();
+  const auto entries = directory ? directory->list() : Result<std::vector<Entry>>(directory.error());
+  if (!entries) return words;
+  for (const Entry& entry : *entries) {
+    if (entry.state != State::kRunning) continue;
+    const std::string workspace = escaped(entry.about.workspace);
+    words.push_back({entry.about.id, workspace});
+    if (!entry.about.name.empty()) words.push_back({entry.about.name, workspace});
+  }
+  return words;
+}
+
 void add_ls(const OptionParser& app, int& exit_code) {
   struct Given {
     bool all = false, json = false;

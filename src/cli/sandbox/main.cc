@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   belljar::cli::CommandLine app("belljar-sandbox: sandboxes that stay", "belljar");
   app.require_subcommand();
+  app.offer("ID", belljar::cli::fitting_sandboxes);
   std::vector<std::string> program;
   if (!words.empty() && words[0] == "exec") program = split_program(words);
   belljar::cli::add_create(app, words.empty() ? words : std::vector<std::string>(words.begin() + 1, words.end()), exit_code);
