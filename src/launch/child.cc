@@ -72,18 +72,7 @@ int write_map(const char* path, unsigned inside, unsigned outside) noexcept {
 // Init shares the caller's memory image: its arguments and environment may hold secrets, and the arguments can be read by everyone
 // inside (PR-05). Both are wiped; the rest of a non-dumpable process is closed to them.
 int hide_self(ChildContext&) noexcept {
-  constexpr std::size_t kLargest =
-      4U << 20;  // of argument and environment strings, execve(2): both lie in one piece at the stack's end
-  char* const first_argument = program_invocation_name;
-  char* const first_variable = environ != nullptr ? *environ : nullptr;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) std::memset(*entry, 0, std::strlen(*entry));
-  if (first_argument != nullptr && first_variable > first_argument &&
-      static_cast<std::size_t>(first_variable - first_argument) < kLargest) {
-    const auto size = static_cast<std::size_t>(first_variable - first_argument);
-    std::memset(first_argument, 0, size);
-    std::memcpy(first_argument, "init", size > 5 ? 5 : 0);
-  }
-  ::prctl(PR_SET_NAME, "init", 0, 0, 0);
+  wipe_words();
   return result(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
 }
 
@@ -368,6 +357,21 @@ std::int64_t step_ns[wire::kMaxSteps];
 }  // namespace
 
 std::span<const Step> steps() noexcept { return kSteps; }
+
+void wipe_words() noexcept {
+  constexpr std::size_t kLargest =
+      4U << 20;  // of argument and environment strings, execve(2): both lie in one piece at the stack's end
+  char* const first_argument = program_invocation_name;
+  char* const first_variable = environ != nullptr ? *environ : nullptr;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) std::memset(*entry, 0, std::strlen(*entry));
+  if (first_argument != nullptr && first_variable > first_argument &&
+      static_cast<std::size_t>(first_variable - first_argument) < kLargest) {
+    const auto size = static_cast<std::size_t>(first_variable - first_argument);
+    std::memset(first_argument, 0, size);
+    std::memcpy(first_argument, "init", size > 5 ? 5 : 0);
+  }
+  ::prctl(PR_SET_NAME, "init", 0, 0, 0);
+}
 
 void note_skipped(ChildContext& context, int op, int error) noexcept {
   if (context.skipped >= static_cast<int>(std::size(context.skipped_op))) return;

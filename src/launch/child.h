@@ -64,12 +64,14 @@ std::span<const Step> steps() noexcept;
 // Runs the steps, then serves as pid 1 until the end. Does not return.
 [[noreturn]] void enter_sandbox(ChildContext& context) noexcept;
 
+void wipe_words() noexcept;     // child.cc; arguments and environment of this process, as the kernel shows them
 int raise_loopback() noexcept;  // network.cc; of the calling thread's namespace, 0 or -errno
 
 // steps implemented in their own files
 int begin_network(ChildContext& context) noexcept;  // network.cc: these four
 int take_network(ChildContext& context) noexcept;
 int end_helper(ChildContext& context) noexcept;
+void abandon_network(ChildContext& context) noexcept;  // for a start that ends before it took it
 int open_sockets(ChildContext& context) noexcept;
 int build_tree(ChildContext& context) noexcept;                    // mounts.cc
 int attach_mount(int mount, const char* target) noexcept;          // mount stays open

@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -28,6 +29,7 @@ namespace {
 Outcome outcome;
 int helper_pidfd = -1;
 pid_t helper = -1;
+long helpers_parent = 0;
 alignas(16) char helper_stack[8192];
 
 // The answers are there when write(2) returns: netlink serves its caller before that. 0, or the first error.
@@ -66,6 +68,9 @@ int make_network() noexcept {
 }
 
 int help(void*) noexcept {
+  // Where no pid namespace of its own ends it with the child. That may be gone before this is armed.
+  raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+  if (raw_call(SYS_getppid) != helpers_parent) raw_call(SYS_exit, 1);
   outcome.end(make_network());
   for (;;) raw_call(SYS_ppoll);  // holds the namespace until it is taken over
 }
@@ -98,6 +103,7 @@ int begin_network(ChildContext& context) noexcept {
     return 0;
   }
   outcome.begin();
+  helpers_parent = raw_call(SYS_getpid);
   helper = ::clone(help, helper_stack + sizeof helper_stack, CLONE_VM | CLONE_FILES | CLONE_PIDFD, nullptr, &helper_pidfd);
   return helper < 0 ? make_network() : 0;  // no process free: then one after the other
 }
@@ -118,6 +124,12 @@ int end_helper(ChildContext&) noexcept {
   }
   helper = -1;
   return 0;
+}
+
+void abandon_network(ChildContext& context) noexcept {
+  if (helper < 0) return;
+  ::kill(helper, SIGKILL);
+  (void)end_helper(context);
 }
 
 namespace {
