@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "belljar/error.h"
+#include "bwrap/speak.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/complete.h"
@@ -49,10 +51,24 @@ const char* program_for(std::span<char* const> words) {
   return belljar::cli::other_program(words.subspan(1));
 }
 
+// bubblewrap's words are not ours to parse, nor are its rules for descriptors and exit codes: `belljar bwrap WORDS`, and a link to
+// this program that is called `bwrap`.
+std::optional<int> speak_bwrap(int argc, char** argv) {
+  if (argc < 1) return std::nullopt;
+  const std::string_view name(argv[0]);
+  // Inside, where its own name may not be shown, a bwrap is started again by the name that it always has; our words are no options.
+  const bool again = name == "/proc/self/exe" && argc > 1 && std::string_view(argv[1]).starts_with("--");
+  const bool called = again || name.substr(name.rfind('/') + 1) == "bwrap";
+  if (!called && (argc < 2 || std::string_view(argv[1]) != "bwrap")) return std::nullopt;
+  const std::vector<std::string> words(argv + (called ? 1 : 2), argv + argc);
+  return belljar::bwrap::speak(called ? std::string(name) : std::string(name) + " bwrap", words);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const unsigned closed = belljar::runtime::reopen_closed_stdio();
+  if (const auto code = speak_bwrap(argc, argv)) return *code;
   if (argc > 1 && std::string_view(argv[1]) == "help") ask_for_help({argv + 1, static_cast<std::size_t>(argc - 1)});
   const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";
   const auto empty = belljar::cli::find_empty_option({argv, static_cast<std::size_t>(argc)});
@@ -88,6 +104,7 @@ int main(int argc, char** argv) {
     belljar::cli::add_fork(app, exit_code);
     belljar::cli::add_recover(app, exit_code);
     belljar::cli::add_completion(app, exit_code);
+    app.add_subcommand("bwrap", "Be bubblewrap: its command line, also when a link to this program is called `bwrap`");
     app.add_subcommand("bench", "Measure this machine, beside the peers that are installed");
     app.add_subcommand("man", "The manual page of a command. Without one: of belljar");
     app.subcommand("policy").add_subcommand("import", "Settings of Blade, Claude, srt or Codex as a policy");
