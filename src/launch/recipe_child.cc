@@ -282,11 +282,12 @@ DescriptorPath::DescriptorPath(int fd) noexcept {
 // back.
 void enter_recipe(RecipeContext& context) noexcept {
   const Recipe& recipe = *context.recipe;
-  tie_to_parent(context);
-  await_parent(context);
+  // First: whoever reads what we are waits for the end of it, and lets us go on only then.
   for (const int fd : {recipe.info_fd, recipe.json_status_fd, recipe.userns_block_fd}) {
     if (fd >= 0) ::close(fd);
   }
+  tie_to_parent(context);
+  await_parent(context);
   context.proc = ::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
   check(context, At::kWait, result(context.proc));
   if (context.own_users && recipe.userns_block_fd < 0) map_ids(context, recipe.real_uid, recipe.real_gid);

@@ -232,6 +232,26 @@ TEST_F(Bwrap, WaitsUntilItIsLetGo) {
   EXPECT_EQ(waited.exit_code, 0) << waited;  // the sleep only gives a wrong start the time to fail
 }
 
+TEST_F(Bwrap, TheCallerMapsTheIds) {
+  const Outcome mapped = shell(
+      "mkfifo info go; $B --ro-bind / / --unshare-user --info-fd 5 --userns-block-fd 6 id -u 5>info 6<>go & cat info > text; "
+      "pid=$(sed -n 's/.*child-pid\": //p' text | tr -d ,); echo deny > /proc/$pid/setgroups; "
+      "echo 7 $(id -u) 1 > /proc/$pid/uid_map; echo 8 $(id -g) 1 > /proc/$pid/gid_map; echo > go; wait $!");
+  EXPECT_EQ(mapped.out, "7\n") << mapped;
+}
+
+// Each takes a descriptor while the tree is built; the caller's soft limit is given back.
+TEST_F(Bwrap, ManyBindsNeedNoHigherLimit) {
+  std::string args;
+  for (int i = 0; i < 300; ++i)
+    for (const std::string& word : {std::string("--ro-bind"), std::string("/usr"), "/tmp/" + std::to_string(i)})
+      args += word + '\0';
+  place_.write("args", args);
+  const Outcome many =
+      shell("ulimit -Sn 64; exec $B --ro-bind / / --tmpfs /tmp --args 5 sh -c 'ls /tmp | wc -l; ulimit -Sn' 5<args");
+  EXPECT_EQ(many.out, "300\n64\n") << many;
+}
+
 TEST_F(Bwrap, AFilterOfTheCallersHolds) {
   const auto deny = [](unsigned nr) {
     return std::vector<sock_filter>{{BPF_JMP | BPF_JEQ | BPF_K, 0, 1, nr}, {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM}};
