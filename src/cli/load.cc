@@ -27,6 +27,7 @@
 #include "cli/own_files.h"
 #include "cli/policy_flags.h"
 #include "kernel/account.h"
+#include "policy/agents.h"
 #include "policy/layer.h"
 #include "policy/look.h"
 #include "policy/merge.h"
@@ -162,8 +163,8 @@ policy::MergeContext make_context(std::string workspace, std::string home) {
 
 // Which profile is at the bottom: the word of the highest trusted layer. Its name becomes the bottom layer's own setting.
 Result<Layer> base_layer(std::vector<Layer>& layers, const PolicyFlags& flags) {
-  std::string name = "workspace-write";
-  Origin origin{"built-in", "", 0};
+  std::string name = flags.recognised.empty() ? "workspace-write" : flags.recognised;
+  Origin origin{flags.recognised.empty() ? "built-in" : "the program's", "", 0};
   for (Layer& layer : layers) {
     if (layer.narrow_only) continue;
     for (const policy::Setting& setting : layer.settings) {
@@ -183,6 +184,7 @@ Result<Layer> base_layer(std::vector<Layer>& layers, const PolicyFlags& flags) {
         .next(base.error().next());
   }
   if (!base) return base;
+  policy::move_state(*base, [](const char* variable) { return own_variable(variable); });
   base->settings.push_back({policy::find_key("profile"), name, origin, {}});
   return base;
 }
@@ -291,7 +293,16 @@ Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
     if (layer.name == kPolicy && !layer.narrow_only)
       obeyed.push_back({.doing = "obey the policy", .option = "--policy", .path = flags.policy, .keep = Keep::kReadOnly});
   }
-  LoadedPolicy loaded{BELLJAR_TRY(policy::merge(layers, context)), std::move(context)};
+  LoadedPolicy loaded{BELLJAR_TRY(policy::merge(layers, context)), std::move(context), {}};
+  for (const std::string& path : policy::persistent_state(layers.front())) {
+    if (!path.ends_with('/')) continue;
+    if (auto full = policy::absolute(path, loaded.context.home, loaded.context.workspace)) loaded.state.push_back(*std::move(full));
+  }
+  // A layer over what is not there is possible below the home alone.
+  for (const std::string& path : loaded.effective.policy.filesystem.scratch) {
+    if (loaded.effective.policy.profile.starts_with("agent-") && !policy::is_within(path, loaded.context.home))
+      loaded.state.push_back(path);
+  }
   BELLJAR_CHECK(keep_own_files(obeyed, loaded));
   return loaded;
 }

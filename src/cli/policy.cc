@@ -1,8 +1,11 @@
-// belljar policy show | explain | check | names | keys
+// belljar policy show | list | explain | check | names | keys
 #include "belljar/policy.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,9 +21,11 @@
 #include "cli/start_plan.h"
 #include "policy/all_errors.h"
 #include "policy/explain.h"
+#include "policy/json.h"
 #include "policy/layer.h"
 #include "policy/merge.h"
 #include "policy/parse.h"
+#include "policy/profiles.h"
 #include "policy/protected.h"
 #include "policy/schema.h"
 
@@ -33,13 +38,31 @@ struct GivenPolicy {
   bool json = false;
   std::string path;
   std::string host;
+  std::string name;
   std::vector<std::string> files;
 };
 
 int show_policy(const GivenPolicy& given) {
-  auto loaded = load_policy(given.flags);
+  PolicyFlags flags = given.flags;
+  if (!given.name.empty() && !flags.policy.empty() && flags.policy != given.name)
+    return print_error(Error(Code::kInvalidArgument, "two policies are named").next("leave out the name or --policy"));
+  if (!given.name.empty()) flags.policy = given.name;
+  auto loaded = load_policy(flags);
   if (!loaded) return print_error(loaded.error());
   return print_result(given.json ? policy::to_json_text(loaded->effective) : policy::to_toml_text(loaded->effective));
+}
+
+// One line each.
+int list_policies(const GivenPolicy& given) {
+  std::size_t width = 0;
+  for (const policy::EmbeddedProfile& profile : policy::embedded_profiles()) width = std::max(width, profile.name.size());
+  std::string text;
+  for (const policy::EmbeddedProfile& profile : policy::embedded_profiles()) {
+    const std::string_view summary = policy::summary_of(profile);
+    if (given.json) text += format("{{\"name\":{},\"summary\":{}}}\n", policy::json_text(profile.name), policy::json_text(summary));
+    else text += format("{:<{}}  {}\n", profile.name, width, summary);
+  }
+  return print_result(text);
 }
 
 int explain_host(const GivenPolicy& given, const LoadedPolicy& loaded) {
@@ -121,7 +144,11 @@ void add_policy(const OptionParser& app, int& exit_code) {
       add_cwd_option(sub, given->flags);
     }
   });
-  command("show", "The effective policy as TOML", show_policy).add_flag("--json", given->json, "As one JSON object");
+  const OptionParser showing = command("show", "The effective policy as TOML", show_policy);
+  showing.add_flag("--json", given->json, "As one JSON object");
+  showing.add_option("NAME", given->name, "As --policy NAME").not_empty();
+  command("list", "The policies that have a name, one line each", list_policies)
+      .add_flag("--json", given->json, "As one JSON object a line");
   const OptionParser explaining = command("explain", "Each effective value and the line it came from", explain_policy);
   explaining.add_flag("--json", given->json, "As one JSON object");
   const Option path =

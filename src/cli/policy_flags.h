@@ -17,6 +17,7 @@ namespace belljar::cli {
 // What was given, as text. Must outlive the parsing of the App it is registered on.
 struct PolicyFlags {
   std::string policy;                  // --policy: a mode, a profile or a file; empty: not given
+  std::string recognised;              // the profile of the agent that is started; anybody's word for another one outweighs it
   std::vector<std::string> workspace;  // --workspace, each time it was given
   std::string cwd;                     // --cwd
   bool login = false;                  // --login

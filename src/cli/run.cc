@@ -31,6 +31,7 @@
 #include "belljar/state_dir.h"
 #include "belljar/txn.h"
 #include "belljar/violation_text.h"
+#include "cli/agent_state.h"
 #include "cli/audited.h"
 #include "cli/beside.h"
 #include "cli/choose.h"
@@ -41,6 +42,7 @@
 #include "cli/load.h"
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
+#include "cli/recognise.h"
 #include "cli/run_notes.h"
 #include "cli/tls_parts.h"
 #include "launch/launcher.h"
@@ -167,8 +169,8 @@ std::vector<std::string> words_of(const GivenRun& given) {
 }
 
 // The policy, and the trail that also tells of a policy that was refused.
-Result<LoadedPolicy> load_audited(const GivenRun& given, RunAudit& audit) {
-  auto loaded = load_policy(given.flags);
+Result<LoadedPolicy> load_audited(const GivenRun& given, const Command& command, RunAudit& audit) {
+  auto loaded = load_policy_for(command, given.flags);
   // Asked here as well, so that a plain run touches no page of what looks into TLS.
   if (loaded && loaded->effective.policy.network.mode == NetMode::kProxy)
     BELLJAR_CHECK(become_tls_program(loaded->effective.policy));
@@ -207,10 +209,11 @@ Result<runtime::Ran> run_first(const GivenRun& given, Choice& choice, LoadedPoli
 Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& audit, std::vector<TriedBackend>& tried) {
   Command command = BELLJAR_TRY(command_from(given.shell_text, given.program, given.flags.login,
                                              "belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'"));
-  LoadedPolicy loaded = BELLJAR_TRY(load_audited(given, audit));
+  LoadedPolicy loaded = BELLJAR_TRY(load_audited(given, command, audit));
   for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
   const Policy& policy = loaded.effective.policy;
   Choice choice = BELLJAR_TRY(Choice::make(given.choose, loaded.effective, ""));
+  make_agent_state(loaded);
   // Made before the start, so that a wrong place is an error before anything ran.
   if (!given.report.empty()) report = BELLJAR_TRY(create_output(given.report, "the report", "--report", loaded));
   std::vector<std::string> caller_env = caller_environment(policy.network);

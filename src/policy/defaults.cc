@@ -83,6 +83,12 @@ constexpr std::string_view kHomeSecrets[] = {
     ".cache/huggingface/token",
     ".cache/huggingface/stored_tokens",
     ".kaggle",
+    // agents' log-ins; each agent's profile opens its own
+    ".claude.json",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".local/share/opencode/auth.json",
     // databases, mail
     ".pgpass",
     ".my.cnf",

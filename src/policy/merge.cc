@@ -102,6 +102,14 @@ class Merger {
         return setting.key->join == Join::kReplace && load(*setting.key, in_force) == setting.value;
       });
     }
+    // Hosts that a lower layer opened for its proxy mean nothing without one: `--net none` over a profile that has it.
+    const auto ends_proxy = [](const Setting& setting) {
+      return setting.key->name == "network.mode" && setting.value != Value(std::string("proxy"));
+    };
+    if (std::ranges::any_of(resolved.settings, ends_proxy)) {
+      policy_.network.allowed_domains.clear();
+      std::erase_if(origins_, [](const auto& origin) { return origin.first.starts_with("network.allowed_domains"); });
+    }
     // The mode first: it drops lower layers' rules, never those that stand beside it.
     for (const Setting& setting : resolved.settings) {
       if (setting.key->name == "mode") set_mode(setting);

@@ -5,6 +5,8 @@
 // - File-system rules are collected. The same path again replaces the rule of a lower layer; inside one layer none > write > read.
 //   A rule inside a hidden directory is allowed: the most specific path wins (find_rule).
 // - `mode = "read-only"` drops the write rules of lower layers: who asks for read-only means all of it.
+// - a `network.mode` that is not proxy drops the `allowed_domains` of lower layers; denied ones stay, and are refused where nothing
+//   holds them.
 // - danger-full-access and external-sandbox drop file and network rules of lower layers; a rule that the same or a higher layer
 // sets
 //   contradicts the mode and is an error.

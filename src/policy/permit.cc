@@ -14,6 +14,7 @@
 #include "base/format.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
+#include "policy/agents.h"
 #include "policy/defaults.h"
 #include "policy/host.h"
 #include "policy/paths.h"
@@ -233,14 +234,13 @@ Permit permit_agent_name(const Violation& violation) {
 // The shipped profile for the agent whose state directory `path` is or lies below; empty: none.
 std::string_view agent_profile_for(std::string_view path, const PermitContext& context) {
   if (context.home.empty()) return {};
-  for (const EmbeddedProfile& profile : embedded_profiles()) {
-    if (!profile.name.starts_with("agent-")) continue;
-    const auto layer = profile_layer(profile.name);
+  for (const Agent& agent : agents()) {
+    const auto layer = profile_layer(agent.profile);
     if (!layer) continue;
     for (const Setting& setting : layer->settings) {
       if (setting.key->name != "filesystem.scratch") continue;
       for (const std::string& scratch : std::get<std::vector<std::string>>(setting.value)) {
-        if (scratch.starts_with("~/") && is_within(path, context.home + scratch.substr(1))) return profile.name;
+        if (scratch.starts_with("~/") && is_within(path, context.home + scratch.substr(1))) return agent.profile;
       }
     }
   }

@@ -20,6 +20,12 @@ Layer workspace_write() {
 
 }  // namespace
 
+std::string_view summary_of(const EmbeddedProfile& profile) noexcept {
+  std::string_view line = profile.toml.substr(0, profile.toml.find('\n'));
+  while (line.starts_with('#') || line.starts_with(' ')) line.remove_prefix(1);
+  return line;
+}
+
 Result<Layer> profile_layer(std::string_view name) {
   if (name == "workspace-write") return workspace_write();
   std::vector<std::string_view> names;

@@ -18,6 +18,9 @@ struct EmbeddedProfile {
 // Sorted by name. The generated file defines it.
 std::span<const EmbeddedProfile> embedded_profiles() noexcept;
 
+// The first line of a profile's text, which says in one sentence what it is for.
+std::string_view summary_of(const EmbeddedProfile& profile) noexcept;
+
 // The layer of a shipped profile. workspace-write, the default, is built without parsing (a test holds it equal to its file): `run`
 // starts with it each time. Errors: kNotFound with the nearest name.
 Result<Layer> profile_layer(std::string_view name);

@@ -14,7 +14,7 @@ using N = Narrow;
 constexpr Key kKeys[] = {
     // name, flag, type, values, join, narrow, strict, field, fallback, risk, doc, hostile
     {"profile", "", T::kText, "", J::kReplace, N::kNever, false, BELLJAR_FIELD(profile), "workspace-write",
-     "the profile's own", "Named policy to start from: read-only, workspace-write, ci-strict, dev, build, agent-claude, agent-codex, agent-gemini, agent-opencode.",
+     "the profile's own", "Named policy to start from: read-only, workspace-write, ci-strict, dev, build, agent-claude, agent-codex, agent-gemini, agent-opencode, agent-generic.",
      "nothing: a word of its own would choose the trusted base"},
     {"mode", "", T::kEnum, "read-only|workspace-write|danger-full-access|external-sandbox", J::kReplace, N::kStricter, false,
      BELLJAR_FIELD(mode), "workspace-write", "danger-full-access drops file and network rules; external-sandbox enforces only timeouts and output caps",

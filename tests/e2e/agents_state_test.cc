@@ -3,6 +3,7 @@
 // by hand; here stand-ins write what they write.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -35,7 +36,7 @@ std::vector<Agent> agents() {
       {"agent-codex",
        {".codex/environments.toml", ".codex/config.toml", ".codex/shell_snapshots/1.sh", ".codex/hooks.json", ".codex/AGENTS.md",
         ".codex/rules/default.rules", ".codex/skills/s/SKILL.md", ".codex/memories/m.md", ".codex/models_cache.json"},
-       {".codex/history.jsonl", ".codex/auth.json", ".codex/sessions/2026/old.jsonl"},
+       {".codex/history.jsonl", ".codex/auth.json", ".codex/sessions/2026/old.jsonl", ".codex/archived_sessions/old.jsonl"},
        {".codex/sessions/2027/01/new.jsonl"}},
       {"agent-gemini",
        {".gemini/settings.json", ".gemini/GEMINI.md", ".gemini/extensions/e/gemini-extension.json", ".gemini/tmp/bin/rg",
@@ -44,8 +45,7 @@ std::vector<Agent> agents() {
        {}},
       {"agent-opencode",
        {".config/opencode/opencode.json", ".config/opencode/plugin/x.js", ".config/opencode/AGENTS.md",
-        ".local/share/opencode/bin/rg", ".local/share/opencode/auth.json", ".local/state/opencode/kv.json",
-        ".cache/opencode/bin/x"},
+        ".local/share/opencode/bin/rg", ".local/state/opencode/kv.json", ".cache/opencode/bin/x"},
        {},
        {}}};
 }
@@ -80,7 +80,7 @@ class AgentsState : public Run {
   static std::string count(const std::vector<std::string>& names) { return std::to_string(names.size()) + "\n"; }
 
   TempDir home_{"/var/tmp"};
-  TempDir state_{"/var/tmp"};
+  TempDir state_{place_of_programs()};
 };
 
 TEST_F(AgentsState, APlantIsGoneWithTheRunAndWhatIsNamedPersists) {
@@ -116,14 +116,25 @@ TEST_F(AgentsState, WhatStandsThereStaysAsItIs) {
   }
 }
 
-TEST_F(AgentsState, AHomeWithoutStateIsLeftWithoutIt) {
-  const auto before = describe_tree(home_.path());
+// Directories that persist are made; nothing else is there afterwards.
+TEST_F(AgentsState, AHomeWithoutStateGetsWhatPersistsAlone) {
   for (const Agent& agent : agents()) {
-    std::vector<std::string> all = agent.plants;
-    all.insert(all.end(), agent.persists.begin(), agent.persists.end());
-    EXPECT_EQ(under(agent.profile, {"-c", write_all(all)}).out, count(all)) << agent.profile;
-    EXPECT_EQ(describe_tree(home_.path()), before) << agent.profile;
+    EXPECT_EQ(under(agent.profile, {"-c", write_all(agent.plants)}).out, count(agent.plants)) << agent.profile;
+    for (const std::string& name : agent.plants) EXPECT_FALSE(exists(home_ / name)) << name;
+    EXPECT_EQ(under(agent.profile, {"-c", write_all(agent.may_begin)}).out, count(agent.may_begin)) << agent.profile;
+    for (const std::string& name : agent.may_begin) EXPECT_EQ(read_file(home_ / name), "plant\n") << name;
   }
+  EXPECT_EQ(std::filesystem::status(home_ / ".claude/projects").permissions(), std::filesystem::perms::owner_all);
+  EXPECT_FALSE(exists(home_ / ".gemini"));
+}
+
+// A link that an earlier command may have left is not gone through.
+TEST_F(AgentsState, NoStateIsMadeThroughALink) {
+  const TempDir elsewhere{"/var/tmp"};
+  std::filesystem::create_symlink(elsewhere.path(), home_ / ".claude");
+  const auto before = describe_tree(elsewhere.path());
+  EXPECT_NE(under("agent-claude", {"-c", "true"}).err.find("cannot be made"), std::string::npos);
+  EXPECT_EQ(describe_tree(elsewhere.path()), before);
 }
 
 // The next command of the workspace finds what is in its caches (KeptCaches.*), and no plant.
@@ -155,7 +166,7 @@ TEST_F(AgentsState, TheMemoryAmongTheTranscriptsIsReadOnly) {
 // Claude Code's ~/.claude.json names MCP servers, and is replaced by rename.
 TEST_F(AgentsState, TheFileBesideIsReadOnly) {
   home_.write(".claude.json", "{}\n");
-  hand_over();
+  make_persisting(agents()[0]);
   const auto before = describe_tree(home_.path());
   under("agent-claude", {"-c", "cd ~; echo x > .claude.json; echo x > .claude.json.tmp.1 && mv .claude.json.tmp.1 .claude.json"});
   EXPECT_EQ(describe_tree(home_.path()), before);
@@ -218,11 +229,14 @@ TEST_F(AgentsState, WithoutMountsNothingIsWrittenButWhatPersists) {
     make_persisting(agent);
     for (const std::string& name : agent.plants) home_.write(name, "the user's\n");
     hand_over();
-    const auto in_tier = [&](const std::string& text) { return under(agent.profile, {"--backend", "landlock", "-c", text}); };
+    const auto in_tier = [&](const std::string& text) {
+      return under(agent.profile, {"--backend", "landlock", "--net", "none", "-c", text});
+    };
     EXPECT_EQ(in_tier(write_all(agent.plants, ">")).out, "0\n") << agent.profile;
     for (const std::string& name : agent.plants) EXPECT_EQ(read_file(home_ / name), "the user's\n") << name;
     EXPECT_EQ(in_tier(write_all(agent.persists)).out, count(agent.persists)) << agent.profile;
-    const std::vector<std::string> at_home = {"--backend", "landlock", "--workspace", home_.path(), "--workspace", home_.path()};
+    const std::vector<std::string> at_home = {"--backend",   "landlock",   "--net",       "none",
+                                              "--workspace", home_.path(), "--workspace", home_.path()};
     const auto in_home = [&](const std::string& text) {
       std::vector<std::string> args = at_home;
       args.insert(args.end(), {"-c", text});

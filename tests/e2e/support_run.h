@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,12 @@
 #include "support/temp_dir.h"
 
 namespace belljar::test {
+
+// For what commands see and do not write: a directory in /tmp is not there inside.
+inline std::string place_of_programs() {
+  const char* const home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe)
+  return is_root() || home == nullptr ? "/var/lib" : home;
+}
 
 class Run : public testing::Test {
  protected:

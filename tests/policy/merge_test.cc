@@ -337,5 +337,18 @@ TEST(Merge, ACredentialOfTheProxyEndsTransparency) {
   EXPECT_TRUE(merged({layer("user", "[network]\nmode = \"proxy\"")})->policy.network.transparent);
 }
 
+TEST(Merge, AModeWithoutAProxyDropsTheHostsOfLowerLayers) {
+  const Layer profile = layer("agent", "[network]\nmode = \"proxy\"\nallowed_domains = [\"a.example\"]\n");
+  for (const std::string mode : {"none", "host"}) {
+    const auto policy = merged({profile, layer("flag", "[network]\nmode = \"" + mode + "\"\n")});
+    ASSERT_TRUE(policy) << policy.error().line();
+    EXPECT_TRUE(policy->policy.network.allowed_domains.empty()) << mode;
+  }
+  const auto again = merged({profile, layer("flag", "[network]\nmode = \"proxy\"\n")});
+  EXPECT_EQ(again->policy.network.allowed_domains, std::vector<std::string>{"a.example"});
+  const auto own = merged({profile, layer("flag", "[network]\nmode = \"none\"\nallowed_domains = [\"b.example\"]\n")});
+  EXPECT_EQ(own->policy.network.allowed_domains, std::vector<std::string>{"b.example"}) << "for the start to refuse";
+}
+
 }  // namespace
 }  // namespace belljar::policy

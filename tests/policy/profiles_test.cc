@@ -25,7 +25,8 @@ TEST(Profiles, AllAreEmbeddedAsTheyAre) {
     EXPECT_EQ(text.str(), profile.toml) << profile.name;
     EXPECT_TRUE(effective(profile.name)) << profile.name;
   }
-  EXPECT_EQ(names, "agent-claude agent-codex agent-gemini agent-opencode build ci-strict dev read-only workspace-write ");
+  EXPECT_EQ(names,
+            "agent-claude agent-codex agent-gemini agent-generic agent-opencode build ci-strict dev read-only workspace-write ");
 }
 
 TEST(Profiles, WorkspaceWriteByHandEqualsItsFile) {

@@ -1,0 +1,31 @@
+// Which coding agent a command line starts.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "belljar/command.h"
+#include "cli/load.h"
+#include "policy/agents.h"
+
+namespace belljar::cli {
+
+struct StartedAgent {
+  const policy::Agent* agent = nullptr;
+  std::string named;  // the file that was found, its directory resolved
+  std::string file;   // where that leads, all links resolved
+};
+
+// By the program, or by the script that node or bun is given: looked for in `path` (PATH inside). Not npx, which
+// runs what the workspace has under that name.
+std::optional<StartedAgent> find_started_agent(const Command& command, const std::string& path);
+
+// Whether the command, or an earlier one under this policy, may have put that program there, or another one would run in its
+// place: then it gets no agent's rights.
+bool may_be_planted(const StartedAgent& started, const LoadedPolicy& loaded);
+
+// load_policy(), under the agent's profile where the command starts an agent and nobody chose a profile; says so on stderr.
+Result<LoadedPolicy> load_policy_for(const Command& command, const PolicyFlags& flags);
+
+}  // namespace belljar::cli

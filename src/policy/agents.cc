@@ -1,0 +1,126 @@
+#include "policy/agents.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "belljar/policy.h"
+#include "policy/paths.h"
+#include "policy/schema.h"
+
+namespace belljar::policy {
+namespace {
+
+constexpr Agent kAgents[] = {
+    {"claude", "agent-claude", "@anthropic-ai/claude-code", "@anthropic-ai/claude-code-linux-"},
+    {"codex", "agent-codex", "@openai/codex", "@openai/codex-linux-"},
+    {"gemini", "agent-gemini", "@google/gemini-cli", ""},
+    {"opencode", "agent-opencode", "opencode-ai", "opencode-linux-"},
+};
+
+// Documented: code.claude.com/docs/en/settings (CLAUDE_CONFIG_DIR), learn.chatgpt.com/docs/config (CODEX_HOME); opencode follows
+// the XDG Base Directory Specification.
+struct Move {
+  std::string_view profile;
+  const char* variable;
+  std::string_view place;  // as the profile writes it
+  std::string_view below;  // of the variable's directory
+};
+constexpr Move kMoves[] = {
+    {"agent-claude", "CLAUDE_CONFIG_DIR", "~/.claude", ""},
+    {"agent-codex", "CODEX_HOME", "~/.codex", ""},
+    {"agent-opencode", "XDG_CONFIG_HOME", "~/.config/opencode", "/opencode"},
+    {"agent-opencode", "XDG_DATA_HOME", "~/.local/share/opencode", "/opencode"},
+    {"agent-opencode", "XDG_STATE_HOME", "~/.local/state/opencode", "/opencode"},
+    {"agent-opencode", "XDG_CACHE_HOME", "~/.cache/opencode", "/opencode"},
+};
+
+// The innermost package that a file lies in: "@scope/name" or "name"; empty: none.
+std::string_view package_of(std::string_view file) noexcept {
+  constexpr std::string_view kModules = "/node_modules/";
+  const std::size_t at = file.rfind(kModules);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = file.substr(at + kModules.size());
+  std::size_t end = rest.find('/');
+  if (rest.starts_with('@') && end != std::string_view::npos) end = rest.find('/', end + 1);
+  return rest.substr(0, end == std::string_view::npos ? rest.size() : end);
+}
+
+// A package holds other programs, too (Codex its own ripgrep).
+bool is_main_program(std::string_view name, const Agent& agent) noexcept {
+  const std::string_view stem = name.substr(0, name.find('.'));
+  return stem == agent.name || stem == "cli" || stem == "index";
+}
+
+// Installed without npm: under its name; Claude Code's installer names the file after the version; a release of Codex is named
+// after the machine.
+bool is_native_program(std::string_view file, std::string_view name, const Agent& agent) noexcept {
+  if (name == agent.name) return true;
+  if (agent.name == "claude") return directory_of(std::string(file)).ends_with("/claude/versions");
+  return agent.name == "codex" && name.starts_with("codex-") && name.find("-linux-") != std::string_view::npos;
+}
+
+void move_path(std::string& path, const Move& move, const std::string& to) {
+  if (is_within(path, move.place)) path = to + std::string(move.below) + path.substr(move.place.size());
+}
+
+}  // namespace
+
+std::span<const Agent> agents() noexcept { return kAgents; }
+
+const Agent* find_agent_of_profile(std::string_view profile) noexcept {
+  const auto* const found = std::ranges::find(kAgents, profile, &Agent::profile);
+  return found == std::end(kAgents) ? nullptr : found;
+}
+
+const Agent* find_agent_of_program(std::string_view file) noexcept {
+  const std::string_view name = file.substr(file.rfind('/') + 1);
+  const std::string_view package = package_of(file);
+  for (const Agent& agent : kAgents) {
+    const bool of_package =
+        package == agent.package || (!agent.native_packages.empty() && package.starts_with(agent.native_packages));
+    if (package.empty() ? is_native_program(file, name, agent) : of_package && is_main_program(name, agent)) return &agent;
+  }
+  return nullptr;
+}
+
+void move_state(Layer& profile, const std::function<std::string(const char*)>& variable) {
+  for (const Move& move : kMoves) {
+    if (move.profile != profile.name) continue;
+    const std::string given = variable(move.variable);
+    if (!given.starts_with('/')) continue;
+    const std::string to = normal(given);
+    if (to == "/") continue;
+    for (Setting& setting : profile.settings) {
+      if (auto* const entries = std::get_if<std::vector<FsEntry>>(&setting.value)) {
+        for (FsEntry& entry : *entries) move_path(entry.path, move, entry.glob ? literal_glob(to) : to);
+      } else if (setting.key->type == Type::kPaths) {
+        // What is kept from being planted at the usual place stays so: a later start may be without the variable.
+        auto& paths = std::get<std::vector<std::string>>(setting.value);
+        for (std::size_t i = 0, count = paths.size(); i < count; ++i) {
+          std::string moved = paths[i];
+          move_path(moved, move, to);
+          if (moved != paths[i]) paths.push_back(std::move(moved));
+        }
+      }
+    }
+  }
+}
+
+std::vector<std::string> persistent_state(const Layer& profile) {
+  std::vector<std::string> paths;
+  for (const Setting& setting : profile.settings) {
+    const auto* const entries = std::get_if<std::vector<FsEntry>>(&setting.value);
+    if (entries == nullptr) continue;
+    for (const FsEntry& entry : *entries) {
+      if (!entry.glob && entry.access == Access::kWrite) paths.push_back(entry.path);
+    }
+  }
+  return paths;
+}
+
+}  // namespace belljar::policy

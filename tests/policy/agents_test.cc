@@ -1,0 +1,97 @@
+#include "policy/agents.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "policy/profiles.h"
+#include "support_policy.h"
+
+namespace belljar::policy {
+namespace {
+
+std::string_view whose(std::string_view file) {
+  const Agent* const agent = find_agent_of_program(file);
+  return agent == nullptr ? "nobody's" : agent->name;
+}
+
+TEST(Agents, AProgramIsKnownByThePackageThatItLiesIn) {
+  EXPECT_EQ(whose("/usr/lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe"), "claude");
+  EXPECT_EQ(whose("/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js"), "claude");
+  EXPECT_EQ(whose("/n/node_modules/@anthropic-ai/claude-code-linux-x64/claude"), "claude");
+  EXPECT_EQ(whose("/usr/lib/node_modules/@openai/codex/bin/codex.js"), "codex");
+  EXPECT_EQ(whose("/n/node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/codex/codex"), "codex");
+  EXPECT_EQ(whose("/p/node_modules/.pnpm/@google+gemini-cli@0.61.0/node_modules/@google/gemini-cli/bundle/gemini.js"), "gemini");
+  EXPECT_EQ(whose("/usr/lib/node_modules/opencode-ai/bin/opencode.exe"), "opencode");
+  EXPECT_EQ(whose("/n/node_modules/opencode-linux-x64/bin/opencode"), "opencode");
+}
+
+TEST(Agents, AProgramWithoutAPackageIsKnownByItsName) {
+  EXPECT_EQ(whose("/home/u/.local/share/claude/versions/2.1.197"), "claude");
+  EXPECT_EQ(whose("/home/u/.cargo/bin/codex"), "codex");
+  EXPECT_EQ(whose("/usr/local/bin/codex-x86_64-unknown-linux-musl"), "codex");
+  EXPECT_EQ(whose("/home/u/.opencode/bin/opencode"), "opencode");
+}
+
+TEST(Agents, OthersAreNobodys) {
+  EXPECT_EQ(whose("/usr/bin/true"), "nobody's");
+  EXPECT_EQ(whose("/usr/bin/claude-desktop"), "nobody's");
+  EXPECT_EQ(whose("/n/node_modules/evil/bin/claude"), "nobody's");
+  EXPECT_EQ(whose("/n/node_modules/@openai/codex/node_modules/evil/cli.js"), "nobody's");
+  EXPECT_EQ(whose("/n/node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/path/rg"), "nobody's");
+  EXPECT_EQ(whose("/n/node_modules/@anthropic-ai/claude-code-evil/cli.js"), "nobody's");
+  EXPECT_EQ(whose(""), "nobody's");
+}
+
+TEST(Agents, EachHasItsProfile) {
+  for (const Agent& agent : agents()) {
+    EXPECT_TRUE(profile_layer(agent.profile)) << agent.profile;
+    EXPECT_EQ(find_agent_of_profile(agent.profile), &agent);
+  }
+  EXPECT_EQ(find_agent_of_profile("agent-generic"), nullptr);
+}
+
+Result<Effective> moved(std::string_view profile, const std::map<std::string, std::string>& variables) {
+  Layer layer = *profile_layer(profile);
+  move_state(layer, [&](const char* name) { return variables.contains(name) ? variables.at(name) : std::string(); });
+  return merged({layer});
+}
+
+TEST(Agents, TheStateLiesWhereTheAgentsVariableSays) {
+  const auto codex = moved("agent-codex", {{"CODEX_HOME", "/srv/codex/"}});
+  EXPECT_EQ(codex->policy.filesystem.scratch, (std::vector<std::string>{"/home/u/.codex", "/srv/codex"}));
+  EXPECT_EQ(access_of(codex, "/srv/codex/sessions/x"), "write");
+  EXPECT_EQ(access_of(codex, "/home/u/.codex/sessions/x"), "read");
+  EXPECT_EQ(access_of(codex, "/home/u/.codex/auth.json"), "none");
+  const auto claude = moved("agent-claude", {{"CLAUDE_CONFIG_DIR", "/srv/[c]"}});
+  EXPECT_EQ(access_of(claude, "/srv/[c]/projects/x/memory/m"), "read");
+  EXPECT_EQ(access_of(claude, "/srv/[c]/projects/x/t.jsonl"), "write");
+  EXPECT_EQ(moved("agent-opencode", {{"XDG_DATA_HOME", "/d"}})->policy.filesystem.scratch.back(), "/d/opencode");
+}
+
+TEST(Agents, AVariableThatNamesNoPlaceMovesNothing) {
+  for (const std::string given : {"", "relative", "/", "//"}) {
+    EXPECT_EQ(moved("agent-codex", {{"CODEX_HOME", given}})->policy.filesystem.scratch, std::vector<std::string>{"/home/u/.codex"});
+  }
+  EXPECT_EQ(moved("agent-claude", {{"CODEX_HOME", "/srv"}})->policy.filesystem.scratch,
+            std::vector<std::string>{"/home/u/.claude"});
+}
+
+TEST(Agents, EachReadsItsOwnLogInAlone) {
+  const std::map<std::string, std::string> log_ins = {{".claude/.credentials.json", "agent-claude"},
+                                                      {".claude.json", "agent-claude"},
+                                                      {".codex/auth.json", "agent-codex"},
+                                                      {".gemini/oauth_creds.json", "agent-gemini"},
+                                                      {".local/share/opencode/auth.json", "agent-opencode"}};
+  for (const auto& [name, owner] : log_ins) {
+    for (const EmbeddedProfile& profile : embedded_profiles()) {
+      const std::string access = access_of(merged({*profile_layer(profile.name)}), "/home/u/" + name);
+      EXPECT_EQ(access == "none", profile.name != owner) << name << " " << profile.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace belljar::policy
