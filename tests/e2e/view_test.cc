@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -284,6 +285,15 @@ TEST_F(Shown, AReadOnlyNameInACacheStaysSo) {
   const std::string act = "echo evil >~/.cache/kept/f; cat ~/.cache/kept/f";
   EXPECT_EQ(under("", {"--read", home_ / ".cache/kept", "-c", act + "; echo x >~/.cache/other && echo ' fine'"}).out, "x fine\n");
   EXPECT_EQ(under("", {"-c", act}).out, "evil\n");
+}
+
+// musl's resolver hears of no refusal, and would wait 5 s for each name.
+TEST_F(Shown, WithoutANetworkNoLookUpIsWaitedFor) {
+  if (!std::filesystem::is_regular_file("/etc/resolv.conf")) return;
+  const auto file = [&](const std::string& net) { return under("", {"--net", net, "-c", "cat /etc/resolv.conf"}).out; };
+  EXPECT_EQ(file("none"), "nameserver 127.0.0.1\noptions timeout:0 attempts:1\n");
+  EXPECT_EQ(file("proxy"), "nameserver 127.0.0.53\n");
+  EXPECT_EQ(file("host"), read_file("/etc/resolv.conf"));
 }
 
 TEST_F(Shown, AShippedProfileStartsWithoutItsDirectories) {

@@ -41,6 +41,11 @@ void add_transparent(const Network& network, std::vector<InnerSocket>& sockets) 
   }
 }
 
+constexpr char kOurResolver[] = "nameserver 127.0.0.53\n";
+// Where nobody answers. glibc hears from the kernel at once that nobody does; musl does not listen for that and waits the time
+// given here, which is 5 s by default (resolv.conf(5)).
+constexpr char kNoResolver[] = "nameserver 127.0.0.1\noptions timeout:0 attempts:1\n";
+
 }  // namespace
 
 std::vector<InnerSocket> inner_sockets(const Network& network) {
@@ -62,11 +67,14 @@ std::vector<InnerSocket> inner_sockets(const Network& network) {
 
 void plan_network(const Host& host, const Network& network, launch::Plan& plan, View& view) {
   plan.sockets = inner_sockets(network);
-  if (network.mode != NetMode::kProxy || !network.transparent) return;
-  plan.routes = kernel::local_delivery(policy::kInnerAddress);
-  plan.redirect = kernel::redirect_tcp(policy::kInnerAddress, policy::kProxyPort);
+  if (network.mode == NetMode::kHost) return;
+  const bool names = network.mode == NetMode::kProxy && network.transparent;
+  if (names) {
+    plan.routes = kernel::local_delivery(policy::kInnerAddress);
+    plan.redirect = kernel::redirect_tcp(policy::kInnerAddress, policy::kProxyPort);
+  }
   const auto file = host.canonical("/etc/resolv.conf");
-  if (file && host.facts(*file).kind == PathKind::kFile) view.files.emplace_back(*file, "nameserver 127.0.0.53\n");
+  if (file && host.facts(*file).kind == PathKind::kFile) view.files.emplace_back(*file, names ? kOurResolver : kNoResolver);
 }
 
 }  // namespace belljar::backend

@@ -13,8 +13,8 @@ namespace belljar::backend {
 // What lies in the network of a sandbox of ours. Where nothing redirects, what is caught is caught by the kDirect ones.
 std::vector<launch::InnerSocket> inner_sockets(const Network& network);
 
-// Nothing for a plain sandbox without network. Adds sockets, routes and the redirect to `plan`, and a resolv.conf that names our
-// resolver to `view`. A host without /etc/resolv.conf needs none: resolvers then ask 127.0.0.1, where ours listens too
+// Adds sockets, routes and the redirect to `plan`, and to `view` a resolv.conf that names our resolver, or without one lets
+// look-ups fail at once. A host without /etc/resolv.conf needs none: resolvers then ask 127.0.0.1, where ours listens too
 // (resolv.conf(5)).
 void plan_network(const Host& host, const Network& network, launch::Plan& plan, View& view);
 
