@@ -251,7 +251,7 @@ int set_no_new_privs(ChildContext& context) noexcept {
 // Keeps what init and the first command need, above 9, and closes everything else: an inherited directory descriptor is a way out
 // (CVE-2024-21626).
 int close_inherited_fds(ChildContext& context) noexcept {
-  int kept[10 + kMaxInnerSockets];
+  int kept[10 + kMaxInnerSockets + kMaxGiven];
   int count = 0;
   const auto keep = [&](int& fd) noexcept {
     if (fd < 0) return 0;
@@ -269,6 +269,9 @@ int close_inherited_fds(ChildContext& context) noexcept {
   if (const int status = keep(context.pty_slave); status < 0) return status;
   for (std::size_t i = 0; i < context.plan->sockets.size(); ++i) {
     if (const int status = keep(context.sockets[i]); status < 0) return status;
+  }
+  for (int i = 0; i < context.given_count; ++i) {
+    if (const int status = keep(context.given[i]); status < 0) return status;
   }
   if (context.first != nullptr) {
     for (int& fd : context.first->stdio) {

@@ -41,8 +41,10 @@ struct ChildContext {
   int sockets[kMaxInnerSockets]{};           // one for each of Plan::sockets; -1 none
   int maker = -1, pairs = -1;                // our ends of InnerSocket::Kind::kMaker; `pairs`: of Purpose::kPairs
   int routes_errno = 0, redirect_errno = 0;  // why Plan::routes and Plan::redirect do not hold; 0: they do
-  int root = -1;                             // "/" as the sandbox sees it, when it serves only
-  bool own_pid_namespace = false;            // its end ends the tree
+  int given[kMaxGiven]{};                    // of kGive, the first `given_count`
+  int given_count = 0;
+  int root = -1;                   // "/" as the sandbox sees it, when it serves only
+  bool own_pid_namespace = false;  // its end ends the tree
   int skipped = 0;
   int skipped_op[48]{}, skipped_errno[48]{};
 };

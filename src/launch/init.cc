@@ -665,6 +665,8 @@ void serve(ChildContext& context) noexcept {
     fds[count++] = context.root;
     reply.has_root = 1;
   }
+  for (int i = 0; i < context.given_count; ++i) fds[count++] = context.given[i];
+  reply.given = context.given_count;
   reply.routes_errno = context.routes_errno;
   reply.redirect_errno = context.redirect_errno;
   reply.steps = static_cast<std::int32_t>(steps().size());

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -85,7 +86,9 @@ struct Received {
   int fd_count = 0;
 
   // With our table full the kernel drops descriptors and delivers the message (MSG_CTRUNC, unix(7)).
-  bool is_whole() const { return fd_count == reply.has_listener + reply.has_pty + reply.has_root + std::popcount(reply.sockets); }
+  bool is_whole() const {
+    return fd_count == reply.has_listener + reply.has_pty + reply.has_root + reply.given + std::popcount(reply.sockets);
+  }
 };
 
 // 1 message, 0 end of the socket, -errno.
@@ -162,6 +165,7 @@ std::string describe(const MountOp& op) {
                                          "mqueue",
                                          "overlay",
                                          "attach",
+                                         "detach",
                                          "set attributes of",
                                          "make directory",
                                          "make file",
@@ -170,9 +174,11 @@ std::string describe(const MountOp& op) {
                                          "link",
                                          "hide names below",
                                          "set owner of",
+                                         "open for the starter",
                                          "set the stage at",
                                          "hide names",
                                          "pivot into"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(MountOpKind::kPivot) + 1);
   return format("{} {}", kNames[static_cast<std::size_t>(op.kind)], quoted(op.target.empty() ? op.source : op.target));
 }
 
@@ -378,6 +384,7 @@ class Starter {
       if ((received.reply.sockets >> i & 1) != 0) sandbox_.sockets_[i] = UniqueFd(received.fds[next++]);
     }
     if (received.reply.has_root != 0) sandbox_.root_ = UniqueFd(received.fds[next++]);
+    for (int i = 0; i < received.reply.given; ++i) sandbox_.given_.emplace_back(received.fds[next++]);
     sandbox_.routes_errno_ = received.reply.routes_errno;
     sandbox_.redirect_errno_ = received.reply.redirect_errno;
     if (options_.time_steps) {

@@ -91,6 +91,14 @@ int pivot(const MountOp& op) noexcept {
   return ::chdir("/") < 0 ? -errno : 0;
 }
 
+int give(ChildContext& context, const MountOp& op) noexcept {
+  if (context.given_count == static_cast<int>(kMaxGiven)) return -ENOSPC;
+  const int folder = ::open(op.target.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) return -errno;
+  context.given[context.given_count++] = folder;
+  return 0;
+}
+
 int run_op(ChildContext& context, const MountOp& op) noexcept {
   int none = -1;
   int& slot = op.slot >= 0 ? context.slots[op.slot] : none;
@@ -126,6 +134,8 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
     case MountOpKind::kLinkNames:
     case MountOpKind::kChown:
       return run_stage_op(AT_FDCWD, op, MayBind::kYes);
+    case MountOpKind::kGive:
+      return give(context, op);
     case MountOpKind::kStage:
       return set_stage(context, op);
     case MountOpKind::kAwait:

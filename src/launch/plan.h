@@ -44,6 +44,7 @@ enum class MountOpKind : std::uint8_t {
   kSymlink,    // `target` -> `source`
   kLinkNames,  // hard links to `source` (relative to `target`) under each of the NUL-ended names of `data` below directory `target`
   kChown,      // lchown `target` to `uid`, `gid` (only on file systems of our own)
+  kGive,       // the directory `target`, opened for whoever starts the sandbox (Sandbox::take_given); at most kMaxGiven of a plan
   kStage,  // the stage at `target`: ready-made, or a new tmpfs of `data` and attributes, with Plan::stage_rest done, names begun
   kAwait,  // until the names on the stage are done
   kPivot,  // pivot_root into `target`, detach the old root
@@ -117,6 +118,8 @@ struct InnerSocket {
   bool operator==(const InnerSocket&) const = default;
 };
 inline constexpr std::size_t kMaxInnerSockets = 50;
+
+inline constexpr std::size_t kMaxGiven = 8;
 
 struct RlimitSpec {
   int resource = 0;

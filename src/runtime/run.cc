@@ -207,7 +207,7 @@ class Run {
     return std::move(ran_);
   }
 
-  void take(Supervised supervised, const launch::Sandbox& sandbox) {
+  void take(Supervised supervised, launch::Sandbox& sandbox) {
     ran_.result = std::move(supervised.result);
     ran_.notes = std::move(supervised.notes);
     ran_.output_dropped = supervised.output_dropped;
@@ -225,6 +225,9 @@ class Run {
     }
     ran_.result.enforcement = std::move(prepared_.report);
     lower_skipped(prepared_.plan, sandbox.skipped(), ran_.result.enforcement);
+    std::vector<UniqueFd> given = sandbox.take_given();
+    for (std::size_t i = 0; i < given.size() && i < prepared_.scratch.size(); ++i)
+      ran_.scratch.push_back({prepared_.scratch[i], std::move(given[i])});
   }
 
   backend::Prepared prepared_;

@@ -46,6 +46,13 @@ struct FrontTimes {
   std::chrono::nanoseconds end{0};      // from the end of the command to the finished result
 };
 
+// What the command wrote to one directory of filesystem.scratch: the upper layer of an overlay, as the kernel's overlayfs.rst has
+// it.
+struct ScratchLayer {
+  std::string path;
+  UniqueFd content;
+};
+
 struct Ran {
   ExecResult result;
   std::vector<std::string> notes;      // about the streams, for people
@@ -53,6 +60,7 @@ struct Ran {
   std::optional<Error> start_failure;  // when nothing ran (kStartFailed, or kCancelled before it began): why
   std::vector<launch::StepTime> steps;
   FrontTimes times;
+  std::vector<ScratchLayer> scratch;
   UniqueFd leaving;  // with Session::front_ends: wait for it with launch::await_end() when everything else is done
 };
 

@@ -355,6 +355,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   if (const auto& layered = paths.view.layered)
     prepared.overlay = {.path = layered->path, .upper = layered->layers.pool + "/" + layered->layers.upper};
   BELLJAR_CHECK(build_tree_ops(host_, paths.view, plan));
+  prepared.scratch = given_layers(paths.view);
   insist(policy, plan);
   if (plan.early) plan.early->make_rest(plan.stage_rest);
   if (judges_files(policy, place)) prepared.file_rules = make_file_rules(policy, paths);

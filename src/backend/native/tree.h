@@ -106,5 +106,7 @@ void build_names(const Host& host, const View& view, launch::Plan& plan);
 
 // Appends the operations to `plan` (mounts, stage_rest, slots). Errors: a mount point that does not exist and may not be made.
 Result<void> build_tree_ops(const Host& host, const View& view, launch::Plan& plan);
+// The directories of filesystem.scratch of which the sandbox then gives what was written, in the order in which it gives it.
+std::vector<std::string> given_layers(const View& view);
 
 }  // namespace belljar::backend

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -75,8 +76,17 @@ void put_kept_pool(TreeDraft& draft) {
   if (draft.view.kept_pool) draft.put(draft.kept_slot, "kept");
 }
 
+std::vector<std::string> given_layers(const View& view) {
+  std::vector<std::string> places;
+  for (const Cache& cache : view.caches) {
+    if (cache.scratch && cache.kept.empty() && places.size() < launch::kMaxGiven) places.push_back(cache.path);
+  }
+  return places;
+}
+
 void make_caches(TreeDraft& draft) {
   int number = 0;
+  std::size_t given = 0;
   for (const Cache& cache : draft.view.caches) {
     if (!cache.kept.empty()) {
       make_kept_cache(draft, cache, number++);
@@ -96,6 +106,9 @@ void make_caches(TreeDraft& draft) {
                .data = lower_of(draft, cache) + layers,
                .clause = cache.scratch ? "filesystem.scratch" : "filesystem.caches",
                .without = "it is read-only"});
+    // What was written there, for who asks at the end: backend::given_layers().
+    if (cache.scratch && given++ < launch::kMaxGiven)
+      draft.add({.kind = MountOpKind::kGive, .target = draft.stage(format("own-cache{}/up", number - 1))});
     draft.place(cache.path, to, true, flags);
   }
   if (draft.view.kept_pool) draft.drop("kept");
