@@ -20,20 +20,23 @@
 #include "policy/paths.h"
 
 namespace belljar::cli {
-int make_below(UniqueFd folder, std::string_view relative) {
+UniqueFd open_made(UniqueFd folder, std::string_view relative) {
   while (folder.valid() && !relative.empty()) {
     const std::string part(relative.substr(0, relative.find('/')));
     relative.remove_prefix(part.size() < relative.size() ? part.size() + 1 : part.size());
     const bool made = ::mkdirat(folder.get(), part.c_str(), 0700) == 0;
-    if (!made && errno != EEXIST) return errno;
+    if (!made && errno != EEXIST) return {};
     UniqueFd next(::openat(folder.get(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!next.valid()) return errno == ENOTDIR ? ELOOP : errno;
+    if (!next.valid()) {
+      if (errno == ENOTDIR) errno = ELOOP;  // O_DIRECTORY with O_NOFOLLOW says so of a link
+      return {};
+    }
     struct stat owner{};
     if (made && ::geteuid() == 0 && (::fstat(folder.get(), &owner) != 0 || ::fchown(next.get(), owner.st_uid, owner.st_gid) != 0))
-      return errno;
+      return {};
     folder = std::move(next);
   }
-  return folder.valid() ? 0 : errno;
+  return folder;
 }
 
 void make_agent_state(const LoadedPolicy& loaded) {
@@ -48,8 +51,8 @@ void make_agent_state(const LoadedPolicy& loaded) {
     const std::string root = policy::is_within(path, home) ? home : policy::directory_of(policy::directory_of(path));
     if (!home.empty() && ::stat(root.c_str(), &status) != 0) continue;
     const std::string relative = path.substr(root == "/" ? 1 : root.size() + 1);
-    const int failed = make_below(UniqueFd(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), relative);
-    if (failed == 0) continue;
+    if (open_made(UniqueFd(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), relative).valid()) continue;
+    const int failed = errno;
     const Error error(Code::kPermissionDenied, format("what the agent keeps in {} is dropped", belljar::quoted(path)));
     print_note("warning: " + Error(error).sys(failed, "mkdirat").reason("it is not there, and cannot be made").line());
   }

@@ -8,9 +8,9 @@
 
 namespace belljar::cli {
 
-// The directory `relative` below `folder`, and those on the way, mode 0700, each of its directory's owner where we are root. 0, or
-// an errno; ELOOP: a link on the way.
-int make_below(UniqueFd folder, std::string_view relative);
+// The directory `relative` below `folder`, made with those on the way where they are missing: mode 0700, of the owner of the
+// directory they are made in. Invalid: errno says why; ELOOP, a link on the way.
+UniqueFd open_made(UniqueFd folder, std::string_view relative);
 
 // Makes the directories in which an agent's state persists: what is not there at the start is written to the layer that is dropped.
 // Never through a link, which a command could have planted. What cannot be made is said on stderr, and the start goes on.

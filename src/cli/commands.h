@@ -17,6 +17,7 @@ void add_policy(const OptionParser& app, int& exit_code);
 void add_doctor(const OptionParser& app, int& exit_code);
 void add_setup(const OptionParser& app, int& exit_code);
 void add_explain(const OptionParser& app, int& exit_code);
+void add_agents(const OptionParser& app, int& exit_code);
 void add_caches(const OptionParser& app, int& exit_code);
 // `program`: as for add_run.
 void add_learn(const OptionParser& app, std::vector<std::string> program, int& exit_code);

@@ -293,10 +293,10 @@ Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
     if (layer.name == kPolicy && !layer.narrow_only)
       obeyed.push_back({.doing = "obey the policy", .option = "--policy", .path = flags.policy, .keep = Keep::kReadOnly});
   }
-  LoadedPolicy loaded{BELLJAR_TRY(policy::merge(layers, context)), std::move(context), {}};
+  LoadedPolicy loaded{BELLJAR_TRY(policy::merge(layers, context)), std::move(context), {}, {}};
   for (const std::string& path : policy::persistent_state(layers.front())) {
-    if (!path.ends_with('/')) continue;
-    if (auto full = policy::absolute(path, loaded.context.home, loaded.context.workspace)) loaded.state.push_back(*std::move(full));
+    if (auto full = policy::absolute(path, loaded.context.home, loaded.context.workspace))
+      (path.ends_with('/') ? loaded.state : loaded.state_files).push_back(*std::move(full));
   }
   // A layer over what is not there is possible below the home alone.
   for (const std::string& path : loaded.effective.policy.filesystem.scratch) {

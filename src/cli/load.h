@@ -16,7 +16,8 @@ namespace belljar::cli {
 struct LoadedPolicy {
   policy::Effective effective;
   policy::MergeContext context;
-  std::vector<std::string> state;  // directories of an agent that a start makes: make_agent_state()
+  std::vector<std::string> state_files;  // of an agent, which persist as its profile has them
+  std::vector<std::string> state;        // directories of an agent that a start makes: make_agent_state()
 };
 
 // The built-in profile, /etc/belljar/policy.toml, $XDG_CONFIG_HOME/belljar/policy.toml, WORKSPACE/.belljar/policy.toml, the file of

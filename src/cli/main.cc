@@ -95,6 +95,7 @@ int main(int argc, char** argv) {
     belljar::cli::add_doctor(app, exit_code);
     belljar::cli::add_setup(app, exit_code);
     belljar::cli::add_explain(app, exit_code);
+    belljar::cli::add_agents(app, exit_code);
     belljar::cli::add_caches(app, exit_code);
     belljar::cli::add_learn(app, std::move(program), exit_code);
     belljar::cli::add_diff(app, exit_code);

@@ -110,7 +110,11 @@ std::string path_inside(const Environment& environment) {
 std::optional<StartedAgent> find_started_agent(const Command& command, const std::string& path) {
   const std::string program = find_program(command.argv.front(), path);
   if (program.empty()) return std::nullopt;
-  if (command.argv.size() > 1 && command.argv[1].starts_with('/') && is_interpreter(program)) return agent_of_file(command.argv[1]);
+  if (command.argv.size() > 1 && command.argv[1].starts_with('/') && is_interpreter(program)) {
+    auto started = agent_of_file(command.argv[1]);
+    if (started) started->interpreter = program;
+    return started;
+  }
   return agent_of_file(program);
 }
 
@@ -128,16 +132,39 @@ bool may_be_planted(const StartedAgent& started, const LoadedPolicy& loaded) {
     if (policy.filesystem.caches == Caches::kWorkspace && std::ranges::any_of(policy.filesystem.cache_dirs, covers)) return true;
     return std::ranges::any_of(policy.filesystem.volumes, [&](const Volume& volume) { return covers(volume.target); });
   };
-  return planted(started.named) || planted(started.file);
+  return planted(started.named) || planted(started.file) ||
+         (!started.interpreter.empty() && (planted(started.interpreter) || planted(real(started.interpreter))));
 }
 
-Result<LoadedPolicy> load_policy_for(const Command& command, const PolicyFlags& flags) {
+namespace {
+
+// True: `command` is another one now. Where namespaces may be made, or nothing of ours holds, the agent's own sandbox is left to
+// it.
+bool switch_off_own_sandbox(Command& command, const StartedAgent& started, const Policy& policy) {
+  const bool holds = policy.mode == Mode::kWorkspaceWrite || policy.mode == Mode::kReadOnly;
+  if (!holds || policy.allow_nested_userns) return false;
+  const auto first = command.argv.begin() + (started.interpreter.empty() ? 1 : 2);
+  std::vector<std::string> arguments = policy::without_own_sandbox(*started.agent, {first, command.argv.end()});
+  const bool changed = arguments.size() != static_cast<std::size_t>(command.argv.end() - first);
+  command.argv.erase(first, command.argv.end());
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  return changed;
+}
+
+}  // namespace
+
+Result<LoadedPolicy> load_policy_for(Command& command, const PolicyFlags& flags) {
   LoadedPolicy loaded = BELLJAR_TRY(load_policy(flags));
-  if (!flags.policy.empty() || loaded.effective.origins.at("profile").layer != "built-in") {
-    if (loaded.effective.policy.profile.starts_with("agent-")) tell_of_models(loaded);
+  const Policy& policy = loaded.effective.policy;
+  const bool chosen = !flags.policy.empty() || loaded.effective.origins.at("profile").layer != "built-in";
+  if (chosen && !policy.profile.starts_with("agent-")) return loaded;
+  const auto started = find_started_agent(command, path_inside(policy.environment));
+  if (chosen) {
+    if (started && started->agent->profile == policy.profile && switch_off_own_sandbox(command, *started, policy))
+      print_note(format("{}'s own sandbox is off: this one holds for all that it starts", started->agent->name));
+    tell_of_models(loaded);
     return loaded;
   }
-  const auto started = find_started_agent(command, path_inside(loaded.effective.policy.environment));
   if (!started) return loaded;
   const policy::Agent& agent = *started->agent;
   PolicyFlags with = flags;
@@ -145,11 +172,12 @@ Result<LoadedPolicy> load_policy_for(const Command& command, const PolicyFlags& 
   LoadedPolicy theirs = BELLJAR_TRY(load_policy(with));
   if (may_be_planted(*started, theirs)) {
     print_note(format("{} lies where commands write, so it does not get the profile {}; --policy {} gives it",
-                      quoted(started->file), agent.profile, agent.profile));
+                      belljar::quoted(started->file), agent.profile, agent.profile));
     return loaded;
   }
-  print_note(format("{} runs under its profile (belljar policy show {}); without it: --policy {}", agent.name, agent.profile,
-                    loaded.effective.policy.profile));
+  const bool switched = switch_off_own_sandbox(command, *started, theirs.effective.policy);
+  print_note(format("{} runs under its profile (belljar policy show {}){}; without it: --policy {}", agent.name, agent.profile,
+                    switched ? ", its own sandbox off" : "", policy.profile));
   tell_of_models(theirs);
   return theirs;
 }

@@ -13,8 +13,9 @@ namespace belljar::cli {
 
 struct StartedAgent {
   const policy::Agent* agent = nullptr;
-  std::string named;  // the file that was found, its directory resolved
-  std::string file;   // where that leads, all links resolved
+  std::string named;        // the file that was found, its directory resolved
+  std::string file;         // where that leads, all links resolved
+  std::string interpreter;  // as found; empty: the file itself is run
 };
 
 // By the program, or by the script that node or bun is given: looked for in `path` (PATH inside). Not npx, which
@@ -25,7 +26,8 @@ std::optional<StartedAgent> find_started_agent(const Command& command, const std
 // place: then it gets no agent's rights.
 bool may_be_planted(const StartedAgent& started, const LoadedPolicy& loaded);
 
-// load_policy(), under the agent's profile where the command starts an agent and nobody chose a profile; says so on stderr.
-Result<LoadedPolicy> load_policy_for(const Command& command, const PolicyFlags& flags);
+// load_policy(), under the agent's profile where the command starts an agent and nobody chose a profile; says so on stderr. Under
+// that profile, whoever chose it, the agent's own sandbox is switched off in `command`.
+Result<LoadedPolicy> load_policy_for(Command& command, const PolicyFlags& flags);
 
 }  // namespace belljar::cli

@@ -38,6 +38,7 @@
 #include "cli/command_line.h"
 #include "cli/command_words.h"
 #include "cli/commands.h"
+#include "cli/dropped.h"
 #include "cli/errors.h"
 #include "cli/load.h"
 #include "cli/output_file.h"
@@ -169,7 +170,7 @@ std::vector<std::string> words_of(const GivenRun& given) {
 }
 
 // The policy, and the trail that also tells of a policy that was refused.
-Result<LoadedPolicy> load_audited(const GivenRun& given, const Command& command, RunAudit& audit) {
+Result<LoadedPolicy> load_audited(const GivenRun& given, Command& command, RunAudit& audit) {
   auto loaded = load_policy_for(command, given.flags);
   // Asked here as well, so that a plain run touches no page of what looks into TLS.
   if (loaded && loaded->effective.policy.network.mode == NetMode::kProxy)
@@ -232,6 +233,7 @@ Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& a
   auto ran = run_first(given, choice, loaded, command, place, caller_env, audit);
   tried = choice.tried();
   if (ran) keep_refusals(ran->result, given, command.argv[0], context.workspace);
+  if (ran) keep_dropped(*ran, loaded);
   return ran;
 }
 

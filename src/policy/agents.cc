@@ -15,11 +15,14 @@
 namespace belljar::policy {
 namespace {
 
+// code.claude.com/docs/en/sandboxing and cli-reference; learn.chatgpt.com/docs/config, and Codex's advice for containers.
 constexpr Agent kAgents[] = {
-    {"claude", "agent-claude", "@anthropic-ai/claude-code", "@anthropic-ai/claude-code-linux-"},
-    {"codex", "agent-codex", "@openai/codex", "@openai/codex-linux-"},
-    {"gemini", "agent-gemini", "@google/gemini-cli", ""},
-    {"opencode", "agent-opencode", "opencode-ai", "opencode-linux-"},
+    {"claude", "agent-claude", "@anthropic-ai/claude-code", "@anthropic-ai/claude-code-linux-", "--settings",
+     R"({"sandbox":{"enabled":false}})", "--settings "},
+    {"codex", "agent-codex", "@openai/codex", "@openai/codex-linux-", "-c", R"(sandbox_mode="danger-full-access")",
+     "--sandbox -s --full-auto --dangerously-bypass-approvals-and-sandbox "},
+    {"gemini", "agent-gemini", "@google/gemini-cli", "", "", "", ""},
+    {"opencode", "agent-opencode", "opencode-ai", "opencode-linux-", "", "", ""},
 };
 
 // Documented: code.claude.com/docs/en/settings (CLAUDE_CONFIG_DIR), learn.chatgpt.com/docs/config (CODEX_HOME); opencode follows
@@ -37,6 +40,66 @@ constexpr Move kMoves[] = {
     {"agent-opencode", "XDG_DATA_HOME", "~/.local/share/opencode", "/opencode"},
     {"agent-opencode", "XDG_STATE_HOME", "~/.local/state/opencode", "/opencode"},
     {"agent-opencode", "XDG_CACHE_HOME", "~/.cache/opencode", "/opencode"},
+};
+
+// Patterns of names at the top of the state: what is sourced by later commands of the session, sockets, locks, process ids,
+// databases that are filled again, telemetry, caches. As the programs make them: 2.1.197, 0.171, 0.61, 1.18.33.
+struct RunFiles {
+  std::string_view agent, pattern;
+};
+constexpr RunFiles kRunFiles[] = {
+    {"claude", "shell-snapshots"},
+    {"claude", "session-env"},
+    {"claude", "sessions"},
+    {"claude", "statsig"},
+    {"claude", "telemetry"},
+    {"claude", "debug"},
+    {"claude", "todos"},
+    {"claude", "tasks"},
+    {"claude", "ide"},
+    {"claude", "cache"},
+    {"claude", "backups"},
+    {"claude", "file-history"},
+    {"claude", "paste-cache"},
+    {"claude", "*-cache*"},
+    {"claude", ".last-*"},
+    {"claude", "*.lock"},
+    {"claude", "daemon*"},
+    {"claude", "jobs"},
+    {"codex", "log"},
+    {"codex", "tmp"},
+    {"codex", ".tmp"},
+    {"codex", "cache"},
+    {"codex", "shell_snapshots"},
+    {"codex", "*.sqlite*"},
+    {"codex", "*.lock"},
+    {"codex", "*_id"},
+    {"codex", "*_cache.json"},
+    {"codex", "version.json"},
+    {"codex", "thread-writer-locks"},
+    {"codex", ".sandbox*"},
+    {"codex", "app-server*"},
+    {"codex", "vendor_imports"},
+    {"gemini", "tmp"},
+    {"gemini", "history"},
+    {"gemini", "*_id"},
+    {"gemini", "projects.json*"},
+    {"gemini", "state.json*"},
+    {"gemini", "*.lock"},
+    {"opencode", "*.db*"},
+    {"opencode", "log"},
+    {"opencode", "storage"},
+    {"opencode", "snapshot"},
+    {"opencode", "bin"},
+    {"opencode", "locks"},
+    {"opencode", "repos"},
+    {"opencode", "models*.json"},
+    {"opencode", "version"},
+    {"opencode", "node_modules"},
+    {"opencode", "package*.json"},
+    {"opencode", "bun.lock*"},
+    {"opencode", ".gitignore"},
+    {"opencode", "tool-output"},
 };
 
 // The innermost package that a file lies in: "@scope/name" or "name"; empty: none.
@@ -86,6 +149,26 @@ const Agent* find_agent_of_program(std::string_view file) noexcept {
     if (package.empty() ? is_native_program(file, name, agent) : of_package && is_main_program(name, agent)) return &agent;
   }
   return nullptr;
+}
+
+bool is_private_to_run(const Agent& agent, std::string_view path) noexcept {
+  // Of Codex's skills those that it brings along.
+  if (agent.name == "codex" && is_within(path, "/skills/.system")) return true;
+  while (path.starts_with('/')) path.remove_prefix(1);
+  const std::string_view top = path.substr(0, path.find('/'));
+  return std::ranges::any_of(kRunFiles,
+                             [&](const RunFiles& files) { return files.agent == agent.name && name_match(files.pattern, top); });
+}
+
+std::vector<std::string> without_own_sandbox(const Agent& agent, std::vector<std::string> arguments) {
+  const auto says_else = [&](std::string_view argument) {
+    const std::string_view name = argument.substr(0, argument.find('='));
+    return name == "sandbox_mode" ||
+           (name.starts_with('-') && agent.others.find(std::string(name) + " ") != std::string_view::npos);
+  };
+  if (agent.option.empty() || std::ranges::any_of(arguments, says_else)) return arguments;
+  arguments.insert(arguments.begin(), {std::string(agent.option), std::string(agent.value)});
+  return arguments;
 }
 
 void move_state(Layer& profile, const std::function<std::string(const char*)>& variable) {

@@ -16,6 +16,9 @@ struct Agent {
   std::string_view profile;          // profiles/NAME.toml
   std::string_view package;          // npm's
   std::string_view native_packages;  // how the names of those begin that hold its native program; empty: there are none
+  // The option by which its own sandbox is switched off, as its documentation has it; empty: it has none, or needs none.
+  std::string_view option, value;
+  std::string_view others;  // names of options that say else, a space after each
 };
 std::span<const Agent> agents() noexcept;
 const Agent* find_agent_of_profile(std::string_view profile) noexcept;
@@ -23,6 +26,14 @@ const Agent* find_agent_of_profile(std::string_view profile) noexcept;
 // Whose program the file is, all links resolved: by npm's package that it lies in, else by its name. nullptr: nobody's.
 // Says nothing of who put it there: that is the caller's to ask.
 const Agent* find_agent_of_program(std::string_view file) noexcept;
+
+// Whether a file of an agent's state, by its path below the directory of filesystem.scratch ("/shell-snapshots/x"), only serves a
+// run, or is made anew by the next: nobody misses it.
+bool is_private_to_run(const Agent& agent, std::string_view path) noexcept;
+
+// The agent's arguments with its own sandbox switched off: it makes namespaces, which a command inside may not, and everything that
+// it starts would fail. As they are where they already speak of it. `arguments`: without the program's name.
+std::vector<std::string> without_own_sandbox(const Agent& agent, std::vector<std::string> arguments);
 
 // Puts the places in an agent's profile where its own variables (CODEX_HOME) say that its state lies; filesystem.scratch has the
 // usual ones besides. Those that are not set, are relative or "/" change nothing. `variable`: the caller's, by name; empty: not

@@ -64,11 +64,22 @@ TEST_F(AgentsStart, ARecognisedAgentHasItsProfileAndItIsSaid) {
   const Outcome outcome = codex({"--", "codex"});
   EXPECT_EQ(outcome.out, kIts) << outcome;
   EXPECT_TRUE(says(outcome,
-                   "belljar: codex runs under its profile (belljar policy show agent-codex); without it: "
+                   "belljar: codex runs under its profile (belljar policy show agent-codex), its own sandbox off; without it: "
                    "--policy workspace-write\n"))
       << outcome;
   EXPECT_EQ(read_file(home_ / ".codex/sessions/s"), "s\n");
   EXPECT_EQ(codex({"--", programs_ / "node_modules/@openai/codex/bin/codex.js"}).out, kIts) << "by its path";
+}
+
+TEST_F(AgentsStart, ItsOwnSandboxIsOffWhereThisOneHolds) {
+  programs_.write("node_modules/@openai/codex/bin/codex.js", "#!/bin/sh\necho \"$*\"\n", 0755);
+  const std::string off = "-c sandbox_mode=\"danger-full-access\" exec hi\n";
+  EXPECT_EQ(codex({"--", "codex", "exec", "hi"}).out, off);
+  EXPECT_EQ(codex({"--policy", "agent-codex", "--", "codex", "exec", "hi"}).out, off);
+  for (const std::string asked : {"--policy=dev", "--allow-nested-userns"}) {
+    EXPECT_EQ(codex({asked, "--", "codex", "exec", "hi"}).out, "exec hi\n") << asked;
+  }
+  EXPECT_EQ(codex({"--", "codex", "--sandbox", "read-only"}).out, "--sandbox read-only\n");
 }
 
 TEST_F(AgentsStart, APolicyThatSomebodyGaveStands) {
@@ -102,6 +113,15 @@ TEST_F(AgentsStart, ALinkOfTheWorkspaceGetsNoRights) {
   ::chmod(beside.path().c_str(), 0755);
   std::filesystem::create_symlink(programs_ / "node_modules/@openai/codex/bin/codex.js", beside / "codex");
   EXPECT_EQ(with_path(beside.path(), {"--", "codex"}).out, kIts) << "the twin: elsewhere it is a way of installing";
+}
+
+TEST_F(AgentsStart, AnInterpreterOfTheWorkspaceGetsNoRights) {
+  const std::string script = programs_ / "node_modules/@openai/codex/bin/codex.js";
+  workspace_.write("node", "#!/bin/sh\nexec /bin/sh \"$@\"\n", 0755);
+  programs_.write("bin/node", "#!/bin/sh\nexec /bin/sh \"$@\"\n", 0755);
+  hand_over();
+  EXPECT_EQ(with_path(workspace_.path(), {"--", "node", script}).out, "key none\n");
+  EXPECT_EQ(with_path(programs_ / "bin", {"--", "node", script}).out, kIts) << "the twin";
 }
 
 TEST_F(AgentsStart, WhereverElseCommandsWriteIsNoPlaceForAnAgent) {

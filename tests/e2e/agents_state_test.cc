@@ -248,6 +248,18 @@ TEST_F(AgentsState, WithoutMountsNothingIsWrittenButWhatPersists) {
   }
 }
 
+// opencode's snapshots: the repository lies in the layer, its work tree is the workspace.
+TEST_F(AgentsState, ARepositoryInTheLayerHasTheWorkspaceAsItsWorkTree) {
+  const Outcome outcome =
+      under("agent-opencode",
+            {"-c",
+             "mkdir -p ~/.local/share/opencode/snapshot; echo x > f; export GIT_DIR=$HOME/.local/share/opencode/snapshot/p "
+             "GIT_WORK_TREE=$PWD; git init -q 2>&1 && git add f && git write-tree && "
+             "git config core.worktree"});
+  EXPECT_EQ(outcome.out, "a1dffc7a64c0b2d395484bf452e9aeb1da3a18f2\n" + workspace_.path() + "\n") << outcome;
+  EXPECT_FALSE(exists(home_ / ".local/share/opencode/snapshot"));
+}
+
 // The user's own word for the very directory.
 TEST_F(AgentsState, AGrantOfTheDirectoryStandsInsteadOfTheLayer) {
   make_persisting(agents()[0]);

@@ -79,6 +79,31 @@ TEST(Agents, AVariableThatNamesNoPlaceMovesNothing) {
             std::vector<std::string>{"/home/u/.claude"});
 }
 
+TEST(Agents, ItsOwnSandboxIsSwitchedOffUnlessItIsSpokenOf) {
+  using Words = std::vector<std::string>;
+  const Agent& codex = *find_agent_of_profile("agent-codex");
+  EXPECT_EQ(without_own_sandbox(codex, {"exec", "hi"}), (Words{"-c", "sandbox_mode=\"danger-full-access\"", "exec", "hi"}));
+  EXPECT_EQ(without_own_sandbox(codex, {"--sandbox", "read-only"}), (Words{"--sandbox", "read-only"}));
+  EXPECT_EQ(without_own_sandbox(codex, {"--sandbox=read-only"}), (Words{"--sandbox=read-only"}));
+  EXPECT_EQ(without_own_sandbox(codex, {"-c", "sandbox_mode=\"read-only\""}), (Words{"-c", "sandbox_mode=\"read-only\""}));
+  const Agent& claude = *find_agent_of_profile("agent-claude");
+  EXPECT_EQ(without_own_sandbox(claude, {}), (Words{"--settings", "{\"sandbox\":{\"enabled\":false}}"}));
+  EXPECT_EQ(without_own_sandbox(claude, {"--settings", "f.json"}), (Words{"--settings", "f.json"}));
+  EXPECT_EQ(without_own_sandbox(claude, {"-s"}).size(), 3U) << "another agent's option";
+  EXPECT_EQ(without_own_sandbox(*find_agent_of_profile("agent-gemini"), {"-p"}), Words{"-p"});
+}
+
+TEST(Agents, WhatOnlyServesARunIsKnown) {
+  const Agent& claude = *find_agent_of_profile("agent-claude");
+  EXPECT_TRUE(is_private_to_run(claude, "/shell-snapshots/x.sh"));
+  EXPECT_FALSE(is_private_to_run(claude, "/settings.json"));
+  EXPECT_FALSE(is_private_to_run(claude, "/skills/shell-snapshots"));
+  const Agent& codex = *find_agent_of_profile("agent-codex");
+  EXPECT_TRUE(is_private_to_run(codex, "/state_5.sqlite-wal"));
+  EXPECT_TRUE(is_private_to_run(codex, "/skills/.system/x/SKILL.md"));
+  EXPECT_FALSE(is_private_to_run(codex, "/skills/mine/SKILL.md"));
+}
+
 TEST(Agents, EachReadsItsOwnLogInAlone) {
   const std::map<std::string, std::string> log_ins = {{".claude/.credentials.json", "agent-claude"},
                                                       {".claude.json", "agent-claude"},
