@@ -12,9 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -122,6 +124,8 @@ class RecipeRun {
     if (!go_.write.valid() || !status_.write.valid() || !report_.write.valid()) return fail(At::kWait);
     context_.report = report_.write.get();
     context_.status = status_.write.get();
+    const int fronts[] = {report_.read.get(), status_.read.get(), go_.write.get()};
+    std::copy(std::begin(fronts), std::end(fronts), context_.fronts);
     const bool waits = recipe_.die_with_parent || recipe_.info_fd >= 0 || recipe_.json_status_fd >= 0;
     if (waits) context_.go = go_.read.get();
     return true;

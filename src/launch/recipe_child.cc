@@ -227,7 +227,8 @@ int lock_file(const char* path) noexcept {
 // Reaps until nobody is left, and tells the parent of the command's end as soon as it comes.
 [[noreturn]] void be_init(RecipeContext& context, pid_t command) noexcept {
   const Recipe& recipe = *context.recipe;
-  set_capabilities(0);  // an outer filter may refuse it; nothing of the caller's is done with them
+  ::signal(SIGPIPE, SIG_IGN);  // where the front is gone, the command's end is told to nobody
+  set_capabilities(0);         // an outer filter may refuse it; nothing of the caller's is done with them
   int kept[kMostLocks + 4];
   int count = 0;
   context.op = 0;
@@ -282,7 +283,8 @@ DescriptorPath::DescriptorPath(int fd) noexcept {
 // back.
 void enter_recipe(RecipeContext& context) noexcept {
   const Recipe& recipe = *context.recipe;
-  // First: whoever reads what we are waits for the end of it, and lets us go on only then.
+  for (const int fd : context.fronts) ::close(fd);
+  // Early: whoever reads what we are waits for the end of it, and lets us go on only then.
   for (const int fd : {recipe.info_fd, recipe.json_status_fd, recipe.userns_block_fd}) {
     if (fd >= 0) ::close(fd);
   }

@@ -16,9 +16,10 @@ struct RecipeReport {
 // The child's whole knowledge; made by the parent before clone3. All descriptors are close-on-exec.
 struct RecipeContext {
   const Recipe* recipe = nullptr;
-  int go = -1;      // one byte when the parent has done its part; -1: nothing to wait for
-  int report = -1;  // a RecipeReport, or the end of file at execve
-  int status = -1;  // what pid 1 saw of the command, as waitpid(2) tells; -1: we are the command
+  int go = -1;                   // one byte when the parent has done its part; -1: nothing to wait for
+  int report = -1;               // a RecipeReport, or the end of file at execve
+  int status = -1;               // what pid 1 saw of the command, as waitpid(2) tells; -1: we are the command
+  int fronts[3] = {-1, -1, -1};  // the parent's ends of those three, which tell of its end once they are its alone
   bool own_proc = false;
   bool own_users = false;     // the user namespace is made by clone3
   bool nested_users = false;  // the command gets one below ours, which owns none of the other namespaces

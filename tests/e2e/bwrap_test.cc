@@ -240,6 +240,15 @@ TEST_F(Bwrap, TheCallerMapsTheIds) {
   EXPECT_EQ(mapped.out, "7\n") << mapped;
 }
 
+TEST_F(Bwrap, AFrontThatIsKilledBeforeTheStartLeavesNothing) {
+  Running front(
+      {"sh", "-c", "mkfifo go; exec $B --ro-bind / / --unshare-user --unshare-pid --info-fd 1 --userns-block-fd 6 true 6<>go"},
+      {.stdin_is = Input::kNull, .cwd = place_.path(), .env = {{"B", program_}}});
+  ASSERT_TRUE(front.wait_for_output("child-pid"));
+  ASSERT_EQ(::kill(front.pid(), SIGKILL), 0);
+  EXPECT_FALSE(front.wait().output_held) << "its child holds the streams";
+}
+
 // Each takes a descriptor while the tree is built; the caller's soft limit is given back.
 TEST_F(Bwrap, ManyBindsNeedNoHigherLimit) {
   std::string args;
