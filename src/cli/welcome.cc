@@ -87,8 +87,7 @@ bool is_in_repository(std::string directory) {
 std::string agents() {
   std::string text;
   for (const std::string_view agent : {"claude", "codex", "gemini", "opencode"}) {
-    if (is_on_path(agent))
-      text += row(format("belljar run --policy agent-{0} -- {0}", agent), text.empty() ? "your agent, in a sandbox" : "");
+    if (is_on_path(agent)) text += row(format("belljar run -- {}", agent), text.empty() ? "your agent, in a sandbox" : "");
   }
   return text.empty() ? row("belljar run -- AGENT", "no claude, codex ... found here") : text;
 }
