@@ -69,7 +69,7 @@ constexpr Example kExamples[] = {
     {"Environment", "belljar run --env CI=1 -- npm test"},
     {"Limits", "belljar run --timeout 10m --memory 2GiB -- make test"},
     {"Undo", "belljar run --txn -c 'npm install && npm run build'"},
-    {"Policy", "belljar run -- claude"},
+    {"Policy", "belljar run --policy ci-strict -- make test"},
     {"Result", "belljar run --json -- make test | jq .exit_code"},
 };
 

@@ -178,7 +178,12 @@ TEST_F(AgentsStart, PoliciesAreListedAndShownByName) {
   EXPECT_NE(belljar({"policy", "list", "--json"}).out.find("{\"name\":\"read-only\",\"summary\":\"For analysis"),
             std::string::npos);
   const RunOptions here{.cwd = workspace_.path()};
-  EXPECT_EQ(belljar({"policy", "show", "agent-codex"}, here).out, belljar({"policy", "show", "--policy", "agent-codex"}, here).out);
+  const std::string codex = "agent-codex";
+  const auto show = [&](std::vector<std::string> which) {
+    which.insert(which.begin(), {"policy", "show"});
+    return belljar(which, here).out;
+  };
+  EXPECT_EQ(show({codex}), show({"--policy", codex}));
   EXPECT_EQ(belljar({"policy", "show", "agent-cdoex"}, here).exit_code, 125);
   EXPECT_EQ(belljar({"policy", "show", "dev", "--policy", "build"}, here).exit_code, 125);
 }
