@@ -36,7 +36,7 @@ namespace belljar::session {
 // One command, as the serving thread and its waiter share it.
 struct CommandState {
   UniqueFd wake;     // eventfd: readable when something below has changed for good
-  timespec began{};  // by CLOCK_REALTIME, before it is sent
+  timespec began{};  // by CLOCK_REALTIME_COARSE, before it is sent
   std::mutex mutex;
   // guarded by mutex
   bool settled = false;      // started or failed to
