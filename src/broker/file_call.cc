@@ -137,14 +137,18 @@ int FileCall::begin() {
   return 0;
 }
 
-int FileCall::share_directories() {
-  if (!judged() || exclusive_.owns_lock() || shared_.owns_lock()) return 0;
+std::shared_lock<Directories> share_directories(Context& context, Receivers::Slot& slot) {
   if (!context.directories.try_lock_shared()) {
     const Receivers::Blocking blocking(slot);
-    if (!context.directories.lock_shared([this] { return slot.interrupted(); })) return -kRestart;
+    if (!context.directories.lock_shared([&slot] { return slot.interrupted(); })) return {};
   }
-  shared_ = std::shared_lock(context.directories, std::adopt_lock);
-  return 0;
+  return {context.directories, std::adopt_lock};
+}
+
+int FileCall::share_directories() {
+  if (!judged() || exclusive_.owns_lock() || shared_.owns_lock()) return 0;
+  shared_ = broker::share_directories(context, slot);
+  return shared_ ? 0 : -kRestart;
 }
 
 int FileCall::own_directories() {

@@ -39,6 +39,9 @@ class Beside final : public Surroundings {
   int dir_;
 };
 
+// The directories shared, or nothing: the caller has gone or has a signal to see while another process held them.
+std::shared_lock<Directories> share_directories(Context& context, Receivers::Slot& slot);
+
 class FileCall {
  public:
   FileCall(Context& given, const Call& which, Receivers::Slot& its_slot)

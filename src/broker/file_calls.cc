@@ -47,19 +47,10 @@ Perform performer_of(int number) {
   }
 }
 
-// Shared, or nothing: the caller has gone or has a signal to see while another process held them.
-std::shared_lock<Directories> share(Context& context, Receivers::Slot& slot) {
-  if (!context.directories.try_lock_shared()) {
-    const Receivers::Blocking blocking(slot);
-    if (!context.directories.lock_shared([&slot] { return slot.interrupted(); })) return {};
-  }
-  return {context.directories, std::adopt_lock};
-}
-
 // What was closed before this call began is judged and shown before it begins. False: it may not begin.
 bool catch_up(Context& context, Receivers::Slot& slot) {
   if (!context.staged.any()) return true;
-  const auto lock = share(context, slot);
+  const auto lock = share_directories(context, slot);
   const AsCaller permissions(context.options.uid);
   if (lock && permissions.ok()) context.staged.publish_closed(context);
   return lock.owns_lock();
@@ -101,7 +92,7 @@ void handle_close(Context& context, const Call& call, Receivers::Slot& slot) {
     auto fd = caller.duplicate(number);
     const bool goes_on = fd && context.staged.is_staged(fd->get()) && is_redirected(caller, fd->get(), number);
     if (fd && !goes_on && still_waiting(context.listener.get(), call.id)) {
-      const auto lock = share(context, slot);
+      const auto lock = share_directories(context, slot);
       const AsCaller permissions(context.options.uid);
       if (lock && permissions.ok()) context.staged.publish_of(context, fd->get());  // else when the last one closes it
     }

@@ -17,6 +17,7 @@
 #include "cli/load.h"
 #include "cli/own_program.h"
 #include "cli/policy_flags.h"
+#include "policy/agents.h"
 
 namespace belljar::cli {
 namespace {
@@ -86,8 +87,9 @@ bool is_in_repository(std::string directory) {
 
 std::string agents() {
   std::string text;
-  for (const std::string_view agent : {"claude", "codex", "gemini", "opencode"}) {
-    if (is_on_path(agent)) text += row(format("belljar run -- {}", agent), text.empty() ? "your agent, in a sandbox" : "");
+  for (const policy::Agent& agent : policy::agents()) {
+    if (is_on_path(agent.name))
+      text += row(format("belljar run -- {}", agent.name), text.empty() ? "your agent, in a sandbox" : "");
   }
   return text.empty() ? row("belljar run -- AGENT", "no claude, codex ... found here") : text;
 }

@@ -188,7 +188,11 @@ struct TreeLock::Door {
     inside(party).fetch_add(1);
     if (closed().load() == 0) return true;
     inside(party).fetch_sub(1);
-    const std::scoped_lock turn(queue);
+    std::unique_lock turn(queue, std::try_to_lock);
+    if (!turn) {
+      if (is_over(stop)) return false;  // another reader of ours waits already
+      turn.lock();
+    }
     if (!take_range(file.get(), F_RDLCK, kDoorByte, stop)) return false;
     closed().store(0);  // if it was, its closer is gone
     inside(party).fetch_add(1);

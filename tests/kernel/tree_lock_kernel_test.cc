@@ -186,6 +186,19 @@ TEST_F(TreeLocks, WhoGivesUpHoldsNothing) {
   waiting.unlock();
 }
 
+// Who may not wait does not wait for a reader of its own process, either, that waits for the holder.
+TEST_F(TreeLocks, WhoGivesUpWaitsBehindNobody) {
+  TreeLock holder = open({"project"}), ours = open({"project"});
+  holder.lock();
+  std::thread reader([&] { const std::shared_lock shared(ours); });
+  EXPECT_TRUE(eventually([&] { return is_awaited(folder()); }));
+  EXPECT_FALSE(ours.lock_shared([] { return true; }));
+  holder.unlock();
+  reader.join();
+  EXPECT_TRUE(ours.lock_shared([] { return true; })) << "the twin";
+  ours.unlock_shared();
+}
+
 // Who leaves last takes the folder along, and whoever made what is above it takes that.
 TEST_F(TreeLocks, ThoseWhoComeWhileOthersGoFindTheFolder) {
   std::vector<pid_t> children;
