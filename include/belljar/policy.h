@@ -35,8 +35,9 @@ std::string to_string(const Origin& origin);
 
 // Who stands behind a rule. The built-in list of secrets, and what Belljar keeps itself, yield to a rule for the very same path,
 // and a workspace may lie inside; what somebody wrote down does not yield. What a file in the workspace wrote down may only narrow:
-// names are judged when layers are merged, what they lead to where the tree is known.
-enum class RuleKind { kGiven, kDefaultSecret, kNarrowing };
+// names are judged when layers are merged, what they lead to where the tree is known. Implied is what Belljar opens by itself (the
+// repository of a linked work tree): it yields to everything else.
+enum class RuleKind { kGiven, kDefaultSecret, kNarrowing, kImplied };
 
 // One rule of the file system. `path` is absolute: a policy file's "~" and relative paths are resolved when layers are merged, in a
 // policy written in code they are kInvalidArgument. With `glob` it is a pattern, absolute or beginning with `**/` (`**/.env`), that

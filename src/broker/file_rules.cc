@@ -159,12 +159,13 @@ struct FileRules::State {
   bool protects = false;
   std::vector<std::string> git_roots;             // roots and kept directories
   std::vector<std::string> host_roots;            // the same as the host names them
-  std::vector<std::atomic<bool>> has_repository;  // of options.keep_git each: its `.git` was there when a command last began
+  enum class Kept : std::uint8_t { kNothing, kDotGit, kItself };
+  std::vector<std::atomic<Kept>> kept_git;  // of options.keep_git each: what was there of git when a command last began
   std::atomic<std::int64_t> began = 0;            // of the run, in nanoseconds
   std::vector<std::string> write_grants;  // entries that ask for writing: they lift the protection of the names they spell out
 
   explicit State(FileRulesOptions given)
-      : options(std::move(given)), protects(options.filesystem.protect != Protect::kNone), has_repository(options.keep_git.size()) {
+      : options(std::move(given)), protects(options.filesystem.protect != Protect::kNone), kept_git(options.keep_git.size()) {
     for (const FsEntry& entry : options.filesystem.entries) {
       if (entry.glob) globs.push_back(&entry);
       else if (entry.access == Access::kWrite) write_grants.push_back(entry.path);
@@ -193,18 +194,25 @@ struct FileRules::State {
   }
 
   void note_repositories() {
-    for (std::size_t i = 0; i < has_repository.size(); ++i) {
+    for (std::size_t i = 0; i < kept_git.size(); ++i) {
       const std::string& root = options.keep_git[i];
-      has_repository[i] = options.has_git && options.has_git(root) && !is_in_git_of_another(root);
+      if (is_in_git_of_another(root)) kept_git[i] = Kept::kNothing;
+      else if (options.is_git && options.is_git(root)) kept_git[i] = Kept::kItself;
+      else kept_git[i] = options.has_git && options.has_git(root) ? Kept::kDotGit : Kept::kNothing;
     }
   }
 
-  // The longest root that keeps its `.git` and holds `path`; empty when there is none.
-  std::string_view root_with_repository(std::string_view path) const noexcept {
-    std::string_view best;
-    for (std::size_t i = 0; i < has_repository.size(); ++i) {
+  struct KeptRoot {
+    std::string_view root;  // empty: none
+    Kept kept = Kept::kNothing;
+  };
+  // The longest root that keeps something of git and holds `path`.
+  KeptRoot root_with_repository(std::string_view path) const noexcept {
+    KeptRoot best;
+    for (std::size_t i = 0; i < kept_git.size(); ++i) {
       const std::string& root = options.keep_git[i];
-      if (has_repository[i] && root.size() > best.size() && is_within(path, root)) best = root;
+      const Kept kept = kept_git[i];
+      if (kept != Kept::kNothing && root.size() > best.root.size() && is_within(path, root)) best = {root, kept};
     }
     return best;
   }
@@ -296,8 +304,8 @@ Ruling FileRules::State::in_place_ruling(Act act, std::string_view path) const {
   const auto is_below = [&](const std::string& one) { return one.size() > path.size() && is_within(one, path); };
   const auto below = std::find_if(options.in_place.begin(), options.in_place.end(), is_below);
   if (below != options.in_place.end()) return refuse_held(*below, EBUSY, kStays);
-  for (std::size_t i = 0; i < has_repository.size(); ++i) {
-    if (!has_repository[i] || !is_below(options.keep_git[i])) continue;
+  for (std::size_t i = 0; i < kept_git.size(); ++i) {
+    if (kept_git[i] == Kept::kNothing || !is_below(options.keep_git[i])) continue;
     Ruling ruling = refuse_protected(GitName::kDotGit, "moving what is in it: a writable directory with a repository lies there");
     ruling.errnum = EBUSY;
     return ruling;
@@ -486,12 +494,14 @@ bool is_git_s_own(std::string_view relative) {
 Ruling FileRules::removal_rule(std::string_view path, const Surroundings& around) const {
   const State& state = *state_;
   if (!state.protects) return {};
-  const std::string_view root = state.root_with_repository(path);
+  const auto [root, kept] = state.root_with_repository(path);
   if (root.empty() || path.size() <= root.size() + 1) return {};
-  const std::string_view rest = path.substr(root == "/" ? 1 : root.size() + 1);
-  const std::string_view first = rest.substr(0, rest.find('/'));
-  if (!is_dot_git(first)) return {};
-  const std::string_view below = rest.substr(std::min(rest.size(), first.size() + 1));
+  std::string_view below = path.substr(root == "/" ? 1 : root.size() + 1);  // of the git directory; empty: it is the directory
+  if (kept == State::Kept::kDotGit) {
+    const std::string_view first = below.substr(0, below.find('/'));
+    if (!is_dot_git(first)) return {};
+    below.remove_prefix(std::min(below.size(), first.size() + 1));
+  }
   if (!below.empty() && is_passing_git_name(below)) return {};
   if (!below.empty() && !is_git_s_own(below) && !state.stood_before(around, 0, last_of(path))) return {};
   return state.refuse_protected(GitName::kDotGit, policy::kGitRemoval);
@@ -503,8 +513,8 @@ void FileRules::begin_run(const timespec& began) const {
 }
 
 bool FileRules::keeps_git(std::string_view path) const noexcept {
-  const std::string_view root = state_->root_with_repository(path);
-  return state_->protects && !root.empty() && is_dot_git(last_of(path)) &&
+  const auto [root, kept] = state_->root_with_repository(path);
+  return state_->protects && kept == State::Kept::kDotGit && is_dot_git(last_of(path)) &&
          path.substr(0, path.rfind('/')) == (root == "/" ? "" : root);
 }
 

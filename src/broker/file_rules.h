@@ -102,6 +102,8 @@ struct FileRulesOptions {
   // which can be taken back. `has_git` tells of one of them whether it is there now; unset: of none.
   std::vector<std::string> keep_git;
   std::function<bool(const std::string& root)> has_git;
+  // The root is a git directory itself: that of the repository whose linked work tree the workspace is. Unset: none is.
+  std::function<bool(const std::string& root)> is_git;
   // Entries without a wildcard count too: nobody else looks at what a transaction brings.
   bool hold_paths = false;
   // What stands there when the run begins is hidden or read-only, with a mount over it: the directories above keep their names, or

@@ -27,6 +27,7 @@
 #include "cli/own_files.h"
 #include "cli/policy_flags.h"
 #include "kernel/account.h"
+#include "kernel/worktree.h"
 #include "policy/agents.h"
 #include "policy/layer.h"
 #include "policy/look.h"
@@ -147,6 +148,7 @@ std::string place_variable(const char* name) {
 policy::MergeContext make_context(std::string workspace, std::string home) {
   policy::MergeContext context;
   context.workspace = std::move(workspace);
+  context.repository = kernel::repository_of_worktree(context.workspace);
   context.home = std::move(home);
   context.tmpdir = place_variable("TMPDIR");
   context.runtime_dir = place_variable("XDG_RUNTIME_DIR");

@@ -295,6 +295,8 @@ class Merger {
     for (const Rule& rule : rules_) entries.push_back(rule.entry);
     const std::size_t given = entries.size();
     if (!policy_.network.credentials.empty()) hide_credentials(entries, policy_.network, context_.home);
+    if (writes && opens_repository(entries))
+      entries.push_back({context_.repository, false, Access::kWrite, {"linked work tree", "", 0}, RuleKind::kImplied});
     if (auto kept = keep_config(entries)) entries.push_back(*std::move(kept));
     hide_state(entries, context_.state_dir);
     if (policy_.filesystem.secrets == Secrets::kDefault) hide_account(entries);
@@ -310,6 +312,17 @@ class Merger {
       if (!rule_at_.contains("p" + path))
         entries.push_back({std::move(path), false, Access::kNone, {"default secrets", "", 0}, RuleKind::kDefaultSecret});
     }
+  }
+
+  // Nobody has said anything of it, or of what it lies in.
+  bool opens_repository(std::vector<FsEntry>& entries) const {
+    if (context_.repository.empty() || policy_.filesystem.protect == Protect::kAll) return false;
+    Filesystem filesystem;
+    filesystem.entries.swap(entries);
+    const FsEntry* const rule = find_rule(filesystem, context_.repository);
+    const bool untold = rule != nullptr && rule->path == "/" && !rule_at_.contains("p/");
+    entries.swap(filesystem.entries);
+    return untold;
   }
 
   // Who may write ~/.config must not thereby write the policy of the next start. Only ever takes away: a hidden directory stays so.

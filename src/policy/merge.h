@@ -11,6 +11,8 @@
 // sets
 //   contradicts the mode and is an error.
 // - A layer from inside the workspace may only narrow (narrow.h).
+// - Where the workspace is a linked work tree, its repository is written to as a `.git` in the workspace would be, unless some rule
+//   speaks of it or of what is above it.
 //
 // `policy.filesystem.entries` of the result holds the layers' own rules; what the mode, the secrets and the temporary directories
 // imply stays in their keys, for the backend to carry out. `complete` spells both out, so find_rule() on it alone judges a path.
@@ -37,6 +39,7 @@ struct MergeContext {
   std::string runtime_dir;   // $XDG_RUNTIME_DIR: sockets and keyrings below it are secrets
   std::string config_dir;    // $XDG_CONFIG_HOME/belljar: the user's policy stays read-only inside a writable ~/.config
   std::string state_dir;     // default_state_dir(): what Belljar keeps of earlier runs is hidden
+  std::string repository;    // repository_of_worktree(workspace)
   std::string account_home;  // of the caller's account: $HOME may be empty or elsewhere, the keys lie there all the same
 };
 

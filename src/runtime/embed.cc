@@ -12,6 +12,7 @@
 #include "base/environment.h"
 #include "base/format.h"
 #include "kernel/account.h"
+#include "kernel/worktree.h"
 #include "policy/check_policy.h"
 #include "policy/merge.h"
 #include "policy/names.h"
@@ -110,6 +111,7 @@ Result<Embedded> embed(const Policy& policy, const std::string& workspace, const
   policy::MergeContext context;
   context.home = place_of(embedded.caller_env, "HOME");
   context.workspace = BELLJAR_TRY(find_workspace(workspace, context.home));
+  context.repository = kernel::repository_of_worktree(context.workspace);
   context.tmpdir = place_of(embedded.caller_env, "TMPDIR");
   context.runtime_dir = place_of(embedded.caller_env, "XDG_RUNTIME_DIR");
   context.account_home = kernel::home_of_caller();

@@ -296,6 +296,20 @@ TEST(FileRules, ARootInTheGitDirectoryOfAnotherTakesNothingOutOfItsHold) {
   EXPECT_EQ(rules.removal_rule("/w/.git/modules/x/HEAD", World({}, "/w/.git/modules/x/HEAD")).answer, Answer::kRefuse);
 }
 
+// The repository whose linked work tree the workspace is.
+TEST(FileRules, ARootThatIsAGitDirectoryIsKeptAsAWorkTreesIs) {
+  FileRulesOptions with = options();
+  with.roots.push_back("/repo/.git");
+  with.keep_git = with.roots;
+  with.is_git = [](const std::string& root) { return root == "/repo/.git"; };
+  const FileRules rules(std::move(with));
+  for (const char* const kept : {"/repo/.git/HEAD", "/repo/.git/refs", "/repo/.git/worktrees/w", "/repo/.git/objects"})
+    EXPECT_EQ(rules.removal_rule(kept, World({}, kept)).answer, Answer::kRefuse) << kept;
+  for (const char* const free : {"/repo/.git/index.lock", "/repo/.git/MERGE_HEAD", "/w/x"})
+    EXPECT_EQ(rules.removal_rule(free, World({}, free)).answer, Answer::kAllow) << free;
+  EXPECT_FALSE(rules.keeps_git("/repo/.git"));
+}
+
 // A link there would show under a name of the pattern's what lies under none.
 TEST(FileRules, ALinkDoesNotStandForADirectoryOfAPattern) {
   FileRulesOptions with = options();

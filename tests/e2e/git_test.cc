@@ -163,6 +163,34 @@ TEST_F(GitWork, TheWorkspacesOwnRepositoryIsNotRemoved) {
 
 // What a shell, an editor or a script writes to a control file in place is there for whoever reads it next; what is refused leaves
 // what was there, and is told though the command ended well.
+// Its commits go to the repository beside it, which is written to as its own `.git` would be, and no more.
+TEST_F(GitWork, ALinkedWorkTreeHasItsRepository) {
+  ASSERT_EQ(host("cd old && git worktree add -q ../tree -b linked && cp -r ../tree ../copy && rm .git/COMMIT_EDITMSG && echo made"), "made\n");
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  const auto in = [&](const std::string& tree, const std::string& text, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> args{"run", "--pass-env", "GIT_CONFIG_GLOBAL"};
+    args.insert(args.end(), more.begin(), more.end());
+    args.insert(args.end(), {"-c", text});
+    RunOptions there = options();
+    there.cwd = workspace_ / tree;
+    return belljar(args, there);
+  };
+  const Outcome works = in("tree",
+                           "set -e; echo w >w; git add w; git commit -qm inside; git checkout -qb more; git branch -D linked; git gc -q; "
+                           "git stash list; git config user.name new; git log --format=%s -1");
+  EXPECT_TRUE(works.out.ends_with("inside\n")) << works;
+  EXPECT_EQ(host("git -C old log --format=%s -1 more; git -C old config user.name"), "inside\nnew\n");
+  const std::string before = host("ls -R old/.git");
+  const Outcome refused = in("tree",
+                             "rm -rf ../old/.git; mv ../old/.git ../old/.other; echo x >../old/.git/hooks/post-commit; "
+                             "git config core.pager x; ln -s / ../old/.git/refs/x; echo x >../old/f; echo x >../old/.vscode");
+  EXPECT_EQ(host("ls -R old/.git"), before) << refused;
+  EXPECT_EQ(host("git -C old status --short; git -C old fsck"), "") << refused;
+  EXPECT_NE(in("copy", "touch ../old/.git/x").exit_code, 0) << "a pointer that the repository knows nothing of";
+  EXPECT_NE(in("tree", "touch ../old/.git/x", {"--read", workspace_ / "old"}).exit_code, 0) << "the user's word stands";
+  EXPECT_EQ(in("tree", "touch ../old/.git/x").exit_code, 0) << "the twin";
+}
+
 TEST_F(GitWork, AControlFileThatIsWrittenInPlace) {
   std::string text = "cd old\n";
   for (const char* shell : {"sh", "bash", "busybox sh", "zsh"}) {

@@ -232,6 +232,24 @@ TEST(Merge, TheUsersPolicyStaysReadOnlyInsideAWritableConfigDirectory) {
             "none");
 }
 
+TEST(Merge, TheRepositoryOfALinkedWorkTreeIsWrittenToUnlessARuleSpeaksOfIt) {
+  MergeContext context = place();
+  context.repository = "/srv/project/.git";
+  const auto access = [&](const char* toml) {
+    return access_of(merged({layer("user", toml)}, context), "/srv/project/.git/refs/heads/x");
+  };
+  EXPECT_EQ(access(""), "write");
+  EXPECT_EQ(access_of(merged({}, context), "/srv/project/x"), "read");
+  // For the backend, which knows the workspace alone.
+  EXPECT_EQ(std::ranges::count(merged({}, context)->policy.filesystem.entries, "/srv/project/.git", &FsEntry::path), 1);
+  EXPECT_EQ(access("mode = 'read-only'\n"), "read");
+  EXPECT_EQ(access("[filesystem]\nprotect = 'all'\n"), "read");
+  for (const char* path : {"/srv/project/.git", "/srv/project", "/srv"})
+    EXPECT_EQ(access((std::string("readonly_paths = ['") + path + "']\n").c_str()), "read") << path;
+  EXPECT_EQ(access("blocked_paths = ['/srv/project']\n"), "none");
+  EXPECT_EQ(access("writable_roots = ['/srv/project']\n"), "write");
+}
+
 TEST(Merge, WhatBelljarKeepsIsHiddenUnlessARuleNamesIt) {
   MergeContext context = place();
   context.state_dir = "/var/lib//belljar/";

@@ -22,6 +22,7 @@
 #include "belljar/policy.h"
 #include "broker/file_rules.h"
 #include "kernel/seccomp.h"
+#include "kernel/worktree.h"
 #include "policy/domains.h"
 #include "policy/host.h"
 #include "policy/paths.h"
@@ -132,6 +133,7 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
       struct stat now{};
       return ::lstat((on_host.of(root) + "/.git").c_str(), &now) == 0;
     };
+    options.is_git = [on_host](const std::string& root) { return kernel::is_git_directory(on_host.of(root)); };
   }
   for (const PrivateDir& dir : paths.view.private_dirs) options.exempt.push_back(dir.target);
   for (const Cache& cache : paths.view.caches) (cache.kept.empty() ? options.exempt : options.kept).push_back(cache.path);

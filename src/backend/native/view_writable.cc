@@ -74,6 +74,12 @@ bool dropped_anyway(const ViewDraft& draft, const FsEntry& entry) {
          std::ranges::any_of(draft.fs.scratch, [&](const std::string& scratch) { return is_under(entry.path, scratch); });
 }
 
+// Another sandbox works in the repository, and this one is to see nothing of it.
+bool of_a_sibling(const ViewDraft& draft, const FsEntry& entry) {
+  return entry.kind == RuleKind::kImplied && draft.place.siblings &&
+         std::ranges::any_of(draft.place.siblings->hidden, [&](const std::string& other) { return is_under(entry.path, other); });
+}
+
 // /tmp/x that is not there: the private /tmp is writable as it is. A home or a workspace below /tmp is the host's.
 bool private_anyway(const ViewDraft& draft, const std::string& path) {
   if (draft.kind_of(path) != PathKind::kAbsent || draft.in_shown_home(path) || is_under(path, draft.place.workspace)) return false;
@@ -157,7 +163,7 @@ Result<void> plan_writable(ViewDraft& draft) {
   if (draft.fs.temp_dir) BELLJAR_CHECK(add_writable(draft, BELLJAR_TRY(settle(draft, *draft.fs.temp_dir, "filesystem.temp_dir"))));
   for (const FsEntry& entry : draft.fs.entries) {
     if (entry.glob || entry.access != Access::kWrite || private_anyway(draft, entry.path) || dropped_anyway(draft, entry) ||
-        left_out(draft, entry))
+        of_a_sibling(draft, entry) || left_out(draft, entry))
       continue;
     BELLJAR_CHECK(add_entry(draft, entry));
   }
