@@ -166,6 +166,11 @@ std::vector<std::string> without_own_sandbox(const Agent& agent, std::vector<std
     return name == "sandbox_mode" ||
            (name.starts_with('-') && agent.others.find(std::string(name) + " ") != std::string_view::npos);
   };
+  // What is answered before anything starts. Claude Code answers it in a third of the time where it stands alone.
+  const auto only_asks = [](const std::string& argument) {
+    return argument == "--version" || argument == "-v" || argument == "--help" || argument == "-h";
+  };
+  if (arguments.size() == 1 && only_asks(arguments.front())) return arguments;
   if (agent.option.empty() || std::ranges::any_of(arguments, says_else)) return arguments;
   arguments.insert(arguments.begin(), {std::string(agent.option), std::string(agent.value)});
   return arguments;

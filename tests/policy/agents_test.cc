@@ -88,6 +88,7 @@ TEST(Agents, ItsOwnSandboxIsSwitchedOffUnlessItIsSpokenOf) {
   EXPECT_EQ(without_own_sandbox(codex, {"-c", "sandbox_mode=\"read-only\""}), (Words{"-c", "sandbox_mode=\"read-only\""}));
   const Agent& claude = *find_agent_of_profile("agent-claude");
   EXPECT_EQ(without_own_sandbox(claude, {}), (Words{"--settings", "{\"sandbox\":{\"enabled\":false}}"}));
+  EXPECT_EQ(without_own_sandbox(claude, {"--version"}), (Words{"--version"})) << "nothing starts";
   EXPECT_EQ(without_own_sandbox(claude, {"--settings", "f.json"}), (Words{"--settings", "f.json"}));
   EXPECT_EQ(without_own_sandbox(claude, {"-s"}).size(), 3U) << "another agent's option";
   EXPECT_EQ(without_own_sandbox(*find_agent_of_profile("agent-gemini"), {"-p"}), Words{"-p"});
