@@ -8,8 +8,9 @@ namespace belljar::kernel {
 // `path` holds what makes a directory a git directory: HEAD, objects, refs (gitrepository-layout(5)).
 bool is_git_directory(const std::string& path);
 
-// The common git directory of the repository that `workspace` is a linked work tree of, canonical; empty when it is none. Both have to
-// say so: the workspace's `.git` names an entry of the repository's `worktrees`, and that entry names the workspace's `.git`. So a
+// The common git directory of the repository that `workspace` is a linked work tree of, canonical; empty when it is none. Both have
+// to say so: the workspace's `.git` names an entry of the repository's `worktrees`, and that entry names the workspace's `.git`. So
+// a
 // `.git` file alone, which anybody may have written, leads nowhere. The repository belongs to whom the workspace belongs to.
 std::string repository_of_worktree(const std::string& workspace);
 

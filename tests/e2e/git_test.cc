@@ -165,7 +165,8 @@ TEST_F(GitWork, TheWorkspacesOwnRepositoryIsNotRemoved) {
 // what was there, and is told though the command ended well.
 // Its commits go to the repository beside it, which is written to as its own `.git` would be, and no more.
 TEST_F(GitWork, ALinkedWorkTreeHasItsRepository) {
-  ASSERT_EQ(host("cd old && git worktree add -q ../tree -b linked && cp -r ../tree ../copy && rm .git/COMMIT_EDITMSG && echo made"), "made\n");
+  ASSERT_EQ(host("cd old && git worktree add -q ../tree -b linked && cp -r ../tree ../copy && rm .git/COMMIT_EDITMSG && echo made"),
+            "made\n");
   if (is_root()) workspace_.give_to(user_uid(), user_gid());
   const auto in = [&](const std::string& tree, const std::string& text, const std::vector<std::string>& more = {}) {
     std::vector<std::string> args{"run", "--pass-env", "GIT_CONFIG_GLOBAL"};
@@ -175,9 +176,10 @@ TEST_F(GitWork, ALinkedWorkTreeHasItsRepository) {
     there.cwd = workspace_ / tree;
     return belljar(args, there);
   };
-  const Outcome works = in("tree",
-                           "set -e; echo w >w; git add w; git commit -qm inside; git checkout -qb more; git branch -D linked; git gc -q; "
-                           "git stash list; git config user.name new; git log --format=%s -1");
+  const Outcome works =
+      in("tree",
+         "set -e; echo w >w; git add w; git commit -qm inside; git checkout -qb more; git branch -D linked; git gc -q; "
+         "git stash list; git config user.name new; git log --format=%s -1");
   EXPECT_TRUE(works.out.ends_with("inside\n")) << works;
   EXPECT_EQ(host("git -C old log --format=%s -1 more; git -C old config user.name"), "inside\nnew\n");
   const std::string before = host("ls -R old/.git");
