@@ -157,12 +157,12 @@ struct FileRules::State {
   std::vector<const FsEntry*> globs;
   bool hidden_globs = false;
   bool protects = false;
-  std::vector<std::string> git_roots;             // roots and kept directories
-  std::vector<std::string> host_roots;            // the same as the host names them
+  std::vector<std::string> git_roots;   // roots and kept directories
+  std::vector<std::string> host_roots;  // the same as the host names them
   enum class Kept : std::uint8_t { kNothing, kDotGit, kItself };
   std::vector<std::atomic<Kept>> kept_git;  // of options.keep_git each: what was there of git when a command last began
-  std::atomic<std::int64_t> began = 0;            // of the run, in nanoseconds
-  std::vector<std::string> write_grants;  // entries that ask for writing: they lift the protection of the names they spell out
+  std::atomic<std::int64_t> began = 0;      // of the run, in nanoseconds
+  std::vector<std::string> write_grants;    // entries that ask for writing: they lift the protection of the names they spell out
 
   explicit State(FileRulesOptions given)
       : options(std::move(given)), protects(options.filesystem.protect != Protect::kNone), kept_git(options.keep_git.size()) {

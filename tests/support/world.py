@@ -3,7 +3,8 @@
 Every address of 93.184.0.0/16 is served here, though none belongs to the machine: to Belljar they are public. Names end in .test
 and are answered by a name server on 93.184.0.53; what was asked is written to DIR/asked. Servers: HTTP on 80 and 8081, TLS on 443 and
 8443 when DIR holds cert.pem and key.pem (tls/NAME.pem for SNI NAME), on 4443 one that asks for a client certificate of ca.pem, an echo on 7, one that says its line first on 25, an HTTP proxy on
-3129, a SOCKS5 proxy on 1081. Each HTTP answer tells method, target, Host,
+3129, a SOCKS5 proxy on 1081. With DIR/model, names one a line, the web servers are those names' and speak as models do
+(tests/agents/model.py); DIR/log has what they were asked. Each HTTP answer tells method, target, Host,
 the address it was reached at. Ends with the command's exit code.
 """
 import base64, ctypes, gzip, hashlib, html, http.server, json, os, socket, ssl, struct, subprocess, sys, threading, urllib.parse
@@ -158,6 +159,14 @@ def choose_certificate(connection, name, context):  # tls/NAME.pem, certificate 
     return None
 
 
+Site = Web
+if os.path.exists(os.path.join(directory, 'model')):
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../agents'))
+    from model import Model as Site
+    Site.log = os.path.join(directory, 'log')
+    NAMES.update({name: ['93.184.0.91'] for name in open(os.path.join(directory, 'model')).read().split()})
+
+
 def web(port, tls=False, wants_client=False):
     class Server(http.server.ThreadingHTTPServer):
         request_queue_size = 512
@@ -165,7 +174,7 @@ def web(port, tls=False, wants_client=False):
 
         def handle_error(self, request, client_address):  # a client that refuses a certificate is no news
             pass
-    server = Server(('0.0.0.0', port), Web)
+    server = Server(('0.0.0.0', port), Site)
     if tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(os.path.join(directory, 'cert.pem'), os.path.join(directory, 'key.pem'))
