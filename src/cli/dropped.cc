@@ -172,8 +172,17 @@ class Collector {
       // Its directory is made by now, and what is new in it would have been written there if a file could be mounted that is not.
       if (put_file(path, *text, 0600, Replace::kNo) == 0) return;
     }
+    if (!there && is_empty_config(*text)) return;
     bytes_ += text->size();
     keep(kChanged, path, *text, (status.st_mode & 0111) != 0 ? 0700 : 0600);
+  }
+
+  // What opencode lays out at each start: it names its schema and sets nothing.
+  static bool is_empty_config(std::string text) {
+    constexpr std::string_view kBegin = "{\"$schema\":\"https://", kEnd = "\"}";
+    std::erase_if(text, [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; });
+    return text.starts_with(kBegin) && text.size() >= kBegin.size() + kEnd.size() &&
+           text.find('"', kBegin.size()) == text.size() - kEnd.size() && text.ends_with(kEnd);
   }
 
   bool persists(const std::string& path) const {

@@ -63,6 +63,13 @@ TEST_F(AgentsDropped, WhatOnlyServedTheRunOrDidNotChangeIsNotTold) {
   EXPECT_EQ(diff(), "");
 }
 
+TEST_F(AgentsDropped, AConfigThatSetsNothingIsNotTold) {
+  const Outcome empty = claude("printf '{\n  \"$schema\": \"https://x.test/c.json\"\n}' > c.json; echo ran");
+  EXPECT_TRUE(has(empty.out, "ran") && !has(empty.err, "dropped")) << empty;
+  const Outcome sets = claude("printf '{\"$schema\": \"https://x.test/c.json\", \"a\": \"b\"}' > c.json");
+  EXPECT_TRUE(has(sets.err, "one file of claude's own state was changed")) << sets;
+}
+
 TEST_F(AgentsDropped, AnotherRunTakesThePlaceOfTheLast) {
   claude("echo 1 > one");
   EXPECT_TRUE(has(diff(), "/one\n"));
