@@ -136,5 +136,18 @@ TEST_P(AgentAtWork, ItsOwnSandboxIsOffAndThatIsSaid) {
   EXPECT_TRUE(exists(workspace_ / "made.txt")) << outcome;
 }
 
+// The other way that docs/agents names: both hold.
+TEST_P(AgentAtWork, ItsOwnSandboxOnInsideThisOne) {
+  if (is(kGemini) || is(kOpencode)) return;
+  home_.write(".claude/settings.json", R"({"sandbox":{"enabled":true,"failIfUnavailable":true,"enableWeakerNestedSandbox":true}})");
+  Words words = ask("[[sh echo made > made.txt; cat made.txt]]");
+  if (is(kCodex)) words.insert(words.begin() + 2, {"--sandbox", "workspace-write"});
+  Words options{"--allow-nested-userns"};
+  if (is(kClaude)) options.insert(options.end(), {"--accept", "filesystem.globs"});
+  const Outcome outcome = inside(words, options);
+  EXPECT_FALSE(says(outcome, "its own sandbox off")) << outcome;
+  EXPECT_TRUE(exists(workspace_ / "made.txt")) << outcome;
+}
+
 }  // namespace
 }  // namespace belljar::test
