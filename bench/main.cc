@@ -35,10 +35,10 @@ struct Group {
   const char* name;
   void (*run)(const Setting&, Report&);
 };
-constexpr Group kGroups[] = {
-    {"process", bench_process}, {"library", bench_library}, {"session", bench_session},    {"end", bench_end},
-    {"egress", bench_egress},   {"guard", bench_guard},     {"work", bench_work},          {"txn", bench_txn},
-    {"files", bench_files},     {"trees", bench_trees},     {"container", bench_container}};
+constexpr Group kGroups[] = {{"process", bench_process}, {"agents", bench_agents}, {"library", bench_library},
+                             {"session", bench_session}, {"end", bench_end},       {"egress", bench_egress},
+                             {"guard", bench_guard},     {"work", bench_work},     {"txn", bench_txn},
+                             {"files", bench_files},     {"trees", bench_trees},   {"container", bench_container}};
 
 // The program beside this one.
 std::string sibling() {

@@ -49,6 +49,7 @@ struct Setting {
 };
 
 void bench_process(const Setting& setting, Report& report);       // whole processes, beside the peers installed
+void bench_agents(const Setting& setting, Report& report);        // the agents of docs/agents, beside themselves without Belljar
 void bench_library(const Setting& setting, Report& report);       // start to reap, exec in a live sandbox, the steps of a start
 void bench_end(const Setting& setting, Report& report);           // from SIGKILL to the front until its tree is gone
 void bench_egress(const Setting& setting, Report& report);        // the proxy beside a direct connection

@@ -66,10 +66,11 @@ Result<void> check_required(const EnforcementReport& report, const Policy& polic
   }
   for (const EnforcementClause& clause : report)
     if (clause.enforced == Enforced::kNone && !clause.best_effort && !contains(policy.accept, clause.clause))
-      return refuse(clause, "cannot be enforced on this machine",
-                    format("run `belljar doctor` to see what is missing, or go on without it: --accept {0} (`accept = [\"{0}\"]` in a "
-                           "policy)",
-                           clause.clause));
+      return refuse(
+          clause, "cannot be enforced on this machine",
+          format("run `belljar doctor` to see what is missing, or go on without it: --accept {0} (`accept = [\"{0}\"]` in a "
+                 "policy)",
+                 clause.clause));
   return {};
 }
 
