@@ -291,9 +291,16 @@ TEST_F(Shown, AReadOnlyNameInACacheStaysSo) {
 TEST_F(Shown, WithoutANetworkNoLookUpIsWaitedFor) {
   if (!std::filesystem::is_regular_file("/etc/resolv.conf")) return;
   const auto file = [&](const std::string& net) { return under("", {"--net", net, "-c", "cat /etc/resolv.conf"}).out; };
-  EXPECT_EQ(file("none"), "nameserver 127.0.0.1\noptions timeout:0 attempts:1\n");
+  EXPECT_EQ(file("none"), "nameserver 192.0.2.53\noptions timeout:0 attempts:1\n");
   EXPECT_EQ(file("proxy"), "nameserver 127.0.0.53\n");
   EXPECT_EQ(file("host"), read_file("/etc/resolv.conf"));
+}
+
+TEST_F(Shown, WithoutANetworkALookUpIsTold) {
+  if (!std::filesystem::is_regular_file("/etc/resolv.conf")) return;
+  const auto look_up = [&](const std::string& name) { return under("", {"--json", "--", "getent", "ahosts", name}).out; };
+  EXPECT_NE(look_up("example.com").find(R"("operation":"udp-connect","target":"192.0.2.53:53")"), std::string::npos);
+  EXPECT_NE(look_up("localhost").find(R"("violations":[])"), std::string::npos) << "the twin: a name of /etc/hosts";
 }
 
 TEST_F(Shown, AShippedProfileStartsWithoutItsDirectories) {

@@ -42,9 +42,10 @@ void add_transparent(const Network& network, std::vector<InnerSocket>& sockets) 
 }
 
 constexpr char kOurResolver[] = "nameserver 127.0.0.53\n";
-// Where nobody answers. glibc hears from the kernel at once that nobody does; musl does not listen for that and waits the time
-// given here, which is 5 s by default (resolv.conf(5)).
-constexpr char kNoResolver[] = "nameserver 127.0.0.1\noptions timeout:0 attempts:1\n";
+// An address without a route (RFC 5737), so the kernel refuses a look-up at once, and the broker tells of it. Not the loopback's: a
+// socket may be connected to it, and nothing would be told. musl does not listen for that refusal and waits the time given here,
+// which is 5 s by default (resolv.conf(5)).
+constexpr char kNoResolver[] = "nameserver 192.0.2.53\noptions timeout:0 attempts:1\n";
 
 }  // namespace
 
