@@ -86,6 +86,11 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& refused) {
   for (const std::string& extra : app.remaining(true)) {
     if (extra == "--") continue;
     if ((here.get_name() == "run" || here.get_name() == "exec") && !extra.starts_with('-')) {
+      const CLI::Option* const text = here.get_option_no_throw("-c");
+      if (text != nullptr && text->count() > 0) {
+        return Error(Code::kInvalidArgument, format("{} was not expected here", belljar::quoted(extra)))
+            .next("-c takes one text: put quotes around all of it");
+      }
       return Error(Code::kInvalidArgument, format("{} was not expected here", belljar::quoted(extra)))
           .next(format("put `--` before the program: belljar {}{} -- {} ...", here.get_name(),
                        here.get_name() == "exec" ? " ID" : "", escaped(extra)));

@@ -83,6 +83,8 @@ Error not_found(const std::string& program, const std::string& path) {
         .next(std::move(next))
         .exit_code(127);
   };
+  if (path.empty() && program.find(' ') != std::string::npos)
+    return error("there is no program of that whole name", "leave the quotes out, or give a shell text with -c");
   if (path.empty())
     return error("there is no such program in the PATH of the sandbox",
                  "check the name, or give the program's path; PATH comes from the policy's environment");

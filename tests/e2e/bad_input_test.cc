@@ -43,6 +43,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"NoCommand", {}, 125, "there is no command to run"},
         Bad{"NothingAfterDashes", {"--"}, 125, "there is no command to run"},
         Bad{"ForgottenDashes", {"ls", "-l"}, 125, "put `--` before the program"},
+        Bad{"ForgottenQuotes", {"-c", "echo", "hi"}, 125, "-c takes one text"},
+        Bad{"QuotesAroundAll", {"--", "echo hi"}, 127, "give a shell text with -c"},
         Bad{"MissingPolicy", {"--policy", "/no/such/policy.toml", "--", "true"}, 125, "cannot read policy `/no/such/policy.toml`"},
         Bad{"EmptyPolicy", {"--policy", "", "--", "true"}, 125, "--policy: its value is empty"},
         Bad{"EmptyByEquals", {"--hide=", "--policy=read-only", "--", "true"}, 125, "`--hide=` has no value"},
