@@ -1,6 +1,7 @@
 // belljar explain [ID | last]: what a run was refused, which rule did it, what would permit it and what that would cost.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <time.h>  // NOLINT(modernize-deprecated-headers): strptime, timegm
 #include <unistd.h>
 
 #include <algorithm>
@@ -139,6 +140,21 @@ std::string heading(const runtime::KeptRun& run) {
                 format("exit code {}", run.result.exit_code), acts(total));
 }
 
+// `last` is the last run that was refused something, and whoever asks may mean a later one. By its id, which begins with the time
+// in UTC.
+void tell_age(const std::string& id) {
+  constexpr std::int64_t kNews = 60;  // seconds
+  std::tm began{};
+  if (::strptime(id.c_str(), "%Y%m%d-%H%M%S", &began) == nullptr) return;
+  const std::int64_t seconds = ::time(nullptr) - ::timegm(&began);
+  if (seconds < kNews) return;
+  const std::int64_t minutes = seconds / 60, hours = minutes / 60;
+  const std::string age = hours < 2    ? format("{} min", minutes)
+                          : hours < 48 ? format("{} hours", hours)
+                                       : format("{} days", hours / 24);
+  print_note(format("this run began {} ago; runs that were refused nothing since then are not kept", age));
+}
+
 std::string counted_only(const ExecResult& result) {
   std::string text;
   if (result.violations_dropped > 0) text += format("\n{} more: there was no room for them\n", acts(result.violations_dropped));
@@ -191,6 +207,7 @@ int explain(const GivenExplain& given) {
   if (!run) return print_error(run.error());
   if (given.json) return print_result(json_with_permits(*run, context));
   if (given.model) return print_result(to_model_text(run->result));
+  if (given.id == "last") tell_age(run->result.id);
   std::string text = heading(*run);
   std::size_t number = 0;
   for (const Alike& alike : group_alike(run->result.violations, context)) text += in_words(++number, alike);

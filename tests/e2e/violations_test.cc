@@ -36,6 +36,20 @@ class Violations : public KeptRuns {
 
 constexpr char kConnect[] = "socket.socket(1).connect('host.sock')\nprint('CONNECTED')\n";
 
+// Whoever asks for the last one may mean a later one, which was refused nothing and is not kept.
+TEST_F(Violations, AnOldRunIsNotTakenForANewOne) {
+  (void)python(kConnect);
+  EXPECT_EQ(explain().err, "");
+  const std::string old = "cd " + kept() +
+                          "/violations && f=$(ls) && sed \"s/\\\"id\\\":\\\"[0-9]*/\\\"id\\\":\\\"20200101/\" $f "
+                          ">20200101${f#????????} && rm $f";
+  const Outcome made = run({"/bin/sh", "-ec", old});
+  ASSERT_EQ(made.exit_code, 0) << made;
+  const Outcome words = explain();
+  EXPECT_NE(words.err.find(" days ago; runs that were refused nothing since then are not kept"), std::string::npos) << words;
+  EXPECT_NE(words.out.find("run 20200101-"), std::string::npos) << words;
+}
+
 TEST_F(Violations, AFailedRunHintsAndExplainTellsRuleFlagAndRisk) {
   const Outcome refused = python(kConnect);
   EXPECT_NE(refused.exit_code, 0);
