@@ -25,6 +25,7 @@ std::string roff(std::string_view text) {
     if (result.empty() && (c == '.' || c == '\'')) result += "\\&";
     if (c == '\\') result += "\\e";
     else if (c == '-') result += "\\-";
+    else if (c == '|') result += "|\\:";  // a line may break between alternatives
     else if (c == '~') result += "\\(ti";
     else if (c == '^') result += "\\(ha";
     else if (c == '`') result += "\\(ga";
