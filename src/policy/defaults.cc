@@ -88,6 +88,7 @@ constexpr std::string_view kHomeSecrets[] = {
     ".claude/.credentials.json",
     ".codex/auth.json",
     ".gemini/oauth_creds.json",
+    ".gemini/gemini-credentials.json",
     ".local/share/opencode/auth.json",
     // databases, mail
     ".pgpass",

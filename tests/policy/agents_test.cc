@@ -110,6 +110,7 @@ TEST(Agents, EachReadsItsOwnLogInAlone) {
                                                       {".claude.json", "agent-claude"},
                                                       {".codex/auth.json", "agent-codex"},
                                                       {".gemini/oauth_creds.json", "agent-gemini"},
+                                                      {".gemini/gemini-credentials.json", "agent-gemini"},
                                                       {".local/share/opencode/auth.json", "agent-opencode"}};
   for (const auto& [name, owner] : log_ins) {
     for (const EmbeddedProfile& profile : embedded_profiles()) {

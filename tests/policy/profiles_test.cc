@@ -97,7 +97,8 @@ TEST(Profiles, OfAnAgentsStateOnlyWhatIsNamedPersists) {
   };
   EXPECT_EQ(written("agent-claude"), ".claude .claude/projects .claude/history.jsonl .claude/.credentials.json ");
   EXPECT_EQ(written("agent-codex"), ".codex .codex/sessions .codex/archived_sessions .codex/history.jsonl .codex/auth.json ");
-  EXPECT_EQ(written("agent-gemini"), ".gemini .gemini/oauth_creds.json .gemini/google_accounts.json ");
+  EXPECT_EQ(written("agent-gemini"),
+            ".gemini .gemini/oauth_creds.json .gemini/gemini-credentials.json .gemini/google_accounts.json ");
   EXPECT_EQ(written("agent-opencode"), ".config/opencode .local/share/opencode .local/state/opencode .cache/opencode ");
   EXPECT_EQ(access_of(effective("agent-claude"), "/home/u/.claude/projects/x.jsonl"), "write");
   EXPECT_EQ(access_of(effective("agent-claude"), "/home/u/.claude/settings.json"), "read");
