@@ -67,6 +67,9 @@ struct Workplace {
   // Shown inside, read-only, instead of what is there: path and contents. A path that the host lacks is left out, but for one below
   // /dev. By the native backend; who needs them refuses the others.
   std::vector<std::pair<std::string, std::string>> files;
+  // In the layer of filesystem.scratch that covers the directory, as if the command had written them: path and contents. By the
+  // native backend; where there is no layer they are left out.
+  std::vector<std::pair<std::string, std::string>> laid;
 };
 
 struct Prepared {

@@ -1,4 +1,4 @@
-// belljar agents diff AGENT [--json] | keep AGENT PATH... [--yes]
+// belljar agents diff AGENT [--json] | keep AGENT PATH... [--yes] | forget AGENT
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "cli/answers.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/dropped.h"
@@ -95,6 +96,11 @@ void add_agents(const OptionParser& app, int& exit_code) {
   keeping.add_flag("--yes", given->yes, "Do not ask");
   keeping.callback([given, &exit_code] {
     if (const auto done = keep(*given); !done) exit_code = print_error(done.error());
+  });
+  const OptionParser forgetting = group.add_subcommand("forget", "Forget what was answered to it inside: trust, theme, log-in");
+  forgetting.add_option("AGENT", given->agent, "claude, codex, gemini or opencode").required();
+  forgetting.callback([given, &exit_code] {
+    if (const auto done = forget_answers(given->agent); !done) exit_code = print_error(done.error());
   });
 }
 

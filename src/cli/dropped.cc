@@ -28,6 +28,7 @@
 #include "belljar/result.h"
 #include "belljar/state_dir.h"
 #include "cli/agent_state.h"
+#include "cli/answers.h"
 #include "cli/errors.h"
 #include "cli/load.h"
 #include "policy/agents.h"
@@ -67,24 +68,6 @@ std::vector<std::string> names_in(int folder) {
   }
   std::ranges::sort(names);
   return names;
-}
-
-// A regular file of at most `most` bytes; nothing else, and never through a link.
-std::optional<std::string> read_at(int folder, const std::string& name, std::uint64_t most) {
-  const UniqueFd file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat status{};
-  if (!file.valid() || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  if (static_cast<std::uint64_t>(status.st_size) > most) return std::nullopt;
-  std::string text(static_cast<std::size_t>(status.st_size), '\0');
-  std::size_t have = 0;
-  while (have < text.size()) {
-    const ssize_t count = ::read(file.get(), text.data() + have, text.size() - have);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    have += static_cast<std::size_t>(count);
-  }
-  text.resize(have);
-  return text;
 }
 
 enum class Replace { kNo, kYes };
@@ -150,12 +133,12 @@ class Collector {
         if (below.valid() && depth < kDeepest) walk(below.get(), path, place, depth + 1);
         else keep(kLeftOut, path, {}, 0600);
       } else {
-        look_at(folder, name, path, status);
+        look_at(folder, name, path, depth, status);
       }
     }
   }
 
-  void look_at(int folder, const std::string& name, const std::string& path, const struct stat& status) {
+  void look_at(int folder, const std::string& name, const std::string& path, int depth, const struct stat& status) {
     struct stat host{};
     const bool there = ::lstat(path.c_str(), &host) == 0;
     // A name that was removed: "a character device with device number 0/0", the kernel's overlayfs.rst.
@@ -164,10 +147,12 @@ class Collector {
       return;
     }
     if (S_ISSOCK(status.st_mode) || S_ISFIFO(status.st_mode)) return;
-    const auto text = read_at(folder, name, kMostOfAFile);
+    const auto text = read_plain_at(folder, name, kMostOfAFile);
     if (!text || text->size() > kMostBytes - bytes_) return keep(kLeftOut, path, {}, 0600);
     const UniqueFd beside(::open(policy::directory_of(path).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (there && beside.valid() && read_at(beside.get(), name, kMostOfAFile) == text) return;
+    const auto before = there && beside.valid() ? read_plain_at(beside.get(), name, kMostOfAFile) : std::nullopt;
+    if (before == text) return;
+    if (depth == 0 && differs_in_answers_alone(loaded_, name, before ? &*before : nullptr, *text)) return;
     if (!there && persists(path)) {
       // Its directory is made by now, and what is new in it would have been written there if a file could be mounted that is not.
       if (put_file(path, *text, 0600, Replace::kNo) == 0) return;
@@ -218,10 +203,29 @@ void list_tree(int folder, const std::string& at, std::string_view tree, int dep
 }
 
 std::optional<std::string> kept_text(std::string_view agent, const std::string& path) {
-  return read_at(AT_FDCWD, place_of(agent) + "/" + kChanged + path, kMostOfAFile);
+  return read_plain_at(AT_FDCWD, place_of(agent) + "/" + kChanged + path, kMostOfAFile);
 }
 
 }  // namespace
+
+std::optional<std::string> read_plain_at(int folder, const std::string& name, std::uint64_t most) {
+  const UniqueFd file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status{};
+  if (!file.valid() || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  if (static_cast<std::uint64_t>(status.st_size) > most) return std::nullopt;
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  std::size_t have = 0;
+  while (have < text.size()) {
+    const ssize_t count = ::read(file.get(), text.data() + have, text.size() - have);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    have += static_cast<std::size_t>(count);
+  }
+  text.resize(have);
+  return text;
+}
+
+std::optional<std::string> read_plain(const std::string& path, std::uint64_t most) { return read_plain_at(AT_FDCWD, path, most); }
 
 void keep_dropped(const runtime::Ran& ran, const LoadedPolicy& loaded) {
   const policy::Agent* const agent = policy::find_agent_of_profile(loaded.effective.policy.profile);
@@ -267,7 +271,7 @@ std::string show_dropped(std::string_view agent, const DroppedFile& file) {
   if (file.removed) return text;
   const auto now = kept_text(agent, file.path);
   if (!now) return text + "  cannot be read\n";
-  const std::string before = read_at(AT_FDCWD, file.path, kMostOfAFile).value_or("");
+  const std::string before = read_plain_at(AT_FDCWD, file.path, kMostOfAFile).value_or("");
   if (txn::is_binary(*now) || txn::is_binary(before)) return text + format("  binary, {} bytes\n", now->size());
   // Line by line: what came from inside must not reach the terminal as it is.
   const std::string hunks = txn::unified_hunks(before, *now);

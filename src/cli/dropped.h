@@ -2,6 +2,8 @@
 // be looked at and applied by hand. It came from inside: nothing here runs it, and nothing applies it without a person's word.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +19,10 @@ struct DroppedFile {
   bool removed = false;   // the agent removed what is there
   bool left_out = false;  // too large, no regular file, or unreadable: that it changed is all that is kept
 };
+
+// The text of a regular file of at most `most` bytes; nothing else, and never through a link.
+std::optional<std::string> read_plain(const std::string& path, std::uint64_t most);
+std::optional<std::string> read_plain_at(int folder, const std::string& name, std::uint64_t most);
 
 // Keeps what changed, at most 16 MiB in 2000 files, in place of what an earlier run left, and says on stderr how many they are.
 // Files that only serve a run (policy::private_to_run) are passed over. What the profile lets persist and was not there at the

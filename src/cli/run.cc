@@ -32,6 +32,7 @@
 #include "belljar/txn.h"
 #include "belljar/violation_text.h"
 #include "cli/agent_state.h"
+#include "cli/answers.h"
 #include "cli/audited.h"
 #include "cli/beside.h"
 #include "cli/choose.h"
@@ -225,14 +226,16 @@ Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& a
   if (!cwd.empty() && !cwd.starts_with('/')) cwd = context.cwd + "/" + cwd;
   if (cwd.empty() && runtime::find_cwd(context.workspace, context.cwd)) cwd = context.cwd;
   command.cwd = cwd;
-  const backend::Workplace place{.workspace = context.workspace,
-                                 .cwd = cwd,
-                                 .home = context.home,
-                                 .tmpdir = context.tmpdir,
-                                 .runtime_dir = context.runtime_dir};
+  backend::Workplace place{.workspace = context.workspace,
+                           .cwd = cwd,
+                           .home = context.home,
+                           .tmpdir = context.tmpdir,
+                           .runtime_dir = context.runtime_dir};
+  place.laid = laid_answers(loaded);
   auto ran = run_first(given, choice, loaded, command, place, caller_env, audit);
   tried = choice.tried();
   if (ran) keep_refusals(ran->result, given, command.argv[0], context.workspace);
+  if (ran) keep_answers(*ran, loaded);
   if (ran) keep_dropped(*ran, loaded);
   return ran;
 }

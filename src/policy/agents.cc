@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/format.h"
 #include "belljar/policy.h"
 #include "policy/paths.h"
 #include "policy/schema.h"
@@ -78,6 +79,7 @@ constexpr RunFiles kRunFiles[] = {
     {"codex", "version.json"},
     {"codex", "thread-writer-locks"},
     {"codex", ".sandbox*"},
+    {"codex", "tui-thread-*"},
     {"codex", "app-server*"},
     {"codex", "vendor_imports"},
     {"gemini", "tmp"},
@@ -93,7 +95,8 @@ constexpr RunFiles kRunFiles[] = {
     {"opencode", "bin"},
     {"opencode", "locks"},
     {"opencode", "repos"},
-    {"opencode", "models*.json"},
+    {"opencode", "model*.json"},
+    {"opencode", "prompt-history.jsonl"},
     {"opencode", "version"},
     {"opencode", "node_modules"},
     {"opencode", "package*.json"},
@@ -197,6 +200,15 @@ void move_state(Layer& profile, const std::function<std::string(const char*)>& v
       }
     }
   }
+}
+
+std::string state_directory(const Agent& agent, const std::string& home, const std::function<std::string(const char*)>& variable) {
+  for (const Move& move : kMoves) {
+    if (move.profile != agent.profile) continue;
+    const std::string given = variable(move.variable);
+    if (given.starts_with('/') && normal(given) != "/") return normal(given) + std::string(move.below);
+  }
+  return format("{}/.{}", home, agent.name);
 }
 
 std::vector<std::string> persistent_state(const Layer& profile) {

@@ -40,6 +40,9 @@ std::vector<std::string> without_own_sandbox(const Agent& agent, std::vector<std
 // set.
 void move_state(Layer& profile, const std::function<std::string(const char*)>& variable);
 
+// Where the agent keeps its state: as its variable says, else below the home. `variable`: as of move_state().
+std::string state_directory(const Agent& agent, const std::string& home, const std::function<std::string(const char*)>& variable);
+
 // What an agent's profile lets persist, as it is written there: a directory ends in '/', everything else is a file.
 std::vector<std::string> persistent_state(const Layer& profile);
 

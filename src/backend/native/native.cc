@@ -158,6 +158,15 @@ void plan_kept_caches(const Host& host, const Policy& policy, const Workplace& p
   prepared.held = place.kept_caches->lock;
 }
 
+void lay_files(const Host& host, const Workplace& place, View& view) {
+  for (const auto& [path, contents] : place.laid) {
+    const std::string folder = parent_of(path);
+    const std::string real = host.canonical(folder).value_or(folder);
+    const auto layer = std::ranges::find_if(view.caches, [&](const Cache& cache) { return cache.scratch && cache.path == real; });
+    if (layer != view.caches.end()) layer->laid.emplace_back(path.substr(path.rfind('/') + 1), contents);
+  }
+}
+
 Result<void> lend_everything(const Host& host, const Workplace& place, Paths& paths, launch::Plan& plan) {
   Lender lender(host, plan.outside_uid, plan.outside_gid);
   View& view = paths.view;
@@ -342,6 +351,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
     const auto real = path.starts_with("/dev/") ? path : host_.canonical(path);
     if (real) paths.view.files.emplace_back(*real, contents);
   }
+  lay_files(host_, place, paths.view);
   const bool lends = plan.identity == launch::Identity::kRootMapped;
   if (lends) own_stage(host_, place, plan, paths.view);
   build_names(host_, paths.view, plan);

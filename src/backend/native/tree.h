@@ -55,6 +55,7 @@ struct Cache {
   bool scratch = false;   // of filesystem.scratch: an overlay of its own, never kept
   bool required = false;  // without the layer the host's own could be written
   int detached_fd = -1;   // what lies below, idmapped beforehand (root only, scratch outside of what a mask shows)
+  std::vector<std::pair<std::string, std::string>> laid;  // in its layer from the start: names directly in it, and contents
 };
 
 // Where layers of caches are kept between two commands.

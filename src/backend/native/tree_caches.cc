@@ -66,6 +66,15 @@ void make_kept_cache(TreeDraft& draft, const Cache& cache, int number) {
   draft.place(cache.path, to, true, launch::kOptional);
 }
 
+void lay_files(TreeDraft& draft, const Cache& cache, const std::string& layer) {
+  for (const auto& [name, contents] : cache.laid) {
+    const std::string path = layer + "/" + name;
+    draft.add_stage({.kind = MountOpKind::kWriteFile, .mode = 0600, .target = path, .data = contents});
+    if (draft.view.chown_private)
+      draft.add_stage({.kind = MountOpKind::kChown, .target = path, .uid = draft.view.owner_uid, .gid = draft.view.owner_gid});
+  }
+}
+
 }  // namespace
 
 void capture_kept_pool(TreeDraft& draft) {
@@ -98,6 +107,7 @@ void make_caches(TreeDraft& draft) {
       continue;
     const int to = draft.new_slot();
     const std::string layers = make_upper(draft, format("own-cache{}", number++));
+    lay_files(draft, cache, draft.stage(format("own-cache{}/up", number - 1)));
     const std::uint32_t flags = cache.required ? 0U : static_cast<std::uint32_t>(launch::kOptional);
     draft.add({.kind = MountOpKind::kOverlay,
                .flags = flags,

@@ -1,0 +1,173 @@
+#include "cli/answers.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/environment.h"
+#include "base/format.h"
+#include "base/made_directories.h"
+#include "base/unique_fd.h"
+#include "base/write_all.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/state_dir.h"
+#include "cli/dropped.h"
+#include "cli/errors.h"
+#include "cli/load.h"
+#include "policy/agents.h"
+#include "policy/answers.h"
+#include "policy/defaults.h"
+#include "policy/paths.h"
+#include "runtime/run.h"
+
+namespace belljar::cli {
+namespace {
+
+constexpr std::uint64_t kMostOfAnswers = 4ULL << 20;
+
+std::string real_path(const std::string& path) {
+  char resolved[PATH_MAX];
+  return ::realpath(path.c_str(), resolved) == nullptr ? std::string() : std::string(resolved);
+}
+
+// An agent that a policy starts, and where it keeps its state.
+struct AgentPlace {
+  const policy::Agent* agent = nullptr;
+  std::string state;
+  policy::AnswerContext context;
+};
+
+std::optional<AgentPlace> agent_place(const LoadedPolicy& loaded) {
+  AgentPlace place;
+  place.agent = policy::find_agent_of_profile(loaded.effective.policy.profile);
+  if (place.agent == nullptr || loaded.context.home.empty()) return std::nullopt;
+  place.state = policy::state_directory(*place.agent, loaded.context.home, own_variable);
+  place.context.workspace = loaded.context.workspace;
+  constexpr std::string_view kKey = "ANTHROPIC_API_KEY=";
+  for (const std::string& entry : policy::build_environment(loaded.effective.policy.environment, own_environment())) {
+    if (entry.starts_with(kKey)) place.context.key = entry.substr(kKey.size());
+  }
+  return place;
+}
+
+std::string file_of_answers(std::string_view agent) {
+  const std::string state = default_state_dir();
+  return state.empty() ? state : format("{}/agents/{}.answers", state, agent);
+}
+
+policy::Answers known_answers(std::string_view agent) {
+  const auto text = read_plain(file_of_answers(agent), kMostOfAnswers);
+  return text ? policy::parse_answers(*text).value_or(policy::Answers{}) : policy::Answers{};
+}
+
+bool is_visible(const LoadedPolicy& loaded, const std::string& path) {
+  const FsEntry* const rule = find_rule(loaded.effective.complete, path);
+  return rule != nullptr && rule->access != Access::kNone;
+}
+
+// The host's text of a file; nullopt: there is something else, or the command may not see it. "": nothing is there.
+std::optional<std::string> text_on_host(const LoadedPolicy& loaded, const std::string& path) {
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) != 0) return errno == ENOENT ? std::optional<std::string>("") : std::nullopt;
+  const std::string real = real_path(path);
+  if (real.empty() || !is_visible(loaded, path) || !is_visible(loaded, real)) return std::nullopt;
+  return read_plain(real, kMostOfAnswers);
+}
+
+// Where Claude Code would look without a layer.
+std::string claude_config(const AgentPlace& place, const std::string& home) {
+  struct stat status{};
+  const std::string legacy = format("{}/{}", place.state, policy::kClaudeConfig);
+  if (::lstat(legacy.c_str(), &status) == 0) return legacy;
+  return (own_variable("CLAUDE_CONFIG_DIR").starts_with('/') ? place.state : home) + "/.claude.json";
+}
+
+const policy::AnswerFile* find_answer_file(const policy::Agent& agent, std::string_view name) {
+  const auto files = policy::answer_files();
+  const auto found =
+      std::ranges::find_if(files, [&](const policy::AnswerFile& file) { return file.agent == agent.name && file.name == name; });
+  return found == files.end() ? nullptr : &*found;
+}
+
+// By rename, so that a run that ends beside this one finds a whole file.
+bool write_answers(const std::string& path, const policy::Answers& answers) {
+  MadeDirectories made;
+  if (made.make(policy::directory_of(path)).errnum != 0) return false;
+  made.keep();
+  const std::string beside = format("{}.{}", path, ::getpid());
+  ::unlink(beside.c_str());
+  const UniqueFd file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file.valid() && write_all(file.get(), policy::to_json(answers)) && ::rename(beside.c_str(), path.c_str()) == 0) return true;
+  ::unlink(beside.c_str());
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> laid_answers(const LoadedPolicy& loaded) {
+  std::vector<std::pair<std::string, std::string>> laid;
+  const auto place = agent_place(loaded);
+  if (!place) return laid;
+  const policy::Answers answers = known_answers(place->agent->name);
+  for (const policy::AnswerFile& file : policy::answer_files()) {
+    if (file.agent != place->agent->name) continue;
+    const std::string path = format("{}/{}", place->state, file.name);
+    const auto host = text_on_host(loaded, file.whole ? claude_config(*place, loaded.context.home) : path);
+    if (!host) continue;
+    if (auto text = policy::with_answers(file, *host, place->context, answers)) laid.emplace_back(path, *std::move(text));
+  }
+  return laid;
+}
+
+void keep_answers(const runtime::Ran& ran, const LoadedPolicy& loaded) {
+  const auto place = agent_place(loaded);
+  const std::string kept = place ? file_of_answers(place->agent->name) : std::string();
+  if (kept.empty()) return;
+  const policy::Answers before = known_answers(place->agent->name);
+  policy::Answers answers = before;
+  const std::string real = real_path(place->state);
+  for (const runtime::ScratchLayer& layer : ran.scratch) {
+    if (layer.path != place->state && layer.path != real) continue;
+    for (const policy::AnswerFile& file : policy::answer_files()) {
+      if (file.agent != place->agent->name) continue;
+      if (const auto text = read_plain_at(layer.content.get(), std::string(file.name), kMostOfAnswers))
+        policy::take_answers(file, *text, place->context, answers);
+    }
+  }
+  if (answers == before || !write_answers(kept, answers)) return;
+  print_note(format("what you answered to {} holds for its next starts inside: belljar agents forget {} asks anew",
+                    place->agent->name, place->agent->name));
+}
+
+bool differs_in_answers_alone(const LoadedPolicy& loaded, std::string_view name, const std::string* before,
+                              std::string_view after) {
+  const auto place = agent_place(loaded);
+  const policy::AnswerFile* const file = place ? find_answer_file(*place->agent, name) : nullptr;
+  if (file == nullptr) return false;
+  if (file->whole && before == nullptr) return true;
+  return policy::same_but_answers(*file, before == nullptr ? std::string_view() : std::string_view(*before), after, place->context);
+}
+
+Result<void> forget_answers(std::string_view agent) {
+  BELLJAR_TRY(dropped_files(agent));
+  const std::string path = file_of_answers(agent);
+  if (!path.empty() && ::unlink(path.c_str()) != 0 && errno != ENOENT)
+    return Error(Code::kPermissionDenied, format("cannot remove {}", quoted(path))).sys(errno, "unlink");
+  return {};
+}
+
+}  // namespace belljar::cli
