@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -208,6 +209,20 @@ Result<runtime::Ran> run_first(const GivenRun& given, Choice& choice, LoadedPoli
   return choice.refusal();
 }
 
+// The command has ended: a ^C that was meant for it must not cut short what is kept of its run.
+class IgnoredInterrupt {
+ public:
+  IgnoredInterrupt() noexcept : before_(std::signal(SIGINT, SIG_IGN)) {}
+  IgnoredInterrupt(const IgnoredInterrupt&) = delete;
+  IgnoredInterrupt& operator=(const IgnoredInterrupt&) = delete;
+  ~IgnoredInterrupt() {
+    if (before_ != SIG_ERR) std::signal(SIGINT, before_);
+  }
+
+ private:
+  void (*before_)(int);
+};
+
 Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& audit, std::vector<TriedBackend>& tried) {
   Command command = BELLJAR_TRY(command_from(given.shell_text, given.program, given.flags.login,
                                              "belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'"));
@@ -233,6 +248,7 @@ Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& a
                            .runtime_dir = context.runtime_dir};
   place.laid = laid_answers(loaded);
   auto ran = run_first(given, choice, loaded, command, place, caller_env, audit);
+  const IgnoredInterrupt ended;
   tried = choice.tried();
   if (ran) keep_refusals(ran->result, given, command.argv[0], context.workspace);
   if (ran) keep_answers(*ran, loaded);

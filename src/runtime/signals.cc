@@ -64,6 +64,8 @@ Signals::~Signals() {
   for (const int signal : kAsErrno) {
     if (sigismember(&old_, signal) == 0) sigaddset(&set, signal);
   }
+  // Neither must a ^C that was typed once too often at a command that has ended.
+  if (fd_.valid() && sigismember(&old_, SIGINT) == 0) sigaddset(&set, SIGINT);
   const timespec now{};
   while (sigtimedwait(&set, nullptr, &now) > 0) {
   }
