@@ -102,6 +102,7 @@ bool Pump::read_some() {
   const auto size = static_cast<std::size_t>(got);
   const std::uint64_t before = total_;
   total_ += size;
+  if (modes_ != nullptr) modes_->read({buffer_.get(), size});
   if (capture_ != nullptr) {
     capture_->append({buffer_.get(), size});
     return true;

@@ -12,6 +12,7 @@
 
 #include "base/unique_fd.h"
 #include "runtime/capture.h"
+#include "runtime/terminal_modes.h"
 
 namespace belljar::runtime {
 
@@ -48,6 +49,8 @@ class Pump {
 
   // At the end of the source, write the terminal's end-of-file character instead of closing the sink (a pty has no half-close).
   void end_with_eof_character() noexcept { eof_character_ = true; }
+  // Every byte of the source is shown to `modes`, which outlives the pump.
+  void tell(TerminalModes* modes) noexcept { modes_ = modes; }
   // Source is a regular file and `reader` a read end of the pipe that is our sink: give_back() returns to the file what the
   // command did not consume, so a `while read` loop around us keeps its input.
   void remember_reader(UniqueFd reader) noexcept;
@@ -68,6 +71,7 @@ class Pump {
   FdKind source_kind_ = FdKind::kOther, sink_kind_ = FdKind::kOther;
   bool sink_blocks_ = false;  // a pipe or terminal we could not open anew: write little, and only after POLLOUT
   bool eof_character_ = false;
+  TerminalModes* modes_ = nullptr;
   Capture* capture_ = nullptr;
   std::optional<std::uint64_t> cap_;
   std::unique_ptr<char[]> buffer_;  // made with the first byte: an idle stream costs nothing

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -160,12 +161,37 @@ void Stdio::attach_pty(UniqueFd master) {
     output_ = std::make_unique<Pump>(std::move(master), captures_[0].get());
   } else {
     output_ = std::make_unique<Pump>(std::move(master), own_description(host_[1], O_WRONLY), cap_);
+    if (fd_kind(host_[1]) == FdKind::kTerminal) {
+      modes_ = std::make_unique<TerminalModes>();
+      output_->tell(modes_.get());
+    }
   }
+}
+
+void Stdio::undo_modes() noexcept {
+  if (!modes_) return;
+  const std::string text = modes_->undo();
+  // Few bytes: what a full terminal does not take is lost.
+  const UniqueFd terminal = own_description(host_[1], O_WRONLY);
+  if (!text.empty() && terminal.valid()) [[maybe_unused]]
+    const ssize_t ignored = ::write(terminal.get(), text.data(), text.size());
 }
 
 void Stdio::set_window_size(const winsize& size) noexcept {
   // The kernel sends SIGWINCH to the inner foreground group by itself, tty_ioctl(4).
   ioctl(master_.get(), TIOCSWINSZ, &size);
+}
+
+bool Stdio::lost_terminal() const noexcept {
+  if (!master_.valid()) return false;
+  pollfd host{host_[1], 0, 0};
+  return poll(&host, 1, 0) == 1 && (host.revents & POLLHUP) != 0;
+}
+
+void Stdio::hang_up() noexcept {
+  if (input_) input_->close_both();
+  if (output_) output_->close_both();
+  master_.reset();
 }
 
 Output Stdio::take_out() { return captures_[0] ? std::move(*captures_[0]).finish() : Output{}; }

@@ -23,6 +23,7 @@
 #include "belljar/result.h"
 #include "runtime/capture.h"
 #include "runtime/pump.h"
+#include "runtime/terminal_modes.h"
 
 namespace belljar::runtime {
 
@@ -60,6 +61,9 @@ class Stdio {
   // The master of the sandbox's pty, once the sandbox is there.
   void attach_pty(UniqueFd master);
   void set_window_size(const winsize& size) noexcept;
+  // The caller's terminal has hung up, and so does the pty then: its programs get SIGHUP, and read nothing more, termios(3).
+  bool lost_terminal() const noexcept;
+  void hang_up() noexcept;
 
   // The streams that are relayed; nullptr where the command holds the descriptor itself. error() is nullptr, too, when 1 and 2 are
   // the same file: one pipe for both keeps their order.
@@ -68,6 +72,8 @@ class Stdio {
   Pump* error() noexcept { return error_.get(); }
   Output take_out();
   Output take_err();
+  // The command was killed on its pty: the user's terminal leaves the modes that it was in.
+  void undo_modes() noexcept;
 
  private:
   Stdio() = default;
@@ -82,6 +88,7 @@ class Stdio {
   int host_[3] = {0, 1, 2};
   std::optional<std::uint64_t> cap_;
   std::unique_ptr<Capture> captures_[2];
+  std::unique_ptr<TerminalModes> modes_;  // of a pty on a terminal
   std::unique_ptr<Pump> input_, output_, error_;
 };
 

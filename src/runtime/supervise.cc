@@ -210,6 +210,11 @@ class Supervisor {
         case SIGINT:
           interrupt();
           break;
+        case SIGHUP:
+          forward(SIGHUP);
+          if (stdio_.lost_terminal()) stdio_.hang_up();
+          if (gone_) drained_ = true;
+          break;
         default:
           forward(*signal);
           if (gone_ && *signal != SIGUSR1 && *signal != SIGUSR2) drained_ = true;
@@ -387,6 +392,8 @@ class Supervisor {
         result.message = "the sandbox was killed from outside, or the machine ran out of memory";
     }
     note_lost_output();
+    // A shell in between reports the signal as a code.
+    if (result.reason != Reason::kExited || result.exit_code > 128) stdio_.undo_modes();
     result.out = stdio_.take_out();
     result.err = stdio_.take_err();
     supervised_.output_dropped += result.out.omitted + result.err.omitted;

@@ -51,6 +51,7 @@ class Shell {
     const auto until = std::chrono::steady_clock::now() + 60s;
     for (;;) {
       if (const auto at = shown_.find(text); at != std::string::npos) {
+        passed_ = shown_.substr(0, at);
         shown_.erase(0, at + text.size());
         return true;
       }
@@ -64,11 +65,12 @@ class Shell {
     }
   }
   const std::string& shown() const { return shown_; }
+  const std::string& passed() const { return passed_; }  // before what was seen last
 
  private:
   pid_t pid_ = -1;
   UniqueFd master_;
-  std::string shown_;
+  std::string shown_, passed_;
 };
 
 class Job : public testing::Test {
@@ -159,6 +161,34 @@ TEST_F(Job, ControlCEndsTheProgramAndTellsTheShell) {
   ASSERT_TRUE(shell.sees("ready> ")) << shell.shown();
   shell.type("echo co''de $?\n");
   EXPECT_TRUE(shell.sees("code 130")) << shell.shown();
+}
+
+// As it would without us: a program that reads the keys as they are gets no end of input by ^D.
+TEST_F(Job, ATerminalThatIsClosedHangsUpTheOneInside) {
+  {
+    Shell shell(workspace_.path());
+    ASSERT_TRUE(shell.sees("ready> ")) << shell.shown();
+    shell.type("exec " + kRun + "sh -c 'trap \"\" HUP; stty raw; echo st\"\"arted; cat; echo > go\"\"ne'\n");
+    ASSERT_TRUE(shell.sees("started")) << shell.shown();
+  }
+  EXPECT_TRUE(exists(workspace_ / "gone"));
+}
+
+// It cannot leave the alternate screen, show the cursor or let go of the mouse any more.
+TEST_F(Job, WhatAKilledProgramSwitchedOnInTheTerminalIsSwitchedOff) {
+  Shell shell(workspace_.path());
+  ASSERT_TRUE(shell.sees("ready> ")) << shell.shown();
+  const std::string on = R"(printf '\033[?1049h\033[?1003h\033[?25l\033[>1uin si''de'; )";
+  shell.type(kRun + "sh -c \"" + on + "kill -KILL \\$\\$\"\n");
+  ASSERT_TRUE(shell.sees("in side")) << shell.shown();
+  EXPECT_TRUE(shell.sees("\033[0m\033[<1u\033[?25h\033[?1003l\033[?1049l")) << shell.shown();
+  ASSERT_TRUE(shell.sees("ready> ")) << shell.shown();
+  shell.type("echo co''de $?\n");
+  EXPECT_TRUE(shell.sees("code 137")) << shell.shown();
+  shell.type(kRun + "sh -c \"" + on + "\"\n");
+  ASSERT_TRUE(shell.sees("in side")) << shell.shown();
+  ASSERT_TRUE(shell.sees("ready> ")) << shell.shown();
+  EXPECT_EQ(shell.passed().find("\033[?1049l"), std::string::npos) << "who ends by itself may mean it";
 }
 
 }  // namespace
