@@ -91,7 +91,7 @@ std::optional<std::string> text_on_host(const LoadedPolicy& loaded, const std::s
 // Where Claude Code would look without a layer.
 std::string claude_config(const AgentPlace& place, const std::string& home) {
   struct stat status{};
-  const std::string legacy = format("{}/{}", place.state, policy::kClaudeConfig);
+  std::string legacy = format("{}/{}", place.state, policy::kClaudeConfig);
   if (::lstat(legacy.c_str(), &status) == 0) return legacy;
   return (own_variable("CLAUDE_CONFIG_DIR").starts_with('/') ? place.state : home) + "/.claude.json";
 }

@@ -349,7 +349,8 @@ constexpr std::string_view kGitControl[] = {"hooks",     "config",          "con
 
 // Enough for programs to find their place and speak the user's language; nothing that points at a socket of the host
 // (SSH_AUTH_SOCK, DBUS_SESSION_BUS_ADDRESS, DISPLAY) and nothing that makes a program load code (LD_*, BASH_ENV, NODE_OPTIONS,
-// PYTHONPATH, GIT_*). TMPDIR is not among them: merging sets it to fit the policy's temporary directories.
+// PYTHONPATH, GIT_*). By those that name the terminal programs know whether it has links and colours. TMPDIR is not among them:
+// merging sets it to fit the policy's temporary directories.
 constexpr std::string_view kCore[] = {"PATH",
                                       "HOME",
                                       "USER",
@@ -361,6 +362,15 @@ constexpr std::string_view kCore[] = {"PATH",
                                       "TERM",
                                       "COLORTERM",
                                       "TERM_PROGRAM",
+                                      "TERM_PROGRAM_VERSION",
+                                      "TERM_FEATURES",
+                                      "TERMINAL_EMULATOR",
+                                      "VTE_VERSION",
+                                      "KONSOLE_VERSION",
+                                      "KITTY_WINDOW_ID",
+                                      "WT_SESSION",
+                                      "COLORFGBG",
+                                      "FORCE_HYPERLINK",
                                       "NO_COLOR",
                                       "FORCE_COLOR",
                                       "CLICOLOR*",
