@@ -65,6 +65,7 @@ unsigned reopen_closed_stdio() noexcept {
     closed |= 1U << fd;
     // The lowest free number is `fd`: those below it are open by now. Without /dev/null nothing else could work either. Writing to
     // it fails with EBADF as it would have.
+    // NOLINTNEXTLINE(android-cloexec-open): 0, 1 and 2 are inherited
     if (::open("/dev/null", O_RDONLY) != fd) _exit(125);
   }
   return closed;
