@@ -475,6 +475,7 @@ bool is_passing_git_name(std::string_view relative) {
                                           "SQUASH_MSG", "FETCH_HEAD",     "gc.",         "rebase-merge",     "rebase-apply",
                                           "sequencer",  "COMMIT_EDITMSG", "TAG_EDITMSG", "NOTES_EDITMSG",    "EDIT_DESCRIPTION"};
   const std::string_view name = last_of(relative);
+  if (relative.starts_with("refs/")) return name.ends_with(".lock");  // a branch may be called tmp_x
   return name.ends_with(".lock") || name.starts_with("tmp_") || name.starts_with(".tmp-") ||
          std::any_of(std::begin(kBegins), std::end(kBegins), [&](std::string_view one) { return relative.starts_with(one); });
 }

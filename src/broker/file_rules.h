@@ -98,8 +98,8 @@ struct FileRulesOptions {
   // coarse clock, which stamps inodes: what was made in the tick before the run must not be taken for younger (and stamps may be
   // finer, multigrain timestamps, Linux 6.13). What the command makes within its own first tick is taken for older, and held.
   timespec began{};
-  // Of the roots, those whose `.git` is for git's own programs to remove if it was there when the run began. None in a transaction,
-  // which can be taken back. `has_git` tells of one of them whether it is there now; unset: of none.
+  // Of the roots, those whose `.git` is for git's own programs to remove if it was there when the run began. None in the layers of
+  // a transaction, which can be taken back. `has_git` tells of one of them whether it is there now; unset: of none.
   std::vector<std::string> keep_git;
   std::function<bool(const std::string& root)> has_git;
   // The root is a git directory itself: that of the repository whose linked work tree the workspace is. Unset: none is.

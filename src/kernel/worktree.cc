@@ -5,6 +5,7 @@
 
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -13,11 +14,15 @@
 namespace belljar::kernel {
 namespace {
 
-constexpr std::string_view kWorktrees = "/worktrees/";
+constexpr std::string_view kWorktrees = "/.git/worktrees/", kDotGit = "/.git";
 
-std::string real(const std::string& path) {
+// The path itself where no symbolic link leads there: one could be put in its place after the pointer was judged. Else empty.
+std::string plain(const std::string& path) {
   char resolved[PATH_MAX];
-  return ::realpath(path.c_str(), resolved) == nullptr ? std::string() : std::string(resolved);
+  if (::realpath(path.c_str(), resolved) == nullptr) return {};
+  std::string as_text = std::filesystem::path(path).lexically_normal().string();
+  if (as_text.ends_with('/')) as_text.pop_back();  // "a/b/.." is "a/"
+  return as_text == resolved ? as_text : std::string();
 }
 
 // The path that a pointer of git's holds: its first line behind `key`, from `base` when it is relative.
@@ -48,12 +53,12 @@ bool is_git_directory(const std::string& path) {
 }
 
 std::string repository_of_worktree(const std::string& workspace) {
-  const std::string entry = real(pointer_in(workspace + "/.git", "gitdir: ", workspace));
+  const std::string entry = plain(pointer_in(workspace + "/.git", "gitdir: ", workspace));
   const std::size_t at = entry.rfind(kWorktrees);
-  if (at == std::string::npos || at == 0 || entry.find('/', at + kWorktrees.size()) != std::string::npos) return {};
-  std::string repository = entry.substr(0, at);
-  if (real(pointer_in(entry + "/commondir", "", entry)) != repository || !is_git_directory(repository)) return {};
-  if (real(pointer_in(entry + "/gitdir", "", entry)) != workspace + "/.git") return {};
+  if (at == std::string::npos || entry.find('/', at + kWorktrees.size()) != std::string::npos) return {};
+  std::string repository = entry.substr(0, at + kDotGit.size());
+  if (plain(pointer_in(entry + "/commondir", "", entry)) != repository || !is_git_directory(repository)) return {};
+  if (plain(pointer_in(entry + "/gitdir", "", entry)) != workspace + "/.git") return {};
   return same_owner(repository, workspace) ? repository : std::string();
 }
 

@@ -65,7 +65,7 @@ constexpr Key kKeys[] = {
      "none: a later git, editor or agent outside may run planted code", "Git control and agent or editor names inside writable roots stay as they are.",
      "more names are kept"},
     {"filesystem.allow_git_removal", "--allow-git-removal", T::kBool, "", J::kReplace, N::kStricter, false, BELLJAR_FIELD(filesystem.allow_git_removal), "false",
-     "a slip (`rm -rf .git`) takes the history with it", "Programs other than git may remove the workspace's own .git; in a transaction they always may.",
+     "a slip (`rm -rf .git`) takes the history with it", "Programs other than git may remove the workspace's own .git; in the layers of a transaction they always may.",
      "a removal is refused"},
     {"filesystem.secrets", "", T::kEnum, "default|none", J::kReplace, N::kStricter, false, BELLJAR_FIELD(filesystem.secrets), "default",
      "none: keys and tokens can be read", "Hides the built-in list of secret paths (~/.ssh, ~/.aws ...).",

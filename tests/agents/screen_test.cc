@@ -1,4 +1,5 @@
-// The agents' terminal interfaces in the jar: first questions, resize, paste, ^C, ^Z and `fg`, what a killed one leaves (screen.py).
+// The agents' terminal interfaces in the jar: first questions, resize, paste, ^C, ^Z and `fg`, what a killed one leaves
+// (screen.py).
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -190,7 +190,16 @@ TEST_F(GitWork, ALinkedWorkTreeHasItsRepository) {
   EXPECT_EQ(host("git -C old status --short; git -C old fsck"), "") << refused;
   EXPECT_NE(in("copy", "touch ../old/.git/x").exit_code, 0) << "a pointer that the repository knows nothing of";
   EXPECT_NE(in("tree", "touch ../old/.git/x", {"--read", workspace_ / "old"}).exit_code, 0) << "the user's word stands";
-  EXPECT_EQ(in("tree", "touch ../old/.git/x").exit_code, 0) << "the twin";
+  EXPECT_EQ(in("tree", "touch ../old/.git/x; rm ../old/.git/x").exit_code, 0) << "the twin";
+  // A transaction could not take back what is beside its layers.
+  const TempDir state{layers_base("/var/tmp")};
+  RunOptions there = options();
+  there.cwd = workspace_ / "tree";
+  there.env["XDG_STATE_HOME"] = state.path();
+  const Outcome dropped = belljar({"run", "--txn", "-c", "touch ../old/.git/x; rm -rf ../old/.git; echo t >t"}, there);
+  const Outcome kept = belljar({"run", "--txn", "--write", workspace_ / "old/.git", "-c", "rm -rf ../old/.git"}, there);
+  EXPECT_EQ(belljar({"rollback"}, there).exit_code, 0);
+  EXPECT_EQ(host("ls -R old/.git"), before) << dropped << kept;
 }
 
 TEST_F(GitWork, AControlFileThatIsWrittenInPlace) {

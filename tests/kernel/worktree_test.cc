@@ -54,6 +54,25 @@ TEST_F(Worktree, ALinkInPlaceOfAPointerIsNone) {
   EXPECT_EQ(repository_of_worktree(tree_), "");
 }
 
+// It was judged when it was a directory.
+TEST_F(Worktree, ALinkOnTheWayIsNone) {
+  std::filesystem::create_symlink(place_ / "repo", place_ / "other");
+  place_.write("tree/.git", "gitdir: " + (place_ / "other/.git/worktrees/tree") + "\n");
+  EXPECT_EQ(repository_of_worktree(tree_), "");
+  place_.write("tree/.git", "gitdir: " + repository_ + "/worktrees/tree\n");
+  EXPECT_EQ(repository_of_worktree(tree_), repository_) << "the twin";
+  std::filesystem::create_symlink(tree_, place_ / "link");
+  place_.write("repo/.git/worktrees/tree/gitdir", place_ / "link/.git\n");
+  EXPECT_EQ(repository_of_worktree(tree_), "");
+}
+
+// An ordinary directory that was made to look like one, or a bare repository with work trees in it.
+TEST_F(Worktree, ADirectoryOfAnotherNameIsNone) {
+  std::filesystem::rename(repository_, place_ / "repo/bare");
+  place_.write("tree/.git", "gitdir: " + (place_ / "repo/bare/worktrees/tree") + "\n");
+  EXPECT_EQ(repository_of_worktree(tree_), "");
+}
+
 TEST_F(Worktree, AWorkTreeWithItsOwnRepositoryIsNone) {
   EXPECT_EQ(repository_of_worktree(place_ / "repo"), "");
   EXPECT_EQ(repository_of_worktree(place_.path()), "");

@@ -127,8 +127,11 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
   options.roots = paths.writable;
   const HostNames on_host(paths);
   for (const std::string& root : options.roots) options.host_roots.push_back(on_host.of(root));
-  if (keeps_git(policy, paths)) {
+  if (!policy.filesystem.allow_git_removal) {
     options.keep_git = paths.writable;
+    // What is in the layers of a transaction can be taken back, what is beside them cannot.
+    if (paths.view.layered)
+      std::erase_if(options.keep_git, [&](const std::string& root) { return is_under(root, paths.view.layered->path); });
     options.has_git = [on_host](const std::string& root) {
       struct stat now{};
       return ::lstat((on_host.of(root) + "/.git").c_str(), &now) == 0;

@@ -74,9 +74,12 @@ bool dropped_anyway(const ViewDraft& draft, const FsEntry& entry) {
          std::ranges::any_of(draft.fs.scratch, [&](const std::string& scratch) { return is_under(entry.path, scratch); });
 }
 
-// Another sandbox works in the repository, and this one is to see nothing of it.
-bool of_a_sibling(const ViewDraft& draft, const FsEntry& entry) {
-  return entry.kind == RuleKind::kImplied && draft.place.siblings &&
+// What Belljar opens by itself: not where another sandbox works, of which this one is to see nothing; not beside the layers of a
+// transaction, which could not take it back; not through a link.
+bool not_opened(const ViewDraft& draft, const FsEntry& entry) {
+  if (entry.kind != RuleKind::kImplied) return false;
+  if (draft.place.layers || draft.host.canonical(entry.path) != entry.path) return true;
+  return draft.place.siblings &&
          std::ranges::any_of(draft.place.siblings->hidden, [&](const std::string& other) { return is_under(entry.path, other); });
 }
 
@@ -163,7 +166,7 @@ Result<void> plan_writable(ViewDraft& draft) {
   if (draft.fs.temp_dir) BELLJAR_CHECK(add_writable(draft, BELLJAR_TRY(settle(draft, *draft.fs.temp_dir, "filesystem.temp_dir"))));
   for (const FsEntry& entry : draft.fs.entries) {
     if (entry.glob || entry.access != Access::kWrite || private_anyway(draft, entry.path) || dropped_anyway(draft, entry) ||
-        of_a_sibling(draft, entry) || left_out(draft, entry))
+        not_opened(draft, entry) || left_out(draft, entry))
       continue;
     BELLJAR_CHECK(add_entry(draft, entry));
   }
