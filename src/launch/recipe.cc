@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,6 +27,7 @@
 #include "base/unique_fd.h"
 #include "base/write_all.h"
 #include "launch/recipe_child.h"
+#include "launch/recipe_stubs.h"
 
 namespace belljar::launch {
 namespace {
@@ -124,7 +126,13 @@ class RecipeRun {
     if (!go_.write.valid() || !status_.write.valid() || !report_.write.valid()) return fail(At::kWait);
     context_.report = report_.write.get();
     context_.status = status_.write.get();
-    const int fronts[] = {report_.read.get(), status_.read.get(), go_.write.get()};
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return fail(At::kWait);
+    stubs_ = UniqueFd(ends[0]);
+    stubs_child_ = UniqueFd(ends[1]);
+    context_.stubs = stubs_child_.get();
+    context_.ends_with_mounts = (recipe_.namespaces & CLONE_NEWPID) == 0;
+    const int fronts[] = {report_.read.get(), status_.read.get(), go_.write.get(), stubs_.get()};
     std::copy(std::begin(fronts), std::end(fronts), context_.fronts);
     const bool waits = recipe_.die_with_parent || recipe_.info_fd >= 0 || recipe_.json_status_fd >= 0;
     if (waits) context_.go = go_.read.get();
@@ -156,6 +164,7 @@ class RecipeRun {
     report_.write.reset();
     status_.write.reset();
     go_.read.reset();
+    stubs_child_.reset();
     return true;
   }
 
@@ -164,7 +173,7 @@ class RecipeRun {
     const auto ids = recipe_.info_fd >= 0 || recipe_.json_status_fd >= 0
                          ? namespace_ids(pid_, recipe_.namespaces | CLONE_NEWNS)
                          : std::vector<std::pair<std::string_view, std::uint64_t>>();
-    drop_own();
+    tie_to_caller();
     if (recipe_.info_fd >= 0) {
       std::string text = format("{{\n    \"child-pid\": {}", pid_);
       for (const auto& [name, id] : ids) text += format(",\n    \"{}-namespace\": {}", name, id);
@@ -186,20 +195,26 @@ class RecipeRun {
     return true;
   }
 
-  // From here on we only wait: with no power, and without what the caller left open, whose other ends wait for its end.
+  void tie_to_caller() {
+    if (!recipe_.die_with_parent) return;
+    (void)::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (::getppid() != parent_) ::_exit(1);  // it was gone before; our child sees our end
+  }
+
+  // From here on we only wait, with no power.
   void drop_own() {
     if (recipe_.userns2 >= 0) (void)::setns(recipe_.userns2, CLONE_NEWUSER);
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct none[2]{};
     (void)::syscall(SYS_capset, &header, none);
     (void)::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-    if (!recipe_.die_with_parent) return;
-    (void)::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (::getppid() != parent_) ::_exit(1);  // it was gone before; our child sees our end
+    tie_to_caller();  // a change of credentials has cleared it
   }
 
   RecipeEnd follow() {
     close_others();
+    serve_until_started();
+    drop_own();
     RecipeReport report;
     ssize_t got = 0;
     do got = ::read(report_.read.get(), &report, sizeof report);
@@ -210,15 +225,49 @@ class RecipeRun {
                  .errnum = report.errnum,
                  .detail = std::string(report.detail, static_cast<std::size_t>(report.detail_size))};
       (void)wait_for_child();
+      await_keeper();
       return {failed_, 1};
     }
     const int exit_code = await_command();
+    await_keeper();
     if (recipe_.json_status_fd >= 0) (void)write_all(recipe_.json_status_fd, format("{{ \"exit-code\": {} }}\n", exit_code));
     return {{}, exit_code};
   }
 
+  // Until the child is the command, or has told why not. Only where it lacks a mount point on the host is there a keeper.
+  void serve_until_started() {
+    pollfd awaited[] = {{report_.read.get(), POLLIN, 0}, {stubs_.get(), POLLIN, 0}};
+    while (awaited[0].revents == 0) {
+      if (::poll(awaited, 2, -1) < 0 || awaited[1].revents == 0) continue;
+      if ((awaited[1].revents & POLLIN) != 0)
+        keeper_ = start_stub_keeper(stubs_.get(), {.pid_1 = context_.ends_with_mounts ? -1 : pidfd_.get(),
+                                                   .users = context_.own_users ? pidfd_.get() : -1,
+                                                   .switch_ids = recipe_.userns >= 0,
+                                                   .uid = recipe_.uid,
+                                                   .gid = recipe_.gid});
+      stubs_.reset();
+      awaited[1].fd = -1;
+    }
+    stubs_.reset();
+  }
+
+  // What the caller finds after our end shall be without stubs. Where something lives on in the sandbox, they stay as long.
+  void await_keeper() {
+    if (!keeper_.valid()) return;
+    constexpr int kSure = 10'000, kPerhaps = 200;  // ms; the first is for a machine that hangs
+    const bool dies = recipe_.die_with_parent && !context_.ends_with_mounts;
+    if (dies) (void)::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);  // as our end would
+    if (!dies && !alone_ && !context_.ends_with_mounts) return;
+    pollfd gone{keeper_.get(), POLLIN, 0};
+    while (::poll(&gone, 1, context_.ends_with_mounts ? kPerhaps : kSure) < 0 && errno == EINTR) {
+    }
+    (void)::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(keeper_.get()), nullptr, WEXITED | WNOHANG | __WALL);
+  }
+
+  // What the caller left open, whose other ends wait for its end.
   void close_others() {
-    const int kept[] = {report_.read.get(), status_.read.get(), pidfd_.get(), recipe_.json_status_fd};
+    const int kept[] = {report_.read.get(),     status_.read.get(), pidfd_.get(), stubs_.get(),
+                        recipe_.json_status_fd, recipe_.userns2};
     unsigned from = 3;
     for (;;) {
       unsigned next = ~0U;
@@ -244,11 +293,12 @@ class RecipeRun {
 
   // Pid 1 tells of the command's end, and may stay for what that started; without one the child is the command.
   int await_command() {
-    int status = 0;
+    RecipeStatus told;
     ssize_t got = 0;
-    do got = ::read(status_.read.get(), &status, sizeof status);
+    do got = ::read(status_.read.get(), &told, sizeof told);
     while (got < 0 && errno == EINTR);
-    return got == sizeof status ? code_of(status) : wait_for_child();
+    alone_ = got != sizeof told || told.alone != 0;
+    return got == sizeof told ? code_of(told.status) : wait_for_child();
   }
 
   const Recipe& recipe_;
@@ -260,7 +310,8 @@ class RecipeRun {
   std::vector<int> captured_;
   Pipe report_, status_, go_;
   pid_t pid_ = -1, parent_ = ::getppid();
-  UniqueFd pidfd_;
+  UniqueFd pidfd_, stubs_, stubs_child_, keeper_;
+  bool alone_ = true;  // as far as we know, nothing of it lives on
 };
 
 }  // namespace

@@ -224,6 +224,14 @@ int lock_file(const char* path) noexcept {
   return ::fcntl(fd, F_SETLK, &lock) < 0 ? -errno : fd;
 }
 
+// Once those that have ended are reaped. False, too, where that cannot be told.
+bool nobody_left() noexcept {
+  pid_t ended = 0;
+  do ended = ::waitpid(-1, nullptr, WNOHANG | __WALL);
+  while (ended > 0);
+  return ended < 0 && errno == ECHILD;
+}
+
 // Reaps until nobody is left, and tells the parent of the command's end as soon as it comes.
 [[noreturn]] void be_init(RecipeContext& context, pid_t command) noexcept {
   const Recipe& recipe = *context.recipe;
@@ -257,7 +265,8 @@ int lock_file(const char* path) noexcept {
     if (ended < 0) break;
     if (ended != command) continue;
     exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    [[maybe_unused]] const ssize_t wrote = ::write(context.status, &status, sizeof status);
+    const RecipeStatus told{status, nobody_left() ? 1 : 0};
+    [[maybe_unused]] const ssize_t wrote = ::write(context.status, &told, sizeof told);
     ::close(context.status);
   }
   ::_exit(exit_code);

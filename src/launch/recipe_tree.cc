@@ -22,6 +22,7 @@
 #include "launch/child.h"
 #include "launch/recipe.h"
 #include "launch/recipe_child.h"
+#include "launch/recipe_stubs.h"
 #include "launch/stage.h"
 
 namespace belljar::launch {
@@ -64,47 +65,6 @@ int open_inside(int root, const char* path, std::uint64_t flags, mode_t mode = 0
   return fd < 0 ? -errno : static_cast<int>(fd);
 }
 
-// The directory that holds `path`, made where it is missing. `last`: the rest of the path; empty for the root itself.
-int open_parent(int root, const std::string& path, mode_t mode, const char*& last) noexcept {
-  char part[PATH_MAX];
-  std::size_t end = path.size();
-  while (end > 0 && path[end - 1] == '/') --end;
-  std::size_t start = end;
-  while (start > 0 && path[start - 1] != '/') --start;
-  last = path.c_str() + start;
-  if (start >= sizeof part) return -ENAMETOOLONG;
-  std::memcpy(part, path.data(), start);
-  part[start] = '\0';
-  int parent = open_inside(root, part, O_PATH | O_DIRECTORY);
-  if (parent != -ENOENT) return parent;
-  // From the top: each directory is opened as the sandbox would, and made in the one before.
-  parent = open_inside(root, "/", O_PATH | O_DIRECTORY);
-  for (std::size_t i = 0; i < start && parent >= 0;) {
-    while (i < start && path[i] == '/') ++i;
-    std::size_t next = i;
-    while (next < start && path[next] != '/') ++next;
-    if (next == i) break;
-    std::memcpy(part, path.data(), next);
-    part[next] = '\0';
-    int folder = open_inside(root, part, O_PATH | O_DIRECTORY);
-    if (folder == -ENOENT) {
-      if (::mkdirat(parent, part + i, mode) < 0 && errno != EEXIST) folder = -errno;
-      else folder = open_inside(root, part, O_PATH | O_DIRECTORY);
-    }
-    ::close(parent);
-    parent = folder;
-    i = next;
-  }
-  return parent;
-}
-
-mode_t parent_mode(const RecipeOp& op) noexcept {
-  mode_t mode = 0755;
-  if ((op.perms & 0070) == 0) mode &= ~mode_t{0050};
-  if ((op.perms & 0007) == 0) mode &= ~mode_t{0005};
-  return mode;
-}
-
 // Of the last component alone, without slashes behind it.
 int copy_name(const char* last, char (&name)[NAME_MAX + 1]) noexcept {
   std::size_t size = 0;
@@ -115,39 +75,108 @@ int copy_name(const char* last, char (&name)[NAME_MAX + 1]) noexcept {
   return 0;
 }
 
-// A mount point for a directory (O_PATH).
-int ensure_directory(RecipeContext& context, const RecipeOp& op, mode_t mode) noexcept {
-  const int there = open_inside(context.root, op.dest.c_str(), O_PATH | O_DIRECTORY);
-  if (there >= 0) return there;
-  if (there != -ENOENT) return failed(context, At::kDirectory, there);
-  const char* last = nullptr;
-  const Held parent(open_parent(context.root, op.dest, parent_mode(op), last));
-  if (!parent.valid()) return failed(context, At::kParents, parent.get());
-  char name[NAME_MAX + 1];
-  if (const int status = copy_name(last, name); status < 0) return failed(context, At::kParents, status);
-  if (name[0] != '\0' && ::mkdirat(parent.get(), name, mode) < 0 && errno != EEXIST) return failed(context, At::kDirectory, -errno);
-  const int made = open_inside(context.root, op.dest.c_str(), O_PATH | O_DIRECTORY);
-  return made < 0 ? failed(context, At::kDirectory, made) : made;
+mode_t parent_mode(const RecipeOp& op) noexcept {
+  mode_t mode = 0755;
+  if ((op.perms & 0070) == 0) mode &= ~mode_t{0050};
+  if ((op.perms & 0007) == 0) mode &= ~mode_t{0005};
+  return mode;
 }
 
-// A mount point for anything else.
-int ensure_file(RecipeContext& context, const RecipeOp& op) noexcept {
-  int there = open_inside(context.root, op.dest.c_str(), O_PATH);
-  if (there == -ENOENT) {
-    const char* last = nullptr;
-    const Held parent(open_parent(context.root, op.dest, parent_mode(op), last));
-    if (!parent.valid()) return failed(context, At::kParents, parent.get());
-    const Held made(open_inside(context.root, op.dest.c_str(), O_RDONLY | O_CREAT | O_NOCTTY | O_NONBLOCK, 0444));
-    if (!made.valid()) return failed(context, At::kFile, made.get());
-    there = open_inside(context.root, op.dest.c_str(), O_PATH);
+// --- stubs, recipe_stubs.h
+
+// On a file system of the host. One made for this recipe that is not in the list costs some time and no more.
+bool on_host(const RecipeContext& context, const struct stat& facts) noexcept {
+  for (int i = 0; i < context.own_device_count; ++i) {
+    if (context.own_devices[i] == facts.st_dev) return false;
   }
-  if (there < 0) return failed(context, At::kFile, there);
+  return true;
+}
+
+void note_own(RecipeContext& context, int place) noexcept {
   struct stat facts{};
-  if (::fstat(there, &facts) == 0 && S_ISDIR(facts.st_mode)) {
-    ::close(there);
-    return failed(context, At::kFile, -EISDIR);
+  if (context.own_device_count < 32 && ::fstat(place, &facts) == 0) context.own_devices[context.own_device_count++] = facts.st_dev;
+}
+
+// What the caller asks for by itself stays, and so do the directories above.
+bool leaves_stubs(const RecipeOp& op) noexcept {
+  return op.kind == Kind::kDirectory || op.kind == Kind::kFile || op.kind == Kind::kSymlink;
+}
+
+bool may_be_stub(const RecipeContext& context, const RecipeOp& op, int place, struct stat& facts) noexcept {
+  return !leaves_stubs(op) && context.stubs >= 0 && ::fstat(place, &facts) == 0 && on_host(context, facts);
+}
+
+// 0: made as a stub, and held. Else the caller makes it, or tells what is returned below 0.
+int make_stub(RecipeContext& context, const RecipeOp& op, int parent, const char* name, bool directory) noexcept {
+  struct stat facts{};
+  if (!may_be_stub(context, op, parent, facts)) return kNotHeld;
+  const int status = hold_stub(context, parent, name, directory);
+  return status < 0 && status != -EPIPE ? kNotHeld : status;
+}
+
+// 0: a mount can lie on `place`, which is the last component of `path`. 1: it was a stub of somebody's, and may be another now.
+int share_stub(RecipeContext& context, const RecipeOp& op, int place, int parent, const char* name) noexcept {
+  struct stat facts{};
+  if (!may_be_stub(context, op, place, facts) || !is_stub(facts) || holds_stub(context, facts)) return 0;
+  const int status = hold_stub(context, parent, name, S_ISDIR(facts.st_mode));
+  return status == kNotHeld ? 0 : status < 0 ? status : 1;
+}
+
+// A component of a path: opened, made where it is missing, and shared where it is a stub. O_PATH.
+int open_folder(RecipeContext& context, const RecipeOp& op, int parent, const char* path, const char* name, mode_t mode) noexcept {
+  constexpr int kTries = 16;  // it may go as often as somebody's sandbox ends
+  for (int i = 0; i < kTries; ++i) {
+    const int folder = open_inside(context.root, path, O_PATH | O_DIRECTORY);
+    if (folder >= 0) {
+      const int status = share_stub(context, op, folder, parent, name);
+      if (status == 0) return folder;
+      ::close(folder);
+      if (status < 0) return status;
+      continue;
+    }
+    if (folder != -ENOENT) return folder;
+    const int status = make_stub(context, op, parent, name, true);
+    if (status < 0) return status;
+    if (status == kNotHeld && ::mkdirat(parent, name, mode) < 0 && errno != EEXIST) return -errno;
+    if (status == kNotHeld) return open_inside(context.root, path, O_PATH | O_DIRECTORY);
   }
-  return there;
+  return -EBUSY;
+}
+
+// The directory that holds the mount point or file, made where it is missing. `last`: the rest of the path; empty for the root
+// itself.
+int open_parent(RecipeContext& context, const RecipeOp& op, const char*& last) noexcept {
+  const int root = context.root;
+  const std::string& path = op.dest;
+  char part[PATH_MAX];
+  std::size_t end = path.size();
+  while (end > 0 && path[end - 1] == '/') --end;
+  std::size_t start = end;
+  while (start > 0 && path[start - 1] != '/') --start;
+  last = path.c_str() + start;
+  if (start >= sizeof part) return -ENAMETOOLONG;
+  std::memcpy(part, path.data(), start);
+  part[start] = '\0';
+  int parent = open_inside(root, part, O_PATH | O_DIRECTORY);
+  struct stat facts{};
+  const bool stub = parent >= 0 && may_be_stub(context, op, parent, facts) && is_stub(facts);
+  if (parent != -ENOENT && !stub) return parent;
+  if (parent >= 0) ::close(parent);
+  // From the top: each directory is opened as the sandbox would, and made in the one before.
+  parent = open_inside(root, "/", O_PATH | O_DIRECTORY);
+  for (std::size_t i = 0; i < start && parent >= 0;) {
+    while (i < start && path[i] == '/') ++i;
+    std::size_t next = i;
+    while (next < start && path[next] != '/') ++next;
+    if (next == i) break;
+    std::memcpy(part, path.data(), next);
+    part[next] = '\0';
+    const int folder = open_folder(context, op, parent, part, part + i, parent_mode(op));
+    ::close(parent);
+    parent = folder;
+    i = next;
+  }
+  return parent;
 }
 
 int set_attributes(int tree, std::uint64_t set, unsigned recursive) noexcept {
@@ -179,6 +208,96 @@ int attach(RecipeContext& context, int tree, int place) noexcept {
     ::close(tree);
   }
   return 0;
+}
+
+// --- mount points
+
+// Where the sandbox has no last process, its end is that of its mounts: under what is to lie on a stub comes something of the base,
+// whose file system then ends with them. The command never sees it.
+int cover_stub(RecipeContext& context, const RecipeOp& op, int place, bool directory) noexcept {
+  const char* const name = directory ? "stub.d" : "stub";
+  if (directory && ::mkdirat(context.base, name, 0755) < 0 && errno != EEXIST) return -errno;
+  if (!directory) {
+    const Held file(::openat(context.base, name, O_RDONLY | O_CREAT | O_CLOEXEC, 0444));
+    if (!file.valid()) return -errno;
+  }
+  const int tree = ::open_tree(context.base, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  if (tree < 0) return -errno;
+  if (const int status = set_attributes(tree, kQuiet | MOUNT_ATTR_RDONLY, 0); status < 0) {
+    ::close(tree);
+    return status;
+  }
+  const int status = attach(context, tree, place);
+  return status < 0 ? status : open_inside(context.root, op.dest.c_str(), O_PATH | (directory ? O_DIRECTORY : 0));
+}
+
+// `there` is held, if it is a stub. Takes it.
+int mount_point(RecipeContext& context, const RecipeOp& op, int there, bool directory) noexcept {
+  struct stat facts{};
+  if (!context.ends_with_mounts || !may_be_stub(context, op, there, facts) || !is_stub(facts) || !holds_stub(context, facts))
+    return there;
+  const Held place(there);
+  const int covered = cover_stub(context, op, place.get(), directory);
+  return covered < 0 ? failed(context, At::kBind, covered) : covered;
+}
+
+// A mount point for a directory (O_PATH).
+int ensure_directory(RecipeContext& context, const RecipeOp& op, mode_t mode) noexcept {
+  int there = open_inside(context.root, op.dest.c_str(), O_PATH | O_DIRECTORY);
+  struct stat facts{};
+  if (there >= 0 && !(may_be_stub(context, op, there, facts) && is_stub(facts))) return there;
+  if (there >= 0) ::close(there);
+  else if (there != -ENOENT) return failed(context, At::kDirectory, there);
+  const char* last = nullptr;
+  const Held parent(open_parent(context, op, last));
+  if (!parent.valid()) return failed(context, At::kParents, parent.get());
+  char name[NAME_MAX + 1];
+  if (const int status = copy_name(last, name); status < 0) return failed(context, At::kParents, status);
+  there = open_folder(context, op, parent.get(), op.dest.c_str(), name, mode);
+  return there < 0 ? failed(context, At::kDirectory, there) : mount_point(context, op, there, true);
+}
+
+// The same for a file, which is not missing when it returns.
+int open_file(RecipeContext& context, const RecipeOp& op, int parent, const char* name) noexcept {
+  constexpr int kTries = 16;
+  for (int i = 0; i < kTries; ++i) {
+    const int there = open_inside(context.root, op.dest.c_str(), O_PATH);
+    if (there >= 0) {
+      const int status = share_stub(context, op, there, parent, name);
+      if (status == 0) return there;
+      ::close(there);
+      if (status < 0) return status;
+      continue;
+    }
+    if (there != -ENOENT) return there;
+    const int status = make_stub(context, op, parent, name, false);
+    if (status < 0) return status;
+    if (status != kNotHeld) continue;
+    const Held made(open_inside(context.root, op.dest.c_str(), O_RDONLY | O_CREAT | O_NOCTTY | O_NONBLOCK, 0444));
+    return made.valid() ? open_inside(context.root, op.dest.c_str(), O_PATH) : made.get();
+  }
+  return -EBUSY;
+}
+
+// A mount point for anything else.
+int ensure_file(RecipeContext& context, const RecipeOp& op) noexcept {
+  int there = open_inside(context.root, op.dest.c_str(), O_PATH);
+  struct stat facts{};
+  if (there == -ENOENT || (there >= 0 && may_be_stub(context, op, there, facts) && is_stub(facts))) {
+    if (there >= 0) ::close(there);
+    const char* last = nullptr;
+    const Held parent(open_parent(context, op, last));
+    if (!parent.valid()) return failed(context, At::kParents, parent.get());
+    char name[NAME_MAX + 1];
+    if (const int status = copy_name(last, name); status < 0) return failed(context, At::kParents, status);
+    there = open_file(context, op, parent.get(), name);
+  }
+  if (there < 0) return failed(context, At::kFile, there);
+  if (::fstat(there, &facts) == 0 && S_ISDIR(facts.st_mode)) {
+    ::close(there);
+    return failed(context, At::kFile, -EISDIR);
+  }
+  return mount_point(context, op, there, false);
 }
 
 int copy_tree(int from, unsigned recursive) noexcept {
@@ -245,6 +364,7 @@ int attach_new(RecipeContext& context, const RecipeOp& op, At at, const char* ty
   const Held place(ensure_directory(context, op, 0755));
   if (!place.valid()) return place.get();
   int status = make_filesystem(type, options, static_cast<unsigned>(set));
+  if (status >= 0) note_own(context, status);
   if (status >= 0) status = attach(context, status, place.get());
   return status < 0 ? failed(context, at, status) : 0;
 }
@@ -342,7 +462,7 @@ int copy_data(int from, int to) noexcept {
 
 int make_file(RecipeContext& context, const RecipeOp& op) noexcept {
   const char* last = nullptr;
-  const Held parent(open_parent(context.root, op.dest, parent_mode(op), last));
+  const Held parent(open_parent(context, op, last));
   if (!parent.valid()) return failed(context, At::kParents, parent.get());
   const Held file(open_inside(context.root, op.dest.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY, op.perms));
   if (!file.valid()) return failed(context, At::kFile, file.get());
@@ -375,7 +495,7 @@ int bind_data(RecipeContext& context, const RecipeOp& op) noexcept {
 
 int make_symlink(RecipeContext& context, const RecipeOp& op) noexcept {
   const char* last = nullptr;
-  const Held parent(open_parent(context.root, op.dest, parent_mode(op), last));
+  const Held parent(open_parent(context, op, last));
   if (!parent.valid()) return failed(context, At::kParents, parent.get());
   char name[NAME_MAX + 1];
   if (const int status = copy_name(last, name); status < 0) return failed(context, At::kSymlink, status);
@@ -502,6 +622,7 @@ int make_overlay(RecipeContext& context, const RecipeOp& op) noexcept {
   if (status == 0 && upper.count == 2) status = options.add("workdir", upper.fds[1]);
   if (status == 0) status = options.add_flag("userxattr");
   if (status == 0) status = options.finish(0);
+  if (status >= 0 && (op.own_upper || op.source.empty())) note_own(context, status);
   if (status >= 0) status = attach(context, status, place.get());
   return status < 0 ? failed(context, At::kOverlay, status) : 0;
 }
@@ -576,10 +697,12 @@ int attach_root(RecipeContext& context) noexcept {
   static const std::string kOptions("mode=0755\0", 10);
   context.base = make_filesystem("tmpfs", kOptions, static_cast<unsigned>(kQuiet));
   if (context.base < 0) return context.base;
+  note_own(context, context.base);
   if (::move_mount(context.base, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0) return -errno;
   if (::mkdirat(context.base, "root", 0755) < 0) return -errno;
   context.root = make_filesystem("tmpfs", kOptions, static_cast<unsigned>(kQuiet));
   if (context.root < 0) return context.root;
+  note_own(context, context.root);
   return ::move_mount(context.root, "", context.base, "root", MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
@@ -621,7 +744,7 @@ int build_recipe_tree(RecipeContext& context) noexcept {
   }
   context.op = -1;
   const int status = enter_root(context);
-  for (int* fd : {&context.root, &context.base, &context.cwd}) {
+  for (int* fd : {&context.root, &context.base, &context.cwd, &context.stubs}) {
     if (*fd >= 0) ::close(*fd);
     *fd = -1;
   }

@@ -97,7 +97,7 @@ TEST_F(Bwrap, ASourceThatIsNotThereLeavesNothingOnTheHost) {
   Words done = before;
   done.emplace_back("true");
   EXPECT_EQ(bwrap(done).exit_code, 0);
-  EXPECT_TRUE(exists(place_ / "made") && exists(place_ / "point")) << "the twin";
+  EXPECT_TRUE(exists(place_ / "made")) << "the twin";
 }
 
 // What makes the network namespace meanwhile would hold the streams.
@@ -429,6 +429,164 @@ TEST_F(Bwrap, StartsItselfAgainInside) {
                                "--unshare-all",  "--bind", "/",      "/",     "--bind",
                                "/proc",          "/proc",  "echo",   "inner"});
   EXPECT_EQ(inner.out, "inner\n") << inner;
+}
+
+// --- stubs: names to mount on that the host lacks (launch/recipe_stubs.h)
+
+class BwrapStubs : public Bwrap {
+ protected:
+  // The workspace for writing, with names held that it lacks.
+  Words held(Words more = {}) const {
+    Words words{"--bind", work_, work_, "--ro-bind", "/dev/null", work_ + "/.rc", "--tmpfs", work_ + "/.agent",
+                "--ro-bind", "/usr", work_ + "/.git/hooks/deep"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  // All that is in it, a line each.
+  std::string listing() const { return run({"sh", "-c", "find . -mindepth 1 | sort"}, {.stdin_is = Input::kNull, .cwd = work_}).out; }
+  bool is_empty() const { return listing().empty(); }
+  // A sandbox that has said `up` and waits for the end of its input.
+  Running waiting(Words words, const std::string& name) const {
+    Words all{program_, "--ro-bind", "/", "/"};
+    all.insert(all.end(), words.begin(), words.end());
+    all.insert(all.end(), {"sh", "-c", "echo up; cat; echo x > " + work_ + "/" + name});
+    return Running(all, {.cwd = work_});
+  }
+
+  std::string work_ = place_.make_dir("work");
+};
+
+const Words kOwnProcesses{"--unshare-user", "--unshare-pid"};
+
+TEST_F(BwrapStubs, NothingIsLeftOnTheHost) {
+  for (const Words& more : {Words{}, Words{"--unshare-user"}, kOwnProcesses, Words{"--unshare-user", "--unshare-pid", "--as-pid-1"},
+                            Words{"--unshare-user", "--unshare-pid", "--die-with-parent"}}) {
+    Words words = held(more);
+    words.insert(words.end(), {"sh", "-c", "find . -mindepth 1 | grep -v deep/ | sort; (echo x > .rc) 2>/dev/null || echo refused"});
+    const Outcome outcome = on_host(words, {.stdin_is = Input::kNull, .cwd = work_});
+    EXPECT_EQ(outcome.out, "./.agent\n./.git\n./.git/hooks\n./.git/hooks/deep\n./.rc\nrefused\n") << outcome;
+    EXPECT_EQ(listing(), "");
+  }
+  Words asked{"--bind", work_, work_, "--dir", work_ + "/.agent", "true"};
+  EXPECT_EQ(on_host(asked).exit_code, 0);
+  EXPECT_EQ(listing(), "./.agent\n") << "what is asked for by itself stays";
+}
+
+TEST_F(BwrapStubs, AStartThatFailsLeavesNothing) {
+  for (const Words& more : {Words{}, kOwnProcesses}) {
+    Words words = held(more);
+    words.emplace_back("no-such-program");
+    EXPECT_EQ(on_host(words).exit_code, 1);
+    EXPECT_EQ(listing(), "");
+  }
+}
+
+TEST_F(BwrapStubs, AFrontThatIsKilledLeavesNothing) {
+  for (const Words& more : {Words{"--die-with-parent"}, Words{"--unshare-user", "--unshare-pid", "--die-with-parent"}}) {
+    Running front = waiting(held(more), ".rc");
+    ASSERT_TRUE(front.wait_for_output("up"));
+    EXPECT_FALSE(is_empty());
+    ASSERT_EQ(::kill(front.pid(), SIGKILL), 0);
+    front.close_input();  // without a pid namespace, what the command had started lives on until then
+    EXPECT_TRUE(eventually([&] { return is_empty(); })) << listing();
+  }
+}
+
+TEST_F(BwrapStubs, WhatLivesOnInTheSandboxKeepsThem) {
+  for (const Words& more : {Words{"--unshare-user"}, kOwnProcesses}) {
+    const std::string go = place_ / "go";
+    ASSERT_EQ(run({"mkfifo", go}).exit_code, 0);
+    Words words = held(more);
+    words.insert(words.end(), {"--dev", "/dev", "--bind", place_.path(), "/mnt", "sh", "-c",
+                               "(read -r line < /mnt/go; (echo x > .rc) 2>/dev/null || echo refused > held) >/dev/null 2>&1 &"});
+    ASSERT_EQ(on_host(words, {.stdin_is = Input::kNull, .cwd = work_}).exit_code, 0);
+    EXPECT_TRUE(exists(work_ + "/.rc"));
+    ASSERT_EQ(shell("echo > go").exit_code, 0);
+    EXPECT_TRUE(eventually([&] { return listing() == "./held\n"; })) << listing();
+    ASSERT_EQ(::unlink((work_ + "/held").c_str()), 0);
+    ASSERT_EQ(::unlink(go.c_str()), 0);
+  }
+}
+
+// The kernel takes a mount off whose name is removed elsewhere: the first to end must leave it.
+TEST_F(BwrapStubs, TheLastOfSeveralSandboxesTakesThemAway) {
+  Running first = waiting(held(kOwnProcesses), "y"), second = waiting(held(kOwnProcesses), ".rc");
+  ASSERT_TRUE(first.wait_for_output("up"));
+  ASSERT_TRUE(second.wait_for_output("up"));
+  first.close_input();
+  EXPECT_EQ(first.wait().exit_code, 0);
+  EXPECT_TRUE(exists(work_ + "/.rc") && exists(work_ + "/.agent") && exists(work_ + "/.git/hooks/deep"));
+  second.close_input();
+  EXPECT_NE(second.wait().exit_code, 0) << "the name is held until its own end";
+  EXPECT_EQ(listing(), "./y\n");
+}
+
+TEST_F(BwrapStubs, WhatTheUserPutsThereStays) {
+  Running sandbox = waiting(held(kOwnProcesses), "y");
+  ASSERT_TRUE(sandbox.wait_for_output("up"));
+  place_.write("work/.rc", "mine");               // into the stub
+  place_.write("work/.agent/settings", "mine");   // into the directory
+  ASSERT_EQ(shell("echo mine > work/new && mv work/new work/.git/hooks/own").exit_code, 0);
+  sandbox.close_input();
+  EXPECT_EQ(sandbox.wait().exit_code, 0);
+  EXPECT_EQ(listing(), "./.agent\n./.agent/settings\n./.git\n./.git/hooks\n./.git/hooks/own\n./.rc\n./y\n");
+  EXPECT_EQ(read_file(work_ + "/.rc"), "mine");
+  EXPECT_EQ(shell("stat -c %a work/.rc work/.agent work/.git").out, "644\n755\n755\n") << "the mark has gone";
+}
+
+TEST_F(BwrapStubs, AnEmptyFileOfTheUsersStays) {
+  place_.write("work/.rc", "");
+  Words words = held(kOwnProcesses);
+  words.emplace_back("true");
+  EXPECT_EQ(on_host(words).exit_code, 0);
+  EXPECT_EQ(listing(), "./.rc\n");
+  // Replaced, and touched.
+  for (const char* act : {"rm work/.rc && : > work/.rc", "touch work/.rc"}) {
+    ASSERT_EQ(::unlink((work_ + "/.rc").c_str()), 0);
+    Running sandbox = waiting(held(kOwnProcesses), "y");
+    ASSERT_TRUE(sandbox.wait_for_output("up"));
+    ASSERT_EQ(shell(act).exit_code, 0);
+    sandbox.close_input();
+    (void)sandbox.wait();
+    EXPECT_TRUE(exists(work_ + "/.rc")) << act;
+  }
+}
+
+// Somebody who has it open will write, and finds it where it was.
+TEST_F(BwrapStubs, AWriterThatHasNotWrittenYetKeepsTheFile) {
+  Running sandbox = waiting(held(kOwnProcesses), "y");
+  ASSERT_TRUE(sandbox.wait_for_output("up"));
+  Running writer({"sh", "-c", "exec 3>>.rc; echo open; cat; echo mine >&3"}, {.cwd = work_});
+  ASSERT_TRUE(writer.wait_for_output("open"));
+  sandbox.close_input();
+  (void)sandbox.wait();
+  writer.close_input();
+  EXPECT_EQ(writer.wait().exit_code, 0);
+  EXPECT_EQ(read_file(work_ + "/.rc"), "mine\n");
+}
+
+// A keeper that was killed leaves its stubs to the next sandbox that mounts on them.
+TEST_F(BwrapStubs, TheNextSandboxTakesAwayWhatAKilledKeeperLeft) {
+  ASSERT_EQ(shell("umask 0; : > work/.rc; chmod 1644 work/.rc; mkdir work/.agent work/.other; chmod 1745 work/.agent").exit_code, 0);
+  Words words = held(kOwnProcesses);
+  words.emplace_back("true");
+  EXPECT_EQ(on_host(words).exit_code, 0);
+  EXPECT_EQ(listing(), "./.other\n");
+}
+
+// From inside, a directory above a mount point can be marked as none of ours while another sandbox mounts on it.
+TEST_F(BwrapStubs, ADirectoryWhoseMarkWasChangedIsLeftAlone) {
+  Words words = held(kOwnProcesses);
+  words.insert(words.end(), {"sh", "-c", "chmod 0755 .git; chmod 1745 .git"});
+  EXPECT_EQ(on_host(words, {.stdin_is = Input::kNull, .cwd = work_}).exit_code, 0);
+  EXPECT_EQ(listing(), "./.git\n");
+}
+
+TEST_F(BwrapStubs, NothingOfItCanBeMadeWhereTheCallerCannot) {
+  if (is_root()) return;
+  const Outcome refused = on_host({"--bind", "/", "/", "--ro-bind", "/dev/null", "/stub", "true"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_EQ(refused.err, "bwrap: Can't create file at /stub: Permission denied\n");
 }
 
 }  // namespace

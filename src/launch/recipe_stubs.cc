@@ -1,0 +1,366 @@
+#include "launch/recipe_stubs.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstring>
+
+#include "base/unique_fd.h"
+#include "launch/recipe_child.h"
+
+namespace belljar::launch {
+namespace {
+
+// Each may be opened for reading by all, to be locked, and written by its owner, who may want the name on the host meanwhile.
+constexpr mode_t kFileMark = 01644, kDirectoryMark = 01745;
+constexpr mode_t kPlainFile = 0644, kPlainDirectory = 0755;
+
+struct Request {
+  bool directory = false;
+  char name[NAME_MAX + 1];
+};
+
+struct Reply {
+  std::int32_t status = 0;
+  std::uint64_t device = 0, inode = 0;
+};
+
+constexpr int kMostFds = 2;  // the directory, and with the first request the watch
+
+ssize_t send_request(int socket, Request& request, const int* fds, int count) noexcept {
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostFds * sizeof(int))] = {};
+  iovec data{&request, sizeof request};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(static_cast<std::size_t>(count) * sizeof(int));
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(static_cast<std::size_t>(count) * sizeof(int));
+  std::memcpy(CMSG_DATA(header), fds, static_cast<std::size_t>(count) * sizeof(int));
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+// False: nothing more comes.
+bool receive_request(int socket, Request& request, int (&fds)[kMostFds]) noexcept {
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostFds * sizeof(int))];
+  iovec data{&request, sizeof request};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  fds[0] = fds[1] = -1;
+  ssize_t got = 0;
+  do got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  while (got < 0 && errno == EINTR);
+  if (got != sizeof request) return false;
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return false;
+  std::memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
+  return true;
+}
+
+// --- the keeper
+
+struct Stub {
+  int parent = -1, fd = -1;
+  bool directory = false;
+  int changes = -1;  // a directory's number in `changes`
+  timespec changed{};
+  dev_t device = 0;
+  ino_t inode = 0;
+  char name[NAME_MAX + 1];
+};
+
+constexpr int kMostStubs = 4096;
+std::array<Stub, kMostStubs> stubs;  // of the keeper alone: pages that nobody touches cost nothing
+int stub_count = 0;
+int changes = -1;  // inotify(7): of what happens to the directories' attributes
+
+constexpr int kPauseMs = 2;
+constexpr int kMostPauses = 1000;  // a lock that is held longer than two seconds is not a keeper's that is at its end
+
+bool same(const struct stat& facts, const Stub& stub) noexcept {
+  return facts.st_dev == stub.device && facts.st_ino == stub.inode;
+}
+
+// The same directory as the last one's needs no descriptor of its own.
+int own_parent(int parent) noexcept {
+  struct stat wanted{}, last{};
+  if (stub_count == 0 || ::fstat(parent, &wanted) < 0 || ::fstat(stubs[stub_count - 1].parent, &last) < 0) return parent;
+  if (wanted.st_dev != last.st_dev || wanted.st_ino != last.st_ino) return parent;
+  ::close(parent);
+  return stubs[stub_count - 1].parent;
+}
+
+// A descriptor of it, made or found; -errno.
+int open_or_make(int parent, const char* name, bool directory) noexcept {
+  constexpr int kOpen = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  constexpr int kTries = 16;
+  for (int i = 0; i < kTries; ++i) {
+    int fd = ::openat(parent, name, kOpen);
+    if (fd >= 0) return fd;
+    if (errno != ENOENT) return -errno;
+    if (directory) {
+      if (::mkdirat(parent, name, kDirectoryMark) < 0 && errno != EEXIST) return -errno;
+    } else {
+      fd = ::openat(parent, name, kOpen | O_CREAT | O_EXCL, kFileMark);
+      if (fd >= 0) return fd;
+      if (errno != EEXIST) return -errno;
+    }
+  }
+  return -EBUSY;
+}
+
+int hold(Stub& stub) noexcept {
+  int pauses = 0;
+  for (;;) {
+    const int fd = open_or_make(stub.parent, stub.name, stub.directory);
+    if (fd < 0) return fd;
+    struct stat facts{}, named{};
+    if (::fstat(fd, &facts) < 0 || !is_stub(facts)) {
+      ::close(fd);
+      return kNotHeld;
+    }
+    if (::flock(fd, LOCK_SH | LOCK_NB) < 0) {
+      const bool busy = errno == EWOULDBLOCK;
+      ::close(fd);
+      if (!busy) return kNotHeld;
+      if (++pauses > kMostPauses) return -EBUSY;
+      ::poll(nullptr, 0, kPauseMs);
+      continue;
+    }
+    stub.device = facts.st_dev;
+    stub.inode = facts.st_ino;
+    stub.changed = facts.st_mtim;
+    stub.fd = fd;
+    // Whoever removed it had it for itself until now.
+    if (::fstatat(stub.parent, stub.name, &named, AT_SYMLINK_NOFOLLOW) == 0 && same(named, stub)) return 0;
+    ::close(fd);
+  }
+}
+
+// A directory above a mount point can be reached by the command, which could take the mark off, wait until another sandbox has a mount
+// on what is then no stub, and put it on again. So one whose attributes were changed, however it looks at the end, is left alone.
+void watch_changes(Stub& stub) noexcept {
+  if (!stub.directory) return;
+  if (changes < 0) changes = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  stub.changes = ::inotify_add_watch(changes, DescriptorPath(stub.fd).c_str(), IN_ATTRIB);
+}
+
+void read_changes() noexcept {
+  alignas(inotify_event) char buffer[4096];
+  ssize_t got = 0;
+  while (changes >= 0 && (got = ::read(changes, buffer, sizeof buffer)) > 0) {
+    for (ssize_t at = 0; at < got;) {
+      inotify_event event;
+      std::memcpy(&event, buffer + at, sizeof event);
+      at += static_cast<ssize_t>(sizeof event + event.len);
+      for (int i = 0; i < stub_count; ++i) {
+        if ((event.mask & IN_Q_OVERFLOW) != 0 || stubs[i].changes == event.wd) stubs[i].changes = -1;
+      }
+    }
+  }
+}
+
+const Stub* find_held(int parent, const char* name) noexcept {
+  struct stat facts{};
+  if (::fstatat(parent, name, &facts, AT_SYMLINK_NOFOLLOW) < 0) return nullptr;
+  for (int i = 0; i < stub_count; ++i) {
+    if (same(facts, stubs[i])) return &stubs[i];
+  }
+  return nullptr;
+}
+
+Reply answer(const Request& request, int parent) noexcept {
+  if (const Stub* const held = find_held(parent, request.name); held != nullptr) {
+    ::close(parent);
+    return {0, held->device, held->inode};
+  }
+  if (stub_count == kMostStubs) {
+    ::close(parent);
+    return {.status = -ENOSPC};
+  }
+  Stub& stub = stubs[stub_count];
+  stub.parent = own_parent(parent);
+  stub.directory = request.directory;
+  std::memcpy(stub.name, request.name, sizeof stub.name);
+  const int status = hold(stub);
+  if (status == 0) {
+    watch_changes(stub);
+    ++stub_count;
+    return {0, stub.device, stub.inode};
+  }
+  if (stub.parent == parent) ::close(parent);
+  return {.status = status};
+}
+
+bool untouched(const Stub& stub) noexcept {
+  struct stat facts{};
+  return ::fstat(stub.fd, &facts) == 0 && is_stub(facts) && facts.st_mtim.tv_sec == stub.changed.tv_sec &&
+         facts.st_mtim.tv_nsec == stub.changed.tv_nsec;
+}
+
+// Under a name of its own first: a file that the user puts in its place in this moment stays, and nobody can open it any more, so a
+// writer is seen by the lease that we do not get, fcntl(2).
+bool remove_file(const Stub& stub, int number) noexcept {
+  if (!untouched(stub)) return false;
+  char aside[64];
+  ::snprintf(aside, sizeof aside, ".belljar-stub-%d-%d", ::getpid(), number);
+  if (::renameat2(stub.parent, stub.name, stub.parent, aside, RENAME_NOREPLACE) < 0) return false;
+  struct stat facts{};
+  const bool ours = ::fstatat(stub.parent, aside, &facts, AT_SYMLINK_NOFOLLOW) == 0 && same(facts, stub);
+  const bool unused = ours && (::fcntl(stub.fd, F_SETLEASE, F_RDLCK) == 0 || errno != EAGAIN) && untouched(stub);
+  if (unused) return ::unlinkat(stub.parent, aside, 0) == 0;
+  (void)::renameat2(stub.parent, aside, stub.parent, stub.name, RENAME_NOREPLACE);
+  return false;
+}
+
+void remove_stub(const Stub& stub, int number) noexcept {
+  if (::flock(stub.fd, LOCK_EX | LOCK_NB) < 0) return;  // another sandbox has a mount on it, and its keeper comes after us
+  struct stat facts{};
+  if (::fstatat(stub.parent, stub.name, &facts, AT_SYMLINK_NOFOLLOW) < 0 || !same(facts, stub)) return;
+  const bool removed = stub.directory ? stub.changes >= 0 && is_stub(facts) && ::unlinkat(stub.parent, stub.name, AT_REMOVEDIR) == 0
+                                      : remove_file(stub, number);
+  if (!removed) (void)::fchmod(stub.fd, stub.directory ? kPlainDirectory : kPlainFile);
+}
+
+// In the caller's user namespace we would have other rights than the child, and the files another owner, user_namespaces(7).
+bool enter_users(const StubSandbox& sandbox) noexcept {
+  if (sandbox.users >= 0 && ::setns(sandbox.users, CLONE_NEWUSER) < 0) return false;
+  if (sandbox.switch_ids &&
+      (::setresgid(sandbox.gid, sandbox.gid, sandbox.gid) < 0 || ::setresuid(sandbox.uid, sandbox.uid, sandbox.uid) < 0))
+    return false;
+  // Nothing inside shall reach the host through us: that would need power over the namespace we were started in, ptrace(2).
+  return ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+}
+
+[[noreturn]] void keep(int requests, const StubSandbox& sandbox) noexcept {
+  constexpr int kSocket = 0, kEnd = 1;
+  ::setsid();
+  ::prctl(PR_SET_NAME, "belljar-stubs", 0, 0, 0);
+  ::umask(0);
+  if (::chdir("/") < 0 || !enter_users(sandbox)) ::_exit(1);
+  // Both may be numbers below two.
+  const int socket = ::fcntl(requests, F_DUPFD_CLOEXEC, 3), pid_1 = sandbox.pid_1 < 0 ? -1 : ::fcntl(sandbox.pid_1, F_DUPFD_CLOEXEC, 3);
+  if (::dup2(socket, kSocket) < 0 || (pid_1 >= 0 && ::dup2(pid_1, kEnd) < 0)) ::_exit(1);
+  ::syscall(SYS_close_range, pid_1 >= 0 ? 2U : 1U, ~0U, 0U);
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+  }
+  pollfd awaited[] = {{kSocket, POLLIN, 0}, {pid_1 >= 0 ? kEnd : -1, POLLIN, 0}};
+  while (awaited[0].fd >= 0 || awaited[1].revents == 0) {
+    if (::poll(awaited, 2, -1) < 0) continue;
+    if (awaited[0].fd < 0 || awaited[0].revents == 0) continue;
+    Request request;
+    int fds[kMostFds];
+    if (!receive_request(kSocket, request, fds)) {
+      awaited[0].fd = -1;
+      // Nothing to wait for: the child went before it could tell us of what it mounts on.
+      if (awaited[1].fd < 0) break;
+      continue;
+    }
+    if (fds[1] >= 0) awaited[1].fd = fds[1];
+    const Reply reply = answer(request, fds[0]);
+    (void)::send(kSocket, &reply, sizeof reply, MSG_NOSIGNAL);
+  }
+  // From the last: what is in a directory goes before it. The removal of one is no change of the next.
+  read_changes();
+  for (int i = stub_count; i-- > 0;) remove_stub(stubs[i], i);
+  ::_exit(0);
+}
+
+// --- the child
+
+// Of the sandbox's mounts: the base's file system ends when the last of them has gone, wherever that is.
+int watch_base(const RecipeContext& context) noexcept {
+  const int watch = ::inotify_init1(IN_CLOEXEC);
+  if (watch < 0) return -errno;
+  if (::inotify_add_watch(watch, DescriptorPath(context.base).c_str(), IN_DELETE_SELF) >= 0) return watch;
+  const int error = errno;
+  ::close(watch);
+  return -error;
+}
+
+}  // namespace
+
+bool is_stub(const struct stat& facts) noexcept {
+  // A directory takes the set-group-id bit from the one it is made in.
+  if (S_ISDIR(facts.st_mode)) return (facts.st_mode & 05777) == kDirectoryMark;
+  return S_ISREG(facts.st_mode) && (facts.st_mode & 07777) == kFileMark && facts.st_size == 0 && facts.st_nlink == 1;
+}
+
+bool holds_stub(const RecipeContext& context, const struct stat& facts) noexcept {
+  return facts.st_dev == context.held_device && facts.st_ino == context.held_inode;
+}
+
+int hold_stub(RecipeContext& context, int parent, const char* name, bool directory) noexcept {
+  if (context.stubs < 0) return kNotHeld;
+  Request request;
+  request.directory = directory;
+  const std::size_t size = std::strlen(name);
+  if (size >= sizeof request.name) return kNotHeld;
+  std::memcpy(request.name, name, size + 1);
+  int watch = -1;
+  if (context.ends_with_mounts && !context.stubs_watched) {
+    watch = watch_base(context);
+    if (watch < 0) return kNotHeld;
+    context.stubs_watched = true;
+  }
+  // Through a mount of its own: that at the parent may be read-only by the end.
+  const int own = ::open_tree(parent, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+  const int fds[kMostFds] = {own >= 0 ? own : parent, watch};
+  Reply reply;
+  ssize_t got = send_request(context.stubs, request, fds, watch >= 0 ? 2 : 1);
+  if (got >= 0) {
+    do got = ::recv(context.stubs, &reply, sizeof reply, 0);
+    while (got < 0 && errno == EINTR);
+  }
+  if (own >= 0) ::close(own);
+  if (watch >= 0) ::close(watch);
+  if (got != sizeof reply) return -EPIPE;
+  context.held_device = reply.device;
+  context.held_inode = reply.inode;
+  return reply.status;
+}
+
+UniqueFd start_stub_keeper(int requests, const StubSandbox& sandbox) {
+  clone_args args{};
+  int pidfd = -1;
+  args.flags = CLONE_PIDFD;
+  args.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
+  args.exit_signal = 0;  // whoever reaps our children in our place did not ask for this one
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &old);
+  const long pid = ::syscall(SYS_clone3, &args, sizeof args);
+  if (pid == 0) keep(requests, sandbox);
+  ::sigprocmask(SIG_SETMASK, &old, nullptr);
+  return UniqueFd(pid > 0 ? pidfd : -1);
+}
+
+}  // namespace belljar::launch
