@@ -253,15 +253,16 @@ class RecipeRun {
 
   // What the caller finds after our end shall be without stubs. Where something lives on in the sandbox, they stay as long.
   void await_keeper() {
-    if (!keeper_.valid()) return;
+    if (!keeper_.process.valid()) return;
     constexpr int kSure = 10'000, kPerhaps = 200;  // ms; the first is for a machine that hangs
     const bool dies = recipe_.die_with_parent && !context_.ends_with_mounts;
     if (dies) (void)::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);  // as our end would
     if (!dies && !alone_ && !context_.ends_with_mounts) return;
-    pollfd gone{keeper_.get(), POLLIN, 0};
+    if (alone_ && !context_.ends_with_mounts) (void)::send(keeper_.word.get(), "", 1, MSG_NOSIGNAL);
+    pollfd gone{keeper_.word.get(), POLLIN, 0};
     while (::poll(&gone, 1, context_.ends_with_mounts ? kPerhaps : kSure) < 0 && errno == EINTR) {
     }
-    (void)::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(keeper_.get()), nullptr, WEXITED | WNOHANG | __WALL);
+    (void)::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(keeper_.process.get()), nullptr, WEXITED | WNOHANG | __WALL);
   }
 
   // What the caller left open, whose other ends wait for its end.
@@ -310,7 +311,8 @@ class RecipeRun {
   std::vector<int> captured_;
   Pipe report_, status_, go_;
   pid_t pid_ = -1, parent_ = ::getppid();
-  UniqueFd pidfd_, stubs_, stubs_child_, keeper_;
+  UniqueFd pidfd_, stubs_, stubs_child_;
+  StubKeeper keeper_;
   bool alone_ = true;  // as far as we know, nothing of it lives on
 };
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -84,17 +83,17 @@ bool receive_request(int socket, Request& request, int (&fds)[kMostFds]) noexcep
 // --- the keeper
 
 struct Stub {
-  int parent = -1, fd = -1;
-  bool directory = false;
-  int changes = -1;  // a directory's number in `changes`
-  timespec changed{};
-  dev_t device = 0;
-  ino_t inode = 0;
+  int parent, fd;
+  bool directory;
+  int changes;  // a directory's number in `changes`
+  timespec changed;
+  dev_t device;
+  ino_t inode;
   char name[NAME_MAX + 1];
 };
 
 constexpr int kMostStubs = 4096;
-std::array<Stub, kMostStubs> stubs;  // of the keeper alone: pages that nobody touches cost nothing
+std::array<Stub, kMostStubs> stubs;  // all zero at first: pages that nobody touches cost nothing
 int stub_count = 0;
 int changes = -1;  // inotify(7): of what happens to the directories' attributes
 
@@ -256,24 +255,32 @@ bool enter_users(const StubSandbox& sandbox) noexcept {
   return ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
 }
 
-[[noreturn]] void keep(int requests, const StubSandbox& sandbox) noexcept {
-  constexpr int kSocket = 0, kEnd = 1;
+[[noreturn]] void keep(int requests, int word, const StubSandbox& sandbox) noexcept {
+  constexpr int kSocket = 0, kWord = 1, kEnd = 2;
   ::setsid();
   ::prctl(PR_SET_NAME, "belljar-stubs", 0, 0, 0);
   ::umask(0);
   if (::chdir("/") < 0 || !enter_users(sandbox)) ::_exit(1);
-  // Both may be numbers below two.
-  const int socket = ::fcntl(requests, F_DUPFD_CLOEXEC, 3), pid_1 = sandbox.pid_1 < 0 ? -1 : ::fcntl(sandbox.pid_1, F_DUPFD_CLOEXEC, 3);
-  if (::dup2(socket, kSocket) < 0 || (pid_1 >= 0 && ::dup2(pid_1, kEnd) < 0)) ::_exit(1);
-  ::syscall(SYS_close_range, pid_1 >= 0 ? 2U : 1U, ~0U, 0U);
+  // Each may be one of the low numbers itself.
+  const bool has_pid_1 = sandbox.pid_1 >= 0;
+  const int socket = ::fcntl(requests, F_DUPFD_CLOEXEC, 3), own_word = ::fcntl(word, F_DUPFD_CLOEXEC, 3);
+  const int pid_1 = has_pid_1 ? ::fcntl(sandbox.pid_1, F_DUPFD_CLOEXEC, 3) : -1;
+  if (::dup2(socket, kSocket) < 0 || ::dup2(own_word, kWord) < 0 || (has_pid_1 && ::dup2(pid_1, kEnd) < 0)) ::_exit(1);
+  ::syscall(SYS_close_range, has_pid_1 ? 3U : 2U, ~0U, 0U);
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &files);
   }
-  pollfd awaited[] = {{kSocket, POLLIN, 0}, {pid_1 >= 0 ? kEnd : -1, POLLIN, 0}};
-  while (awaited[0].fd >= 0 || awaited[1].revents == 0) {
-    if (::poll(awaited, 2, -1) < 0) continue;
+  pollfd awaited[] = {{kSocket, POLLIN, 0}, {has_pid_1 ? kEnd : -1, POLLIN, 0}, {kWord, POLLIN, 0}};
+  bool told = false;
+  while (awaited[0].fd >= 0 || (awaited[1].revents == 0 && !told)) {
+    if (::poll(awaited, 3, -1) < 0) continue;
+    if (awaited[2].revents != 0) {
+      char byte = 0;
+      told = ::read(kWord, &byte, 1) == 1;  // its end is only the front's: what it started may live on
+      awaited[2].fd = -1;
+    }
     if (awaited[0].fd < 0 || awaited[0].revents == 0) continue;
     Request request;
     int fds[kMostFds];
@@ -290,6 +297,7 @@ bool enter_users(const StubSandbox& sandbox) noexcept {
   // From the last: what is in a directory goes before it. The removal of one is no change of the next.
   read_changes();
   for (int i = stub_count; i-- > 0;) remove_stub(stubs[i], i);
+  ::close(kWord);
   ::_exit(0);
 }
 
@@ -327,19 +335,16 @@ int hold_stub(RecipeContext& context, int parent, const char* name, bool directo
   int watch = -1;
   if (context.ends_with_mounts && !context.stubs_watched) {
     watch = watch_base(context);
-    if (watch < 0) return kNotHeld;
+    if (watch < 0) return watch;
     context.stubs_watched = true;
   }
-  // Through a mount of its own: that at the parent may be read-only by the end.
-  const int own = ::open_tree(parent, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-  const int fds[kMostFds] = {own >= 0 ? own : parent, watch};
+  const int fds[kMostFds] = {parent, watch};
   Reply reply;
   ssize_t got = send_request(context.stubs, request, fds, watch >= 0 ? 2 : 1);
   if (got >= 0) {
     do got = ::recv(context.stubs, &reply, sizeof reply, 0);
     while (got < 0 && errno == EINTR);
   }
-  if (own >= 0) ::close(own);
   if (watch >= 0) ::close(watch);
   if (got != sizeof reply) return -EPIPE;
   context.held_device = reply.device;
@@ -347,7 +352,11 @@ int hold_stub(RecipeContext& context, int parent, const char* name, bool directo
   return reply.status;
 }
 
-UniqueFd start_stub_keeper(int requests, const StubSandbox& sandbox) {
+StubKeeper start_stub_keeper(int requests, const StubSandbox& sandbox) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return {};
+  const UniqueFd theirs(ends[1]);
+  StubKeeper keeper{.process = {}, .word = UniqueFd(ends[0])};
   clone_args args{};
   int pidfd = -1;
   args.flags = CLONE_PIDFD;
@@ -358,9 +367,10 @@ UniqueFd start_stub_keeper(int requests, const StubSandbox& sandbox) {
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &old);
   const long pid = ::syscall(SYS_clone3, &args, sizeof args);
-  if (pid == 0) keep(requests, sandbox);
+  if (pid == 0) keep(requests, theirs.get(), sandbox);
   ::sigprocmask(SIG_SETMASK, &old, nullptr);
-  return UniqueFd(pid > 0 ? pidfd : -1);
+  if (pid > 0) keeper.process = UniqueFd(pidfd);
+  return keeper;
 }
 
 }  // namespace belljar::launch

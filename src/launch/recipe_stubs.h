@@ -35,7 +35,7 @@ bool is_stub(const struct stat& facts) noexcept;
 // `context` afterwards, which holds_stub() tells by its facts.
 // 0: held. kNotHeld: it cannot be held, and will not be removed under us either. -EBUSY and other negative errno: neither is sure.
 constexpr int kNotHeld = 1;
-int hold_stub(RecipeContext& context, int parent, const char* name, bool directory) noexcept;
+int hold_stub(RecipeContext& context, int parent, const char* name, bool directory) noexcept;  // `parent` is the keeper's, too, then
 bool holds_stub(const RecipeContext& context, const struct stat& facts) noexcept;
 
 // --- the front's half
@@ -48,7 +48,14 @@ struct StubSandbox {
   gid_t gid = 0;
 };
 
-// A process that serves the child at the other end of `requests`. It ends by itself. Invalid: there is none, errno says why.
-UniqueFd start_stub_keeper(int requests, const StubSandbox& sandbox);
+struct StubKeeper {
+  UniqueFd process;  // a pidfd; invalid: there is none
+  // A byte to it says that the sandbox has ended, though its pid 1 is still about to. Its end says that the stubs have gone; the
+  // process itself takes longer, as the kernel waits for readers of its watches.
+  UniqueFd word;
+};
+
+// A process that serves the child at the other end of `requests`. It ends by itself.
+StubKeeper start_stub_keeper(int requests, const StubSandbox& sandbox);
 
 }  // namespace belljar::launch

@@ -97,20 +97,48 @@ void note_own(RecipeContext& context, int place) noexcept {
   if (context.own_device_count < 32 && ::fstat(place, &facts) == 0) context.own_devices[context.own_device_count++] = facts.st_dev;
 }
 
-// What the caller asks for by itself stays, and so do the directories above.
-bool leaves_stubs(const RecipeOp& op) noexcept {
-  return op.kind == Kind::kDirectory || op.kind == Kind::kFile || op.kind == Kind::kSymlink;
+bool mounts(const RecipeOp& op) noexcept {
+  return op.kind != Kind::kDirectory && op.kind != Kind::kFile && op.kind != Kind::kSymlink;
 }
 
 bool may_be_stub(const RecipeContext& context, const RecipeOp& op, int place, struct stat& facts) noexcept {
-  return !leaves_stubs(op) && context.stubs >= 0 && ::fstat(place, &facts) == 0 && on_host(context, facts);
+  return mounts(op) && context.stubs >= 0 && ::fstat(place, &facts) == 0 && on_host(context, facts);
+}
+
+// Where something of the host is shown for writing the name is rather wanted than held, and stays with the directories above:
+// bubblewrap's callers may count on it, as its tests do.
+bool name_stays(const RecipeOp& op) noexcept { return op.kind == Kind::kBind && !op.read_only; }
+
+// The keeper's descriptor of a directory that is shown: through another mount, where nothing of the recipe is mounted on what is in
+// it, and which does not become read-only. Mostly the host has it at the same path. A copy is what we have else; it makes the kernel
+// wait when it goes.
+int open_for_keeper(int shown) noexcept {
+  constexpr char kTop[] = "/root";  // as we see the new root, attach_root()
+  constexpr std::size_t kSize = sizeof kTop - 1;
+  char path[PATH_MAX];
+  const ssize_t size = ::readlink(DescriptorPath(shown).c_str(), path, sizeof path - 1);
+  if (size >= static_cast<ssize_t>(kSize) && std::memcmp(path, kTop, kSize) == 0) {
+    path[size] = '\0';
+    const int same = ::open(path[kSize] == '\0' ? "/" : path + kSize, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct stat wanted{}, found{};
+    if (same >= 0 && ::fstat(shown, &wanted) == 0 && ::fstat(same, &found) == 0 && wanted.st_dev == found.st_dev &&
+        wanted.st_ino == found.st_ino)
+      return same;
+    if (same >= 0) ::close(same);
+  }
+  return ::open_tree(shown, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+}
+
+int hold_in(RecipeContext& context, int parent, const char* name, bool directory) noexcept {
+  const Held own(open_for_keeper(parent));
+  return own.valid() ? hold_stub(context, own.get(), name, directory) : -EBUSY;
 }
 
 // 0: made as a stub, and held. Else the caller makes it, or tells what is returned below 0.
 int make_stub(RecipeContext& context, const RecipeOp& op, int parent, const char* name, bool directory) noexcept {
   struct stat facts{};
-  if (!may_be_stub(context, op, parent, facts)) return kNotHeld;
-  const int status = hold_stub(context, parent, name, directory);
+  if (name_stays(op) || !may_be_stub(context, op, parent, facts)) return kNotHeld;
+  const int status = hold_in(context, parent, name, directory);
   return status < 0 && status != -EPIPE ? kNotHeld : status;
 }
 
@@ -118,7 +146,7 @@ int make_stub(RecipeContext& context, const RecipeOp& op, int parent, const char
 int share_stub(RecipeContext& context, const RecipeOp& op, int place, int parent, const char* name) noexcept {
   struct stat facts{};
   if (!may_be_stub(context, op, place, facts) || !is_stub(facts) || holds_stub(context, facts)) return 0;
-  const int status = hold_stub(context, parent, name, S_ISDIR(facts.st_mode));
+  const int status = hold_in(context, parent, name, S_ISDIR(facts.st_mode));
   return status == kNotHeld ? 0 : status < 0 ? status : 1;
 }
 

@@ -467,9 +467,18 @@ TEST_F(BwrapStubs, NothingIsLeftOnTheHost) {
     EXPECT_EQ(outcome.out, "./.agent\n./.git\n./.git/hooks\n./.git/hooks/deep\n./.rc\nrefused\n") << outcome;
     EXPECT_EQ(listing(), "");
   }
-  Words asked{"--bind", work_, work_, "--dir", work_ + "/.agent", "true"};
+  Words asked{"--bind", work_, work_, "--dir", work_ + "/.agent", "--bind", place_.make_dir("other"), work_ + "/other", "true"};
   EXPECT_EQ(on_host(asked).exit_code, 0);
-  EXPECT_EQ(listing(), "./.agent\n") << "what is asked for by itself stays";
+  EXPECT_EQ(listing(), "./.agent\n./other\n") << "what is asked for by itself, or for writing, stays";
+}
+
+TEST_F(BwrapStubs, NothingIsLeftWhereTheMountIsMadeReadOnlyAfterwards) {
+  for (const Words& more : {Words{}, kOwnProcesses}) {
+    Words words = held(more);
+    words.insert(words.end(), {"--remount-ro", work_ + "/", "sh", "-c", "test -e .rc && ! touch y"});
+    EXPECT_EQ(on_host(words, {.stdin_is = Input::kNull, .cwd = work_}).exit_code, 0);
+    EXPECT_EQ(listing(), "");
+  }
 }
 
 TEST_F(BwrapStubs, AStartThatFailsLeavesNothing) {
