@@ -267,8 +267,8 @@ class RecipeRun {
 
   // What the caller left open, whose other ends wait for its end.
   void close_others() {
-    const int kept[] = {report_.read.get(),     status_.read.get(), pidfd_.get(), stubs_.get(),
-                        recipe_.json_status_fd, recipe_.userns2};
+    const int kept[] = {report_.read.get(), status_.read.get(),     pidfd_.get(),
+                        stubs_.get(),       recipe_.json_status_fd, recipe_.userns2};
     unsigned from = 3;
     for (;;) {
       unsigned next = ~0U;

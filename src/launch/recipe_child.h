@@ -24,15 +24,15 @@ struct RecipeStatus {
 // The child's whole knowledge; made by the parent before clone3. All descriptors are close-on-exec.
 struct RecipeContext {
   const Recipe* recipe = nullptr;
-  int go = -1;                   // one byte when the parent has done its part; -1: nothing to wait for
-  int report = -1;               // a RecipeReport, or the end of file at execve
-  int status = -1;               // a RecipeStatus of the command, by pid 1; -1: we are the command
-  int stubs = -1;                // to the keeper of stubs, recipe_stubs.h; while the tree is built
+  int go = -1;                       // one byte when the parent has done its part; -1: nothing to wait for
+  int report = -1;                   // a RecipeReport, or the end of file at execve
+  int status = -1;                   // a RecipeStatus of the command, by pid 1; -1: we are the command
+  int stubs = -1;                    // to the keeper of stubs, recipe_stubs.h; while the tree is built
   int fronts[4] = {-1, -1, -1, -1};  // the parent's ends of those four, which tell of its end once they are its alone
   bool own_proc = false;
-  bool own_users = false;     // the user namespace is made by clone3
-  bool nested_users = false;  // the command gets one below ours, which owns none of the other namespaces
-  bool late_network = false;  // the network namespace is made beside the tree
+  bool own_users = false;         // the user namespace is made by clone3
+  bool nested_users = false;      // the command gets one below ours, which owns none of the other namespaces
+  bool late_network = false;      // the network namespace is made beside the tree
   bool ends_with_mounts = false;  // no process is the last one of the sandbox
   char* const* argv = nullptr;
   char** envp = nullptr;
@@ -40,10 +40,10 @@ struct RecipeContext {
   int pwd = 0;              // index of PWD in `envp`
   char *pwd_chdir = nullptr, *pwd_cwd = nullptr, *pwd_home = nullptr, *pwd_root = nullptr;  // "PWD=..."
   // while it runs
-  int proc = -1;  // the host's /proc
-  int cwd = -1;   // the caller's directory
-  int root = -1;  // the topmost mount of the new root
-  int base = -1;  // a tmpfs that the command never sees, for what is copied
+  int proc = -1;               // the host's /proc
+  int cwd = -1;                // the caller's directory
+  int root = -1;               // the topmost mount of the new root
+  int base = -1;               // a tmpfs that the command never sees, for what is copied
   dev_t own_devices[32] = {};  // file systems that were made for this recipe: what is missing there is no stub
   int own_device_count = 0;
   bool stubs_watched = false;

@@ -100,9 +100,7 @@ int changes = -1;  // inotify(7): of what happens to the directories' attributes
 constexpr int kPauseMs = 2;
 constexpr int kMostPauses = 1000;  // a lock that is held longer than two seconds is not a keeper's that is at its end
 
-bool same(const struct stat& facts, const Stub& stub) noexcept {
-  return facts.st_dev == stub.device && facts.st_ino == stub.inode;
-}
+bool same(const struct stat& facts, const Stub& stub) noexcept { return facts.st_dev == stub.device && facts.st_ino == stub.inode; }
 
 // The same directory as the last one's needs no descriptor of its own.
 int own_parent(int parent) noexcept {
@@ -160,8 +158,9 @@ int hold(Stub& stub) noexcept {
   }
 }
 
-// A directory above a mount point can be reached by the command, which could take the mark off, wait until another sandbox has a mount
-// on what is then no stub, and put it on again. So one whose attributes were changed, however it looks at the end, is left alone.
+// A directory above a mount point can be reached by the command, which could take the mark off, wait until another sandbox has a
+// mount on what is then no stub, and put it on again. So one whose attributes were changed, however it looks at the end, is left
+// alone.
 void watch_changes(Stub& stub) noexcept {
   if (!stub.directory) return;
   if (changes < 0) changes = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);

@@ -110,8 +110,8 @@ bool may_be_stub(const RecipeContext& context, const RecipeOp& op, int place, st
 bool name_stays(const RecipeOp& op) noexcept { return op.kind == Kind::kBind && !op.read_only; }
 
 // The keeper's descriptor of a directory that is shown: through another mount, where nothing of the recipe is mounted on what is in
-// it, and which does not become read-only. Mostly the host has it at the same path. A copy is what we have else; it makes the kernel
-// wait when it goes.
+// it, and which does not become read-only. Mostly the host has it at the same path. A copy is what we have else; it makes the
+// kernel wait when it goes.
 int open_for_keeper(int shown) noexcept {
   constexpr char kTop[] = "/root";  // as we see the new root, attach_root()
   constexpr std::size_t kSize = sizeof kTop - 1;

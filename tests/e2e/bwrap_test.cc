@@ -437,13 +437,24 @@ class BwrapStubs : public Bwrap {
  protected:
   // The workspace for writing, with names held that it lacks.
   Words held(Words more = {}) const {
-    Words words{"--bind", work_, work_, "--ro-bind", "/dev/null", work_ + "/.rc", "--tmpfs", work_ + "/.agent",
-                "--ro-bind", "/usr", work_ + "/.git/hooks/deep"};
+    Words words{"--bind",
+                work_,
+                work_,
+                "--ro-bind",
+                "/dev/null",
+                work_ + "/.rc",
+                "--tmpfs",
+                work_ + "/.agent",
+                "--ro-bind",
+                "/usr",
+                work_ + "/.git/hooks/deep"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
   // All that is in it, a line each.
-  std::string listing() const { return run({"sh", "-c", "find . -mindepth 1 | sort"}, {.stdin_is = Input::kNull, .cwd = work_}).out; }
+  std::string listing() const {
+    return run({"sh", "-c", "find . -mindepth 1 | sort"}, {.stdin_is = Input::kNull, .cwd = work_}).out;
+  }
   bool is_empty() const { return listing().empty(); }
   // A sandbox that has said `up` and waits for the end of its input.
   Running waiting(Words words, const std::string& name) const {
@@ -462,7 +473,8 @@ TEST_F(BwrapStubs, NothingIsLeftOnTheHost) {
   for (const Words& more : {Words{}, Words{"--unshare-user"}, kOwnProcesses, Words{"--unshare-user", "--unshare-pid", "--as-pid-1"},
                             Words{"--unshare-user", "--unshare-pid", "--die-with-parent"}}) {
     Words words = held(more);
-    words.insert(words.end(), {"sh", "-c", "find . -mindepth 1 | grep -v deep/ | sort; (echo x > .rc) 2>/dev/null || echo refused"});
+    words.insert(words.end(),
+                 {"sh", "-c", "find . -mindepth 1 | grep -v deep/ | sort; (echo x > .rc) 2>/dev/null || echo refused"});
     const Outcome outcome = on_host(words, {.stdin_is = Input::kNull, .cwd = work_});
     EXPECT_EQ(outcome.out, "./.agent\n./.git\n./.git/hooks\n./.git/hooks/deep\n./.rc\nrefused\n") << outcome;
     EXPECT_EQ(listing(), "");
@@ -533,8 +545,8 @@ TEST_F(BwrapStubs, TheLastOfSeveralSandboxesTakesThemAway) {
 TEST_F(BwrapStubs, WhatTheUserPutsThereStays) {
   Running sandbox = waiting(held(kOwnProcesses), "y");
   ASSERT_TRUE(sandbox.wait_for_output("up"));
-  place_.write("work/.rc", "mine");               // into the stub
-  place_.write("work/.agent/settings", "mine");   // into the directory
+  place_.write("work/.rc", "mine");              // into the stub
+  place_.write("work/.agent/settings", "mine");  // into the directory
   ASSERT_EQ(shell("echo mine > work/new && mv work/new work/.git/hooks/own").exit_code, 0);
   sandbox.close_input();
   EXPECT_EQ(sandbox.wait().exit_code, 0);
@@ -576,7 +588,8 @@ TEST_F(BwrapStubs, AWriterThatHasNotWrittenYetKeepsTheFile) {
 
 // A keeper that was killed leaves its stubs to the next sandbox that mounts on them.
 TEST_F(BwrapStubs, TheNextSandboxTakesAwayWhatAKilledKeeperLeft) {
-  ASSERT_EQ(shell("umask 0; : > work/.rc; chmod 1644 work/.rc; mkdir work/.agent work/.other; chmod 1745 work/.agent").exit_code, 0);
+  ASSERT_EQ(shell("umask 0; : > work/.rc; chmod 1644 work/.rc; mkdir work/.agent work/.other; chmod 1745 work/.agent").exit_code,
+            0);
   Words words = held(kOwnProcesses);
   words.emplace_back("true");
   EXPECT_EQ(on_host(words).exit_code, 0);
