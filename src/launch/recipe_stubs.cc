@@ -19,6 +19,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -92,9 +93,9 @@ struct Stub {
   char name[NAME_MAX + 1];
 };
 
-constexpr int kMostStubs = 4096;
+constexpr std::size_t kMostStubs = 4096;
 std::array<Stub, kMostStubs> stubs;  // all zero at first: pages that nobody touches cost nothing
-int stub_count = 0;
+std::size_t stub_count = 0;
 int changes = -1;  // inotify(7): of what happens to the directories' attributes
 
 constexpr int kPauseMs = 2;
@@ -175,7 +176,7 @@ void read_changes() noexcept {
       inotify_event event;
       std::memcpy(&event, buffer + at, sizeof event);
       at += static_cast<ssize_t>(sizeof event + event.len);
-      for (int i = 0; i < stub_count; ++i) {
+      for (std::size_t i = 0; i < stub_count; ++i) {
         if ((event.mask & IN_Q_OVERFLOW) != 0 || stubs[i].changes == event.wd) stubs[i].changes = -1;
       }
     }
@@ -185,7 +186,7 @@ void read_changes() noexcept {
 const Stub* find_held(int parent, const char* name) noexcept {
   struct stat facts{};
   if (::fstatat(parent, name, &facts, AT_SYMLINK_NOFOLLOW) < 0) return nullptr;
-  for (int i = 0; i < stub_count; ++i) {
+  for (std::size_t i = 0; i < stub_count; ++i) {
     if (same(facts, stubs[i])) return &stubs[i];
   }
   return nullptr;
@@ -222,10 +223,10 @@ bool untouched(const Stub& stub) noexcept {
 
 // Under a name of its own first: a file that the user puts in its place in this moment stays, and nobody can open it any more, so a
 // writer is seen by the lease that we do not get, fcntl(2).
-bool remove_file(const Stub& stub, int number) noexcept {
+bool remove_file(const Stub& stub, std::size_t number) noexcept {
   if (!untouched(stub)) return false;
   char aside[64];
-  ::snprintf(aside, sizeof aside, ".belljar-stub-%d-%d", ::getpid(), number);
+  ::snprintf(aside, sizeof aside, ".belljar-stub-%d-%zu", ::getpid(), number);
   if (::renameat2(stub.parent, stub.name, stub.parent, aside, RENAME_NOREPLACE) < 0) return false;
   struct stat facts{};
   const bool ours = ::fstatat(stub.parent, aside, &facts, AT_SYMLINK_NOFOLLOW) == 0 && same(facts, stub);
@@ -235,7 +236,7 @@ bool remove_file(const Stub& stub, int number) noexcept {
   return false;
 }
 
-void remove_stub(const Stub& stub, int number) noexcept {
+void remove_stub(const Stub& stub, std::size_t number) noexcept {
   if (::flock(stub.fd, LOCK_EX | LOCK_NB) < 0) return;  // another sandbox has a mount on it, and its keeper comes after us
   struct stat facts{};
   if (::fstatat(stub.parent, stub.name, &facts, AT_SYMLINK_NOFOLLOW) < 0 || !same(facts, stub)) return;
@@ -295,7 +296,7 @@ bool enter_users(const StubSandbox& sandbox) noexcept {
   }
   // From the last: what is in a directory goes before it. The removal of one is no change of the next.
   read_changes();
-  for (int i = stub_count; i-- > 0;) remove_stub(stubs[i], i);
+  for (std::size_t i = stub_count; i-- > 0;) remove_stub(stubs[i], i);
   ::close(kWord);
   ::_exit(0);
 }
