@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +17,7 @@
 #include "base/environment.h"
 #include "base/format.h"
 #include "base/made_directories.h"
+#include "base/real_path.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
 #include "belljar/error.h"
@@ -38,11 +37,6 @@ namespace belljar::cli {
 namespace {
 
 constexpr std::uint64_t kMostOfAnswers = 4ULL << 20;
-
-std::string real_path(const std::string& path) {
-  char resolved[PATH_MAX];
-  return ::realpath(path.c_str(), resolved) == nullptr ? std::string() : std::string(resolved);
-}
 
 // An agent that a policy starts, and where it keeps its state.
 struct AgentPlace {

@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstddef>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +13,7 @@
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/real_path.h"
 #include "belljar/command.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
@@ -50,19 +49,14 @@ std::string find_program(const std::string& name, const std::string& path) {
   return {};
 }
 
-std::string real(const std::string& path) {
-  char resolved[PATH_MAX];
-  return ::realpath(path.c_str(), resolved) == nullptr ? std::string() : std::string(resolved);
-}
-
 std::optional<StartedAgent> agent_of_file(const std::string& path) {
   StartedAgent started;
-  started.file = real(path);
+  started.file = real_path(path);
   if (started.file.empty()) return std::nullopt;
   started.agent = policy::find_agent_of_program(started.file);
   if (started.agent == nullptr) return std::nullopt;
   const std::size_t slash = path.rfind('/');
-  started.named = real(slash == 0 ? "/" : path.substr(0, slash)) + path.substr(slash);
+  started.named = real_path(slash == 0 ? "/" : path.substr(0, slash)) + path.substr(slash);
   return started;
 }
 
@@ -133,7 +127,7 @@ bool may_be_planted(const StartedAgent& started, const LoadedPolicy& loaded) {
     return std::ranges::any_of(policy.filesystem.volumes, [&](const Volume& volume) { return covers(volume.target); });
   };
   return planted(started.named) || planted(started.file) ||
-         (!started.interpreter.empty() && (planted(started.interpreter) || planted(real(started.interpreter))));
+         (!started.interpreter.empty() && (planted(started.interpreter) || planted(real_path(started.interpreter))));
 }
 
 namespace {

@@ -3,12 +3,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <climits>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <string_view>
 
+#include "base/real_path.h"
 #include "kernel/small_file.h"
 
 namespace belljar::kernel {
@@ -18,11 +17,9 @@ constexpr std::string_view kWorktrees = "/.git/worktrees/", kDotGit = "/.git";
 
 // The path itself where no symbolic link leads there: one could be put in its place after the pointer was judged. Else empty.
 std::string plain(const std::string& path) {
-  char resolved[PATH_MAX];
-  if (::realpath(path.c_str(), resolved) == nullptr) return {};
   std::string as_text = std::filesystem::path(path).lexically_normal().string();
   if (as_text.ends_with('/')) as_text.pop_back();  // "a/b/.." is "a/"
-  return as_text == resolved ? as_text : std::string();
+  return as_text == real_path(path) ? as_text : std::string();
 }
 
 // The path that a pointer of git's holds: its first line behind `key`, from `base` when it is relative.

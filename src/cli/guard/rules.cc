@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/real_path.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
@@ -59,7 +60,7 @@ Result<void> add_policy_file(guard::RuleSet& set, const std::string& path) {
 
 Result<guard::RuleSet> load_rules(const RulesGiven& given) {
   guard::RuleSet set;
-  const std::string workspace = canonical(given.workspace);
+  const std::string workspace = real_path(given.workspace);
   if (workspace.empty())
     return Error(Code::kNotFound, format("cannot use the workspace {}", belljar::quoted(given.workspace))).sys(errno, "realpath");
   if (!given.no_files && !user_rules_file().empty()) BELLJAR_CHECK(add_rules_file(set, user_rules_file(), workspace, false));

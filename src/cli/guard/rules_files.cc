@@ -3,12 +3,11 @@
 #include <stdlib.h>
 
 #include <cerrno>
-#include <climits>
-#include <cstdlib>
 #include <string>
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/real_path.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "cli/load.h"
@@ -22,11 +21,6 @@ std::string user_rules_file() {
   return home.empty() ? std::string() : home + "/.config/belljar/rules.toml";
 }
 
-std::string canonical(const std::string& path) {
-  char real[PATH_MAX];
-  return ::realpath(path.c_str(), real) == nullptr ? std::string() : std::string(real);
-}
-
 Result<void> add_rules_file(guard::RuleSet& set, const std::string& path, const std::string& workspace, bool named) {
   auto text = read_text_file(path, "the rules");
   const bool absent = !text && (text.error().errnum() == ENOENT || text.error().errnum() == ENOTDIR);
@@ -37,7 +31,7 @@ Result<void> add_rules_file(guard::RuleSet& set, const std::string& path, const 
         .sys(text.error().errnum(), text.error().call())
         .next(named ? "name a TOML file: --rules ./rules.toml" : "mend the file or remove it");
   }
-  const bool inside = !workspace.empty() && (canonical(path) + "/").starts_with(workspace == "/" ? "/" : workspace + "/");
+  const bool inside = !workspace.empty() && (real_path(path) + "/").starts_with(workspace == "/" ? "/" : workspace + "/");
   const guard::Trust trust = inside ? guard::Trust::kWorkspace : guard::Trust::kUser;
   guard::join(set, BELLJAR_TRY(guard::parse_rules(*text, path, trust)), trust);
   return {};

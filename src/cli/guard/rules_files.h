@@ -12,9 +12,6 @@ namespace belljar::cli {
 // starts, changes the environment.
 std::string user_rules_file();
 
-// `path` as it really lies; empty, and errno, when it cannot be found.
-std::string canonical(const std::string& path);
-
 // Adds the rules of a file; of one that lies inside `workspace` (canonical), whoever named it, only what narrows. Absent is fine
 // unless it was `named`. Errors: as read_policy_file and parse_rules.
 Result<void> add_rules_file(guard::RuleSet& set, const std::string& path, const std::string& workspace, bool named);

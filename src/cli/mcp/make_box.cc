@@ -13,6 +13,7 @@
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/real_path.h"
 #include "belljar/audit.h"
 #include "belljar/call_record.h"
 #include "belljar/decorators.h"
@@ -99,7 +100,7 @@ std::vector<std::string> warnings_of(const LoadedPolicy& loaded, const guard::Pe
 std::vector<OwnFile> own_files_of(const McpFlags& flags, const std::string& workspace) {
   std::vector<OwnFile> files = flags.own_files;
   for (const std::string& file : flags.rules) {
-    if (!policy::is_within(canonical(file), workspace))
+    if (!policy::is_within(real_path(file), workspace))
       files.push_back({.doing = "obey the rules", .option = "--rules", .path = file, .keep = Keep::kReadOnly});
   }
   const DefenceFlags& defence = flags.defence;
