@@ -130,6 +130,13 @@ bool is_native_program(std::string_view file, std::string_view name, const Agent
   return agent.name == "codex" && name.starts_with("codex-") && name.find("-linux-") != std::string_view::npos;
 }
 
+// Where its variable says that the state lies; empty where it is not set, is relative or "/".
+std::string moved_to(const Move& move, const std::function<std::string(const char*)>& variable) {
+  const std::string given = variable(move.variable);
+  std::string to = given.starts_with('/') ? normal(given) : std::string();
+  return to == "/" ? std::string() : to;
+}
+
 void move_path(std::string& path, const Move& move, const std::string& to) {
   if (is_within(path, move.place)) path = to + std::string(move.below) + path.substr(move.place.size());
 }
@@ -182,10 +189,8 @@ std::vector<std::string> without_own_sandbox(const Agent& agent, std::vector<std
 void move_state(Layer& profile, const std::function<std::string(const char*)>& variable) {
   for (const Move& move : kMoves) {
     if (move.profile != profile.name) continue;
-    const std::string given = variable(move.variable);
-    if (!given.starts_with('/')) continue;
-    const std::string to = normal(given);
-    if (to == "/") continue;
+    const std::string to = moved_to(move, variable);
+    if (to.empty()) continue;
     for (Setting& setting : profile.settings) {
       if (auto* const entries = std::get_if<std::vector<FsEntry>>(&setting.value)) {
         for (FsEntry& entry : *entries) move_path(entry.path, move, entry.glob ? literal_glob(to) : to);
@@ -204,9 +209,8 @@ void move_state(Layer& profile, const std::function<std::string(const char*)>& v
 
 std::string state_directory(const Agent& agent, const std::string& home, const std::function<std::string(const char*)>& variable) {
   for (const Move& move : kMoves) {
-    if (move.profile != agent.profile) continue;
-    const std::string given = variable(move.variable);
-    if (given.starts_with('/') && normal(given) != "/") return normal(given) + std::string(move.below);
+    const std::string to = move.profile == agent.profile ? moved_to(move, variable) : std::string();
+    if (!to.empty()) return to + std::string(move.below);
   }
   return format("{}/.{}", home, agent.name);
 }

@@ -314,26 +314,27 @@ class Merger {
     }
   }
 
+  // find_rule() among `entries`, which are as they were afterwards: hundreds are not copied.
+  static const FsEntry* rule_among(std::vector<FsEntry>& entries, const std::string& path) {
+    Filesystem filesystem;
+    filesystem.entries.swap(entries);
+    const FsEntry* const rule = find_rule(filesystem, path);
+    entries.swap(filesystem.entries);
+    return rule;
+  }
+
   // Nobody has said anything of it, or of what it lies in.
   bool opens_repository(std::vector<FsEntry>& entries) const {
     if (context_.repository.empty() || policy_.filesystem.protect == Protect::kAll) return false;
-    Filesystem filesystem;
-    filesystem.entries.swap(entries);
-    const FsEntry* const rule = find_rule(filesystem, context_.repository);
-    const bool untold = rule != nullptr && rule->path == "/" && !rule_at_.contains("p/");
-    entries.swap(filesystem.entries);
-    return untold;
+    const FsEntry* const rule = rule_among(entries, context_.repository);
+    return rule != nullptr && rule->path == "/" && !rule_at_.contains("p/");
   }
 
   // Who may write ~/.config must not thereby write the policy of the next start. Only ever takes away: a hidden directory stays so.
   std::optional<FsEntry> keep_config(std::vector<FsEntry>& entries) const {
     if (context_.config_dir.empty() || rule_at_.contains("p" + context_.config_dir)) return std::nullopt;
-    Filesystem filesystem;
-    filesystem.entries.swap(entries);
-    const FsEntry* rule = find_rule(filesystem, context_.config_dir);
-    const bool writable = rule != nullptr && rule->access == Access::kWrite;
-    entries.swap(filesystem.entries);
-    if (!writable) return std::nullopt;
+    const FsEntry* const rule = rule_among(entries, context_.config_dir);
+    if (rule == nullptr || rule->access != Access::kWrite) return std::nullopt;
     return FsEntry{context_.config_dir, false, Access::kRead, {"built-in", "", 0}};
   }
 
